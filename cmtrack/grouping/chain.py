@@ -1,0 +1,306 @@
+"""The public :class:`Grouping`: a partition of the classes, or a chain of them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from cmtrack.grouping.plain_data import read_step, write_step
+from cmtrack.grouping.step import Label, Mode, Step, accepted_pairs, check_cover, check_members, check_mode
+
+
+@dataclass(frozen=True)
+class ComposedStep:
+    """A step of a chain written on the original classes.
+
+    Attributes
+    ----------
+    name : str
+        The step's name in metric names.
+    labels : tuple
+        The M group names, in order.
+    group_of_class : ndarray of shape (K,), int64
+        Group index of each original class.
+    accept : ndarray of shape (K, K), bool
+        ``accept[i, j]``: actual class i predicted as class j counts as a hit of their common group.
+    positive : int or None
+        Index of the positive group where there are exactly two groups.
+    """
+
+    name: str
+    labels: tuple[Label, ...]
+    group_of_class: npt.NDArray[np.int64]
+    accept: npt.NDArray[np.bool_]
+    positive: int | None
+
+
+@dataclass(frozen=True, init=False, repr=False)
+class Grouping:
+    """A partition of classes into groups, or a chain of such partitions.
+
+    Parameters
+    ----------
+    groups : mapping of group name to classes
+        For example ``{"detractor": range(0, 7), "passive": [7, 8], "promoter": [9, 10]}``. Each class
+        stands in exactly one group; the mapping's order is the order of the groups.
+    mode : "relaxed", "strict" or mapping, default "relaxed"
+        How pairs of classes of one group count, for all groups or by group name. ``"relaxed"``: every
+        pair is a hit; ``"strict"``: only equal classes; an iterable of ``(actual, predicted)`` pairs or a
+        callable ``(actual, predicted) -> bool``: the hybrid option. In a hybrid group the diagonal is a
+        hit unless ``include_diagonal=False``. Groups that the mapping leaves out are relaxed.
+    positive : group name, optional
+        The positive group where there are two groups; the last one by default.
+    name : str, optional
+        The step's name in metric names; ``"<M>_groups"`` by default.
+    include_diagonal : bool, default True
+        Whether the equal pairs are added to hybrid pairs.
+
+    Raises
+    ------
+    ValueError
+        If a class is repeated, a group is empty, fewer than two groups are given, a hybrid pair lies
+        outside its group, or the positive group does not exist.
+
+    Notes
+    -----
+    The set of accepted pairs is G_TP of Markoulidakis et al. (2021), equations 4-8. Accepted pairs are
+    (actual, predicted). Equations 19 and 20 are printed with the membership signs exchanged; the sum over
+    *accepted* pairs is the number of hits, the sum over the others the number of intragroup mismatches.
+
+    Examples
+    --------
+    >>> nps = Grouping({"detractor": range(0, 7), "passive": [7, 8], "promoter": [9, 10]}, name="nps")
+    >>> chain = nps.then(Grouping({"promoter": ["promoter"], "other": ["passive", "detractor"]},
+    ...                           mode="strict", positive="promoter", name="promoters"))
+    >>> [step.name for step in chain.steps]
+    ['nps', 'promoters']
+    """
+
+    _steps: tuple[Step, ...]
+
+    def __init__(
+        self,
+        groups: Mapping[Any, Iterable[Any]],
+        mode: Mode = "relaxed",
+        *,
+        positive: Label | None = None,
+        name: str | None = None,
+        include_diagonal: bool = True,
+    ) -> None:
+        members = check_members(groups)
+        acceptance = check_mode(members, mode, include_diagonal)
+        if positive is not None:
+            if len(members) != 2:
+                raise ValueError(
+                    f"positive needs exactly two groups, got {len(members)} groups and positive={positive!r}"
+                )
+            if positive not in dict(members):
+                raise ValueError(
+                    f"positive must be one of the groups {list(dict(members))}, got {positive!r}"
+                )
+        if name is not None and (not isinstance(name, str) or not name.strip()):
+            raise ValueError(f"name must be a non-empty string, got {name!r}")
+        step = Step(name or f"{len(members)}_groups", members, acceptance, positive)
+        object.__setattr__(self, "_steps", (step,))
+
+    # -- reading ---------------------------------------------------------------------------------------
+
+    @property
+    def name(self) -> str:
+        """Name of the last step."""
+        return self._steps[-1].name
+
+    @property
+    def labels(self) -> tuple[Label, ...]:
+        """Group names of the last step, in order."""
+        return self._steps[-1].labels
+
+    @property
+    def positive(self) -> Label | None:
+        """Positive group of the last step: the one given, or the last of two groups, else None."""
+        last = self._steps[-1]
+        if last.positive is not None or len(last.members) != 2:
+            return last.positive
+        return last.members[-1][0]
+
+    @property
+    def groups(self) -> dict[Label, tuple[Label, ...]]:
+        """Members of each group of the last step."""
+        return dict(self._steps[-1].members)
+
+    @property
+    def steps(self) -> tuple[Grouping, ...]:
+        """The chain's steps, each as a grouping of its own."""
+        return tuple(_from_steps((step,)) for step in self._steps)
+
+    def __repr__(self) -> str:
+        parts = []
+        for step in self._steps:
+            words = {w if isinstance(w, str) else "hybrid" for w in step.acceptance}
+            parts.append(f"{step.name}: {', '.join(map(str, step.labels))} ({'/'.join(sorted(words))})")
+        return f"Grouping({' -> '.join(parts)})"
+
+    # -- building --------------------------------------------------------------------------------------
+
+    def then(self, other: Grouping) -> Grouping:
+        """Chain another grouping whose classes are this grouping's group names.
+
+        Names of steps are made unique by a number (``3_groups``, ``3_groups_2``).
+
+        Raises
+        ------
+        ValueError
+            If the first step of ``other`` misses one of this grouping's groups or names another.
+        """
+        if not isinstance(other, Grouping):
+            raise TypeError(f"then() takes a Grouping, got {type(other).__name__}")
+        check_cover(other._steps[0], self.labels, "the earlier step's groups")
+        steps = list(self._steps)
+        for step in other._steps:
+            used = {s.name for s in steps}
+            unique, number = step.name, 2
+            while unique in used:
+                unique, number = f"{step.name}_{number}", number + 1
+            steps.append(Step(unique, step.members, step.acceptance, step.positive))
+        return _from_steps(tuple(steps))
+
+    @classmethod
+    def nps(cls, mode: Mode = "relaxed") -> Grouping:
+        """Net promoter score: detractor 0-6, passive 7-8, promoter 9-10.
+
+        Source: Markoulidakis et al. (2021), Table 1a.
+        """
+        return cls({"detractor": range(7), "passive": (7, 8), "promoter": (9, 10)}, mode, name="nps")
+
+    @classmethod
+    def csat(cls, mode: Mode = "relaxed") -> Grouping:
+        """Customer satisfaction on 1-5: dissatisfied 1-2, neutral 3, satisfied 4-5.
+
+        Source: Markoulidakis et al. (2021), Table 1b.
+        """
+        return cls({"dissatisfied": (1, 2), "neutral": (3,), "satisfied": (4, 5)}, mode, name="csat")
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Grouping:
+        """Read what :meth:`to_dict` wrote, or the same written by hand.
+
+        Parameters
+        ----------
+        data : mapping
+            One step, ``{"groups": {...}, "mode": ..., "positive": ..., "name": ...}``, or a chain,
+            ``{"steps": [step, ...]}``. A group's classes are a list, or ``{"from": 0, "to": 6}`` with both
+            ends included. A hybrid mode is a list of ``[actual, predicted]``.
+
+        Raises
+        ------
+        ValueError
+            If a key is unknown or missing, or the grouping itself is wrong.
+        """
+        if not isinstance(data, Mapping):
+            raise ValueError(f"a grouping must be a mapping with 'groups' or 'steps', got {data!r:.60}")
+        if "steps" not in data:
+            return cls(**read_step(data))
+        steps = data["steps"]
+        if set(data) != {"steps"} or not isinstance(steps, list) or not steps:
+            raise ValueError(f"'steps' must be the only key and hold a list of groupings, got {data!r:.60}")
+        chain = cls.from_dict(steps[0])
+        for step in steps[1:]:
+            chain = chain.then(cls.from_dict(step))
+        return chain
+
+    def to_dict(self) -> dict[str, Any]:
+        """The grouping as plain data that JSON and YAML can hold."""
+        steps = [write_step(step) for step in self._steps]
+        return steps[0] if len(steps) == 1 else {"steps": steps}
+
+    @classmethod
+    def from_file(cls, path: str | Path) -> Grouping:
+        """Read a grouping from a ``.yaml``, ``.yml`` or ``.json`` file (see :meth:`from_dict`).
+
+        Raises
+        ------
+        FileNotFoundError
+            If there is no such file.
+        ValueError
+            If the ending is another one, the text does not parse, or the grouping is wrong.
+        """
+        path = Path(path)
+        ending = path.suffix.lower()
+        if ending not in (".yaml", ".yml", ".json"):
+            raise ValueError(f"a grouping file ends in .yaml, .yml or .json, got {path.name!r}")
+        text = path.read_text(encoding="utf-8")
+        try:
+            if ending == ".json":
+                data = json.loads(text)
+            else:
+                import yaml
+
+                data = yaml.safe_load(text)
+        except Exception as error:  # each parser has its own
+            raise ValueError(f"{path.name} does not parse: {error}") from None
+        return cls.from_dict(data)
+
+    # -- using -----------------------------------------------------------------------------------------
+
+    def compose(self, labels: Sequence[Label]) -> tuple[ComposedStep, ...]:
+        """Write every step of the chain on the original classes.
+
+        A pair is accepted at a step if it is accepted where its two classes first share a group and at
+        every later step up to that one, so any step is one pass over the K x K matrix.
+
+        Parameters
+        ----------
+        labels : sequence of length K
+            The original classes, in the order of the confusion matrix.
+
+        Returns
+        -------
+        tuple of ComposedStep
+
+        Raises
+        ------
+        ValueError
+            If a class stands in no group. Classes of the grouping that do not occur in ``labels`` have no
+            samples and are passed over.
+        """
+        first = self._steps[0]
+        known = {member for _, members in first.members for member in members}
+        missing = [label for label in labels if label not in known]
+        if missing:
+            raise ValueError(f"every class must stand in one group, these stand in none: {missing[:10]}")
+        count = len(labels)
+        current: list[Label] = list(labels)
+        group = np.arange(count)
+        accept = np.eye(count, dtype=bool)  # classes as their own groups: everything inside is a hit
+        composed = []
+        for step in self._steps:
+            home = {member: index for index, (_, members) in enumerate(step.members) for member in members}
+            pairs = accepted_pairs(step, current, home)
+            same_before = group[:, None] == group[None, :]
+            accept = np.where(same_before, accept, True) & pairs[np.ix_(group, group)]
+            group = np.array([home[current[g]] for g in group], dtype=np.int64)
+            current = [name for name, _ in step.members]
+            positive = None
+            if len(step.members) == 2:
+                positive = 1 if step.positive is None else current.index(step.positive)
+            composed.append(ComposedStep(step.name, step.labels, group, accept.copy(), positive))
+        return tuple(composed)
+
+    def with_positive(self, positive: Label) -> Grouping:
+        """The same chain with another positive group in its last step."""
+        last = self._steps[-1]
+        if len(last.members) != 2 or positive not in last.labels:
+            raise ValueError(f"positive must be one of two groups {list(last.labels)}, got {positive!r}")
+        return _from_steps((*self._steps[:-1], Step(last.name, last.members, last.acceptance, positive)))
+
+
+def _from_steps(steps: tuple[Step, ...]) -> Grouping:
+    grouping = object.__new__(Grouping)
+    object.__setattr__(grouping, "_steps", steps)
+    return grouping

@@ -1,0 +1,126 @@
+"""One checked grouping step: who belongs to which group, and which pairs inside it are hits."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+Label: TypeAlias = Hashable
+Pairs: TypeAlias = frozenset[tuple[Label, Label]]
+Members: TypeAlias = tuple[tuple[Label, tuple[Label, ...]], ...]
+Acceptance: TypeAlias = "str | Iterable[tuple[Label, Label]] | Callable[[Any, Any], bool]"
+Mode: TypeAlias = "str | Mapping[Label, Acceptance]"
+
+_WORDS = ("relaxed", "strict")
+
+
+@dataclass(frozen=True)
+class Step:
+    """One grouping: members by group name and the acceptance of each group."""
+
+    name: str
+    members: Members
+    acceptance: tuple[str | Pairs, ...]
+    positive: Label | None
+
+    @property
+    def labels(self) -> tuple[Label, ...]:
+        return tuple(group for group, _ in self.members)
+
+
+def accepted_pairs(step: Step, current: Sequence[Label], home: Mapping[Label, int]) -> npt.NDArray[np.bool_]:
+    """Pairs of the current classes that are hits within their group (False across groups)."""
+    place = np.array([home[c] for c in current])
+    accept: npt.NDArray[np.bool_] = place[:, None] == place[None, :]
+    for index, rule in enumerate(step.acceptance):
+        own = np.flatnonzero(place == index)
+        if rule == "strict":
+            accept[np.ix_(own, own)] = np.eye(len(own), dtype=bool)
+        elif not isinstance(rule, str):
+            accept[np.ix_(own, own)] = [
+                [(current[int(i)], current[int(j)]) in rule for j in own] for i in own
+            ]
+    return accept
+
+
+def plain(value: Any) -> Label:
+    """A NumPy scalar as the Python scalar it equals."""
+    return value.item() if isinstance(value, np.generic) else value  # type: ignore[no-any-return]
+
+
+def check_members(groups: Mapping[Any, Iterable[Any]]) -> Members:
+    if not isinstance(groups, Mapping):
+        raise TypeError(f"groups must map group names to classes, got {type(groups).__name__}")
+    if len(groups) < 2:
+        raise ValueError(f"a grouping needs at least two groups, got {len(groups)}")
+    members: list[tuple[Label, tuple[Label, ...]]] = []
+    owner: dict[Label, Label] = {}
+    for name, classes in groups.items():
+        if isinstance(classes, (str, bytes)) or not isinstance(classes, Iterable):
+            raise ValueError(f"group {name!r} must list its classes, got {classes!r}")
+        own = tuple(plain(c) for c in classes)
+        if not own:
+            raise ValueError(f"group {name!r} has no class")
+        for label in own:
+            if label in owner:
+                raise ValueError(
+                    f"a class stands in one group, once: {label!r} is in {owner[label]!r} and in {name!r}"
+                )
+            owner[label] = name
+        members.append((plain(name), own))
+    return tuple(members)
+
+
+def check_mode(members: Members, mode: Mode, include_diagonal: bool) -> tuple[str | Pairs, ...]:
+    if isinstance(mode, str):
+        _check_word(mode)
+        return tuple(mode for _ in members)
+    if not isinstance(mode, Mapping):
+        raise TypeError(f"mode must be 'relaxed', 'strict' or a mapping by group, got {type(mode).__name__}")
+    unknown = [g for g in mode if g not in dict(members)]
+    if unknown:
+        raise ValueError(
+            f"mode names groups that do not exist: {unknown}; the groups are {list(dict(members))}"
+        )
+    return tuple(_check_acceptance(g, own, mode.get(g, "relaxed"), include_diagonal) for g, own in members)
+
+
+def _check_word(word: str) -> None:
+    if word not in _WORDS:
+        raise ValueError(f"mode must be 'relaxed', 'strict', pairs or a callable, got {word!r}")
+
+
+def _check_acceptance(
+    group: Label, own: tuple[Label, ...], accepted: Acceptance, include_diagonal: bool
+) -> str | Pairs:
+    if isinstance(accepted, str):
+        _check_word(accepted)
+        return accepted
+    if callable(accepted):
+        pairs = {(a, p) for a in own for p in own if accepted(a, p)}
+    else:
+        pairs = set()
+        for item in accepted:
+            pair = tuple(plain(v) for v in item) if isinstance(item, Iterable) else (item,)
+            if len(pair) != 2:
+                raise ValueError(f"a hybrid pair is (actual, predicted), got {item!r} in group {group!r}")
+            if pair[0] not in own or pair[1] not in own:
+                raise ValueError(f"a hybrid pair must lie inside its group: {pair!r} is not in {group!r}")
+            pairs.add(pair)
+    if include_diagonal:
+        pairs |= {(c, c) for c in own}
+    return frozenset(pairs)
+
+
+def check_cover(step: Step, names: Sequence[Label], what: str) -> None:
+    known = [member for _, members in step.members for member in members]
+    missing = [n for n in names if n not in known]
+    strange = [n for n in known if n not in names]
+    if missing or strange:
+        raise ValueError(
+            f"step {step.name!r} must group {what} {list(names)}: missing {missing}, not among them {strange}"
+        )

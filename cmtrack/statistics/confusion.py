@@ -1,0 +1,150 @@
+"""The confusion matrix: rows are actual classes and columns predicted classes, everywhere."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from cmtrack.grouping import Grouping, Label
+from cmtrack.statistics.counting import Counts, count_pairs
+from cmtrack.statistics.inputs import as_weights, encode_labels
+from cmtrack.statistics.reduced import ReducedConfusionMatrix, reduce_counts
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+@dataclass(frozen=True, eq=False)
+class ConfusionMatrix:
+    """Counts of actual by predicted classes.
+
+    Attributes
+    ----------
+    counts : ndarray of shape (K, K)
+        ``counts[i, j]``: number (or weight) of samples of actual class i that were predicted as class j;
+        int64, or float64 where sample weights are not whole numbers.
+    labels : tuple of length K
+        The classes in order.
+    """
+
+    counts: Counts
+    labels: tuple[Label, ...]
+
+    def __post_init__(self) -> None:
+        counts = np.asarray(self.counts)
+        size = len(self.labels)
+        if counts.shape != (size, size):
+            raise ValueError(f"counts must have shape ({size}, {size}) for {size} labels, got {counts.shape}")
+        if counts.dtype.kind in "iub":
+            counts = counts.astype(np.int64)
+        elif counts.dtype.kind == "f":
+            counts = counts.astype(np.float64)
+        else:
+            raise ValueError(f"counts must be numbers, got {counts.dtype}")
+        if not np.isfinite(counts).all() or (counts < 0).any():
+            raise ValueError("counts must be finite and not negative")
+        counts.setflags(write=False)
+        object.__setattr__(self, "counts", counts)
+        object.__setattr__(self, "labels", tuple(self.labels))
+
+    @classmethod
+    def from_predictions(
+        cls,
+        y_true: Any,
+        y_pred: Any,
+        *,
+        labels: Sequence[Label] | None = None,
+        sample_weight: Any = None,
+    ) -> ConfusionMatrix:
+        """Count predictions.
+
+        Parameters
+        ----------
+        y_true, y_pred : array-like of shape (n_samples,)
+            Labels: integers, strings, booleans, floats; lists, NumPy, pandas, polars or Arrow.
+        labels : sequence, optional
+            The classes in order, also those absent from the data; by default the sorted classes seen, or the
+            categories of categorical data.
+        sample_weight : array-like of shape (n_samples,), optional
+            Non-negative weights; whole numbers mean repeated rows.
+
+        Raises
+        ------
+        ValueError
+            Unequal lengths, empty or missing labels, unknown labels, one class only, wrong weights.
+        """
+        order, codes = encode_labels({"y_true": y_true, "y_pred": y_pred}, labels)
+        weights = as_weights(sample_weight, len(codes["y_true"]))
+        return cls(count_pairs(codes["y_true"], codes["y_pred"], len(order), weights), order)
+
+    @property
+    def total(self) -> float:
+        """Number (or weight) of all samples."""
+        return self.counts.sum().item()  # type: ignore[no-any-return]
+
+    def __add__(self, other: ConfusionMatrix) -> ConfusionMatrix:
+        """Merge two disjoint sets of samples; labels may differ where both are in sorted order."""
+        if not isinstance(other, ConfusionMatrix):
+            return NotImplemented
+        labels = _merged_labels(self.labels, other.labels)
+        return ConfusionMatrix(self._spread(labels) + other._spread(labels), labels)
+
+    def __radd__(self, other: object) -> ConfusionMatrix:
+        return self if other == 0 else NotImplemented  # lets sum(...) start at 0
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, ConfusionMatrix):
+            return NotImplemented
+        return self.labels == other.labels and np.array_equal(self.counts, other.counts)
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def _spread(self, labels: tuple[Label, ...]) -> Counts:
+        place = [labels.index(label) for label in self.labels]
+        spread = np.zeros((len(labels), len(labels)), dtype=self.counts.dtype)
+        spread[np.ix_(place, place)] = self.counts
+        return spread
+
+    def reduce(self, grouping: Grouping) -> ReducedConfusionMatrix:
+        """Group classes; a chain gives its last step (see :meth:`reductions` for each step)."""
+        return self.reductions(grouping)[-1]
+
+    def reductions(self, grouping: Grouping) -> tuple[ReducedConfusionMatrix, ...]:
+        """The reduced matrix of every step of a chain, each in one pass over this matrix.
+
+        Source: Markoulidakis et al. (2021), equations 3, 6, 7 and 17-20 (19 and 20 with the membership
+        signs put right: accepted pairs are hits, the others mismatches).
+        """
+        return tuple(reduce_counts(self.counts, step) for step in grouping.compose(self.labels))
+
+    def to_frame(self) -> pd.DataFrame:
+        """The counts with rows named ``actual`` and columns named ``predicted``."""
+        import pandas as pd
+
+        return pd.DataFrame(
+            self.counts,
+            index=pd.Index(self.labels, name="actual"),
+            columns=pd.Index(self.labels, name="predicted"),
+        )
+
+    def __repr__(self) -> str:
+        return f"ConfusionMatrix({len(self.labels)} classes, {self.total:g} samples)"
+
+    def _repr_html_(self) -> str:
+        return str(self.to_frame().to_html())
+
+
+def _merged_labels(ours: tuple[Label, ...], theirs: tuple[Label, ...]) -> tuple[Label, ...]:
+    if ours == theirs:
+        return ours
+    try:
+        if list(ours) == sorted(ours) and list(theirs) == sorted(theirs):  # type: ignore[type-var]
+            return tuple(sorted({*ours, *theirs}))  # type: ignore[type-var]
+    except TypeError:
+        pass
+    raise ValueError(
+        f"matrices must have the same labels in the same order, got {list(ours)[:12]} and {list(theirs)[:12]}"
+    )

@@ -1,0 +1,189 @@
+"""The reduced matrix M x M + IM of grouped classes, and its last form 2x2+IM.
+
+Source: Markoulidakis et al. (2021), sections 3 and 4.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from cmtrack.grouping import ComposedStep, Grouping, Label
+from cmtrack.statistics.counting import Counts
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+class BinaryCounts(NamedTuple):
+    """The six counts of a 2x2+IM matrix (Markoulidakis et al. 2021, figure 5).
+
+    Attributes
+    ----------
+    tp, fn, imp : number
+        Actual positives: hits, those sent to the negative group, and those with the wrong positive class.
+    fp, tn, imn : number
+        Actual negatives: those sent to the positive group, hits, and those with the wrong negative class.
+    """
+
+    tp: float
+    fn: float
+    imp: float
+    fp: float
+    tn: float
+    imn: float
+
+    @property
+    def actual_positives(self) -> float:
+        """TP + FN + IMP (equation 24)."""
+        return self.tp + self.fn + self.imp
+
+    @property
+    def predicted_positives(self) -> float:
+        """TP + FP + IMP (equation 25)."""
+        return self.tp + self.fp + self.imp
+
+    @property
+    def actual_negatives(self) -> float:
+        """TN + FP + IMN (equation 26)."""
+        return self.tn + self.fp + self.imn
+
+    @property
+    def predicted_negatives(self) -> float:
+        """TN + FN + IMN (equation 27, printed there with IMP)."""
+        return self.tn + self.fn + self.imn
+
+    @property
+    def total(self) -> float:
+        """All samples."""
+        return self.actual_positives + self.actual_negatives
+
+
+@dataclass(frozen=True, eq=False)
+class ReducedConfusionMatrix:
+    """An M x M + IM matrix: groups of classes, with the intragroup mismatches kept apart.
+
+    Attributes
+    ----------
+    counts : ndarray of shape (M, M)
+        Actual by predicted group; the diagonal holds the accepted pairs only.
+    mismatches : ndarray of shape (M,)
+        Intragroup mismatches: right group, but a pair of classes that the grouping does not accept.
+    labels : tuple of length M
+        Group names.
+    name : str
+        The step's name.
+    positive : group name or None
+        The positive group where there are two groups.
+
+    Notes
+    -----
+    The actual total of group g is ``counts[g].sum() + mismatches[g]``. Source: Markoulidakis et al. (2021),
+    section 4 and figure 4.
+    """
+
+    counts: Counts
+    mismatches: Counts
+    labels: tuple[Label, ...]
+    name: str
+    positive: Label | None = None
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, ReducedConfusionMatrix):
+            return NotImplemented
+        return (
+            (self.labels, self.name, self.positive) == (other.labels, other.name, other.positive)
+            and np.array_equal(self.counts, other.counts)
+            and np.array_equal(self.mismatches, other.mismatches)
+        )
+
+    __hash__ = None  # type: ignore[assignment]
+
+    @property
+    def actual(self) -> Counts:
+        """Actual group totals, shape (M,)."""
+        totals: Counts = self.counts.sum(axis=1) + self.mismatches
+        return totals
+
+    @property
+    def predicted(self) -> Counts:
+        """Predicted group totals, shape (M,)."""
+        totals: Counts = self.counts.sum(axis=0) + self.mismatches
+        return totals
+
+    @property
+    def total(self) -> float:
+        """Number (or weight) of all samples; mismatches count once."""
+        return (self.counts.sum() + self.mismatches.sum()).item()  # type: ignore[no-any-return]
+
+    def reduce(self, grouping: Grouping) -> ReducedConfusionMatrix:
+        """Group the groups: the next step of a chain (its last step where ``grouping`` is a chain).
+
+        Mismatches stay mismatches: they never turn back into hits. Source: Markoulidakis et al. (2021),
+        equations 17-20, with the membership signs of 19 and 20 put right.
+        """
+        state = self
+        for single in grouping.steps:
+            step = single.compose(state.labels)[0]
+            base = reduce_counts(state.counts, step)
+            mismatches = base.mismatches.copy()
+            np.add.at(mismatches, step.group_of_class, state.mismatches)
+            state = ReducedConfusionMatrix(base.counts, mismatches, base.labels, base.name, base.positive)
+        return state
+
+    def as_binary(self, positive: Label | None = None) -> BinaryCounts:
+        """The six counts of 2x2+IM.
+
+        Raises
+        ------
+        ValueError
+            If there are not two groups or ``positive`` is none of them.
+        """
+        if len(self.labels) != 2:
+            raise ValueError(f"2x2+IM needs two groups, got {len(self.labels)}: {list(self.labels)}")
+        positive = self.positive if positive is None else positive
+        if positive not in self.labels:
+            raise ValueError(f"positive must be one of the groups {list(self.labels)}, got {positive!r}")
+        p = self.labels.index(positive)
+        n = 1 - p
+        c, im = self.counts, self.mismatches
+        values = (c[p, p], c[p, n], im[p], c[n, p], c[n, n], im[n])
+        return BinaryCounts(*(v.item() for v in values))
+
+    def to_frame(self) -> pd.DataFrame:
+        """The printed M x M + IM layout: an extra IM row and column, the corner 0.
+
+        The layout shows every mismatch twice (figure 4 of Markoulidakis et al. 2021): do not sum it.
+        """
+        import pandas as pd
+
+        top = np.column_stack((self.counts, self.mismatches))
+        names = [*self.labels, "IM"]
+        return pd.DataFrame(
+            np.vstack((top, [*self.mismatches, 0])).astype(self.counts.dtype),
+            index=pd.Index(names, name="actual"),
+            columns=pd.Index(names, name="predicted"),
+        )
+
+    def __repr__(self) -> str:
+        return (
+            f"ReducedConfusionMatrix({self.name}: {', '.join(map(str, self.labels))}; "
+            f"{self.total:g} samples, {self.mismatches.sum().item():g} intragroup mismatches)"
+        )
+
+    def _repr_html_(self) -> str:
+        return str(self.to_frame().to_html())
+
+
+def reduce_counts(counts: Counts, step: ComposedStep) -> ReducedConfusionMatrix:
+    """Reduce a (K, K) matrix by one composed step, in one pass over its cells."""
+    group, size = step.group_of_class, len(step.labels)
+    refused = (group[:, None] == group[None, :]) & ~step.accept
+    reduced = np.zeros((size, size), dtype=counts.dtype)
+    np.add.at(reduced, (group[:, None], group[None, :]), np.where(refused, 0, counts))
+    mismatches = np.zeros(size, dtype=counts.dtype)
+    np.add.at(mismatches, group, np.where(refused, counts, 0).sum(axis=1))
+    positive = None if step.positive is None else step.labels[step.positive]
+    return ReducedConfusionMatrix(reduced, mismatches, step.labels, step.name, positive)
