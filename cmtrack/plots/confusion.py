@@ -2,34 +2,37 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import numpy.typing as npt
 from matplotlib.axes import Axes
 from matplotlib.colors import Normalize, PowerNorm
 from matplotlib.figure import Figure
+from matplotlib.patches import Rectangle
 
 from . import heatmap as heat
 from . import labels as text
 from .style import (
     EMPTY,
-    MUTED,
+    FRAME,
+    INK,
     SMALL_SIZE,
     TEXT_SIZE,
+    FloatArray,
     caption_below,
-    figure_and_axes,
     hit_map,
     mismatch_map,
     name_axes,
 )
 
 _GAP = 0.14  # between the groups and the mismatches, in cells
-_SHARES = (0.0, 0.05, 0.25, 0.5, 0.75, 1.0)
-_MISMATCH_CAPTION = (
-    "Intragroup mismatch: right group, wrong class within it; neither hit nor false alarm.\n"
-    "The row repeats the column, so that columns add up to the predicted totals as rows do to the actual ones."
-)
+_SHARES = {0.0: "0%", 0.25: "25%", 0.5: "50%", 0.75: "75%", 1.0: "100%"}
+_ROOTS = {0.0: "0%", 0.01: "1%", 0.05: "5%", 0.1: "10%", 0.25: "25%", 0.5: "50%", 0.75: "75%", 1.0: "100%"}
+_MISMATCH_CAPTION = [
+    "Intragroup mismatch: right group, wrong class within it; neither hit nor false alarm.",
+    "The row repeats the column: rows add up to the actual, columns to the predicted totals.",
+]
 
 
 def plot_confusion_matrix(
@@ -73,10 +76,11 @@ def plot_confusion_matrix(
     shares = heat.row_shares(values, totals)
     size = len(values)
     cell = heat.cell_for(size, ax)
-    names = text.short_names(labels, 24 if cell.holds_text else 20)
+    names = text.short_names(labels, 30)
     row_names = [_with_total(name, total) for name, total in zip(names, totals, strict=True)]
     row_names = row_names if cell.holds_text else names
-    figure, ax = figure_and_axes(ax, heat.figure_size(size, cell, row_names))
+    sheet = heat.matrix_sheet(size, cell, ax)
+    ax = sheet.ax
 
     norm = Normalize(0.0, 1.0) if cell.holds_two_lines else PowerNorm(0.5, 0.0, 1.0)
     image = heat.draw_image(ax, shares, hit_map(), norm)
@@ -87,13 +91,14 @@ def plot_confusion_matrix(
         heat.write_cells(ax, image, shares, _cell_text(values, shares, cell), _cell_font(cell))
         _write_no_samples(ax, empty, size)
     step = heat.name_ticks(ax, names, row_names, cell, range(size))
-    scale = "" if cell.holds_two_lines else " (square-root colour scale)"
-    heat.colour_bar(ax, image, "share of the actual class" + scale, _SHARES, [text.share_text(s) for s in _SHARES])
+    if cell.holds_two_lines:
+        heat.colour_bar(ax, image, "share of the actual class", _SHARES)
+    else:
+        heat.colour_bar(ax, image, "share of the actual class (square-root colour scale)", _ROOTS)
     thinned = "" if step == 1 else f" (every {text.ordinal(step)} is named)"
     name_axes(ax, "predicted class" + thinned, "actual class" + thinned, title)
-    if empty.size:
-        caption_below(ax, f"Hatched: no samples of this class ({empty.size} of {size} classes).")
-    return figure
+    caption_below(ax, heat.notes(names, empty.size))
+    return sheet.finish()
 
 
 def plot_reduced_matrix(
@@ -148,29 +153,73 @@ def plot_reduced_matrix(
     aside_shares = heat.row_shares(aside[:, None], totals)
     size = len(values)
     cell = heat.cell_for(size + 1, ax)
-    names = text.short_names(labels, 24)
+    names = text.short_names(labels, 30)
     row_names = [_with_total(name, total) for name, total in zip(names, totals, strict=True)]
-    figure, ax = figure_and_axes(ax, heat.figure_size(size + 1, cell, row_names, below=0.9))
+    sheet = heat.matrix_sheet(size + 1 + _GAP, cell, ax)
+    ax = sheet.ax
 
     apart = size + _GAP
     image = heat.draw_image(ax, shares, hit_map(), Normalize(0.0, 1.0))
     column = heat.draw_image(ax, aside_shares, mismatch_map(), Normalize(0.0, 1.0), at=(apart, 0.0))
-    row = heat.draw_image(ax, aside_shares.T, mismatch_map(), Normalize(0.0, 1.0), at=(0.0, apart))
+    row_shares = np.nan_to_num(aside_shares.T)
+    row = heat.draw_image(ax, row_shares, mismatch_map(), Normalize(0.0, 1.0), at=(0.0, apart))
     ax.set(xlim=(-0.5, apart + 0.5), ylim=(apart + 0.5, -0.5))
     empty = np.flatnonzero(totals <= 0)
     heat.hatch_rows(ax, empty, size)
+    heat.hatch_rows(ax, empty, 1, start=apart)
     heat.frame_cells(ax, [(i, i) for i in range(size) if totals[i] > 0], cell)
     if cell.holds_text:
         font = _cell_font(cell)
         heat.write_cells(ax, image, shares, _cell_text(values, shares, cell), font)
         aside_text = _cell_text(aside[:, None], aside_shares, cell)
         heat.write_cells(ax, column, aside_shares, aside_text, font, at=(apart, 0.0))
-        heat.write_cells(ax, row, aside_shares.T, lambda _, j: text.count_text(aside[j]), font, at=(0.0, apart))
+        row_text = [text.count_text(value) for value in aside]
+        heat.write_cells(ax, row, row_shares, lambda _, j: row_text[j], font, at=(0.0, apart))
         _write_no_samples(ax, empty, size)
     _frame_parts(ax, size, apart)
     extra = ["intragroup\nmismatch"]
     heat.name_ticks(ax, names + extra, row_names + extra, cell, [*range(size), apart])
-    heat.colour_bar(ax, image, "share of the actual group", _SHARES[:1] + _SHARES[2:], ["0%", "25%", "50%", "75%", "100%"])
+    heat.colour_bar(ax, image, "share of the actual group", _SHARES)
     name_axes(ax, "predicted group", "actual group", title)
-    caption_below(ax, _MISMATCH_CAPTION)
-    return figure
+    caption_below(ax, _MISMATCH_CAPTION + heat.notes(names))
+    return sheet.finish()
+
+
+def _with_total(name: str, total: float) -> str:
+    count = f"(n={text.count_text(total)})"
+    return f"{name}\n{count}" if len(name) > 14 else f"{name} {count}"
+
+
+def _cell_font(cell: heat.Cell) -> float:
+    return float(np.clip(cell.points / 5.0, 6.5, TEXT_SIZE + 1))
+
+
+def _cell_text(counts: FloatArray, shares: FloatArray, cell: heat.Cell) -> Callable[[int, int], str]:
+    def content(i: int, j: int) -> str:
+        if np.isnan(shares[i, j]):
+            return ""
+        if counts[i, j] == 0:
+            return "0"
+        share = text.share_text(float(shares[i, j]))
+        return f"{text.count_text(counts[i, j])}\n{share}" if cell.holds_two_lines else share
+
+    return content
+
+
+def _write_no_samples(ax: Axes, rows: npt.NDArray[np.intp], columns: int) -> None:
+    for row in rows:
+        ax.text(
+            (columns - 1) / 2, float(row), "no samples", ha="center", va="center", fontsize=SMALL_SIZE,
+            color=INK, bbox={"facecolor": EMPTY, "edgecolor": "none", "pad": 1.5}, zorder=3,
+        )  # fmt: skip
+
+
+def _frame_parts(ax: Axes, size: int, apart: float) -> None:
+    """A frame around the groups and around each of the two copies of the mismatches, none at the corner."""
+    for spine in ax.spines.values():
+        spine.set_visible(False)
+    for x, y, width, height in ((0, 0, size, size), (apart, 0, 1, size), (0, apart, size, 1)):
+        corner = (x - 0.5, y - 0.5)
+        ax.add_patch(
+            Rectangle(corner, width, height, fill=False, edgecolor=FRAME, linewidth=0.8, clip_on=False)
+        )

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -14,7 +15,21 @@ from matplotlib.image import AxesImage
 from matplotlib.patches import Rectangle
 
 from . import labels as text
-from .style import EMPTY, FRAME, INK, MUTED, SMALL_SIZE, TEXT_SIZE, TINY_SIZE, FloatArray
+from .style import (
+    EMPTY,
+    FRAME,
+    INK,
+    MUTED,
+    SMALL_SIZE,
+    TEXT_SIZE,
+    TINY_SIZE,
+    FloatArray,
+    Sheet,
+    extent_points,
+    fold,
+    root_figure,
+    sheet,
+)
 
 Cells = Sequence[tuple[float, float]]
 
@@ -44,8 +59,7 @@ class Cell:
 def cell_for(n_classes: int, ax: Axes | None) -> Cell:
     """The cell that `n_classes` classes get in the given axes, or in a figure made for them."""
     if ax is not None:
-        box = ax.get_window_extent()
-        return Cell(min(box.width, box.height) * 72 / root_dpi(ax) / n_classes)
+        return Cell(min(extent_points(ax)) / n_classes)
     if n_classes <= 3:
         return Cell(92.0)
     if n_classes <= 12:
@@ -55,17 +69,18 @@ def cell_for(n_classes: int, ax: Axes | None) -> Cell:
     return Cell(float(np.clip(840.0 / n_classes, 5.0, 15.0)) if n_classes <= 200 else 1000.0 / n_classes)
 
 
-def root_dpi(ax: Axes) -> float:
-    """Dots per inch of the figure that holds `ax`."""
-    return float(ax.figure.dpi) if ax.figure is not None else 72.0
+def matrix_sheet(n_cells: float, cell: Cell, ax: Axes | None) -> Sheet:
+    """Axes for a square of `n_cells` cells on each side."""
+    side = n_cells * cell.points / 72
+    return sheet(ax, (side, side))
 
 
-def figure_size(n_classes: int, cell: Cell, names: Sequence[str], below: float = 0.5) -> tuple[float, float]:
-    """Inches for the cells, the names on the left and below, the colour bar, and `below` more."""
-    side = n_classes * cell.points / 72
-    name = max(text.text_width(n, cell.font) for n in names) / 72
-    slanted = name if cell.points < 22 else 0.75 * name
-    return max(side + name + 1.5, 4.6), max(side + slanted + 1.0, 2.6) + below
+def notes(names: Sequence[str], empty: int = 0) -> list[str]:
+    """What has to be explained under the matrix: hatched rows and numbered names."""
+    lines = [f"Hatched: no samples of this class ({empty} of {len(names)} classes)."] if empty else []
+    if any("…" in name and name.endswith(f" [{i}]") for i, name in enumerate(names)):
+        lines.append("[i]: position in the label order, where shortened names would be equal.")
+    return lines
 
 
 def check_matrix(name: str, matrix: npt.ArrayLike, labels: Sequence[object]) -> FloatArray:
@@ -130,15 +145,15 @@ def name_ticks(
     size = cell.font
     step = text.tick_step(cell.points, size)
     shown = slice(None, None, step)
-    widest = max(text.text_width(name, size) for name in names)
-    lines = max(name.count("\n") + 1 for name in names)
-    if widest <= 0.95 * cell.points:
+    columns = [text.wrap(name, int(text.characters(0.95 * cell.points, size))) for name in names]
+    turn: dict[str, Any]
+    if max(text.text_width(name, size) for name in columns) <= 0.95 * cell.points:
         turn = {"rotation": 0.0, "ha": "center"}
-    elif cell.points >= 22 and lines == 1:
-        turn = {"rotation": 40.0, "ha": "right", "rotation_mode": "anchor"}
     else:
-        turn = {"rotation": 90.0, "ha": "center"}
-    ax.set_xticks(positions[shown], names[shown], fontsize=size, color=INK, **turn)
+        columns = [text.one_line(name) for name in names]
+        slanted = cell.points >= 22
+        turn = {"rotation": 40.0, "ha": "right", "rotation_mode": "anchor"} if slanted else {"rotation": 90.0}
+    ax.set_xticks(positions[shown], columns[shown], fontsize=size, color=INK, **turn)
     ax.set_yticks(positions[shown], row_names[shown], fontsize=size, color=INK)
     ax.tick_params(length=3 if cell.points < 22 else 0)
     return step
@@ -146,29 +161,33 @@ def name_ticks(
 
 def frame_cells(ax: Axes, cells: Cells, cell: Cell, *, face: str = "none", edge: str = INK) -> None:
     """One thin frame around each of the cells given by their centres (x, y)."""
-    squares = [Rectangle((x - 0.5, y - 0.5), 1, 1) for x, y in cells]
     width = float(np.clip(cell.points / 28, 0.25, 1.3))
+    inset = 0.5 * width / cell.points if face == "none" else 0.0
+    side = 1 - 2 * inset
+    squares = [Rectangle((x - side / 2, y - side / 2), side, side) for x, y in cells]
     ax.add_collection(
         PatchCollection(squares, facecolor=face, edgecolor=edge, linewidth=width, zorder=2.5), autolim=False
     )
 
 
-def hatch_rows(ax: Axes, rows: npt.NDArray[np.intp], columns: int) -> None:
-    """Grey hatching over the rows of classes without samples."""
+def hatch_rows(ax: Axes, rows: npt.NDArray[np.intp], columns: int, start: float = 0.0) -> None:
+    """Grey hatching over the rows of classes without samples, from the column centred at `start`."""
     if rows.size:
-        bars = [Rectangle((-0.5, float(row) - 0.5), columns, 1) for row in rows]
+        bars = [Rectangle((start - 0.5, float(row) - 0.5), columns, 1) for row in rows]
         ax.add_collection(
             PatchCollection(bars, facecolor=EMPTY, edgecolor=FRAME, linewidth=0.0, hatch="////", zorder=2.2),
             autolim=False,
         )
 
 
-def colour_bar(ax: Axes, image: AxesImage, label: str, ticks: Sequence[float], names: Sequence[str]) -> None:
-    """A colour bar as high as the matrix, whatever room the axes got."""
-    width = 0.035
-    place = ax.inset_axes((1.03, 0.0, width, 1.0))
-    bar = ax.figure.colorbar(image, cax=place)
-    bar.set_ticks(list(ticks), labels=list(names))
-    bar.set_label(label, fontsize=SMALL_SIZE, color=INK)
-    bar.outline.set(edgecolor=FRAME, linewidth=0.8)  # type: ignore[operator]
+def colour_bar(ax: Axes, image: AxesImage, label: str, ticks: Mapping[float, str]) -> None:
+    """A colour bar as high as the matrix, whatever room the axes got; `ticks` maps values to names."""
+    across, high = extent_points(ax)
+    width = min(0.035, 18.0 / across)
+    place = ax.inset_axes((1 + width, 0.0, width, 1.0))
+    bar = root_figure(ax).colorbar(image, cax=place)
+    bar.set_ticks(list(ticks), labels=list(ticks.values()))
+    bar.set_label(fold(label, high), fontsize=SMALL_SIZE, color=INK)
     place.tick_params(labelsize=SMALL_SIZE, labelcolor=INK, color=FRAME, length=3, width=0.8)
+    for spine in place.spines.values():
+        spine.set(color=FRAME, linewidth=0.8)

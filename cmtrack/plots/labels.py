@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-import textwrap
+import re
 from collections import Counter
 from collections.abc import Iterable
 
@@ -28,7 +28,7 @@ def elide(text: str, width: int) -> str:
     """Shorten `text` to `width` characters in the middle: where names differ is mostly at their ends."""
     if len(text) <= width:
         return text
-    head = (width - 1 + 1) // 2
+    head = width // 2
     tail = width - 1 - head
     return text[:head].rstrip() + "…" + (text[-tail:].lstrip() if tail else "")
 
@@ -48,18 +48,24 @@ def short_names(labels: Iterable[object], width: int) -> list[str]:
     return [verbatim(name) for name in distinct]
 
 
-def wrap(text: str, width: int, max_lines: int = 2) -> str:
-    """Break `text` into lines of about `width` characters, at blanks or after underscores and dashes."""
-    if len(text) <= width:
-        return text
-    lines = textwrap.wrap(text.replace("_", "_\u200b").replace("\u200b", " \u200b"), width=width)
-    joined = [line.replace(" \u200b", "").replace("\u200b", "") for line in lines]
-    return "\n".join([*joined[: max_lines - 1], " ".join(joined[max_lines - 1 :])])
+def wrap(text: str, width: int) -> str:
+    """Break `text` into lines of about `width` characters, after blanks, underscores, slashes and dashes."""
+    lines = [""]
+    for part in re.findall(r"[^\s_/-]*[\s_/-]*", text):
+        if lines[-1] and len((lines[-1] + part).rstrip()) > width:
+            lines.append("")
+        lines[-1] += part
+    return "\n".join(line.rstrip() for line in lines)
 
 
 def text_width(text: str, size: float) -> float:
     """Estimated width in points of the longest line of `text`."""
     return max((len(line) for line in text.split("\n")), default=0) * size * _GLYPH
+
+
+def characters(points: float, size: float) -> float:
+    """How many characters of font `size` fit into `points`."""
+    return points / (size * _GLYPH)
 
 
 def tick_step(cell: float, size: float) -> int:

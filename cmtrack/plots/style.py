@@ -6,19 +6,23 @@ threads drawing at once can leave changed.
 
 from __future__ import annotations
 
+import textwrap
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.colors import Colormap, LinearSegmentedColormap
 from matplotlib.figure import Figure, SubFigure
 from matplotlib.legend import Legend
+from matplotlib.transforms import ScaledTranslation
 
 FloatArray = npt.NDArray[np.float64]
 
 DPI = 130
+_PAD = 0.1  # inches around a figure
 TITLE_SIZE = 12.0
 TEXT_SIZE = 9.5
 SMALL_SIZE = 8.0
@@ -39,9 +43,7 @@ YELLOW = "#E69F00"
 
 
 def _ramp(name: str, *colours: str) -> Colormap:
-    ramp = LinearSegmentedColormap.from_list(name, list(colours), N=512)
-    ramp.set_bad(EMPTY)
-    return ramp
+    return LinearSegmentedColormap.from_list(name, list(colours), N=512).with_extremes(bad=EMPTY)
 
 
 def hit_map() -> Colormap:
@@ -59,19 +61,52 @@ def separation_map() -> Colormap:
     return _ramp("cmtrack_separation", "#1b0a2a", "#5a0f4d", "#b3123f", "#ee7b32", "#fbd48a", "#fdfaf0")
 
 
-def figure_and_axes(ax: Axes | None, size: tuple[float, float]) -> tuple[Figure, Axes]:
-    """The figure and axes to draw into: those of `ax`, or new ones of `size` inches without pyplot."""
+@dataclass(frozen=True)
+class Sheet:
+    """Axes to draw into and the figure that holds them; `own` where the figure was made for them."""
+
+    figure: Figure
+    ax: Axes
+    own: bool
+
+    def finish(self) -> Figure:
+        """Make an own figure exactly as large as the axes with all that was written around them."""
+        if self.own:
+            width, height = self.figure.get_size_inches()
+            box = self.ax.get_tightbbox()
+            if box is not None:
+                left, low = _PAD - box.x0 / DPI, _PAD - box.y0 / DPI
+                full = box.width / DPI + 2 * _PAD, box.height / DPI + 2 * _PAD
+                self.figure.set_size_inches(*full)
+                place = (left / full[0], low / full[1], width / full[0], height / full[1])
+                self.ax.set_position(place)
+        return self.figure
+
+
+def sheet(ax: Axes | None, size: tuple[float, float]) -> Sheet:
+    """The given axes, or new ones of `size` inches in a figure of their own without pyplot."""
+    own = ax is None
     if ax is None:
-        figure = new_figure(size)
-        ax = figure.add_subplot()
-    else:
-        figure = root_figure(ax)
+        ax = Figure(figsize=size, dpi=DPI, facecolor="white").add_axes((0.0, 0.0, 1.0, 1.0))
     plain_axes(ax)
-    return figure, ax
+    return Sheet(root_figure(ax), ax, own)
 
 
-def new_figure(size: tuple[float, float]) -> Figure:
-    """A figure that belongs to no pyplot registry and makes room for its own labels."""
+def extent_points(ax: Axes) -> tuple[float, float]:
+    """Width and height in points that the axes have or, where a layout engine shrinks them, may keep."""
+    figure = root_figure(ax)
+    box = ax.get_window_extent()
+    kept = 72.0 / figure.dpi * (1.0 if figure.get_layout_engine() is None else 0.6)
+    return float(box.width * kept), float(box.height * kept)
+
+
+def fold(text: str, points: float, size: float = SMALL_SIZE) -> str:
+    """Break a sentence of font `size` into lines of about `points`."""
+    return "\n".join(textwrap.wrap(text, max(24, int(points / (0.52 * size)))))
+
+
+def panel_figure(size: tuple[float, float]) -> Figure:
+    """A figure for several axes that belongs to no pyplot registry and makes room for their labels."""
     return Figure(figsize=size, dpi=DPI, facecolor="white", layout="constrained")
 
 
@@ -112,18 +147,22 @@ def name_axes(ax: Axes, x: str, y: str, title: str | None) -> None:
         ax.set_title(title, fontsize=TITLE_SIZE, color=INK, pad=9)
 
 
-def caption_below(ax: Axes, text: str) -> None:
-    """A small explanation under the x axis' label; the layout makes room for it."""
+def caption_below(ax: Axes, lines: Sequence[str]) -> None:
+    """Small explanations under the x axis' label, if any; the layout makes room for them."""
+    if not lines:
+        return
+    width = extent_points(ax)[0] + 110  # the names on the left and the colour bar give more room
+    folded = "\n".join(fold(line, width) for line in lines)
     ax.annotate(
-        text, xy=(0.5, 0.0), xycoords=ax.xaxis.label, xytext=(0, -7), textcoords="offset points",
+        folded, xy=(0.5, 0.0), xycoords=ax.xaxis.label, xytext=(0, -7), textcoords="offset points",
         ha="center", va="top", fontsize=SMALL_SIZE, color=MUTED, annotation_clip=False,
     )  # fmt: skip
 
 
-def legend_below(ax: Axes, handles: list[Artist] | None = None) -> Legend:
+def legend_below(ax: Axes) -> Legend:
     """A legend under the axes, where it can hide no data."""
-    options: dict[str, Any] = {} if handles is None else {"handles": handles}
+    below = ScaledTranslation(0, -38 / 72, root_figure(ax).dpi_scale_trans)  # under the axis and its label
     return ax.legend(
-        loc="upper left", bbox_to_anchor=(0.0, -0.13), borderaxespad=0.0, frameon=False,
-        fontsize=SMALL_SIZE, labelcolor=INK, handlelength=2.4, **options,
+        loc="upper left", bbox_to_anchor=(0.0, 0.0), bbox_transform=ax.transAxes + below, borderaxespad=0.0,
+        frameon=False, fontsize=SMALL_SIZE, labelcolor=INK, handlelength=2.4,
     )  # fmt: skip

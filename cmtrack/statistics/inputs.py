@@ -136,8 +136,6 @@ def as_weights(sample_weight: Any, n_rows: int) -> FloatArray | IntArray | None:
 
 def to_float_array(name: str, values: Any) -> FloatArray:
     """A float64 array without missing or infinite values, from any array-like."""
-    if hasattr(values, "to_numpy") and not isinstance(values, np.ndarray):
-        values = values.to_numpy()
     try:
         array = np.asarray(values, dtype=np.float64)
     except (TypeError, ValueError):
@@ -213,7 +211,7 @@ def _label_array(name: str, values: Any) -> npt.NDArray[Any]:
         nulls = values.null_count() if callable(values.null_count) else values.null_count
         if nulls:
             _no_missing(name, np.asarray(values.is_null()))
-    array = np.asarray(values) if not hasattr(values, "to_numpy") else np.asarray(values.to_numpy())
+    array = np.asarray(_rectangular(name, values))
     if array.ndim == 2 and array.shape[1] == 1:
         array = array[:, 0]
     if array.ndim != 1:
@@ -223,6 +221,12 @@ def _label_array(name: str, values: Any) -> npt.NDArray[Any]:
     if array.dtype.kind not in "iubfUSO":
         raise ValueError(f"{name} must hold integers, strings, booleans or floats, got {array.dtype}")
     return array
+
+
+def _rectangular(name: str, values: Any) -> Any:
+    if isinstance(values, (list, tuple)) and any(isinstance(v, (list, tuple)) for v in values):
+        raise ValueError(f"{name} must hold one label per row, got rows like {values[0]!r:.80}")
+    return values
 
 
 def _factorize_integers(array: npt.NDArray[Any]) -> tuple[IntArray, list[Any]]:

@@ -79,12 +79,16 @@ class ScoreMoments:
         _, mean, m2, m3, m4 = _merge(a, b)
         return ScoreMoments(self.n + other.n, mean, m2, m3, m4)
 
-    def pooled(self, classes: Sequence[int] | IntArray) -> ScoreMoments:
-        """The moments of several classes taken as one, shape (1, L)."""
-        state = self.select(classes[:1])
-        for k in classes[1:]:
-            state = state + self.select([k])
-        return state
+    def pooled(self) -> ScoreMoments:
+        """The moments of all classes taken as one, shape (1, L)."""
+        n = self.n[:, None].astype(np.float64)
+        total = n.sum()
+        mean = (n * self.mean).sum(axis=0) / (total or 1.0)
+        e = np.where(n > 0, self.mean - mean, 0.0)
+        m2 = (self.m2 + n * e**2).sum(axis=0)
+        m3 = (self.m3 + 3 * e * self.m2 + n * e**3).sum(axis=0)
+        m4 = (self.m4 + 4 * e * self.m3 + 6 * e**2 * self.m2 + n * e**4).sum(axis=0)
+        return ScoreMoments(self.n.sum(keepdims=True), mean[None], m2[None], m3[None], m4[None])
 
     def select(self, classes: Sequence[int] | IntArray) -> ScoreMoments:
         """The moments of some classes only."""

@@ -1,0 +1,147 @@
+"""Shares of K classes in a target, jointly: bins of (predicted class, confidence), EM, sandwich covariance.
+
+A distribution-free way for any number of classes: a sample's bin is its most probable class and the quantile
+group of that class's probability. Labelled counts give each class's density over the bins, half a count added.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from cmtrack.metrics.densities import smoothed
+from cmtrack.metrics.intervals import normal_quantile
+from cmtrack.metrics.mixture import em_shares
+from cmtrack.statistics.inputs import FloatArray
+from cmtrack.statistics.top_scores import TopScoreCounts
+
+GROUPS = 5
+
+
+@dataclass(frozen=True, eq=False)
+class ClassShares:
+    """Estimated shares of all classes.
+
+    Attributes
+    ----------
+    values, low, high : ndarray of shape (K,)
+        Shares that sum to 1, and the ends of Wald intervals cut at 0 and 1; NaN for classes without labelled
+        samples.
+    covariance : ndarray of shape (K, K)
+    """
+
+    values: FloatArray
+    low: FloatArray
+    high: FloatArray
+    covariance: FloatArray
+
+
+def class_shares(
+    labelled: TopScoreCounts,
+    target: TopScoreCounts | None,
+    confidence_level: float = 0.95,
+    scale: float = 1.0,
+) -> ClassShares:
+    """Estimate the shares of all classes.
+
+    Parameters
+    ----------
+    labelled : TopScoreCounts of shape (K, K, cells)
+        By actual class.
+    target : TopScoreCounts of shape (1, K, cells), or None
+        None: the labelled samples are the target too, each left out of its own class's density.
+    scale : float
+        Effective over nominal sample size, where samples are weighted.
+    """
+    table = _grouped(labelled, GROUPS)
+    size = len(table)
+    known = table.sum(axis=1) > 0
+    counts = table[known]
+    densities = np.stack([smoothed(row) for row in counts], axis=1)  # (bins, classes)
+    if target is None:
+        shares = em_shares(*_left_out(counts, densities))
+        binned = table.sum(axis=0)
+    else:
+        binned = _grouped_like(labelled, target, GROUPS)[0]
+        shares = em_shares(densities, binned)
+    values, covariance = np.full(size, math.nan), np.full((size, size), math.nan)
+    values[known] = shares
+    covariance[np.ix_(known, known)] = share_covariance(
+        densities, shares, float(binned.sum()) * scale, counts.sum(axis=1) * scale
+    )
+    with np.errstate(invalid="ignore"):
+        reach = normal_quantile(confidence_level) * np.sqrt(np.maximum(np.diag(covariance), 0.0))
+    return ClassShares(values, np.clip(values - reach, 0, 1), np.clip(values + reach, 0, 1), covariance)
+
+
+def share_covariance(densities: FloatArray, shares: FloatArray, n: float, labelled: FloatArray) -> FloatArray:
+    """Covariance of maximum-likelihood shares, (K, K): target sampling and the densities' own error.
+
+    Parameters
+    ----------
+    densities : ndarray of shape (B, K), columns summing to 1
+    shares : ndarray of shape (K,)
+    n : float
+        Target samples.
+    labelled : ndarray of shape (K,)
+        Labelled samples of each class.
+    """
+    size = len(shares)
+    last = densities[:, -1:]
+    gap = densities[:, :-1] - last
+    mix = densities @ shares
+    information = (gap / mix[:, None]).T @ gap
+    middle = information / n
+    for c in range(size):
+        jacobian = -shares[c] * gap / mix[:, None]
+        if c < size - 1:
+            jacobian[:, c] += 1
+        else:
+            jacobian -= 1
+        f = densities[:, c]
+        mean = f @ jacobian
+        middle += ((jacobian * f[:, None]).T @ jacobian - np.outer(mean, mean)) / labelled[c]
+    inverse = np.linalg.pinv(information)
+    free = inverse @ middle @ inverse
+    spread = np.vstack((np.eye(size - 1), -np.ones(size - 1)))
+    return spread @ free @ spread.T
+
+
+def _left_out(counts: FloatArray, densities: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Rows of densities as each class's own samples see them, and their number."""
+    rows, weights = [], []
+    for c, own in enumerate(counts):
+        used = own > 0
+        left = np.minimum(own[used], 1.0)
+        row = densities[used].copy()
+        row[:, c] = (own[used] - left + 0.5) / (own.sum() - left + len(own) / 2)
+        rows.append(row)
+        weights.append(own[used])
+    return np.concatenate(rows), np.concatenate(weights)
+
+
+def _groups(labelled: TopScoreCounts, groups: int) -> FloatArray:
+    """The quantile group of each (predicted class, cell), by all labelled samples of that predicted class."""
+    per_cell = labelled.counts.sum(axis=0).astype(np.float64)
+    total = per_cell.sum(axis=1, keepdims=True)
+    before = np.cumsum(per_cell, axis=1) - per_cell / 2
+    share = np.divide(before, total, out=np.zeros_like(before), where=total > 0)
+    return np.minimum((share * groups).astype(np.int64), groups - 1)
+
+
+def _grouped(labelled: TopScoreCounts, groups: int) -> FloatArray:
+    return _grouped_like(labelled, labelled, groups)
+
+
+def _grouped_like(labelled: TopScoreCounts, counted: TopScoreCounts, groups: int) -> FloatArray:
+    """Counts (rows, bins) of ``counted`` over the bins that ``labelled`` defines; empty bins are dropped."""
+    group = _groups(labelled, groups)
+    size = group.shape[0]
+    code = (np.arange(size)[:, None] * groups + group).ravel()
+    used = np.bincount(code, labelled.counts.sum(axis=0).ravel(), size * groups) > 0
+    if counted is not labelled:
+        used |= np.bincount(code, counted.counts.sum(axis=0).ravel(), size * groups) > 0
+    out = [np.bincount(code, row.ravel(), size * groups)[used] for row in counted.counts]
+    return np.array(out, dtype=np.float64)

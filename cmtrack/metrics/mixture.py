@@ -1,0 +1,208 @@
+"""Maximum likelihood of the shares of a mixture with known densities, its variance and its intervals.
+
+Model: target scores follow pi f1 + (1-pi) f0 with the densities of labelled scores (only the prevalence
+differs). The log-likelihood is concave in pi. Source: Gubbels (2023), section 0.4, equations 2-7, with the same
+prior in numerator and denominator of equation 2 and the data of equation 6 read as a multiset.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.special import chdtri
+
+from cmtrack.statistics.inputs import FloatArray
+
+
+@dataclass(frozen=True, eq=False)
+class Mixture:
+    """A weighted sample from a two-part mixture.
+
+    Attributes
+    ----------
+    p, q : ndarray of shape (B,)
+        Density of the positives and of the negatives at each point or bin, up to one common factor.
+    w : ndarray of shape (B,)
+        Number of target samples there.
+    """
+
+    p: FloatArray
+    q: FloatArray
+    w: FloatArray
+
+    def mix(self, prevalence: float) -> FloatArray:
+        """pi p + (1-pi) q."""
+        return prevalence * self.p + (1 - prevalence) * self.q
+
+    def log_likelihood(self, prevalence: float) -> float:
+        """Log-likelihood at a prevalence; -inf where an observed point is impossible."""
+        used = self.w > 0
+        mix = self.mix(prevalence)[used]
+        if (mix <= 0).any():
+            return -math.inf
+        return float(self.w[used] @ np.log(mix))
+
+    def maximise(self) -> float:
+        """The maximum-likelihood prevalence in [0, 1]; NaN where the densities are equal (not identified).
+
+        Newton's method from 1/2, safeguarded by bisection; at most 60 steps, tolerance 1e-12.
+        """
+        used = self.w > 0
+        p, q, w = self.p[used], self.q[used], self.w[used]
+        gap = p - q
+        if not np.any(gap):
+            return math.nan
+
+        def score(prevalence: float) -> tuple[float, float]:
+            with np.errstate(divide="ignore", invalid="ignore"):
+                ratio = np.where(gap == 0, 0.0, gap / (prevalence * p + (1 - prevalence) * q))
+                return float(w @ ratio), -float(w @ ratio**2)
+
+        if score(0.0)[0] <= 0:
+            return 0.0
+        if score(1.0)[0] >= 0:
+            return 1.0
+        low, high, at = 0.0, 1.0, 0.5
+        for _ in range(60):
+            value, slope = score(at)
+            low, high = (at, high) if value > 0 else (low, at)
+            step = at - value / slope
+            following = step if low < step < high else (low + high) / 2
+            if abs(following - at) < 1e-12:
+                return following
+            at = following
+        return at
+
+
+@dataclass(frozen=True)
+class Variance:
+    """Variance of an estimated prevalence by where it comes from.
+
+    Attributes
+    ----------
+    target : float
+        From the finite target.
+    positives, negatives : float
+        From the finite labelled scores of each class (0 where the densities are known).
+    information : float
+        Fisher information of one target sample.
+    """
+
+    target: float
+    positives: float
+    negatives: float
+    information: float
+
+    @property
+    def total(self) -> float:
+        """Sum of the three parts."""
+        return self.target + self.positives + self.negatives
+
+    @property
+    def shares(self) -> tuple[float, float, float]:
+        """The parts' shares: (target, positives, negatives)."""
+        return self.target / self.total, self.positives / self.total, self.negatives / self.total
+
+
+def variance(p: FloatArray, q: FloatArray, prevalence: float, n: float, m1: float, m0: float) -> Variance:
+    """Variance of the estimate from n target samples and densities of m1 positives and m0 negatives.
+
+    Parameters
+    ----------
+    p, q : ndarray of shape (B,)
+        Binned densities, each summing to 1.
+    """
+    mix = prevalence * p + (1 - prevalence) * q
+    information = float(((p - q) ** 2 / mix).sum())
+    if not information > 0:
+        return Variance(math.inf, math.inf, math.inf, 0.0)
+    from_p = float(p @ (q / mix) ** 2 - (p @ (q / mix)) ** 2) / (m1 * information**2)
+    from_q = float(q @ (p / mix) ** 2 - (q @ (p / mix)) ** 2) / (m0 * information**2)
+    return Variance(1 / (n * information), max(from_p, 0.0), max(from_q, 0.0), information)
+
+
+def profile_interval(
+    mixture: Mixture, estimate: float, inflation: float, confidence_level: float
+) -> tuple[float, float]:
+    """All prevalences whose deviance is at most ``inflation`` times the chi-square quantile.
+
+    ``inflation`` is total variance over target variance: 1 gives the ordinary (naive) likelihood interval.
+    """
+    limit = deviance_limit(confidence_level) * inflation / 2
+    top = mixture.log_likelihood(estimate)
+
+    def outside(prevalence: float) -> bool:
+        return top - mixture.log_likelihood(prevalence) > limit
+
+    return _edge(estimate, 0.0, outside), _edge(estimate, 1.0, outside)
+
+
+def score_interval(
+    mixture: Mixture, estimate: float, m1: float, m0: float, confidence_level: float
+) -> tuple[float, float]:
+    """Invert the score test, the labelled scores' error taken at each candidate."""
+    p, q, n = mixture.p, mixture.q, float(mixture.w.sum())
+    limit = deviance_limit(confidence_level)
+
+    def outside(prevalence: float) -> bool:
+        mix = mixture.mix(prevalence)
+        u = float(mixture.w @ ((p - q) / mix)) / n
+        v = variance(p, q, prevalence, n, m1, m0)
+        return u * u > limit * v.total * v.information**2
+
+    return _edge(estimate, 0.0, outside), _edge(estimate, 1.0, outside)
+
+
+def deviance_limit(confidence_level: float) -> float:
+    """Chi-square quantile with one degree of freedom; 3.841458820694124 at 0.95."""
+    return float(chdtri(1, 1 - confidence_level))
+
+
+def _edge(inside: float, end: float, outside: Callable[[float], bool]) -> float:
+    """The last prevalence from ``inside`` towards ``end`` that is not outside, by bisection."""
+    if not outside(end):
+        return end
+    for _ in range(80):
+        middle = (inside + end) / 2
+        inside, end = (inside, middle) if outside(middle) else (middle, end)
+    return inside
+
+
+def em_shares(densities: FloatArray, weights: FloatArray, tolerance: float = 1e-9) -> FloatArray:
+    """Maximum-likelihood shares of K known densities by expectation-maximisation.
+
+    Parameters
+    ----------
+    densities : ndarray of shape (B, K)
+        Density of each class at each point or bin.
+    weights : ndarray of shape (B,)
+        Target samples (or shares) there.
+    tolerance : float
+        Stop when ``max g - 1`` is at most this, g the Karush-Kuhn-Tucker ratios; the log-likelihood is then
+        within that much (per sample) of its maximum.
+
+    Returns
+    -------
+    ndarray of shape (K,)
+        Shares that sum to 1.
+    """
+    weights = weights / weights.sum()
+    shares = np.full(densities.shape[1], 1 / densities.shape[1])
+    for _ in range(20_000):
+        gain = densities.T @ (weights / (densities @ shares))
+        if gain.max() - 1 <= tolerance:
+            break
+        shares = shares * gain
+    return shares / shares.sum()
+
+
+def prior_corrected(scores: FloatArray, trained: float, wanted: float) -> FloatArray:
+    """Posteriors at another prevalence, from scores that are posteriors at the training prevalence.
+
+    Source: Gubbels (2023), equation 2 with one prior per side.
+    """
+    odds = scores / (1 - scores) * (wanted * (1 - trained)) / ((1 - wanted) * trained)
+    return odds / (1 + odds)

@@ -1,0 +1,41 @@
+"""Class labels as parts of metric names: legal for MLflow, reversible, without collisions.
+
+MLflow takes letters, digits, spaces and ``_ - .``; the slash parts sections. Every other character becomes
+``_u<hex>_``, and so does an underscore that stands before a ``u``, so that no two labels share a name.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+
+from cmtrack.grouping import Label
+
+MAX_LENGTH = 80
+_ILLEGAL = re.compile(r"[^\w .-]|_(?=u)", re.UNICODE)
+_ESCAPE = re.compile(r"_u([0-9a-f]*)_")
+
+
+def encode_label(label: Label) -> str:
+    """A label as a part of a metric name.
+
+    Texts longer than 80 characters once encoded keep their beginning and a digest; the evaluation holds the
+    whole label.
+    """
+    text = str(label)
+    if not text:
+        return "_u_"
+    encoded = _ILLEGAL.sub(lambda match: f"_u{ord(match.group()):x}_", text)
+    if encoded.strip(". ") == "" or encoded[0] in ". " or encoded[-1] in ". ":  # "." and ".." climb; MLflow trims
+        encoded = "".join(
+            f"_u{ord(c):x}_" if c in ". " and i in (0, len(encoded) - 1) else c for i, c in enumerate(encoded)
+        )
+    if len(encoded) > MAX_LENGTH:
+        digest = hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=6).hexdigest()
+        encoded = f"{encoded[: MAX_LENGTH - 14].rstrip('. ')}--{digest}"
+    return encoded
+
+
+def decode_label(name: str) -> str:
+    """The text of a label that :func:`encode_label` wrote (unless it was shortened)."""
+    return _ESCAPE.sub(lambda match: chr(int(match.group(1), 16)) if match.group(1) else "", name)

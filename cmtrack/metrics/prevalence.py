@@ -1,0 +1,353 @@
+"""Calibration-corrected prevalence: how many positives a target holds, with an interval that holds.
+
+Source: Gubbels (2023), section 0.4 ("Bayesian calibration"), with honest densities, a variance that knows of
+the labelled scores' error, and an interval by the adjusted profile likelihood. The square root of
+sum(tau (1-tau)), published as the error of the count (Table 2.4), is only the spread of the labels given
+correct probabilities: the truth lies 12 to 29 of it away there.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from scipy.optimize import brentq
+from scipy.special import chdtrc
+
+from cmtrack.grouping import Label
+from cmtrack.metrics.densities import BinnedDensities, leave_one_out, quantile_bins
+from cmtrack.metrics.intervals import normal_quantile
+from cmtrack.metrics.mixture import (
+    Mixture,
+    Variance,
+    deviance_limit,
+    profile_interval,
+    score_interval,
+    variance,
+)
+from cmtrack.statistics import ScoreCounts
+from cmtrack.statistics.inputs import FloatArray
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.figure import Figure
+
+INTERVALS = ("adjusted", "realised", "wald", "score", "bootstrap", "naive")
+_SAME_ROWS = "labelled scores and target are the same rows: the fit cannot be tested"
+
+
+@dataclass(frozen=True, eq=False)
+class PrevalenceEstimate:
+    """An estimated share of positives in a target, with its error.
+
+    Attributes
+    ----------
+    value, low, high : float
+        Prevalence and the ends of its interval, in [0, 1]; NaN where it is not identified.
+    confidence_level : float
+    positive : label
+    n_target, n_positives, n_negatives : float
+        (Effective) sizes of the target and of the labelled scores of each class.
+    variance : Variance
+        By source: target, labelled positives, labelled negatives.
+    interval : str
+        The interval's method.
+    fit_pvalue : float
+        Whether the target's scores look like a mixture of the two labelled densities. A small value means that
+        not only the prevalence changed, and the estimate should not be trusted. NaN where it cannot be tested.
+    undefined : dict of str to str
+        Reasons of what is NaN.
+    warnings : tuple of str
+    """
+
+    value: float
+    low: float
+    high: float
+    confidence_level: float
+    positive: Label
+    n_target: float
+    variance: Variance
+    interval: str
+    mixture: Mixture = field(repr=False)
+    densities: BinnedDensities | None = field(repr=False)
+    target: ScoreCounts = field(repr=False)
+    fit_statistic: float = math.nan
+    fit_df: int = 0
+    fit_pvalue: float = math.nan
+    fit_contributions: tuple[tuple[int, float], ...] = ()
+    realised: tuple[float, float] = (math.nan, math.nan)
+    undefined: dict[str, str] = field(default_factory=dict)
+    warnings: tuple[str, ...] = ()
+
+    @property
+    def n_positives(self) -> float:
+        """Labelled positives."""
+        return self.densities.m1 if self.densities else math.nan
+
+    @property
+    def n_negatives(self) -> float:
+        """Labelled negatives."""
+        return self.densities.m0 if self.densities else math.nan
+
+    @property
+    def count(self) -> float:
+        """Estimated number of positives in this target."""
+        return self.value * self.n_target
+
+    @property
+    def count_low(self) -> float:
+        """Lower end of the interval of the number of positives in *this* target (realised, not expected)."""
+        return self.realised[0] * self.n_target
+
+    @property
+    def count_high(self) -> float:
+        """Upper end of the interval of the number of positives in *this* target."""
+        return self.realised[1] * self.n_target
+
+    @property
+    def count_sd(self) -> float:
+        """Standard error of :attr:`count` about the realised number: n sqrt(V - pi(1-pi)/n)."""
+        spread = self.variance.total - self.value * (1 - self.value) / self.n_target
+        return self.n_target * math.sqrt(max(spread, 0.0)) if math.isfinite(spread) else math.nan
+
+    @property
+    def shares(self) -> tuple[float, float, float]:
+        """Shares of the variance due to (target, labelled positives, labelled negatives).
+
+        The largest says what to add: more scored targets, or more labelled samples of that class.
+        """
+        return self.variance.shares if math.isfinite(self.variance.total) else (math.nan,) * 3
+
+    @property
+    def inflation(self) -> float:
+        """Total variance over target variance; the naive likelihood interval takes it for 1."""
+        return self.variance.total / self.variance.target if math.isfinite(self.variance.total) else math.nan
+
+    @property
+    def implied_spcc(self) -> float:
+        """The sPCC of the recalibrated posterior that the model implies: sqrt(I pi (1-pi))."""
+        return math.sqrt(self.variance.information * self.value * (1 - self.value))
+
+    @property
+    def sd_labels_only(self) -> float:
+        """sqrt(sum tau(1-tau)) of the binned posteriors: the labels' spread alone, not the count's error."""
+        mix = self.mixture.mix(self.value)
+        tau = self.value * self.mixture.p / mix
+        return math.sqrt(float(self.mixture.w @ (tau * (1 - tau))))
+
+    def likelihood(self, n_points: int = 401) -> tuple[FloatArray, FloatArray]:
+        """Prevalence grid around the estimate and the deviance 2 (l_max - l) at each point."""
+        if math.isnan(self.value):
+            return np.array([]), np.array([])
+        reach = max(self.high - self.value, self.value - self.low, 1e-6) * 2
+        low, high = max(0.0, self.value - reach), min(1.0, self.value + reach)
+        grid = np.union1d(np.linspace(low, high, n_points), [self.value])
+        top = self.mixture.log_likelihood(self.value)
+        return grid, np.array([2 * (top - self.mixture.log_likelihood(float(x))) for x in grid])
+
+    def posterior(self, scores: Any, method: str = "interpolated") -> FloatArray:
+        """Recalibrated probabilities of being positive in the target.
+
+        Parameters
+        ----------
+        scores : array-like of shape (n,)
+        method : "interpolated" or "bins"
+            Log ratios interpolated between bin centres, shifted so that they sum to the estimated count over
+            the target; or one value a bin, which sums to it exactly but changes ranks.
+        """
+        array = np.asarray(scores, dtype=np.float64)
+        if method not in ("interpolated", "bins"):
+            raise ValueError(f"method must be 'interpolated' or 'bins', got {method!r}")
+        if self.densities is None or math.isnan(self.value) or self.value in (0.0, 1.0):
+            return np.full(array.shape, self.value)
+        prior = math.log(self.value / (1 - self.value))
+        log_ratio = np.log(self.densities.p / self.densities.q)
+        if method == "bins":
+            return _expit(log_ratio[self.densities.bin_of(array)] + prior)
+        order = np.argsort(self.densities.centres, kind="stable")
+        centres, heights = self.densities.centres[order], log_ratio[order]
+        weight = self.target.counts.sum(axis=0).astype(np.float64)
+        at_target = np.interp(self.densities.line(self.target.values), centres, heights) + prior
+
+        def excess(shift: float) -> float:
+            return float(weight @ _expit(at_target + shift)) / float(weight.sum()) - self.value
+
+        shift = brentq(excess, -60.0, 60.0)
+        return _expit(np.interp(self.densities.line(array), centres, heights) + prior + shift)
+
+    def figure(self) -> Figure:
+        """The likelihood of the prevalence with its interval."""
+        from cmtrack import plots
+
+        return plots.prevalence_figure(self)
+
+    def to_frame(self) -> pd.DataFrame:
+        """One row: value, interval, count, shares of the variance, fit."""
+        import pandas as pd
+
+        names = ("value", "low", "high", "count", "count_low", "count_high", "count_sd", "fit_pvalue")
+        row: dict[str, Any] = {"positive": self.positive} | {name: getattr(self, name) for name in names}
+        row |= dict(zip(("share_target", "share_positives", "share_negatives"), self.shares, strict=True))
+        return pd.DataFrame([row])
+
+    def __repr__(self) -> str:
+        return (
+            f"PrevalenceEstimate({self.positive!r}: {self.value:.6g} [{self.low:.6g}, {self.high:.6g}], "
+            f"count {self.count:.6g} [{self.count_low:.6g}, {self.count_high:.6g}] of {self.n_target:g})"
+        )
+
+    def _repr_html_(self) -> str:
+        return str(self.to_frame().to_html(index=False))
+
+
+def binned_estimate(
+    labelled: ScoreCounts,
+    target: ScoreCounts | None,
+    *,
+    positive: Label,
+    interval: str = "adjusted",
+    confidence_level: float = 0.95,
+    sizes: tuple[float, float, float] | None = None,
+    bins: int | None = None,
+) -> PrevalenceEstimate:
+    """Estimate from counted scores.
+
+    Parameters
+    ----------
+    labelled : ScoreCounts with two channels
+        Negatives, positives; scores that the scorer was not trained on.
+    target : ScoreCounts with one channel, or None
+        None: the labelled scores are the target too. Each is then left out of its own class's density
+        (:func:`leave_one_out`).
+    sizes : (n, m1, m0), optional
+        Effective sizes where samples are weighted; the counts by default.
+    """
+    if interval not in INTERVALS:
+        raise ValueError(f"interval must be one of {INTERVALS}, got {interval!r}")
+    if target is not None and labelled.exact != target.exact:
+        labelled, target = labelled.to_grid(), target.to_grid()
+    bands = quantile_bins(labelled, bins)
+    same = target is None
+    target = labelled.channels((0, 1)) if target is None else target
+    binned = np.bincount(bands.bin_of(target.values), target.counts[0], len(bands.p)).astype(np.float64)
+    mixture = Mixture(bands.p, bands.q, binned)
+    if same:
+        mixture = Mixture(
+            np.concatenate((leave_one_out(bands.positives), bands.p)),
+            np.concatenate((bands.q, leave_one_out(bands.negatives))),
+            np.concatenate((bands.positives, bands.negatives)),
+        )
+    n, m1, m0 = sizes or (float(binned.sum()), bands.m1, bands.m0)
+    value = math.nan if np.array_equal(bands.p, bands.q) else mixture.maximise()
+    common = {"positive": positive, "n_target": float(binned.sum()), "confidence_level": confidence_level}
+    if math.isnan(value):
+        reason = "not identified: positives and negatives have the same scores"
+        return PrevalenceEstimate(
+            math.nan, math.nan, math.nan, variance=Variance(math.inf, math.inf, math.inf, 0.0),
+            interval=interval, mixture=mixture, densities=bands, target=target,
+            undefined=dict.fromkeys(("value", "low", "high", "fit_pvalue"), reason), **common,
+        )  # fmt: skip
+    spread = variance(bands.p, bands.q, value, n, m1, m0)
+    scaled = Mixture(mixture.p, mixture.q, mixture.w * (n / mixture.w.sum()))
+    realised = _realised(spread, value, n)
+    ends = profile_interval(scaled, value, realised / spread.target, confidence_level)
+    low, high = _interval(interval, scaled, bands, value, spread, (n, m1, m0), confidence_level, ends)
+    fit = {} if same else _fit(bands, binned * (n / binned.sum()), value, m1, m0)
+    return PrevalenceEstimate(
+        value, low, high, variance=spread, interval=interval, mixture=mixture, densities=bands, target=target,
+        realised=ends, undefined={"fit_pvalue": _SAME_ROWS} if same else {},
+        warnings=_warnings(bands, spread, fit.get("fit_pvalue", math.nan)), **fit, **common,
+    )  # fmt: skip
+
+
+def _realised(spread: Variance, value: float, n: float) -> float:
+    """Variance about the target's own share of positives."""
+    return max(spread.total - value * (1 - value) / n, 1e-3 * spread.total)
+
+
+def _interval(
+    method: str,
+    mixture: Mixture,
+    bands: BinnedDensities,
+    value: float,
+    spread: Variance,
+    sizes: tuple[float, float, float],
+    level: float,
+    realised: tuple[float, float],
+) -> tuple[float, float]:
+    if method == "realised":
+        return realised
+    if method == "wald":
+        reach = normal_quantile(level) * math.sqrt(spread.total)
+        return max(0.0, value - reach), min(1.0, value + reach)
+    n, m1, m0 = sizes
+    binned = Mixture(bands.p, bands.q, mixture.w)
+    if len(mixture.p) != len(bands.p):  # left out one by one: add the two classes' parts
+        binned = Mixture(bands.p, bands.q, mixture.w.reshape(2, -1).sum(axis=0))
+    if method == "score":
+        return score_interval(binned, value, m1, m0, level)
+    if method == "bootstrap":
+        return _bootstrap(binned, bands, level)
+    inflation = 1.0 if method == "naive" else spread.total / spread.target
+    return profile_interval(mixture, value, inflation, level)
+
+
+def _bootstrap(binned: Mixture, bands: BinnedDensities, level: float, replicates: int = 1000) -> tuple[float, float]:
+    """Percentiles over multinomial resamples of the three count vectors (fixed seed)."""
+    rng = np.random.default_rng(20230813)
+
+    def resample(counts: FloatArray) -> FloatArray:
+        return rng.multinomial(round(counts.sum()), counts / counts.sum(), replicates).astype(np.float64)
+
+    def densities(counts: FloatArray) -> FloatArray:
+        drawn = resample(counts)
+        return (drawn + 0.5) / (drawn.sum(axis=1, keepdims=True) + len(counts) / 2)
+
+    p, q, w = densities(bands.positives), densities(bands.negatives), resample(binned.w)
+    low_end, high_end = np.zeros(replicates), np.ones(replicates)
+    for _ in range(45):  # the score falls in the prevalence: bisection on all replicates at once
+        values = (low_end + high_end) / 2
+        rising = (w * (p - q) / (values[:, None] * p + (1 - values[:, None]) * q)).sum(axis=1) > 0
+        low_end, high_end = np.where(rising, values, low_end), np.where(rising, high_end, values)
+    values = (low_end + high_end) / 2
+    low, high = np.quantile(values, [(1 - level) / 2, (1 + level) / 2])
+    return float(low), float(high)
+
+
+def _fit(bands: BinnedDensities, binned: FloatArray, value: float, m1: float, m0: float) -> dict[str, Any]:
+    n, df = float(binned.sum()), len(bands.p) - 2
+    mix = value * bands.p + (1 - value) * bands.q
+    parts = (binned / n - mix) ** 2 / (mix / n + value**2 * bands.p / m1 + (1 - value) ** 2 * bands.q / m0)
+    worst = np.argsort(parts)[::-1][:3]
+    total = float(parts.sum())
+    return {
+        "fit_statistic": total,
+        "fit_df": df,
+        "fit_pvalue": float(chdtrc(df, total)) if df > 0 else math.nan,
+        "fit_contributions": tuple((int(b), float(parts[b])) for b in worst),
+    }
+
+
+def _warnings(bands: BinnedDensities, spread: Variance, fit_pvalue: float) -> tuple[str, ...]:
+    out = []
+    distance = 0.5 * float(np.abs(bands.p - bands.q).sum())
+    if spread.total > 1 / 12 or distance < math.sqrt(len(bands.p) / min(bands.m1, bands.m0)):
+        out.append("the prevalence is weakly identified: the scores hardly tell the classes apart")
+    if min(bands.m1, bands.m0) < 20:
+        out.append(f"only {min(bands.m1, bands.m0):g} labelled scores of one class (< 20): the interval is rough")
+    if fit_pvalue < 0.05:
+        out.append(
+            f"the target's scores do not fit the labelled ones (p = {fit_pvalue:.2g}): not only the prevalence "
+            "changed, or the labelled scores are training scores; do not trust the estimate"
+        )
+    return tuple(out)
+
+
+def _expit(x: FloatArray) -> FloatArray:
+    out: FloatArray = 1 / (1 + np.exp(-x))
+    return out
+
+
+__all__ = ["INTERVALS", "PrevalenceEstimate", "binned_estimate", "deviance_limit"]

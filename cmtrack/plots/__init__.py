@@ -1,0 +1,25 @@
+"""Figures of computed data.
+
+Every function takes plain arrays, draws into the given axes or into a new figure, and returns the
+:class:`matplotlib.figure.Figure`. None touches pyplot or the process-wide parameters, so figures can be made
+without a display and in threads, and are freed like any other object.
+"""
+
+from __future__ import annotations
+
+from .confusion import plot_confusion_matrix, plot_reduced_matrix
+from .evaluation import evaluation_figures
+from .prevalence import plot_prevalence_likelihood
+from .roc import plot_roc
+from .scores import plot_score_histogram
+from .spcc import plot_spcc_matrix
+
+__all__ = [
+    "evaluation_figures",
+    "plot_confusion_matrix",
+    "plot_prevalence_likelihood",
+    "plot_reduced_matrix",
+    "plot_roc",
+    "plot_score_histogram",
+    "plot_spcc_matrix",
+]

@@ -1,0 +1,140 @@
+"""The ROC curve of a reduced matrix, with the ceiling that intragroup mismatches set."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import numpy.typing as npt
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import PercentFormatter
+
+from . import labels as text
+from .style import (
+    BLUE,
+    INK,
+    MUTED,
+    ORANGE,
+    SMALL_SIZE,
+    extent_points,
+    fold,
+    legend_below,
+    name_axes,
+    open_axes,
+    sheet,
+)
+
+_FEW_POINTS = 30
+
+
+def plot_roc(
+    fpr: npt.ArrayLike,
+    tpr: npt.ArrayLike,
+    *,
+    auc: float,
+    ceiling: float = 1.0,
+    normalized_auc: float | None = None,
+    auc_interval: tuple[float, float] | None = None,
+    operating_point: tuple[float, float] | None = None,
+    positive: object | None = None,
+    title: str | None = None,
+    ax: Axes | None = None,
+) -> Figure:
+    """Draw a ROC curve; with intragroup mismatches it ends at a ceiling below 1.
+
+    A positive sample whose class within the group is wrong is never a hit, at no threshold. The largest
+    reachable true positive rate is therefore the ceiling, and a score without information runs along the
+    line from (0, 0) to (1, ceiling).
+
+    Parameters
+    ----------
+    fpr, tpr : array_like of shape (T,)
+        False and true positive rates from the highest threshold to the lowest. Points are joined by
+        straight lines, which across tied scores is the trapezoid that the area counts.
+    auc : float
+        Area under the curve (NaN where undefined).
+    ceiling : float, default 1.0
+        Share of the positives whose class within the group is right.
+    normalized_auc : float, optional
+        ``auc / ceiling``.
+    auc_interval : (float, float), optional
+        Confidence interval of `auc`.
+    operating_point : (float, float), optional
+        (FPR, TPR) of the flat arg-max prediction, which in general does not lie on the curve.
+    positive : object, optional
+        Name of the positive class or group.
+    title : str, optional
+        Title of the axes.
+    ax : matplotlib.axes.Axes, optional
+        Axes to draw into; by default a new figure.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+        The figure that holds the axes. It is not registered with pyplot.
+
+    Raises
+    ------
+    ValueError
+        If `fpr` and `tpr` are not one-dimensional and of equal length.
+
+    References
+    ----------
+    Markoulidakis et al. (2021), "Multiclass Confusion Matrix Reduction Method and Its Application on Net
+    Promoter Score Classification Problem", section 5.4 and figures 9 and 10; the ceiling and the normalised
+    area are added here, because areas under different ceilings are not comparable.
+    """
+    x, y = np.asarray(fpr, dtype=np.float64), np.asarray(tpr, dtype=np.float64)
+    if x.ndim != 1 or x.shape != y.shape:
+        raise ValueError(f"fpr and tpr must have one shape (n_points,), got {x.shape} and {y.shape}")
+    page = sheet(ax, (4.7, 4.7))
+    ax = page.ax
+    open_axes(ax)
+    top = ceiling if math.isfinite(ceiling) else 1.0
+    ax.plot(
+        x, y, color=BLUE, linewidth=1.8, marker="o" if len(x) <= _FEW_POINTS else "", markersize=3.5,
+        label=_area_text(auc, auc_interval, normalized_auc, top), zorder=3, clip_on=False,
+    )  # fmt: skip
+    ax.plot(
+        [0, 1], [0, top], color=MUTED, linewidth=1.0, linestyle=":",
+        label=f"chance: AUC {text.number_text(top / 2)}",
+    )  # fmt: skip
+    if top < 1:
+        _draw_ceiling(ax, top)
+    if operating_point is not None:
+        rates = [text.number_text(rate) for rate in operating_point]
+        words = f"flat arg-max prediction: FPR {rates[0]}, TPR {rates[1]}"
+        ax.plot(
+            *([value] for value in operating_point), color=ORANGE, marker="D", markersize=7, linestyle="none",
+            markeredgecolor="white", zorder=4, clip_on=False,
+            label=fold(words, extent_points(ax)[0]),
+        )  # fmt: skip
+    ax.set(xlim=(0, 1), ylim=(0, 1.0), aspect="equal")
+    ax.set_yticks(np.linspace(0, 1, 6))
+    for axis in (ax.xaxis, ax.yaxis):
+        axis.set_major_formatter(PercentFormatter(1.0, decimals=0))
+    of = "" if positive is None else f" (positive: {text.verbatim(text.elide(text.one_line(positive), 28))})"
+    name_axes(ax, "false positive rate", "true positive rate" + of, title)
+    legend_below(ax)
+    return page.finish()
+
+
+def _area_text(
+    auc: float, interval: tuple[float, float] | None, normalized: float | None, ceiling: float
+) -> str:
+    parts = f"AUC {text.number_text(auc)}"
+    if interval is not None and all(map(math.isfinite, interval)):
+        parts += f" (interval {interval[0]:.3f} to {interval[1]:.3f})"
+    if normalized is not None and ceiling < 1:
+        parts += f"\nnormalised AUC {text.number_text(normalized)} (AUC / ceiling)"
+    return parts
+
+
+def _draw_ceiling(ax: Axes, ceiling: float) -> None:
+    ax.axhline(ceiling, color=INK, linewidth=1.0, linestyle="--")
+    words = f"ceiling c = {ceiling:.3f} (positives whose class within the group is right)"
+    ax.annotate(
+        fold(words, extent_points(ax)[0]), xy=(0.0, ceiling), xytext=(5, 3), textcoords="offset points",
+        ha="left", va="bottom", fontsize=SMALL_SIZE, color=INK, annotation_clip=False,
+    )  # fmt: skip

@@ -1,0 +1,468 @@
+"""The figures draw the data they are given: arrays, lines, texts and marks are checked, not pixels."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import threading
+from io import BytesIO
+from types import SimpleNamespace
+from typing import Any
+
+import matplotlib as mpl
+import numpy as np
+import pytest
+from matplotlib.axes import Axes
+from matplotlib.collections import PatchCollection
+from matplotlib.figure import Figure
+from matplotlib.patches import Rectangle, StepPatch
+from scipy.stats import chi2
+
+from cmtrack.plots import (
+    evaluation_figures,
+    plot_confusion_matrix,
+    plot_prevalence_likelihood,
+    plot_reduced_matrix,
+    plot_roc,
+    plot_score_histogram,
+    plot_spcc_matrix,
+)
+from cmtrack.plots import labels as text
+from cmtrack.plots.heatmap import cell_for
+from cmtrack.plots.scores import histogram
+
+NPS = np.array([[20, 59, 1], [4, 185, 23], [2, 127, 88]])
+NPS_LABELS = ["detractor", "passive", "promoter"]
+
+
+def main_axes(figure: Figure) -> Axes:
+    return figure.axes[0]
+
+
+def cell_texts(figure: Figure) -> list[str]:
+    return [t.get_text() for t in main_axes(figure).texts if t.get_text()]
+
+
+def legend_texts(figure: Figure) -> list[str]:
+    legend = main_axes(figure).get_legend()
+    assert legend is not None
+    return [t.get_text() for t in legend.get_texts()]
+
+
+def line_labelled(figure: Figure, start: str) -> Any:
+    return next(line for line in main_axes(figure).lines if str(line.get_label()).startswith(start))
+
+
+def tick_names(figure: Figure, axis: str = "y") -> list[str]:
+    return [t.get_text() for t in getattr(main_axes(figure), f"get_{axis}ticklabels")()]
+
+
+# --- confusion matrix -------------------------------------------------------------------------------------
+
+
+def test_confusion_matrix_draws_row_shares_with_counts_and_totals() -> None:
+    figure = plot_confusion_matrix(NPS, NPS_LABELS, title="Confusion")
+    ax = main_axes(figure)
+    drawn = ax.images[0].get_array()
+    np.testing.assert_allclose(drawn, NPS / NPS.sum(axis=1, keepdims=True))
+    assert sorted(cell_texts(figure)) == sorted(
+        ["20\n25%", "59\n74%", "1\n1%", "4\n2%", "185\n87%", "23\n11%", "2\n1%", "127\n59%", "88\n41%"]
+    )
+    assert tick_names(figure) == ["detractor (n=80)", "passive (n=212)", "promoter (n=217)"]
+    assert tick_names(figure, "x") == NPS_LABELS
+    assert ax.get_title() == "Confusion"
+    assert ax.get_ylim() == (2.5, -0.5)  # the first class is on top
+
+
+def test_diagonal_is_framed_and_empty_class_is_hatched() -> None:
+    counts = np.array([[5, 1, 0], [0, 0, 0], [2, 0, 7]])
+    figure = plot_confusion_matrix(counts, ["a", "b", "c"])
+    ax = main_axes(figure)
+    mask = np.ma.getmaskarray(ax.images[0].get_array())
+    assert mask[1].all()
+    assert not mask[[0, 2]].any()
+    hatch, frames = [c for c in ax.collections if isinstance(c, PatchCollection)]
+    assert (hatch.get_hatch(), len(hatch.get_paths())) == ("////", 1)
+    assert len(frames.get_paths()) == 2
+    assert "no samples" in cell_texts(figure)
+    assert any(t.startswith("Hatched: no samples of this class (1 of 3") for t in cell_texts(figure))
+
+
+def test_middle_sizes_show_the_share_only() -> None:
+    counts = np.full((20, 20), 1) + 80 * np.eye(20, dtype=int)
+    figure = plot_confusion_matrix(counts, range(20))
+    assert len(cell_texts(figure)) == 400
+    assert set(cell_texts(figure)) == {"1%", "81%"}
+
+
+def test_200_classes_have_no_text_per_cell_and_thinned_names() -> None:
+    names = [f"class with a rather long name number {i:03d}" for i in range(200)]
+    figure = plot_confusion_matrix(np.eye(200) + 0.01, names)
+    assert main_axes(figure).images[0].get_array().shape == (200, 200)
+    assert [t for t in cell_texts(figure) if not t.startswith("[i]")] == []
+    shown = tick_names(figure)
+    assert 20 <= len(shown) <= 100
+    assert max(map(len, shown)) <= 30
+    assert "every 2nd is named" in main_axes(figure).get_ylabel()
+
+
+@pytest.mark.parametrize("size", [2, 7, 12, 13, 30, 31, 60, 100])
+def test_all_names_are_shown_up_to_100_classes(size: int) -> None:
+    figure = plot_confusion_matrix(np.eye(size), range(size))
+    assert len(tick_names(figure)) == size
+    assert bool(cell_texts(figure)) == (size <= 30)
+
+
+def test_weighted_counts_and_formula_signs_in_names() -> None:
+    figure = plot_confusion_matrix([[1.5, 0.25], [0, 2e6]], ["$5 to $10", "above\n$10"])
+    assert tick_names(figure, "x") == [r"\$5 to \$10", r"above \$10"]
+    assert {"1.5\n86%", "0.25\n14%", "2M\n100%", "0"} <= set(cell_texts(figure))
+    figure.savefig(BytesIO())
+
+
+@pytest.mark.parametrize(
+    ("counts", "labels", "message"),
+    [
+        (np.ones((2, 3)), "ab", r"counts must have shape \(n_classes, n_classes\), got \(2, 3\)"),
+        (np.ones((2, 2)), "abc", "labels must name the 2 classes of counts, got 3 labels"),
+        ([[1, -1], [0, 1]], "ab", "counts must be finite and not negative"),
+        ([[1, np.nan], [0, 1]], "ab", "counts must be finite and not negative"),
+    ],
+)
+def test_confusion_matrix_refuses(counts: Any, labels: Any, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        plot_confusion_matrix(counts, labels)
+
+
+# --- reduced matrix ---------------------------------------------------------------------------------------
+
+
+def test_reduced_matrix_shares_are_of_the_actual_group() -> None:
+    figure = plot_reduced_matrix([[20, 60], [6, 273]], [0, 150], ["rest", "promoter"])
+    groups, column, row = (image.get_array() for image in main_axes(figure).images)
+    np.testing.assert_allclose(groups, [[20 / 80, 60 / 80], [6 / 429, 273 / 429]])
+    np.testing.assert_allclose(column, [[0], [150 / 429]])
+    np.testing.assert_allclose(row, [[0, 150 / 429]])
+    texts = cell_texts(figure)
+    assert {"273\n64%", "150\n35%", "150"} <= set(texts)
+    assert "neither hit nor false alarm" in texts[-1].replace("\n", " ")
+    assert tick_names(figure) == ["rest (n=80)", "promoter (n=429)", "intragroup\nmismatch"]
+
+
+def test_reduced_matrix_parts_stand_apart_and_the_corner_is_blank() -> None:
+    figure = plot_reduced_matrix(np.eye(3), np.ones(3), ["a", "b", "c"])
+    groups, column, row = (image.get_extent() for image in main_axes(figure).images)
+    assert column[0] - groups[1] > 0.05
+    assert row[3] - groups[2] > 0.05
+    assert not any(t.get_position()[0] > 2.5 and t.get_position()[1] > 2.5 for t in main_axes(figure).texts)
+
+
+def test_reduced_matrix_refuses_other_lengths() -> None:
+    with pytest.raises(ValueError, match=r"mismatches must have shape \(2,\), got \(3,\)"):
+        plot_reduced_matrix(np.eye(2), np.ones(3), ["a", "b"])
+
+
+# --- ROC --------------------------------------------------------------------------------------------------
+
+
+def test_roc_with_ceiling() -> None:
+    fpr, tpr = np.array([0, 0, 0.5, 1]), np.array([0, 0.5, 0.6, 2 / 3])
+    figure = plot_roc(
+        fpr, tpr, auc=0.58333, ceiling=2 / 3, normalized_auc=0.875, auc_interval=(0.157, 1.0),
+        operating_point=(0.25, 0.6), positive="promoter",
+    )  # fmt: skip
+    curve, chance, point = (line_labelled(figure, s) for s in ("AUC", "chance", "flat arg-max"))
+    np.testing.assert_array_equal(curve.get_xydata(), np.column_stack([fpr, tpr]))
+    np.testing.assert_allclose(chance.get_xydata(), [[0, 0], [1, 2 / 3]])
+    assert tuple(point.get_xydata()[0]) == (0.25, 0.6)
+    ceilings = [line for line in main_axes(figure).lines if line.get_linestyle() == "--"]
+    assert [list(line.get_ydata()) for line in ceilings] == [[2 / 3, 2 / 3]]
+    assert cell_texts(figure) == ["ceiling c = 0.667 (positives whose class within the group is right)"]
+    legend = legend_texts(figure)
+    assert "AUC 0.583 (interval 0.157 to 1.000)" in legend[0]
+    assert "normalised AUC 0.875" in legend[0]
+    assert legend[1] == "chance: AUC 0.333"
+    assert legend[2] == "flat arg-max prediction: FPR 0.250, TPR 0.600"
+    assert "promoter" in main_axes(figure).get_ylabel()
+
+
+def test_roc_without_ceiling_and_with_undefined_area() -> None:
+    figure = plot_roc([0, 1], [0, 1], auc=float("nan"), normalized_auc=float("nan"))
+    assert legend_texts(figure) == ["AUC undefined", "chance: AUC 0.500"]
+    assert cell_texts(figure) == []
+    with pytest.raises(ValueError, match="fpr and tpr must have one shape"):
+        plot_roc([0, 1], [0, 0.5, 1], auc=0.5)
+
+
+# --- sPCC -------------------------------------------------------------------------------------------------
+
+
+def test_spcc_matrix_blanks_the_diagonal_and_greys_the_undefined() -> None:
+    matrix = np.array([[0, 0.73, 0.84], [np.nan, 0, -0.06], [0.74, 0.75, 0]])
+    figure = plot_spcc_matrix(matrix, ["a", "b", "c"])
+    image = main_axes(figure).images[0]
+    np.testing.assert_array_equal(
+        np.ma.getmaskarray(image.get_array()), np.eye(3, dtype=bool) | np.isnan(matrix)
+    )
+    assert image.get_clim() == (-1, 1)
+    assert cell_texts(figure) == ["0.73", "0.84", "−0.06", "0.74", "0.75", "Grey: undefined (1 of 6 pairs)."]
+    lightness = image.cmap(np.linspace(0, 1, 21))[:, :3] @ [0.2126, 0.7152, 0.0722]
+    assert (np.diff(lightness) > 0).all()  # low entries are always the darker ones
+
+
+def test_spcc_matrix_of_100_classes_and_out_of_range() -> None:
+    assert cell_texts(plot_spcc_matrix(np.full((100, 100), 0.5), range(100))) == []
+    with pytest.raises(ValueError, match=r"matrix must lie in \[-1, 1\], got 1.5"):
+        plot_spcc_matrix([[0, 1.5], [0, 0]], "ab")
+
+
+# --- score histograms -------------------------------------------------------------------------------------
+
+
+def test_histogram_keeps_every_sample_and_knows_edges() -> None:
+    values = np.array([0.0, 0.1, 0.15, 0.3, 0.7, 1.0])
+    weights = np.array([[1.0, 2, 3, 4, 5, 6], [0, 0, 0, 0, 0, 2.5]])
+    sums, edges = histogram(values, weights, 10)
+    np.testing.assert_allclose(sums.sum(axis=1), weights.sum(axis=1))
+    np.testing.assert_array_equal(sums[0], [1, 5, 0, 4, 0, 0, 0, 5, 0, 6])
+    np.testing.assert_allclose(edges, np.linspace(0, 1, 11))
+
+
+def test_score_histogram_before_and_after_on_both_axes() -> None:
+    values = np.array([0.1, 0.3, 0.5, 0.7, 0.9])
+    counts = np.array([[40_000, 300, 100, 50, 10], [0, 0, 2, 6, 9]])
+    figure = plot_score_histogram(values, counts, ["no", "yes"], calibrated=values**2, n_bins=10)
+    panels = figure.axes
+    assert [ax.get_yscale() for ax in panels] == ["linear", "log", "linear", "log"]
+    assert [ax.get_title(loc="left") for ax in panels[::2]] == ["before calibration", "after calibration"]
+    for ax, where in zip(panels[1::2], (values, values**2), strict=True):
+        steps = [p for p in ax.patches if isinstance(p, StepPatch)]
+        expected, _ = histogram(where, counts.astype(float), 10)
+        np.testing.assert_array_equal(steps[0].get_data().values, expected[0])
+        np.testing.assert_array_equal(steps[-1].get_data().values, expected[1])  # the rare class on top
+        assert ax.get_ylim()[0] < expected[expected > 0].min()
+    legend = [t.get_text() for t in figure.legends[0].get_texts()]
+    assert legend == ["no (n=40,460)", "yes (n=17)"]
+    assert len(plot_score_histogram(values, counts, ["no", "yes"]).axes) == 2
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"values": [0.5, 1.5]}, r"values must lie in \[0, 1\], got 0.5 to 1.5"),
+        ({"values": [0.5]}, r"values must have shape \(2,\), got \(1,\)"),
+        ({"calibrated": [0.5]}, r"calibrated must have shape \(2,\)"),
+        ({"names": ["a"]}, r"counts must have shape \(1, n_values\), got \(2, 2\)"),
+        ({"n_bins": 0}, "n_bins must be at least 1, got 0"),
+    ],
+)
+def test_score_histogram_refuses(change: dict[str, Any], message: str) -> None:
+    arguments: dict[str, Any] = {"values": [0.2, 0.8], "counts": np.ones((2, 2)), "names": ["a", "b"]}
+    with pytest.raises(ValueError, match=message):
+        plot_score_histogram(**(arguments | change))
+
+
+# --- prevalence -------------------------------------------------------------------------------------------
+
+
+def parabola(value: float, spread: float) -> tuple[np.ndarray, np.ndarray]:
+    near = value + spread * np.linspace(-6, 6, 601)
+    grid = np.unique(np.clip(np.concatenate([np.linspace(0, 1, 101), near]), 0, 1))
+    return grid, ((grid - value) / spread) ** 2
+
+
+@pytest.mark.parametrize("value", [0.0, 0.0023, 0.5, 1.0])
+def test_prevalence_draws_adjusted_and_naive_deviance_cut_and_interval(value: float) -> None:
+    spread, inflation = 0.0004, 6.0
+    grid, deviance = parabola(value, spread)
+    half = spread * np.sqrt(chi2.ppf(0.95, 1) * inflation)
+    low, high = max(0.0, value - half), min(1.0, value + half)
+    figure = plot_prevalence_likelihood(
+        grid, deviance, value=value, low=low, high=high, confidence_level=0.95, inflation=inflation
+    )
+    ax = main_axes(figure)
+    np.testing.assert_allclose(line_labelled(figure, "adjusted").get_ydata(), deviance / inflation)
+    np.testing.assert_allclose(line_labelled(figure, "deviance with").get_ydata(), deviance)
+    assert line_labelled(figure, "cut").get_ydata()[0] == pytest.approx(3.841458820694124)
+    assert line_labelled(figure, "estimate").get_xdata()[0] == value
+    span = next(p for p in ax.patches if isinstance(p, Rectangle))
+    assert (span.get_x(), span.get_x() + span.get_width()) == pytest.approx((low, high))
+    left, right = ax.get_xlim()
+    assert left <= low < high <= right
+    assert right - left < 5 * (high - low)
+    assert left >= -0.001
+    assert right <= 1.001
+
+
+def test_prevalence_marks_actual_and_points_at_far_references() -> None:
+    grid, deviance = parabola(0.0023, 0.0004)
+    figure = plot_prevalence_likelihood(
+        grid, deviance, value=0.0023, low=0.0015, high=0.0031, confidence_level=0.95, actual=0.0021,
+        references={"classify and count": 0.31, "sum of probabilities": 0.0028, "none": float("nan")},
+    )  # fmt: skip
+    assert line_labelled(figure, "actual: 0.21%").get_xdata()[0] == 0.0021
+    assert line_labelled(figure, "sum of probabilities: 0.28%").get_xdata()[0] == 0.0028
+    far = line_labelled(figure, "classify and count: 31% (further right)")
+    assert far.get_xdata()[0] == main_axes(figure).get_xlim()[1] < 0.01
+    assert not any(t.startswith("none") for t in legend_texts(figure))
+    assert "95% interval: 0.15% to 0.31%" in legend_texts(figure)
+
+
+def test_prevalence_not_identified_shows_the_whole_range() -> None:
+    nan = float("nan")
+    figure = plot_prevalence_likelihood(
+        [0, 0.5, 1], [np.inf, 0, np.inf], value=nan, low=nan, high=nan, confidence_level=0.9
+    )
+    assert main_axes(figure).get_xlim() == (0, 1)
+    assert not main_axes(figure).patches
+    with pytest.raises(ValueError, match="inflation must be positive, got 0"):
+        plot_prevalence_likelihood([0, 1], [1, 0], value=1, low=0, high=1, confidence_level=0.9, inflation=0)
+
+
+# --- evaluation -------------------------------------------------------------------------------------------
+
+
+def an_evaluation(**changes: Any) -> Any:
+    grid, deviance = parabola(0.5, 0.02)
+    step = SimpleNamespace(counts=np.eye(2), mismatches=np.ones(2), labels=("rest", "promoter"), name="nps")
+    parts: dict[str, Any] = {
+        "confusion_matrix": SimpleNamespace(counts=NPS, labels=tuple(NPS_LABELS)),
+        "reduced": (step,),
+        "roc": SimpleNamespace(
+            fpr=np.array([0, 1]), tpr=np.array([0, 1]), auc=0.5, ceiling=1.0, auc_normalized=0.5,
+            auc_interval=None, operating_point=None, positive="promoter",
+        ),
+        "spcc_matrix": np.zeros((3, 3)),
+        "positive_scores": SimpleNamespace(
+            values=np.array([0.2, 0.8]), counts=np.array([[1, 7], [0, 2], [5, 1], [3, 0]])
+        ),
+        "positive": "promoter",
+        "negative": "rest",
+        "prevalence": SimpleNamespace(
+            value=0.5, low=0.4, high=0.6, confidence_level=0.95, inflation=2.0, positive="promoter",
+            likelihood=lambda: (grid, deviance), posterior=lambda scores: scores**2,
+        ),
+        "metrics": {"prevalence/actual": 0.52, "prevalence/expected": 0.49},
+    }  # fmt: skip
+    return SimpleNamespace(**(parts | changes))
+
+
+def test_evaluation_figures_of_everything() -> None:
+    figures = evaluation_figures(an_evaluation())
+    assert list(figures) == [
+        "confusion_matrix", "reduced_nps", "roc", "spcc_matrix", "score_histogram", "prevalence_likelihood",
+    ]  # fmt: skip
+    legend = [t.get_text() for t in figures["score_histogram"].legends[0].get_texts()]
+    assert legend == [
+        "rest (n=9)", "promoter, wrong class within it (n=2)", "promoter, right class within it (n=8)",
+    ]  # fmt: skip
+    assert len(figures["score_histogram"].axes) == 4
+    assert "sum of probabilities: 49%" in legend_texts(figures["prevalence_likelihood"])
+
+
+def test_evaluation_figures_without_probabilities() -> None:
+    nothing = an_evaluation(
+        reduced=(), roc=None, spcc_matrix=None, positive_scores=None, prevalence=None, metrics={}
+    )
+    assert list(evaluation_figures(nothing)) == ["confusion_matrix"]
+
+
+# --- house rules ------------------------------------------------------------------------------------------
+
+
+def test_given_axes_are_drawn_into() -> None:
+    figure = Figure(figsize=(9, 4))
+    left, right = figure.subfigures(1, 2)[0].subplots(), figure.add_axes((0.6, 0.2, 0.3, 0.7))
+    assert plot_confusion_matrix(NPS, NPS_LABELS, ax=left) is figure
+    assert plot_roc([0, 1], [0, 1], auc=0.5, ax=right) is figure
+    assert len(left.images) == 1
+    assert len(right.lines) == 2
+    assert cell_for(100, left).holds_text is False
+
+
+@pytest.mark.parametrize("size", [2, 7, 40])
+def test_nothing_is_cut_off_and_cells_have_their_size(size: int) -> None:
+    names = [f"class number {i} with quite a long name" for i in range(size)]
+    matrix = np.eye(size)
+    figures = [
+        plot_confusion_matrix(matrix, names, title="A title"),
+        plot_reduced_matrix(matrix, np.ones(size), names),
+        plot_spcc_matrix(matrix, names),
+        plot_roc([0, 1], [0, 0.7], auc=0.35, ceiling=0.7, normalized_auc=0.5),
+    ]
+    for figure in figures:
+        inner, outer = main_axes(figure).get_tightbbox(), figure.bbox
+        assert inner is not None
+        assert inner.x0 >= 0
+        assert inner.y0 >= 0
+        assert inner.x1 <= outer.x1
+        assert inner.y1 <= outer.y1
+    box = main_axes(figures[0]).get_window_extent()
+    assert box.width * 72 / figures[0].dpi / size == pytest.approx(cell_for(size, None).points)
+
+
+def test_figures_change_no_global_state_and_ignore_it() -> None:
+    with mpl.rc_context({"axes.grid": True, "image.cmap": "jet", "axes.facecolor": "black"}):
+        before = dict(mpl.rcParams)
+        figure = plot_confusion_matrix(NPS, NPS_LABELS)
+        assert dict(mpl.rcParams) == before
+    assert main_axes(figure).get_facecolor() == (1, 1, 1, 1)
+    evaluation_figures(an_evaluation())
+    import matplotlib.pyplot as plt
+
+    assert plt.get_fignums() == []
+
+
+def test_import_leaves_pyplot_unloaded() -> None:
+    code = "import sys, cmtrack.plots; sys.exit('matplotlib.pyplot' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_figures_can_be_made_in_threads() -> None:
+    sizes: list[int] = []
+
+    def work() -> None:
+        stream = BytesIO()
+        plot_confusion_matrix(NPS, NPS_LABELS).savefig(stream, format="png")
+        sizes.append(len(stream.getvalue()))
+
+    threads = [threading.Thread(target=work) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(sizes) == 4
+    assert len(set(sizes)) == 1
+
+
+# --- labels -----------------------------------------------------------------------------------------------
+
+
+def test_short_names_stay_distinct() -> None:
+    names = [f"Wholesale trade of {c} goods, and so on" for c in "abc"] + ["short"]
+    short = text.short_names(names, 20)
+    assert len(set(short)) == 4
+    assert short[-1] == "short"
+    assert short[1].endswith("[1]")
+    assert max(map(len, short)) <= 20
+
+
+@pytest.mark.parametrize(
+    ("value", "shown"),
+    [(0, "0"), (12345, "12,345"), (999_999, "1M"), (1_240_000, "1.24M"), (3.5, "3.5"), (2e12, "2T")],
+)
+def test_count_text(value: float, shown: str) -> None:
+    assert text.count_text(value) == shown
+
+
+@pytest.mark.parametrize(
+    ("share", "shown"), [(0, "0%"), (0.001, "<1%"), (0.64, "64%"), (0.999, ">99%"), (1, "100%"), (np.nan, "")]
+)
+def test_share_text(share: float, shown: str) -> None:
+    assert text.share_text(share) == shown
+
+
+def test_contrast_and_wrap_and_ordinal() -> None:
+    assert text.contrast(np.array([[0, 0, 0.3, 1], [1, 1, 1, 1.0]])) == ["white", "#222222"]
+    assert text.wrap("wholesale_trade of medical goods", 16) == "wholesale_trade\nof medical goods"
+    assert [text.ordinal(n) for n in (1, 2, 3, 5, 11, 22)] == ["1st", "2nd", "3rd", "5th", "11th", "22nd"]
