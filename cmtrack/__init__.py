@@ -1,0 +1,56 @@
+"""Judge a classifier properly after every training run, and see it in MLflow.
+
+Names are imported when they are first used, so that ``import cmtrack`` is quick and has no side effect.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from cmtrack.evaluation import Evaluation, evaluate
+    from cmtrack.grouping import Grouping
+    from cmtrack.metrics import PrevalenceEstimate, estimate_prevalence
+    from cmtrack.statistics import ConfusionMatrix, ReducedConfusionMatrix
+    from cmtrack.tracking import LoggedEvaluation, load_evaluation, log_evaluation
+
+_HOME = {
+    "ConfusionMatrix": "cmtrack.statistics",
+    "Evaluation": "cmtrack.evaluation",
+    "Grouping": "cmtrack.grouping",
+    "LoggedEvaluation": "cmtrack.tracking",
+    "PrevalenceEstimate": "cmtrack.metrics",
+    "ReducedConfusionMatrix": "cmtrack.statistics",
+    "estimate_prevalence": "cmtrack.metrics",
+    "evaluate": "cmtrack.evaluation",
+    "load_evaluation": "cmtrack.tracking",
+    "log_evaluation": "cmtrack.tracking",
+}
+
+__all__ = [
+    "ConfusionMatrix",
+    "Evaluation",
+    "Grouping",
+    "LoggedEvaluation",
+    "PrevalenceEstimate",
+    "ReducedConfusionMatrix",
+    "estimate_prevalence",
+    "evaluate",
+    "load_evaluation",
+    "log_evaluation",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name == "__version__":
+        from importlib.metadata import version
+
+        return version("cmtrack")
+    if name not in _HOME:
+        raise AttributeError(f"module 'cmtrack' has no attribute {name!r}")
+    return getattr(importlib.import_module(_HOME[name]), name)
+
+
+def __dir__() -> list[str]:
+    return sorted([*__all__, "__version__"])

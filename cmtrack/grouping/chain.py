@@ -101,9 +101,7 @@ class Grouping:
                     f"positive needs exactly two groups, got {len(members)} groups and positive={positive!r}"
                 )
             if positive not in dict(members):
-                raise ValueError(
-                    f"positive must be one of the groups {list(dict(members))}, got {positive!r}"
-                )
+                raise ValueError(f"positive must be one of the groups {list(dict(members))}, got {positive!r}")
         if name is not None and (not isinstance(name, str) or not name.strip()):
             raise ValueError(f"name must be a non-empty string, got {name!r}")
         step = Step(name or f"{len(members)}_groups", members, acceptance, positive)

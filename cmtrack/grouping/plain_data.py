@@ -18,8 +18,7 @@ def write_step(step: Step) -> dict[str, Any]:
         written["mode"] = step.acceptance[0]
     else:
         written["mode"] = [
-            rule if isinstance(rule, str) else sorted(([a, p] for a, p in rule), key=repr)
-            for rule in step.acceptance
+            rule if isinstance(rule, str) else sorted(([a, p] for a, p in rule), key=repr) for rule in step.acceptance
         ]
         written["include_diagonal"] = False
     if step.positive is not None:

@@ -41,9 +41,7 @@ def accepted_pairs(step: Step, current: Sequence[Label], home: Mapping[Label, in
         if rule == "strict":
             accept[np.ix_(own, own)] = np.eye(len(own), dtype=bool)
         elif not isinstance(rule, str):
-            accept[np.ix_(own, own)] = [
-                [(current[int(i)], current[int(j)]) in rule for j in own] for i in own
-            ]
+            accept[np.ix_(own, own)] = [[(current[int(i)], current[int(j)]) in rule for j in own] for i in own]
     return accept
 
 
@@ -67,9 +65,7 @@ def check_members(groups: Mapping[Any, Iterable[Any]]) -> Members:
             raise ValueError(f"group {name!r} has no class")
         for label in own:
             if label in owner:
-                raise ValueError(
-                    f"a class stands in one group, once: {label!r} is in {owner[label]!r} and in {name!r}"
-                )
+                raise ValueError(f"a class stands in one group, once: {label!r} is in {owner[label]!r} and in {name!r}")
             owner[label] = name
         members.append((plain(name), own))
     return tuple(members)
@@ -83,9 +79,7 @@ def check_mode(members: Members, mode: Mode, include_diagonal: bool) -> tuple[st
         raise TypeError(f"mode must be 'relaxed', 'strict' or a mapping by group, got {type(mode).__name__}")
     unknown = [g for g in mode if g not in dict(members)]
     if unknown:
-        raise ValueError(
-            f"mode names groups that do not exist: {unknown}; the groups are {list(dict(members))}"
-        )
+        raise ValueError(f"mode names groups that do not exist: {unknown}; the groups are {list(dict(members))}")
     return tuple(_check_acceptance(g, own, mode.get(g, "relaxed"), include_diagonal) for g, own in members)
 
 

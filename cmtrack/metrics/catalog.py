@@ -247,7 +247,10 @@ CATALOG: tuple[Metric, ...] = (
 
 _EXACT = {metric.name: metric for metric in CATALOG if "<" not in metric.name}
 _PATTERNS = [
-    (re.compile(re.sub(r"<\w+>", "[^/]+", re.escape(metric.name).replace(r"\<", "<").replace(r"\>", ">"))), metric)
+    (
+        re.compile(re.sub(r"<\w+>", "[^/]+", re.escape(metric.name).replace(r"\<", "<").replace(r"\>", ">"))),
+        metric,
+    )
     for metric in CATALOG
     if "<" in metric.name
 ]

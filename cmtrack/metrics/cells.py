@@ -51,9 +51,7 @@ class Cells:
         return cls(actual, predicted, actual == predicted, weight, square, len(matrix.labels))
 
     @classmethod
-    def of_reduced(
-        cls, reduced: ReducedConfusionMatrix, squares: ReducedConfusionMatrix | None = None
-    ) -> Cells:
+    def of_reduced(cls, reduced: ReducedConfusionMatrix, squares: ReducedConfusionMatrix | None = None) -> Cells:
         """The cells of a reduced matrix, its mismatches among them."""
         size = len(reduced.labels)
         actual, predicted = (grid.ravel() for grid in np.indices((size, size)))

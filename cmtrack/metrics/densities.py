@@ -106,7 +106,9 @@ def quantile_bins(labelled: ScoreCounts, bins: int | None = None) -> BinnedDensi
     below, above = (np.bincount(index, c, size) for c in (negatives, positives))
     total = below + above
     unit = bool(labelled.values[0] >= 0 and labelled.values[-1] <= 1)
-    mean = np.bincount(index, (negatives + positives) * _line(labelled.values, unit), size) / np.where(total > 0, total, 1)
+    mean = np.bincount(index, (negatives + positives) * _line(labelled.values, unit), size) / np.where(
+        total > 0, total, 1
+    )
     return BinnedDensities(edges, below, above, smoothed(below), smoothed(above), mean, unit)
 
 

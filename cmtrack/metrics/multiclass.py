@@ -171,9 +171,7 @@ def _mean(values: FloatArray) -> float:
     return float(np.nanmean(values)) if not np.isnan(values).all() else math.nan
 
 
-def _harmonic(
-    first: tuple[float, FloatArray], second: tuple[float, FloatArray]
-) -> tuple[float, FloatArray]:
+def _harmonic(first: tuple[float, FloatArray], second: tuple[float, FloatArray]) -> tuple[float, FloatArray]:
     (a, psi_a), (b, psi_b) = first, second
     if not a + b > 0:
         return math.nan, np.full(len(psi_a), math.nan)

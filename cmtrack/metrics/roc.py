@@ -117,9 +117,7 @@ def roc_curve(scores: ScoreCounts, squares: ScoreCounts | None = None) -> RocCur
     with np.errstate(invalid="ignore", divide="ignore"):
         fpr, tpr, tnr = fp / np.float64(negatives), tp / np.float64(positives), tn / np.float64(negatives)
     area = _area(scores, scores if squares is None else squares)
-    return RocCurve(
-        np.concatenate(([math.inf], scores.values[::-1])), tp, fn, imp, fp, tn, imn, fpr, tpr, tnr, *area
-    )
+    return RocCurve(np.concatenate(([math.inf], scores.values[::-1])), tp, fn, imp, fp, tn, imn, fpr, tpr, tnr, *area)
 
 
 def _area(scores: ScoreCounts, squares: ScoreCounts) -> tuple[float, float, float, float, float, float]:

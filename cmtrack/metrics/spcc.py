@@ -95,9 +95,7 @@ def spcc_ovo(moments: ScoreMoments) -> FloatArray:
     """
     n = moments.n.astype(np.float64)
     own_mean, own_m2 = np.diag(moments.mean), np.diag(moments.m2)
-    matrix = _correlation(
-        n[:, None], n[None, :], own_mean[:, None] - moments.mean.T, own_m2[:, None] + moments.m2.T
-    )
+    matrix = _correlation(n[:, None], n[None, :], own_mean[:, None] - moments.mean.T, own_m2[:, None] + moments.m2.T)
     np.fill_diagonal(matrix, 0.0)
     return matrix
 

@@ -220,6 +220,4 @@ def _frame_parts(ax: Axes, size: int, apart: float) -> None:
         spine.set_visible(False)
     for x, y, width, height in ((0, 0, size, size), (apart, 0, 1, size), (0, apart, size, 1)):
         corner = (x - 0.5, y - 0.5)
-        ax.add_patch(
-            Rectangle(corner, width, height, fill=False, edgecolor=FRAME, linewidth=0.8, clip_on=False)
-        )
+        ax.add_patch(Rectangle(corner, width, height, fill=False, edgecolor=FRAME, linewidth=0.8, clip_on=False))

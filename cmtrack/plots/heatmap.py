@@ -138,9 +138,7 @@ def write_cells(
             )  # fmt: skip
 
 
-def name_ticks(
-    ax: Axes, names: Sequence[str], row_names: Sequence[str], cell: Cell, positions: Sequence[float]
-) -> int:
+def name_ticks(ax: Axes, names: Sequence[str], row_names: Sequence[str], cell: Cell, positions: Sequence[float]) -> int:
     """Name the columns and rows, rotated and thinned out as needed; returns the step between names."""
     size = cell.font
     step = text.tick_step(cell.points, size)

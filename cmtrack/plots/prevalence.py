@@ -133,9 +133,7 @@ def plot_prevalence_likelihood(
     return page.finish()
 
 
-def _limits(
-    grid: FloatArray, value: float, low: float, high: float, others: list[float]
-) -> tuple[float, float]:
+def _limits(grid: FloatArray, value: float, low: float, high: float, others: list[float]) -> tuple[float, float]:
     """Axis limits around the interval and what lies near it, within [0, 1] but for a small margin."""
     if not (math.isfinite(low) and math.isfinite(high)):
         return float(grid.min()), float(grid.max())

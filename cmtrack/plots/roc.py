@@ -120,9 +120,7 @@ def plot_roc(
     return page.finish()
 
 
-def _area_text(
-    auc: float, interval: tuple[float, float] | None, normalized: float | None, ceiling: float
-) -> str:
+def _area_text(auc: float, interval: tuple[float, float] | None, normalized: float | None, ceiling: float) -> str:
     parts = f"AUC {text.number_text(auc)}"
     if interval is not None and all(map(math.isfinite, interval)):
         parts += f" (interval {interval[0]:.3f} to {interval[1]:.3f})"

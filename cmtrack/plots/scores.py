@@ -156,9 +156,7 @@ def _count_tick(value: float, _: object) -> str:
     return text.count_text(value)
 
 
-def _shared_legend(
-    figure: Figure, names: Sequence[object], totals: FloatArray, colours: Sequence[str]
-) -> None:
+def _shared_legend(figure: Figure, names: Sequence[object], totals: FloatArray, colours: Sequence[str]) -> None:
     handles = [
         Patch(
             facecolor=(colour, 0.35), edgecolor=colour, linewidth=1.3,

@@ -10,7 +10,8 @@ import numpy as np
 
 from cmtrack.grouping import Grouping, Label
 from cmtrack.statistics.counting import Counts, count_pairs
-from cmtrack.statistics.inputs import as_weights, encode_labels
+from cmtrack.statistics.inputs import as_weights
+from cmtrack.statistics.labels import encode_labels
 from cmtrack.statistics.reduced import ReducedConfusionMatrix, reduce_counts
 
 if TYPE_CHECKING:

@@ -30,6 +30,4 @@ def count_pairs(
     actual: IntArray, predicted: IntArray, n_classes: int, weights: FloatArray | IntArray | None = None
 ) -> Counts:
     """The (K, K) table of actual by predicted codes."""
-    return count_codes(actual * n_classes + predicted, n_classes * n_classes, weights).reshape(
-        n_classes, n_classes
-    )
+    return count_codes(actual * n_classes + predicted, n_classes * n_classes, weights).reshape(n_classes, n_classes)

@@ -52,9 +52,7 @@ class ScoreMoments:
             column = scores[:, component]
 
             def total(values: FloatArray) -> FloatArray:
-                sums: FloatArray = np.bincount(
-                    actual, values if weights is None else values * weights, n_classes
-                )
+                sums: FloatArray = np.bincount(actual, values if weights is None else values * weights, n_classes)
                 return sums
 
             rough = total(column) / safe
@@ -70,9 +68,7 @@ class ScoreMoments:
     def __add__(self, other: ScoreMoments) -> ScoreMoments:
         """Merge disjoint samples of the same classes and components."""
         if self.mean.shape != other.mean.shape:
-            raise ValueError(
-                f"moments must have the same shape, got {self.mean.shape} and {other.mean.shape}"
-            )
+            raise ValueError(f"moments must have the same shape, got {self.mean.shape} and {other.mean.shape}")
         count_a, count_b = self.n[:, None].astype(float), other.n[:, None].astype(float)
         a = (count_a, self.mean, self.m2, self.m3, self.m4)
         b = (count_b, other.mean, other.m2, other.m3, other.m4)

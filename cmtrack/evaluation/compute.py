@@ -1,0 +1,191 @@
+"""All numbers of an evaluation from its statistics."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from cmtrack.grouping import ComposedStep, Grouping
+from cmtrack.metrics import results as sections
+from cmtrack.metrics.cells import Cells
+from cmtrack.metrics.class_shares import ClassShares, class_shares
+from cmtrack.metrics.prevalence import PrevalenceEstimate, binned_estimate
+from cmtrack.metrics.results import Results
+from cmtrack.metrics.roc import RocCurve, roc_curve
+from cmtrack.statistics import BinaryCounts, ReducedConfusionMatrix
+from cmtrack.statistics.collected import Statistics
+from cmtrack.statistics.inputs import FloatArray
+from cmtrack.statistics.reduced import reduce_counts
+
+RARE = 20
+
+
+@dataclass(frozen=True, eq=False)
+class Computed:
+    """What follows from the statistics of one evaluation."""
+
+    results: Results
+    reduced: tuple[ReducedConfusionMatrix, ...]
+    binary: BinaryCounts | None
+    roc: RocCurve | None
+    spcc_matrix: FloatArray | None
+    prevalence: PrevalenceEstimate | None
+    warnings: tuple[str, ...]
+
+
+def compute(
+    statistics: Statistics, grouping: Grouping | None, step: ComposedStep | None, confidence_level: float
+) -> Computed:
+    """Compute every section that applies."""
+    results = Results(confidence_level)
+    matrix, squares = statistics.matrix, statistics.squares
+    labels = matrix.labels
+    sections.put_multiclass(results, Cells.of_matrix(matrix, squares.matrix if squares else None), labels)
+    reduced = matrix.reductions(grouping) if grouping is not None else ()
+    squared = squares.matrix.reductions(grouping) if squares and grouping is not None else (None,) * len(reduced)
+    for one, square in zip(reduced, squared, strict=True):
+        sections.put_reduced(results, one, square)
+    binary = roc = spcc_matrix = prevalence = None
+    if step is not None:
+        binary = reduce_counts(matrix.counts, step).as_binary()
+        binary_squares = reduce_counts(squares.matrix.counts, step).as_binary() if squares else None
+        sections.put_binary(results, binary, binary_squares)
+        roc = _put_roc(results, statistics, step, binary, binary_squares)
+    if statistics.moments is not None and len(labels) > 2:
+        spcc_matrix = sections.put_multiclass_spcc(results, statistics, labels)
+    scale = _effective_share(statistics)
+    if statistics.score_moments is not None and binary is not None:
+        if statistics.scores is not None:
+            sections.put_binary_spcc(results, statistics)
+        sections.put_counts_of_positives(results, statistics.score_moments, scale)
+        sd = math.sqrt(statistics.labels_variance or 0.0)
+        results.put("prevalence/expected_count_sd_labels_only", sd)
+        _put_classify_and_count(results, binary, scale)
+        prevalence = _put_prevalence(results, statistics, step, confidence_level, scale)
+    elif statistics.moments is not None and step is not None and binary is not None:
+        _put_expected_by_sums(results, statistics, step)
+        _put_classify_and_count(results, binary, scale)
+    elif statistics.moments is not None:
+        shares = _class_shares(statistics, confidence_level, scale)
+        sections.put_class_prevalence(results, statistics.moments, labels, shares, scale)
+    warnings = _warnings(statistics, results, reduced, roc, prevalence)
+    return Computed(results, reduced, binary, roc, spcc_matrix, prevalence, warnings)
+
+
+def _put_roc(
+    results: Results,
+    statistics: Statistics,
+    step: ComposedStep,
+    binary: BinaryCounts,
+    squares: BinaryCounts | None,
+) -> RocCurve | None:
+    if statistics.scores is None:
+        return None
+    roc = roc_curve(statistics.scores, statistics.squares.scores if statistics.squares else None)
+    positives = binary.actual_positives
+    effective = positives**2 / squares.actual_positives if squares and squares.actual_positives else positives
+    sections.put_roc(results, roc, effective)
+    point = (results.metrics["binary/fpr"], results.metrics["binary/recall"])
+    positive = None if step.positive is None else step.labels[step.positive]
+    return replace(roc, positive=positive, auc_interval=results.intervals.get("binary/roc_auc"), operating_point=point)
+
+
+def _put_prevalence(
+    results: Results, statistics: Statistics, step: ComposedStep | None, level: float, scale: float
+) -> PrevalenceEstimate | None:
+    assert step is not None and step.positive is not None  # a scored step has a positive group
+    own = statistics.scores.channels((2, 3), (0, 1)) if statistics.scores is not None else None
+    labelled = statistics.labelled if statistics.labelled is not None else own
+    if labelled is None or own is None or not (labelled.counts.sum(axis=1) > 0).all():
+        return None
+    target = statistics.target
+    if target is None and statistics.labelled is not None:
+        target = own.channels((0, 1))  # given labelled scores, evaluated target
+    m0, m1 = (float(c) for c in labelled.counts.sum(axis=1))
+    n = float(own.counts.sum() if target is None else target.counts.sum())
+    given = statistics.labelled is not None
+    weight_l = 1.0 if given else scale  # calibration sets carry no weights
+    weight_t = scale if statistics.target is None else 1.0
+    estimate = binned_estimate(
+        labelled,
+        target,
+        positive=step.labels[step.positive],
+        confidence_level=level,
+        sizes=(n * weight_t, m1 * weight_l, m0 * weight_l),
+    )
+    actual = results.metrics["prevalence/actual"] if statistics.target is None else None
+    sections.put_calibrated(results, estimate, actual)
+    return estimate
+
+
+def _put_classify_and_count(results: Results, binary: BinaryCounts, scale: float) -> None:
+    share = binary.predicted_positives / binary.total
+    results.put("prevalence/classify_and_count", share, n=binary.total * scale)
+
+
+def _put_expected_by_sums(results: Results, statistics: Statistics, step: ComposedStep) -> None:
+    """Expected count and bias of a group without its own scores: means add up, spreads do not."""
+    moments = statistics.moments
+    assert moments is not None
+    members = step.group_of_class == step.positive
+    n = float(moments.n.sum())
+    actual = float(moments.n[members].sum()) / n
+    expected = float(moments.n @ moments.mean[:, members].sum(axis=1))
+    results.put("prevalence/actual", actual, n=n * _effective_share(statistics))
+    results.put("prevalence/expected", expected / n)
+    results.put("prevalence/expected_count", expected)
+    results.put("prevalence/bias", expected / n - actual)
+
+
+def _class_shares(statistics: Statistics, level: float, scale: float) -> ClassShares | None:
+    labelled = statistics.labelled_tops if statistics.labelled_tops is not None else statistics.tops
+    if labelled is None or statistics.tops is None or np.count_nonzero(labelled.counts.sum(axis=(1, 2))) < 2:
+        return None
+    target = statistics.target_tops
+    if target is None and statistics.labelled_tops is not None:
+        target = replace(statistics.tops, counts=statistics.tops.counts.sum(axis=0, keepdims=True))
+    return class_shares(labelled, target, level, scale if statistics.labelled_tops is None else 1.0)
+
+
+def _effective_share(statistics: Statistics) -> float:
+    """Kish's effective sample size over the sum of weights; 1 without fractional weights."""
+    if statistics.squares is None:
+        return 1.0
+    return statistics.matrix.total / statistics.squares.matrix.total
+
+
+def _warnings(
+    statistics: Statistics,
+    results: Results,
+    reduced: Sequence[ReducedConfusionMatrix],
+    roc: RocCurve | None,
+    prevalence: PrevalenceEstimate | None,
+) -> tuple[str, ...]:
+    out = []
+    totals = statistics.matrix.counts.sum(axis=1)
+    labels = statistics.matrix.labels
+    absent = [str(label) for label, total in zip(labels, totals, strict=True) if total == 0]
+    rare = [f"{label} ({total:g})" for label, total in zip(labels, totals, strict=True) if 0 < total < RARE]
+    if absent:
+        out.append(
+            f"no samples of {_list(absent)}: the ratios of these classes are undefined, and averages pass them over"
+        )
+    if rare:
+        out.append(f"fewer than {RARE} samples of {_list(rare)}: the intervals that involve them are rough")
+    for one in reduced:
+        few = [f"{g} ({t:g})" for g, t in zip(one.labels, one.actual, strict=True) if 0 < t < RARE]
+        if few:
+            out.append(f"fewer than {RARE} samples of the group {_list(few)} in step {one.name}: rough intervals")
+    if roc is not None and roc.auc_error_bound > 0:
+        out.append(f"scores are counted on a grid: the ROC AUC is within {roc.auc_error_bound:.1e} of the exact one")
+    if prevalence is not None:
+        out.extend(prevalence.warnings)
+    return tuple(out)
+
+
+def _list(names: Sequence[str], most: int = 8) -> str:
+    shown = ", ".join(names[:most])
+    return shown if len(names) <= most else f"{shown} and {len(names) - most} more"

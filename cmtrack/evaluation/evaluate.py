@@ -1,0 +1,151 @@
+"""``evaluate``: labels and probabilities -> :class:`Evaluation`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from cmtrack.evaluation.result import Evaluation
+from cmtrack.evaluation.steps import scored_step
+from cmtrack.grouping import ComposedStep, Grouping, Label
+from cmtrack.statistics import ScoreCounts
+from cmtrack.statistics.collected import Statistics, collect, group_scores, is_positive
+from cmtrack.statistics.inputs import (
+    FloatArray,
+    IntArray,
+    as_probabilities,
+    as_weights,
+    column_names,
+)
+from cmtrack.statistics.labels import encode_labels
+from cmtrack.statistics.top_scores import TopScoreCounts
+
+
+def evaluate(
+    y_true: Any,
+    y_pred: Any = None,
+    *,
+    y_prob: Any = None,
+    labels: Sequence[Label] | None = None,
+    positive: Label | None = None,
+    grouping: Grouping | None = None,
+    calibration: Any = None,
+    target: Any = None,
+    sample_weight: Any = None,
+    confidence_level: float = 0.95,
+) -> Evaluation:
+    """Judge a classifier's predictions.
+
+    Parameters
+    ----------
+    y_true : array-like of shape (n,)
+        Actual labels: integers, strings, booleans; lists, NumPy, pandas, polars, Arrow.
+    y_pred : array-like of shape (n,), optional
+        Predicted labels; by default the class of highest probability (the first one on ties).
+    y_prob : array-like of shape (n,) or (n, K), or mapping or frame of one column per label, optional
+        Probability of the positive class of two, or of each class in the order of ``labels``.
+    labels : sequence of length K, optional
+        All classes in order, also those absent from the data. By default the sorted labels seen, with the
+        classes of ``grouping`` or the columns of ``y_prob`` where these name them.
+    positive : label, optional
+        The positive class of two, or the positive group of a two-group step; by default the last one (a
+        grouping may name its own). It is written down with the result.
+    grouping : Grouping, optional
+        Classes put into groups, in one step or a chain.
+    calibration : (y, scores), optional
+        Labelled scores for the calibration-corrected prevalence, in the forms of ``y_true`` and ``y_prob``. They
+        must be **held out or out of fold**: scores of rows that the model was trained on make the estimate badly
+        wrong (five times too high in a documented case), and nothing in the data gives it away. By default
+        ("cross-fit") the evaluated rows themselves are used, each left out of its own density.
+    target : array-like in the forms of ``y_prob``, optional
+        Unlabelled scores whose prevalence is wanted; by default the evaluated scores.
+    sample_weight : array-like of shape (n,), optional
+        Non-negative weights; whole numbers mean repeated rows.
+    confidence_level : float, default 0.95
+
+    Returns
+    -------
+    Evaluation
+
+    Raises
+    ------
+    ValueError
+        Wrong input; the text gives the rule and the value.
+    """
+    if not 0 < confidence_level < 1:
+        raise ValueError(f"confidence_level must lie between 0 and 1, got {confidence_level!r}")
+    if y_pred is None and y_prob is None:
+        raise ValueError("y_pred or y_prob must be given, got neither")
+    if grouping is not None and not isinstance(grouping, Grouping):
+        raise TypeError(f"grouping must be a Grouping, got {type(grouping).__name__}")
+    columns = {"y_true": y_true} if y_pred is None else {"y_true": y_true, "y_pred": y_pred}
+    order, codes = encode_labels(columns, labels, None if labels is not None else _declared(y_prob, grouping))
+    actual = codes["y_true"]
+    step = scored_step(order, grouping, positive)
+    weights = as_weights(sample_weight, len(actual))
+    probabilities = None
+    if y_prob is not None:
+        probabilities = as_probabilities(y_prob, order, len(actual), positive)
+    elif calibration is not None or target is not None:
+        raise ValueError("calibration and target need y_prob, got none")
+    predicted = codes["y_pred"] if probabilities is None or y_pred is not None else probabilities.argmax(axis=1)
+    statistics = collect(actual, predicted, order, probabilities=probabilities, step=step, weights=weights)
+    if probabilities is not None:
+        statistics = _with_calibration(statistics, order, step, positive, calibration, target)
+    if grouping is not None and positive is not None and step is not None and step.labels != order:
+        grouping = grouping.with_positive(positive)
+    name = None if step is None or step.positive is None else step.labels[step.positive]
+    return Evaluation(statistics, grouping=grouping, positive=name, confidence_level=confidence_level)
+
+
+def _declared(y_prob: Any, grouping: Grouping | None) -> list[Any] | None:
+    """Classes that the columns of a frame or the groups name."""
+    if y_prob is not None and column_names(y_prob) is not None:
+        return column_names(y_prob)
+    if grouping is None:
+        return None
+    classes = [label for members in grouping.steps[0].groups.values() for label in members]
+    width = np.shape(y_prob)[-1] if y_prob is not None and np.ndim(y_prob) == 2 else len(classes)
+    return classes if width == len(classes) else None  # the columns of an array count for more
+
+
+def _with_calibration(
+    statistics: Statistics,
+    order: tuple[Label, ...],
+    step: ComposedStep | None,
+    positive: Label | None,
+    calibration: Any,
+    target: Any,
+) -> Statistics:
+    kept: dict[str, Any] = {}
+    if calibration is not None and not (isinstance(calibration, str) and calibration == "cross-fit"):
+        try:
+            y, scores = calibration
+        except (TypeError, ValueError):
+            raise ValueError(f"calibration must be (y, scores) or 'cross-fit', got {calibration!r:.60}") from None
+        codes = encode_labels({"calibration y": y}, order)[1]["calibration y"]
+        held = as_probabilities(scores, order, len(codes), positive)
+        if step is None:
+            kept["labelled_tops"] = TopScoreCounts.from_scores(codes, held, len(order))
+        else:
+            kept["labelled"] = _counted(held, step, is_positive(codes, step))
+    if target is not None:
+        wanted = as_probabilities(target, order, _rows(target), positive)
+        if step is None:
+            one_row = np.zeros(len(wanted), dtype=np.int64)
+            kept["target_tops"] = TopScoreCounts.from_scores(one_row, wanted, 1)
+        else:
+            kept["target"] = _counted(wanted, step, None)
+    return replace(statistics, **kept)
+
+
+def _counted(probabilities: FloatArray, step: ComposedStep, channel: IntArray | None) -> ScoreCounts:
+    return ScoreCounts.from_scores(group_scores(probabilities, step), channel, 1 if channel is None else 2)
+
+
+def _rows(data: Any) -> int:
+    names = column_names(data)
+    return len(data) if names is None else len(data[names[0]])

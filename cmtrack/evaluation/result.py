@@ -1,0 +1,251 @@
+"""The :class:`Evaluation`: statistics, and every number and view that follows from them."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from cmtrack.evaluation import regrouping, storage
+from cmtrack.evaluation.compute import Computed, compute
+from cmtrack.evaluation.steps import scored_step
+from cmtrack.grouping import ComposedStep, Grouping, Label
+from cmtrack.metrics.intervals import Interval
+from cmtrack.metrics.prevalence import PrevalenceEstimate
+from cmtrack.metrics.roc import RocCurve
+from cmtrack.statistics import BinaryCounts, ConfusionMatrix, ReducedConfusionMatrix, ScoreCounts
+from cmtrack.statistics.collected import Statistics
+from cmtrack.statistics.inputs import FloatArray
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.figure import Figure
+
+
+class ReducedSteps(tuple[ReducedConfusionMatrix, ...]):
+    """The reduced matrices of a chain, by place or by the step's name."""
+
+    def __getitem__(self, key: Any) -> Any:
+        if isinstance(key, str):
+            for reduced in self:
+                if reduced.name == key:
+                    return reduced
+            raise KeyError(f"no step is called {key!r}; the steps are {[r.name for r in self]}")
+        return super().__getitem__(key)
+
+
+@dataclass(frozen=True, eq=False)
+class Evaluation:
+    """How a classifier did on labelled data.
+
+    An evaluation keeps small mergeable statistics; numbers and figures are computed from them when they are
+    asked for. Make one with :func:`cmtrack.evaluate`.
+
+    Attributes
+    ----------
+    statistics : Statistics
+        What is kept of the data.
+    grouping : Grouping or None
+    positive : label or None
+        The positive class of two, or the positive group, as it was used.
+    confidence_level : float
+    notes : tuple of str
+        What a regrouping had to leave out.
+    """
+
+    statistics: Statistics
+    grouping: Grouping | None = None
+    positive: Label | None = None
+    confidence_level: float = 0.95
+    notes: tuple[str, ...] = ()
+
+    # -- numbers ---------------------------------------------------------------------------------------
+
+    @cached_property
+    def _computed(self) -> Computed:
+        return compute(self.statistics, self.grouping, self._step, self.confidence_level)
+
+    @cached_property
+    def _step(self) -> ComposedStep | None:
+        return scored_step(self.labels, self.grouping, self.positive)
+
+    @property
+    def metrics(self) -> dict[str, float]:
+        """Every metric by its full name; NaN where it is undefined (see :attr:`undefined`)."""
+        return dict(self._computed.results.metrics)
+
+    @property
+    def intervals(self) -> dict[str, Interval]:
+        """(low, high) of the metrics that have an interval."""
+        return dict(self._computed.results.intervals)
+
+    @property
+    def undefined(self) -> dict[str, str]:
+        """Why a metric is NaN."""
+        return dict(self._computed.results.undefined)
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """When not to trust a number: rare classes, weak identification, what is undefined, coarse scores."""
+        return (*self.notes, *self._computed.warnings)
+
+    # -- parts -----------------------------------------------------------------------------------------
+
+    @property
+    def labels(self) -> tuple[Label, ...]:
+        """The classes in order."""
+        return self.statistics.matrix.labels
+
+    @property
+    def n_samples(self) -> float:
+        """Number (or weight) of evaluated samples."""
+        return self.statistics.matrix.total
+
+    @property
+    def labels_digest(self) -> str:
+        """Digest of the sequence of actual labels: equal digests, same test rows."""
+        return str(self.statistics.digest)
+
+    @property
+    def negative(self) -> Label | None:
+        """The class or group that is not the positive one."""
+        step = self._step
+        return None if step is None or step.positive is None else step.labels[1 - step.positive]
+
+    @property
+    def confusion_matrix(self) -> ConfusionMatrix:
+        """Counts of actual by predicted classes."""
+        return self.statistics.matrix
+
+    @cached_property
+    def reduced(self) -> ReducedSteps:
+        """The reduced matrix of each step, in order; also by the step's name."""
+        return ReducedSteps(self._computed.reduced)
+
+    @property
+    def binary(self) -> BinaryCounts | None:
+        """The six counts of 2x2+IM, where there are two groups or two classes."""
+        return self._computed.binary
+
+    @property
+    def roc(self) -> RocCurve | None:
+        """The ROC of the positive group; None without its scores."""
+        return self._computed.roc
+
+    @property
+    def spcc_matrix(self) -> FloatArray | None:
+        """One-vs-one sPCC (K, K), the diagonal 0; None without probabilities or with two classes."""
+        return self._computed.spcc_matrix
+
+    @property
+    def prevalence(self) -> PrevalenceEstimate | None:
+        """The calibration-corrected prevalence of the positive group; None without its scores."""
+        return self._computed.prevalence
+
+    @property
+    def positive_scores(self) -> ScoreCounts | None:
+        """Counts by the positive group's score: accepted and rejected positives, accepted and rejected negatives."""
+        return self.statistics.scores
+
+    # -- doing -----------------------------------------------------------------------------------------
+
+    def regroup(self, grouping: Grouping, *, positive: Label | None = None) -> Evaluation:
+        """The same predictions under another grouping, without the data.
+
+        Everything that confusion counts give is computed anew. ROC, sPCC and calibrated prevalence of the
+        positive group need its scores: they stay where the group consists of the same classes, and are left out
+        (and said to be, in :attr:`warnings`) where it does not.
+        """
+        return regrouping.regroup(self, grouping, positive)
+
+    def __add__(self, other: Evaluation) -> Evaluation:
+        """The evaluation of both sets of samples together.
+
+        Raises
+        ------
+        ValueError
+            If labels, grouping, positive class or confidence level differ.
+        """
+        if not isinstance(other, Evaluation):
+            return NotImplemented
+        for name in ("labels", "grouping", "positive", "confidence_level"):
+            ours, theirs = getattr(self, name), getattr(other, name)
+            if ours != theirs:
+                raise ValueError(f"evaluations must have the same {name} to be merged, got {ours!r} and {theirs!r}")
+        notes = (*self.notes, *(note for note in other.notes if note not in self.notes))
+        return replace(self, statistics=self.statistics + other.statistics, notes=notes)
+
+    def __radd__(self, other: object) -> Evaluation:
+        return self if other == 0 else NotImplemented  # lets sum(...) start at 0
+
+    def save(self, directory: str | Path) -> Path:
+        """Write ``cmtrack_evaluation.json`` into a folder (made if need be) and return the file's path."""
+        return storage.save(self, Path(directory))
+
+    @classmethod
+    def load(cls, directory: str | Path) -> Evaluation:
+        """Read what :meth:`save` wrote; ``directory`` may also be the file itself.
+
+        Raises
+        ------
+        FileNotFoundError
+            If there is no evaluation.
+        ValueError
+            If the file is damaged, or of a newer schema than this version reads.
+        """
+        return storage.load(Path(directory))
+
+    # -- views -----------------------------------------------------------------------------------------
+
+    def to_frame(self) -> pd.DataFrame:
+        """One row per metric: metric, value, low, high, better, and why it is undefined."""
+        import pandas as pd
+
+        from cmtrack.metrics.catalog import lookup
+
+        nothing = (math.nan, math.nan)
+        rows = [
+            (
+                name,
+                value,
+                *self.intervals.get(name, nothing),
+                lookup(name).better,
+                self.undefined.get(name, ""),
+            )
+            for name, value in self.metrics.items()
+        ]
+        return pd.DataFrame(rows, columns=["metric", "value", "low", "high", "better", "undefined"])
+
+    def figures(self) -> dict[str, Figure]:
+        """Every figure that applies, by name."""
+        from cmtrack import plots
+
+        return plots.evaluation_figures(self)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Evaluation):
+            return NotImplemented
+        names = ("statistics", "grouping", "positive", "confidence_level", "notes")
+        return all(getattr(self, name) == getattr(other, name) for name in names)
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __repr__(self) -> str:
+        m = self.metrics
+        shown = [f"accuracy {m['multiclass/accuracy']:.4g}", f"MCC {m['multiclass/matthews_corrcoef']:.4g}"]
+        if "binary/roc_auc" in m:
+            shown.append(f"ROC AUC {m['binary/roc_auc']:.4g}")
+        head = f"{self.n_samples:g} samples, {len(self.labels)} classes"
+        if self.positive is not None:
+            head += f", positive {self.positive!r}"
+        return f"Evaluation({head}: {', '.join(shown)})"
+
+    def _repr_html_(self) -> str:
+        from cmtrack.metrics.catalog import CATALOG
+
+        headline = {metric.name for metric in CATALOG if metric.headline}
+        frame = self.to_frame()
+        shown = frame[[name in headline or name.startswith("reduced/") for name in frame["metric"]]]
+        return str(shown.drop(columns="undefined").to_html(index=False, float_format="{:.4f}".format))

@@ -1,0 +1,202 @@
+"""An evaluation as one versioned JSON file: statistics to compute from, numbers to read."""
+
+from __future__ import annotations
+
+import base64
+import json
+import math
+import os
+import zlib
+from dataclasses import fields
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from cmtrack.grouping import Grouping
+from cmtrack.statistics import ConfusionMatrix, LabelDigest, ScoreCounts, ScoreMoments
+from cmtrack.statistics.collected import Statistics
+from cmtrack.statistics.scores import grid_centres
+from cmtrack.statistics.top_scores import TopScoreCounts
+
+if TYPE_CHECKING:
+    from cmtrack.evaluation.result import Evaluation
+
+SCHEMA = 1
+FILE_NAME = "cmtrack_evaluation.json"
+_PLAIN_SIZE = 512
+_MAX_BYTES = 1 << 30
+
+
+def save(evaluation: Evaluation, directory: Path) -> Path:
+    """Write the file whole or not at all."""
+    directory.mkdir(parents=True, exist_ok=True)
+    path = directory / FILE_NAME
+    partial = path.with_name(f".{FILE_NAME}.{os.getpid()}")
+    partial.write_text(dumps(evaluation), encoding="utf-8")
+    os.replace(partial, path)
+    return path
+
+
+def load(path: Path) -> Evaluation:
+    """Read the file, or the file of that name in a folder."""
+    if path.is_dir():
+        path = path / FILE_NAME
+    if not path.is_file():
+        raise FileNotFoundError(f"there is no evaluation at {path}")
+    return loads(path.read_text(encoding="utf-8"))
+
+
+def dumps(evaluation: Evaluation) -> str:
+    """The JSON text. NaN is written as null."""
+    return json.dumps(
+        {
+            "schema": SCHEMA,
+            "labels": list(evaluation.labels),
+            "positive": evaluation.positive,
+            "grouping": None if evaluation.grouping is None else evaluation.grouping.to_dict(),
+            "confidence_level": evaluation.confidence_level,
+            "notes": list(evaluation.notes),
+            "labels_digest": evaluation.labels_digest,
+            "metrics": {name: _or_null(value) for name, value in evaluation.metrics.items()},
+            "intervals": {name: list(ends) for name, ends in evaluation.intervals.items()},
+            "undefined": evaluation.undefined,
+            "warnings": list(evaluation.warnings),
+            "statistics": _write(evaluation.statistics),
+        },
+        ensure_ascii=False,
+        allow_nan=False,
+    )
+
+
+def loads(text: str) -> Evaluation:
+    """Read :func:`dumps`.
+
+    Raises
+    ------
+    ValueError
+        If the text is damaged or of a newer schema.
+    """
+    from cmtrack.evaluation.result import Evaluation
+
+    try:
+        data = json.loads(text)
+        schema = data["schema"]
+    except (ValueError, TypeError, KeyError) as error:
+        raise ValueError(f"this is no evaluation of cmtrack: {error}") from None
+    if not isinstance(schema, int) or schema > SCHEMA:
+        raise ValueError(
+            f"the evaluation has schema {schema!r}, this version of cmtrack reads up to {SCHEMA}: upgrade cmtrack"
+        )
+    try:
+        grouping = data["grouping"]
+        return Evaluation(
+            _read(data["statistics"], tuple(data["labels"])),
+            grouping=None if grouping is None else Grouping.from_dict(grouping),
+            positive=data["positive"],
+            confidence_level=float(data["confidence_level"]),
+            notes=tuple(map(str, data["notes"])),
+        )
+    except (KeyError, TypeError, ValueError, AttributeError, zlib.error) as error:
+        raise ValueError(f"the evaluation is damaged: {type(error).__name__}: {error}") from None
+
+
+def _or_null(value: float) -> float | None:
+    return value if math.isfinite(value) else None
+
+
+# -- statistics ----------------------------------------------------------------------------------------------
+
+
+def _write(statistics: Statistics) -> dict[str, Any]:
+    out: dict[str, Any] = {}
+    for item in fields(statistics):
+        value = getattr(statistics, item.name)
+        if value is None:
+            continue
+        if isinstance(value, ConfusionMatrix):
+            out[item.name] = _encode(value.counts)
+        elif isinstance(value, LabelDigest):
+            out[item.name] = str(value)
+        elif isinstance(value, ScoreMoments):
+            out[item.name] = {f.name: _encode(getattr(value, f.name)) for f in fields(value)}
+        elif isinstance(value, ScoreCounts):
+            out[item.name] = {
+                "exact": value.exact,
+                "counts": _encode(value.counts),
+                **({"values": _encode(value.values)} if value.exact else {}),
+            }
+        elif isinstance(value, TopScoreCounts):
+            out[item.name] = _encode(value.counts)
+        elif isinstance(value, Statistics):
+            out[item.name] = _write(value)
+        else:
+            out[item.name] = value
+    return out
+
+
+def _read(data: dict[str, Any], labels: tuple[Any, ...]) -> Statistics:
+    kept: dict[str, Any] = {}
+    size = len(labels)
+    for name, value in data.items():
+        if name == "matrix":
+            kept[name] = ConfusionMatrix(_decode(value), labels)
+        elif name == "digest":
+            kept[name] = LabelDigest.parse(value)
+        elif name in ("moments", "score_moments"):
+            kept[name] = _read_moments(value, size if name == "moments" else 2)
+        elif name in ("scores", "labelled", "target"):
+            kept[name] = _read_scores(value)
+        elif name in ("tops", "labelled_tops", "target_tops"):
+            kept[name] = TopScoreCounts(_decode(value))
+        elif name == "labels_variance":
+            kept[name] = float(value)
+        elif name == "squares":
+            kept[name] = _read(value, labels)
+        else:
+            raise ValueError(f"unknown statistic {name!r}")
+    return Statistics(**kept)
+
+
+def _read_moments(data: dict[str, Any], rows: int) -> ScoreMoments:
+    moments = ScoreMoments(**{name: _decode(value) for name, value in data.items()})
+    if moments.n.shape != (rows,) or any(
+        getattr(moments, name).shape != moments.mean.shape or len(moments.mean) != rows for name in ("m2", "m3", "m4")
+    ):
+        raise ValueError(f"moments must have {rows} rows, got {moments.n.shape} and {moments.mean.shape}")
+    return moments
+
+
+def _read_scores(data: dict[str, Any]) -> ScoreCounts:
+    exact = bool(data["exact"])
+    values = _decode(data["values"]) if exact else grid_centres()
+    counts = _decode(data["counts"])
+    if counts.ndim != 2 or counts.shape[1] != len(values):
+        raise ValueError(f"score counts must have {len(values)} columns, got shape {counts.shape}")
+    return ScoreCounts(values, counts, exact)
+
+
+def _encode(array: npt.NDArray[Any]) -> Any:
+    """Small arrays as nested lists, large ones as compressed little-endian bytes."""
+    if array.size <= _PLAIN_SIZE:
+        return array.tolist()
+    kind = "<i8" if array.dtype.kind == "i" else "<f8"
+    packed = zlib.compress(np.ascontiguousarray(array, dtype=kind).tobytes(), 6)
+    return {"dtype": kind, "shape": list(array.shape), "zlib": base64.b64encode(packed).decode("ascii")}
+
+
+def _decode(data: Any) -> npt.NDArray[Any]:
+    if isinstance(data, list):
+        array = np.array(data)
+        if array.dtype.kind not in "if":
+            raise ValueError(f"an array must hold numbers, got {array.dtype}")
+        return array.astype(np.int64 if array.dtype.kind == "i" else np.float64)
+    kind, shape = data["dtype"], tuple(int(n) for n in data["shape"])
+    size = math.prod(shape) * 8
+    if kind not in ("<i8", "<f8") or min(shape, default=0) < 0 or size > _MAX_BYTES:
+        raise ValueError(f"an array of {kind!r} and shape {shape} is not read")
+    raw = zlib.decompressobj().decompress(base64.b64decode(data["zlib"], validate=True), size + 1)
+    if len(raw) != size:
+        raise ValueError(f"an array of shape {shape} needs {size} bytes, got {len(raw)}")
+    return np.frombuffer(raw, dtype=kind).reshape(shape).astype(kind[1:])
