@@ -10,13 +10,15 @@ import numpy as np
 
 from cmtrack.grouping import ComposedStep, Grouping
 from cmtrack.metrics import results as sections
-from cmtrack.metrics.cells import Cells
+from cmtrack.metrics.binned import binned_estimate
+from cmtrack.metrics.cells import Cells, ratio
 from cmtrack.metrics.class_shares import ClassShares, class_shares
-from cmtrack.metrics.prevalence import PrevalenceEstimate, binned_estimate
+from cmtrack.metrics.prevalence import PrevalenceEstimate
 from cmtrack.metrics.results import Results
 from cmtrack.metrics.roc import RocCurve, roc_curve
 from cmtrack.statistics import BinaryCounts, ReducedConfusionMatrix
 from cmtrack.statistics.collected import Statistics
+from cmtrack.statistics.counting import Counts
 from cmtrack.statistics.inputs import FloatArray
 from cmtrack.statistics.reduced import reduce_counts
 
@@ -71,7 +73,7 @@ def compute(
     elif statistics.moments is not None:
         shares = _class_shares(statistics, confidence_level, scale)
         sections.put_class_prevalence(results, statistics.moments, labels, shares, scale)
-    warnings = _warnings(statistics, results, reduced, roc, prevalence)
+    warnings = _warnings(statistics, results, reduced, squared, roc, prevalence)
     return Computed(results, reduced, binary, roc, spcc_matrix, prevalence, warnings)
 
 
@@ -96,10 +98,14 @@ def _put_roc(
 def _put_prevalence(
     results: Results, statistics: Statistics, step: ComposedStep | None, level: float, scale: float
 ) -> PrevalenceEstimate | None:
-    assert step is not None and step.positive is not None  # a scored step has a positive group
+    assert step is not None  # a scored step
+    assert step.positive is not None  # has a positive group
     own = statistics.scores.channels((2, 3), (0, 1)) if statistics.scores is not None else None
     labelled = statistics.labelled if statistics.labelled is not None else own
-    if labelled is None or own is None or not (labelled.counts.sum(axis=1) > 0).all():
+    if labelled is None or own is None:
+        return None
+    if not (labelled.counts.sum(axis=1) > 0).all():  # only own labels: a calibration set of one class is refused
+        sections.put_uncalibrated(results, with_bias=statistics.target is None)
         return None
     target = statistics.target
     if target is None and statistics.labelled is not None:
@@ -147,7 +153,8 @@ def _class_shares(statistics: Statistics, level: float, scale: float) -> ClassSh
     target = statistics.target_tops
     if target is None and statistics.labelled_tops is not None:
         target = replace(statistics.tops, counts=statistics.tops.counts.sum(axis=0, keepdims=True))
-    return class_shares(labelled, target, level, scale if statistics.labelled_tops is None else 1.0)
+    given = (statistics.labelled_tops is not None, statistics.target_tops is not None)
+    return class_shares(labelled, target, level, (1.0 if given[0] else scale, 1.0 if given[1] else scale))
 
 
 def _effective_share(statistics: Statistics) -> float:
@@ -161,12 +168,14 @@ def _warnings(
     statistics: Statistics,
     results: Results,
     reduced: Sequence[ReducedConfusionMatrix],
+    squared: Sequence[ReducedConfusionMatrix | None],
     roc: RocCurve | None,
     prevalence: PrevalenceEstimate | None,
 ) -> tuple[str, ...]:
     out = []
-    totals = statistics.matrix.counts.sum(axis=1)
+    squares = statistics.squares
     labels = statistics.matrix.labels
+    totals = _effective(statistics.matrix.counts.sum(axis=1), squares and squares.matrix.counts.sum(axis=1))
     absent = [str(label) for label, total in zip(labels, totals, strict=True) if total == 0]
     rare = [f"{label} ({total:g})" for label, total in zip(labels, totals, strict=True) if 0 < total < RARE]
     if absent:
@@ -175,8 +184,9 @@ def _warnings(
         )
     if rare:
         out.append(f"fewer than {RARE} samples of {_list(rare)}: the intervals that involve them are rough")
-    for one in reduced:
-        few = [f"{g} ({t:g})" for g, t in zip(one.labels, one.actual, strict=True) if 0 < t < RARE]
+    for one, square in zip(reduced, squared, strict=True):
+        sizes = _effective(one.actual, square and square.actual)
+        few = [f"{g} ({t:g})" for g, t in zip(one.labels, sizes, strict=True) if 0 < t < RARE]
         if few:
             out.append(f"fewer than {RARE} samples of the group {_list(few)} in step {one.name}: rough intervals")
     if roc is not None and roc.auc_error_bound > 0:
@@ -184,6 +194,14 @@ def _warnings(
     if prevalence is not None:
         out.extend(prevalence.warnings)
     return tuple(out)
+
+
+def _effective(totals: Counts, squares: Counts | None) -> Counts:
+    """Effective numbers of samples: the numbers themselves without fractional weights."""
+    if squares is None:
+        return totals
+    sizes: Counts = ratio(totals**2, squares, 0.0)
+    return sizes
 
 
 def _list(names: Sequence[str], most: int = 8) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -47,7 +47,9 @@ def _carry(statistics: Statistics, old: ComposedStep | None, new: ComposedStep |
             "regrouped without the data: the positive group's scores were not kept, so its ROC, sPCC and "
             "calibrated prevalence are left out"
         )
-    if statistics.scores is None or np.array_equal(old.accept, new.accept):
+    if np.array_equal(old.accept, new.accept):
+        return statistics, ""
+    if statistics.scores is None:
         return statistics, ""
     inside = new.group_of_class[:, None] == new.group_of_class[None, :]
     if new.accept[inside].all():  # relaxed: what was rejected is accepted now
@@ -74,4 +76,5 @@ def _map_scores(statistics: Statistics, change: object) -> Statistics:
 
 def _without(statistics: Statistics, names: tuple[str, ...]) -> Statistics:
     squares = None if statistics.squares is None else _without(statistics.squares, names)
-    return replace(statistics, squares=squares, **dict.fromkeys(names))
+    left_out: dict[str, Any] = dict.fromkeys(names)
+    return replace(statistics, squares=squares, **left_out)

@@ -109,7 +109,8 @@ def _index(parts: tuple[str, ...]) -> list[int]:
 
 def _share(c: Vector, name: str) -> np.complex128 | np.float64:
     numerator, below = PROPORTIONS[name]
-    return c[_index(numerator)].sum() / c[_index(below)].sum()
+    share: np.complex128 | np.float64 = c[_index(numerator)].sum() / c[_index(below)].sum()
+    return share
 
 
 def _sums(c: Vector) -> tuple[complex, complex, complex, complex]:
@@ -119,12 +120,14 @@ def _sums(c: Vector) -> tuple[complex, complex, complex, complex]:
 
 def _f1(c: Vector) -> complex:
     actual, predicted, *_ = _sums(c)
-    return 2 * c[0] / (actual + predicted)
+    value: complex = 2 * c[0] / (actual + predicted)
+    return value
 
 
 def _fowlkes_mallows(c: Vector) -> complex:
     actual, predicted, *_ = _sums(c)
-    return c[0] / np.sqrt(actual * predicted)
+    value: complex = c[0] / np.sqrt(actual * predicted)
+    return value
 
 
 def _balanced_accuracy(c: Vector) -> complex:
@@ -134,12 +137,14 @@ def _balanced_accuracy(c: Vector) -> complex:
 def _matthews(c: Vector) -> complex:
     tp, fn, imp, fp, tn, imn = c
     p_act, p_pred, n_act, n_pred = _sums(c)
-    return ((tp + imp) * (tn + imn) - fn * fp) / (np.sqrt(p_act * p_pred) * np.sqrt(n_act * n_pred))
+    value: complex = ((tp + imp) * (tn + imn) - fn * fp) / (np.sqrt(p_act * p_pred) * np.sqrt(n_act * n_pred))
+    return value
 
 
 def _prevalence_threshold(c: Vector) -> complex:
     fall_out, recall = np.sqrt(_share(c, "fpr")), np.sqrt(_share(c, "recall"))
-    return fall_out / (recall + fall_out)
+    value: complex = fall_out / (recall + fall_out)
+    return value
 
 
 def _informedness(c: Vector) -> complex:
@@ -152,7 +157,8 @@ def _markedness(c: Vector) -> complex:
 
 def _threat_score(c: Vector) -> complex:
     actual, predicted, *_ = _sums(c)
-    return c[0] / (actual + predicted - c[0])
+    value: complex = c[0] / (actual + predicted - c[0])
+    return value
 
 
 FORMULAS: dict[str, Callable[[Vector], complex]] = {

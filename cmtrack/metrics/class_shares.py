@@ -14,7 +14,7 @@ import numpy as np
 from cmtrack.metrics.densities import smoothed
 from cmtrack.metrics.intervals import normal_quantile
 from cmtrack.metrics.mixture import em_shares
-from cmtrack.statistics.inputs import FloatArray
+from cmtrack.statistics.inputs import FloatArray, IntArray
 from cmtrack.statistics.top_scores import TopScoreCounts
 
 GROUPS = 5
@@ -42,7 +42,7 @@ def class_shares(
     labelled: TopScoreCounts,
     target: TopScoreCounts | None,
     confidence_level: float = 0.95,
-    scale: float = 1.0,
+    scales: tuple[float, float] = (1.0, 1.0),
 ) -> ClassShares:
     """Estimate the shares of all classes.
 
@@ -52,10 +52,10 @@ def class_shares(
         By actual class.
     target : TopScoreCounts of shape (1, K, cells), or None
         None: the labelled samples are the target too, each left out of its own class's density.
-    scale : float
-        Effective over nominal sample size, where samples are weighted.
+    scales : (float, float)
+        Effective over nominal size of the labelled and of the target samples, where these are weighted.
     """
-    table = _grouped(labelled, GROUPS)
+    table = _grouped(labelled, GROUPS) * scales[0]
     size = len(table)
     known = table.sum(axis=1) > 0
     counts = table[known]
@@ -64,12 +64,12 @@ def class_shares(
         shares = em_shares(*_left_out(counts, densities))
         binned = table.sum(axis=0)
     else:
-        binned = _grouped_like(labelled, target, GROUPS)[0]
+        binned = _grouped_like(labelled, target, GROUPS)[0] * scales[1]
         shares = em_shares(densities, binned)
     values, covariance = np.full(size, math.nan), np.full((size, size), math.nan)
     values[known] = shares
     covariance[np.ix_(known, known)] = share_covariance(
-        densities, shares, float(binned.sum()) * scale, counts.sum(axis=1) * scale
+        densities, shares, float(binned.sum()), counts.sum(axis=1)
     )
     with np.errstate(invalid="ignore"):
         reach = normal_quantile(confidence_level) * np.sqrt(np.maximum(np.diag(covariance), 0.0))
@@ -106,7 +106,8 @@ def share_covariance(densities: FloatArray, shares: FloatArray, n: float, labell
     inverse = np.linalg.pinv(information)
     free = inverse @ middle @ inverse
     spread = np.vstack((np.eye(size - 1), -np.ones(size - 1)))
-    return spread @ free @ spread.T
+    covariance: FloatArray = spread @ free @ spread.T
+    return covariance
 
 
 def _left_out(counts: FloatArray, densities: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -122,13 +123,14 @@ def _left_out(counts: FloatArray, densities: FloatArray) -> tuple[FloatArray, Fl
     return np.concatenate(rows), np.concatenate(weights)
 
 
-def _groups(labelled: TopScoreCounts, groups: int) -> FloatArray:
+def _groups(labelled: TopScoreCounts, groups: int) -> IntArray:
     """The quantile group of each (predicted class, cell), by all labelled samples of that predicted class."""
     per_cell = labelled.counts.sum(axis=0).astype(np.float64)
     total = per_cell.sum(axis=1, keepdims=True)
     before = np.cumsum(per_cell, axis=1) - per_cell / 2
     share = np.divide(before, total, out=np.zeros_like(before), where=total > 0)
-    return np.minimum((share * groups).astype(np.int64), groups - 1)
+    group: IntArray = np.minimum((share * groups).astype(np.int64), groups - 1)
+    return group
 
 
 def _grouped(labelled: TopScoreCounts, groups: int) -> FloatArray:

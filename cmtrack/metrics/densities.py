@@ -103,7 +103,7 @@ def quantile_bins(labelled: ScoreCounts, bins: int | None = None) -> BinnedDensi
     edges = labelled.values[cuts]
     index = np.searchsorted(edges, labelled.values, side="left")
     size = len(edges) + 1
-    below, above = (np.bincount(index, c, size) for c in (negatives, positives))
+    below, above = (np.bincount(index, c, size).astype(np.float64, copy=False) for c in (negatives, positives))
     total = below + above
     unit = bool(labelled.values[0] >= 0 and labelled.values[-1] <= 1)
     mean = np.bincount(index, (negatives + positives) * _line(labelled.values, unit), size) / np.where(

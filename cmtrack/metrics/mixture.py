@@ -196,7 +196,8 @@ def em_shares(densities: FloatArray, weights: FloatArray, tolerance: float = 1e-
         if gain.max() - 1 <= tolerance:
             break
         shares = shares * gain
-    return shares / shares.sum()
+    total: FloatArray = shares / shares.sum()
+    return total
 
 
 def prior_corrected(scores: FloatArray, trained: float, wanted: float) -> FloatArray:

@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 
 from cmtrack.grouping import Label
+from cmtrack.metrics.binned import INTERVALS, binned_estimate
 from cmtrack.metrics.intervals import Interval
-from cmtrack.metrics.mixture import Mixture, Variance, deviance_limit, profile_interval
-from cmtrack.metrics.prevalence import INTERVALS, PrevalenceEstimate, binned_estimate
+from cmtrack.metrics.mixture import Mixture, Variance, profile_interval
+from cmtrack.metrics.prevalence import PrevalenceEstimate
 from cmtrack.statistics import ScoreCounts
 from cmtrack.statistics.inputs import FloatArray, IntArray, column_names, to_float_array
 from cmtrack.statistics.labels import encode_labels

@@ -132,14 +132,16 @@ def put_roc(results: Results, roc: RocCurve, effective_positives: float) -> None
 def put_binary_spcc(results: Results, statistics: Statistics) -> None:
     """``spcc/binary`` and the separation indices of the positive group's score."""
     moments = statistics.score_moments
-    assert moments is not None and statistics.scores is not None  # the caller's choice of section
+    assert moments is not None  # the caller's choice of section
+    assert statistics.scores is not None
     squares = statistics.squares.score_moments if statistics.squares else None
     reason = "a class has no samples or the score does not vary"
     error = correlation.spcc_standard_error(moments, squares)
     results.put("spcc/binary", correlation.spcc(moments), error=error, reason=reason)
-    d_a, d_e = correlation.separation_indices(moments)
-    results.put("spcc/d_a", d_a, reason="a class has fewer than two samples, or no score varies in its class")
-    results.put("spcc/d_e", d_e, reason="a class has fewer than two samples, or no score varies in its class")
+    d_a, d_e = correlation.separation_indices(moments, squares)
+    reason = "a class has fewer than two samples, or no score varies in its class"
+    results.put("spcc/d_a", d_a, reason=reason)
+    results.put("spcc/d_e", d_e, reason=reason)
     results.put("spcc/d_b", _bayes_index(statistics.scores), reason="a class has no samples")
 
 
@@ -195,6 +197,14 @@ def put_calibrated(results: Results, estimate: PrevalenceEstimate, actual: float
         results.put(f"prevalence/share_{name}", share, reason=reason)
     fit_reason = estimate.undefined.get("fit_pvalue", "two bins leave no degree of freedom")
     results.put("prevalence/fit_pvalue", estimate.fit_pvalue, reason=fit_reason)
+
+
+def put_uncalibrated(results: Results, with_bias: bool) -> None:
+    """The same names where one class has no labelled scores: nothing to estimate from."""
+    names = ["calibrated", "calibrated_low", "calibrated_high", "calibrated_count"]
+    names += ["calibrated_bias"] * with_bias
+    for name in (*names, "share_target", "share_positives", "share_negatives", "fit_pvalue"):
+        results.put(f"prevalence/{name}", math.nan, reason="a class has no labelled scores")
 
 
 def put_class_prevalence(

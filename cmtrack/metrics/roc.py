@@ -135,10 +135,12 @@ def _area(scores: ScoreCounts, squares: ScoreCounts) -> tuple[float, float, floa
     ceiling = float(hits / positives)
     weight = squares.counts.astype(np.float64)
     rejected, opposed = weight[REJECTED_POSITIVE], weight[2:].sum(axis=0)
+    squared = float(weight[:2].sum()), float(opposed.sum())
 
     def error(of_accepted: FloatArray, of_rejected: float, of_negative: FloatArray) -> float:
         own = weight[ACCEPTED_POSITIVE] @ of_accepted**2 + rejected.sum() * of_rejected**2
-        return math.sqrt(_corrected(own, positives) + _corrected(opposed @ of_negative**2, negatives))
+        other = opposed @ of_negative**2
+        return math.sqrt(_corrected(own, positives, squared[0]) + _corrected(other, negatives, squared[1]))
 
     auc_error = error(below - auc, -auc, above - auc)
     if ceiling == 0:
@@ -148,6 +150,10 @@ def _area(scores: ScoreCounts, squares: ScoreCounts) -> tuple[float, float, floa
     return auc, auc_error, bound, ceiling, normalized, normalized_error
 
 
-def _corrected(sum_of_squares: float, n: float) -> float:
-    """Variance of a mean of n values with one degree of freedom spent (NaN for a single value)."""
-    return sum_of_squares / (n * (n - 1)) if n > 1 else math.nan
+def _corrected(sum_of_squares: float, total: float, squared_weights: float) -> float:
+    """Variance of a weighted mean with one degree of freedom spent (NaN for a single value).
+
+    The degree is taken from the effective number, so that the scale of fractional weights does not matter.
+    """
+    size = total * total / squared_weights
+    return sum_of_squares / total**2 * (size / (size - 1)) if size > 1 + 1e-9 else math.nan

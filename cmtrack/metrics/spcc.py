@@ -127,15 +127,20 @@ def standardised_spcc(moments: ScoreMoments, prevalence: float) -> float:
     return float(delta * math.sqrt(between) / math.sqrt(total)) if total > 0 else math.nan
 
 
-def separation_indices(moments: ScoreMoments) -> tuple[float, float]:
+def separation_indices(moments: ScoreMoments, squares: ScoreMoments | None = None) -> tuple[float, float]:
     """d_a (root mean square of the two sds) and d_e (their average); NaN below two samples a class.
 
-    ``d_a = sqrt(2) z(AUC)`` holds for any two normal class distributions and fails otherwise.
+    ``d_a = sqrt(2) z(AUC)`` holds for any two normal class distributions and fails otherwise. ``squares`` holds
+    the moments with squared weights where weights are fractions: their effective numbers lose the degree of
+    freedom, so that the scale of the weights does not matter.
     """
-    if not (moments.n > 1).all():
+    if not (moments.n > 0).all():
+        return math.nan, math.nan
+    size = moments.n if squares is None else moments.n**2 / squares.n
+    if not (size > 1 + 1e-9).all():
         return math.nan, math.nan
     delta = abs(float(_pair(moments)[0]))
-    v0, v1 = moments.m2[:, 0] / (moments.n - 1)
+    v0, v1 = moments.m2[:, 0] / moments.n * (size / (size - 1))
     if v0 + v1 == 0:
         return math.nan, math.nan
     return delta / math.sqrt((v0 + v1) / 2), 2 * delta / (math.sqrt(v0) + math.sqrt(v1))

@@ -8,7 +8,7 @@ without a display and in threads, and are freed like any other object.
 from __future__ import annotations
 
 from .confusion import plot_confusion_matrix, plot_reduced_matrix
-from .evaluation import evaluation_figures
+from .evaluation import evaluation_figures, prevalence_figure
 from .prevalence import plot_prevalence_likelihood
 from .roc import plot_roc
 from .scores import plot_score_histogram
@@ -22,4 +22,5 @@ __all__ = [
     "plot_roc",
     "plot_score_histogram",
     "plot_spcc_matrix",
+    "prevalence_figure",
 ]

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Mapping
+from functools import partial
 from typing import TYPE_CHECKING
 
 from matplotlib.figure import Figure
@@ -16,6 +18,8 @@ from .spcc import plot_spcc_matrix
 
 if TYPE_CHECKING:
     from cmtrack.evaluation import Evaluation
+    from cmtrack.metrics import PrevalenceEstimate
+    from cmtrack.statistics import ReducedConfusionMatrix
 
 _REFERENCES = {
     "prevalence/classify_and_count": "classify and count",
@@ -23,13 +27,17 @@ _REFERENCES = {
 }
 
 
-def evaluation_figures(evaluation: Evaluation) -> dict[str, Figure]:
+def evaluation_figures(
+    evaluation: Evaluation, *, on_error: Callable[[str, Exception], object] | None = None
+) -> dict[str, Figure]:
     """Draw every figure that applies to `evaluation`.
 
     Parameters
     ----------
     evaluation : Evaluation
         What :func:`cmtrack.evaluate` returned.
+    on_error : callable (name, error), optional
+        Called for a figure that fails, which is then left out; by default the error is raised.
 
     Returns
     -------
@@ -37,20 +45,37 @@ def evaluation_figures(evaluation: Evaluation) -> dict[str, Figure]:
         ``confusion_matrix``; ``reduced_<step>`` for each grouping step; and where the data allow them
         ``roc``, ``spcc_matrix``, ``score_histogram`` and ``prevalence_likelihood``.
     """
-    matrix = evaluation.confusion_matrix
-    title = "Confusion matrix"
-    figures = {"confusion_matrix": plot_confusion_matrix(matrix.counts, matrix.labels, title=title)}
+    drawings: dict[str, Callable[[Evaluation], Figure | None]] = {"confusion_matrix": _confusion_matrix}
     for step in evaluation.reduced:
-        figures[f"reduced_{step.name}"] = plot_reduced_matrix(
-            step.counts, step.mismatches, step.labels, title=f"Reduced confusion matrix: {_shown(step.name)}"
-        )
-    optional = {
-        "roc": _roc(evaluation),
-        "spcc_matrix": _spcc_matrix(evaluation),
-        "score_histogram": _score_histogram(evaluation),
-        "prevalence_likelihood": _prevalence_likelihood(evaluation),
+        drawings[f"reduced_{step.name}"] = partial(_reduced, step=step)
+    drawings |= {
+        "roc": _roc,
+        "spcc_matrix": _spcc_matrix,
+        "score_histogram": _score_histogram,
+        "prevalence_likelihood": _prevalence_likelihood,
     }
-    return figures | {name: figure for name, figure in optional.items() if figure is not None}
+    figures = {}
+    for name, draw in drawings.items():
+        try:
+            figure = draw(evaluation)
+        except Exception as error:
+            if on_error is None:
+                raise
+            on_error(name, error)
+        else:
+            if figure is not None:
+                figures[name] = figure
+    return figures
+
+
+def _confusion_matrix(evaluation: Evaluation) -> Figure:
+    matrix = evaluation.confusion_matrix
+    return plot_confusion_matrix(matrix.counts, matrix.labels, title="Confusion matrix")
+
+
+def _reduced(evaluation: Evaluation, step: ReducedConfusionMatrix) -> Figure:
+    title = f"Reduced confusion matrix: {_shown(step.name)}"
+    return plot_reduced_matrix(step.counts, step.mismatches, step.labels, title=title)
 
 
 def _shown(name: object) -> str:
@@ -98,12 +123,28 @@ def _prevalence_likelihood(evaluation: Evaluation) -> Figure | None:
     estimate = evaluation.prevalence
     if estimate is None or estimate.positive is None:
         return None
-    grid, deviance = estimate.likelihood()
     metrics = evaluation.metrics
+    references = {label: metrics[name] for name, label in _REFERENCES.items() if name in metrics}
+    return prevalence_figure(estimate, actual=metrics.get("prevalence/actual"), references=references)
+
+
+def prevalence_figure(
+    estimate: PrevalenceEstimate, *, actual: float | None = None, references: Mapping[str, float] | None = None
+) -> Figure:
+    """Draw the likelihood of an estimated prevalence with its interval.
+
+    Parameters
+    ----------
+    estimate : PrevalenceEstimate
+        What :func:`cmtrack.estimate_prevalence` returned.
+    actual : float, optional
+        The known share of positives.
+    references : mapping of str to float, optional
+        Other estimates, by name.
+    """
+    grid, deviance = estimate.likelihood()
     return plot_prevalence_likelihood(
         grid, deviance, value=estimate.value, low=estimate.low, high=estimate.high,
         confidence_level=estimate.confidence_level, inflation=estimate.inflation,
-        actual=metrics.get("prevalence/actual"),
-        references={label: metrics[name] for name, label in _REFERENCES.items() if name in metrics},
-        title=f"Prevalence of {_shown(estimate.positive)}",
+        actual=actual, references=references, title=f"Prevalence of {_shown(estimate.positive)}",
     )  # fmt: skip

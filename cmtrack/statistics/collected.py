@@ -77,7 +77,8 @@ class Statistics:
                 if item.name != "squares":
                     raise ValueError(f"evaluations must hold the same statistics, one has no {item.name!r}")
                 ours, theirs = self.squares or self, other.squares or other  # whole weights are their squares
-                ours, theirs = replace(ours, squares=None), replace(theirs, squares=None)
+                alone: dict[str, Any] = dict.fromkeys(("squares", *_SHARED))  # calibration and target sets carry no weights
+                ours, theirs = replace(ours, **alone), replace(theirs, **alone)
             if item.name in _SHARED and ours == theirs:
                 merged[item.name] = ours
             else:
@@ -135,17 +136,20 @@ def collect(
 def group_scores(probabilities: FloatArray, step: ComposedStep) -> FloatArray:
     """The positive group's score: the sum of its classes' probabilities, shape (n,).
 
-    Sums are rounded to 12 decimals, since the order of summation would break exact ties.
+    Sums are rounded to 12 decimals, since the order of summation would break exact ties, and cut at 1, since
+    single-precision rows may sum to a little more.
     """
     members = _positive_classes(step)
     if len(members) == 1:
         return probabilities[:, members[0]]
-    return np.round(probabilities[:, members].sum(axis=1), 12)
+    score: FloatArray = np.minimum(np.round(probabilities[:, members].sum(axis=1), 12), 1.0)
+    return score
 
 
 def is_positive(codes: IntArray, step: ComposedStep) -> IntArray:
     """1 where the class belongs to the positive group, else 0."""
-    return (step.group_of_class[codes] == step.positive).astype(np.int64)
+    positive: IntArray = (step.group_of_class[codes] == step.positive).astype(np.int64)
+    return positive
 
 
 def _two_groups(
@@ -158,6 +162,8 @@ def _two_groups(
     best = np.empty(len(actual), dtype=np.int64)
     for flag, own in ((1, members), (0, others)):  # the class that would be predicted within the right group
         rows = positive == flag
+        if not len(own):
+            continue  # a group without classes has no rows
         best[rows] = own[probabilities[np.ix_(rows, own)].argmax(axis=1)] if len(own) > 1 else own[0]
     rejected = ~step.accept[actual, best]
     channel = np.where(positive == 1, 0, 2) + rejected

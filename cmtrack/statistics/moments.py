@@ -44,7 +44,7 @@ class ScoreMoments:
         weights: FloatArray | IntArray | None = None,
     ) -> ScoreMoments:
         """Collect the moments of ``scores`` (n, L) by the codes ``actual`` (n,)."""
-        n = count_codes(actual, n_classes, weights)
+        n: Counts = count_codes(actual, n_classes, weights)
         safe = np.where(n > 0, n, 1)
         shape = (n_classes, scores.shape[1])
         mean, m2, m3, m4 = (np.zeros(shape) for _ in range(4))
@@ -52,8 +52,8 @@ class ScoreMoments:
             column = scores[:, component]
 
             def total(values: FloatArray) -> FloatArray:
-                sums: FloatArray = np.bincount(actual, values if weights is None else values * weights, n_classes)
-                return sums
+                weighed = values if weights is None else values * weights
+                return np.bincount(actual, weighed, n_classes).astype(np.float64, copy=False)
 
             rough = total(column) / safe
             # a second pass takes out what rounding left in the first mean

@@ -1,0 +1,226 @@
+"""``log_evaluation``: the one line at the end of a training script."""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+import warnings
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from cmtrack.evaluation import Evaluation, evaluate
+from cmtrack.grouping import Grouping, Label
+from cmtrack.tracking import spool
+from cmtrack.tracking.names import check_prefix
+from cmtrack.tracking.package import build
+from cmtrack.tracking.predictions import MAX_BYTES, predictions_size, write_predictions
+from cmtrack.tracking.send import send
+
+
+class EvaluationWarning(UserWarning):
+    """Something of an evaluation could not be made or sent; the training goes on."""
+
+
+@dataclass(frozen=True)
+class LoggedEvaluation:
+    """What became of an evaluation.
+
+    Attributes
+    ----------
+    evaluation : Evaluation or None
+        None where it could not be computed.
+    run_id : str or None
+    status : "completed", "saved" or "failed"
+        In the run; kept in a local folder; not computed (the inputs are in the local folder).
+    path : Path or None
+        The local folder, where it is not in the run.
+    error : str
+        Why it is not in the run.
+    problems : tuple of str
+        Figures or tables that could not be made.
+    """
+
+    evaluation: Evaluation | None
+    run_id: str | None
+    status: str
+    path: Path | None = None
+    error: str = ""
+    problems: tuple[str, ...] = ()
+
+
+def log_evaluation(
+    evaluation_or_y_true: Any,
+    y_pred: Any = None,
+    *,
+    y_prob: Any = None,
+    labels: Sequence[Label] | None = None,
+    positive: Label | None = None,
+    grouping: Grouping | None = None,
+    calibration: Any = None,
+    target: Any = None,
+    sample_weight: Any = None,
+    confidence_level: float = 0.95,
+    run_id: str | None = None,
+    model_id: str | None = None,
+    step: int | None = None,
+    prefix: str = "",
+    metrics: str | Sequence[str] = "headline",
+    predictions: bool | str = "auto",
+    strict: bool = False,
+) -> LoggedEvaluation:
+    """Evaluate, unless it is an evaluation already, and log everything to an MLflow run.
+
+    The run gets a headline set of metrics in one batch, ``cmtrack_evaluation.json`` with every number and the
+    statistics, figures and a report at the root of its artifacts, one image series for the chart view, a table by
+    class, tags, and the evaluated rows as a dataset. A training run is never ended, opened or broken by this: on
+    any failure there is a warning that names a local folder with the evaluation, and the script goes on.
+
+    Parameters
+    ----------
+    evaluation_or_y_true : Evaluation or array-like of shape (n,)
+    y_pred, y_prob, labels, positive, grouping, calibration, target, sample_weight, confidence_level
+        As in :func:`cmtrack.evaluate`, where labels are given.
+    run_id : str, optional
+        The run to write to; by default the active run of this thread.
+    model_id : str, optional
+        The logged model that the metrics belong to; by default MLflow's active model, or the one model that the
+        run logged at this step.
+    step : int, optional
+        The step of the metrics and of the image, for use during training. Files hold the last step.
+    prefix : str, default ""
+        Put before metric names (``"val/"`` gives ``val/multiclass/accuracy``) and file names, for several
+        evaluations in one run.
+    metrics : "headline", "all" or list of names, default "headline"
+        What becomes an MLflow metric; everything is in the JSON file. A name ending in ``/*`` is a section.
+    predictions : "auto", True or False
+        Whether the rows' predictions are written as a compact Parquet file, where rows are given; "auto": up to
+        32 MB before compression.
+    strict : bool, default False
+        Raise instead of warning (the evaluation is kept in the local folder all the same).
+
+    Returns
+    -------
+    LoggedEvaluation
+    """
+    given: dict[str, Any] = {}
+    try:
+        if isinstance(evaluation_or_y_true, Evaluation):
+            if y_pred is not None or y_prob is not None:
+                raise ValueError("y_pred and y_prob go with labels, not with an Evaluation")
+            evaluation = evaluation_or_y_true
+        else:
+            given = {"y_true": evaluation_or_y_true, "y_pred": y_pred, "y_prob": y_prob, "weight": sample_weight}
+            evaluation = evaluate(
+                evaluation_or_y_true,
+                y_pred,
+                y_prob=y_prob,
+                labels=labels,
+                positive=positive,
+                grouping=grouping,
+                calibration=calibration,
+                target=target,
+                sample_weight=sample_weight,
+                confidence_level=confidence_level,
+            )
+        evaluation.metrics  # noqa: B018 - computed here, so that a failure is caught
+    except Exception as error:
+        return _not_computed(error, given, run_id, strict)
+    extra = _predictions_writer(evaluation, given, predictions)
+    with tempfile.TemporaryDirectory(prefix="cmtrack-") as scratch:
+        folder = Path(scratch) / "package"
+        try:
+            check_prefix(prefix)
+            run_id, model_id = _run(run_id), _model(model_id)
+            package = build(
+                evaluation,
+                folder,
+                run_id=run_id,
+                prefix=prefix,
+                step=step,
+                model_id=model_id,
+                metrics=metrics,
+                extra=extra,
+            )
+            if package.problems:
+                _tell(f"left out of the evaluation's record: {'; '.join(package.problems)}", stacklevel=3)
+            send(package)
+        except Exception as error:
+            return _not_sent(error, evaluation, folder, run_id, strict)
+    return LoggedEvaluation(evaluation, run_id, "completed", problems=package.problems)
+
+
+def _run(run_id: str | None) -> str:
+    """The run to write to, captured once."""
+    if run_id is not None:
+        return run_id
+    import mlflow
+
+    active = mlflow.active_run()
+    if active is None:
+        raise ValueError(
+            "no run is active in this thread: call log_evaluation inside `with mlflow.start_run():` or pass run_id="
+        )
+    return str(active.info.run_id)
+
+
+def _model(model_id: str | None) -> str | None:
+    if model_id is not None:
+        return model_id
+    import mlflow
+
+    return mlflow.get_active_model_id()  # type: ignore[no-any-return]
+
+
+def _predictions_writer(
+    evaluation: Evaluation, given: dict[str, Any], wanted: bool | str
+) -> Callable[[Path], object] | None:
+    if not given or wanted is False:
+        return None
+    columns = len(evaluation.labels) if given["y_prob"] is not None else 0
+    rows = evaluation.statistics.digest.rows
+    if wanted is not True and predictions_size(rows, columns) > MAX_BYTES:
+        return None
+    return lambda path: write_predictions(path, evaluation, *given.values())
+
+
+def _not_computed(error: Exception, given: dict[str, Any], run_id: str | None, strict: bool) -> LoggedEvaluation:
+    if strict:
+        raise error
+    path = None
+    kept = "its inputs could not be kept either"
+    try:
+        if given:
+            path = spool.keep_inputs(given)
+            kept = f"its inputs are kept in {path}"
+    except Exception as second:
+        kept += f" ({second})"
+    _tell(f"the evaluation failed: {error} ({kept})")
+    return LoggedEvaluation(None, run_id, "failed", path, str(error))
+
+
+def _not_sent(
+    error: Exception, evaluation: Evaluation, folder: Path, run_id: str | None, strict: bool
+) -> LoggedEvaluation:
+    path = None
+    try:
+        if not (folder / "artifacts").is_dir():
+            evaluation.save(folder / "artifacts")
+        path = spool.keep(folder)
+        kept = f"the evaluation is kept in {path}"
+    except Exception as second:
+        kept = f"the evaluation could not be kept either: {second}"
+    if strict:
+        error.add_note(kept)
+        raise error
+    _tell(f"the evaluation was not logged: {error} ({kept})")
+    return LoggedEvaluation(evaluation, run_id, "saved" if path else "failed", path, str(error))
+
+
+def _tell(message: str, stacklevel: int = 4) -> None:
+    """Warn, also where warnings are turned into errors: a training is not ended by a warning."""
+    try:
+        warnings.warn(f"cmtrack: {message}", EvaluationWarning, stacklevel=stacklevel)
+    except Warning:
+        print(f"cmtrack: {message}", file=sys.stderr)

@@ -1,0 +1,198 @@
+"""Everything that an evaluation leaves in a run, first as a folder on disk.
+
+The folder is whole before anything is sent: what cannot be sent is not lost, and what is sent later is the same.
+``artifacts/`` holds the files; ``manifest.json`` the metrics, tags and where they belong.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from cmtrack.evaluation import Evaluation
+from cmtrack.evaluation.storage import SCHEMA, dumps
+from cmtrack.metrics.names import encode_label
+from cmtrack.tracking import names
+from cmtrack.tracking.report import report_html
+from cmtrack.tracking.tables import class_table, description
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+MANIFEST = "manifest.json"
+_MAX_TAG = 4000
+
+
+@dataclass(frozen=True)
+class Package:
+    """A folder that is ready to be sent to a run.
+
+    Attributes
+    ----------
+    folder : Path
+    run_id : str or None
+    prefix : str
+    step : int or None
+    model_id : str or None
+    metrics : dict of str to float
+        Finite values by the name that MLflow gets.
+    tags : dict of str to str
+    images : dict of str to str
+        File in ``artifacts/`` by image key.
+    table : str
+        File in ``artifacts/`` that the artifact view shows as a table.
+    dataset : dict of str to str
+        Name and digest of the evaluated data.
+    description : str
+        Markdown for the run's description.
+    problems : tuple of str
+        What could not be made.
+    """
+
+    folder: Path
+    run_id: str | None
+    prefix: str
+    step: int | None
+    model_id: str | None
+    metrics: dict[str, float]
+    tags: dict[str, str]
+    images: dict[str, str]
+    table: str
+    dataset: dict[str, str]
+    description: str
+    problems: tuple[str, ...] = field(default=())
+
+    @property
+    def artifacts(self) -> Path:
+        """The folder of files to upload."""
+        return self.folder / "artifacts"
+
+
+def build(
+    evaluation: Evaluation,
+    folder: Path,
+    *,
+    run_id: str | None = None,
+    prefix: str = "",
+    step: int | None = None,
+    model_id: str | None = None,
+    metrics: str | Sequence[str] = "headline",
+    extra: Callable[[Path], object] | None = None,
+) -> Package:
+    """Write the whole package into ``folder``.
+
+    The evaluation itself comes first. A figure or a table that fails is named in ``problems`` and left out; it
+    never takes the rest with it. ``extra`` may write one more file (it gets its path).
+    """
+    artifacts = folder / "artifacts"
+    artifacts.mkdir(parents=True)
+    problems: list[str] = []
+
+    def attempt(what: str, action: Callable[[], object]) -> None:
+        try:
+            action()
+        except Exception as error:
+            problems.append(f"{what}: {type(error).__name__}: {error}")
+
+    def write(name: str, content: str | bytes) -> None:
+        path = artifacts / names.file_name(name, prefix)
+        path.write_bytes(content.encode("utf-8") if isinstance(content, str) else content)
+
+    write(names.EVALUATION_FILE, dumps(evaluation))
+    pictures: dict[str, bytes] = {}
+    attempt("figures", lambda: _draw(evaluation, pictures, attempt))
+    files = {name: _picture_file(name) for name in pictures}
+    for name, content in pictures.items():
+        write(files[name], content)
+    attempt("report", lambda: write(names.REPORT_FILE, report_html(evaluation, pictures)))
+    attempt("class table", lambda: write(names.CLASSES_FILE, _as_table(evaluation)))
+    if extra is not None:
+        attempt("predictions", lambda: extra(artifacts / names.file_name(names.PREDICTIONS_FILE, prefix)))
+    chosen = names.chosen_metrics(evaluation, metrics)
+    finite = {prefix + name: value for name, value in chosen.items() if math.isfinite(value)}
+    image = names.file_name(files["confusion_matrix"], prefix) if "confusion_matrix" in files else None
+    package = Package(
+        folder=folder,
+        run_id=run_id,
+        prefix=prefix,
+        step=step,
+        model_id=model_id,
+        metrics={_short(name): value for name, value in finite.items()},
+        tags=_tags(evaluation, prefix, [name for name in chosen if not math.isfinite(chosen[name])]),
+        images={prefix + names.IMAGE_KEY: image} if image else {},
+        table=names.file_name(names.CLASSES_FILE, prefix),
+        dataset={"name": names.file_name("evaluated rows", prefix), "digest": evaluation.labels_digest},
+        description=description(evaluation),
+        problems=tuple(problems),
+    )
+    (folder / MANIFEST).write_text(json.dumps(_plain(package), ensure_ascii=False, indent=1), encoding="utf-8")
+    return package
+
+
+def read(folder: Path) -> Package:
+    """The package that :func:`build` left in a folder."""
+    data = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
+    return Package(folder=folder, **{**data, "problems": tuple(data["problems"])})
+
+
+def _plain(package: Package) -> dict[str, Any]:
+    return {name: value for name, value in vars(package).items() if name != "folder"}
+
+
+def _draw(
+    evaluation: Evaluation, pictures: dict[str, bytes], attempt: Callable[[str, Callable[[], object]], None]
+) -> None:
+    from cmtrack.plots import evaluation_figures
+    from cmtrack.plots.style import DPI
+
+    def save(name: str, figure: Figure) -> None:
+        buffer = io.BytesIO()
+        figure.savefig(buffer, format="png", dpi=DPI)
+        pictures[name] = buffer.getvalue()
+
+    def failed(name: str, error: Exception) -> None:
+        def again() -> None:
+            raise error
+
+        attempt(f"figure {name}", again)
+
+    for name, figure in evaluation_figures(evaluation, on_error=failed).items():
+        attempt(f"figure {name}", lambda name=name, figure=figure: save(name, figure))  # type: ignore[misc]
+
+
+def _picture_file(name: str) -> str:
+    return f"cmtrack_{encode_label(name).replace(' ', '_')}.png"
+
+
+def _as_table(evaluation: Evaluation) -> str:
+    return str(class_table(evaluation).to_json(orient="split", index=False, force_ascii=False))
+
+
+def _tags(evaluation: Evaluation, prefix: str, undefined: list[str]) -> dict[str, str]:
+    tags = {
+        "schema": str(SCHEMA),
+        "labels_digest": evaluation.labels_digest,
+        "samples": f"{evaluation.n_samples:.15g}",
+    }
+    if evaluation.positive is not None:
+        tags["positive"] = str(evaluation.positive)
+    if evaluation.grouping is not None:
+        tags["grouping"] = json.dumps(evaluation.grouping.to_dict(), ensure_ascii=False)
+    if undefined:
+        tags["undefined"] = ", ".join(undefined)
+    if evaluation.warnings:
+        tags["warnings"] = "\n".join(evaluation.warnings)
+    return {names.tag(name, prefix): _cut(text) for name, text in tags.items()}
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= _MAX_TAG else text[: _MAX_TAG - 1] + "…"
+
+
+def _short(name: str) -> str:
+    return name[: names.MAX_NAME]

@@ -1,0 +1,49 @@
+"""Tables that the MLflow UI shows and compares."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+from cmtrack.evaluation import Evaluation
+from cmtrack.metrics.catalog import CATALOG
+from cmtrack.metrics.names import encode_label
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+def class_table(evaluation: Evaluation) -> pd.DataFrame:
+    """One row per class, the label first: the artifact view groups runs by the first column."""
+    import pandas as pd
+
+    metrics, intervals = evaluation.metrics, evaluation.intervals
+    rows = []
+    for label in evaluation.labels:
+        prefix = f"class/{encode_label(label)}"
+        row: dict[str, object] = {"label": str(label), "support": metrics[f"{prefix}/support"]}
+        for name in ("recall", "precision", "f1"):
+            row[name] = _rounded(metrics[f"{prefix}/{name}"])
+            low, high = intervals.get(f"{prefix}/{name}", (math.nan, math.nan))
+            row[f"{name}_low"], row[f"{name}_high"] = _rounded(low), _rounded(high)
+        rows.append(row)
+    return pd.DataFrame(rows)
+
+
+def description(evaluation: Evaluation) -> str:
+    """A short Markdown table of the headline numbers, for the run's description."""
+    headline = [metric.name for metric in CATALOG if metric.headline and "<" not in metric.name]
+    metrics, intervals = evaluation.metrics, evaluation.intervals
+    percent = f"{100 * evaluation.confidence_level:g} %"
+    lines = [f"| cmtrack | value | {percent} interval |", "|---|---|---|"]
+    for name in headline:
+        value = metrics.get(name, math.nan)
+        if math.isfinite(value) and not name.endswith(("_low", "_high")):
+            ends = intervals.get(name)
+            shown = f"{ends[0]:.4g} to {ends[1]:.4g}" if ends else ""
+            lines.append(f"| {name} | {value:.4g} | {shown} |")
+    return "\n".join(lines)
+
+
+def _rounded(value: float) -> float | None:
+    return round(value, 6) if math.isfinite(value) else None
