@@ -342,7 +342,7 @@ def an_evaluation(**changes: Any) -> Any:
             value=0.5, low=0.4, high=0.6, confidence_level=0.95, inflation=2.0, positive="promoter",
             likelihood=lambda: (grid, deviance), posterior=lambda scores: scores**2,
         ),
-        "metrics": {"prevalence/actual": 0.52, "prevalence/expected": 0.49},
+        "metrics": {"prevalence/actual": 0.52, "prevalence/expected": 0.49, "prevalence/calibrated_bias": -0.02},
     }  # fmt: skip
     return SimpleNamespace(**(parts | changes))
 

@@ -175,7 +175,9 @@ def _warnings(
     out = []
     squares = statistics.squares
     labels = statistics.matrix.labels
-    totals = _effective(statistics.matrix.counts.sum(axis=1), squares and squares.matrix.counts.sum(axis=1))
+    totals = _effective(
+        statistics.matrix.counts.sum(axis=1), None if squares is None else squares.matrix.counts.sum(axis=1)
+    )
     absent = [str(label) for label, total in zip(labels, totals, strict=True) if total == 0]
     rare = [f"{label} ({total:g})" for label, total in zip(labels, totals, strict=True) if 0 < total < RARE]
     if absent:
@@ -185,7 +187,7 @@ def _warnings(
     if rare:
         out.append(f"fewer than {RARE} samples of {_list(rare)}: the intervals that involve them are rough")
     for one, square in zip(reduced, squared, strict=True):
-        sizes = _effective(one.actual, square and square.actual)
+        sizes = _effective(one.actual, None if square is None else square.actual)
         few = [f"{g} ({t:g})" for g, t in zip(one.labels, sizes, strict=True) if 0 < t < RARE]
         if few:
             out.append(f"fewer than {RARE} samples of the group {_list(few)} in step {one.name}: rough intervals")

@@ -86,19 +86,27 @@ def evaluate(
     actual = codes["y_true"]
     step = scored_step(order, grouping, positive)
     weights = as_weights(sample_weight, len(actual))
+    first = _scores_first(order, step)
     probabilities = None
     if y_prob is not None:
-        probabilities = as_probabilities(y_prob, order, len(actual), positive)
+        probabilities = as_probabilities(y_prob, order, len(actual), first)
     elif calibration is not None or target is not None:
         raise ValueError("calibration and target need y_prob, got none")
     predicted = codes["y_pred"] if probabilities is None or y_pred is not None else probabilities.argmax(axis=1)
     statistics = collect(actual, predicted, order, probabilities=probabilities, step=step, weights=weights)
     if probabilities is not None:
-        statistics = _with_calibration(statistics, order, step, positive, calibration, target)
+        statistics = _with_calibration(statistics, order, step, first, calibration, target)
     if grouping is not None and positive is not None and step is not None and step.labels != order:
         grouping = grouping.with_positive(positive)
     name = None if step is None or step.positive is None else step.labels[step.positive]
     return Evaluation(statistics, grouping=grouping, positive=name, confidence_level=confidence_level)
+
+
+def _scores_first(order: tuple[Label, ...], step: ComposedStep | None) -> bool:
+    """Whether a single column of probabilities is that of the first of two classes."""
+    if step is None or len(order) != 2:
+        return False
+    return bool(step.group_of_class[0] == step.positive != step.group_of_class[1])
 
 
 def _declared(y_prob: Any, grouping: Grouping | None) -> list[Any] | None:
@@ -116,7 +124,7 @@ def _with_calibration(
     statistics: Statistics,
     order: tuple[Label, ...],
     step: ComposedStep | None,
-    positive: Label | None,
+    first: bool,
     calibration: Any,
     target: Any,
 ) -> Statistics:
@@ -127,13 +135,19 @@ def _with_calibration(
         except (TypeError, ValueError):
             raise ValueError(f"calibration must be (y, scores) or 'cross-fit', got {calibration!r:.60}") from None
         codes = encode_labels({"calibration y": y}, order)[1]["calibration y"]
-        held = as_probabilities(scores, order, len(codes), positive)
+        held = as_probabilities(scores, order, len(codes), first, "calibration scores")
         if step is None:
             kept["labelled_tops"] = TopScoreCounts.from_scores(codes, held, len(order))
         else:
-            kept["labelled"] = _counted(held, step, is_positive(codes, step))
+            own = is_positive(codes, step)
+            if own.all() or not own.any():
+                seen = order[codes[0]]
+                raise ValueError(
+                    f"calibration must hold labels of both {list(step.labels)}, got only {len(codes)} like {seen!r}"
+                )
+            kept["labelled"] = _counted(held, step, own)
     if target is not None:
-        wanted = as_probabilities(target, order, _rows(target), positive)
+        wanted = as_probabilities(target, order, _rows(target), first, "target")
         if step is None:
             one_row = np.zeros(len(wanted), dtype=np.int64)
             kept["target_tops"] = TopScoreCounts.from_scores(one_row, wanted, 1)

@@ -9,13 +9,18 @@ import numpy as np
 
 from cmtrack.evaluation.steps import scored_step
 from cmtrack.grouping import ComposedStep, Grouping, Label
-from cmtrack.statistics import ScoreCounts
 from cmtrack.statistics.collected import Statistics
+from cmtrack.statistics.inputs import BoolArray
 
 if TYPE_CHECKING:
     from cmtrack.evaluation.result import Evaluation
 
 _GROUP_SCORES = ("scores", "score_moments", "labels_variance", "labelled", "target")
+_NO_SCORES = (
+    "regrouped without the data: the counts by the positive group's score do not serve this grouping, so ROC, "
+    "sPCC and calibrated prevalence of the positive group are left out"
+)
+_NO_TOPS = "regrouped without the data: the calibrated prevalence of each class is left out"
 
 
 def regroup(evaluation: Evaluation, grouping: Grouping, positive: Label | None) -> Evaluation:
@@ -40,38 +45,36 @@ def regroup(evaluation: Evaluation, grouping: Grouping, positive: Label | None) 
 
 def _carry(statistics: Statistics, old: ComposedStep | None, new: ComposedStep | None) -> tuple[Statistics, str]:
     """The statistics that still hold, and what is lost."""
-    if statistics.moments is None or new is None:
-        return statistics if new is not None or old is None else _without(statistics, _GROUP_SCORES), ""
+    kept = _still_valid(statistics, old, new)
+    if kept.moments is None:
+        return kept, ""
+    if new is None:
+        return kept, "" if kept.tops is not None else _NO_TOPS
+    return kept, "" if kept.scores is not None else _NO_SCORES
+
+
+def _still_valid(statistics: Statistics, old: ComposedStep | None, new: ComposedStep | None) -> Statistics:
+    if new is None:
+        return statistics if old is None else _without(statistics, _GROUP_SCORES)
     if old is None or not np.array_equal(_members(old), _members(new)):
-        return _without(statistics, (*_GROUP_SCORES, "tops", "labelled_tops", "target_tops")), (
-            "regrouped without the data: the positive group's scores were not kept, so its ROC, sPCC and "
-            "calibrated prevalence are left out"
-        )
-    if np.array_equal(old.accept, new.accept):
-        return statistics, ""
-    if statistics.scores is None:
-        return statistics, ""
+        return _without(statistics, (*_GROUP_SCORES, "tops", "labelled_tops", "target_tops"))
+    if statistics.scores is None or np.array_equal(old.accept, new.accept):
+        return statistics
     inside = new.group_of_class[:, None] == new.group_of_class[None, :]
     if new.accept[inside].all():  # relaxed: what was rejected is accepted now
-        return _map_scores(statistics, lambda scores: _all_accepted(scores)), ""
-    return _without(statistics, ("scores",)), (
-        "regrouped without the data: which positives have the right class was not kept by score, so ROC, sPCC "
-        "and calibrated prevalence are left out"
-    )
+        return _all_accepted(statistics)
+    return _without(statistics, ("scores",))
 
 
-def _members(step: ComposedStep) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
-    return step.group_of_class == step.positive  # type: ignore[no-any-return]
+def _members(step: ComposedStep) -> BoolArray:
+    members: BoolArray = step.group_of_class == step.positive
+    return members
 
 
-def _all_accepted(scores: ScoreCounts) -> ScoreCounts:
-    return scores.channels((0, 1), (), (2, 3), ())
-
-
-def _map_scores(statistics: Statistics, change: object) -> Statistics:
-    assert callable(change)
-    squares = None if statistics.squares is None else _map_scores(statistics.squares, change)
-    return replace(statistics, scores=change(statistics.scores), squares=squares)
+def _all_accepted(statistics: Statistics) -> Statistics:
+    squares = None if statistics.squares is None else _all_accepted(statistics.squares)
+    scores = None if statistics.scores is None else statistics.scores.channels((0, 1), (), (2, 3), ())
+    return replace(statistics, scores=scores, squares=squares)
 
 
 def _without(statistics: Statistics, names: tuple[str, ...]) -> Statistics:

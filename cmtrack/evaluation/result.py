@@ -230,8 +230,6 @@ class Evaluation:
         names = ("statistics", "grouping", "positive", "confidence_level", "notes")
         return all(getattr(self, name) == getattr(other, name) for name in names)
 
-    __hash__ = None  # type: ignore[assignment]
-
     def __repr__(self) -> str:
         m = self.metrics
         shown = [f"accuracy {m['multiclass/accuracy']:.4g}", f"MCC {m['multiclass/matthews_corrcoef']:.4g}"]

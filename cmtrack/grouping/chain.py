@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from cmtrack.grouping.plain_data import read_step, write_step
-from cmtrack.grouping.step import Label, Mode, Step, accepted_pairs, check_cover, check_members, check_mode
+from cmtrack.grouping.plain_data import describe_step, read_step, write_step
+from cmtrack.grouping.step import Label, Mode, Step, accepted_pairs, check_cover, check_members, check_mode, plain
 
 
 @dataclass(frozen=True)
@@ -104,7 +104,7 @@ class Grouping:
                 raise ValueError(f"positive must be one of the groups {list(dict(members))}, got {positive!r}")
         if name is not None and (not isinstance(name, str) or not name.strip()):
             raise ValueError(f"name must be a non-empty string, got {name!r}")
-        step = Step(name or f"{len(members)}_groups", members, acceptance, positive)
+        step = Step(name or f"{len(members)}_groups", members, acceptance, plain(positive))
         object.__setattr__(self, "_steps", (step,))
 
     # -- reading ---------------------------------------------------------------------------------------
@@ -143,6 +143,10 @@ class Grouping:
             words = {w if isinstance(w, str) else "hybrid" for w in step.acceptance}
             parts.append(f"{step.name}: {', '.join(map(str, step.labels))} ({'/'.join(sorted(words))})")
         return f"Grouping({' -> '.join(parts)})"
+
+    def describe(self) -> str:
+        """The grouping in a line of words, such as ``nps: detractor = 0-6; promoter = 9, 10 (strict)``."""
+        return " -> ".join(describe_step(step) for step in self._steps)
 
     # -- building --------------------------------------------------------------------------------------
 
@@ -295,7 +299,7 @@ class Grouping:
         last = self._steps[-1]
         if len(last.members) != 2 or positive not in last.labels:
             raise ValueError(f"positive must be one of two groups {list(last.labels)}, got {positive!r}")
-        return _from_steps((*self._steps[:-1], Step(last.name, last.members, last.acceptance, positive)))
+        return _from_steps((*self._steps[:-1], Step(last.name, last.members, last.acceptance, plain(positive))))
 
 
 def _from_steps(steps: tuple[Step, ...]) -> Grouping:

@@ -63,3 +63,20 @@ def _read_classes(name: Label, classes: Any) -> Iterable[Any]:
     if not isinstance(classes, list):
         raise ValueError(f"group {name!r} must list its classes, got {classes!r:.60}")
     return classes
+
+
+def describe_step(step: Step) -> str:
+    """A step in words: each group's classes, and how its pairs count where not relaxed."""
+    parts = []
+    for (group, classes), rule in zip(step.members, step.acceptance, strict=True):
+        how = rule if isinstance(rule, str) else "hybrid"
+        own = "" if classes == (group,) else f" = {_listed(classes)}"
+        parts.append(f"{group}{own}" + ("" if how == "relaxed" else f" ({how})"))
+    return f"{step.name}: {'; '.join(parts)}"
+
+
+def _listed(classes: tuple[Label, ...]) -> str:
+    whole = [c for c in classes if isinstance(c, int)]
+    if len(whole) == len(classes) > 2 and whole == list(range(whole[0], whole[0] + len(whole))):
+        return f"{whole[0]}-{whole[-1]}"
+    return ", ".join(map(str, classes))

@@ -47,7 +47,8 @@ def accepted_pairs(step: Step, current: Sequence[Label], home: Mapping[Label, in
 
 def plain(value: Any) -> Label:
     """A NumPy scalar as the Python scalar it equals."""
-    return value.item() if isinstance(value, np.generic) else value  # type: ignore[no-any-return]
+    label: Label = value.item() if isinstance(value, np.generic) else value
+    return label
 
 
 def check_members(groups: Mapping[Any, Iterable[Any]]) -> Members:
@@ -58,6 +59,8 @@ def check_members(groups: Mapping[Any, Iterable[Any]]) -> Members:
     members: list[tuple[Label, tuple[Label, ...]]] = []
     owner: dict[Label, Label] = {}
     for name, classes in groups.items():
+        if str(plain(name)) in {str(group) for group, _ in members}:
+            raise ValueError(f"group names must differ as texts, for metric names, got {list(groups)}")
         if isinstance(classes, (str, bytes)) or not isinstance(classes, Iterable):
             raise ValueError(f"group {name!r} must list its classes, got {classes!r}")
         own = tuple(plain(c) for c in classes)

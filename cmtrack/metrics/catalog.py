@@ -175,7 +175,7 @@ CATALOG: tuple[Metric, ...] = (
         roc_auc_normalized | roc_auc / roc_auc_ceiling; chance is 1/2
     """),
     *_rows("binary", "probabilities", f"{MARKOULIDAKIS}, section 4.3", 0, 1, "higher", "wilson", """
-        roc_auc_ceiling | largest recall that any threshold reaches
+        roc_auc_ceiling* | largest recall that any threshold reaches
     """),
     *_rows("spcc", "probabilities", f"{GUBBELS}, eq. 1.9-1.10", -1, 1, "higher", "atanh", """
         binary* | sample correlation of the positive group's indicator and its score

@@ -68,9 +68,7 @@ def class_shares(
         shares = em_shares(densities, binned)
     values, covariance = np.full(size, math.nan), np.full((size, size), math.nan)
     values[known] = shares
-    covariance[np.ix_(known, known)] = share_covariance(
-        densities, shares, float(binned.sum()), counts.sum(axis=1)
-    )
+    covariance[np.ix_(known, known)] = share_covariance(densities, shares, float(binned.sum()), counts.sum(axis=1))
     with np.errstate(invalid="ignore"):
         reach = normal_quantile(confidence_level) * np.sqrt(np.maximum(np.diag(covariance), 0.0))
     return ClassShares(values, np.clip(values - reach, 0, 1), np.clip(values + reach, 0, 1), covariance)

@@ -77,7 +77,9 @@ class Statistics:
                 if item.name != "squares":
                     raise ValueError(f"evaluations must hold the same statistics, one has no {item.name!r}")
                 ours, theirs = self.squares or self, other.squares or other  # whole weights are their squares
-                alone: dict[str, Any] = dict.fromkeys(("squares", *_SHARED))  # calibration and target sets carry no weights
+                alone: dict[str, Any] = dict.fromkeys(
+                    ("squares", *_SHARED)
+                )  # calibration and target sets carry no weights
                 ours, theirs = replace(ours, **alone), replace(theirs, **alone)
             if item.name in _SHARED and ours == theirs:
                 merged[item.name] = ours

@@ -84,7 +84,8 @@ class ConfusionMatrix:
     @property
     def total(self) -> float:
         """Number (or weight) of all samples."""
-        return self.counts.sum().item()  # type: ignore[no-any-return]
+        total: float = self.counts.sum().item()
+        return total
 
     def __add__(self, other: ConfusionMatrix) -> ConfusionMatrix:
         """Merge two disjoint sets of samples; labels may differ where both are in sorted order."""
@@ -100,8 +101,6 @@ class ConfusionMatrix:
         if not isinstance(other, ConfusionMatrix):
             return NotImplemented
         return self.labels == other.labels and np.array_equal(self.counts, other.counts)
-
-    __hash__ = None  # type: ignore[assignment]
 
     def _spread(self, labels: tuple[Label, ...]) -> Counts:
         place = [labels.index(label) for label in self.labels]
@@ -141,9 +140,11 @@ class ConfusionMatrix:
 def _merged_labels(ours: tuple[Label, ...], theirs: tuple[Label, ...]) -> tuple[Label, ...]:
     if ours == theirs:
         return ours
+    first: list[Any] = list(ours)
+    second: list[Any] = list(theirs)
     try:
-        if list(ours) == sorted(ours) and list(theirs) == sorted(theirs):  # type: ignore[type-var]
-            return tuple(sorted({*ours, *theirs}))  # type: ignore[type-var]
+        if first == sorted(first) and second == sorted(second):
+            return tuple(sorted({*first, *second}))
     except TypeError:
         pass
     raise ValueError(

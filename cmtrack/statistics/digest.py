@@ -62,4 +62,6 @@ class LabelDigest:
 
 
 def _hash(label: Label) -> int:
-    return int.from_bytes(hashlib.blake2b(str(label).encode(), digest_size=8).digest(), "little")
+    return int.from_bytes(
+        hashlib.blake2b(str(label).encode("utf-8", "surrogatepass"), digest_size=8).digest(), "little"
+    )

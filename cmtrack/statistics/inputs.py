@@ -15,9 +15,12 @@ FloatArray: TypeAlias = npt.NDArray[np.float64]
 BoolArray: TypeAlias = npt.NDArray[np.bool_]
 
 ROW_SUM_TOLERANCE = 1e-3
+ROUNDING = 1e-6
 
 
-def as_probabilities(y_prob: Any, labels: Sequence[Label], n_rows: int, positive: Label | None) -> FloatArray:
+def as_probabilities(
+    y_prob: Any, labels: Sequence[Label], n_rows: int, first: bool = False, what: str = "y_prob"
+) -> FloatArray:
     """Class probabilities of shape (n, K) in the order of ``labels``.
 
     Parameters
@@ -27,8 +30,10 @@ def as_probabilities(y_prob: Any, labels: Sequence[Label], n_rows: int, positive
     labels : sequence of length K
     n_rows : int
         The number of rows that y_true has.
-    positive : label, optional
-        The positive class of two; the last label by default.
+    first : bool, default False
+        Whether a single column is the probability of the first of two labels; else of the second.
+    what : str
+        The argument's name in error texts.
 
     Raises
     ------
@@ -37,27 +42,28 @@ def as_probabilities(y_prob: Any, labels: Sequence[Label], n_rows: int, positive
         (within 1e-3).
     """
     names = column_names(y_prob)
-    array = _by_label(y_prob, names, labels) if names is not None else to_float_array("y_prob", y_prob)
+    array = _by_label(what, y_prob, names, labels) if names is not None else to_float_array(what, y_prob)
     if array.ndim == 2 and array.shape[1] == 1:
         array = array[:, 0]
     expected = f"(n_samples, {len(labels)})" + (" or (n_samples,)" if len(labels) == 2 else "")
     if array.ndim > 2 or (array.ndim == 1 and len(labels) != 2):
-        raise ValueError(f"y_prob must have shape {expected}, got {array.shape}")
+        raise ValueError(f"{what} must have shape {expected}, got {array.shape}")
     if array.ndim == 2 and array.shape[1] != len(labels):
         raise ValueError(
-            f"y_prob must have shape {expected} for the labels {list(labels)[:12]}, got {array.shape}; "
+            f"{what} must have shape {expected} for the labels {list(labels)[:12]}, got {array.shape}; "
             "name all classes of the model with labels="
         )
     if len(array) != n_rows:
-        raise ValueError(f"y_prob must have one row per label, got {len(array)} rows and {n_rows} labels")
-    _check_unit_interval(array)
+        raise ValueError(f"{what} must have one row per label, got {len(array)} rows and {n_rows} labels")
+    if not len(array):
+        raise ValueError(f"{what} must not be empty, got shape {array.shape}")
+    array = _in_unit_interval(what, array)
     if array.ndim == 1:
-        first = positive is not None and labels[0] == positive
         return np.column_stack((array, 1 - array) if first else (1 - array, array))
     sums = array.sum(axis=1)
     worst = int(np.argmax(np.abs(sums - 1)))
     if abs(sums[worst] - 1) > ROW_SUM_TOLERANCE:
-        raise ValueError(f"each row of y_prob must sum to 1, row {worst} sums to {sums[worst]:.6g}")
+        raise ValueError(f"each row of {what} must sum to 1, row {worst} sums to {sums[worst]:.6g}")
     return array
 
 
@@ -114,27 +120,33 @@ def column_names(data: Any) -> list[Any] | None:
 # -- probabilities -------------------------------------------------------------------------------------------
 
 
-def _by_label(data: Any, names: list[Any], labels: Sequence[Label]) -> FloatArray:
+def _by_label(what: str, data: Any, names: list[Any], labels: Sequence[Label]) -> FloatArray:
     by_text = {str(name): name for name in names}
     missing = [label for label in labels if label not in names and str(label) not in by_text]
     if missing:
-        raise ValueError(f"y_prob must have a column for each label, {missing[:10]} not in {names[:20]}")
+        raise ValueError(f"{what} must have a column for each label, {missing[:10]} not in {names[:20]}")
     chosen = [label if label in names else by_text[str(label)] for label in labels]
     strange = [name for name in names if name not in chosen]
     if strange:
-        raise ValueError(f"y_prob has columns that are no labels: {strange[:10]}; labels are {list(labels)[:20]}")
-    return np.column_stack([to_float_array(f"y_prob[{name!r}]", data[name]) for name in chosen])
+        raise ValueError(f"{what} has columns that are no labels: {strange[:10]}; labels are {list(labels)[:20]}")
+    columns = [to_float_array(f"{what}[{name!r}]", data[name]) for name in chosen]
+    shapes = {str(name): column.shape for name, column in zip(chosen, columns, strict=True)}
+    if len(set(shapes.values())) > 1 or columns[0].ndim != 1:
+        raise ValueError(f"the columns of {what} must have one value per row each, got shapes {shapes}")
+    return np.column_stack(columns)
 
 
-def _check_unit_interval(array: FloatArray) -> None:
-    low, high = array.min(initial=0.0), array.max(initial=1.0)
-    if low < 0 or high > 1:
-        value = low if low < 0 else high
+def _in_unit_interval(what: str, array: FloatArray) -> FloatArray:
+    """The same probabilities; rounding errors beyond 0 and 1 (such as 1.0000001) are cut off."""
+    low, high = array.min(), array.max()
+    if low < -ROUNDING or high > 1 + ROUNDING:
+        value = low if low < -ROUNDING else high
         row = int(np.argwhere(array == value)[0][0])
         raise ValueError(
-            f"y_prob must lie in [0, 1], got {value} at row {row}; decision scores are welcome in "
+            f"{what} must lie in [0, 1], got {value} at row {row}; decision scores are welcome in "
             "estimate_prevalence and in cmtrack.metrics"
         )
+    return array if low >= 0 and high <= 1 else np.clip(array, 0.0, 1.0)
 
 
 def _describe(values: Any) -> str:

@@ -63,6 +63,8 @@ def encode_labels(
             order = _with_declared(order, declared)
     if len(set(order)) != len(order):
         raise ValueError(f"labels must not repeat, got {list(order)[:20]}")
+    if len({str(label) for label in order}) != len(order):
+        raise ValueError(f"labels must differ as texts, for metric names, got {list(order)[:20]}")
     if len(order) < 2:
         raise ValueError(f"at least two classes are needed, got only {list(order)}; name absent classes with labels=")
     if len(order) > MAX_CLASSES:
@@ -125,8 +127,8 @@ def _label_array(name: str, values: Any) -> npt.NDArray[Any]:
         array = array[:, 0]
     if array.ndim != 1:
         raise ValueError(f"{name} must have shape (n_samples,), got {array.shape}")
-    if array.dtype.kind == "U" and isinstance(values, list) and not all(isinstance(v, str) for v in values):
-        array = np.array(values, dtype=object)  # NumPy turned mixed labels into strings
+    if array.dtype.kind == "U" and isinstance(values, (list, tuple)) and not all(isinstance(v, str) for v in values):
+        array = np.array(list(values), dtype=object)  # NumPy turned mixed labels into strings
     if array.dtype.kind not in "iubfUSO":
         raise ValueError(f"{name} must hold integers, strings, booleans or floats, got {array.dtype}")
     return array
@@ -160,11 +162,11 @@ def _common_order(factors: Mapping[str, tuple[IntArray, list[Label], bool]]) -> 
     if all(declared for _, _, declared in factors.values()) and all(c == lists[0] for c in lists):
         return tuple(lists[0])
     declared = [classes for _, classes, is_declared in factors.values() if is_declared]
-    union = dict.fromkeys(label for classes in lists for label in classes)
+    union: dict[Any, None] = dict.fromkeys(label for classes in lists for label in classes)
     if declared and set(union) == set(declared[0]):
         return tuple(declared[0])
     try:
-        return tuple(sorted(union))  # type: ignore[type-var]
+        return tuple(sorted(union))
     except TypeError:
         kinds = {name: sorted({type(v).__name__ for v in c}) for name, (_, c, _) in factors.items()}
         raise ValueError(f"labels must be of one kind that can be put in order, got {kinds}") from None

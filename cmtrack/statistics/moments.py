@@ -102,8 +102,6 @@ class ScoreMoments:
         names = ("n", "mean", "m2", "m3", "m4")
         return all(np.array_equal(getattr(self, name), getattr(other, name)) for name in names)
 
-    __hash__ = None  # type: ignore[assignment]
-
 
 _State = tuple[FloatArray, FloatArray, FloatArray, FloatArray, FloatArray]
 

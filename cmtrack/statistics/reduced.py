@@ -99,8 +99,6 @@ class ReducedConfusionMatrix:
             and np.array_equal(self.mismatches, other.mismatches)
         )
 
-    __hash__ = None  # type: ignore[assignment]
-
     @property
     def actual(self) -> Counts:
         """Actual group totals, shape (M,)."""
@@ -116,7 +114,8 @@ class ReducedConfusionMatrix:
     @property
     def total(self) -> float:
         """Number (or weight) of all samples; mismatches count once."""
-        return (self.counts.sum() + self.mismatches.sum()).item()  # type: ignore[no-any-return]
+        total: float = (self.counts.sum() + self.mismatches.sum()).item()
+        return total
 
     def reduce(self, grouping: Grouping) -> ReducedConfusionMatrix:
         """Group the groups: the next step of a chain (its last step where ``grouping`` is a chain).

@@ -119,5 +119,3 @@ class ScoreCounts:
             and np.array_equal(self.values, other.values)
             and np.array_equal(self.counts, other.counts)
         )
-
-    __hash__ = None  # type: ignore[assignment]

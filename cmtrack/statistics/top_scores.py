@@ -45,5 +45,3 @@ class TopScoreCounts:
         if not isinstance(other, TopScoreCounts):
             return NotImplemented
         return np.array_equal(self.counts, other.counts)
-
-    __hash__ = None  # type: ignore[assignment]

@@ -143,12 +143,12 @@ def log_evaluation(
                 metrics=metrics,
                 extra=extra,
             )
-            if package.problems:
-                _tell(f"left out of the evaluation's record: {'; '.join(package.problems)}", stacklevel=3)
-            send(package)
+            problems = package.problems + send(package)
         except Exception as error:
             return _not_sent(error, evaluation, folder, run_id, strict)
-    return LoggedEvaluation(evaluation, run_id, "completed", problems=package.problems)
+    if problems:
+        _tell(f"left out of the evaluation's record: {'; '.join(problems)}", stacklevel=3)
+    return LoggedEvaluation(evaluation, run_id, "completed", problems=problems)
 
 
 def _run(run_id: str | None) -> str:

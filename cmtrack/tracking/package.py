@@ -182,7 +182,7 @@ def _tags(evaluation: Evaluation, prefix: str, undefined: list[str]) -> dict[str
     if evaluation.positive is not None:
         tags["positive"] = str(evaluation.positive)
     if evaluation.grouping is not None:
-        tags["grouping"] = json.dumps(evaluation.grouping.to_dict(), ensure_ascii=False)
+        tags["grouping"] = evaluation.grouping.describe()
     if undefined:
         tags["undefined"] = ", ".join(undefined)
     if evaluation.warnings:

@@ -19,11 +19,16 @@ _NOTE = "mlflow.note.content"
 _TABLES = "mlflow.loggedArtifacts"
 
 
-def send(package: Package, client: MlflowClient | None = None) -> None:
+def send(package: Package, client: MlflowClient | None = None) -> tuple[str, ...]:
     """Send a package to its run: files first, then all metrics in one batch with the closing tag.
 
     The run is never opened, closed or re-opened, and nothing depends on an active run. The tag
     ``cmtrack.status`` goes from ``started`` to ``completed``, so half-written runs can be told apart.
+
+    Returns
+    -------
+    tuple of str
+        What had to be left out, such as the link to a model that does not exist.
 
     Raises
     ------
@@ -52,12 +57,10 @@ def send(package: Package, client: MlflowClient | None = None) -> None:
     if run.data.tags.get(_NOTE, "| cmtrack |").startswith("| cmtrack |"):  # never over a person's own words
         tags[_NOTE] = package.description
     tags[names.tag("status", package.prefix)] = "completed"
-    client.log_batch(
-        run_id,
-        metrics=_metrics(client, run, package),
-        tags=[RunTag(name, text) for name, text in tags.items()],
-        synchronous=True,
-    )
+    metrics, problems = _metrics(client, run, package)
+    closing = [RunTag(name, text) for name, text in tags.items()]
+    client.log_batch(run_id, metrics=metrics, tags=closing, synchronous=True)
+    return problems
 
 
 def probe(tracking_uri: str) -> None:
@@ -78,17 +81,22 @@ def probe(tracking_uri: str) -> None:
         raise ConnectionError(f"the tracking server {parts.hostname}:{port} does not answer: {error}") from None
 
 
-def _metrics(client: MlflowClient, run: Any, package: Package) -> list[Any]:
+def _metrics(client: MlflowClient, run: Any, package: Package) -> tuple[list[Any], tuple[str, ...]]:
     from mlflow.entities import Metric
+    from mlflow.exceptions import MlflowException
 
     now, step = int(time.time() * 1000), package.step or 0
-    model_id = package.model_id or _only_model(run, step)
+    model_id, problems = package.model_id or _only_model(run, step), ()
     if package.model_id is not None:
-        client.get_logged_model(package.model_id)  # an unknown model would refuse the whole batch
-    link = {"model_id": model_id} if model_id else {}
-    if model_id:
-        link |= {"dataset_name": package.dataset["name"], "dataset_digest": package.dataset["digest"]}
-    return [Metric(name, value, now, step, **link) for name, value in package.metrics.items()]
+        try:
+            client.get_logged_model(package.model_id)
+        except MlflowException as error:  # one unknown model would have the whole batch refused
+            model_id, problems = None, (f"link to model {package.model_id!r}: {error}",)
+    link: dict[str, str] = {}
+    if model_id is not None:
+        data = package.dataset
+        link = {"model_id": model_id, "dataset_name": data["name"], "dataset_digest": data["digest"]}
+    return [Metric(name, value, now, step, **link) for name, value in package.metrics.items()], problems
 
 
 def _only_model(run: Any, step: int) -> str | None:

@@ -21,12 +21,15 @@ def class_table(evaluation: Evaluation) -> pd.DataFrame:
     rows = []
     for label in evaluation.labels:
         prefix = f"class/{encode_label(label)}"
-        row: dict[str, object] = {"label": str(label), "support": metrics[f"{prefix}/support"]}
+        shown, numbers = [], {}
         for name in ("recall", "precision", "f1"):
-            row[name] = _rounded(metrics[f"{prefix}/{name}"])
+            value = metrics[f"{prefix}/{name}"]
             low, high = intervals.get(f"{prefix}/{name}", (math.nan, math.nan))
-            row[f"{name}_low"], row[f"{name}_high"] = _rounded(low), _rounded(high)
-        rows.append(row)
+            numbers |= {name: _rounded(value), f"{name}_low": _rounded(low), f"{name}_high": _rounded(high)}
+            shown.append(f"{name} {value:.3f} [{low:.3f}, {high:.3f}]" if math.isfinite(value) else f"{name} undefined")
+        support = metrics[f"{prefix}/support"]
+        # the view that compares runs opens with the second column
+        rows.append({"label": str(label), "result": "\n".join(shown), "support": support, **numbers})
     return pd.DataFrame(rows)
 
 

@@ -1,0 +1,49 @@
+"""A tracking store for a while: the caller's own tracking URI and loggers come back afterwards."""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+_ENV = "MLFLOW_TRACKING_URI"
+_LOGGERS = ("mlflow", "alembic")
+
+
+@contextmanager
+def tracking_store(uri: str | None) -> Iterator[str]:
+    """Use a tracking URI inside the block (None: the one that is set), and give the one in use.
+
+    MLflow keeps the URI per process and in an environment variable; both are put back.
+    """
+    import mlflow
+
+    if uri is None:
+        yield mlflow.get_tracking_uri()
+        return
+    in_environment = os.environ.get(_ENV)
+    before = mlflow.get_tracking_uri() if mlflow.is_tracking_uri_set() else None
+    mlflow.set_tracking_uri(uri)
+    try:
+        yield uri
+    finally:
+        mlflow.set_tracking_uri(before or "")
+        if in_environment is None:
+            os.environ.pop(_ENV, None)
+        else:
+            os.environ[_ENV] = in_environment
+
+
+@contextmanager
+def quiet() -> Iterator[None]:
+    """Keep what MLflow and its database migrations say below an error to themselves."""
+    loggers = [logging.getLogger(name) for name in _LOGGERS]
+    levels = [logger.level for logger in loggers]
+    for logger in loggers:
+        logger.setLevel(logging.ERROR)
+    try:
+        yield
+    finally:
+        for logger, level in zip(loggers, levels, strict=True):
+            logger.setLevel(level)

@@ -1,0 +1,40 @@
+"""Shared fixtures: a tracking store per test, problems with known answers."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+os.environ.setdefault("MPLBACKEND", "Agg")
+os.environ.setdefault("MLFLOW_DISABLE_TELEMETRY", "true")
+
+
+@pytest.fixture
+def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """A fresh SQLite store with one experiment; the working directory is the test's own."""
+    import mlflow
+
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("CMTRACK_SPOOL", raising=False)
+    before = mlflow.get_tracking_uri()
+    mlflow.set_tracking_uri(f"sqlite:///{tmp_path}/mlflow.db")
+    mlflow.create_experiment("e", artifact_location=(tmp_path / "artifacts").as_uri())
+    mlflow.set_experiment("e")
+    yield mlflow.MlflowClient()
+    while mlflow.active_run():
+        mlflow.end_run()
+    mlflow.set_tracking_uri(before)
+
+
+@pytest.fixture
+def seven_classes() -> tuple[np.ndarray, np.ndarray]:
+    """Labels (400,) and probabilities (400, 7) of a fair classifier."""
+    rng = np.random.default_rng(7)
+    y = rng.integers(0, 7, 400)
+    logits = rng.normal(size=(400, 7))
+    logits[np.arange(400), y] += 1.5
+    p = np.exp(logits)
+    return y, p / p.sum(axis=1, keepdims=True)

@@ -1,0 +1,54 @@
+"""Samples that the tests share."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+import cmtrack
+
+Array = npt.NDArray[Any]
+
+
+def rows_of(counts: Any, labels: Sequence[Any] | None = None) -> tuple[list[Any], list[Any]]:
+    """Actual and predicted labels that have these confusion counts."""
+    counts = np.asarray(counts)
+    names = list(range(len(counts))) if labels is None else list(labels)
+    cells = [(i, j) for i in range(len(counts)) for j in range(len(counts)) for _ in range(int(counts[i, j]))]
+    return [names[i] for i, _ in cells], [names[j] for _, j in cells]
+
+
+def evaluate_counts(counts: Any, **options: Any) -> cmtrack.Evaluation:
+    """The evaluation of predictions that have these confusion counts."""
+    y_true, y_pred = rows_of(counts)
+    return cmtrack.evaluate(y_true, y_pred, **options)
+
+
+def random_problem(
+    seed: int, n: int = 300, k: int = 4, skill: float = 1.5, digits: int | None = None
+) -> tuple[Array, Array, Array]:
+    """Labels, predictions (the arg-max) and probabilities of a middling classifier; every class occurs."""
+    rng = np.random.default_rng(seed)
+    y = np.concatenate((np.arange(k), rng.integers(0, k, n - k)))
+    logits = rng.normal(size=(n, k)) + skill * np.eye(k)[y]
+    p = np.exp(logits)
+    p /= p.sum(axis=1, keepdims=True)
+    if digits is not None:  # coarse scores have ties
+        p = np.round(p, digits)
+        p /= p.sum(axis=1, keepdims=True)
+    return y, p.argmax(axis=1), p
+
+
+def standard_error(evaluation: cmtrack.Evaluation, name: str, scale: str) -> float:
+    """The standard error that an interval was made from."""
+    low, high = evaluation.intervals[name]
+    value, z = evaluation.metrics[name], 1.959963984540054
+    if scale == "atanh":
+        return float((np.arctanh(high) - np.arctanh(low)) / (2 * z) * (1 - value**2))
+    if scale == "logit":
+        logit = np.log(high / (1 - high)) - np.log(low / (1 - low))
+        return float(logit / (2 * z) * value * (1 - value))
+    return (high - low) / (2 * z)

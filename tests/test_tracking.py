@@ -1,0 +1,334 @@
+"""What an evaluation leaves in a run, and what happens when it cannot."""
+
+from __future__ import annotations
+
+import json
+import math
+import threading
+import time
+import warnings
+
+import mlflow
+import numpy as np
+import pandas as pd
+import pytest
+from mlflow.entities import ViewType
+
+from cmtrack import Grouping, evaluate, load_evaluation, log_evaluation
+from cmtrack.metrics.catalog import lookup
+from cmtrack.tracking import EvaluationWarning
+from cmtrack.tracking.package import read
+
+CHAIN = Grouping({"low": [0, 1, 2], "mid": [3], "high": [4, 5, 6]}, {"high": "strict"}, name="level").then(
+    Grouping({"rest": ["low", "mid"], "high": ["high"]}, name="high")
+)
+
+
+def all_runs(client):
+    return client.search_runs(
+        [e.experiment_id for e in client.search_experiments()], run_view_type=ViewType.ALL, max_results=1000
+    )
+
+
+def paths(client, run_id):
+    return {item.path for item in client.list_artifacts(run_id)}
+
+
+@pytest.fixture
+def logged(store, seven_classes):
+    y, p = seven_classes
+    with mlflow.start_run() as run:
+        result = log_evaluation(y, y_prob=p, grouping=CHAIN, strict=True)
+    return store, run.info.run_id, result
+
+
+def test_a_run_gets_the_headline_metrics_only_and_stays_as_it_is(logged):
+    client, run_id, result = logged
+    run = client.get_run(run_id)
+    assert result.status == "completed"
+    assert run.info.status == "FINISHED"
+    assert len(all_runs(client)) == 1
+    expected = {n: v for n, v in result.evaluation.metrics.items() if lookup(n).headline and math.isfinite(v)}
+    assert run.data.metrics == expected
+    assert 10 <= len(expected) <= 30
+
+
+def test_files_stand_at_the_root_under_fixed_names(logged):
+    client, run_id, _ = logged
+    assert {
+        "cmtrack_evaluation.json",
+        "cmtrack_report.html",
+        "cmtrack_classes.json",
+        "cmtrack_predictions.parquet",
+        "cmtrack_confusion_matrix.png",
+        "cmtrack_reduced_level.png",
+        "cmtrack_reduced_high.png",
+        "cmtrack_roc.png",
+        "cmtrack_spcc_matrix.png",
+        "cmtrack_score_histogram.png",
+        "cmtrack_prevalence_likelihood.png",
+        "images",
+    } == paths(client, run_id)
+    images = [item.path for item in client.list_artifacts(run_id, "images")]
+    assert len([path for path in images if "cmtrack~confusion_matrix" in path]) == 2  # one and its thumbnail
+
+
+def test_what_was_logged_loads_as_an_equal_evaluation(logged):
+    _, run_id, result = logged
+    loaded = load_evaluation(run_id)
+    assert loaded == result.evaluation
+    np.testing.assert_equal(loaded.metrics, result.evaluation.metrics)
+    assert loaded.intervals == result.evaluation.intervals
+
+
+def test_tags_say_what_was_judged(logged):
+    client, run_id, result = logged
+    tags = client.get_run(run_id).data.tags
+    assert tags["cmtrack.status"] == "completed"
+    assert tags["cmtrack.schema"] == "1"
+    assert tags["cmtrack.positive"] == "high"
+    assert tags["cmtrack.labels_digest"] == result.evaluation.labels_digest
+    assert tags["cmtrack.grouping"].startswith("level: low = 0-2; mid = 3; high = 4-6 (strict)")
+    assert "| multiclass/accuracy |" in tags["mlflow.note.content"]
+
+
+def test_the_evaluated_rows_are_a_dataset_input(logged):
+    client, run_id, result = logged
+    (given,) = client.get_run(run_id).inputs.dataset_inputs
+    assert given.dataset.digest == result.evaluation.labels_digest
+    assert [(tag.key, tag.value) for tag in given.tags] == [("mlflow.data.context", "evaluation")]
+
+
+def test_the_class_table_has_the_label_first_and_is_a_table_to_mlflow(logged):
+    client, run_id, result = logged
+    table = mlflow.load_table("cmtrack_classes.json", run_ids=[run_id])
+    assert list(table.columns)[:2] == ["label", "result"]
+    assert table["recall"].to_numpy() == pytest.approx(
+        [result.evaluation.metrics[f"class/{k}/recall"] for k in range(7)], abs=1e-6
+    )
+    listed = json.loads(client.get_run(run_id).data.tags["mlflow.loggedArtifacts"])
+    assert {"path": "cmtrack_classes.json", "type": "table"} in listed
+
+
+def test_predictions_are_kept_row_by_row(logged, seven_classes, tmp_path):
+    client, run_id, _ = logged
+    y, p = seven_classes
+    frame = pd.read_parquet(client.download_artifacts(run_id, "cmtrack_predictions.parquet", str(tmp_path)))
+    assert frame["y_true"].astype(int).tolist() == y.tolist()
+    assert frame["y_pred"].astype(int).tolist() == p.argmax(axis=1).tolist()
+    np.testing.assert_allclose(frame[[f"prob/{k}" for k in range(7)]].to_numpy(), p, atol=1e-7)
+
+
+def test_undefined_metrics_are_named_in_a_tag_and_not_logged(store):
+    with mlflow.start_run() as run:
+        log_evaluation([0, 0, 1, 1], [0, 0, 0, 0], labels=[0, 1], strict=True)
+    data = store.get_run(run.info.run_id).data
+    assert "multiclass/matthews_corrcoef" not in data.metrics
+    assert "multiclass/matthews_corrcoef" in data.tags["cmtrack.undefined"]
+    assert all(math.isfinite(value) for value in data.metrics.values())
+
+
+def test_steps_prefixes_and_choices(store, seven_classes):
+    y, p = seven_classes
+    with mlflow.start_run() as run:
+        for step in range(3):
+            log_evaluation(y, y_prob=p, step=step, prefix="val/", metrics=["multiclass/accuracy"], strict=True)
+        log_evaluation(y, y_prob=p, prefix="test/", metrics=["spcc/ovr/*"], predictions=False, strict=True)
+    run_id = run.info.run_id
+    history = store.get_metric_history(run_id, "val/multiclass/accuracy")
+    assert [point.step for point in history] == [0, 1, 2]
+    metrics = store.get_run(run_id).data.metrics
+    assert set(metrics) == {"val/multiclass/accuracy"} | {f"test/spcc/ovr/{k}" for k in range(7)}
+    assert {"val_cmtrack_evaluation.json", "test_cmtrack_evaluation.json"} <= paths(store, run_id)
+    assert "test_cmtrack_predictions.parquet" not in paths(store, run_id)
+    tags = store.get_run(run_id).data.tags
+    assert tags["cmtrack.val.status"] == tags["cmtrack.test.status"] == "completed"
+    assert load_evaluation(run_id, prefix="val/") == evaluate(y, y_prob=p)
+
+
+def test_every_metric_can_be_logged(store, seven_classes):
+    y, p = seven_classes
+    with mlflow.start_run() as run:
+        result = log_evaluation(y, y_prob=p, grouping=CHAIN, metrics="all", strict=True)
+    finite = {n: v for n, v in result.evaluation.metrics.items() if math.isfinite(v)}
+    assert store.get_run(run.info.run_id).data.metrics == finite
+
+
+def test_labels_of_any_text_become_legal_names(store):
+    labels = ["a/b", "100 %", "", "..", "ünï", "<b>x</b>", "a\nb", "x" * 300]
+    y = np.repeat(labels, 5)
+    with mlflow.start_run() as run:
+        log_evaluation(y, y, metrics="all", strict=True)
+    names = set(store.get_run(run.info.run_id).data.metrics)
+    assert len([name for name in names if name.startswith("class/") and name.endswith("/recall")]) == len(labels)
+    assert load_evaluation(run.info.run_id).labels == tuple(sorted(labels))
+
+
+def test_metrics_are_linked_to_a_model_and_the_dataset(store, seven_classes):
+    y, p = seven_classes
+    model = mlflow.create_external_model(name="m")
+    with mlflow.start_run() as run:
+        result = log_evaluation(y, y_prob=p, model_id=model.model_id, strict=True)
+    linked = store.get_logged_model(model.model_id).metrics
+    assert {m.key: m.value for m in linked} == store.get_run(run.info.run_id).data.metrics
+    assert {m.dataset_digest for m in linked} == {result.evaluation.labels_digest}
+
+
+def test_an_unknown_model_costs_the_link_and_nothing_else(store, seven_classes):
+    y, p = seven_classes
+    with mlflow.start_run() as run, pytest.warns(EvaluationWarning, match="link to model 'm-none'"):
+        result = log_evaluation(y, y_prob=p, model_id="m-none")
+    assert result.status == "completed"
+    assert "multiclass/accuracy" in store.get_run(run.info.run_id).data.metrics
+
+
+def test_a_persons_description_is_left_alone(store, seven_classes):
+    y, p = seven_classes
+    with mlflow.start_run(description="my words") as run:
+        log_evaluation(y, y_prob=p, strict=True)
+    assert store.get_run(run.info.run_id).data.tags["mlflow.note.content"] == "my words"
+
+
+def test_a_run_that_has_ended_and_another_thread_need_the_run_id(store, seven_classes):
+    y, p = seven_classes
+    with mlflow.start_run() as run:
+        pass
+    results = []
+    thread = threading.Thread(
+        target=lambda: results.append(log_evaluation(y, y_prob=p, run_id=run.info.run_id, strict=True))
+    )
+    thread.start()
+    thread.join()
+    assert results[0].status == "completed"
+    assert store.get_run(run.info.run_id).info.status == "FINISHED"
+    assert len(all_runs(store)) == 1
+
+
+def test_a_failed_run_stays_failed(store, seven_classes):
+    y, p = seven_classes
+    run = store.create_run(store.get_experiment_by_name("e").experiment_id)
+    store.set_terminated(run.info.run_id, "FAILED")
+    assert log_evaluation(y, y_prob=p, run_id=run.info.run_id, strict=True).status == "completed"
+    assert store.get_run(run.info.run_id).info.status == "FAILED"
+
+
+def test_without_a_run_the_evaluation_is_kept_and_no_run_is_opened(store, seven_classes, tmp_path):
+    y, p = seven_classes
+    with pytest.warns(EvaluationWarning, match="no run is active") as caught:
+        result = log_evaluation(y, y_prob=p, grouping=CHAIN)
+    assert result.status == "saved"
+    assert str(result.path) in str(caught[0].message)
+    assert result.path.parent == tmp_path / "cmtrack_spool"
+    assert all_runs(store) == []
+    assert type(result.evaluation).load(result.path / "artifacts") == result.evaluation
+
+
+def test_a_deleted_run_is_not_written_to(store, seven_classes):
+    y, p = seven_classes
+    with mlflow.start_run() as run:
+        pass
+    store.delete_run(run.info.run_id)
+    with pytest.warns(EvaluationWarning, match="deleted"):
+        result = log_evaluation(y, y_prob=p, run_id=run.info.run_id)
+    assert result.status == "saved"
+    assert "cmtrack.status" not in store.get_run(run.info.run_id).data.tags
+
+
+def test_a_server_that_is_down_costs_seconds_and_nothing_is_lost(store, seven_classes, monkeypatch, tmp_path):
+    y, p = seven_classes
+    monkeypatch.setenv("CMTRACK_SPOOL", str(tmp_path / "kept"))
+    mlflow.set_tracking_uri("http://127.0.0.1:9")
+    start = time.monotonic()
+    with pytest.warns(EvaluationWarning, match="does not answer"):
+        result = log_evaluation(y, y_prob=p, run_id="0" * 32, prefix="val/", step=4)
+    assert time.monotonic() - start < 30
+    package = read(result.path)
+    assert result.path.parent == tmp_path / "kept"
+    assert (package.run_id, package.prefix, package.step) == ("0" * 32, "val/", 4)
+    assert package.metrics["val/multiclass/accuracy"] == result.evaluation.metrics["multiclass/accuracy"]
+    assert (package.artifacts / "val_cmtrack_report.html").is_file()
+
+
+def test_bad_input_warns_keeps_the_inputs_and_logs_nothing(store, seven_classes):
+    y, p = seven_classes
+    with mlflow.start_run() as run, pytest.warns(EvaluationWarning, match="y_prob must have shape"):
+        result = log_evaluation(y, y_prob=p[:, :5])
+    assert result.status == "failed"
+    with np.load(result.path / "inputs.npz", allow_pickle=False) as kept:
+        np.testing.assert_array_equal(kept["y_true"], y)
+        np.testing.assert_array_equal(kept["y_prob"], p[:, :5])
+    data = store.get_run(run.info.run_id).data
+    assert data.metrics == {}
+    assert not [name for name in data.tags if name.startswith("cmtrack")]
+
+
+def test_warnings_turned_into_errors_do_not_end_a_training(store, seven_classes, capsys):
+    y, p = seven_classes
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert log_evaluation(y, y_prob=p).status == "saved"
+    assert "no run is active" in capsys.readouterr().err
+
+
+def test_strict_raises_and_still_keeps(store, seven_classes, tmp_path):
+    y, p = seven_classes
+    with pytest.raises(ValueError, match="no run is active") as caught:
+        log_evaluation(y, y_prob=p, strict=True)
+    assert "the evaluation is kept in" in caught.value.__notes__[0]
+    assert len(list((tmp_path / "cmtrack_spool").iterdir())) == 1
+    with pytest.raises(ValueError, match="y_prob must have shape"):
+        log_evaluation(y, y_prob=p[:, :5], strict=True)
+
+
+def test_a_figure_that_fails_takes_nothing_with_it(store, seven_classes, monkeypatch):
+    from cmtrack.plots import evaluation as drawing
+
+    def broken(*args, **kwargs):
+        raise RuntimeError("no ink")
+
+    monkeypatch.setattr(drawing, "plot_roc", broken)
+    y, p = seven_classes
+    with mlflow.start_run() as run, pytest.warns(EvaluationWarning, match="figure roc: RuntimeError: no ink"):
+        result = log_evaluation(y, y_prob=p, grouping=CHAIN)
+    assert result.status == "completed"
+    found = paths(store, run.info.run_id)
+    assert "cmtrack_roc.png" not in found
+    assert {"cmtrack_confusion_matrix.png", "cmtrack_report.html", "cmtrack_prevalence_likelihood.png"} <= found
+
+
+@pytest.mark.parametrize(
+    ("options", "text"),
+    [
+        ({"prefix": "../x"}, "prefix must"),
+        ({"metrics": ["multiclass/acuracy"]}, "no metric 'multiclass/acuracy'"),
+        ({"metrics": "some"}, "metrics must be"),
+    ],
+)
+def test_wrong_options_are_said(store, seven_classes, options, text):
+    y, p = seven_classes
+    with mlflow.start_run(), pytest.raises(ValueError, match=text):
+        log_evaluation(y, y_prob=p, strict=True, **options)
+
+
+def test_loading_says_what_is_missing(store):
+    with pytest.raises(ValueError, match="there is no run 'nope'"):
+        load_evaluation("nope")
+    with mlflow.start_run() as run:
+        mlflow.log_text("{", "cmtrack_evaluation.json")
+        mlflow.log_text('{"schema": 99}', "new_cmtrack_evaluation.json")
+    with pytest.raises(ValueError, match="no evaluation"):
+        load_evaluation(run.info.run_id)
+    with pytest.raises(ValueError, match="upgrade cmtrack"):
+        load_evaluation(run.info.run_id, prefix="new_")
+    with pytest.raises(ValueError, match="holds no other_cmtrack_evaluation.json"):
+        load_evaluation(run.info.run_id, prefix="other_")
+
+
+def test_two_evaluations_of_the_same_rows_share_their_digest(store, seven_classes):
+    y, p = seven_classes
+    one, two = evaluate(y, y_prob=p), evaluate(y, y_prob=p[::-1])
+    assert one.labels_digest == two.labels_digest
+    swapped = y.copy()
+    first, second = np.flatnonzero(y != y[0])[0], 0
+    swapped[[first, second]] = y[[second, first]]
+    assert evaluate(swapped, y_prob=p).labels_digest != one.labels_digest
