@@ -19,8 +19,9 @@ def count_codes(codes: IntArray, size: int, weights: FloatArray | IntArray | Non
     """Count codes 0..size-1, or sum their weights; int64 unless the weights are fractions."""
     whole = weights is None or weights.dtype.kind == "i"
     total = np.zeros(size, dtype=np.int64 if whole else np.float64)
-    for start in range(0, len(codes), _BLOCK):
-        block = slice(start, start + _BLOCK)
+    length = max(_BLOCK, size)  # a block per pass over the totals, which should stay in cache
+    for start in range(0, len(codes), length):
+        block = slice(start, start + length)
         part = np.bincount(codes[block], None if weights is None else weights[block], size)
         total += part.astype(np.int64) if whole else part
     return total

@@ -38,6 +38,8 @@ def tracking_store(uri: str | None) -> Iterator[str]:
 @contextmanager
 def quiet() -> Iterator[None]:
     """Keep what MLflow and its database migrations say below an error to themselves."""
+    import mlflow  # noqa: F401 - its import sets the levels
+
     loggers = [logging.getLogger(name) for name in _LOGGERS]
     levels = [logger.level for logger in loggers]
     for logger in loggers:

@@ -1,0 +1,33 @@
+"""The catalog as a Markdown table: ``python -m cmtrack.metrics.table`` prints the README's."""
+
+from __future__ import annotations
+
+import math
+
+from cmtrack.metrics.catalog import CATALOG, Metric
+
+_SCALES = {"wilson": "Wilson", "wald": "Wald", "atanh": "atanh", "logit": "logit", "profile": "profile likelihood"}
+
+
+def markdown_table() -> str:
+    """One row per metric: name, formula, range, better, interval, source; headline metrics in bold."""
+    lines = ["| metric | formula | range | better | interval | source |", "|---|---|---|---|---|---|"]
+    lines += ["| " + " | ".join(_cells(metric)) + " |" for metric in CATALOG]
+    return "\n".join(lines)
+
+
+def _cells(metric: Metric) -> list[str]:
+    name = f"`{metric.name}`"
+    bounds = f"{metric.low:g} … {metric.high:g}".replace("inf", "∞") if math.isfinite(metric.high) else "≥ 0"
+    return [
+        f"**{name}**" if metric.headline else name,
+        metric.formula.replace("|", "\\|"),
+        bounds,
+        metric.better or "–",
+        _SCALES.get(metric.scale, "–"),
+        metric.source or "–",
+    ]
+
+
+if __name__ == "__main__":
+    print(markdown_table())

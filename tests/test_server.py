@@ -1,0 +1,75 @@
+"""Over HTTP, against a real tracking server with its own artifact store."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+import urllib.request
+from pathlib import Path
+
+import mlflow
+import pytest
+
+from cmtrack import Grouping, load_evaluation, log_evaluation
+from cmtrack.tracking import EvaluationWarning
+
+CHAIN = Grouping({"low": [0, 1, 2], "mid": [3], "high": [4, 5, 6]}, name="level")
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+@pytest.fixture
+def server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    port = free_port()
+    command = [sys.executable, "-m", "mlflow", "server", "--host", "127.0.0.1", "--port", str(port), "--workers", "1"]
+    command += ["--backend-store-uri", f"sqlite:///{tmp_path}/server.db"]
+    command += ["--artifacts-destination", str(tmp_path / "server_artifacts")]
+    log = (tmp_path / "server.log").open("wb")
+    process = subprocess.Popen(command, cwd=tmp_path, stdout=log, stderr=log, start_new_session=True)
+    for _ in range(240):
+        try:
+            urllib.request.urlopen(f"http://127.0.0.1:{port}/health", timeout=1).close()
+            break
+        except OSError:
+            assert process.poll() is None, (tmp_path / "server.log").read_text()
+            time.sleep(0.25)
+    monkeypatch.chdir(tmp_path)
+    before = mlflow.get_tracking_uri()
+    mlflow.set_tracking_uri(f"http://127.0.0.1:{port}")
+    yield process
+    mlflow.set_tracking_uri(before)
+    if process.poll() is None:
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+    log.close()
+
+
+def test_an_evaluation_goes_there_and_comes_back_and_survives_the_server(server, seven_classes):
+    y, p = seven_classes
+    run_id = mlflow.MlflowClient().create_run("0").info.run_id
+    sent = log_evaluation(y, y_prob=p, grouping=CHAIN, run_id=run_id, strict=True)
+    assert load_evaluation(run_id) == sent.evaluation
+    run = mlflow.MlflowClient().get_run(run_id)
+    assert run.info.status == "RUNNING"
+    assert run.data.tags["cmtrack.status"] == "completed"
+    assert run.data.metrics["multiclass/accuracy"] == sent.evaluation.metrics["multiclass/accuracy"]
+    found = {item.path for item in mlflow.MlflowClient().list_artifacts(run_id)}
+    assert {"cmtrack_report.html", "cmtrack_confusion_matrix.png", "images"} <= found
+
+    os.killpg(server.pid, signal.SIGKILL)
+    server.wait()
+    start = time.monotonic()
+    with pytest.warns(EvaluationWarning, match="does not answer"):
+        kept = log_evaluation(y, y_prob=p, grouping=CHAIN, run_id=run_id)
+    assert time.monotonic() - start < 30
+    assert type(sent.evaluation).load(kept.path / "artifacts") == sent.evaluation
+    with pytest.raises(ConnectionError, match="does not answer"):
+        load_evaluation(run_id)
