@@ -45,7 +45,9 @@ def load() -> Data:
     frame = anes96.load_pandas().data
     x, y = frame[list(FEATURES)].to_numpy(), frame["PID"].astype(int).to_numpy()
     x_train, x_test, y_train, y_test = train_test_split(x, y, test_size=0.2, stratify=y, random_state=SEED)
-    x_fit, x_held, y_fit, y_held = train_test_split(x_train, y_train, test_size=0.25, stratify=y_train, random_state=SEED)
+    x_fit, x_held, y_fit, y_held = train_test_split(
+        x_train, y_train, test_size=0.25, stratify=y_train, random_state=SEED
+    )
     return Data(x_fit, y_fit, x_held, y_held, x_test, y_test)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 SEED = 1996
-QUICK = ("baseline (class shares)", "decision tree", "logistic regression")
+QUICK = ("baseline", "decision tree", "logistic regression")
 
 
 class Model(NamedTuple):
@@ -19,10 +19,10 @@ class Model(NamedTuple):
 def models(quick: bool = False) -> list[Model]:
     """Seven classifiers and a baseline; a quick run takes three."""
     chosen = [
-        Model("baseline (class shares)", *_baseline()),
+        Model("baseline", *_baseline()),
         Model("decision tree", *_tree()),
         Model("k-nearest neighbours", *_neighbours()),
-        Model("linear SVM, calibrated", *_svm()),
+        Model("linear SVM", *_svm()),
         Model("random forest", *_forest()),
         Model("neural network", *_network()),
         Model("naive Bayes", *_bayes()),

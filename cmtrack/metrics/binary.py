@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import partial
 
 import numpy as np
 import numpy.typing as npt
@@ -78,24 +79,35 @@ def literal_forms(counts: BinaryCounts) -> dict[str, float]:
     }
 
 
-def standard_error(name: str, counts: BinaryCounts, squares: BinaryCounts | None = None) -> float:
-    """Standard error by the influence of each of the six cells.
+def influence(name: str, counts: BinaryCounts) -> npt.NDArray[np.float64]:
+    """Influence value of a sample in each of the six cells, shape (6,), for any ``binary/`` metric of the counts.
 
-    The derivative is taken by a complex step, exact to rounding. ``squares`` holds the sums of squared weights
-    where weights are fractions.
+    The derivative is taken by a complex step, exact to rounding.
     """
     vector = np.array(counts, dtype=np.float64)
     total = vector.sum()
-    formula = FORMULAS[name]
+    if name in BinaryCounts._fields:
+        inside = np.array([field == name for field in BinaryCounts._fields], dtype=np.float64)
+        own: npt.NDArray[np.float64] = total * inside - float(inside @ vector)
+        return own
+    formula = FORMULAS.get(name) or partial(_share, name=name)
     gradient = np.empty(6)
     with np.errstate(invalid="ignore", divide="ignore"):
         for cell in range(6):
             stepped = vector.astype(np.complex128)
             stepped[cell] += 1e-30j * total
-            gradient[cell] = formula(stepped).imag / (1e-30 * total)
+            gradient[cell] = formula(stepped).imag / 1e-30
+    gradient[vector == 0] = 0.0  # a cell without samples has no influence, whatever the derivative there
+    return gradient
+
+
+def standard_error(name: str, counts: BinaryCounts, squares: BinaryCounts | None = None) -> float:
+    """Standard error by the influence of each of the six cells.
+
+    ``squares`` holds the sums of squared weights where weights are fractions.
+    """
     weight = np.array(counts if squares is None else squares, dtype=np.float64)
-    used = weight > 0  # a cell without samples has no influence, whatever the derivative there
-    return math.sqrt(float(weight[used] @ gradient[used] ** 2))
+    return math.sqrt(float(weight @ influence(name, counts) ** 2)) / sum(counts)
 
 
 def denominator(name: str, counts: BinaryCounts) -> float:

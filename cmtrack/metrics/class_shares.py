@@ -55,16 +55,15 @@ def class_shares(
     scales : (float, float)
         Effective over nominal size of the labelled and of the target samples, where these are weighted.
     """
-    table = _grouped(labelled, GROUPS) * scales[0]
+    table, binned = _grouped(labelled, target, GROUPS)
+    table, binned = table * scales[0], binned * (scales[0] if target is None else scales[1])
     size = len(table)
     known = table.sum(axis=1) > 0
     counts = table[known]
     densities = np.stack([smoothed(row) for row in counts], axis=1)  # (bins, classes)
     if target is None:
         shares = em_shares(*_left_out(counts, densities))
-        binned = table.sum(axis=0)
     else:
-        binned = _grouped_like(labelled, target, GROUPS)[0] * scales[1]
         shares = em_shares(densities, binned)
     values, covariance = np.full(size, math.nan), np.full((size, size), math.nan)
     values[known] = shares
@@ -131,17 +130,19 @@ def _groups(labelled: TopScoreCounts, groups: int) -> IntArray:
     return group
 
 
-def _grouped(labelled: TopScoreCounts, groups: int) -> FloatArray:
-    return _grouped_like(labelled, labelled, groups)
+def _grouped(labelled: TopScoreCounts, target: TopScoreCounts | None, groups: int) -> tuple[FloatArray, FloatArray]:
+    """Counts (K, bins) of the labelled and (bins,) of the target samples over the bins that the former define.
 
-
-def _grouped_like(labelled: TopScoreCounts, counted: TopScoreCounts, groups: int) -> FloatArray:
-    """Counts (rows, bins) of ``counted`` over the bins that ``labelled`` defines; empty bins are dropped."""
+    Bins that hold neither are dropped.
+    """
     group = _groups(labelled, groups)
     size = group.shape[0]
     code = (np.arange(size)[:, None] * groups + group).ravel()
-    used = np.bincount(code, labelled.counts.sum(axis=0).ravel(), size * groups) > 0
-    if counted is not labelled:
-        used |= np.bincount(code, counted.counts.sum(axis=0).ravel(), size * groups) > 0
-    out = [np.bincount(code, row.ravel(), size * groups)[used] for row in counted.counts]
-    return np.array(out, dtype=np.float64)
+    rows = [np.bincount(code, row.ravel(), size * groups) for row in labelled.counts]
+    table = np.array(rows, dtype=np.float64)
+    binned = table.sum(axis=0)
+    used = binned > 0
+    if target is not None:
+        binned = np.bincount(code, target.counts.sum(axis=0).ravel(), size * groups).astype(np.float64)
+        used |= binned > 0
+    return table[:, used], binned[used]

@@ -251,7 +251,7 @@ def _all_metrics(evaluation: Evaluation) -> list[dict[str, Any]]:
 def _facts(evaluation: Evaluation) -> list[tuple[str, str]]:
     labels = _listed([words.short(label, 40) for label in evaluation.labels], 60)
     facts = [
-        ("Samples", words.counted(evaluation.n_samples, "sample")),
+        ("Samples", words.samples(evaluation)),
         ("Classes", f"{len(evaluation.labels)}: {labels}"),
     ]
     if evaluation.positive is not None:

@@ -28,7 +28,7 @@ def tracking_store(uri: str | None) -> Iterator[str]:
     try:
         yield uri
     finally:
-        mlflow.set_tracking_uri(before or "")
+        mlflow.set_tracking_uri(None if before == in_environment else before)  # type: ignore[arg-type, unused-ignore]
         if in_environment is None:
             os.environ.pop(_ENV, None)
         else:

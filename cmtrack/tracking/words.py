@@ -71,6 +71,13 @@ def counted(n: float, noun: str) -> str:
     return f"{count(n)} {noun}" if n == 1 else f"{count(n)} {noun}{'es' if noun.endswith('s') else 's'}"
 
 
+def samples(evaluation: Evaluation) -> str:
+    """How many samples were evaluated, and their weight where it is another number."""
+    rows = evaluation.statistics.digest.rows
+    weight = evaluation.n_samples
+    return counted(rows, "sample") + ("" if rows == weight else f" (weight {count(weight)})")
+
+
 def verdict(evaluation: Evaluation) -> list[str]:
     """What a reader who did not run the model should know first, in sentences made from the numbers."""
     parts = (_overall, _classes, _confusion, _steps, _positive_group, _probabilities, _prevalence)
@@ -117,7 +124,7 @@ def _overall(evaluation: Evaluation) -> list[str]:
     else:
         comparison = "it cannot be told apart from"
     out = [
-        f"On {counted(evaluation.n_samples, 'sample')} of {counted(len(evaluation.labels), 'class')} the classifier "
+        f"On {samples(evaluation)} of {counted(len(evaluation.labels), 'class')} the classifier "
         f"is right in {percent(accuracy)} of the cases (accuracy {with_interval(accuracy, reach)}, {_level(evaluation)});"
         f" {comparison} always answering the most frequent class, {most}, which is right in {percent(baseline)}."
     ]

@@ -1,0 +1,217 @@
+"""``cmtrack evaluate``: predictions in a file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from cmtrack.cli.frame import BadInput, Step, WorkFailed, echo_json, first_line, plain_errors, warn, working
+
+if TYPE_CHECKING:
+    from cmtrack.evaluation import Evaluation
+    from cmtrack.grouping import Grouping
+
+_FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
+
+
+@click.command()
+@click.argument("file", type=_FILE)
+@click.option("--y-true", required=True, metavar="COLUMN", help="Column of actual labels.")
+@click.option("--y-pred", metavar="COLUMN", help="Column of predicted labels; by default the most probable class.")
+@click.option(
+    "--y-prob",
+    metavar="'p_*'|COLUMN",
+    help="Columns of probabilities, where * stands for the label; or one column, for the positive class.",
+)
+@click.option("--labels", metavar="A,B,C", help="All classes in order, also those that no row has.")
+@click.option("--positive", metavar="LABEL", help="The positive class of two, or the positive group.")
+@click.option("--grouping", "grouping_file", type=_FILE, help="YAML or JSON file that groups the classes.")
+@click.option("--weight", metavar="COLUMN", help="Column of sample weights.")
+@click.option(
+    "--confidence-level",
+    type=click.FloatRange(0, 1, min_open=True, max_open=True),
+    default=0.95,
+    show_default=True,
+    help="Of the intervals.",
+)
+@click.option(
+    "--output",
+    type=click.Path(file_okay=False, path_type=Path),
+    help="Folder for the numbers (JSON), the figures (PNG) and the report (HTML).",
+)
+@click.option("--log", is_flag=True, help="Log to an MLflow run: a new one, or that of --run-id.")
+@click.option("--run-id", help="An existing run to log to.")
+@click.option("--experiment", metavar="NAME", help="Experiment of the new run; made if need be.")
+@click.option("--run-name", metavar="NAME", help="Name of the new run.")
+@click.option("--tracking-uri", metavar="URI", help="Tracking store; by default MLflow's own choice.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object and nothing else.")
+@plain_errors
+def evaluate(file: Path, output: Path | None, log: bool, as_json: bool, **options: Any) -> None:
+    """Judge the predictions in FILE (.parquet or .csv)."""
+    where = {name: options.pop(name) for name in ("run_id", "experiment", "run_name", "tracking_uri")}
+    _check_destination(log, where)
+    done: dict[str, Any] = {"file": str(file)}
+    with working() as step:
+        step("reading and evaluating", 0, 1 + bool(output) + log)
+        evaluation = _evaluate(file, **options)
+        if output is not None:
+            done["output"] = [str(path) for path in _write(evaluation, output, file, step)]
+        if log:
+            step("logging to MLflow", 1, 2)
+            done |= _log(evaluation, file, where)
+    if as_json:
+        from cmtrack.cli.summary import as_data
+
+        echo_json(done | as_data(evaluation))
+        return
+    _print(evaluation, done)
+
+
+def _check_destination(log: bool, where: dict[str, str | None]) -> None:
+    given = [f"--{name.replace('_', '-')}" for name, value in where.items() if value is not None]
+    if given and not log:
+        raise click.UsageError(f"{', '.join(given)} needs --log")
+    if where["run_id"] is not None and (where["experiment"] is not None or where["run_name"] is not None):
+        raise click.UsageError("--run-id names an existing run: leave out --experiment and --run-name")
+
+
+def _evaluate(
+    file: Path,
+    *,
+    y_true: str,
+    y_pred: str | None,
+    y_prob: str | None,
+    labels: str | None,
+    positive: str | None,
+    grouping_file: Path | None,
+    weight: str | None,
+    confidence_level: float,
+) -> Evaluation:
+    if y_pred is None and y_prob is None:
+        raise click.UsageError("give --y-pred or --y-prob, or both")
+    import cmtrack
+    from cmtrack.cli.reading import read_predictions
+
+    grouping = None if grouping_file is None else _grouping(grouping_file)
+    data = read_predictions(file, y_true=y_true, y_pred=y_pred, y_prob=y_prob, weight=weight)
+    order = None if labels is None else [data.as_label(text) for text in labels.split(",")]
+    try:
+        evaluation = cmtrack.evaluate(
+            data.y_true,
+            data.y_pred,
+            y_prob=data.y_prob,
+            labels=order,
+            positive=data.positive if positive is None else _positive(positive, grouping, data.as_label),
+            grouping=grouping,
+            sample_weight=data.weight,
+            confidence_level=confidence_level,
+        )
+        evaluation.metrics  # noqa: B018 - computed here, under the progress bar
+    except (TypeError, ValueError) as error:
+        raise BadInput(_explained(first_line(error), file, y_prob)) from None
+    return evaluation
+
+
+def _explained(text: str, file: Path, y_prob: str | None) -> str:
+    """An input error with what a person at the terminal can do about it."""
+    if "missing labels" in text and ".csv" in file.name.lower():
+        return f"{text} (an empty field, NA and None are read as missing)"
+    if text.startswith("y_prob must have shape") and y_prob is not None and "*" not in y_prob:
+        return f"{text}; one column serves two classes only: name the column of each class by a pattern such as 'p_*'"
+    return text
+
+
+def _grouping(path: Path) -> Grouping:
+    from cmtrack.grouping import Grouping
+
+    try:
+        return Grouping.from_file(path)
+    except (TypeError, ValueError) as error:
+        raise BadInput(f"{path.name}: {first_line(error)}") from None
+
+
+def _positive(text: str, grouping: Grouping | None, as_label: Any) -> Any:
+    """A group's name where a step has two groups, else a class."""
+    two = [step for step in grouping.steps if len(step.labels) == 2] if grouping is not None else []
+    if not two:
+        return as_label(text)
+    return next((group for group in two[-1].labels if str(group) == text), text)
+
+
+def _write(evaluation: Evaluation, folder: Path, file: Path, step: Step) -> list[Path]:
+    """Numbers, figures and report, under the names that a run gets."""
+    import io
+
+    from cmtrack.metrics.names import encode_label
+    from cmtrack.tracking.names import REPORT_FILE
+    from cmtrack.tracking.report import report_html
+
+    step("drawing figures", 0, 1)
+    written = [evaluation.save(folder)]
+    pictures: dict[str, bytes] = {}
+    figures = evaluation.figures()
+    for number, (name, figure) in enumerate(figures.items()):
+        step(f"drawing {name}", number, len(figures))
+        buffer = io.BytesIO()
+        figure.savefig(buffer, format="png")
+        pictures[name] = buffer.getvalue()
+        written.append(folder / f"cmtrack_{encode_label(name).replace(' ', '_')}.png")
+        written[-1].write_bytes(pictures[name])
+    written.append(folder / REPORT_FILE)
+    written[-1].write_text(report_html(evaluation, pictures, subtitle=file.name), encoding="utf-8")
+    return written
+
+
+def _log(evaluation: Evaluation, file: Path, where: dict[str, str | None]) -> dict[str, str]:
+    """The run's id and store."""
+    import warnings
+
+    from mlflow import MlflowClient
+
+    from cmtrack.tracking import EvaluationWarning, log_evaluation
+    from cmtrack.tracking.send import probe
+    from cmtrack.tracking.store import quiet, tracking_store
+
+    with quiet(), tracking_store(where["tracking_uri"]) as uri, warnings.catch_warnings():
+        warnings.simplefilter("ignore", EvaluationWarning)  # told below, in one sentence
+        probe(uri)
+        client = MlflowClient()
+        run_id = where["run_id"]
+        own = run_id is None
+        if run_id is None:
+            experiment = _experiment(client, where["experiment"])
+            name = where["run_name"] or file.stem
+            run_id = str(client.create_run(experiment, run_name=name).info.run_id)
+        logged = log_evaluation(evaluation, run_id=run_id)
+        if own:
+            client.set_terminated(run_id, "FINISHED" if logged.status == "completed" else "FAILED")
+    for problem in logged.problems:
+        warn(problem)
+    if logged.status != "completed":
+        kept = "" if logged.path is None else f"; the evaluation is kept in {logged.path}"
+        raise WorkFailed(f"the evaluation was not logged: {logged.error}{kept}")
+    return {"run_id": run_id, "tracking_uri": uri}
+
+
+def _experiment(client: Any, name: str | None) -> str:
+    import os
+
+    name = name or os.environ.get("MLFLOW_EXPERIMENT_NAME") or "Default"
+    found = client.get_experiment_by_name(name)
+    if found is not None and found.lifecycle_stage != "active":
+        raise WorkFailed(f"the experiment {name!r} is deleted: restore it, or choose another name")
+    return str(client.create_experiment(name) if found is None else found.experiment_id)
+
+
+def _print(evaluation: Evaluation, done: dict[str, Any]) -> None:
+    from rich.console import Console
+
+    from cmtrack.cli.summary import print_evaluation
+
+    print_evaluation(Console(), evaluation)
+    if "output" in done:
+        click.echo(f"\nWritten: {len(done['output'])} files; the report is {done['output'][-1]}")
+    if "run_id" in done:
+        click.echo(f"\nLogged to run {done['run_id']} in {done['tracking_uri']}")

@@ -1,0 +1,170 @@
+"""Columns of a Parquet or CSV file as the input of an evaluation."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from cmtrack.cli.frame import BadInput, first_line
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+_PARQUET = (".parquet", ".pq")
+_CSV = (".csv", ".csv.gz")
+
+
+@dataclass(frozen=True)
+class Predictions:
+    """The columns read, and how texts of the command line become labels of their kind."""
+
+    y_true: Any
+    y_pred: Any
+    y_prob: Any
+    weight: Any
+    positive: Any
+    as_label: Callable[[str], Any]
+
+
+def read_predictions(
+    path: Path, *, y_true: str, y_pred: str | None, y_prob: str | None, weight: str | None
+) -> Predictions:
+    """Read the named columns, and no others.
+
+    ``y_prob`` with one ``*`` stands for many columns: what the star matches is the label.
+    """
+    names = _column_names(path)
+    single = [find(name, names, path) for name in (y_true, y_pred, weight) if name is not None]
+    by_text: dict[str, str] = {}
+    if y_prob is not None and "*" in y_prob and y_prob not in names:
+        by_text = _matches(y_prob, [name for name in names if name not in single], path)
+    elif y_prob is not None:
+        single.append(find(y_prob, names, path))
+    frame = _read(path, list(dict.fromkeys([*single, *by_text.values()])))
+    as_label = _label_reader(frame[y_true], y_true)
+    prob: Any = None
+    positive: Any = None
+    if by_text:
+        prob = {as_label(text): _numbers(frame, column) for text, column in by_text.items()}
+        if len(prob) == 1:  # one column of a family: the probability of that label
+            ((positive, prob),) = prob.items()
+    elif y_prob is not None:
+        prob = _numbers(frame, y_prob)
+    return Predictions(
+        y_true=frame[y_true],
+        y_pred=None if y_pred is None else frame[y_pred],
+        y_prob=prob,
+        weight=None if weight is None else _numbers(frame, weight),
+        positive=positive,
+        as_label=as_label,
+    )
+
+
+def find(name: str, names: Sequence[str], path: Path) -> str:
+    """The column of that name, or an error that names the near ones."""
+    if name in names:
+        return name
+    raise BadInput(f"{path.name} has no column {name!r}; {_near(name, names)}")
+
+
+def _near(name: str, names: Sequence[str]) -> str:
+    lowered: dict[str, str] = {}
+    for other in names:
+        lowered.setdefault(other.lower(), other)
+    near = [lowered[n] for n in difflib.get_close_matches(name.lower(), lowered, n=3, cutoff=0.5)]
+    if near:
+        return f"did you mean {' or '.join(map(repr, near))}?"
+    shown = ", ".join(map(repr, names[:12])) + (f" and {len(names) - 12} more" if len(names) > 12 else "")
+    return f"its columns are {shown}"
+
+
+def _matches(pattern: str, names: Sequence[str], path: Path) -> dict[str, str]:
+    """Column by the part that the star matches."""
+    if pattern.count("*") > 1:
+        raise BadInput(f"--y-prob takes one *, which stands for the label, got {pattern!r}")
+    head, tail = pattern.split("*")
+    found = {
+        name[len(head) : len(name) - len(tail)]: name
+        for name in names
+        if name.startswith(head) and name.endswith(tail) and len(name) > len(head) + len(tail)
+    }
+    if not found:
+        raise BadInput(f"no column of {path.name} matches {pattern!r}; {_near(pattern, names)}")
+    return found
+
+
+def _label_reader(column: pd.Series[Any], name: str) -> Callable[[str], Any]:
+    from pandas.api import types
+
+    kind: Any = column.dtype
+    if isinstance(kind, _categorical()):
+        kind = kind.categories.dtype
+
+    def failing(convert: Callable[[str], Any], what: str) -> Callable[[str], Any]:
+        def convert_or_say(text: str) -> Any:
+            try:
+                return convert(text.strip())
+            except (KeyError, ValueError):
+                raise BadInput(f"{text!r} is no label of {name!r}, which holds {what}") from None
+
+        return convert_or_say
+
+    if types.is_bool_dtype(kind):
+        booleans = {"true": True, "1": True, "false": False, "0": False}
+        return failing(lambda text: booleans[text.lower()], "booleans")
+    if types.is_integer_dtype(kind):
+        return failing(int, "integers")
+    if types.is_float_dtype(kind):
+        return failing(float, "numbers")
+    return lambda text: text
+
+
+def _categorical() -> type:
+    import pandas as pd
+
+    return pd.CategoricalDtype
+
+
+def _numbers(frame: pd.DataFrame, name: str) -> Any:
+    from pandas.api import types
+
+    if not types.is_numeric_dtype(frame[name].dtype):
+        raise BadInput(f"column {name!r} must hold numbers, got {frame[name].dtype}")
+    return frame[name].to_numpy(dtype="float64", na_value=float("nan"))
+
+
+def _kind(path: Path) -> str:
+    ending = path.name.lower()
+    if ending.endswith(_PARQUET):
+        return "Parquet"
+    if ending.endswith(_CSV):
+        return "CSV"
+    raise BadInput(f"the file must end in {', '.join((*_PARQUET, *_CSV))}, got {path.name!r}")
+
+
+def _column_names(path: Path) -> list[str]:
+    if _kind(path) == "Parquet":
+        import pyarrow.parquet as pq
+
+        return _readable(path, lambda: [str(name) for name in pq.read_schema(path).names])
+    import pandas as pd
+
+    return _readable(path, lambda: [str(name) for name in pd.read_csv(path, nrows=0).columns])
+
+
+def _read(path: Path, columns: list[str]) -> pd.DataFrame:
+    import pandas as pd
+
+    if _kind(path) == "Parquet":
+        return _readable(path, lambda: pd.read_parquet(path, columns=columns))
+    return _readable(path, lambda: pd.read_csv(path, usecols=columns, low_memory=False))
+
+
+def _readable(path: Path, read: Callable[[], Any]) -> Any:
+    try:
+        return read()
+    except Exception as error:  # pandas and Arrow raise many kinds
+        raise BadInput(f"{path.name} could not be read as {_kind(path)}: {first_line(error)}") from None

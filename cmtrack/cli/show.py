@@ -1,0 +1,32 @@
+"""``cmtrack show``: the evaluation that a run holds."""
+
+from __future__ import annotations
+
+import click
+
+from cmtrack.cli.frame import echo_json, plain_errors, working
+
+
+@click.command()
+@click.argument("run_id")
+@click.option("--prefix", default="", help="As it was logged, where a run holds several evaluations.")
+@click.option("--tracking-uri", metavar="URI", help="Tracking store; by default MLflow's own choice.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object and nothing else.")
+@plain_errors
+def show(run_id: str, prefix: str, tracking_uri: str | None, as_json: bool) -> None:
+    """Print the evaluation that the run RUN_ID holds."""
+    with working() as step:
+        step("reading the run", 0, 1)
+        from cmtrack.cli.summary import as_data, print_evaluation
+        from cmtrack.tracking import load_evaluation
+        from cmtrack.tracking.store import quiet, tracking_store
+
+        with quiet(), tracking_store(tracking_uri):
+            evaluation = load_evaluation(run_id, prefix=prefix)
+        data = as_data(evaluation)
+    if as_json:
+        echo_json({"run_id": run_id, "prefix": prefix} | data)
+        return
+    from rich.console import Console
+
+    print_evaluation(Console(), evaluation)

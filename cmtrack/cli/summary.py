@@ -1,0 +1,140 @@
+"""An evaluation on the terminal, and as plain data."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+from cmtrack.evaluation import Evaluation
+from cmtrack.metrics.catalog import lookup
+from cmtrack.metrics.names import encode_label
+from cmtrack.tracking import words
+from cmtrack.tracking.report import is_count
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.table import Table
+
+MAX_ROWS = 40
+MAX_GROUPS = 8
+
+
+def as_data(evaluation: Evaluation) -> dict[str, Any]:
+    """Everything a script may want, as JSON can hold it."""
+    return {
+        "n_samples": evaluation.n_samples,
+        "labels": list(evaluation.labels),
+        "positive": evaluation.positive,
+        "grouping": None if evaluation.grouping is None else evaluation.grouping.to_dict(),
+        "confidence_level": evaluation.confidence_level,
+        "labels_digest": evaluation.labels_digest,
+        "metrics": evaluation.metrics,
+        "intervals": evaluation.intervals,
+        "undefined": evaluation.undefined,
+        "warnings": list(evaluation.warnings),
+        "confusion_matrix": evaluation.confusion_matrix.counts.tolist(),
+        "reduced": {
+            step.name: {
+                "labels": list(step.labels),
+                "counts": step.counts.tolist(),
+                "mismatches": step.mismatches.tolist(),
+            }
+            for step in evaluation.reduced
+        },
+    }
+
+
+def print_evaluation(console: Console, evaluation: Evaluation) -> None:
+    """Verdict, headline metrics, classes, reduced matrices and warnings."""
+    from rich.padding import Padding
+    from rich.text import Text
+
+    for sentence in words.verdict(evaluation)[:4]:
+        console.print(Text(sentence))
+    console.print(_headline(evaluation))
+    console.print(_classes(evaluation))
+    for step in evaluation.reduced:
+        if len(step.labels) <= MAX_GROUPS:
+            console.print(_reduced(step))
+    if any(step.mismatches.any() for step in evaluation.reduced):
+        text = "IM: the right group, but a pair of classes inside it that is no hit. It stands twice: do not sum."
+        console.print(Padding(Text(text, style="dim"), (0, 2, 1, 2)))
+    for warning in evaluation.warnings:
+        console.print(Text.assemble(("Warning: ", "yellow"), warning))
+
+
+def new_table(title: str) -> Table:
+    """A table in the one style of all commands."""
+    from rich import box
+    from rich.table import Table
+    from rich.text import Text
+
+    look = {"box": box.SIMPLE_HEAD, "pad_edge": False, "padding": (0, 1, 0, 0)}
+    return Table(title=Text(title, style="bold"), title_justify="left", **look)  # type: ignore[arg-type]
+
+
+def _headline(evaluation: Evaluation) -> Table:
+    level = f"{100 * evaluation.confidence_level:g} % interval"
+    named = "" if evaluation.positive is None else f" (positive: {words.short(evaluation.positive, 30)})"
+    table = new_table(f"Headline metrics{named}")
+    table.add_column("metric", overflow="fold")
+    table.add_column("value", justify="right")
+    table.add_column(level)
+    table.add_column("better", style="dim")
+    for name, value in evaluation.metrics.items():
+        entry = lookup(name)
+        if not entry.headline or name.endswith(("_low", "_high")):
+            continue
+        ends = evaluation.intervals.get(name)
+        shown = words.count(value) if is_count(name) else words.number(value, ends)
+        table.add_row(_text(name), shown, _text(words.interval(value, ends)), entry.better)
+    return table
+
+
+def _classes(evaluation: Evaluation) -> Table:
+    m, ends = evaluation.metrics, evaluation.intervals
+    labels = list(evaluation.labels)
+    title = "Classes"
+    if len(labels) > MAX_ROWS:
+        labels.sort(key=lambda label: _last_if_undefined(m[f"class/{encode_label(label)}/f1"]))
+        labels = labels[:MAX_ROWS]
+        title = f"The {MAX_ROWS} classes of lowest F1, of {len(evaluation.labels)}"
+    table = new_table(title)
+    table.add_column("class", overflow="fold")
+    table.add_column("samples", justify="right")
+    for name in ("precision", "recall", "F1"):
+        table.add_column(name, justify="left")
+    for label in labels:
+        prefix = f"class/{encode_label(label)}"
+        scores = (cell(m[f"{prefix}/{n}"], ends.get(f"{prefix}/{n}")) for n in ("precision", "recall", "f1"))
+        table.add_row(_text(words.short(label)), words.count(m[f"{prefix}/support"]), *scores)
+    return table
+
+
+def _last_if_undefined(value: float) -> float:
+    return math.inf if math.isnan(value) else value
+
+
+def cell(value: float, ends: tuple[float, float] | None) -> Any:
+    """Two digits, to leave room for three intervals in 80 columns."""
+    if math.isnan(value):
+        return _text("undefined")
+    return _text(f"{value:.2f}" if ends is None else f"{value:.2f} [{ends[0]:.2f}, {ends[1]:.2f}]")
+
+
+def _reduced(step: Any) -> Table:
+    table = new_table(f"Grouped: {words.short(step.name)}")
+    table.add_column("actual / predicted", overflow="fold")
+    for group in (*step.labels, "IM"):
+        table.add_column(_text(words.short(group, 20)), justify="right", overflow="fold")
+    for group, counts, im in zip(step.labels, step.counts, step.mismatches, strict=True):
+        table.add_row(_text(words.short(group, 30)), *(words.count(v.item()) for v in counts), words.count(im.item()))
+    table.add_row("IM", *(words.count(im.item()) for im in step.mismatches), "0", style="dim")
+    return table
+
+
+def _text(text: str) -> Any:
+    """A label is no markup."""
+    from rich.text import Text
+
+    return Text(text)

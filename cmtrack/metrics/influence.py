@@ -1,0 +1,278 @@
+"""Influence values: what one row adds to the error of a metric.
+
+For a metric g, ``g_estimated - g ~ mean of psi_i``; so its standard error is ``sqrt(sum (w_i psi_i)^2) / sum w_i``,
+that of a difference of two models on the same rows comes from ``psi_A - psi_B``, and rows that belong together
+(several of one person) are summed before squaring. Counts metrics have one value per cell of the table.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from functools import cached_property
+
+import numpy as np
+
+from cmtrack.grouping import ComposedStep, Grouping
+from cmtrack.metrics import binary, multiclass
+from cmtrack.metrics.catalog import lookup
+from cmtrack.metrics.cells import Cells
+from cmtrack.metrics.names import encode_label
+from cmtrack.metrics.score_influence import ScoreInfluence
+from cmtrack.statistics import BinaryCounts
+from cmtrack.statistics.collected import group_scores, is_positive
+from cmtrack.statistics.inputs import BoolArray, FloatArray, IntArray
+from cmtrack.statistics.predictions import Predictions
+
+Averages = dict[str, tuple[float, FloatArray]]
+
+
+class TableInfluence:
+    """Influence values of the metrics of one table: the full matrix, or a reduced one."""
+
+    def __init__(
+        self, actual: IntArray, predicted: IntArray, hit: BoolArray, size: int, weights: FloatArray | IntArray | None
+    ) -> None:
+        code = (actual * size + predicted) * 2 + hit
+        used, self._cell = np.unique(code, return_inverse=True)
+        pair = used // 2
+        weight = np.bincount(self._cell, weights, len(used)).astype(np.float64)
+        self.cells = Cells(pair // size, pair % size, used % 2 == 1, weight, weight, size)
+
+    @cached_property
+    def averages(self) -> Averages:
+        """Accuracy and the averages over classes."""
+        values = multiclass.averages(self.cells)
+        values["balanced_accuracy"] = values["recall_macro"]
+        values["matthews_corrcoef"] = multiclass.matthews_corrcoef(self.cells)
+        values["cohen_kappa"] = multiclass.cohen_kappa(self.cells)
+        for weighting in ("linear", "quadratic"):
+            values[f"cohen_kappa_{weighting}"] = multiclass.cohen_kappa(self.cells, weighting)
+        mismatch = (~self.cells.hit & (self.cells.actual == self.cells.predicted)).astype(np.float64)
+        rate = float(self.cells.weight @ mismatch) / self.cells.total
+        values["mismatch_rate"] = rate, mismatch - rate
+        return values
+
+    def average(self, name: str) -> FloatArray:
+        """psi of one of :attr:`averages`, shape (n,)."""
+        return self._rows(self.averages[name][1])
+
+    def of_class(self, k: int, name: str) -> FloatArray:
+        """psi of precision, recall, F1, support or mismatches of one class or group, shape (n,)."""
+        cells = self.cells
+        is_actual, is_predicted = 1.0 * (cells.actual == k), 1.0 * (cells.predicted == k)
+        hit = is_actual * cells.hit
+        if name == "support":
+            return self._rows(_count(is_actual, cells))
+        if name == "mismatches":
+            return self._rows(_count(is_actual * is_predicted * ~cells.hit, cells))
+        below = {"recall": is_actual, "precision": is_predicted, "f1": is_actual + is_predicted}[name]
+        above = 2 * hit if name == "f1" else hit
+        return self._rows(_ratio(above, below, cells.weight))
+
+    def _rows(self, values: FloatArray) -> FloatArray:
+        rows: FloatArray = values[self._cell]
+        return rows
+
+
+class Influence:
+    """Influence values of every metric of an evaluation that has rows.
+
+    Parameters
+    ----------
+    rows : Predictions
+    grouping : Grouping, optional
+    step : ComposedStep, optional
+        The scored two-group step.
+    """
+
+    def __init__(self, rows: Predictions, grouping: Grouping | None, step: ComposedStep | None) -> None:
+        self._rows, self._grouping, self._step = rows, grouping, step
+
+    def __call__(self, name: str) -> FloatArray | None:
+        """psi of a metric by its full name, shape (n,); None where it has no influence function."""
+        lookup(name)  # refuses what is no metric
+        section, *rest = name.split("/")
+        handlers: dict[str, Callable[[list[str]], FloatArray | None]] = {
+            "multiclass": lambda parts: self._table.average(parts[0]),
+            "class": self._of_class,
+            "reduced": self._of_reduced,
+            "binary": self._of_binary,
+            "spcc": self._of_scores,
+            "prevalence": self._of_prevalence,
+        }
+        return handlers[section](rest)
+
+    @cached_property
+    def _table(self) -> TableInfluence:
+        r = self._rows
+        return TableInfluence(r.actual, r.predicted, r.actual == r.predicted, len(r.labels), r.weights)
+
+    @cached_property
+    def _class_index(self) -> dict[str, int]:
+        return {encode_label(label): k for k, label in enumerate(self._rows.labels)}
+
+    @cached_property
+    def _reduced(self) -> dict[str, tuple[TableInfluence, dict[str, int]]]:
+        steps = () if self._grouping is None else self._grouping.compose(self._rows.labels)
+        return {
+            encode_label(step.name): (
+                self._reduce(step),
+                {encode_label(group): g for g, group in enumerate(step.labels)},
+            )
+            for step in steps
+        }
+
+    def _reduce(self, step: ComposedStep) -> TableInfluence:
+        r = self._rows
+        actual, predicted = step.group_of_class[r.actual], step.group_of_class[r.predicted]
+        hit = (actual == predicted) & step.accept[r.actual, r.predicted]
+        return TableInfluence(actual, predicted, hit, len(step.labels), r.weights)
+
+    def _of_class(self, parts: list[str]) -> FloatArray:
+        return self._table.of_class(self._class_index[parts[0]], parts[1])
+
+    def _of_reduced(self, parts: list[str]) -> FloatArray:
+        table, groups = self._reduced[parts[0]]
+        return table.average(parts[1]) if len(parts) == 2 else table.of_class(groups[parts[1]], parts[2])
+
+    def _of_binary(self, parts: list[str]) -> FloatArray | None:
+        if parts[0].startswith("roc_auc"):
+            return None if self._scores is None else self._scores.roc(parts[0])
+        return self._six(parts[0])
+
+    def _six(self, name: str) -> FloatArray:
+        """psi of a metric of the six counts of 2x2+IM."""
+        index, counts = self._six_cells
+        return binary.influence(name, counts)[index]
+
+    @cached_property
+    def _six_cells(self) -> tuple[IntArray, BinaryCounts]:
+        assert self._step is not None  # binary metrics exist only where two groups do
+        r = self._rows
+        positive, called = is_positive(r.actual, self._step), is_positive(r.predicted, self._step)
+        accepted = self._step.accept[r.actual, r.predicted]
+        # tp fn imp fp tn imn
+        index = np.where(
+            positive == 1,
+            np.where(called == 0, 1, np.where(accepted, 0, 2)),
+            np.where(called == 1, 3, np.where(accepted, 4, 5)),
+        )
+        return index, BinaryCounts(*np.bincount(index, r.weights, 6).tolist())
+
+    @cached_property
+    def _scores(self) -> ScoreInfluence | None:
+        r, step = self._rows, self._step
+        if r.probabilities is None or step is None:
+            return None
+        positive = is_positive(r.actual, step)
+        accepted = step.accept[r.actual, _best_within(r, step)]
+        return ScoreInfluence(positive, group_scores(r.probabilities, step), r.weights, accepted)
+
+    def _one_vs_rest(self, k: int) -> ScoreInfluence:
+        r = self._rows
+        assert r.probabilities is not None  # the section exists only with probabilities
+        return ScoreInfluence((r.actual == k).astype(np.int64), r.probabilities[:, k], r.weights)
+
+    def _of_scores(self, parts: list[str]) -> FloatArray | None:
+        if parts[0] == "ovr":
+            return self._one_vs_rest(self._class_index[parts[1]]).spcc()
+        if parts[0].startswith(("ovr_", "ovo_")):
+            return self._combined(*parts[0].split("_"))
+        if self._scores is None:
+            return None
+        return self._scores.spcc() if parts[0] == "binary" else self._scores.separation(parts[0])
+
+    def _combined(self, kind: str, how: str) -> FloatArray | None:
+        """Fisher mean or minimum of the one-vs-rest or one-vs-one correlations."""
+        size, r = len(self._rows.labels), self._rows
+        assert r.probabilities is not None  # the section exists only with probabilities
+        total, known = np.zeros(len(r)), []
+        pairs = [(c, -1) for c in range(size)] if kind == "ovr" else [(c, d) for c in range(size) for d in range(size)]
+        for c, d in pairs:
+            if c == d:
+                continue
+            value, psi = self._pair(c, d)
+            if math.isnan(value):
+                continue
+            known.append(value)
+            if how == "fisher":
+                total += psi / (1 - min(value * value, 1 - 1e-12))
+            elif value == min(known):
+                total = psi
+        if not known:
+            return None
+        if how == "fisher":
+            mean = math.tanh(float(np.mean(np.arctanh(np.clip(known, -1 + 1e-12, 1 - 1e-12)))))
+            total *= (1 - mean * mean) / len(known)
+        return total
+
+    def _pair(self, c: int, d: int) -> tuple[float, FloatArray]:
+        """Value and psi of a one-vs-rest (d = -1) or one-vs-one correlation, spread over all rows."""
+        if d < 0:
+            scores = self._one_vs_rest(c)
+            return scores.correlation, scores.spcc()
+        r = self._rows
+        assert r.probabilities is not None  # the section exists only with probabilities
+        inside = (r.actual == c) | (r.actual == d)
+        weights = None if r.weights is None else r.weights[inside]
+        scores = ScoreInfluence((r.actual[inside] == c).astype(np.int64), r.probabilities[inside, c], weights)
+        everyone = float(len(r)) if r.weights is None else float(r.weights.sum())
+        psi = np.zeros(len(r))
+        psi[inside] = scores.spcc() * (everyone / scores.total)
+        return scores.correlation, psi
+
+    def _of_prevalence(self, parts: list[str]) -> FloatArray | None:
+        if len(parts) == 2 and parts[0] in self._class_index:
+            return self._one_vs_rest(self._class_index[parts[0]]).prevalence(parts[1])
+        if parts[0] == "classify_and_count":
+            index, _ = self._six_cells
+            called = np.isin(index, (0, 2, 3)).astype(np.float64)
+            return called - np.average(called, weights=self._rows.weights)
+        return None if self._scores is None else self._scores.prevalence(parts[0])
+
+
+def standard_error(
+    psi: FloatArray, weights: FloatArray | IntArray | None = None, clusters: IntArray | None = None
+) -> float:
+    """Standard error from influence values.
+
+    Parameters
+    ----------
+    psi : ndarray of shape (n,)
+    weights : ndarray of shape (n,), optional
+        Whole numbers mean repeated rows, fractions the sandwich form.
+    clusters : ndarray of shape (n,), int64, optional
+        Codes of rows that belong together; they are summed before squaring.
+    """
+    total = float(len(psi)) if weights is None else float(weights.sum())
+    centred = psi - (psi.mean() if weights is None else float(weights @ psi) / total)
+    if clusters is not None:
+        sums = np.bincount(clusters, centred if weights is None else centred * weights)
+        return math.sqrt(float(sums @ sums)) / total
+    if weights is None:
+        return math.sqrt(float(centred @ centred)) / total
+    squares = weights if weights.dtype.kind == "i" else weights**2
+    return math.sqrt(float(squares @ centred**2)) / total
+
+
+def _best_within(rows: Predictions, step: ComposedStep) -> IntArray:
+    """The class of the row's actual group with the highest probability."""
+    assert rows.probabilities is not None  # the caller has scores
+    group = step.group_of_class[rows.actual]
+    own = step.group_of_class[None, :] == group[:, None]
+    best: IntArray = np.where(own, rows.probabilities, -1.0).argmax(axis=1)
+    return best
+
+
+def _ratio(above: FloatArray, below: FloatArray, weight: FloatArray) -> FloatArray:
+    """psi of sum(above) / sum(below)."""
+    base = float(weight @ below)
+    if base == 0:
+        return np.full(len(above), math.nan)
+    return (above - float(weight @ above) / base * below) * (weight.sum() / base)
+
+
+def _count(inside: FloatArray, cells: Cells) -> FloatArray:
+    """psi of a count: n times that of the share."""
+    return (inside - float(cells.weight @ inside) / cells.total) * cells.total
