@@ -33,7 +33,9 @@ def random_mode(rng: np.random.Generator, members: list[Any]) -> Any:
     return [pair for pair in pairs if rng.random() < 0.5]
 
 
-def random_partition(rng: np.random.Generator, names: list[Any], size: int, prefix: str, modes: bool = True) -> Grouping:
+def random_partition(
+    rng: np.random.Generator, names: list[Any], size: int, prefix: str, modes: bool = True
+) -> Grouping:
     """Any partition of the names into groups, none empty."""
     place = rng.permutation(np.concatenate((np.arange(size), rng.integers(0, size, len(names) - size))))
     groups = {f"{prefix}{g}": [n for n, p in zip(names, place, strict=True) if p == g] for g in range(size)}
@@ -46,7 +48,9 @@ def random_matrix(rng: np.random.Generator, k: int) -> ConfusionMatrix:
 
 
 def numbers(evaluation: Evaluation) -> dict[str, float]:
-    ends = {f"{name} {end}": v for name, pair in evaluation.intervals.items() for end, v in zip("lh", pair, strict=True)}
+    ends = {
+        f"{name} {end}": v for name, pair in evaluation.intervals.items() for end, v in zip("lh", pair, strict=True)
+    }
     return evaluation.metrics | ends
 
 
@@ -140,16 +144,16 @@ def test_label_permutation(seed: int, k: int) -> None:
     y, y_pred, p = random_problem(seed, n=60, k=k)
     order = np.random.default_rng(seed).permutation(k)
     straight = evaluate(y, y_pred, y_prob=p, labels=range(k), positive=0 if k == 2 else None)
-    shuffled = evaluate(
-        y, y_pred, y_prob=p[:, order], labels=order.tolist(), positive=0 if k == 2 else None
-    )
+    shuffled = evaluate(y, y_pred, y_prob=p[:, order], labels=order.tolist(), positive=0 if k == 2 else None)
     ordered = ("multiclass/cohen_kappa_linear", "multiclass/cohen_kappa_quadratic")
     ours = {name: v for name, v in numbers(straight).items() if not name.startswith(ordered)}
     theirs = {name: v for name, v in numbers(shuffled).items() if not name.startswith(ordered)}
     assert theirs == pytest.approx(ours, rel=1e-7, abs=1e-7, nan_ok=True)  # shares of classes by EM to 1e-9
     assert straight.labels_digest == shuffled.labels_digest
     place = np.argsort(order)
-    np.testing.assert_array_equal(shuffled.confusion_matrix.counts[np.ix_(place, place)], straight.confusion_matrix.counts)
+    np.testing.assert_array_equal(
+        shuffled.confusion_matrix.counts[np.ix_(place, place)], straight.confusion_matrix.counts
+    )
 
 
 @some

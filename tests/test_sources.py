@@ -126,9 +126,7 @@ def test_matthews_correlation_of_groups() -> None:
 
 def test_matthews_correlation_does_not_see_mismatches() -> None:
     relaxed = Grouping({"negative": [0], "positive": [1, 2]})
-    values = [
-        evaluate_counts(FIGURE_7, grouping=g).metrics["binary/matthews_corrcoef"] for g in (STRICT, relaxed)
-    ]
+    values = [evaluate_counts(FIGURE_7, grouping=g).metrics["binary/matthews_corrcoef"] for g in (STRICT, relaxed)]
     assert values[0] == pytest.approx(values[1], abs=1e-15)
     assert values[0] == pytest.approx(0.390168, abs=6e-7)
 
@@ -245,7 +243,8 @@ def test_bias_is_covariance_free_and_bounded() -> None:
 def test_one_prior_on_both_sides() -> None:
     """Densities .6 and .2, trained at one half, wanted at one percent: mixed priors give a "probability" of 1.47."""
     score = 0.6 / (0.6 + 0.2)
-    assert 0.6 * 0.5 / (0.6 * 0.01 + 0.2 * 0.99) == pytest.approx(1.47, abs=0.005)
+    mixed = 0.6 * 0.5 / (0.6 * 0.01 + 0.2 * 0.99)
+    assert mixed == pytest.approx(1.47, abs=0.005)
     corrected = prior_corrected(np.array([score]), 0.5, 0.01)[0]
     assert corrected == pytest.approx(0.6 * 0.01 / (0.6 * 0.01 + 0.2 * 0.99))
 

@@ -287,9 +287,7 @@ def test_unequal_normals_separation() -> None:
     from scipy.stats import norm
 
     z = ndtri((np.arange(200_000) + 0.5) / 200_000)
-    moments = ScoreMoments.from_scores(
-        np.repeat([0, 1], len(z)), np.concatenate((z * 0.5, z * 2 + 1.3))[:, None], 2
-    )
+    moments = ScoreMoments.from_scores(np.repeat([0, 1], len(z)), np.concatenate((z * 0.5, z * 2 + 1.3))[:, None], 2)
     close(separation_indices(moments), (0.8917926, 1.04), 1e-3)
     edges = np.linspace(-15, 15, 300_001)
     cells = [np.diff(norm.cdf(edges, mean, sd)) for mean, sd in ((1.3, 2), (0, 0.5))]
@@ -363,7 +361,12 @@ def test_tv9_estimate() -> None:
     close(e.count, 84.8326427593, 6e-10)
     close((e.fit_statistic, e.fit_pvalue), (0.3443584089, 0.8418283003))
     assert e.fit_df == 2
-    close(sum(sorted(part for _, part in e.fit_contributions)), e.fit_statistic, 0.05)
+    mix = 0.0424163214 * e.densities.p + (1 - 0.0424163214) * e.densities.q
+    gaps = (np.array(W) / 2000 - mix) ** 2 / (
+        mix / 2000 + 0.0424163214**2 * e.densities.p / 100 + (1 - 0.0424163214) ** 2 * e.densities.q / 200
+    )
+    assert [b for b, _ in e.fit_contributions] == np.argsort(gaps)[:0:-1].tolist()
+    close([part for _, part in e.fit_contributions], np.sort(gaps)[:0:-1], 1e-8)
     likelihood = [e.mixture.log_likelihood(p) for p in (e.value, 0.0, 0.1)]
     close(likelihood, [-1943.54269135, -1965.21339219, -1963.22452503], 6e-9)
 

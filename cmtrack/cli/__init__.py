@@ -6,9 +6,9 @@ from typing import Any
 
 import click
 
-from cmtrack.cli.demo import demo
-from cmtrack.cli.evaluate import evaluate
-from cmtrack.cli.show import show
+from cmtrack.cli.demo import demo_command
+from cmtrack.cli.evaluate import evaluate_command
+from cmtrack.cli.show import show_command
 
 __all__ = ["main"]
 
@@ -37,6 +37,6 @@ def main(**_: Any) -> None:
     """
 
 
-main.add_command(demo)
-main.add_command(evaluate)
-main.add_command(show)
+main.add_command(demo_command)
+main.add_command(evaluate_command)
+main.add_command(show_command)

@@ -24,7 +24,7 @@ _SHOWN = {
 }
 
 
-@click.command()
+@click.command("demo")
 @click.option(
     "--directory",
     type=click.Path(file_okay=False, path_type=Path),
@@ -35,7 +35,7 @@ _SHOWN = {
 @click.option("--quick", is_flag=True, help="Three models instead of eight.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object and nothing else.")
 @plain_errors
-def demo(directory: Path, quick: bool, as_json: bool) -> None:
+def demo_command(directory: Path, quick: bool, as_json: bool) -> None:
     """Train, judge and track models on a real survey.
 
     The 1996 American National Election Study: which of seven party identifications, which party, and who is no

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 
 
-@click.command()
+@click.command("evaluate")
 @click.argument("file", type=_FILE)
 @click.option("--y-true", required=True, metavar="COLUMN", help="Column of actual labels.")
 @click.option("--y-pred", metavar="COLUMN", help="Column of predicted labels; by default the most probable class.")
@@ -48,7 +48,7 @@ _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 @click.option("--tracking-uri", metavar="URI", help="Tracking store; by default MLflow's own choice.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object and nothing else.")
 @plain_errors
-def evaluate(file: Path, output: Path | None, log: bool, as_json: bool, **options: Any) -> None:
+def evaluate_command(file: Path, output: Path | None, log: bool, as_json: bool, **options: Any) -> None:
     """Judge the predictions in FILE (.parquet or .csv)."""
     where = {name: options.pop(name) for name in ("run_id", "experiment", "run_name", "tracking_uri")}
     _check_destination(log, where)
@@ -91,14 +91,14 @@ def _evaluate(
 ) -> Evaluation:
     if y_pred is None and y_prob is None:
         raise click.UsageError("give --y-pred or --y-prob, or both")
-    import cmtrack
     from cmtrack.cli.reading import read_predictions
+    from cmtrack.evaluation.evaluate import evaluate
 
     grouping = None if grouping_file is None else _grouping(grouping_file)
     data = read_predictions(file, y_true=y_true, y_pred=y_pred, y_prob=y_prob, weight=weight)
     order = None if labels is None else [data.as_label(text) for text in labels.split(",")]
     try:
-        evaluation = cmtrack.evaluate(
+        evaluation = evaluate(
             data.y_true,
             data.y_pred,
             y_prob=data.y_prob,
@@ -109,9 +109,9 @@ def _evaluate(
             confidence_level=confidence_level,
         )
         evaluation.metrics  # noqa: B018 - computed here, under the progress bar
+        return evaluation
     except (TypeError, ValueError) as error:
         raise BadInput(_explained(first_line(error), file, y_prob)) from None
-    return evaluation
 
 
 def _explained(text: str, file: Path, y_prob: str | None) -> str:

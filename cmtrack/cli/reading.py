@@ -6,13 +6,14 @@ import difflib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from cmtrack.cli.frame import BadInput, first_line
 
 if TYPE_CHECKING:
     import pandas as pd
 
+Result = TypeVar("Result")
 _PARQUET = (".parquet", ".pq")
 _CSV = (".csv", ".csv.gz")
 
@@ -100,7 +101,7 @@ def _label_reader(column: pd.Series[Any], name: str) -> Callable[[str], Any]:
     from pandas.api import types
 
     kind: Any = column.dtype
-    if isinstance(kind, _categorical()):
+    if hasattr(kind, "categories"):
         kind = kind.categories.dtype
 
     def failing(convert: Callable[[str], Any], what: str) -> Callable[[str], Any]:
@@ -120,12 +121,6 @@ def _label_reader(column: pd.Series[Any], name: str) -> Callable[[str], Any]:
     if types.is_float_dtype(kind):
         return failing(float, "numbers")
     return lambda text: text
-
-
-def _categorical() -> type:
-    import pandas as pd
-
-    return pd.CategoricalDtype
 
 
 def _numbers(frame: pd.DataFrame, name: str) -> Any:
@@ -163,7 +158,7 @@ def _read(path: Path, columns: list[str]) -> pd.DataFrame:
     return _readable(path, lambda: pd.read_csv(path, usecols=columns, low_memory=False))
 
 
-def _readable(path: Path, read: Callable[[], Any]) -> Any:
+def _readable(path: Path, read: Callable[[], Result]) -> Result:
     try:
         return read()
     except Exception as error:  # pandas and Arrow raise many kinds

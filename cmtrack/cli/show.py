@@ -7,13 +7,13 @@ import click
 from cmtrack.cli.frame import echo_json, plain_errors, working
 
 
-@click.command()
+@click.command("show")
 @click.argument("run_id")
 @click.option("--prefix", default="", help="As it was logged, where a run holds several evaluations.")
 @click.option("--tracking-uri", metavar="URI", help="Tracking store; by default MLflow's own choice.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object and nothing else.")
 @plain_errors
-def show(run_id: str, prefix: str, tracking_uri: str | None, as_json: bool) -> None:
+def show_command(run_id: str, prefix: str, tracking_uri: str | None, as_json: bool) -> None:
     """Print the evaluation that the run RUN_ID holds."""
     with working() as step:
         step("reading the run", 0, 1)

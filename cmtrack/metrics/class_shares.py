@@ -61,10 +61,7 @@ def class_shares(
     known = table.sum(axis=1) > 0
     counts = table[known]
     densities = np.stack([smoothed(row) for row in counts], axis=1)  # (bins, classes)
-    if target is None:
-        shares = em_shares(*_left_out(counts, densities))
-    else:
-        shares = em_shares(densities, binned)
+    shares = em_shares(*(_left_out(counts, densities) if target is None else (densities, binned)))
     values, covariance = np.full(size, math.nan), np.full((size, size), math.nan)
     values[known] = shares
     covariance[np.ix_(known, known)] = share_covariance(densities, shares, float(binned.sum()), counts.sum(axis=1))

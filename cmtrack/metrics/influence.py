@@ -17,14 +17,18 @@ from cmtrack.grouping import ComposedStep, Grouping
 from cmtrack.metrics import binary, multiclass
 from cmtrack.metrics.catalog import lookup
 from cmtrack.metrics.cells import Cells
+from cmtrack.metrics.fisher import fisher_influence
 from cmtrack.metrics.names import encode_label
 from cmtrack.metrics.score_influence import ScoreInfluence
-from cmtrack.statistics import BinaryCounts
+from cmtrack.metrics.spcc import spcc_ovo
+from cmtrack.statistics import BinaryCounts, ScoreMoments
 from cmtrack.statistics.collected import group_scores, is_positive
+from cmtrack.statistics.cross_moments import features_of
 from cmtrack.statistics.inputs import BoolArray, FloatArray, IntArray
 from cmtrack.statistics.predictions import Predictions
 
 Averages = dict[str, tuple[float, FloatArray]]
+_OF_SCORE = ("actual", "expected", "expected_count", "bias", "expected_count_sd_labels_only")
 
 
 class TableInfluence:
@@ -176,60 +180,53 @@ class Influence:
 
     def _of_scores(self, parts: list[str]) -> FloatArray | None:
         if parts[0] == "ovr":
-            return self._one_vs_rest(self._class_index[parts[1]]).spcc()
+            return self._one_vs_rest(self._class_index[parts[1]]).of("spcc")
         if parts[0].startswith(("ovr_", "ovo_")):
             return self._combined(*parts[0].split("_"))
         if self._scores is None:
             return None
-        return self._scores.spcc() if parts[0] == "binary" else self._scores.separation(parts[0])
+        return self._scores.of("spcc" if parts[0] == "binary" else parts[0])
 
     def _combined(self, kind: str, how: str) -> FloatArray | None:
         """Fisher mean or minimum of the one-vs-rest or one-vs-one correlations."""
-        size, r = len(self._rows.labels), self._rows
-        assert r.probabilities is not None  # the section exists only with probabilities
-        total, known = np.zeros(len(r)), []
-        pairs = [(c, -1) for c in range(size)] if kind == "ovr" else [(c, d) for c in range(size) for d in range(size)]
-        for c, d in pairs:
-            if c == d:
-                continue
-            value, psi = self._pair(c, d)
-            if math.isnan(value):
-                continue
-            known.append(value)
-            if how == "fisher":
-                total += psi / (1 - min(value * value, 1 - 1e-12))
-            elif value == min(known):
-                total = psi
-        if not known:
-            return None
-        if how == "fisher":
-            mean = math.tanh(float(np.mean(np.arctanh(np.clip(known, -1 + 1e-12, 1 - 1e-12)))))
-            total *= (1 - mean * mean) / len(known)
-        return total
-
-    def _pair(self, c: int, d: int) -> tuple[float, FloatArray]:
-        """Value and psi of a one-vs-rest (d = -1) or one-vs-one correlation, spread over all rows."""
-        if d < 0:
-            scores = self._one_vs_rest(c)
-            return scores.correlation, scores.spcc()
         r = self._rows
         assert r.probabilities is not None  # the section exists only with probabilities
+        if how == "fisher":
+            psi = fisher_influence(self._moments, kind)[r.actual]
+            return np.asarray(np.einsum("ij,ij->i", psi, features_of(r.probabilities)))
+        if kind == "ovr":
+            values = [self._one_vs_rest(k).correlation for k in range(len(r.labels))]
+            return None if np.isnan(values).all() else self._one_vs_rest(int(np.nanargmin(values))).of("spcc")
+        matrix = spcc_ovo(self._moments)
+        np.fill_diagonal(matrix, math.nan)
+        if np.isnan(matrix).all():
+            return None
+        c, d = np.unravel_index(np.nanargmin(matrix), matrix.shape)
         inside = (r.actual == c) | (r.actual == d)
         weights = None if r.weights is None else r.weights[inside]
-        scores = ScoreInfluence((r.actual[inside] == c).astype(np.int64), r.probabilities[inside, c], weights)
+        pair = ScoreInfluence((r.actual[inside] == c).astype(np.int64), r.probabilities[inside, c], weights)
         everyone = float(len(r)) if r.weights is None else float(r.weights.sum())
-        psi = np.zeros(len(r))
-        psi[inside] = scores.spcc() * (everyone / scores.total)
-        return scores.correlation, psi
+        spread = np.zeros(len(r))
+        spread[inside] = pair.of("spcc") * (everyone / pair.total)
+        return spread
+
+    @cached_property
+    def _moments(self) -> ScoreMoments:
+        r = self._rows
+        assert r.probabilities is not None  # the section exists only with probabilities
+        return ScoreMoments.from_scores(r.actual, r.probabilities, len(r.labels), r.weights)
 
     def _of_prevalence(self, parts: list[str]) -> FloatArray | None:
-        if len(parts) == 2 and parts[0] in self._class_index:
-            return self._one_vs_rest(self._class_index[parts[0]]).prevalence(parts[1])
+        if len(parts) == 2:
+            known = parts[1] in ("actual", "expected", "bias")
+            return self._one_vs_rest(self._class_index[parts[0]]).of(parts[1]) if known else None
         if parts[0] == "classify_and_count":
             index, _ = self._six_cells
             called = np.isin(index, (0, 2, 3)).astype(np.float64)
-            return called - np.average(called, weights=self._rows.weights)
-        return None if self._scores is None else self._scores.prevalence(parts[0])
+            return called - float(np.average(called, weights=self._rows.weights))
+        if self._scores is None or parts[0] not in _OF_SCORE:
+            return None
+        return self._scores.of(parts[0])
 
 
 def standard_error(
@@ -270,7 +267,8 @@ def _ratio(above: FloatArray, below: FloatArray, weight: FloatArray) -> FloatArr
     base = float(weight @ below)
     if base == 0:
         return np.full(len(above), math.nan)
-    return (above - float(weight @ above) / base * below) * (weight.sum() / base)
+    psi: FloatArray = (above - float(weight @ above) / base * below) * (weight.sum() / base)
+    return psi
 
 
 def _count(inside: FloatArray, cells: Cells) -> FloatArray:

@@ -126,9 +126,12 @@ class PrevalenceEstimate:
         return math.sqrt(float(self.mixture.w @ (tau * (1 - tau))))
 
     def likelihood(self, n_points: int = 401) -> tuple[FloatArray, FloatArray]:
-        """Prevalence grid around the estimate and the deviance 2 (l_max - l) at each point."""
+        """Prevalence grid around the estimate and the deviance 2 (l_max - l) at each point.
+
+        Without an estimate the likelihood is flat: deviance 0 everywhere.
+        """
         if math.isnan(self.value):
-            return np.array([]), np.array([])
+            return np.linspace(0.0, 1.0, n_points), np.zeros(n_points)
         reach = max(self.high - self.value, self.value - self.low, 1e-6) * 2
         low, high = max(0.0, self.value - reach), min(1.0, self.value + reach)
         grid = np.union1d(np.linspace(low, high, n_points), [self.value])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -18,7 +18,7 @@ from cmtrack.metrics.intervals import Interval, on_scale, wilson
 from cmtrack.metrics.names import encode_label
 from cmtrack.metrics.prevalence import PrevalenceEstimate
 from cmtrack.metrics.roc import RocCurve
-from cmtrack.statistics import BinaryCounts, ReducedConfusionMatrix, ScoreCounts, ScoreMoments
+from cmtrack.statistics import BinaryCounts, ReducedConfusionMatrix, ScoreMoments
 from cmtrack.statistics.collected import Statistics
 from cmtrack.statistics.inputs import FloatArray
 
@@ -133,7 +133,6 @@ def put_binary_spcc(results: Results, statistics: Statistics) -> None:
     """``spcc/binary`` and the separation indices of the positive group's score."""
     moments = statistics.score_moments
     assert moments is not None  # the caller's choice of section
-    assert statistics.scores is not None
     squares = statistics.squares.score_moments if statistics.squares else None
     reason = "a class has no samples or the score does not vary"
     error = correlation.spcc_standard_error(moments, squares)
@@ -142,7 +141,7 @@ def put_binary_spcc(results: Results, statistics: Statistics) -> None:
     reason = "a class has fewer than two samples, or no score varies in its class"
     results.put("spcc/d_a", d_a, reason=reason)
     results.put("spcc/d_e", d_e, reason=reason)
-    results.put("spcc/d_b", _bayes_index(statistics.scores), reason="a class has no samples")
+    results.put("spcc/d_b", _bayes_index(statistics), reason="a class has no samples")
 
 
 def put_multiclass_spcc(results: Results, statistics: Statistics, labels: Sequence[object]) -> FloatArray:
@@ -235,9 +234,13 @@ def put_class_prevalence(
             results.intervals[f"{prefix}/calibrated"] = (float(shares.low[k]), float(shares.high[k]))
 
 
-def _bayes_index(scores: ScoreCounts) -> float:
-    sides = scores.channels((2, 3), (0, 1))
+def _bayes_index(statistics: Statistics) -> float:
+    assert statistics.scores is not None  # the caller's choice of section
+    sides = statistics.scores.channels((2, 3), (0, 1))
     if not (sides.counts.sum(axis=1) > 0).all():
         return math.nan
+    if statistics.squares is not None:  # half a count is half an effective sample, whatever the scale of the weights
+        scale = statistics.matrix.total / statistics.squares.matrix.total
+        sides = replace(sides, counts=sides.counts * scale)
     bands = quantile_bins(sides)
     return correlation.bayes_index(bands.p, bands.q)

@@ -9,7 +9,9 @@ import numpy as np
 from scipy.special import ndtri
 
 from cmtrack.metrics.densities import quantile_bins
-from cmtrack.statistics import ScoreCounts
+from cmtrack.metrics.score_errors import row_influence
+from cmtrack.metrics.spcc import spcc
+from cmtrack.statistics import ScoreCounts, ScoreMoments
 from cmtrack.statistics.inputs import BoolArray, FloatArray, IntArray
 
 
@@ -33,8 +35,10 @@ class ScoreInfluence:
         weights: FloatArray | IntArray | None = None,
         accepted: BoolArray | None = None,
     ) -> None:
+        self._code = positive
         self._y = positive.astype(np.float64)
         self._s = score
+        self._weights = weights
         self._w = np.ones(len(score)) if weights is None else weights.astype(np.float64)
         self._accepted = np.ones(len(score), dtype=bool) if accepted is None else accepted
         self.total = float(self._w.sum())
@@ -42,62 +46,28 @@ class ScoreInfluence:
 
     # -- moments ---------------------------------------------------------------------------------------
 
-    def _mean(self, values: FloatArray) -> float:
-        return float(self._w @ values) / self.total
-
     @cached_property
-    def _z(self) -> tuple[FloatArray, FloatArray]:
-        """Standardised label and score."""
-        centred = self._s - self._mean(self._s)
-        sd_y = math.sqrt(self._share * (1 - self._share))
-        sd_s = math.sqrt(self._mean(centred**2))
-        if sd_y == 0 or sd_s == 0:
-            return np.full(len(self._s), math.nan), np.full(len(self._s), math.nan)
-        return (self._y - self._share) / sd_y, centred / sd_s
+    def _moments(self) -> tuple[ScoreMoments, ScoreMoments | None]:
+        fractions = self._weights is not None and self._weights.dtype.kind == "f"
+        column = self._s[:, None]
+        squares = ScoreMoments.from_scores(self._code, column, 2, self._w**2) if fractions else None
+        return ScoreMoments.from_scores(self._code, column, 2, self._weights), squares
 
-    @cached_property
+    @property
     def correlation(self) -> float:
         """The sPCC; NaN where label or score does not vary."""
-        z_y, z_s = self._z
-        return self._mean(z_y * z_s)
+        return spcc(self._moments[0])
 
-    def spcc(self) -> FloatArray:
-        """psi of the sPCC: z_y z_s - r/2 (z_y^2 + z_s^2)."""
-        z_y, z_s = self._z
-        return z_y * z_s - self.correlation / 2 * (z_y**2 + z_s**2)
-
-    def separation(self, name: str) -> FloatArray:
-        """psi of d_a, d_e or d_b."""
+    def of(self, name: str) -> FloatArray:
+        """psi of one of the metrics of :func:`cmtrack.metrics.score_errors.coefficients`, or of d_b."""
         if name == "d_b":
             return self._bayes_index()
-        sides = []
-        for own, share in ((1 - self._y, 1 - self._share), (self._y, self._share)):
-            size = float(self._w @ own)
-            mean = float(self._w @ (own * self._s)) / size
-            deviation = self._s - mean
-            sum_of_squares = float(self._w @ (own * deviation**2))
-            # variances are those of the index, with n - 1
-            variance = sum_of_squares / (size - 1) if size > 1 else math.nan
-            scale = size / (size - 1) if size > 1 else math.nan
-            psi_variance = own / share * (scale * deviation**2 - variance)
-            sides.append((mean, variance, own / share * deviation, psi_variance))
-        (m0, v0, psi_m0, psi_v0), (m1, v1, psi_m1, psi_v1) = sides
-        gap, sign = abs(m1 - m0), math.copysign(1.0, m1 - m0)
-        psi_gap = sign * (psi_m1 - psi_m0)
-        if name == "d_a":
-            mean = (v1 + v0) / 2
-            return psi_gap / math.sqrt(mean) - gap / (4 * mean**1.5) * (psi_v1 + psi_v0)
-        s1, s0 = math.sqrt(v1), math.sqrt(v0)
-        total = s1 + s0
-        spread = (psi_v1 / (2 * s1) if s1 else 0.0) + (psi_v0 / (2 * s0) if s0 else 0.0)
-        return 2 * psi_gap / total - 2 * gap / total**2 * spread
+        moments, squares = self._moments
+        return row_influence(name, moments, self._code, self._s, squares)
 
     def _bayes_index(self) -> FloatArray:
         """psi of d_b with the bins taken as given."""
-        channel = self._y.astype(np.int64)
-        whole = bool((self._w == np.round(self._w)).all())
-        weights = self._w.astype(np.int64) if whole else self._w
-        bands = quantile_bins(ScoreCounts.from_scores(self._s, channel, 2, weights))
+        bands = quantile_bins(ScoreCounts.from_scores(self._s, self._code, 2, self._weights))
         error = 0.5 * float(np.minimum(bands.p, bands.q).sum())
         slope = -2 * math.sqrt(2 * math.pi) * math.exp(float(ndtri(error)) ** 2 / 2)
         place = bands.bin_of(self._s)
@@ -141,22 +111,6 @@ class ScoreInfluence:
         if name == "roc_auc_ceiling":
             return reached
         return None if ceiling == 0 else psi / ceiling - auc / ceiling**2 * reached
-
-    # -- prevalence ------------------------------------------------------------------------------------
-
-    def prevalence(self, name: str) -> FloatArray | None:
-        """psi of actual, expected, expected_count, bias and the labels-only sd."""
-        spread = self._s * (1 - self._s)
-        root = math.sqrt(max(float(self._w @ spread), 0.0))
-        values = {
-            "actual": self._y,
-            "expected": self._s,
-            "expected_count": self._s * self.total,
-            "bias": self._s - self._y,
-            "expected_count_sd_labels_only": spread * (self.total / (2 * root)) if root else None,
-        }
-        value = values.get(name)
-        return None if value is None else value - self._mean(value)
 
 
 def _bessel(n: float) -> float:

@@ -121,7 +121,7 @@ def _score_histogram(evaluation: Evaluation) -> Figure | None:
 
 def _prevalence_likelihood(evaluation: Evaluation) -> Figure | None:
     estimate = evaluation.prevalence
-    if estimate is None or estimate.positive is None:
+    if estimate is None or math.isnan(estimate.value):
         return None
     metrics = evaluation.metrics
     if "prevalence/calibrated_bias" not in metrics:  # a target of its own: what is known is of other rows
@@ -145,8 +145,9 @@ def prevalence_figure(
         Other estimates, by name.
     """
     grid, deviance = estimate.likelihood()
+    inflation = estimate.inflation if math.isfinite(estimate.inflation) else 1.0
     return plot_prevalence_likelihood(
         grid, deviance, value=estimate.value, low=estimate.low, high=estimate.high,
-        confidence_level=estimate.confidence_level, inflation=estimate.inflation,
+        confidence_level=estimate.confidence_level, inflation=inflation,
         actual=actual, references=references, title=f"Prevalence of {_shown(estimate.positive)}",
     )  # fmt: skip

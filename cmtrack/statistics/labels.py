@@ -77,9 +77,9 @@ def _factorize(name: str, values: Any) -> tuple[IntArray, list[Label], bool]:
     """Codes, the classes they number, and whether the classes come in a declared (categorical) order."""
     declared = _categories(name, values)
     if declared is not None:
-        codes, classes = declared
+        codes, classes, ordered = declared
         _no_missing(name, codes < 0)
-        return codes, classes, True
+        return codes, classes, ordered
     array = _label_array(name, values)
     if array.dtype.kind in "iub":
         return (*_factorize_integers(array), False)
@@ -99,19 +99,20 @@ def _factorize(name: str, values: Any) -> tuple[IntArray, list[Label], bool]:
     return codes, [plain(v) for v in seen], False
 
 
-def _categories(name: str, values: Any) -> tuple[IntArray, list[Label]] | None:
+def _categories(name: str, values: Any) -> tuple[IntArray, list[Label], bool] | None:
+    """Codes, categories, and whether the categories stand in an order that someone chose."""
     kind = type(getattr(values, "dtype", None)).__name__
     if kind == "CategoricalDtype":  # pandas Series, Index or Categorical
         holder = getattr(values, "cat", values)
-        return np.asarray(holder.codes, dtype=np.int64), [plain(v) for v in holder.categories]
+        return np.asarray(holder.codes, dtype=np.int64), [plain(v) for v in holder.categories], True
     if kind == "Enum":  # polars, declared order; its Categorical has none and is read as strings
         _no_missing(name, np.asarray(values.is_null()))
-        return np.asarray(values.to_physical(), dtype=np.int64), list(values.dtype.categories)
+        return np.asarray(values.to_physical(), dtype=np.int64), list(values.dtype.categories), True
     if hasattr(values, "dictionary_encode") and "dictionary" in str(getattr(values, "type", "")):  # Arrow
         merged = values.unify_dictionaries().combine_chunks() if hasattr(values, "chunks") else values
         merged = merged.chunk(0) if hasattr(merged, "chunks") else merged
         codes = merged.indices.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int64)
-        return codes, merged.dictionary.to_pylist()
+        return codes, merged.dictionary.to_pylist(), bool(merged.type.ordered)  # else in order of appearance
     return None
 
 
@@ -196,6 +197,18 @@ def _is_missing(value: Any) -> bool:
     )
 
 
+def _spelled(name: str, kinds: set[type]) -> Any:
+    """The absent class that a text spells where labels are numbers."""
+    for kind in (int, float):
+        if kinds == {kind}:
+            try:
+                return kind(name)
+            except ValueError:
+                break
+    names = sorted(kind.__name__ for kind in kinds)
+    raise ValueError(f"declared classes must be of the labels' kind {names}, got {name!r}")
+
+
 def _with_declared(seen: tuple[Label, ...], declared: Sequence[Any]) -> tuple[Label, ...]:
     """The declared classes in order, as labels of the kind that was seen."""
     by_text = {str(label): label for label in seen}
@@ -206,8 +219,8 @@ def _with_declared(seen: tuple[Label, ...], declared: Sequence[Any]) -> tuple[La
             order.append(name)
         elif name in by_text:
             order.append(by_text[name])
-        else:  # an absent class, spelled out where labels are numbers
-            order.append(int(name) if kinds == {int} and name.lstrip("-").isdigit() else name)
+        else:
+            order.append(_spelled(name, kinds))
     unknown = [label for label in seen if label not in order]
     if unknown:
         raise ValueError(

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from cmtrack.grouping import Label
 from cmtrack.statistics.inputs import FloatArray, IntArray
@@ -39,7 +41,7 @@ class Predictions:
             parts = getattr(self, name), getattr(other, name)
             return None if parts[0] is None or parts[1] is None else np.concatenate(parts)
 
-        weights = None
+        weights: npt.NDArray[Any] | None = None
         if self.weights is not None or other.weights is not None:
             ones = [np.ones(len(p), dtype=np.int64) if p.weights is None else p.weights for p in (self, other)]
             weights = np.concatenate(ones)

@@ -81,7 +81,7 @@ def report_html(
         level=f"{100 * evaluation.confidence_level:g} %",
         key_metrics=_key_metrics(evaluation),
         classes=_classes(evaluation),
-        class_limit=MAX_CLASS_ROWS,
+        label_width=min(24, max(len(words.short(label)) for label in evaluation.labels) + 2),
         n_classes=len(evaluation.labels),
         steps=[_step(evaluation, step) for step in evaluation.reduced],
         figures=[_figure(name, data) for name, data in pictures.items()],

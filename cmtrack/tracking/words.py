@@ -124,9 +124,9 @@ def _overall(evaluation: Evaluation) -> list[str]:
     else:
         comparison = "it cannot be told apart from"
     out = [
-        f"On {samples(evaluation)} of {counted(len(evaluation.labels), 'class')} the classifier "
-        f"is right in {percent(accuracy)} of the cases (accuracy {with_interval(accuracy, reach)}, {_level(evaluation)});"
-        f" {comparison} always answering the most frequent class, {most}, which is right in {percent(baseline)}."
+        f"On {samples(evaluation)} of {counted(len(evaluation.labels), 'class')} the classifier is right in "
+        f"{percent(accuracy)} of the cases (accuracy {with_interval(accuracy, reach)}, {_level(evaluation)}); "
+        f"{comparison} always answering the most frequent class, {most}, which is right in {percent(baseline)}."
     ]
     mcc = m["multiclass/matthews_corrcoef"]
     if math.isnan(mcc):
@@ -139,8 +139,9 @@ def _overall(evaluation: Evaluation) -> list[str]:
 
 def _classes(evaluation: Evaluation) -> list[str]:
     m = evaluation.metrics
-    scored = [(m[f"class/{encode_label(label)}/f1"], label) for label in evaluation.labels]
-    known = [(f1, label) for f1, label in scored if math.isfinite(f1)]
+    present = [label for label in evaluation.labels if m[f"class/{encode_label(label)}/support"] > 0]
+    known = [(m[f"class/{encode_label(label)}/f1"], label) for label in present]
+    known = [(f1, label) for f1, label in known if math.isfinite(f1)]
     if len(known) < 2:
         return []
 

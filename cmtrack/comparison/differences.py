@@ -1,0 +1,244 @@
+"""Two evaluations of the same rows: every metric's difference, with an error that knows of the pairing."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from scipy.special import ndtr
+from scipy.stats import binom
+
+from cmtrack.evaluation import Evaluation
+from cmtrack.metrics.influence import standard_error
+from cmtrack.metrics.intervals import normal_quantile
+from cmtrack.statistics.labels import encode_labels
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+@dataclass(frozen=True)
+class McNemar:
+    """The comparison of two classifiers' hits.
+
+    Attributes
+    ----------
+    only_first, only_second : int
+        Rows that only the first, or only the second, gets right.
+    statistic, corrected_statistic : float
+        Chi-square without and with Edwards' continuity correction.
+    exact_pvalue, midp_pvalue : float
+        Two-sided binomial p-value, and the exact one less the probability of the outcome itself, which is the one
+        to use (Fagerland, Lydersen, Laake 2013).
+    """
+
+    only_first: int
+    only_second: int
+    statistic: float
+    corrected_statistic: float
+    exact_pvalue: float
+    midp_pvalue: float
+
+
+def mcnemar(only_first: int, only_second: int) -> McNemar:
+    """McNemar's test from the two discordant counts.
+
+    Raises
+    ------
+    ValueError
+        If a count is negative.
+    """
+    b, c = int(only_first), int(only_second)
+    if min(b, c) < 0:
+        raise ValueError(f"counts must not be negative, got {only_first} and {only_second}")
+    n = b + c
+    if n == 0:
+        return McNemar(0, 0, math.nan, math.nan, 1.0, 1.0)
+    least = min(b, c)
+    exact = min(1.0, 2 * float(binom.cdf(least, n, 0.5)))
+    # at b = c the two tails overlap in one outcome; the mid-p value is 1 less half of its probability
+    midp = 2 * float(binom.cdf(least, n, 0.5)) - float(binom.pmf(least, n, 0.5))
+    return McNemar(b, c, (b - c) ** 2 / n, (abs(b - c) - 1) ** 2 / n, exact, min(1.0, midp))
+
+
+@dataclass(frozen=True)
+class Difference:
+    """One metric of two evaluations.
+
+    Attributes
+    ----------
+    metric : str
+    first, second : float
+    difference : float
+        First less second.
+    standard_error, low, high, pvalue : float
+        Of the difference, and of the hypothesis that it is zero; NaN where no error is known.
+    """
+
+    metric: str
+    first: float
+    second: float
+    difference: float
+    standard_error: float
+    low: float
+    high: float
+    pvalue: float
+
+
+@dataclass(frozen=True)
+class Differences:
+    """Differences of two evaluations in every metric that both have.
+
+    Attributes
+    ----------
+    rows : tuple of Difference
+    paired : bool
+        Whether the errors use that both judged the same rows.
+    reason : str
+        Why not, where they do not.
+    confidence_level : float
+    mcnemar : McNemar or None
+        Where rows are paired and weights are whole.
+    """
+
+    rows: tuple[Difference, ...]
+    paired: bool
+    reason: str
+    confidence_level: float
+    mcnemar: McNemar | None
+
+    def __getitem__(self, metric: str) -> Difference:
+        for row in self.rows:
+            if row.metric == metric:
+                return row
+        raise KeyError(f"no difference in {metric!r} was computed")
+
+    def to_frame(self) -> pd.DataFrame:
+        """One row per metric."""
+        import pandas as pd
+
+        return pd.DataFrame([vars(row) for row in self.rows])
+
+    def __repr__(self) -> str:
+        how = "paired" if self.paired else f"unpaired ({self.reason})"
+        return f"Differences({len(self.rows)} metrics, {how})"
+
+    def _repr_html_(self) -> str:
+        note = "Paired: both judged the same rows." if self.paired else f"Unpaired: {self.reason}."
+        return f"<p>{note}</p>{self.to_frame().to_html(index=False)}"
+
+
+def paired_differences(
+    first: Evaluation,
+    second: Evaluation,
+    *,
+    metrics: Iterable[str] | None = None,
+    groups: Any = None,
+    confidence_level: float | None = None,
+) -> Differences:
+    """Compare two evaluations metric by metric.
+
+    Parameters
+    ----------
+    first, second : Evaluation
+        Of the same test rows in the same order (the digest of the labels is checked). Where a side has no rows (it
+        was merged, or loaded from its statistics), the differences are unpaired, and said to be; their intervals
+        are then far too wide for models that were judged on the same rows.
+    metrics : iterable of str, optional
+        Names; by default every metric that both have.
+    groups : array-like of shape (n,), optional
+        Rows that belong together, such as several of one person; by default those that the evaluations were made
+        with.
+    confidence_level : float, optional
+        By default the first evaluation's.
+
+    Returns
+    -------
+    Differences
+        First less second; Wald intervals from the influence functions' difference.
+
+    Raises
+    ------
+    ValueError
+        If a metric is not in both, or ``groups`` has another length than the rows.
+    """
+    level = first.confidence_level if confidence_level is None else confidence_level
+    ours, theirs = first.metrics, second.metrics
+    names = [name for name in ours if name in theirs] if metrics is None else list(metrics)
+    missing = [name for name in names if name not in ours or name not in theirs]
+    if missing:
+        raise ValueError(f"a metric must be in both evaluations, these are not: {missing[:5]}")
+    reason = _why_unpaired(first, second)
+    if reason:
+        if groups is not None:
+            raise ValueError(f"groups need paired rows: {reason}")
+        rows = tuple(_difference(n, ours[n], theirs[n], _independent_error(first, second, n), level) for n in names)
+        return Differences(rows, False, reason, level, None)
+    clusters = _clusters(first, groups)
+    rows = tuple(
+        _difference(n, ours[n], theirs[n], _paired_error(first, second, n, clusters), level) for n in names
+    )
+    return Differences(rows, True, "", level, _mcnemar_of(first, second))
+
+
+def _why_unpaired(first: Evaluation, second: Evaluation) -> str:
+    if first.labels_digest != second.labels_digest:
+        return "the evaluations are of different rows (their labels' digests differ)"
+    if first.rows is None or second.rows is None:
+        which = "the first" if first.rows is None else "the second"
+        return f"{which} evaluation has no rows (load it with its predictions, or evaluate anew)"
+    if first.labels != second.labels:
+        return f"the labels are in another order: {list(first.labels)[:5]} and {list(second.labels)[:5]}"
+    weights = first.rows.weights, second.rows.weights
+    if (weights[0] is None) != (weights[1] is None) or (
+        weights[0] is not None and weights[1] is not None and not np.array_equal(weights[0], weights[1])
+    ):
+        return "the sample weights differ"
+    return ""
+
+
+def _clusters(evaluation: Evaluation, groups: Any) -> Any:
+    assert evaluation.rows is not None  # checked by the caller
+    if groups is None:
+        return evaluation.rows.clusters
+    (codes,) = encode_labels({"groups": groups}, single=True)[1].values()
+    if len(codes) != len(evaluation.rows):
+        raise ValueError(f"groups must have one entry per row, got {len(codes)} for {len(evaluation.rows)} rows")
+    return codes
+
+
+def _paired_error(first: Evaluation, second: Evaluation, name: str, clusters: Any) -> float:
+    ours, theirs = first.influence(name), second.influence(name)
+    if ours is None or theirs is None:
+        return math.nan
+    assert first.rows is not None  # checked by the caller
+    return standard_error(ours - theirs, first.rows.weights, clusters)
+
+
+def _independent_error(first: Evaluation, second: Evaluation, name: str) -> float:
+    return math.hypot(first.standard_errors.get(name, math.nan), second.standard_errors.get(name, math.nan))
+
+
+def _difference(name: str, ours: float, theirs: float, error: float, level: float) -> Difference:
+    gap = ours - theirs
+    reach = normal_quantile(level) * error
+    pvalue = math.nan
+    if error > 0 and math.isfinite(gap):
+        pvalue = 2 * float(ndtr(-abs(gap) / error))
+    elif error == 0:
+        pvalue = 1.0 if gap == 0 else 0.0
+    return Difference(name, ours, theirs, gap, error, gap - reach, gap + reach, pvalue)
+
+
+def _mcnemar_of(first: Evaluation, second: Evaluation) -> McNemar | None:
+    a, b = first.rows, second.rows
+    assert a is not None  # checked by the caller
+    assert b is not None
+    if a.weights is not None and a.weights.dtype.kind == "f":
+        return None
+    right_a, right_b = a.actual == a.predicted, b.actual == b.predicted
+    ones = np.ones(len(a), dtype=np.int64) if a.weights is None else a.weights
+    return mcnemar(int(ones[right_a & ~right_b].sum()), int(ones[~right_a & right_b].sum()))

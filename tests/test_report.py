@@ -1,0 +1,272 @@
+"""The report, and the words it is made of."""
+
+from __future__ import annotations
+
+import base64
+import io
+import math
+from html.parser import HTMLParser
+
+import numpy as np
+import pytest
+
+from cmtrack import Evaluation, Grouping, evaluate
+from cmtrack.tracking import words
+from cmtrack.tracking.report import MAX_CLASS_ROWS, report_html
+
+VOID = {"meta", "img", "br", "input", "link"}
+
+
+class Page(HTMLParser):
+    """Tags with attributes, text by tag, and whether every tag is closed in order."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__(convert_charrefs=True)
+        self.tags: list[tuple[str, dict[str, str | None]]] = []
+        self.text: list[tuple[str, str]] = []
+        self.open: list[str] = []
+        self.feed(text)
+        self.close()
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append((tag, dict(attrs)))
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        self.text.append((self.open[-1] if self.open else "", data))
+
+    @property
+    def words(self) -> str:
+        return " ".join(" ".join(data for tag, data in self.text if tag not in ("style", "script")).split())
+
+
+def predictions(k: int, n: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(seed)
+    y = rng.integers(0, k, n)
+    p = rng.dirichlet(np.full(k, 0.5), n)
+    p[np.arange(n), y] += rng.random(n)
+    return y, p / p.sum(axis=1, keepdims=True)
+
+
+def grouped() -> Evaluation:
+    y, p = predictions(4, 300)
+    chain = Grouping({"low": [0, 1], "mid": [2], "high": [3]}, name="level").then(
+        Grouping({"low": ["low"], "above": ["mid", "high"]}, mode="strict", positive="above", name="side")
+    )
+    return evaluate(y, y_prob=p, grouping=chain)
+
+
+def pictures(evaluation: Evaluation) -> dict[str, bytes]:
+    out = {}
+    for name, figure in evaluation.figures().items():
+        buffer = io.BytesIO()
+        figure.savefig(buffer, format="png")
+        out[name] = buffer.getvalue()
+    return out
+
+
+@pytest.fixture(scope="module")
+def evaluation() -> Evaluation:
+    return grouped()
+
+
+@pytest.fixture(scope="module")
+def drawn(evaluation: Evaluation) -> dict[str, bytes]:
+    return pictures(evaluation)
+
+
+@pytest.fixture(scope="module")
+def html(evaluation: Evaluation, drawn: dict[str, bytes]) -> str:
+    return report_html(evaluation, drawn, title="Judged", subtitle="on Tuesday")
+
+
+def test_the_page_is_well_formed_and_has_its_titles(html: str) -> None:
+    page = Page(html)
+    assert page.open == []
+    assert ("h1", "Judged") in page.text
+    assert ("p", "on Tuesday") in page.text
+    assert ("title", "Judged") in page.text
+    assert "{{" not in html
+    assert "{%" not in html
+
+
+def test_nothing_comes_from_outside(html: str) -> None:
+    assert "http:" not in html
+    assert "https:" not in html
+    assert "//" not in html.replace("data:image/png;base64,", "").split("<img")[0]
+    assert "localStorage" not in html
+    assert "@import" not in html
+    assert "url(" not in html
+    for tag, attributes in Page(html).tags:
+        assert tag not in ("link", "iframe", "object", "base", "form")
+        assert "href" not in attributes
+        assert (attributes.get("src") or "data:image/png;base64,").startswith("data:image/png;base64,")
+        assert not [name for name in attributes if name.startswith("on")]
+
+
+def test_every_picture_is_embedded_as_it_is(html: str, drawn: dict[str, bytes]) -> None:
+    sources = [attributes["src"] or "" for tag, attributes in Page(html).tags if tag == "img"]
+    assert [base64.b64decode(s.split(",", 1)[1]) for s in sources] == list(drawn.values())
+    assert {"confusion_matrix", "reduced_level", "reduced_side", "roc"} <= set(drawn)
+    for tag, attributes in Page(html).tags:
+        if tag == "img":
+            assert attributes["alt"]
+            assert int(attributes["width"] or 0) > 100
+
+
+def test_the_numbers_stand_in_the_page(html: str, evaluation: Evaluation) -> None:
+    page = Page(html)
+    codes = {data for tag, data in page.text if tag == "code"}
+    assert set(evaluation.metrics) <= codes
+    accuracy, ends = evaluation.metrics["multiclass/accuracy"], evaluation.intervals["multiclass/accuracy"]
+    assert f"{accuracy:.3f} [{ends[0]:.3f}, {ends[1]:.3f}]" in page.words
+    assert "95 % interval" in page.words
+    assert evaluation.labels_digest in page.words
+    assert "above = mid, high (strict)" in page.words
+    assert "The positive group is above" in page.words
+    assert "(TP + IMP)(TN + IMN)" in page.words
+    assert not [w for w in page.words.split() if w in ("nan", "None", "inf", "[nan,")]
+
+
+def test_the_reduced_matrix_stands_in_the_printed_layout(html: str, evaluation: Evaluation) -> None:
+    table = html.split('<table class="matrix">')[2].split("</table>")[0]
+    rows = [Page("<tr>" + row.split("</tr>")[0] + "</tr>").words.split() for row in table.split("<tr>")[1:]]
+    step = evaluation.reduced["side"]
+    (a, b), (c, d), (im, im2) = *step.counts, step.mismatches
+    assert rows[0][-3:] == ["low", "above", "IM"]
+    assert rows[1:] == [
+        ["low", str(a), str(b), str(im)],
+        ["above", str(c), str(d), str(im2)],
+        ["IM", str(im), str(im2), "0"],
+    ]
+    assert im2 > 0
+    assert "Each mismatch stands twice" in html
+
+
+def test_warnings_are_prominent(evaluation: Evaluation) -> None:
+    few = evaluate([0, 1, 2, 2], [0, 1, 1, 2])
+    assert few.warnings
+    page = report_html(few, {})
+    assert "Before you trust these numbers" in page
+    assert page.index("Before you trust") < page.index("Key metrics")
+    assert evaluation.warnings == ()
+    assert "Before you trust" not in report_html(evaluation, {})
+
+
+def test_html_in_labels_stays_text() -> None:
+    bad, quote = "<script>alert(1)</script>", "a\"b'&<img src=x onerror=alert(1)>"
+    y, p = predictions(2, 120)
+    names = np.array([quote, bad])
+    step = Grouping({bad: [bad], quote: [quote]}, name="<b>step</b>")
+    page = report_html(
+        evaluate(names[y], y_prob=dict(zip(names, p.T, strict=True)), grouping=step),
+        {"reduced_<b>step</b>": b"\x89PNG not really"},
+        title="<i>title</i>",
+        subtitle="<u>sub</u>",
+    )
+    parsed = Page(page)
+    tags = [tag for tag, _ in parsed.tags]
+    assert tags.count("script") == 1
+    assert tags.count("img") == 1
+    assert not {"i", "u"} & set(tags)
+    assert bad in parsed.words
+    assert quote in parsed.words
+    assert "<b>step</b>" in parsed.words
+    assert ("h1", "<i>title</i>") in parsed.text
+
+
+def test_undefined_metrics_say_why() -> None:
+    evaluation = evaluate([0, 0, 1, 1], [0, 0, 0, 0])
+    page = Page(report_html(evaluation, {})).words
+    reason = evaluation.undefined["multiclass/matthews_corrcoef"]
+    assert math.isnan(evaluation.metrics["multiclass/matthews_corrcoef"])
+    assert f"undefined: {reason}" in page
+
+
+def test_many_classes_stay_small() -> None:
+    k = MAX_CLASS_ROWS + 20
+    y = np.arange(4 * k) % k
+    wrong = np.where(y == 7, 8, y)
+    names = np.array([f"class {i:03d} with a name of about forty letters" for i in range(k)])
+    page = report_html(evaluate(names[y], names[wrong]), {})
+    assert f"The {MAX_CLASS_ROWS} classes of lowest F1 out of {k}" in page
+    assert names[7] in page
+    assert len(page) < 2_000_000
+
+
+def test_the_verdict_tells_the_story(evaluation: Evaluation) -> None:
+    said = " ".join(words.verdict(evaluation))
+    assert said.startswith("On 300 samples of 4 classes the classifier is right in")
+    assert "clearly beats always answering the most frequent class" in said
+    assert "Matthews correlation" in said
+    assert "The most frequent confusion" in said
+    assert "“side” (low, above)" in said
+    assert "a pair of classes that does not count" in said
+    assert "mismatches inside the group leave room up to" in said
+    assert "a bias of" in said
+    assert "of its error variance comes from" in said
+
+
+def test_the_verdict_of_a_weak_and_of_a_perfect_classifier() -> None:
+    rng = np.random.default_rng(3)
+    y = rng.integers(0, 2, 200)
+    guessed = " ".join(words.verdict(evaluate(y, rng.permutation(y))))
+    assert "cannot be told apart from" in guessed
+    wrong = " ".join(words.verdict(evaluate(y, 1 - y)))
+    assert "does clearly worse than" in wrong
+    perfect = " ".join(words.verdict(evaluate(y, y)))
+    assert "makes no mistake" in perfect
+    assert "recognised alike" in perfect
+    absent = " ".join(words.verdict(evaluate([0, 1, 1, 3], [0, 1, 3, 2], labels=range(4))))
+    assert "worst on 3" in absent  # class 2 has no samples to be judged on
+
+
+def test_the_verdict_tells_the_target_from_the_samples() -> None:
+    y, p = predictions(2, 200)
+    said = " ".join(words.verdict(evaluate(y, y_prob=p, target=p[:50])))
+    assert "in the target's samples is estimated" in said
+    assert "(actual:" not in said
+
+
+def test_weights_are_told_from_samples() -> None:
+    y = [0, 1, 0, 1]
+    assert "On 4 samples (weight 3)" in words.verdict(evaluate(y, y, sample_weight=[0.5, 1, 0.5, 1]))[0]
+    assert "On 4 samples of" in words.verdict(evaluate(y, y))[0]
+
+
+@pytest.mark.parametrize(
+    ("value", "ends", "shown"),
+    [
+        (0.71234567, None, "0.712"),
+        (0.998768, (0.99871, 0.99882), "0.99877"),
+        (0.5, (0.1, 0.9), "0.500"),
+        (1.0, (0.98, 1.0), "1.000"),
+        (1234.5, None, "1,234"),
+        (12.0, None, "12"),
+        (-0.25, None, "−0.250"),
+        (3.4e-23, None, "3.4e−23"),
+        (math.nan, None, "undefined"),
+        (math.inf, None, "∞"),
+    ],
+)
+def test_numbers_for_people(value: float, ends: tuple[float, float] | None, shown: str) -> None:
+    assert words.number(value, ends) == shown
+
+
+def test_intervals_and_names_for_people() -> None:
+    assert words.with_interval(0.5, (0.4, 0.6)) == "0.500 [0.400, 0.600]"
+    assert words.with_interval(0.5, None) == "0.500"
+    assert words.interval(math.nan, (math.nan, math.nan)) == ""
+    assert words.percent(1.0) == "100 %"
+    assert words.percent(0.9999) == "99.990 %"
+    assert words.percent(math.nan) == "undefined"
+    assert words.short("x" * 100) == "x" * 30 + "…" + "x" * 29
+    assert words.short("a\n b") == "a b"
+    assert words.short("") == "(empty)"
+    assert words.counted(1, "class") == "1 class"
+    assert words.counted(2, "class") == "2 classes"
+    assert words.counted(1200, "sample") == "1,200 samples"
