@@ -9,6 +9,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from cmtrack.comparison import paired_differences
     from cmtrack.evaluation import Evaluation, evaluate
     from cmtrack.grouping import Grouping
     from cmtrack.metrics import PrevalenceEstimate, estimate_prevalence
@@ -26,6 +27,7 @@ _HOME = {
     "evaluate": "cmtrack.evaluation",
     "load_evaluation": "cmtrack.tracking",
     "log_evaluation": "cmtrack.tracking",
+    "paired_differences": "cmtrack.comparison",
 }
 
 __all__ = [
@@ -39,6 +41,7 @@ __all__ = [
     "evaluate",
     "load_evaluation",
     "log_evaluation",
+    "paired_differences",
 ]
 
 

@@ -92,7 +92,7 @@ def _evaluate(
     if y_pred is None and y_prob is None:
         raise click.UsageError("give --y-pred or --y-prob, or both")
     from cmtrack.cli.reading import read_predictions
-    from cmtrack.evaluation.evaluate import evaluate
+    from cmtrack.evaluation import evaluate
 
     grouping = None if grouping_file is None else _grouping(grouping_file)
     data = read_predictions(file, y_true=y_true, y_pred=y_pred, y_prob=y_prob, weight=weight)

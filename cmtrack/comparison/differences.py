@@ -14,7 +14,7 @@ from scipy.stats import binom
 from cmtrack.evaluation import Evaluation
 from cmtrack.metrics.influence import standard_error
 from cmtrack.metrics.intervals import normal_quantile
-from cmtrack.statistics.labels import encode_labels
+from cmtrack.statistics.labels import encode_groups
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -178,9 +178,7 @@ def paired_differences(
         rows = tuple(_difference(n, ours[n], theirs[n], _independent_error(first, second, n), level) for n in names)
         return Differences(rows, False, reason, level, None)
     clusters = _clusters(first, groups)
-    rows = tuple(
-        _difference(n, ours[n], theirs[n], _paired_error(first, second, n, clusters), level) for n in names
-    )
+    rows = tuple(_difference(n, ours[n], theirs[n], _paired_error(first, second, n, clusters), level) for n in names)
     return Differences(rows, True, "", level, _mcnemar_of(first, second))
 
 
@@ -204,10 +202,7 @@ def _clusters(evaluation: Evaluation, groups: Any) -> Any:
     assert evaluation.rows is not None  # checked by the caller
     if groups is None:
         return evaluation.rows.clusters
-    (codes,) = encode_labels({"groups": groups}, single=True)[1].values()
-    if len(codes) != len(evaluation.rows):
-        raise ValueError(f"groups must have one entry per row, got {len(codes)} for {len(evaluation.rows)} rows")
-    return codes
+    return encode_groups(groups, len(evaluation.rows))
 
 
 def _paired_error(first: Evaluation, second: Evaluation, name: str, clusters: Any) -> float:

@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from cmtrack.evaluation import Evaluation
-from cmtrack.evaluation.evaluate import evaluate_rows
+from cmtrack.evaluation.from_arrays import evaluate_rows
 
 
 def randomization_test(

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from cmtrack.grouping import ComposedStep, Grouping
-from cmtrack.metrics import results as sections
+from cmtrack.metrics import count_sections, score_sections
 from cmtrack.metrics.binned import binned_estimate
 from cmtrack.metrics.cells import Cells, ratio
 from cmtrack.metrics.class_shares import ClassShares, class_shares
@@ -39,32 +39,36 @@ class Computed:
 
 
 def compute(
-    statistics: Statistics, grouping: Grouping | None, step: ComposedStep | None, confidence_level: float
+    statistics: Statistics,
+    grouping: Grouping | None,
+    step: ComposedStep | None,
+    confidence_level: float,
+    errors: Mapping[str, float] | None = None,
 ) -> Computed:
-    """Compute every section that applies."""
-    results = Results(confidence_level)
+    """Compute every section that applies; ``errors`` take the place of the standard errors computed here."""
+    results = Results(confidence_level, errors or {})
     matrix, squares = statistics.matrix, statistics.squares
     labels = matrix.labels
-    sections.put_multiclass(results, Cells.of_matrix(matrix, squares.matrix if squares else None), labels)
+    count_sections.put_multiclass(results, Cells.of_matrix(matrix, squares.matrix if squares else None), labels)
     reduced = matrix.reductions(grouping) if grouping is not None else ()
     squared = squares.matrix.reductions(grouping) if squares and grouping is not None else (None,) * len(reduced)
     for one, square in zip(reduced, squared, strict=True):
-        sections.put_reduced(results, one, square)
+        count_sections.put_reduced(results, one, square)
     binary = roc = spcc_matrix = prevalence = None
     if step is not None:
         binary = reduce_counts(matrix.counts, step).as_binary()
         binary_squares = reduce_counts(squares.matrix.counts, step).as_binary() if squares else None
-        sections.put_binary(results, binary, binary_squares)
+        count_sections.put_binary(results, binary, binary_squares)
         roc = _put_roc(results, statistics, step, binary, binary_squares)
     if statistics.moments is not None and len(labels) > 2:
-        spcc_matrix = sections.put_multiclass_spcc(results, statistics, labels)
+        spcc_matrix = score_sections.put_multiclass_spcc(results, statistics, labels)
     scale = _effective_share(statistics)
     if statistics.score_moments is not None and binary is not None:
         if statistics.scores is not None:
-            sections.put_binary_spcc(results, statistics)
-        sections.put_counts_of_positives(results, statistics.score_moments, scale)
+            score_sections.put_binary_spcc(results, statistics)
         sd = math.sqrt(statistics.labels_variance or 0.0)
-        results.put("prevalence/expected_count_sd_labels_only", sd)
+        squared_scores = squares.score_moments if squares else None
+        score_sections.put_counts_of_positives(results, statistics.score_moments, sd, squared_scores)
         _put_classify_and_count(results, binary, scale)
         prevalence = _put_prevalence(results, statistics, step, confidence_level, scale)
     elif statistics.moments is not None and step is not None and binary is not None:
@@ -72,7 +76,7 @@ def compute(
         _put_classify_and_count(results, binary, scale)
     elif statistics.moments is not None:
         shares = _class_shares(statistics, confidence_level, scale)
-        sections.put_class_prevalence(results, statistics.moments, labels, shares, scale)
+        score_sections.put_class_prevalence(results, statistics, labels, shares)
     warnings = _warnings(statistics, results, reduced, squared, roc, prevalence)
     return Computed(results, reduced, binary, roc, spcc_matrix, prevalence, warnings)
 
@@ -89,7 +93,7 @@ def _put_roc(
     roc = roc_curve(statistics.scores, statistics.squares.scores if statistics.squares else None)
     positives = binary.actual_positives
     effective = positives**2 / squares.actual_positives if squares and squares.actual_positives else positives
-    sections.put_roc(results, roc, effective)
+    score_sections.put_roc(results, roc, effective)
     point = (results.metrics["binary/fpr"], results.metrics["binary/recall"])
     positive = None if step.positive is None else step.labels[step.positive]
     return replace(roc, positive=positive, auc_interval=results.intervals.get("binary/roc_auc"), operating_point=point)
@@ -105,7 +109,7 @@ def _put_prevalence(
     if labelled is None or own is None:
         return None
     if not (labelled.counts.sum(axis=1) > 0).all():  # only own labels: a calibration set of one class is refused
-        sections.put_uncalibrated(results, with_bias=statistics.target is None)
+        score_sections.put_uncalibrated(results, with_bias=statistics.target is None)
         return None
     target = statistics.target
     if target is None and statistics.labelled is not None:
@@ -123,7 +127,7 @@ def _put_prevalence(
         sizes=(n * weight_t, m1 * weight_l, m0 * weight_l),
     )
     actual = results.metrics["prevalence/actual"] if statistics.target is None else None
-    sections.put_calibrated(results, estimate, actual)
+    score_sections.put_calibrated(results, estimate, actual)
     return estimate
 
 

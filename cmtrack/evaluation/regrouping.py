@@ -9,7 +9,7 @@ import numpy as np
 
 from cmtrack.evaluation.steps import scored_step
 from cmtrack.grouping import ComposedStep, Grouping, Label
-from cmtrack.statistics.collected import Statistics
+from cmtrack.statistics.collected import Statistics, collect_rows
 from cmtrack.statistics.inputs import BoolArray
 
 if TYPE_CHECKING:
@@ -33,14 +33,23 @@ def regroup(evaluation: Evaluation, grouping: Grouping, positive: Label | None) 
     name = None if new is None or new.positive is None else new.labels[new.positive]
     if positive is not None and len(grouping.labels) == 2:
         grouping = grouping.with_positive(positive)
-    statistics, note = _carry(evaluation.statistics, old, new)
+    kept = evaluation.statistics
+    given = (kept.labelled, kept.target, kept.labelled_tops, kept.target_tops)
+    if evaluation.rows is not None and all(part is None for part in given):
+        statistics, notes = collect_rows(evaluation.rows, new), []
+    else:
+        statistics, note = _carry(kept, old, new)
+        notes = [note] if note else []
+        if evaluation.cluster_errors is not None and evaluation.rows is None:
+            notes.append("regrouped without the rows: the intervals do not know which rows belong together")
     return replace(
         evaluation,
         statistics=statistics,
         grouping=grouping,
         positive=name,
-        notes=(note,) if note else (),
-    )
+        notes=tuple(notes),
+        cluster_errors=None,
+    ).with_cluster_errors()
 
 
 def _carry(statistics: Statistics, old: ComposedStep | None, new: ComposedStep | None) -> tuple[Statistics, str]:

@@ -3,21 +3,25 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cmtrack.evaluation import regrouping, storage
 from cmtrack.evaluation.compute import Computed, compute
+from cmtrack.evaluation.resampling import resample_tables
 from cmtrack.evaluation.steps import scored_step
 from cmtrack.grouping import ComposedStep, Grouping, Label
+from cmtrack.metrics.catalog import lookup
+from cmtrack.metrics.influence import Influence, standard_error
 from cmtrack.metrics.intervals import Interval
 from cmtrack.metrics.prevalence import PrevalenceEstimate
 from cmtrack.metrics.roc import RocCurve
 from cmtrack.statistics import BinaryCounts, ConfusionMatrix, ReducedConfusionMatrix, ScoreCounts
 from cmtrack.statistics.collected import Statistics
 from cmtrack.statistics.inputs import FloatArray
+from cmtrack.statistics.predictions import Predictions
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -53,6 +57,11 @@ class Evaluation:
     confidence_level : float
     notes : tuple of str
         What a regrouping had to leave out.
+    cluster_errors : dict of str to float, optional
+        Standard errors that know of rows that belong together, where ``groups`` were given.
+    rows : Predictions or None
+        The evaluated rows, where this evaluation was made from them: paired comparisons need them. They are neither
+        saved nor merged nor compared.
     """
 
     statistics: Statistics
@@ -60,12 +69,14 @@ class Evaluation:
     positive: Label | None = None
     confidence_level: float = 0.95
     notes: tuple[str, ...] = ()
+    cluster_errors: dict[str, float] | None = None
+    rows: Predictions | None = field(default=None, repr=False)
 
     # -- numbers ---------------------------------------------------------------------------------------
 
     @cached_property
     def _computed(self) -> Computed:
-        return compute(self.statistics, self.grouping, self._step, self.confidence_level)
+        return compute(self.statistics, self.grouping, self._step, self.confidence_level, self.cluster_errors)
 
     @cached_property
     def _step(self) -> ComposedStep | None:
@@ -80,6 +91,11 @@ class Evaluation:
     def intervals(self) -> dict[str, Interval]:
         """(low, high) of the metrics that have an interval."""
         return dict(self._computed.results.intervals)
+
+    @property
+    def standard_errors(self) -> dict[str, float]:
+        """Standard errors of the metrics that have one."""
+        return dict(self._computed.results.errors)
 
     @property
     def undefined(self) -> dict[str, str]:
@@ -160,6 +176,62 @@ class Evaluation:
         """
         return regrouping.regroup(self, grouping, positive)
 
+    def influence(self, metric: str) -> FloatArray | None:
+        """What each row adds to the error of a metric, shape (n,).
+
+        The standard error is ``sqrt(sum (w psi)^2) / sum w``; that of a difference of two models on the same rows
+        comes from the difference of their values. None where the metric has no influence function.
+
+        Raises
+        ------
+        ValueError
+            If the evaluation has no rows.
+        KeyError
+            If no metric has that name.
+        """
+        return self._influence(metric)
+
+    @cached_property
+    def _influence(self) -> Influence:
+        if self.rows is None:
+            raise ValueError("this evaluation has no rows (it was loaded or merged): influence values need them")
+        return Influence(self.rows, self.grouping, self._step)
+
+    def with_cluster_errors(self) -> Evaluation:
+        """The same evaluation with errors that know of the clusters of its rows; unchanged where there are none."""
+        if self.rows is None or self.rows.clusters is None:
+            return self
+        errors = {}
+        for name, value in self.metrics.items():
+            psi = self.influence(name) if math.isfinite(value) else None
+            if psi is not None:
+                errors[name] = standard_error(psi, self.rows.weights, self.rows.clusters)
+        return replace(self, cluster_errors=errors)
+
+    def count_intervals(
+        self, method: str = "influence", *, n_resamples: int = 1000, seed: int = 0
+    ) -> dict[str, Interval]:
+        """Intervals of the metrics that the confusion counts give.
+
+        Parameters
+        ----------
+        method : "influence" or "bootstrap"
+            "bootstrap": percentiles over multinomial tables drawn from the counts, which is resampling rows at the
+            cost of resampling cells.
+        n_resamples : int, default 1000
+        seed : int, default 0
+
+        Raises
+        ------
+        ValueError
+            If the method is another one, or weights are fractions (a table of fractions is not multinomial).
+        """
+        if method == "bootstrap":
+            return resample_tables(self.statistics, self.grouping, self._step, self.confidence_level, n_resamples, seed)
+        if method != "influence":
+            raise ValueError(f"method must be 'influence' or 'bootstrap', got {method!r}")
+        return {name: ends for name, ends in self.intervals.items() if lookup(name).needs != "probabilities"}
+
     def __add__(self, other: Evaluation) -> Evaluation:
         """The evaluation of both sets of samples together.
 
@@ -175,7 +247,13 @@ class Evaluation:
             if ours != theirs:
                 raise ValueError(f"evaluations must have the same {name} to be merged, got {ours!r} and {theirs!r}")
         notes = (*self.notes, *(note for note in other.notes if note not in self.notes))
-        return replace(self, statistics=self.statistics + other.statistics, notes=notes)
+        return replace(
+            self,
+            statistics=self.statistics + other.statistics,
+            notes=notes,
+            cluster_errors=_merged_errors(self, other),
+            rows=None,
+        )
 
     def __radd__(self, other: object) -> Evaluation:
         return self if other == 0 else NotImplemented  # lets sum(...) start at 0
@@ -203,8 +281,6 @@ class Evaluation:
         """One row per metric: metric, value, low, high, better, and why it is undefined."""
         import pandas as pd
 
-        from cmtrack.metrics.catalog import lookup
-
         nothing = (math.nan, math.nan)
         rows = [
             (
@@ -227,7 +303,7 @@ class Evaluation:
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Evaluation):
             return NotImplemented
-        names = ("statistics", "grouping", "positive", "confidence_level", "notes")
+        names = ("statistics", "grouping", "positive", "confidence_level", "notes", "cluster_errors")
         return all(getattr(self, name) == getattr(other, name) for name in names)
 
     def __repr__(self) -> str:
@@ -247,3 +323,20 @@ class Evaluation:
         frame = self.to_frame()
         shown = frame[[name in headline or name.startswith("reduced/") for name in frame["metric"]]]
         return str(shown.drop(columns="undefined").to_html(index=False, float_format="{:.4f}".format))
+
+
+def _merged_errors(first: Evaluation, second: Evaluation) -> dict[str, float] | None:
+    """Errors of two sets of whole clusters together: their sums of squares add up.
+
+    Raises
+    ------
+    ValueError
+        If only one side has errors by cluster.
+    """
+    ours, theirs = first.cluster_errors, second.cluster_errors
+    if ours is None and theirs is None:
+        return None
+    if ours is None or theirs is None:
+        raise ValueError("evaluations must both have groups or both have none, to be merged")
+    a, b = first.n_samples, second.n_samples
+    return {name: math.hypot(ours[name] * a, theirs[name] * b) / (a + b) for name in ours if name in theirs}

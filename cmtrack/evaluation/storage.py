@@ -17,6 +17,7 @@ import numpy.typing as npt
 from cmtrack.grouping import Grouping
 from cmtrack.statistics import ConfusionMatrix, LabelDigest, ScoreCounts, ScoreMoments
 from cmtrack.statistics.collected import Statistics
+from cmtrack.statistics.cross_moments import CrossMoments
 from cmtrack.statistics.scores import grid_centres
 from cmtrack.statistics.top_scores import TopScoreCounts
 
@@ -58,6 +59,7 @@ def dumps(evaluation: Evaluation) -> str:
             "grouping": None if evaluation.grouping is None else evaluation.grouping.to_dict(),
             "confidence_level": evaluation.confidence_level,
             "notes": list(evaluation.notes),
+            "cluster_errors": evaluation.cluster_errors,
             "labels_digest": evaluation.labels_digest,
             "metrics": {name: _or_null(value) for name, value in evaluation.metrics.items()},
             "intervals": {name: list(ends) for name, ends in evaluation.intervals.items()},
@@ -97,9 +99,14 @@ def loads(text: str) -> Evaluation:
             positive=data["positive"],
             confidence_level=float(data["confidence_level"]),
             notes=tuple(map(str, data["notes"])),
+            cluster_errors=_read_errors(data.get("cluster_errors")),
         )
     except (KeyError, TypeError, ValueError, AttributeError, zlib.error) as error:
         raise ValueError(f"the evaluation is damaged: {type(error).__name__}: {error}") from None
+
+
+def _read_errors(data: dict[str, float] | None) -> dict[str, float] | None:
+    return None if data is None else {str(name): float(value) for name, value in data.items()}
 
 
 def _or_null(value: float) -> float | None:
@@ -129,6 +136,8 @@ def _write(statistics: Statistics) -> dict[str, Any]:
             }
         elif isinstance(value, TopScoreCounts):
             out[item.name] = _encode(value.counts)
+        elif isinstance(value, CrossMoments):
+            out[item.name] = _encode(value.sums)
         elif isinstance(value, Statistics):
             out[item.name] = _write(value)
         else:
@@ -150,6 +159,8 @@ def _read(data: dict[str, Any], labels: tuple[Any, ...]) -> Statistics:
             kept[name] = _read_scores(value)
         elif name in ("tops", "labelled_tops", "target_tops"):
             kept[name] = TopScoreCounts(_decode(value))
+        elif name == "cross":
+            kept[name] = CrossMoments(_shaped(_decode(value), (size, 2 * size + 1, 2 * size + 1)))
         elif name == "labels_variance":
             kept[name] = float(value)
         elif name == "squares":
@@ -157,6 +168,12 @@ def _read(data: dict[str, Any], labels: tuple[Any, ...]) -> Statistics:
         else:
             raise ValueError(f"unknown statistic {name!r}")
     return Statistics(**kept)
+
+
+def _shaped(array: npt.NDArray[Any], shape: tuple[int, ...]) -> npt.NDArray[Any]:
+    if array.shape != shape:
+        raise ValueError(f"an array must have shape {shape}, got {array.shape}")
+    return array
 
 
 def _read_moments(data: dict[str, Any], rows: int) -> ScoreMoments:

@@ -33,7 +33,7 @@ class Metric:
     needs : "labels", "two groups" or "probabilities"
         The least that it is computed from ("probabilities" of two groups where the section says so).
     source : str
-    scale : "wilson", "wald", "atanh", "logit", "profile" or ""
+    scale : "wilson", "count", "wald", "atanh", "logit", "profile" or ""
         How its interval is made.
     headline : bool
         Whether it is logged as an MLflow metric by default.
@@ -99,7 +99,7 @@ CATALOG: tuple[Metric, ...] = (
     *_rows("class/<label>", "labels", "van Rijsbergen (1979)", 0, 1, "higher", "wald", """
         f1 | 2 C_ii / (actual + predicted total)
     """),
-    *_rows("class/<label>", "labels", "", 0, INF, "", "", """
+    *_rows("class/<label>", "labels", "", 0, INF, "", "count", """
         support | actual total
     """),
     *_rows("reduced/<step>", "labels", f"{MARKOULIDAKIS}, Table 4", 0, 1, "higher", "wilson", """
@@ -124,10 +124,10 @@ CATALOG: tuple[Metric, ...] = (
     *_rows("reduced/<step>/<group>", "labels", f"{MARKOULIDAKIS}, Table 4", 0, 1, "higher", "wald", """
         f1 | 2 TP_g / (actual + predicted total)
     """),
-    *_rows("reduced/<step>/<group>", "labels", f"{MARKOULIDAKIS}, eq. 7", 0, INF, "", "", """
+    *_rows("reduced/<step>/<group>", "labels", f"{MARKOULIDAKIS}, eq. 7", 0, INF, "", "count", """
         mismatches | IM_g: right group, a pair of classes that is not accepted
     """),
-    *_rows("binary", "two groups", f"{MARKOULIDAKIS}, fig. 5", 0, INF, "", "", """
+    *_rows("binary", "two groups", f"{MARKOULIDAKIS}, fig. 5", 0, INF, "", "count", """
         tp | hits of the positive group
         fn | actual positives predicted negative
         imp | intragroup mismatches of the positive group
@@ -181,13 +181,13 @@ CATALOG: tuple[Metric, ...] = (
         binary* | sample correlation of the positive group's indicator and its score
         ovr/<label> | correlation of one class's indicator and its score over all samples
     """),
-    *_rows("spcc", "probabilities", f"{GUBBELS}, section 1.3.1, with the factor 1/m", -1, 1, "higher", "", """
+    *_rows("spcc", "probabilities", f"{GUBBELS}, section 1.3.1, with the factor 1/m", -1, 1, "higher", "atanh", """
         ovr_fisher* | tanh of the mean atanh of the one-vs-rest correlations
         ovr_min* | smallest one-vs-rest correlation
         ovo_fisher | tanh of the mean atanh of the one-vs-one correlations
         ovo_min | smallest one-vs-one correlation
     """),
-    *_rows("spcc", "probabilities", f"{GUBBELS}, section 1.2.2", 0, INF, "higher", "", """
+    *_rows("spcc", "probabilities", f"{GUBBELS}, section 1.2.2", 0, INF, "higher", "wald", """
         d_a | |μ₁ − μ₀| / √((v₁ + v₀) / 2)
         d_e | 2 |μ₁ − μ₀| / (√v₁ + √v₀)
         d_b | −2 Φ⁻¹(e), e the Bayes error at equal priors of the binned densities
@@ -199,7 +199,7 @@ CATALOG: tuple[Metric, ...] = (
     *_rows("prevalence", "probabilities", f"{GUBBELS}, section 1.2.3", 0, 1, "", "wald", """
         expected | mean score
     """),
-    *_rows("prevalence", "probabilities", f"{GUBBELS}, section 1.2.3", 0, INF, "", "", """
+    *_rows("prevalence", "probabilities", f"{GUBBELS}, section 1.2.3", 0, INF, "", "wald", """
         expected_count | sum of scores
         expected_count_sd_labels_only | √Σ s (1 − s): the labels' spread, not the count's error
     """),
@@ -213,10 +213,10 @@ CATALOG: tuple[Metric, ...] = (
         calibrated_low* | lower end of its interval
         calibrated_high* | upper end of its interval
     """),
-    *_rows("prevalence", "probabilities", f"{GUBBELS}, section 0.4", 0, INF, "", "", """
+    *_rows("prevalence", "probabilities", f"{GUBBELS}, section 0.4", 0, INF, "", "profile", """
         calibrated_count | calibrated share times the target's size
     """),
-    *_rows("prevalence", "probabilities", f"{GUBBELS}, section 0.4", -1, 1, "nearest zero", "", """
+    *_rows("prevalence", "probabilities", f"{GUBBELS}, section 0.4", -1, 1, "nearest zero", "profile", """
         calibrated_bias | calibrated − actual
     """),
     *_rows("prevalence", "probabilities", "variance by source", 0, 1, "", "", """

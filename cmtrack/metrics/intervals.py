@@ -74,7 +74,9 @@ def on_scale(
         return _expit(centre - reach), _expit(centre + reach)
     if scale != "wald":
         raise ValueError(f"scale must be 'atanh', 'logit' or 'wald', got {scale!r}")
-    return max(bounds[0], value - z * standard_error), min(bounds[1], value + z * standard_error)
+    if standard_error == 0:
+        return None  # a share of exactly 0 or 1 is not known without error
+    return max(float(bounds[0]), value - z * standard_error), min(float(bounds[1]), value + z * standard_error)
 
 
 def _expit(x: float) -> float:

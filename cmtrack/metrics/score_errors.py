@@ -44,7 +44,7 @@ def coefficients(name: str, moments: ScoreMoments, squares: ScoreMoments | None 
         return np.column_stack((label - share[1], np.zeros(2), np.zeros(2)))
     if name in ("expected", "expected_count", "bias"):
         scale = n if name == "expected_count" else 1.0
-        value = bias(moments)[0] if name == "bias" else float(share @ mean)
+        value = bias(moments) if name == "bias" else float(share @ mean)
         own = mean - label if name == "bias" else mean
         return scale * np.column_stack((own - value, np.ones(2), np.zeros(2)))
     if name == "expected_count_sd_labels_only":
@@ -80,7 +80,8 @@ def row_influence(
     """Influence values of rows (n,): ``positive`` is 1 or 0."""
     a, b, c = coefficients(name, moments, squares).T
     deviation = score - moments.mean[positive, 0]
-    return a[positive] + b[positive] * deviation + c[positive] * deviation**2
+    psi: FloatArray = a[positive] + b[positive] * deviation + c[positive] * deviation**2
+    return psi
 
 
 def _correlation(moments: ScoreMoments) -> FloatArray:
@@ -100,8 +101,7 @@ def _correlation(moments: ScoreMoments) -> FloatArray:
 
 
 def _separation(name: str, moments: ScoreMoments, squares: ScoreMoments | None) -> FloatArray:
-    d_a, d_e = separation_indices(moments, squares)
-    if math.isnan(d_a):
+    if math.isnan(separation_indices(moments, squares)[0]):
         return np.full((2, 3), math.nan)
     n = moments.n.astype(np.float64)
     size = n if squares is None else n**2 / squares.n

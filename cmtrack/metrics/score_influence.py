@@ -6,11 +6,10 @@ import math
 from functools import cached_property
 
 import numpy as np
-from scipy.special import ndtri
 
 from cmtrack.metrics.densities import quantile_bins
 from cmtrack.metrics.score_errors import row_influence
-from cmtrack.metrics.spcc import spcc
+from cmtrack.metrics.spcc import bayes_index_slope, spcc
 from cmtrack.statistics import ScoreCounts, ScoreMoments
 from cmtrack.statistics.inputs import BoolArray, FloatArray, IntArray
 
@@ -68,8 +67,7 @@ class ScoreInfluence:
     def _bayes_index(self) -> FloatArray:
         """psi of d_b with the bins taken as given."""
         bands = quantile_bins(ScoreCounts.from_scores(self._s, self._code, 2, self._weights))
-        error = 0.5 * float(np.minimum(bands.p, bands.q).sum())
-        slope = -2 * math.sqrt(2 * math.pi) * math.exp(float(ndtri(error)) ** 2 / 2)
+        slope = bayes_index_slope(bands.p, bands.q)
         place = bands.bin_of(self._s)
         psi = np.zeros(len(self._s))
         for own, share, lower in (

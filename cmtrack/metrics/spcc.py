@@ -37,45 +37,6 @@ def spcc(moments: ScoreMoments) -> float:
     return float(_correlation(moments.n[1], moments.n[0], *_pair(moments)))
 
 
-def spcc_standard_error(moments: ScoreMoments, squares: ScoreMoments | None = None) -> float:
-    """Standard error of :func:`spcc` by its influence function, from moments up to the fourth.
-
-    The textbook 1/sqrt(n-3) is invalid for a binary label.
-    """
-    r = spcc(moments)
-    if math.isnan(r):
-        return math.nan
-    n = float(moments.n.sum())
-    share = float(moments.n[1]) / n
-    mean, m2 = moments.mean[:, 0], moments.m2[:, 0]
-    centre = float(moments.n @ mean) / n
-    variance = float(m2.sum() + moments.n @ (mean - centre) ** 2) / n
-    sd = math.sqrt(variance)
-    total = 0.0
-    for k, y in enumerate(((0 - share), (1 - share))):
-        z = y / math.sqrt(share * (1 - share))
-        offset = mean[k] - centre
-        constant = z * offset / sd - r / 2 * (z * z + offset * offset / variance)
-        linear = z / sd - r * offset / variance
-        square = -r / (2 * variance)
-        total += _square_of_quadratic(constant, linear, square, moments, k, squares)
-    return math.sqrt(max(total, 0.0)) / n
-
-
-def _square_of_quadratic(
-    a: float, b: float, c: float, moments: ScoreMoments, k: int, squares: ScoreMoments | None
-) -> float:
-    """Sum of w^2 (a + b d + c d^2)^2 over class k, d the deviation from its mean."""
-    source = moments if squares is None else squares
-    n = float(source.n[k])
-    m2, m3, m4 = (float(getattr(source, name)[k, 0]) for name in ("m2", "m3", "m4"))
-    e = float(source.mean[k, 0] - moments.mean[k, 0])  # squared weights have a mean of their own
-    m4 += 4 * e * m3 + 6 * e * e * m2 + n * e**4
-    m3 += 3 * e * m2 + n * e**3
-    m2 += n * e * e
-    return a * a * n + 2 * a * b * n * e + (b * b + 2 * a * c) * m2 + 2 * b * c * m3 + c * c * m4
-
-
 def one_vs_rest(moments: ScoreMoments) -> list[ScoreMoments]:
     """For each class k, the moments of score k over the others and over class k, shape (2, 1) each."""
     classes = np.arange(len(moments.n))
@@ -152,13 +113,17 @@ def bayes_index(positive: FloatArray, negative: FloatArray) -> float:
     return float(-2 * ndtri(error)) if error > 0 else math.inf
 
 
-def bias(moments: ScoreMoments) -> tuple[float, float]:
-    """Mean score minus share of positives, and its standard error (scores in [0, 1])."""
+def bayes_index_slope(positive: FloatArray, negative: FloatArray) -> float:
+    """Derivative of d_b with respect to the Bayes error."""
+    error = 0.5 * float(np.minimum(positive, negative).sum())
+    return -2 * math.sqrt(2 * math.pi) * math.exp(float(ndtri(error)) ** 2 / 2)
+
+
+def bias(moments: ScoreMoments) -> float:
+    """Mean score minus share of positives (scores in [0, 1])."""
     n = float(moments.n.sum())
     mean = moments.mean[:, 0]
-    gap = mean - np.array([0.0, 1.0])
-    value = float(moments.n @ gap) / n
-    return value, math.sqrt(float(moments.m2.sum() + moments.n @ (gap - value) ** 2)) / n
+    return float(moments.n @ (mean - np.array([0.0, 1.0]))) / n
 
 
 def _pair(moments: ScoreMoments) -> tuple[float, float]:

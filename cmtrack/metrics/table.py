@@ -6,7 +6,14 @@ import math
 
 from cmtrack.metrics.catalog import CATALOG, Metric
 
-_SCALES = {"wilson": "Wilson", "wald": "Wald", "atanh": "atanh", "logit": "logit", "profile": "profile likelihood"}
+_SCALES = {
+    "wilson": "Wilson",
+    "count": "Wilson",
+    "wald": "Wald",
+    "atanh": "atanh",
+    "logit": "logit",
+    "profile": "profile likelihood",
+}
 
 
 def markdown_table() -> str:

@@ -10,9 +10,11 @@ import numpy as np
 from cmtrack.grouping import ComposedStep, Label
 from cmtrack.statistics.confusion import ConfusionMatrix
 from cmtrack.statistics.counting import count_pairs
+from cmtrack.statistics.cross_moments import MAX_CLASSES, CrossMoments
 from cmtrack.statistics.digest import LabelDigest
 from cmtrack.statistics.inputs import FloatArray, IntArray
 from cmtrack.statistics.moments import ScoreMoments
+from cmtrack.statistics.predictions import Predictions
 from cmtrack.statistics.scores import ScoreCounts
 from cmtrack.statistics.top_scores import TopScoreCounts
 
@@ -32,6 +34,8 @@ class Statistics:
         Of each class's probability in each actual class.
     scores : ScoreCounts with four channels
         Accepted and rejected positives, accepted and rejected negatives, by the positive group's score.
+    cross : CrossMoments
+        Joint moments of all probabilities, for 3 to 30 classes.
     score_moments : ScoreMoments of shape (2, 1)
         Of the positive group's score: negatives, positives.
     labels_variance : float
@@ -50,6 +54,7 @@ class Statistics:
     digest: LabelDigest
     moments: ScoreMoments | None = None
     scores: ScoreCounts | None = None
+    cross: CrossMoments | None = None
     score_moments: ScoreMoments | None = None
     labels_variance: float | None = None
     tops: TopScoreCounts | None = None
@@ -118,6 +123,8 @@ def collect(
     }
     if probabilities is not None:
         kept["moments"] = ScoreMoments.from_scores(actual, probabilities, size, weights)
+        if 2 < size <= MAX_CLASSES:
+            kept["cross"] = CrossMoments.from_scores(actual, probabilities, size, weights)
         if step is not None:
             kept |= _two_groups(actual, probabilities, step, weights)
         else:
@@ -133,6 +140,13 @@ def collect(
             keep_squares=False,
         )
     return Statistics(**kept)
+
+
+def collect_rows(rows: Predictions, step: ComposedStep | None) -> Statistics:
+    """Collect the statistics of the rows of an evaluation."""
+    return collect(
+        rows.actual, rows.predicted, rows.labels, probabilities=rows.probabilities, step=step, weights=rows.weights
+    )
 
 
 def group_scores(probabilities: FloatArray, step: ComposedStep) -> FloatArray:

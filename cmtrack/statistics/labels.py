@@ -73,6 +73,20 @@ def encode_labels(
     return order, {name: _renumber(name, *factor[:2], index) for name, factor in factors.items()}
 
 
+def encode_groups(groups: Any, n_rows: int) -> IntArray:
+    """Number the groups (clusters) of rows, shape (n,).
+
+    Raises
+    ------
+    ValueError
+        If there is not one group per row, or a group is missing.
+    """
+    codes, _, _ = _factorize("groups", groups)
+    if len(codes) != n_rows:
+        raise ValueError(f"groups must have one entry per row, got {len(codes)} for {n_rows} rows")
+    return codes
+
+
 def _factorize(name: str, values: Any) -> tuple[IntArray, list[Label], bool]:
     """Codes, the classes they number, and whether the classes come in a declared (categorical) order."""
     declared = _categories(name, values)

@@ -3,10 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
-
-import numpy as np
-import numpy.typing as npt
 
 from cmtrack.grouping import Label
 from cmtrack.statistics.inputs import FloatArray, IntArray
@@ -23,6 +19,8 @@ class Predictions:
         Class codes.
     probabilities : ndarray of shape (n, K), optional
     weights : ndarray of shape (n,), optional
+    clusters : ndarray of shape (n,), int64, optional
+        Codes of rows that belong together.
     """
 
     labels: tuple[Label, ...]
@@ -30,25 +28,7 @@ class Predictions:
     predicted: IntArray
     probabilities: FloatArray | None = None
     weights: FloatArray | IntArray | None = None
+    clusters: IntArray | None = None
 
     def __len__(self) -> int:
         return len(self.actual)
-
-    def __add__(self, other: Predictions) -> Predictions:
-        """The rows of both, one after the other."""
-
-        def joined(name: str) -> FloatArray | None:
-            parts = getattr(self, name), getattr(other, name)
-            return None if parts[0] is None or parts[1] is None else np.concatenate(parts)
-
-        weights: npt.NDArray[Any] | None = None
-        if self.weights is not None or other.weights is not None:
-            ones = [np.ones(len(p), dtype=np.int64) if p.weights is None else p.weights for p in (self, other)]
-            weights = np.concatenate(ones)
-        return Predictions(
-            self.labels,
-            np.concatenate((self.actual, other.actual)),
-            np.concatenate((self.predicted, other.predicted)),
-            joined("probabilities"),
-            weights,
-        )

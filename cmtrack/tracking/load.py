@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import tempfile
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from cmtrack.evaluation import Evaluation
-from cmtrack.tracking.names import EVALUATION_FILE, file_name
+from cmtrack.tracking.names import EVALUATION_FILE, PREDICTIONS_FILE, file_name
+from cmtrack.tracking.predictions import read_predictions
 from cmtrack.tracking.send import probe
 
 if TYPE_CHECKING:
     from mlflow import MlflowClient
 
 
-def load_evaluation(run_id: str, *, prefix: str = "", client: MlflowClient | None = None) -> Evaluation:
+def load_evaluation(
+    run_id: str, *, prefix: str = "", rows: bool = False, client: MlflowClient | None = None
+) -> Evaluation:
     """Read the evaluation that :func:`cmtrack.log_evaluation` left in a run.
 
     Parameters
@@ -22,6 +26,8 @@ def load_evaluation(run_id: str, *, prefix: str = "", client: MlflowClient | Non
     run_id : str
     prefix : str, default ""
         As it was logged.
+    rows : bool, default False
+        Whether the rows' predictions are loaded too, for paired comparisons.
     client : mlflow.MlflowClient, optional
         By default one for the current tracking URI.
 
@@ -33,7 +39,8 @@ def load_evaluation(run_id: str, *, prefix: str = "", client: MlflowClient | Non
     Raises
     ------
     ValueError
-        If there is no such run, the run holds no evaluation, or it is damaged or of a newer schema.
+        If there is no such run, the run holds no evaluation (or no predictions), or it is damaged or of a newer
+        schema.
     ConnectionError
         If the tracking server does not answer.
     """
@@ -48,11 +55,18 @@ def load_evaluation(run_id: str, *, prefix: str = "", client: MlflowClient | Non
     except MlflowException as error:
         raise ValueError(f"there is no run {run_id!r} in {client.tracking_uri}: {_first_line(error)}") from None
     with tempfile.TemporaryDirectory(prefix="cmtrack-") as scratch:
-        try:
-            path = client.download_artifacts(run_id, name, scratch)
-        except Exception as error:
-            raise ValueError(f"run {run_id} holds no {name}: {_first_line(error)}") from None
-        return Evaluation.load(Path(path))
+        evaluation = Evaluation.load(_download(client, run_id, name, scratch))
+        if not rows:
+            return evaluation
+        path = _download(client, run_id, file_name(PREDICTIONS_FILE, prefix), scratch)
+        return replace(evaluation, rows=read_predictions(path, evaluation))
+
+
+def _download(client: MlflowClient, run_id: str, name: str, folder: str) -> Path:
+    try:
+        return Path(client.download_artifacts(run_id, name, folder))
+    except Exception as error:
+        raise ValueError(f"run {run_id} holds no {name}: {_first_line(error)}") from None
 
 
 def _first_line(error: Exception) -> str:

@@ -61,6 +61,7 @@ def log_evaluation(
     calibration: Any = None,
     target: Any = None,
     sample_weight: Any = None,
+    groups: Any = None,
     confidence_level: float = 0.95,
     run_id: str | None = None,
     model_id: str | None = None,
@@ -80,7 +81,7 @@ def log_evaluation(
     Parameters
     ----------
     evaluation_or_y_true : Evaluation or array-like of shape (n,)
-    y_pred, y_prob, labels, positive, grouping, calibration, target, sample_weight, confidence_level
+    y_pred, y_prob, labels, positive, grouping, calibration, target, sample_weight, groups, confidence_level
         As in :func:`cmtrack.evaluate`, where labels are given.
     run_id : str, optional
         The run to write to; by default the active run of this thread.
@@ -95,8 +96,8 @@ def log_evaluation(
     metrics : "headline", "all" or list of names, default "headline"
         What becomes an MLflow metric; everything is in the JSON file. A name ending in ``/*`` is a section.
     predictions : "auto", True or False
-        Whether the rows' predictions are written as a compact Parquet file, where rows are given; "auto": up to
-        32 MB before compression.
+        Whether the rows' predictions are written as a compact Parquet file, where there are rows; "auto": up to
+        32 MB before compression. Paired comparisons need it.
     strict : bool, default False
         Raise instead of warning (the evaluation is kept in the local folder all the same).
 
@@ -122,12 +123,13 @@ def log_evaluation(
                 calibration=calibration,
                 target=target,
                 sample_weight=sample_weight,
+                groups=groups,
                 confidence_level=confidence_level,
             )
         evaluation.metrics  # noqa: B018 - computed here, so that a failure is caught
     except Exception as error:
         return _not_computed(error, given, run_id, strict)
-    extra = _predictions_writer(evaluation, given, predictions)
+    extra = _predictions_writer(evaluation, predictions)
     with tempfile.TemporaryDirectory(prefix="cmtrack-") as scratch:
         folder = Path(scratch) / "package"
         try:
@@ -173,16 +175,11 @@ def _model(model_id: str | None) -> str | None:
     return mlflow.get_active_model_id()  # type: ignore[no-any-return]
 
 
-def _predictions_writer(
-    evaluation: Evaluation, given: dict[str, Any], wanted: bool | str
-) -> Callable[[Path], object] | None:
-    if not given or wanted is False:
+def _predictions_writer(evaluation: Evaluation, wanted: bool | str) -> Callable[[Path], object] | None:
+    rows = evaluation.rows
+    if rows is None or wanted is False or (wanted is not True and predictions_size(rows) > MAX_BYTES):
         return None
-    columns = len(evaluation.labels) if given["y_prob"] is not None else 0
-    rows = evaluation.statistics.digest.rows
-    if wanted is not True and predictions_size(rows, columns) > MAX_BYTES:
-        return None
-    return lambda path: write_predictions(path, evaluation, *given.values())
+    return lambda path: write_predictions(path, rows)
 
 
 def _not_computed(error: Exception, given: dict[str, Any], run_id: str | None, strict: bool) -> LoggedEvaluation:

@@ -1,4 +1,4 @@
-"""The per-row predictions of an evaluation as a compact Parquet file."""
+"""The evaluated rows as a compact Parquet file, and back."""
 
 from __future__ import annotations
 
@@ -8,42 +8,77 @@ from typing import Any
 import numpy as np
 
 from cmtrack.evaluation import Evaluation
-from cmtrack.statistics.inputs import as_probabilities
-from cmtrack.statistics.labels import encode_labels
+from cmtrack.statistics.predictions import Predictions
 
 MAX_BYTES = 32 << 20
 """Largest file, before compression, that ``predictions="auto"`` writes."""
 
+_PROBABILITY = "prob/"
 
-def predictions_size(n_rows: int, n_probabilities: int) -> int:
+
+def predictions_size(rows: Predictions) -> int:
     """Bytes of the uncompressed columns."""
-    return n_rows * (8 + 4 * n_probabilities)
+    columns = 0 if rows.probabilities is None else rows.probabilities.shape[1]
+    return len(rows) * (8 + 4 * columns)
 
 
-def write_predictions(path: Path, evaluation: Evaluation, y_true: Any, y_pred: Any, y_prob: Any, weight: Any) -> None:
-    """Write columns y_true, y_pred, sample_weight and ``prob/<label>``.
+def write_predictions(path: Path, rows: Predictions) -> None:
+    """Write columns y_true, y_pred, sample_weight, group and ``prob/<label>``.
 
-    Labels are dictionary-coded texts, in the order of the evaluation's labels; probabilities are float32.
+    Labels are dictionary-coded texts in the order of the evaluation's labels; probabilities are float32.
     """
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    labels = evaluation.labels
-    columns = {"y_true": y_true} if y_pred is None else {"y_true": y_true, "y_pred": y_pred}
-    codes = encode_labels(columns, labels)[1]
-    n_rows = len(codes["y_true"])
-    probabilities = None
-    if y_prob is not None:
-        positive = evaluation.positive if evaluation.positive in labels else None
-        probabilities = as_probabilities(y_prob, labels, n_rows, positive)
-        codes.setdefault("y_pred", probabilities.argmax(axis=1))
-    texts = pa.array([str(label) for label in labels])
+    texts = pa.array([str(label) for label in rows.labels])
     table: dict[str, Any] = {
-        name: pa.DictionaryArray.from_arrays(pa.array(column.astype(np.int32)), texts) for name, column in codes.items()
+        name: pa.DictionaryArray.from_arrays(pa.array(codes.astype(np.int32)), texts)
+        for name, codes in (("y_true", rows.actual), ("y_pred", rows.predicted))
     }
-    if weight is not None:
-        table["sample_weight"] = np.asarray(weight, dtype=np.float64)
-    if probabilities is not None:
-        for k, label in enumerate(labels):
-            table[f"prob/{label}"] = probabilities[:, k].astype(np.float32)
+    if rows.weights is not None:
+        table["sample_weight"] = rows.weights
+    if rows.clusters is not None:
+        table["group"] = rows.clusters
+    if rows.probabilities is not None:
+        for k, label in enumerate(rows.labels):
+            table[f"{_PROBABILITY}{label}"] = rows.probabilities[:, k].astype(np.float32)
     pq.write_table(pa.table(table), path, compression="zstd")
+
+
+def read_predictions(path: Path, evaluation: Evaluation) -> Predictions:
+    """Read what :func:`write_predictions` wrote for an evaluation.
+
+    Raises
+    ------
+    ValueError
+        If the file is damaged, or its labels or rows are not the evaluation's.
+    """
+    import pyarrow.parquet as pq
+
+    try:
+        table = pq.read_table(path)
+        names = {str(label): k for k, label in enumerate(evaluation.labels)}
+        codes = {
+            column: np.array([names[text] for text in table[column].to_pylist()], dtype=np.int64)
+            for column in ("y_true", "y_pred")
+        }
+        columns = [f"{_PROBABILITY}{label}" for label in evaluation.labels]
+        probabilities = None
+        if columns[0] in table.column_names:
+            probabilities = np.column_stack([table[c].to_numpy() for c in columns]).astype(np.float64)
+        optional = {
+            name: table[name].to_numpy() if name in table.column_names else None for name in ("sample_weight", "group")
+        }
+    except Exception as error:
+        raise ValueError(f"the predictions are damaged: {type(error).__name__}: {error}") from None
+    if len(codes["y_true"]) != evaluation.statistics.digest.rows:
+        expected = evaluation.statistics.digest.rows
+        raise ValueError(f"the predictions must have {expected} rows, as the evaluation, got {len(codes['y_true'])}")
+    return Predictions(
+        evaluation.labels,
+        codes["y_true"],
+        codes["y_pred"],
+        probabilities,
+        optional["sample_weight"],
+        optional["group"],
+    )

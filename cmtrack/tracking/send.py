@@ -86,7 +86,8 @@ def _metrics(client: MlflowClient, run: Any, package: Package) -> tuple[list[Any
     from mlflow.exceptions import MlflowException
 
     now, step = int(time.time() * 1000), package.step or 0
-    model_id, problems = package.model_id or _only_model(run, step), ()
+    model_id = package.model_id or _only_model(run, step)
+    problems: tuple[str, ...] = ()
     if package.model_id is not None:
         try:
             client.get_logged_model(package.model_id)

@@ -21,7 +21,8 @@ def class_table(evaluation: Evaluation) -> pd.DataFrame:
     rows = []
     for label in evaluation.labels:
         prefix = f"class/{encode_label(label)}"
-        shown, numbers = [], {}
+        shown: list[str] = []
+        numbers: dict[str, float | None] = {}
         for name in ("recall", "precision", "f1"):
             value = metrics[f"{prefix}/{name}"]
             low, high = intervals.get(f"{prefix}/{name}", (math.nan, math.nan))

@@ -12,7 +12,7 @@ from cmtrack.evaluation.result import Evaluation
 from cmtrack.evaluation.steps import scored_step
 from cmtrack.grouping import ComposedStep, Grouping, Label
 from cmtrack.statistics import ScoreCounts
-from cmtrack.statistics.collected import Statistics, collect, group_scores, is_positive
+from cmtrack.statistics.collected import Statistics, collect_rows, group_scores, is_positive
 from cmtrack.statistics.inputs import (
     FloatArray,
     IntArray,
@@ -20,7 +20,8 @@ from cmtrack.statistics.inputs import (
     as_weights,
     column_names,
 )
-from cmtrack.statistics.labels import encode_labels
+from cmtrack.statistics.labels import encode_groups, encode_labels
+from cmtrack.statistics.predictions import Predictions
 from cmtrack.statistics.top_scores import TopScoreCounts
 
 
@@ -35,6 +36,7 @@ def evaluate(
     calibration: Any = None,
     target: Any = None,
     sample_weight: Any = None,
+    groups: Any = None,
     confidence_level: float = 0.95,
 ) -> Evaluation:
     """Judge a classifier's predictions.
@@ -64,6 +66,9 @@ def evaluate(
         Unlabelled scores whose prevalence is wanted; by default the evaluated scores.
     sample_weight : array-like of shape (n,), optional
         Non-negative weights; whole numbers mean repeated rows.
+    groups : array-like of shape (n,), optional
+        Rows that belong together, such as several of one person (clusters). Intervals then hold for independent
+        groups of dependent rows.
     confidence_level : float, default 0.95
 
     Returns
@@ -93,13 +98,25 @@ def evaluate(
     elif calibration is not None or target is not None:
         raise ValueError("calibration and target need y_prob, got none")
     predicted = codes["y_pred"] if probabilities is None or y_pred is not None else probabilities.argmax(axis=1)
-    statistics = collect(actual, predicted, order, probabilities=probabilities, step=step, weights=weights)
+    clusters = None if groups is None else encode_groups(groups, len(actual))
+    rows = Predictions(order, actual, predicted, probabilities, weights, clusters)
+    statistics = collect_rows(rows, step)
     if probabilities is not None:
         statistics = _with_calibration(statistics, order, step, first, calibration, target)
     if grouping is not None and positive is not None and step is not None and step.labels != order:
         grouping = grouping.with_positive(positive)
     name = None if step is None or step.positive is None else step.labels[step.positive]
-    return Evaluation(statistics, grouping=grouping, positive=name, confidence_level=confidence_level)
+    return Evaluation(
+        statistics, grouping=grouping, positive=name, confidence_level=confidence_level, rows=rows
+    ).with_cluster_errors()
+
+
+def evaluate_rows(rows: Predictions, like: Evaluation) -> Evaluation:
+    """Evaluate checked rows with the options of another evaluation (without its calibration and target sets)."""
+    step = scored_step(rows.labels, like.grouping, like.positive)
+    return replace(
+        like, statistics=collect_rows(rows, step), rows=rows, cluster_errors=None, notes=()
+    ).with_cluster_errors()
 
 
 def _scores_first(order: tuple[Label, ...], step: ComposedStep | None) -> bool:
