@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
 from samples import random_problem
 
-from cmtrack import Evaluation, Grouping, evaluate
+import cmtrack
+from cmtrack import Evaluation, Grouping
 
 Y, PRED, P = random_problem(11, n=240, k=5)
 HELD_Y, _, HELD_P = random_problem(12, n=200, k=5)
@@ -24,6 +26,11 @@ GROUPINGS = {"none": None, "three": THREE, "low_high": LOW_HIGH, "relaxed": RELA
              "odd_even": ODD_EVEN, "chain": CHAIN}  # fmt: skip
 
 FROM_SCORES = ("binary/roc", "spcc/binary", "spcc/d_", "prevalence/")
+
+
+def evaluate(*args: Any, **options: Any) -> Evaluation:
+    """An evaluation as it is loaded: statistics only."""
+    return replace(cmtrack.evaluate(*args, **options), rows=None)
 
 
 def from_counts(evaluation: Evaluation) -> dict[str, float]:
@@ -127,3 +134,20 @@ def test_regrouped_is_saved(tmp_path: Any) -> None:
     loaded = Evaluation.load(tmp_path)
     assert loaded == regrouped
     assert loaded.warnings == regrouped.warnings
+
+
+@pytest.mark.parametrize("after", [name for name in GROUPINGS if name != "none"])
+@pytest.mark.parametrize("before", GROUPINGS)
+def test_with_its_rows_nothing_is_lost(before: str, after: str) -> None:
+    grouping = GROUPINGS[after]
+    assert grouping is not None
+    regrouped = cmtrack.evaluate(Y, PRED, y_prob=P, grouping=GROUPINGS[before]).regroup(grouping)
+    assert regrouped == cmtrack.evaluate(Y, PRED, y_prob=P, grouping=grouping)
+    assert regrouped.notes == ()
+
+
+def test_a_calibration_set_of_the_old_group_is_not_used_for_a_new_one() -> None:
+    before = cmtrack.evaluate(Y, y_prob=P, grouping=LOW_HIGH, calibration=(HELD_Y, HELD_P))
+    after = before.regroup(ODD_EVEN)
+    assert after.prevalence is None
+    assert after.notes

@@ -13,7 +13,7 @@ from cmtrack import ConfusionMatrix, Grouping
 from cmtrack.metrics.cells import Cells
 from cmtrack.metrics.densities import leave_one_out, n_bins, quantile_bins
 from cmtrack.metrics.multiclass import averages, cohen_kappa, matthews_corrcoef
-from cmtrack.metrics.spcc import spcc_standard_error
+from cmtrack.metrics.score_errors import standard_error
 from cmtrack.statistics import ScoreCounts, ScoreMoments, scores
 from cmtrack.statistics.top_scores import CELLS, TopScoreCounts
 
@@ -59,7 +59,7 @@ def test_spcc_error_from_moments_is_that_of_the_samples(weighted: bool) -> None:
     psi = standard[0] * standard[1] - r / 2 * (standard[0] ** 2 + standard[1] ** 2)
     expected = np.sqrt((w**2 * psi**2).sum()) / w.sum()
     moments, squares = (ScoreMoments.from_scores(y, s[:, None], 2, v) for v in (w, w**2))
-    assert spcc_standard_error(moments, squares if weighted else None) == pytest.approx(expected, rel=1e-12)
+    assert standard_error("spcc", moments, squares if weighted else None) == pytest.approx(expected, rel=1e-12)
 
 
 def test_quantile_bins_are_class_balanced() -> None:

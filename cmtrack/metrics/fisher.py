@@ -98,5 +98,5 @@ def _term(moments: ScoreMoments, c: int, others: list[int], scale: float) -> _Te
     share = float(moments.n[c]) / n
     variance = float(pooled.m2[0, 0]) / n
     gap = float(moments.mean[c, c]) - float(pooled.mean[0, 0])
-    r = gap * share / math.sqrt(share * (1 - share) * variance)
+    r = gap * math.sqrt(share / (1 - share) / variance)
     return r, c, share, float(pooled.mean[0, 0]), variance, scale, others

@@ -92,8 +92,8 @@ def _correlation(moments: ScoreMoments) -> FloatArray:
     n = float(moments.n.sum())
     share = float(moments.n[1]) / n
     mean = moments.mean[:, 0]
-    centre = float(moments.n @ mean) / n
-    variance = float(moments.m2.sum() + moments.n @ (mean - centre) ** 2) / n
+    pooled = moments.pooled()
+    centre, variance = float(pooled.mean[0, 0]), float(pooled.m2[0, 0]) / n
     sd, z, offset = math.sqrt(variance), np.array([-share, 1 - share]), mean - centre
     z = z / math.sqrt(share * (1 - share))
     constant = z * offset / sd - r / 2 * (z * z + offset * offset / variance)

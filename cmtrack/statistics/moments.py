@@ -15,6 +15,10 @@ from cmtrack.statistics.counting import Counts, count_codes
 from cmtrack.statistics.inputs import FloatArray, IntArray
 
 
+_TINY = 2.0**-100
+"""Variance over squared mean below which a score is taken for constant."""
+
+
 @dataclass(frozen=True, eq=False)
 class ScoreMoments:
     """Count, mean and central power sums of each score component in each actual class.
@@ -63,6 +67,9 @@ class ScoreMoments:
             m2[:, component] = total(square)
             m3[:, component] = total(square * deviation)
             m4[:, component] = total(square * square)
+            for k in np.flatnonzero((m2[:, component] > 0) & (m2[:, component] <= n * _TINY * mean[:, component] ** 2)):
+                first = column[np.argmax(actual == k)]  # nothing but rounding: the score does not vary here
+                mean[k, component], m2[k, component], m3[k, component], m4[k, component] = first, 0.0, 0.0, 0.0
         return cls(n, mean, m2, m3, m4)
 
     def __add__(self, other: ScoreMoments) -> ScoreMoments:
@@ -79,7 +86,8 @@ class ScoreMoments:
         """The moments of all classes taken as one, shape (1, L)."""
         n = self.n[:, None].astype(np.float64)
         total = n.sum()
-        mean = (n * self.mean).sum(axis=0) / (total or 1.0)
+        base = self.mean[np.argmax(self.n > 0)]  # so that equal means stay equal
+        mean = base + (n * np.where(n > 0, self.mean - base, 0.0)).sum(axis=0) / (total or 1.0)
         e = np.where(n > 0, self.mean - mean, 0.0)
         m2 = (self.m2 + n * e**2).sum(axis=0)
         m3 = (self.m3 + 3 * e * self.m2 + n * e**3).sum(axis=0)
