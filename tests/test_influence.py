@@ -43,13 +43,13 @@ def test_rows_and_statistics_give_the_same_errors(kind, grouping):
         psi = evaluation.influence(name)
         assert psi is not None, name
         by_rows = standard_error(psi, weights)
-        # areas spend a degree of freedom on each side; effective sizes stand for it under fractions
-        loose = 0.02 if kind == "fractions" and ("roc_auc" in name or name.startswith("spcc/d_")) else 1e-9
+        # areas spend a degree of freedom on each side
+        loose = 2e-3 if "roc_auc" in name else 1e-9
         if kind == "fractions" and lookup(name).scale in ("wilson", "count"):
             loose = 0.25  # Wilson takes Kish's effective size, the rows the sandwich
         assert by_rows == pytest.approx(error, rel=loose, abs=1e-12), name
         checked += 1
-    assert checked > 60
+    assert checked > 50
 
 
 @pytest.mark.parametrize("grouping", [None, CHAIN])
@@ -57,9 +57,9 @@ def test_every_metric_has_an_interval_or_describes_one(grouping):
     y, p = problem(0)
     evaluation = evaluate(y, y_prob=p, grouping=grouping)
     without = {name for name in evaluation.metrics if name not in evaluation.intervals}
-    assert all(
-        name.endswith(("_low", "_high")) or "share_" in name or "fit_pvalue" in name for name in without
-    ), without
+    assert all(name.endswith(("_low", "_high")) or "share_" in name or "fit_pvalue" in name for name in without), (
+        without
+    )
     for name, (low, high) in evaluation.intervals.items():
         assert low <= evaluation.metrics[name] <= high, name
 
@@ -69,15 +69,15 @@ def test_standard_errors_are_those_of_a_simulation(grouping):
     y, p = problem(0)
     errors = evaluate(y, y_prob=p, grouping=grouping).standard_errors
     repeats = 400
-    draws: dict[str, list[float]] = {name: [] for name in errors}
+    draws: dict[str, list[float]] = {name: [] for name in errors if lookup(name).needs != "probabilities"}
     for seed in range(1, repeats + 1):
         values = evaluate(*_as_labels(seed), grouping=grouping).metrics
         for name, drawn in draws.items():
             drawn.append(values[name])
     ratios = {
-        name: error / np.std(draws[name])
-        for name, error in errors.items()
-        if np.std(draws[name]) > 0 and lookup(name).needs == "labels" and "class/4" not in name
+        name: errors[name] / np.std(drawn)
+        for name, drawn in draws.items()
+        if np.std(drawn) > 0 and "class/4" not in name
     }
     assert len(ratios) > 15
     assert 0.95 < np.median(list(ratios.values())) < 1.05

@@ -201,9 +201,7 @@ def test_spcc_matrix_blanks_the_diagonal_and_greys_the_undefined() -> None:
     matrix = np.array([[0, 0.73, 0.84], [np.nan, 0, -0.06], [0.74, 0.75, 0]])
     figure = plot_spcc_matrix(matrix, ["a", "b", "c"])
     image = main_axes(figure).images[0]
-    np.testing.assert_array_equal(
-        np.ma.getmaskarray(image.get_array()), np.eye(3, dtype=bool) | np.isnan(matrix)
-    )
+    np.testing.assert_array_equal(np.ma.getmaskarray(image.get_array()), np.eye(3, dtype=bool) | np.isnan(matrix))
     assert image.get_clim() == (-1, 1)
     assert cell_texts(figure) == ["0.73", "0.84", "−0.06", "0.74", "0.75", "Grey: undefined (1 of 6 pairs)."]
     lightness = image.cmap(np.linspace(0, 1, 21))[:, :3] @ [0.2126, 0.7152, 0.0722]
@@ -361,9 +359,7 @@ def test_evaluation_figures_of_everything() -> None:
 
 
 def test_evaluation_figures_without_probabilities() -> None:
-    nothing = an_evaluation(
-        reduced=(), roc=None, spcc_matrix=None, positive_scores=None, prevalence=None, metrics={}
-    )
+    nothing = an_evaluation(reduced=(), roc=None, spcc_matrix=None, positive_scores=None, prevalence=None, metrics={})
     assert list(evaluation_figures(nothing)) == ["confusion_matrix"]
 
 

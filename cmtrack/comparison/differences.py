@@ -59,9 +59,9 @@ def mcnemar(only_first: int, only_second: int) -> McNemar:
         return McNemar(0, 0, math.nan, math.nan, 1.0, 1.0)
     least = min(b, c)
     exact = min(1.0, 2 * float(binom.cdf(least, n, 0.5)))
-    # at b = c the two tails overlap in one outcome; the mid-p value is 1 less half of its probability
-    midp = 2 * float(binom.cdf(least, n, 0.5)) - float(binom.pmf(least, n, 0.5))
-    return McNemar(b, c, (b - c) ** 2 / n, (abs(b - c) - 1) ** 2 / n, exact, min(1.0, midp))
+    here = float(binom.pmf(least, n, 0.5))
+    midp = 1 - here / 2 if b == c else exact - here  # at b = c the two tails share the outcome
+    return McNemar(b, c, (b - c) ** 2 / n, (abs(b - c) - 1) ** 2 / n, exact, midp)
 
 
 @dataclass(frozen=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from functools import cached_property
 
 import numpy as np
@@ -66,7 +67,10 @@ class ScoreInfluence:
 
     def _bayes_index(self) -> FloatArray:
         """psi of d_b with the bins taken as given."""
-        bands = quantile_bins(ScoreCounts.from_scores(self._s, self._code, 2, self._weights))
+        counts = ScoreCounts.from_scores(self._s, self._code, 2, self._weights)
+        if self._weights is not None and self._weights.dtype.kind == "f":  # half a count is half an effective sample
+            counts = replace(counts, counts=counts.counts * (self.total / float(self._w @ self._w)))
+        bands = quantile_bins(counts)
         slope = bayes_index_slope(bands.p, bands.q)
         place = bands.bin_of(self._s)
         psi = np.zeros(len(self._s))
@@ -95,8 +99,15 @@ class ScoreInfluence:
         value = np.where(self._y == 1, below[place] * self._accepted, above[place])
         # one degree of freedom is spent on each mean
         share = np.where(self._y == 1, self._share, 1 - self._share)
-        correction = np.where(self._y == 1, _bessel(n_pos), _bessel(n_neg))
+        correction = np.where(self._y == 1, self._bessel(self._y), self._bessel(1 - self._y))
         return (value - auc) / share * correction, auc, float(accepted.sum()) / n_pos
+
+    def _bessel(self, own: FloatArray) -> float:
+        """sqrt(n/(n-1)) of one side, n its effective size."""
+        total = float(self._w @ own)
+        fractions = self._weights is not None and self._weights.dtype.kind == "f"
+        n = total**2 / float(self._w**2 @ own) if fractions else total
+        return math.sqrt(n / (n - 1)) if n > 1 else math.nan
 
     def roc(self, name: str) -> FloatArray | None:
         """psi of roc_auc, roc_auc_ceiling or roc_auc_normalized; None where a side is empty."""
@@ -109,7 +120,3 @@ class ScoreInfluence:
         if name == "roc_auc_ceiling":
             return reached
         return None if ceiling == 0 else psi / ceiling - auc / ceiling**2 * reached
-
-
-def _bessel(n: float) -> float:
-    return math.sqrt(n / (n - 1)) if n > 1 else math.nan

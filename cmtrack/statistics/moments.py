@@ -14,7 +14,6 @@ import numpy as np
 from cmtrack.statistics.counting import Counts, count_codes
 from cmtrack.statistics.inputs import FloatArray, IntArray
 
-
 _TINY = 2.0**-100
 """Variance over squared mean below which a score is taken for constant."""
 

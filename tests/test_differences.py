@@ -1,0 +1,165 @@
+"""Two models on the same rows."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import mlflow
+import numpy as np
+import pytest
+from scipy.stats import binomtest
+
+from cmtrack import evaluate, load_evaluation, log_evaluation, paired_differences
+from cmtrack.comparison import mcnemar, randomization_test
+
+Y = [1, 0, 0, 1, 0, 1, 0, 0, 0, 1]
+FIRST = [0.9, 0.2, 0.4, 0.6, 0.1, 0.3, 0.35, 0.05, 0.5, 0.8]
+SECOND = [0.8, 0.3, 0.2, 0.7, 0.2, 0.55, 0.3, 0.1, 0.45, 0.6]
+
+
+def two_models(seed: int, n: int = 400, gain: float = 0.0):
+    rng = np.random.default_rng(seed)
+    y = rng.integers(0, 3, n)
+    shared = rng.normal(size=(n, 3))
+    out = [y]
+    for extra in (gain, 0.0):
+        logits = shared + 0.6 * rng.normal(size=(n, 3))
+        logits[np.arange(n), y] += 1.0 + extra
+        p = np.exp(logits)
+        out.append(p / p.sum(axis=1, keepdims=True))
+    return out
+
+
+def test_the_vectors_of_two_scores():
+    # TV-16: ten samples, two scores; the second separates perfectly
+    found = paired_differences(evaluate(Y, y_prob=SECOND), evaluate(Y, y_prob=FIRST))
+    assert found.paired
+    row = found["spcc/binary"]
+    assert row.first == pytest.approx(0.8846006425, abs=1e-10)
+    assert row.difference == pytest.approx(0.1852184437, abs=1e-10)
+    assert row.standard_error == pytest.approx(0.1295513609, abs=1e-10)
+    assert found["prevalence/bias"].standard_error == pytest.approx(0.0435889894, abs=1e-10)
+    area = found["binary/roc_auc"]
+    assert (area.second, area.first) == pytest.approx((0.875, 1.0))
+    assert area.difference / area.standard_error == pytest.approx(0.9128709292, abs=1e-10)
+
+
+def test_mcnemar_vector_and_reference():
+    # TV-18
+    found = mcnemar(7, 15)
+    assert found.statistic == pytest.approx(2.9090909, abs=1e-7)
+    assert found.corrected_statistic == pytest.approx(2.2272727, abs=1e-7)
+    assert found.exact_pvalue == pytest.approx(0.1338005066, abs=1e-10)
+    assert found.midp_pvalue == pytest.approx(0.0931396484, abs=1e-10)
+    for b, c in ((0, 5), (3, 3), (12, 4), (0, 1)):
+        assert mcnemar(b, c).exact_pvalue == pytest.approx(binomtest(b, b + c).pvalue)
+        assert mcnemar(b, c) == replace(mcnemar(c, b), only_first=b, only_second=c)
+        assert 0 < mcnemar(b, c).midp_pvalue < mcnemar(b, c).exact_pvalue <= 1
+    assert mcnemar(0, 0).midp_pvalue == 1
+    with pytest.raises(ValueError, match="must not be negative, got -1"):
+        mcnemar(-1, 3)
+
+
+def test_discordant_rows_are_counted():
+    y, p, q = two_models(0)
+    first, second = evaluate(y, y_prob=p), evaluate(y, y_prob=q)
+    test = paired_differences(first, second).mcnemar
+    right = p.argmax(axis=1) == y, q.argmax(axis=1) == y
+    assert test.only_first == (right[0] & ~right[1]).sum()
+    assert test.only_second == (~right[0] & right[1]).sum()
+
+
+def test_a_model_does_not_differ_from_itself():
+    y, p, _ = two_models(0)
+    found = paired_differences(evaluate(y, y_prob=p), evaluate(y, y_prob=p))
+    known = [row for row in found.rows if math.isfinite(row.standard_error)]
+    assert len(known) > 40
+    assert all(row.difference == 0 and row.standard_error == pytest.approx(0, abs=1e-12) for row in known)
+
+
+def test_exchange_changes_signs_only():
+    y, p, q = two_models(0)
+    one = paired_differences(evaluate(y, y_prob=p), evaluate(y, y_prob=q))
+    other = paired_differences(evaluate(y, y_prob=q), evaluate(y, y_prob=p))
+    for row in one.rows:
+        assert other[row.metric].difference == pytest.approx(-row.difference, nan_ok=True)
+        assert other[row.metric].standard_error == pytest.approx(row.standard_error, nan_ok=True)
+
+
+@pytest.mark.parametrize(
+    "metric",
+    ["multiclass/accuracy", "multiclass/f1_macro", "multiclass/matthews_corrcoef", "spcc/ovr_fisher", "class/0/recall"],
+)
+def test_paired_errors_are_those_of_a_simulation_and_cover(metric):
+    gaps, errors = [], []
+    for seed in range(300):
+        y, p, q = two_models(seed)
+        row = paired_differences(evaluate(y, y_prob=p), evaluate(y, y_prob=q), metrics=[metric]).rows[0]
+        gaps.append(row.difference)
+        errors.append(row.standard_error)
+    assert np.mean(errors) == pytest.approx(np.std(gaps), rel=0.15)
+    covered = np.mean(np.abs(gaps) <= 1.96 * np.array(errors))
+    assert 0.90 <= covered <= 0.985
+
+
+def test_unpaired_is_said():
+    y, p, q = two_models(0)
+    whole = evaluate(y, y_prob=p)
+    stored = replace(evaluate(y, y_prob=q), rows=None)
+    found = paired_differences(whole, stored)
+    assert not found.paired
+    assert "the second evaluation has no rows" in found.reason
+    assert found.mcnemar is None
+    wide = found["multiclass/accuracy"].standard_error
+    assert wide == pytest.approx(
+        math.hypot(whole.standard_errors["multiclass/accuracy"], stored.standard_errors["multiclass/accuracy"])
+    )
+    assert wide > paired_differences(whole, evaluate(y, y_prob=q))["multiclass/accuracy"].standard_error
+    other = evaluate(y[::-1], y_prob=q[::-1])
+    assert "different rows" in paired_differences(whole, other).reason
+    with pytest.raises(ValueError, match="groups need paired rows"):
+        paired_differences(whole, other, groups=np.arange(400))
+
+
+def test_groups_widen_the_difference():
+    y, p, q = two_models(0)
+    y4, p4, q4 = (np.repeat(a, 4, axis=0) for a in (y, p, q))
+    single = paired_differences(evaluate(y, y_prob=p), evaluate(y, y_prob=q))
+    grouped = paired_differences(evaluate(y4, y_prob=p4), evaluate(y4, y_prob=q4), groups=np.repeat(np.arange(400), 4))
+    name = "multiclass/matthews_corrcoef"
+    assert grouped[name].standard_error == pytest.approx(single[name].standard_error, rel=1e-6)
+
+
+def test_an_unknown_metric_is_named():
+    y, p, q = two_models(0)
+    with pytest.raises(ValueError, match="these are not: \\['multiclass/acuracy'\\]"):
+        paired_differences(evaluate(y, y_prob=p), evaluate(y, y_prob=q), metrics=["multiclass/acuracy"])
+
+
+def test_randomization_agrees_with_the_paired_error():
+    y, p, q = two_models(3, gain=0.25)
+    first, second = evaluate(y, y_prob=p), evaluate(y, y_prob=q)
+    row = paired_differences(first, second, metrics=["multiclass/matthews_corrcoef"]).rows[0]
+    found = randomization_test(first, second, "multiclass/matthews_corrcoef", n_resamples=300, seed=1)
+    assert found == pytest.approx(row.pvalue, abs=0.06)
+    assert randomization_test(first, first, "multiclass/accuracy", n_resamples=20) == 1.0
+    with pytest.raises(ValueError, match="same rows"):
+        randomization_test(first, replace(second, rows=None), "multiclass/accuracy")
+
+
+def test_runs_keep_their_rows_for_a_paired_comparison(store):
+    y, p, q = two_models(0)
+    ids = []
+    for probabilities in (p, q):
+        with mlflow.start_run() as run:
+            log_evaluation(y, y_prob=probabilities, groups=np.arange(400) // 2, strict=True)
+        ids.append(run.info.run_id)
+    found = paired_differences(*(load_evaluation(run_id, rows=True) for run_id in ids))
+    fresh = paired_differences(
+        *(evaluate(y, y_prob=probabilities, groups=np.arange(400) // 2) for probabilities in (p, q))
+    )
+    assert found.paired
+    for name in ("multiclass/accuracy", "spcc/ovr_fisher"):
+        assert found[name].standard_error == pytest.approx(fresh[name].standard_error, rel=1e-5)
+    assert found.mcnemar == fresh.mcnemar
