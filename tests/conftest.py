@@ -19,14 +19,14 @@ def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
 
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("CMTRACK_SPOOL", raising=False)
-    before = mlflow.get_tracking_uri()
-    mlflow.set_tracking_uri(f"sqlite:///{tmp_path}/mlflow.db")
-    mlflow.create_experiment("e", artifact_location=(tmp_path / "artifacts").as_uri())
-    mlflow.set_experiment("e")
-    yield mlflow.MlflowClient()
-    while mlflow.active_run():
-        mlflow.end_run()
-    mlflow.set_tracking_uri(before)
+    from cmtrack.tracking.store import tracking_store
+
+    with tracking_store(f"sqlite:///{tmp_path}/mlflow.db"):
+        mlflow.create_experiment("e", artifact_location=(tmp_path / "artifacts").as_uri())
+        mlflow.set_experiment("e")
+        yield mlflow.MlflowClient()
+        while mlflow.active_run():
+            mlflow.end_run()
 
 
 @pytest.fixture

@@ -16,6 +16,7 @@ import pytest
 
 from cmtrack import Grouping, load_evaluation, log_evaluation
 from cmtrack.tracking import EvaluationWarning
+from cmtrack.tracking.store import tracking_store
 
 CHAIN = Grouping({"low": [0, 1, 2], "mid": [3], "high": [4, 5, 6]}, name="level")
 
@@ -42,10 +43,8 @@ def server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
             assert process.poll() is None, (tmp_path / "server.log").read_text()
             time.sleep(0.25)
     monkeypatch.chdir(tmp_path)
-    before = mlflow.get_tracking_uri()
-    mlflow.set_tracking_uri(f"http://127.0.0.1:{port}")
-    yield process
-    mlflow.set_tracking_uri(before)
+    with tracking_store(f"http://127.0.0.1:{port}"):
+        yield process
     if process.poll() is None:
         os.killpg(process.pid, signal.SIGKILL)
         process.wait()
