@@ -83,15 +83,13 @@ def _print(result: DemoResult, command: str) -> None:
     )
     alike = result.like_the_leader
     if alike:
-        console.print(
-            Text(
-                f"The intervals of {_list(alike)} overlap that of {leader.name}: by this alone "
-                f"{'it' if len(alike) == 1 else 'they'} cannot be told from the leader. Overlapping intervals do not "
-                "decide, since all models were judged on the same people."
-            )
+        text = (
+            f"{_list(alike)} cannot be told from {leader.name}: the interval of the paired difference holds 0, so that "
+            "on these people the order among them may be chance."
         )
     else:
-        console.print(Text(f"No interval overlaps that of {leader.name}."))
+        text = f"{leader.name} is ahead of every other model: no interval of a paired difference holds 0."
+    console.print(Text(text[0].upper() + text[1:]))
     click.echo(f"\nReport of the leader:\n  {_shown(leader.report)}")
     show = f"cmtrack show {leader.run_id} --tracking-uri {shlex.quote(_pasteable(result))}"
     click.echo(f"Its numbers on the terminal:\n  {show}")
@@ -107,12 +105,15 @@ def _ranking(result: DemoResult) -> Table:
     table.add_column("model", no_wrap=True)
     level = f"{100 * result.runs[0].evaluation.confidence_level:g} %"
     table.add_column(f"MCC\n\\[{level} interval]", no_wrap=True)
+    table.add_column("paired difference\nfrom the first", no_wrap=True)
     for title in _SHOWN.values():
         table.add_column(title, justify="right")
     for place, run in enumerate(result.runs, 1):
         metrics, ends = run.evaluation.metrics, run.evaluation.intervals
         others = (f"{metrics[name]:.3f}" for name in _SHOWN)
-        table.add_row(str(place), run.name, cell(metrics[RANK_BY], ends.get(RANK_BY)), *others)
+        gap = result.behind.get(run.name)
+        behind = cell(gap.difference, (gap.low, gap.high)) if gap is not None and gap.low == gap.low else ""
+        table.add_row(str(place), run.name, cell(metrics[RANK_BY], ends.get(RANK_BY)), behind, *others)
     return table
 
 

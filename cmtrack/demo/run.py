@@ -6,9 +6,11 @@ import math
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from cmtrack.comparison import Difference, paired_differences
 from cmtrack.demo.data import Data, load, question
 from cmtrack.demo.models import Model, models
 from cmtrack.evaluation import Evaluation
@@ -40,14 +42,18 @@ class DemoResult:
     tracking_uri: str
     runs: tuple[DemoRun, ...]
 
+    @cached_property
+    def behind(self) -> dict[str, Difference]:
+        """Each other model's paired difference from the leader in :data:`RANK_BY`, by name."""
+        leader, *others = self.runs
+        return {
+            run.name: paired_differences(run.evaluation, leader.evaluation, metrics=[RANK_BY]).rows[0] for run in others
+        }
+
     @property
     def like_the_leader(self) -> tuple[str, ...]:
-        """Names of the models whose interval overlaps the leader's."""
-        leader, *others = self.runs
-        low = leader.evaluation.intervals[RANK_BY][0]
-        return tuple(
-            run.name for run in others if run.evaluation.intervals.get(RANK_BY, (-math.inf, -math.inf))[1] >= low
-        )
+        """Names of the models whose paired difference from the leader may be zero."""
+        return tuple(name for name, gap in self.behind.items() if gap.low <= 0 <= gap.high)
 
 
 def run_demo(
