@@ -98,7 +98,7 @@ def test_the_command_prints_what_to_do_next(tmp_path: Path, monkeypatch: pytest.
     assert max(map(len, result.stdout.split("\nReport of")[0].splitlines())) <= 80
     assert "logistic regression" in result.stdout
     assert "mlflow ui --backend-store-uri sqlite:///cmtrack-demo/mlflow.db" in result.stdout
-    assert "do not decide" in " ".join(result.stdout.split())
+    assert "paired difference" in " ".join(result.stdout.split())
     report = re.search(r"Report of the leader:\n  (.+)\n", result.stdout)
     assert report is not None
     assert (tmp_path / report.group(1)).is_file()

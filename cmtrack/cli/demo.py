@@ -16,9 +16,10 @@ if TYPE_CHECKING:
 
     from cmtrack.demo import DemoResult
 
+_WIDE = 104  # columns of a terminal that has room for all of these; a narrower one gets the first
 _SHOWN = {
-    "multiclass/accuracy": "accuracy\n7 classes",
     "reduced/party/accuracy": "accuracy\n3 parties",
+    "multiclass/accuracy": "accuracy\n7 classes",
     "reduced/side/mismatch_rate": "IM\nrate",
     "binary/roc_auc": "ROC\nAUC",
 }
@@ -73,7 +74,7 @@ def _print(result: DemoResult, command: str) -> None:
     from cmtrack.demo.run import RANK_BY
 
     console = Console()
-    console.print(_ranking(result))
+    console.print(_ranking(result, list(_SHOWN) if console.width >= _WIDE else list(_SHOWN)[:1]))
     leader = result.runs[0]
     console.print(
         Text(
@@ -96,7 +97,7 @@ def _print(result: DemoResult, command: str) -> None:
     click.echo(f"All runs in the browser:\n  {command}")
 
 
-def _ranking(result: DemoResult) -> Table:
+def _ranking(result: DemoResult, shown: list[str]) -> Table:
     from cmtrack.cli.summary import cell, new_table
     from cmtrack.demo.run import RANK_BY
 
@@ -106,11 +107,11 @@ def _ranking(result: DemoResult) -> Table:
     level = f"{100 * result.runs[0].evaluation.confidence_level:g} %"
     table.add_column(f"MCC\n\\[{level} interval]", no_wrap=True)
     table.add_column("paired difference\nfrom the first", no_wrap=True)
-    for title in _SHOWN.values():
-        table.add_column(title, justify="right")
+    for name in shown:
+        table.add_column(_SHOWN[name], justify="right")
     for place, run in enumerate(result.runs, 1):
         metrics, ends = run.evaluation.metrics, run.evaluation.intervals
-        others = (f"{metrics[name]:.3f}" for name in _SHOWN)
+        others = (f"{metrics[name]:.3f}" for name in shown)
         gap = result.behind.get(run.name)
         behind = cell(gap.difference, (gap.low, gap.high)) if gap is not None and gap.low == gap.low else ""
         table.add_row(str(place), run.name, cell(metrics[RANK_BY], ends.get(RANK_BY)), behind, *others)

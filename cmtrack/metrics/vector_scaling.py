@@ -49,7 +49,8 @@ class Scaling:
         """Densities (n, K) up to a factor per row: recalibrated probability over labelled share."""
         used = self.parameters if parameters is None else parameters
         features = np.log(np.maximum(probabilities, _FLOOR))
-        return np.exp(log_softmax(_logits(self.form, features, used), axis=1)) / self.prior
+        recalibrated: FloatArray = np.exp(log_softmax(_logits(self.form, features, used), axis=1))
+        return recalibrated / self.prior
 
 
 def default_form(labelled: FloatArray) -> str:
