@@ -122,6 +122,23 @@ def test_unpaired_is_said():
         paired_differences(whole, other, groups=np.arange(400))
 
 
+def test_row_ids_tell_rows_of_equal_labels_apart():
+    y, p, q = two_models(0)
+    ids = [f"person {i}" for i in range(400)]
+    first, same = evaluate(y, y_prob=p, row_ids=ids), evaluate(y, y_prob=q, row_ids=ids)
+    assert paired_differences(first, same).paired
+    assert paired_differences(first, evaluate(y, y_prob=q)).paired
+    other = paired_differences(first, evaluate(y, y_prob=q, row_ids=ids[::-1]))
+    assert not other.paired
+    assert "row ids differ" in other.reason
+    halves = [evaluate(y[part], y_prob=p[part], row_ids=ids[part]) for part in (slice(150), slice(150, 400))]
+    assert (halves[0] + halves[1]).statistics.row_ids == first.statistics.row_ids
+    with pytest.raises(ValueError, match="row_ids must not repeat, got 'a' more than once"):
+        evaluate([0, 1, 1], [0, 1, 0], row_ids=["a", "b", "a"])
+    with pytest.raises(ValueError, match="row_ids must have one entry per row, got 2 for 3 rows"):
+        evaluate([0, 1, 1], [0, 1, 0], row_ids=["a", "b"])
+
+
 def test_groups_widen_the_difference():
     y, p, q = two_models(0)
     y4, p4, q4 = (np.repeat(a, 4, axis=0) for a in (y, p, q))

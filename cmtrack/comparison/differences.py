@@ -185,6 +185,9 @@ def paired_differences(
 def _why_unpaired(first: Evaluation, second: Evaluation) -> str:
     if first.labels_digest != second.labels_digest:
         return "the evaluations are of different rows (their labels' digests differ)"
+    ids = first.statistics.row_ids, second.statistics.row_ids
+    if None not in ids and ids[0] != ids[1]:
+        return "the evaluations are of different rows (their row ids differ)"
     if first.rows is None or second.rows is None:
         which = "the first" if first.rows is None else "the second"
         return f"{which} evaluation has no rows (load it with its predictions, or evaluate anew)"

@@ -11,7 +11,7 @@ import numpy as np
 from cmtrack.evaluation.result import Evaluation
 from cmtrack.evaluation.steps import scored_step
 from cmtrack.grouping import ComposedStep, Grouping, Label
-from cmtrack.statistics import ScoreCounts
+from cmtrack.statistics import LabelDigest, ScoreCounts
 from cmtrack.statistics.collected import Statistics, collect_rows, group_scores, is_positive
 from cmtrack.statistics.inputs import (
     FloatArray,
@@ -20,7 +20,7 @@ from cmtrack.statistics.inputs import (
     as_weights,
     column_names,
 )
-from cmtrack.statistics.labels import encode_groups, encode_labels
+from cmtrack.statistics.labels import encode_groups, encode_labels, encode_row_ids
 from cmtrack.statistics.predictions import Predictions
 from cmtrack.statistics.top_scores import TopScoreCounts
 
@@ -37,6 +37,7 @@ def evaluate(
     target: Any = None,
     sample_weight: Any = None,
     groups: Any = None,
+    row_ids: Any = None,
     confidence_level: float = 0.95,
 ) -> Evaluation:
     """Judge a classifier's predictions.
@@ -69,6 +70,9 @@ def evaluate(
     groups : array-like of shape (n,), optional
         Rows that belong together, such as several of one person (clusters). Intervals then hold for independent
         groups of dependent rows.
+    row_ids : array-like of shape (n,), optional
+        Names of the rows. Paired comparisons check that they are the same; without them the sequence of labels has
+        to do.
     confidence_level : float, default 0.95
 
     Returns
@@ -101,6 +105,9 @@ def evaluate(
     clusters = None if groups is None else encode_groups(groups, len(actual))
     rows = Predictions(order, actual, predicted, probabilities, weights, clusters)
     statistics = collect_rows(rows, step)
+    if row_ids is not None:
+        digest = LabelDigest.from_codes(*encode_row_ids(row_ids, len(actual)))
+        statistics = replace(statistics, row_ids=digest)
     if probabilities is not None:
         statistics = _with_calibration(statistics, order, step, first, calibration, target)
     if grouping is not None and positive is not None and step is not None and step.labels != order:

@@ -36,7 +36,8 @@ def regroup(evaluation: Evaluation, grouping: Grouping, positive: Label | None) 
     kept = evaluation.statistics
     given = (kept.labelled, kept.target, kept.labelled_tops, kept.target_tops)
     if evaluation.rows is not None and all(part is None for part in given):
-        statistics, notes = collect_rows(evaluation.rows, new), []
+        statistics = replace(collect_rows(evaluation.rows, new), row_ids=kept.row_ids)
+        notes: list[str] = []
     else:
         statistics, note = _carry(kept, old, new)
         notes = [note] if note else []

@@ -151,7 +151,7 @@ def _read(data: dict[str, Any], labels: tuple[Any, ...]) -> Statistics:
     for name, value in data.items():
         if name == "matrix":
             kept[name] = ConfusionMatrix(_decode(value), labels)
-        elif name == "digest":
+        elif name in ("digest", "row_ids"):
             kept[name] = LabelDigest.parse(value)
         elif name in ("moments", "score_moments"):
             kept[name] = _read_moments(value, size if name == "moments" else 2)

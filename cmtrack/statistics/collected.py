@@ -30,6 +30,8 @@ class Statistics:
     matrix : ConfusionMatrix
     digest : LabelDigest
         Of the evaluated labels.
+    row_ids : LabelDigest
+        Of the ids of the evaluated rows, where they were given.
     moments : ScoreMoments of shape (K, K)
         Of each class's probability in each actual class.
     scores : ScoreCounts with four channels
@@ -52,6 +54,7 @@ class Statistics:
 
     matrix: ConfusionMatrix
     digest: LabelDigest
+    row_ids: LabelDigest | None = None
     moments: ScoreMoments | None = None
     scores: ScoreCounts | None = None
     cross: CrossMoments | None = None

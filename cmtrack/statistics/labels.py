@@ -81,10 +81,29 @@ def encode_groups(groups: Any, n_rows: int) -> IntArray:
     ValueError
         If there is not one group per row, or a group is missing.
     """
-    codes, _, _ = _factorize("groups", groups)
+    return _one_per_row("groups", groups, n_rows)[0]
+
+
+def encode_row_ids(row_ids: Any, n_rows: int) -> tuple[IntArray, list[Label]]:
+    """Number the ids of rows, shape (n,), and give the ids that the numbers stand for.
+
+    Raises
+    ------
+    ValueError
+        If there is not one id per row, or an id is missing or repeated.
+    """
+    codes, ids = _one_per_row("row_ids", row_ids, n_rows)
+    if len(ids) != n_rows:
+        repeated = ids[int(np.argmax(np.bincount(codes)))]
+        raise ValueError(f"row_ids must not repeat, got {repeated!r} more than once")
+    return codes, ids
+
+
+def _one_per_row(name: str, values: Any, n_rows: int) -> tuple[IntArray, list[Label]]:
+    codes, distinct, _ = _factorize(name, values)
     if len(codes) != n_rows:
-        raise ValueError(f"groups must have one entry per row, got {len(codes)} for {n_rows} rows")
-    return codes
+        raise ValueError(f"{name} must have one entry per row, got {len(codes)} for {n_rows} rows")
+    return codes, distinct
 
 
 def _factorize(name: str, values: Any) -> tuple[IntArray, list[Label], bool]:

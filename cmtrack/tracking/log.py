@@ -62,6 +62,7 @@ def log_evaluation(
     target: Any = None,
     sample_weight: Any = None,
     groups: Any = None,
+    row_ids: Any = None,
     confidence_level: float = 0.95,
     run_id: str | None = None,
     model_id: str | None = None,
@@ -81,7 +82,8 @@ def log_evaluation(
     Parameters
     ----------
     evaluation_or_y_true : Evaluation or array-like of shape (n,)
-    y_pred, y_prob, labels, positive, grouping, calibration, target, sample_weight, groups, confidence_level
+    y_pred, y_prob, labels, positive, grouping, calibration, target, sample_weight, groups, row_ids,
+    confidence_level
         As in :func:`cmtrack.evaluate`, where labels are given.
     run_id : str, optional
         The run to write to; by default the active run of this thread.
@@ -124,6 +126,7 @@ def log_evaluation(
                 target=target,
                 sample_weight=sample_weight,
                 groups=groups,
+                row_ids=row_ids,
                 confidence_level=confidence_level,
             )
         evaluation.metrics  # noqa: B018 - computed here, so that a failure is caught

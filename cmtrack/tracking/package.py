@@ -179,6 +179,8 @@ def _tags(evaluation: Evaluation, prefix: str, undefined: list[str]) -> dict[str
         "labels_digest": evaluation.labels_digest,
         "samples": f"{evaluation.n_samples:.15g}",
     }
+    if evaluation.statistics.row_ids is not None:
+        tags["row_ids_digest"] = str(evaluation.statistics.row_ids)
     if evaluation.positive is not None:
         tags["positive"] = str(evaluation.positive)
     if evaluation.grouping is not None:
