@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import shlex
+import shutil
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -47,7 +49,7 @@ def demo_command(directory: Path, quick: bool, as_json: bool) -> None:
         from cmtrack.demo import run_demo
 
         result = run_demo(directory, quick=quick, progress=step)
-    command = f"mlflow ui --backend-store-uri {shlex.quote(_pasteable(result))}"
+    command = f"{_tool('mlflow')} ui --backend-store-uri {shlex.quote(_pasteable(result))}"
     if as_json:
         from cmtrack.demo.run import RANK_BY
 
@@ -92,7 +94,7 @@ def _print(result: DemoResult, command: str) -> None:
         text = f"{leader.name} is ahead of every other model: no interval of a paired difference holds 0."
     console.print(Text(text[0].upper() + text[1:]))
     click.echo(f"\nReport of the leader:\n  {_shown(leader.report)}")
-    show = f"cmtrack show {leader.run_id} --tracking-uri {shlex.quote(_pasteable(result))}"
+    show = f"{_tool('cmtrack')} show {leader.run_id} --tracking-uri {shlex.quote(_pasteable(result))}"
     click.echo(f"Its numbers on the terminal:\n  {show}")
     click.echo(f"All runs in the browser:\n  {command}")
 
@@ -116,6 +118,15 @@ def _ranking(result: DemoResult, shown: list[str]) -> Table:
         behind = cell(gap.difference, (gap.low, gap.high)) if gap is not None and gap.low == gap.low else ""
         table.add_row(str(place), run.name, cell(metrics[RANK_BY], ends.get(RANK_BY)), behind, *others)
     return table
+
+
+def _tool(name: str) -> str:
+    """How to call a program of this environment from here: by its name where the shell finds that one."""
+    own = Path(sys.executable).with_name(name)
+    found = shutil.which(name)
+    if not own.exists() or (found is not None and Path(found).resolve() == own.resolve()):
+        return name
+    return shlex.quote(_shown(own))
 
 
 def _list(names: tuple[str, ...]) -> str:
