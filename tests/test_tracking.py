@@ -70,7 +70,7 @@ def test_files_stand_at_the_root_under_fixed_names(logged):
         "images",
     } == paths(client, run_id)
     images = [item.path for item in client.list_artifacts(run_id, "images")]
-    assert len([path for path in images if "cmtrack~confusion_matrix" in path]) == 2  # one and its thumbnail
+    assert len([path for path in images if "confusion_matrix" in path]) == 2  # one and its thumbnail
 
 
 def test_what_was_logged_loads_as_an_equal_evaluation(logged):
