@@ -10,6 +10,7 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
+from scipy.special import chdtrc
 
 from cmtrack.metrics.densities import smoothed
 from cmtrack.metrics.intervals import normal_quantile
@@ -30,12 +31,15 @@ class ClassShares:
         Shares that sum to 1, and the ends of Wald intervals cut at 0 and 1; NaN for classes without labelled
         samples.
     covariance : ndarray of shape (K, K)
+    of_labelled : ndarray of shape (K, K, K), optional
+        The part of the covariance that each class's labelled samples cause.
     """
 
     values: FloatArray
     low: FloatArray
     high: FloatArray
     covariance: FloatArray
+    of_labelled: FloatArray | None = None
 
 
 def class_shares(
@@ -64,14 +68,27 @@ def class_shares(
     shares = em_shares(*(_left_out(counts, densities) if target is None else (densities, binned)))
     values, covariance = np.full(size, math.nan), np.full((size, size), math.nan)
     values[known] = shares
-    covariance[np.ix_(known, known)] = share_covariance(densities, shares, float(binned.sum()), counts.sum(axis=1))
+    m = counts.sum(axis=1)
+    of_target, of_labelled = covariance_parts(densities, shares, float(binned.sum()), m)
+    covariance[np.ix_(known, known)] = of_target + of_labelled.sum(axis=0)
+    by_class = np.zeros((size, size, size))
+    by_class[np.ix_(known, known, known)] = of_labelled
     with np.errstate(invalid="ignore"):
         reach = normal_quantile(confidence_level) * np.sqrt(np.maximum(np.diag(covariance), 0.0))
-    return ClassShares(values, np.clip(values - reach, 0, 1), np.clip(values + reach, 0, 1), covariance)
+    return ClassShares(values, np.clip(values - reach, 0, 1), np.clip(values + reach, 0, 1), covariance, by_class)
 
 
 def share_covariance(densities: FloatArray, shares: FloatArray, n: float, labelled: FloatArray) -> FloatArray:
-    """Covariance of maximum-likelihood shares, (K, K): target sampling and the densities' own error.
+    """Covariance of maximum-likelihood shares, (K, K): target sampling and the densities' own error."""
+    of_target, of_labelled = covariance_parts(densities, shares, n, labelled)
+    total: FloatArray = of_target + of_labelled.sum(axis=0)
+    return total
+
+
+def covariance_parts(
+    densities: FloatArray, shares: FloatArray, n: float, labelled: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """The covariance's part from the target, (K, K), and from each class's labelled samples, (K, K, K).
 
     Parameters
     ----------
@@ -87,7 +104,9 @@ def share_covariance(densities: FloatArray, shares: FloatArray, n: float, labell
     gap = densities[:, :-1] - last
     mix = densities @ shares
     information = (gap / mix[:, None]).T @ gap
-    middle = information / n
+    inverse = np.linalg.pinv(information)
+    spread = np.vstack((np.eye(size - 1), -np.ones(size - 1))) @ inverse
+    of_labelled = np.zeros((size, size, size))
     for c in range(size):
         jacobian = -shares[c] * gap / mix[:, None]
         if c < size - 1:
@@ -96,12 +115,25 @@ def share_covariance(densities: FloatArray, shares: FloatArray, n: float, labell
             jacobian -= 1
         f = densities[:, c]
         mean = f @ jacobian
-        middle += ((jacobian * f[:, None]).T @ jacobian - np.outer(mean, mean)) / labelled[c]
-    inverse = np.linalg.pinv(information)
-    free = inverse @ middle @ inverse
-    spread = np.vstack((np.eye(size - 1), -np.ones(size - 1)))
-    covariance: FloatArray = spread @ free @ spread.T
-    return covariance
+        middle = ((jacobian * f[:, None]).T @ jacobian - np.outer(mean, mean)) / labelled[c]
+        of_labelled[c] = spread @ middle @ spread.T
+    return spread @ (information / n) @ spread.T, of_labelled
+
+
+def fit_of_shares(labelled: TopScoreCounts, target: TopScoreCounts, shares: FloatArray) -> tuple[float, int, float]:
+    """Pearson's X^2 of the target's bins against the mixture of the labelled ones: statistic, df, p-value.
+
+    Classes without labelled samples have no share.
+    """
+    table, binned = _grouped(labelled, target, GROUPS)
+    known = table.sum(axis=1) > 0
+    counts, own = table[known], np.nan_to_num(shares[known])
+    densities = np.stack([smoothed(row) for row in counts], axis=1)
+    mix, n = densities @ own, float(binned.sum())
+    error = mix / n + densities @ (own**2 / counts.sum(axis=1))
+    statistic = float(((binned / n - mix) ** 2 / error).sum())
+    df = len(mix) - len(own)
+    return statistic, df, float(chdtrc(df, statistic)) if df > 0 else math.nan
 
 
 def _left_out(counts: FloatArray, densities: FloatArray) -> tuple[FloatArray, FloatArray]:

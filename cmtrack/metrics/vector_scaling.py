@@ -34,15 +34,15 @@ class Scaling:
     ----------
     form : str
     parameters : ndarray of shape (P,)
-    covariance : ndarray of shape (P, P)
-        Sandwich covariance with the labelled samples drawn class by class.
+    covariances : ndarray of shape (K, P, P)
+        Part of each class's labelled samples in the sandwich covariance of the parameters.
     prior : ndarray of shape (K,)
         Labelled shares.
     """
 
     form: str
     parameters: FloatArray
-    covariance: FloatArray
+    covariances: FloatArray
     prior: FloatArray
 
     def ratios(self, probabilities: FloatArray, parameters: FloatArray | None = None) -> FloatArray:
@@ -86,12 +86,12 @@ def fit_scaling(actual: IntArray, probabilities: FloatArray, form: str) -> Scali
 
     found = minimize(loss, start, jac=True, method="L-BFGS-B", options={"maxiter": 500, "gtol": 1e-8})
     parameters: FloatArray = found.x
-    covariance = _parameter_covariance(form, features, actual, parameters, size)
-    return Scaling(form, parameters, covariance, np.bincount(actual, minlength=size) / len(actual))
+    covariances = _parameter_covariances(form, features, actual, parameters, size)
+    return Scaling(form, parameters, covariances, np.bincount(actual, minlength=size) / len(actual))
 
 
 def scaled_shares(scaling: Scaling, target: FloatArray, confidence_level: float = 0.95) -> ClassShares:
-    """Shares of the classes in a target (n, K), their covariance and Wald intervals cut at 0 and 1."""
+    """Shares of the classes in a target (n, K), their covariance by source and Wald intervals cut at 0 and 1."""
     n = len(target)
     ratios = scaling.ratios(target)
     shares = em_shares(ratios, np.ones(n))
@@ -105,12 +105,13 @@ def scaled_shares(scaling: Scaling, target: FloatArray, confidence_level: float 
         up = _score(scaling.ratios(target, scaling.parameters + step), shares).mean(axis=0)
         down = _score(scaling.ratios(target, scaling.parameters - step), shares).mean(axis=0)
         slopes[:, index] = (up - down) / 2e-5
-    middle = information / n + slopes @ scaling.covariance @ slopes.T
-    free = inverse @ middle @ inverse
-    spread = np.vstack((np.eye(len(shares) - 1), -np.ones(len(shares) - 1)))
-    covariance = spread @ free @ spread.T
+    spread = np.vstack((np.eye(len(shares) - 1), -np.ones(len(shares) - 1))) @ inverse
+    of_target = spread @ (information / n) @ spread.T
+    of_labelled = np.stack([spread @ slopes @ part @ slopes.T @ spread.T for part in scaling.covariances])
+    covariance = of_target + of_labelled.sum(axis=0)
     reach = normal_quantile(confidence_level) * np.sqrt(np.maximum(np.diag(covariance), 0.0))
-    return ClassShares(shares, np.clip(shares - reach, 0, 1), np.clip(shares + reach, 0, 1), covariance)
+    low, high = np.clip(shares - reach, 0, 1), np.clip(shares + reach, 0, 1)
+    return ClassShares(shares, low, high, covariance, of_labelled)
 
 
 def _score(ratios: FloatArray, shares: FloatArray) -> FloatArray:
@@ -145,21 +146,20 @@ def _backward(form: str, features: FloatArray, residual: FloatArray) -> FloatArr
     return np.concatenate((slopes, residual), axis=1)
 
 
-def _parameter_covariance(
+def _parameter_covariances(
     form: str, features: FloatArray, actual: IntArray, parameters: FloatArray, size: int
 ) -> FloatArray:
-    """H^-1 G H^-1, G the scores' covariance within each class."""
+    """H^-1 G_k H^-1 for each class k, G_k the covariance sum of its samples' scores."""
     p = np.exp(log_softmax(_logits(form, features, parameters), axis=1))
     scores = _backward(form, features, p - np.eye(size)[actual])
     hessian = np.zeros((len(parameters),) * 2)
     for k in range(size):  # E over the model's labels of the scores' outer product
         rows = _backward(form, features, p - np.eye(size)[k]) * np.sqrt(p[:, k : k + 1])
         hessian += rows.T @ rows
-    inner = np.zeros_like(hessian)
+    inverse = np.linalg.pinv(hessian + _RIDGE * np.eye(len(parameters)))
+    parts = []
     for k in range(size):
         own = scores[actual == k]
-        centred = own - own.mean(axis=0)
-        inner += centred.T @ centred
-    inverse = np.linalg.pinv(hessian + _RIDGE * np.eye(len(parameters)))
-    covariance: FloatArray = inverse @ inner @ inverse
-    return covariance
+        centred = (own - own.mean(axis=0)) @ inverse
+        parts.append(centred.T @ centred)
+    return np.stack(parts)

@@ -1,0 +1,127 @@
+"""Shares of more than two classes."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from cmtrack import estimate_prevalence
+
+SHARES = np.array([0.5, 0.3, 0.15, 0.05])
+
+
+def sample(rng: np.random.Generator, n: int, shares: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Labels and deliberately miscalibrated probabilities."""
+    y = rng.choice(4, n, p=shares)
+    x = rng.normal(size=(n, 4))
+    x[np.arange(n), y] += 1.5
+    logits = 2.2 * x + np.array([0.5, 0.0, -0.5, 0.0])
+    p = np.exp(logits - logits.max(axis=1, keepdims=True))
+    return y, p / p.sum(axis=1, keepdims=True)
+
+
+@pytest.fixture(scope="module")
+def problem():
+    rng = np.random.default_rng(1)
+    return (*sample(rng, 2000, np.full(4, 0.25)), *sample(rng, 3000, SHARES))
+
+
+@pytest.mark.parametrize("density", ["auto", "vector", "matrix", "temperature", "bins"])
+def test_shares_are_near_the_truth_and_sum_to_one(problem, density):
+    y, held, truth, target = problem
+    found = estimate_prevalence(target, calibration=(y, held), positive=3, density=density)
+    values = np.array([value for value, _, _ in found.by_class.values()])
+    actual = np.bincount(truth, minlength=4) / len(truth)
+    assert values.sum() == pytest.approx(1)
+    assert np.abs(values - actual).max() < 0.05
+    assert np.abs(values - actual).max() < np.abs(target.mean(axis=0) - actual).max()
+    assert (found.value, found.low, found.high) == found.by_class[3]
+    assert found.count == pytest.approx(found.value * 3000)
+    assert sum(found.shares) == pytest.approx(1)
+    assert found.fit_pvalue > 0.001
+    assert list(found.to_frame()["label"]) == [0, 1, 2, 3]
+
+
+def test_vector_scaling_is_the_default(problem):
+    y, held, _, target = problem
+    auto = estimate_prevalence(target, calibration=(y, held))
+    assert auto.density == "matrix"  # 500 of each class are enough for all slopes
+    few = estimate_prevalence(target, calibration=(y[:400], held[:400]))
+    assert few.density == "vector"
+    assert few.positive == 3
+
+
+def test_the_interval_covers_and_the_error_is_that_of_a_simulation():
+    rng = np.random.default_rng(2)
+    values, errors, covered = [], [], []
+    for _ in range(150):
+        y, held = sample(rng, 1500, np.full(4, 0.25))
+        _, target = sample(rng, 2000, SHARES)
+        found = estimate_prevalence(target, calibration=(y, held), density="vector")
+        values.append(list(found.class_shares.values))
+        errors.append(np.sqrt(np.diag(found.class_shares.covariance)))
+        covered.append([low <= share <= high for (_, low, high), share in zip(found.by_class.values(), SHARES, strict=True)])
+    np.testing.assert_allclose(np.mean(errors, axis=0), np.std(values, axis=0), rtol=0.25)
+    assert np.mean(covered) > 0.91
+    assert np.abs(np.mean(values, axis=0) - SHARES).max() < 0.006
+
+
+def test_realised_is_narrower_and_posteriors_add_up(problem):
+    y, held, _, target = problem
+    wide = estimate_prevalence(target, calibration=(y, held), positive=0)
+    narrow = estimate_prevalence(target, calibration=(y, held), positive=0, interval="realised")
+    assert narrow.high - narrow.low < wide.high - wide.low
+    assert (wide.count_low, wide.count_high) == pytest.approx((narrow.low * 3000, narrow.high * 3000))
+    posterior = wide.posterior(target)
+    assert posterior.shape == (3000, 4)
+    np.testing.assert_allclose(posterior.mean(axis=0), wide.class_shares.values, atol=1e-6)
+    assert 0 < wide.sd_labels_only < wide.count_sd * 2
+    assert wide.efficiency == pytest.approx(3000 * wide.implied_spcc**2)
+
+
+def test_names_and_frames_work_as_for_two(problem):
+    y, held, _, target = problem
+    names = np.array(["a", "b", "c", "d"])
+    by_array = estimate_prevalence(target, calibration=(names[y], held), positive="c")
+    frame, held_frame = pd.DataFrame(target, columns=names)[["d", "a", "c", "b"]], pd.DataFrame(held, columns=names)
+    by_frame = estimate_prevalence(frame, calibration=(names[y], held_frame), positive="c")
+    assert by_frame.by_class == pytest.approx(by_array.by_class)
+
+
+def test_a_shift_of_more_than_the_shares_is_noticed(problem):
+    y, held, _, target = problem
+    changed = target**3
+    changed = changed / changed.sum(axis=1, keepdims=True)
+    found = estimate_prevalence(changed, calibration=(y, held))
+    assert found.fit_pvalue < 0.01
+    assert any("do not fit" in warning for warning in found.warnings)
+
+
+@pytest.mark.parametrize(
+    ("options", "text"),
+    [
+        ({"density": "isotonic"}, "for more than two classes density must be one of"),
+        ({"interval": "score"}, "for more than two classes interval must be one of"),
+        ({"positive": 9}, "positive must be one of"),
+    ],
+)
+def test_what_does_not_apply_is_refused(problem, options, text):
+    y, held, _, target = problem
+    with pytest.raises(ValueError, match=text):
+        estimate_prevalence(target, calibration=(y, held), **options)
+
+
+def test_shapes_and_rare_classes_are_checked(problem):
+    y, held, _, target = problem
+    with pytest.raises(ValueError, match=r"\(n_samples, 4\)"):
+        estimate_prevalence(target[:, :3], calibration=(y, held))
+    one = np.concatenate((np.flatnonzero(y != 3), np.flatnonzero(y == 3)[:1]))
+    with pytest.raises(ValueError, match=r"at least two labelled samples of each class, too few of \[3\]"):
+        estimate_prevalence(target, calibration=(y[one], held[one]))
+    found = estimate_prevalence(target, calibration=(y, held), density="bins")
+    with pytest.raises(ValueError, match="recalibrates no single probabilities"):
+        found.posterior(target)
+    assert math.isfinite(found.value)
