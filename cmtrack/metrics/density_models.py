@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import numpy as np
 
-from cmtrack.metrics.score_cells import ScoreCells
 from cmtrack.statistics.inputs import FloatArray
 
 _SMALLEST = 1e-12
@@ -41,11 +40,6 @@ def isotonic(place: FloatArray, positives: FloatArray, negatives: FloatArray) ->
 
 
 MODELS = {"kde_logit": kde_logit, "logistic": logistic, "beta": beta, "isotonic": isotonic}
-
-
-def fit_ratio(name: str, cells: ScoreCells) -> FloatArray:
-    """Log density ratio of each cell under the named model, shape (B,)."""
-    return MODELS[name](cells.place, cells.positives[None], cells.negatives[None])[0]
 
 
 def _kernel_density(place: FloatArray, counts: FloatArray) -> FloatArray:

@@ -13,7 +13,9 @@ Relatives: PACC (Bella et al. 2010), h = the posterior; method of moments, Hanse
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -29,11 +31,17 @@ _POINTS = 161
 class MomentMatch:
     """Three count vectors over cells, and the log density ratio of each cell.
 
+    With several folds every labelled sample is weighed by the h that was fitted without it, and the target by
+    the mean of all h (cross-fitting): h that has seen a sample flatters it, which would bias small shares upwards.
+
     Attributes
     ----------
-    log_ratio : ndarray of shape (B,)
-    target, positives, negatives : ndarray of shape (B,) or (R, B)
-        Shares of target samples and of labelled samples of each class.
+    log_ratio : ndarray of shape (F, B)
+        By fold that was left out of the fit.
+    target : ndarray of shape (B,)
+        Shares of target samples.
+    positives, negatives : ndarray of shape (F, B)
+        Shares of labelled samples of each class, by fold; each sums to 1.
     sizes : (n, m1, m0)
         (Effective) numbers of samples.
     """
@@ -44,49 +52,58 @@ class MomentMatch:
     negatives: FloatArray
     sizes: tuple[float, float, float]
 
-    @property
+    @cached_property
+    def odds(self) -> FloatArray:
+        """The density ratio, shape (F, B)."""
+        out: FloatArray = np.exp(np.clip(self.log_ratio, -_CLIP, _CLIP))
+        return out
+
+    @cached_property
     def densities(self) -> tuple[FloatArray, FloatArray]:
         """Class densities (positives, negatives) that have the ratio and the labelled scores' pooled mass."""
-        odds = np.exp(np.clip(self.log_ratio, -_CLIP, _CLIP))
-        mass = (self.positives + self.negatives) / 2
-        p, q = mass * odds / (1 + odds), mass / (1 + odds)
+        chance = (self.odds / (1 + self.odds)).mean(axis=0)
+        mass = (self.positives.sum(axis=0) + self.negatives.sum(axis=0)) / 2
+        p, q = mass * chance, mass * (1 - chance)
         return p / p.sum(), q / q.sum()
 
     def weights(self, prevalence: FloatArray) -> FloatArray:
-        """The function h at each prevalence (rows), scaled by 1/n."""
+        """n h at each prevalence, shape (len(prevalence), F, B)."""
         n, m1, m0 = self.sizes
-        pi = prevalence[:, None]
-        odds = np.exp(np.clip(self.log_ratio, -_CLIP, _CLIP))
-        h: FloatArray = (odds - 1) / ((pi + pi**2 * n / m1) * odds + (1 - pi) + (1 - pi) ** 2 * n / m0)
+        pi = prevalence[:, None, None]
+        h: FloatArray = (self.odds - 1) / ((pi + pi**2 * n / m1) * self.odds + (1 - pi) + (1 - pi) ** 2 * n / m0)
         return h
 
     def equation(self, prevalence: FloatArray) -> FloatArray:
         """mean_target h - pi mean_positives h - (1-pi) mean_negatives h; 0 at the estimate, falling."""
-        pi = prevalence[:, None]
-        gap = self.target - pi * self.positives - (1 - pi) * self.negatives
-        value: FloatArray = (gap * self.weights(prevalence)).sum(axis=1)
+        pi = prevalence[:, None, None]
+        gap = self.target / len(self.odds) - pi * self.positives - (1 - pi) * self.negatives
+        value: FloatArray = (gap * self.weights(prevalence)).sum(axis=(1, 2))
         return value
 
-    def solve(self, rows: int = 1) -> FloatArray:
-        """The root in [0, 1], or the end where there is none, by bisection (Regula falsi is no faster here)."""
-        low, high = np.zeros(rows), np.ones(rows)
-        at_low, at_high = self.equation(low), self.equation(high)
+    def solve(self) -> float:
+        """The root in [0, 1] by bisection; the end of the range where there is none."""
+        low, high = 0.0, 1.0
+        at_low, at_high = self.equation(np.array([low, high]))
+        if at_low <= 0:
+            return low
+        if at_high >= 0:
+            return high
         for _ in range(46):
             middle = (low + high) / 2
-            rising = self.equation(middle) > 0
-            low, high = np.where(rising, middle, low), np.where(rising, high, middle)
-        inside = (low + high) / 2
-        return np.where(at_low <= 0, 0.0, np.where(at_high >= 0, 1.0, inside))
+            low, high = (middle, high) if self.equation(np.array([middle]))[0] > 0 else (low, middle)
+        return (low + high) / 2
 
     def spread(self, prevalence: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
         """Variances of the equation due to (target, positives, negatives), and minus its slope, at each prevalence."""
         n, m1, m0 = self.sizes
         h, pi = self.weights(prevalence), prevalence
         p, q = self.densities
-        own1, own0 = _moments(h, self.positives), _moments(h, self.negatives)
-        model1, model0 = _moments(h, p), _moments(h, q)
-        v1, v0 = np.maximum(own1[1], model1[1]), np.maximum(own0[1], model0[1])
-        slope = own1[0] - own0[0]
+        mean1, own1 = _moments(h, self.positives)
+        mean0, own0 = _moments(h, self.negatives)
+        average = h.mean(axis=1, keepdims=True)
+        v1 = np.maximum(own1, _moments(average, p)[1])
+        v0 = np.maximum(own0, _moments(average, q)[1])
+        slope = mean1 - mean0
         of_target = pi * v1 + (1 - pi) * v0 + pi * (1 - pi) * slope**2
         return of_target / n, pi**2 * v1 / m1, (1 - pi) ** 2 * v0 / m0, slope
 
@@ -132,15 +149,36 @@ class MomentMatch:
         reach = max(6 * float(np.sqrt(min(self.variance(estimate).total, 1.0))), 1e-6)
         return _end(estimate, 0.0, reach, limit, outside), _end(estimate, 1.0, reach, limit, outside)
 
+    def bootstrap(self, estimate: float, confidence_level: float, replicates: int = 1000) -> Interval:
+        """Percentiles over multinomial resamples of the three count vectors (fixed seed), with h as estimated."""
+        rng = np.random.default_rng(20230813)
+        h = self.weights(np.array([estimate]))[0]
+
+        def resampled(size: float, shares: FloatArray, values: FloatArray) -> FloatArray:
+            drawn = rng.multinomial(round(size), shares / shares.sum(), replicates)
+            mean: FloatArray = drawn @ values / round(size)
+            return mean
+
+        used1, used0 = self.positives > 0, self.negatives > 0
+        target = resampled(self.sizes[0], self.target, h.mean(axis=0))
+        above = resampled(self.sizes[1], self.positives[used1], h[used1])
+        below = resampled(self.sizes[2], self.negatives[used0], h[used0])
+        with np.errstate(divide="ignore", invalid="ignore"):
+            values = np.where(above > below, (target - below) / (above - below), estimate)
+        level = [(1 - confidence_level) / 2, (1 + confidence_level) / 2]
+        low, high = np.quantile(np.clip(values, 0.0, 1.0), level)
+        return min(float(low), estimate), max(float(high), estimate)
+
 
 def _moments(h: FloatArray, shares: FloatArray) -> tuple[FloatArray, FloatArray]:
-    mean = h @ shares
-    return mean, np.maximum(h**2 @ shares - mean**2, 0.0)
+    mean = (h * shares).sum(axis=(1, 2))
+    return mean, np.maximum((h**2 * shares).sum(axis=(1, 2)) - mean**2, 0.0)
 
 
-def _end(estimate: float, limit_at: float, reach: float, limit: float, outside: object) -> float:
+def _end(
+    estimate: float, limit_at: float, reach: float, limit: float, outside: Callable[[FloatArray], FloatArray]
+) -> float:
     """Where the deviance first passes the limit on the way from the estimate to 0 or 1."""
-    assert callable(outside)
     while True:
         edge = max(estimate - reach, 0.0) if limit_at == 0.0 else min(estimate + reach, 1.0)
         grid = np.linspace(estimate, edge, _POINTS)

@@ -9,7 +9,9 @@ correct probabilities: the truth lies 12 to 29 of it away there.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -48,6 +50,10 @@ class PrevalenceEstimate:
     undefined : dict of str to str
         Reasons of what is NaN.
     warnings : tuple of str
+    density : str
+        The density model.
+    members : dict of str to float
+        Of ``density="auto"``: the weight of each stacked model.
     """
 
     value: float
@@ -60,7 +66,10 @@ class PrevalenceEstimate:
     interval: str
     mixture: Mixture = field(repr=False)
     densities: BinnedDensities | None = field(repr=False)
-    target: ScoreCounts = field(repr=False)
+    target_scores: ScoreCounts | FloatArray = field(repr=False)
+    density: str = "bins"
+    members: dict[str, float] = field(default_factory=dict)
+    deviance: Callable[[FloatArray], FloatArray] | None = field(default=None, repr=False)
     fit_statistic: float = math.nan
     fit_df: int = 0
     fit_pvalue: float = math.nan
@@ -78,6 +87,13 @@ class PrevalenceEstimate:
     def n_negatives(self) -> float:
         """Labelled negatives."""
         return self.densities.m0 if self.densities else math.nan
+
+    @cached_property
+    def target(self) -> ScoreCounts:
+        """The target's scores, counted."""
+        if isinstance(self.target_scores, ScoreCounts):
+            return self.target_scores
+        return ScoreCounts.from_scores(self.target_scores, max_distinct=len(self.target_scores))
 
     @property
     def count(self) -> float:
@@ -132,6 +148,8 @@ class PrevalenceEstimate:
         reach = max(self.high - self.value, self.value - self.low, 1e-6) * 2
         low, high = max(0.0, self.value - reach), min(1.0, self.value + reach)
         grid = np.union1d(np.linspace(low, high, n_points), [self.value])
+        if self.deviance is not None:
+            return grid, self.deviance(grid)
         top = self.mixture.log_likelihood(self.value)
         return grid, np.array([2 * (top - self.mixture.log_likelihood(float(x))) for x in grid])
 

@@ -5,6 +5,8 @@ Source of stacking densities: Smyth & Wolpert (1999); of posteriors, Wolpert (19
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
 from cmtrack.metrics.density_models import MODELS
@@ -12,13 +14,34 @@ from cmtrack.metrics.score_cells import ScoreCells, fold_counts
 from cmtrack.statistics.inputs import FloatArray
 
 MEMBERS = ("isotonic", "kde_logit", "beta")
-FOLDS = 10
+FOLDS = 5
 _STEPS = 100
 _CLIP = 30.0
 
 
-def stacked_ratio(cells: ScoreCells) -> tuple[FloatArray, dict[str, float]]:
-    """Log density ratio of each cell by the stack, and the weight of each member.
+@dataclass(frozen=True, eq=False)
+class FittedRatio:
+    """Log density ratios of cells, from all labelled samples and without each fold.
+
+    Attributes
+    ----------
+    whole : ndarray of shape (B,)
+    left : ndarray of shape (F, B)
+    positives, negatives : ndarray of shape (F, B)
+        Counts of the fold that was left out.
+    members : dict of str to float
+        Weight of each model.
+    """
+
+    whole: FloatArray
+    left: FloatArray
+    positives: FloatArray
+    negatives: FloatArray
+    members: dict[str, float]
+
+
+def fit_ratio(cells: ScoreCells, members: tuple[str, ...] = MEMBERS) -> FittedRatio:
+    """Fit one density model, or a stack of several.
 
     A member's ratio r gives the probability r / (1 + r) of a positive among as many negatives. These
     probabilities are averaged. The weights maximise the log score of the labelled classes, both classes of
@@ -26,15 +49,27 @@ def stacked_ratio(cells: ScoreCells) -> tuple[FloatArray, dict[str, float]]:
     is added to each member, so that with few samples the average is close to the plain one.
     """
     place, positives, negatives = cells.place, cells.positives, cells.negatives
-    whole = np.stack([_probability(MODELS[name](place, positives[None], negatives[None])[0]) for name in MEMBERS])
-    weights = np.full(len(MEMBERS), 1 / len(MEMBERS))
+    whole = np.stack([_probability(MODELS[name](place, positives[None], negatives[None])[0]) for name in members])
+    weights = np.full(len(members), 1 / len(members))
     folds = int(min(FOLDS, positives.sum(), negatives.sum()))
-    if folds >= 2:
-        held1, held0 = fold_counts(positives, folds), fold_counts(negatives, folds)
-        left = np.stack([_probability(MODELS[n](place, positives - held1, negatives - held0)) for n in MEMBERS])
+    if folds < 2:
+        ratio = _log_odds(weights @ whole)
+        return FittedRatio(ratio, ratio[None], positives[None], negatives[None], _named(members, weights))
+    held1, held0 = fold_counts(positives, folds), fold_counts(negatives, folds)
+    left = np.stack([_probability(MODELS[name](place, positives - held1, negatives - held0)) for name in members])
+    if len(members) > 1:
         weights = _weights(left, held1, held0)
-    mean = weights @ whole
-    return np.log(mean) - np.log1p(-mean), dict(zip(MEMBERS, weights.tolist(), strict=True))
+    mean = np.tensordot(weights, left, 1)
+    return FittedRatio(_log_odds(weights @ whole), _log_odds(mean), held1, held0, _named(members, weights))
+
+
+def _named(members: tuple[str, ...], weights: FloatArray) -> dict[str, float]:
+    return dict(zip(members, weights.tolist(), strict=True))
+
+
+def _log_odds(chance: FloatArray) -> FloatArray:
+    out: FloatArray = np.log(chance) - np.log1p(-chance)
+    return out
 
 
 def _probability(log_ratio: FloatArray) -> FloatArray:
