@@ -11,6 +11,8 @@ Silverman (1986).
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from cmtrack.statistics.inputs import FloatArray
@@ -35,7 +37,10 @@ def beta(place: FloatArray, positives: FloatArray, negatives: FloatArray) -> Flo
 
 
 def isotonic(place: FloatArray, positives: FloatArray, negatives: FloatArray) -> FloatArray:
-    """Non-decreasing ratio by pooling adjacent violators; half a count is added to each block and class."""
+    """Blocks of the non-decreasing fit (pooled adjacent violators), half a count added to each block and class.
+
+    The half counts keep outer blocks of one class finite, and can let a small block step back.
+    """
     return np.stack([_pooled(a, c) for a, c in zip(positives, negatives, strict=True)])
 
 
@@ -53,13 +58,13 @@ def _kernel_density(place: FloatArray, counts: FloatArray) -> FloatArray:
 def _silverman(place: FloatArray, counts: FloatArray, size: float) -> float:
     share = counts / counts.sum()
     mean = float(share @ place)
-    spread = float(np.sqrt(share @ (place - mean) ** 2))
+    spread = math.sqrt(float(share @ (place - mean) ** 2))
     order = np.argsort(place, kind="stable")
     ranks = np.cumsum(share[order]) - share[order] / 2
     low, high = np.interp((0.25, 0.75), ranks, place[order])
     if high > low:
         spread = min(spread, float(high - low) / 1.349)
-    return max(0.9 * spread * size**-0.2, 1e-3)
+    return max(0.9 * spread * float(size**-0.2), 1e-3)
 
 
 def _regression(features: FloatArray, positives: FloatArray, negatives: FloatArray) -> FloatArray:
@@ -74,8 +79,9 @@ def _regression(features: FloatArray, positives: FloatArray, negatives: FloatArr
 
     def objective(weights: FloatArray) -> FloatArray:
         line = weights @ x.T
-        value: FloatArray = (trials * np.logaddexp(0, line) - hits * line).sum(axis=1)
-        return value + 0.5e-6 * (weights**2).sum(axis=1)
+        loss = (trials * np.logaddexp(0, line) - hits * line).sum(axis=1)
+        value: FloatArray = loss + 0.5e-6 * (weights**2).sum(axis=1)
+        return value
 
     weights = np.zeros((len(positives), size))
     value = objective(weights)

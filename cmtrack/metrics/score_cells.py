@@ -50,7 +50,7 @@ class ScoreCells:
         size = len(self.place)
 
         def counted(index: IntArray) -> FloatArray:
-            return np.bincount(index, weights, size).astype(np.float64)
+            return _counted(index, weights, size)
 
         if self.lower is not None:
             below = np.searchsorted(self.cells.edges, scores, side="left")
@@ -59,14 +59,13 @@ class ScoreCells:
             return counted(np.searchsorted(self.cells.edges, scores, side="left"))
         # many scores: look the cell up in an even grid over [0, 1], search only where an edge cuts a grid step
         first = np.searchsorted(self.cells.edges, np.arange(_TABLE + 1) / _TABLE, side="left")
-        step = (np.clip(scores, 0.0, 1.0) * _TABLE).astype(np.int32)
-        step_counts = np.bincount(step, weights, _TABLE + 1)
+        step = (np.clip(scores, 0.0, 1.0) * _TABLE).astype(np.int64)
+        step_counts = _counted(step, weights, _TABLE + 1)
         whole = np.append(first[1:] == first[:-1], False)
-        out = np.bincount(first[whole], step_counts[whole], size)
+        out = _counted(first[whole], step_counts[whole], size)
         rest = np.flatnonzero(~whole[step])
         cut = np.searchsorted(self.cells.edges, scores[rest], side="left")
-        total: FloatArray = out + np.bincount(cut, None if weights is None else weights[rest], size)
-        return total
+        return out + _counted(cut, None if weights is None else weights[rest], size)
 
 
 def score_cells(labelled: ScoreCounts, cells: int = MAX_CELLS) -> ScoreCells:
@@ -88,6 +87,11 @@ def score_cells(labelled: ScoreCounts, cells: int = MAX_CELLS) -> ScoreCells:
     balanced = (bands.negatives / bands.m0 + bands.positives / bands.m1) / 2
     rank = np.cumsum(balanced) - balanced / 2
     return ScoreCells(_moved(bands, upper), np.log(rank / (1 - rank)), lower)
+
+
+def _counted(index: IntArray, weights: FloatArray | IntArray | None, size: int) -> FloatArray:
+    out: FloatArray = np.bincount(index, weights, size).astype(np.float64, copy=False)
+    return out
 
 
 def _moved(bands: BinnedDensities, edges: FloatArray) -> BinnedDensities:
