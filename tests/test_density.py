@@ -242,3 +242,51 @@ def test_rare_events_are_not_biased_upwards() -> None:
     root = {density: np.sqrt(np.mean(np.square(found))) for density, found in errors.items()}
     assert root["auto"] < 1.1 * root["bins"]
     assert abs(np.mean(errors["auto"])) < 3 * root["auto"] / 5 + 2e-4
+
+
+# --- planning and labels -----------------------------------------------------------------------------------
+
+
+def test_plan_reaches_the_half_width() -> None:
+    e = estimate_prevalence(expit(scored(np.random.default_rng(2), 100, 400)), calibration=labelled(), density="bins")
+    v, sizes = e.variance, (e.n_target, e.n_positives, e.n_negatives)
+    now = 1.959963984540054 * np.sqrt(v.total)
+    plan = e.plan(0.9 * now)
+    assert plan.now == pytest.approx(now)
+    parts = np.array([v.target, v.positives, v.negatives])
+    for place, more in enumerate((plan.target, plan.positives, plan.negatives)):
+        factor = np.ones(3)
+        if more is None:
+            assert v.total - parts[place] >= (0.9 * now / 1.959963984540054) ** 2
+            continue
+        factor[place] = sizes[place] / (sizes[place] + more)
+        assert 1.959963984540054 * np.sqrt(parts @ factor) <= 0.9 * now * (1 + 1e-9)
+        factor[place] = sizes[place] / (sizes[place] + more - 1)
+        assert 1.959963984540054 * np.sqrt(parts @ factor) > 0.9 * now * (1 - 1e-9)
+    assert plan.target is not None
+    done, far = e.plan(1.1 * now), e.plan(1e-4)
+    assert (done.target, done.positives, done.negatives) == (0, 0, 0)
+    assert (far.target, far.positives, far.negatives) == (None, None, None)
+    with pytest.raises(ValueError, match="half_width must be positive"):
+        e.plan(0)
+
+
+def test_labels_by_posterior_and_by_count() -> None:
+    target = expit(scored(np.random.default_rng(2), 100, 400))
+    e = estimate_prevalence(target, calibration=labelled())
+    by_count = e.labels(target, "count")
+    assert (by_count.positive.sum(), by_count.tied) == (round(e.count), 0)
+    assert target[by_count.positive].min() > target[~by_count.positive].max()
+    np.testing.assert_array_equal(e.labels(target).positive, e.posterior(target) >= 0.5)
+    ties = np.repeat([0.1, 0.5, 0.9], [300, 150, 50])
+    block = estimate_prevalence(ties, calibration=labelled()).labels(ties, "count")
+    assert block.tied in (0, 50, 150, 300)
+    assert block.positive.sum() in (0, 50, 200, 500)
+    with pytest.raises(ValueError, match="rule must be"):
+        e.labels(target, "top")
+
+
+def test_efficiency_is_worth_of_unlabelled_samples() -> None:
+    e = estimate_prevalence(expit(scored(np.random.default_rng(2), 100, 400)), calibration=labelled(), density="bins")
+    assert e.efficiency == pytest.approx(e.value * (1 - e.value) / e.variance.target)
+    assert 0 < e.efficiency < e.n_target

@@ -108,12 +108,14 @@ class MomentMatch:
         return of_target / n, pi**2 * v1 / m1, (1 - pi) ** 2 * v0 / m0, slope
 
     def variance(self, prevalence: float) -> Variance:
-        """Variance of the estimate by source."""
+        """Variance of the estimate by source; the information is that of the likelihood."""
         target, positives, negatives, slope = (float(part[0]) for part in self.spread(np.array([prevalence])))
         if not slope > 0:
             return Variance(np.inf, np.inf, np.inf, 0.0)
-        square = slope**2
-        return Variance(target / square, positives / square, negatives / square, square / (self.sizes[0] * target))
+        p, q = self.densities
+        mix = prevalence * p + (1 - prevalence) * q
+        information = float(((p - q)[mix > 0] ** 2 / mix[mix > 0]).sum())
+        return Variance(target / slope**2, positives / slope**2, negatives / slope**2, information)
 
     def deviance(self, estimate: float, grid: FloatArray, kind: str = "adjusted") -> FloatArray:
         """Quasi-deviance 2 |integral of slope x equation / variance| from the estimate to each point of an even grid.

@@ -20,6 +20,7 @@ from scipy.optimize import brentq
 from cmtrack.grouping import Label
 from cmtrack.metrics.densities import BinnedDensities
 from cmtrack.metrics.mixture import Mixture, Variance
+from cmtrack.metrics.planning import CountedLabels, SamplePlan, highest_scores, sample_plan
 from cmtrack.statistics import ScoreCounts
 from cmtrack.statistics.inputs import FloatArray
 
@@ -140,6 +141,33 @@ class PrevalenceEstimate:
         mix = self.mixture.mix(self.value)
         tau = self.value * self.mixture.p / mix
         return math.sqrt(float(self.mixture.w @ (tau * (1 - tau))))
+
+    @property
+    def efficiency(self) -> float:
+        """n sPCC^2: how many labelled target samples the n unlabelled ones are worth, were the densities known."""
+        return self.n_target * self.implied_spcc**2
+
+    def plan(self, half_width: float) -> SamplePlan:
+        """How many more target scores, labelled positives or labelled negatives (each alone) reach a half-width."""
+        if not math.isfinite(self.variance.total):
+            raise ValueError("a plan needs an identified prevalence; this estimate is NaN")
+        sizes = (self.n_target, self.n_positives, self.n_negatives)
+        return sample_plan(self.variance, sizes, half_width, self.confidence_level)
+
+    def labels(self, scores: Any, rule: str = "posterior") -> CountedLabels:
+        """Labels of scores: "posterior" at least 1/2, or the round(share x n) highest, "count".
+
+        The first may find no positives where they are rare; the second agrees with the estimated count, equal
+        scores kept together.
+        """
+        array = np.asarray(scores, dtype=np.float64)
+        if rule == "count":
+            if math.isnan(self.value):
+                raise ValueError("rule='count' needs an identified prevalence; this estimate is NaN")
+            return highest_scores(array, self.value * len(array))
+        if rule != "posterior":
+            raise ValueError(f"rule must be 'posterior' or 'count', got {rule!r}")
+        return CountedLabels(self.posterior(array) >= 0.5, 0)
 
     def likelihood(self, n_points: int = 401) -> tuple[FloatArray, FloatArray]:
         """Prevalence grid around the estimate and the deviance 2 (l_max - l) at each point."""
