@@ -14,7 +14,8 @@ from cmtrack.metrics.score_cells import ScoreCells, fold_counts
 from cmtrack.statistics.inputs import FloatArray
 
 MEMBERS = ("isotonic", "kde_logit", "beta")
-FOLDS = 5
+FOLDS = 2
+"""Every other sample in score order. Five or ten folds bias rare shares less, but weigh small labelled sets worse."""
 _STEPS = 100
 _CLIP = 30.0
 
