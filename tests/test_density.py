@@ -178,6 +178,19 @@ def test_counting_into_cells_is_exact_for_many_scores() -> None:
     assert len(cells.place) <= 200
 
 
+def test_counting_of_many_scores_on_any_scale() -> None:
+    rng = np.random.default_rng(0)
+    for change in (lambda x: x, lambda x: 1e9 + 1e-3 * x, np.exp, lambda x: np.round(x, 1)):
+        held, many = change(scored(rng, 500, 500)), change(scored(rng, 100_000, 100_000, 4.0))
+        cells = score_cells(ScoreCounts.from_scores(held, np.repeat([0, 1], 500), 2))
+        assert cells.lower is not None
+        below = np.searchsorted(cells.cells.edges, many, side="left")
+        above = np.searchsorted(cells.lower, many, side="right")
+        size = len(cells.place)
+        plain = (np.bincount(below, minlength=size) + np.bincount(above, minlength=size)) / 2
+        np.testing.assert_array_equal(cells.count(many), plain)
+
+
 def test_gap_between_scores_is_halved_without_a_scale() -> None:
     cells = score_cells(ScoreCounts.from_scores(np.array([-1.0, 2.0]), np.array([0, 1]), 2))
     np.testing.assert_array_equal(cells.count(np.array([-5.0, -1.0, 0.0, 1.9, 2.0, 7.0])), [3, 3])

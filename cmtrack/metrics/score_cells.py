@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 
@@ -11,7 +12,7 @@ from cmtrack.statistics import ScoreCounts
 from cmtrack.statistics.inputs import FloatArray, IntArray
 
 MAX_CELLS = 200
-_TABLE = 1 << 14
+_STEPS = 1 << 14
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,27 +46,13 @@ class ScoreCells:
         """Labelled negatives of each cell."""
         return self.cells.negatives
 
-    def count(self, scores: FloatArray, weights: FloatArray | IntArray | None = None) -> FloatArray:
+    def count(self, scores: FloatArray) -> FloatArray:
         """Target samples of each cell."""
         size = len(self.place)
-
-        def counted(index: IntArray) -> FloatArray:
-            return _counted(index, weights, size)
-
-        if self.lower is not None:
-            below = np.searchsorted(self.cells.edges, scores, side="left")
-            return (counted(below) + counted(np.searchsorted(self.lower, scores, side="right"))) / 2
-        if len(scores) < 8 * _TABLE:
-            return counted(np.searchsorted(self.cells.edges, scores, side="left"))
-        # many scores: look the cell up in an even grid over [0, 1], search only where an edge cuts a grid step
-        first = np.searchsorted(self.cells.edges, np.arange(_TABLE + 1) / _TABLE, side="left")
-        step = (np.clip(scores, 0.0, 1.0) * _TABLE).astype(np.int64)
-        step_counts = _counted(step, weights, _TABLE + 1)
-        whole = np.append(first[1:] == first[:-1], False)
-        out = _counted(first[whole], step_counts[whole], size)
-        rest = np.flatnonzero(~whole[step])
-        cut = np.searchsorted(self.cells.edges, scores[rest], side="left")
-        return out + _counted(cut, None if weights is None else weights[rest], size)
+        upper = _tally(self.cells.edges, "left", scores, size)
+        if self.lower is None:
+            return upper
+        return (upper + _tally(self.lower, "right", scores, size)) / 2
 
 
 def score_cells(labelled: ScoreCounts, cells: int = MAX_CELLS) -> ScoreCells:
@@ -89,9 +76,29 @@ def score_cells(labelled: ScoreCounts, cells: int = MAX_CELLS) -> ScoreCells:
     return ScoreCells(_moved(bands, upper), np.log(rank / (1 - rank)), lower)
 
 
-def _counted(index: IntArray, weights: FloatArray | IntArray | None, size: int) -> FloatArray:
-    out: FloatArray = np.bincount(index, weights, size).astype(np.float64, copy=False)
-    return out
+def _tally(keys: FloatArray, side: Literal["left", "right"], scores: FloatArray, size: int) -> FloatArray:
+    """How many scores are put into each gap between the keys, as by ``searchsorted``.
+
+    Of many scores each is first put into a step of an even grid; only steps that a key may cut are searched.
+    """
+    width = (keys[-1] - keys[0]) / _STEPS if len(keys) else 0.0
+    if len(scores) < 8 * _STEPS or not 0 < width < np.inf:
+        return _counted(np.searchsorted(keys, scores, side=side), size)
+    bounds = keys[0] + np.arange(_STEPS + 1) * width
+    margin = 1e-6 * width + 4 * np.spacing(np.abs(keys).max())  # far more than rounding moves a score
+    below = np.searchsorted(keys, np.append(-np.inf, bounds[1:-1] - margin), side=side)
+    above = np.searchsorted(keys, np.append(bounds[1:-1] + margin, np.inf), side=side)
+    whole = below == above
+    step = np.clip((scores - keys[0]) * (1 / width), 0, _STEPS - 1).astype(np.int64)
+    by_step = np.bincount(step, minlength=_STEPS).astype(np.float64)
+    cut = np.flatnonzero(~whole[step])
+    known = np.bincount(below[whole], by_step[whole], size)
+    total: FloatArray = known + _counted(np.searchsorted(keys, scores[cut], side=side), size)
+    return total
+
+
+def _counted(index: IntArray, size: int) -> FloatArray:
+    return np.bincount(index, minlength=size).astype(np.float64)
 
 
 def _moved(bands: BinnedDensities, edges: FloatArray) -> BinnedDensities:
