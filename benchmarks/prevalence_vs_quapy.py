@@ -41,6 +41,9 @@ class GivenScores(ClassifierMixin, BaseEstimator):
     def __sklearn_is_fitted__(self) -> bool:
         return True
 
+    def fit(self, x: np.ndarray, y: np.ndarray) -> GivenScores:
+        return self
+
     def predict_proba(self, x: np.ndarray) -> np.ndarray:
         return x
 

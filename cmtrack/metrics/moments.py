@@ -81,13 +81,21 @@ class MomentMatch:
         return value
 
     def solve(self) -> float:
-        """The root in [0, 1] by bisection; the end of the range where there is none."""
-        low, high = 0.0, 1.0
-        at_low, at_high = self.equation(np.array([low, high]))
-        if at_low <= 0:
-            return low
-        if at_high >= 0:
-            return high
+        """The root in [0, 1] next to a first estimate; the end of the range where there is none.
+
+        The first estimate takes h at 1/2, which no cell dominates. Near 0 and 1 a few samples of extreme ratio can
+        give the equation more roots.
+        """
+        h = self.weights(np.array([0.5]))[0]
+        target, above, below = (float((h * x).sum()) for x in (self.target / len(h), self.positives, self.negatives))
+        start = min(max((target - below) / (above - below), 0.0), 1.0) if above > below else 0.5
+        rising = self.equation(np.array([start]))[0] > 0
+        end = 1.0 if rising else 0.0
+        path = start + (end - start) * (np.arange(_POINTS) / (_POINTS - 1)) ** 2
+        turned = np.flatnonzero((self.equation(path) > 0) != rising)
+        if not len(turned):
+            return end
+        low, high = sorted((float(path[turned[0] - 1]), float(path[turned[0]])))
         for _ in range(46):
             middle = (low + high) / 2
             low, high = (middle, high) if self.equation(np.array([middle]))[0] > 0 else (low, middle)

@@ -17,7 +17,6 @@ MEMBERS = ("isotonic", "kde_logit", "beta")
 FOLDS = 2
 """Every other sample in score order. Five or ten folds bias rare shares less, but weigh small labelled sets worse."""
 _STEPS = 100
-_CLIP = 30.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,14 +49,14 @@ def fit_ratio(cells: ScoreCells, members: tuple[str, ...] = MEMBERS) -> FittedRa
     is added to each member, so that with few samples the average is close to the plain one.
     """
     place, positives, negatives = cells.place, cells.positives, cells.negatives
-    whole = np.stack([_probability(MODELS[name](place, positives[None], negatives[None])[0]) for name in members])
+    whole = _members(place, positives[None], negatives[None], members)[:, 0]
     weights = np.full(len(members), 1 / len(members))
     folds = int(min(FOLDS, positives.sum(), negatives.sum()))
     if folds < 2:
         ratio = _log_odds(weights @ whole)
         return FittedRatio(ratio, ratio[None], positives[None], negatives[None], _named(members, weights))
     held1, held0 = fold_counts(positives, folds), fold_counts(negatives, folds)
-    left = np.stack([_probability(MODELS[name](place, positives - held1, negatives - held0)) for name in members])
+    left = _members(place, positives - held1, negatives - held0, members)
     if len(members) > 1:
         weights = _weights(left, held1, held0)
     mean = np.tensordot(weights, left, 1)
@@ -73,8 +72,11 @@ def _log_odds(chance: FloatArray) -> FloatArray:
     return out
 
 
-def _probability(log_ratio: FloatArray) -> FloatArray:
-    out: FloatArray = 1 / (1 + np.exp(-np.clip(log_ratio, -_CLIP, _CLIP)))
+def _members(place: FloatArray, positives: FloatArray, negatives: FloatArray, members: tuple[str, ...]) -> FloatArray:
+    """Probabilities of each member (first axis), no more extreme than half a count among all would give."""
+    top, bottom = np.log(2 * positives.sum(axis=1) + 1), np.log(2 * negatives.sum(axis=1) + 1)
+    fits = [np.clip(MODELS[m](place, positives, negatives), -bottom[:, None], top[:, None]) for m in members]
+    out: FloatArray = 1 / (1 + np.exp(-np.stack(fits)))
     return out
 
 
