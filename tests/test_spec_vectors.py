@@ -331,7 +331,7 @@ def labelled(positives: list[int], negatives: list[int]) -> tuple[Any, Any]:
 
 
 def estimate(interval: str = "adjusted", target: Any = W) -> cmtrack.PrevalenceEstimate:
-    return estimate_prevalence(repeated(target), calibration=labelled(A, C), interval=interval)
+    return estimate_prevalence(repeated(target), calibration=labelled(A, C), density="bins", interval=interval)
 
 
 def test_tv9_estimate() -> None:

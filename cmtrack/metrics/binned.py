@@ -74,7 +74,7 @@ def binned_estimate(
     value = math.nan if np.array_equal(bands.p, bands.q) else mixture.maximise()
     make = partial(
         PrevalenceEstimate, positive=positive, n_target=float(binned.sum()), confidence_level=confidence_level,
-        interval=interval, mixture=mixture, densities=bands, target=target,
+        interval=interval, mixture=mixture, densities=bands, target_scores=target, density="bins",
     )  # fmt: skip
     if math.isnan(value):
         reason = "not identified: positives and negatives have the same scores"
@@ -87,11 +87,11 @@ def binned_estimate(
     realised = _realised(spread, value, n)
     ends = profile_interval(scaled, value, realised / spread.target, confidence_level)
     low, high = _interval(interval, scaled, bands, value, spread, (n, m1, m0), confidence_level, ends)
-    fit: _Fit = {} if same else _fit(bands, binned * (n / binned.sum()), value, m1, m0)
+    fit: _Fit = {} if same else fit_diagnostic(bands, binned * (n / binned.sum()), value, m1, m0)
     return make(
         value=value, low=low, high=high, variance=spread, realised=ends,
         undefined={"fit_pvalue": _SAME_ROWS} if same else {},
-        warnings=_warnings(bands, spread, fit.get("fit_pvalue", math.nan)), **fit,
+        warnings=warnings_of(bands, spread, fit.get("fit_pvalue", math.nan)), **fit,
     )  # fmt: skip
 
 
@@ -149,7 +149,8 @@ def _bootstrap(binned: Mixture, bands: BinnedDensities, level: float, replicates
     return float(low), float(high)
 
 
-def _fit(bands: BinnedDensities, binned: FloatArray, value: float, m1: float, m0: float) -> _Fit:
+def fit_diagnostic(bands: BinnedDensities, binned: FloatArray, value: float, m1: float, m0: float) -> _Fit:
+    """Goodness of fit of the target's bin counts to the mixture (chi-square with B - 2 degrees of freedom)."""
     n, df = float(binned.sum()), len(bands.p) - 2
     mix = value * bands.p + (1 - value) * bands.q
     parts = (binned / n - mix) ** 2 / (mix / n + value**2 * bands.p / m1 + (1 - value) ** 2 * bands.q / m0)
@@ -163,7 +164,8 @@ def _fit(bands: BinnedDensities, binned: FloatArray, value: float, m1: float, m0
     }
 
 
-def _warnings(bands: BinnedDensities, spread: Variance, fit_pvalue: float) -> tuple[str, ...]:
+def warnings_of(bands: BinnedDensities, spread: Variance, fit_pvalue: float) -> tuple[str, ...]:
+    """What an estimate should be distrusted for."""
     out = []
     distance = 0.5 * float(np.abs(bands.p - bands.q).sum())
     if spread.total > 1 / 12 or distance < math.sqrt(len(bands.p) / min(bands.m1, bands.m0)):

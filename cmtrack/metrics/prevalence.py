@@ -9,7 +9,9 @@ correct probabilities: the truth lies 12 to 29 of it away there.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -18,6 +20,7 @@ from scipy.optimize import brentq
 from cmtrack.grouping import Label
 from cmtrack.metrics.densities import BinnedDensities
 from cmtrack.metrics.mixture import Mixture, Variance
+from cmtrack.metrics.planning import CountedLabels, SamplePlan, highest_scores, sample_plan
 from cmtrack.statistics import ScoreCounts
 from cmtrack.statistics.inputs import FloatArray
 
@@ -48,6 +51,10 @@ class PrevalenceEstimate:
     undefined : dict of str to str
         Reasons of what is NaN.
     warnings : tuple of str
+    density : str
+        The density model.
+    members : dict of str to float
+        Of ``density="auto"``: the weight of each stacked model.
     """
 
     value: float
@@ -60,7 +67,10 @@ class PrevalenceEstimate:
     interval: str
     mixture: Mixture = field(repr=False)
     densities: BinnedDensities | None = field(repr=False)
-    target: ScoreCounts = field(repr=False)
+    target_scores: ScoreCounts | FloatArray = field(repr=False)
+    density: str = "bins"
+    members: dict[str, float] = field(default_factory=dict)
+    deviance: Callable[[FloatArray], FloatArray] | None = field(default=None, repr=False)
     fit_statistic: float = math.nan
     fit_df: int = 0
     fit_pvalue: float = math.nan
@@ -78,6 +88,13 @@ class PrevalenceEstimate:
     def n_negatives(self) -> float:
         """Labelled negatives."""
         return self.densities.m0 if self.densities else math.nan
+
+    @cached_property
+    def target(self) -> ScoreCounts:
+        """The target's scores, counted."""
+        if isinstance(self.target_scores, ScoreCounts):
+            return self.target_scores
+        return ScoreCounts.from_scores(self.target_scores, max_distinct=len(self.target_scores))
 
     @property
     def count(self) -> float:
@@ -125,6 +142,33 @@ class PrevalenceEstimate:
         tau = self.value * self.mixture.p / mix
         return math.sqrt(float(self.mixture.w @ (tau * (1 - tau))))
 
+    @property
+    def efficiency(self) -> float:
+        """n sPCC^2: how many labelled target samples the n unlabelled ones are worth, were the densities known."""
+        return self.n_target * self.implied_spcc**2
+
+    def plan(self, half_width: float) -> SamplePlan:
+        """How many more target scores, labelled positives or labelled negatives (each alone) reach a half-width."""
+        if not math.isfinite(self.variance.total):
+            raise ValueError("a plan needs an identified prevalence; this estimate is NaN")
+        sizes = (self.n_target, self.n_positives, self.n_negatives)
+        return sample_plan(self.variance, sizes, half_width, self.confidence_level)
+
+    def labels(self, scores: Any, rule: str = "posterior") -> CountedLabels:
+        """Labels of scores: "posterior" at least 1/2, or the round(share x n) highest, "count".
+
+        The first may find no positives where they are rare; the second agrees with the estimated count, equal
+        scores kept together.
+        """
+        array = np.asarray(scores, dtype=np.float64)
+        if rule == "count":
+            if math.isnan(self.value):
+                raise ValueError("rule='count' needs an identified prevalence; this estimate is NaN")
+            return highest_scores(array, self.value * len(array))
+        if rule != "posterior":
+            raise ValueError(f"rule must be 'posterior' or 'count', got {rule!r}")
+        return CountedLabels(self.posterior(array) >= 0.5, 0)
+
     def likelihood(self, n_points: int = 401) -> tuple[FloatArray, FloatArray]:
         """Prevalence grid around the estimate and the deviance 2 (l_max - l) at each point.
 
@@ -135,6 +179,8 @@ class PrevalenceEstimate:
         reach = max(self.high - self.value, self.value - self.low, 1e-6) * 2
         low, high = max(0.0, self.value - reach), min(1.0, self.value + reach)
         grid = np.union1d(np.linspace(low, high, n_points), [self.value])
+        if self.deviance is not None:
+            return grid, self.deviance(grid)
         top = self.mixture.log_likelihood(self.value)
         return grid, np.array([2 * (top - self.mixture.log_likelihood(float(x))) for x in grid])
 

@@ -9,14 +9,16 @@ import numpy as np
 
 from cmtrack.grouping import Label
 from cmtrack.metrics.binned import INTERVALS, binned_estimate
+from cmtrack.metrics.density_models import MODELS
 from cmtrack.metrics.intervals import Interval
 from cmtrack.metrics.mixture import Mixture, Variance, profile_interval
+from cmtrack.metrics.modelled import DensityRatio, modelled_estimate
 from cmtrack.metrics.prevalence import PrevalenceEstimate
 from cmtrack.statistics import ScoreCounts
 from cmtrack.statistics.inputs import FloatArray, IntArray, column_names, to_float_array
 from cmtrack.statistics.labels import encode_labels
 
-DENSITIES = ("auto", "bins", "raw")
+DENSITIES = ("auto", "bins", *MODELS, "raw")
 
 
 def estimate_prevalence(
@@ -24,7 +26,7 @@ def estimate_prevalence(
     *,
     calibration: Any,
     positive: Label | None = None,
-    density: str = "auto",
+    density: str | DensityRatio = "auto",
     interval: str = "adjusted",
     confidence_level: float = 0.95,
 ) -> PrevalenceEstimate:
@@ -40,14 +42,18 @@ def estimate_prevalence(
         documented case 412.6 positives were estimated where 69 were, against 80.1 with out-of-fold scores.
     positive : label, optional
         The positive class; by default the last of the two labels in sorted order.
-    density : "auto", "bins" or "raw"
-        How the class-wise score densities are had. "bins": class-balanced quantile bins with half counts, the
-        default ("auto"). "raw": the scores are taken for posteriors at the calibration set's prevalence (Saerens
-        et al. 2002); badly wrong, without a sign of it, where they are not.
+    density : {"auto", "bins", "kde_logit", "logistic", "beta", "isotonic", "raw"} or function, default "auto"
+        How the ratio of the two classes' score densities is had. "auto": a stack of "isotonic", "kde_logit" and
+        "beta", weighted by cross-validated log score of the labelled scores. "bins": class-balanced quantile bins
+        with half counts, by maximum likelihood. "raw": the scores are taken for posteriors at the calibration
+        set's prevalence (Saerens et al. 2002); badly wrong, without a sign of it, where they are not. A function
+        of the labelled negatives' and positives' scores returns a function that gives the ratio f1 / f0 at scores.
+        All but "bins" and "raw" match a moment of the scores that the ratio makes efficient, so a wrong ratio
+        costs width, not bias.
     interval : "adjusted", "realised", "wald", "score", "bootstrap" or "naive"
         "adjusted": profile likelihood widened for the error of the densities, of the prevalence that the target
         was drawn from. "realised": the same for the target's own share. "naive" ignores the error of the
-        densities and covers far too seldom.
+        densities and covers far too seldom. "raw" takes "naive" and "adjusted" only.
     confidence_level : float, default 0.95
 
     Returns
@@ -91,18 +97,16 @@ def estimate_prevalence(
         raise ValueError("scores must not be empty")
     if density == "raw":
         return _raw_estimate(target, float(actual.mean()), positive, interval, confidence_level)
-    return binned_estimate(
-        ScoreCounts.from_scores(held, actual, 2, max_distinct=len(held)),
-        ScoreCounts.from_scores(target, max_distinct=len(target)),
-        positive=positive,
-        interval=interval,
-        confidence_level=confidence_level,
-    )
+    labelled = ScoreCounts.from_scores(held, actual, 2, max_distinct=len(held))
+    options: dict[str, Any] = {"positive": positive, "interval": interval, "confidence_level": confidence_level}
+    if density != "bins":
+        return modelled_estimate(labelled, target, density=density, **options)
+    return binned_estimate(labelled, ScoreCounts.from_scores(target, max_distinct=len(target)), **options)
 
 
-def _check_options(density: str, interval: str, confidence_level: float) -> None:
-    if density not in DENSITIES:
-        raise ValueError(f"density must be one of {DENSITIES}, got {density!r}")
+def _check_options(density: Any, interval: str, confidence_level: float) -> None:
+    if not callable(density) and density not in DENSITIES:
+        raise ValueError(f"density must be a function or one of {DENSITIES}, got {density!r}")
     if interval not in INTERVALS:
         raise ValueError(f"interval must be one of {INTERVALS}, got {interval!r}")
     if density == "raw" and interval not in ("naive", "adjusted"):
@@ -155,7 +159,8 @@ def _raw_estimate(
         interval=interval,
         mixture=mixture,
         densities=None,
-        target=counted,
+        target_scores=counted,
+        density="raw",
         realised=ends,
         undefined={"fit_pvalue": "densities are taken as known: the fit cannot be tested"},
         warnings=("density='raw' holds only for scores that are calibrated at the calibration set's prevalence",),

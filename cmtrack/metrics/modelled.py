@@ -1,0 +1,131 @@
+"""Prevalence from any model of the density ratio: cells, cross-fitted ratio, moment matching, one interval."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
+
+import numpy as np
+
+from cmtrack.grouping import Label
+from cmtrack.metrics.binned import fit_diagnostic, warnings_of
+from cmtrack.metrics.densities import quantile_bins
+from cmtrack.metrics.intervals import Interval, normal_quantile
+from cmtrack.metrics.mixture import Mixture, Variance
+from cmtrack.metrics.moments import MomentMatch
+from cmtrack.metrics.prevalence import PrevalenceEstimate
+from cmtrack.metrics.score_cells import ScoreCells, fold_counts, score_cells
+from cmtrack.metrics.stacking import FOLDS, MEMBERS, FittedRatio, fit_ratio
+from cmtrack.statistics import ScoreCounts
+from cmtrack.statistics.inputs import FloatArray
+
+RatioFunction = Callable[[FloatArray], FloatArray]
+DensityRatio = Callable[[FloatArray, FloatArray], RatioFunction]
+"""Of the labelled negatives' and the labelled positives' scores: a function of scores, the ratio f1 / f0 there."""
+
+
+def modelled_estimate(
+    labelled: ScoreCounts,
+    scores: FloatArray,
+    *,
+    positive: Label,
+    density: str | DensityRatio = "auto",
+    interval: str = "adjusted",
+    confidence_level: float = 0.95,
+) -> PrevalenceEstimate:
+    """Estimate with the ratio of "auto" (a stack), of one named model, or of a function.
+
+    Parameters
+    ----------
+    labelled : ScoreCounts with two channels
+        Negatives, positives, by distinct score.
+    scores : ndarray of shape (n,)
+        The target's.
+    """
+    cells = score_cells(labelled)
+    counted = cells.count(scores)
+    n, m1, m0 = float(len(scores)), cells.cells.m1, cells.cells.m0
+    name = density if isinstance(density, str) else getattr(density, "__name__", "function")
+    make = partial(
+        PrevalenceEstimate, confidence_level=confidence_level, positive=positive, n_target=n, interval=interval,
+        target_scores=scores, density=name,
+    )  # fmt: skip
+    if np.allclose(cells.positives / m1, cells.negatives / m0, rtol=0, atol=1e-12):
+        reason = "not identified: positives and negatives have the same scores"
+        known = Mixture(cells.cells.p, cells.cells.q, counted)
+        return make(
+            value=math.nan, low=math.nan, high=math.nan, variance=Variance(math.inf, math.inf, math.inf, 0.0),
+            mixture=known, densities=cells.cells,
+            undefined=dict.fromkeys(("value", "low", "high", "fit_pvalue"), reason),
+        )  # fmt: skip
+    if isinstance(density, str):
+        fitted = fit_ratio(cells, MEMBERS if density == "auto" else (density,))
+    else:
+        fitted = _of_function(density, labelled, cells)
+    match = MomentMatch(fitted.left, counted / n, fitted.positives / m1, fitted.negatives / m0, (n, m1, m0))
+    value = match.solve()
+    spread = match.variance(value)
+    if not math.isfinite(spread.total):
+        ends = realised = (0.0, 1.0)
+    else:
+        realised = match.interval("realised", value, confidence_level)
+        ends = _interval(match, interval, value, spread, realised, confidence_level)
+    p, q = match.densities
+    ranks = ScoreCounts(np.arange(len(p), dtype=np.float64), np.stack((cells.negatives, cells.positives)), exact=True)
+    bands = quantile_bins(ranks)
+    binned = np.bincount(bands.bin_of(ranks.values), counted, len(bands.p)).astype(np.float64)
+    fit = fit_diagnostic(bands, binned, value, m1, m0)
+    return make(
+        value=value, low=ends[0], high=ends[1], variance=spread, realised=realised,
+        mixture=Mixture(p, q, counted), densities=replace(cells.cells, p=p, q=q),
+        deviance=partial(match.deviance, value), members=fitted.members,
+        warnings=warnings_of(bands, spread, fit.get("fit_pvalue", math.nan)), **fit,
+    )  # fmt: skip
+
+
+def _interval(
+    match: MomentMatch, method: str, value: float, spread: Variance, realised: Interval, level: float
+) -> Interval:
+    if method == "realised":
+        return realised
+    if method == "wald":
+        reach = normal_quantile(level) * math.sqrt(spread.total)
+        return max(0.0, value - reach), min(1.0, value + reach)
+    if method == "bootstrap":
+        return match.bootstrap(value, level)
+    return match.interval(method, value, level)
+
+
+def _of_function(density: DensityRatio, labelled: ScoreCounts, cells: ScoreCells) -> FittedRatio:
+    """Ratios by a user's function, fitted on all labelled scores and without each fold."""
+    negatives, positives = labelled.counts.astype(np.float64)
+    at = 1 / (1 + np.exp(-cells.place)) if cells.cells.unit else cells.cells.centres
+
+    def log_ratio(without0: FloatArray, without1: FloatArray) -> FloatArray:
+        samples = [np.repeat(labelled.values, np.rint(c).astype(np.int64)) for c in (without0, without1)]
+        ratio = np.asarray(density(samples[0], samples[1])(at), dtype=np.float64)
+        if ratio.shape != at.shape or not (ratio >= 0).all():
+            raise ValueError(
+                "density must be a function of (negatives' scores, positives' scores) that returns a function of "
+                f"scores with one ratio >= 0 for each, got {ratio.shape} for {at.shape}"
+            )
+        with np.errstate(divide="ignore"):
+            out: FloatArray = np.log(ratio)
+        return out
+
+    whole = log_ratio(negatives, positives)
+    folds = int(min(FOLDS, positives.sum(), negatives.sum()))
+    members = {"function": 1.0}
+    if folds < 2:
+        return FittedRatio(whole, whole[None], cells.positives[None], cells.negatives[None], members)
+    held1, held0 = fold_counts(positives, folds), fold_counts(negatives, folds)
+    left = np.stack([log_ratio(negatives - out0, positives - out1) for out0, out1 in zip(held0, held1, strict=True)])
+    index = cells.cells.bin_of(labelled.values)
+    size = len(cells.place)
+    by_cell = [np.zeros((folds, size)), np.zeros((folds, size))]
+    for own, held in zip(by_cell, (held1, held0), strict=True):
+        for out, row in zip(own, held, strict=True):
+            out += np.bincount(index, row, size)
+    return FittedRatio(whole, left, by_cell[0], by_cell[1], members)

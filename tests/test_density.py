@@ -1,0 +1,305 @@
+"""Density models of ``estimate_prevalence``: the stack, its cells, moment matching and its intervals."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from cmtrack import PrevalenceEstimate, estimate_prevalence
+from cmtrack.metrics.density_models import MODELS
+from cmtrack.metrics.moments import MomentMatch
+from cmtrack.metrics.score_cells import fold_counts, score_cells
+from cmtrack.metrics.stacking import MEMBERS, fit_ratio
+from cmtrack.statistics import ScoreCounts
+
+INTERVALS = ("adjusted", "realised", "wald", "score", "bootstrap", "naive")
+NAMED = ("auto", "kde_logit", "logistic", "beta", "isotonic")
+
+
+def expit(x: Any) -> Any:
+    return 1 / (1 + np.exp(-x))
+
+
+def scored(rng: np.random.Generator, positives: int, negatives: int, gap: float = 1.5) -> Any:
+    """Normal scores, the negatives first."""
+    return np.concatenate((rng.normal(-gap, 1, negatives), rng.normal(gap, 1.3, positives)))
+
+
+def labelled(seed: int = 0, positives: int = 150, negatives: int = 250) -> tuple[Any, Any]:
+    rng = np.random.default_rng(seed)
+    return np.repeat([0, 1], [negatives, positives]), expit(scored(rng, positives, negatives))
+
+
+def true_ratio(negatives: Any, positives: Any) -> Any:
+    """The ratio of :func:`scored`, known in advance."""
+
+    def ratio(s: Any) -> Any:
+        x = np.log(s / (1 - s))
+        return np.exp(-(((x - 1.5) / 1.3) ** 2) / 2 + (x + 1.5) ** 2 / 2) / 1.3
+
+    return ratio
+
+
+def ends(e: PrevalenceEstimate) -> tuple[float, ...]:
+    return e.value, e.low, e.high, e.fit_pvalue, e.variance.total
+
+
+@pytest.mark.parametrize("density", [*NAMED, true_ratio])
+@pytest.mark.parametrize("interval", INTERVALS)
+def test_every_density_with_every_interval(density: Any, interval: str) -> None:
+    target = expit(scored(np.random.default_rng(5), 300, 700))
+    e = estimate_prevalence(target, calibration=labelled(), density=density, interval=interval)
+    assert 0 < e.low < e.value < e.high < 1
+    assert abs(e.value - 0.3) < 0.06
+    assert e.high - e.low < 0.2
+    assert e.low < 0.3 < e.high
+    assert e.density == (density if isinstance(density, str) else "true_ratio")
+    assert sum(e.shares) == pytest.approx(1)
+    assert e.count_low < e.count < e.count_high
+    assert e.fit_pvalue > 1e-4
+    assert e.posterior(target).sum() == pytest.approx(e.count, rel=1e-6)
+    grid, deviance = e.likelihood()
+    assert deviance[np.searchsorted(grid, e.value)] == pytest.approx(0, abs=1e-9)
+    assert deviance.min() > -1e-6
+
+
+def test_raw_refuses_other_intervals() -> None:
+    for interval in ("realised", "wald", "score", "bootstrap"):
+        with pytest.raises(ValueError, match="density='raw' knows the densities"):
+            estimate_prevalence([0.5], calibration=labelled(), density="raw", interval=interval)
+    with pytest.raises(ValueError, match="density must be a function or one of"):
+        estimate_prevalence([0.5], calibration=labelled(), density="spline")
+
+
+def test_a_function_must_return_ratios() -> None:
+    def negative(_n: Any, _p: Any) -> Any:
+        return lambda s: -np.ones_like(s)
+
+    with pytest.raises(ValueError, match="one ratio >= 0 for each"):
+        estimate_prevalence([0.5], calibration=labelled(), density=negative)
+
+
+def test_wrong_ratio_costs_width_not_bias() -> None:
+    rng = np.random.default_rng(3)
+    y, s = labelled(1, 20_000, 20_000)
+    target = expit(scored(rng, 2_000, 8_000))
+    right = estimate_prevalence(target, calibration=(y, s), density=true_ratio)
+    wrong = estimate_prevalence(target, calibration=(y, s), density=lambda _n, _p: lambda x: 0.2 + 3 * x**8)
+    assert abs(right.value - 0.2) < 0.015
+    assert abs(wrong.value - 0.2) < 0.015
+    assert wrong.variance.total > right.variance.total
+
+
+@pytest.mark.parametrize("density", NAMED)
+@pytest.mark.parametrize("change", [lambda s: s**3, np.exp, lambda s: 3 + 0.001 * s], ids=["cube", "exp", "affine"])
+def test_increasing_maps_of_scores_that_are_no_probabilities(density: str, change: Any) -> None:
+    rng = np.random.default_rng(8)
+    y, held, target = np.repeat([0, 1], [300, 120]), scored(rng, 120, 300), scored(rng, 90, 500)
+    plain = estimate_prevalence(target, calibration=(y, held), density=density)
+    bent = estimate_prevalence(change(target), calibration=(y, change(held)), density=density)
+    assert ends(bent) == pytest.approx(ends(plain), rel=1e-9, abs=1e-12)
+
+
+def test_isotonic_and_bins_stand_maps_of_probabilities_too() -> None:
+    y, held = labelled(2, 30, 40)
+    target = np.repeat(held, 2)
+    for density in ("bins", "isotonic"):
+        plain = estimate_prevalence(target, calibration=(y, held), density=density)
+        bent = estimate_prevalence(target**2, calibration=(y, held**2), density=density)
+        assert ends(bent) == pytest.approx(ends(plain), rel=1e-9)
+
+
+def test_same_answer_in_any_order_and_again() -> None:
+    rng = np.random.default_rng(4)
+    y, held = labelled()
+    target = expit(scored(rng, 100, 200))
+    order, other = rng.permutation(len(y)), rng.permutation(len(target))
+    for interval in ("adjusted", "bootstrap"):
+        first = estimate_prevalence(target, calibration=(y, held), interval=interval)
+        again = estimate_prevalence(target, calibration=(y, held), interval=interval)
+        mixed = estimate_prevalence(target[other], calibration=(y[order], held[order]), interval=interval)
+        assert ends(first) == ends(again) == ends(mixed)
+        assert first.members == mixed.members
+
+
+def test_stack_weights_are_convex_and_one_when_alone() -> None:
+    e = estimate_prevalence([0.2, 0.7], calibration=labelled())
+    assert set(e.members) == set(MEMBERS)
+    assert sum(e.members.values()) == pytest.approx(1)
+    assert min(e.members.values()) > 0
+    assert estimate_prevalence([0.2, 0.7], calibration=labelled(), density="beta").members == {"beta": 1.0}
+
+
+def test_separated_labels_are_counted() -> None:
+    y = np.repeat([0, 1], 40)
+    held = np.concatenate((np.linspace(0.001, 0.2, 40), np.linspace(0.8, 0.999, 40)))
+    target = np.concatenate((np.full(70, 0.05), np.full(30, 0.9)))
+    for density in NAMED:
+        e = estimate_prevalence(target, calibration=(y, held), density=density)
+        assert e.value == pytest.approx(0.3, abs=0.01)
+        assert e.low < 0.3 < e.high
+
+
+@pytest.mark.parametrize("share", [0.0, 1.0])
+def test_ends_of_the_range(share: float) -> None:
+    y, held = labelled(6, 1_000, 1_000)
+    k = round(2_000 * share)
+    e = estimate_prevalence(expit(scored(np.random.default_rng(1), k, 2_000 - k, 3.0)), calibration=(y, held))
+    assert abs(e.value - share) < 0.05
+    assert 0 <= e.low <= e.value <= e.high <= 1
+
+
+def test_one_of_each_class_and_equal_scores() -> None:
+    e = estimate_prevalence([0.2, 0.8, 0.9], calibration=([0, 1], [0.1, 0.9]))
+    assert 0 <= e.low <= e.value <= e.high <= 1
+    assert any("< 20" in warning for warning in e.warnings)
+    flat = estimate_prevalence([0.5] * 4, calibration=([0, 1, 1], [0.5] * 3))
+    assert np.isnan(flat.value)
+    assert "not identified" in flat.undefined["value"]
+
+
+def test_training_scores_or_other_shifts_are_flagged() -> None:
+    rng = np.random.default_rng(12)
+    e = estimate_prevalence(expit(rng.normal(0, 0.2, 2_000)), calibration=labelled())
+    assert e.fit_pvalue < 0.01
+    assert any("do not fit" in warning for warning in e.warnings)
+
+
+def test_counting_into_cells_is_exact_for_many_scores() -> None:
+    rng = np.random.default_rng(0)
+    y, held = labelled(0, 2_000, 2_000)
+    cells = score_cells(ScoreCounts.from_scores(held, y, 2))
+    many = np.concatenate((expit(scored(rng, 100_000, 100_000, 4.0)), held, [0.0, 1.0], cells.cells.edges))
+    plain = np.bincount(np.searchsorted(cells.cells.edges, many, side="left"), minlength=len(cells.place))
+    np.testing.assert_array_equal(cells.count(many), plain)
+    np.testing.assert_array_equal(cells.count(held), cells.positives + cells.negatives)
+    assert len(cells.place) <= 200
+
+
+def test_counting_of_many_scores_on_any_scale() -> None:
+    rng = np.random.default_rng(0)
+    for change in (lambda x: x, lambda x: 1e9 + 1e-3 * x, np.exp, lambda x: np.round(x, 1)):
+        held, many = change(scored(rng, 500, 500)), change(scored(rng, 100_000, 100_000, 4.0))
+        cells = score_cells(ScoreCounts.from_scores(held, np.repeat([0, 1], 500), 2))
+        assert cells.lower is not None
+        below = np.searchsorted(cells.cells.edges, many, side="left")
+        above = np.searchsorted(cells.lower, many, side="right")
+        size = len(cells.place)
+        plain = (np.bincount(below, minlength=size) + np.bincount(above, minlength=size)) / 2
+        np.testing.assert_array_equal(cells.count(many), plain)
+
+
+def test_gap_between_scores_is_halved_without_a_scale() -> None:
+    cells = score_cells(ScoreCounts.from_scores(np.array([-1.0, 2.0]), np.array([0, 1]), 2))
+    np.testing.assert_array_equal(cells.count(np.array([-5.0, -1.0, 0.0, 1.9, 2.0, 7.0])), [3, 3])
+
+
+def test_folds_take_the_samples_in_turn() -> None:
+    counts = np.array([3.0, 0.0, 4.0, 0.5])
+    folds = fold_counts(counts, 3)
+    np.testing.assert_allclose(folds.sum(axis=0), counts)
+    np.testing.assert_allclose(folds[:, :3], [[1, 0, 2], [1, 0, 1], [1, 0, 1]])
+
+
+def test_models_of_known_ratios() -> None:
+    rng = np.random.default_rng(0)
+    x = np.concatenate((rng.normal(-1, 1, 20_000), rng.normal(1, 1, 20_000)))
+    cells = score_cells(ScoreCounts.from_scores(expit(x), np.repeat([0, 1], 20_000), 2))
+    middle = np.abs(cells.place) < 1.5
+    for name in MODELS:
+        ratio = fit_ratio(cells, (name,)).whole
+        assert np.abs(ratio - 2 * cells.place)[middle].max() < (0.7 if name == "isotonic" else 0.25), name
+    assert np.diff(fit_ratio(cells, ("isotonic",)).whole).min() > -0.7  # half counts can let a small block step back
+
+
+def test_known_densities_give_the_likelihood_score() -> None:
+    p, q, w = np.array([0.1, 0.2, 0.7]), np.array([0.6, 0.3, 0.1]), np.array([0.45, 0.3, 0.25])
+    match = MomentMatch(np.log(p / q)[None], w, p[None], q[None], (500, 1e15, 1e15))
+    value = match.solve()
+    assert float(w @ ((p - q) / (value * p + (1 - value) * q))) == pytest.approx(0, abs=1e-9)
+    information = float(((p - q) ** 2 / (value * p + (1 - value) * q)).sum())
+    assert match.variance(value).target == pytest.approx(1 / (500 * information), rel=1e-9)
+
+
+def test_intervals_cover() -> None:
+    """300 draws of labelled scores and targets; a true coverage of .95 gives fewer than 274 with chance 1 in 250."""
+    hits = {"auto": 0, "bins": 0}
+    own = 0
+    for seed in range(300):
+        rng = np.random.default_rng([seed, 7])
+        y = np.repeat([0, 1], [200, 100])
+        held = expit(scored(rng, 100, 200, 0.8))
+        k = int(rng.binomial(400, 0.15))
+        target = expit(scored(rng, k, 400 - k, 0.8))
+        for density in hits:
+            e = estimate_prevalence(target, calibration=(y, held), density=density)
+            hits[density] += e.low <= 0.15 <= e.high
+        own += e.count_low <= k <= e.count_high
+    assert hits["auto"] >= 274
+    assert hits["bins"] >= 270
+    assert own >= 265
+
+
+def test_rare_events_are_not_biased_upwards() -> None:
+    errors: dict[str, list[float]] = {"auto": [], "bins": []}
+    for seed in range(25):
+        rng = np.random.default_rng([seed, 1])
+        y = np.repeat([0, 1], [10_000, 10_000])
+        held = np.concatenate((rng.beta(1.5, 5, 10_000), rng.beta(4, 2, 10_000)))
+        k = int(rng.binomial(30_000, 0.0023))
+        target = np.concatenate((rng.beta(1.5, 5, 30_000 - k), rng.beta(4, 2, k)))
+        for density, found in errors.items():
+            found.append(estimate_prevalence(target, calibration=(y, held), density=density).value - 0.0023)
+    root = {density: np.sqrt(np.mean(np.square(found))) for density, found in errors.items()}
+    assert root["auto"] < 1.1 * root["bins"]
+    assert abs(np.mean(errors["auto"])) < 3 * root["auto"] / 5 + 2e-4
+
+
+# --- planning and labels -----------------------------------------------------------------------------------
+
+
+def test_plan_reaches_the_half_width() -> None:
+    e = estimate_prevalence(expit(scored(np.random.default_rng(2), 100, 400)), calibration=labelled(), density="bins")
+    v, sizes = e.variance, (e.n_target, e.n_positives, e.n_negatives)
+    now = 1.959963984540054 * np.sqrt(v.total)
+    plan = e.plan(0.9 * now)
+    assert plan.now == pytest.approx(now)
+    parts = np.array([v.target, v.positives, v.negatives])
+    for place, more in enumerate((plan.target, plan.positives, plan.negatives)):
+        factor = np.ones(3)
+        if more is None:
+            assert v.total - parts[place] >= (0.9 * now / 1.959963984540054) ** 2
+            continue
+        factor[place] = sizes[place] / (sizes[place] + more)
+        assert 1.959963984540054 * np.sqrt(parts @ factor) <= 0.9 * now * (1 + 1e-9)
+        factor[place] = sizes[place] / (sizes[place] + more - 1)
+        assert 1.959963984540054 * np.sqrt(parts @ factor) > 0.9 * now * (1 - 1e-9)
+    assert plan.target is not None
+    done, far = e.plan(1.1 * now), e.plan(1e-4)
+    assert (done.target, done.positives, done.negatives) == (0, 0, 0)
+    assert (far.target, far.positives, far.negatives) == (None, None, None)
+    with pytest.raises(ValueError, match="half_width must be positive"):
+        e.plan(0)
+
+
+def test_labels_by_posterior_and_by_count() -> None:
+    target = expit(scored(np.random.default_rng(2), 100, 400))
+    e = estimate_prevalence(target, calibration=labelled())
+    by_count = e.labels(target, "count")
+    assert (by_count.positive.sum(), by_count.tied) == (round(e.count), 0)
+    assert target[by_count.positive].min() > target[~by_count.positive].max()
+    np.testing.assert_array_equal(e.labels(target).positive, e.posterior(target) >= 0.5)
+    ties = np.repeat([0.1, 0.5, 0.9], [300, 150, 50])
+    block = estimate_prevalence(ties, calibration=labelled()).labels(ties, "count")
+    assert block.tied in (0, 50, 150, 300)
+    assert block.positive.sum() in (0, 50, 200, 500)
+    with pytest.raises(ValueError, match="rule must be"):
+        e.labels(target, "top")
+
+
+def test_efficiency_is_worth_of_unlabelled_samples() -> None:
+    e = estimate_prevalence(expit(scored(np.random.default_rng(2), 100, 400)), calibration=labelled(), density="bins")
+    assert e.efficiency == pytest.approx(e.value * (1 - e.value) / e.variance.target)
+    assert 0 < e.efficiency < e.n_target
