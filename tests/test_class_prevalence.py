@@ -63,7 +63,9 @@ def test_the_interval_covers_and_the_error_is_that_of_a_simulation():
         found = estimate_prevalence(target, calibration=(y, held), density="vector")
         values.append(list(found.class_shares.values))
         errors.append(np.sqrt(np.diag(found.class_shares.covariance)))
-        covered.append([low <= share <= high for (_, low, high), share in zip(found.by_class.values(), SHARES, strict=True)])
+        covered.append(
+            [low <= share <= high for (_, low, high), share in zip(found.by_class.values(), SHARES, strict=True)]
+        )
     np.testing.assert_allclose(np.mean(errors, axis=0), np.std(values, axis=0), rtol=0.25)
     assert np.mean(covered) > 0.91
     assert np.abs(np.mean(values, axis=0) - SHARES).max() < 0.006
@@ -82,13 +84,34 @@ def test_realised_is_narrower_and_posteriors_add_up(problem):
     assert wide.efficiency == pytest.approx(3000 * wide.implied_spcc**2)
 
 
+def test_labels_agree_with_the_count_or_the_posterior(problem):
+    y, held, truth, target = problem
+    found = estimate_prevalence(target, calibration=(y, held), positive=0)
+    by_count = found.labels(target, "count")
+    assert by_count.positive.sum() == round(found.value * len(target))
+    by_posterior = found.labels(target).positive
+    assert (by_posterior == (truth == 0)).mean() > 0.8
+    with pytest.raises(ValueError, match="rule must be"):
+        found.labels(target, "best")
+
+
+def test_the_plan_names_what_to_label(problem):
+    y, held, _, target = problem
+    found = estimate_prevalence(target, calibration=(y, held), positive=0)
+    plan = found.plan((found.high - found.low) / 2 * 0.95)
+    assert plan.now == pytest.approx((found.high - found.low) / 2)
+    assert plan.target is None or plan.target > 0
+    assert plan.negatives is None or plan.negatives > 0
+
+
 def test_names_and_frames_work_as_for_two(problem):
     y, held, _, target = problem
     names = np.array(["a", "b", "c", "d"])
     by_array = estimate_prevalence(target, calibration=(names[y], held), positive="c")
     frame, held_frame = pd.DataFrame(target, columns=names)[["d", "a", "c", "b"]], pd.DataFrame(held, columns=names)
     by_frame = estimate_prevalence(frame, calibration=(names[y], held_frame), positive="c")
-    assert by_frame.by_class == pytest.approx(by_array.by_class)
+    np.testing.assert_allclose(list(by_frame.by_class.values()), list(by_array.by_class.values()))
+    assert list(by_frame.by_class) == ["a", "b", "c", "d"]
 
 
 def test_a_shift_of_more_than_the_shares_is_noticed(problem):

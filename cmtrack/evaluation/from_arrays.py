@@ -19,6 +19,7 @@ from cmtrack.statistics.inputs import (
     as_probabilities,
     as_weights,
     column_names,
+    n_rows,
 )
 from cmtrack.statistics.labels import encode_groups, encode_labels, encode_row_ids
 from cmtrack.statistics.predictions import Predictions
@@ -171,7 +172,7 @@ def _with_calibration(
                 )
             kept["labelled"] = _counted(held, step, own)
     if target is not None:
-        wanted = as_probabilities(target, order, _rows(target), first, "target")
+        wanted = as_probabilities(target, order, n_rows(target), first, "target")
         if step is None:
             one_row = np.zeros(len(wanted), dtype=np.int64)
             kept["target_tops"] = TopScoreCounts.from_scores(one_row, wanted, 1)
@@ -182,8 +183,3 @@ def _with_calibration(
 
 def _counted(probabilities: FloatArray, step: ComposedStep, channel: IntArray | None) -> ScoreCounts:
     return ScoreCounts.from_scores(group_scores(probabilities, step), channel, 1 if channel is None else 2)
-
-
-def _rows(data: Any) -> int:
-    names = column_names(data)
-    return len(data) if names is None else len(data[names[0]])

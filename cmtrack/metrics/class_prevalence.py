@@ -12,6 +12,7 @@ from cmtrack.grouping import Label
 from cmtrack.metrics.class_shares import ClassShares, class_shares, fit_of_shares
 from cmtrack.metrics.intervals import Interval, normal_quantile
 from cmtrack.metrics.mixture import Mixture, Variance
+from cmtrack.metrics.planning import CountedLabels, highest_scores
 from cmtrack.metrics.prevalence import PrevalenceEstimate
 from cmtrack.metrics.vector_scaling import FORMS, Scaling, default_form, fit_scaling, scaled_shares
 from cmtrack.statistics import ScoreCounts
@@ -33,13 +34,13 @@ class ClassPrevalenceEstimate(PrevalenceEstimate):
 
     Attributes
     ----------
-    labels : tuple of length K
+    classes : tuple of length K
     class_shares : ClassShares
         All classes' shares and their covariance.
     n_labelled : ndarray of shape (K,)
     """
 
-    labels: tuple[Label, ...] = ()
+    classes: tuple[Label, ...] = ()
     class_shares: ClassShares = field(default_factory=lambda: ClassShares(*(np.empty(0),) * 4), repr=False)
     n_labelled: FloatArray = field(default_factory=lambda: np.empty(0), repr=False)
     scaling: Scaling | None = field(default=None, repr=False)
@@ -50,12 +51,12 @@ class ClassPrevalenceEstimate(PrevalenceEstimate):
         """(value, low, high) of every class."""
         s = self.class_shares
         rows = zip(s.values.tolist(), s.low.tolist(), s.high.tolist(), strict=True)
-        return dict(zip(self.labels, rows, strict=True))
+        return dict(zip(self.classes, rows, strict=True))
 
     @property
     def n_positives(self) -> float:
         """Labelled samples of the positive class."""
-        return float(self.n_labelled[self.labels.index(self.positive)])
+        return float(self.n_labelled[self.classes.index(self.positive)])
 
     @property
     def n_negatives(self) -> float:
@@ -76,7 +77,7 @@ class ClassPrevalenceEstimate(PrevalenceEstimate):
 
     @property
     def _at_target(self) -> FloatArray:
-        tau: FloatArray = self.posterior(self.at_target)[:, self.labels.index(self.positive)]
+        tau: FloatArray = self.posterior(self.at_target)[:, self.classes.index(self.positive)]
         return tau
 
     def posterior(self, scores: Any, method: str = "interpolated") -> FloatArray:
@@ -86,6 +87,20 @@ class ClassPrevalenceEstimate(PrevalenceEstimate):
         weighted = self.scaling.ratios(np.asarray(scores, dtype=np.float64)) * self.class_shares.values
         posterior: FloatArray = weighted / weighted.sum(axis=1, keepdims=True)
         return posterior
+
+    def labels(self, scores: Any, rule: str = "posterior") -> CountedLabels:
+        """Which rows are of the positive class, from probabilities (n, K).
+
+        "posterior": the positive class is the most probable one; "count": the round(share x n) rows with the highest
+        posterior of it, equal ones kept together.
+        """
+        posterior = self.posterior(scores)
+        k = self.classes.index(self.positive)
+        if rule == "count":
+            return highest_scores(posterior[:, k], self.value * len(posterior))
+        if rule != "posterior":
+            raise ValueError(f"rule must be 'posterior' or 'count', got {rule!r}")
+        return CountedLabels(posterior.argmax(axis=1) == k, 0)
 
     def likelihood(self, n_points: int = 401) -> tuple[FloatArray, FloatArray]:
         """Empty: a profile over K shares is not drawn."""
@@ -110,7 +125,7 @@ def class_estimate(
     labels: tuple[Label, ...],
     *,
     positive: Label,
-    density: str,
+    density: Any,
     interval: str,
     confidence_level: float,
 ) -> ClassPrevalenceEstimate:
@@ -174,7 +189,7 @@ def class_estimate(
         fit_pvalue=pvalue,
         realised=realised,
         warnings=tuple(warnings),
-        labels=labels,
+        classes=labels,
         class_shares=shares,
         n_labelled=labelled,
         scaling=scaling,

@@ -9,13 +9,14 @@ import numpy as np
 
 from cmtrack.grouping import Label
 from cmtrack.metrics.binned import INTERVALS, binned_estimate
+from cmtrack.metrics.class_prevalence import class_estimate
 from cmtrack.metrics.density_models import MODELS
 from cmtrack.metrics.intervals import Interval
 from cmtrack.metrics.mixture import Mixture, Variance, profile_interval
 from cmtrack.metrics.modelled import DensityRatio, modelled_estimate
 from cmtrack.metrics.prevalence import PrevalenceEstimate
 from cmtrack.statistics import ScoreCounts
-from cmtrack.statistics.inputs import FloatArray, IntArray, column_names, to_float_array
+from cmtrack.statistics.inputs import FloatArray, IntArray, as_probabilities, column_names, n_rows, to_float_array
 from cmtrack.statistics.labels import encode_labels
 
 DENSITIES = ("auto", "bins", *MODELS, "raw")
@@ -35,13 +36,14 @@ def estimate_prevalence(
     Parameters
     ----------
     scores : array-like of shape (n,) or (n, 2), or frame or mapping of one column per label
-        Scores of the target, any real numbers that grow with the belief in the positive class.
+        Scores of the target, any real numbers that grow with the belief in the positive class. For K > 2 classes
+        probabilities (n, K).
     calibration : (y, scores)
         Labelled scores of the same scorer, **held out or out of fold**. Scores of rows that the scorer was
         trained on cannot be told from honest ones, and make the estimate badly wrong for flexible scorers: in a
         documented case 412.6 positives were estimated where 69 were, against 80.1 with out-of-fold scores.
     positive : label, optional
-        The positive class; by default the last of the two labels in sorted order.
+        The positive class; by default the last label in sorted order.
     density : {"auto", "bins", "kde_logit", "logistic", "beta", "isotonic", "raw"} or function, default "auto"
         How the ratio of the two classes' score densities is had. "auto": a stack of "isotonic", "kde_logit" and
         "beta", weighted by cross-validated log score of the labelled scores. "bins": class-balanced quantile bins
@@ -49,22 +51,26 @@ def estimate_prevalence(
         set's prevalence (Saerens et al. 2002); badly wrong, without a sign of it, where they are not. A function
         of the labelled negatives' and positives' scores returns a function that gives the ratio f1 / f0 at scores.
         All but "bins" and "raw" match a moment of the scores that the ratio makes efficient, so a wrong ratio
-        costs width, not bias.
+        costs width, not bias. For K > 2: "vector" (slope and bias per class on log-probabilities; "auto" where
+        labelled samples are few), "matrix" (all slopes; "auto" from 50 K labelled samples of each class on),
+        "temperature" (one slope; "auto" above 50 classes), "bins".
     interval : "adjusted", "realised", "wald", "score", "bootstrap" or "naive"
         "adjusted": profile likelihood widened for the error of the densities, of the prevalence that the target
         was drawn from. "realised": the same for the target's own share. "naive" ignores the error of the
-        densities and covers far too seldom. "raw" takes "naive" and "adjusted" only.
+        densities and covers far too seldom. "raw" takes "naive" and "adjusted" only; K > 2
+        takes "adjusted" (a Wald interval there), "wald" and "realised".
     confidence_level : float, default 0.95
 
     Returns
     -------
     PrevalenceEstimate
-        ``value``, ``low``, ``high``; ``count`` with ``count_low`` and ``count_high`` of this target.
+        ``value``, ``low``, ``high``; ``count`` with ``count_low`` and ``count_high`` of this target; for K > 2
+        also ``by_class``.
 
     Raises
     ------
     ValueError
-        Wrong input; labels of other than two classes; calibration scores of one class only.
+        Wrong input; calibration scores of one class only.
 
     Examples
     --------
@@ -77,17 +83,34 @@ def estimate_prevalence(
     >>> bool(estimate.low < 0.05 < estimate.high)
     True
     """
-    _check_options(density, interval, confidence_level)
+    if not 0 < confidence_level < 1:
+        raise ValueError(f"confidence_level must lie between 0 and 1, got {confidence_level!r}")
     try:
         y, calibration_scores = calibration
     except (TypeError, ValueError):
         raise ValueError(f"calibration must be (y, scores), got {type(calibration).__name__}") from None
     labels, codes = encode_labels({"calibration y": y})
-    if len(labels) != 2:
-        raise ValueError(f"calibration labels must be of two classes, got {len(labels)}: {list(labels)[:12]}")
     positive = labels[-1] if positive is None else positive
     if positive not in labels:
         raise ValueError(f"positive must be one of {list(labels)}, got {positive!r}")
+    if len(labels) > 2:
+        held, target = (
+            as_probabilities(data, labels, n_rows(data), False, name)
+            for data, name in ((calibration_scores, "calibration scores"), (scores, "scores"))
+        )
+        if len(held) != len(codes["calibration y"]):
+            raise ValueError(f"calibration needs one row per label, got {len(held)} and {len(codes['calibration y'])}")
+        return class_estimate(
+            codes["calibration y"],
+            held,
+            target,
+            labels,
+            positive=positive,
+            density=density,
+            interval=interval,
+            confidence_level=confidence_level,
+        )
+    _check_options(density, interval)
     actual: IntArray = (codes["calibration y"] == labels.index(positive)).astype(np.int64)
     held = _one_score("calibration scores", calibration_scores, labels, positive)
     target = _one_score("scores", scores, labels, positive)
@@ -104,7 +127,7 @@ def estimate_prevalence(
     return binned_estimate(labelled, ScoreCounts.from_scores(target, max_distinct=len(target)), **options)
 
 
-def _check_options(density: Any, interval: str, confidence_level: float) -> None:
+def _check_options(density: Any, interval: str) -> None:
     if not callable(density) and density not in DENSITIES:
         raise ValueError(f"density must be a function or one of {DENSITIES}, got {density!r}")
     if interval not in INTERVALS:
@@ -113,8 +136,6 @@ def _check_options(density: Any, interval: str, confidence_level: float) -> None
         raise ValueError(
             f"density='raw' knows the densities, so interval must be 'naive' or 'adjusted', got {interval!r}"
         )
-    if not 0 < confidence_level < 1:
-        raise ValueError(f"confidence_level must lie between 0 and 1, got {confidence_level!r}")
 
 
 def _one_score(name: str, data: Any, labels: tuple[Label, ...], positive: Label) -> FloatArray:

@@ -157,3 +157,9 @@ def _describe(values: Any) -> str:
 def plain(value: Any) -> Any:
     """A NumPy scalar as the Python scalar it equals."""
     return value.item() if isinstance(value, np.generic) else value
+
+
+def n_rows(data: Any) -> int:
+    """Number of rows of an array, a frame or a mapping of columns."""
+    names = column_names(data)
+    return len(data) if names is None else len(data[names[0]])
