@@ -153,7 +153,12 @@ def speed(n_labelled: int, n_target: int) -> None:
 
     ours = timed(lambda: estimate_prevalence(target, calibration=(y, scores)))
     names = [name for name in PEERS if n_target <= 20_000 or name != "KDEy-ML"]
-    parts = [f"{name} {timed(lambda n=name: peer(n, y, scores)(target)) / ours:.2f}" for name in names]
+    parts = []
+    for name in names:
+        try:
+            parts.append(f"{name} {timed(lambda n=name: peer(n, y, scores)(target)) / ours:.2f}")
+        except RuntimeError:  # BCTS did not converge
+            parts.append(f"{name} fails")
     sizes = f"{n_labelled:,} labelled, {n_target:,} targets"
     print(f"- {sizes}: auto with interval 1 ({ours * 1e3:.0f} ms); {', '.join(parts)}")
 
