@@ -1,6 +1,6 @@
 """One evaluation beside the same numbers from scikit-learn, in one process, as ratios.
 
-    python benchmarks/evaluate_speed.py [--rows 1000000] [--classes 11] [--repeats 3]
+python benchmarks/evaluate_speed.py [--rows 1000000] [--classes 11] [--repeats 3]
 """
 
 from __future__ import annotations
