@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 from cmtrack import PrevalenceEstimate, estimate_prevalence
-from cmtrack.metrics.density_models import MODELS
-from cmtrack.metrics.moments import MomentMatch
-from cmtrack.metrics.score_cells import fold_counts, score_cells
-from cmtrack.metrics.stacking import MEMBERS, fit_ratio
+from cmtrack.metrics.prevalence.density_models import MODELS
+from cmtrack.metrics.prevalence.moment_match import MomentMatch
+from cmtrack.metrics.prevalence.score_cells import fold_counts, score_cells
+from cmtrack.metrics.prevalence.stacking import MEMBERS, fit_ratio
 from cmtrack.statistics import ScoreCounts
 
 INTERVALS = ("adjusted", "realised", "wald", "score", "bootstrap", "naive")

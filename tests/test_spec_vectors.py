@@ -16,10 +16,10 @@ import cmtrack
 from cmtrack import ConfusionMatrix, Grouping, estimate_prevalence, evaluate
 from cmtrack.metrics import em_shares, prior_corrected
 from cmtrack.metrics.binary import literal_forms
-from cmtrack.metrics.binned import binned_estimate
-from cmtrack.metrics.class_shares import share_covariance
-from cmtrack.metrics.mixture import Mixture
 from cmtrack.metrics.multiclass import cohen_kappa
+from cmtrack.metrics.prevalence.binned import binned_estimate
+from cmtrack.metrics.prevalence.class_shares import share_covariance
+from cmtrack.metrics.prevalence.mixture import Mixture
 from cmtrack.metrics.spcc import bayes_index, fisher_mean, separation_indices, standardised_spcc
 from cmtrack.statistics import ScoreCounts, ScoreMoments
 

@@ -11,8 +11,8 @@ from samples import random_problem
 
 from cmtrack import ConfusionMatrix, Grouping
 from cmtrack.metrics.cells import Cells
-from cmtrack.metrics.densities import leave_one_out, n_bins, quantile_bins
 from cmtrack.metrics.multiclass import averages, cohen_kappa, matthews_corrcoef
+from cmtrack.metrics.prevalence.densities import leave_one_out, n_bins, quantile_bins
 from cmtrack.metrics.score_errors import standard_error
 from cmtrack.statistics import ScoreCounts, ScoreMoments, scores
 from cmtrack.statistics.top_scores import CELLS, TopScoreCounts
@@ -112,7 +112,7 @@ def test_merging_goes_to_the_grid_where_the_whole_would(monkeypatch: pytest.Monk
 
 
 def test_class_densities_leave_the_own_sample_out() -> None:
-    from cmtrack.metrics.class_shares import _left_out
+    from cmtrack.metrics.prevalence.class_shares import _left_out
 
     counts = np.array([[3.0, 0.0], [1.0, 2.0]])
     densities = np.array([[0.8, 0.4], [0.2, 0.6]])

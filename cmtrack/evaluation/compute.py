@@ -10,10 +10,10 @@ import numpy as np
 
 from cmtrack.grouping import ComposedStep, Grouping
 from cmtrack.metrics import count_sections, score_sections
-from cmtrack.metrics.binned import binned_estimate
 from cmtrack.metrics.cells import Cells, ratio
-from cmtrack.metrics.class_shares import ClassShares, class_shares
-from cmtrack.metrics.prevalence import PrevalenceEstimate
+from cmtrack.metrics.prevalence.binned import binned_estimate
+from cmtrack.metrics.prevalence.class_shares import ClassShares, class_shares
+from cmtrack.metrics.prevalence.estimate import PrevalenceEstimate
 from cmtrack.metrics.results import Results
 from cmtrack.metrics.roc import RocCurve, roc_curve
 from cmtrack.statistics import BinaryCounts, ReducedConfusionMatrix

@@ -16,7 +16,7 @@ from cmtrack.grouping import ComposedStep, Grouping, Label
 from cmtrack.metrics.catalog import lookup
 from cmtrack.metrics.influence import Influence, standard_error
 from cmtrack.metrics.intervals import Interval
-from cmtrack.metrics.prevalence import PrevalenceEstimate
+from cmtrack.metrics.prevalence.estimate import PrevalenceEstimate
 from cmtrack.metrics.roc import RocCurve
 from cmtrack.statistics import BinaryCounts, ConfusionMatrix, ReducedConfusionMatrix, ScoreCounts
 from cmtrack.statistics.collected import Statistics

@@ -10,11 +10,11 @@ import numpy as np
 
 from cmtrack.metrics import score_errors
 from cmtrack.metrics import spcc as correlation
-from cmtrack.metrics.class_shares import ClassShares
-from cmtrack.metrics.densities import BinnedDensities, quantile_bins
 from cmtrack.metrics.fisher import fisher_standard_error
 from cmtrack.metrics.names import encode_label
-from cmtrack.metrics.prevalence import PrevalenceEstimate
+from cmtrack.metrics.prevalence.class_shares import ClassShares
+from cmtrack.metrics.prevalence.densities import BinnedDensities, quantile_bins
+from cmtrack.metrics.prevalence.estimate import PrevalenceEstimate
 from cmtrack.metrics.results import Results
 from cmtrack.metrics.roc import RocCurve
 from cmtrack.statistics import ScoreCounts, ScoreMoments

@@ -16,9 +16,9 @@ import numpy as np
 from scipy.optimize import minimize
 from scipy.special import log_softmax
 
-from cmtrack.metrics.class_shares import ClassShares
 from cmtrack.metrics.intervals import normal_quantile
-from cmtrack.metrics.mixture import em_shares
+from cmtrack.metrics.prevalence.class_shares import ClassShares
+from cmtrack.metrics.prevalence.mixture import em_shares
 from cmtrack.statistics.inputs import FloatArray, IntArray
 
 FORMS = ("vector", "matrix", "temperature")

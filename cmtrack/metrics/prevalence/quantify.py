@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 
 from cmtrack.grouping import Label
-from cmtrack.metrics.binned import INTERVALS, binned_estimate
-from cmtrack.metrics.class_prevalence import class_estimate
-from cmtrack.metrics.density_models import MODELS
 from cmtrack.metrics.intervals import Interval
-from cmtrack.metrics.mixture import Mixture, Variance, profile_interval
-from cmtrack.metrics.modelled import DensityRatio, modelled_estimate
-from cmtrack.metrics.prevalence import PrevalenceEstimate
+from cmtrack.metrics.prevalence.binned import INTERVALS, binned_estimate
+from cmtrack.metrics.prevalence.classes import class_estimate
+from cmtrack.metrics.prevalence.density_models import MODELS
+from cmtrack.metrics.prevalence.estimate import PrevalenceEstimate
+from cmtrack.metrics.prevalence.mixture import Mixture, Variance, profile_interval
+from cmtrack.metrics.prevalence.modelled import DensityRatio, modelled_estimate
 from cmtrack.statistics import ScoreCounts
 from cmtrack.statistics.inputs import FloatArray, IntArray, as_probabilities, column_names, n_rows, to_float_array
 from cmtrack.statistics.labels import encode_labels

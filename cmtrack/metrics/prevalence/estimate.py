@@ -18,9 +18,9 @@ import numpy as np
 from scipy.optimize import brentq
 
 from cmtrack.grouping import Label
-from cmtrack.metrics.densities import BinnedDensities
-from cmtrack.metrics.mixture import Mixture, Variance
-from cmtrack.metrics.planning import CountedLabels, SamplePlan, highest_scores, sample_plan
+from cmtrack.metrics.prevalence.densities import BinnedDensities
+from cmtrack.metrics.prevalence.mixture import Mixture, Variance
+from cmtrack.metrics.prevalence.planning import CountedLabels, SamplePlan, highest_scores, sample_plan
 from cmtrack.statistics import ScoreCounts
 from cmtrack.statistics.inputs import FloatArray
 

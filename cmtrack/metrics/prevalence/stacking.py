@@ -9,8 +9,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from cmtrack.metrics.density_models import MODELS
-from cmtrack.metrics.score_cells import ScoreCells, fold_counts
+from cmtrack.metrics.prevalence.density_models import MODELS
+from cmtrack.metrics.prevalence.score_cells import ScoreCells, fold_counts
 from cmtrack.statistics.inputs import FloatArray
 
 MEMBERS = ("isotonic", "kde_logit", "beta")

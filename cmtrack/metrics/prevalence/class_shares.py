@@ -12,9 +12,9 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import chdtrc
 
-from cmtrack.metrics.densities import smoothed
 from cmtrack.metrics.intervals import normal_quantile
-from cmtrack.metrics.mixture import em_shares
+from cmtrack.metrics.prevalence.densities import smoothed
+from cmtrack.metrics.prevalence.mixture import em_shares
 from cmtrack.statistics.inputs import FloatArray, IntArray
 from cmtrack.statistics.top_scores import TopScoreCounts
 

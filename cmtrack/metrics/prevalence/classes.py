@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from cmtrack.grouping import Label
-from cmtrack.metrics.class_shares import ClassShares, class_shares, fit_of_shares
 from cmtrack.metrics.intervals import Interval, normal_quantile
-from cmtrack.metrics.mixture import Mixture, Variance
-from cmtrack.metrics.planning import CountedLabels, highest_scores
-from cmtrack.metrics.prevalence import PrevalenceEstimate
-from cmtrack.metrics.vector_scaling import FORMS, Scaling, default_form, fit_scaling, scaled_shares
+from cmtrack.metrics.prevalence.class_shares import ClassShares, class_shares, fit_of_shares
+from cmtrack.metrics.prevalence.estimate import PrevalenceEstimate
+from cmtrack.metrics.prevalence.mixture import Mixture, Variance
+from cmtrack.metrics.prevalence.planning import CountedLabels, highest_scores
+from cmtrack.metrics.prevalence.vector_scaling import FORMS, Scaling, default_form, fit_scaling, scaled_shares
 from cmtrack.statistics import ScoreCounts
 from cmtrack.statistics.inputs import FloatArray, IntArray
 from cmtrack.statistics.top_scores import TopScoreCounts

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cmtrack.metrics.intervals import normal_quantile
-from cmtrack.metrics.mixture import Variance
+from cmtrack.metrics.prevalence.mixture import Variance
 from cmtrack.statistics.inputs import FloatArray
 
 BoolArray = NDArray[np.bool_]

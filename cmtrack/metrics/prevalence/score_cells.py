@@ -7,7 +7,7 @@ from typing import Literal
 
 import numpy as np
 
-from cmtrack.metrics.densities import BinnedDensities, quantile_bins
+from cmtrack.metrics.prevalence.densities import BinnedDensities, quantile_bins
 from cmtrack.statistics import ScoreCounts
 from cmtrack.statistics.inputs import FloatArray, IntArray
 

@@ -20,7 +20,7 @@ from functools import cached_property
 import numpy as np
 
 from cmtrack.metrics.intervals import Interval
-from cmtrack.metrics.mixture import Variance, deviance_limit
+from cmtrack.metrics.prevalence.mixture import Variance, deviance_limit
 from cmtrack.statistics.inputs import FloatArray
 
 _CLIP = 30.0

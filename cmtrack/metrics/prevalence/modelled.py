@@ -10,14 +10,14 @@ from functools import partial
 import numpy as np
 
 from cmtrack.grouping import Label
-from cmtrack.metrics.binned import fit_diagnostic, warnings_of
-from cmtrack.metrics.densities import quantile_bins
 from cmtrack.metrics.intervals import Interval, normal_quantile
-from cmtrack.metrics.mixture import Mixture, Variance
-from cmtrack.metrics.moments import MomentMatch
-from cmtrack.metrics.prevalence import PrevalenceEstimate
-from cmtrack.metrics.score_cells import ScoreCells, fold_counts, score_cells
-from cmtrack.metrics.stacking import FOLDS, MEMBERS, FittedRatio, fit_ratio
+from cmtrack.metrics.prevalence.binned import fit_diagnostic, warnings_of
+from cmtrack.metrics.prevalence.densities import quantile_bins
+from cmtrack.metrics.prevalence.estimate import PrevalenceEstimate
+from cmtrack.metrics.prevalence.mixture import Mixture, Variance
+from cmtrack.metrics.prevalence.moment_match import MomentMatch
+from cmtrack.metrics.prevalence.score_cells import ScoreCells, fold_counts, score_cells
+from cmtrack.metrics.prevalence.stacking import FOLDS, MEMBERS, FittedRatio, fit_ratio
 from cmtrack.statistics import ScoreCounts
 from cmtrack.statistics.inputs import FloatArray
 

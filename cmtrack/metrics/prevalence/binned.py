@@ -11,10 +11,10 @@ import numpy as np
 from scipy.special import chdtrc
 
 from cmtrack.grouping import Label
-from cmtrack.metrics.densities import BinnedDensities, leave_one_out, quantile_bins
 from cmtrack.metrics.intervals import Interval, normal_quantile
-from cmtrack.metrics.mixture import Mixture, Variance, profile_interval, score_interval, variance
-from cmtrack.metrics.prevalence import PrevalenceEstimate
+from cmtrack.metrics.prevalence.densities import BinnedDensities, leave_one_out, quantile_bins
+from cmtrack.metrics.prevalence.estimate import PrevalenceEstimate
+from cmtrack.metrics.prevalence.mixture import Mixture, Variance, profile_interval, score_interval, variance
 from cmtrack.statistics import ScoreCounts
 from cmtrack.statistics.inputs import FloatArray
 
