@@ -102,7 +102,7 @@ def test_the_command_prints_what_to_do_next(tmp_path: Path, monkeypatch: pytest.
     report = re.search(r"Report of the leader:\n  (.+)\n", result.stdout)
     assert report is not None
     assert (tmp_path / report.group(1)).is_file()
-    show = re.search(r"  cmtrack (show .+)\n", result.stdout)
+    show = re.search(r"\bcmtrack (show .+)\n", result.stdout)
     assert show is not None
     assert CliRunner().invoke(main, show.group(1).split()).exit_code == 0
 
