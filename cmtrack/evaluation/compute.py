@@ -198,6 +198,8 @@ def _warnings(
     if roc is not None and roc.auc_error_bound > 0:
         out.append(f"scores are counted on a grid: the ROC AUC is within {roc.auc_error_bound:.1e} of the exact one")
     if prevalence is not None:
+        if math.isnan(prevalence.value):
+            out.append(f"no calibrated prevalence: {prevalence.undefined['value']}")
         out.extend(prevalence.warnings)
     return tuple(out)
 

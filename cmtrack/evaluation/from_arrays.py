@@ -62,7 +62,9 @@ def evaluate(
     calibration : (y, scores), optional
         Labelled scores for the calibration-corrected prevalence, in the forms of ``y_true`` and ``y_prob``. They
         must be **held out or out of fold**: scores of rows that the model was trained on make the estimate badly
-        wrong (five times too high in a documented case), and nothing in the data gives it away. By default
+        wrong (five times too high in a documented case), and nothing in the data gives it away.
+        Out-of-fold scores come from other fits than the one that is judged; where these differ much, as trees with
+        few leaves do, a small ``fit_pvalue`` says so and a held-out set is better. By default
         ("cross-fit") the evaluated rows themselves are used, each left out of its own density.
     target : array-like in the forms of ``y_prob``, optional
         Unlabelled scores whose prevalence is wanted; by default the evaluated scores.
