@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import cmtrack
 from cmtrack import PrevalenceEstimate, estimate_prevalence
 from cmtrack.metrics.prevalence.density_models import MODELS
 from cmtrack.metrics.prevalence.moment_match import MomentMatch
@@ -303,3 +304,34 @@ def test_efficiency_is_worth_of_unlabelled_samples() -> None:
     e = estimate_prevalence(expit(scored(np.random.default_rng(2), 100, 400)), calibration=labelled(), density="bins")
     assert e.efficiency == pytest.approx(e.value * (1 - e.value) / e.variance.target)
     assert 0 < e.efficiency < e.n_target
+
+
+def test_auto_takes_bins_where_scores_are_few_and_the_stack_where_they_are_many() -> None:
+    """Eleven levels, as votes give them, are binned without loss; continuous scores are not."""
+    rng = np.random.default_rng(3)
+    y = np.repeat([0, 1], 1500)
+    scores = np.clip(np.round(rng.normal(3 + 4 * y, 2)), 0, 10) / 10
+    target = np.clip(np.round(rng.normal(3 + 4 * (rng.random(4000) < 0.2), 2)), 0, 10) / 10
+    auto, bins = (estimate_prevalence(target, calibration=(y, scores), density=d) for d in ("auto", "bins"))
+    assert (auto.value, auto.low, auto.high, auto.density) == (bins.value, bins.low, bins.high, "bins")
+    smooth = estimate_prevalence(
+        target + rng.normal(0, 1e-3, 4000), calibration=(y, scores + rng.normal(0, 1e-3, 3000))
+    )
+    assert smooth.density == "auto"
+    assert smooth.value == pytest.approx(auto.value, abs=0.02)
+    few = estimate_prevalence(target, calibration=(y[1490:1510], scores[1490:1510]))
+    assert few.density == "auto"  # too few labelled samples for a bin a level
+
+
+@pytest.mark.parametrize("target", [None, "given"])
+def test_evaluate_and_estimate_prevalence_agree_on_a_calibration_set(target: str | None) -> None:
+    rng = np.random.default_rng(4)
+    held_y, y = rng.integers(0, 2, 600), (rng.random(900) < 0.1).astype(int)
+    held, p, other = (1 / (1 + np.exp(-rng.normal(2 * v - 1.0))) for v in (held_y, y, rng.random(700) < 0.05))
+    wanted = None if target is None else other
+    inside = cmtrack.evaluate(y, y_prob=p, calibration=(held_y, held), target=wanted).prevalence
+    outside = estimate_prevalence(p if wanted is None else wanted, calibration=(held_y, held))
+    assert inside is not None
+    assert (inside.value, inside.low, inside.high) == pytest.approx(
+        (outside.value, outside.low, outside.high), rel=1e-9
+    )

@@ -412,6 +412,11 @@ def test_tv9_boundary() -> None:
     close(e.inflation, 11.0, 0.05)
 
 
+def test_tv9_is_what_the_default_gives() -> None:
+    found = estimate_prevalence(repeated(W), calibration=labelled(A, C))
+    assert (found.value, found.low, found.high) == pytest.approx((0.0424163214, 0.0094233561, 0.0854010565), abs=TEN)
+
+
 def test_tv9_through_evaluate() -> None:
     y, scores = labelled(A, C)
     evaluation = evaluate(y, y_prob=scores, calibration=(y, scores), target=repeated(W))

@@ -14,6 +14,7 @@ from cmtrack.metrics.cells import Cells, ratio
 from cmtrack.metrics.prevalence.binned import binned_estimate
 from cmtrack.metrics.prevalence.class_shares import ClassShares, class_shares
 from cmtrack.metrics.prevalence.estimate import PrevalenceEstimate
+from cmtrack.metrics.prevalence.modelled import modelled_estimate
 from cmtrack.metrics.results import Results
 from cmtrack.metrics.roc import RocCurve, roc_curve
 from cmtrack.statistics import BinaryCounts, ReducedConfusionMatrix
@@ -116,16 +117,13 @@ def _put_prevalence(
         target = own.channels((0, 1))  # given labelled scores, evaluated target
     m0, m1 = (float(c) for c in labelled.counts.sum(axis=1))
     n = float(own.counts.sum() if target is None else target.counts.sum())
-    given = statistics.labelled is not None
-    weight_l = 1.0 if given else scale  # calibration sets carry no weights
-    weight_t = scale if statistics.target is None else 1.0
-    estimate = binned_estimate(
-        labelled,
-        target,
-        positive=step.labels[step.positive],
-        confidence_level=level,
-        sizes=(n * weight_t, m1 * weight_l, m0 * weight_l),
-    )
+    effective = n * (scale if statistics.target is None else 1.0)
+    positive = step.labels[step.positive]
+    if statistics.labelled is not None and target is not None:  # calibration sets carry no weights
+        estimate = modelled_estimate(labelled, target, positive=positive, confidence_level=level, effective=effective)
+    else:
+        sizes = (effective, m1 * scale, m0 * scale)
+        estimate = binned_estimate(labelled, target, positive=positive, confidence_level=level, sizes=sizes)
     actual = results.metrics["prevalence/actual"] if statistics.target is None else None
     score_sections.put_calibrated(results, estimate, actual)
     return estimate

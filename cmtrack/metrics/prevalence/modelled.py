@@ -11,8 +11,8 @@ import numpy as np
 
 from cmtrack.grouping import Label
 from cmtrack.metrics.intervals import Interval, normal_quantile
-from cmtrack.metrics.prevalence.binned import fit_diagnostic, warnings_of
-from cmtrack.metrics.prevalence.densities import quantile_bins
+from cmtrack.metrics.prevalence.binned import binned_estimate, fit_diagnostic, warnings_of
+from cmtrack.metrics.prevalence.densities import n_bins, quantile_bins
 from cmtrack.metrics.prevalence.estimate import PrevalenceEstimate
 from cmtrack.metrics.prevalence.mixture import Mixture, Variance
 from cmtrack.metrics.prevalence.moment_match import MomentMatch
@@ -28,12 +28,13 @@ DensityRatio = Callable[[FloatArray, FloatArray], RatioFunction]
 
 def modelled_estimate(
     labelled: ScoreCounts,
-    scores: FloatArray,
+    target: FloatArray | ScoreCounts,
     *,
     positive: Label,
     density: str | DensityRatio = "auto",
     interval: str = "adjusted",
     confidence_level: float = 0.95,
+    effective: float | None = None,
 ) -> PrevalenceEstimate:
     """Estimate with the ratio of "auto" (a stack), of one named model, or of a function.
 
@@ -41,16 +42,30 @@ def modelled_estimate(
     ----------
     labelled : ScoreCounts with two channels
         Negatives, positives, by distinct score.
-    scores : ndarray of shape (n,)
-        The target's.
+    target : ndarray of shape (n,), or ScoreCounts with one channel
+        The target's scores.
+    effective : float, optional
+        Effective size of the target, where its samples are weighted.
     """
+    if isinstance(target, ScoreCounts) and labelled.exact != target.exact:
+        labelled, target = labelled.to_grid(), target.to_grid()
+    if density == "auto" and few_distinct(labelled):
+        counts = (
+            target if isinstance(target, ScoreCounts) else ScoreCounts.from_scores(target, max_distinct=len(target))
+        )
+        m0, m1 = labelled.counts.sum(axis=1).tolist()
+        sizes = None if effective is None else (effective, m1, m0)
+        return binned_estimate(
+            labelled, counts, positive=positive, interval=interval, confidence_level=confidence_level, sizes=sizes
+        )
     cells = score_cells(labelled)
-    counted = cells.count(scores)
-    n, m1, m0 = float(len(scores)), cells.cells.m1, cells.cells.m0
+    counted = cells.count(target)
+    total, m1, m0 = float(counted.sum()), cells.cells.m1, cells.cells.m0
+    n = total if effective is None else effective
     name = density if isinstance(density, str) else getattr(density, "__name__", "function")
     make = partial(
-        PrevalenceEstimate, confidence_level=confidence_level, positive=positive, n_target=n, interval=interval,
-        target_scores=scores, density=name,
+        PrevalenceEstimate, confidence_level=confidence_level, positive=positive, n_target=total, interval=interval,
+        target_scores=target, density=name,
     )  # fmt: skip
     if np.allclose(cells.positives / m1, cells.negatives / m0, rtol=0, atol=1e-12):
         reason = "not identified: positives and negatives have the same scores"
@@ -64,7 +79,7 @@ def modelled_estimate(
         fitted = fit_ratio(cells, MEMBERS if density == "auto" else (density,))
     else:
         fitted = _of_function(density, labelled, cells)
-    match = MomentMatch(fitted.left, counted / n, fitted.positives / m1, fitted.negatives / m0, (n, m1, m0))
+    match = MomentMatch(fitted.left, counted / total, fitted.positives / m1, fitted.negatives / m0, (n, m1, m0))
     value = match.solve()
     spread = match.variance(value)
     if not math.isfinite(spread.total):
@@ -76,13 +91,20 @@ def modelled_estimate(
     ranks = ScoreCounts(np.arange(len(p), dtype=np.float64), np.stack((cells.negatives, cells.positives)), exact=True)
     bands = quantile_bins(ranks)
     binned = np.bincount(bands.bin_of(ranks.values), counted, len(bands.p)).astype(np.float64)
-    fit = fit_diagnostic(bands, binned, value, m1, m0)
+    fit = fit_diagnostic(bands, binned * (n / total), value, m1, m0)
     return make(
         value=value, low=ends[0], high=ends[1], variance=spread, realised=realised,
         mixture=Mixture(p, q, counted), densities=replace(cells.cells, p=p, q=q),
         deviance=partial(match.deviance, value), members=fitted.members,
         warnings=warnings_of(bands, spread, fit.get("fit_pvalue", math.nan)), **fit,
     )  # fmt: skip
+
+
+def few_distinct(labelled: ScoreCounts) -> bool:
+    """Whether each distinct labelled score can have a bin of its own, so that bins smear nothing."""
+    negatives, positives = labelled.counts.sum(axis=1)
+    used = int(np.count_nonzero(labelled.counts.sum(axis=0)))
+    return bool(min(negatives, positives) > 0) and used <= n_bins(float(positives), float(negatives))
 
 
 def _interval(

@@ -46,9 +46,16 @@ class ScoreCells:
         """Labelled negatives of each cell."""
         return self.cells.negatives
 
-    def count(self, scores: FloatArray) -> FloatArray:
-        """Target samples of each cell."""
+    def count(self, scores: FloatArray | ScoreCounts) -> FloatArray:
+        """Target samples of each cell, from the scores or from their counts (one channel)."""
         size = len(self.place)
+        if isinstance(scores, ScoreCounts):
+            values, weight = scores.values, scores.counts[0]
+            places = [np.searchsorted(self.cells.edges, values, side="left")]
+            if self.lower is not None:
+                places.append(np.searchsorted(self.lower, values, side="right"))
+            tallied = [np.bincount(place, weight, size).astype(np.float64) for place in places]
+            return sum(tallied[1:], tallied[0]) / len(tallied)
         upper = _tally(self.cells.edges, "left", scores, size)
         if self.lower is None:
             return upper
