@@ -64,7 +64,8 @@ def evaluate(
         must be **held out or out of fold**: scores of rows that the model was trained on make the estimate badly
         wrong (five times too high in a documented case), and nothing in the data gives it away.
         Out-of-fold scores come from other fits than the one that is judged; where these differ much, as trees with
-        few leaves do, a small ``fit_pvalue`` says so and a held-out set is better. By default
+        few leaves do, a small ``fit_pvalue`` says so and a held-out set is better. The estimate is that of
+        :func:`cmtrack.estimate_prevalence`. By default
         ("cross-fit") the evaluated rows themselves are used, each left out of its own density.
     target : array-like in the forms of ``y_prob``, optional
         Unlabelled scores whose prevalence is wanted; by default the evaluated scores.
