@@ -18,7 +18,7 @@ from cmtrack.metrics import em_shares, prior_corrected
 from cmtrack.metrics.binary import literal_forms
 from cmtrack.metrics.multiclass import cohen_kappa
 from cmtrack.metrics.prevalence.binned import binned_estimate
-from cmtrack.metrics.prevalence.class_shares import share_covariance
+from cmtrack.metrics.prevalence.class_shares import covariance_parts
 from cmtrack.metrics.prevalence.mixture import Mixture
 from cmtrack.metrics.spcc import bayes_index, fisher_mean, separation_indices, standardised_spcc
 from cmtrack.statistics import ScoreCounts, ScoreMoments
@@ -468,14 +468,15 @@ def test_tv12_default_tolerance_is_within_its_promise() -> None:
     assert gap <= 1.1e-9
 
 
-def test_share_covariance_agrees_with_two_classes() -> None:
+def test_covariance_parts_agrees_with_two_classes() -> None:
     """For two classes the covariance of the shares is the variance of the prevalence (TV-9)."""
     p, q = (np.array(a) for a in (
         [0.0245098039, 0.0833333333, 0.2990196078, 0.5931372549],
         [0.6955445545, 0.2004950495, 0.0816831683, 0.0222772277],
     ))  # fmt: skip
     shares = np.array([1 - 0.0424163214, 0.0424163214])
-    covariance = share_covariance(np.stack((q, p), axis=1), shares, 2000, np.array([200, 100]))
+    of_target, of_labelled = covariance_parts(np.stack((q, p), axis=1), shares, 2000, np.array([200, 100]))
+    covariance = of_target + of_labelled.sum(axis=0)
     close(covariance, 3.677875e-04 * np.array([[1, -1], [-1, 1]]), 1e-9)
 
 

@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from cmtrack.grouping import Label
+from cmtrack.grouping.step import plain
 
 IntArray: TypeAlias = npt.NDArray[np.int64]
 FloatArray: TypeAlias = npt.NDArray[np.float64]
@@ -152,11 +153,6 @@ def _in_unit_interval(what: str, array: FloatArray) -> FloatArray:
 def _describe(values: Any) -> str:
     dtype = getattr(values, "dtype", None)
     return f"{type(values).__name__}" + (f" of {dtype}" if dtype is not None else "")
-
-
-def plain(value: Any) -> Any:
-    """A NumPy scalar as the Python scalar it equals."""
-    return value.item() if isinstance(value, np.generic) else value
 
 
 def n_rows(data: Any) -> int:

@@ -13,7 +13,8 @@ import numpy as np
 import numpy.typing as npt
 
 from cmtrack.grouping import Label
-from cmtrack.statistics.inputs import IntArray, plain
+from cmtrack.grouping.step import plain
+from cmtrack.statistics.inputs import IntArray
 
 MAX_CLASSES = 10_000
 _DENSE_RANGE = 1_000_000

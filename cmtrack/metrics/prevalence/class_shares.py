@@ -78,13 +78,6 @@ def class_shares(
     return ClassShares(values, np.clip(values - reach, 0, 1), np.clip(values + reach, 0, 1), covariance, by_class)
 
 
-def share_covariance(densities: FloatArray, shares: FloatArray, n: float, labelled: FloatArray) -> FloatArray:
-    """Covariance of maximum-likelihood shares, (K, K): target sampling and the densities' own error."""
-    of_target, of_labelled = covariance_parts(densities, shares, n, labelled)
-    total: FloatArray = of_target + of_labelled.sum(axis=0)
-    return total
-
-
 def covariance_parts(
     densities: FloatArray, shares: FloatArray, n: float, labelled: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
