@@ -281,15 +281,9 @@ class Evaluation:
         """One row per metric: metric, value, low, high, better, and why it is undefined."""
         import pandas as pd
 
-        nothing = (math.nan, math.nan)
+        intervals, undefined, nothing = self.intervals, self.undefined, (math.nan, math.nan)
         rows = [
-            (
-                name,
-                value,
-                *self.intervals.get(name, nothing),
-                lookup(name).better,
-                self.undefined.get(name, ""),
-            )
+            (name, value, *intervals.get(name, nothing), lookup(name).better, undefined.get(name, ""))
             for name, value in self.metrics.items()
         ]
         return pd.DataFrame(rows, columns=["metric", "value", "low", "high", "better", "undefined"])

@@ -20,9 +20,9 @@ from cmtrack.metrics.cells import Cells
 from cmtrack.metrics.fisher import fisher_influence
 from cmtrack.metrics.names import encode_label
 from cmtrack.metrics.score_influence import ScoreInfluence
-from cmtrack.metrics.spcc import spcc_ovo
+from cmtrack.metrics.spcc import least_pair, spcc_ovo
 from cmtrack.statistics import BinaryCounts, ScoreMoments
-from cmtrack.statistics.collected import group_scores, is_positive
+from cmtrack.statistics.collected import accepted_within, group_scores, is_positive
 from cmtrack.statistics.cross_moments import features_of
 from cmtrack.statistics.inputs import BoolArray, FloatArray, IntArray
 from cmtrack.statistics.predictions import Predictions
@@ -170,7 +170,7 @@ class Influence:
         if r.probabilities is None or step is None:
             return None
         positive = is_positive(r.actual, step)
-        accepted = step.accept[r.actual, _best_within(r, step)]
+        accepted = accepted_within(r.actual, r.probabilities, step)
         return ScoreInfluence(positive, group_scores(r.probabilities, step), r.weights, accepted)
 
     def _one_vs_rest(self, k: int) -> ScoreInfluence:
@@ -197,11 +197,10 @@ class Influence:
         if kind == "ovr":
             values = [self._one_vs_rest(k).correlation for k in range(len(r.labels))]
             return None if np.isnan(values).all() else self._one_vs_rest(int(np.nanargmin(values))).of("spcc")
-        matrix = spcc_ovo(self._moments)
-        np.fill_diagonal(matrix, math.nan)
-        if np.isnan(matrix).all():
+        least = least_pair(spcc_ovo(self._moments))
+        if least is None:
             return None
-        c, d = np.unravel_index(np.nanargmin(matrix), matrix.shape)
+        c, d = least
         inside = (r.actual == c) | (r.actual == d)
         weights = None if r.weights is None else r.weights[inside]
         pair = ScoreInfluence((r.actual[inside] == c).astype(np.int64), r.probabilities[inside, c], weights)
@@ -251,15 +250,6 @@ def standard_error(
         return math.sqrt(float(centred @ centred)) / total
     squares = weights if weights.dtype.kind == "i" else weights**2
     return math.sqrt(float(squares @ centred**2)) / total
-
-
-def _best_within(rows: Predictions, step: ComposedStep) -> IntArray:
-    """The class of the row's actual group with the highest probability."""
-    assert rows.probabilities is not None  # the caller has scores
-    group = step.group_of_class[rows.actual]
-    own = step.group_of_class[None, :] == group[:, None]
-    best: IntArray = np.where(own, rows.probabilities, -1.0).argmax(axis=1)
-    return best
 
 
 def _ratio(above: FloatArray, below: FloatArray, weight: FloatArray) -> FloatArray:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import TypeAlias
 
-from scipy.special import ndtri
+from scipy.special import expit, ndtri
 
 Interval: TypeAlias = tuple[float, float]
 
@@ -71,13 +71,9 @@ def on_scale(
         if not 0 < value < 1 or standard_error == 0:
             return None
         centre, reach = math.log(value / (1 - value)), z * standard_error / (value * (1 - value))
-        return _expit(centre - reach), _expit(centre + reach)
+        return float(expit(centre - reach)), float(expit(centre + reach))
     if scale != "wald":
         raise ValueError(f"scale must be 'atanh', 'logit' or 'wald', got {scale!r}")
     if standard_error == 0:
         return None  # a share of exactly 0 or 1 is not known without error
     return max(float(bounds[0]), value - z * standard_error), min(float(bounds[1]), value + z * standard_error)
-
-
-def _expit(x: float) -> float:
-    return 1 / (1 + math.exp(-x)) if x >= 0 else math.exp(x) / (1 + math.exp(x))

@@ -67,13 +67,13 @@ def put_multiclass_spcc(results: Results, statistics: Statistics, labels: Sequen
             error = fisher_standard_error(moments, statistics.cross, kind, squares.cross if squares else None)
         results.put(f"spcc/{kind}_fisher", correlation.fisher_mean(values), error=error, reason=reason)
     _put_least(results, "spcc/ovr_min", rest, errors, reason)
-    c, d = _least_pair(matrix)
-    error = math.nan
-    if c != d:
-        both = [None if m is None else _pair(m, c, d) for m in (moments, squares.moments if squares else None)]
+    least = correlation.least_pair(matrix)
+    if least is None:
+        results.put("spcc/ovo_min", math.nan, reason=reason)
+    else:
+        both = [None if m is None else _pair(m, *least) for m in (moments, squares.moments if squares else None)]
         assert both[0] is not None  # made of moments
-        error = score_errors.standard_error("spcc", both[0], both[1])
-    results.put("spcc/ovo_min", matrix[c, d] if c != d else math.nan, error=error, reason=reason)
+        results.put("spcc/ovo_min", matrix[least], error=score_errors.standard_error("spcc", both[0], both[1]))
     return matrix
 
 
@@ -83,16 +83,6 @@ def _put_least(results: Results, name: str, values: FloatArray, errors: FloatArr
     else:
         least = int(np.nanargmin(values))
         results.put(name, values[least], error=errors[least])
-
-
-def _least_pair(matrix: FloatArray) -> tuple[int, int]:
-    """Place of the smallest entry off the diagonal; (0, 0) where none is defined."""
-    entries = matrix.copy()
-    np.fill_diagonal(entries, math.nan)
-    if np.isnan(entries).all():
-        return 0, 0
-    place = int(np.nanargmin(entries))
-    return place // len(matrix), place % len(matrix)
 
 
 def _pair(moments: ScoreMoments, c: int, d: int) -> ScoreMoments:

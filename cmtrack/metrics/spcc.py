@@ -75,6 +75,16 @@ def off_diagonal(matrix: FloatArray) -> FloatArray:
     return matrix[~np.eye(len(matrix), dtype=bool)]
 
 
+def least_pair(matrix: FloatArray) -> tuple[int, int] | None:
+    """Row and column of the smallest entry off the diagonal; None where none is defined."""
+    entries = matrix.copy()
+    np.fill_diagonal(entries, math.nan)
+    if np.isnan(entries).all():
+        return None
+    row, column = divmod(int(np.nanargmin(entries)), len(matrix))
+    return row, column
+
+
 def standardised_spcc(moments: ScoreMoments, prevalence: float) -> float:
     """The sPCC that these class-wise scores would have at another prevalence."""
     if not 0 < prevalence < 1:

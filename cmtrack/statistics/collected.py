@@ -12,7 +12,7 @@ from cmtrack.statistics.confusion import ConfusionMatrix
 from cmtrack.statistics.counting import count_pairs
 from cmtrack.statistics.cross_moments import MAX_CLASSES, CrossMoments
 from cmtrack.statistics.digest import LabelDigest
-from cmtrack.statistics.inputs import FloatArray, IntArray
+from cmtrack.statistics.inputs import BoolArray, FloatArray, IntArray
 from cmtrack.statistics.moments import ScoreMoments
 from cmtrack.statistics.predictions import Predictions
 from cmtrack.statistics.scores import ScoreCounts
@@ -171,21 +171,27 @@ def is_positive(codes: IntArray, step: ComposedStep) -> IntArray:
     return positive
 
 
+def accepted_within(actual: IntArray, probabilities: FloatArray, step: ComposedStep) -> BoolArray:
+    """Whether the most probable class of a row's own group is accepted for it, shape (n,); the first one on ties."""
+    positive = is_positive(actual, step)
+    members = _positive_classes(step)
+    others = np.setdiff1d(np.arange(len(step.group_of_class)), members)
+    best = np.empty(len(actual), dtype=np.int64)
+    for flag, own in ((1, members), (0, others)):
+        rows = positive == flag
+        if not len(own):
+            continue  # a group without classes has no rows
+        best[rows] = own[probabilities[np.ix_(rows, own)].argmax(axis=1)] if len(own) > 1 else own[0]
+    accepted: BoolArray = step.accept[actual, best]
+    return accepted
+
+
 def _two_groups(
     actual: IntArray, probabilities: FloatArray, step: ComposedStep, weights: FloatArray | IntArray | None
 ) -> dict[str, Any]:
     score = group_scores(probabilities, step)
     positive = is_positive(actual, step)
-    members = _positive_classes(step)
-    others = np.setdiff1d(np.arange(len(step.group_of_class)), members)
-    best = np.empty(len(actual), dtype=np.int64)
-    for flag, own in ((1, members), (0, others)):  # the class that would be predicted within the right group
-        rows = positive == flag
-        if not len(own):
-            continue  # a group without classes has no rows
-        best[rows] = own[probabilities[np.ix_(rows, own)].argmax(axis=1)] if len(own) > 1 else own[0]
-    rejected = ~step.accept[actual, best]
-    channel = np.where(positive == 1, 0, 2) + rejected
+    channel = np.where(positive == 1, 0, 2) + ~accepted_within(actual, probabilities, step)
     spread = score * (1 - score)
     return {
         "scores": ScoreCounts.from_scores(score, channel, 4, weights),

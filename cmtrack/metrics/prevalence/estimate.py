@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy.optimize import brentq
+from scipy.special import expit
 
 from cmtrack.grouping import Label
 from cmtrack.metrics.prevalence.densities import BinnedDensities
@@ -202,17 +203,17 @@ class PrevalenceEstimate:
         prior = math.log(self.value / (1 - self.value))
         log_ratio = np.log(self.densities.p / self.densities.q)
         if method == "bins":
-            return _expit(log_ratio[self.densities.bin_of(array)] + prior)
+            return np.asarray(expit(log_ratio[self.densities.bin_of(array)] + prior))
         order = np.argsort(self.densities.centres, kind="stable")
         centres, heights = self.densities.centres[order], log_ratio[order]
         weight = self.target.counts.sum(axis=0).astype(np.float64)
         at_target = np.interp(self.densities.line(self.target.values), centres, heights) + prior
 
         def excess(shift: float) -> float:
-            return float(weight @ _expit(at_target + shift)) / float(weight.sum()) - self.value
+            return float(weight @ expit(at_target + shift)) / float(weight.sum()) - self.value
 
         shift = brentq(excess, -60.0, 60.0)
-        return _expit(np.interp(self.densities.line(array), centres, heights) + prior + shift)
+        return np.asarray(expit(np.interp(self.densities.line(array), centres, heights) + prior + shift))
 
     def figure(self) -> Figure:
         """The likelihood of the prevalence with its interval."""
@@ -237,8 +238,3 @@ class PrevalenceEstimate:
 
     def _repr_html_(self) -> str:
         return str(self.to_frame().to_html(index=False))
-
-
-def _expit(x: FloatArray) -> FloatArray:
-    out: FloatArray = 1 / (1 + np.exp(-x))
-    return out
