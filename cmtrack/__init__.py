@@ -9,7 +9,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from cmtrack.comparison import paired_differences
+    from cmtrack.comparison import Comparison, compare, paired_differences
     from cmtrack.evaluation import Evaluation, evaluate
     from cmtrack.grouping import Grouping
     from cmtrack.metrics import PrevalenceEstimate, estimate_prevalence
@@ -17,12 +17,14 @@ if TYPE_CHECKING:
     from cmtrack.tracking import LoggedEvaluation, load_evaluation, log_evaluation
 
 _HOME = {
+    "Comparison": "cmtrack.comparison",
     "ConfusionMatrix": "cmtrack.statistics",
     "Evaluation": "cmtrack.evaluation",
     "Grouping": "cmtrack.grouping",
     "LoggedEvaluation": "cmtrack.tracking",
     "PrevalenceEstimate": "cmtrack.metrics",
     "ReducedConfusionMatrix": "cmtrack.statistics",
+    "compare": "cmtrack.comparison",
     "estimate_prevalence": "cmtrack.metrics",
     "evaluate": "cmtrack.evaluation",
     "load_evaluation": "cmtrack.tracking",
@@ -31,12 +33,14 @@ _HOME = {
 }
 
 __all__ = [
+    "Comparison",
     "ConfusionMatrix",
     "Evaluation",
     "Grouping",
     "LoggedEvaluation",
     "PrevalenceEstimate",
     "ReducedConfusionMatrix",
+    "compare",
     "estimate_prevalence",
     "evaluate",
     "load_evaluation",

@@ -1,6 +1,21 @@
-"""Many evaluations: which differences are real."""
+"""Many evaluations: which differences are real, which run to take."""
 
+from cmtrack.comparison.from_runs import compare
 from cmtrack.comparison.differences import Difference, Differences, McNemar, mcnemar, paired_differences
 from cmtrack.comparison.randomization import randomization_test
+from cmtrack.comparison.ranking import RankedRun, Ranking
+from cmtrack.comparison.result import Comparison, LeftOut
 
-__all__ = ["Difference", "Differences", "McNemar", "mcnemar", "paired_differences", "randomization_test"]
+__all__ = [
+    "Comparison",
+    "Difference",
+    "Differences",
+    "LeftOut",
+    "McNemar",
+    "RankedRun",
+    "Ranking",
+    "compare",
+    "mcnemar",
+    "paired_differences",
+    "randomization_test",
+]

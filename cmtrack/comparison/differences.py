@@ -171,7 +171,7 @@ def paired_differences(
     missing = [name for name in names if name not in ours or name not in theirs]
     if missing:
         raise ValueError(f"a metric must be in both evaluations, these are not: {missing[:5]}")
-    reason = _why_unpaired(first, second)
+    reason = why_unpaired(first, second)
     if reason:
         if groups is not None:
             raise ValueError(f"groups need paired rows: {reason}")
@@ -182,7 +182,8 @@ def paired_differences(
     return Differences(rows, True, "", level, _mcnemar_of(first, second))
 
 
-def _why_unpaired(first: Evaluation, second: Evaluation) -> str:
+def why_unpaired(first: Evaluation, second: Evaluation) -> str:
+    """Why two evaluations cannot be compared row by row; empty where they can."""
     if first.labels_digest != second.labels_digest:
         return "the evaluations are of different rows (their labels' digests differ)"
     ids = first.statistics.row_ids, second.statistics.row_ids

@@ -241,15 +241,32 @@ def standard_error(
     clusters : ndarray of shape (n,), int64, optional
         Codes of rows that belong together; they are summed before squaring.
     """
+    return math.sqrt(float(covariance(psi[:, None], weights, clusters)[0, 0]))
+
+
+def covariance(
+    psi: FloatArray, weights: FloatArray | IntArray | None = None, clusters: IntArray | None = None
+) -> FloatArray:
+    """Covariance of the errors of R metrics or models on the same rows, shape (R, R).
+
+    Parameters
+    ----------
+    psi : ndarray of shape (n, R)
+        Influence values, a column each.
+    weights, clusters : ndarray of shape (n,), optional
+        As in :func:`standard_error`.
+    """
     total = float(len(psi)) if weights is None else float(weights.sum())
-    centred = psi - (psi.mean() if weights is None else float(weights @ psi) / total)
+    centred = psi - (psi.mean(axis=0) if weights is None else weights @ psi / total)
     if clusters is not None:
-        sums = np.bincount(clusters, centred if weights is None else centred * weights)
-        return math.sqrt(float(sums @ sums)) / total
+        weighted = centred if weights is None else centred * weights[:, None]
+        sums = np.column_stack([np.bincount(clusters, column) for column in weighted.T])
+        return np.asarray(sums.T @ sums) / total**2
     if weights is None:
-        return math.sqrt(float(centred @ centred)) / total
+        return np.asarray(centred.T @ centred) / total**2
     squares = weights if weights.dtype.kind == "i" else weights**2
-    return math.sqrt(float(squares @ centred**2)) / total
+    found: FloatArray = (centred * squares[:, None]).T @ centred / total**2
+    return found
 
 
 def _ratio(above: FloatArray, below: FloatArray, weight: FloatArray) -> FloatArray:

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import tempfile
 from dataclasses import replace
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
+from urllib.request import url2pathname
 
-from cmtrack.evaluation import Evaluation
-from cmtrack.tracking.names import EVALUATION_FILE, PREDICTIONS_FILE, file_name
+from cmtrack.evaluation import Evaluation, storage
+from cmtrack.tracking import cache
+from cmtrack.tracking.names import EVALUATION_FILE, PREDICTIONS_FILE, ROWS_FILE, digest_tag, file_name, tag
 from cmtrack.tracking.predictions import read_predictions
+from cmtrack.tracking.runs import TrackedRun, first_line, from_entity
 from cmtrack.tracking.send import probe
 
 if TYPE_CHECKING:
@@ -49,25 +53,94 @@ def load_evaluation(
 
     client = client or MlflowClient()
     probe(client.tracking_uri)
-    name = file_name(EVALUATION_FILE, prefix)
     try:
-        client.get_run(run_id)
+        run = from_entity(client.get_run(run_id), client)
     except MlflowException as error:
-        raise ValueError(f"there is no run {run_id!r} in {client.tracking_uri}: {_first_line(error)}") from None
-    with tempfile.TemporaryDirectory(prefix="cmtrack-") as scratch:
-        evaluation = Evaluation.load(_download(client, run_id, name, scratch))
-        if not rows:
-            return evaluation
-        path = _download(client, run_id, file_name(PREDICTIONS_FILE, prefix), scratch)
-        return replace(evaluation, rows=read_predictions(path, evaluation))
+        raise ValueError(f"there is no run {run_id!r} in {client.tracking_uri}: {first_line(error)}") from None
+    evaluation = evaluation_of(run, client, prefix)
+    return with_predictions(evaluation, run, client, prefix) if rows else evaluation
 
 
-def _download(client: MlflowClient, run_id: str, name: str, folder: str) -> Path:
+def evaluation_of(run: TrackedRun, client: MlflowClient, prefix: str = "") -> Evaluation:
+    """The evaluation of a run that is at hand.
+
+    Raises
+    ------
+    ValueError
+        If the run holds none, or it is damaged or of a newer schema.
+    """
+    content = read_artifact(run, client, EVALUATION_FILE, prefix)
     try:
-        return Path(client.download_artifacts(run_id, name, folder))
-    except Exception as error:
-        raise ValueError(f"run {run_id} holds no {name}: {_first_line(error)}") from None
+        text = content.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise ValueError(f"run {run.run_id}: the evaluation is damaged: {error}") from None
+    try:
+        return storage.loads(text)
+    except ValueError as error:
+        raise ValueError(f"run {run.run_id}: {error}") from None
 
 
-def _first_line(error: Exception) -> str:
-    return (str(error).splitlines() or [""])[0]
+def with_predictions(evaluation: Evaluation, run: TrackedRun, client: MlflowClient, prefix: str = "") -> Evaluation:
+    """The same evaluation with its rows.
+
+    Raises
+    ------
+    ValueError
+        If the run holds no predictions, or they are damaged.
+    """
+    content = read_artifact(run, client, PREDICTIONS_FILE, prefix)
+    return replace(evaluation, rows=read_predictions(content, evaluation))
+
+
+def rows_file(run: TrackedRun, prefix: str = "") -> str:
+    """The file of a run that holds the predictions by row of an evaluation.
+
+    A regrouped evaluation has no file of its own: a tag names that of the evaluation it was made from.
+    """
+    elsewhere = PurePosixPath(run.tags.get(tag(ROWS_FILE, prefix), "")).name  # a tag leads to no other folder
+    return elsewhere or file_name(PREDICTIONS_FILE, prefix)
+
+
+def read_artifact(run: TrackedRun, client: MlflowClient, name: str, prefix: str = "") -> bytes:
+    """A file that an evaluation left in a run: from its folder, from the cache, or from the artifact store.
+
+    Raises
+    ------
+    ValueError
+        If the run does not hold it, or it is not the file that was logged.
+    """
+    file = rows_file(run, prefix) if name == PREDICTIONS_FILE else file_name(name, prefix)
+    digest = run.tags.get(digest_tag(name, prefix))
+    local = _local_folder(run.artifact_uri)
+    if local is not None:
+        try:
+            return _checked((local / file).read_bytes(), digest, run, file)
+        except OSError as error:
+            raise ValueError(f"run {run.run_id} holds no {file}: {error.strerror}") from None
+    if digest is not None:
+        content = cache.cached(digest)
+        if content is not None:
+            return content
+    with tempfile.TemporaryDirectory(prefix="cmtrack-") as scratch:
+        try:
+            content = Path(client.download_artifacts(run.run_id, file, scratch)).read_bytes()
+        except Exception as error:
+            raise ValueError(f"run {run.run_id} holds no {file}: {first_line(error)}") from None
+    _checked(content, digest, run, file)
+    if digest is not None:
+        cache.keep(digest, content)
+    return content
+
+
+def _checked(content: bytes, digest: str | None, run: TrackedRun, file: str) -> bytes:
+    if digest is not None and cache.digest_of(content) != digest:
+        raise ValueError(f"run {run.run_id}: {file} is damaged: it is not the file that was logged")
+    return content
+
+
+def _local_folder(uri: str) -> Path | None:
+    """The folder of artifacts that lie on this machine."""
+    parts = urlsplit(uri)
+    if parts.scheme == "file":
+        return Path(url2pathname(parts.path)) if parts.netloc in ("", "localhost") else None
+    return Path(uri) if uri and not parts.scheme else None

@@ -13,6 +13,8 @@ EVALUATION_FILE = FILE_NAME
 REPORT_FILE = "cmtrack_report.html"
 CLASSES_FILE = "cmtrack_classes.json"
 PREDICTIONS_FILE = "cmtrack_predictions.parquet"
+ROWS_FILE = "predictions_file"
+"""Tag that names the file of the rows' predictions, where it stands under another prefix."""
 IMAGE_KEY = "cmtrack/confusion_matrix"
 MAX_NAME = 250
 
@@ -41,6 +43,11 @@ def tag(name: str, prefix: str = "") -> str:
     """A tag's name, such as ``cmtrack.status`` or ``cmtrack.val.status``."""
     middle = prefix.strip("/ ._-")
     return f"cmtrack.{middle}.{name}" if middle else f"cmtrack.{name}"
+
+
+def digest_tag(name: str, prefix: str = "") -> str:
+    """The tag that holds the digest of a file, such as ``cmtrack.evaluation_digest``."""
+    return tag(f"{name.removeprefix('cmtrack_').split('.')[0]}_digest", prefix)
 
 
 def chosen_metrics(evaluation: Evaluation, chosen: str | Sequence[str]) -> dict[str, float]:

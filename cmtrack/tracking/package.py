@@ -18,6 +18,7 @@ from cmtrack.evaluation import Evaluation
 from cmtrack.evaluation.storage import SCHEMA, dumps
 from cmtrack.metrics.names import encode_label
 from cmtrack.tracking import names
+from cmtrack.tracking.cache import digest_of
 from cmtrack.tracking.report import report_html
 from cmtrack.tracking.tables import class_table, description
 
@@ -123,7 +124,8 @@ def build(
         step=step,
         model_id=model_id,
         metrics={_short(name): value for name, value in finite.items()},
-        tags=_tags(evaluation, prefix, [name for name in chosen if not math.isfinite(chosen[name])]),
+        tags=_tags(evaluation, prefix, [name for name in chosen if not math.isfinite(chosen[name])])
+        | _digests(artifacts, prefix),
         images={prefix + names.IMAGE_KEY: image} if image else {},
         table=names.file_name(names.CLASSES_FILE, prefix),
         dataset={"name": names.file_name("evaluated rows", prefix), "digest": evaluation.labels_digest},
@@ -190,6 +192,18 @@ def _tags(evaluation: Evaluation, prefix: str, undefined: list[str]) -> dict[str
     if evaluation.warnings:
         tags["warnings"] = "\n".join(evaluation.warnings)
     return {names.tag(name, prefix): _cut(text) for name, text in tags.items()}
+
+
+def _digests(artifacts: Path, prefix: str) -> dict[str, str]:
+    """What later readers know the files by."""
+    tags = {}
+    for name in (names.EVALUATION_FILE, names.PREDICTIONS_FILE):
+        path = artifacts / names.file_name(name, prefix)
+        if path.exists():
+            tags[names.digest_tag(name, prefix)] = digest_of(path.read_bytes())
+            if prefix and name == names.PREDICTIONS_FILE:  # a regrouped evaluation may have pointed elsewhere
+                tags[names.tag(names.ROWS_FILE, prefix)] = path.name
+    return tags
 
 
 def _cut(text: str) -> str:

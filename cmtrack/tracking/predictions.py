@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from cmtrack.evaluation import Evaluation
+from cmtrack.statistics.inputs import IntArray
 from cmtrack.statistics.predictions import Predictions
 
 MAX_BYTES = 32 << 20
@@ -45,23 +46,21 @@ def write_predictions(path: Path, rows: Predictions) -> None:
     pq.write_table(pa.table(table), path, compression="zstd")
 
 
-def read_predictions(path: Path, evaluation: Evaluation) -> Predictions:
-    """Read what :func:`write_predictions` wrote for an evaluation.
+def read_predictions(content: bytes, evaluation: Evaluation) -> Predictions:
+    """Read what :func:`write_predictions` wrote for an evaluation, from the file's bytes.
 
     Raises
     ------
     ValueError
         If the file is damaged, or its labels or rows are not the evaluation's.
     """
+    import pyarrow as pa
     import pyarrow.parquet as pq
 
     try:
-        table = pq.read_table(path)
+        table = pq.read_table(pa.BufferReader(content))
         names = {str(label): k for k, label in enumerate(evaluation.labels)}
-        codes = {
-            column: np.array([names[text] for text in table[column].to_pylist()], dtype=np.int64)
-            for column in ("y_true", "y_pred")
-        }
+        codes = {column: _codes(table[column], names) for column in ("y_true", "y_pred")}
         columns = [f"{_PROBABILITY}{label}" for label in evaluation.labels]
         probabilities = None
         if columns[0] in table.column_names:
@@ -82,3 +81,13 @@ def read_predictions(path: Path, evaluation: Evaluation) -> Predictions:
         optional["sample_weight"],
         optional["group"],
     )
+
+
+def _codes(column: Any, names: dict[str, int]) -> IntArray:
+    """Class codes of a column of texts, by its dictionary."""
+    encoded = column.combine_chunks()
+    if not hasattr(encoded, "dictionary"):
+        encoded = encoded.dictionary_encode()
+    place = np.array([names[text] for text in encoded.dictionary.to_pylist()], dtype=np.int64)
+    codes: IntArray = place[encoded.indices.to_numpy(zero_copy_only=False)]
+    return codes

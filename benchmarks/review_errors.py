@@ -1,0 +1,130 @@
+"""How often a review is wrong, and how often it finds what is there.
+
+    python benchmarks/review_errors.py [--reviews 500]
+
+Six models of one test set, right or wrong together as real ones are (a shared difficulty of each row). Equal models:
+how often does the review call one better than another? One model better by three standard errors of the paired
+difference: how often is that found? And do P(best) and the rank intervals agree with a bootstrap of the rows?
+"""
+
+from __future__ import annotations
+
+import argparse
+
+import numpy as np
+from scipy.stats import norm
+
+from cmtrack import Comparison, compare, evaluate
+
+CLASSES = 4
+
+
+def predictions(rng: np.random.Generator, y: np.ndarray, skills: np.ndarray, common: float = 0.7) -> np.ndarray:
+    """(n, R) predicted classes: right where a shared and an own difficulty together are below the model's skill."""
+    shared = rng.normal(size=(len(y), 1))
+    own = rng.normal(size=(len(y), len(skills)))
+    right = np.sqrt(common) * shared + np.sqrt(1 - common) * own < norm.ppf(skills)
+    wrong = (y[:, None] + rng.integers(1, CLASSES, own.shape)) % CLASSES
+    return np.where(right, y[:, None], wrong)
+
+
+def review(y: np.ndarray, predicted: np.ndarray, metric: str) -> Comparison:
+    """The comparison of all columns."""
+    return compare({f"m{r}": evaluate(y, column) for r, column in enumerate(predicted.T)}, rank_by=metric)
+
+
+def paired_error(rng: np.random.Generator, n: int, skill: float) -> float:
+    """Standard error of the paired difference in accuracy of two such models."""
+    big = 400_000
+    y = np.zeros(big, dtype=np.int64)
+    hits = predictions(rng, y, np.array([skill, skill])) == 0
+    return float((hits[:, 0].astype(float) - hits[:, 1]).std() / np.sqrt(n))
+
+
+def claims(comparison: Comparison) -> dict[str, bool]:
+    """Whether a run was called worse than another, by each of the review's ways of saying so."""
+    ranking = comparison.rankings[0]
+    return {
+        "tied set": not all(run.tied for run in ranking.runs),
+        "max-T": bool((ranking.pvalues < 0.05).any()),
+        "Holm": any(run.p_holm < 0.05 for run in ranking.runs[1:]),
+        "unadjusted": any(run.pvalue < 0.05 for run in ranking.runs[1:]),
+    }
+
+
+def equal_models(reviews: int, n: int, metric: str, models: int = 6) -> dict[str, float]:
+    """Share of reviews of equal models with a false claim."""
+    found: list[dict[str, bool]] = []
+    for seed in range(reviews):
+        rng = np.random.default_rng(seed)
+        y = rng.integers(0, CLASSES, n)
+        found.append(claims(review(y, predictions(rng, y, np.full(models, 0.75)), metric)))
+    return {name: float(np.mean([one[name] for one in found])) for name in found[0]}
+
+
+def one_better(reviews: int, n: int, metric: str, models: int) -> dict[str, float]:
+    """Share of reviews that find a gain of three paired standard errors."""
+    gain = 3 * paired_error(np.random.default_rng(1), n, 0.75)
+    found = []
+    for seed in range(reviews):
+        rng = np.random.default_rng(10_000 + seed)
+        y = rng.integers(0, CLASSES, n)
+        comparison = review(y, predictions(rng, y, np.array([0.75 + gain, *[0.75] * (models - 1)])), metric)
+        others = [run for run in comparison.runs if run.name != "m0"]
+        found.append(
+            {
+                "some model told apart from the better one": not all(run.tied for run in others),
+                "a given model told apart from it": not comparison["m1"].tied,
+                "the better one leads": comparison.rankings[0].leader.name == "m0",
+                "the better one is in the tied set": comparison["m0"].tied,
+            }
+        )
+    return {name: float(np.mean([one[name] for one in found])) for name in found[0]}
+
+
+def against_bootstrap(n: int, metric: str, resamples: int = 4000) -> tuple[float, float]:
+    """Largest gap of P(best) and of the rank intervals' ends to a bootstrap of the rows."""
+    rng = np.random.default_rng(3)
+    y = rng.integers(0, CLASSES, n)
+    predicted = predictions(rng, y, np.array([0.75, 0.76, 0.74, 0.77, 0.78, 0.77]))
+    comparison = review(y, predicted, metric)
+    places = []
+    for _ in range(resamples):
+        rows = rng.integers(0, n, n)
+        values = [evaluate(y[rows], column[rows], labels=range(CLASSES)).metrics[metric] for column in predicted.T]
+        # runs of equal values get their places by lot
+        order = np.lexsort((rng.random(len(values)), -np.array(values)))
+        places.append(np.argsort(order) + 1)
+    ranks = np.array(places)
+    best, ends = 0.0, 0.0
+    for run in comparison.runs:
+        own = ranks[:, int(run.name[1:])]
+        best = max(best, abs(float((own == 1).mean()) - run.probability_best))
+        low, high = np.quantile(own, [0.025, 0.975], method="inverted_cdf")
+        ends = max(ends, abs(low - run.rank_low), abs(high - run.rank_high))
+    return best, ends
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--reviews", type=int, default=500)
+    reviews = parser.parse_args().reviews
+    for metric in ("multiclass/accuracy", "multiclass/matthews_corrcoef", "multiclass/f1_macro"):
+        for n in (600, 5000):
+            rates = ", ".join(f"{name} {rate:.3f}" for name, rate in equal_models(reviews, n, metric).items())
+            print(f"{metric}, n = {n}, six equal models, {reviews} reviews, a false claim by: {rates}", flush=True)
+    for models in (2, 6):
+        rates = one_better(reviews, 5000, "multiclass/accuracy", models)
+        print(f"{models} models, one better by three paired standard errors:", flush=True)
+        for name, rate in rates.items():
+            print(f"  {name}: {rate:.3f}")
+    for n in (600, 5000):
+        best, ends = against_bootstrap(n, "multiclass/matthews_corrcoef")
+        print(
+            f"n = {n}: largest gap to a row bootstrap: P(best) {best:.3f}, an end of a rank interval {ends:g}",
+            flush=True,
+        )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,99 @@
+"""What the runs are ranked by: one metric, several with weights, or several side by side (Pareto)."""
+
+from __future__ import annotations
+
+import difflib
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from cmtrack.metrics.catalog import CATALOG, lookup
+
+RankBy: TypeAlias = str | Sequence[str] | Mapping[str, float]
+
+DEFAULTS = ("binary/matthews_corrcoef", "multiclass/matthews_corrcoef")
+"""Where no metric is named, the first of these that a run has: all ways of being right or wrong in one number."""
+
+
+@dataclass(frozen=True)
+class Criterion:
+    """What runs are ranked by.
+
+    Attributes
+    ----------
+    metrics : tuple of str
+    weights : tuple of float
+        Of the metrics in units of their standard errors; (1,) for a single metric and all 1 for a Pareto front.
+    pareto : bool
+        Whether the metrics stand side by side instead of in one sum.
+    """
+
+    metrics: tuple[str, ...]
+    weights: tuple[float, ...] = (1.0,)
+    pareto: bool = False
+
+    @classmethod
+    def of(cls, rank_by: RankBy) -> Criterion:
+        """Read what ``compare(rank_by=...)`` takes.
+
+        Raises
+        ------
+        TypeError, ValueError
+            If there is no such metric, it has no direction, or a weight is not a positive number.
+        """
+        if isinstance(rank_by, str):
+            return cls((_checked(rank_by),))
+        if isinstance(rank_by, Mapping):
+            for name, weight in rank_by.items():
+                if not (isinstance(weight, (int, float)) and math.isfinite(weight) and weight > 0):
+                    raise ValueError(f"the weight of a metric must be a positive number, got {name!r}: {weight!r}")
+            names = tuple(map(_checked, rank_by))
+            return cls(_some(names), tuple(map(float, rank_by.values())))
+        if isinstance(rank_by, Iterable):
+            names = tuple(dict.fromkeys(map(_checked, rank_by)))
+            return cls(_some(names), (1.0,) * len(names), pareto=len(names) > 1)
+        raise TypeError(
+            f"rank_by must be a metric's name, names (a Pareto front) or weights by name, got {type(rank_by).__name__}"
+        )
+
+    @property
+    def single(self) -> bool:
+        """Whether one metric decides."""
+        return len(self.metrics) == 1
+
+    @property
+    def direction(self) -> str:
+        """ "higher", "lower" or "nearest zero" of a single metric; "higher" of a weighted sum."""
+        return lookup(self.metrics[0]).better if self.single else "higher"
+
+    def __str__(self) -> str:
+        if self.pareto:
+            return "the Pareto front of " + ", ".join(self.metrics)
+        if self.single:
+            return self.metrics[0]
+        return " + ".join(f"{weight:g} × {name}" for name, weight in zip(self.metrics, self.weights, strict=True))
+
+
+def near(name: str, known: Iterable[str]) -> str:
+    """Words that name the metrics most like a wrong one; empty where none is."""
+    found = difflib.get_close_matches(name, list(known), n=3, cutoff=0.5)
+    return f"; did you mean {' or '.join(map(repr, found))}?" if found else ""
+
+
+def _some(names: tuple[str, ...]) -> tuple[str, ...]:
+    if not names:
+        raise ValueError("rank_by must name at least one metric, got none")
+    return names
+
+
+def _checked(name: object) -> str:
+    if not isinstance(name, str):
+        raise TypeError(f"a metric must be named by a text, got {name!r}")
+    try:
+        better = lookup(name).better
+    except KeyError:
+        raise ValueError(f"no metric is called {name!r}{near(name, (m.name for m in CATALOG))}") from None
+    if not better:
+        raise ValueError(f"{name!r} describes the data and has no better or worse: runs cannot be ranked by it")
+    return name

@@ -1,0 +1,122 @@
+"""The evaluations of a short list, read in parallel."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from cmtrack.evaluation import Evaluation
+from cmtrack.grouping import Grouping, Label
+from cmtrack.tracking import cache
+from cmtrack.tracking.load import evaluation_of, with_predictions
+from cmtrack.tracking.names import PREDICTIONS_FILE, digest_tag
+from cmtrack.tracking.runs import TrackedRun
+
+if TYPE_CHECKING:
+    from mlflow import MlflowClient
+
+WORKERS = 8
+Progress = Callable[[str, int, int], object]
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """How evaluations are read.
+
+    Attributes
+    ----------
+    prefix : str
+    grouping : Grouping or None
+        To re-reduce them under.
+    positive : label or None
+    confidence_level : float
+    rows : bool
+        Whether the predictions by row are read, where they were kept.
+    """
+
+    prefix: str = ""
+    grouping: Grouping | None = None
+    positive: Label | None = None
+    confidence_level: float = 0.95
+    rows: bool = True
+
+    def prepared(self, evaluation: Evaluation) -> Evaluation:
+        """The evaluation under the grouping and level that are asked for, its numbers computed."""
+        if self.grouping is not None:
+            evaluation = evaluation.regroup(self.grouping, positive=self.positive)
+        if evaluation.confidence_level != self.confidence_level:
+            evaluation = replace(evaluation, confidence_level=self.confidence_level)
+        evaluation.metrics  # noqa: B018 - computed here, in a worker
+        return evaluation
+
+
+@dataclass(frozen=True)
+class Fetched:
+    """What was read.
+
+    Attributes
+    ----------
+    evaluations : dict of str to Evaluation
+        By run id.
+    problems : dict of str to str
+        Why a run could not be read, by run id.
+    notes : tuple of str
+    """
+
+    evaluations: dict[str, Evaluation]
+    problems: dict[str, str]
+    notes: tuple[str, ...] = ()
+
+
+def fetch(
+    runs: Sequence[TrackedRun],
+    clients: Mapping[str, MlflowClient],
+    wanted: Wanted,
+    progress: Progress = lambda *_: None,
+) -> Fetched:
+    """Read evaluations; one that cannot be read takes no other with it.
+
+    Returns
+    -------
+    Fetched
+    """
+    evaluations: dict[str, Evaluation] = {}
+    problems: dict[str, str] = {}
+    notes: list[str] = []
+    with ThreadPoolExecutor(WORKERS, thread_name_prefix="cmtrack-fetch") as pool:
+        jobs = {pool.submit(_read, run, clients[run.tracking_uri], wanted): run for run in runs}
+        for done, job in enumerate(as_completed(jobs), 1):
+            run = jobs[job]
+            progress("reading evaluations", done, len(jobs))
+            try:
+                evaluations[run.run_id], note = job.result()
+                notes += [f"{run.name}: {note}"] if note else []
+            except Exception as error:
+                text = str(error) if isinstance(error, ValueError) else f"{type(error).__name__}: {error}"
+                problems[run.run_id] = text.removeprefix(f"run {run.run_id}: ").removeprefix(f"run {run.run_id} ")
+    cache.trim()
+    return Fetched(evaluations, problems, tuple(sorted(notes)))
+
+
+def _read(run: TrackedRun, client: MlflowClient, wanted: Wanted) -> tuple[Evaluation, str]:
+    """The evaluation, and what is wrong with its predictions by row (that they were not kept is not)."""
+    evaluation, note = evaluation_of(run, client, wanted.prefix), ""
+    if wanted.rows:
+        try:
+            evaluation = with_predictions(evaluation, run, client, wanted.prefix)
+        except ValueError as error:
+            if digest_tag(PREDICTIONS_FILE, wanted.prefix) in run.tags:
+                note = f"compared without its predictions by row: {error}"
+    return wanted.prepared(evaluation), note
+
+
+def undefined_reason(evaluation: Evaluation, metric: str) -> str:
+    """Why a run cannot be ranked by a metric; empty where it can."""
+    if metric not in evaluation.metrics:
+        return f"it has no {metric}"
+    if math.isfinite(evaluation.metrics[metric]):
+        return ""
+    return f"{metric} is undefined: {evaluation.undefined.get(metric, 'no reason is known')}"

@@ -1,0 +1,229 @@
+"""``compare``: many runs, one decision."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from cmtrack.comparison.blocks import RepeatedRanking, rank_models
+from cmtrack.comparison.cohorts import apart, split
+from cmtrack.comparison.criterion import Criterion, RankBy
+from cmtrack.comparison.fetch import Progress, Wanted
+from cmtrack.comparison.gates import Gate
+from cmtrack.comparison.ranking import Ranking, rank
+from cmtrack.comparison.reading import Reader
+from cmtrack.comparison.repetitions import Blocks
+from cmtrack.comparison.result import Comparison, LeftOut
+from cmtrack.comparison.shortlist import Shortlist, shorten
+from cmtrack.comparison.sources import Source, from_memory, from_stores
+from cmtrack.comparison.tie_breakers import TieBreaker
+from cmtrack.grouping import Grouping, Label
+from cmtrack.tracking.names import check_prefix
+from cmtrack.tracking.runs import TrackedRun, find
+
+
+def compare(
+    runs: Any = None,
+    *,
+    experiment_names: Sequence[str] | None = None,
+    filter_string: str = "",
+    rank_by: RankBy | None = None,
+    require: str | Sequence[str] = (),
+    tie_breakers: str | Sequence[str] = (),
+    confidence_level: float = 0.95,
+    grouping: Grouping | None = None,
+    positive: Label | None = None,
+    against: Any = None,
+    block: str | None = None,
+    model: str | None = None,
+    block_kind: str = "auto",
+    rope: float = 0.01,
+    test_train_ratio: float | None = None,
+    prefix: str = "",
+    limit: int = 50,
+    max_runs: int | None = 5000,
+    tracking_uri: str | Sequence[str] | None = None,
+    seed: int = 0,
+    progress: Progress | None = None,
+) -> Comparison:
+    """Rank evaluated runs, and say which differences are real.
+
+    Parameters
+    ----------
+    runs : str, object, sequence of these, frame or mapping, optional
+        Run ids, ``runs:/<id>``, ids of logged models, model URIs (``models:/name/3``, ``models:/name@champion``),
+        MLflow's run and model entities, or the frame of ``mlflow.search_runs``; or ``{name: Evaluation}`` for
+        evaluations that are in no run. By default the runs of the experiments, or of the active experiment.
+    experiment_names : sequence of str, optional
+    filter_string : str, default ""
+        MLflow's filter, such as ``"params.model = 'forest' and tags.stage = 'final'"``; the store applies it.
+    rank_by : str, sequence of str or mapping, optional
+        A metric's name (its direction is known); several names for a Pareto front; ``{name: weight}`` for a weighted
+        sum in units of the metrics' standard errors. By default the Matthews correlation of the positive group, or
+        of all classes where there is none.
+    require : str or sequence of str
+        Gates such as ``"class/3/recall >= 0.6"``, ``"prevalence/bias.abs <= 0.01"`` or
+        ``"binary/roc_auc.low > 0.8"`` (an end of the interval); ``.difference`` is the one from ``against``. A run
+        that fails one is listed, and not ranked.
+    tie_breakers : str or sequence of str
+        What decides among the runs that cannot be told from the best: a metric, ``"params.depth"``,
+        ``"metrics.seconds asc"``, ``"tags.size desc"``. Without ``desc`` the least wins; metrics of the registry know
+        their direction.
+    confidence_level : float, default 0.95
+    grouping : Grouping, optional
+        Re-reduce every run under this grouping. Without it, runs of different groupings get rankings of their own.
+    positive : label, optional
+        The positive group of ``grouping``.
+    against : run reference, optional
+        The baseline of ``.difference`` gates. It is ranked with the others.
+    block : str, optional
+        For repeated runs: what tells the repetitions apart, ``"params.fold"``, ``"params.seed"``, ``"tags.dataset"``.
+    model : str, optional
+        For repeated runs: what names the model, such as ``"params.model"``; by default all parameters but the block.
+    block_kind : "auto", "folds", "seeds" or "datasets"
+        What the blocks are; "auto": seeds where all blocks hold the same test rows, folds where the name of
+        ``block`` says so, else data sets.
+    rope : float, default 0.01
+        For repeated runs: differences up to this size are practically none.
+    test_train_ratio : float, optional
+        For folds: rows of a test part over rows of its training part; by default 1 / (folds - 1).
+    prefix : str, default ""
+        As the evaluations were logged.
+    limit : int, default 50
+        At most so many runs of one data set are looked at closely: the best by their logged value.
+    max_runs : int or None, default 5000
+        At most so many runs are listed from each store, the best first.
+    tracking_uri : str or sequence of str, optional
+        One store or several; by default MLflow's own choice.
+    seed : int, default 0
+        Of the draws.
+    progress : callable, optional
+        Called with (what is being done, done, in all; 0 where that is not known).
+
+    Returns
+    -------
+    Comparison
+
+    Raises
+    ------
+    ValueError, TypeError
+        If a run or an experiment does not exist, nothing is evaluated, no run has a metric, or a gate does not parse.
+    ConnectionError
+        If a tracking server does not answer.
+
+    Notes
+    -----
+    Differences use the rows' predictions where these were kept: the models were judged on the same rows, and what
+    is common to them cancels. Ties are called ties: the *tied set* is the model confidence set (Hansen, Lunde and
+    Nason 2011), which holds the best run with at least the confidence level. Many runs invite finding a winner by
+    chance; p-values and intervals hold for all pairs of runs at once.
+    """
+    if not 0 < confidence_level < 1:
+        raise ValueError(f"confidence_level must lie between 0 and 1, got {confidence_level!r}")
+    if limit < 1:
+        raise ValueError(f"limit must be at least 1, got {limit!r}")
+    if positive is not None and grouping is None:
+        raise ValueError("positive goes with grouping: without one, runs keep the positive group they were logged with")
+    how = {name: value for name, value in locals().items() if name != "progress"}
+    check_prefix(prefix)
+    gates = tuple(map(Gate.parse, [require] if isinstance(require, str) else require))
+    rules = tuple(map(TieBreaker.parse, [tie_breakers] if isinstance(tie_breakers, str) else tie_breakers))
+    if against is None and any(gate.difference for gate in gates):
+        raise ValueError("a .difference gate needs against=, the run to take the difference from")
+    asked = None if rank_by is None else Criterion.of(rank_by)
+    blocks = None if block is None else Blocks(block, model, block_kind, rope, test_train_ratio)
+    tell = progress or (lambda *_: None)
+    if isinstance(runs, Mapping):
+        source = from_memory(runs)
+    else:
+        uris = [tracking_uri] if tracking_uri is None or isinstance(tracking_uri, str) else list(tracking_uri)
+        source = from_stores(
+            runs, experiment_names, filter_string, uris, order=asked, prefix=prefix, max_runs=max_runs, progress=tell
+        )
+    reader = Reader(source, Wanted(prefix, grouping, positive, confidence_level), gates, tell)
+    complete = [run for run in source.runs if run.status(prefix) == "completed"]
+    if not complete:
+        raise ValueError(_nothing(source, prefix))
+    baseline = None if against is None else _baseline(source, against)
+    criterion = asked or reader.default_criterion(complete)
+    if blocks is None:
+        listed = shorten(source.runs, criterion, gates, limit=limit, prefix=prefix, grouping=grouping)
+        listed = reader.narrowed(listed, criterion, limit)
+    else:  # gates are of a model's mean over its blocks
+        listed = shorten(source.runs, criterion, (), limit=len(source.runs), prefix=prefix, grouping=grouping)
+    read = reader.read(listed, criterion, baseline)
+    notes = [*read.notes, *_notes(source, listed, max_runs, limit)]
+    tell("ranking", 0, 0)
+    stopped = (*listed.stopped, *read.failed)
+    repeated: RepeatedRanking | None = None
+    rankings: tuple[Ranking, ...] = ()
+    if blocks is not None:
+        repeated, stopped, more = rank_models(
+            read.candidates,
+            criterion,
+            blocks,
+            gates=gates,
+            tie_breakers=rules,
+            confidence_level=confidence_level,
+        )
+    else:
+        rankings = tuple(
+            rank(part, criterion, tie_breakers=rules, confidence_level=confidence_level, seed=seed)
+            for part in split(read.passed)
+        )
+        more = apart(rankings)
+    notes += more
+    return Comparison(
+        rankings,
+        criterion,
+        gates,
+        confidence_level,
+        failed=stopped,
+        left_out=(*read.left_out, *(LeftOut(run, reason) for run, reason in listed.incomplete)),
+        passed_over=listed.passed_over,
+        baseline=read.baseline,
+        notes=tuple(notes),
+        how=how,
+        repeated=repeated,
+    )
+
+
+def _baseline(source: Source, against: Any) -> TrackedRun:
+    """The run among those of the source, or one more of its stores.
+
+    Raises
+    ------
+    ValueError
+        If there is none.
+    """
+    if not source.clients:
+        found = [run for run in source.runs if run.name == against]
+        if not found:
+            raise ValueError(f"against must be one of {[run.name for run in source.runs][:10]}, got {against!r}")
+        return found[0]
+    run = find(against, list(source.clients.values()))
+    named = [known for known in source.runs if known.run_id == run.run_id]
+    return named[0] if named else run
+
+
+def _nothing(source: Source, prefix: str) -> str:
+    """Why there is nothing to compare."""
+    under = f" under the prefix {prefix!r}" if prefix else ""
+    if not source.runs:
+        return "no run was found: the experiments are empty, or the filter lets none through"
+    return (
+        f"none of the {len(source.runs)} runs holds a complete evaluation{under}: "
+        "cmtrack.log_evaluation in the training script leaves one"
+    )
+
+
+def _notes(source: Source, listed: Shortlist, max_runs: int | None, limit: int) -> list[str]:
+    notes = []
+    if source.truncated:
+        notes.append(f"The store holds more runs than the {max_runs} that were listed (max_runs).")
+    if listed.passed_over:
+        notes.append(
+            f"{len(listed.passed_over)} more complete runs have a worse logged value than the best {limit} of their "
+            "data and were not looked at closely (limit)."
+        )
+    return notes

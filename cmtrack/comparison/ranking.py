@@ -1,0 +1,360 @@
+"""Runs on the same data, in order, with what can be said about the order."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+from scipy.special import ndtr
+
+from cmtrack.comparison import inference
+from cmtrack.comparison.criterion import Criterion
+from cmtrack.comparison.evidence import Evidence, gather
+from cmtrack.comparison.gates import GateResult
+from cmtrack.comparison.tie_breakers import Decision, TieBreaker, decide
+from cmtrack.evaluation import Evaluation
+from cmtrack.metrics.intervals import normal_quantile
+from cmtrack.statistics.inputs import FloatArray
+from cmtrack.tracking.runs import TrackedRun
+
+NAN = math.nan
+
+
+@dataclass(frozen=True, eq=False)
+class Candidate:
+    """A run that may be ranked.
+
+    Attributes
+    ----------
+    run : TrackedRun
+    evaluation : Evaluation
+    gates : tuple of GateResult
+    """
+
+    run: TrackedRun
+    evaluation: Evaluation
+    gates: tuple[GateResult, ...] = ()
+
+    @property
+    def name(self) -> str:
+        """The run's name, made unique in a comparison."""
+        return self.run.name
+
+    @property
+    def run_id(self) -> str:
+        """The run's id; the name of an evaluation that is in no run."""
+        return self.run.run_id
+
+    @property
+    def passed(self) -> bool:
+        """Whether it passes all gates."""
+        return all(result.passed for result in self.gates)
+
+
+@dataclass(frozen=True)
+class StoppedRun:
+    """A run, or a model of repeated runs, that a gate stopped.
+
+    Attributes
+    ----------
+    run : TrackedRun
+    gates : tuple of GateResult
+        Those that it fails are among them; a run that was stopped by its logged values has no others.
+    """
+
+    run: TrackedRun
+    gates: tuple[GateResult, ...]
+
+    @property
+    def name(self) -> str:
+        """The run's name, made unique in a comparison."""
+        return self.run.name
+
+    @property
+    def run_id(self) -> str:
+        """The run's id; empty for a model."""
+        return self.run.run_id
+
+
+@dataclass(frozen=True, eq=False)
+class RankedRun(Candidate):
+    """A run and its standing.
+
+    Attributes
+    ----------
+    rank : int
+        1 is best; runs of equal value share a rank. On a Pareto front the front's number.
+    value, low, high : float
+        Of the criterion, in the metric's own unit, with the run's own interval; of a weighted sum in standard errors.
+        NaN for a Pareto front.
+    values : dict of str to float
+        Of each of the criterion's metrics.
+    difference, difference_low, difference_high : float
+        From the leader, this run less the leader (for "nearest zero": of the distances from zero). The interval holds
+        for all differences at once.
+    pvalue, p_holm, p_max_t : float
+        That the difference is zero: unadjusted, and adjusted over all pairs of runs.
+    probability_best : float
+    expected_rank : float
+    rank_low, rank_high : int
+    p_set : float
+        p-value of the model confidence set.
+    tied : bool
+        Whether the run cannot be told from the best one.
+    chosen : bool
+        Whether it is the one to take.
+    unpaired : str
+        Why its differences do not use the rows; empty where they do.
+    """
+
+    rank: int = 0
+    value: float = NAN
+    low: float = NAN
+    high: float = NAN
+    values: dict[str, float] | None = None
+    difference: float = NAN
+    difference_low: float = NAN
+    difference_high: float = NAN
+    pvalue: float = NAN
+    p_holm: float = NAN
+    p_max_t: float = NAN
+    probability_best: float = NAN
+    expected_rank: float = NAN
+    rank_low: int = 0
+    rank_high: int = 0
+    p_set: float = NAN
+    tied: bool = False
+    chosen: bool = False
+    unpaired: str = ""
+
+
+@dataclass(frozen=True, eq=False)
+class Ranking:
+    """Runs that were judged on the same data in the same way.
+
+    Attributes
+    ----------
+    runs : tuple of RankedRun
+        Best first.
+    criterion : Criterion
+    confidence_level : float
+    rank_distribution : ndarray of shape (R, R)
+        ``[run, rank - 1]``: probability, in the order of ``runs``.
+    pvalues : ndarray of shape (R, R)
+        Of all pairs, adjusted by max-T.
+    decision : Decision
+        What chose among the tied runs, by their place among them.
+    """
+
+    runs: tuple[RankedRun, ...]
+    criterion: Criterion
+    confidence_level: float
+    rank_distribution: FloatArray
+    pvalues: FloatArray
+    decision: Decision
+
+    @property
+    def leader(self) -> RankedRun:
+        """The run of the best value."""
+        return self.runs[0]
+
+    @cached_property
+    def chosen(self) -> RankedRun:
+        """The run to take: the leader, or the one of the tied runs that the tie-breakers name."""
+        return next(run for run in self.runs if run.chosen)
+
+    @property
+    def tied(self) -> tuple[RankedRun, ...]:
+        """The runs that cannot be told from the best one, which is among them."""
+        return tuple(run for run in self.runs if run.tied)
+
+    @property
+    def paired(self) -> bool:
+        """Whether all differences use that the rows are the same."""
+        return len(self.runs) > 1 and not any(run.unpaired for run in self.runs)
+
+    @property
+    def evaluation(self) -> Evaluation:
+        """The leader's, for what all runs have in common: labels, grouping, positive group, data."""
+        return self.leader.evaluation
+
+
+def rank(
+    candidates: Sequence[Candidate],
+    criterion: Criterion,
+    *,
+    tie_breakers: Sequence[TieBreaker] = (),
+    confidence_level: float = 0.95,
+    seed: int = 0,
+) -> Ranking:
+    """Rank runs of the same data.
+
+    Parameters
+    ----------
+    candidates : sequence of Candidate
+        At least one; of the same rows, with all of the criterion's metrics defined, and evaluations at this
+        confidence level.
+    criterion : Criterion
+    tie_breakers : sequence of TieBreaker
+    confidence_level : float
+    seed : int
+
+    Returns
+    -------
+    Ranking
+
+    Notes
+    -----
+    Differences, P(best) and ranks follow from the covariance of the runs' errors by normal theory: draws of
+    ``N(values, covariance)`` stand for resamples of the rows. The tied set is the model confidence set of Hansen,
+    Lunde and Nason (2011); it contains the best run with at least the confidence level.
+    """
+    evidence = gather([candidate.evaluation for candidate in candidates], criterion)
+    standings = _pareto if criterion.pareto else _single
+    runs, distribution, pvalues = standings(candidates, criterion, evidence, confidence_level, seed)
+    tied = [run for run in runs if run.tied]
+    decision = decide([(run.run, run.evaluation.metrics) for run in tied], tie_breakers)
+    taken = tied[decision.place]
+    runs = [replace(run, chosen=True) if run is taken else run for run in runs]
+    return Ranking(tuple(runs), criterion, confidence_level, distribution, pvalues, decision)
+
+
+Standings = tuple[list[RankedRun], FloatArray, FloatArray]
+
+
+def _single(
+    candidates: Sequence[Candidate], criterion: Criterion, evidence: Evidence, level: float, seed: int
+) -> Standings:
+    values, covariance = evidence.of_metric(0) if criterion.single else evidence.weighted(criterion.weights)
+    closeness = -np.abs(values) if evidence.folded else values
+    order = np.lexsort((np.arange(len(values)), -closeness))
+    values, covariance, closeness = values[order], covariance[np.ix_(order, order)], closeness[order]
+    errors = inference.error_draws(covariance, seed=seed)
+    pairs = inference.pairs(values, covariance, errors, level, evidence.folded)
+    ranks = inference.ranks(values, errors, level, evidence.folded)
+    signs = np.where(values < 0, 1.0, -1.0) if evidence.folded else np.ones(len(values))
+    in_set = inference.model_confidence_set(pairs.statistic, errors * signs, pairs.standard_error)
+    known = evidence.known[order]
+    all_known = bool(known.all())
+    unit = 1.0 if criterion.direction == "higher" else -1.0
+    out = []
+    for place, origin in enumerate(order):
+        candidate = candidates[origin]
+        sure = bool(known[place] and known[0])
+        gap = float(unit * pairs.difference[place, 0]) + 0.0  # the leader's is 0, not −0
+        reach = pairs.reach * float(pairs.standard_error[place, 0])
+        value = float(values[place]) if evidence.folded else float(unit * values[place])
+        low, high = _own_interval(candidate.evaluation, criterion, value, float(covariance[place, place]), level)
+        out.append(
+            RankedRun(
+                candidate.run,
+                candidate.evaluation,
+                candidate.gates,
+                rank=1 + int((closeness > closeness[place]).sum()),
+                value=value,
+                low=low,
+                high=high,
+                values={name: candidate.evaluation.metrics[name] for name in criterion.metrics},
+                difference=gap,
+                difference_low=gap - reach if sure else NAN,
+                difference_high=gap + reach if sure else NAN,
+                pvalue=float(pairs.pvalue[place, 0]) if sure else NAN,
+                p_holm=float(pairs.holm[place, 0]) if sure else NAN,
+                p_max_t=float(pairs.max_t[place, 0]) if sure else NAN,
+                probability_best=float(ranks.probability_best[place]) if all_known else NAN,
+                expected_rank=float(ranks.expected[place]) if all_known else NAN,
+                rank_low=int(ranks.low[place]) if all_known else 1,
+                rank_high=int(ranks.high[place]) if all_known else len(order),
+                p_set=float(in_set[place]) if sure else NAN,
+                tied=bool(in_set[place] > 1 - level) or not sure,
+                unpaired=evidence.unpaired.get(int(origin), "") if len(order) > 1 else "",
+            )
+        )
+    distribution = ranks.distribution if all_known else np.full((len(order),) * 2, NAN)
+    return out, distribution, pairs.max_t
+
+
+def _own_interval(
+    evaluation: Evaluation, criterion: Criterion, value: float, variance: float, level: float
+) -> tuple[float, float]:
+    """The run's own interval: the metric's, on its own scale; plain for a weighted sum."""
+    if criterion.single:
+        return evaluation.intervals.get(criterion.metrics[0], (NAN, NAN))
+    reach = normal_quantile(level) * math.sqrt(max(variance, 0.0))
+    return value - reach, value + reach
+
+
+def _pareto(
+    candidates: Sequence[Candidate], criterion: Criterion, evidence: Evidence, level: float, seed: int
+) -> Standings:
+    size, width = evidence.values.shape
+    flat = evidence.covariance.reshape(size * width, size * width)
+    drawn = evidence.values + inference.error_draws(flat, seed=seed).reshape(-1, size, width)
+    on_front = np.zeros(size)
+    for part in np.array_split(drawn, max(1, len(drawn) * size * size * width // 20_000_000)):
+        on_front += _undominated(part).sum(axis=0)
+    front = _fronts(evidence.values)
+    order = np.lexsort((-evidence.values[:, 0], front))
+    p_behind = _dominated_pvalues(evidence)
+    adjusted = inference.holm(p_behind[~np.eye(size, dtype=bool)]) if size > 1 else np.ones(0)
+    pvalues = np.ones((size, size))
+    pvalues[~np.eye(size, dtype=bool)] = adjusted
+    least = pvalues.min(axis=0)
+    out = []
+    for origin in order:
+        candidate = candidates[origin]
+        out.append(
+            RankedRun(
+                candidate.run,
+                candidate.evaluation,
+                candidate.gates,
+                rank=int(front[origin]),
+                values={name: candidate.evaluation.metrics[name] for name in criterion.metrics},
+                p_holm=float(least[origin]),
+                probability_best=float(on_front[origin] / len(drawn)) if evidence.known.all() else NAN,
+                rank_low=1,
+                rank_high=size,
+                p_set=float(least[origin]),
+                tied=bool(least[origin] > 1 - level),
+                unpaired=evidence.unpaired.get(int(origin), "") if size > 1 else "",
+            )
+        )
+    return out, np.full((size, size), NAN), pvalues[np.ix_(order, order)]
+
+
+def _undominated(values: FloatArray) -> FloatArray:
+    """Which runs no other one beats or equals in everything, beating it in something; values (..., R, M)."""
+    ours, theirs = values[..., :, None, :], values[..., None, :, :]
+    beaten = (theirs >= ours).all(axis=-1) & (theirs > ours).any(axis=-1)
+    return np.asarray(~beaten.any(axis=-1))
+
+
+def _fronts(values: FloatArray) -> FloatArray:
+    """The number of each run's front: 1 is dominated by none, 2 by the first only, and so on."""
+    number = np.zeros(len(values))
+    left = np.arange(len(values))
+    step = 1
+    while len(left):
+        first = _undominated(values[left]).astype(bool)
+        number[left[first]] = step
+        left, step = left[~first], step + 1
+    return number
+
+
+def _dominated_pvalues(evidence: Evidence) -> FloatArray:
+    """[j, i]: p-value of "j is not better than i in every metric", the largest over the metrics."""
+    size, width = evidence.values.shape
+    worst = np.zeros((size, size))
+    for m in range(width):
+        values, covariance = evidence.of_metric(m)
+        variance = np.diag(covariance)
+        error = np.sqrt(np.maximum(variance[:, None] + variance[None, :] - 2 * covariance, 0))
+        gap = values[:, None] - values[None, :]
+        sure = np.where(gap > 0, np.inf, -np.inf)
+        worst = np.maximum(worst, ndtr(-np.divide(gap, error, out=sure, where=error > 0)))
+    worst[:, ~evidence.known] = 1.0
+    worst[~evidence.known] = 1.0
+    return worst

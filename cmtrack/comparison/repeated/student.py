@@ -1,0 +1,178 @@
+"""Mean differences of two models over folds or seeds, with errors that know what the runs share."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from scipy.special import ndtr, stdtr, stdtrit
+
+from cmtrack.comparison.repeated.blocks import as_differences, as_level
+from cmtrack.metrics.intervals import normal_quantile
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+@dataclass(frozen=True)
+class RepeatedDifference:
+    """The difference of two models over repeated runs.
+
+    Attributes
+    ----------
+    difference : float
+        Mean over the blocks; for the signed-rank test the Hodges-Lehmann estimate (median of the Walsh averages).
+    standard_error, df : float
+        Of the mean, and its degrees of freedom (infinite: normal); NaN for the signed-rank test.
+    statistic : float
+        t, or the sum of positive less that of negative ranks.
+    low, high : float
+        Interval of the difference at the confidence level, for this pair alone.
+    pvalue : float
+        Two-sided, unadjusted.
+    blocks, left_out : int
+        Blocks used, and those without a difference.
+    method : str
+    reason : str
+        Why there is NaN, or what the numbers do not cover; else empty.
+    """
+
+    difference: float
+    standard_error: float
+    df: float
+    statistic: float
+    low: float
+    high: float
+    pvalue: float
+    blocks: int
+    left_out: int
+    method: str
+    reason: str = ""
+
+    def reversed(self) -> RepeatedDifference:
+        """Second less first."""
+        difference, statistic = 0.0 - self.difference, 0.0 - self.statistic  # 0 - 0 is no negative zero
+        return replace(self, difference=difference, statistic=statistic, low=0.0 - self.high, high=0.0 - self.low)
+
+    def to_frame(self) -> pd.DataFrame:
+        """One row."""
+        import pandas as pd
+
+        return pd.DataFrame([vars(self)])
+
+
+def corrected_resampled_t(
+    differences: Any, test_train_ratio: float, confidence_level: float = 0.95
+) -> RepeatedDifference:
+    """Corrected resampled t-test of Nadeau and Bengio (2003, Machine Learning 52, 239-281).
+
+    Folds share training rows, so their scores are not independent, and the ordinary t-test rejects far too often.
+    The variance of the mean is s² · (1/J + n_test/n_train) in place of s²/J, with J - 1 degrees of freedom.
+
+    Parameters
+    ----------
+    differences : array-like of shape (J,)
+        First model less second in each fold or random split, over all repetitions; NaN is left out.
+    test_train_ratio : float
+        Rows of a test part over rows of its training part: 1 / (K - 1) in K-fold cross-validation, also if that is
+        repeated.
+    confidence_level : float, default 0.95
+
+    Returns
+    -------
+    RepeatedDifference
+        NaN with a reason for fewer than two differences. Without any variance the interval is a point and the
+        p-value 1 or 0.
+
+    Raises
+    ------
+    ValueError
+        If the ratio is not positive, the level not between 0 and 1, or the differences no finite vector.
+    """
+    ratio = as_ratio(test_train_ratio)
+    values, left_out = as_differences(differences)
+    n = len(values)
+    variance = float(values.var(ddof=1)) * (1 / n + ratio) if n > 1 else math.nan
+    mean = float(values.mean()) if n else math.nan
+    reason = "" if n > 1 else f"a variance needs two differences, there are {n}"
+    return by_student(mean, variance, n - 1.0, confidence_level, (n, left_out), "corrected resampled t", reason)
+
+
+def as_ratio(test_train_ratio: float) -> float:
+    """Check the rows of a test part over those of its training part."""
+    if not 0 < test_train_ratio < math.inf:
+        raise ValueError(f"test_train_ratio must be positive and finite, got {test_train_ratio!r}")
+    return float(test_train_ratio)
+
+
+def seed_differences(
+    differences: Any, test_error: float = math.nan, confidence_level: float = 0.95
+) -> RepeatedDifference:
+    """Mean difference of two models over seeds, all judged on the same test rows.
+
+    Two things vary: the seeds, and the test rows. By the law of total variance, that of the mean over J seeds is the
+    mean of the rows' part given the seeds, ``test_error²``, plus the seeds' part, of which s²/J is the estimate. More
+    seeds shrink only the second. As s² is measured on these rows, it also holds how rows and seeds interact, and
+    ``test_error²`` holds that once more: the sum is on the safe side, by less than s²/J.
+
+    The degrees of freedom are Satterthwaite's (1946, Biometrics Bulletin 2, 110-114): with V = A + B, where B = s²/J
+    has J - 1 and A, from many rows, as good as infinitely many, they are V² / (B² / (J - 1)). They lie between J - 1
+    (seeds alone) and infinity (rows alone).
+
+    Parameters
+    ----------
+    differences : array-like of shape (J,)
+        First model less second, seed by seed; NaN is left out.
+    test_error : float, optional
+        Standard error of the seed-averaged difference due to the sampling of the test rows: the one of the rows'
+        influence values, averaged over the seeds. NaN if unknown; the result then speaks of these test rows only,
+        and its reason says so.
+    confidence_level : float, default 0.95
+
+    Returns
+    -------
+    RepeatedDifference
+        NaN with a reason for fewer than two seeds, of whose variance then nothing is known.
+
+    Raises
+    ------
+    ValueError
+        If the error is negative or infinite, the level not between 0 and 1, or the differences no finite vector.
+    """
+    if test_error < 0 or math.isinf(test_error):
+        raise ValueError(f"test_error must be finite and not negative, or NaN, got {test_error!r}")
+    values, left_out = as_differences(differences)
+    n = len(values)
+    mean = float(values.mean()) if n else math.nan
+    known = not math.isnan(test_error)
+    if n < 2:
+        reason = f"the seeds' variance needs two seeds, there are {n}"
+        return by_student(mean, math.nan, math.nan, confidence_level, (n, left_out), "seeds", reason)
+    seeds = float(values.var(ddof=1)) / n
+    total = seeds + (test_error**2 if known else 0.0)
+    df = (n - 1.0) * (total / seeds) ** 2 if seeds > 0 else (math.inf if known else n - 1.0)
+    method = "seeds and test rows" if known else "seeds"
+    reason = "" if known else "the sampling error of the test rows is unknown: this holds for these test rows only"
+    return by_student(mean, total, df, confidence_level, (n, left_out), method, reason)
+
+
+def by_student(
+    mean: float, variance: float, df: float, level: float, blocks: tuple[int, int], method: str, reason: str
+) -> RepeatedDifference:
+    """A mean with the variance of that mean, judged by Student's distribution."""
+    as_level(level)
+    error = math.sqrt(variance)
+    if math.isnan(error):
+        nan = math.nan
+        return RepeatedDifference(mean, nan, nan, nan, nan, nan, nan, *blocks, method, reason)
+    if error == 0:
+        statistic, pvalue = (math.copysign(math.inf, mean), 0.0) if mean else (0.0, 1.0)
+        return RepeatedDifference(mean, 0.0, df, statistic, mean, mean, pvalue, *blocks, method, reason)
+    statistic = mean / error
+    quantile = normal_quantile(level) if math.isinf(df) else float(stdtrit(df, 0.5 + level / 2))
+    tail = ndtr(-abs(statistic)) if math.isinf(df) else stdtr(df, -abs(statistic))
+    reach = quantile * error
+    return RepeatedDifference(
+        mean, error, df, statistic, mean - reach, mean + reach, 2 * float(tail), *blocks, method, reason
+    )

@@ -1,0 +1,215 @@
+"""The :class:`Comparison`: who leads, who cannot be told from the leader, who was left out and why."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from cmtrack.comparison.criterion import Criterion
+from cmtrack.comparison.gates import Gate
+from cmtrack.comparison.ranking import Candidate, RankedRun, Ranking, StoppedRun
+from cmtrack.tracking.runs import TrackedRun
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.figure import Figure
+
+    from cmtrack.comparison.blocks import RankedModel, RepeatedRanking
+    from cmtrack.comparison.review.publish import LoggedReview
+
+
+@dataclass(frozen=True)
+class LeftOut:
+    """A run that is not ranked.
+
+    Attributes
+    ----------
+    run : TrackedRun
+    reason : str
+    """
+
+    run: TrackedRun
+    reason: str
+
+
+@dataclass(frozen=True, eq=False)
+class Comparison:
+    """Runs compared for a decision. Make one with :func:`cmtrack.compare`.
+
+    Attributes
+    ----------
+    rankings : tuple of Ranking
+        One for each set of runs that were judged on the same data in the same way; the largest first. Runs of
+        different rankings are never put in one order.
+    criterion : Criterion
+    gates : tuple of Gate
+    confidence_level : float
+    failed : tuple of StoppedRun
+        Runs (or models of repeated runs) that a gate stopped, with the gates' results.
+    left_out : tuple of LeftOut
+        Runs without a complete or readable evaluation, or with an undefined metric.
+    passed_over : tuple of TrackedRun
+        Complete runs whose logged value was too low for the short list.
+    baseline : Candidate or None
+        What ``.difference`` gates compare with.
+    notes : tuple of str
+        What a reader should know about how the comparison was made.
+    how : dict of str to object
+        The arguments that were given, to do it again.
+    repeated : RepeatedRanking or None
+        The ranking of models over blocks, where ``block`` was given.
+    """
+
+    rankings: tuple[Ranking, ...]
+    criterion: Criterion
+    gates: tuple[Gate, ...] = ()
+    confidence_level: float = 0.95
+    failed: tuple[StoppedRun, ...] = ()
+    left_out: tuple[LeftOut, ...] = ()
+    passed_over: tuple[TrackedRun, ...] = ()
+    baseline: Candidate | None = None
+    notes: tuple[str, ...] = ()
+    how: dict[str, Any] = field(default_factory=dict)
+    repeated: RepeatedRanking | None = None
+
+    @property
+    def ranking(self) -> Ranking | None:
+        """The largest ranking; None where no run is ranked."""
+        return self.rankings[0] if self.rankings else None
+
+    @property
+    def best(self) -> RankedRun | RankedModel | None:
+        """The run to take from the largest ranking, or the model of repeated runs; None where none passed.
+
+        It leads, or it was chosen by the tie-breakers among those that cannot be told from the leader.
+        """
+        if self.repeated is not None:
+            return self.repeated.chosen
+        return self.rankings[0].chosen if self.rankings else None
+
+    @property
+    def runs(self) -> tuple[RankedRun, ...]:
+        """The ranked runs of all rankings, one ranking after the other."""
+        return tuple(run for ranking in self.rankings for run in ranking.runs)
+
+    def __len__(self) -> int:
+        return len(self.runs)
+
+    def __getitem__(self, name: str) -> RankedRun:
+        """A ranked run by its name or id."""
+        for run in self.runs:
+            if name in (run.name, run.run_id):
+                return run
+        raise KeyError(f"no ranked run is called {name!r}; the runs are {[run.name for run in self.runs][:10]}")
+
+    def to_frame(self) -> pd.DataFrame:
+        """One row per run: the ranked ones best first, then those that a gate stopped, then those left out."""
+        from cmtrack.comparison.review.frame import to_frame
+
+        return to_frame(self)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything as plain data, for machines."""
+        from cmtrack.comparison.review.plain import to_dict
+
+        return to_dict(self)
+
+    def summary(self) -> str:
+        """The decision and its evidence in a few sentences."""
+        from cmtrack.comparison.review.words import verdict
+
+        return " ".join(verdict(self))
+
+    def figures(self) -> dict[str, Figure]:
+        """Every figure that applies, by name."""
+        from cmtrack.comparison.review.figures import review_figures
+
+        return review_figures(self)
+
+    def report(self, path: str | Path, *, title: str | None = None) -> Path:
+        """Write the review.
+
+        Parameters
+        ----------
+        path : path
+            ``.html`` gives one self-contained page, ``.md`` Markdown for a pull request, ``.json`` plain data.
+        title : str, optional
+
+        Returns
+        -------
+        Path
+            The file.
+
+        Raises
+        ------
+        ValueError
+            If the file's ending is another one.
+        """
+        from cmtrack.comparison.review.report import write
+
+        return write(self, Path(path), title)
+
+    def log(
+        self,
+        *,
+        experiment_name: str | None = None,
+        run_name: str | None = None,
+        alias: str | None = None,
+        registered_model: str | None = None,
+    ) -> LoggedReview:
+        """Write the review as a run, and tag the compared runs and their logged models.
+
+        The tags are ``cmtrack.rank``, ``cmtrack.review`` (the review's run) and ``cmtrack.criterion``.
+
+        Parameters
+        ----------
+        experiment_name : str, optional
+            By default the experiment of the chosen run.
+        run_name : str, optional
+        alias : str, optional
+            Set for the chosen run's version of the registered model, such as ``"challenger"``. Nothing is set where
+            this is not given: an alias may be what serving resolves.
+        registered_model : str, optional
+            Its name, where the chosen run has versions of several.
+
+        Raises
+        ------
+        ValueError
+            If no run is ranked, the runs are in no store, or the alias has no version to stand for.
+        ConnectionError
+            If the tracking server does not answer.
+        """
+        from cmtrack.comparison.review.publish import publish
+
+        return publish(
+            self, experiment_name=experiment_name, run_name=run_name, alias=alias, registered_model=registered_model
+        )
+
+    def __repr__(self) -> str:
+        from cmtrack.comparison.review.words import lead
+
+        return f"Comparison({len(self.runs)} ranked, {len(self.failed)} stopped by gates: {lead(self)})"
+
+    def _repr_html_(self) -> str:
+        from cmtrack.comparison.review.frame import to_html
+
+        return to_html(self)
+
+
+def unique_names(runs: Mapping[str, str]) -> dict[str, str]:
+    """A distinct name for each run id: names that are shared get the beginning of the id."""
+    shared = Counter(runs.values())
+    taken = {name for name, times in shared.items() if times == 1}
+    out: dict[str, str] = {}
+    for run_id, name in runs.items():
+        label = name
+        for length in range(4, len(run_id) + 1, 4) if shared[name] > 1 else ():
+            label = f"{name} ({run_id[:length]})"
+            if label not in taken:
+                break
+        taken.add(label)
+        out[run_id] = label
+    return out

@@ -1,0 +1,123 @@
+"""Which runs are looked at closely, decided from what the tracking store lists of them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from cmtrack.comparison.criterion import Criterion
+from cmtrack.comparison.gates import Gate, GateResult
+from cmtrack.comparison.ranking import StoppedRun
+from cmtrack.grouping import Grouping
+from cmtrack.metrics.catalog import lookup
+from cmtrack.tracking.names import tag
+from cmtrack.tracking.runs import TrackedRun
+
+_SAME_GROUPING = ("multiclass", "class")  # what another grouping does not change
+
+
+@dataclass(frozen=True)
+class Shortlist:
+    """Runs sorted by what is known before any artifact is read.
+
+    Attributes
+    ----------
+    chosen : tuple of TrackedRun
+        To be looked at, best logged value first where the criterion is logged.
+    stopped : tuple of StoppedRun
+        Fail a gate by their logged value.
+    passed_over : tuple of TrackedRun
+        Behind the short list's end by their logged value.
+    incomplete : tuple of (TrackedRun, str)
+        Without a complete evaluation, and why.
+    """
+
+    chosen: tuple[TrackedRun, ...]
+    stopped: tuple[StoppedRun, ...]
+    passed_over: tuple[TrackedRun, ...]
+    incomplete: tuple[tuple[TrackedRun, str], ...]
+
+
+def shorten(
+    runs: Iterable[TrackedRun],
+    criterion: Criterion,
+    gates: Sequence[Gate],
+    *,
+    limit: int,
+    prefix: str = "",
+    grouping: Grouping | None = None,
+    current: bool = False,
+) -> Shortlist:
+    """Make the short list: per data set at most ``limit`` runs that pass the gates by their logged values.
+
+    A value that was not logged decides nothing here: such a run stays on the list until its evaluation is read.
+    ``current`` says that the runs' metrics are those under the grouping that is asked for.
+    """
+    complete, incomplete = [], []
+    for run in runs:
+        reason = _incomplete(run, prefix)
+        if reason:
+            incomplete.append((run, reason))
+        else:
+            complete.append(run)
+    told = [gate for gate in gates if gate.of_value and (current or still_true(gate.metric, grouping))]
+    stopped, passing = [], []
+    for run in complete:
+        results = tuple(_logged_gate(gate, run, prefix) for gate in told if prefix + gate.metric in run.metrics)
+        if all(result.passed for result in results):
+            passing.append(run)
+        else:
+            stopped.append(StoppedRun(run, results))
+    chosen: list[TrackedRun] = []
+    passed_over: list[TrackedRun] = []
+    for cohort in _cohorts(passing, prefix, grouping).values():
+        told_in_order = criterion.single and (current or still_true(criterion.metrics[0], grouping))
+        ordered = _ordered(cohort, criterion.metrics[0], prefix) if told_in_order else None
+        chosen += cohort if ordered is None else ordered[:limit]
+        passed_over += [] if ordered is None else ordered[limit:]
+    return Shortlist(tuple(chosen), tuple(stopped), tuple(passed_over), tuple(incomplete))
+
+
+def still_true(metric: str, grouping: Grouping | None) -> bool:
+    """Whether a logged value still holds under another grouping."""
+    return grouping is None or metric.split("/")[0] in _SAME_GROUPING
+
+
+def logged_distance(metric: str, value: float) -> float:
+    """How far a value is from the best there is: smaller is better."""
+    better = lookup(metric).better
+    return abs(value) if better == "nearest zero" else -value if better == "higher" else value
+
+
+def _incomplete(run: TrackedRun, prefix: str) -> str:
+    status = run.status(prefix)
+    if status == "completed":
+        return ""
+    under = f" under the prefix {prefix!r}" if prefix else ""
+    return f"its evaluation{under} was not finished (status {status!r})" if status else f"it has no evaluation{under}"
+
+
+def _logged_gate(gate: Gate, run: TrackedRun, prefix: str) -> GateResult:
+    return gate.check({gate.metric: run.metrics[prefix + gate.metric]}, {})
+
+
+def _cohorts(runs: Sequence[TrackedRun], prefix: str, grouping: Grouping | None) -> dict[object, list[TrackedRun]]:
+    names = ("labels_digest", "row_ids_digest") + (() if grouping is not None else ("grouping", "positive"))
+    out: dict[object, list[TrackedRun]] = {}
+    for run in runs:
+        out.setdefault(tuple(run.tags.get(tag(name, prefix)) for name in names), []).append(run)
+    return out
+
+
+def _ordered(runs: list[TrackedRun], metric: str, prefix: str) -> list[TrackedRun] | None:
+    """Best logged value first; None where no run logged the metric."""
+    name = prefix + metric
+    if not any(name in run.metrics for run in runs):
+        return None
+
+    def key(run: TrackedRun) -> float:
+        value = run.metrics.get(name, math.nan)
+        return logged_distance(metric, value) if math.isfinite(value) else math.inf
+
+    return sorted(runs, key=key)

@@ -1,0 +1,131 @@
+"""What decides among runs that cannot be told apart: a cheaper model, a parameter, a second metric."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from cmtrack.comparison.criterion import near
+from cmtrack.metrics.catalog import CATALOG, lookup
+from cmtrack.tracking.runs import TrackedRun
+
+_FORM = re.compile(r"(?P<name>.+?)(?:\s+(?P<order>asc|desc))?", re.IGNORECASE | re.DOTALL)
+_SOURCES = ("params", "metrics", "tags")
+
+
+@dataclass(frozen=True)
+class TieBreaker:
+    """One rule.
+
+    Attributes
+    ----------
+    name : str
+        A metric of the registry, or ``params.<name>``, ``metrics.<name>`` or ``tags.<name>`` of the run.
+    descending : bool
+        Whether the largest wins.
+    nearest_zero : bool
+    """
+
+    name: str
+    descending: bool
+    nearest_zero: bool = False
+
+    @classmethod
+    def parse(cls, text: str) -> TieBreaker:
+        """Read ``"params.depth"``, ``"metrics.seconds asc"`` or ``"multiclass/accuracy"``.
+
+        Metrics of the registry know their direction; of anything else the least wins unless ``desc`` is said.
+
+        Raises
+        ------
+        TypeError, ValueError
+            If it is none of these.
+        """
+        if not isinstance(text, str):
+            raise TypeError(f"a tie-breaker must be a text such as 'params.depth', got {text!r}")
+        match = _FORM.fullmatch(text.strip())
+        if match is None:
+            raise ValueError(f"a tie-breaker must name a metric or a parameter, got {text!r}")
+        name, order = match["name"], (match["order"] or "").lower()
+        if name.split(".", 1)[0] in _SOURCES and "." in name:
+            return cls(name, order == "desc")
+        try:
+            better = lookup(name).better
+        except KeyError:
+            hint = near(name, (metric.name for metric in CATALOG))
+            raise ValueError(
+                f"a tie-breaker must be a metric, 'params.…', 'metrics.…' or 'tags.…', got {name!r}{hint}"
+            ) from None
+        if order or not better:
+            return cls(name, order == "desc")
+        return cls(name, better == "higher", better == "nearest zero")
+
+    def value(self, run: TrackedRun, metrics: Mapping[str, float]) -> float | str | None:
+        """What a run with the metrics of an evaluation has; None where it has nothing, or something undefined."""
+        source, _, rest = self.name.partition(".")
+        found = getattr(run, source).get(rest) if source in _SOURCES and rest else metrics.get(self.name)
+        if found is None:
+            return None
+        try:
+            number = float(found)
+        except ValueError:
+            return str(found)
+        return number if math.isfinite(number) else None
+
+    def __str__(self) -> str:
+        way = "nearest zero" if self.nearest_zero else "largest" if self.descending else "smallest"
+        return f"{way} {self.name}"
+
+
+@dataclass(frozen=True)
+class Decision:
+    """Which of the tied runs is chosen.
+
+    Attributes
+    ----------
+    place : int
+        In the sequence of runs that was given.
+    by : TieBreaker or None
+        What decided; None where nothing was asked for, or nothing differed.
+    values : tuple of (float, str or None)
+        What the runs have in it, in their order.
+    """
+
+    place: int
+    by: TieBreaker | None = None
+    values: tuple[float | str | None, ...] = ()
+
+
+def decide(runs: Sequence[tuple[TrackedRun, Mapping[str, float]]], rules: Sequence[TieBreaker]) -> Decision:
+    """Choose among tied runs, best first: the first rule that tells the remaining ones apart, then the next.
+
+    A run without a value loses to any that has one. Where no rule tells the last ones apart, the first of them in
+    the given order is chosen.
+    """
+    left = list(range(len(runs)))
+    by: TieBreaker | None = None
+    shown: tuple[float | str | None, ...] = ()
+    for rule in rules:
+        values = tuple(rule.value(run, metrics) for run, metrics in runs)
+        keys = {place: _key(rule, values[place], values) for place in left}
+        best = min(keys.values())
+        kept = [place for place in left if keys[place] == best]
+        if len(kept) < len(left):
+            by, shown = rule, values
+        left = kept
+        if len(left) == 1:
+            break
+    return Decision(left[0], by, shown)
+
+
+def _key(rule: TieBreaker, value: float | str | None, all_values: Sequence[float | str | None]) -> Any:
+    if value is None:
+        return True, 0
+    if any(isinstance(other, str) for other in all_values):
+        text = str(value)
+        return False, tuple(-ord(c) for c in text) if rule.descending else text
+    number = float(value)
+    return False, abs(number) if rule.nearest_zero else -number if rule.descending else number

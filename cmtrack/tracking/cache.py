@@ -1,0 +1,71 @@
+"""Downloaded artifacts, kept by the digest of their content."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import tempfile
+from pathlib import Path
+
+MAX_BYTES = 2 << 30
+"""Above this the files that were used longest ago are removed."""
+
+
+def digest_of(content: bytes) -> str:
+    """Digest by which a file is known."""
+    return hashlib.blake2b(content, digest_size=16).hexdigest()
+
+
+def cache_folder() -> Path:
+    """The user's cache folder, or what the environment variable ``CMTRACK_CACHE`` names."""
+    named = os.environ.get("CMTRACK_CACHE")
+    if named:
+        return Path(named)
+    from platformdirs import user_cache_path
+
+    return user_cache_path("cmtrack", appauthor=False)
+
+
+def cached(digest: str) -> bytes | None:
+    """The file of a digest; None where it is not kept, or no longer whole."""
+    path = _place(digest)
+    try:
+        content = path.read_bytes()
+    except OSError:
+        return None
+    if digest_of(content) != digest:
+        with contextlib.suppress(OSError):
+            path.unlink()
+        return None
+    with contextlib.suppress(OSError):
+        os.utime(path)
+    return content
+
+
+def keep(digest: str, content: bytes) -> None:
+    """Keep a file; a cache that cannot be written is no error."""
+    path = _place(digest)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.NamedTemporaryFile(dir=path.parent, prefix=".", delete=False) as partial:
+            partial.write(content)
+        os.replace(partial.name, path)
+    except OSError:
+        return
+
+
+def trim(limit: int = MAX_BYTES) -> None:
+    """Remove what was used longest ago while the cache is larger than the limit."""
+    with contextlib.suppress(OSError):
+        files = [(f.stat().st_atime, f.stat().st_size, f) for f in cache_folder().glob("??/*") if f.is_file()]
+        excess = sum(size for _, size, _ in files) - limit
+        for _, size, path in sorted(files, key=lambda entry: entry[0]):
+            if excess <= 0:
+                return
+            path.unlink(missing_ok=True)
+            excess -= size
+
+
+def _place(digest: str) -> Path:
+    return cache_folder() / digest[:2] / digest

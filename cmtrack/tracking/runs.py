@@ -1,0 +1,257 @@
+"""Runs as the tracking store lists them, and where to look for them."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from cmtrack.tracking.names import tag
+from cmtrack.tracking.send import probe
+
+if TYPE_CHECKING:
+    from mlflow import MlflowClient
+
+PAGE = 500
+_PARENT = "mlflow.parentRunId"
+
+
+@dataclass(frozen=True, eq=False)
+class TrackedRun:
+    """One run, without its artifacts.
+
+    Attributes
+    ----------
+    run_id, name : str
+    experiment_id : str
+    tracking_uri : str
+        The store that it is in.
+    metrics : dict of str to float
+        The logged ones, last values.
+    params, tags : dict of str to str
+    artifact_uri : str
+    start_time : int
+        Milliseconds since 1970; 0 where the run has none.
+    model_ids : tuple of str
+        Logged models that the run made, or that it stands for.
+    """
+
+    run_id: str
+    name: str
+    experiment_id: str = ""
+    tracking_uri: str = ""
+    metrics: dict[str, float] = field(default_factory=dict, repr=False)
+    params: dict[str, str] = field(default_factory=dict, repr=False)
+    tags: dict[str, str] = field(default_factory=dict, repr=False)
+    artifact_uri: str = field(default="", repr=False)
+    start_time: int = 0
+    model_ids: tuple[str, ...] = ()
+
+    @property
+    def parent_run_id(self) -> str | None:
+        """The run that this one is nested in."""
+        return self.tags.get(_PARENT)
+
+    def status(self, prefix: str = "") -> str:
+        """ "completed", "started", or "" where the run has no evaluation under a prefix."""
+        return self.tags.get(tag("status", prefix), "")
+
+    def why_incomplete(self, prefix: str = "") -> str:
+        """Why there is no complete evaluation under a prefix; empty where there is one."""
+        status = self.status(prefix)
+        if status == "completed":
+            return ""
+        under = f" under the prefix {prefix!r}" if prefix else ""
+        if status:
+            return f"its evaluation{under} was not finished (status {status!r})"
+        return f"it has no evaluation{under}"
+
+
+def client_for(tracking_uri: str | None = None) -> MlflowClient:
+    """A client of one store; None is MLflow's own choice.
+
+    Raises
+    ------
+    ConnectionError
+        If the tracking server does not answer.
+    """
+    from mlflow import MlflowClient
+
+    client = MlflowClient() if tracking_uri is None else MlflowClient(tracking_uri, registry_uri=tracking_uri)
+    probe(client.tracking_uri)
+    return client
+
+
+def from_entity(run: Any, client: MlflowClient, model_ids: Iterable[str] = ()) -> TrackedRun:
+    """An MLflow run entity as a :class:`TrackedRun`."""
+    outputs = getattr(getattr(run, "outputs", None), "model_outputs", None) or []
+    models = dict.fromkeys([*model_ids, *(output.model_id for output in outputs)])
+    info, data = run.info, run.data
+    return TrackedRun(
+        run_id=info.run_id,
+        name=info.run_name or info.run_id,
+        experiment_id=info.experiment_id,
+        tracking_uri=client.tracking_uri,
+        metrics=dict(data.metrics),
+        params=dict(data.params),
+        tags=dict(data.tags),
+        artifact_uri=info.artifact_uri or "",
+        start_time=info.start_time or 0,
+        model_ids=tuple(models),
+    )
+
+
+def search(
+    client: MlflowClient,
+    experiment_ids: Sequence[str],
+    filter_string: str = "",
+    order_by: Sequence[str] = (),
+    max_runs: int | None = None,
+    progress: Callable[[int], object] | None = None,
+) -> Iterator[TrackedRun]:
+    """Active runs page by page, filtered and ordered by the store.
+
+    Raises
+    ------
+    ValueError
+        If the store refuses the filter.
+    """
+    from mlflow.exceptions import MlflowException
+
+    token, seen = None, 0
+    while max_runs is None or seen < max_runs:
+        size = PAGE if max_runs is None else min(PAGE, max_runs - seen)
+        try:
+            page = client.search_runs(
+                list(experiment_ids), filter_string, max_results=size, order_by=list(order_by), page_token=token
+            )
+        except MlflowException as error:
+            raise ValueError(f"the tracking store refused the search: {first_line(error)}") from None
+        yield from (from_entity(run, client) for run in page)
+        seen += len(page)
+        if progress is not None:
+            progress(seen)
+        token = page.token
+        if not token:
+            return
+
+
+def experiment_ids(client: MlflowClient, names: Sequence[str]) -> list[str]:
+    """Ids of experiments by name.
+
+    Raises
+    ------
+    ValueError
+        If one does not exist, naming those most like it.
+    """
+    ids = []
+    for name in names:
+        experiment = client.get_experiment_by_name(name)
+        if experiment is None:
+            known = [e.name for e in client.search_experiments(max_results=1000)]
+            alike = difflib.get_close_matches(name, known, n=3, cutoff=0.4)
+            hint = f"; did you mean {' or '.join(map(repr, alike))}?" if alike else ""
+            raise ValueError(f"there is no experiment {name!r} in {client.tracking_uri}{hint}")
+        ids.append(str(experiment.experiment_id))
+    return ids
+
+
+def find(reference: Any, clients: Sequence[MlflowClient]) -> TrackedRun:
+    """The run that a reference means.
+
+    Parameters
+    ----------
+    reference : str or object
+        A run id, ``runs:/<id>``, the id of a logged model (``m-…``), a model URI (``models:/<id>``,
+        ``models:/name/3``, ``models:/name@alias``), or an object with a ``run_id``, ``model_id`` or ``info.run_id``.
+    clients : sequence of MlflowClient
+        Tried in order.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If the reference is of no such form, or no store knows it.
+    """
+    text = _as_text(reference)
+    if isinstance(reference, TrackedRun):
+        return reference
+    from mlflow.exceptions import MlflowException
+
+    problems = []
+    for client in clients:
+        try:
+            run_id, models = _resolve(text, client)
+            return from_entity(client.get_run(run_id), client, models)
+        except MlflowException as error:
+            problems.append(f"{client.tracking_uri}: {first_line(error)}")
+    what = "model" if text.startswith(("models:/", "m-")) else "run"
+    raise ValueError(f"there is no {what} {text!r} ({'; '.join(problems)})")
+
+
+def first_line(error: BaseException) -> str:
+    """The first line of an error's text."""
+    return (str(error).splitlines() or [type(error).__name__])[0]
+
+
+def _as_text(reference: Any) -> str:
+    if isinstance(reference, str):
+        if not reference.strip():
+            raise ValueError("a run must be named by its id, got an empty text")
+        return reference.strip()
+    for holder in (reference, getattr(reference, "info", None)):
+        for name in ("run_id", "model_id"):
+            value = getattr(holder, name, None)
+            if isinstance(value, str):
+                return value
+    raise TypeError(f"a run must be an id, a model URI, or an object with a run_id, got {type(reference).__name__}")
+
+
+def _resolve(text: str, client: MlflowClient) -> tuple[str, tuple[str, ...]]:
+    """The run's id and the logged model that it was asked for by."""
+    if text.startswith("runs:/"):
+        return text.removeprefix("runs:/").split("/")[0], ()
+    if text.startswith("m-"):
+        return _run_of_model(text, client), (text,)
+    if not text.startswith("models:/"):
+        return text, ()
+    name = text.removeprefix("models:/").strip("/")
+    if name.startswith("m-") and "/" not in name and "@" not in name:
+        return _run_of_model(name, client), (name,)
+    if "@" in name:
+        version = client.get_model_version_by_alias(*name.rsplit("@", 1))
+    else:
+        model, _, number = name.rpartition("/")
+        if not model:
+            raise ValueError(f"a model must read 'models:/name/3' or 'models:/name@alias', got {text!r}")
+        version = client.get_model_version(model, number)
+    model_id = getattr(version, "model_id", None)
+    if model_id:
+        return _run_of_model(model_id, client), (model_id,)
+    if not version.run_id:
+        raise ValueError(f"{text!r} names no run that it came from")
+    return version.run_id, ()
+
+
+def _run_of_model(model_id: str, client: MlflowClient) -> str:
+    """The run that holds a logged model's evaluation: the last that logged metrics for it, else its source."""
+    model = client.get_logged_model(model_id)
+    logged = [metric for metric in model.metrics or [] if metric.run_id and "/" in metric.key]
+    if logged:
+        return str(max(logged, key=lambda metric: metric.timestamp).run_id)
+    if not model.source_run_id:
+        raise ValueError(f"the logged model {model_id!r} names no run")
+    return str(model.source_run_id)
+
+
+def as_references(runs: Any) -> list[Any]:
+    """What ``compare(runs)`` takes, as a list: one reference, several, or a frame of ``mlflow.search_runs``."""
+    if isinstance(runs, (str, TrackedRun)) or (hasattr(runs, "run_id") and not hasattr(runs, "columns")):
+        return [runs]
+    if hasattr(runs, "columns"):
+        if "run_id" not in runs.columns:
+            raise ValueError(f"a frame of runs must have a column run_id, got {list(runs.columns)[:5]}")
+        return list(runs["run_id"])
+    if isinstance(runs, Mapping) or not isinstance(runs, Iterable):
+        raise TypeError(f"runs must be run ids or objects, got {type(runs).__name__}")
+    return list(runs)

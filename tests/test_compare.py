@@ -1,0 +1,308 @@
+"""``compare`` on evaluations at hand: order, errors, ties, gates, splits, repeated runs."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+import cmtrack
+from cmtrack import Grouping, compare, evaluate, paired_differences
+from cmtrack.comparison.inference import N_DRAWS
+
+MCC = "multiclass/matthews_corrcoef"
+ACCURACY = "multiclass/accuracy"
+
+
+def classifiers(skills, n=800, k=4, seed=0, common=0.7):
+    """Labels and, for each skill, probabilities of classifiers that find the same rows hard."""
+    rng = np.random.default_rng(seed)
+    y = np.concatenate((np.arange(k), rng.integers(0, k, n - k)))
+    shared = rng.normal(size=(n, k))
+    out = []
+    for skill in skills:
+        logits = common * shared + math.sqrt(1 - common**2) * rng.normal(size=(n, k)) + skill * np.eye(k)[y]
+        p = np.exp(1.3 * logits)
+        out.append(p / p.sum(axis=1, keepdims=True))
+    return y, out
+
+
+@pytest.fixture(scope="module")
+def three():
+    y, ps = classifiers([1.6, 1.1, 1.6])
+    return {name: evaluate(y, y_prob=p) for name, p in zip("abc", ps, strict=True)}
+
+
+def test_runs_stand_in_the_order_of_the_metric_with_the_metrics_intervals(three):
+    comparison = compare(three, rank_by=MCC)
+    values = [run.value for run in comparison.runs]
+    assert values == sorted((e.metrics[MCC] for e in three.values()), reverse=True)
+    for run in comparison.runs:
+        assert (run.low, run.high) == three[run.name].intervals[MCC]
+        assert comparison[run.name] is run
+    assert [run.rank for run in comparison.runs] == [1, 2, 3]
+    assert comparison.best is comparison.ranking.leader
+
+
+def test_differences_from_the_leader_are_the_paired_ones(three):
+    comparison = compare(three, rank_by=MCC)
+    leader, *others = comparison.runs
+    assert comparison.ranking.paired
+    assert (leader.difference, leader.difference_low, leader.difference_high) == (0, 0, 0)
+    for run in others:
+        gap = paired_differences(run.evaluation, leader.evaluation, metrics=[MCC])[MCC]
+        assert run.difference == pytest.approx(gap.difference)
+        assert run.pvalue == pytest.approx(gap.pvalue)
+        # simultaneous: wider than the pair's own, by one factor
+        factor = (run.difference_high - run.difference_low) / (gap.high - gap.low)
+        assert 1.1 < factor < 1.35
+        assert run.p_max_t >= run.pvalue
+        assert run.p_holm >= run.pvalue
+
+
+def test_a_clear_loser_is_told_apart_and_a_close_one_is_tied(three):
+    comparison = compare(three, rank_by=ACCURACY)
+    tied = {run.name for run in comparison.ranking.tied}
+    assert tied == {"a", "c"}
+    assert comparison["b"].p_set < 0.001
+    assert sum(run.probability_best for run in comparison.runs) == pytest.approx(1)
+    assert comparison["b"].probability_best == 0
+    assert (comparison["b"].rank_low, comparison["b"].rank_high) == (3, 3)
+
+
+def test_without_rows_differences_are_unpaired_and_wider(three):
+    stripped = {name: _without_rows(evaluation) for name, evaluation in three.items()}
+    paired, unpaired = compare(three, rank_by=ACCURACY), compare(stripped, rank_by=ACCURACY)
+    assert not unpaired.ranking.paired
+    assert {run.unpaired for run in unpaired.runs} == {"its predictions by row were not kept"}
+    for run in unpaired.runs[1:]:
+        own = paired[run.name]
+        assert run.difference == pytest.approx(own.difference)
+        assert run.difference_high - run.difference_low > 1.1 * (own.difference_high - own.difference_low)
+
+
+def _without_rows(evaluation):
+    from dataclasses import replace
+
+    return replace(evaluation, rows=None)
+
+
+def test_one_run_without_rows_does_not_unpair_the_others(three):
+    mixed = {**three, "d": _without_rows(three["b"])}
+    comparison = compare(mixed, rank_by=ACCURACY)
+    assert comparison["d"].unpaired == "its predictions by row were not kept"
+    assert comparison["a"].unpaired == comparison["c"].unpaired == ""
+    gap = paired_differences(three["c"], three["a"], metrics=[ACCURACY])[ACCURACY]
+    assert comparison[comparison.runs[1].name].pvalue == pytest.approx(gap.pvalue)
+
+
+def test_the_same_predictions_twice_are_a_tie(three):
+    comparison = compare({"one": three["a"], "two": three["a"], "b": three["b"]}, rank_by=MCC)
+    first, second, _ = comparison.runs
+    assert first.rank == second.rank == 1
+    assert first.tied
+    assert second.tied
+    assert second.p_max_t == second.p_holm == 1
+    assert first.probability_best == pytest.approx(0.5, abs=4 / math.sqrt(N_DRAWS))
+    assert comparison["b"].rank == 3
+
+
+def test_lower_is_better_where_it_is():
+    y, ps = classifiers([2.0, 0.8], k=2)
+    comparison = compare({n: evaluate(y, y_prob=p) for n, p in zip("ab", ps, strict=True)}, rank_by="binary/fpr")
+    assert comparison.best.name == "a"
+    assert comparison["b"].difference > 0
+    assert comparison["b"].difference_low > 0
+
+
+def test_nearest_to_zero_ranks_by_the_distance_and_shows_the_sign():
+    rng = np.random.default_rng(1)
+    y = rng.integers(0, 2, 2000)
+    p = np.clip(0.25 + 0.5 * y + 0.2 * rng.normal(size=2000), 0.01, 0.99)
+    shifted = {"low": -0.1, "near": 0.0, "high": 0.04}
+    evaluations = {name: evaluate(y, y_prob=np.clip(p + shift, 0, 1)) for name, shift in shifted.items()}
+    comparison = compare(evaluations, rank_by="prevalence/bias")
+    assert [run.name for run in comparison.runs] == ["near", "high", "low"]
+    low = comparison["low"]
+    assert low.value < 0
+    assert low.value == evaluations["low"].metrics["prevalence/bias"]
+    assert low.difference == pytest.approx(abs(low.value) - abs(comparison["near"].value))
+    assert low.difference_low > 0
+
+
+def test_a_weighted_sum_is_in_standard_errors(three):
+    comparison = compare(three, rank_by={ACCURACY: 2, "multiclass/f1_macro": 1})
+    errors = {m: np.median([e.standard_errors[m] for e in three.values()]) for m in (ACCURACY, "multiclass/f1_macro")}
+    for run in comparison.runs:
+        expected = sum(
+            weight * three[run.name].metrics[m] / errors[m] for m, weight in ((ACCURACY, 2), ("multiclass/f1_macro", 1))
+        )
+        assert run.value == pytest.approx(expected, rel=1e-6)
+    one = compare(three, rank_by=ACCURACY)
+    alone = compare(three, rank_by={ACCURACY: 3.0})
+    assert [run.pvalue for run in alone.runs] == pytest.approx([run.pvalue for run in one.runs], nan_ok=True)
+
+
+def test_a_pareto_front_holds_what_nothing_beats():
+    y, (sharp, blunt, worse) = classifiers([2.0, 1.6, 0.8], n=3000, k=2)
+    biased = np.column_stack((sharp[:, 0] * 0.5, 1 - sharp[:, 0] * 0.5))
+    evaluations = {
+        "biased": evaluate(y, y_prob=biased),
+        "fair": evaluate(y, y_prob=blunt),
+        "bad": evaluate(y, y_prob=worse),
+    }
+    comparison = compare(evaluations, rank_by=["binary/roc_auc", "prevalence/bias"])
+    assert comparison.criterion.pareto
+    assert {run.name for run in comparison.runs if run.rank == 1} >= {"biased", "fair"}
+    assert comparison["biased"].tied
+    assert comparison["fair"].tied
+    assert math.isnan(comparison["fair"].value)
+    assert comparison["fair"].values == {m: evaluations["fair"].metrics[m] for m in comparison.criterion.metrics}
+
+
+def test_a_run_that_is_worse_in_everything_is_off_the_front(three):
+    comparison = compare(three, rank_by=[ACCURACY, "spcc/ovr_min"])
+    assert comparison["b"].rank > 1
+    assert not comparison["b"].tied
+    assert comparison["b"].probability_best < 0.01
+
+
+def test_gates_stop_runs_and_say_why(three):
+    comparison = compare(three, rank_by=MCC, require=["multiclass/accuracy >= 0.6", "class/0/recall.low > 0.1"])
+    assert [run.name for run in comparison.failed] == ["b"]
+    assert [str(result) for result in comparison.failed[0].gates if not result.passed] == [
+        f"multiclass/accuracy >= 0.6 (is {three['b'].metrics[ACCURACY]:.4g})"
+    ]
+    assert all(run.passed for run in comparison.runs)
+
+
+def test_no_run_passes(three):
+    comparison = compare(three, rank_by=MCC, require="multiclass/accuracy > 0.99")
+    assert comparison.best is None
+    assert comparison.rankings == ()
+    assert len(comparison.failed) == 3
+
+
+def test_a_gate_against_a_baseline(three):
+    comparison = compare(three, rank_by=MCC, against="b", require=f"{MCC}.difference.low > 0.01")
+    assert {run.name for run in comparison.runs} == {"a", "c"}
+    assert comparison.baseline.name == "b"
+    with pytest.raises(ValueError, match="needs against="):
+        compare(three, require=f"{MCC}.difference > 0")
+    with pytest.raises(ValueError, match="against must be one of"):
+        compare(three, against="z")
+
+
+def test_tie_breakers_decide_among_the_tied_only(three):
+    comparison = compare(three, rank_by=ACCURACY, tie_breakers="prevalence/0/bias")
+    biases = {run.name: abs(run.evaluation.metrics["prevalence/0/bias"]) for run in comparison.ranking.tied}
+    assert comparison.best.name == min(biases, key=biases.get)
+    assert comparison.best.name != "b"
+    assert str(comparison.ranking.decision.by) == "nearest zero prevalence/0/bias"
+    assert [run.chosen for run in comparison.runs].count(True) == 1
+
+
+def test_different_data_are_never_in_one_order(three):
+    y, (p,) = classifiers([1.5], seed=9)
+    comparison = compare({**three, "other": evaluate(y, y_prob=p)}, rank_by=MCC)
+    assert [len(ranking.runs) for ranking in comparison.rankings] == [3, 1]
+    assert "different evaluation data" in comparison.notes[-1]
+    assert comparison.best.name in three
+
+
+def test_row_ids_that_differ_are_different_data():
+    y, (p, q) = classifiers([1.5, 1.4])
+    ids = np.arange(len(y))
+    evaluations = {
+        "a": evaluate(y, y_prob=p, row_ids=ids),
+        "b": evaluate(y, y_prob=q, row_ids=ids[::-1]),
+        "c": evaluate(y, y_prob=q, row_ids=ids),
+    }
+    assert sorted(len(r.runs) for r in compare(evaluations, rank_by=MCC).rankings) == [1, 2]
+
+
+def test_groupings_are_split_or_all_reduced_again():
+    y, (p, q) = classifiers([1.5, 1.2])
+    halves = Grouping({"low": [0, 1], "high": [2, 3]}, name="half")
+    ends = Grouping({"ends": [0, 3], "middle": [1, 2]}, name="half")
+    evaluations = {"a": evaluate(y, y_prob=p, grouping=halves), "b": evaluate(y, y_prob=q, grouping=ends)}
+    apart = compare(evaluations)
+    assert len(apart.rankings) == 2
+    assert "under different groupings" in apart.notes[-1]
+    together = compare(evaluations, grouping=halves)
+    assert apart.criterion == together.criterion
+    assert str(together.criterion) == "binary/matthews_corrcoef"
+    assert len(together.rankings) == 1
+    assert together["b"].value == pytest.approx(
+        evaluate(y, y_prob=q, grouping=halves).metrics["binary/matthews_corrcoef"]
+    )
+    assert together.ranking.paired
+    other = compare(evaluations, grouping=halves, positive="low", rank_by="binary/recall")
+    assert other["a"].evaluation.positive == "low"
+
+
+def test_an_undefined_metric_leaves_the_run_out_with_the_reason(three):
+    y = three["a"].rows.actual
+    comparison = compare({**three, "constant": evaluate(y, np.zeros_like(y), labels=range(4))}, rank_by=MCC)
+    assert len(comparison) == 3
+    (out,) = comparison.left_out
+    assert out.run.name == "constant"
+    assert "undefined" in out.reason
+    no_scores = compare({**three, "labels": evaluate(y, y)}, rank_by="spcc/ovr_min")
+    assert no_scores.left_out[0].reason == "it has no spcc/ovr_min"
+
+
+def test_the_level_is_that_of_the_comparison(three):
+    wide, narrow = compare(three, confidence_level=0.99), compare(three, confidence_level=0.8)
+    assert wide.runs[0].high - wide.runs[0].low > narrow.runs[0].high - narrow.runs[0].low
+    assert wide.confidence_level == wide.ranking.confidence_level == 0.99
+
+
+def test_one_run_is_a_ranking_of_one(three):
+    comparison = compare({"a": three["a"]}, rank_by=MCC)
+    assert comparison.best.name == "a"
+    assert comparison.best.probability_best == 1
+    assert comparison.best.unpaired == ""
+
+
+def test_clusters_widen_the_differences():
+    y, (p, q) = classifiers([1.5, 1.2], n=400)
+    y, p, q = np.tile(y, 5), np.tile(p, (5, 1)), np.tile(q, (5, 1))
+    person = np.tile(np.arange(400), 5)
+    plain = compare({"a": evaluate(y, y_prob=p), "b": evaluate(y, y_prob=q)}, rank_by=ACCURACY)
+    grouped = compare(
+        {"a": evaluate(y, y_prob=p, groups=person), "b": evaluate(y, y_prob=q, groups=person)}, rank_by=ACCURACY
+    )
+    widths = [c["b"].difference_high - c["b"].difference_low for c in (plain, grouped)]
+    assert widths[1] / widths[0] == pytest.approx(math.sqrt(5), rel=0.01)
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "words"),
+    [
+        ({"rank_by": "binary/recall"}, ValueError, "no run has the metric 'binary/recall'"),
+        ({"require": "class/9/recall > 0.5"}, ValueError, "no run has 'class/9/recall'; did you mean 'class/"),
+        ({"confidence_level": 1.0}, ValueError, "confidence_level must lie between 0 and 1, got 1.0"),
+        ({"limit": 0}, ValueError, "limit must be at least 1, got 0"),
+        ({"positive": 3}, ValueError, "positive goes with grouping"),
+        ({"block": "fold"}, ValueError, "block must read 'params"),
+        ({"block": "params.fold", "block_kind": "weeks"}, ValueError, "block_kind must be one of"),
+        ({"block": "params.fold"}, ValueError, "need a model in two blocks"),
+    ],
+)
+def test_wrong_options(three, options, error, words):
+    with pytest.raises(error, match=words):
+        compare(three, **options)
+
+
+def test_runs_by_name_must_be_evaluations():
+    with pytest.raises(TypeError, match="must be Evaluations, got int for 'a'"):
+        compare({"a": 3})
+    with pytest.raises(ValueError, match="no run was found"):
+        compare({})
+
+
+def test_public_names():
+    assert cmtrack.compare is compare
+    assert isinstance(compare({"a": evaluate([0, 1], [0, 1])}, rank_by=ACCURACY), cmtrack.Comparison)
