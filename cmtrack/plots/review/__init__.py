@@ -1,0 +1,27 @@
+"""Figures of a model-selection review: several classifiers compared on the same test rows.
+
+As all of :mod:`cmtrack.plots`: plain arrays in, a :class:`matplotlib.figure.Figure` out, without pyplot. Runs are
+given best first.
+"""
+
+from __future__ import annotations
+
+from .critical_difference import plot_critical_difference
+from .differences import plot_matrix_difference
+from .matrices import plot_matrices
+from .metrics_heatmap import plot_metric_heatmap
+from .parameter import plot_metric_against_parameter
+from .ranking import plot_ranking
+from .ranks import plot_rank_distribution
+from .roc_overlay import plot_roc_overlay
+
+__all__ = [
+    "plot_critical_difference",
+    "plot_matrices",
+    "plot_matrix_difference",
+    "plot_metric_against_parameter",
+    "plot_metric_heatmap",
+    "plot_rank_distribution",
+    "plot_ranking",
+    "plot_roc_overlay",
+]

@@ -1,0 +1,167 @@
+"""All metrics of all runs in one table, coloured within each column."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+from matplotlib.axes import Axes
+from matplotlib.colors import Colormap, LinearSegmentedColormap, Normalize
+from matplotlib.figure import Figure
+from matplotlib.patches import Rectangle
+
+from cmtrack.plots import heatmap as heat
+from cmtrack.plots import labels as text
+from cmtrack.plots.style import EMPTY, INK, SMALL_SIZE, TITLE_SIZE, FloatArray, extent_points, sheet
+
+from . import checks
+from .layout import caption_under, decimals, number, numbered
+
+_WIDTH, _HEIGHT = 0.72, 0.25  # inches of a cell
+_ARROWS = {"higher": "↑", "lower": "↓", "nearest zero": "→0"}
+_WORDS = {"↑": "higher is better", "↓": "lower is better", "→0": "nearest zero is best"}
+
+
+def plot_metric_heatmap(
+    names: Sequence[object],
+    metric_titles: Sequence[str],
+    values: npt.ArrayLike,
+    better: Sequence[str],
+    *,
+    tied: npt.ArrayLike | None = None,
+    title: str | None = None,
+    ax: Axes | None = None,
+) -> Figure:
+    """Draw a table of runs and metrics; the colour is the position between the column's worst and best value.
+
+    The colour compares the shown runs only: a dark cell is the best of these, not necessarily a good value, and
+    the worst is white however little it is behind.
+
+    Parameters
+    ----------
+    names : sequence of length R
+        Names of the runs, best first.
+    metric_titles : sequence of length M
+        Names of the metrics.
+    values : array_like of shape (R, M)
+        The metrics; NaN where undefined.
+    better : sequence of length M
+        For each metric ``"higher"``, ``"lower"`` or ``"nearest zero"``.
+    tied : array_like of bool of shape (R, M) or (R,), optional
+        Values that cannot be told from the best of their column (framed, with a bold number), or runs that cannot
+        be told from the best run (bold name).
+    title : str, optional
+        Title of the axes.
+    ax : matplotlib.axes.Axes, optional
+        Axes to draw into; by default a new figure of a fitting size.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+        The figure that holds the axes. It is not registered with pyplot.
+
+    Raises
+    ------
+    ValueError
+        If shapes do not fit together or `better` holds another word.
+    """
+    n_runs, n_metrics = checks.check_names(names), len(metric_titles)
+    if not n_metrics:
+        raise ValueError("metric_titles must name at least one metric, got none")
+    table = checks.check_numbers("values", values, (n_runs, n_metrics))
+    if len(better) != n_metrics:
+        raise ValueError(f"better must hold {n_metrics} words, got {len(better)}")
+    for word in better:
+        checks.check_better("better", word)
+    same = None
+    if tied is not None:
+        by_run = np.ndim(tied) == 1
+        same = checks.check_flags("tied", tied, (n_runs,) if by_run else (n_runs, n_metrics))
+    page = sheet(ax, (n_metrics * _WIDTH, n_runs * _HEIGHT))
+    ax = page.ax
+    position = column_positions(table, better)
+    image = ax.imshow(
+        np.ma.masked_invalid(position), cmap=_tone_map(), norm=Normalize(0.0, 1.0), aspect="auto",
+        interpolation="nearest", origin="upper",
+    )  # fmt: skip
+    places = [decimals(table[:, j]) for j in range(n_metrics)]
+    heat.write_cells(ax, image, position, lambda i, j: number(table[i, j], places[j]), SMALL_SIZE)
+    ax.set_xticks(np.arange(n_metrics + 1) - 0.5, minor=True)
+    ax.set_yticks(np.arange(n_runs + 1) - 0.5, minor=True)
+    ax.grid(True, which="minor", color="white", linewidth=1.5)
+    ax.tick_params(which="both", length=0)
+    for spine in ax.spines.values():
+        spine.set_visible(False)
+    shown = text.short_names(names, 40)
+    ax.set_yticks(range(n_runs), shown, fontsize=SMALL_SIZE + 0.5, color=INK)
+    metrics = text.short_names(metric_titles, 36)
+    _name_metrics(ax, [f"{name} {_ARROWS[word]}" for name, word in zip(metrics, better, strict=True)])
+    lines = _explanations(table, position, better)
+    if same is not None:
+        lines.append(_mark_tied(ax, same))
+    lines += numbered(shown) or numbered(metrics)
+    caption_under(ax, ax.patch, lines, max(extent_points(ax)[0], 330.0))
+    if title is not None:
+        ax.set_title(title, fontsize=TITLE_SIZE, color=INK, pad=9)
+    return page.finish()
+
+
+def column_positions(values: FloatArray, better: Sequence[str]) -> FloatArray:
+    """Where each value lies between the worst (0) and the best (1) of its column; 0.5 where all are equal."""
+    position = np.full(values.shape, np.nan)
+    for j, word in enumerate(better):
+        good = checks.goodness(values[:, j], word)
+        known = np.isfinite(good)
+        if known.any():
+            low, span = good[known].min(), np.ptp(good[known])
+            position[known, j] = (good[known] - low) / span if span > 0 else 0.5
+    return position
+
+
+def _tone_map() -> Colormap:
+    """White to blue, no darker than a reader of numbers likes."""
+    ramp = ["#fbfbfb", "#d3e6f3", "#7fb8da", "#2b7bba"]
+    return LinearSegmentedColormap.from_list("cmtrack_position", ramp, N=256).with_extremes(bad=EMPTY)
+
+
+def _name_metrics(ax: Axes, titles: Sequence[str]) -> None:
+    """Names over the columns: in up to three lines if they fit, else slanted."""
+    room = 0.95 * extent_points(ax)[0] / len(titles)
+    wrapped = [text.wrap(name, int(text.characters(room, SMALL_SIZE))) for name in titles]
+    flat = all(name.count("\n") < 3 and text.text_width(name, SMALL_SIZE) <= room for name in wrapped)
+    ax.xaxis.tick_top()
+    if flat:
+        ax.set_xticks(range(len(titles)), wrapped, fontsize=SMALL_SIZE, color=INK)
+    else:
+        ax.set_xticks(
+            range(len(titles)), titles, fontsize=SMALL_SIZE, color=INK, rotation=40, ha="left",
+            rotation_mode="anchor",
+        )  # fmt: skip
+    ax.tick_params(which="both", length=0)
+
+
+def _explanations(values: FloatArray, position: FloatArray, better: Sequence[str]) -> list[str]:
+    arrows = [arrow for arrow in _WORDS if arrow in {_ARROWS[word] for word in better}]
+    lines = ["; ".join(f"{arrow} {_WORDS[arrow]}" for arrow in arrows) + "."]
+    lines.append("Colour: from the worst (white) to the best (blue) of the runs shown, within each column.")
+    if (position == 0.5).all(axis=0).any() and len(position) > 1:
+        lines.append("A column of one middle tone: all values are equal.")
+    undefined = int(np.isnan(position).sum())
+    if undefined:
+        lines.append(f"Grey, –: undefined ({undefined} of {values.size}).")
+    return lines
+
+
+def _mark_tied(ax: Axes, tied: checks.BoolArray) -> str:
+    if tied.ndim == 1:
+        for words, bold in zip(ax.get_yticklabels(), tied, strict=True):
+            words.set_fontweight("bold" if bold else "normal")
+        return "Bold name: not distinguishable from the best run."
+    for words in list(ax.texts):
+        j, i = (round(float(x)) for x in words.get_position())
+        if tied[i, j]:
+            words.set_fontweight("bold")
+    for i, j in zip(*np.nonzero(tied), strict=True):
+        ax.add_patch(Rectangle((j - 0.44, i - 0.4), 0.88, 0.8, fill=False, edgecolor=INK, linewidth=0.8, zorder=3))
+    return "Bold number in a frame: not distinguishable from the best of its column."

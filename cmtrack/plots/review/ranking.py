@@ -1,0 +1,190 @@
+"""The forest plot of a ranking: values, and differences from the leader."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+from matplotlib.artist import Artist
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.transforms import ScaledTranslation
+
+from cmtrack.plots import labels as text
+from cmtrack.plots.style import BLUE, INK, ORANGE, SMALL_SIZE, TITLE_SIZE, FloatArray, name_axes
+
+from . import checks
+from .forest import FONT, draw_panel, numbers, write_numbers
+from .layout import caption_under, fit, inch_figure, left_out, numbered
+
+_ROW, _WIDTH = 0.27, 2.7  # inches: a row, a panel
+
+
+def plot_ranking(
+    names: Sequence[object],
+    values: npt.ArrayLike,
+    intervals: npt.ArrayLike,
+    differences: npt.ArrayLike,
+    difference_intervals: npt.ArrayLike,
+    *,
+    tied: npt.ArrayLike,
+    metric_title: str,
+    better: str,
+    chosen: int | None = None,
+    confidence_level: float = 0.95,
+    simultaneous: bool = True,
+    max_rows: int = 30,
+    title: str | None = None,
+) -> Figure:
+    """Draw runs from the best to the worst: on the left the metric, on the right the difference from the leader.
+
+    Whether a run can be told from the best is seen on the right and by the colour. The intervals on the left say
+    how well each value is known; on the same test rows the differences are known better than that. A run that is
+    many times further from the leader than the others does not stretch the axis: an arrowhead points at it, and
+    its number stands beside it.
+
+    Parameters
+    ----------
+    names : sequence of length R
+        Names of the runs, best first. The first one is the leader.
+    values : array_like of shape (R,)
+        The metric, best first; NaN last.
+    intervals : array_like of shape (R, 2)
+        Limits of each value by itself; NaN where there are none.
+    differences : array_like of shape (R,)
+        Value minus the leader's value; of the absolute values where `better` is ``"nearest zero"``. The leader's
+        own is not read.
+    difference_intervals : array_like of shape (R, 2)
+        Limits of the differences; NaN where there are none.
+    tied : array_like of bool of shape (R,)
+        Runs that cannot be told from the best.
+    metric_title : str
+        Name of the metric.
+    better : {"higher", "lower", "nearest zero"}
+        Which values are good.
+    chosen : int, optional
+        Index of the run that was chosen.
+    confidence_level : float, default 0.95
+        Level of the intervals.
+    simultaneous : bool, default True
+        Whether the intervals of the differences hold for all runs at once.
+    max_rows : int, default 30
+        Runs that are shown at most.
+    title : str, optional
+        Title of the figure.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+        A figure of two panels with common rows. It is not registered with pyplot.
+
+    Raises
+    ------
+    ValueError
+        If shapes do not fit together, an interval is reversed, `values` do not come best first, or another
+        argument is outside its range.
+    """
+    n_runs = checks.check_names(names)
+    value = checks.check_numbers("values", values, (n_runs,))
+    limits = checks.check_intervals("intervals", intervals, n_runs)
+    gap = checks.check_numbers("differences", differences, (n_runs,)).copy()
+    gap_limits = checks.check_intervals("difference_intervals", difference_intervals, n_runs).copy()
+    same = checks.check_flags("tied", tied, (n_runs,))
+    checks.check_better("better", better)
+    checks.check_index("chosen", chosen, n_runs)
+    checks.check_level(confidence_level)
+    checks.check_limit("max_rows", max_rows)
+    _check_order(value, better)
+    gap[0], gap_limits[0] = 0.0, np.nan
+    n = min(n_runs, max_rows)
+    high = n * _ROW + 0.1
+    texts = numbers(value[:n], limits[:n], sign=False), numbers(gap[:n], gap_limits[:n], sign=True)
+    columns = [max(map(len, words)) * 0.56 * FONT / 72 + 0.3 for words in texts]
+    figure, (left, right) = inch_figure([(0, 0, _WIDTH, high), (_WIDTH + columns[0] + 0.12, 0, _WIDTH, high)])
+    right.sharey(left)
+    star = chosen if chosen is not None and chosen < n else None
+    metric = text.verbatim(text.elide(text.one_line(metric_title), 44))
+    level = text.percent_text(confidence_level)
+
+    bands = same[:n] if not same[:n].all() else np.zeros(n, dtype=bool)
+    beyond = [
+        draw_panel(left, value[:n], limits[:n], same[:n], bands, star, 1 + columns[0] / _WIDTH,
+                   zero=better == "nearest zero"),
+        draw_panel(right, gap[:n], gap_limits[:n], same[:n], bands, star, 1 + columns[1] / _WIDTH, zero=True),
+    ]  # fmt: skip
+    for ax, words in zip((left, right), texts, strict=True):
+        write_numbers(ax, words)
+    name_axes(left, f"{text.wrap(metric, 36)}\n({checks.BETTER[better]})", "", None)
+    name_axes(right, "difference from the leader\n" + _worse_side(better), "", None)
+    left.set_ylim(n - 0.5 + 0.05 / _ROW, -0.5 - 0.05 / _ROW)
+    short = text.short_names(names, 40)
+    _name_rows(left, right, short[:n], star)
+    legend = _legend(left, same[:n], level, star is not None)
+    lines = left_out(n_runs, n, "runs")
+    if chosen is not None and star is None:
+        lines.append(f"The chosen run, {short[chosen]}, is number {chosen + 1} of {n_runs}.")
+    lines += _explanations(limits[:n], gap_limits[:n], level, simultaneous)
+    lines += numbered(short[:n])
+    if any(beyond):
+        lines.append("Arrowheads: beyond the axis; the number stands beside it.")
+    caption_under(left, legend, lines, 72 * (2 * _WIDTH + columns[0]))
+    if title is not None:
+        left.set_title(title, fontsize=TITLE_SIZE, color=INK, loc="left", pad=9)
+    return fit(figure)
+
+
+def _check_order(values: FloatArray, better: str) -> None:
+    good = np.nan_to_num(checks.goodness(values, better), nan=-np.inf)
+    wrong = np.flatnonzero(good[1:] > good[:-1])
+    if wrong.size:
+        i = int(wrong[0])
+        raise ValueError(f"values must come best first ({better}), got {values[i]} before {values[i + 1]} in row {i}")
+
+
+def _name_rows(left: Axes, right: Axes, names: Sequence[str], star: int | None) -> None:
+    shown = [f"★ {name}" if row == star else name for row, name in enumerate(names)]
+    left.set_yticks(range(len(names)), shown, fontsize=SMALL_SIZE + 0.5, color=INK)
+    if star is not None:
+        left.get_yticklabels()[star].set_fontweight("bold")
+    left.tick_params(axis="y", length=0)
+    right.tick_params(axis="y", length=0, labelleft=False)
+
+
+def _worse_side(better: str) -> str:
+    return {
+        "higher": "(left of zero: worse)",
+        "lower": "(right of zero: worse)",
+        "nearest zero": "(in distance from zero; right of zero: worse)",
+    }[better]
+
+
+def _legend(ax: Axes, tied: checks.BoolArray, level: str, star: bool) -> Artist:
+    def handle(colour: str, marker: str, label: str, size: float = 5.5) -> Line2D:
+        return Line2D([], [], color=colour, marker=marker, markersize=size, linewidth=1.6, label=label)
+
+    handles = [handle(BLUE, "o", f"not distinguishable from the best at {level}")] if tied.any() else []
+    if not tied.all():
+        handles.append(handle(ORANGE, "s", f"worse than the best at {level}"))
+    if star:
+        handles.append(Line2D([], [], color=INK, marker="*", markersize=10, linestyle="none", label="chosen"))
+    drop = 22 + 12 * (1 + ax.get_xlabel().count("\n"))  # under the tick and axis labels
+    below = ScaledTranslation(0, -drop / 72, ax.figure.dpi_scale_trans)
+    return ax.legend(
+        handles=handles, loc="upper left", bbox_to_anchor=(0.0, 0.0), bbox_transform=ax.transAxes + below,
+        borderaxespad=0.0, frameon=False, fontsize=SMALL_SIZE, labelcolor=INK, ncols=3, handlelength=2.2,
+    )  # fmt: skip
+
+
+def _explanations(limits: FloatArray, gap_limits: FloatArray, level: str, simultaneous: bool) -> list[str]:
+    lines = []
+    if np.isfinite(limits).any():
+        lines.append(f"Left: {level} interval of each value by itself.")
+    if np.isfinite(gap_limits).any():
+        held = "that hold for all runs at once" if simultaneous else "each for itself, not for all runs at once"
+        lines.append(f"Right: {level} intervals of the differences on the same test rows, {held}.")
+    missing = int((~np.isfinite(gap_limits[1:])).any(axis=1).sum())
+    if missing:
+        lines.append(f"No interval of the difference is known for {missing} of the runs shown.")
+    return lines

@@ -1,0 +1,516 @@
+"""The figures of a model-selection review draw the data they are given."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Callable
+from io import BytesIO
+from typing import Any
+
+import numpy as np
+import pytest
+from matplotlib.axes import Axes
+from matplotlib.collections import PatchCollection
+from matplotlib.colors import to_hex
+from matplotlib.figure import Figure
+from matplotlib.patches import Rectangle
+
+from cmtrack.plots.review import (
+    plot_critical_difference,
+    plot_matrices,
+    plot_matrix_difference,
+    plot_metric_against_parameter,
+    plot_metric_heatmap,
+    plot_rank_distribution,
+    plot_ranking,
+    plot_roc_overlay,
+)
+from cmtrack.plots.review.layout import decimals, number
+from cmtrack.plots.review.metrics_heatmap import column_positions
+from cmtrack.plots.style import BLUE, ORANGE
+
+NAN = float("nan")
+
+
+def texts(ax: Axes) -> list[str]:
+    return [t.get_text() for t in ax.texts if t.get_text()]
+
+
+def said(figure: Figure) -> str:
+    """Everything that is written as a text, folded lines joined."""
+    return " ".join(" ".join(texts(ax)) for ax in figure.axes).replace("\n", " ")
+
+
+def tick_names(ax: Axes, axis: str = "y") -> list[str]:
+    return [t.get_text() for t in getattr(ax, f"get_{axis}ticklabels")()]
+
+
+def lines_labelled(ax: Axes, label: str) -> list[Any]:
+    return [line for line in ax.lines if line.get_label() == label]
+
+
+def ranking(n: int = 4, **changes: Any) -> Figure:
+    values = np.linspace(0.9, 0.8, n)
+    gaps = values - values[0]
+    arguments: dict[str, Any] = {
+        "names": [f"run {i}" for i in range(n)],
+        "values": values,
+        "intervals": np.c_[values - 0.02, values + 0.01],
+        "differences": gaps,
+        "difference_intervals": np.c_[gaps - 0.04, gaps + 0.04],
+        "tied": gaps + 0.04 > 0,
+        "metric_title": "accuracy",
+        "better": "higher",
+    }
+    return plot_ranking(**(arguments | changes))
+
+
+def dots(ax: Axes) -> dict[int, tuple[float, str, str]]:
+    """Row -> (place, colour, marker)."""
+    return {
+        int(line.get_ydata()[0]): (float(line.get_xdata()[0]), to_hex(line.get_color()).upper(), str(line.get_marker()))
+        for line in ax.lines
+        if line.get_linestyle() == "None"
+    }
+
+
+def bars(ax: Axes) -> dict[int, list[float]]:
+    """Row -> limits of the interval drawn there."""
+    return {
+        int(line.get_ydata()[0]): list(line.get_xdata())
+        for line in ax.lines
+        if line.get_linestyle() == "-" and line.get_ydata()[0] == line.get_ydata()[1]
+    }
+
+
+# --- ranking ----------------------------------------------------------------------------------------------
+
+
+def test_ranking_draws_values_differences_and_ties() -> None:
+    figure = ranking(chosen=1)
+    left, right = figure.axes
+    values = np.linspace(0.9, 0.8, 4)
+    assert [dots(left)[i][0] for i in range(4)] == pytest.approx(values)
+    assert [dots(right)[i][0] for i in range(4)] == pytest.approx(values - 0.9)
+    assert [dots(left)[i][1:] for i in range(4)] == [(BLUE, "o"), (BLUE, "*"), (ORANGE, "s"), (ORANGE, "s")]
+    np.testing.assert_allclose([bars(left)[i] for i in range(4)], np.c_[values - 0.02, values + 0.01])
+    assert sorted(bars(right)) == [1, 2, 3]  # the leader has no difference from itself
+    assert tick_names(left) == ["run 0", "★ run 1", "run 2", "run 3"]
+    assert [t.get_fontweight() for t in left.get_yticklabels()] == ["normal", "bold", "normal", "normal"]
+    assert texts(right) == ["leader", "−0.033 (−0.073 to +0.007)", "−0.067 (−0.107 to −0.027)",
+                            "−0.100 (−0.140 to −0.060)"]  # fmt: skip
+    bands = [p for p in left.patches if isinstance(p, Rectangle)]
+    assert [band.get_y() for band in bands] == [-0.5, 0.5]
+    legend = left.get_legend()
+    assert legend is not None
+    assert [t.get_text() for t in legend.get_texts()] == [
+        "not distinguishable from the best at 95%", "worse than the best at 95%", "chosen",
+    ]  # fmt: skip
+    assert left.get_ylim()[0] > left.get_ylim()[1]  # the best is on top
+    assert "for all runs at once" in said(figure)
+    assert "each for itself" in said(ranking(simultaneous=False))
+
+
+def test_ranking_without_intervals_and_with_undefined_values() -> None:
+    values = np.array([0.9, 0.8, NAN])
+    none = np.full((3, 2), NAN)
+    figure = ranking(3, values=values, intervals=none, differences=values - 0.9, difference_intervals=none)
+    left, right = figure.axes
+    assert sorted(dots(left)) == [0, 1]
+    assert bars(left) == bars(right) == {}
+    assert texts(left)[:3] == ["0.900", "0.800", "undefined"]
+    assert "No interval of the difference is known for 2" in said(figure)
+
+
+def test_ranking_shows_the_first_rows_and_says_so() -> None:
+    figure = ranking(50, chosen=44, max_rows=30)
+    left = figure.axes[0]
+    assert len(tick_names(left)) == len(dots(left)) == 30
+    assert "The first 30 of 50 runs are shown; 20 are left out." in said(figure)
+    assert "The chosen run, run 44, is number 45 of 50." in said(figure)
+    assert "left out" not in said(ranking(2))
+
+
+def test_ranking_points_at_a_row_far_away() -> None:
+    values = np.array([0.1, 0.11, 0.12, 0.13, 0.9])
+    figure = ranking(5, values=values, intervals=np.full((5, 2), NAN), differences=values - 0.1, better="lower",
+                     difference_intervals=np.full((5, 2), NAN))  # fmt: skip
+    left = figure.axes[0]
+    assert left.get_xlim()[1] < 0.2
+    assert dots(left)[4][0] == left.get_xlim()[1]
+    assert dots(left)[4][2] == ">"
+    assert "0.900" in texts(left)
+    assert "Arrowheads: beyond the axis" in said(figure)
+
+
+def test_ranking_near_zero_has_a_zero_line_on_the_left() -> None:
+    values = np.array([0.1, -0.2, 0.3])
+    figure = ranking(3, values=values, intervals=np.full((3, 2), NAN), differences=np.abs(values) - 0.1,
+                     better="nearest zero")  # fmt: skip
+    left, right = figure.axes
+    for ax in (left, right):
+        assert any(list(line.get_xdata()) == [0, 0] for line in ax.lines)
+        assert ax.get_xlim()[0] < 0 < ax.get_xlim()[1]
+    assert not any(list(line.get_xdata()) == [0, 0] for line in ranking(3).axes[0].lines)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"values": [1, 2, 3, 4]}, r"values must come best first \(higher\), got 1.0 before 2.0 in row 0"),
+        ({"better": "more"}, "better must be 'higher', 'lower' or 'nearest zero', got 'more'"),
+        ({"tied": [1, 0, 0, 0]}, r"tied must be booleans of shape \(4,\), got int64"),
+        ({"intervals": np.zeros((4, 3))}, r"intervals must have shape \(4, 2\), got \(4, 3\)"),
+        ({"intervals": [[1, 0]] * 4}, r"intervals must hold \(low, high\), got \(1.0, 0.0\) in row 0"),
+        ({"chosen": 4}, "chosen must be an index from 0 to 3, got 4"),
+        ({"confidence_level": 95}, "confidence_level must lie between 0 and 1, got 95"),
+        ({"max_rows": 0}, "max_rows must be at least 1, got 0"),
+        ({"names": []}, "names must name at least 1 run, got 0"),
+    ],
+)
+def test_ranking_refuses(change: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        ranking(**change)
+
+
+# --- ROC overlay ------------------------------------------------------------------------------------------
+
+
+def curves(n: int) -> list[tuple[str, list[float], list[float]]]:
+    return [(f"run {i}", [0, 0.2, 1], [0, 0.9 - 0.01 * i, 1]) for i in range(n)]
+
+
+def test_roc_overlay_curves_differ_in_colour_and_style() -> None:
+    areas = np.r_[NAN, np.linspace(0.9, 0.8, 7)]
+    intervals = np.c_[areas - 0.01, areas + 0.01]
+    figure = plot_roc_overlay(curves(8), areas=areas, intervals=intervals, ceilings=[1] * 7 + [0.8], positive="$yes")
+    ax = figure.axes[0]
+    drawn = [line for line in ax.lines if str(line.get_label()).startswith("run")]
+    np.testing.assert_allclose(drawn[3].get_xydata(), [[0, 0], [0.2, 0.87], [1, 1]])
+    assert len({to_hex(line.get_color()) for line in drawn}) == 8
+    assert len({str(line._dash_pattern) for line in drawn}) == 8
+    assert drawn[0].get_label() == "run 0: AUC undefined"
+    assert drawn[1].get_label() == "run 1: AUC 0.900 (0.890 to 0.910)"
+    assert str(drawn[7].get_label()).endswith("ceiling 0.800")
+    (ceiling,) = lines_labelled(ax, "_ceiling")
+    assert list(ceiling.get_ydata()) == [0.8, 0.8]
+    assert ceiling.get_color() == drawn[7].get_color()
+    assert ax.get_ylabel() == r"true positive rate (positive: \$yes)"
+    assert "ceilings are not comparable" in said(figure)
+
+
+def test_roc_overlay_leaves_out_and_refuses() -> None:
+    figure = plot_roc_overlay(curves(50), areas=np.full(50, 0.9))
+    assert "The first 8 of 50 curves are shown; 42 are left out." in said(figure)
+    assert "ceiling" not in said(figure)
+    with pytest.raises(
+        ValueError, match=r"fpr and tpr of 'a' must have one shape \(n_points,\), got \(1,\) and \(2,\)"
+    ):
+        plot_roc_overlay([("a", [0], [0, 1])], areas=[0.5])
+    with pytest.raises(ValueError, match=r"areas must have shape \(2,\), got \(1,\)"):
+        plot_roc_overlay(curves(2), areas=[0.5])
+    with pytest.raises(ValueError, match="curves must hold at least one"):
+        plot_roc_overlay([], areas=[])
+
+
+# --- matrices ---------------------------------------------------------------------------------------------
+
+
+def test_matrices_share_one_scale_and_name_classes_once() -> None:
+    first, second = np.array([[8, 2], [0, 10]]), np.array([[5, 5], [1, 9]])
+    figure = plot_matrices([("a", first), ("b", second)], ["no", "yes"], title="T")
+    panels = figure.axes[:2]
+    for ax, counts in zip(panels, (first, second), strict=True):
+        np.testing.assert_allclose(ax.images[0].get_array(), counts / 10)
+        assert ax.images[0].get_clim() == (0, 1)
+    assert [ax.get_title() for ax in panels] == ["a", "b"]
+    assert tick_names(panels[0]) == ["no (n=10)", "yes (n=10)"]
+    assert [ax.get_ylabel() for ax in panels] == ["actual class", ""]
+    assert [ax.yaxis.get_tick_params()["labelleft"] for ax in panels] == [True, False]
+    assert texts(panels[0])[:4] == ["8\n80%", "2\n20%", "0", "10\n100%"]
+    assert sum(len(ax.child_axes) for ax in panels) == 1  # one colour bar
+
+
+@pytest.mark.parametrize(("size", "written"), [(2, True), (7, True), (60, False)])
+def test_matrices_write_counts_only_while_legible(size: int, written: bool) -> None:
+    matrix = 30 * np.eye(size) + 1
+    matrix[1] = 0
+    figure = plot_matrices([(f"m{i}", matrix) for i in range(8)], range(size))
+    assert len(figure.axes) == 6
+    assert ("31" in said(figure)) == written
+    assert "The first 6 of 8 matrices are shown; 2 are left out." in said(figure)
+    assert f"Hatched: no samples of this class (1 of {size} classes)." in said(figure)
+
+
+def test_matrices_refuse() -> None:
+    with pytest.raises(ValueError, match="matrices must hold at least one"):
+        plot_matrices([], ["a"])
+    with pytest.raises(ValueError, match=r"counts of 'm' must have shape \(n_classes, n_classes\), got \(2, 3\)"):
+        plot_matrices([("m", np.ones((2, 3)))], "ab")
+    with pytest.raises(ValueError, match="counts of 'm' must be finite and not negative, got minimum -1"):
+        plot_matrices([("m", [[-1, 0], [0, 1]])], "ab")
+
+
+# --- difference of matrices -------------------------------------------------------------------------------
+
+
+def test_difference_is_blue_where_the_second_is_better() -> None:
+    difference = np.array([[0.1, -0.1, 0.0], [0.02, -0.0204, 0.0004], [NAN, NAN, NAN]])
+    significant = np.zeros((3, 3), dtype=bool)
+    significant[0, 1] = True
+    counts = np.array([[10, -10, 0], [1, -1, 0], [0, 0, 0]])
+    figure = plot_matrix_difference(difference, "abc", first="A", second="B$", significant=significant, counts=counts)
+    ax = figure.axes[0]
+    image = ax.images[0]
+    np.testing.assert_allclose(image.get_array()[:2], [[0.1, 0.1, 0], [-0.02, -0.0204, -0.0004]])
+    good, bad = image.to_rgba(np.array([0.1, -0.1]))
+    assert good[2] > 0.5 > good[0]
+    assert bad[0] > 0.5 > bad[2]
+    assert image.get_clim() == (-0.1, 0.1)
+    assert texts(ax)[:6] == ["+10.0\n(+10)", "−10.0\n(−10)", "0", "+2.0\n(+1)", "−2.0\n(−1)", "+0.0\n(0)"]
+    assert [t.get_text() for t in ax.texts if t.get_fontweight() == "bold"] == ["−10.0\n(−10)"]
+    assert r"Blue: B\$ does better than A here" in said(figure)
+    assert "significant difference (1 of 9 cells)" in said(figure)
+    assert any(c.get_hatch() == "////" for c in ax.collections if isinstance(c, PatchCollection))
+
+
+def test_difference_of_60_classes_marks_by_dots() -> None:
+    difference = 0.1 * np.eye(60) - 0.1 * np.eye(60)[::-1]
+    significant = np.eye(60, dtype=bool)
+    figure = plot_matrix_difference(difference, range(60), first="A", second="B", significant=significant)
+    (marks,) = lines_labelled(figure.axes[0], "_significant")
+    np.testing.assert_array_equal(marks.get_xydata(), np.c_[range(60), range(60)])
+    assert len(texts(figure.axes[0])) == 1  # the caption
+    assert "Dot: significant difference (60 of 3600 cells)." in said(figure)
+
+
+def test_difference_refuses() -> None:
+    with pytest.raises(ValueError, match=r"difference must be of shares, in \[-1, 1\], got 5.0"):
+        plot_matrix_difference([[5, -5], [0, 0]], "ab", first="A", second="B")
+    with pytest.raises(ValueError, match=r"significant must be booleans of shape \(2, 2\), got float64"):
+        plot_matrix_difference(np.zeros((2, 2)), "ab", first="A", second="B", significant=np.ones((2, 2)))
+
+
+# --- metric heatmap ---------------------------------------------------------------------------------------
+
+
+def test_column_positions_respect_what_is_better() -> None:
+    values = np.array([[0.9, 0.3, -0.2, 1.0], [0.8, 0.1, 0.1, 1.0], [NAN, 0.2, 0.3, 1.0]])
+    position = column_positions(values, ["higher", "lower", "nearest zero", "higher"])
+    np.testing.assert_allclose(position, [[1, 0, 0.5, 0.5], [0, 1, 1, 0.5], [NAN, 0.5, 0, 0.5]], atol=1e-12)
+
+
+def test_metric_heatmap_writes_numbers_and_marks_ties() -> None:
+    values = np.array([[0.9, 1234.0], [0.8, NAN]])
+    tied = np.array([[True, False], [False, False]])
+    figure = plot_metric_heatmap(["a", "b"], ["AUC", "cost"], values, ["higher", "lower"], tied=tied)
+    ax = figure.axes[0]
+    assert texts(ax)[:4] == ["0.900", "1234", "0.800", "–"]
+    assert np.ma.getmaskarray(ax.images[0].get_array()).tolist() == [[False, False], [False, True]]
+    assert tick_names(ax, "x") == ["AUC ↑", "cost ↓"]
+    assert [t.get_text() for t in ax.texts if t.get_fontweight() == "bold"] == ["0.900"]
+    assert "undefined (1 of 4)" in said(figure)
+    assert "best of its column" in said(figure)
+    by_run = plot_metric_heatmap(["a", "b"], ["AUC", "cost"], values, ["higher", "lower"], tied=np.array([False, True]))
+    assert [t.get_fontweight() for t in by_run.axes[0].get_yticklabels()] == ["normal", "bold"]
+
+
+def test_metric_heatmap_of_40_runs_and_15_metrics_and_bad_input() -> None:
+    values = np.random.default_rng(0).random((40, 15))
+    figure = plot_metric_heatmap(range(40), [f"a metric {j}" for j in range(15)], values, ["higher"] * 15)
+    assert len(texts(figure.axes[0])) == 601
+    assert len(tick_names(figure.axes[0])) == 40
+    with pytest.raises(ValueError, match="better must be 'higher', 'lower' or 'nearest zero', got 'up'"):
+        plot_metric_heatmap(["a"], ["m"], [[1]], ["up"])
+    with pytest.raises(ValueError, match="better must hold 1 words, got 2"):
+        plot_metric_heatmap(["a"], ["m"], [[1]], ["lower", "lower"])
+    with pytest.raises(ValueError, match=r"values must have shape \(1, 1\), got \(2, 1\)"):
+        plot_metric_heatmap(["a"], ["m"], [[1], [2]], ["lower"])
+    with pytest.raises(ValueError, match="metric_titles must name at least one metric"):
+        plot_metric_heatmap(["a"], [], [[]], [])
+
+
+# --- ranks ------------------------------------------------------------------------------------------------
+
+
+def test_rank_distribution_writes_what_is_probable() -> None:
+    shares = np.array([[0.995, 0.005], [0.005, 0.995]])
+    figure = plot_rank_distribution(["a", "b"], shares)
+    ax = figure.axes[0]
+    np.testing.assert_array_equal(ax.images[0].get_array(), shares)
+    assert texts(ax) == [">99%", ">99%", "Below 1%: no number."]
+    assert tick_names(ax) == ["a", "b"]
+    assert tick_names(ax, "x") == ["1", "2"]
+
+
+def test_rank_distribution_of_50_runs_and_bad_input() -> None:
+    figure = plot_rank_distribution([f"run {i}" for i in range(50)], np.full((50, 50), 0.02))
+    assert texts(figure.axes[0]) == []
+    assert len(tick_names(figure.axes[0])) == 50
+    with pytest.raises(ValueError, match=r"each row of probabilities must add up to 1, got 0.9 in row 1"):
+        plot_rank_distribution("ab", [[0.5, 0.5], [0.5, 0.4]])
+    with pytest.raises(ValueError, match=r"probabilities must be finite and not negative, got minimum -0.5"):
+        plot_rank_distribution("ab", [[1.5, -0.5], [0, 1]])
+
+
+# --- critical difference ----------------------------------------------------------------------------------
+
+
+def test_critical_difference_joins_groups_and_names_both_sides() -> None:
+    ranks = [3.5, 1.2, 2.0, 3.3]
+    figure = plot_critical_difference("wxyz", ranks, groups=[[1, 2], [0, 3, 2], [0]], critical_difference=1.5,
+                                      caption="Over folds.")  # fmt: skip
+    ax = figure.axes[0]
+    assert [list(line.get_xdata()) for line in lines_labelled(ax, "_bar")] == [[1.2, 2.0], [2.0, 3.5]]
+    assert [list(line.get_xdata()) for line in lines_labelled(ax, "_members")] == [[1.2, 2.0], [2.0, 3.3, 3.5]]
+    heights = [line.get_ydata()[0] for line in lines_labelled(ax, "_bar")]
+    assert heights[0] != heights[1]  # they touch at 2.0
+    assert {"x  1.20", "y  2.00", "3.30  z", "3.50  w", "critical difference 1.5"} <= set(texts(ax))
+    assert ax.get_xlim() == (1, 4)
+    assert "further left is better" in said(figure)
+    assert "Over folds. Thick bars join runs (dots)" in said(figure)
+
+
+@pytest.mark.parametrize("n", [2, 3, 8, 30])
+def test_critical_difference_names_do_not_overlap(n: int) -> None:
+    names = [f"gradient boosting of many trees, number {i:02d}" for i in range(n)]
+    ranks = np.linspace(1.4, 1.6, n)
+    figure = plot_critical_difference(names, ranks, groups=[list(range(n))])
+    figure.savefig(BytesIO())
+    ax = figure.axes[0]
+    boxes = [t.get_window_extent() for t in ax.texts if "number" in t.get_text()]
+    assert len(boxes) == n
+    assert not any(a.overlaps(b) for i, a in enumerate(boxes) for b in boxes[:i])
+
+
+def test_critical_difference_refuses() -> None:
+    with pytest.raises(ValueError, match="names must name at least 2 runs, got 1"):
+        plot_critical_difference(["a"], [1], groups=[])
+    with pytest.raises(ValueError, match=r"average_ranks must lie in \[1, 2\], got 0.5"):
+        plot_critical_difference("ab", [0.5, 2], groups=[])
+    with pytest.raises(ValueError, match="groups must be an index from 0 to 1, got 2"):
+        plot_critical_difference("ab", [1, 2], groups=[[0, 2]])
+    with pytest.raises(ValueError, match="critical_difference must be positive, got 0"):
+        plot_critical_difference("ab", [1, 2], groups=[], critical_difference=0)
+
+
+# --- parameter --------------------------------------------------------------------------------------------
+
+
+def parameter(x: list[Any], values: Any = None, **changes: Any) -> Figure:
+    y = np.linspace(0.8, 0.9, len(x)) if values is None else np.asarray(values)
+    arguments: dict[str, Any] = {"intervals": np.c_[y - 0.01, y + 0.01], "parameter": "C", "metric_title": "F1"}
+    return plot_metric_against_parameter(x, y, **(arguments | changes))
+
+
+def test_parameter_on_a_log_axis_joins_the_means() -> None:
+    figure = parameter([0.01, 1, 0.01, 1, None, 1], [0.8, 0.9, 0.7, NAN, 0.5, 0.8], highlight=1, names="abcdef")
+    ax = figure.axes[0]
+    assert ax.get_xscale() == "log"
+    (means,) = lines_labelled(ax, "_means")
+    np.testing.assert_allclose(means.get_xydata(), [[0.01, 0.75], [1, 0.85]])
+    runs = [tuple(line.get_xydata()[0]) for line in lines_labelled(ax, "_run")]
+    assert runs == [(0.01, 0.8), (0.01, 0.7), (1, 0.8)]
+    (marked,) = lines_labelled(ax, "_highlight")
+    assert tuple(marked.get_xydata()[0]) == (1, 0.9)
+    assert marked.get_color() == ORANGE
+    assert len(lines_labelled(ax, "_interval")) == 4
+    assert "2 of 6 runs are left out" in said(figure)
+    assert "Orange star: b." in said(figure)
+    assert parameter([1, 2, 50]).axes[0].get_xscale() == "linear"
+    assert parameter([0, 2, 500]).axes[0].get_xscale() == "linear"
+
+
+def test_parameter_categories_in_the_given_order() -> None:
+    figure = parameter(["rbf", "linear", "rbf", True], [0.8, 0.7, 0.9, 0.6], intervals=np.full((4, 2), NAN))
+    ax = figure.axes[0]
+    assert tick_names(ax, "x") == ["rbf", "linear", "True"]
+    runs = [tuple(line.get_xydata()[0]) for line in lines_labelled(ax, "_run")]
+    assert runs == [(0, 0.8), (1, 0.7), (0, 0.9), (2, 0.6)]
+    (mean,) = lines_labelled(ax, "_means")
+    assert list(mean.get_ydata()) == pytest.approx([0.85, 0.85])
+    assert lines_labelled(ax, "_interval") == []
+    drawn = [line.get_transform().transform(line.get_xydata())[0, 0] for line in lines_labelled(ax, "_run")]
+    assert drawn[0] < drawn[2]  # side by side, so that none hides the other
+
+
+def test_parameter_draws_no_tangle_and_refuses() -> None:
+    assert lines_labelled(parameter(list(range(50))).axes[0], "_means") == []
+    assert len(lines_labelled(parameter(list(range(10))).axes[0], "_means")) == 1
+    with pytest.raises(ValueError, match="x must hold the parameter of at least one run"):
+        parameter([])
+    with pytest.raises(ValueError, match="names must name the 2 runs, got 1"):
+        parameter([1, 2], names=["a"])
+    with pytest.raises(ValueError, match="highlight must be an index from 0 to 1, got 2"):
+        parameter([1, 2], highlight=2)
+
+
+# --- house rules ------------------------------------------------------------------------------------------
+
+
+def every_figure(n: int, size: int) -> dict[str, Callable[[], Figure]]:
+    names = [f"gradient_boosting depth=3 $x$ trees=1000 {i:03d}" for i in range(n)]
+    labels = [f"class number {i} with quite a long name" for i in range(size)]
+    matrix = np.eye(size) * 40 + 1
+    ranks = np.linspace(1, n, n)
+    flat = np.full((n, n), 1 / n)
+    return {
+        "ranking": lambda: ranking(n, names=names, chosen=n - 1, metric_title="a metric with a $ " * 3, title="T"),
+        "roc": lambda: plot_roc_overlay([(k, [0, 1], [0, 1]) for k in names], areas=[0.5] * n, title="T"),
+        "matrices": lambda: plot_matrices([(k, matrix) for k in names], labels, title="T"),
+        "difference": lambda: plot_matrix_difference(matrix / 50, labels, first=names[0], second=names[1], title="T"),
+        "metrics": lambda: plot_metric_heatmap(names, names[:9], np.ones((n, min(n, 9))), ["lower"] * min(n, 9)),
+        "ranks": lambda: plot_rank_distribution(names, flat, title="T"),
+        "critical": lambda: plot_critical_difference(names, ranks, groups=[[0, 1]], critical_difference=2.0, title="T"),
+        "parameter": lambda: parameter(names, names=names, highlight=0, title="T"),
+    }
+
+
+@pytest.mark.parametrize(("n", "size"), [(2, 2), (8, 7), (50, 60)])
+@pytest.mark.parametrize("name", list(every_figure(2, 2)))
+def test_nothing_is_cut_off_and_pyplot_knows_nothing(name: str, n: int, size: int) -> None:
+    figure = every_figure(n, size)[name]()
+    figure.savefig(BytesIO())
+    box = figure.get_tightbbox()
+    width, height = figure.get_size_inches()
+    assert box.x0 >= -0.01
+    assert box.y0 >= -0.01
+    assert box.x1 <= width + 0.01
+    assert box.y1 <= height + 0.01
+    import matplotlib.pyplot as plt
+
+    assert plt.get_fignums() == []
+
+
+def test_import_leaves_pyplot_unloaded() -> None:
+    code = "import sys, cmtrack.plots.review; sys.exit('matplotlib.pyplot' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_given_axes_are_drawn_into() -> None:
+    figure = Figure(figsize=(12, 8))
+    panels = figure.subplots(2, 3).ravel()
+    nothing = np.zeros((2, 2))
+    assert plot_roc_overlay(curves(2), areas=[0.9, 0.8], ax=panels[0]) is figure
+    assert plot_matrix_difference(nothing, "ab", first="A", second="B", ax=panels[1]) is figure
+    assert plot_metric_heatmap("ab", "mn", nothing, ["lower"] * 2, ax=panels[2]) is figure
+    assert plot_rank_distribution("ab", np.eye(2), ax=panels[3]) is figure
+    assert plot_critical_difference("ab", [1, 2], groups=[], ax=panels[4]) is figure
+    assert plot_metric_against_parameter([1], [1], [[0, 2]], parameter="p", metric_title="m", ax=panels[5]) is figure
+    assert all(ax.has_data() for ax in panels)
+
+
+@pytest.mark.parametrize(
+    ("values", "places"),
+    [([0.91, 0.83], 3), ([0.9123, 0.9121], 5), ([12.0, 34.0], 1), ([100.0, 2345.0], 0), ([NAN], 3), ([0.5], 3)],
+)
+def test_decimals_tell_values_apart(values: list[float], places: int) -> None:
+    assert decimals(np.array(values)) == places
+
+
+def test_number_keeps_signs_honest() -> None:
+    assert [number(x, 3, sign=True) for x in (0.0, 0.0001, -0.0001, 0.5, NAN)] == [
+        "0.000", "+0.000", "−0.000", "+0.500", "–",
+    ]  # fmt: skip
+    assert number(-0.0001, 3) == "0.000"
