@@ -25,6 +25,7 @@ def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
 
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("CMTRACK_SPOOL", raising=False)
+    monkeypatch.setenv("CMTRACK_CACHE", str(tmp_path / "cache"))
     from cmtrack.tracking.store import tracking_store
 
     with tracking_store(f"sqlite:///{tmp_path}/mlflow.db"):

@@ -1,0 +1,185 @@
+"""Repeated runs: models over folds, seeds and data sets."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy.stats import t
+
+from cmtrack import evaluate
+from cmtrack.comparison.blocks import rank_models
+from cmtrack.comparison.criterion import Criterion
+from cmtrack.comparison.gates import Gate
+from cmtrack.comparison.ranking import Candidate
+from cmtrack.comparison.repetitions import Blocks
+from cmtrack.comparison.tie_breakers import TieBreaker
+from cmtrack.tracking.runs import TrackedRun
+
+ACCURACY = Criterion.of("multiclass/accuracy")
+
+
+def labels_of(hits, n=100):
+    """Two classes, so many of 100 right."""
+    y = np.arange(n) % 2
+    predicted = y.copy()
+    predicted[: n - hits] = 1 - predicted[: n - hits]
+    return y, predicted
+
+
+def candidate(evaluation, name="run", start=0, gates=(), **params):
+    run = TrackedRun(
+        f"{name}{sorted(params.items())}", name, params={k: str(v) for k, v in params.items()}, start_time=start
+    )
+    return Candidate(run, evaluation, tuple(gate.check(evaluation.metrics, evaluation.intervals) for gate in gates))
+
+
+def table(hits, gates=(), shift=True):
+    """Candidates from {model: hits by fold}; every fold has test rows of its own unless told otherwise."""
+    out = []
+    for model, row in hits.items():
+        for fold, right in enumerate(row):
+            y, predicted = labels_of(right)
+            if shift:
+                y, predicted = (np.concatenate((part, [0] * (fold + 1))) for part in (y, predicted))
+            out.append(candidate(evaluate(y, predicted), model, model=model, fold=fold, gates=gates))
+    return out
+
+
+HITS = {"forest": [80, 84, 78, 81, 85], "linear": [79, 83, 79, 80, 83], "bad": [60, 66, 58, 63, 61]}
+
+
+def test_folds_use_the_corrected_resampled_t():
+    ranking, failed, notes = rank_models(table(HITS), ACCURACY, Blocks("params.fold"))
+    assert failed == ()
+    assert ranking.kind == "folds"
+    assert [model.name for model in ranking.models] == ["forest", "linear", "bad"]
+    assert ranking.block_names == ("0", "1", "2", "3", "4")
+    forest, linear, bad = ranking.models
+    gaps = ranking.scores[:, 2] - ranking.scores[:, 0]
+    error = np.sqrt((1 / 5 + 1 / 4) * gaps.var(ddof=1))
+    assert bad.difference == pytest.approx(gaps.mean())
+    assert bad.difference_high == pytest.approx(gaps.mean() + t.ppf(0.975, 4) * error)
+    assert bad.pvalue == pytest.approx(2 * t.sf(abs(gaps.mean()) / error, 4))
+    assert forest.mean == pytest.approx(ranking.scores[:, 0].mean())
+    assert forest.sd == pytest.approx(ranking.scores[:, 0].std(ddof=1))
+    assert (forest.tied, linear.tied, bad.tied) == (True, True, False)
+    assert linear.equivalent > 0.3
+    assert any("Nadeau" in note for note in notes)
+
+
+def test_a_given_ratio_of_test_to_training_rows_is_used():
+    narrow, wide = (
+        rank_models(table(HITS), ACCURACY, Blocks("params.fold", test_train_ratio=r))[0].models[2] for r in (0.1, 1.0)
+    )
+    assert wide.difference_high - wide.difference_low > narrow.difference_high - narrow.difference_low
+
+
+def test_seeds_judge_on_the_same_rows_and_use_their_covariance():
+    runs = table(HITS, shift=False)
+    for run in runs:
+        run.run.params["seed"] = run.run.params.pop("fold")
+    ranking, _, _ = rank_models(runs, ACCURACY, Blocks("params.seed"))
+    assert ranking.kind == "seeds"
+    # the mean influence of five seeds against that of five others, by hand
+    psi = {
+        name: np.mean([run.evaluation.influence("multiclass/accuracy") for run in runs if run.name == name], axis=0)
+        for name in ("forest", "bad")
+    }
+    test_error = (psi["bad"] - psi["forest"]).std() / 10
+    gaps = ranking.scores[:, 2] - ranking.scores[:, 0]
+    assert ranking.result["bad"].standard_error == pytest.approx(np.sqrt(test_error**2 + gaps.var(ddof=1) / 5))
+
+
+def test_data_sets_use_ranks():
+    hits = {
+        name: [h + 5 * i for i, h in enumerate(row * 2)] for name, row in {"a": [50, 51, 50], "b": [48, 49, 47]}.items()
+    }
+    ranking, _, _ = rank_models(table(hits), ACCURACY, Blocks("params.fold", kind="datasets"))
+    assert ranking.result.friedman.blocks == 6
+    assert [model.average_rank for model in ranking.models] == [1, 2]
+    assert not ranking.models[1].tied  # six of six: exact p = 2 / 64
+
+
+def test_metrics_that_are_better_small_keep_their_sign():
+    runs = table(HITS)
+    ranking, _, _ = rank_models(runs, Criterion.of("binary/fpr"), Blocks("params.fold"))
+    assert ranking.models[0].mean < ranking.models[-1].mean
+    assert ranking.models[-1].difference > 0
+    assert ranking.models[-1].difference_low > 0
+
+
+def test_gates_are_of_the_mean_over_the_blocks():
+    gates = [Gate.parse("multiclass/accuracy >= 0.8"), Gate.parse("multiclass/accuracy.low >= 0.5")]
+    ranking, failed, _ = rank_models(table(HITS, gates), ACCURACY, Blocks("params.fold"), gates=gates)
+    assert [model.name for model in ranking.models] == ["forest", "linear"]
+    (bad,) = failed
+    assert bad.name == "bad"
+    mean = np.mean([run.evaluation.metrics["multiclass/accuracy"] for run in table(HITS) if run.name == "bad"])
+    assert bad.gates[0].value == pytest.approx(mean)
+    nothing, failed, _ = rank_models(
+        table(HITS, [Gate.parse("multiclass/accuracy > 2")]),
+        ACCURACY,
+        Blocks("params.fold"),
+        gates=[Gate.parse("multiclass/accuracy > 2")],
+    )
+    assert nothing is None
+    assert len(failed) == 3
+
+
+def test_tie_breakers_choose_among_tied_models():
+    runs = table(HITS)
+    for run in runs:
+        run.run.params["cost"] = {"forest": "9", "linear": "1", "bad": "0"}[run.name]
+    blocks = Blocks("params.fold", model="params.model")
+    ranking, _, _ = rank_models(runs, ACCURACY, blocks, tie_breakers=[TieBreaker.parse("params.cost")])
+    assert (ranking.leader.name, ranking.chosen.name) == ("forest", "linear")
+    means, _, _ = rank_models(runs, ACCURACY, blocks, tie_breakers=[TieBreaker.parse("binary/recall")])
+    recalls = {
+        name: np.mean([run.evaluation.metrics["binary/recall"] for run in runs if run.name == name])
+        for name in ("forest", "linear")
+    }
+    assert means.chosen.name == max(recalls, key=recalls.get)
+
+
+def test_models_are_named_by_what_varies():
+    def runs(**fixed):
+        return [
+            candidate(evaluate(*labels_of(h)), f"r{h}{f}", fold=f, n=100, **{k: v[i] for k, v in fixed.items()})
+            for i, row in enumerate(([80, 81], [70, 71]))
+            for f, h in enumerate(row)
+        ]
+
+    one = rank_models(runs(depth=[3, 5]), ACCURACY, Blocks("params.fold"))[0]
+    assert {model.name for model in one.models} == {"3", "5"}
+    two = rank_models(runs(depth=[3, 5], lr=[0.1, 0.2]), ACCURACY, Blocks("params.fold"))[0]
+    assert {model.name for model in two.models} == {"depth=3, lr=0.1", "depth=5, lr=0.2"}
+
+
+def test_a_run_that_was_repeated_counts_once_the_newest():
+    runs = table(HITS)
+    y, predicted = labels_of(99)
+    runs.append(candidate(evaluate(y, predicted), "forest", start=5, model="forest", fold=0))
+    ranking, _, notes = rank_models(runs, ACCURACY, Blocks("params.fold"))
+    assert ranking.scores[0, 0] == 0.99
+    assert notes[0] == "1 older runs of a model in a block that was run again are left out."
+
+
+def test_a_missing_block_is_left_out_of_the_tests():
+    runs = [run for run in table(HITS) if (run.name, run.run.params["fold"]) != ("linear", "2")]
+    ranking, _, notes = rank_models(runs, ACCURACY, Blocks("params.fold"))
+    assert np.isnan(ranking.scores[2]).sum() == 1
+    assert (ranking.result.blocks, ranking.result.left_out) == (4, 1)
+    assert notes
+
+
+@pytest.mark.parametrize(
+    ("blocks", "criterion", "words"),
+    [
+        (Blocks("params.fold"), Criterion.of(["multiclass/accuracy", "multiclass/f1_macro"]), "by one metric"),
+        (Blocks("params.fold", model="params.nothing"), ACCURACY, "15 runs have no params.nothing"),
+        (Blocks("params.nothing"), ACCURACY, "need a model in two blocks or more"),
+    ],
+)
+def test_what_cannot_be_ranked_over_blocks(blocks, criterion, words):
+    with pytest.raises(ValueError, match=words):
+        rank_models(table(HITS), criterion, blocks)
