@@ -11,41 +11,58 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from cmtrack.comparison import Comparison, compare, paired_differences
     from cmtrack.evaluation import Evaluation, evaluate
+    from cmtrack.evaluation.families import FamilyEvaluation, evaluate_families, evaluate_family_levels
+    from cmtrack.evaluation.spans import evaluate_spans
     from cmtrack.grouping import Grouping
     from cmtrack.metrics import PrevalenceEstimate, estimate_prevalence
     from cmtrack.statistics import ConfusionMatrix, ReducedConfusionMatrix
-    from cmtrack.tracking import LoggedEvaluation, load_evaluation, log_evaluation
+    from cmtrack.statistics.families import Prefix, Tree
+    from cmtrack.tracking import LoggedEvaluation, load_evaluation, log_evaluation, regroup_runs
 
 _HOME = {
     "Comparison": "cmtrack.comparison",
     "ConfusionMatrix": "cmtrack.statistics",
     "Evaluation": "cmtrack.evaluation",
+    "FamilyEvaluation": "cmtrack.evaluation.families",
     "Grouping": "cmtrack.grouping",
     "LoggedEvaluation": "cmtrack.tracking",
+    "Prefix": "cmtrack.statistics.families",
     "PrevalenceEstimate": "cmtrack.metrics",
     "ReducedConfusionMatrix": "cmtrack.statistics",
+    "Tree": "cmtrack.statistics.families",
     "compare": "cmtrack.comparison",
     "estimate_prevalence": "cmtrack.metrics",
     "evaluate": "cmtrack.evaluation",
+    "evaluate_families": "cmtrack.evaluation.families",
+    "evaluate_family_levels": "cmtrack.evaluation.families",
+    "evaluate_spans": "cmtrack.evaluation.spans",
     "load_evaluation": "cmtrack.tracking",
     "log_evaluation": "cmtrack.tracking",
     "paired_differences": "cmtrack.comparison",
+    "regroup_runs": "cmtrack.tracking",
 }
 
 __all__ = [
     "Comparison",
     "ConfusionMatrix",
     "Evaluation",
+    "FamilyEvaluation",
     "Grouping",
     "LoggedEvaluation",
+    "Prefix",
     "PrevalenceEstimate",
     "ReducedConfusionMatrix",
+    "Tree",
     "compare",
     "estimate_prevalence",
     "evaluate",
+    "evaluate_families",
+    "evaluate_family_levels",
+    "evaluate_spans",
     "load_evaluation",
     "log_evaluation",
     "paired_differences",
+    "regroup_runs",
 ]
 
 

@@ -158,7 +158,7 @@ def test_what_is_not_there_is_said(uri, arguments, error, words):
 
 
 def test_an_unreachable_server_is_said_at_once():
-    with pytest.raises(ConnectionError, match="127.0.0.1:9 does not answer"):
+    with pytest.raises(ConnectionError, match=r"127\.0\.0\.1:9 does not answer"):
         compare(["0" * 32], tracking_uri="http://127.0.0.1:9")
 
 

@@ -33,7 +33,7 @@ def test_each_model_is_a_complete_run(demo: DemoResult) -> None:
 
     client = MlflowClient(demo.tracking_uri)
     experiment = client.get_experiment_by_name(EXPERIMENT)
-    runs = client.search_runs([experiment.experiment_id])
+    runs = client.search_runs([experiment.experiment_id], "tags.cmtrack.status = 'completed'")
     assert {run.info.run_id for run in runs} == {run.run_id for run in demo.runs}
     for run in runs:
         assert run.info.status == "FINISHED"
@@ -68,7 +68,22 @@ def test_the_question_shows_mismatches_and_a_ceiling(demo: DemoResult) -> None:
         assert run.evaluation.metrics["binary/roc_auc_ceiling"] < 1
         assert run.evaluation.metrics["prevalence/fit_pvalue"] > 0.001  # held-out scores fit
         assert run.evaluation.intervals[RANK_BY][0] > 0
-    assert last.name not in demo.like_the_leader
+    assert [out.run.name for out in demo.comparison.left_out] == ["baseline"]
+
+
+def test_the_models_are_reviewed(demo: DemoResult) -> None:
+    from mlflow import MlflowClient
+
+    assert [run.run_id for run in demo.comparison.runs] == [run.run_id for run in demo.runs[:-1]]
+    assert demo.comparison.ranking is not None
+    assert demo.comparison.ranking.paired
+    assert demo.runs[0].name in demo.review.read_text(encoding="utf-8")
+    client = MlflowClient(demo.tracking_uri)
+    experiment = client.get_experiment_by_name(EXPERIMENT)
+    (review,) = client.search_runs([experiment.experiment_id], "tags.cmtrack.kind = 'review'")
+    assert review.info.status == "FINISHED"
+    assert "cmtrack_review.html" in {file.path for file in client.list_artifacts(review.info.run_id)}
+    assert client.get_run(demo.runs[0].run_id).data.tags["cmtrack.rank"] == "1"
 
 
 def test_the_caller_keeps_its_own_store(demo: DemoResult, tmp_path: Path) -> None:
@@ -84,7 +99,8 @@ def test_the_caller_keeps_its_own_store(demo: DemoResult, tmp_path: Path) -> Non
         mlflow.set_tracking_uri(None)
     client = mlflow.MlflowClient(demo.tracking_uri)
     experiment = client.get_experiment_by_name(EXPERIMENT)
-    assert len(client.search_runs([experiment.experiment_id])) == len(demo.runs) + len(again.runs)
+    both = client.search_runs([experiment.experiment_id], "tags.cmtrack.status = 'completed'")
+    assert len(both) == len(demo.runs) + len(again.runs)
     assert [r.evaluation.metrics[RANK_BY] for r in again.runs[:-1]] == [
         r.evaluation.metrics[RANK_BY] for r in demo.runs[:-1]
     ]
@@ -95,10 +111,13 @@ def test_the_command_prints_what_to_do_next(tmp_path: Path, monkeypatch: pytest.
     monkeypatch.setenv("COLUMNS", "80")
     result = CliRunner().invoke(main, ["demo", "--quick"])
     assert result.exit_code == 0, result.output
-    assert max(map(len, result.stdout.split("\nReport of")[0].splitlines())) <= 80
+    assert max(map(len, result.stdout.split("\nThe review")[0].splitlines())) <= 80
     assert "logistic regression" in result.stdout
     assert "mlflow ui --backend-store-uri sqlite:///cmtrack-demo/mlflow.db" in result.stdout
-    assert "paired difference" in " ".join(result.stdout.split())
+    assert "Take " in result.stdout
+    review = re.search(r"decide from:\n  (.+)\n", result.stdout)
+    assert review is not None
+    assert (tmp_path / review.group(1)).is_file()
     report = re.search(r"Report of the leader:\n  (.+)\n", result.stdout)
     assert report is not None
     assert (tmp_path / report.group(1)).is_file()

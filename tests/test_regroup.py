@@ -147,7 +147,68 @@ def test_with_its_rows_nothing_is_lost(before: str, after: str) -> None:
 
 
 def test_a_calibration_set_of_the_old_group_is_not_used_for_a_new_one() -> None:
-    before = cmtrack.evaluate(Y, y_prob=P, grouping=LOW_HIGH, calibration=(HELD_Y, HELD_P))
-    after = before.regroup(ODD_EVEN)
+    after = evaluate(Y, y_prob=P, grouping=LOW_HIGH, calibration=(HELD_Y, HELD_P)).regroup(ODD_EVEN)
     assert after.prevalence is None
     assert after.notes
+
+
+HELD_OUT: dict[str, dict[str, Any]] = {
+    "calibration": {"calibration": (HELD_Y, HELD_P)},
+    "target": {"target": HELD_P},
+    "both": {"calibration": (HELD_Y, HELD_P), "target": HELD_P},
+}
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("after", ["three", "odd_even", "chain"])
+@pytest.mark.parametrize("before", ["none", "low_high", "relaxed"])
+@pytest.mark.parametrize("given", HELD_OUT)
+def test_with_its_rows_only_the_calibrated_prevalence_falls_back(
+    given: str, before: str, after: str, weighted: bool
+) -> None:
+    options: dict[str, Any] = {"sample_weight": WEIGHTS if weighted else None}
+    grouping = GROUPINGS[after]
+    assert grouping is not None
+    first = cmtrack.evaluate(Y, PRED, y_prob=P, grouping=GROUPINGS[before], **HELD_OUT[given], **options)
+    regrouped = first.regroup(grouping)
+    fresh = cmtrack.evaluate(Y, PRED, y_prob=P, grouping=grouping, **options)
+    if (before, after) in (("none", "three"), ("low_high", "chain"), ("relaxed", "chain")):  # alike: all still serves
+        fresh = cmtrack.evaluate(Y, PRED, y_prob=P, grouping=grouping, **HELD_OUT[given], **options)
+        assert regrouped.notes == ()
+    else:
+        (note,) = regrouped.notes
+        assert "scores were kept for the former grouping only" in note
+        assert ("target" in note) == (given != "calibration")
+        assert "cross-fitted" in note
+        again = regrouped.regroup(grouping)
+        assert again.notes == regrouped.notes, "what was lost once stays lost"
+    assert regrouped.statistics == fresh.statistics
+    assert regrouped.metrics == pytest.approx(fresh.metrics, nan_ok=True)
+    assert regrouped.intervals.keys() == fresh.intervals.keys()
+
+
+@pytest.mark.parametrize("given", HELD_OUT)
+@pytest.mark.parametrize("after", ["relaxed", "hybrid", "low_high"])
+def test_labelled_scores_of_the_same_group_still_serve(after: str, given: str) -> None:
+    grouping = GROUPINGS[after]
+    assert grouping is not None
+    regrouped = cmtrack.evaluate(Y, PRED, y_prob=P, grouping=LOW_HIGH, **HELD_OUT[given]).regroup(grouping)
+    assert regrouped == cmtrack.evaluate(Y, PRED, y_prob=P, grouping=grouping, **HELD_OUT[given])
+    assert regrouped.notes == ()
+    assert regrouped.prevalence is not None
+
+
+def test_the_note_goes_where_the_prevalence_goes() -> None:
+    first = cmtrack.evaluate(Y, y_prob=P, grouping=LOW_HIGH, calibration=(HELD_Y, HELD_P)).regroup(ODD_EVEN)
+    assert any("cross-fitted" in note for note in replace(first, rows=None).regroup(ODD_EVEN).notes)
+    lost = replace(first, rows=None).regroup(LOW_HIGH)
+    assert lost.prevalence is None
+    assert not any("cross-fitted" in note for note in lost.notes)
+
+
+def test_rows_that_belong_together_are_known_with_a_calibration_set() -> None:
+    options: dict[str, Any] = {"groups": np.arange(240) // 3}
+    first = cmtrack.evaluate(Y, PRED, y_prob=P, grouping=LOW_HIGH, calibration=(HELD_Y, HELD_P), **options)
+    regrouped = first.regroup(ODD_EVEN)
+    fresh = cmtrack.evaluate(Y, PRED, y_prob=P, grouping=ODD_EVEN, **options)
+    assert regrouped.cluster_errors == fresh.cluster_errors

@@ -6,8 +6,12 @@ from typing import Any
 
 import click
 
+from cmtrack.cli.compare import compare_command
 from cmtrack.cli.demo import demo_command
 from cmtrack.cli.evaluate import evaluate_command
+from cmtrack.cli.gate import gate_command
+from cmtrack.cli.regroup import regroup_command
+from cmtrack.cli.review import review_command
 from cmtrack.cli.show import show_command
 
 __all__ = ["main"]
@@ -37,6 +41,13 @@ def main(**_: Any) -> None:
     """
 
 
-main.add_command(demo_command)
-main.add_command(evaluate_command)
-main.add_command(show_command)
+for _command in (
+    compare_command,
+    demo_command,
+    evaluate_command,
+    gate_command,
+    regroup_command,
+    review_command,
+    show_command,
+):
+    main.add_command(_command)

@@ -13,6 +13,7 @@ from cmtrack.grouping import Grouping, Label
 from cmtrack.tracking import cache
 from cmtrack.tracking.load import evaluation_of, with_predictions
 from cmtrack.tracking.names import PREDICTIONS_FILE, digest_tag
+from cmtrack.tracking.regroup import check_classes
 from cmtrack.tracking.runs import TrackedRun
 
 if TYPE_CHECKING:
@@ -46,6 +47,7 @@ class Wanted:
     def prepared(self, evaluation: Evaluation) -> Evaluation:
         """The evaluation under the grouping and level that are asked for, its numbers computed."""
         if self.grouping is not None:
+            check_classes(evaluation.labels, self.grouping)
             evaluation = evaluation.regroup(self.grouping, positive=self.positive)
         if evaluation.confidence_level != self.confidence_level:
             evaluation = replace(evaluation, confidence_level=self.confidence_level)

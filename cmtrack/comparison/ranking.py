@@ -101,7 +101,8 @@ class RankedRun(Candidate):
     expected_rank : float
     rank_low, rank_high : int
     p_set : float
-        p-value of the model confidence set.
+        p-value of the model confidence set. On a Pareto front: of "another run is better in every metric" not being
+        so, adjusted over all pairs by Holm; `p_holm` is the same there.
     tied : bool
         Whether the run cannot be told from the best one.
     chosen : bool

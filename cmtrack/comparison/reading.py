@@ -14,6 +14,7 @@ from cmtrack.comparison.result import LeftOut
 from cmtrack.comparison.shortlist import Shortlist, shorten
 from cmtrack.comparison.sources import Source
 from cmtrack.evaluation import Evaluation
+from cmtrack.tracking.names import tag
 from cmtrack.tracking.runs import TrackedRun
 
 
@@ -70,7 +71,7 @@ class Reader:
             if self.wanted.grouping is not None or not self.source.clients:
                 found = any(name in e.metrics for e in self.fetch(runs[:1], rows=False).evaluations.values())
             else:
-                found = any(self.wanted.prefix + name in run.metrics for run in runs)
+                found = any(_has(run, name, self.wanted.prefix) for run in runs)
             if found:
                 return Criterion((name,))
         return Criterion((DEFAULTS[-1],))
@@ -133,6 +134,11 @@ class Reader:
 
     def _check(self, gate: Gate, evaluation: Evaluation, baseline: Candidate | None) -> GateResult:
         return gate.check(evaluation.metrics, evaluation.intervals, _difference(gate, evaluation, baseline))
+
+
+def _has(run: TrackedRun, name: str, prefix: str) -> bool:
+    """Whether a run logged a metric, or says that it is undefined."""
+    return prefix + name in run.metrics or name in run.tags.get(tag("undefined", prefix), "").split(", ")
 
 
 def _difference(gate: Gate, evaluation: Evaluation, baseline: Candidate | None) -> Difference | None:

@@ -95,15 +95,20 @@ class Comparison:
         """The ranked runs of all rankings, one ranking after the other."""
         return tuple(run for ranking in self.rankings for run in ranking.runs)
 
-    def __len__(self) -> int:
-        return len(self.runs)
+    @property
+    def standings(self) -> tuple[RankedRun | RankedModel, ...]:
+        """What is ranked: the runs, or the models of repeated runs."""
+        return self.runs if self.repeated is None else self.repeated.models
 
-    def __getitem__(self, name: str) -> RankedRun:
-        """A ranked run by its name or id."""
-        for run in self.runs:
-            if name in (run.name, run.run_id):
-                return run
-        raise KeyError(f"no ranked run is called {name!r}; the runs are {[run.name for run in self.runs][:10]}")
+    def __len__(self) -> int:
+        return len(self.standings)
+
+    def __getitem__(self, name: str) -> RankedRun | RankedModel:
+        """A ranked run by its name or id, or a model by its name."""
+        for entry in self.standings:
+            if name in (entry.name, entry.run_id):
+                return entry
+        raise KeyError(f"nothing ranked is called {name!r}; there are {[entry.name for entry in self.standings][:10]}")
 
     def to_frame(self) -> pd.DataFrame:
         """One row per run: the ranked ones best first, then those that a gate stopped, then those left out."""
@@ -191,7 +196,7 @@ class Comparison:
     def __repr__(self) -> str:
         from cmtrack.comparison.review.words import lead
 
-        return f"Comparison({len(self.runs)} ranked, {len(self.failed)} stopped by gates: {lead(self)})"
+        return f"Comparison({len(self)} ranked, {len(self.failed)} stopped by gates: {lead(self)})"
 
     def _repr_html_(self) -> str:
         from cmtrack.comparison.review.frame import to_html

@@ -11,7 +11,7 @@ from cmtrack.comparison.gates import Gate, GateResult
 from cmtrack.comparison.ranking import StoppedRun
 from cmtrack.grouping import Grouping
 from cmtrack.metrics.catalog import lookup
-from cmtrack.tracking.names import tag
+from cmtrack.tracking.names import KIND_TAG, REVIEW, tag
 from cmtrack.tracking.runs import TrackedRun
 
 _SAME_GROUPING = ("multiclass", "class")  # what another grouping does not change
@@ -56,7 +56,9 @@ def shorten(
     """
     complete, incomplete = [], []
     for run in runs:
-        reason = _incomplete(run, prefix)
+        if run.tags.get(KIND_TAG) == REVIEW:
+            continue  # an earlier comparison, not a model
+        reason = run.why_incomplete(prefix)
         if reason:
             incomplete.append((run, reason))
         else:
@@ -88,14 +90,6 @@ def logged_distance(metric: str, value: float) -> float:
     """How far a value is from the best there is: smaller is better."""
     better = lookup(metric).better
     return abs(value) if better == "nearest zero" else -value if better == "higher" else value
-
-
-def _incomplete(run: TrackedRun, prefix: str) -> str:
-    status = run.status(prefix)
-    if status == "completed":
-        return ""
-    under = f" under the prefix {prefix!r}" if prefix else ""
-    return f"its evaluation{under} was not finished (status {status!r})" if status else f"it has no evaluation{under}"
 
 
 def _logged_gate(gate: Gate, run: TrackedRun, prefix: str) -> GateResult:

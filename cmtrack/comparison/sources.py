@@ -79,6 +79,8 @@ def from_stores(
     ConnectionError
         If a tracking server does not answer.
     """
+    if runs is not None and filter_string and not experiment_names:
+        raise ValueError("filter_string filters experiments: give experiment_names with it, or leave out the filter")
     clients = {client.tracking_uri: client for client in map(client_for, tracking_uris)}
     found: dict[str, TrackedRun] = {}
     if runs is not None:
@@ -88,7 +90,7 @@ def from_stores(
             run = find(reference, list(clients.values()))
             found.setdefault(run.run_id, run)
     truncated = False
-    if runs is None or experiment_names or filter_string:
+    if runs is None or experiment_names:
         names = [experiment_names] if isinstance(experiment_names, str) else list(experiment_names or ())
         for client in clients.values():
             before = len(found)

@@ -6,11 +6,10 @@ import math
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from cmtrack.comparison import Difference, paired_differences
+from cmtrack.comparison import Comparison, compare
 from cmtrack.demo.data import Data, load, question
 from cmtrack.demo.models import Model, models
 from cmtrack.evaluation import Evaluation
@@ -22,6 +21,8 @@ EXPERIMENT = "party identification (ANES 1996)"
 # The question is who is no democrat: this one number counts all four ways of being right and wrong about it, and a
 # baseline that gives everybody the same answer has none. It is among the logged metrics, so the UI can sort by it.
 RANK_BY = "binary/matthews_corrcoef"
+QUESTION = "Party identification, 1996: who is no democrat?"
+REVIEW = "review.html"
 
 
 @dataclass(frozen=True)
@@ -36,24 +37,13 @@ class DemoRun:
 
 @dataclass(frozen=True)
 class DemoResult:
-    """All runs of one demo, best first by :data:`RANK_BY`; undefined ones last."""
+    """All runs of one demo, best first by :data:`RANK_BY`, undefined ones last; their comparison and its review."""
 
     directory: Path
     tracking_uri: str
     runs: tuple[DemoRun, ...]
-
-    @cached_property
-    def behind(self) -> dict[str, Difference]:
-        """Each other model's paired difference from the leader in :data:`RANK_BY`, by name."""
-        leader, *others = self.runs
-        return {
-            run.name: paired_differences(run.evaluation, leader.evaluation, metrics=[RANK_BY]).rows[0] for run in others
-        }
-
-    @property
-    def like_the_leader(self) -> tuple[str, ...]:
-        """Names of the models whose paired difference from the leader may be zero."""
-        return tuple(name for name, gap in self.behind.items() if gap.low <= 0 <= gap.high)
+    comparison: Comparison
+    review: Path
 
 
 def run_demo(
@@ -62,12 +52,13 @@ def run_demo(
     quick: bool = False,
     progress: Callable[[str, int, int], object] | None = None,
 ) -> DemoResult:
-    """Train, judge and track the demo's models; each becomes one MLflow run.
+    """Train, judge and track the demo's models; each becomes one MLflow run, and their review another.
 
     Parameters
     ----------
     directory : path
-        Gets an SQLite tracking store ``mlflow.db`` and a folder ``artifacts``. Another demo adds its runs.
+        Gets an SQLite tracking store ``mlflow.db``, a folder ``artifacts`` and ``review.html``. Another demo adds its
+        runs, and writes a new review of its own ones.
     quick : bool, default False
         Three models instead of eight.
     progress : callable, optional
@@ -87,7 +78,7 @@ def run_demo(
     uri = f"sqlite:///{(folder / 'mlflow.db').as_posix()}"
     tell = progress or (lambda *_: None)
     chosen = models(quick)
-    total = len(chosen) + 1
+    total = len(chosen) + 2
     tell("reading the data and opening the store", 0, total)
     data = load()
     runs = []
@@ -96,8 +87,12 @@ def run_demo(
         for done, model in enumerate(chosen, 1):
             tell(model.name, done, total)
             runs.append(_track(model, data, experiment, folder))
+        tell("comparing the models", total - 1, total)
+        comparison = compare([run.run_id for run in runs], rank_by=RANK_BY)
+        review = comparison.report(folder / REVIEW, title=QUESTION)
+        comparison.log(run_name="review")
     tell("done", total, total)
-    return DemoResult(folder, uri, tuple(sorted(runs, key=_rank)))
+    return DemoResult(folder, uri, tuple(sorted(runs, key=_rank)), comparison, review)
 
 
 def _track(model: Model, data: Data, experiment: str, folder: Path) -> DemoRun:

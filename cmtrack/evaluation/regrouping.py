@@ -1,4 +1,4 @@
-"""An evaluation under another grouping, from its statistics alone."""
+"""An evaluation under another grouping: from its rows where it has them, else from its statistics alone."""
 
 from __future__ import annotations
 
@@ -11,16 +11,26 @@ from cmtrack.evaluation.steps import scored_step
 from cmtrack.grouping import ComposedStep, Grouping, Label
 from cmtrack.statistics.collected import Statistics, collect_rows
 from cmtrack.statistics.inputs import BoolArray
+from cmtrack.statistics.predictions import Predictions
 
 if TYPE_CHECKING:
     from cmtrack.evaluation.result import Evaluation
 
+_HELD = ("labelled", "target", "labelled_tops", "target_tops")
 _GROUP_SCORES = ("scores", "score_moments", "labels_variance", "labelled", "target")
 _NO_SCORES = (
     "regrouped without the data: the counts by the positive group's score do not serve this grouping, so ROC, "
     "sPCC and calibrated prevalence of the positive group are left out"
 )
 _NO_TOPS = "regrouped without the data: the calibrated prevalence of each class is left out"
+_NO_HELD = (
+    "regrouped without the calibration set, whose scores were kept for the former grouping only: the calibrated "
+    "prevalence is cross-fitted on the evaluated rows and close to their actual share by construction"
+)
+_NO_TARGET = (
+    "regrouped without the target, whose scores were kept for the former grouping only: the calibrated prevalence is "
+    "that of the evaluated rows, to which it is cross-fitted"
+)
 
 
 def regroup(evaluation: Evaluation, grouping: Grouping, positive: Label | None) -> Evaluation:
@@ -34,15 +44,14 @@ def regroup(evaluation: Evaluation, grouping: Grouping, positive: Label | None) 
     if positive is not None and len(grouping.labels) == 2:
         grouping = grouping.with_positive(positive)
     kept = evaluation.statistics
-    given = (kept.labelled, kept.target, kept.labelled_tops, kept.target_tops)
-    if evaluation.rows is not None and all(part is None for part in given):
-        statistics = replace(collect_rows(evaluation.rows, new), row_ids=kept.row_ids)
-        notes: list[str] = []
+    if evaluation.rows is not None:
+        statistics, notes = _from_rows(evaluation.rows, kept, old, new)
     else:
-        statistics, note = _carry(kept, old, new)
-        notes = [note] if note else []
-        if evaluation.cluster_errors is not None and evaluation.rows is None:
+        statistics, notes = _carry(kept, old, new)
+        if evaluation.cluster_errors is not None:
             notes.append("regrouped without the rows: the intervals do not know which rows belong together")
+    if statistics.scores is not None or statistics.tops is not None:  # what an earlier regrouping lost stays lost
+        notes += [note for note in (_NO_TARGET, _NO_HELD) if note in evaluation.notes and note not in notes]
     return replace(
         evaluation,
         statistics=statistics,
@@ -53,14 +62,29 @@ def regroup(evaluation: Evaluation, grouping: Grouping, positive: Label | None) 
     ).with_cluster_errors()
 
 
-def _carry(statistics: Statistics, old: ComposedStep | None, new: ComposedStep | None) -> tuple[Statistics, str]:
+def _from_rows(
+    rows: Predictions, kept: Statistics, old: ComposedStep | None, new: ComposedStep | None
+) -> tuple[Statistics, list[str]]:
+    """All statistics anew; calibration and target scores, which are not among the rows, where they still serve."""
+    valid = _still_valid(kept, old, new)
+    held: dict[str, Any] = {name: getattr(valid, name) for name in _HELD}
+    lost = {name for name in _HELD if held[name] is None and getattr(kept, name) is not None}
+    notes = []
+    if lost & {"target", "target_tops"}:
+        notes.append(_NO_TARGET)
+    elif lost:
+        notes.append(_NO_HELD)
+    return replace(collect_rows(rows, new), row_ids=kept.row_ids, **held), notes
+
+
+def _carry(statistics: Statistics, old: ComposedStep | None, new: ComposedStep | None) -> tuple[Statistics, list[str]]:
     """The statistics that still hold, and what is lost."""
     kept = _still_valid(statistics, old, new)
     if kept.moments is None:
-        return kept, ""
+        return kept, []
     if new is None:
-        return kept, "" if kept.tops is not None else _NO_TOPS
-    return kept, "" if kept.scores is not None else _NO_SCORES
+        return kept, [] if kept.tops is not None else [_NO_TOPS]
+    return kept, [] if kept.scores is not None else [_NO_SCORES]
 
 
 def _still_valid(statistics: Statistics, old: ComposedStep | None, new: ComposedStep | None) -> Statistics:

@@ -170,9 +170,9 @@ class Evaluation:
     def regroup(self, grouping: Grouping, *, positive: Label | None = None) -> Evaluation:
         """The same predictions under another grouping, without the data.
 
-        Everything that confusion counts give is computed anew. ROC, sPCC and calibrated prevalence of the
-        positive group need its scores: they stay where the group consists of the same classes, and are left out
-        (and said to be, in :attr:`warnings`) where it does not.
+        Everything that confusion counts give is computed anew. ROC, sPCC and calibrated prevalence of the positive
+        group need its scores: they are taken from the rows where these are at hand, stay without them where the group
+        consists of the same classes, and are left out (and said to be, in :attr:`warnings`) where it does not.
         """
         return regrouping.regroup(self, grouping, positive)
 

@@ -2,5 +2,13 @@
 
 from cmtrack.tracking.load import load_evaluation
 from cmtrack.tracking.log import EvaluationWarning, LoggedEvaluation, log_evaluation
+from cmtrack.tracking.regroup import RegroupedRun, regroup_runs
 
-__all__ = ["EvaluationWarning", "LoggedEvaluation", "load_evaluation", "log_evaluation"]
+__all__ = [
+    "EvaluationWarning",
+    "LoggedEvaluation",
+    "RegroupedRun",
+    "load_evaluation",
+    "log_evaluation",
+    "regroup_runs",
+]

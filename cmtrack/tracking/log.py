@@ -152,7 +152,7 @@ def log_evaluation(
         except Exception as error:
             return _not_sent(error, evaluation, folder, run_id, strict)
     if problems:
-        _tell(f"left out of the evaluation's record: {'; '.join(problems)}", stacklevel=3)
+        tell(f"left out of the evaluation's record: {'; '.join(problems)}", stacklevel=3)
     return LoggedEvaluation(evaluation, run_id, "completed", problems=problems)
 
 
@@ -196,7 +196,7 @@ def _not_computed(error: Exception, given: dict[str, Any], run_id: str | None, s
             kept = f"its inputs are kept in {path}"
     except Exception as second:
         kept += f" ({second})"
-    _tell(f"the evaluation failed: {error} ({kept})")
+    tell(f"the evaluation failed: {error} ({kept})")
     return LoggedEvaluation(None, run_id, "failed", path, str(error))
 
 
@@ -214,11 +214,11 @@ def _not_sent(
     if strict:
         error.add_note(kept)
         raise error
-    _tell(f"the evaluation was not logged: {error} ({kept})")
+    tell(f"the evaluation was not logged: {error} ({kept})")
     return LoggedEvaluation(evaluation, run_id, "saved" if path else "failed", path, str(error))
 
 
-def _tell(message: str, stacklevel: int = 4) -> None:
+def tell(message: str, stacklevel: int = 4) -> None:
     """Warn, also where warnings are turned into errors: a training is not ended by a warning."""
     try:
         warnings.warn(f"cmtrack: {message}", EvaluationWarning, stacklevel=stacklevel)

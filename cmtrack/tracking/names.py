@@ -15,6 +15,8 @@ CLASSES_FILE = "cmtrack_classes.json"
 PREDICTIONS_FILE = "cmtrack_predictions.parquet"
 ROWS_FILE = "predictions_file"
 """Tag that names the file of the rows' predictions, where it stands under another prefix."""
+KIND_TAG = "cmtrack.kind"
+REVIEW = "review"
 IMAGE_KEY = "cmtrack/confusion_matrix"
 MAX_NAME = 250
 

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from mlflow import MlflowClient
 
 PAGE = 500
+ABSENT = ("RESOURCE_DOES_NOT_EXIST", "INVALID_PARAMETER_VALUE", "NOT_FOUND")
 _PARENT = "mlflow.parentRunId"
 
 
@@ -172,6 +173,8 @@ def find(reference: Any, clients: Sequence[MlflowClient]) -> TrackedRun:
     ------
     TypeError, ValueError
         If the reference is of no such form, or no store knows it.
+    ConnectionError
+        If a store does not answer.
     """
     text = _as_text(reference)
     if isinstance(reference, TrackedRun):
@@ -184,6 +187,8 @@ def find(reference: Any, clients: Sequence[MlflowClient]) -> TrackedRun:
             run_id, models = _resolve(text, client)
             return from_entity(client.get_run(run_id), client, models)
         except MlflowException as error:
+            if error.error_code not in ABSENT:
+                raise ConnectionError(f"{client.tracking_uri} did not answer: {first_line(error)}") from None
             problems.append(f"{client.tracking_uri}: {first_line(error)}")
     what = "model" if text.startswith(("models:/", "m-")) else "run"
     raise ValueError(f"there is no {what} {text!r} ({'; '.join(problems)})")

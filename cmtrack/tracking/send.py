@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from mlflow import MlflowClient
 
 PROBE_SECONDS = 3.0
-_NOTE = "mlflow.note.content"
+NOTE = "mlflow.note.content"
 _TABLES = "mlflow.loggedArtifacts"
 
 
@@ -54,8 +54,8 @@ def send(package: Package, client: MlflowClient | None = None) -> tuple[str, ...
     _log_dataset(client, run_id, package)
     tags = dict(package.tags)
     tags[_TABLES] = _with_table(run.data.tags.get(_TABLES, "[]"), package.table)
-    if run.data.tags.get(_NOTE, "| cmtrack |").startswith("| cmtrack |"):  # never over a person's own words
-        tags[_NOTE] = package.description
+    if run.data.tags.get(NOTE, "| cmtrack |").startswith("| cmtrack |"):  # never over a person's own words
+        tags[NOTE] = package.description
     tags[names.tag("status", package.prefix)] = "completed"
     metrics, problems = _metrics(client, run, package)
     closing = [RunTag(name, text) for name, text in tags.items()]

@@ -1,0 +1,88 @@
+"""How long a review of many runs takes.
+
+    python benchmarks/review_speed.py [--runs 1000]
+
+Fills an SQLite store with runs of which the best 50 hold a whole evaluation (10,000 rows, 11 classes, with the rows'
+predictions) and the others the metrics, parameters and tags of one; ranks all of them by a logged metric with a gate;
+reviews the best 50, paired, with every figure, to an HTML file. For the growth it lists a half and a quarter of them.
+"""
+
+from __future__ import annotations
+
+import argparse
+import tempfile
+import time
+from pathlib import Path
+
+import numpy as np
+from mlflow import MlflowClient
+from mlflow.entities import Metric, Param, RunTag
+
+import cmtrack
+from cmtrack.comparison.criterion import Criterion
+from cmtrack.comparison.gates import Gate
+from cmtrack.comparison.shortlist import shorten
+from cmtrack.tracking.runs import client_for, search
+from cmtrack.tracking.store import quiet, tracking_store
+
+METRIC, ROWS, CLASSES, WHOLE = "multiclass/matthews_corrcoef", 10_000, 11, 50
+GATE = "multiclass/accuracy >= 0.3"
+
+
+def fill(folder: Path, runs: int) -> None:
+    """Make the runs; those without files say that they are complete, and rank behind the others."""
+    client = MlflowClient()
+    experiment = client.create_experiment("many", artifact_location=(folder / "artifacts").as_uri())
+    rng = np.random.default_rng(0)
+    y = rng.integers(0, CLASSES, ROWS)
+    shared = rng.normal(size=(ROWS, CLASSES))
+    data = None
+    for i in range(runs):
+        run_id = client.create_run(experiment, run_name=f"run {i}").info.run_id
+        params = [Param(f"p{j}", str(rng.integers(10))) for j in range(10)]
+        if i < WHOLE:
+            logits = 0.8 * shared + 0.6 * rng.normal(size=shared.shape)
+            logits[np.arange(ROWS), y] += 1.6 + 0.02 * rng.random()
+            p = np.exp(logits)
+            grouping = cmtrack.Grouping({"low": range(6), "high": range(6, CLASSES)}, name="half")
+            cmtrack.log_evaluation(
+                y, y_prob=p / p.sum(axis=1, keepdims=True), grouping=grouping, run_id=run_id, strict=True
+            )
+            client.log_batch(run_id, params=params)
+            data = client.get_run(run_id).data
+        elif data is not None:
+            worse = float(rng.uniform(0.3, 0.9))
+            metrics = [Metric(name, value * worse, 0, 0) for name, value in data.metrics.items()]
+            tags = [RunTag(name, text) for name, text in data.tags.items() if name.startswith("cmtrack.")]
+            client.log_batch(run_id, metrics=metrics, tags=tags, params=params)
+        client.set_terminated(run_id)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--runs", type=int, default=1000)
+    runs = parser.parse_args().runs
+    with tempfile.TemporaryDirectory() as scratch, quiet(), tracking_store(f"sqlite:///{scratch}/mlflow.db") as uri:
+        fill(Path(scratch), runs)
+        client = client_for(uri)
+        logged = len(client.search_runs(["1"], max_results=1)[0].data.metrics)
+        print(f"{runs} runs with {logged} metrics, 10 parameters each", flush=True)
+        for part in (runs // 4, runs // 2, runs):
+            start = time.perf_counter()
+            listed = search(client, ["1"], order_by=[f"metrics.`{METRIC}` DESC"], max_runs=part)
+            short = shorten(listed, Criterion.of(METRIC), [Gate.parse(GATE)], limit=WHOLE)
+            took = time.perf_counter() - start
+            stopped = len(short.stopped)
+            print(f"  {part} runs listed, gated and ranked by the logged value: {took:.2f} s ({stopped} stopped)")
+        start = time.perf_counter()
+        comparison = cmtrack.compare(experiment_names=["many"], rank_by=METRIC, require=GATE)
+        middle = time.perf_counter()
+        comparison.report(Path(scratch) / "review.html")
+        end = time.perf_counter()
+        size = (Path(scratch) / "review.html").stat().st_size / 1e6
+        print(f"  compare: {middle - start:.2f} s, {len(comparison)} runs, paired: {comparison.rankings[0].paired}")
+        print(f"  its review with figures: {end - middle:.2f} s more, {size:.1f} MB")
+
+
+if __name__ == "__main__":
+    main()

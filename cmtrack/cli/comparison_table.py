@@ -1,0 +1,286 @@
+"""A comparison on the terminal: its sentences, a table for each ranking, and the runs that are in none."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from cmtrack.cli.summary import new_table
+from cmtrack.tracking import words
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.table import Table
+
+    from cmtrack.comparison import Comparison, RankedRun, Ranking
+    from cmtrack.comparison.blocks import RankedModel, RepeatedRanking
+
+MAX_LISTED = 10
+ALWAYS = 100
+_ANY_WIDTH = 10_000
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column of a table of runs.
+
+    Attributes
+    ----------
+    head : str
+    cell : callable
+        What it shows of a run.
+    keep : int
+        Where there is no room for all, those of the largest number stay; ``ALWAYS`` whatever the room.
+    right : bool
+        Whether it is set to the right.
+    brief : Column, optional
+        What stands in its place where it does not fit.
+    """
+
+    head: str
+    cell: Callable[[Any], str]
+    keep: int
+    right: bool = False
+    brief: Column | None = None
+
+
+def print_comparison(console: Console, comparison: Comparison) -> None:
+    """Everything that ``cmtrack compare`` shows."""
+    print_sentences(console, comparison)
+    console.print()
+    if comparison.repeated is not None:
+        _print_models(console, comparison.repeated)
+    for ranking, title in zip(comparison.rankings, _titles(comparison), strict=True):
+        _print_runs(console, ranking, title)
+        _say_unpaired(console, ranking)
+    _list_stopped(console, comparison)
+    print_left_out(console, [(entry.run.name, entry.reason) for entry in comparison.left_out])
+
+
+def print_sentences(console: Console, comparison: Comparison) -> None:
+    """The decision and its evidence."""
+    from rich.text import Text
+
+    console.print(Text(comparison.summary()))
+
+
+def print_left_out(console: Console, left_out: Iterable[tuple[str, str]]) -> None:
+    """Runs by the reason why they are left out, the most frequent reason first."""
+    by_reason: dict[str, list[str]] = {}
+    for name, reason in left_out:
+        by_reason.setdefault(reason, []).append(name)
+    if not by_reason:
+        return
+    lines = [f"{_names(of)}: {reason}" for reason, of in sorted(by_reason.items(), key=lambda item: -len(item[1]))]
+    _print_list(console, "Left out", lines, "reasons")
+
+
+def print_table(console: Console, title: str, columns: Sequence[Column], rows: Sequence[Any]) -> None:
+    """A title, and a table of as many columns as the terminal has room for."""
+    from rich.text import Text
+
+    kept = _kept(console, columns, rows)
+    if any(column.brief is not None and column not in kept for column in columns):
+        kept = _kept(console, [column.brief or column for column in columns], rows)
+    console.print(Text(title, style="bold"))
+    console.print(_table(kept, rows))
+
+
+def _kept(console: Console, columns: Sequence[Column], rows: Sequence[Any]) -> list[Column]:
+    kept = [column for column in columns if column.keep >= ALWAYS]
+    for column in sorted(columns, key=lambda column: -column.keep):
+        more = [one for one in columns if one in kept or one is column]
+        wide = console.measure(_table(more, rows), options=console.options.update(max_width=_ANY_WIDTH)).maximum
+        kept = more if wide <= console.width else kept
+    return kept
+
+
+def _table(columns: Sequence[Column], rows: Sequence[Any]) -> Table:
+    from rich.text import Text
+
+    table = new_table("")
+    for column in columns:
+        table.add_column(Text(column.head), justify="right" if column.right else "left", overflow="fold")
+    for row in rows:
+        table.add_row(*(Text(column.cell(row)) for column in columns))
+    return table
+
+
+# -- rankings --------------------------------------------------------------------------------------------------
+
+
+def _titles(comparison: Comparison) -> list[str]:
+    """What each ranking is of; where there are several, what differs between them."""
+    rankings = comparison.rankings
+    facts = [_facts(ranking) for ranking in rankings]
+    differing = [name for name in (facts[0] if facts else {}) if len({fact[name] for fact in facts}) > 1]
+    if "data" in differing:  # other rows have another weight and other ids
+        differing = [name for name in differing if name not in ("row ids", "weight")]
+    out = []
+    for place, (ranking, fact) in enumerate(zip(rankings, facts, strict=True), 1):
+        by = f"by {comparison.criterion}"
+        if len(rankings) == 1:
+            out.append(f"{words.counted(len(ranking.runs), 'run')} {by}, {words.samples(ranking.evaluation)}")
+            continue
+        shown = [words.samples(ranking.evaluation), *(f"{name} {fact[name]}" for name in differing)]
+        out.append(f"Ranking {place} of {len(rankings)}, {by}: {'; '.join(shown)}")
+    return out
+
+
+def _facts(ranking: Ranking) -> dict[str, str]:
+    evaluation = ranking.evaluation
+    ids = evaluation.statistics.row_ids
+    return {
+        "data": evaluation.labels_digest[:8],
+        "row ids": "not known" if ids is None else str(ids)[:8],
+        "classes": words.short(", ".join(map(str, evaluation.labels)), 40),
+        "grouping": "none" if evaluation.grouping is None else words.short(evaluation.grouping.describe(), 80),
+        "positive": "none" if evaluation.positive is None else words.short(evaluation.positive, 30),
+        "weight": words.count(evaluation.n_samples),
+    }
+
+
+def _print_runs(console: Console, ranking: Ranking, title: str) -> None:
+    level = f"[{100 * ranking.confidence_level:g} % interval]"
+    if ranking.criterion.pareto:
+        columns = [
+            Column("front", lambda run: str(run.rank), ALWAYS, right=True),
+            Column("run", lambda run: str(run.name), ALWAYS),
+            *(_metric(name, level, 60 - place) for place, name in enumerate(ranking.criterion.metrics)),
+            Column("P(on the\nfront)", lambda run: _chance(run.probability_best), 20, right=True),
+            Column("status", lambda run: _front_status(run), 90),
+        ]
+        print_table(console, title, columns, ranking.runs)
+        return
+    columns = [
+        Column("", lambda run: str(run.rank), ALWAYS, right=True),
+        Column("run", lambda run: str(run.name), ALWAYS),
+        Column(f"value\n{level}", _value, ALWAYS),
+        Column(f"difference from\nthe leader {level}", lambda run: _difference(run, ranking.leader), 50),
+        Column("P(best)", lambda run: _chance(run.probability_best), 40, right=True),
+        Column("ranks", _ranks, 30),
+        Column("status", lambda run: _status(run, ranking), 90),
+    ]
+    if len(ranking.runs) == 1:  # there is nothing to differ from
+        columns = [column for column in columns if column.keep >= 90]
+    print_table(console, title, columns, ranking.runs)
+
+
+def _metric(name: str, level: str, keep: int) -> Column:
+    def cell(run: RankedRun) -> str:
+        return words.with_interval((run.values or {})[name], run.evaluation.intervals.get(name))
+
+    def brief(run: RankedRun) -> str:
+        return words.number((run.values or {})[name])
+
+    *section, last = name.rsplit("/", 1)
+    head = "/\n".join((*section, last))
+    return Column(f"{name}\n{level}", cell, keep, brief=Column(head, brief, keep))
+
+
+def _value(run: Any) -> str:
+    return words.with_interval(run.value, (run.low, run.high))
+
+
+def _difference(run: Any, leader: Any) -> str:
+    if run is leader:
+        return ""
+    ends = (run.difference_low, run.difference_high)
+    shown = words.with_interval(run.difference, ends)
+    return shown if all(map(math.isfinite, ends)) else f"{shown} (no error known)"
+
+
+def _chance(probability: float) -> str:
+    if math.isnan(probability):
+        return "–"
+    if 0.005 <= probability <= 0.995:
+        return f"{100 * probability:.0f} %"
+    return "< 1 %" if probability < 0.5 else "> 99 %"
+
+
+def _ranks(run: RankedRun) -> str:
+    return str(run.rank_low) if run.rank_low == run.rank_high else f"{run.rank_low}–{run.rank_high}"
+
+
+def _status(run: Any, ranking: Any) -> str:
+    said = "leads" if run is ranking.leader else "tied" if run.tied else "behind"
+    return f"{said}, chosen" if run.chosen and (run is not ranking.leader or ranking.decision.by is not None) else said
+
+
+def _front_status(run: RankedRun) -> str:
+    said = "on the front" if run.rank == 1 else "may be on it" if run.tied else "behind"
+    return f"{said}, chosen" if run.chosen else said
+
+
+def _say_unpaired(console: Console, ranking: Ranking) -> None:
+    """Which differences do not use that the rows are the same, and why."""
+    by_reason: dict[str, list[str]] = {}
+    for run in ranking.runs:
+        if run.unpaired:
+            by_reason.setdefault(run.unpaired, []).append(run.name)
+    lines = [f"{_names(of)}: {reason}" for reason, of in by_reason.items()]
+    if lines:
+        _print_list(console, "Compared without pairing the rows", lines, "reasons")
+
+
+# -- repeated runs ---------------------------------------------------------------------------------------------
+
+
+def _print_models(console: Console, repeated: RepeatedRanking) -> None:
+    level = f"[{100 * repeated.confidence_level:g} % interval]"
+    title = (
+        f"{words.counted(len(repeated.models), 'model')} by {repeated.criterion}, "
+        f"over {len(repeated.block_names)} {_KINDS[repeated.kind]}"
+    )
+    columns = [
+        Column("", lambda model: str(model.rank), ALWAYS, right=True),
+        Column("model", lambda model: str(model.name), ALWAYS),
+        Column("mean ± sd", _mean, ALWAYS),
+        Column(f"difference from\nthe leader {level}", lambda model: _difference(model, repeated.leader), 50),
+        Column("P(worse / alike /\nbetter), practically", _practically, 30),
+        Column("runs", lambda model: str(len(model.runs)), 20, right=True),
+        Column("status", lambda model: _status(model, repeated), 90),
+    ]
+    if any(math.isfinite(model.average_rank) for model in repeated.models):
+        columns.insert(3, Column("average\nrank", lambda model: words.number(model.average_rank), 40, right=True))
+    print_table(console, title, columns, repeated.models)
+
+
+_KINDS = {"folds": "folds", "seeds": "seeds", "datasets": "data sets"}
+
+
+def _mean(model: RankedModel) -> str:
+    return words.number(model.mean) + ("" if math.isnan(model.sd) else f" ± {words.number(model.sd)}")
+
+
+def _practically(model: RankedModel) -> str:
+    shares = (model.worse, model.equivalent, model.better)
+    return "" if any(map(math.isnan, shares)) else " / ".join(map(_chance, shares))
+
+
+# -- runs that are in no ranking -------------------------------------------------------------------------------
+
+
+def _list_stopped(console: Console, comparison: Comparison) -> None:
+    lines = [f"{run.name}: {'; '.join(str(g) for g in run.gates if not g.passed)}" for run in comparison.failed]
+    if lines:
+        _print_list(console, "Stopped by a gate", lines, "runs")
+
+
+def _print_list(console: Console, head: str, lines: Sequence[str], what: str) -> None:
+    from rich.padding import Padding
+    from rich.text import Text
+
+    console.print(Text(f"{head}:"))
+    for line in lines[:MAX_LISTED]:
+        console.print(Padding(Text(line), (0, 0, 0, 2), expand=False))
+    if len(lines) > MAX_LISTED:
+        console.print(Padding(Text(f"and {len(lines) - MAX_LISTED} more {what}"), (0, 0, 0, 2), expand=False))
+    console.print()
+
+
+def _names(names: Sequence[str]) -> str:
+    shown = ", ".join(names[:MAX_LISTED])
+    return shown if len(names) <= MAX_LISTED else f"{shown} and {len(names) - MAX_LISTED} more"

@@ -1,0 +1,192 @@
+"""``cmtrack regroup``: past runs under another grouping."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from cmtrack.cli.comparison_options import (
+    FILE,
+    check_prefix,
+    experiment_option,
+    filter_option,
+    json_option,
+    parsed,
+    positive_option,
+    read_grouping,
+)
+from cmtrack.cli.frame import Step, WorkFailed, echo_json, plain_errors, working
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from cmtrack.cli.comparison_table import Column
+    from cmtrack.grouping import Grouping
+    from cmtrack.tracking import RegroupedRun
+
+_SHOWN = {"binary/matthews_corrcoef": "MCC", "binary/roc_auc": "ROC AUC", "prevalence/calibrated": "prevalence"}
+
+
+@click.command("regroup")
+@click.argument("runs", nargs=-1, metavar="[RUN]...")
+@experiment_option
+@filter_option
+@click.option("--grouping", "grouping_file", type=FILE, required=True, help="YAML or JSON file with the new grouping.")
+@positive_option
+@click.option("--prefix", help="Of the new metrics and files; by default the last step's name and an underscore.")
+@click.option("--source-prefix", default="", help="As the evaluations to start from were logged.")
+@click.option("--dry-run", is_flag=True, help="Show the new numbers and write nothing.")
+@click.option("--tracking-uri", metavar="URI", help="Tracking store; by default MLflow's own choice.")
+@json_option
+@plain_errors
+def regroup_command(
+    runs: tuple[str, ...],
+    experiments: tuple[str, ...],
+    filter_string: str,
+    grouping_file: Path,
+    positive: str | None,
+    prefix: str | None,
+    source_prefix: str,
+    dry_run: bool,
+    tracking_uri: str | None,
+    as_json: bool,
+) -> None:
+    """Judge past runs under another grouping, without their data or models.
+
+    The new numbers go into the same runs under a prefix; what the runs hold stays as it is. Afterwards
+    `cmtrack compare --prefix PREFIX` ranks by them.
+
+    Exit codes: 0 runs were regrouped, 1 every run was left out or the work failed, 2 wrong usage or bad input.
+    """
+    if not runs and not experiments:
+        raise click.UsageError("name runs, or an experiment with --experiment")
+    if filter_string and not experiments:
+        raise click.UsageError("--filter chooses among the runs of --experiment")
+    with working() as step:
+        step("loading libraries", 0, 1)
+        from cmtrack.tracking.regroup import default_prefix, regroup_runs
+        from cmtrack.tracking.store import quiet, tracking_store
+
+        grouping, group = read_grouping(grouping_file, positive)
+        assert grouping is not None  # the option is required
+        if prefix is None:
+            prefix = parsed(default_prefix, grouping)
+        check_prefix(prefix)
+        check_prefix(source_prefix)
+        with quiet(), tracking_store(tracking_uri):
+            chosen = _chosen(runs, experiments, filter_string, source_prefix, step)
+            out = regroup_runs(
+                chosen,
+                grouping,
+                positive=group,
+                prefix=prefix,
+                source_prefix=source_prefix,
+                dry_run=dry_run,
+                progress=step,
+            )
+    if as_json:
+        echo_json({"prefix": prefix, "dry_run": dry_run, "runs": [vars(run) for run in out]})
+    else:
+        _print(out, grouping, prefix, experiments, tracking_uri)
+    if all(run.status == "left out" for run in out):
+        raise WorkFailed("no run was regrouped")
+
+
+def _chosen(
+    names: Sequence[str], experiments: Sequence[str], filter_string: str, source_prefix: str, step: Step
+) -> list[Any]:
+    """The runs that are named, and those of the experiments that hold an evaluation at all."""
+    from cmtrack.tracking.runs import client_for, experiment_ids, find, search
+
+    client = client_for()
+    found = {run.run_id: run for run in (find(name, [client]) for name in names)}
+    if experiments:
+        ids = experiment_ids(client, experiments)
+        for run in search(client, ids, filter_string, progress=lambda done: step("listing runs", done, 0)):
+            found.setdefault(run.run_id, run)
+    if not found:
+        raise WorkFailed("no run was found: the experiments are empty, or the filter lets none through")
+    return list(found.values())
+
+
+def _print(
+    out: Sequence[RegroupedRun],
+    grouping: Grouping,
+    prefix: str,
+    experiments: Sequence[str],
+    tracking_uri: str | None,
+) -> None:
+    import shlex
+
+    from rich.console import Console
+    from rich.text import Text
+
+    from cmtrack.cli.comparison_table import print_left_out, print_table
+
+    console = Console()
+    done = [run for run in out if run.status != "left out"]
+    planned = any(run.status == "planned" for run in done)
+    if done:
+        print_table(console, f"Under {grouping.name!r}: before → after", _columns(done), done)
+    print_left_out(console, [(run.name, run.reason) for run in out if run.status == "left out"])
+    _print_warnings(console, done)
+    if not done:
+        return
+    verb = "would be" if planned else "were" if len(done) != 1 else "was"
+    text = (
+        f"{len(done)} of {len(out)} {'run' if len(out) == 1 else 'runs'} {verb} regrouped under the prefix {prefix!r}"
+    )
+    console.print(Text(f"{text}; nothing was written." if planned else f"{text}."))
+    if not planned:
+        command = ["cmtrack", "compare", *([] if experiments else [run.run_id for run in done])]
+        for option, values in (
+            ("--experiment", experiments),
+            ("--prefix", [prefix]),
+            ("--tracking-uri", [tracking_uri]),
+        ):
+            command += [part for value in values if value is not None for part in (option, value)]
+        click.echo(f"To rank by it:\n  {shlex.join(command)}")
+
+
+def _columns(runs: Sequence[RegroupedRun]) -> list[Column]:
+    from cmtrack.cli.comparison_table import ALWAYS, Column
+    from cmtrack.tracking import words
+
+    def shift(before: float | None, after: float | None) -> str:
+        return " → ".join("–" if value is None else words.number(value) for value in (before, after))
+
+    def of_metric(name: str) -> Column:
+        return Column(_SHOWN[name], lambda run: shift(run.before.get(name), run.after.get(name)), 50)
+
+    def of_groups(name: str, head: str, keep: int) -> Column:
+        return Column(head, lambda run: shift(_last(run.before, name), _last(run.after, name)), keep)
+
+    return [
+        Column("run", lambda run: str(run.name), ALWAYS),
+        of_groups("accuracy", "accuracy\nof the groups", 60),
+        *(of_metric(name) for name in _SHOWN if any(name in run.before or name in run.after for run in runs)),
+        of_groups("mismatch_rate", "mismatch\nrate", 40),
+    ]
+
+
+def _last(metrics: dict[str, float], name: str) -> float | None:
+    """A metric of the last step of a grouping."""
+    found = [value for key, value in metrics.items() if key.startswith("reduced/") and key.endswith(f"/{name}")]
+    return found[-1] if found else None
+
+
+def _print_warnings(console: Console, runs: Sequence[RegroupedRun]) -> None:
+    """Each warning once, with the number of runs it is of."""
+    from collections import Counter
+
+    from rich.text import Text
+
+    counts = Counter(warning for run in runs for warning in run.warnings)
+    for warning, times in counts.most_common(5):
+        of = "" if times == len(runs) else f" ({times} of {len(runs)} runs)"
+        console.print(Text.assemble(("Warning: ", "yellow"), warning, of))
+    if len(counts) > 5:
+        console.print(Text(f"and {len(counts) - 5} more warnings: --json lists them", style="dim"))

@@ -1,0 +1,123 @@
+"""``cmtrack review``: a comparison as a document, in a run, with an alias for the chosen model."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from cmtrack.cli.comparison_options import compared, comparison_options, write_csv
+from cmtrack.cli.frame import BadInput, WorkFailed, echo_json, plain_errors, warn, working
+
+if TYPE_CHECKING:
+    from cmtrack.comparison import Comparison
+    from cmtrack.comparison.review.publish import LoggedReview
+
+_ENDINGS = (".html", ".md", ".json")
+
+
+@click.command("review")
+@comparison_options
+@click.option(
+    "--output",
+    "outputs",
+    multiple=True,
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="File to write, .html, .md or .json; repeatable.  [default: review.html]",
+)
+@click.option("--log", is_flag=True, help="Write the review as an MLflow run, and tag the compared runs.")
+@click.option("--experiment-for-review", metavar="NAME", help="Experiment of that run.")
+@click.option("--alias", metavar="NAME", help="Set for the chosen run's version of the registered model.")
+@click.option("--registered-model", metavar="NAME", help="Its name, where the chosen run has versions of several.")
+@plain_errors
+def review_command(
+    outputs: tuple[Path, ...],
+    log: bool,
+    experiment_for_review: str | None,
+    alias: str | None,
+    registered_model: str | None,
+    csv_file: Path | None,
+    as_json: bool,
+    **options: Any,
+) -> None:
+    """Rank evaluated runs, and write down the decision with its evidence.
+
+    The options are those of `cmtrack compare`, and more.
+    """
+    given = {
+        "--experiment-for-review": experiment_for_review,
+        "--alias": alias,
+        "--registered-model": registered_model,
+    }
+    wanted = [name for name, value in given.items() if value is not None]
+    if wanted and not log:
+        raise click.UsageError(f"{', '.join(wanted)} needs --log")
+    if registered_model is not None and alias is None:
+        raise click.UsageError("--registered-model goes with --alias")
+    paths = outputs or (Path("review.html"),)
+    for path in paths:
+        if path.suffix.lower() not in _ENDINGS:
+            raise BadInput(f"--output must end in {', '.join(_ENDINGS)}, got {path.name!r}")
+    with working() as step:
+        comparison = compared(step, **options)
+        step("writing the review", 0, 0)
+        written = [str(_write(comparison, path)) for path in paths]
+        write_csv(comparison, csv_file)
+        logged: LoggedReview | None = None
+        if log:
+            step("logging to MLflow", 0, 0)
+            logged = _log(comparison, options["tracking_uris"], experiment_for_review, alias, registered_model)
+        data = comparison.to_dict() if as_json else {}
+    if as_json:
+        echo_json({"output": written, "logged": None if logged is None else vars(logged)} | data)
+        return
+    _print(comparison, written, logged)
+
+
+def _write(comparison: Comparison, path: Path) -> Path:
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        return comparison.report(path)
+    except OSError as error:
+        raise WorkFailed(f"{path} cannot be written: {error.strerror or error}") from None
+
+
+def _log(
+    comparison: Comparison,
+    tracking_uris: tuple[str, ...],
+    experiment: str | None,
+    alias: str | None,
+    registered_model: str | None,
+) -> LoggedReview:
+    from cmtrack.tracking.store import quiet, tracking_store
+
+    with quiet(), tracking_store(tracking_uris[0] if len(tracking_uris) == 1 else None):
+        logged = comparison.log(experiment_name=experiment, alias=alias, registered_model=registered_model)
+    for problem in logged.problems:
+        warn(problem)
+    return logged
+
+
+def _print(comparison: Comparison, written: list[str], logged: LoggedReview | None) -> None:
+    from rich.console import Console
+
+    from cmtrack.cli.comparison_table import print_sentences
+
+    print_sentences(Console(), comparison)
+    click.echo("\nThe review:")
+    for path in written:
+        click.echo(f"  {path}")
+    if logged is None:
+        return
+    click.echo(f"It is the run {logged.run_id}; the tags cmtrack.rank and cmtrack.review are in {_tagged(logged)}.")
+    if logged.alias:
+        click.echo(f"Alias: {logged.alias}")
+
+
+def _tagged(logged: LoggedReview) -> str:
+    from cmtrack.tracking import words
+
+    runs = words.counted(len(logged.tagged_runs), "run")
+    models = words.counted(len(logged.tagged_models), "logged model")
+    return f"{runs} and {models}" if logged.tagged_models else runs

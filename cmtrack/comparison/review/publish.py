@@ -1,0 +1,244 @@
+"""The review as a run of its own, and tags on what was compared."""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from cmtrack.comparison.blocks import RankedModel
+from cmtrack.comparison.result import Comparison
+from cmtrack.comparison.review.alias import version_for
+from cmtrack.comparison.review.figures import pictures as draw
+from cmtrack.comparison.review.report import as_json, html, markdown
+from cmtrack.comparison.review.table import ranking_json
+from cmtrack.tracking.names import KIND_TAG, REVIEW, tag
+from cmtrack.tracking.runs import TrackedRun, client_for, experiment_ids, first_line
+
+if TYPE_CHECKING:
+    from mlflow import MlflowClient
+
+HTML_FILE = "cmtrack_review.html"
+MARKDOWN_FILE = "cmtrack_review.md"
+JSON_FILE = "cmtrack_review.json"
+TABLE_FILE = "cmtrack_review_ranking.json"
+STOPPED = "stopped by a gate"
+MAX_NOTE = 8000
+_MAX_TAG = 4000
+
+
+@dataclass(frozen=True)
+class LoggedReview:
+    """What became of a review.
+
+    Attributes
+    ----------
+    run_id, experiment_id : str
+        Of the review's own run.
+    tagged_runs, tagged_models : tuple of str
+        Ids of the runs and of the logged models that got its tags.
+    alias : str
+        What was set, such as ``"models:/name@challenger (version 3)"``; empty where nothing was asked for.
+    problems : tuple of str
+        What could not be drawn or tagged.
+    """
+
+    run_id: str
+    experiment_id: str
+    tagged_runs: tuple[str, ...]
+    tagged_models: tuple[str, ...]
+    alias: str
+    problems: tuple[str, ...]
+
+
+def publish(
+    comparison: Comparison,
+    *,
+    experiment_name: str | None = None,
+    run_name: str | None = None,
+    alias: str | None = None,
+    registered_model: str | None = None,
+) -> LoggedReview:
+    """Write the review into the chosen run's store, and tag what was compared; see :meth:`Comparison.log`.
+
+    Everything that may be refused is asked for first: nothing is written where no run is ranked, the runs are in no
+    store, or there is no version for the alias.
+
+    Raises
+    ------
+    ValueError, ConnectionError
+    """
+    best = _best(comparison)
+    if registered_model is not None and alias is None:
+        raise ValueError("registered_model goes with alias: nothing else is written to the registry")
+    clients: dict[str, MlflowClient] = {}
+    for run in (best, *_others(comparison)):
+        if run.tracking_uri and run.tracking_uri not in clients:
+            clients[run.tracking_uri] = _client(run.tracking_uri)
+    client = clients[best.tracking_uri]
+    version = None if alias is None else version_for(best, client, registered_model)
+    experiment_id = best.experiment_id if experiment_name is None else _experiment(client, experiment_name)
+    problems: list[str] = []
+    review = client.create_run(
+        experiment_id, run_name=run_name or f"review: {comparison.criterion}", tags=_review_tags(comparison)
+    )
+    run_id = str(review.info.run_id)
+    try:
+        _upload(comparison, client, run_id, problems)
+    except BaseException:
+        client.set_terminated(run_id, "FAILED")
+        raise
+    client.set_terminated(run_id, "FINISHED")
+    runs, models = _tag_all(comparison, clients, run_id, problems)
+    said = "" if alias is None else _set_alias(client, version, alias, run_id)
+    return LoggedReview(run_id, str(experiment_id), runs, models, said, tuple(problems))
+
+
+def _client(uri: str) -> MlflowClient:
+    """A client of a run's store; that of the current one keeps its own registry."""
+    import mlflow
+
+    return client_for(None if uri == mlflow.get_tracking_uri() else uri)
+
+
+def _set_alias(client: MlflowClient, version: Any, alias: str, review: str) -> str:
+    from mlflow.exceptions import MlflowException
+
+    try:
+        client.set_registered_model_alias(version.name, alias, version.version)
+    except MlflowException as error:
+        raise ValueError(
+            f"the review is logged as run {review}, but the alias {alias!r} was refused: {first_line(error)}"
+        ) from None
+    client.set_tag(review, tag("alias"), f"{version.name}@{alias}")
+    return f"models:/{version.name}@{alias} (version {version.version})"
+
+
+def _best(comparison: Comparison) -> TrackedRun:
+    best = comparison.best
+    if best is None:
+        raise ValueError("no run is ranked: there is nothing to log; Comparison.report writes what stopped them")
+    run = best.runs[0].run if isinstance(best, RankedModel) else best.run
+    if not run.tracking_uri:
+        raise ValueError(
+            "these evaluations are in no run, so there is no store to log the review to: Comparison.report writes it "
+            "to a file"
+        )
+    return run
+
+
+def _others(comparison: Comparison) -> Iterator[TrackedRun]:
+    yield from (run.run for run in comparison.runs)
+    if comparison.repeated is not None:
+        yield from (one.run for model in comparison.repeated.models for one in model.runs)
+    yield from (stop.run for stop in comparison.failed)
+
+
+def _experiment(client: MlflowClient, name: str) -> str:
+    """The experiment's id; it is made if need be."""
+    found = client.get_experiment_by_name(name)
+    if found is None:
+        return str(client.create_experiment(name))
+    if found.lifecycle_stage != "active":
+        raise ValueError(f"the experiment {name!r} is {found.lifecycle_stage}: it takes no run")
+    return experiment_ids(client, [name])[0]
+
+
+def _review_tags(comparison: Comparison) -> dict[str, str]:
+    best = comparison.best
+    assert best is not None  # checked before
+    tags = {
+        KIND_TAG: REVIEW,
+        tag("criterion"): str(comparison.criterion),
+        tag("best"): best.run_id,
+        tag("best_name"): best.name,
+        tag("tied"): ", ".join(_tied(comparison)),
+        tag("ranked"): str(len(comparison.repeated.models if comparison.repeated else comparison.runs)),
+        tag("stopped"): str(len(comparison.failed)),
+    }
+    if comparison.gates:
+        tags[tag("gates")] = "; ".join(gate.text for gate in comparison.gates)
+    return {name: text[:_MAX_TAG] for name, text in tags.items()}
+
+
+def _tied(comparison: Comparison) -> list[str]:
+    if comparison.repeated is not None:
+        return [model.name for model in comparison.repeated.tied]
+    return [run.name for run in comparison.rankings[0].tied]
+
+
+def _upload(comparison: Comparison, client: MlflowClient, run_id: str, problems: list[str]) -> None:
+    shown = draw(comparison, problems)
+    text = markdown(comparison)
+    with tempfile.TemporaryDirectory(prefix="cmtrack-") as scratch:
+        folder = Path(scratch)
+        files: dict[str, Callable[[], str]] = {
+            HTML_FILE: lambda: html(comparison, pictures=shown),
+            MARKDOWN_FILE: lambda: text,
+            JSON_FILE: lambda: as_json(comparison),
+            TABLE_FILE: lambda: ranking_json(comparison),
+        }
+        for name, make in files.items():
+            (folder / name).write_text(make(), encoding="utf-8")
+        for name, data in shown.items():
+            (folder / f"cmtrack_review_{name}.png").write_bytes(data)
+        client.log_artifacts(run_id, scratch)
+    # what makes the UI show a file as a table
+    client.set_tag(run_id, "mlflow.loggedArtifacts", json.dumps([{"path": TABLE_FILE, "type": "table"}]))
+    client.set_tag(run_id, "mlflow.note.content", _cut(text))
+
+
+def _cut(text: str) -> str:
+    """At most 8,000 characters, ending with a whole line."""
+    if len(text) <= MAX_NOTE:
+        return text
+    end = f"\n\n… the rest is in {MARKDOWN_FILE}."
+    kept = text[: MAX_NOTE - len(end)]
+    return kept[: kept.rfind("\n")] + end
+
+
+def _tag_all(
+    comparison: Comparison, clients: dict[str, MlflowClient], review: str, problems: list[str]
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Tag runs and logged models in their own stores; what refuses is a problem, not an end."""
+    runs, models = [], []
+    for run, standing in _standings(comparison):
+        client = clients.get(run.tracking_uri)
+        if client is None or not run.run_id:
+            continue
+        tags = {tag("rank"): standing, tag("review"): review, tag("criterion"): str(comparison.criterion)[:_MAX_TAG]}
+        if _attempt(f"tags of run {run.run_id}", problems, partial(_tag_run, client, run.run_id, tags)):
+            runs.append(run.run_id)
+        for model_id in run.model_ids:
+            what = f"tags of model {model_id}"
+            if _attempt(what, problems, partial(client.set_logged_model_tags, model_id, tags)):
+                models.append(model_id)
+    return tuple(runs), tuple(models)
+
+
+def _standings(comparison: Comparison) -> Iterator[tuple[TrackedRun, str]]:
+    for place, ranking in enumerate(comparison.rankings, 1):
+        aside = "" if place == 1 else f" in ranking {place}"
+        yield from ((run.run, f"{run.rank}{aside}") for run in ranking.runs)
+    if comparison.repeated is not None:
+        yield from ((one.run, str(model.rank)) for model in comparison.repeated.models for one in model.runs)
+    yield from ((stop.run, STOPPED) for stop in comparison.failed)
+
+
+def _tag_run(client: MlflowClient, run_id: str, tags: dict[str, str]) -> None:
+    from mlflow.entities import RunTag
+
+    client.log_batch(run_id, tags=[RunTag(name, text) for name, text in tags.items()], synchronous=True)
+
+
+def _attempt(what: str, problems: list[str], action: Callable[[], Any]) -> bool:
+    try:
+        action()
+    except Exception as error:
+        problems.append(f"{what}: {first_line(error)}")
+        return False
+    return True

@@ -1,0 +1,134 @@
+"""Names as people read them: metrics, criteria, lists of runs."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from typing import Any
+
+from cmtrack.comparison.criterion import Criterion
+from cmtrack.grouping import Label
+from cmtrack.metrics.catalog import lookup
+from cmtrack.metrics.names import decode_label
+from cmtrack.tracking import words
+
+_SPECIAL = {
+    "matthews_corrcoef": ("Matthews correlation", "MCC"),
+    "cohen_kappa": ("Cohen's kappa", "kappa"),
+    "cohen_kappa_linear": ("Cohen's kappa, linear weights", "linear kappa"),
+    "cohen_kappa_quadratic": ("Cohen's kappa, quadratic weights", "quadratic kappa"),
+    "roc_auc": ("area under the ROC curve", "ROC AUC"),
+    "roc_auc_normalized": ("normalised area under the ROC curve", "normalised AUC"),
+    "roc_auc_ceiling": ("ceiling of the ROC curve", "ROC ceiling"),
+    "f1": ("F1", "F1"),
+    "f1_macro": ("macro F1", "macro F1"),
+    "f1_weighted": ("weighted F1", "weighted F1"),
+    "f1_of_macro_means": ("F1 of the macro means", "F1 of means"),
+    "precision_macro": ("macro precision", "macro precision"),
+    "recall_macro": ("macro recall", "macro recall"),
+    "ovr_fisher": ("separation of each class from the rest (sPCC, Fisher mean)", "sPCC ovr"),
+    "ovr_min": ("separation of the worst class from the rest (sPCC)", "sPCC ovr min"),
+    "ovo_fisher": ("separation of pairs of classes (sPCC, Fisher mean)", "sPCC ovo"),
+    "ovo_min": ("separation of the worst pair of classes (sPCC)", "sPCC ovo min"),
+    "bias": ("prevalence bias", "prev. bias"),
+    "calibrated_bias": ("calibrated prevalence bias", "calibrated bias"),
+}
+_BETTER = {"higher": "higher is better", "lower": "lower is better", "nearest zero": "nearest zero is best"}
+
+
+def metric_title(name: str, positive: Label | None = None, *, brief: bool = False) -> str:
+    """``binary/recall`` as "recall of promoter"; ``brief`` for a table's head."""
+    head, *rest = name.split("/")
+    last = _word(rest[-1], brief)
+    if head == "binary" or name == "prevalence/bias":
+        if positive is None:
+            return last
+        return f"{last}, {words.short(positive, 16)}" if brief else f"{last} for {words.short(positive, 30)}"
+    if head == "class":
+        return f"{last} of {words.short(decode_label(rest[0]), 30)}"
+    if head == "reduced":
+        step, *group = (words.short(decode_label(part), 30) for part in rest[:-1])
+        return f"{last} of {group[0]} ({step})" if group else f"{last} ({step})"
+    if head == "spcc" and rest[0] == "ovr":
+        label = words.short(decode_label(rest[1]), 30)
+        return f"sPCC of {label}" if brief else f"separation of {label} from the rest (sPCC)"
+    if head == "spcc" and rest[0] == "binary":
+        return "sPCC" if brief else "separation of the two groups (sPCC)"
+    if head == "prevalence" and len(rest) > 1:
+        return f"{last} of {words.short(decode_label(rest[0]), 30)}"
+    return last
+
+
+def criterion_title(criterion: Criterion, positive: Label | None = None) -> str:
+    """What runs are ranked by, in words."""
+    titles = [metric_title(name, positive) for name in criterion.metrics]
+    if criterion.pareto:
+        return f"{and_list(titles)} side by side (Pareto front)"
+    if criterion.single:
+        return titles[0]
+    parts = (f"{weight:g} × {title}" for weight, title in zip(criterion.weights, titles, strict=True))
+    return f"the weighted sum {' + '.join(parts)}"
+
+
+def direction(criterion: Criterion) -> str:
+    """Which values are better."""
+    if criterion.pareto:
+        ways = {lookup(name).better for name in criterion.metrics}
+        if len(ways) == 1:
+            return _BETTER[ways.pop()]
+        return "; ".join(f"{metric_title(n, brief=True)}: {_BETTER[lookup(n).better]}" for n in criterion.metrics)
+    return _BETTER[criterion.direction]
+
+
+def level(confidence_level: float) -> str:
+    """``95 %``."""
+    return f"{round(100 * confidence_level, 6):g} %"
+
+
+def and_list(names: Iterable[object], most: int = 3) -> str:
+    """ "A, B and C", or "A, B, C and 9 more"."""
+    texts = [words.short(name, 40) for name in names]
+    if len(texts) > most + 1:
+        return f"{', '.join(texts[:most])} and {len(texts) - most} more"
+    return texts[0] if len(texts) == 1 else f"{', '.join(texts[:-1])} and {texts[-1]}" if texts else ""
+
+
+def short_id(run_id: str) -> str:
+    """The beginning of a run's id."""
+    return run_id[:8]
+
+
+def plain_number(value: Any) -> str:
+    """A tie-breaker's value or a gate's: numbers shortly, texts cut."""
+    if value is None:
+        return "none"
+    if isinstance(value, float):
+        return "undefined" if math.isnan(value) else f"{value:.4g}".replace("-", "−")
+    return words.short(value, 30)
+
+
+def signed(value: float, ends: tuple[float, float] | None = None) -> str:
+    """A difference with its sign, and its interval."""
+    shown = words.with_interval(value, ends)
+    return f"+{shown}" if value > 0 and not shown.startswith("0.000 ") else shown
+
+
+def p_text(value: float) -> str:
+    """A p-value or a probability of simulated draws."""
+    if math.isnan(value):
+        return "–"
+    if value == 0 or value < 0.001:
+        return "< 0.001"
+    return f"{value:.3f}"
+
+
+def p_equals(value: float) -> str:
+    """ "p = 0.012" or "p < 0.001"."""
+    shown = p_text(value)
+    return f"p {shown}" if shown.startswith("<") else f"p = {shown}"
+
+
+def _word(name: str, brief: bool) -> str:
+    if name in _SPECIAL:
+        return _SPECIAL[name][brief]
+    return name.replace("_", " ")
