@@ -15,6 +15,7 @@ from matplotlib.collections import PatchCollection
 from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
+from matplotlib.text import Text
 
 from cmtrack.plots.review import (
     plot_critical_difference,
@@ -514,3 +515,15 @@ def test_number_keeps_signs_honest() -> None:
         "0.000", "+0.000", "−0.000", "+0.500", "–",
     ]  # fmt: skip
     assert number(-0.0001, 3) == "0.000"
+
+
+def test_an_interval_that_reaches_zero_beyond_the_set_is_explained():
+    def caption(high):
+        figure = plot_ranking(
+            ["a", "b"], [0.8, 0.7], [[0.7, 0.9], [0.6, 0.8]], [0, -0.1], [[np.nan, np.nan], [-0.2, high]],
+            tied=np.array([True, False]), metric_title="accuracy", better="higher",
+        )  # fmt: skip
+        return " ".join(text.get_text() for text in figure.findobj(Text)).replace("\n", " ")
+
+    assert "found step by step" in caption(0.01)
+    assert "found step by step" not in caption(-0.01)

@@ -11,6 +11,7 @@ from .confusion import plot_confusion_matrix, plot_reduced_matrix
 from .evaluation import evaluation_figures, prevalence_figure
 from .prevalence import plot_prevalence_likelihood
 from .roc import plot_roc
+from .rough import plot_rough_approximations
 from .scores import plot_score_histogram
 from .spcc import plot_spcc_matrix
 
@@ -20,6 +21,7 @@ __all__ = [
     "plot_prevalence_likelihood",
     "plot_reduced_matrix",
     "plot_roc",
+    "plot_rough_approximations",
     "plot_score_histogram",
     "plot_spcc_matrix",
     "prevalence_figure",

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.colors import Colormap, LinearSegmentedColormap
 from matplotlib.figure import Figure, SubFigure
@@ -159,10 +160,10 @@ def caption_below(ax: Axes, lines: Sequence[str]) -> None:
     )  # fmt: skip
 
 
-def legend_below(ax: Axes) -> Legend:
-    """A legend under the axes, where it can hide no data."""
+def legend_below(ax: Axes, handles: Sequence[Artist] | None = None) -> Legend:
+    """A legend under the axes, where it can hide no data; of the given artists in their order, else of all."""
     below = ScaledTranslation(0, -38 / 72, root_figure(ax).dpi_scale_trans)  # under the axis and its label
     return ax.legend(
-        loc="upper left", bbox_to_anchor=(0.0, 0.0), bbox_transform=ax.transAxes + below, borderaxespad=0.0,
+        handles=handles, loc="upper left", bbox_to_anchor=(0.0, 0.0), bbox_transform=ax.transAxes + below, borderaxespad=0.0,
         frameon=False, fontsize=SMALL_SIZE, labelcolor=INK, handlelength=2.4,
     )  # fmt: skip

@@ -11,6 +11,7 @@ from cmtrack.comparison.review import repeated_words, reproduce, rows
 from cmtrack.comparison.review.titles import criterion_title, direction, level, short_id
 from cmtrack.comparison.review.words import decision, further
 from cmtrack.evaluation import Evaluation
+from cmtrack.plots.review.ranking import SHARPER
 from cmtrack.tracking import words
 from cmtrack.tracking.report import CSS_PER_PIXEL, SMALL_FIGURE
 
@@ -221,10 +222,12 @@ def _reading(comparison: Comparison) -> str:
         return said if rope is None else f"{said} P(equivalent): that a model is within {rope:g} of the leader."
     if comparison.criterion.pareto:
         return "Brackets hold each value's own interval; # is the front's number."
-    return (
+    said = (
         "Brackets: intervals; those of the differences hold for all runs at once. P(best): how often a run comes first "
         "in resamples of the test rows. p: adjusted for all pairs."
     )
+    beyond = any(not run.tied and run.difference_low <= 0 <= run.difference_high for run in comparison.runs)
+    return f"{said} {SHARPER}" if beyond else said
 
 
 def _figure(name: str, data: bytes) -> dict[str, Any]:

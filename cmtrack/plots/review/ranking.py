@@ -20,6 +20,10 @@ from .forest import FONT, draw_panel, numbers, write_numbers
 from .layout import caption_under, fit, inch_figure, left_out, numbered
 
 _ROW, _WIDTH = 0.27, 2.7  # inches: a row, a panel
+SHARPER = (
+    "A run that is told from the best may have an interval that reaches zero: the set of the best is found step by "
+    "step, which is sharper than intervals for all runs at once."
+)
 
 
 def plot_ranking(
@@ -125,7 +129,7 @@ def plot_ranking(
     lines = left_out(n_runs, n, "runs")
     if chosen is not None and star is None:
         lines.append(f"The chosen run, {short[chosen]}, is number {chosen + 1} of {n_runs}.")
-    lines += _explanations(limits[:n], gap_limits[:n], level, simultaneous)
+    lines += _explanations(limits[:n], gap_limits[:n], same[:n], level, simultaneous)
     lines += numbered(short[:n])
     if any(beyond):
         lines.append("Arrowheads: beyond the axis; the number stands beside it.")
@@ -177,13 +181,17 @@ def _legend(ax: Axes, tied: checks.BoolArray, level: str, star: bool) -> Artist:
     )  # fmt: skip
 
 
-def _explanations(limits: FloatArray, gap_limits: FloatArray, level: str, simultaneous: bool) -> list[str]:
+def _explanations(
+    limits: FloatArray, gap_limits: FloatArray, tied: npt.NDArray[np.bool_], level: str, simultaneous: bool
+) -> list[str]:
     lines = []
     if np.isfinite(limits).any():
         lines.append(f"Left: {level} interval of each value by itself.")
     if np.isfinite(gap_limits).any():
         held = "that hold for all runs at once" if simultaneous else "each for itself, not for all runs at once"
-        lines.append(f"Right: {level} intervals of the differences on the same test rows, {held}.")
+        lines.append(f"Right: {level} intervals of the differences, {held}.")
+    if (~tied & (gap_limits[:, 0] <= 0) & (gap_limits[:, 1] >= 0)).any():
+        lines.append(SHARPER)
     missing = int((~np.isfinite(gap_limits[1:])).any(axis=1).sum())
     if missing:
         lines.append(f"No interval of the difference is known for {missing} of the runs shown.")

@@ -1,0 +1,171 @@
+"""All figures that apply to a family evaluation."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import numpy as np
+from matplotlib.figure import Figure
+
+from . import labels as text
+from .families import FamilyPanel, plot_code_shares, plot_family_matrix, plot_worst_families
+
+if TYPE_CHECKING:
+    from cmtrack.evaluation.families import CodeAnswer, FamilyEvaluation
+    from cmtrack.grouping import Label
+
+MOST_FAMILIES = 6
+MOST_CODES = 60
+"""Families with more codes are drawn without the codes that hold the fewest labels."""
+
+
+def family_figures(
+    evaluation: FamilyEvaluation, *, on_error: Callable[[str, Exception], object] | None = None
+) -> dict[str, Figure]:
+    """Draw the figures of the families and of the code that matter most.
+
+    Parameters
+    ----------
+    evaluation : FamilyEvaluation
+    on_error : callable (name, error), optional
+        Called for a figure that fails, which is then left out; by default the error is raised.
+
+    Returns
+    -------
+    dict of str to matplotlib.figure.Figure
+        ``worst_families``, ``family_matrix`` (of the family with the most confused labels) and ``code_shares`` (of the
+        code that is most often confused); the last two are absent where nothing is confused.
+    """
+    drawings: dict[str, Callable[[FamilyEvaluation], Figure | None]] = {
+        "family_matrix": _worst_matrix,
+        "worst_families": _worst_families,
+        "code_shares": _worst_code,
+    }
+    figures = {}
+    for name, draw in drawings.items():
+        try:
+            figure = draw(evaluation)
+        except Exception as error:
+            if on_error is None:
+                raise
+            on_error(name, error)
+        else:
+            if figure is not None:
+                figures[name] = figure
+    return figures
+
+
+def family_matrix_figure(
+    evaluation: FamilyEvaluation, family: Label, *, given: str = "actual", matching: str | None = None
+) -> Figure:
+    """Draw one family's matrix.
+
+    Parameters
+    ----------
+    evaluation : FamilyEvaluation
+    family : label
+    given : "actual" or "predicted"
+        Colours are shares given the actual code (the diagonal is recall) or the predicted one (precision).
+    matching : str, optional
+        Of the counts in the cells.
+    """
+    matrix = evaluation.matrix(family, matching)
+    shares = evaluation.distribution(family, given).values
+    kept = _most_frequent(evaluation, family)
+    cells = np.ix_([*kept, len(matrix.codes)], [*kept, len(matrix.codes)])
+    codes = [matrix.codes[i] for i in kept]
+    left = len(matrix.codes) - len(kept)
+    more = f" (the {len(kept)} most frequent of {len(matrix.codes)} codes)" if left else ""
+    return plot_family_matrix(
+        matrix.values[cells], codes, shares=shares[cells], given=given, title=f"Family {_shown(family)}{more}"
+    )
+
+
+def code_figure(evaluation: FamilyEvaluation, code: Label) -> Figure:
+    """Draw the two distributions of one code."""
+    predicted, actual = evaluation.given_predicted(code), evaluation.given_actual(code)
+    return plot_code_shares(
+        code,
+        _outcomes(predicted),
+        _outcomes(actual),
+        (predicted.documents, actual.documents),
+        confidence_level=evaluation.confidence_level,
+        few=(predicted.too_few, actual.too_few),
+    )
+
+
+def _outcomes(answer: CodeAnswer) -> list[tuple[str, float, float, float]]:
+    other = "actual" if answer.given == "predicted" else "predicted"
+    out = [(f"{_shown(answer.code)} (right)", answer.right, *answer.right_interval)]
+    out += [
+        (_shown(code), share, *ends)
+        for (code, share), ends in zip(answer.siblings, answer.sibling_intervals, strict=True)
+    ]
+    return [*out, (f"no sibling {other}", answer.outside, *answer.outside_interval)]
+
+
+def _confused_labels(evaluation: FamilyEvaluation) -> list[float]:
+    """Confused labels of each family."""
+    from cmtrack.metrics.families import family_tallies
+
+    sums, _ = family_tallies(evaluation.statistics)
+    return [float(value) for value in sums[:, 1] + sums[:, 2]]
+
+
+def _worst(evaluation: FamilyEvaluation) -> list[int]:
+    """Families with confused labels, the most first."""
+    confused = _confused_labels(evaluation)
+    return [f for f in sorted(range(len(confused)), key=lambda f: -confused[f]) if confused[f] > 0]
+
+
+def _worst_matrix(evaluation: FamilyEvaluation) -> Figure | None:
+    worst = _worst(evaluation)
+    return family_matrix_figure(evaluation, evaluation.families[worst[0]]) if worst else None
+
+
+def _worst_families(evaluation: FamilyEvaluation) -> Figure | None:
+    worst = _worst(evaluation)[:MOST_FAMILIES]
+    if len(worst) < 2:
+        return None
+    return plot_worst_families(
+        [_panel(evaluation, evaluation.families[f]) for f in worst], title="Families with the most confused labels"
+    )
+
+
+def _panel(evaluation: FamilyEvaluation, family: Label) -> FamilyPanel:
+    from cmtrack.metrics.names import encode_label
+
+    kept = _most_frequent(evaluation, family, 25)
+    shares = evaluation.distribution(family, "actual")
+    outside = len(shares.codes)
+    cells = np.ix_([*kept, outside], [*kept, outside])
+    metrics, prefix = evaluation.metrics, f"family/{encode_label(family)}"
+    confused = text.share_text(metrics[f"{prefix}/confusion_share"])
+    n = text.count_text(metrics[f"{prefix}/support"])
+    more = f", {len(kept)} of {outside} codes" if len(kept) < outside else ""
+    return FamilyPanel(
+        _shown(family), [shares.codes[i] for i in kept], shares.values[cells], f"{confused} confused, n={n}{more}"
+    )
+
+
+def _most_frequent(evaluation: FamilyEvaluation, family: Label, most: int = MOST_CODES) -> list[int]:
+    """Places within the family of the codes with the most labels, in order."""
+    families = evaluation.statistics.families
+    start, stop = families.starts[families.family_place(family) :][:2]
+    labels = evaluation.statistics.codes[start:stop, 1:3].sum(axis=1)
+    return sorted(int(i) for i in np.argsort(-labels, kind="stable")[:most])
+
+
+def _worst_code(evaluation: FamilyEvaluation) -> Figure | None:
+    codes = evaluation.statistics.codes
+    confused = codes[:, 1] + codes[:, 2] - 2 * codes[:, 0] - codes[:, 3] - codes[:, 4]
+    if not len(confused) or not confused.max() > 0:
+        return None
+    return code_figure(evaluation, evaluation.codes[int(confused.argmax())])
+
+
+def _shown(label: object) -> str:
+    name = text.elide(text.one_line(label), 48)
+    return name if name and math.isfinite(len(name)) else "(empty)"

@@ -1,0 +1,153 @@
+"""Lower and upper approximations of classes, or bounds of them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+from matplotlib.artist import Artist
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.patches import Patch
+from matplotlib.ticker import FuncFormatter, MaxNLocator
+from matplotlib.transforms import ScaledTranslation
+
+from . import heatmap as heat
+from . import labels as text
+from .style import (
+    BLUE,
+    INK,
+    ORANGE,
+    SMALL_SIZE,
+    TEXT_SIZE,
+    FloatArray,
+    extent_points,
+    fold,
+    legend_below,
+    name_axes,
+    open_axes,
+    sheet,
+)
+
+_BOUNDARY = "#a9cfe6"
+_WIDTH = 5.2  # inches
+
+
+def plot_rough_approximations(
+    lower: npt.ArrayLike,
+    upper: npt.ArrayLike,
+    sizes: npt.ArrayLike,
+    labels: Sequence[object],
+    *,
+    condition: str | None = None,
+    title: str | None = None,
+    ax: Axes | None = None,
+) -> Figure:
+    """Draw a bar per class: what is certainly of it, what may be of it, and how many there are.
+
+    It is no part of ``Evaluation.figures()``: what a confusion matrix alone knows of the approximations is in the
+    matrix already, and every figure there is drawn and stored in every run.
+
+    Parameters
+    ----------
+    lower, upper : array_like of shape (K,)
+        Samples of the lower and upper approximation, or an upper bound of the first and a lower bound of the second.
+    sizes : array_like of shape (K,)
+        Samples of each class.
+    labels : sequence of length K
+        Class names.
+    condition : str, optional
+        Given where `lower` and `upper` are bounds: a sentence that says when they hold. It stands under the figure.
+    title : str, optional
+        Title of the axes.
+    ax : matplotlib.axes.Axes, optional
+        Axes to draw into; by default a new figure of a fitting size.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+        The figure that holds the axes. It is not registered with pyplot.
+
+    Raises
+    ------
+    ValueError
+        If shapes differ, a number is negative or not finite, or lower <= upper fails for a class.
+
+    References
+    ----------
+    Pawlak (1982), Rough sets; Düntsch & Gediga (2019), Confusion matrices and rough set data analysis.
+    """
+    inner, outer, counts = _checked(lower, upper, sizes, labels)
+    size = len(inner)
+    page = sheet(ax, (_WIDTH, size * float(np.clip(12.0 / size, 0.07, 0.36))))
+    ax = page.ax
+    open_axes(ax)
+    ax.grid(False, axis="y")
+    row = extent_points(ax)[1] / size
+    font = float(np.clip(0.8 * row, 6.5, TEXT_SIZE))
+    places = np.arange(size)
+    ax.barh(places, inner, 0.72, color=BLUE, linewidth=0)
+    ax.barh(places, outer - inner, 0.72, left=inner, color=_BOUNDARY, linewidth=0)
+    known = counts > 0
+    ax.plot(
+        counts[known], places[known], linestyle="none", marker="|", color=ORANGE, zorder=3, clip_on=False,
+        markersize=float(np.clip(0.9 * row, 3, 22)), markeredgewidth=float(np.clip(row / 9, 0.8, 2.2)),
+    )  # fmt: skip
+    ax.set(xlim=(0, 1.03 * max(float(outer.max()), float(counts.max()), 1e-9)), ylim=(size - 0.5, -0.5))
+    ax.xaxis.set_major_locator(MaxNLocator(5, integer=True))
+    ax.xaxis.set_major_formatter(FuncFormatter(lambda value, _: text.count_text(value)))
+    step = text.tick_step(row, font)
+    names = text.short_names(labels, 30)
+    ax.set_yticks(places[::step], names[::step], fontsize=font, color=INK)
+    ax.tick_params(axis="y", length=0 if step == 1 else 3)
+    if step == 1:
+        _write_numbers(ax, inner, outer, counts, font)
+    thinned = "" if step == 1 else f" (every {text.ordinal(step)} is named)"
+    name_axes(ax, "samples", f"class{thinned}", title)
+    _explain(ax, condition, step == 1, heat.notes(names))
+    return page.finish()
+
+
+def _checked(
+    lower: npt.ArrayLike, upper: npt.ArrayLike, sizes: npt.ArrayLike, labels: Sequence[object]
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    given = {"lower": lower, "upper": upper, "sizes": sizes}
+    arrays = {name: np.asarray(values, dtype=np.float64) for name, values in given.items()}
+    for name, values in arrays.items():
+        if values.shape != (len(labels),) or not len(labels):
+            raise ValueError(f"{name} must have one number per label, shape ({len(labels)},), got {values.shape}")
+        heat.check_counts(name, values)
+    crossed = np.flatnonzero(arrays["lower"] > arrays["upper"])
+    if crossed.size:
+        k = crossed[0]
+        shown = f"{arrays['lower'][k]:g} and {arrays['upper'][k]:g}"
+        raise ValueError(f"lower must not exceed upper, got {shown} for {labels[k]!r}")
+    return arrays["lower"], arrays["upper"], arrays["sizes"]
+
+
+def _write_numbers(ax: Axes, inner: FloatArray, outer: FloatArray, counts: FloatArray, font: float) -> None:
+    beside = ax.get_yaxis_transform() + ScaledTranslation(6 / 72, 0, ax.figure.dpi_scale_trans)
+    for place, numbers in enumerate(zip(inner, counts, outer, strict=True)):
+        words = " | ".join(map(text.count_text, numbers))
+        ax.text(1.0, place, words, transform=beside, va="center", ha="left", fontsize=min(font, SMALL_SIZE), color=INK)
+
+
+def _explain(ax: Axes, condition: str | None, numbers: bool, notes: Sequence[str]) -> None:
+    """The legend, with what the bars are as its last lines."""
+    bound = condition is not None
+    lines = [
+        f"Bounds from the confusion matrix. {condition}" if bound else "Exact, from the granules.",
+        "What may be of the class reaches to the end of its bar, what is of it for certain is dark.",
+        *(["Beside the bars: dark part | class size | whole bar."] if numbers else []),
+        *notes,
+    ]
+    width = extent_points(ax)[0] + 60
+    handles: list[Artist] = [
+        Patch(color=BLUE, label=f"lower approximation{': at most this' if bound else ''}"),
+        Patch(color=_BOUNDARY, label=f"boundary, up to the upper approximation{': at least this' if bound else ''}"),
+        Line2D([], [], linestyle="none", marker="|", color=ORANGE, markersize=10, markeredgewidth=2, label="class size"),
+    ]
+    handles += [Line2D([], [], linestyle="none", label=fold(line, width)) for line in lines]
+    legend_below(ax, handles)
