@@ -10,6 +10,7 @@ from cmtrack.cli.compare import compare_command
 from cmtrack.cli.demo import demo_command
 from cmtrack.cli.evaluate import evaluate_command
 from cmtrack.cli.gate import gate_command
+from cmtrack.cli.push import push_command, spool_command
 from cmtrack.cli.regroup import regroup_command
 from cmtrack.cli.review import review_command
 from cmtrack.cli.show import show_command
@@ -46,7 +47,9 @@ for _command in (
     demo_command,
     evaluate_command,
     gate_command,
+    push_command,
     regroup_command,
+    spool_command,
     review_command,
     show_command,
 ):

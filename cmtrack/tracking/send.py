@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
+import re
 import socket
-import time
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
@@ -19,11 +20,14 @@ NOTE = "mlflow.note.content"
 _TABLES = "mlflow.loggedArtifacts"
 
 
-def send(package: Package, client: MlflowClient | None = None) -> tuple[str, ...]:
+def send(
+    package: Package, client: MlflowClient | None = None, answered: Callable[[], object] = lambda: None
+) -> tuple[str, ...]:
     """Send a package to its run: files first, then all metrics in one batch with the closing tag.
 
     The run is never opened, closed or re-opened, and nothing depends on an active run. The tag
-    ``cmtrack.status`` goes from ``started`` to ``completed``, so half-written runs can be told apart.
+    ``cmtrack.status`` goes from ``started`` to ``completed``, so half-written runs can be told apart. Sending twice
+    leaves the run as sending once. ``answered`` is called whenever the store has taken something.
 
     Returns
     -------
@@ -46,12 +50,17 @@ def send(package: Package, client: MlflowClient | None = None) -> tuple[str, ...
     if run_id is None:
         raise ValueError("a package needs a run to be sent to")
     run = client.get_run(run_id)
+    answered()
     if run.info.lifecycle_stage != "active":
         raise ValueError(f"run {run_id} is {run.info.lifecycle_stage}: it takes no metrics")
     client.set_tag(run_id, names.tag("status", package.prefix), "started")
-    client.log_artifacts(run_id, str(package.artifacts))
+    for path in sorted(package.artifacts.iterdir(), key=lambda path: path.stat().st_size):
+        client.log_artifact(run_id, str(path))
+        answered()
     _log_images(client, run_id, package)
+    answered()
     _log_dataset(client, run_id, package)
+    answered()
     tags = dict(package.tags)
     tags[_TABLES] = _with_table(run.data.tags.get(_TABLES, "[]"), package.table)
     if run.data.tags.get(NOTE, "| cmtrack |").startswith("| cmtrack |"):  # never over a person's own words
@@ -60,6 +69,7 @@ def send(package: Package, client: MlflowClient | None = None) -> tuple[str, ...
     metrics, problems = _metrics(client, run, package)
     closing = [RunTag(name, text) for name, text in tags.items()]
     client.log_batch(run_id, metrics=metrics, tags=closing, synchronous=True)
+    answered()
     return problems
 
 
@@ -85,7 +95,7 @@ def _metrics(client: MlflowClient, run: Any, package: Package) -> tuple[list[Any
     from mlflow.entities import Metric
     from mlflow.exceptions import MlflowException
 
-    now, step = int(time.time() * 1000), package.step or 0
+    now, step = package.timestamp, package.step or 0
     model_id = package.model_id or _only_model(run, step)
     problems: tuple[str, ...] = ()
     if package.model_id is not None:
@@ -111,8 +121,16 @@ def _log_images(client: MlflowClient, run_id: str, package: Package) -> None:
     from PIL import Image
 
     for key, file in package.images.items():
+        step = package.step or 0
+        # MLflow names an image by these three and a number of its own: one that is there already was sent before
+        parts = ("images/" + "[~#]".join(map(re.escape, key.split("/"))), "step", str(step), "timestamp")
+        name = re.compile("[+%]".join((*parts, str(package.timestamp), "")))
+        if any(name.match(known.path) for known in client.list_artifacts(run_id, "images")):
+            continue
         with Image.open(package.artifacts / file) as image:
-            client.log_image(run_id, image.convert("RGB"), key=key, step=package.step or 0, synchronous=True)
+            client.log_image(
+                run_id, image.convert("RGB"), key=key, step=step, timestamp=package.timestamp, synchronous=True
+            )
 
 
 def _log_dataset(client: MlflowClient, run_id: str, package: Package) -> None:

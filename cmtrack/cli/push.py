@@ -1,0 +1,97 @@
+"""``cmtrack push`` and ``cmtrack spool``: what could not be sent, sent later."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from cmtrack.cli.frame import echo_json, plain_errors, working
+
+if TYPE_CHECKING:
+    from cmtrack.tracking.push import PushedEntry
+
+_FOLDER = click.option(
+    "--folder",
+    type=click.Path(file_okay=False, path_type=Path),
+    help="The spool.  [default: $CMTRACK_SPOOL, or ./cmtrack_spool]",
+)
+_JSON = click.option("--json", "as_json", is_flag=True, help="Print one JSON object and nothing else.")
+
+
+@click.command("push")
+@_FOLDER
+@click.option("--tracking-uri", metavar="URI", help="Send all to this store; by default each to its own.")
+@click.option("--experiment", metavar="NAME", help="Where an evaluation that was meant for no run gets a new one.")
+@_JSON
+@plain_errors
+def push_command(folder: Path | None, tracking_uri: str | None, experiment: str | None, as_json: bool) -> None:
+    """Send the evaluations that wait in the spool.
+
+    Sending twice leaves a run as sending once does. Exit codes: 0 nothing is left that could be sent, 1 something is.
+    """
+    with working() as step:
+        step("reading the spool", 0, 0)
+        from cmtrack.tracking.push import push
+        from cmtrack.tracking.spool import spool_folder
+        from cmtrack.tracking.store import quiet
+
+        with quiet():
+            done = push(folder, tracking_uri=tracking_uri, experiment_name=experiment, progress=step)
+    left = [entry for entry in done if entry.status != "sent"]
+    if as_json:
+        echo_json({"folder": str(folder or spool_folder()), "entries": [_plain(entry) for entry in done]})
+    elif not done:
+        click.echo(f"Nothing waits in {folder or spool_folder()}.")
+    else:
+        for entry in done:
+            click.echo(_line(entry))
+        click.echo(f"{len(done) - len(left)} of {len(done)} sent.")
+    if left:
+        raise click.exceptions.Exit(1)
+
+
+@click.command("spool")
+@_FOLDER
+@_JSON
+@plain_errors
+def spool_command(folder: Path | None, as_json: bool) -> None:
+    """List the evaluations that wait to be sent."""
+    from cmtrack.tracking.listing import listing
+    from cmtrack.tracking.spool import spool_folder
+
+    waiting = listing(folder)
+    where = folder or spool_folder()
+    if as_json:
+        echo_json({"folder": str(where), "entries": [vars(entry) | {"path": str(entry.path)} for entry in waiting]})
+        return
+    if not waiting:
+        click.echo(f"Nothing waits in {where}.")
+        return
+    from rich.console import Console
+    from rich.text import Text
+
+    from cmtrack.cli.summary import new_table
+
+    table = new_table(f"{len(waiting)} in {where}")
+    for head in ("entry", "made", "what", "meant for", "size"):
+        table.add_column(head, overflow="fold")
+    for entry in waiting:
+        size = f"{entry.size / 1e6:.1f} MB"
+        table.add_row(*map(Text, (entry.name, entry.made, entry.what, entry.meant_for, size)))
+    Console().print(table)
+    click.echo("`cmtrack push` sends them.")
+
+
+def _line(entry: PushedEntry) -> str:
+    text = f"{entry.entry.name.lstrip('.')}: {entry.status}"
+    if entry.status == "sent":
+        text += f" to run {entry.run_id}"
+    if entry.reason:
+        text += f" ({entry.reason})"
+    return text + (f" (left out: {'; '.join(entry.problems)})" if entry.problems else "")
+
+
+def _plain(entry: PushedEntry) -> dict[str, object]:
+    return vars(entry) | {"entry": str(entry.entry)}

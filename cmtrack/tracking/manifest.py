@@ -1,0 +1,134 @@
+"""A package read from a folder that may come from anywhere: nothing in it is taken on trust."""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path, PurePath
+from typing import Any
+
+from cmtrack.tracking import names
+from cmtrack.tracking.cache import digest_of
+from cmtrack.tracking.package import Package
+from cmtrack.tracking.spool import MANIFEST
+
+MAX_MANIFEST = 16 << 20
+MAX_FILES = 1000
+MAX_BYTES = 4 << 30
+
+
+def read(folder: Path) -> Package:
+    """The package that an entry of the spool holds.
+
+    Raises
+    ------
+    ValueError
+        If the manifest or the evaluation is damaged, or names a file outside the entry; if the files are links, too
+        many or too large.
+    """
+    path = folder / MANIFEST
+    try:
+        if path.stat().st_size > MAX_MANIFEST:
+            raise ValueError(f"{MANIFEST} must not be larger than {MAX_MANIFEST >> 20} MB")
+        data = json.loads(path.read_text(encoding="utf-8"), parse_constant=_no_constant)
+    except (OSError, UnicodeDecodeError, RecursionError, json.JSONDecodeError) as error:
+        raise ValueError(f"{MANIFEST} is damaged: {type(error).__name__}") from None
+    if not isinstance(data, dict):
+        raise ValueError(f"{MANIFEST} must hold a mapping, got {type(data).__name__}")
+    files = _files(folder / "artifacts")
+    package = Package(
+        folder=folder,
+        run_id=_optional(data, "run_id", str),
+        prefix=names.check_prefix(_text(data, "prefix")),
+        step=_optional(data, "step", int),
+        model_id=_optional(data, "model_id", str),
+        metrics=_metrics(data),
+        tags=_tags(data),
+        images={key: _file(name, files) for key, name in _texts(data, "images").items()},
+        table=_text(data, "table"),
+        dataset=_texts(data, "dataset"),
+        description=_text(data, "description"),
+        timestamp=_required(data, "timestamp", int),
+        tracking_uri=_optional(data, "tracking_uri", str),
+        problems=tuple(map(str, _required(data, "problems", list))),
+    )
+    for name in (names.EVALUATION_FILE, names.PREDICTIONS_FILE):
+        _check_whole(package, name, files)
+    if PurePath(package.table).name != package.table:
+        raise ValueError(f"{MANIFEST}: table must be a file's name, got {package.table!r:.80}")
+    if set(package.dataset) != {"name", "digest"}:
+        raise ValueError(f"{MANIFEST}: dataset must hold name and digest, got {list(package.dataset)[:5]}")
+    return package
+
+
+def _files(folder: Path) -> set[str]:
+    """Names of the files to upload: plain ones, in one folder."""
+    if folder.is_symlink() or not folder.is_dir():
+        raise ValueError("an entry must hold a folder 'artifacts'")
+    found, total = set(), 0
+    for path in folder.iterdir():
+        if path.is_symlink() or not path.is_file():
+            raise ValueError(f"artifacts must be plain files, got {path.name!r:.80}")
+        found.add(path.name)
+        total += path.stat().st_size
+    if len(found) > MAX_FILES or total > MAX_BYTES:
+        raise ValueError(f"an entry must hold at most {MAX_FILES} files and {MAX_BYTES >> 30} GB")
+    return found
+
+
+def _file(name: str, files: set[str]) -> str:
+    if name not in files:
+        raise ValueError(f"{MANIFEST} names a file that the entry does not hold: {name!r:.80}")
+    return name
+
+
+def _check_whole(package: Package, name: str, files: set[str]) -> None:
+    """Refuse a file that is not the one that was written; the evaluation must be there."""
+    file, digest = names.file_name(name, package.prefix), package.tags.get(names.digest_tag(name, package.prefix))
+    if name == names.EVALUATION_FILE or digest is not None:
+        _file(file, files)
+        if digest_of((package.artifacts / file).read_bytes()) != digest:
+            raise ValueError(f"{file} is damaged: it is not the file that was written")
+
+
+def _metrics(data: dict[str, Any]) -> dict[str, float]:
+    out = {}
+    for name, value in _required(data, "metrics", dict).items():
+        if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value):
+            raise ValueError(f"{MANIFEST}: metrics must be finite numbers, got {value!r:.40} for {name!r:.80}")
+        out[name] = float(value)
+    return out
+
+
+def _tags(data: dict[str, Any]) -> dict[str, str]:
+    tags = _texts(data, "tags")
+    for name in tags:
+        if not name.startswith("cmtrack."):
+            raise ValueError(f"{MANIFEST}: tags must be called cmtrack.…, got {name!r:.80}")
+    return tags
+
+
+def _texts(data: dict[str, Any], name: str) -> dict[str, str]:
+    found = _required(data, name, dict)
+    if not all(isinstance(value, str) for value in found.values()):
+        raise ValueError(f"{MANIFEST}: {name} must hold texts")
+    return dict(found)
+
+
+def _text(data: dict[str, Any], name: str) -> str:
+    return str(_required(data, name, str))
+
+
+def _optional(data: dict[str, Any], name: str, kind: type) -> Any:
+    return None if data.get(name) is None else _required(data, name, kind)
+
+
+def _required(data: dict[str, Any], name: str, kind: type) -> Any:
+    value = data.get(name)
+    if not isinstance(value, kind) or isinstance(value, bool):
+        raise ValueError(f"{MANIFEST}: {name} must be a {kind.__name__}, got {type(value).__name__}")
+    return value
+
+
+def _no_constant(text: str) -> float:
+    raise ValueError(f"{MANIFEST} holds {text}, which is no number")

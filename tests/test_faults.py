@@ -1,0 +1,388 @@
+"""Nothing is lost and nobody waits: stores that fail in every way, and what is sent afterwards."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import sqlite3
+import subprocess
+import sys
+import textwrap
+import threading
+import time
+import urllib.request
+import warnings
+from pathlib import Path
+
+import mlflow
+import numpy as np
+import pytest
+from faults import DROP, HANG, PASS, FaultyProxy
+from test_server import free_port
+
+import cmtrack
+from cmtrack import Grouping, evaluate, load_evaluation, log_evaluation
+from cmtrack.tracking import EvaluationWarning, deliver, spool
+from cmtrack.tracking.push import push
+from cmtrack.tracking.store import quiet, tracking_store
+
+GROUPING = Grouping({"low": [0, 1], "high": [2]}, name="two")
+
+
+@pytest.fixture(scope="module")
+def judged() -> cmtrack.Evaluation:
+    rng = np.random.default_rng(0)
+    y = np.concatenate((np.arange(3), rng.integers(0, 3, 117)))
+    p = np.exp(rng.normal(size=(120, 3)) + 1.2 * np.eye(3)[y])
+    return evaluate(y, y_prob=p / p.sum(axis=1, keepdims=True), grouping=GROUPING)
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory):
+    """A tracking server with its own artifact store, and a proxy before it that can fail."""
+    folder, port = tmp_path_factory.mktemp("server"), free_port()
+    command = [sys.executable, "-m", "mlflow", "server", "--host", "127.0.0.1", "--port", str(port), "--workers", "1"]
+    command += ["--backend-store-uri", f"sqlite:///{folder}/server.db", "--artifacts-destination", str(folder / "a")]
+    log = (folder / "server.log").open("wb")
+    process = subprocess.Popen(command, cwd=folder, stdout=log, stderr=log, start_new_session=True)
+    for _ in range(480):
+        try:
+            urllib.request.urlopen(f"http://127.0.0.1:{port}/health", timeout=1).close()
+            break
+        except OSError:
+            assert process.poll() is None, (folder / "server.log").read_text()
+            time.sleep(0.25)
+    proxy = FaultyProxy(port)
+    yield proxy
+    proxy.close()
+    os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
+    log.close()
+
+
+@pytest.fixture
+def proxy(server: FaultyProxy, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("CMTRACK_SPOOL", raising=False)
+    monkeypatch.setenv("CMTRACK_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setattr(deliver, "PATIENCE", 2.0)
+    server.fault = lambda *_: PASS
+    with tracking_store(server.url):
+        yield server
+    server.fault = lambda *_: PASS
+
+
+def new_run() -> str:
+    return str(mlflow.MlflowClient().create_run("0").info.run_id)
+
+
+def runs() -> int:
+    return len(mlflow.MlflowClient().search_runs(["0"], max_results=1000))
+
+
+def state_of(run_id: str) -> dict[str, object]:
+    """Everything of a run that sending twice must not change."""
+    client = mlflow.MlflowClient()
+    run = client.get_run(run_id)
+    return {
+        "metrics": {name: len(client.get_metric_history(run_id, name)) for name in run.data.metrics},
+        "values": run.data.metrics,
+        "tags": {k: v for k, v in run.data.tags.items() if k.startswith("cmtrack")},
+        "files": sorted(file.path for file in client.list_artifacts(run_id)),
+        "images": len(client.list_artifacts(run_id, "images")),
+        "datasets": len(run.inputs.dataset_inputs),
+        "status": run.info.status,
+    }
+
+
+def batch(method: str, path: str, _: int) -> bool:
+    return path.endswith("runs/log-batch")
+
+
+def upload(method: str, path: str, _: int) -> bool:
+    return method == "PUT" and "mlflow-artifacts" in path
+
+
+FAULTS = {
+    "the server drops every connection": lambda *request: DROP,
+    "the server hangs": lambda *request: HANG,
+    "the server says 500": lambda *request: 500,
+    "the server says 429": lambda *request: 429,
+    "it is gone at the batch": lambda *request: DROP if batch(*request) else PASS,
+    "it hangs at the batch": lambda *request: HANG if batch(*request) else PASS,
+    "it says 500 at the batch": lambda *request: 500 if batch(*request) else PASS,
+    "it is gone during the upload": lambda *request: DROP if upload(*request) else PASS,
+    "it says 429 during the upload": lambda *request: 429 if upload(*request) else PASS,
+    "it says 507 during the upload": lambda *request: 507 if upload(*request) else PASS,
+}
+
+
+@pytest.mark.parametrize("fault", FAULTS, ids=lambda name: name.replace(" ", "-"))
+def test_a_server_that_fails_costs_seconds_and_what_it_lacks_is_pushed_later(proxy, judged, fault):
+    run_id, before = new_run(), runs()
+    proxy.fault = FAULTS[fault]
+    start = time.monotonic()
+    with pytest.warns(EvaluationWarning, match="cmtrack push"):
+        logged = log_evaluation(judged, run_id=run_id)
+    assert time.monotonic() - start < 30  # MLflow alone would have retried for minutes
+    assert logged.status == "saved"
+    assert logged.path is not None
+    proxy.fault = lambda *_: PASS
+    (pushed,) = push()
+    assert (pushed.status, pushed.run_id, pushed.reason) == ("sent", run_id, "")
+    assert load_evaluation(run_id) == judged
+    assert state_of(run_id)["status"] == "RUNNING"
+    assert runs() == before
+    assert not Path("cmtrack_spool").exists()
+
+
+def test_a_server_that_fails_for_a_moment_is_waited_for(proxy, judged):
+    run_id = new_run()
+    failed: list[int] = []
+
+    def once(method: str, path: str, number: int) -> object:
+        if batch(method, path, number) and not failed:
+            failed.append(number)
+            return 503
+        return PASS
+
+    proxy.fault = once
+    assert log_evaluation(judged, run_id=run_id, strict=True).status == "completed"
+    assert failed
+
+
+def test_it_goes_on_behind_the_script(proxy, judged):
+    run_id = new_run()
+    proxy.fault = lambda *request: HANG if batch(*request) else PASS
+    released = threading.Event()
+
+    def late(method: str, path: str, number: int) -> object:
+        if batch(method, path, number):
+            released.wait(30)
+        return PASS
+
+    proxy.fault = late
+    with pytest.warns(EvaluationWarning, match="not answered for 2 seconds"):
+        logged = log_evaluation(judged, run_id=run_id)
+    assert logged.path is not None
+    assert logged.path.is_dir()
+    released.set()
+    for _ in range(200):
+        if not logged.path.exists():
+            break
+        time.sleep(0.1)
+    assert not logged.path.exists()  # it arrived after all, and is no longer in the spool
+    assert load_evaluation(run_id) == judged
+
+
+def test_pushing_twice_is_pushing_once(proxy, judged, tmp_path):
+    run_id = new_run()
+    proxy.fault = lambda *request: DROP if batch(*request) else PASS
+    with pytest.warns(EvaluationWarning):
+        logged = log_evaluation(judged, run_id=run_id, prefix="val/", step=3)
+    proxy.fault = lambda *_: PASS
+    shutil.copytree(logged.path, tmp_path / "copy" / logged.path.name)
+    assert [entry.status for entry in push()] == ["sent"]
+    once = state_of(run_id)
+    assert [entry.status for entry in push(tmp_path / "copy")] == ["sent"]
+    assert state_of(run_id) == once
+    assert once["images"]
+    assert set(once["metrics"].values()) == {1}
+
+
+def test_a_dead_store_is_asked_once_for_all_entries(proxy, judged, monkeypatch):
+    proxy.fault = lambda *_: DROP
+    for _ in range(3):
+        with pytest.warns(EvaluationWarning):
+            log_evaluation(judged, run_id="0" * 32)
+    asked: list[str] = []
+
+    def unreachable(uri: str | None) -> None:
+        asked.append(str(uri))
+        raise ConnectionError("nobody there")
+
+    monkeypatch.setattr("cmtrack.tracking.push.client_for", unreachable)
+    assert [(entry.status, entry.reason) for entry in push()] == [("kept", "nobody there")] * 3
+    assert len(asked) == 1
+
+
+def test_an_evaluation_that_was_meant_for_no_run_gets_one_when_asked(proxy, judged):
+    with pytest.warns(EvaluationWarning, match="no run is active"):
+        log_evaluation(judged)
+    before = runs()
+    assert push()[0].reason == "it was meant for no run: name an experiment for it"
+    assert runs() == before
+    (sent,) = push(experiment_name="Default")
+    assert sent.status == "sent"
+    assert load_evaluation(sent.run_id) == judged
+    assert mlflow.MlflowClient().get_run(sent.run_id).info.status == "FINISHED"
+    assert runs() == before + 1
+
+
+# -- local stores ----------------------------------------------------------------------------------------------------
+
+
+def test_a_locked_database_is_waited_for(store, judged, tmp_path):
+    run_id = store.create_run("1").info.run_id
+    lock = sqlite3.connect(tmp_path / "mlflow.db", check_same_thread=False)
+    lock.execute("BEGIN EXCLUSIVE")
+    threading.Timer(2.0, lock.rollback).start()
+    assert log_evaluation(judged, run_id=run_id, strict=True).status == "completed"
+    lock.close()
+
+
+def test_a_database_that_stays_locked_is_not(store, judged, tmp_path, monkeypatch):
+    monkeypatch.setattr(deliver, "PATIENCE", 2.0)
+    run_id = store.create_run("1").info.run_id
+    lock = sqlite3.connect(tmp_path / "mlflow.db")
+    lock.execute("BEGIN EXCLUSIVE")
+    with pytest.warns(EvaluationWarning, match="cmtrack push"):
+        assert log_evaluation(judged, run_id=run_id).status == "saved"
+    lock.rollback()
+    lock.close()
+    time.sleep(6)  # what goes on behind ends first
+    for entry in push():
+        assert entry.status == "sent"
+    assert load_evaluation(run_id) == judged
+
+
+@pytest.mark.parametrize("kind", ["no folder can be made", "the disk is full"])
+def test_an_artifact_folder_that_takes_nothing(store, judged, tmp_path, monkeypatch, kind):
+    (tmp_path / "a file").write_text("in the way")
+    experiment = store.create_experiment("blocked", artifact_location=(tmp_path / "a file" / "artifacts").as_uri())
+    run_id = store.create_run(experiment if kind == "no folder can be made" else "1").info.run_id
+    if kind == "the disk is full":
+        monkeypatch.setattr(mlflow.MlflowClient, "log_artifact", _full)
+    with pytest.warns(EvaluationWarning, match="cmtrack push"):
+        logged = log_evaluation(judged, run_id=run_id)
+    assert logged.status == "saved"
+    assert store.get_run(run_id).data.metrics == {}
+    assert store.get_run(run_id).data.tags["cmtrack.status"] == "started"
+    with pytest.raises(ValueError, match="holds no"):
+        load_evaluation(run_id)
+
+
+def _full(*_: object, **__: object) -> None:
+    raise OSError(28, "No space left on device")
+
+
+def test_a_spool_that_cannot_be_written_has_a_substitute(store, judged, tmp_path, monkeypatch):
+    (tmp_path / "a file").write_text("in the way")
+    monkeypatch.setenv("CMTRACK_SPOOL", str(tmp_path / "a file" / "spool"))
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "temporary"))
+    with pytest.warns(EvaluationWarning, match="no run is active"):
+        logged = log_evaluation(judged)
+    assert logged.path.parent == tmp_path / "temporary" / "cmtrack_spool"
+    assert logged.status == "saved"
+
+
+def test_with_no_place_at_all_the_training_still_goes_on(store, judged, tmp_path, monkeypatch):
+    monkeypatch.setattr(Path, "mkdir", _full)
+    run_id = store.create_run("1").info.run_id
+    with pytest.warns(EvaluationWarning, match="could not be kept either"):
+        logged = log_evaluation(judged, run_id=run_id)
+    assert logged.status == "failed"
+    assert logged.evaluation is judged
+
+
+def test_a_clock_that_jumps_changes_nothing(store, judged, monkeypatch):
+    run_id = store.create_run("1").info.run_id
+    times = iter([2e9, 1e9, 3e9, 5e8] * 1000)
+    monkeypatch.setattr(time, "time", lambda: next(times))
+    assert log_evaluation(judged, run_id=run_id, strict=True).status == "completed"
+    assert load_evaluation(run_id) == judged
+
+
+def test_what_is_misspelt_is_kept_too(store, judged, tmp_path):
+    run_id = store.create_run("1").info.run_id
+    for options in ({"metrics": ["multiclass/acuracy"]}, {"prefix": "../up"}):
+        with pytest.warns(EvaluationWarning, match="cmtrack push"):
+            logged = log_evaluation(judged, run_id=run_id, **options)
+        assert logged.status == "saved"
+        assert logged.path.parent == tmp_path / "cmtrack_spool"
+    assert store.get_run(run_id).data.tags.get("cmtrack.status") is None
+    assert [entry.status for entry in push(experiment_name="e")] == ["sent", "sent"]
+
+
+# -- processes -------------------------------------------------------------------------------------------------------
+
+CHILD = textwrap.dedent("""
+    import sys, time
+    import numpy as np
+    import mlflow
+    from cmtrack import log_evaluation
+    mlflow.set_tracking_uri(sys.argv[1])
+    rng = np.random.default_rng(int(sys.argv[3]))
+    y = rng.integers(0, 3, 60)
+    y[:3] = range(3)
+    if sys.argv[4] == "slow":
+        import cmtrack.tracking.package as package
+        package._draw = lambda *_: (print("drawing", flush=True), time.sleep(60))
+    logged = log_evaluation(y, rng.permutation(y), run_id=sys.argv[2])
+    print(logged.status)
+""")
+
+
+ROOT = Path(__file__).parent.parent
+HERE = os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])
+
+
+def child(store_uri: str, run_id: str, seed: int, how: str = "plain") -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [sys.executable, "-W", "ignore", "-c", CHILD, store_uri, run_id, str(seed), how],
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env={**os.environ, "PYTHONPATH": HERE},
+    )  # fmt: skip
+
+
+def test_eight_processes_log_at_once(store, tmp_path):
+    ids = [store.create_run("1").info.run_id for _ in range(8)]
+    started = [child(store.tracking_uri, run_id, seed) for seed, run_id in enumerate(ids)]
+    for process in started:
+        out, err = process.communicate(timeout=300)
+        assert (process.returncode, out.strip()) == (0, "completed"), err
+    for run_id in ids:
+        assert load_evaluation(run_id).n_samples == 60
+    assert not Path("cmtrack_spool").exists()
+
+
+def test_a_process_that_is_killed_while_it_writes_leaves_what_can_be_pushed(store, tmp_path):
+    run_id = store.create_run("1").info.run_id
+    process = child(store.tracking_uri, run_id, 1, "slow")
+    assert process.stdout is not None
+    assert process.stdout.readline().strip() == "drawing"  # the evaluation is written, the figures are not
+    assert spool.entries() == []  # its process lives: it is nobody else's
+    process.kill()
+    process.wait()
+    assert [entry.kind for entry in spool.entries()] == ["unfinished"]
+    assert [(entry.status, entry.run_id) for entry in push()] == [("sent", run_id)]
+    assert load_evaluation(run_id).n_samples == 60
+    assert "cmtrack_confusion_matrix.png" in {file.path for file in store.list_artifacts(run_id)}
+    assert not Path("cmtrack_spool").exists()
+
+
+def test_an_evaluation_that_is_half_written_is_refused(store, tmp_path):
+    with spool.new_entry(run_id="x", prefix="") as partial:
+        (partial / "artifacts").mkdir()
+        text = evaluate([0, 1, 1], [0, 1, 0]).to_json()
+        (partial / "artifacts" / "cmtrack_evaluation.json").write_text(text[: len(text) // 2])
+        intent = json.loads((partial / spool.INTENT).read_text())
+        (partial / spool.INTENT).write_text(json.dumps({**intent, "pid": 2**22 + 1}))
+    (refused,) = push()
+    assert refused.status == "refused"
+    assert "cut off before the evaluation was whole" in refused.reason
+    assert refused.entry.is_dir()
+
+
+def test_the_training_script_ends_well_without_a_server(tmp_path):
+    with quiet(), warnings.catch_warnings():
+        process = subprocess.run(
+            [sys.executable, "-c", CHILD, "http://127.0.0.1:9", "0" * 32, "1", "plain"],
+            cwd=tmp_path, capture_output=True, text=True, check=False, timeout=120,
+            env={**os.environ, "PYTHONPATH": HERE},
+        )  # fmt: skip
+    assert process.returncode == 0
+    assert process.stdout.strip() == "saved"
+    assert "EvaluationWarning" in process.stderr
+    assert len(list((tmp_path / "cmtrack_spool").iterdir())) == 1
