@@ -139,7 +139,7 @@ def _explain(ax: Axes, condition: str | None, numbers: bool, notes: Sequence[str
     bound = condition is not None
     lines = [
         f"Bounds from the confusion matrix. {condition}" if bound else "Exact, from the granules.",
-        "What may be of the class reaches to the end of its bar, what is of it for certain is dark.",
+        f"Certainly of the class is {'at most ' * bound}the dark part, possibly {'at least ' * bound}the whole bar.",
         *(["Beside the bars: dark part | class size | whole bar."] if numbers else []),
         *notes,
     ]
@@ -147,7 +147,7 @@ def _explain(ax: Axes, condition: str | None, numbers: bool, notes: Sequence[str
     handles: list[Artist] = [
         Patch(color=BLUE, label=f"lower approximation{': at most this' if bound else ''}"),
         Patch(color=_BOUNDARY, label=f"boundary, up to the upper approximation{': at least this' if bound else ''}"),
-        Line2D([], [], linestyle="none", marker="|", color=ORANGE, markersize=10, markeredgewidth=2, label="class size"),
+        Line2D([], [], linestyle="none", marker="|", color=ORANGE, ms=10, mew=2, label="class size"),
     ]
     handles += [Line2D([], [], linestyle="none", label=fold(line, width)) for line in lines]
     legend_below(ax, handles)
