@@ -15,54 +15,77 @@ if TYPE_CHECKING:
     from cmtrack.evaluation.spans import evaluate_spans
     from cmtrack.grouping import Grouping
     from cmtrack.metrics import PrevalenceEstimate, estimate_prevalence
+    from cmtrack.metrics.rough import (
+        AttributeSubsets,
+        GranuleTable,
+        RoughApproximations,
+        RoughBounds,
+        attribute_subsets,
+        granule_table,
+        rough_bounds,
+    )
     from cmtrack.statistics import ConfusionMatrix, ReducedConfusionMatrix
     from cmtrack.statistics.families import Prefix, Tree
     from cmtrack.tracking import LoggedEvaluation, load_evaluation, log_evaluation, regroup_runs
 
 _HOME = {
+    "AttributeSubsets": "cmtrack.metrics.rough",
     "Comparison": "cmtrack.comparison",
     "ConfusionMatrix": "cmtrack.statistics",
     "Evaluation": "cmtrack.evaluation",
     "FamilyEvaluation": "cmtrack.evaluation.families",
+    "GranuleTable": "cmtrack.metrics.rough",
     "Grouping": "cmtrack.grouping",
     "LoggedEvaluation": "cmtrack.tracking",
     "Prefix": "cmtrack.statistics.families",
     "PrevalenceEstimate": "cmtrack.metrics",
     "ReducedConfusionMatrix": "cmtrack.statistics",
+    "RoughApproximations": "cmtrack.metrics.rough",
+    "RoughBounds": "cmtrack.metrics.rough",
     "Tree": "cmtrack.statistics.families",
+    "attribute_subsets": "cmtrack.metrics.rough",
     "compare": "cmtrack.comparison",
     "estimate_prevalence": "cmtrack.metrics",
     "evaluate": "cmtrack.evaluation",
     "evaluate_families": "cmtrack.evaluation.families",
     "evaluate_family_levels": "cmtrack.evaluation.families",
     "evaluate_spans": "cmtrack.evaluation.spans",
+    "granule_table": "cmtrack.metrics.rough",
     "load_evaluation": "cmtrack.tracking",
     "log_evaluation": "cmtrack.tracking",
     "paired_differences": "cmtrack.comparison",
     "regroup_runs": "cmtrack.tracking",
+    "rough_bounds": "cmtrack.metrics.rough",
 }
 
 __all__ = [
+    "AttributeSubsets",
     "Comparison",
     "ConfusionMatrix",
     "Evaluation",
     "FamilyEvaluation",
+    "GranuleTable",
     "Grouping",
     "LoggedEvaluation",
     "Prefix",
     "PrevalenceEstimate",
     "ReducedConfusionMatrix",
+    "RoughApproximations",
+    "RoughBounds",
     "Tree",
+    "attribute_subsets",
     "compare",
     "estimate_prevalence",
     "evaluate",
     "evaluate_families",
     "evaluate_family_levels",
     "evaluate_spans",
+    "granule_table",
     "load_evaluation",
     "log_evaluation",
     "paired_differences",
     "regroup_runs",
+    "rough_bounds",
 ]
 
 

@@ -180,7 +180,8 @@ def test_scale_of_fractional_weights_does_not_matter(seed: int, k: int, scale: f
     w = rng.gamma(2.0, 1.0, len(y))
     grouping = Grouping({"a": [0], "b": [1, 2]}, mode="strict") if k == 3 else None
     one, other = (evaluate(y, y_pred, y_prob=p, sample_weight=v, grouping=grouping) for v in (w, w * scale))
-    counts = {"tp", "fn", "imp", "fp", "tn", "imn", "expected_count", "support", "mismatches", "calibrated_count"}
+    counts = {"tp", "fn", "imp", "fp", "tn", "imn", "expected_count", "support", "mismatches", "calibrated_count",
+              "lower_upper_bound", "upper_lower_bound"}  # fmt: skip
     theirs = numbers(other)
     for name, value in numbers(one).items():
         if name.split(" ")[0].rsplit("/")[-1] in counts:

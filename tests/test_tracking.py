@@ -17,7 +17,7 @@ from mlflow.entities import ViewType
 from cmtrack import Grouping, evaluate, load_evaluation, log_evaluation
 from cmtrack.metrics.catalog import lookup
 from cmtrack.tracking import EvaluationWarning
-from cmtrack.tracking.package import read
+from cmtrack.tracking.manifest import read
 
 CHAIN = Grouping({"low": [0, 1, 2], "mid": [3], "high": [4, 5, 6]}, {"high": "strict"}, name="level").then(
     Grouping({"rest": ["low", "mid"], "high": ["high"]}, name="high")

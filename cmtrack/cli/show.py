@@ -17,16 +17,18 @@ def show_command(run_id: str, prefix: str, tracking_uri: str | None, as_json: bo
     """Print the evaluation that the run RUN_ID holds."""
     with working() as step:
         step("reading the run", 0, 1)
-        from cmtrack.cli.summary import as_data, print_evaluation
+        from cmtrack.cli import families_summary, summary
+        from cmtrack.evaluation.families import FamilyEvaluation
         from cmtrack.tracking import load_evaluation
         from cmtrack.tracking.store import quiet, tracking_store
 
         with quiet(), tracking_store(tracking_uri):
             evaluation = load_evaluation(run_id, prefix=prefix)
-        data = as_data(evaluation)
+        shown = families_summary if isinstance(evaluation, FamilyEvaluation) else summary
+        data = shown.as_data(evaluation)
     if as_json:
         echo_json({"run_id": run_id, "prefix": prefix} | data)
         return
     from rich.console import Console
 
-    print_evaluation(Console(), evaluation)
+    shown.print_evaluation(Console(), evaluation)

@@ -6,6 +6,7 @@ import math
 from typing import TYPE_CHECKING, Any
 
 from cmtrack.evaluation import Evaluation
+from cmtrack.evaluation.face import Judged
 from cmtrack.metrics.catalog import lookup
 from cmtrack.metrics.names import encode_label
 from cmtrack.tracking import words
@@ -51,7 +52,7 @@ def print_evaluation(console: Console, evaluation: Evaluation) -> None:
 
     for sentence in words.verdict(evaluation)[:4]:
         console.print(Text(sentence))
-    console.print(_headline(evaluation))
+    console.print(headline_table(evaluation))
     console.print(_classes(evaluation))
     for step in evaluation.reduced:
         if len(step.labels) <= MAX_GROUPS:
@@ -73,7 +74,8 @@ def new_table(title: str) -> Table:
     return Table(title=Text(title, style="bold"), title_justify="left", **look)  # type: ignore[arg-type]
 
 
-def _headline(evaluation: Evaluation) -> Table:
+def headline_table(evaluation: Judged) -> Table:
+    """The headline metrics with their intervals."""
     level = f"{100 * evaluation.confidence_level:g} % interval"
     named = "" if evaluation.positive is None else f" (positive: {words.short(evaluation.positive, 30)})"
     table = new_table(f"Headline metrics{named}")

@@ -1,11 +1,18 @@
-"""Which runs may stand in one order: those of the same data, grouping and positive group."""
+"""Which runs may stand in one order: those of the same data, judged in the same way."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
 from cmtrack.comparison.ranking import Candidate, Ranking
-from cmtrack.evaluation import Evaluation
+from cmtrack.evaluation.face import Judged
+
+_DESIGN = {
+    "labels": "with different classes",
+    "grouping": "under different groupings",
+    "positive": "for different positive groups",
+    "families": "with different families of codes",
+}
 
 
 def split(candidates: Iterable[Candidate]) -> list[list[Candidate]]:
@@ -37,12 +44,12 @@ def apart(rankings: Sequence[Ranking]) -> tuple[str, ...]:
     reasons = []
     if len({e.labels_digest for e in evaluations}) > 1 or len({e.statistics.row_ids for e in evaluations}) > 1:
         reasons.append("on different evaluation data")
-    if len({repr(e.labels) for e in evaluations}) > 1:
-        reasons.append("with different classes")
-    if len({_grouping(e) for e in evaluations}) > 1:
-        reasons.append("under different groupings")
-    if len({e.positive for e in evaluations}) > 1:
-        reasons.append("for different positive groups")
+    designs = [dict(e.design) for e in evaluations]
+    if len({tuple(design) for design in designs}) > 1:
+        reasons.append("some by single labels, some by sets of codes in families")
+    reasons += [
+        said for name, said in _DESIGN.items() if len({design[name] for design in designs if name in design}) > 1
+    ]
     why = " and ".join(reasons) or "with different sample weights"
     return (
         f"The runs were judged {why}: they stand in {len(rankings)} separate rankings, and values of different "
@@ -50,15 +57,5 @@ def apart(rankings: Sequence[Ranking]) -> tuple[str, ...]:
     )
 
 
-def _key(evaluation: Evaluation) -> object:
-    return (
-        evaluation.labels_digest,
-        repr(evaluation.labels),
-        _grouping(evaluation),
-        str(evaluation.positive),
-        f"{evaluation.n_samples:.9g}",
-    )
-
-
-def _grouping(evaluation: Evaluation) -> str:
-    return "" if evaluation.grouping is None else repr(evaluation.grouping.to_dict())
+def _key(evaluation: Judged) -> object:
+    return evaluation.labels_digest, evaluation.design, f"{evaluation.n_samples:.9g}"

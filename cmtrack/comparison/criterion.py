@@ -12,7 +12,8 @@ from cmtrack.metrics.catalog import CATALOG, lookup
 
 RankBy: TypeAlias = str | Sequence[str] | Mapping[str, float]
 
-DEFAULTS = ("binary/matthews_corrcoef", "multiclass/matthews_corrcoef")
+FALLBACK = "multiclass/matthews_corrcoef"
+DEFAULTS = ("binary/matthews_corrcoef", FALLBACK, "family/f1_micro")
 """Where no metric is named, the first of these that a run has: all ways of being right or wrong in one number."""
 
 

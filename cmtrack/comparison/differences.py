@@ -11,10 +11,11 @@ import numpy as np
 from scipy.special import ndtr
 from scipy.stats import binom
 
-from cmtrack.evaluation import Evaluation
+from cmtrack.evaluation.face import Judged
 from cmtrack.metrics.influence import standard_error
 from cmtrack.metrics.intervals import normal_quantile
 from cmtrack.statistics.labels import encode_groups
+from cmtrack.statistics.predictions import Predictions
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -101,7 +102,7 @@ class Differences:
         Why not, where they do not.
     confidence_level : float
     mcnemar : McNemar or None
-        Where rows are paired and weights are whole.
+        Where rows of single labels are paired and weights are whole.
     """
 
     rows: tuple[Difference, ...]
@@ -132,8 +133,8 @@ class Differences:
 
 
 def paired_differences(
-    first: Evaluation,
-    second: Evaluation,
+    first: Judged,
+    second: Judged,
     *,
     metrics: Iterable[str] | None = None,
     groups: Any = None,
@@ -143,7 +144,7 @@ def paired_differences(
 
     Parameters
     ----------
-    first, second : Evaluation
+    first, second : Evaluation or FamilyEvaluation
         Of the same test rows in the same order (the digest of the labels is checked). Where a side has no rows (it
         was merged, or loaded from its statistics), the differences are unpaired, and said to be; their intervals
         are then far too wide for models that were judged on the same rows.
@@ -182,7 +183,7 @@ def paired_differences(
     return Differences(rows, True, "", level, _mcnemar_of(first, second))
 
 
-def why_unpaired(first: Evaluation, second: Evaluation) -> str:
+def why_unpaired(first: Judged, second: Judged) -> str:
     """Why two evaluations cannot be compared row by row; empty where they can."""
     if first.labels_digest != second.labels_digest:
         return "the evaluations are of different rows (their labels' digests differ)"
@@ -192,7 +193,7 @@ def why_unpaired(first: Evaluation, second: Evaluation) -> str:
     if first.rows is None or second.rows is None:
         which = "the first" if first.rows is None else "the second"
         return f"{which} evaluation has no rows (load it with its predictions, or evaluate anew)"
-    if first.labels != second.labels:
+    if dict(first.design).get("labels") != dict(second.design).get("labels"):
         return f"the labels are in another order: {list(first.labels)[:5]} and {list(second.labels)[:5]}"
     weights = first.rows.weights, second.rows.weights
     if (weights[0] is None) != (weights[1] is None) or (
@@ -202,14 +203,14 @@ def why_unpaired(first: Evaluation, second: Evaluation) -> str:
     return ""
 
 
-def _clusters(evaluation: Evaluation, groups: Any) -> Any:
+def _clusters(evaluation: Judged, groups: Any) -> Any:
     assert evaluation.rows is not None  # checked by the caller
     if groups is None:
         return evaluation.rows.clusters
     return encode_groups(groups, len(evaluation.rows))
 
 
-def _paired_error(first: Evaluation, second: Evaluation, name: str, clusters: Any) -> float:
+def _paired_error(first: Judged, second: Judged, name: str, clusters: Any) -> float:
     ours, theirs = first.influence(name), second.influence(name)
     if ours is None or theirs is None:
         return math.nan
@@ -217,7 +218,7 @@ def _paired_error(first: Evaluation, second: Evaluation, name: str, clusters: An
     return standard_error(ours - theirs, first.rows.weights, clusters)
 
 
-def _independent_error(first: Evaluation, second: Evaluation, name: str) -> float:
+def _independent_error(first: Judged, second: Judged, name: str) -> float:
     return math.hypot(first.standard_errors.get(name, math.nan), second.standard_errors.get(name, math.nan))
 
 
@@ -232,10 +233,10 @@ def _difference(name: str, ours: float, theirs: float, error: float, level: floa
     return Difference(name, ours, theirs, gap, error, gap - reach, gap + reach, pvalue)
 
 
-def _mcnemar_of(first: Evaluation, second: Evaluation) -> McNemar | None:
+def _mcnemar_of(first: Judged, second: Judged) -> McNemar | None:
     a, b = first.rows, second.rows
-    assert a is not None  # checked by the caller
-    assert b is not None
+    if not (isinstance(a, Predictions) and isinstance(b, Predictions)):
+        return None  # a document is not simply right or wrong
     if a.weights is not None and a.weights.dtype.kind == "f":
         return None
     right_a, right_b = a.actual == a.predicted, b.actual == b.predicted

@@ -34,6 +34,9 @@ def randomization_test(
     ValueError
         If a side has no rows, the rows differ, or the metric is undefined on one side.
     """
+    if not (isinstance(first, Evaluation) and isinstance(second, Evaluation)):
+        kinds = type(first).__name__, type(second).__name__
+        raise TypeError(f"a randomisation test takes two Evaluations, got {kinds[0]} and {kinds[1]}")
     a, b = first.rows, second.rows
     if a is None or b is None or first.labels_digest != second.labels_digest or first.labels != second.labels:
         raise ValueError("a randomisation test needs two evaluations of the same rows, both with their rows")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from cmtrack.comparison.criterion import DEFAULTS, Criterion, near
+from cmtrack.comparison.criterion import DEFAULTS, FALLBACK, Criterion, near
 from cmtrack.comparison.differences import Difference, paired_differences
 from cmtrack.comparison.fetch import Fetched, Progress, Wanted, fetch, undefined_reason
 from cmtrack.comparison.gates import Gate, GateResult, check_known
@@ -67,14 +67,14 @@ class Reader:
 
     def default_criterion(self, runs: Sequence[TrackedRun]) -> Criterion:
         """The first default metric that a run has; where it is undefined for others, that is said of them."""
-        for name in DEFAULTS[:-1]:
+        for name in DEFAULTS:
             if self.wanted.grouping is not None or not self.source.clients:
                 found = any(name in e.metrics for e in self.fetch(runs[:1], rows=False).evaluations.values())
             else:
                 found = any(_has(run, name, self.wanted.prefix) for run in runs)
             if found:
                 return Criterion((name,))
-        return Criterion((DEFAULTS[-1],))
+        return Criterion((FALLBACK,))
 
     def narrowed(self, listed: Shortlist, criterion: Criterion, limit: int) -> Shortlist:
         """The short list cut to its length where the listing could not order it: the evaluations are read for that."""

@@ -10,6 +10,7 @@ from cmtrack.comparison.criterion import Criterion
 from cmtrack.comparison.fetch import Progress
 from cmtrack.comparison.result import unique_names
 from cmtrack.evaluation import Evaluation
+from cmtrack.evaluation.face import KINDS
 from cmtrack.metrics.catalog import lookup
 from cmtrack.tracking.runs import TrackedRun, as_references, client_for, experiment_ids, find, search
 
@@ -48,7 +49,7 @@ def from_memory(evaluations: Mapping[str, Evaluation]) -> Source:
         If a value is no evaluation.
     """
     for name, evaluation in evaluations.items():
-        if not isinstance(evaluation, Evaluation):
+        if not isinstance(evaluation, KINDS):
             raise TypeError(f"runs by name must be Evaluations, got {type(evaluation).__name__} for {name!r}")
     runs = tuple(TrackedRun("", str(name), tags={"cmtrack.status": "completed"}) for name in evaluations)
     keyed = {run.name: run for run in runs}

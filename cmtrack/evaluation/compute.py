@@ -17,6 +17,7 @@ from cmtrack.metrics.prevalence.estimate import PrevalenceEstimate
 from cmtrack.metrics.prevalence.modelled import modelled_estimate
 from cmtrack.metrics.results import Results
 from cmtrack.metrics.roc import RocCurve, roc_curve
+from cmtrack.metrics.rough.section import put_rough
 from cmtrack.statistics import BinaryCounts, ReducedConfusionMatrix
 from cmtrack.statistics.collected import Statistics
 from cmtrack.statistics.counting import Counts
@@ -50,7 +51,8 @@ def compute(
     results = Results(confidence_level, errors or {})
     matrix, squares = statistics.matrix, statistics.squares
     labels = matrix.labels
-    count_sections.put_multiclass(results, Cells.of_matrix(matrix, squares.matrix if squares else None), labels)
+    cells = Cells.of_matrix(matrix, squares.matrix if squares else None)
+    count_sections.put_multiclass(results, cells, labels)
     reduced = matrix.reductions(grouping) if grouping is not None else ()
     squared = squares.matrix.reductions(grouping) if squares and grouping is not None else (None,) * len(reduced)
     for one, square in zip(reduced, squared, strict=True):
@@ -78,6 +80,7 @@ def compute(
     elif statistics.moments is not None:
         shares = _class_shares(statistics, confidence_level, scale)
         score_sections.put_class_prevalence(results, statistics, labels, shares)
+    put_rough(results, cells, labels, whole=matrix.counts.dtype.kind == "i")
     warnings = _warnings(statistics, results, reduced, squared, roc, prevalence)
     return Computed(results, reduced, binary, roc, spcc_matrix, prevalence, warnings)
 

@@ -125,6 +125,12 @@ class Evaluation:
         return str(self.statistics.digest)
 
     @property
+    def design(self) -> tuple[tuple[str, str], ...]:
+        """What must be the same for two evaluations to be put in one order: labels, grouping and positive group."""
+        grouping = "" if self.grouping is None else repr(self.grouping.to_dict())
+        return ("labels", repr(self.labels)), ("grouping", grouping), ("positive", str(self.positive))
+
+    @property
     def negative(self) -> Label | None:
         """The class or group that is not the positive one."""
         step = self._step
@@ -261,6 +267,10 @@ class Evaluation:
     def save(self, directory: str | Path) -> Path:
         """Write ``cmtrack_evaluation.json`` into a folder (made if need be) and return the file's path."""
         return storage.save(self, Path(directory))
+
+    def to_json(self) -> str:
+        """The text that :meth:`save` writes."""
+        return storage.dumps(self)
 
     @classmethod
     def load(cls, directory: str | Path) -> Evaluation:

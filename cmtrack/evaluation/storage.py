@@ -26,27 +26,40 @@ if TYPE_CHECKING:
 
 SCHEMA = 1
 FILE_NAME = "cmtrack_evaluation.json"
+KIND = "classes"
+"""Of single labels; files without a kind are of this one."""
+_OWNERS = {KIND: "Evaluation.load", "families": "FamilyEvaluation.load"}
 _PLAIN_SIZE = 512
 _MAX_BYTES = 1 << 30
 
 
 def save(evaluation: Evaluation, directory: Path) -> Path:
     """Write the file whole or not at all."""
-    directory.mkdir(parents=True, exist_ok=True)
-    path = directory / FILE_NAME
-    partial = path.with_name(f".{FILE_NAME}.{os.getpid()}")
-    partial.write_text(dumps(evaluation), encoding="utf-8")
-    os.replace(partial, path)
-    return path
+    return write_file(dumps(evaluation), directory)
 
 
 def load(path: Path) -> Evaluation:
     """Read the file, or the file of that name in a folder."""
+    return loads(read_file(path))
+
+
+def write_file(text: str, directory: Path) -> Path:
+    """Write an evaluation's text into a folder, whole or not at all."""
+    directory.mkdir(parents=True, exist_ok=True)
+    path = directory / FILE_NAME
+    partial = path.with_name(f".{FILE_NAME}.{os.getpid()}")
+    partial.write_text(text, encoding="utf-8")
+    os.replace(partial, path)
+    return path
+
+
+def read_file(path: Path) -> str:
+    """The text of the file, or of the file of that name in a folder."""
     if path.is_dir():
         path = path / FILE_NAME
     if not path.is_file():
         raise FileNotFoundError(f"there is no evaluation at {path}")
-    return loads(path.read_text(encoding="utf-8"))
+    return path.read_text(encoding="utf-8")
 
 
 def dumps(evaluation: Evaluation) -> str:
@@ -54,6 +67,7 @@ def dumps(evaluation: Evaluation) -> str:
     return json.dumps(
         {
             "schema": SCHEMA,
+            "kind": KIND,
             "labels": list(evaluation.labels),
             "positive": evaluation.positive,
             "grouping": None if evaluation.grouping is None else evaluation.grouping.to_dict(),
@@ -78,19 +92,21 @@ def loads(text: str) -> Evaluation:
     Raises
     ------
     ValueError
-        If the text is damaged or of a newer schema.
+        If the text is damaged, of another kind, or of a newer schema.
+    """
+    return from_data(parse(text, KIND))
+
+
+def from_data(data: dict[str, Any]) -> Evaluation:
+    """The evaluation that plain data of :func:`parse` hold.
+
+    Raises
+    ------
+    ValueError
+        If they are damaged.
     """
     from cmtrack.evaluation.result import Evaluation
 
-    try:
-        data = json.loads(text)
-        schema = data["schema"]
-    except (ValueError, TypeError, KeyError) as error:
-        raise ValueError(f"this is no evaluation of cmtrack: {error}") from None
-    if not isinstance(schema, int) or schema > SCHEMA:
-        raise ValueError(
-            f"the evaluation has schema {schema!r}, this version of cmtrack reads up to {SCHEMA}: upgrade cmtrack"
-        )
     try:
         grouping = data["grouping"]
         return Evaluation(
@@ -103,6 +119,37 @@ def loads(text: str) -> Evaluation:
         )
     except (KeyError, TypeError, ValueError, AttributeError, zlib.error) as error:
         raise ValueError(f"the evaluation is damaged: {type(error).__name__}: {error}") from None
+
+
+def parse(text: str, kind: str | None = None) -> dict[str, Any]:
+    """The plain data of an evaluation's text.
+
+    Parameters
+    ----------
+    kind : str, optional
+        The kind that it must be of.
+
+    Raises
+    ------
+    ValueError
+        If the text is no evaluation, of a newer schema, or of another kind.
+    """
+    try:
+        data: dict[str, Any] = json.loads(text)
+        schema = data["schema"]
+        found = data.get("kind", KIND)
+    except (ValueError, TypeError, KeyError, AttributeError) as error:
+        raise ValueError(f"this is no evaluation of cmtrack: {error}") from None
+    if not isinstance(schema, int) or schema > SCHEMA:
+        raise ValueError(
+            f"the evaluation has schema {schema!r}, this version of cmtrack reads up to {SCHEMA}: upgrade cmtrack"
+        )
+    if kind is not None and found != kind:
+        raise ValueError(
+            f"this is an evaluation of the kind {found!r}, not {kind!r}: "
+            f"{_OWNERS.get(found, 'a newer cmtrack')} reads it"
+        )
+    return data
 
 
 def _read_errors(data: dict[str, float] | None) -> dict[str, float] | None:
@@ -123,21 +170,21 @@ def _write(statistics: Statistics) -> dict[str, Any]:
         if value is None:
             continue
         if isinstance(value, ConfusionMatrix):
-            out[item.name] = _encode(value.counts)
+            out[item.name] = encode_array(value.counts)
         elif isinstance(value, LabelDigest):
             out[item.name] = str(value)
         elif isinstance(value, ScoreMoments):
-            out[item.name] = {f.name: _encode(getattr(value, f.name)) for f in fields(value)}
+            out[item.name] = {f.name: encode_array(getattr(value, f.name)) for f in fields(value)}
         elif isinstance(value, ScoreCounts):
             out[item.name] = {
                 "exact": value.exact,
-                "counts": _encode(value.counts),
-                **({"values": _encode(value.values)} if value.exact else {}),
+                "counts": encode_array(value.counts),
+                **({"values": encode_array(value.values)} if value.exact else {}),
             }
         elif isinstance(value, TopScoreCounts):
-            out[item.name] = _encode(value.counts)
+            out[item.name] = encode_array(value.counts)
         elif isinstance(value, CrossMoments):
-            out[item.name] = _encode(value.sums)
+            out[item.name] = encode_array(value.sums)
         elif isinstance(value, Statistics):
             out[item.name] = _write(value)
         else:
@@ -150,7 +197,7 @@ def _read(data: dict[str, Any], labels: tuple[Any, ...]) -> Statistics:
     size = len(labels)
     for name, value in data.items():
         if name == "matrix":
-            kept[name] = ConfusionMatrix(_decode(value), labels)
+            kept[name] = ConfusionMatrix(decode_array(value), labels)
         elif name in ("digest", "row_ids"):
             kept[name] = LabelDigest.parse(value)
         elif name in ("moments", "score_moments"):
@@ -158,9 +205,9 @@ def _read(data: dict[str, Any], labels: tuple[Any, ...]) -> Statistics:
         elif name in ("scores", "labelled", "target"):
             kept[name] = _read_scores(value)
         elif name in ("tops", "labelled_tops", "target_tops"):
-            kept[name] = TopScoreCounts(_decode(value))
+            kept[name] = TopScoreCounts(decode_array(value))
         elif name == "cross":
-            kept[name] = CrossMoments(_shaped(_decode(value), (size, 2 * size + 1, 2 * size + 1)))
+            kept[name] = CrossMoments(_shaped(decode_array(value), (size, 2 * size + 1, 2 * size + 1)))
         elif name == "labels_variance":
             kept[name] = float(value)
         elif name == "squares":
@@ -177,7 +224,7 @@ def _shaped(array: npt.NDArray[Any], shape: tuple[int, ...]) -> npt.NDArray[Any]
 
 
 def _read_moments(data: dict[str, Any], rows: int) -> ScoreMoments:
-    moments = ScoreMoments(**{name: _decode(value) for name, value in data.items()})
+    moments = ScoreMoments(**{name: decode_array(value) for name, value in data.items()})
     if moments.n.shape != (rows,) or any(
         getattr(moments, name).shape != moments.mean.shape or len(moments.mean) != rows for name in ("m2", "m3", "m4")
     ):
@@ -187,14 +234,14 @@ def _read_moments(data: dict[str, Any], rows: int) -> ScoreMoments:
 
 def _read_scores(data: dict[str, Any]) -> ScoreCounts:
     exact = bool(data["exact"])
-    values = _decode(data["values"]) if exact else grid_centres()
-    counts = _decode(data["counts"])
+    values = decode_array(data["values"]) if exact else grid_centres()
+    counts = decode_array(data["counts"])
     if counts.ndim != 2 or counts.shape[1] != len(values):
         raise ValueError(f"score counts must have {len(values)} columns, got shape {counts.shape}")
     return ScoreCounts(values, counts, exact)
 
 
-def _encode(array: npt.NDArray[Any]) -> Any:
+def encode_array(array: npt.NDArray[Any]) -> Any:
     """Small arrays as nested lists, large ones as compressed little-endian bytes."""
     if array.size <= _PLAIN_SIZE:
         return array.tolist()
@@ -203,7 +250,7 @@ def _encode(array: npt.NDArray[Any]) -> Any:
     return {"dtype": kind, "shape": list(array.shape), "zlib": base64.b64encode(packed).decode("ascii")}
 
 
-def _decode(data: Any) -> npt.NDArray[Any]:
+def decode_array(data: Any) -> npt.NDArray[Any]:
     if isinstance(data, list):
         array = np.array(data)
         if array.dtype.kind not in "if":

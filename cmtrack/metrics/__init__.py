@@ -5,15 +5,31 @@ from cmtrack.metrics.prevalence.estimate import PrevalenceEstimate
 from cmtrack.metrics.prevalence.mixture import em_shares, prior_corrected
 from cmtrack.metrics.prevalence.quantify import estimate_prevalence
 from cmtrack.metrics.roc import RocCurve, roc_curve
+from cmtrack.metrics.rough import (
+    AttributeSubsets,
+    GranuleTable,
+    RoughApproximations,
+    RoughBounds,
+    attribute_subsets,
+    granule_table,
+    rough_bounds,
+)
 
 __all__ = [
     "CATALOG",
+    "AttributeSubsets",
+    "GranuleTable",
     "Metric",
     "PrevalenceEstimate",
     "RocCurve",
+    "RoughApproximations",
+    "RoughBounds",
+    "attribute_subsets",
     "em_shares",
     "estimate_prevalence",
+    "granule_table",
     "lookup",
     "prior_corrected",
     "roc_curve",
+    "rough_bounds",
 ]

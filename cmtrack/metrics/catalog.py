@@ -14,6 +14,7 @@ from cmtrack.metrics.names import decode_label
 
 MARKOULIDAKIS = "Markoulidakis et al. (2021)"
 GUBBELS = "Gubbels (2023)"
+DUENTSCH = "Düntsch & Gediga (2019)"
 INF = math.inf
 
 
@@ -30,7 +31,7 @@ class Metric:
         Its range.
     better : "higher", "lower", "nearest zero" or ""
         What a comparison prefers; empty for counts and descriptions, which are not ranked.
-    needs : "labels", "two groups" or "probabilities"
+    needs : "labels", "two groups", "probabilities", "label sets" or "granules"
         The least that it is computed from ("probabilities" of two groups where the section says so).
     source : str
     scale : "wilson", "count", "wald", "atanh", "logit", "profile" or ""
@@ -243,17 +244,85 @@ CATALOG: tuple[Metric, ...] = (
         calibrated_low | lower end of its interval
         calibrated_high | upper end of its interval
     """),
+    *_rows("family", "label sets", "Falis, Hierarchical Confusion Matrices", 0, 1, "higher", "logit", """
+        match_share* | 2 matches / labels, predicted and actual ones together; equals f1_micro
+    """),
+    *_rows("family", "label sets", "Falis, Hierarchical Confusion Matrices", 0, 1, "lower", "logit", """
+        confusion_share* | labels, no match, with an unmatched code of their family on the other side / labels
+        oof_share* | labels, no match, without one (out of family) / labels
+        confusion_share_predicted | confused predicted codes / predicted codes
+        oof_share_predicted | predicted codes out of family / predicted codes
+        confusion_share_actual | confused actual codes / actual codes
+        oof_share_actual | actual codes out of family / actual codes
+    """),
+    *_rows("family", "label sets", "Sokolova & Lapalme (2009)", 0, 1, "higher", "logit", """
+        precision_micro* | matches / predicted codes, over all documents
+        recall_micro* | matches / actual codes, over all documents
+        f1_micro* | 2 matches / (predicted + actual codes), over all documents
+    """),
+    *_rows("family", "label sets", "Sokolova & Lapalme (2009)", 0, 1, "higher", "wald", """
+        precision_macro | mean of precision over codes
+        recall_macro | mean of recall over codes
+        f1_macro* | mean of F1 over codes
+    """),
+    *_rows("family", "label sets", "Kiritchenko et al. (2005)", 0, 1, "higher", "logit", """
+        hierarchical_precision* | Σ |P∩A| / Σ |P|, sets of codes with all their ancestors
+        hierarchical_recall* | Σ |P∩A| / Σ |A|
+        hierarchical_f1* | 2 Σ |P∩A| / (Σ |P| + Σ |A|)
+    """),
+    *_rows("family/<family>", "label sets", "Falis, Hierarchical Confusion Matrices", 0, 1, "higher", "logit", """
+        match_share | 2 matches / labels of the family; equals f1_micro
+    """),
+    *_rows("family/<family>", "label sets", "Falis, Hierarchical Confusion Matrices", 0, 1, "lower", "logit", """
+        confusion_share | confused labels / labels of the family
+        oof_share | labels out of family / labels of the family
+    """),
+    *_rows("family/<family>", "label sets", "Sokolova & Lapalme (2009)", 0, 1, "higher", "logit", """
+        precision_micro | matches / predicted codes of the family
+        recall_micro | matches / actual codes of the family
+        f1_micro | 2 matches / (predicted + actual codes of the family)
+    """),
+    *_rows("family/<family>", "label sets", "", 0, INF, "", "", """
+        support | actual codes of the family
+    """),
+    *_rows("rough", "labels", f"{DUENTSCH}, eq. 3.6", 0, 1, "higher", "wilson", """
+        gamma_upper | at least the quality of approximation γ: Σ C_ii / n, the accuracy
+    """),
+    *_rows("rough", "labels", f"{DUENTSCH}, eq. 3.5-3.6 corrected", 0, 1, "higher", "wald", """
+        alpha_upper | at least the weighted accuracy of approximation: Σ C_ii / (2n − Σ C_ii)
+    """),
+    *_rows("rough/<label>", "labels", f"{DUENTSCH}, theorem 4.1", 0, INF, "", "", """
+        lower_upper_bound | at least the lower approximation: C_ii, less 1 if the class is also predicted for others
+    """),
+    *_rows("rough/<label>", "labels", f"{DUENTSCH}, theorem 4.2", 0, INF, "", "", """
+        upper_lower_bound | at most the upper approximation: actual or predicted, plus 1 for each class it is taken for
+    """),
+    *_rows("rough/<label>", "labels", f"{DUENTSCH}, eq. 3.4", 0, 1, "higher", "wilson", """
+        alpha_upper | at least the accuracy of approximation: C_ii / (actual + predicted total − C_ii)
+    """),
+    *_rows("rough", "granules", f"{DUENTSCH}, eq. 3.3", 0, 1, "higher", "", """
+        gamma | share of samples in granules of a single class
+    """),
+    *_rows("rough", "granules", f"{DUENTSCH}, eq. 3.5", 0, 1, "higher", "", """
+        alpha | Σ lower / Σ upper approximations
+    """),
+    *_rows("rough/<label>", "granules", "Pawlak (1982)", 0, INF, "", "", """
+        lower | lower approximation: samples in granules inside the class
+        upper | upper approximation: samples in granules that meet the class
+    """),
+    *_rows("rough/<label>", "granules", f"{DUENTSCH}, eq. 3.4", 0, 1, "higher", "", """
+        alpha | lower / upper
+        lower_share | lower / actual total
+        upper_share | actual total / upper
+    """),
 )  # fmt: skip
 
 _EXACT = {metric.name: metric for metric in CATALOG if "<" not in metric.name}
-_PATTERNS = [
-    (
-        re.compile(re.sub(r"<\w+>", "[^/]+", re.escape(metric.name).replace(r"\<", "<").replace(r"\>", ">"))),
-        metric,
-    )
-    for metric in CATALOG
-    if "<" in metric.name
-]
+_PATTERNS: dict[str, list[tuple[re.Pattern[str], Metric]]] = {metric.section: [] for metric in CATALOG}
+for _metric in CATALOG:
+    if "<" in _metric.name:
+        _escaped = re.escape(_metric.name).replace(r"\<", "<").replace(r"\>", ">")
+        _PATTERNS[_metric.section].append((re.compile(re.sub(r"<\w+>", "[^/]+", _escaped)), _metric))
 
 
 def lookup(name: str) -> Metric:
@@ -266,7 +335,7 @@ def lookup(name: str) -> Metric:
     """
     if name in _EXACT:
         return _EXACT[name]
-    for pattern, metric in _PATTERNS:
+    for pattern, metric in _PATTERNS.get(name.split("/", 1)[0], []):
         if pattern.fullmatch(name):
             return metric
     raise KeyError(f"no metric is called {name!r}")

@@ -19,6 +19,7 @@ from cmtrack.metrics.catalog import lookup
 from cmtrack.metrics.cells import Cells
 from cmtrack.metrics.fisher import fisher_influence
 from cmtrack.metrics.names import encode_label
+from cmtrack.metrics.rough.section import alpha_slope
 from cmtrack.metrics.score_influence import ScoreInfluence
 from cmtrack.metrics.spcc import least_pair, spcc_ovo
 from cmtrack.statistics import BinaryCounts, ScoreMoments
@@ -55,6 +56,8 @@ class TableInfluence:
         mismatch = (~self.cells.hit & (self.cells.actual == self.cells.predicted)).astype(np.float64)
         rate = float(self.cells.weight @ mismatch) / self.cells.total
         values["mismatch_rate"] = rate, mismatch - rate
+        accuracy, psi = values["accuracy"]
+        values["rough_alpha_upper"] = accuracy / (2 - accuracy), alpha_slope(accuracy) * psi
         return values
 
     def average(self, name: str) -> FloatArray:
@@ -62,7 +65,7 @@ class TableInfluence:
         return self._rows(self.averages[name][1])
 
     def of_class(self, k: int, name: str) -> FloatArray:
-        """psi of precision, recall, F1, support or mismatches of one class or group, shape (n,)."""
+        """psi of precision, recall, F1, alpha_upper, support or mismatches of one class or group, shape (n,)."""
         cells = self.cells
         is_actual, is_predicted = 1.0 * (cells.actual == k), 1.0 * (cells.predicted == k)
         hit = is_actual * cells.hit
@@ -70,7 +73,12 @@ class TableInfluence:
             return self._rows(_count(is_actual, cells))
         if name == "mismatches":
             return self._rows(_count(is_actual * is_predicted * ~cells.hit, cells))
-        below = {"recall": is_actual, "precision": is_predicted, "f1": is_actual + is_predicted}[name]
+        below = {
+            "recall": is_actual,
+            "precision": is_predicted,
+            "f1": is_actual + is_predicted,
+            "alpha_upper": np.maximum(is_actual, is_predicted),
+        }[name]
         above = 2 * hit if name == "f1" else hit
         return self._rows(_ratio(above, below, cells.weight))
 
@@ -104,6 +112,7 @@ class Influence:
             "binary": self._of_binary,
             "spcc": self._of_scores,
             "prevalence": self._of_prevalence,
+            "rough": self._of_rough,
         }
         return handlers[section](rest)
 
@@ -208,6 +217,13 @@ class Influence:
         spread = np.zeros(len(r))
         spread[inside] = pair.of("spcc") * (everyone / pair.total)
         return spread
+
+    def _of_rough(self, parts: list[str]) -> FloatArray | None:
+        if parts[-1] == "gamma_upper":
+            return self._table.average("accuracy")
+        if parts == ["alpha_upper"]:
+            return self._table.average("rough_alpha_upper")
+        return self._table.of_class(self._class_index[parts[0]], parts[1]) if parts[-1] == "alpha_upper" else None
 
     @cached_property
     def _moments(self) -> ScoreMoments:

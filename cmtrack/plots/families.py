@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -11,6 +11,7 @@ import numpy.typing as npt
 from matplotlib.axes import Axes
 from matplotlib.colors import Normalize, PowerNorm
 from matplotlib.figure import Figure
+from matplotlib.image import AxesImage
 from matplotlib.patches import Rectangle
 
 from . import heatmap as heat
@@ -27,24 +28,27 @@ from .style import (
     TEXT_SIZE,
     FloatArray,
     caption_below,
-    fold,
     hit_map,
     mismatch_map,
     name_axes,
     open_axes,
     panel_figure,
     plain_axes,
-    sheet,
 )
 
 _GAP = 0.14  # between the codes and out of family, in cells
 _OUT = "out of\nfamily"
 _SHARES = {0.0: "0%", 0.25: "25%", 0.5: "50%", 0.75: "75%", 1.0: "100%"}
 _ROOTS = {0.0: "0%", 0.01: "1%", 0.05: "5%", 0.1: "10%", 0.25: "25%", 0.5: "50%", 1.0: "100%"}
-_CAPTION = [
+_RULE = (
     "A code on both sides of a document is a match and no one's partner; other codes meet the other side's unmatched "
-    "siblings, or are out of family where there is none.",
-]
+    "siblings, or are out of family where there is none."
+)
+_SPLIT = "Counts are of pairs; in the shares, a code that meets several siblings is split among them."
+_ASIDE = {
+    "actual": "The row below: share of the documents with the predicted code in which no sibling is left to be meant.",
+    "predicted": "The column aside: share of the documents with the actual code in which no sibling is left predicted.",
+}
 
 
 def plot_family_matrix(
@@ -65,7 +69,8 @@ def plot_family_matrix(
     codes : sequence of length k
     shares : array_like of shape (k + 1, k + 1), optional
         What the colours show: shares given the actual code (rows sum to 1, the diagonal is recall) or the predicted one
-        (columns sum to 1, the diagonal is precision). By default the values over the sum of their row or column.
+        (columns sum to 1, the diagonal is precision). By default the values over the sum of their row or column. The
+        row (or column) of what is not given holds shares of the other direction.
     given : "actual" or "predicted"
         Of the shares.
     title : str, optional
@@ -88,7 +93,9 @@ def plot_family_matrix(
     heat.check_counts("values", counts)
     if given not in ("actual", "predicted"):
         raise ValueError(f"given must be 'actual' or 'predicted', got {given!r}")
-    share = _shares(counts, given) if shares is None else np.asarray(shares, dtype=np.float64)
+    share = _shares(counts, given) if shares is None else np.array(shares, dtype=np.float64)
+    if share.shape != counts.shape:
+        raise ValueError(f"shares must have the shape of values, {counts.shape}, got {share.shape}")
     cell = heat.cell_for(size + 1, ax)
     names = text.short_names(codes, 30)
     page = heat.matrix_sheet(size + 1 + _GAP, cell, ax)
@@ -100,8 +107,8 @@ def plot_family_matrix(
         (counts[:size, size:], share[:size, size:], mismatch_map(), (apart, 0.0)),
         (counts[size:, :size], share[size:, :size], mismatch_map(), (0.0, apart)),
     ]
-    unseen = share[:size].sum(axis=1) if given == "actual" else share[:, :size].sum(axis=0)
-    empty = np.flatnonzero(~(np.nan_to_num(unseen) > 0))
+    own = np.diag(share)[:size]  # undefined where no document has the code
+    empty = np.flatnonzero(np.isnan(own))
     images = []
     for count, part, hue, at in parts:
         shown = part if np.isfinite(part).any() else np.zeros_like(part)
@@ -123,10 +130,10 @@ def plot_family_matrix(
     heat.colour_bar(ax, images[0], f"share of {said}{scale}", _SHARES if cell.holds_two_lines else _ROOTS)
     thinned = "" if step == 1 else f" (every {text.ordinal(step)} is named)"
     name_axes(ax, "predicted code" + thinned, "actual code" + thinned, title)
-    notes = [note for note in heat.notes(names) if note]
+    notes = [_SPLIT, _ASIDE[given], *heat.notes(names)]
     if empty.size:
-        notes.insert(0, f"Hatched: in no document as {given} code ({empty.size} of {size} codes).")
-    caption_below(ax, _CAPTION + notes)
+        notes.append(f"Hatched: in no document as {given} code ({empty.size} of {size} codes).")
+    caption_below(ax, [_RULE, *notes])
     return page.finish()
 
 
@@ -174,13 +181,13 @@ def plot_worst_families(panels: Sequence[FamilyPanel], *, title: str | None = No
     rows = math.ceil(len(panels) / columns)
     figure = panel_figure((4.1 * columns, 3.9 * rows + (0.4 if title else 0.0)))
     grid = figure.subplots(rows, columns, squeeze=False)
-    image = None
-    for place, ax in enumerate(grid.ravel()):
-        if place >= len(panels):
-            ax.set_visible(False)
-            continue
-        image = _panel(ax, panels[place], left=place % columns == 0, bottom=place + columns >= len(panels))
-    bar = figure.colorbar(image, ax=grid.ravel().tolist(), shrink=0.6, aspect=30, pad=0.02)
+    for ax in grid.ravel()[len(panels) :]:
+        ax.set_visible(False)
+    images = [
+        _panel(ax, panel, left=place % columns == 0, bottom=place + columns >= len(panels))
+        for place, (ax, panel) in enumerate(zip(grid.ravel(), panels, strict=False))
+    ]
+    bar = figure.colorbar(images[0], ax=grid.ravel().tolist(), shrink=0.6, aspect=30, pad=0.02)
     bar.set_ticks(list(_ROOTS), labels=list(_ROOTS.values()))
     bar.set_label("share of the documents with the actual code (square-root colour scale)", fontsize=SMALL_SIZE)
     bar.ax.tick_params(labelsize=SMALL_SIZE)
@@ -241,15 +248,22 @@ def plot_code_shares(
 
 
 def _shares(counts: FloatArray, given: str) -> FloatArray:
-    totals = counts.sum(axis=1, keepdims=True) if given == "actual" else counts.sum(axis=0, keepdims=True)
-    return np.divide(counts, totals, out=np.full(counts.shape, np.nan), where=totals > 0)
+    rows, columns = (
+        np.asarray(np.divide(counts, totals, out=np.full(counts.shape, np.nan), where=totals > 0))
+        for totals in (counts.sum(axis=1, keepdims=True), counts.sum(axis=0, keepdims=True))
+    )
+    if given == "actual":
+        rows[-1] = columns[-1]
+        return rows
+    columns[:, -1] = rows[:, -1]
+    return columns
 
 
-def _texts(counts: FloatArray, shares: FloatArray, cell: heat.Cell):  # type: ignore[no-untyped-def]
+def _texts(counts: FloatArray, shares: FloatArray, cell: heat.Cell) -> Callable[[int, int], str]:
     def content(i: int, j: int) -> str:
         if counts[i, j] == 0:
             return "" if np.isnan(shares[i, j]) else "0"
-        if np.isnan(shares[i, j]):  # the side that is not given: how often, of nothing
+        if np.isnan(shares[i, j]):
             return text.count_text(counts[i, j])
         share = text.share_text(float(shares[i, j]))
         return f"{text.count_text(counts[i, j])}\n{share}" if cell.holds_two_lines else share
@@ -270,7 +284,14 @@ def _hatch(ax: Axes, empty: npt.NDArray[np.intp], size: int, apart: float, given
         for start, height in ((0.0, size), (apart, 1)):
             ax.add_patch(
                 Rectangle(
-                    (place - 0.5, start - 0.5), 1, height, facecolor=EMPTY, edgecolor=FRAME, lw=0, hatch="////", zorder=2.2
+                    (place - 0.5, start - 0.5),
+                    1,
+                    height,
+                    facecolor=EMPTY,
+                    edgecolor=FRAME,
+                    lw=0,
+                    hatch="////",
+                    zorder=2.2,
                 )
             )
 
@@ -285,10 +306,14 @@ def _tick_outside(ax: Axes, names: list[str], last: str, apart: float, step: int
         for label in axis.get_ticklabels():
             label.set(fontsize=cell.font, color=INK)
             if look is not None and axis is ax.xaxis:
-                label.set(rotation=look.get_rotation(), ha=look.get_ha(), rotation_mode=look.get_rotation_mode())
+                label.set(
+                    rotation=look.get_rotation(),
+                    ha=look.get_horizontalalignment(),
+                    rotation_mode=look.get_rotation_mode(),
+                )
 
 
-def _panel(ax: Axes, panel: FamilyPanel, *, left: bool, bottom: bool):  # type: ignore[no-untyped-def]
+def _panel(ax: Axes, panel: FamilyPanel, *, left: bool, bottom: bool) -> AxesImage:
     size = len(panel.codes)
     plain_axes(ax)
     norm = PowerNorm(0.5, 0.0, 1.0)
@@ -314,9 +339,7 @@ def _panel(ax: Axes, panel: FamilyPanel, *, left: bool, bottom: bool):  # type: 
     return image
 
 
-def _shortened(
-    side: Sequence[tuple[str, float, float, float]], most: int
-) -> list[tuple[str, float, float, float]]:
+def _shortened(side: Sequence[tuple[str, float, float, float]], most: int) -> list[tuple[str, float, float, float]]:
     """The most frequent siblings, the others put together in one bar without an interval."""
     if len(side) <= most + 2:
         return list(side)
@@ -347,6 +370,3 @@ def _bars(ax: Axes, side: Sequence[tuple[str, float, float, float]], rows: int) 
     ax.set_xticks([0, 0.25, 0.5, 0.75, 1.0], list(_SHARES.values()), fontsize=SMALL_SIZE)
     if not any(math.isfinite(share) for _, share, *_ in side):
         ax.text(0.5, 0.5, "no documents", transform=ax.transAxes, ha="center", va="center", color=MUTED)
-
-
-__all__ = ["FamilyPanel", "fold", "plot_code_shares", "plot_family_matrix", "plot_worst_families", "sheet"]

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import numpy as np
 from matplotlib.figure import Figure
+
+from cmtrack.metrics.families import FEW, family_tallies
+from cmtrack.metrics.names import encode_label
 
 from . import labels as text
 from .families import FamilyPanel, plot_code_shares, plot_family_matrix, plot_worst_families
@@ -36,7 +38,7 @@ def family_figures(
     -------
     dict of str to matplotlib.figure.Figure
         ``worst_families``, ``family_matrix`` (of the family with the most confused labels) and ``code_shares`` (of the
-        code that is most often confused); the last two are absent where nothing is confused.
+        code of at least 20 documents with the largest share of confused labels); the last two are absent where nothing is confused.
     """
     drawings: dict[str, Callable[[FamilyEvaluation], Figure | None]] = {
         "family_matrix": _worst_matrix,
@@ -72,7 +74,12 @@ def family_matrix_figure(
         Of the counts in the cells.
     """
     matrix = evaluation.matrix(family, matching)
-    shares = evaluation.distribution(family, given).values
+    shares = evaluation.distribution(family, given).values.copy()
+    other = evaluation.distribution(family, "predicted" if given == "actual" else "actual").values
+    if given == "actual":
+        shares[-1] = other[-1]
+    else:
+        shares[:, -1] = other[:, -1]
     kept = _most_frequent(evaluation, family)
     cells = np.ix_([*kept, len(matrix.codes)], [*kept, len(matrix.codes)])
     codes = [matrix.codes[i] for i in kept]
@@ -108,8 +115,6 @@ def _outcomes(answer: CodeAnswer) -> list[tuple[str, float, float, float]]:
 
 def _confused_labels(evaluation: FamilyEvaluation) -> list[float]:
     """Confused labels of each family."""
-    from cmtrack.metrics.families import family_tallies
-
     sums, _ = family_tallies(evaluation.statistics)
     return [float(value) for value in sums[:, 1] + sums[:, 2]]
 
@@ -135,8 +140,6 @@ def _worst_families(evaluation: FamilyEvaluation) -> Figure | None:
 
 
 def _panel(evaluation: FamilyEvaluation, family: Label) -> FamilyPanel:
-    from cmtrack.metrics.names import encode_label
-
     kept = _most_frequent(evaluation, family, 25)
     shares = evaluation.distribution(family, "actual")
     outside = len(shares.codes)
@@ -163,9 +166,12 @@ def _worst_code(evaluation: FamilyEvaluation) -> Figure | None:
     confused = codes[:, 1] + codes[:, 2] - 2 * codes[:, 0] - codes[:, 3] - codes[:, 4]
     if not len(confused) or not confused.max() > 0:
         return None
+    enough = codes[:, 1:3].min(axis=1) >= FEW
+    if confused[enough].any():  # else the most confused labels, however few
+        confused = np.where(enough, confused / np.maximum(1, codes[:, 1] + codes[:, 2]), 0)
     return code_figure(evaluation, evaluation.codes[int(confused.argmax())])
 
 
 def _shown(label: object) -> str:
     name = text.elide(text.one_line(label), 48)
-    return name if name and math.isfinite(len(name)) else "(empty)"
+    return name or "(empty)"

@@ -164,6 +164,6 @@ def legend_below(ax: Axes, handles: Sequence[Artist] | None = None) -> Legend:
     """A legend under the axes, where it can hide no data; of the given artists in their order, else of all."""
     below = ScaledTranslation(0, -38 / 72, root_figure(ax).dpi_scale_trans)  # under the axis and its label
     return ax.legend(
-        handles=handles, loc="upper left", bbox_to_anchor=(0.0, 0.0), bbox_transform=ax.transAxes + below, borderaxespad=0.0,
-        frameon=False, fontsize=SMALL_SIZE, labelcolor=INK, handlelength=2.4,
+        handles=handles, loc="upper left", bbox_to_anchor=(0.0, 0.0), bbox_transform=ax.transAxes + below,
+        borderaxespad=0.0, frameon=False, fontsize=SMALL_SIZE, labelcolor=INK, handlelength=2.4,
     )  # fmt: skip

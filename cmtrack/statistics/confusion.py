@@ -91,7 +91,7 @@ class ConfusionMatrix:
         """Merge two disjoint sets of samples; labels may differ where both are in sorted order."""
         if not isinstance(other, ConfusionMatrix):
             return NotImplemented
-        labels = _merged_labels(self.labels, other.labels)
+        labels = merged_labels(self.labels, other.labels)
         return ConfusionMatrix(self._spread(labels) + other._spread(labels), labels)
 
     def __radd__(self, other: object) -> ConfusionMatrix:
@@ -137,7 +137,14 @@ class ConfusionMatrix:
         return str(self.to_frame().to_html())
 
 
-def _merged_labels(ours: tuple[Label, ...], theirs: tuple[Label, ...]) -> tuple[Label, ...]:
+def merged_labels(ours: tuple[Label, ...], theirs: tuple[Label, ...]) -> tuple[Label, ...]:
+    """The labels of two tables together.
+
+    Raises
+    ------
+    ValueError
+        If they differ and are not both in sorted order.
+    """
     if ours == theirs:
         return ours
     first: list[Any] = list(ours)

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 
 from cmtrack.grouping import Label
 from cmtrack.statistics.inputs import IntArray
@@ -38,14 +39,18 @@ class LabelDigest:
     @classmethod
     def from_codes(cls, codes: IntArray, labels: Sequence[Label]) -> LabelDigest:
         """The digest of the labels numbered by ``codes`` (n,)."""
-        table = np.array([_hash(label) for label in labels], dtype=np.uint64)
-        powers = np.cumprod(np.full(min(_BLOCK, len(codes)), _BASE, dtype=np.uint64))
+        return cls.from_hashes(label_hashes(labels)[codes])
+
+    @classmethod
+    def from_hashes(cls, hashes: npt.NDArray[np.uint64]) -> LabelDigest:
+        """The digest of a sequence of things with these hashes (n,)."""
+        powers = np.cumprod(np.full(min(_BLOCK, len(hashes)), _BASE, dtype=np.uint64))
         value = 0
-        for start in range(0, len(codes), _BLOCK):
-            part = table[codes[start : start + _BLOCK]]
+        for start in range(0, len(hashes), _BLOCK):
+            part = hashes[start : start + _BLOCK]
             block = int((part * powers[: len(part)]).sum(dtype=np.uint64))
             value = (value + block * pow(_BASE, start, _MODULUS)) % _MODULUS
-        return cls(value, len(codes))
+        return cls(value, len(hashes))
 
     def __add__(self, other: LabelDigest) -> LabelDigest:
         shifted = other.value * pow(_BASE, self.rows, _MODULUS)
@@ -59,6 +64,11 @@ class LabelDigest:
         """Read what ``str`` wrote."""
         value, _, rows = text.partition("-")
         return cls(int(value, 16), int(rows))
+
+
+def label_hashes(labels: Sequence[Label]) -> npt.NDArray[np.uint64]:
+    """The hash of each label, shape (K,)."""
+    return np.array([_hash(label) for label in labels], dtype=np.uint64)
 
 
 def _hash(label: Label) -> int:

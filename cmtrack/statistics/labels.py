@@ -100,6 +100,20 @@ def encode_row_ids(row_ids: Any, n_rows: int) -> tuple[IntArray, list[Label]]:
     return codes, ids
 
 
+def encode_values(name: str, values: Any) -> tuple[IntArray, list[Label]]:
+    """Number the values of any column, shape (n,), and give the distinct values that the numbers stand for.
+
+    Raises
+    ------
+    ValueError
+        If a value is missing, or is no label.
+    """
+    if not len(values):
+        return np.zeros(0, dtype=np.int64), []
+    codes, distinct, _ = _factorize(name, values)
+    return codes, distinct
+
+
 def _one_per_row(name: str, values: Any, n_rows: int) -> tuple[IntArray, list[Label]]:
     codes, distinct, _ = _factorize(name, values)
     if len(codes) != n_rows:
@@ -127,7 +141,7 @@ def _factorize(name: str, values: Any) -> tuple[IntArray, list[Label], bool]:
         codes = np.fromiter((seen.setdefault(v, len(seen)) for v in listed), np.int64, len(listed))
     except TypeError:
         raise ValueError(f"{name} must hold one label per row, got rows like {listed[0]!r:.80}") from None
-    missing = [code for value, code in seen.items() if _is_missing(value)]
+    missing = [code for value, code in seen.items() if is_missing(value)]
     if missing:
         _no_missing(name, np.isin(codes, missing))
     return codes, [plain(v) for v in seen], False
@@ -225,7 +239,8 @@ def _no_missing(name: str, missing: npt.NDArray[np.bool_]) -> None:
         raise ValueError(f"{name} must not have missing labels, got {len(rows)}, the first at row {rows[0]}")
 
 
-def _is_missing(value: Any) -> bool:
+def is_missing(value: Any) -> bool:
+    """Whether a value stands for none: None, NaN, NA or NaT."""
     return (
         value is None or (isinstance(value, float) and value != value) or type(value).__name__ in ("NAType", "NaTType")
     )

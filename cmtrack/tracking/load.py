@@ -5,16 +5,17 @@ from __future__ import annotations
 import tempfile
 from dataclasses import replace
 from pathlib import Path, PurePosixPath
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 from urllib.request import url2pathname
 
-from cmtrack.evaluation import Evaluation, storage
+from cmtrack.evaluation import Evaluation
+from cmtrack.evaluation.face import loads
 from cmtrack.tracking import cache
 from cmtrack.tracking.names import EVALUATION_FILE, PREDICTIONS_FILE, ROWS_FILE, digest_tag, file_name, tag
-from cmtrack.tracking.predictions import read_predictions
 from cmtrack.tracking.runs import TrackedRun, first_line, from_entity
 from cmtrack.tracking.send import probe
+from cmtrack.tracking.views import views_of
 
 if TYPE_CHECKING:
     from mlflow import MlflowClient
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 
 def load_evaluation(
     run_id: str, *, prefix: str = "", rows: bool = False, client: MlflowClient | None = None
-) -> Evaluation:
+) -> Evaluation | Any:
     """Read the evaluation that :func:`cmtrack.log_evaluation` left in a run.
 
     Parameters
@@ -37,7 +38,7 @@ def load_evaluation(
 
     Returns
     -------
-    Evaluation
+    Evaluation or FamilyEvaluation
         Equal to the one that was logged.
 
     Raises
@@ -61,7 +62,7 @@ def load_evaluation(
     return with_predictions(evaluation, run, client, prefix) if rows else evaluation
 
 
-def evaluation_of(run: TrackedRun, client: MlflowClient, prefix: str = "") -> Evaluation:
+def evaluation_of(run: TrackedRun, client: MlflowClient, prefix: str = "") -> Evaluation | Any:
     """The evaluation of a run that is at hand.
 
     Raises
@@ -75,12 +76,14 @@ def evaluation_of(run: TrackedRun, client: MlflowClient, prefix: str = "") -> Ev
     except UnicodeDecodeError as error:
         raise ValueError(f"run {run.run_id}: the evaluation is damaged: {error}") from None
     try:
-        return storage.loads(text)
+        return loads(text)
     except ValueError as error:
         raise ValueError(f"run {run.run_id}: {error}") from None
 
 
-def with_predictions(evaluation: Evaluation, run: TrackedRun, client: MlflowClient, prefix: str = "") -> Evaluation:
+def with_predictions(
+    evaluation: Evaluation | Any, run: TrackedRun, client: MlflowClient, prefix: str = ""
+) -> Evaluation | Any:
     """The same evaluation with its rows.
 
     Raises
@@ -89,7 +92,7 @@ def with_predictions(evaluation: Evaluation, run: TrackedRun, client: MlflowClie
         If the run holds no predictions, or they are damaged.
     """
     content = read_artifact(run, client, PREDICTIONS_FILE, prefix)
-    return replace(evaluation, rows=read_predictions(content, evaluation))
+    return replace(evaluation, rows=views_of(evaluation).read_rows(content, evaluation))
 
 
 def rows_file(run: TrackedRun, prefix: str = "") -> str:

@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 import sys
-import tempfile
 import warnings
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from cmtrack.evaluation import Evaluation, evaluate
+from cmtrack.evaluation.face import KINDS, Judged
 from cmtrack.grouping import Grouping, Label
 from cmtrack.tracking import spool
+from cmtrack.tracking.deliver import deliver
 from cmtrack.tracking.names import check_prefix
-from cmtrack.tracking.package import build
-from cmtrack.tracking.predictions import MAX_BYTES, predictions_size, write_predictions
-from cmtrack.tracking.send import send
+from cmtrack.tracking.package import Package, build
+from cmtrack.tracking.predictions import MAX_BYTES
+from cmtrack.tracking.views import views_of
 
 
 class EvaluationWarning(UserWarning):
@@ -29,7 +30,7 @@ class LoggedEvaluation:
 
     Attributes
     ----------
-    evaluation : Evaluation or None
+    evaluation : Evaluation, FamilyEvaluation or None
         None where it could not be computed.
     run_id : str or None
     status : "completed", "saved" or "failed"
@@ -42,7 +43,7 @@ class LoggedEvaluation:
         Figures or tables that could not be made.
     """
 
-    evaluation: Evaluation | None
+    evaluation: Evaluation | Any | None
     run_id: str | None
     status: str
     path: Path | None = None
@@ -81,7 +82,7 @@ def log_evaluation(
 
     Parameters
     ----------
-    evaluation_or_y_true : Evaluation or array-like of shape (n,)
+    evaluation_or_y_true : Evaluation, FamilyEvaluation or array-like of shape (n,)
     y_pred, y_prob, labels, positive, grouping, calibration, target, sample_weight, groups, row_ids,
     confidence_level
         As in :func:`cmtrack.evaluate`, where labels are given.
@@ -108,8 +109,9 @@ def log_evaluation(
     LoggedEvaluation
     """
     given: dict[str, Any] = {}
+    evaluation: Evaluation | Any
     try:
-        if isinstance(evaluation_or_y_true, Evaluation):
+        if isinstance(evaluation_or_y_true, KINDS):
             if y_pred is not None or y_prob is not None:
                 raise ValueError("y_pred and y_prob go with labels, not with an Evaluation")
             evaluation = evaluation_or_y_true
@@ -132,28 +134,58 @@ def log_evaluation(
         evaluation.metrics  # noqa: B018 - computed here, so that a failure is caught
     except Exception as error:
         return _not_computed(error, given, run_id, strict)
-    extra = _predictions_writer(evaluation, predictions)
-    with tempfile.TemporaryDirectory(prefix="cmtrack-") as scratch:
-        folder = Path(scratch) / "package"
+    try:
+        check_prefix(prefix)
+        wanted = _Wanted(_run(run_id), _model(model_id), prefix, step, metrics, predictions)
+        problem: Exception | None = None
+    except Exception as error:
+        wanted, problem = _Wanted(), error
+    try:
+        package = _package(evaluation, wanted)
+    except Exception as error:  # what was asked for cannot be made: the evaluation itself is kept all the same
+        problem = problem or error
         try:
-            check_prefix(prefix)
-            run_id, model_id = _run(run_id), _model(model_id)
-            package = build(
-                evaluation,
-                folder,
-                run_id=run_id,
-                prefix=prefix,
-                step=step,
-                model_id=model_id,
-                metrics=metrics,
-                extra=extra,
-            )
-            problems = package.problems + send(package)
-        except Exception as error:
-            return _not_sent(error, evaluation, folder, run_id, strict)
+            package = _package(evaluation, _Wanted())
+        except Exception as second:
+            return _lost(problem, second, evaluation, run_id, strict)
+    try:
+        if problem is not None:
+            raise problem
+        problems = package.problems + deliver(package)
+    except Exception as error:
+        return _not_sent(error, evaluation, package.folder, run_id, strict)
     if problems:
         tell(f"left out of the evaluation's record: {'; '.join(problems)}", stacklevel=3)
-    return LoggedEvaluation(evaluation, run_id, "completed", problems=problems)
+    return LoggedEvaluation(evaluation, package.run_id, "completed", problems=problems)
+
+
+@dataclass(frozen=True)
+class _Wanted:
+    """Where an evaluation goes, and what of it; by default nowhere yet."""
+
+    run_id: str | None = None
+    model_id: str | None = None
+    prefix: str = ""
+    step: int | None = None
+    metrics: str | Sequence[str] = "headline"
+    predictions: bool | str = "auto"
+
+
+def _package(evaluation: Judged, wanted: _Wanted) -> Package:
+    """The evaluation as an entry of the spool, whole."""
+    import mlflow
+
+    place: dict[str, Any] = {
+        "run_id": wanted.run_id,
+        "prefix": wanted.prefix,
+        "step": wanted.step,
+        "model_id": wanted.model_id,
+        "tracking_uri": mlflow.get_tracking_uri(),
+    }
+    extra = _predictions_writer(evaluation, wanted.predictions)
+    with spool.new_entry(**place) as partial:
+        package = build(evaluation, partial, **place, metrics=wanted.metrics, extra=extra)
+        return replace(package, folder=spool.settle(partial))
 
 
 def _run(run_id: str | None) -> str:
@@ -178,11 +210,11 @@ def _model(model_id: str | None) -> str | None:
     return mlflow.get_active_model_id()  # type: ignore[no-any-return]
 
 
-def _predictions_writer(evaluation: Evaluation, wanted: bool | str) -> Callable[[Path], object] | None:
-    rows = evaluation.rows
-    if rows is None or wanted is False or (wanted is not True and predictions_size(rows) > MAX_BYTES):
+def _predictions_writer(evaluation: Judged, wanted: bool | str) -> Callable[[Path], object] | None:
+    rows, views = evaluation.rows, views_of(evaluation)
+    if rows is None or wanted is False or (wanted is not True and views.rows_size(rows) > MAX_BYTES):
         return None
-    return lambda path: write_predictions(path, rows)
+    return lambda path: views.write_rows(path, rows)
 
 
 def _not_computed(error: Exception, given: dict[str, Any], run_id: str | None, strict: bool) -> LoggedEvaluation:
@@ -200,22 +232,24 @@ def _not_computed(error: Exception, given: dict[str, Any], run_id: str | None, s
     return LoggedEvaluation(None, run_id, "failed", path, str(error))
 
 
-def _not_sent(
-    error: Exception, evaluation: Evaluation, folder: Path, run_id: str | None, strict: bool
-) -> LoggedEvaluation:
-    path = None
-    try:
-        if not (folder / "artifacts").is_dir():
-            evaluation.save(folder / "artifacts")
-        path = spool.keep(folder)
-        kept = f"the evaluation is kept in {path}"
-    except Exception as second:
-        kept = f"the evaluation could not be kept either: {second}"
+def _not_sent(error: Exception, evaluation: Judged, entry: Path, run_id: str | None, strict: bool) -> LoggedEvaluation:
+    kept = f"the evaluation is kept in {entry}; `cmtrack push` sends it"
     if strict:
         error.add_note(kept)
         raise error
     tell(f"the evaluation was not logged: {error} ({kept})")
-    return LoggedEvaluation(evaluation, run_id, "saved" if path else "failed", path, str(error))
+    return LoggedEvaluation(evaluation, run_id, "saved", entry, str(error))
+
+
+def _lost(
+    error: Exception, second: Exception, evaluation: Judged, run_id: str | None, strict: bool
+) -> LoggedEvaluation:
+    kept = f"the evaluation could not be kept either: {second}"
+    if strict:
+        error.add_note(kept)
+        raise error
+    tell(f"the evaluation was not logged: {error} ({kept})")
+    return LoggedEvaluation(evaluation, run_id, "failed", None, str(error))
 
 
 def tell(message: str, stacklevel: int = 4) -> None:

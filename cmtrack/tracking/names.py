@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 
-from cmtrack.evaluation import Evaluation
+from cmtrack.evaluation.face import Judged
 from cmtrack.evaluation.storage import FILE_NAME
 from cmtrack.metrics.catalog import lookup
 
@@ -52,7 +52,7 @@ def digest_tag(name: str, prefix: str = "") -> str:
     return tag(f"{name.removeprefix('cmtrack_').split('.')[0]}_digest", prefix)
 
 
-def chosen_metrics(evaluation: Evaluation, chosen: str | Sequence[str]) -> dict[str, float]:
+def chosen_metrics(evaluation: Judged, chosen: str | Sequence[str]) -> dict[str, float]:
     """The metrics to log, by full name.
 
     Parameters

@@ -9,23 +9,25 @@ from __future__ import annotations
 import io
 import json
 import math
+import os
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from cmtrack.evaluation import Evaluation
-from cmtrack.evaluation.storage import SCHEMA, dumps
+from cmtrack.evaluation.face import Judged
+from cmtrack.evaluation.storage import SCHEMA
 from cmtrack.metrics.names import encode_label
 from cmtrack.tracking import names
 from cmtrack.tracking.cache import digest_of
-from cmtrack.tracking.report import report_html
-from cmtrack.tracking.tables import class_table, description
+from cmtrack.tracking.spool import MANIFEST
+from cmtrack.tracking.tables import description
+from cmtrack.tracking.views import Views, views_of
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-MANIFEST = "manifest.json"
 _MAX_TAG = 4000
 
 
@@ -51,6 +53,10 @@ class Package:
         Name and digest of the evaluated data.
     description : str
         Markdown for the run's description.
+    timestamp : int
+        When it was made, milliseconds since 1970: sending twice gives the same points of a metric.
+    tracking_uri : str or None
+        The store that it is meant for.
     problems : tuple of str
         What could not be made.
     """
@@ -66,6 +72,8 @@ class Package:
     table: str
     dataset: dict[str, str]
     description: str
+    timestamp: int
+    tracking_uri: str | None = None
     problems: tuple[str, ...] = field(default=())
 
     @property
@@ -75,7 +83,7 @@ class Package:
 
 
 def build(
-    evaluation: Evaluation,
+    evaluation: Judged,
     folder: Path,
     *,
     run_id: str | None = None,
@@ -83,6 +91,7 @@ def build(
     step: int | None = None,
     model_id: str | None = None,
     metrics: str | Sequence[str] = "headline",
+    tracking_uri: str | None = None,
     extra: Callable[[Path], object] | None = None,
 ) -> Package:
     """Write the whole package into ``folder``.
@@ -104,19 +113,20 @@ def build(
         path = artifacts / names.file_name(name, prefix)
         path.write_bytes(content.encode("utf-8") if isinstance(content, str) else content)
 
-    write(names.EVALUATION_FILE, dumps(evaluation))
+    write(names.EVALUATION_FILE, evaluation.to_json())
+    views = views_of(evaluation)
     pictures: dict[str, bytes] = {}
-    attempt("figures", lambda: _draw(evaluation, pictures, attempt))
+    attempt("figures", lambda: _draw(evaluation, views, pictures, attempt))
     files = {name: _picture_file(name) for name in pictures}
     for name, content in pictures.items():
         write(files[name], content)
-    attempt("report", lambda: write(names.REPORT_FILE, report_html(evaluation, pictures)))
-    attempt("class table", lambda: write(names.CLASSES_FILE, _as_table(evaluation)))
+    attempt("report", lambda: write(names.REPORT_FILE, views.report(evaluation, pictures)))
+    attempt("class table", lambda: write(names.CLASSES_FILE, _as_table(evaluation, views)))
     if extra is not None:
         attempt("predictions", lambda: extra(artifacts / names.file_name(names.PREDICTIONS_FILE, prefix)))
     chosen = names.chosen_metrics(evaluation, metrics)
     finite = {prefix + name: value for name, value in chosen.items() if math.isfinite(value)}
-    image = names.file_name(files["confusion_matrix"], prefix) if "confusion_matrix" in files else None
+    image = names.file_name(files[views.image], prefix) if views.image in files else None
     package = Package(
         folder=folder,
         run_id=run_id,
@@ -124,32 +134,31 @@ def build(
         step=step,
         model_id=model_id,
         metrics={_short(name): value for name, value in finite.items()},
-        tags=_tags(evaluation, prefix, [name for name in chosen if not math.isfinite(chosen[name])])
+        tags=_tags(evaluation, views, prefix, [name for name in chosen if not math.isfinite(chosen[name])])
         | _digests(artifacts, prefix),
         images={prefix + names.IMAGE_KEY: image} if image else {},
         table=names.file_name(names.CLASSES_FILE, prefix),
         dataset={"name": names.file_name("evaluated rows", prefix), "digest": evaluation.labels_digest},
         description=description(evaluation),
+        timestamp=int(time.time() * 1000),
+        tracking_uri=tracking_uri,
         problems=tuple(problems),
     )
-    (folder / MANIFEST).write_text(json.dumps(_plain(package), ensure_ascii=False, indent=1), encoding="utf-8")
+    write_manifest(package)
     return package
 
 
-def read(folder: Path) -> Package:
-    """The package that :func:`build` left in a folder."""
-    data = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
-    return Package(folder=folder, **{**data, "problems": tuple(data["problems"])})
-
-
-def _plain(package: Package) -> dict[str, Any]:
-    return {name: value for name, value in vars(package).items() if name != "folder"}
+def write_manifest(package: Package) -> None:
+    """Write what a package holds beside its files, whole or not at all."""
+    plain = {name: value for name, value in vars(package).items() if name != "folder"}
+    partial = package.folder / f".{MANIFEST}"
+    partial.write_text(json.dumps(plain, ensure_ascii=False, indent=1), encoding="utf-8")
+    os.replace(partial, package.folder / MANIFEST)
 
 
 def _draw(
-    evaluation: Evaluation, pictures: dict[str, bytes], attempt: Callable[[str, Callable[[], object]], None]
+    evaluation: Judged, views: Views, pictures: dict[str, bytes], attempt: Callable[[str, Callable[[], object]], None]
 ) -> None:
-    from cmtrack.plots import evaluation_figures
     from cmtrack.plots.style import DPI
 
     def save(name: str, figure: Figure) -> None:
@@ -163,7 +172,7 @@ def _draw(
 
         attempt(f"figure {name}", again)
 
-    for name, figure in evaluation_figures(evaluation, on_error=failed).items():
+    for name, figure in views.figures(evaluation, on_error=failed).items():
         attempt(f"figure {name}", lambda name=name, figure=figure: save(name, figure))  # type: ignore[misc]
 
 
@@ -171,12 +180,12 @@ def _picture_file(name: str) -> str:
     return f"cmtrack_{encode_label(name).replace(' ', '_')}.png"
 
 
-def _as_table(evaluation: Evaluation) -> str:
-    return str(class_table(evaluation).to_json(orient="split", index=False, force_ascii=False))
+def _as_table(evaluation: Judged, views: Views) -> str:
+    return str(views.table(evaluation).to_json(orient="split", index=False, force_ascii=False))
 
 
-def _tags(evaluation: Evaluation, prefix: str, undefined: list[str]) -> dict[str, str]:
-    tags = {
+def _tags(evaluation: Judged, views: Views, prefix: str, undefined: list[str]) -> dict[str, str]:
+    tags = views.tags | {
         "schema": str(SCHEMA),
         "labels_digest": evaluation.labels_digest,
         "samples": f"{evaluation.n_samples:.15g}",

@@ -10,10 +10,10 @@ import base64
 import math
 from collections.abc import Mapping, Sequence
 from functools import cache
-from importlib import resources
 from typing import TYPE_CHECKING, Any
 
 from cmtrack.evaluation import Evaluation
+from cmtrack.evaluation.face import Judged
 from cmtrack.metrics.catalog import lookup
 from cmtrack.metrics.names import decode_label, encode_label
 from cmtrack.statistics import ReducedConfusionMatrix
@@ -72,7 +72,7 @@ def report_html(
         One HTML document without any reference to the outside.
     """
     sentences = words.verdict(evaluation)
-    return _template().render(
+    return template("report.html").render(
         title=title,
         subtitle=subtitle,
         lead=sentences[:2],
@@ -84,23 +84,29 @@ def report_html(
         label_width=min(24, max(len(words.short(label)) for label in evaluation.labels) + 2),
         n_classes=len(evaluation.labels),
         steps=[_step(evaluation, step) for step in evaluation.reduced],
-        figures=[_figure(name, data) for name, data in pictures.items()],
-        all_metrics=_all_metrics(evaluation),
+        figures=[figure_entry(name, data) for name, data in pictures.items()],
+        all_metrics=all_metrics(evaluation),
         n_metrics=len(evaluation.metrics),
         facts=_facts(evaluation),
     )
 
 
 @cache
-def _template() -> Template:
-    from jinja2 import Environment, StrictUndefined
+def template(name: str) -> Template:
+    """One of this package's page templates."""
+    from jinja2 import Environment, PackageLoader, StrictUndefined
 
-    text = resources.files("cmtrack.tracking").joinpath("templates", "report.html").read_text(encoding="utf-8")
-    environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
-    return environment.from_string(text)
+    return Environment(
+        loader=PackageLoader("cmtrack.tracking"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    ).get_template(name)
 
 
-def _row(evaluation: Evaluation, name: str) -> dict[str, Any]:
+def metric_row(evaluation: Judged, name: str) -> dict[str, Any]:
+    """A metric as the tables show it."""
     value, ends = evaluation.metrics[name], evaluation.intervals.get(name)
     entry = lookup(name)
     return {
@@ -136,7 +142,7 @@ def _key_metrics(evaluation: Evaluation) -> list[dict[str, Any]]:
     for name in evaluation.metrics:
         entry = lookup(name)
         if entry.headline and not name.endswith(("_low", "_high")):
-            sections.setdefault(_section(evaluation, name), []).append(_row(evaluation, name))
+            sections.setdefault(_section(evaluation, name), []).append(metric_row(evaluation, name))
     return [{"name": name, "rows": rows} for name, rows in sections.items()]
 
 
@@ -173,7 +179,7 @@ def _classes(evaluation: Evaluation) -> list[dict[str, Any]]:
 def _scores(evaluation: Evaluation, prefix: str, label: object) -> dict[str, Any]:
     row: dict[str, Any] = {"label": str(label), "shown": words.short(label)}
     for name in ("precision", "recall", "f1"):
-        row[name] = _row(evaluation, f"{prefix}/{name}")
+        row[name] = metric_row(evaluation, f"{prefix}/{name}")
     return row
 
 
@@ -221,7 +227,8 @@ def _listed(names: Sequence[str], most: int = 24) -> str:
     return ", ".join(names[:most]) + (f" and {len(names) - most} more" if len(names) > most else "")
 
 
-def _figure(name: str, data: bytes) -> dict[str, Any]:
+def figure_entry(name: str, data: bytes) -> dict[str, Any]:
+    """A picture as the page shows it."""
     width = int.from_bytes(data[16:20], "big") if data[:4] == b"\x89PNG" else 0
     height = int.from_bytes(data[20:24], "big") if width else 0
     kind = "reduced" if name.startswith("reduced_") else name
@@ -241,11 +248,12 @@ def _figure_title(name: str) -> str:
     return titles.get(name, name.replace("_", " ").capitalize())
 
 
-def _all_metrics(evaluation: Evaluation) -> list[dict[str, Any]]:
+def all_metrics(evaluation: Judged) -> list[dict[str, Any]]:
+    """Every metric as the tables show it; where there are very many, without those of single classes or families."""
     names = list(evaluation.metrics)
     if len(names) > MAX_METRIC_ROWS:
-        names = [name for name in names if "<label>" not in lookup(name).name]
-    return [_row(evaluation, name) for name in names]
+        names = [name for name in names if not {"<label>", "<family>"} & set(lookup(name).name.split("/"))]
+    return [metric_row(evaluation, name) for name in names]
 
 
 def _facts(evaluation: Evaluation) -> list[tuple[str, str]]:
@@ -264,8 +272,13 @@ def _facts(evaluation: Evaluation) -> list[tuple[str, str]]:
         facts.append(("Weights", "fractional; intervals use the effective sample size"))
     facts.append(("Confidence level of intervals", f"{100 * evaluation.confidence_level:g} %"))
     facts.append(("Digest of the actual labels", evaluation.labels_digest))
-    facts.append(("Written by", f"cmtrack {_version()}".rstrip()))
+    facts.append(version_fact())
     return facts
+
+
+def version_fact() -> tuple[str, str]:
+    """What wrote the report."""
+    return "Written by", f"cmtrack {_version()}".rstrip()
 
 
 def _version() -> str:

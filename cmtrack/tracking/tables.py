@@ -6,6 +6,7 @@ import math
 from typing import TYPE_CHECKING
 
 from cmtrack.evaluation import Evaluation
+from cmtrack.evaluation.face import Judged
 from cmtrack.metrics.catalog import CATALOG
 from cmtrack.metrics.names import encode_label
 
@@ -34,7 +35,7 @@ def class_table(evaluation: Evaluation) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def description(evaluation: Evaluation) -> str:
+def description(evaluation: Judged) -> str:
     """A short Markdown table of the headline numbers, for the run's description."""
     headline = [metric.name for metric in CATALOG if metric.headline and "<" not in metric.name]
     metrics, intervals = evaluation.metrics, evaluation.intervals

@@ -7,6 +7,8 @@ import math
 import numpy as np
 
 from cmtrack.evaluation import Evaluation
+from cmtrack.evaluation.face import Judged
+from cmtrack.evaluation.families import FamilyEvaluation
 from cmtrack.grouping import Label
 from cmtrack.metrics.intervals import Interval
 from cmtrack.metrics.names import encode_label
@@ -71,11 +73,12 @@ def counted(n: float, noun: str) -> str:
     return f"{count(n)} {noun}" if n == 1 else f"{count(n)} {noun}{'es' if noun.endswith('s') else 's'}"
 
 
-def samples(evaluation: Evaluation) -> str:
-    """How many samples were evaluated, and their weight where it is another number."""
+def samples(evaluation: Judged) -> str:
+    """How many samples, or documents, were evaluated, and their weight where it is another number."""
     rows = evaluation.statistics.digest.rows
     weight = evaluation.n_samples
-    return counted(rows, "sample") + ("" if rows == weight else f" (weight {count(weight)})")
+    noun = "document" if isinstance(evaluation, FamilyEvaluation) else "sample"
+    return counted(rows, noun) + ("" if rows == weight else f" (weight {count(weight)})")
 
 
 def verdict(evaluation: Evaluation) -> list[str]:

@@ -14,6 +14,7 @@ from cmtrack.comparison.result import Comparison
 from cmtrack.comparison.review import repeated_figures
 from cmtrack.comparison.review.cell_changes import MAX_CLASSES, cell_changes
 from cmtrack.comparison.review.titles import criterion_title, metric_title
+from cmtrack.evaluation import Evaluation
 from cmtrack.metrics.catalog import lookup
 from cmtrack.plots import review as plots
 from cmtrack.plots.style import DPI
@@ -141,7 +142,7 @@ def headline(ranking: Ranking) -> list[str]:
 
 def _confusion_difference(ranking: Ranking) -> Figure | None:
     other = rival(ranking)
-    if other is None:
+    if other is None or not isinstance(ranking.evaluation, Evaluation):  # sets of codes have a matrix per family
         return None
     changes = cell_changes(other.evaluation, ranking.chosen.evaluation)
     return plots.plot_matrix_difference(
@@ -156,6 +157,8 @@ def _confusion_difference(ranking: Ranking) -> Figure | None:
 
 def _confusion_matrices(ranking: Ranking) -> Figure | None:
     first = ranking.evaluation
+    if not isinstance(first, Evaluation):
+        return None
     if len(first.labels) > MAX_CLASSES:
         for step in first.reduced:
             if len(step.labels) <= MAX_CLASSES:
@@ -166,6 +169,8 @@ def _confusion_matrices(ranking: Ranking) -> Figure | None:
 
 
 def _roc(ranking: Ranking) -> Figure | None:
+    if not isinstance(ranking.evaluation, Evaluation):
+        return None
     curves = [(run.name, run.evaluation.roc) for run in ranking.runs]
     known = [(name, roc) for name, roc in curves if roc is not None and np.isfinite(roc.tpr).all()]
     if not known:

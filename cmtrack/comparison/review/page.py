@@ -82,7 +82,7 @@ def facts(comparison: Comparison) -> list[str]:
     elif ranking is not None:
         out.append(f"{words.counted(len(ranking.runs), 'run')} on {words.samples(ranking.evaluation)}")
     if evaluation is not None:
-        out.append(words.counted(len(evaluation.labels), "class"))
+        out.append(words.counted(len(evaluation.labels), "class" if isinstance(evaluation, Evaluation) else "code"))
         if evaluation.grouping is not None:
             out.append(f"grouped: {', then '.join(words.short(step.name, 30) for step in evaluation.grouping.steps)}")
         if evaluation.positive is not None:

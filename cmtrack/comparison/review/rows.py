@@ -15,6 +15,7 @@ from cmtrack.comparison.review.cell_changes import CellChanges, cell_changes
 from cmtrack.comparison.review.figures import rival
 from cmtrack.comparison.review.frame import status
 from cmtrack.comparison.review.titles import metric_title, p_equals, p_text, plain_number, short_id, signed
+from cmtrack.evaluation import Evaluation
 from cmtrack.tracking import words
 
 MAX_CELLS = 12
@@ -173,7 +174,7 @@ def confusions(comparison: Comparison) -> dict[str, Any] | None:
     """Which confusions the chosen run wins and loses against its rival, the clearest first."""
     ranking = comparison.ranking
     other = None if ranking is None else rival(ranking)
-    if ranking is None or other is None:
+    if ranking is None or other is None or not isinstance(ranking.evaluation, Evaluation):
         return None
     changes = cell_changes(other.evaluation, ranking.chosen.evaluation)
     clear = changes.significant(ranking.confidence_level)

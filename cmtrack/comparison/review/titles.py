@@ -26,6 +26,15 @@ _SPECIAL = {
     "f1_of_macro_means": ("F1 of the macro means", "F1 of means"),
     "precision_macro": ("macro precision", "macro precision"),
     "recall_macro": ("macro recall", "macro recall"),
+    "precision_micro": ("micro precision", "micro precision"),
+    "recall_micro": ("micro recall", "micro recall"),
+    "f1_micro": ("micro F1", "micro F1"),
+    "match_share": ("share of matching labels", "match share"),
+    "confusion_share": ("share of labels confused within their family", "confused"),
+    "oof_share": ("share of labels out of family", "out of family"),
+    "hierarchical_precision": ("hierarchical precision", "hier. precision"),
+    "hierarchical_recall": ("hierarchical recall", "hier. recall"),
+    "hierarchical_f1": ("hierarchical F1", "hier. F1"),
     "ovr_fisher": ("separation of each class from the rest (sPCC, Fisher mean)", "sPCC ovr"),
     "ovr_min": ("separation of the worst class from the rest (sPCC)", "sPCC ovr min"),
     "ovo_fisher": ("separation of pairs of classes (sPCC, Fisher mean)", "sPCC ovo"),
@@ -54,7 +63,7 @@ def metric_title(name: str, positive: Label | None = None, *, brief: bool = Fals
         return f"sPCC of {label}" if brief else f"separation of {label} from the rest (sPCC)"
     if head == "spcc" and rest[0] == "binary":
         return "sPCC" if brief else "separation of the two groups (sPCC)"
-    if head == "prevalence" and len(rest) > 1:
+    if head in ("prevalence", "family") and len(rest) > 1:
         return f"{last} of {words.short(decode_label(rest[0]), 30)}"
     return last
 
