@@ -116,10 +116,11 @@ def main() -> None:
     small = evaluate_families(actual[:part], predicted[:part], families, codes=range(options.codes))
     pairs = small.statistics.pairs.masses[:, MATCHINGS.index("product")].sum()
     assert pairs == sum(n[0] for (y, x), n in cells.items() if x != y and min(x, y) >= 0), "the loop counts otherwise"
-    print("| documents | labels | all counts, CPU s | metrics with intervals, CPU s | loop / all counts | memory |")
+    print("| documents | labels | all counts, CPU s | metrics, CPU s | loop / all counts | memory |")
     print("|---|---|---|---|---|---|")
     print(
-        f"| {options.documents:,} | {actual.nnz + predicted.nnz:,} | {counted:.2f} | {computed:.2f} ({len(metrics):,}) | "
+        f"| {options.documents:,} | {actual.nnz + predicted.nnz:,} | {counted:.2f} "
+        f"| {computed:.2f} ({len(metrics):,} of them) | "
         f"{looped / counted:.1f} | {peak():.2f} GiB, {before:.2f} of it the input |"
     )
 

@@ -17,6 +17,8 @@ from sklearn.metrics import f1_score, precision_score, recall_score
 from sklearn.preprocessing import MultiLabelBinarizer
 
 from cmtrack import Evaluation, FamilyEvaluation, Prefix, Tree, evaluate, evaluate_families, evaluate_family_levels
+from cmtrack.evaluation.face import loads
+from cmtrack.metrics.catalog import CATALOG, lookup
 from cmtrack.statistics.families import MATCHINGS
 
 DOT = Prefix(separator=".")
@@ -609,3 +611,25 @@ def test_codes_without_a_family_may_be_given_one():
 def test_prefixes():
     assert [DOT(c) for c in ("364.01", "042", "V45.8.1")] == ["364", "042", "V45"]
     assert [Prefix(length=3)(c) for c in ("36401", "42", 36401)] == ["364", "42", "364"]
+
+
+def test_every_metric_of_label_sets_is_computed(example):
+    computed = {lookup(name).name for name in example[2].metrics}
+    assert computed == {metric.name for metric in CATALOG if metric.needs == "label sets"}
+
+
+def test_ranges_hold_and_better_predictions_do_better():
+    actual = generated(300)[0]
+    found = [evaluate_families(actual, generated(300, right=right)[1], by_ten).metrics for right in (0.3, 0.9)]
+    for name, value in found[0].items():
+        metric = lookup(name)
+        assert metric.low <= value <= metric.high
+        if metric.better and name.count("/") == 1 and not name.startswith("family/confusion"):
+            assert (found[1][name] > value) == (metric.better == "higher"), name
+
+
+def test_a_kind_of_a_later_version_is_refused():
+    with pytest.raises(ValueError, match=r"of the kind 'trees', this version reads \['classes', 'families'\]"):
+        loads(json.dumps({"schema": 1, "kind": "trees"}))
+    assert isinstance(loads(of_figures(1).to_json()), FamilyEvaluation)
+    assert isinstance(loads(evaluate([0, 1, 1], [0, 1, 0]).to_json()), Evaluation)

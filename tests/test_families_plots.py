@@ -9,7 +9,8 @@ from matplotlib.colors import PowerNorm
 from test_families import by_ten, generated, of_figures
 
 from cmtrack import evaluate_families
-from cmtrack.plots.families import FamilyPanel, plot_code_shares, plot_family_matrix, plot_worst_families
+from cmtrack.plots import plot_code_shares
+from cmtrack.plots.families import FamilyPanel, plot_family_matrix, plot_worst_families
 from cmtrack.plots.families_evaluation import code_figure, family_figures, family_matrix_figure
 
 
@@ -24,7 +25,7 @@ def images(ax) -> list[np.ndarray]:
 @pytest.mark.parametrize("given", ["actual", "predicted"])
 def test_a_matrix_shows_counts_and_the_shares_of_its_direction(given):
     evaluation = of_figures(1, 2, 3, 4)
-    figure = family_matrix_figure(evaluation, "364", given=given)
+    figure = evaluation.family_figure("364", given)
     ax = figure.axes[0]
     inside, column, row = images(ax)
     shares = evaluation.distribution("364", given).values
@@ -84,7 +85,7 @@ def test_worst_families_stand_in_the_order_given():
 def test_code_shares_are_bars_with_their_intervals():
     evaluation = evaluate_families(*generated(500), by_ten)
     answer = evaluation.given_predicted(11)
-    figure = code_figure(evaluation, 11)
+    figure = evaluation.code_figure(11)
     left = figure.axes[0]
     widths = [bar.get_width() for bar in left.patches]
     assert widths[0] == answer.right

@@ -144,7 +144,7 @@ def rank_models(
     names = names_of_models(candidates, blocks)
     table, notes = by_block(candidates, names, blocks)
     block_names = tuple(sorted({block for _, block in table}, key=natural_order))
-    models = list(dict.fromkeys(names))
+    models = list(dict.fromkeys(model for model, _ in table))  # a run without a block, such as a parent's, is none
     if len(block_names) < 2 or all(sum(m == model for m, _ in table) < 2 for model in models):
         what = blocks.model or "all parameters but the block"
         raise ValueError(
@@ -158,7 +158,7 @@ def rank_models(
     if not models:
         return None, failed, notes
     scores = np.array([[_value(table.get((m, b)), criterion.metrics[0]) for m in models] for b in block_names])
-    kind = blocks.kind_of(candidates)
+    kind = blocks.kind_of([candidate for of_model in runs.values() for candidate in of_model])
     gain = -np.vectorize(lambda value: logged_distance(criterion.metrics[0], value))(scores)
     result = analyse(
         gain,

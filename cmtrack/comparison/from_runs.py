@@ -60,7 +60,7 @@ def compare(
     rank_by : str, sequence of str or mapping, optional
         A metric's name (its direction is known); several names for a Pareto front; ``{name: weight}`` for a weighted
         sum in units of the metrics' standard errors. By default the Matthews correlation of the positive group, or
-        of all classes where there is none.
+        of all classes where there is none; of sets of codes the micro F1.
     require : str or sequence of str
         Gates such as ``"class/3/recall >= 0.6"``, ``"prevalence/bias.abs <= 0.01"`` or
         ``"binary/roc_auc.low > 0.8"`` (an end of the interval); ``.difference`` is the one from ``against``. A run

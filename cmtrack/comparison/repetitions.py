@@ -63,15 +63,18 @@ def read_key(run: TrackedRun, by: str) -> str | None:
 
 
 def names_of_models(candidates: Sequence[Candidate], blocks: Blocks) -> list[str]:
+    """The model of each run; runs without a block have no say in what tells the models apart."""
+    blocked = [read_key(candidate.run, blocks.by) is not None for candidate in candidates]
     if blocks.model is not None:
         names = [read_key(candidate.run, blocks.model) for candidate in candidates]
-        lacking = [c.name for c, name in zip(candidates, names, strict=True) if name is None]
+        lacking = [c.name for c, name, own in zip(candidates, names, blocked, strict=True) if own and name is None]
         if lacking:
             raise ValueError(f"{len(lacking)} runs have no {blocks.model}, among them {lacking[:3]}")
         return [str(name) for name in names]
     own = blocks.by.removeprefix("params.")
     params = [{k: v for k, v in c.run.params.items() if k != own} for c in candidates]
-    varying = [k for k in dict.fromkeys(k for p in params for k in p) if len({p.get(k) for p in params}) > 1]
+    ranked = [p for p, has_block in zip(params, blocked, strict=True) if has_block]
+    varying = [k for k in dict.fromkeys(k for p in ranked for k in p) if len({p.get(k) for p in ranked}) > 1]
     if not varying:
         return [candidate.run.tags.get("mlflow.runName", candidate.name) for candidate in candidates]
     if len(varying) == 1:

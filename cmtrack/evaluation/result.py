@@ -321,12 +321,34 @@ class Evaluation:
         return f"Evaluation({head}: {', '.join(shown)})"
 
     def _repr_html_(self) -> str:
-        from cmtrack.metrics.catalog import CATALOG
+        """The headline numbers with their intervals, what was judged, and what to be careful with."""
+        from html import escape
 
-        headline = {metric.name for metric in CATALOG if metric.headline}
-        frame = self.to_frame()
-        shown = frame[[name in headline or name.startswith("reduced/") for name in frame["metric"]]]
-        return str(shown.drop(columns="undefined").to_html(index=False, float_format="{:.4f}".format))
+        metrics, intervals, undefined = self.metrics, self.intervals, self.undefined
+        rows = []
+        for name, value in metrics.items():
+            if not lookup(name).headline or name.endswith(("/calibrated_low", "/calibrated_high")):
+                continue  # the two ends are the interval of prevalence/calibrated
+            if math.isfinite(value):
+                low, high = intervals.get(name, (math.nan, math.nan))
+                shown = f"{value:.4g}", f"{low:.4g} to {high:.4g}" if math.isfinite(low + high) else ""
+            else:
+                shown = "undefined", undefined.get(name, "")
+            cells = "".join(f'<td style="text-align:left">{escape(text)}</td>' for text in (name, *shown))
+            rows.append(f"<tr>{cells}</tr>")
+        head = f"<b>{self.n_samples:g} samples, {len(self.labels)} classes</b>"
+        if self.positive is not None:
+            head += f", positive: {escape(str(self.positive))}"
+        if self.grouping is not None:
+            head += f"<br>{escape(self.grouping.describe())}"
+        titles = ("metric", "value", f"{100 * self.confidence_level:g} % interval")
+        columns = "".join(f'<th style="text-align:left">{title}</th>' for title in titles)
+        careful = "".join(f"<li>{escape(text)}</li>" for text in self.warnings)
+        return (
+            f"<div><p>{head}</p><table><thead><tr>{columns}</tr></thead><tbody>{''.join(rows)}</tbody></table>"
+            f"<p>{len(rows)} of {len(metrics)} metrics; <code>.to_frame()</code> has all, <code>.figures()</code> the "
+            f"figures.</p>{f'<ul>{careful}</ul>' if careful else ''}</div>"
+        )
 
 
 def _merged_errors(first: Evaluation, second: Evaluation) -> dict[str, float] | None:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from cmtrack.evaluation.steps import scored_step
 from cmtrack.grouping import Grouping
 from cmtrack.statistics import ConfusionMatrix, LabelDigest, ScoreCounts, ScoreMoments
 from cmtrack.statistics.collected import Statistics
@@ -108,16 +109,18 @@ def from_data(data: dict[str, Any]) -> Evaluation:
     from cmtrack.evaluation.result import Evaluation
 
     try:
-        grouping = data["grouping"]
-        return Evaluation(
-            _read(data["statistics"], tuple(data["labels"])),
+        labels, grouping = _read_labels(data["labels"]), data["grouping"]
+        evaluation = Evaluation(
+            _read(data["statistics"], labels),
             grouping=None if grouping is None else Grouping.from_dict(grouping),
             positive=data["positive"],
-            confidence_level=float(data["confidence_level"]),
+            confidence_level=_level(data["confidence_level"]),
             notes=tuple(map(str, data["notes"])),
             cluster_errors=_read_errors(data.get("cluster_errors")),
         )
-    except (KeyError, TypeError, ValueError, AttributeError, zlib.error) as error:
+        scored_step(labels, evaluation.grouping, evaluation.positive)  # they must go together
+        return evaluation
+    except (KeyError, TypeError, ValueError, AttributeError, OverflowError, RecursionError, zlib.error) as error:
         raise ValueError(f"the evaluation is damaged: {type(error).__name__}: {error}") from None
 
 
@@ -144,12 +147,28 @@ def parse(text: str, kind: str | None = None) -> dict[str, Any]:
         raise ValueError(
             f"the evaluation has schema {schema!r}, this version of cmtrack reads up to {SCHEMA}: upgrade cmtrack"
         )
+    if not isinstance(found, str):
+        raise ValueError(f"the evaluation is damaged: its kind must be a text, got {found!r:.40}")
     if kind is not None and found != kind:
         raise ValueError(
             f"this is an evaluation of the kind {found!r}, not {kind!r}: "
             f"{_OWNERS.get(found, 'a newer cmtrack')} reads it"
         )
     return data
+
+
+def _read_labels(labels: Any) -> tuple[Any, ...]:
+    if not isinstance(labels, list) or not all(isinstance(label, (str, int, float)) for label in labels):
+        raise ValueError(f"labels must be texts or numbers, got {labels!r:.80}")
+    if len(set(labels)) < len(labels):
+        raise ValueError("labels must be distinct")
+    return tuple(labels)
+
+
+def _level(level: Any) -> float:
+    if not 0 < float(level) < 1:
+        raise ValueError(f"confidence_level must lie between 0 and 1, got {level!r}")
+    return float(level)
 
 
 def _read_errors(data: dict[str, float] | None) -> dict[str, float] | None:

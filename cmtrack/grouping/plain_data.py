@@ -26,6 +26,10 @@ def write_step(step: Step) -> dict[str, Any]:
     return written
 
 
+MAX_RANGE = 100_000
+"""Most classes that a file may name by their ends."""
+
+
 def read_step(data: Mapping[str, Any]) -> dict[str, Any]:
     known = {"groups", "mode", "positive", "name", "include_diagonal"}
     if "groups" not in data or set(data) - known:
@@ -55,11 +59,14 @@ def read_step(data: Mapping[str, Any]) -> dict[str, Any]:
 def _read_classes(name: Label, classes: Any) -> Iterable[Any]:
     if isinstance(classes, Mapping):
         try:
-            return range(int(classes["from"]), int(classes["to"]) + 1)
-        except (KeyError, TypeError, ValueError):
+            members = range(int(classes["from"]), int(classes["to"]) + 1)
+        except (KeyError, TypeError, ValueError, OverflowError):
             raise ValueError(
                 f"a range of classes is {{from: 0, to: 6}}, got {dict(classes)} in group {name!r}"
             ) from None
+        if members.stop - members.start > MAX_RANGE:
+            raise ValueError(f"a range must name at most {MAX_RANGE:,} classes, got {dict(classes)} in group {name!r}")
+        return members
     if not isinstance(classes, list):
         raise ValueError(f"group {name!r} must list its classes, got {classes!r:.60}")
     return classes

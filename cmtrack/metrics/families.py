@@ -130,8 +130,7 @@ def family_warnings(statistics: FamilyStatistics) -> tuple[str, ...]:
     for n, side in zip(statistics.repeated.tolist(), ("y_true_sets", "y_pred_sets"), strict=True):
         if n:
             out.append(f"{n} codes of {side} stood more than once in their document and count once")
-    hits, predicted, actual = (statistics.codes[:, column] for column in (HITS, PREDICTED, ACTUAL))
-    del hits
+    predicted, actual = statistics.codes[:, PREDICTED], statistics.codes[:, ACTUAL]
     total = len(actual)
     never_called, never_held = int((predicted == 0).sum()), int((actual == 0).sum())
     if never_called:
@@ -140,7 +139,10 @@ def family_warnings(statistics: FamilyStatistics) -> tuple[str, ...]:
         out.append(f"{never_held} of {total} codes are in no document: macro recall passes them over")
     rare = int(((actual > 0) & (actual < FEW)).sum())
     if rare:
-        out.append(f"{rare} of {total} codes are in fewer than {FEW} documents: the shares that involve them are rough")
+        out.append(
+            f"{rare} of {total} codes are in fewer than {FEW} documents: their shares are rough, and the intervals of "
+            "the macro averages too narrow where most codes are so"
+        )
     held = np.bincount(statistics.families.family_of_code, actual, len(statistics.families.names))
     few = [f"{name} ({n:g})" for name, n in zip(statistics.families.names, held, strict=True) if 0 < n < FEW]
     if few:

@@ -146,8 +146,8 @@ def matthews_corrcoef(cells: Cells) -> tuple[float, FloatArray]:
     i, j = cells.actual, cells.predicted
     agree = (i == j).astype(np.float64)
     p_o, p_e = float(cells.weight @ agree) / n, float(t @ q)
-    a, b = 1 - float(q @ q), 1 - float(t @ t)
-    if np.count_nonzero(t) < 2 or np.count_nonzero(q) < 2:
+    a, b = (float(share @ ((n - n * share) / n)) for share in (q, t))  # 1 − Σ q² and 1 − Σ t²
+    if not a * b > 0:
         return math.nan, np.full(len(i), math.nan)
     value = (p_o - p_e) / math.sqrt(a * b)
     x = (agree - p_o) - (q[i] - p_e) - (t[j] - p_e)

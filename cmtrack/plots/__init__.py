@@ -7,8 +7,11 @@ without a display and in threads, and are freed like any other object.
 
 from __future__ import annotations
 
+from .code_shares import plot_code_shares
 from .confusion import plot_confusion_matrix, plot_reduced_matrix
 from .evaluation import evaluation_figures, prevalence_figure
+from .families import FamilyPanel, plot_family_matrix, plot_worst_families
+from .families_evaluation import code_figure, family_figures, family_matrix_figure
 from .prevalence import plot_prevalence_likelihood
 from .roc import plot_roc
 from .rough import plot_rough_approximations
@@ -16,13 +19,20 @@ from .scores import plot_score_histogram
 from .spcc import plot_spcc_matrix
 
 __all__ = [
+    "FamilyPanel",
+    "code_figure",
     "evaluation_figures",
+    "family_figures",
+    "family_matrix_figure",
+    "plot_code_shares",
     "plot_confusion_matrix",
+    "plot_family_matrix",
     "plot_prevalence_likelihood",
     "plot_reduced_matrix",
     "plot_roc",
     "plot_rough_approximations",
     "plot_score_histogram",
     "plot_spcc_matrix",
+    "plot_worst_families",
     "prevalence_figure",
 ]

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING
 
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from . import labels as text
@@ -131,7 +132,12 @@ def _prevalence_likelihood(evaluation: Evaluation) -> Figure | None:
 
 
 def prevalence_figure(
-    estimate: PrevalenceEstimate, *, actual: float | None = None, references: Mapping[str, float] | None = None
+    estimate: PrevalenceEstimate,
+    *,
+    actual: float | None = None,
+    references: Mapping[str, float] | None = None,
+    title: str | None = None,
+    ax: Axes | None = None,
 ) -> Figure:
     """Draw the likelihood of an estimated prevalence with its interval.
 
@@ -143,11 +149,16 @@ def prevalence_figure(
         The known share of positives.
     references : mapping of str to float, optional
         Other estimates, by name.
+    title : str, optional
+        By default it names the positive class.
+    ax : matplotlib.axes.Axes, optional
+        Axes to draw into; by default a new figure.
     """
     grid, deviance = estimate.likelihood()
     inflation = estimate.inflation if math.isfinite(estimate.inflation) else 1.0
     return plot_prevalence_likelihood(
         grid, deviance, value=estimate.value, low=estimate.low, high=estimate.high,
         confidence_level=estimate.confidence_level, inflation=inflation,
-        actual=actual, references=references, title=f"Prevalence of {_shown(estimate.positive)}",
+        actual=actual, references=references, ax=ax,
+        title=f"Prevalence of {_shown(estimate.positive)}" if title is None else title,
     )  # fmt: skip

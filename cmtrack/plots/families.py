@@ -1,4 +1,4 @@
-"""Families of codes: one family's matrix, the worst families side by side, and what stands behind one code."""
+"""Families of codes: one family's matrix, and the worst families side by side."""
 
 from __future__ import annotations
 
@@ -17,13 +17,9 @@ from matplotlib.patches import Rectangle
 from . import heatmap as heat
 from . import labels as text
 from .style import (
-    BLUE,
     EMPTY,
     FRAME,
-    GREEN,
     INK,
-    MUTED,
-    ORANGE,
     SMALL_SIZE,
     TEXT_SIZE,
     FloatArray,
@@ -31,7 +27,6 @@ from .style import (
     hit_map,
     mismatch_map,
     name_axes,
-    open_axes,
     panel_figure,
     plain_axes,
 )
@@ -132,7 +127,9 @@ def plot_family_matrix(
     name_axes(ax, "predicted code" + thinned, "actual code" + thinned, title)
     notes = [_SPLIT, _ASIDE[given], *heat.notes(names)]
     if empty.size:
-        notes.append(f"Hatched: in no document as {given} code ({empty.size} of {size} codes).")
+        notes.append(
+            f"Hatched: in no document as {given} code ({empty.size} of {size} codes). Grey: none the other way round."
+        )
     caption_below(ax, [_RULE, *notes])
     return page.finish()
 
@@ -193,57 +190,6 @@ def plot_worst_families(panels: Sequence[FamilyPanel], *, title: str | None = No
     bar.ax.tick_params(labelsize=SMALL_SIZE)
     if title:
         figure.suptitle(title, fontsize=12, color=INK)
-    return figure
-
-
-def plot_code_shares(
-    code: object,
-    given_predicted: Sequence[tuple[str, float, float, float]],
-    given_actual: Sequence[tuple[str, float, float, float]],
-    documents: tuple[int, int],
-    *,
-    confidence_level: float = 0.95,
-    few: tuple[bool, bool] = (False, False),
-    most: int = 8,
-) -> Figure:
-    """Draw what stands behind a code: where it is predicted, what is actual; where it is actual, what is predicted.
-
-    Parameters
-    ----------
-    code : object
-    given_predicted, given_actual : sequence of (name, share, low, high)
-        The code itself first, then siblings by their share, out of family last.
-    documents : (int, int)
-        With the code predicted, and actual.
-    confidence_level : float
-        Of the intervals.
-    few : (bool, bool)
-        Whether there are too few documents to rely on.
-    most : int
-        Siblings that are shown; the others are put together.
-
-    Returns
-    -------
-    matplotlib.figure.Figure
-    """
-    sides = [_shortened(side, most) for side in (given_predicted, given_actual)]
-    widest = max((len(text.one_line(name)) for side in sides for name, *_ in side), default=8)
-    rows = max(1, *map(len, sides))
-    figure = panel_figure((7.2 + 0.11 * min(widest, 28), 1.75 + 0.34 * rows))
-    shown = text.elide(text.one_line(code), 40)
-    figure.suptitle(text.verbatim(shown), fontsize=12, color=INK)
-    titles = ("predicted: what is actual?", "actual: what is predicted?")
-    for ax, side, n, words, rare in zip(figure.subplots(1, 2), sides, documents, titles, few, strict=True):
-        _bars(ax, side, rows)
-        many = f"{n:,} document{'s' if n != 1 else ''}"
-        ax.set_title(
-            f"Where it is {words}\n{many}{' – too few to rely on' if rare else ''}",
-            fontsize=TEXT_SIZE,
-            color=ORANGE if rare else INK,
-        )
-    figure.supxlabel(
-        f"share of these documents, with {100 * confidence_level:g}% intervals", fontsize=SMALL_SIZE, color=INK
-    )
     return figure
 
 
@@ -337,36 +283,3 @@ def _panel(ax: Axes, panel: FamilyPanel, *, left: bool, bottom: bool) -> AxesIma
     ax.set_xlabel("predicted" if bottom else "", fontsize=SMALL_SIZE, color=INK)
     ax.set_ylabel("actual" if left else "", fontsize=SMALL_SIZE, color=INK)
     return image
-
-
-def _shortened(side: Sequence[tuple[str, float, float, float]], most: int) -> list[tuple[str, float, float, float]]:
-    """The most frequent siblings, the others put together in one bar without an interval."""
-    if len(side) <= most + 2:
-        return list(side)
-    own, siblings, outside = side[0], side[1:-1], side[-1]
-    rest = siblings[most - 1 :]
-    together = (f"{len(rest)} more siblings", sum(share for _, share, *_ in rest), math.nan, math.nan)
-    return [own, *siblings[: most - 1], together, outside]
-
-
-def _bars(ax: Axes, side: Sequence[tuple[str, float, float, float]], rows: int) -> None:
-    plain_axes(ax)
-    open_axes(ax)
-    ax.grid(False, axis="y")
-    places = np.arange(len(side))
-    shares = np.nan_to_num([share for _, share, *_ in side])
-    colours = [GREEN, *[BLUE] * max(0, len(side) - 2), MUTED][: len(side)]
-    ax.barh(places, shares, color=colours, height=0.62, zorder=2)
-    for place, (_, share, low, high) in enumerate(side):
-        end = share
-        if math.isfinite(low):
-            ax.plot([low, high], [place, place], color=INK, lw=1.1, solid_capstyle="butt", zorder=3)
-            end = high
-        if math.isfinite(share):
-            ax.text(end + 0.015, place, text.share_text(share), va="center", fontsize=SMALL_SIZE, color=INK)
-    names = text.short_names([name for name, *_ in side], 28)
-    ax.set_yticks(places, names, fontsize=SMALL_SIZE, color=INK)
-    ax.set(xlim=(0, 1.14), ylim=(rows - 0.5, -0.5))
-    ax.set_xticks([0, 0.25, 0.5, 0.75, 1.0], list(_SHARES.values()), fontsize=SMALL_SIZE)
-    if not any(math.isfinite(share) for _, share, *_ in side):
-        ax.text(0.5, 0.5, "no documents", transform=ax.transAxes, ha="center", va="center", color=MUTED)

@@ -12,7 +12,8 @@ from cmtrack.metrics.families import FEW, family_tallies
 from cmtrack.metrics.names import encode_label
 
 from . import labels as text
-from .families import FamilyPanel, plot_code_shares, plot_family_matrix, plot_worst_families
+from .code_shares import plot_code_shares
+from .families import FamilyPanel, plot_family_matrix, plot_worst_families
 
 if TYPE_CHECKING:
     from cmtrack.evaluation.families import CodeAnswer, FamilyEvaluation
@@ -37,8 +38,9 @@ def family_figures(
     Returns
     -------
     dict of str to matplotlib.figure.Figure
-        ``worst_families``, ``family_matrix`` (of the family with the most confused labels) and ``code_shares`` (of the
-        code of at least 20 documents with the largest share of confused labels); the last two are absent where nothing is confused.
+        ``family_matrix`` (of the family with the most confused labels), ``worst_families`` (where two or more have any)
+        and ``code_shares`` (of the code of at least 20 documents with the largest share of confused labels). None where
+        nothing is confused.
     """
     drawings: dict[str, Callable[[FamilyEvaluation], Figure | None]] = {
         "family_matrix": _worst_matrix,

@@ -1,4 +1,4 @@
-"""The report of a family evaluation: the page of :mod:`cmtrack.tracking.report` with families and codes in its middle."""
+"""The report of a family evaluation: the page of :mod:`cmtrack.tracking.report` with families and codes in it."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ MAX_FAMILIES = 100
 MAX_CODES = 50
 
 _READING = {
-    "family_matrix": "Rows are actual codes, columns predicted ones; the diagonal holds the matches. The column and the "
-    "row set apart hold codes without an unmatched sibling on the other side.",
+    "family_matrix": "Rows are actual codes, columns predicted ones; the diagonal holds the matches. The column and "
+    "the row set apart hold codes without an unmatched sibling on the other side.",
     "worst_families": "Rows are actual codes, columns predicted ones; the last column is out of family (OOF).",
     "code_shares": "Left: the code was predicted; is it right, and if not, which sibling is it? Right: the document "
     "has the code; is it found, and if not, what is predicted instead?",

@@ -57,6 +57,13 @@ def read_predictions(content: bytes, evaluation: Evaluation) -> Predictions:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
+    expected = evaluation.statistics.digest.rows
+    try:
+        stored = pq.ParquetFile(pa.BufferReader(content)).metadata.num_rows
+    except Exception as error:
+        raise ValueError(f"the predictions are damaged: {type(error).__name__}: {error}") from None
+    if stored != expected:  # known before anything is unpacked
+        raise ValueError(f"the predictions must have {expected} rows, as the evaluation, got {stored}")
     try:
         table = pq.read_table(pa.BufferReader(content))
         names = {str(label): k for k, label in enumerate(evaluation.labels)}
@@ -70,8 +77,7 @@ def read_predictions(content: bytes, evaluation: Evaluation) -> Predictions:
         }
     except Exception as error:
         raise ValueError(f"the predictions are damaged: {type(error).__name__}: {error}") from None
-    if len(codes["y_true"]) != evaluation.statistics.digest.rows:
-        expected = evaluation.statistics.digest.rows
+    if any(len(column) != expected for column in codes.values()):
         raise ValueError(f"the predictions must have {expected} rows, as the evaluation, got {len(codes['y_true'])}")
     return Predictions(
         evaluation.labels,

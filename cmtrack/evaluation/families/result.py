@@ -194,6 +194,30 @@ class FamilyEvaluation:
         """
         return answer(self.statistics, code, "actual", self.confidence_level)
 
+    def family_figure(self, family: Label, given: str = "actual") -> Figure:
+        """One family's matrix, coloured by shares given the actual code (recall) or the "predicted" one (precision).
+
+        Raises
+        ------
+        KeyError, ValueError
+            If there is no such family or direction.
+        """
+        from cmtrack.plots.families_evaluation import family_matrix_figure
+
+        return family_matrix_figure(self, family, given=given)
+
+    def code_figure(self, code: Label) -> Figure:
+        """What stands behind a code where it is predicted, and what becomes of it where it is actual.
+
+        Raises
+        ------
+        KeyError
+            If there is no such code.
+        """
+        from cmtrack.plots.families_evaluation import code_figure
+
+        return code_figure(self, code)
+
     def code_table(self) -> pd.DataFrame:
         """One row per code: its family, numbers of documents, precision, recall, F1, shares and frequent partners.
 

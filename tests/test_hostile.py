@@ -1,0 +1,303 @@
+"""Files and names from others: nothing in them is executed, nothing outside the folder is touched, no crash."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import hypothesis.strategies as st
+import mlflow
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+
+from cmtrack import Evaluation, Grouping, compare, evaluate, load_evaluation, log_evaluation
+from cmtrack.metrics.names import decode_label, encode_label
+from cmtrack.tracking import spool
+from cmtrack.tracking.manifest import read
+from cmtrack.tracking.package import build
+from cmtrack.tracking.predictions import read_predictions, write_predictions
+from cmtrack.tracking.push import push
+
+RNG = np.random.default_rng(0)
+Y = np.concatenate((np.arange(3), RNG.integers(0, 3, 57)))
+P = RNG.dirichlet(np.ones(3), 60)
+JUDGED = evaluate(Y, y_prob=P, grouping=Grouping({"a": [0, 1], "b": [2]}, "strict", name="ab"))
+TEXT = JUDGED.to_json()
+
+PLAIN = st.one_of(
+    st.none(), st.booleans(), st.integers(-5, 10**20), st.floats(allow_nan=False), st.text(max_size=8),
+    st.lists(st.integers(-3, 3), max_size=3), st.dictionaries(st.text(max_size=3), st.integers(), max_size=2),
+)  # fmt: skip
+
+
+def places(data: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
+    """All paths into nested data."""
+    out = [path] if path else []
+    if isinstance(data, dict):
+        for key in data:
+            out += places(data[key], (*path, key))
+    elif isinstance(data, list):
+        for key in range(min(len(data), 4)):
+            out += places(data[key], (*path, key))
+    return out
+
+
+def changed(data: Any, path: tuple[Any, ...], value: Any) -> Any:
+    """A copy with another value at a path; REMOVED takes it out."""
+    copy = json.loads(json.dumps(data))
+    at = copy
+    for key in path[:-1]:
+        at = at[key]
+    if value is REMOVED:
+        del at[path[-1]]
+    else:
+        at[path[-1]] = value
+    return copy
+
+
+REMOVED = object()
+DATA = json.loads(TEXT)
+PLACES = [path for path in places(DATA) if path[0] not in ("metrics", "intervals", "undefined", "warnings")]
+FUZZ = settings(max_examples=400, deadline=None, suppress_health_check=list(HealthCheck))
+
+
+def opens(text: str, folder: Path) -> None:
+    """Either it is refused with a ValueError, or it is an evaluation; numbers that contradict each other may not add up,
+    which is an error of arithmetic or of values too."""
+    file = folder / "cmtrack_evaluation.json"
+    file.write_text(text, encoding="utf-8", errors="surrogatepass")
+    try:
+        evaluation = Evaluation.load(file)
+    except ValueError:
+        return
+    try:
+        assert isinstance(evaluation.metrics, dict)
+    except (ValueError, ArithmeticError, IndexError, RuntimeWarning):
+        return
+
+
+@pytest.fixture(scope="module")
+def scratch(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("hostile")
+
+
+@FUZZ
+@given(path=st.sampled_from(PLACES), value=st.one_of(PLAIN, st.just(REMOVED)))
+def test_an_evaluation_with_anything_anywhere_is_refused_or_opens(scratch, path, value):
+    opens(json.dumps(changed(DATA, path, value)), scratch)
+
+
+@FUZZ
+@given(st.integers(0, len(TEXT)), st.integers(0, 30), st.text(max_size=10))
+def test_an_evaluation_with_other_characters_is_refused_or_opens(scratch, start, length, text):
+    opens(TEXT[:start] + text + TEXT[start + length :], scratch)
+
+
+@settings(FUZZ, max_examples=150)
+@given(st.integers(0, len(TEXT) - 1))
+def test_no_beginning_of_an_evaluation_loads_as_whole(scratch, end):
+    file = scratch / "cmtrack_evaluation.json"
+    file.write_text(TEXT[:end], encoding="utf-8")
+    with pytest.raises(ValueError, match="this is no evaluation of cmtrack"):
+        Evaluation.load(file)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "!!python/object/apply:os.system ['touch hacked']",
+        "!!python/object/new:os.system ['touch hacked']",
+        "groups: !!python/name:os.system",
+        "groups: {a: [0], b: [1]}\nmode: !!python/object/apply:os.system ['touch hacked']",
+        "groups: &a [*a]",
+        "groups: {a: {from: 0, to: 1.0e+300}, b: [1]}",
+        "groups: {a: {from: 0, to: 100000000000}, b: [1]}",
+        "- " * 5000,
+        "{" * 5000,
+        "a: &a [x,x]\nb: &b [*a,*a]\nc: &c [*b,*b]\ngroups: {a: *c, b: [1]}",
+    ],
+)
+def test_a_grouping_file_builds_no_objects(tmp_path, monkeypatch, text):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "g.yaml").write_text(text)
+    with pytest.raises((ValueError, TypeError)):
+        Grouping.from_file(tmp_path / "g.yaml")
+    assert not (tmp_path / "hacked").exists()
+
+
+@settings(FUZZ, max_examples=300)
+@given(st.text(max_size=60))
+def test_any_text_is_a_grouping_or_refused(scratch, text):
+    (scratch / "g.yaml").write_text(text, encoding="utf-8", errors="replace")
+    try:
+        grouping = Grouping.from_file(scratch / "g.yaml")
+    except (ValueError, TypeError):
+        return
+    assert isinstance(grouping, Grouping)
+
+
+# -- the spool -------------------------------------------------------------------------------------------------------
+
+
+def entry(folder: Path) -> Path:
+    build(JUDGED, folder, run_id="r", tracking_uri="sqlite:///x.db")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def manifest(scratch) -> tuple[Path, dict[str, Any]]:
+    folder = entry(scratch / "entry")
+    return folder, json.loads((folder / spool.MANIFEST).read_text(encoding="utf-8"))
+
+
+@FUZZ
+@given(data=st.data())
+def test_a_manifest_with_anything_anywhere_is_refused_or_reads(manifest, data):
+    folder, good = manifest
+    path = data.draw(st.sampled_from(places(good)))
+    bad = changed(good, path, data.draw(st.one_of(PLAIN, st.just(REMOVED))))
+    (folder / spool.MANIFEST).write_text(json.dumps(bad), encoding="utf-8")
+    try:
+        package = read(folder)
+    except ValueError:
+        return
+    assert all(name.startswith("cmtrack.") for name in package.tags)
+    assert {folder / "artifacts" / file for file in package.images.values()} <= set(package.artifacts.iterdir())
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"images": {"k": "../../secret.png"}}, "names a file that the entry does not hold"),
+        ({"images": {"k": "/etc/passwd"}}, "names a file that the entry does not hold"),
+        ({"table": "../up.json"}, "table must be a file's name"),
+        ({"prefix": "../"}, "prefix must start with"),
+        ({"tags": {"mlflow.user": "root"}}, "tags must be called cmtrack"),
+        ({"metrics": {"a": "1"}}, "metrics must be finite numbers"),
+        ({"metrics": {"a": True}}, "metrics must be finite numbers"),
+        ({"run_id": 3}, "run_id must be a str, got int"),
+        ({"dataset": {"name": "x"}}, "dataset must hold name and digest"),
+    ],
+)
+def test_a_manifest_names_nothing_outside_its_entry(tmp_path, change, words):
+    folder = entry(tmp_path / "entry")
+    good = json.loads((folder / spool.MANIFEST).read_text(encoding="utf-8"))
+    (folder / spool.MANIFEST).write_text(json.dumps(good | change), encoding="utf-8")
+    with pytest.raises(ValueError, match=words):
+        read(folder)
+
+
+def test_a_manifest_with_infinite_numbers_is_refused(tmp_path):
+    folder = entry(tmp_path / "entry")
+    text = (folder / spool.MANIFEST).read_text(encoding="utf-8")
+    (folder / spool.MANIFEST).write_text(re.sub(r'("multiclass/accuracy": )[\d.]+', r"\1Infinity", text))
+    with pytest.raises(ValueError, match="holds Infinity, which is no number"):
+        read(folder)
+
+
+def test_links_and_folders_among_the_files_are_refused(tmp_path):
+    (tmp_path / "secret").write_text("s")
+    folder = entry(tmp_path / "entry")
+    (folder / "artifacts" / "link.txt").symlink_to(tmp_path / "secret")
+    with pytest.raises(ValueError, match="artifacts must be plain files, got 'link.txt'"):
+        read(folder)
+    (folder / "artifacts" / "link.txt").unlink()
+    (folder / "artifacts" / "deeper").mkdir()
+    with pytest.raises(ValueError, match="artifacts must be plain files, got 'deeper'"):
+        read(folder)
+
+
+def test_a_damaged_entry_is_refused_and_stays_and_takes_no_other_with_it(store, tmp_path):
+    run_id = store.create_run("1").info.run_id
+    for place in ("a", "b"):
+        build(JUDGED, tmp_path / "cmtrack_spool" / place, run_id=run_id)
+    file = tmp_path / "cmtrack_spool" / "a" / "artifacts" / "cmtrack_evaluation.json"
+    file.write_bytes(file.read_bytes()[:-30])
+    (tmp_path / "cmtrack_spool" / "c").symlink_to(tmp_path)  # no entry
+    (tmp_path / "cmtrack_spool" / "d.txt").write_text("nor this")
+    first, second = push()
+    assert (first.status, second.status) == ("refused", "sent")
+    assert "cmtrack_evaluation.json is damaged" in first.reason
+    assert first.entry.is_dir()
+    assert load_evaluation(run_id) == JUDGED
+
+
+# -- predictions -----------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def parquet(scratch) -> bytes:
+    write_predictions(scratch / "p.parquet", JUDGED.rows)
+    return (scratch / "p.parquet").read_bytes()
+
+
+@FUZZ
+@given(data=st.data())
+def test_predictions_with_other_bytes_are_refused_or_read(parquet, data):
+    start = data.draw(st.integers(0, len(parquet)))
+    inserted, length = data.draw(st.binary(max_size=12)), data.draw(st.integers(0, 40))
+    try:
+        rows = read_predictions(parquet[:start] + inserted + parquet[start + length :], JUDGED)
+    except ValueError:
+        return
+    assert len(rows) == 60
+
+
+def test_a_parquet_bomb_is_refused_before_it_is_read(tmp_path, monkeypatch):
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    zeros = pa.DictionaryArray.from_arrays(pa.array(np.zeros(3_000_000, dtype=np.int32)), pa.array(["0"]))
+    pq.write_table(pa.table({"y_true": zeros, "y_pred": zeros}), tmp_path / "bomb.parquet", compression="zstd")
+    content = (tmp_path / "bomb.parquet").read_bytes()
+    monkeypatch.setattr(pq, "read_table", lambda *_: pytest.fail("it was read"))
+    with pytest.raises(ValueError, match="must have 60 rows, as the evaluation, got 3000000"):
+        read_predictions(content, JUDGED)
+
+
+# -- names -----------------------------------------------------------------------------------------------------------
+
+NASTY = [
+    "<script>alert(1)</script>", "</td></tr><h1>x", "a|b\n|---|", "**bold** [x](http://evil)", '"quoted" \'it\'',
+    "line\nbreak\r\ttab", "🙈🙉", "עברית‮txt", "../../etc/passwd", "C:\\x", "x" * 10_000, " ", ".", "%s {0} ${HOME} $x^2$",
+    "NaN", "\x07bell",
+]  # fmt: skip
+
+
+@settings(FUZZ, max_examples=1000)
+@given(st.text(max_size=40))
+def test_labels_become_legal_names_and_come_back(label):
+    name = encode_label(label)
+    assert re.fullmatch(r"[\w .-]+", name)
+    assert name not in (".", "..")
+    assert len(name) <= 80
+    if "--" not in name or len(name) < 70:
+        assert decode_label(name) == label
+
+
+def test_nasty_labels_and_run_names_stay_text_from_end_to_end(store, tmp_path):
+    before = {path for path in tmp_path.rglob("*") if "artifacts" not in path.parts}
+    rng = np.random.default_rng(1)
+    y = np.concatenate((np.arange(len(NASTY)), rng.integers(0, len(NASTY), 300)))
+    names = np.array(NASTY, dtype=object)
+    for place, title in enumerate(NASTY[:3]):
+        with mlflow.start_run(run_name=title) as run:
+            wrong = np.where(rng.random(len(y)) < 0.3 + 0.1 * place, np.roll(y, 1), y)
+            log_evaluation(names[y], names[wrong], labels=NASTY, metrics="all", strict=True)
+            run_id = run.info.run_id
+    assert load_evaluation(run_id).labels == tuple(NASTY)
+    comparison = compare(experiment_names=["e"], rank_by="multiclass/accuracy")
+    page = comparison.report(tmp_path / "review.html").read_text(encoding="utf-8")
+    report = next((tmp_path / "artifacts" / run_id / "artifacts").glob("*report.html")).read_text(encoding="utf-8")
+    for text in (page, report):
+        assert "<script>alert" not in text
+        assert "<h1>x" not in text
+        assert "&lt;script&gt;alert(1)&lt;/script&gt;" in text
+    markdown = comparison.report(tmp_path / "review.md").read_text(encoding="utf-8")
+    assert "<script>alert" not in markdown.replace("\\<", "")
+    assert not any(line.startswith("|---|\n") for line in markdown.split("\n\n")[0].splitlines())
+    made = {path for path in tmp_path.rglob("*") if "artifacts" not in path.parts} - before
+    assert {path.name for path in made} <= {"review.html", "review.md", "mlflow.db", "mlflow.db-journal", "cache"}
