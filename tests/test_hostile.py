@@ -65,8 +65,7 @@ FUZZ = settings(max_examples=400, deadline=None, suppress_health_check=list(Heal
 
 
 def opens(text: str, folder: Path) -> None:
-    """Either it is refused with a ValueError, or it is an evaluation; numbers that contradict each other may not add up,
-    which is an error of arithmetic or of values too."""
+    """Either it is refused with a ValueError, or it is an evaluation; its numbers may contradict each other."""
     file = folder / "cmtrack_evaluation.json"
     file.write_text(text, encoding="utf-8", errors="surrogatepass")
     try:
@@ -202,7 +201,7 @@ def test_links_and_folders_among_the_files_are_refused(tmp_path):
     (tmp_path / "secret").write_text("s")
     folder = entry(tmp_path / "entry")
     (folder / "artifacts" / "link.txt").symlink_to(tmp_path / "secret")
-    with pytest.raises(ValueError, match="artifacts must be plain files, got 'link.txt'"):
+    with pytest.raises(ValueError, match=r"artifacts must be plain files, got 'link\.txt'"):
         read(folder)
     (folder / "artifacts" / "link.txt").unlink()
     (folder / "artifacts" / "deeper").mkdir()
@@ -262,8 +261,8 @@ def test_a_parquet_bomb_is_refused_before_it_is_read(tmp_path, monkeypatch):
 
 NASTY = [
     "<script>alert(1)</script>", "</td></tr><h1>x", "a|b\n|---|", "**bold** [x](http://evil)", '"quoted" \'it\'',
-    "line\nbreak\r\ttab", "🙈🙉", "עברית‮txt", "../../etc/passwd", "C:\\x", "x" * 10_000, " ", ".", "%s {0} ${HOME} $x^2$",
-    "NaN", "\x07bell",
+    "line\nbreak\r\ttab", "🙈🙉", "עברית‮txt", "../../etc/passwd", "C:\\x", "x" * 10_000, " ", ".",
+    "%s {0} ${HOME} $x^2$", "NaN", "\x07bell",
 ]  # fmt: skip
 
 

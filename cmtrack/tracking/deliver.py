@@ -29,8 +29,8 @@ def deliver(package: Package, client: MlflowClient | None = None) -> tuple[str, 
     """Send a spooled package, and take it out of the spool when it has arrived.
 
     The sending runs in a thread of its own. As long as the store answers, one call after the other, it is waited for;
-    when nothing has come for :data:`PATIENCE` seconds the caller goes on. The thread goes on, too, as long as the process
-    lives; what it does not finish stays in the spool.
+    when nothing has come for :data:`PATIENCE` seconds the caller goes on. The thread goes on, too, as long as the
+    process lives; what it does not finish stays in the spool.
 
     Parameters
     ----------
