@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from html import escape
 from pathlib import Path
 from typing import Any
 
@@ -432,7 +433,13 @@ def test_frames_and_representations(tmp_path: Path) -> None:
     with_interval = frame.dropna(subset="low")
     assert set(with_interval["metric"]) == set(evaluation.intervals)
     assert "positive 'high'" in repr(evaluation)
-    assert "binary/roc_auc" in evaluation._repr_html_()
+    page = evaluation._repr_html_()
+    assert "binary/roc_auc" in page
+    assert "positive: high" in page
+    assert all(escape(text) in page for text in evaluation.warnings)
+    strange = evaluate(["<b>x</b>", "<b>x</b>", "y"], ["<b>x</b>"] * 3, positive="<b>x</b>")._repr_html_()
+    assert "<b>x</b>" not in strange
+    assert "undefined" in strange
     layout = evaluation.reduced["cut"].to_frame()
     assert list(layout.columns) == ["low", "high", "IM"]
     assert layout.loc["IM", "IM"] == 0

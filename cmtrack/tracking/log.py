@@ -136,16 +136,16 @@ def log_evaluation(
         return _not_computed(error, given, run_id, strict)
     try:
         check_prefix(prefix)
-        wanted = _Wanted(_run(run_id), _model(model_id), prefix, step, metrics, predictions)
+        wanted = Destination(chosen_run(run_id), _model(model_id), prefix, step, metrics, predictions)
         problem: Exception | None = None
     except Exception as error:
-        wanted, problem = _Wanted(), error
+        wanted, problem = Destination(), error
     try:
-        package = _package(evaluation, wanted)
+        package = spooled(evaluation, wanted)
     except Exception as error:  # what was asked for cannot be made: the evaluation itself is kept all the same
         problem = problem or error
         try:
-            package = _package(evaluation, _Wanted())
+            package = spooled(evaluation, Destination())
         except Exception as second:
             return _lost(problem, second, evaluation, run_id, strict)
     try:
@@ -153,14 +153,14 @@ def log_evaluation(
             raise problem
         problems = package.problems + deliver(package)
     except Exception as error:
-        return _not_sent(error, evaluation, package.folder, run_id, strict)
+        return not_sent(error, evaluation, package.folder, run_id, strict)
     if problems:
         tell(f"left out of the evaluation's record: {'; '.join(problems)}", stacklevel=3)
     return LoggedEvaluation(evaluation, package.run_id, "completed", problems=problems)
 
 
 @dataclass(frozen=True)
-class _Wanted:
+class Destination:
     """Where an evaluation goes, and what of it; by default nowhere yet."""
 
     run_id: str | None = None
@@ -171,7 +171,7 @@ class _Wanted:
     predictions: bool | str = "auto"
 
 
-def _package(evaluation: Judged, wanted: _Wanted) -> Package:
+def spooled(evaluation: Judged, wanted: Destination) -> Package:
     """The evaluation as an entry of the spool, whole."""
     import mlflow
 
@@ -188,7 +188,7 @@ def _package(evaluation: Judged, wanted: _Wanted) -> Package:
         return replace(package, folder=spool.settle(partial))
 
 
-def _run(run_id: str | None) -> str:
+def chosen_run(run_id: str | None) -> str:
     """The run to write to, captured once."""
     if run_id is not None:
         return run_id
@@ -232,7 +232,8 @@ def _not_computed(error: Exception, given: dict[str, Any], run_id: str | None, s
     return LoggedEvaluation(None, run_id, "failed", path, str(error))
 
 
-def _not_sent(error: Exception, evaluation: Judged, entry: Path, run_id: str | None, strict: bool) -> LoggedEvaluation:
+def not_sent(error: Exception, evaluation: Judged, entry: Path, run_id: str | None, strict: bool) -> LoggedEvaluation:
+    """What is said of an evaluation that waits in the spool: raised where that is wanted, else a warning."""
     kept = f"the evaluation is kept in {entry}; `cmtrack push` sends it"
     if strict:
         error.add_note(kept)

@@ -62,7 +62,7 @@ def log_nested(
     parent: Any = None
     problem: Exception | None = None
     try:
-        run_id = log._run(run_id)
+        run_id = log.chosen_run(run_id)
         probe(client.tracking_uri)
         parent = _answered(lambda: client.get_run(run_id))
     except Exception as error:
@@ -75,8 +75,8 @@ def log_nested(
             made = _answered(lambda child=child: _make(client, parent, child))  # type: ignore[misc]
         except Exception as error:
             problem = error  # what failed once is not waited for again
-            package = log._package(child.evaluation, log._Wanted())
-            done.append(log._not_sent(error, child.evaluation, package.folder, None, strict))
+            package = log.spooled(child.evaluation, log.Destination())
+            done.append(log.not_sent(error, child.evaluation, package.folder, None, strict))
             continue
         logged = log.log_evaluation(
             child.evaluation, run_id=made, metrics=metrics, predictions=predictions, strict=strict

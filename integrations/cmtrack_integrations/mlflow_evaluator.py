@@ -1,0 +1,96 @@
+"""The evaluator that ``mlflow.models.evaluate`` knows as ``cmtrack`` (entry point ``mlflow.model_evaluator``).
+
+MLflow imports this module whenever anybody evaluates anything, so it holds nothing but the question whether cmtrack was
+asked for; the work is in ``cmtrack.tracking.evaluator``, imported when there is some.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+from mlflow.models.evaluation.base import ModelEvaluator
+
+NAME = "cmtrack"
+OPTIONS = frozenset(
+    {
+        "y_prob", "labels", "positive", "grouping", "calibration", "target", "sample_weight", "groups", "row_ids",
+        "confidence_level", "prefix", "step", "metrics", "predictions", "params", "strict",
+    }
+)  # fmt: skip
+
+
+class CmtrackEvaluator(ModelEvaluator):  # type: ignore[misc]
+    """Judges a classifier with cmtrack inside ``mlflow.models.evaluate``.
+
+    It runs where it is asked for, by name (``evaluators="cmtrack"``, ``evaluators=["default", "cmtrack"]``) or by its
+    configuration (``evaluator_config={"cmtrack": {...}}``), and never else. If it fails, it warns; the run and the
+    other evaluators go on.
+
+    Options (``evaluator_config={"cmtrack": {...}}``), all of them optional
+    -----------------------------------------------------------------------
+    y_prob : str, list of str, or mapping of label to str
+        Columns of probabilities in the data, or in the frame that the model returns: a pattern such as ``"p_*"``,
+        where the star stands for the label; one column for the positive class; columns in the order of ``labels``.
+        ``"output"``: a model's one-column output is the probability of the positive class. A model that has
+        ``predict_proba`` needs none of this.
+    sample_weight, groups, row_ids : str or array
+        A column of the data, or the values.
+    grouping : Grouping, mapping or path
+        As an object, as plain data (``Grouping.from_dict``), or as a YAML or JSON file.
+    labels, positive, calibration, target, confidence_level
+        As in :func:`cmtrack.evaluate`.
+    prefix, step, metrics, predictions, strict
+        As in :func:`cmtrack.log_evaluation`.
+    params : dict
+        Inference parameters for the model's ``predict``.
+    """
+
+    @classmethod
+    def can_evaluate(cls, *, model_type: Any, evaluator_config: Any, **kwargs: Any) -> bool:
+        """Whether cmtrack was asked for, for a classifier.
+
+        ``evaluators=None`` asks every installed evaluator, before the run starts, with the configuration of its own
+        name, or with one that is meant for all: only one that consists of cmtrack's options counts. An evaluator that
+        was named is asked once more when its turn comes, by ``_evaluate``.
+        """
+        if model_type != "classifier":
+            return False
+        if sys._getframe(1).f_code.co_name == "_evaluate":  # in the list of evaluators: named, or asked for before
+            return True
+        config = own_config(evaluator_config)
+        return bool(config) and config.keys() <= OPTIONS
+
+    def evaluate(
+        self,
+        *,
+        model_type: Any,
+        dataset: Any,
+        run_id: Any,
+        evaluator_config: Any,
+        model: Any = None,
+        extra_metrics: Any = None,
+        custom_artifacts: Any = None,
+        predictions: Any = None,
+        model_id: Any = None,
+        **kwargs: Any,
+    ) -> Any:
+        """Evaluate, log to the run, and return MLflow's ``EvaluationResult``."""
+        from cmtrack.tracking.evaluator import evaluate_dataset
+
+        return evaluate_dataset(
+            dataset,
+            config=own_config(evaluator_config),
+            known=OPTIONS,
+            run_id=run_id,
+            model=model,
+            model_id=model_id,
+            predictions=predictions,
+        )
+
+
+def own_config(config: Any) -> dict[str, Any]:
+    """The options, also where they came under the evaluator's name although it is the only one."""
+    config = config or {}
+    inner = config.get(NAME)
+    return dict(inner if isinstance(inner, dict) and len(config) == 1 else config)

@@ -1,0 +1,24 @@
+"""scikit-learn: estimators, searches, cross-validation, scorers and Displays.
+
+Everything here collects predictions and hands them to cmtrack; nothing calls scikit-learn's metric functions, which
+``mlflow.sklearn.autolog()`` would log as metrics of their own.
+"""
+
+from cmtrack_integrations.sklearn.cross_validation import CrossValidated, cross_validate_evaluation
+from cmtrack_integrations.sklearn.displays import PrevalenceDisplay, ReducedConfusionMatrixDisplay, ReducedRocDisplay
+from cmtrack_integrations.sklearn.estimators import evaluate_estimator, log_estimator
+from cmtrack_integrations.sklearn.scorers import CmtrackScorer, get_scorer
+from cmtrack_integrations.sklearn.search import log_candidates
+
+__all__ = [
+    "CmtrackScorer",
+    "CrossValidated",
+    "PrevalenceDisplay",
+    "ReducedConfusionMatrixDisplay",
+    "ReducedRocDisplay",
+    "cross_validate_evaluation",
+    "evaluate_estimator",
+    "get_scorer",
+    "log_candidates",
+    "log_estimator",
+]

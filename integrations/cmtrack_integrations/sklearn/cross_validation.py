@@ -1,0 +1,278 @@
+"""Cross-validation: every row judged by a model that has not seen it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from cmtrack.evaluation import Evaluation, evaluate
+from cmtrack.grouping import Grouping, Label
+from cmtrack.statistics.inputs import FloatArray, IntArray
+from cmtrack.tracking import LoggedEvaluation, log_evaluation
+from cmtrack.tracking.nested import NestedEvaluation, log_nested
+from cmtrack_integrations.sklearn.estimators import with_notes
+from cmtrack_integrations.sklearn.predictions import Predicted, align, name_of, predict, without_autologging
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+@dataclass(frozen=True, eq=False)
+class CrossValidated:
+    """A classifier judged out of fold.
+
+    Attributes
+    ----------
+    evaluation : Evaluation
+        Of all rows, each with the prediction of the model of its fold. Its calibrated prevalence leaves each row out
+        of its own density.
+    folds : tuple of Evaluation
+        Of each fold's test rows; the prevalence is calibrated on the out-of-fold scores of the other folds.
+    tests : tuple of ndarray
+        The test rows of each fold.
+    y : ndarray of shape (n,)
+    y_pred : ndarray of shape (n,)
+    y_prob : ndarray of shape (n, K) or None
+        Out-of-fold probabilities, in the order of ``evaluation.labels``.
+    name : str
+        The class of the estimator.
+    """
+
+    evaluation: Evaluation
+    folds: tuple[Evaluation, ...]
+    tests: tuple[IntArray, ...]
+    y: Any
+    y_pred: Any
+    y_prob: FloatArray | None
+    name: str
+
+    @property
+    def calibration(self) -> tuple[Any, FloatArray]:
+        """``(y, scores)``, out of fold: the ``calibration=`` of an evaluation of the model fitted on all rows.
+
+        Raises
+        ------
+        ValueError
+            If the classifier has no probabilities.
+        """
+        if self.y_prob is None:
+            raise ValueError(f"{self.name} has no probabilities to calibrate with")
+        return self.y, self.y_prob
+
+    def calibration_for(self, labels: Sequence[Label] | None) -> tuple[Any, FloatArray]:
+        """The same, with columns in the order of ``labels``."""
+        y, scores = self.calibration
+        return y, align(scores, self.evaluation.labels, labels)
+
+    def log(
+        self,
+        *,
+        name: str | None = None,
+        params: Mapping[str, Any] | None = None,
+        run_id: str | None = None,
+        model_id: str | None = None,
+        metrics: str | Sequence[str] = "headline",
+        predictions: bool | str = "auto",
+        strict: bool = False,
+    ) -> tuple[LoggedEvaluation, ...]:
+        """Log the whole to the active run and each fold to a nested run of it with the parameter ``fold``.
+
+        ``cmtrack.compare(block="params.fold", model="params.model")`` ranks models over the folds.
+
+        Parameters
+        ----------
+        name : str, optional
+            The parameter ``model`` of the nested runs; by default the name of the run.
+        params : mapping, optional
+            Further parameters of the nested runs.
+        run_id, model_id, metrics, predictions, strict
+            As in :func:`cmtrack.log_evaluation`. The model is that of the whole.
+
+        Returns
+        -------
+        tuple of LoggedEvaluation
+            Of the whole, then of each fold.
+        """
+        common: dict[str, Any] = {"metrics": metrics, "predictions": predictions, "strict": strict}
+        whole = log_evaluation(self.evaluation, run_id=run_id, model_id=model_id, **common)
+        children = (
+            NestedEvaluation(f"fold {place}", fold, {"fold": place, **(params or {})}, model=name)
+            for place, fold in enumerate(self.folds)
+        )
+        return whole, *log_nested(children, run_id=run_id or whole.run_id, **common)
+
+    def to_frame(self) -> pd.DataFrame:
+        """One row per fold and metric: fold, metric, value, low, high, better, undefined; fold "all" is the whole."""
+        import pandas as pd
+
+        frames: dict[Any, Evaluation] = {"all": self.evaluation, **dict(enumerate(self.folds))}
+        tables = [evaluation.to_frame().assign(fold=fold) for fold, evaluation in frames.items()]
+        table = pd.concat(tables, ignore_index=True)
+        return table.reindex(columns=["fold", *(column for column in table.columns if column != "fold")])
+
+    def __repr__(self) -> str:
+        return f"CrossValidated({self.name}, {len(self.folds)} folds: {self.evaluation!r})"
+
+
+def cross_validate_evaluation(
+    estimator: Any,
+    X: Any,
+    y: Any,
+    *,
+    cv: Any = None,
+    labels: Sequence[Label] | None = None,
+    positive: Label | None = None,
+    grouping: Grouping | None = None,
+    target: Any = None,
+    sample_weight: Any = None,
+    groups: Any = None,
+    row_ids: Any = None,
+    confidence_level: float = 0.95,
+    fit_params: Mapping[str, Any] | None = None,
+    n_jobs: int | None = None,
+) -> CrossValidated:
+    """Fit a classifier on each training part and judge it on the rows left out.
+
+    Parameters
+    ----------
+    estimator : classifier, pipeline or search
+        It is cloned; what is given stays as it is.
+    X, y : array-like of n rows
+    cv : int, splitter or iterable of (train, test), optional
+        As in scikit-learn; by default 5 stratified folds. Every row must stand in exactly one test part.
+    target : array-like in the form of ``y_prob``, optional
+        Scores of unlabelled rows whose prevalence is wanted, as in :func:`cmtrack.evaluate`, of the whole.
+    groups : array-like of shape (n,), optional
+        Rows that belong together: the splitter gets them, and intervals know of them.
+    fit_params : mapping, optional
+        Passed to ``fit``; values with one entry per row are cut to the training rows.
+    n_jobs : int, optional
+        Folds that are fitted at a time.
+    labels, positive, grouping, sample_weight, row_ids, confidence_level
+        As in :func:`cmtrack.evaluate`. ``sample_weight`` weighs the judgement; ``fit_params`` takes that of the fit.
+
+    Returns
+    -------
+    CrossValidated
+
+    Raises
+    ------
+    ValueError
+        If a row is in no test part or in several (repeated splits are run one repetition at a time), or on wrong
+        input.
+    """
+    actual = np.asarray(y)
+    splits = splits_of(estimator, X, actual, cv, groups)
+    order = tuple(labels) if labels is not None else tuple(np.unique(actual).tolist())
+    parts = fit_and_predict([estimator], X, actual, splits, order, fit_params, n_jobs)[0]
+    options: dict[str, Any] = {"positive": positive, "grouping": grouping, "confidence_level": confidence_level}
+    by_row = {"sample_weight": sample_weight, "groups": groups, "row_ids": row_ids}
+    y_pred, y_prob = joined(parts, splits)
+    whole = with_notes(
+        evaluate(actual, y_pred, y_prob=y_prob, labels=order, target=target, **options, **by_row), parts[0].notes
+    )
+    folds = []
+    for _, test in splits:
+        rest = np.setdiff1d(np.arange(len(actual)), test)
+        rows: dict[str, Any] = {name: None if values is None else cut(values, test) for name, values in by_row.items()}
+        held = None if y_prob is None else (actual[rest], y_prob[rest])
+        if held is not None and not _calibrates(held[0], whole):
+            held = None
+        scores = None if y_prob is None else y_prob[test]
+        fold = evaluate(actual[test], y_pred[test], y_prob=scores, labels=order, calibration=held, **options, **rows)
+        folds.append(with_notes(fold, parts[0].notes))
+    tests = tuple(test for _, test in splits)
+    return CrossValidated(whole, tuple(folds), tests, actual, y_pred, y_prob, name_of(estimator))
+
+
+Splits = list[tuple[IntArray, IntArray]]
+
+
+def splits_of(estimator: Any, X: Any, y: Any, cv: Any, groups: Any = None) -> Splits:
+    """The parts of a cross-validation, fixed once.
+
+    Raises
+    ------
+    ValueError
+        If a row is in no test part or in several.
+    """
+    from sklearn.model_selection import check_cv
+
+    splits = [
+        (np.asarray(train), np.asarray(test)) for train, test in check_cv(cv, y, classifier=True).split(X, y, groups)
+    ]
+    times = np.bincount(np.concatenate([test for _, test in splits]), minlength=len(y))
+    if (times != 1).any():
+        row = int(np.flatnonzero(times != 1)[0])
+        raise ValueError(
+            f"every row must stand in exactly one test part, got row {row} in {times[row]}: run repeated splits one "
+            "repetition at a time"
+        )
+    return splits
+
+
+def fit_and_predict(
+    estimators: Sequence[Any],
+    X: Any,
+    y: Any,
+    splits: Splits,
+    labels: Sequence[Label],
+    fit_params: Mapping[str, Any] | None = None,
+    n_jobs: int | None = None,
+) -> list[list[Predicted]]:
+    """Each estimator fitted on each training part; what it says of the test parts."""
+    from sklearn.utils.parallel import Parallel, delayed
+
+    jobs = [(estimator, train, test) for estimator in estimators for train, test in splits]
+    with without_autologging():
+        done = Parallel(n_jobs=n_jobs)(
+            delayed(_one_fold)(estimator, X, y, train, test, tuple(labels), dict(fit_params or {}))
+            for estimator, train, test in jobs
+        )
+    return [done[start : start + len(splits)] for start in range(0, len(done), len(splits))]
+
+
+def _one_fold(
+    estimator: Any, X: Any, y: Any, train: Any, test: Any, labels: tuple[Label, ...], params: dict[str, Any]
+) -> Predicted:
+    from sklearn.base import clone
+
+    own = {name: cut(values, train) if _by_row(values, len(y)) else values for name, values in params.items()}
+    fitted = clone(estimator).fit(cut(X, train), y[train], **own)
+    return predict(fitted, cut(X, test), labels=labels)
+
+
+def joined(parts: Sequence[Predicted], splits: Splits) -> tuple[Any, FloatArray | None]:
+    """The predictions of all rows from those of the folds."""
+    n = sum(len(test) for _, test in splits)
+    order = np.argsort(np.concatenate([test for _, test in splits]), kind="stable")
+    y_pred = np.concatenate([part.y_pred for part in parts])[order]
+    if any(part.y_prob is None for part in parts):
+        return y_pred, None
+    y_prob: FloatArray = np.concatenate([part.y_prob for part in parts if part.y_prob is not None])[order]
+    assert len(y_prob) == n  # each row once
+    return y_pred, y_prob
+
+
+def cut(values: Any, rows: Any) -> Any:
+    """Some rows of an array, a frame, a sparse matrix or a list."""
+    from sklearn.utils import _safe_indexing
+
+    return _safe_indexing(values, rows)
+
+
+def _by_row(values: Any, n: int) -> bool:
+    shape = getattr(values, "shape", None)
+    return (shape[0] if shape else len(values) if isinstance(values, (list, tuple)) else -1) == n
+
+
+def _calibrates(y: Any, like: Evaluation) -> bool:
+    """Whether labels hold both groups (or two classes) that a calibration needs."""
+    step = like._step
+    if step is None:
+        return len(np.unique(y)) > 1
+    group = dict(zip(like.labels, step.group_of_class.tolist(), strict=True))
+    return len({group[label] for label in np.unique(y).tolist()}) > 1

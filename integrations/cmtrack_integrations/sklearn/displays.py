@@ -1,0 +1,219 @@
+"""Displays in scikit-learn's manner over cmtrack's figures.
+
+Without ``ax`` a figure of a fitting size is made that pyplot does not know: a notebook shows the Display itself, a
+script saves ``display.figure_``. With ``ax=plt.gca()`` it is drawn where pyplot is.
+"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Self
+
+from cmtrack.evaluation import Evaluation, evaluate
+from cmtrack.grouping import Grouping, Label
+from cmtrack.metrics import PrevalenceEstimate, estimate_prevalence
+from cmtrack.metrics.roc import RocCurve
+from cmtrack.statistics import ReducedConfusionMatrix
+from cmtrack_integrations.sklearn.estimators import evaluate_estimator
+from cmtrack_integrations.sklearn.predictions import known_labels, probabilities
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+
+class _Display:
+    """What the Displays share.
+
+    Attributes
+    ----------
+    ax_ : matplotlib.axes.Axes
+    figure_ : matplotlib.figure.Figure
+    """
+
+    ax_: Axes
+    figure_: Figure
+
+    def plot(self, ax: Axes | None = None, *, title: str | None = None) -> Self:
+        """Draw into ``ax``, or into a new figure that pyplot does not know."""
+        figure = self._draw(ax, title)
+        self.figure_, self.ax_ = figure, figure.axes[0] if ax is None else ax
+        return self
+
+    def _draw(self, ax: Axes | None, title: str | None) -> Figure:
+        raise NotImplementedError
+
+    def _repr_png_(self) -> bytes | None:
+        """The picture in a notebook."""
+        if not hasattr(self, "figure_"):
+            return None
+        buffer = io.BytesIO()
+        self.figure_.savefig(buffer, format="png")
+        return buffer.getvalue()
+
+
+class ReducedConfusionMatrixDisplay(_Display):
+    """The confusion matrix of groups of classes, with the mismatches inside them.
+
+    Parameters
+    ----------
+    reduced : ReducedConfusionMatrix
+        Such as ``evaluation.reduced["party"]``.
+    """
+
+    def __init__(self, reduced: ReducedConfusionMatrix) -> None:
+        self.reduced = reduced
+
+    def _draw(self, ax: Axes | None, title: str | None) -> Figure:
+        from cmtrack.plots import plot_reduced_matrix
+
+        reduced = self.reduced
+        return plot_reduced_matrix(reduced.counts, reduced.mismatches, reduced.labels, title=title, ax=ax)
+
+    @classmethod
+    def from_estimator(
+        cls,
+        estimator: Any,
+        X: Any,
+        y: Any,
+        *,
+        grouping: Grouping,
+        step: str | int = -1,
+        labels: Sequence[Label] | None = None,
+        sample_weight: Any = None,
+        title: str | None = None,
+        ax: Axes | None = None,
+    ) -> Self:
+        """Of a fitted classifier on rows.
+
+        Parameters
+        ----------
+        grouping : Grouping
+        step : str or int, default -1
+            Which step of a chain, by name or place; the last one by default.
+        labels, sample_weight
+            As in :func:`evaluate_estimator`.
+        title : str, optional
+        ax : matplotlib.axes.Axes, optional
+        """
+        order = known_labels(estimator, y, labels)
+        return cls.from_predictions(
+            y, estimator.predict(X), grouping=grouping, step=step, labels=order, sample_weight=sample_weight,
+            title=title, ax=ax,
+        )  # fmt: skip
+
+    @classmethod
+    def from_predictions(
+        cls,
+        y_true: Any,
+        y_pred: Any,
+        *,
+        grouping: Grouping,
+        step: str | int = -1,
+        labels: Sequence[Label] | None = None,
+        sample_weight: Any = None,
+        title: str | None = None,
+        ax: Axes | None = None,
+    ) -> Self:
+        """Of actual and predicted labels; options as in :meth:`from_estimator`."""
+        evaluation = evaluate(y_true, y_pred, labels=labels, grouping=grouping, sample_weight=sample_weight)
+        return cls(evaluation.reduced[step]).plot(ax, title=title)
+
+
+class ReducedRocDisplay(_Display):
+    """The ROC curve of the positive group; with mismatches it ends at a ceiling below 1.
+
+    Parameters
+    ----------
+    roc : RocCurve
+        ``evaluation.roc``.
+    """
+
+    def __init__(self, roc: RocCurve) -> None:
+        self.roc = roc
+
+    def _draw(self, ax: Axes | None, title: str | None) -> Figure:
+        from cmtrack.plots import plot_roc
+
+        roc = self.roc
+        return plot_roc(
+            roc.fpr, roc.tpr, auc=roc.auc, ceiling=roc.ceiling, normalized_auc=roc.auc_normalized,
+            auc_interval=roc.auc_interval, operating_point=roc.operating_point, positive=roc.positive,
+            title=title, ax=ax,
+        )  # fmt: skip
+
+    @classmethod
+    def from_estimator(
+        cls, estimator: Any, X: Any, y: Any, *, title: str | None = None, ax: Axes | None = None, **options: Any
+    ) -> Self:
+        """Of a fitted classifier on rows; ``options`` as in :func:`evaluate_estimator`."""
+        return cls._of(evaluate_estimator(estimator, X, y, **options), title, ax)
+
+    @classmethod
+    def from_predictions(
+        cls, y_true: Any, y_prob: Any, *, title: str | None = None, ax: Axes | None = None, **options: Any
+    ) -> Self:
+        """Of actual labels and probabilities; ``options`` as in :func:`cmtrack.evaluate`."""
+        return cls._of(evaluate(y_true, y_prob=y_prob, **options), title, ax)
+
+    @classmethod
+    def _of(cls, evaluation: Evaluation, title: str | None, ax: Axes | None) -> Self:
+        if evaluation.roc is None:
+            raise ValueError("a ROC curve needs probabilities and two classes, or a grouping with a step of two groups")
+        return cls(evaluation.roc).plot(ax, title=title)
+
+
+class PrevalenceDisplay(_Display):
+    """The likelihood of the share of positives among unlabelled rows.
+
+    Parameters
+    ----------
+    estimate : PrevalenceEstimate
+        What :func:`cmtrack.estimate_prevalence` returned.
+    """
+
+    def __init__(self, estimate: PrevalenceEstimate) -> None:
+        self.estimate = estimate
+
+    def _draw(self, ax: Axes | None, title: str | None) -> Figure:
+        from cmtrack.plots.evaluation import prevalence_figure
+
+        return prevalence_figure(self.estimate, title=title, ax=ax)
+
+    @classmethod
+    def from_estimator(
+        cls,
+        estimator: Any,
+        X: Any,
+        *,
+        calibration: Any,
+        title: str | None = None,
+        ax: Axes | None = None,
+        **options: Any,
+    ) -> Self:
+        """Of a fitted classifier of two classes and unlabelled rows.
+
+        Parameters
+        ----------
+        X : array-like of shape (m, n_features)
+            Unlabelled rows.
+        calibration : (X_cal, y_cal)
+            Labelled rows that the classifier was **not** fitted on.
+        **options
+            As in :func:`cmtrack.estimate_prevalence`.
+        """
+        labels = known_labels(estimator)
+        if labels is None or len(labels) != 2:
+            raise ValueError(f"the likelihood is drawn for two classes, got the classes {labels}")
+        X_cal, y_cal = calibration
+        column = labels.index(options.get("positive") if options.get("positive") is not None else labels[1])
+        held, scores = (probabilities(estimator, rows, labels)[:, column] for rows in (X_cal, X))
+        return cls.from_predictions(scores, calibration=(y_cal, held), title=title, ax=ax, **options)
+
+    @classmethod
+    def from_predictions(
+        cls, scores: Any, *, calibration: Any, title: str | None = None, ax: Axes | None = None, **options: Any
+    ) -> Self:
+        """Of the scores of unlabelled rows; arguments as in :func:`cmtrack.estimate_prevalence`."""
+        return cls(estimate_prevalence(scores, calibration=calibration, **options)).plot(ax, title=title)

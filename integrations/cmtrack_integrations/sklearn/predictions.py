@@ -1,0 +1,134 @@
+"""What a fitted classifier says of rows: labels, and probabilities where it has them."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from cmtrack.grouping import Label
+from cmtrack.statistics.inputs import FloatArray
+
+
+@dataclass(frozen=True, eq=False)
+class Predicted:
+    """Predictions of n rows.
+
+    Attributes
+    ----------
+    y_pred : ndarray of shape (n,)
+        What ``predict`` says; a classifier with a tuned threshold does not say the most probable class.
+    y_prob : ndarray of shape (n, K) or None
+        In the order of ``labels``.
+    labels : tuple of length K or None
+        The classes that the classifier knows, and those of the rows that it does not.
+    notes : tuple of str
+        What is missing, and why.
+    """
+
+    y_pred: Any
+    y_prob: FloatArray | None
+    labels: tuple[Label, ...] | None
+    notes: tuple[str, ...] = ()
+
+
+def predict(estimator: Any, X: Any, y: Any = None, labels: Sequence[Label] | None = None) -> Predicted:
+    """Ask a fitted classifier (also a pipeline or a search) for labels and probabilities.
+
+    Classes of ``y`` or ``labels`` that it has not seen in training get the probability 0, as it can never name them.
+
+    Raises
+    ------
+    ValueError
+        If it has several outputs, or knows a class that ``labels`` lack.
+    """
+    order = known_labels(estimator, y, labels)
+    y_pred = np.asarray(estimator.predict(X))
+    if y_pred.ndim == 2 and y_pred.shape[1] == 1:
+        y_pred = y_pred[:, 0]
+    if y_pred.ndim != 1:
+        raise ValueError(f"predict must give one label per row, got shape {y_pred.shape}: several outputs have several")
+    if not has_probabilities(estimator):
+        return Predicted(y_pred, None, order, (no_probabilities(estimator),))
+    return Predicted(y_pred, probabilities(estimator, X, order), order)
+
+
+def has_probabilities(estimator: Any) -> bool:
+    """Whether the classifier has ``predict_proba`` as it is set up."""
+    return hasattr(estimator, "predict_proba")
+
+
+def probabilities(estimator: Any, X: Any, labels: Sequence[Label] | None) -> FloatArray:
+    """Probabilities of shape (n, K) in the order of ``labels``."""
+    found = estimator.predict_proba(X)
+    if isinstance(found, list):
+        raise ValueError(f"predict_proba must give one array, got a list of {len(found)}: several outputs")
+    own = getattr(estimator, "classes_", None)
+    return align(np.asarray(found, dtype=np.float64), own, labels)
+
+
+def align(found: FloatArray, own: Any, labels: Sequence[Label] | None) -> FloatArray:
+    """Columns of the classifier's own classes in the order of ``labels``; 0 for those that it does not know."""
+    if own is None or labels is None or (len(own) == len(labels) and all(a == b for a, b in zip(own, labels))):  # noqa: B905
+        return found
+    place = {label: column for column, label in enumerate(labels)}
+    missing = [label for label in np.asarray(own).tolist() if label not in place]
+    if missing:
+        raise ValueError(f"labels must hold every class of the classifier, got none for {missing[:10]}")
+    out = np.zeros((len(found), len(labels)))
+    out[:, [place[label] for label in np.asarray(own).tolist()]] = found
+    return out
+
+
+def known_labels(estimator: Any, y: Any = None, labels: Sequence[Label] | None = None) -> tuple[Label, ...] | None:
+    """All classes in order: the given ones, or the classifier's own, sorted together with those of ``y``."""
+    if labels is not None:
+        return tuple(labels)
+    own = getattr(estimator, "classes_", None)
+    if own is None or isinstance(own, list):
+        return None
+    classes = np.asarray(own).tolist()
+    seen = [] if y is None else np.unique(np.asarray(y)).tolist()
+    unseen = [label for label in seen if label not in classes]
+    return tuple(sorted([*classes, *unseen]) if unseen else classes)
+
+
+def name_of(estimator: Any) -> str:
+    """The class of an estimator; of a pipeline or a search, of what is inside."""
+    inner = getattr(estimator, "best_estimator_", None)
+    if inner is None:
+        inner = getattr(estimator, "estimator", None) if hasattr(estimator, "cv_results_") else None
+    if inner is not None:
+        return name_of(inner)
+    steps = getattr(estimator, "steps", None)
+    return name_of(steps[-1][1]) if steps else type(estimator).__name__
+
+
+def no_probabilities(estimator: Any) -> str:
+    """The note for a classifier that gives labels only."""
+    has = (
+        "only a decision_function, whose values are no probabilities" if hasattr(estimator, "decision_function") else ""
+    )
+    return (
+        f"{name_of(estimator)} has no predict_proba{', ' + has if has else ''}: ROC, sPCC and prevalence are left out; "
+        "sklearn.calibration.CalibratedClassifierCV gives it probabilities"
+    )
+
+
+@contextmanager
+def without_autologging() -> Iterator[None]:
+    """Fits inside are cmtrack's own affair: MLflow's autologging would log them as trainings of the user's."""
+    if "mlflow" not in sys.modules:
+        yield
+        return
+    try:
+        from mlflow.utils.autologging_utils import disable_autologging
+    except ImportError:  # no public function does this
+        yield
+        return
+    with disable_autologging():
+        yield

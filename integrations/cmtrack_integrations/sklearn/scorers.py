@@ -1,0 +1,98 @@
+"""Scorers for scikit-learn's own searches and cross-validation."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from cmtrack.evaluation import evaluate
+from cmtrack.grouping import Grouping, Label
+from cmtrack.metrics.catalog import lookup
+from cmtrack_integrations.sklearn.predictions import has_probabilities, known_labels, no_probabilities, probabilities
+
+
+@dataclass(frozen=True)
+class CmtrackScorer:
+    """A metric as a scikit-learn scorer: ``scorer(estimator, X, y)``, larger is better. See :func:`get_scorer`."""
+
+    metric: str
+    grouping: Grouping | None = None
+    positive: Label | None = None
+    labels: tuple[Label, ...] | None = None
+
+    def __call__(self, estimator: Any, X: Any, y_true: Any, sample_weight: Any = None) -> float:
+        """The metric of a fitted classifier on rows; NaN where it is undefined.
+
+        Raises
+        ------
+        ValueError
+            If the metric needs probabilities and the classifier has none, or these data do not have the metric.
+        """
+        entry = lookup(self.metric)
+        order = known_labels(estimator, y_true, self.labels)
+        given: dict[str, Any] = {}
+        if entry.needs == "probabilities":
+            if not has_probabilities(estimator):
+                raise ValueError(f"{self.metric} needs probabilities; {no_probabilities(estimator)}")
+            given["y_prob"] = probabilities(estimator, X, order)
+        if entry.needs != "probabilities" or self.metric == "prevalence/classify_and_count":
+            given["y_pred"] = estimator.predict(X)
+        evaluation = evaluate(
+            y_true, labels=order, grouping=self.grouping, positive=self.positive, sample_weight=sample_weight, **given
+        )
+        metrics = evaluation.metrics
+        if self.metric not in metrics:
+            raise ValueError(f"these data have no metric {self.metric!r}; they have {sorted(metrics)[:60]}")
+        value = metrics[self.metric]
+        if math.isnan(value) or entry.better == "higher":
+            return value
+        return -abs(value) if entry.better == "nearest zero" else -value
+
+    def __repr__(self) -> str:
+        given = {"grouping": self.grouping, "positive": self.positive, "labels": self.labels}
+        more = "".join(f", {name}={value!r}" for name, value in given.items() if value is not None)
+        return f"get_scorer({self.metric!r}{more})"
+
+
+def get_scorer(
+    metric: str,
+    *,
+    grouping: Grouping | None = None,
+    positive: Label | None = None,
+    labels: Sequence[Label] | None = None,
+) -> CmtrackScorer:
+    """A scorer for ``GridSearchCV(scoring=...)``, ``cross_validate(scoring=...)`` and the like.
+
+    Larger is better for all of them: metrics of which less is better are negated, and of those that are best at zero
+    (``prevalence/bias``) it is minus the absolute value. ``predict_proba`` is called only where the metric needs it.
+
+    Parameters
+    ----------
+    metric : str
+        A metric of the registry that has a direction, such as ``"binary/matthews_corrcoef"`` or ``"class/3/recall"``.
+    grouping, positive
+        As in :func:`cmtrack.evaluate`.
+    labels : sequence, optional
+        All classes in order; by default those that the classifier knows.
+
+    Returns
+    -------
+    CmtrackScorer
+        It can be copied and pickled.
+
+    Raises
+    ------
+    ValueError
+        If there is no such metric, it has no direction, or it is not of a classifier's rows.
+    """
+    try:
+        entry = lookup(metric)
+    except KeyError as error:
+        raise ValueError(f"{error.args[0]}; the README lists them") from None
+    if not entry.better:
+        raise ValueError(f"{metric} describes and has no better or worse: it cannot score")
+    if entry.needs not in ("labels", "two groups", "probabilities"):
+        raise ValueError(f"{metric} is computed from {entry.needs}, not from a classifier's predictions")
+    return CmtrackScorer(metric, grouping, positive, None if labels is None else tuple(labels))

@@ -1,0 +1,122 @@
+"""The candidates of a fitted search as nested runs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from cmtrack.evaluation import evaluate
+from cmtrack.grouping import Grouping, Label
+from cmtrack.tracking import LoggedEvaluation
+from cmtrack.tracking.log import tell
+from cmtrack.tracking.nested import NestedEvaluation, log_nested
+from cmtrack_integrations.sklearn.cross_validation import fit_and_predict, joined, splits_of
+from cmtrack_integrations.sklearn.estimators import with_notes
+
+
+def log_candidates(
+    search: Any,
+    X: Any,
+    y: Any,
+    *,
+    max_candidates: int | None = 10,
+    labels: Sequence[Label] | None = None,
+    positive: Label | None = None,
+    grouping: Grouping | None = None,
+    sample_weight: Any = None,
+    groups: Any = None,
+    row_ids: Any = None,
+    confidence_level: float = 0.95,
+    fit_params: Mapping[str, Any] | None = None,
+    n_jobs: int | None = None,
+    run_id: str | None = None,
+    metrics: str | Sequence[str] = "headline",
+    predictions: bool | str = "auto",
+    strict: bool = False,
+) -> tuple[LoggedEvaluation, ...]:
+    """Log the candidates of a fitted search as nested runs, each judged out of fold on the **training** rows.
+
+    A search keeps its candidates' scores, not their predictions, so each candidate is fitted once more on every fold:
+    as many fits as the search itself made, for at most ``max_candidates``, the best first. All of them get the same
+    folds, so that :func:`cmtrack.compare` pairs them. Held-out rows are not touched: candidates that are compared on
+    them use them up. The held-out rows judge the one that was chosen, with :func:`log_estimator`.
+
+    Parameters
+    ----------
+    search : fitted GridSearchCV, RandomizedSearchCV or the like
+        Anything with ``estimator``, ``cv`` and ``cv_results_``.
+    X, y : array-like of n rows
+        The rows that the search was fitted on.
+    max_candidates : int or None, default 10
+        None logs all.
+    groups : array-like of shape (n,), optional
+        Rows that belong together: the splitter gets them, and intervals know of them.
+    fit_params : mapping, optional
+        Passed to ``fit``; values with one entry per row are cut to the training rows.
+    n_jobs : int, optional
+        Folds that are fitted at a time.
+    labels, positive, grouping, sample_weight, row_ids, confidence_level
+        As in :func:`cmtrack.evaluate`.
+    run_id, metrics, predictions, strict
+        As in :func:`cmtrack.log_evaluation`; the run is the parent, by default the active one.
+
+    Returns
+    -------
+    tuple of LoggedEvaluation
+        Best first. The nested runs hold the candidate's parameters, ``candidate`` (its place in ``cv_results_``) and
+        ``rank``.
+    """
+    try:
+        children = _candidates(
+            search, X, np.asarray(y), max_candidates, labels, fit_params, n_jobs,
+            by_row={"sample_weight": sample_weight, "groups": groups, "row_ids": row_ids},
+            options={"positive": positive, "grouping": grouping, "confidence_level": confidence_level},
+        )  # fmt: skip
+        return log_nested(children, run_id=run_id, metrics=metrics, predictions=predictions, strict=strict)
+    except Exception as error:
+        if strict:
+            raise
+        tell(f"the candidates were not evaluated: {error}", stacklevel=3)
+        return ()
+
+
+def _candidates(
+    search: Any,
+    X: Any,
+    y: Any,
+    most: int | None,
+    labels: Sequence[Label] | None,
+    fit_params: Mapping[str, Any] | None,
+    n_jobs: int | None,
+    by_row: Mapping[str, Any],
+    options: Mapping[str, Any],
+) -> Iterator[NestedEvaluation]:
+    """The candidates, best first, each evaluated when it is asked for."""
+    from sklearn.base import clone
+
+    results = getattr(search, "cv_results_", None)
+    if results is None or not hasattr(search, "estimator"):
+        raise ValueError(f"a fitted search has cv_results_ and an estimator, got {type(search).__name__}")
+    if most is not None and most < 1:
+        raise ValueError(f"max_candidates must be at least 1, or None, got {most}")
+    ranks = _ranks(results, getattr(search, "refit", None))
+    order = tuple(labels) if labels is not None else tuple(np.unique(y).tolist())
+    splits = splits_of(search.estimator, X, y, search.cv, by_row["groups"])
+    for place in np.argsort(ranks, kind="stable")[:most].tolist():
+        params = results["params"][place]
+        candidate = clone(search.estimator).set_params(**{name: clone(v, safe=False) for name, v in params.items()})
+        parts = fit_and_predict([candidate], X, y, splits, order, fit_params, n_jobs)[0]
+        y_pred, y_prob = joined(parts, splits)
+        evaluation = with_notes(evaluate(y, y_pred, y_prob=y_prob, labels=order, **by_row, **options), parts[0].notes)
+        shown = {**params, "candidate": place, "rank": int(ranks[place])}
+        yield NestedEvaluation(f"candidate {place}", evaluation, shown)
+
+
+def _ranks(results: Mapping[str, Any], refit: Any) -> Any:
+    """The candidates' ranks, by the metric that chose the best where there are several."""
+    names = [name for name in results if name.startswith("rank_test_")]
+    wanted = f"rank_test_{refit}" if isinstance(refit, str) else "rank_test_score"
+    name = wanted if wanted in results else names[0] if names else None
+    return np.arange(1, len(results["params"]) + 1) if name is None else np.asarray(results[name])
