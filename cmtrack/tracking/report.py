@@ -92,12 +92,12 @@ def report_html(
 
 
 @cache
-def template(name: str) -> Template:
-    """One of this package's page templates."""
-    from jinja2 import Environment, PackageLoader, StrictUndefined
+def template(name: str, package: str = "cmtrack.tracking") -> Template:
+    """A page template of a package; the house's style and the sorting of tables are here for all of them."""
+    from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
 
     return Environment(
-        loader=PackageLoader("cmtrack.tracking"),
+        loader=ChoiceLoader([PackageLoader(package), PackageLoader("cmtrack.tracking")]),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,

@@ -10,18 +10,14 @@ import json
 import os
 import tempfile
 from collections.abc import Mapping, Sequence
-from functools import cache
-from importlib import resources
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from cmtrack.comparison.result import Comparison
 from cmtrack.comparison.review.figures import pictures as draw
 from cmtrack.comparison.review.page import context
 from cmtrack.comparison.review.plain import to_dict
-
-if TYPE_CHECKING:
-    from jinja2 import Template
+from cmtrack.tracking.report import template
 
 SUFFIXES = (".html", ".md", ".json")
 _MARKS = "\\`*_{}[]<>|#!"
@@ -74,7 +70,7 @@ def html(comparison: Comparison, title: str | None = None, *, pictures: Mapping[
     shown = draw(comparison, problems) if pictures is None else pictures
     page = context(comparison, title, shown)
     page["further"] += [f"Not drawn: {problem}." for problem in problems]
-    return _template().render(page)
+    return template("review.html", "cmtrack.comparison.review").render(page)
 
 
 def markdown(comparison: Comparison, title: str | None = None) -> str:
@@ -109,16 +105,6 @@ def markdown(comparison: Comparison, title: str | None = None) -> str:
 def as_json(comparison: Comparison) -> str:
     """Plain data, with a line end."""
     return json.dumps(to_dict(comparison), ensure_ascii=False, indent=1, allow_nan=False) + "\n"
-
-
-@cache
-def _template() -> Template:
-    from jinja2 import Environment, StrictUndefined
-
-    folder = resources.files("cmtrack.comparison.review")
-    text = folder.joinpath("templates", "review.html").read_text(encoding="utf-8")
-    environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
-    return environment.from_string(text)
 
 
 def _umask() -> int:

@@ -1,0 +1,31 @@
+  function key(row, column) {
+    var cell = row.cells[column];
+    if (!cell) { return ""; }
+    var text = cell.hasAttribute("data-sort") ? cell.getAttribute("data-sort") : cell.textContent.trim();
+    var value = Number(text.replace(/,/g, ""));
+    return text === "" ? "" : isNaN(value) ? text.toLowerCase() : value;
+  }
+  function compare(a, b) {
+    if (typeof a === "number" && typeof b === "number") { return a - b; }
+    return String(a).localeCompare(String(b), undefined, { numeric: true });
+  }
+  document.querySelectorAll("table.sortable").forEach(function (table) {
+    var heads = Array.from(table.tHead.rows[0].cells), body = table.tBodies[0];
+    heads.forEach(function (head, column) {
+      if (!head.textContent) { return; }
+      var button = document.createElement("button");
+      button.className = "sort";
+      button.textContent = head.textContent;
+      head.textContent = "";
+      head.appendChild(button);
+      button.addEventListener("click", function () {
+        var down = head.getAttribute("aria-sort") === "ascending";
+        heads.forEach(function (other) { other.removeAttribute("aria-sort"); });
+        head.setAttribute("aria-sort", down ? "descending" : "ascending");
+        Array.from(body.rows).map(function (row) { return [key(row, column), row]; }).sort(function (a, b) {
+          if (a[0] === "" || b[0] === "") { return (a[0] === "") - (b[0] === ""); }
+          return down ? compare(b[0], a[0]) : compare(a[0], b[0]);
+        }).forEach(function (pair) { body.appendChild(pair[1]); });
+      });
+    });
+  });
