@@ -13,7 +13,8 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 
-from cmtrack import Evaluation, Grouping, compare, evaluate, load_evaluation, log_evaluation
+from cmtrack import Evaluation, Grouping, Prefix, compare, evaluate, evaluate_families, load_evaluation, log_evaluation
+from cmtrack.evaluation.face import loads
 from cmtrack.metrics.names import decode_label, encode_label
 from cmtrack.tracking import spool
 from cmtrack.tracking.manifest import read
@@ -87,6 +88,25 @@ def scratch(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @given(path=st.sampled_from(PLACES), value=st.one_of(PLAIN, st.just(REMOVED)))
 def test_an_evaluation_with_anything_anywhere_is_refused_or_opens(scratch, path, value):
     opens(json.dumps(changed(DATA, path, value)), scratch)
+
+
+FAMILIES = json.loads(
+    evaluate_families([{"a.1", "a.2"}, {"b.1"}, set()], [{"a.1"}, {"b.2", "a.2"}, {"b.1"}], Prefix(".")).to_json()
+)
+FAMILY_PLACES = [path for path in places(FAMILIES) if path[0] not in ("metrics", "intervals", "undefined", "warnings")]
+
+
+@FUZZ
+@given(path=st.sampled_from(FAMILY_PLACES), value=st.one_of(PLAIN, st.just(REMOVED)))
+def test_a_family_evaluation_with_anything_anywhere_is_refused_or_opens(path, value):
+    try:
+        evaluation = loads(json.dumps(changed(FAMILIES, path, value)))
+    except ValueError:
+        return
+    try:
+        assert isinstance(evaluation.metrics, dict)
+    except (ValueError, ArithmeticError, IndexError, RuntimeWarning):
+        return
 
 
 @FUZZ

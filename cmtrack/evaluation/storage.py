@@ -114,7 +114,7 @@ def from_data(data: dict[str, Any]) -> Evaluation:
             _read(data["statistics"], labels),
             grouping=None if grouping is None else Grouping.from_dict(grouping),
             positive=data["positive"],
-            confidence_level=_level(data["confidence_level"]),
+            confidence_level=read_level(data["confidence_level"]),
             notes=tuple(map(str, data["notes"])),
             cluster_errors=_read_errors(data.get("cluster_errors")),
         )
@@ -165,7 +165,8 @@ def _read_labels(labels: Any) -> tuple[Any, ...]:
     return tuple(labels)
 
 
-def _level(level: Any) -> float:
+def read_level(level: Any) -> float:
+    """A confidence level out of a file."""
     if not 0 < float(level) < 1:
         raise ValueError(f"confidence_level must lie between 0 and 1, got {level!r}")
     return float(level)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from cmtrack.evaluation.storage import SCHEMA, decode_array, encode_array, parse, read_file, write_file
+from cmtrack.evaluation.storage import SCHEMA, decode_array, encode_array, parse, read_file, read_level, write_file
 from cmtrack.statistics import LabelDigest
 from cmtrack.statistics.families.counts import FamilyStatistics, PairCounts
 from cmtrack.statistics.families.hierarchy import Families
@@ -85,11 +85,11 @@ def from_data(data: dict[str, Any]) -> FamilyEvaluation:
         return FamilyEvaluation(
             _read(data["statistics"], _families(data["families"])),
             matching=str(data["matching"]),
-            confidence_level=float(data["confidence_level"]),
+            confidence_level=read_level(data["confidence_level"]),
             notes=tuple(map(str, data["notes"])),
             macro_errors=None if errors is None else {str(name): float(value) for name, value in errors.items()},
         )
-    except (KeyError, TypeError, ValueError, AttributeError, IndexError, zlib.error) as error:
+    except (KeyError, TypeError, ValueError, AttributeError, IndexError, OverflowError, zlib.error) as error:
         raise ValueError(f"the evaluation is damaged: {type(error).__name__}: {error}") from None
 
 
@@ -103,6 +103,8 @@ def _families(data: dict[str, Any]) -> Families:
     paths = tuple(tuple(path) for path in data["paths"])
     if not paths or not all(paths):
         raise ValueError("every code must have a path")
+    if not all(isinstance(node, (str, int, float)) for path in paths for node in path):
+        raise ValueError("codes and families must be texts or numbers")
     return Families(paths, int(data["level"]), bool(data["chosen"]))
 
 
