@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from cmtrack.comparison import inference
 from cmtrack.comparison.repeated.student import RepeatedDifference
 from cmtrack.statistics.inputs import BoolArray
 
@@ -103,13 +104,10 @@ def holm(pvalues: Sequence[float]) -> tuple[float, ...]:
 
     NaN stays NaN and does not count.
     """
-    from statsmodels.stats.multitest import multipletests
-
     values = np.asarray(pvalues, dtype=np.float64)
     adjusted = np.full(values.shape, math.nan)
     known = ~np.isnan(values)
-    if known.any():
-        adjusted[known] = multipletests(values[known], method="holm")[1]
+    adjusted[known] = inference.holm(values[known])
     return tuple(float(v) for v in adjusted)
 
 

@@ -1,0 +1,38 @@
+"""Keras: a callback on validation data, after the one that restores the best weights.
+
+Run it with `python examples/hooks_keras.py`; it needs `pip install 'cmtrack[keras]'` and a backend (`torch`, `jax` or
+`tensorflow`; another one than TensorFlow is chosen by the environment variable KERAS_BACKEND).
+"""
+
+from pathlib import Path
+
+import keras
+import mlflow
+from sklearn.datasets import load_digits
+from sklearn.model_selection import train_test_split
+
+from cmtrack import Grouping
+from cmtrack_integrations.keras import EvaluationCallback
+
+STORE = f"sqlite:///{Path('cmtrack-examples.db').resolve().as_posix()}"
+mlflow.set_tracking_uri(STORE)
+mlflow.set_experiment("hooks")
+
+digits = load_digits()
+x, x_val, y, y_val = train_test_split(
+    digits.data / 16, digits.target, test_size=0.4, stratify=digits.target, random_state=0
+)
+loops = Grouping({"open": [1, 2, 3, 4, 5, 7], "loop": [0, 6, 8, 9]}, name="loops")
+keras.utils.set_random_seed(0)
+model = keras.Sequential(
+    [keras.Input((64,)), keras.layers.Dense(32, activation="relu"), keras.layers.Dense(10, activation="softmax")]
+)
+model.compile("adam", "sparse_categorical_crossentropy")
+
+with mlflow.start_run(run_name="Keras"):
+    stop = keras.callbacks.EarlyStopping(monitor="val_loss", patience=2, restore_best_weights=True)
+    callback = EvaluationCallback((x_val, y_val), every=5, grouping=loops)
+    model.fit(x, y, validation_data=(x_val, y_val), epochs=10, verbose=2, callbacks=[stop, callback])
+
+print(callback.logged.evaluation)
+print(f"Look at the run with: mlflow ui --backend-store-uri {STORE}")

@@ -1,0 +1,31 @@
+"""LightGBM: early stopping inside the callback, so that the best iteration is what the run holds.
+
+Run it with `python examples/hooks_lightgbm.py`; it needs `pip install 'cmtrack[lightgbm]'`.
+"""
+
+from pathlib import Path
+
+import lightgbm as lgb
+import mlflow
+from sklearn.datasets import load_breast_cancer
+from sklearn.model_selection import train_test_split
+
+from cmtrack_integrations.lightgbm import EvaluationCallback
+
+STORE = f"sqlite:///{Path('cmtrack-examples.db').resolve().as_posix()}"
+mlflow.set_tracking_uri(STORE)
+mlflow.set_experiment("hooks")
+
+data = load_breast_cancer()
+names = data.target_names[data.target]  # "malignant", "benign"
+x, x_val, y, y_val = train_test_split(data.data, names, test_size=0.4, stratify=names, random_state=0)
+
+with mlflow.start_run(run_name="LightGBM") as run:
+    callback = EvaluationCallback(x_val, y_val, positive="malignant", every=20, early_stopping=15)
+    lgb.LGBMClassifier(n_estimators=300, verbose=-1).fit(
+        x, y, eval_set=[(x_val, y_val)], callbacks=[callback, lgb.log_evaluation(10)]
+    )
+
+print(callback.logged.evaluation)
+print(f"rounds: {mlflow.get_run(run.info.run_id).data.tags['cmtrack.rounds']}")
+print(f"Look at the run with: mlflow ui --backend-store-uri {STORE}")

@@ -1,0 +1,53 @@
+"""What the hooks of gradient boosting share: an evaluation every few rounds, and one of the rounds that count."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from cmtrack_integrations._hook import Hook, check_every
+
+Predictions = dict[str, Any]
+"""Arguments of ``log_evaluation``: labels, y_true, and y_prob or y_pred."""
+
+
+class Rounds(Hook):
+    """Evaluates a model of so many rounds on a validation set.
+
+    Parameters
+    ----------
+    every : int or None
+    options : mapping
+        As in ``cmtrack_integrations._hook.DataOptions``.
+
+    Attributes
+    ----------
+    trained, used : int
+        Rounds of the training, and rounds of the model that was evaluated last.
+    """
+
+    def __init__(self, every: int | None, options: Any) -> None:
+        super().__init__(options, by_row=True)
+        self.every = check_every(every)
+        self.trained = self.used = 0
+
+    def after_round(self, trained: int, predict: Callable[[int], Predictions]) -> None:
+        """A round is done; ``predict`` gives the predictions of the first so many rounds."""
+        self.trained = trained
+        if self.every is not None and trained % self.every == 0:
+            with self.guarded():
+                self.evaluate(trained, trained, predict)
+
+    def finish(self, used: int, predict: Callable[[int], Predictions]) -> None:
+        """The training has ended: evaluate the rounds that count, and say which."""
+        step = None if self.every is None else self.trained
+        with self.guarded():
+            if self.logged is None or self.every is None or self.used != used or self.trained % self.every:
+                self.evaluate(used, step, predict)
+            self.tag("rounds", f"{used} of {self.trained}" + (", by early stopping" if used < self.trained else ""))
+
+    def evaluate(self, used: int, step: int | None, predict: Callable[[int], Predictions]) -> None:
+        """Log the evaluation of the first so many rounds."""
+        self.used = used
+        given = predict(used)
+        self.log(given.pop("y_true"), step=step, **given)

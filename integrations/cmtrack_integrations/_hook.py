@@ -1,0 +1,252 @@
+"""What the callbacks share: their options, the run, and failures that never reach the training."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, nullcontext
+from typing import Any, TypedDict
+
+import numpy as np
+
+from cmtrack.evaluation import Evaluation
+from cmtrack.grouping import Grouping, Label
+from cmtrack.tracking import LoggedEvaluation, log_evaluation
+from cmtrack.tracking import names as run_names
+from cmtrack.tracking.log import tell
+from cmtrack.tracking.store import tracking_store
+
+
+class EvaluateOptions(TypedDict, total=False):
+    """Options of :func:`cmtrack.evaluate` that a hook takes; the predictions are its own affair."""
+
+    labels: Sequence[Label] | None
+    positive: Label | None
+    grouping: Grouping | None
+    calibration: Any
+    target: Any
+    confidence_level: float
+
+
+class Options(EvaluateOptions, total=False):
+    """Options of :func:`cmtrack.log_evaluation` that a hook takes; the step is its own affair."""
+
+    run_id: str | None
+    model_id: str | None
+    prefix: str
+    metrics: str | Sequence[str]
+    predictions: bool | str
+    strict: bool
+
+
+class DataOptions(Options, total=False):
+    """The options of a hook that has its validation set from the start: also what goes with its rows."""
+
+    sample_weight: Any
+    groups: Any
+    row_ids: Any
+
+
+_BY_ROW = frozenset(DataOptions.__annotations__) - frozenset(Options.__annotations__)
+_EVALUATE = frozenset(EvaluateOptions.__annotations__)
+
+
+class Hook:
+    """Logs the evaluations of one training to one run.
+
+    Parameters
+    ----------
+    options : mapping
+        As in :class:`Options`, with those of the rows where ``by_row``.
+    by_row : bool, default False
+
+    Attributes
+    ----------
+    logged : LoggedEvaluation or None
+        What became of the last evaluation.
+
+    Raises
+    ------
+    TypeError
+        If there is no such option.
+    """
+
+    def __init__(self, options: Any, *, by_row: bool = False) -> None:
+        known = frozenset(Options.__annotations__) | (_BY_ROW if by_row else frozenset())
+        unknown = sorted(set(options) - known)
+        if unknown:
+            raise TypeError(f"there is no option {unknown[0]!r}; the options are {sorted(known)}")
+        run_names.check_prefix(options.get("prefix", ""))
+        self.options: dict[str, Any] = dict(options)
+        self.strict = bool(options.get("strict", False))
+        self.run_id: str | None = options.get("run_id")
+        self.tracking_uri: str | None = None
+        self.logged: LoggedEvaluation | None = None
+
+    @property
+    def evaluate_options(self) -> dict[str, Any]:
+        """The options that ``evaluate`` takes."""
+        return {name: value for name, value in self.options.items() if name in _EVALUATE}
+
+    def begin(self, run_id: str | None = None, tracking_uri: str | None = None) -> None:
+        """A training starts: take down its run once. Later ones may have other runs, or none in their thread.
+
+        Parameters
+        ----------
+        run_id : str, optional
+            The run of the framework's own logger, where there is one; else the active run.
+        tracking_uri : str, optional
+            That logger's store.
+        """
+        self.logged = None
+        self.run_id, self.tracking_uri = self.options.get("run_id"), None
+        if self.run_id is not None:
+            return
+        if run_id is not None:
+            self.run_id, self.tracking_uri = run_id, tracking_uri
+            return
+        self.run_id = _active_run()
+
+    def follow(self) -> None:
+        """An evaluation outside a training: the run that is active now, else that of the training before."""
+        if self.options.get("run_id") is None:
+            self.run_id = _active_run() or self.run_id
+
+    def log(self, evaluation_or_y_true: Any, *, step: int | None = None, **more: Any) -> LoggedEvaluation:
+        """Log labels with ``y_pred`` or ``y_prob``, or an evaluation, to the training's run.
+
+        ``more`` goes before the hook's own options.
+        """
+        options = self.options
+        if isinstance(evaluation_or_y_true, Evaluation):
+            options = {name: v for name, v in options.items() if name not in _EVALUATE and name not in _BY_ROW}
+        given = {**options, **more, "run_id": self.run_id, "step": step}
+        same = self.tracking_uri is None or self.tracking_uri == _tracking_uri()
+        with nullcontext() if same else tracking_store(self.tracking_uri):
+            self.logged = log_evaluation(evaluation_or_y_true, **given)
+        self.run_id = self.logged.run_id or self.run_id
+        return self.logged
+
+    def tag(self, name: str, text: str) -> None:
+        """Say something of the evaluation in the run, as ``cmtrack.<name>``, where the evaluation is there."""
+        logged = self.logged
+        if logged is None or logged.status != "completed" or logged.run_id is None:
+            return
+        from mlflow import MlflowClient
+
+        with self.guarded("the evaluation is logged, but one tag of it is not"):
+            MlflowClient(self.tracking_uri).set_tag(
+                logged.run_id, run_names.tag(name, self.options.get("prefix", "")), text
+            )
+
+    @contextmanager
+    def guarded(self, what: str = "the evaluation failed") -> Iterator[None]:
+        """Errors inside are warnings, unless ``strict``: the training goes on."""
+        try:
+            yield
+        except Exception as error:
+            if self.strict:
+                raise
+            tell(f"{what}: {error}", stacklevel=5)
+
+
+def main_process() -> bool:
+    """Whether this process is the one that logs: rank 0 of ``torch.distributed``, or the only one."""
+    distributed = sys.modules.get("torch.distributed")
+    if distributed is None or not distributed.is_available() or not distributed.is_initialized():
+        return True
+    return bool(distributed.get_rank() == 0)
+
+
+def check_every(every: int | None, what: str = "every") -> int | None:
+    """The period itself.
+
+    Raises
+    ------
+    ValueError
+        If it is not a whole number from 1.
+    """
+    if every is not None and (isinstance(every, bool) or not isinstance(every, int) or every < 1):
+        raise ValueError(f"{what} must be a whole number from 1, or None, got {every!r}")
+    return every
+
+
+# -- labels of models that count their classes from 0 ---------------------------------------------------------
+
+
+def class_codes(y: Any) -> Any:
+    """Class numbers of shape (n,), also from one column, one-hot rows or whole numbers kept as floats.
+
+    Anything that is no such array is given back as it is, for ``evaluate`` to judge.
+
+    Raises
+    ------
+    ValueError
+        If rows are neither labels nor one-hot.
+    """
+    array = np.asarray(y)
+    if array.ndim == 2 and array.shape[1] == 1:
+        array = array[:, 0]
+    if array.ndim == 2:
+        if not (np.isin(array, (0, 1)).all() and (array.sum(axis=1) == 1).all()):
+            raise ValueError(f"y_true must be labels or one-hot rows, got an array of shape {array.shape}")
+        return array.argmax(axis=1)
+    if array.ndim != 1:
+        return y
+    if array.dtype.kind == "f" and np.isfinite(array).all() and (array == array.astype(np.int64)).all():
+        return array.astype(np.int64)
+    return array.astype(np.int64) if array.dtype.kind in "iub" else y
+
+
+def named(y: Any, labels: Sequence[Label] | None, y_prob: Any = None) -> tuple[Any, Sequence[Label] | None]:
+    """Labels of rows, and of all classes, where a model counts its classes from 0.
+
+    Parameters
+    ----------
+    y : array-like of shape (n,)
+    labels : sequence of length K, optional
+        Names of the classes, in the order of the model's outputs; whole numbers in ``y`` stand for places in it
+        unless the names are whole numbers themselves. By default 0 to K - 1 where ``y_prob`` gives K.
+    y_prob : ndarray of shape (n,) or (n, K), optional
+    """
+    codes = class_codes(y)
+    whole = getattr(codes, "dtype", None) is not None and codes.dtype.kind == "i"
+    if not whole:
+        return codes, labels
+    if labels is None:
+        if y_prob is None:
+            return codes, None
+        shape = np.shape(y_prob)
+        width = shape[1] if len(shape) == 2 and shape[1] > 1 else 2
+        known = not len(codes) or (int(codes.min()) >= 0 and int(codes.max()) < width)
+        return codes, list(range(width)) if known else None
+    if any(isinstance(label, (int, np.integer)) for label in labels):
+        return codes, labels
+    if len(codes) and (codes.min() < 0 or codes.max() >= len(labels)):
+        raise ValueError(f"y_true must lie in 0 … {len(labels) - 1} for {len(labels)} labels, got {codes.max()}")
+    order = np.empty(len(labels), dtype=object)
+    order[:] = list(labels)
+    return order[codes.astype(np.int64)], labels
+
+
+def as_array(values: Any) -> Any:
+    """A NumPy array of a tensor on any device; what is no tensor is left to NumPy."""
+    if hasattr(values, "detach"):
+        values = values.detach()
+        if str(getattr(values, "dtype", "")) in ("torch.bfloat16", "torch.float16"):
+            values = values.float()
+        return values.cpu().numpy()
+    return np.asarray(values)
+
+
+def _active_run() -> str | None:
+    import mlflow
+
+    active = mlflow.active_run()
+    return None if active is None else str(active.info.run_id)
+
+
+def _tracking_uri() -> str:
+    import mlflow
+
+    return str(mlflow.get_tracking_uri())

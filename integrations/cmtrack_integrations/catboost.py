@@ -1,0 +1,91 @@
+"""CatBoost: ``log_fitted`` after ``fit``.
+
+CatBoost's own callbacks get the iteration and the losses, but neither the model nor predictions, so nothing can be
+evaluated from inside a training. Its models give the predictions of every stage afterwards, which are the same.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Unpack
+
+from cmtrack.tracking import LoggedEvaluation
+from cmtrack_integrations._boosting import Rounds
+from cmtrack_integrations._extras import needs
+from cmtrack_integrations._hook import DataOptions, named
+
+with needs("catboost"):
+    from catboost import CatBoost, Pool
+
+
+def log_fitted(
+    model: Any, X: Any, y: Any = None, *, every: int | None = None, **options: Unpack[DataOptions]
+) -> LoggedEvaluation | None:
+    """Evaluate a fitted model on a validation set, and its stages if asked, in the active run.
+
+    The model is evaluated as it predicts: after ``fit(eval_set=...)`` these are the rounds up to the best iteration
+    (unless ``use_best_model=False``), and the tag ``cmtrack.rounds`` says so (``"24 of 50, by early stopping"``).
+
+    Parameters
+    ----------
+    model : catboost.CatBoostClassifier or catboost.CatBoost
+        Fitted for classification.
+    X : catboost.Pool, or features in any form that the model takes
+        The validation set.
+    y : array-like of shape (n,), optional
+        Its labels; by default those of the Pool.
+    every : int, optional
+        Also log an evaluation of the first so many rounds, twice as many, and so on; the step is the number of rounds.
+    **options
+        ``labels``, ``positive``, ``grouping``, ``calibration``, ``target``, ``confidence_level``, ``sample_weight``,
+        ``groups``, ``row_ids``, ``run_id``, ``model_id``, ``prefix``, ``metrics``, ``predictions``, ``strict``, as in
+        :func:`cmtrack.log_evaluation`. ``labels`` are by default the model's own classes.
+
+    Returns
+    -------
+    LoggedEvaluation or None
+        What became of the evaluation of the whole model; None where there were no predictions to evaluate.
+    """
+    rounds = Rounds(every, options)
+    with rounds.guarded():
+        rounds.begin()
+        if not isinstance(model, CatBoost) or not model.is_fitted():
+            raise ValueError(f"model must be a fitted CatBoost model, got {type(model).__name__}")
+        y_true = X.get_label() if y is None and isinstance(X, Pool) else y
+        if y_true is None:
+            raise ValueError("the validation set has no labels: give y, or a Pool with label")
+        classes = _classes(model)
+        y_true, labels = named(_like(y_true, classes), options.get("labels") or classes)
+        given = {"y_true": y_true, "labels": labels}
+        used = int(model.tree_count_)
+        trained = max(_trained(model), used)
+        if every is not None:
+            stages = model.staged_predict(X, prediction_type="Probability", eval_period=every)
+            for place, y_prob in enumerate(stages, 1):
+                if place * every < used:
+                    rounds.after_round(place * every, lambda n, p=y_prob: {**given, "y_prob": p})  # type: ignore[misc]
+        rounds.trained = trained
+        y_prob = model.predict(X, prediction_type="Probability")
+        rounds.finish(used, lambda n: {**given, "y_prob": y_prob})
+    return rounds.logged
+
+
+def _classes(model: Any) -> list[Any] | None:
+    classes = getattr(model, "classes_", None)
+    return None if classes is None or not len(classes) else [c.item() if hasattr(c, "item") else c for c in classes]
+
+
+def _like(y: Any, classes: list[Any] | None) -> Any:
+    """Labels of a Pool are texts, whatever the classes are."""
+    import numpy as np
+
+    array = np.asarray(y)
+    if classes is None or array.dtype.kind not in "OUS" or all(isinstance(c, str) for c in classes):
+        return y
+    by_text = {str(c): c for c in classes}
+    return [by_text.get(str(v), v) for v in array.tolist()]
+
+
+def _trained(model: Any) -> int:
+    """Rounds of the training, by the losses that it recorded."""
+    recorded = model.get_evals_result() or {}
+    return max((len(values) for losses in recorded.values() for values in losses.values()), default=0)

@@ -1,0 +1,137 @@
+"""Keras 3 (any backend): ``EvaluationCallback`` for ``model.fit(callbacks=...)``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Unpack
+
+import numpy as np
+
+from cmtrack.tracking import LoggedEvaluation
+from cmtrack_integrations._extras import needs
+from cmtrack_integrations._hook import DataOptions, Hook, as_array, check_every, main_process, named
+
+with needs("keras"):
+    import keras
+
+Arrays = tuple[Any, Any, Any]
+
+
+class EvaluationCallback(keras.callbacks.Callback):  # type: ignore[misc]
+    """Evaluates on validation data at the end of the training, and after every few epochs if asked.
+
+    What is evaluated at the end is the model as it is then: put this callback **after**
+    ``EarlyStopping(restore_best_weights=True)`` in the list, so that it is the best epoch's.
+
+    Parameters
+    ----------
+    validation_data : (x, y), (x, y, sample_weight), or data of batches of these
+        As ``fit`` takes it: arrays, a ``keras.utils.PyDataset``, a ``tf.data.Dataset`` that ends, a torch
+        ``DataLoader``. ``y`` holds class numbers or one-hot rows.
+    every : int, optional
+        Also log an evaluation after every so many epochs; the step is the epoch, as Keras counts it.
+    from_logits : bool, default False
+        Whether the model's outputs are logits, of which softmax or sigmoid make probabilities.
+    predict : callable, optional
+        ``predict(model, x)`` gives probabilities of shape (n,) or (n, K), for models with several outputs.
+    batch_size : int, optional
+        Of predictions from arrays.
+    **options
+        ``labels``, ``positive``, ``grouping``, ``calibration``, ``target``, ``confidence_level``, ``sample_weight``,
+        ``groups``, ``row_ids``, ``run_id``, ``model_id``, ``prefix``, ``metrics``, ``predictions``, ``strict``, as in
+        :func:`cmtrack.log_evaluation`. ``labels`` are by default 0 to K - 1; where they are names, ``y`` holds numbers.
+
+    Attributes
+    ----------
+    logged : LoggedEvaluation or None
+        What became of the last evaluation.
+    """
+
+    def __init__(
+        self,
+        validation_data: Any,
+        *,
+        every: int | None = None,
+        from_logits: bool = False,
+        predict: Callable[[Any, Any], Any] | None = None,
+        batch_size: int | None = None,
+        **options: Unpack[DataOptions],
+    ) -> None:
+        super().__init__()
+        self._hook = Hook(options, by_row=True)
+        self._data, self._every = validation_data, check_every(every)
+        self._logits, self._own, self._batch_size = from_logits, predict, batch_size
+        self._epoch = -1
+        self._evaluated: int | None = None
+
+    @property
+    def logged(self) -> LoggedEvaluation | None:
+        return self._hook.logged
+
+    def on_train_begin(self, logs: Any = None) -> None:
+        """Take down the run."""
+        self._epoch, self._evaluated = -1, None
+        with self._hook.guarded():
+            self._hook.begin()
+
+    def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
+        """Evaluate where it is time."""
+        self._epoch = epoch
+        if self._every is not None and (epoch + 1) % self._every == 0:
+            self._evaluate()
+
+    def on_train_end(self, logs: Any = None) -> None:
+        """Evaluate the model as the training leaves it."""
+        self._evaluate()
+
+    def _evaluate(self) -> None:
+        if not main_process():
+            return
+        with self._hook.guarded():
+            y, y_prob, weight = self._predicted()
+            y_true, labels = named(y, self._hook.options.get("labels"), y_prob)
+            given: dict[str, Any] = {"y_prob": y_prob, "labels": labels}
+            if weight is not None:
+                given["sample_weight"] = weight
+            self._hook.log(y_true, step=None if self._every is None else self._epoch, **given)
+
+    def _predicted(self) -> Arrays:
+        data = self._data
+        if isinstance(data, (tuple, list)):
+            if len(data) not in (2, 3):
+                raise ValueError(f"validation_data must be (x, y) or (x, y, sample_weight), got {len(data)} parts")
+            x, y, weight = (*data, None)[:3]
+            if self._own is None:
+                y_prob = self.model.predict(x, batch_size=self._batch_size, verbose=0)
+            else:
+                y_prob = self._own(self.model, x)
+            return as_array(y), self._probabilities(y_prob), weight
+        parts: list[Arrays] = []
+        for batch in _batches(data):
+            x, y, weight = (*batch, None)[:3]
+            y_prob = self.model.predict_on_batch(x) if self._own is None else self._own(self.model, x)
+            parts.append((as_array(y), self._probabilities(y_prob), weight))
+        if not parts:
+            raise ValueError("validation_data has no batches")
+        y, y_prob, weight = (
+            None if columns[0] is None else np.concatenate([as_array(column) for column in columns])
+            for columns in zip(*parts, strict=True)
+        )
+        return y, y_prob, weight
+
+    def _probabilities(self, output: Any) -> Any:
+        if isinstance(output, (dict, list, tuple)):
+            raise ValueError("the model has several outputs: give predict=, a function of (model, x)")
+        if self._logits:
+            output = keras.ops.convert_to_tensor(output)
+            single = len(output.shape) == 1 or output.shape[1] == 1
+            output = keras.ops.sigmoid(output) if single else keras.ops.softmax(output, axis=-1)
+        array = np.asarray(keras.ops.convert_to_numpy(output))
+        return array[:, 0] if array.ndim == 2 and array.shape[1] == 1 else array
+
+
+def _batches(data: Any) -> Any:
+    """The batches of a data set once through; a ``PyDataset`` counts them."""
+    if isinstance(data, keras.utils.PyDataset):
+        return (data[place] for place in range(data.num_batches))
+    return iter(data)

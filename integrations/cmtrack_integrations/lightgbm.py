@@ -1,0 +1,117 @@
+"""LightGBM: ``EvaluationCallback`` for ``lightgbm.train(callbacks=...)`` and ``LGBMClassifier.fit(callbacks=...)``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Unpack
+
+from cmtrack.tracking import LoggedEvaluation
+from cmtrack.tracking.log import tell
+from cmtrack_integrations._boosting import Predictions, Rounds
+from cmtrack_integrations._extras import needs
+from cmtrack_integrations._hook import DataOptions, named
+
+with needs("lightgbm"):
+    from lightgbm import Booster, early_stopping
+    from lightgbm.callback import EarlyStopException
+
+_STOPPING = ("early_stopping_round", "early_stopping_rounds", "early_stopping", "n_iter_no_change")
+
+
+class EvaluationCallback:
+    """Evaluates on a validation set at the end of the training, and every few rounds if asked.
+
+    LightGBM does not tell its callbacks that a training was stopped early, so early stopping is given to this
+    callback instead of beside it: ``EvaluationCallback(X, y, early_stopping=50)``. The best iteration is then what is
+    evaluated at the end; the tag ``cmtrack.rounds`` says so (``"24 of 74, by early stopping"``).
+
+    Parameters
+    ----------
+    X : features in any form that ``Booster.predict`` takes
+        The validation set (LightGBM predicts no ``Dataset``).
+    y : array-like of shape (n,)
+        Its labels. Where ``labels`` are names, ``y`` may hold class numbers.
+    every : int, optional
+        Also log an evaluation after every so many rounds; the step is the number of rounds.
+    early_stopping : int or callback, optional
+        Rounds without improvement, or what ``lightgbm.early_stopping(...)`` gives.
+    predict : callable, optional
+        ``predict(booster, X, num_iteration)`` gives probabilities, (n,) or (n, K); needed for objectives of your own,
+        whose outputs are margins.
+    **options
+        ``labels``, ``positive``, ``grouping``, ``calibration``, ``target``, ``confidence_level``, ``sample_weight``,
+        ``groups``, ``row_ids``, ``run_id``, ``model_id``, ``prefix``, ``metrics``, ``predictions``, ``strict``, as in
+        :func:`cmtrack.log_evaluation`.
+
+    Attributes
+    ----------
+    logged : LoggedEvaluation or None
+        What became of the last evaluation.
+    rounds_used, rounds_trained : int
+        Rounds of the model that was evaluated last, and rounds of the training.
+    """
+
+    before_iteration = False
+
+    def __init__(
+        self,
+        X: Any,
+        y: Any,
+        *,
+        every: int | None = None,
+        early_stopping: Any = None,
+        predict: Callable[[Any, Any, int], Any] | None = None,
+        **options: Unpack[DataOptions],
+    ) -> None:
+        self.order = 30  # LightGBM's own place of early stopping
+        self._rounds = Rounds(every, options)
+        self._x, self._y, self._own = X, y, predict
+        self._stopping = _stopping(early_stopping)
+
+    @property
+    def logged(self) -> LoggedEvaluation | None:
+        return self._rounds.logged
+
+    @property
+    def rounds_used(self) -> int:
+        return self._rounds.used
+
+    @property
+    def rounds_trained(self) -> int:
+        return self._rounds.trained
+
+    def __call__(self, env: Any) -> None:
+        """Evaluate where it is time, and where this was the last round."""
+        if env.iteration == env.begin_iteration:
+            with self._rounds.guarded():
+                self._rounds.begin()
+            if self._stopping is None and any((env.params or {}).get(name) for name in _STOPPING):
+                tell(
+                    "if LightGBM stops early by its parameters, the callback is not told that the training has ended "
+                    "and logs no evaluation of it: give early_stopping= to the callback instead",
+                    stacklevel=3,
+                )
+        self._rounds.after_round(env.iteration + 1, lambda rounds: self._predicted(env.model, rounds))
+        try:
+            if self._stopping is not None:
+                self._stopping(env)
+        except EarlyStopException as stop:
+            self._rounds.finish(stop.best_iteration + 1, lambda rounds: self._predicted(env.model, rounds))
+            raise
+        if env.iteration + 1 == env.end_iteration:
+            self._rounds.finish(env.iteration + 1, lambda rounds: self._predicted(env.model, rounds))
+
+    def _predicted(self, model: Any, rounds: int) -> Predictions:
+        if not isinstance(model, Booster):
+            raise ValueError("lightgbm.cv trains several models at once: evaluate each with log_evaluation")
+        predict = self._own or (lambda booster, x, n: booster.predict(x, num_iteration=n))
+        y_true, labels = named(self._y, self._rounds.options.get("labels"))
+        return {"y_true": y_true, "y_prob": predict(model, self._x, rounds), "labels": labels}
+
+
+def _stopping(given: Any) -> Any:
+    if given is None or callable(given):
+        return given
+    if isinstance(given, bool) or not isinstance(given, int) or given < 1:
+        raise ValueError(f"early_stopping must be a number of rounds or lightgbm.early_stopping(...), got {given!r}")
+    return early_stopping(given, verbose=False)

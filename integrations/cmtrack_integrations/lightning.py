@@ -1,0 +1,164 @@
+"""Lightning: ``EvaluationCallback`` for ``Trainer(callbacks=...)`` of ``lightning`` and ``pytorch_lightning``."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from collections.abc import Callable, Mapping
+from typing import Any, Unpack
+
+from cmtrack.tracking import LoggedEvaluation
+from cmtrack_integrations._extras import needs
+from cmtrack_integrations._hook import Hook, Options, check_every
+
+with needs("lightning"):
+    from cmtrack_integrations.torch import EpochAccumulator
+
+    _PACKAGES = ["lightning.pytorch", "pytorch_lightning"]
+    _PACKAGES.sort(key=lambda name: name not in sys.modules)  # the one that is in use
+    try:
+        Callback = importlib.import_module(_PACKAGES[0]).Callback
+    except ModuleNotFoundError:
+        Callback = importlib.import_module(_PACKAGES[1]).Callback
+
+_PARTS = frozenset({"y_true", "y_pred", "y_prob", "logits", "sample_weight", "groups", "row_ids"})
+
+
+class EvaluationCallback(Callback):  # type: ignore[misc, valid-type]
+    """Collects the batches of a validation or test set, and evaluates them at the end, over all ranks.
+
+    ``validation_step`` (``test_step``) returns a mapping with ``"y_true"`` and one of ``"logits"``, ``"y_prob"`` and
+    ``"y_pred"``; also ``"sample_weight"``, ``"groups"`` and ``"row_ids"`` where there are any. Or ``collect`` makes
+    that mapping from what it returns and the batch.
+
+    The evaluation goes to ``run_id``, else to the run of the trainer's ``MLFlowLogger``, else to the run that is
+    active when the trainer starts; rank 0 logs. Validation during ``fit`` is logged when the training ends (its last
+    epoch), and ``trainer.validate(ckpt_path="best")`` logs that of the best checkpoint in its place. The batches of
+    the sanity check do not count.
+
+    Parameters
+    ----------
+    on : "validate" or "test", default "validate"
+        What is evaluated. For both take two callbacks, with a ``prefix``.
+    every : int, optional
+        Also log after every so many epochs of a training; the step is the epoch.
+    collect : callable, optional
+        ``collect(outputs, batch)`` gives the mapping; keys as above.
+    dataloader : int, default 0
+        Which one, where there are several.
+    **options
+        ``labels``, ``positive``, ``grouping``, ``calibration``, ``target``, ``confidence_level``, ``run_id``,
+        ``model_id``, ``prefix``, ``metrics``, ``predictions``, ``strict``, as in :func:`cmtrack.log_evaluation`;
+        more on ranks and rows in :class:`cmtrack_integrations.torch.EpochAccumulator`.
+
+    Attributes
+    ----------
+    logged : LoggedEvaluation or None
+        What became of the last evaluation (on rank 0).
+    """
+
+    def __init__(
+        self,
+        *,
+        on: str = "validate",
+        every: int | None = None,
+        collect: Callable[[Any, Any], Mapping[str, Any]] | None = None,
+        dataloader: int = 0,
+        **options: Unpack[Options],
+    ) -> None:
+        super().__init__()
+        if on not in ("validate", "test"):
+            raise ValueError(f"on must be 'validate' or 'test', got {on!r}")
+        self._on, self._every, self._collect, self._loader = on, check_every(every), collect, dataloader
+        self._hook = Hook(options)
+        self._rows = EpochAccumulator(**options)
+        self._epoch: int | None = None  # of the rows that are not logged yet
+
+    @property
+    def logged(self) -> LoggedEvaluation | None:
+        return self._hook.logged
+
+    def setup(self, trainer: Any, pl_module: Any, stage: str) -> None:
+        """Take down the run."""
+        if trainer.is_global_zero:
+            with self._hook.guarded():
+                logger = _mlflow_logger(trainer)
+                if logger is None or self._hook.options.get("run_id") is not None:
+                    self._hook.begin()
+                else:
+                    self._hook.begin(logger.run_id, getattr(logger, "_tracking_uri", None))
+
+    def on_validation_start(self, trainer: Any, pl_module: Any) -> None:
+        self._start("validate", trainer)
+
+    def on_test_start(self, trainer: Any, pl_module: Any) -> None:
+        self._start("test", trainer)
+
+    def on_validation_batch_end(
+        self, trainer: Any, pl_module: Any, outputs: Any, batch: Any, batch_idx: int, dataloader_idx: int = 0
+    ) -> None:
+        self._batch("validate", trainer, outputs, batch, dataloader_idx)
+
+    def on_test_batch_end(
+        self, trainer: Any, pl_module: Any, outputs: Any, batch: Any, batch_idx: int, dataloader_idx: int = 0
+    ) -> None:
+        self._batch("test", trainer, outputs, batch, dataloader_idx)
+
+    def on_validation_epoch_end(self, trainer: Any, pl_module: Any) -> None:
+        if self._on != "validate" or trainer.sanity_checking:
+            return
+        self._epoch = int(trainer.current_epoch)
+        fitting = str(trainer.state.fn).rsplit(".", 1)[-1].lower().startswith("fit")
+        if not fitting or (self._every is not None and (self._epoch + 1) % self._every == 0):
+            self._log(trainer)
+
+    def on_test_epoch_end(self, trainer: Any, pl_module: Any) -> None:
+        if self._on == "test":
+            self._epoch = int(trainer.current_epoch)
+            self._log(trainer)
+
+    def on_train_end(self, trainer: Any, pl_module: Any) -> None:
+        """Log the last validation of the training, unless that has been done."""
+        if self._epoch is not None:
+            self._log(trainer)
+
+    def _start(self, stage: str, trainer: Any) -> None:
+        if self._on == stage and not trainer.sanity_checking:
+            self._rows.reset()
+            self._epoch = None
+
+    def _batch(self, stage: str, trainer: Any, outputs: Any, batch: Any, dataloader: int) -> None:
+        if self._on != stage or trainer.sanity_checking or dataloader != self._loader:
+            return
+        try:
+            parts = outputs if self._collect is None else self._collect(outputs, batch)
+            if not isinstance(parts, Mapping) or "y_true" not in parts:
+                step = "validation_step" if stage == "validate" else "test_step"
+                raise ValueError(
+                    f'{step} must return {{"y_true": ..., "logits" or "y_prob" or "y_pred": ...}}, or collect= make '
+                    f"that of (outputs, batch); got {type(parts).__name__}"
+                    + (f" with {list(parts)[:8]}" if isinstance(parts, Mapping) else "")
+                )
+            parts = {name: values for name, values in parts.items() if name in _PARTS}
+        except Exception as error:
+            self._rows.fail(error)
+            return
+        self._rows.update(**parts)
+
+    def _log(self, trainer: Any) -> None:
+        """Evaluate on all ranks, log on rank 0."""
+        step = None if self._every is None else self._epoch
+        self._epoch = None
+        evaluation = self._rows.compute()
+        self._rows.reset()
+        if evaluation is not None and trainer.is_global_zero:
+            with self._hook.guarded():
+                self._hook.log(evaluation, step=step)
+
+
+def _mlflow_logger(trainer: Any) -> Any:
+    """The trainer's logger that has an MLflow run, by its name: there are two packages with such a class."""
+    for logger in trainer.loggers:
+        if any(parent.__name__ == "MLFlowLogger" for parent in type(logger).__mro__):
+            return logger
+    return None

@@ -1,0 +1,193 @@
+"""Optuna: trials that are evaluated, tracked each in a run of its own, and ranked."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from typing import Any, Unpack
+
+from cmtrack.comparison import Comparison, compare
+from cmtrack.comparison.criterion import Criterion
+from cmtrack.metrics.catalog import lookup
+from cmtrack_integrations._extras import needs
+from cmtrack_integrations._hook import DataOptions, Hook
+
+with needs("optuna"):
+    import optuna
+
+_RUN, _METRICS = "cmtrack_run_id", "cmtrack_metrics"
+
+
+def directions(metrics: str | Sequence[str]) -> list[str]:
+    """ "maximize" or "minimize" for each metric of the registry; one whose best value is zero is minimised in size.
+
+    Raises
+    ------
+    ValueError
+        If there is no such metric, or it has no better or worse.
+    """
+    return ["maximize" if lookup(name).better == "higher" else "minimize" for name in _names(metrics)]
+
+
+class EvaluatedTrials:
+    """Evaluates trials, logs each to a nested run, and gives the objective's value.
+
+    The runs are children of ``run_id``, else of the run that is active now, else of none, in its experiment or the
+    active one; they have the trial's parameters, and the tags ``study`` and ``trial``. They are made by id: no run is
+    opened in the thread that a trial runs in, so ``n_jobs`` may be more than one. A trial whose evaluation fails has
+    the value NaN, which Optuna counts as failed, and the study goes on.
+
+    Parameters
+    ----------
+    objective : str or sequence of str, default "multiclass/matthews_corrcoef"
+        A metric of the registry, or several for a Pareto front.
+    **options
+        ``labels``, ``positive``, ``grouping``, ``calibration``, ``target``, ``confidence_level``, ``sample_weight``,
+        ``groups``, ``row_ids``, ``run_id`` (of the parent), ``prefix``, ``metrics``, ``predictions``, ``strict``, as in
+        :func:`cmtrack.log_evaluation`.
+
+    Examples
+    --------
+    >>> judge = EvaluatedTrials("binary/matthews_corrcoef")  # doctest: +SKIP
+    >>> def objective(trial):  # doctest: +SKIP
+    ...     model = Forest(max_depth=trial.suggest_int("max_depth", 2, 9)).fit(X, y)
+    ...     return judge(trial, y_val, y_prob=model.predict_proba(X_val))
+    >>> study = judge.create_study()  # doctest: +SKIP
+    >>> study.optimize(objective, n_trials=50)  # doctest: +SKIP
+    >>> compare_study(study).best.name  # doctest: +SKIP
+    """
+
+    def __init__(
+        self, objective: str | Sequence[str] = "multiclass/matthews_corrcoef", **options: Unpack[DataOptions]
+    ) -> None:
+        self.objective = _names(objective)
+        self._hook = Hook(options, by_row=True)
+        self._single = isinstance(objective, str)
+        self._experiment_id: str | None = None
+        self._parent: str | None = None
+        with self._hook.guarded("trials will have no runs"):
+            self._find_place()
+
+    def create_study(self, **how: Any) -> Any:
+        """``optuna.create_study`` with the directions of the metrics; ``how`` goes on to it."""
+        return optuna.create_study(directions=directions(self.objective), **how)
+
+    def __call__(
+        self, trial: Any, evaluation_or_y_true: Any, y_pred: Any = None, **more: Any
+    ) -> float | tuple[float, ...]:
+        """Evaluate the trial's predictions on the validation set, log them, and give the objective.
+
+        Parameters
+        ----------
+        trial : optuna.Trial
+        evaluation_or_y_true : Evaluation or array-like of shape (n,)
+        y_pred : array-like of shape (n,), optional
+        **more
+            As in :func:`cmtrack.log_evaluation`; goes before the options of this object.
+
+        Returns
+        -------
+        float, or tuple of float for several metrics
+            The size of the value where the best one is zero; NaN where there is none.
+        """
+        hook = Hook({**self._hook.options}, by_row=True)
+        # a run that cannot be made has an id that no store knows: the evaluation is then kept in the local folder
+        hook.run_id = f"none-for-trial-{trial.number}"
+        client = None
+        with hook.guarded(f"trial {trial.number} has no run"):
+            client, hook.run_id = self._create_run(trial)
+        given = {**more} if y_pred is None else {**more, "y_pred": y_pred}
+        values: tuple[float, ...] = (float("nan"),) * len(self.objective)
+        with hook.guarded():
+            try:
+                logged = hook.log(evaluation_or_y_true, **given)
+                if logged.evaluation is not None:
+                    values = tuple(_objective(logged.evaluation.metrics, name) for name in self.objective)
+                self._close(client, hook.run_id, "FINISHED" if logged.evaluation is not None else "FAILED")
+            except Exception:
+                self._close(client, hook.run_id, "FAILED")
+                raise
+        return values[0] if self._single else values
+
+    def _find_place(self) -> None:
+        from mlflow import MlflowClient
+        from mlflow.tracking.fluent import _get_experiment_id
+
+        from cmtrack.tracking.send import probe
+
+        self._hook.begin()
+        self._parent = self._hook.run_id
+        client = MlflowClient()
+        probe(client.tracking_uri)
+        parent = None if self._parent is None else client.get_run(self._parent)
+        self._experiment_id = str(_get_experiment_id() if parent is None else parent.info.experiment_id)
+
+    def _create_run(self, trial: Any) -> tuple[Any, str]:
+        from mlflow import MlflowClient
+        from mlflow.entities import Param
+
+        from cmtrack.tracking.send import probe
+
+        client = MlflowClient()
+        probe(client.tracking_uri)
+        if self._experiment_id is None:
+            self._find_place()
+        study = trial.study
+        started = trial.datetime_start
+        tags = {"study": study.study_name, "trial": str(trial.number)}
+        if self._parent is not None:
+            tags["mlflow.parentRunId"] = self._parent
+        run = client.create_run(
+            self._experiment_id,
+            start_time=int((time.time() if started is None else started.timestamp()) * 1000),
+            tags=tags,
+            run_name=f"trial {trial.number}",
+        )
+        run_id = str(run.info.run_id)
+        client.log_batch(run_id, params=[Param(name, str(value)) for name, value in trial.params.items()])
+        trial.set_user_attr(_RUN, run_id)
+        study.set_user_attr(_METRICS, self.objective)
+        return client, run_id
+
+    def _close(self, client: Any, run_id: str | None, status: str) -> None:
+        if client is not None:
+            with self._hook.guarded("a trial's run could not be closed"):
+                client.set_terminated(run_id, status)
+
+
+def compare_study(study: Any, **how: Any) -> Comparison:
+    """Rank the evaluated trials of a study by its own metrics, with paired differences and ties.
+
+    Parameters
+    ----------
+    study : optuna.Study
+    **how
+        As in :func:`cmtrack.compare`: ``require``, ``tie_breakers``, ``rank_by``, ``limit`` and so on.
+
+    Returns
+    -------
+    Comparison
+        The runs are called "trial 0", "trial 1", …
+
+    Raises
+    ------
+    ValueError
+        If no trial of the study was evaluated.
+    """
+    runs = [trial.user_attrs[_RUN] for trial in study.trials if _RUN in trial.user_attrs]
+    if not runs:
+        raise ValueError(
+            f"none of the {len(study.trials)} trials of study {study.study_name!r} was evaluated by EvaluatedTrials"
+        )
+    metrics = study.user_attrs[_METRICS]
+    return compare(runs, **{"rank_by": metrics[0] if len(metrics) == 1 else metrics, **how})
+
+
+def _names(metrics: str | Sequence[str]) -> list[str]:
+    return list(Criterion.of([metrics] if isinstance(metrics, str) else list(metrics)).metrics)
+
+
+def _objective(metrics: dict[str, float], name: str) -> float:
+    if name not in metrics:
+        raise ValueError(f"this evaluation has no metric {name!r}; Evaluation.metrics lists them")
+    return abs(metrics[name]) if lookup(name).better == "nearest zero" else metrics[name]

@@ -1,0 +1,280 @@
+"""PyTorch: ``EpochAccumulator`` for loops of your own, in one process or under ``torchrun``."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import reduce
+from operator import add
+from typing import Any, Unpack
+
+import numpy as np
+
+from cmtrack.evaluation import Evaluation, evaluate
+from cmtrack.tracking import LoggedEvaluation
+from cmtrack.tracking.predictions import MAX_BYTES
+from cmtrack_integrations._extras import needs
+from cmtrack_integrations._hook import Hook, Options, as_array, class_codes, main_process, named
+
+with needs("torch"):
+    import torch
+
+_BY_ROW = ("y_true", "y_prob", "y_pred", "sample_weight", "groups", "row_ids")
+
+
+class EpochAccumulator:
+    """Collects the predictions of an epoch, batch by batch, and evaluates them over all ranks.
+
+    Where ``torch.distributed`` is initialised, ``compute`` and ``log`` are collective: every rank calls them, all get
+    the evaluation of all rows, and rank 0 logs it. A rank that fails does not keep the others waiting.
+
+    Rows are gathered where they are at most 32 MB in all (``predictions="auto"``, the default), always
+    (``predictions=True``), or never (``False``); where they are not, each rank evaluates its own rows and the
+    evaluations are merged, and paired comparisons have no rows. Gathered rows come in the order of a
+    ``DistributedSampler`` that does not shuffle. Such a sampler repeats a few rows where the ranks do not divide them
+    evenly: ``row_ids`` leave each of them in once, and sort them.
+
+    Parameters
+    ----------
+    **options
+        ``labels``, ``positive``, ``grouping``, ``calibration``, ``target``, ``confidence_level``, ``run_id``,
+        ``model_id``, ``prefix``, ``metrics``, ``predictions``, ``strict``, as in :func:`cmtrack.log_evaluation`.
+        ``labels`` are by default 0 to K - 1; where they are names, ``y_true`` holds class numbers.
+
+    Examples
+    --------
+    >>> judge = EpochAccumulator(labels=["cat", "dog"])  # doctest: +SKIP
+    >>> for epoch in range(epochs):  # doctest: +SKIP
+    ...     for x, y in loader:
+    ...         judge.update(y, logits=model(x))
+    ...     judge.log(step=epoch)
+    """
+
+    def __init__(self, **options: Unpack[Options]) -> None:
+        self._hook = Hook(options)
+        self._rows: dict[str, list[Any]] = {}
+        self._error: Exception | None = None
+
+    def update(
+        self,
+        y_true: Any,
+        y_pred: Any = None,
+        *,
+        y_prob: Any = None,
+        logits: Any = None,
+        sample_weight: Any = None,
+        groups: Any = None,
+        row_ids: Any = None,
+    ) -> None:
+        """Add the rows of a batch, from tensors on any device or arrays.
+
+        Parameters
+        ----------
+        y_true : tensor of shape (n,), or one-hot (n, K)
+        y_pred : tensor of shape (n,), optional
+        y_prob : tensor of shape (n,) or (n, K), optional
+            Probability of the second of two classes, or of each.
+        logits : tensor of shape (n,) or (n, K), optional
+            Instead of ``y_prob``; softmax, or the sigmoid of a single column, makes probabilities of them.
+        sample_weight, groups, row_ids : tensor of shape (n,), optional
+        """
+        try:
+            if logits is not None:
+                if y_prob is not None:
+                    raise ValueError("y_prob and logits are two names of one thing: give one of them")
+                y_prob = probabilities(logits)
+            given = dict(
+                zip(_BY_ROW, (class_codes(_cpu(y_true)), y_prob, y_pred, sample_weight, groups, row_ids), strict=True)
+            )
+            batch = {name: np.atleast_1d(as_array(values)) for name, values in given.items() if values is not None}
+            if batch.get("y_prob") is not None and batch["y_prob"].ndim == 2 and batch["y_prob"].shape[1] == 1:
+                batch["y_prob"] = batch["y_prob"][:, 0]
+            lengths = {name: len(values) for name, values in batch.items()}
+            if len(set(lengths.values())) > 1:
+                raise ValueError(f"a batch must have one entry per row in each part, got {lengths}")
+            if self._rows and set(self._rows) != set(batch):
+                raise ValueError(f"all batches must have the same parts, got {sorted(batch)}, not {sorted(self._rows)}")
+            for name, values in batch.items():
+                self._rows.setdefault(name, []).append(values)
+        except Exception as error:
+            self.fail(error)
+
+    def fail(self, error: Exception) -> None:
+        """Keep an error until the epoch is evaluated, so that the ranks stay in step; one rank raises if ``strict``.
+
+        Raises
+        ------
+        Exception
+            The error itself, if ``strict`` and there are no other ranks.
+        """
+        if self._hook.strict and _world() == 1:
+            raise error
+        self._error = self._error or error
+
+    def reset(self) -> None:
+        """Forget the rows."""
+        self._rows, self._error = {}, None
+
+    def compute(self) -> Evaluation | None:
+        """The evaluation of the rows of all ranks; None where it failed, with a warning from rank 0.
+
+        Raises
+        ------
+        Exception
+            What went wrong, on every rank, if ``strict``.
+        """
+        try:
+            return self._compute()
+        except Exception:
+            if not self._hook.strict and not main_process():
+                return None
+            with self._hook.guarded():
+                raise
+            return None
+
+    def log(self, step: int | None = None) -> LoggedEvaluation | None:
+        """Evaluate and log to ``run_id`` or the active run, from rank 0; then forget the rows.
+
+        Returns
+        -------
+        LoggedEvaluation or None
+            None on the other ranks, and where there is no evaluation.
+        """
+        evaluation = self.compute()
+        self.reset()
+        if evaluation is None or not main_process():
+            return None
+        with self._hook.guarded():
+            self._hook.begin()
+            return self._hook.log(evaluation, step=step)
+        return None
+
+    # -- over ranks ------------------------------------------------------------------------------------
+
+    def _compute(self) -> Evaluation:
+        own, labels, error = self._own()
+        size = sum(int(values.nbytes) for values in own.values())
+        header = (len(own.get("y_true", ())), size, labels, own.get("row_ids"), "groups" in own, _sent(error))
+        counts, sizes, orders, ids, grouped, errors = zip(*_gather(header), strict=True)
+        _raise_first(errors)
+        if not any(counts):
+            raise ValueError("there is nothing to evaluate: no batch was given to update")
+        labels = next((order for count, order in zip(counts, orders, strict=True) if count and order), None)
+        if own.get("row_ids") is not None:
+            own = _first_of_each(own, ids)
+        wanted = self._hook.options.get("predictions", "auto")
+        small = wanted == "auto" and sum(sizes) <= MAX_BYTES
+        if len(counts) == 1 or wanted is True or small or any(grouped):  # the same on every rank
+            return self._evaluated(_interleaved(_gather(own)), labels)
+        return self._merged(own, labels)
+
+    def _own(self) -> tuple[dict[str, Any], Any, Exception | None]:
+        """The rows of this rank, the labels that they have, and what went wrong."""
+        if self._error is not None or not self._rows:
+            return {}, None, self._error
+        try:
+            own = {name: np.concatenate(parts) for name, parts in self._rows.items()}
+            wanted = self._hook.options.get("labels")
+            own["y_true"], labels = named(own["y_true"], wanted, own.get("y_prob"))
+            if "y_pred" in own:
+                own["y_pred"] = named(own["y_pred"], wanted)[0]
+            return own, labels, None
+        except Exception as error:
+            return {}, None, error
+
+    def _evaluated(self, rows: dict[str, Any], labels: Any) -> Evaluation:
+        return evaluate(**{**self._hook.evaluate_options, "labels": labels, **rows})
+
+    def _merged(self, own: dict[str, Any], labels: Any) -> Evaluation:
+        part: Evaluation | None = None
+        error: Exception | None = None
+        try:
+            if labels is None:
+                raise ValueError("evaluations of ranks are merged under the same labels: name them with labels=")
+            if len(own.get("y_true", ())):
+                part = replace(self._evaluated(own, labels), rows=None)
+        except Exception as wrong:
+            error = wrong
+        parts, errors = zip(*_gather((part, _sent(error))), strict=True)
+        _raise_first(errors)
+        merged: Evaluation = reduce(add, [each for each in parts if each is not None])
+        return merged
+
+
+def probabilities(logits: Any) -> Any:
+    """Probabilities of shape (n, K) by softmax, or (n,) by the sigmoid of a single column.
+
+    Raises
+    ------
+    ValueError
+        If the shape is another one.
+    """
+    tensor = torch.as_tensor(logits).detach()
+    if tensor.dtype in (torch.float16, torch.bfloat16) or not tensor.is_floating_point():
+        tensor = tensor.float()
+    if tensor.ndim == 2 and tensor.shape[1] == 1:
+        tensor = tensor[:, 0]
+    if tensor.ndim not in (1, 2):
+        raise ValueError(f"logits must have shape (n,) or (n, K), got {tuple(tensor.shape)}")
+    return torch.sigmoid(tensor) if tensor.ndim == 1 else torch.softmax(tensor, dim=1)
+
+
+def _cpu(values: Any) -> Any:
+    return as_array(values) if hasattr(values, "detach") else values
+
+
+def _world() -> int:
+    distributed = torch.distributed
+    if not distributed.is_available() or not distributed.is_initialized():
+        return 1
+    return int(distributed.get_world_size())
+
+
+def _gather(value: Any) -> list[Any]:
+    """The values of all ranks, on every rank."""
+    if _world() == 1:
+        return [value]
+    values: list[Any] = [None] * _world()
+    torch.distributed.all_gather_object(values, value)
+    return values
+
+
+def _sent(error: Exception | None) -> Exception | str | None:
+    """The error in a form that another rank can read."""
+    return error if error is None or _world() == 1 else f"{type(error).__name__}: {error}"
+
+
+def _raise_first(errors: Sequence[Any]) -> None:
+    for rank, error in enumerate(errors):
+        if isinstance(error, Exception):
+            raise error
+        if error is not None:
+            raise RuntimeError(f"rank {rank}: {error}")
+
+
+def _first_of_each(own: dict[str, Any], ids: Sequence[Any]) -> dict[str, Any]:
+    """The rows of this rank that neither a lower rank nor an earlier row has."""
+    rank = torch.distributed.get_rank() if len(ids) > 1 else 0
+    seen: set[Any] = set()
+    for lower in ids[:rank]:
+        seen.update(() if lower is None else lower.tolist())
+    kept = []
+    for place, name in enumerate(own["row_ids"].tolist()):
+        if name not in seen:
+            seen.add(name)
+            kept.append(place)
+    return {name: np.asarray(values)[kept] for name, values in own.items()}
+
+
+def _interleaved(parts: list[dict[str, Any]]) -> dict[str, Any]:
+    """The rows of all ranks in one order: by their ids, or as a sampler deals them to the ranks."""
+    parts = [part for part in parts if part and len(part["y_true"])]
+    if any(set(part) != set(parts[0]) for part in parts):
+        raise ValueError(f"all ranks must have the same parts, got {[sorted(part) for part in parts]}")
+    whole = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+    if "row_ids" in whole:
+        order = np.argsort(whole["row_ids"], kind="stable")
+    else:
+        place = np.concatenate([np.arange(len(part["y_true"])) for part in parts])
+        order = np.argsort(place, kind="stable")
+    return {name: values[order] for name, values in whole.items()}

@@ -1,0 +1,232 @@
+"""Hugging Face Transformers: ``compute_metrics`` and ``EvaluationCallback`` for the ``Trainer``."""
+
+from __future__ import annotations
+
+import math
+import re
+from typing import Any, Unpack
+
+import numpy as np
+
+from cmtrack.evaluation import Evaluation, evaluate
+from cmtrack.metrics.catalog import CATALOG
+from cmtrack.tracking import LoggedEvaluation
+from cmtrack.tracking.names import chosen_metrics
+from cmtrack_integrations._extras import needs
+from cmtrack_integrations._hook import Hook, Options, as_array, check_every, named
+
+with needs("transformers"):
+    from transformers import TrainerCallback
+
+    from cmtrack_integrations.torch import probabilities
+
+IGNORED = -100
+"""Transformers' label of tokens that do not count."""
+
+
+class ComputeMetrics:
+    """What :func:`compute_metrics` gives: a function for the ``Trainer`` that keeps the last evaluation.
+
+    Attributes
+    ----------
+    evaluation : Evaluation or None
+        The last one; None where it failed.
+    """
+
+    def __init__(self, options: Any, from_logits: bool = True) -> None:
+        self.hook = Hook(options)
+        self.from_logits = from_logits
+        self.evaluation: Evaluation | None = None
+        self._batches: list[tuple[Any, Any]] = []
+        chosen = options.get("metrics", "headline")
+        usual = [metric for metric in CATALOG if metric.headline and metric.needs not in ("label sets", "granules")]
+        fixed = [metric.name for metric in usual if "<" not in metric.name]
+        self._names = fixed if isinstance(chosen, str) else [name for name in chosen if not name.endswith("/*")]
+
+    def __call__(self, prediction: Any, compute_result: bool = True) -> dict[str, float]:
+        """The metrics of an ``EvalPrediction``; NaN where they are undefined, or where the evaluation failed.
+
+        Parameters
+        ----------
+        prediction : transformers.EvalPrediction
+        compute_result : bool, default True
+            Whether this is the last batch, under ``batch_eval_metrics=True``.
+        """
+        try:
+            return self._computed(prediction, compute_result)
+        except Exception:
+            with self.hook.guarded():
+                raise
+        return dict.fromkeys(self._names, math.nan)  # the trainer looks up metric_for_best_model
+
+    def _computed(self, prediction: Any, last: bool) -> dict[str, float]:
+        self.evaluation = None
+        try:
+            self._batches.append(self._rows(prediction))
+            if not last:
+                return {}
+            y, y_prob = (np.concatenate(parts) for parts in zip(*self._batches, strict=True))
+        finally:
+            if last:
+                self._batches = []
+        options = self.hook.evaluate_options
+        y_true, labels = named(y, options.get("labels"), y_prob)
+        evaluation = evaluate(y_true, y_prob=y_prob, **{**options, "labels": labels})
+        metrics = chosen_metrics(evaluation, self.hook.options.get("metrics", "headline"))
+        self.evaluation, self._names = evaluation, list(metrics)
+        return metrics
+
+    def _rows(self, prediction: Any) -> tuple[Any, Any]:
+        """Labels and probabilities, (n,) and (n, K); of tokens, those that count."""
+        output, y = prediction.predictions, prediction.label_ids
+        output, y = (part[0] if isinstance(part, (tuple, list)) else part for part in (output, y))
+        output, y = as_array(output), as_array(y)
+        if output.ndim == 3:
+            if y.shape != output.shape[:2]:
+                raise ValueError(f"label_ids must have shape {output.shape[:2]}, as the predictions, got {y.shape}")
+            output, y = output.reshape(-1, output.shape[-1]), y.reshape(-1)
+            output, y = output[y != IGNORED], y[y != IGNORED]
+        return y, as_array(probabilities(output)) if self.from_logits else output
+
+
+def compute_metrics(*, from_logits: bool = True, **options: Unpack[Options]) -> ComputeMetrics:
+    """The headline metrics of the registry for ``Trainer(compute_metrics=...)``.
+
+    The trainer puts ``eval_`` before the names, so ``metric_for_best_model="multiclass/matthews_corrcoef"`` works, and
+    every report of the trainer has the metrics. For sequence and token classification; softmax makes probabilities
+    of logits (the sigmoid of a single one), and tokens labelled -100 do not count. Under ``batch_eval_metrics=True``
+    batches are collected. If the evaluation fails, there is a warning and the metrics are NaN.
+
+    Parameters
+    ----------
+    from_logits : bool, default True
+        False where ``predictions`` are probabilities.
+    **options
+        ``labels``, ``positive``, ``grouping``, ``calibration``, ``target``, ``confidence_level``, ``metrics``, and for
+        :class:`EvaluationCallback` ``run_id``, ``model_id``, ``prefix``, ``predictions``, ``strict``, as in
+        :func:`cmtrack.log_evaluation`. ``labels`` may be names, in the order of the model's outputs.
+
+    Returns
+    -------
+    ComputeMetrics
+        Its ``.evaluation`` is the last evaluation.
+    """
+    return ComputeMetrics(options, from_logits)
+
+
+class EvaluationCallback(TrainerCallback):  # type: ignore[misc]
+    """Logs the evaluations of a ``Trainer`` to MLflow, from the process of world rank 0.
+
+    When the training ends, the last evaluation is logged; with ``load_best_model_at_end=True`` that of the best
+    checkpoint, and the tag ``cmtrack.best_step`` says which. ``trainer.evaluate()`` and ``trainer.predict()`` outside
+    a training log at once. A ``metric_key_prefix`` other than "eval", such as "test" or one of several evaluation
+    sets, becomes the prefix (``test/``).
+
+    The run is the one that is active when the training starts: your own, or that of Transformers' ``MLflowCallback``.
+
+    Parameters
+    ----------
+    judge : ComputeMetrics
+        What the trainer has as ``compute_metrics``; its options hold.
+    every : int, optional
+        Also log every so many evaluations during the training; the step is the trainer's global step.
+
+    Attributes
+    ----------
+    logged : LoggedEvaluation or None
+        What became of the last evaluation.
+
+    Examples
+    --------
+    >>> judge = compute_metrics(labels=["negative", "positive"])  # doctest: +SKIP
+    >>> Trainer(..., compute_metrics=judge, callbacks=[EvaluationCallback(judge)])  # doctest: +SKIP
+    """
+
+    def __init__(self, judge: ComputeMetrics, *, every: int | None = None) -> None:
+        if not isinstance(judge, ComputeMetrics):
+            raise TypeError(f"judge must be what compute_metrics(...) gives, got {type(judge).__name__}")
+        self._judge, self._hook, self._every = judge, judge.hook, check_every(every)
+        self._training = False
+        self._count: dict[str, int] = {}
+        self._last: dict[str, tuple[int, Evaluation]] = {}
+        self._best: dict[str, tuple[int, Evaluation]] = {}
+
+    @property
+    def logged(self) -> LoggedEvaluation | None:
+        return self._hook.logged
+
+    def on_train_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
+        """Take down the run."""
+        self._training = True
+        self._count, self._last, self._best = {}, {}, {}
+        if state.is_world_process_zero:
+            with self._hook.guarded():
+                self._hook.begin()
+
+    def on_evaluate(self, args: Any, state: Any, control: Any, metrics: Any = None, **kwargs: Any) -> None:
+        """Keep the evaluation, and log it where it is time."""
+        self._evaluated(state, metrics)
+
+    def on_predict(self, args: Any, state: Any, control: Any, metrics: Any = None, **kwargs: Any) -> None:
+        self._evaluated(state, metrics)
+
+    def on_train_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
+        """Log what the training has come to."""
+        self._training = False
+        if not state.is_world_process_zero:
+            return
+        self._keep_best(state)
+        for key, last in self._last.items():
+            best = self._best.get(key) if args.load_best_model_at_end else None
+            _, evaluation = best or last
+            self._log(key, evaluation, None if self._every is None else int(state.global_step))
+            if best is not None:
+                self._hook.tag("best_step", f"{best[0]} of {state.global_step}")
+        self._last, self._best = {}, {}
+
+    def _evaluated(self, state: Any, metrics: Any) -> None:
+        evaluation, self._judge.evaluation = self._judge.evaluation, None
+        if evaluation is None or not state.is_world_process_zero:
+            return
+        key = _key(metrics)
+        if not self._training:
+            with self._hook.guarded():
+                self._hook.follow()
+            self._log(key, evaluation, None)
+            return
+        self._keep_best(state)
+        step = int(state.global_step)
+        self._last[key] = step, evaluation
+        self._count[key] = self._count.get(key, 0) + 1
+        if self._every is not None and self._count[key] % self._every == 0:
+            self._log(key, evaluation, step)
+
+    def _keep_best(self, state: Any) -> None:
+        """The trainer says which step is the best only after its evaluation."""
+        best = _best_step(state)
+        for key, (step, evaluation) in self._last.items():
+            if step == best:
+                self._best[key] = step, evaluation
+
+    def _log(self, key: str, evaluation: Evaluation, step: int | None) -> None:
+        with self._hook.guarded():
+            own = self._hook.options.get("prefix", "")
+            self._hook.log(evaluation, step=step, prefix=own if key == "eval" else f"{own}{key}/")
+
+
+def _key(metrics: Any) -> str:
+    """The trainer's ``metric_key_prefix``, by the names that it gave; "a" of "eval_a" for the evaluation set "a"."""
+    for name in metrics or ():
+        found = re.fullmatch(r"(.+)_(runtime|model_preparation_time)", name)
+        if found:
+            key = re.sub(r"[^0-9A-Za-z_.-]", "_", found[1])
+            return key.removeprefix("eval_")
+    return "eval"
+
+
+def _best_step(state: Any) -> int | None:
+    step = getattr(state, "best_global_step", None)
+    if step is None and getattr(state, "best_model_checkpoint", None):
+        found = re.search(r"-(\d+)/?$", str(state.best_model_checkpoint))
+        step = None if found is None else int(found[1])
+    return step or None

@@ -1,0 +1,128 @@
+"""XGBoost: ``EvaluationCallback`` for ``xgboost.train(callbacks=...)`` and ``XGBClassifier(callbacks=...)``."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any, Unpack
+
+from cmtrack.tracking import LoggedEvaluation
+from cmtrack_integrations._boosting import Predictions, Rounds
+from cmtrack_integrations._extras import needs
+from cmtrack_integrations._hook import DataOptions, named
+
+with needs("xgboost"):
+    from xgboost import Booster, DMatrix, collective
+    from xgboost.callback import TrainingCallback
+
+_PROBABILITIES = ("binary:logistic", "reg:logistic", "multi:softprob")
+_LABELS = ("multi:softmax", "binary:hinge")
+
+
+class EvaluationCallback(TrainingCallback):  # type: ignore[misc]
+    """Evaluates on a validation set at the end of the training, and every few rounds if asked.
+
+    With early stopping the best iteration is what is evaluated at the end; the tag ``cmtrack.rounds`` says so
+    (``"24 of 50, by early stopping"``). Wherever it is in the list of callbacks, and whether a run was opened by hand
+    or by ``mlflow.xgboost.autolog()``: what is evaluated goes to the run that is active when the training starts.
+
+    Parameters
+    ----------
+    X : xgboost.DMatrix, or features in any form that it takes
+        The validation set.
+    y : array-like of shape (n,), optional
+        Its labels; by default those of the DMatrix. Where ``labels`` are names, ``y`` may hold class numbers.
+    every : int, optional
+        Also log an evaluation after every so many rounds; the step is the number of rounds.
+    predict : callable, optional
+        ``predict(booster, dmatrix, iteration_range)`` gives probabilities, (n,) or (n, K); needed for objectives of
+        your own, whose outputs are margins.
+    **options
+        ``labels``, ``positive``, ``grouping``, ``calibration``, ``target``, ``confidence_level``, ``sample_weight``,
+        ``groups``, ``row_ids``, ``run_id``, ``model_id``, ``prefix``, ``metrics``, ``predictions``, ``strict``, as in
+        :func:`cmtrack.log_evaluation`.
+
+    Attributes
+    ----------
+    logged : LoggedEvaluation or None
+        What became of the last evaluation.
+    rounds_used, rounds_trained : int
+        Rounds of the model that was evaluated last, and rounds of the training.
+    """
+
+    def __init__(
+        self,
+        X: Any,
+        y: Any = None,
+        *,
+        every: int | None = None,
+        predict: Callable[[Any, Any, tuple[int, int]], Any] | None = None,
+        **options: Unpack[DataOptions],
+    ) -> None:
+        super().__init__()
+        self._rounds = Rounds(every, options)
+        self._data, self._y, self._own = X, y, predict
+        self._before: tuple[int, str | None] = (0, None)
+
+    @property
+    def logged(self) -> LoggedEvaluation | None:
+        return self._rounds.logged
+
+    @property
+    def rounds_used(self) -> int:
+        return self._rounds.used
+
+    @property
+    def rounds_trained(self) -> int:
+        return self._rounds.trained
+
+    def before_training(self, model: Any) -> Any:
+        """Take down the run, and what an earlier training left in the model."""
+        with self._rounds.guarded():
+            self._rounds.begin()
+            if isinstance(model, Booster):
+                self._before = model.num_boosted_rounds(), model.attr("best_iteration")
+        return model
+
+    def after_iteration(self, model: Any, epoch: int, evals_log: Any) -> bool:
+        """Evaluate where it is time; never stops the training."""
+        if collective.get_rank() == 0:
+            self._rounds.after_round(self._before[0] + epoch + 1, lambda rounds: self._predicted(model, rounds))
+        return False
+
+    def after_training(self, model: Any) -> Any:
+        """Evaluate the best iteration, or the whole model without early stopping."""
+        if collective.get_rank() == 0:
+            best = model.attr("best_iteration") if isinstance(model, Booster) else None
+            used = self._rounds.trained if best is None or best == self._before[1] else int(best) + 1
+            self._rounds.finish(used, lambda rounds: self._predicted(model, rounds))
+        return model
+
+    def _predicted(self, model: Any, rounds: int) -> Predictions:
+        if not isinstance(model, Booster):
+            raise ValueError("xgboost.cv trains several models at once: evaluate each with log_evaluation")
+        if not isinstance(self._data, DMatrix):
+            self._data = DMatrix(self._data, label=None, enable_categorical=True)
+        y = self._data.get_label() if self._y is None else self._y
+        if not len(y):
+            raise ValueError("the validation set has no labels: give y, or a DMatrix with label")
+        wanted = (0, rounds)
+        labels = self._rounds.options.get("labels")
+        if self._own is not None:
+            return _with_labels(y, labels, self._own(model, self._data, wanted))
+        objective = json.loads(model.save_config())["learner"]["objective"]["name"]
+        if objective not in (*_PROBABILITIES, *_LABELS):
+            raise ValueError(
+                f"the outputs of objective {objective!r} are no probabilities: give predict=, a function of (booster, "
+                "dmatrix, iteration_range)"
+            )
+        output = model.predict(self._data, iteration_range=wanted)
+        if objective in _PROBABILITIES:
+            return _with_labels(y, labels, output)
+        y_true, order = named(y, labels)
+        return {"y_true": y_true, "y_pred": named(output, labels)[0], "labels": order}
+
+
+def _with_labels(y: Any, labels: Any, y_prob: Any) -> Predictions:
+    y_true, order = named(y, labels, y_prob)
+    return {"y_true": y_true, "y_prob": y_prob, "labels": order}
