@@ -221,6 +221,16 @@ def test_an_evaluation_that_was_meant_for_no_run_gets_one_when_asked(proxy, judg
     assert runs() == before + 1
 
 
+def test_an_evaluation_whose_run_does_not_exist_gets_one_when_asked(store, judged):
+    with pytest.warns(EvaluationWarning, match="cmtrack push"):
+        log_evaluation(judged, run_id="0" * 32)
+    (kept,) = push()
+    assert (kept.status, kept.reason) == ("kept", f"there is no run {'0' * 32!r}: name an experiment for it")
+    (sent,) = push(experiment_name="e")
+    assert sent.status == "sent"
+    assert load_evaluation(sent.run_id) == judged
+
+
 # -- local stores ----------------------------------------------------------------------------------------------------
 
 

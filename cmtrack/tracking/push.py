@@ -14,7 +14,7 @@ from cmtrack.tracking import package as packages
 from cmtrack.tracking import spool
 from cmtrack.tracking.manifest import read
 from cmtrack.tracking.names import EVALUATION_FILE, file_name
-from cmtrack.tracking.runs import client_for, first_line
+from cmtrack.tracking.runs import ABSENT, client_for, first_line
 from cmtrack.tracking.send import send
 
 if TYPE_CHECKING:
@@ -63,7 +63,8 @@ def push(
     tracking_uri : str, optional
         By default the store that each was meant for.
     experiment_name : str, optional
-        Where an evaluation that was meant for no run gets a new one; without it such entries are kept.
+        Where an evaluation that was meant for no run, or for one that does not exist, gets a new one; without it such
+        entries are kept.
     progress : callable, optional
         Called with (what is being done, done, in all).
 
@@ -104,9 +105,10 @@ def _push(
         return PushedEntry(entry.folder, "kept", run_id, silent[uri])
     try:
         client = clients.get(uri) or clients.setdefault(uri, client_for(uri or None))
-        if run_id is None:
+        if run_id is None or not _exists(run_id, client):
             if experiment_name is None:
-                return PushedEntry(package.folder, "kept", None, "it was meant for no run: name an experiment for it")
+                missing = "it was meant for no run" if run_id is None else f"there is no run {run_id!r}"
+                return PushedEntry(package.folder, "kept", run_id, f"{missing}: name an experiment for it")
             package = _with_run(package, client, experiment_name)
             run_id = package.run_id
         problems = send(package, client)
@@ -117,6 +119,18 @@ def _push(
         return PushedEntry(package.folder, "kept", run_id, first_line(error))
     spool.remove(package.folder)
     return PushedEntry(entry.folder, "sent", run_id, problems=(*package.problems, *problems))
+
+
+def _exists(run_id: str, client: MlflowClient) -> bool:
+    from mlflow.exceptions import MlflowException
+
+    try:
+        client.get_run(run_id)
+    except MlflowException as error:
+        if error.error_code in ABSENT:
+            return False
+        raise
+    return True
 
 
 def _with_run(package: packages.Package, client: MlflowClient, experiment_name: str) -> packages.Package:
