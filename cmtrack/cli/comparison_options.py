@@ -239,13 +239,9 @@ def read_grouping(path: Path | None, positive: str | None) -> tuple[Grouping | N
         if positive is not None:
             raise click.UsageError("--positive goes with --grouping: without one, runs keep their positive group")
         return None, None
-    from cmtrack.grouping import Grouping
+    from cmtrack.cli.reading import read_grouping_file
 
-    try:
-        grouping = Grouping.from_file(path)
-    except (TypeError, ValueError) as error:
-        text = first_line(error)
-        raise BadInput(text if text.startswith(path.name) else f"{path.name}: {text}") from None
+    grouping = read_grouping_file(path)
     if positive is None:
         return grouping, None
     two = [step for step in grouping.steps if len(step.labels) == 2]

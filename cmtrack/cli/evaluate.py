@@ -91,10 +91,10 @@ def _evaluate(
 ) -> Evaluation:
     if y_pred is None and y_prob is None:
         raise click.UsageError("give --y-pred or --y-prob, or both")
-    from cmtrack.cli.reading import read_predictions
+    from cmtrack.cli.reading import read_grouping_file, read_predictions
     from cmtrack.evaluation import evaluate
 
-    grouping = None if grouping_file is None else _grouping(grouping_file)
+    grouping = None if grouping_file is None else read_grouping_file(grouping_file)
     data = read_predictions(file, y_true=y_true, y_pred=y_pred, y_prob=y_prob, weight=weight)
     order = None if labels is None else [data.as_label(text) for text in labels.split(",")]
     try:
@@ -123,15 +123,6 @@ def _explained(text: str, file: Path, y_prob: str | None) -> str:
     return text
 
 
-def _grouping(path: Path) -> Grouping:
-    from cmtrack.grouping import Grouping
-
-    try:
-        return Grouping.from_file(path)
-    except (TypeError, ValueError) as error:
-        raise BadInput(f"{path.name}: {first_line(error)}") from None
-
-
 def _positive(text: str, grouping: Grouping | None, as_label: Any) -> Any:
     """A group's name where a step has two groups, else a class."""
     two = [step for step in grouping.steps if len(step.labels) == 2] if grouping is not None else []
@@ -142,9 +133,8 @@ def _positive(text: str, grouping: Grouping | None, as_label: Any) -> Any:
 
 def _write(evaluation: Evaluation, folder: Path, file: Path, step: Step) -> list[Path]:
     """Numbers, figures and report, under the names that a run gets."""
-    import io
-
     from cmtrack.metrics.names import encode_label
+    from cmtrack.plots.drawing import as_png
     from cmtrack.tracking.names import REPORT_FILE
     from cmtrack.tracking.report import report_html
 
@@ -154,9 +144,7 @@ def _write(evaluation: Evaluation, folder: Path, file: Path, step: Step) -> list
     figures = evaluation.figures()
     for number, (name, figure) in enumerate(figures.items()):
         step(f"drawing {name}", number, len(figures))
-        buffer = io.BytesIO()
-        figure.savefig(buffer, format="png")
-        pictures[name] = buffer.getvalue()
+        pictures[name] = as_png(figure)
         written.append(folder / f"cmtrack_{encode_label(name).replace(' ', '_')}.png")
         written[-1].write_bytes(pictures[name])
     written.append(folder / REPORT_FILE)

@@ -1,4 +1,4 @@
-"""Columns of a Parquet or CSV file as the input of an evaluation."""
+"""Files that the commands read: columns of Parquet or CSV, groupings."""
 
 from __future__ import annotations
 
@@ -12,6 +12,8 @@ from cmtrack.cli.frame import BadInput, first_line
 
 if TYPE_CHECKING:
     import pandas as pd
+
+    from cmtrack.grouping import Grouping
 
 Result = TypeVar("Result")
 _PARQUET = (".parquet", ".pq")
@@ -163,3 +165,14 @@ def _readable(path: Path, read: Callable[[], Result]) -> Result:
         return read()
     except Exception as error:  # pandas and Arrow raise many kinds
         raise BadInput(f"{path.name} could not be read as {_kind(path)}: {first_line(error)}") from None
+
+
+def read_grouping_file(path: Path) -> Grouping:
+    """The grouping of a YAML or JSON file; an error names the file."""
+    from cmtrack.grouping import Grouping
+
+    try:
+        return Grouping.from_file(path)
+    except (TypeError, ValueError) as error:
+        text = first_line(error)
+        raise BadInput(text if text.startswith(path.name) else f"{path.name}: {text}") from None

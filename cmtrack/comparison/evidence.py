@@ -71,7 +71,9 @@ def gather(evaluations: Sequence[Judged], criterion: Criterion) -> Evidence:
     size, names = len(evaluations), criterion.metrics
     folded = criterion.single and criterion.direction == "nearest zero"
     raw = np.array([[evaluation.metrics[name] for name in names] for evaluation in evaluations]).reshape(size, -1)
-    signs = np.array([[1.0 if folded else _sign(name, value) for name, value in zip(names, row)] for row in raw])  # noqa: B905
+    signs = np.array(
+        [[1.0 if folded else _sign(name, value) for name, value in zip(names, row, strict=True)] for row in raw]
+    )
     unpaired = _unpaired(evaluations)
     joint = np.zeros((size, len(names), size, len(names)))
     inside = [r for r in range(size) if r not in unpaired]
@@ -96,10 +98,7 @@ def gather(evaluations: Sequence[Judged], criterion: Criterion) -> Evidence:
         found = covariance(np.column_stack(columns), rows.weights, rows.clusters)
         first, metric = (np.array(index) for index in zip(*places, strict=True))
         joint[first[:, None], metric[:, None], first[None, :], metric[None, :]] = found
-    values = raw * signs
-    if not folded:
-        values = np.where([[lookup(name).better == "nearest zero" for name in names]], -np.abs(raw), values)
-    return Evidence(values, joint, folded, known, unpaired)
+    return Evidence(raw * signs, joint, folded, known, unpaired)
 
 
 def own_error(evaluation: Judged, name: str) -> float:
@@ -112,7 +111,7 @@ def own_error(evaluation: Judged, name: str) -> float:
 
 
 def _sign(name: str, value: float) -> float:
-    """What makes larger better."""
+    """What makes larger better; nearest to zero, it gives minus the distance."""
     better = lookup(name).better
     if better == "nearest zero":
         return 1.0 if value < 0 else -1.0
@@ -130,8 +129,7 @@ def _unpaired(evaluations: Sequence[Judged]) -> dict[int, str]:
             reason = why_unpaired(first, evaluation)
             if reason:
                 out[r] = reason
-    if len(evaluations) - len(out) == 1:
+    if len(evaluations) - len(out) == 1 and out:
         alone = next(r for r in range(len(evaluations)) if r not in out)
-        if len(evaluations) > 1:
-            out[alone] = "no other run kept its predictions by row"
+        out[alone] = "no other run kept its predictions by row"
     return out

@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING
 from cmtrack.evaluation import Evaluation
 from cmtrack.grouping import Grouping, Label
 from cmtrack.tracking import cache
-from cmtrack.tracking.load import evaluation_of, with_predictions
-from cmtrack.tracking.names import PREDICTIONS_FILE, digest_tag
+from cmtrack.tracking.load import evaluation_of, plain_reason, with_kept_predictions
 from cmtrack.tracking.regroup import check_classes
 from cmtrack.tracking.runs import TrackedRun
 
@@ -97,22 +96,17 @@ def fetch(
                 evaluations[run.run_id], note = job.result()
                 notes += [f"{run.name}: {note}"] if note else []
             except Exception as error:
-                text = str(error) if isinstance(error, ValueError) else f"{type(error).__name__}: {error}"
-                problems[run.run_id] = text.removeprefix(f"run {run.run_id}: ").removeprefix(f"run {run.run_id} ")
+                problems[run.run_id] = plain_reason(error, run)
     cache.trim()
     return Fetched(evaluations, problems, tuple(sorted(notes)))
 
 
 def _read(run: TrackedRun, client: MlflowClient, wanted: Wanted) -> tuple[Evaluation, str]:
     """The evaluation, and what is wrong with its predictions by row (that they were not kept is not)."""
-    evaluation, note = evaluation_of(run, client, wanted.prefix), ""
+    evaluation, problem = evaluation_of(run, client, wanted.prefix), ""
     if wanted.rows:
-        try:
-            evaluation = with_predictions(evaluation, run, client, wanted.prefix)
-        except ValueError as error:
-            if digest_tag(PREDICTIONS_FILE, wanted.prefix) in run.tags:
-                note = f"compared without its predictions by row: {error}"
-    return wanted.prepared(evaluation), note
+        evaluation, problem = with_kept_predictions(evaluation, run, client, wanted.prefix)
+    return wanted.prepared(evaluation), f"compared without its predictions by row: {problem}" if problem else ""
 
 
 def undefined_reason(evaluation: Evaluation, metric: str) -> str:

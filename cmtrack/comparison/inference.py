@@ -137,7 +137,7 @@ def pairs(
         The values are signed and nearest to zero is best: the difference is that of the distances, larger where the
         row's run is nearer to zero, and is taken for real only where it is for either sign that it may have.
     """
-    signs = np.where(values < 0, 1.0, -1.0) if folded else np.ones(len(values))
+    signs = gain_signs(values, folded)
     gain, moved = values * signs, covariance * signs * signs[:, None]
     variance = np.diag(moved)
     difference = gain[:, None] - gain[None, :]
@@ -165,6 +165,11 @@ def pairs(
         _square(np.maximum(adjusted, plain), upper, len(values)),
         reach,
     )
+
+
+def gain_signs(values: FloatArray, folded: bool) -> FloatArray:
+    """What makes larger better: 1, or where nearest to zero is best the sign that gives minus the distance."""
+    return np.where(values < 0, 1.0, -1.0) if folded else np.ones(len(values))
 
 
 def holm(pvalues: FloatArray) -> FloatArray:

@@ -236,8 +236,9 @@ def _single(
     errors = inference.error_draws(covariance, seed=seed)
     pairs = inference.pairs(values, covariance, errors, level, evidence.folded)
     ranks = inference.ranks(values, errors, level, evidence.folded)
-    signs = np.where(values < 0, 1.0, -1.0) if evidence.folded else np.ones(len(values))
-    in_set = inference.model_confidence_set(pairs.statistic, errors * signs, pairs.standard_error)
+    signs = inference.gain_signs(values, evidence.folded)
+    p_set = inference.model_confidence_set(pairs.statistic, errors * signs, pairs.standard_error)
+    in_set = inference.in_set(p_set, level)
     known = evidence.known[order]
     all_known = bool(known.all())
     unit = 1.0 if criterion.direction == "higher" else -1.0
@@ -269,8 +270,8 @@ def _single(
                 expected_rank=float(ranks.expected[place]) if all_known else NAN,
                 rank_low=int(ranks.low[place]) if all_known else 1,
                 rank_high=int(ranks.high[place]) if all_known else len(order),
-                p_set=float(in_set[place]) if sure else NAN,
-                tied=bool(in_set[place] > 1 - level) or not sure,
+                p_set=float(p_set[place]) if sure else NAN,
+                tied=bool(in_set[place]) or not sure,
                 unpaired=evidence.unpaired.get(int(origin), "") if len(order) > 1 else "",
             )
         )

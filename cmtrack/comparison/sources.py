@@ -12,6 +12,7 @@ from cmtrack.comparison.result import unique_names
 from cmtrack.evaluation import Evaluation
 from cmtrack.evaluation.face import KINDS
 from cmtrack.metrics.catalog import lookup
+from cmtrack.tracking.names import tag
 from cmtrack.tracking.runs import TrackedRun, as_references, client_for, experiment_ids, find, search
 
 if TYPE_CHECKING:
@@ -51,13 +52,8 @@ def from_memory(evaluations: Mapping[str, Evaluation]) -> Source:
     for name, evaluation in evaluations.items():
         if not isinstance(evaluation, KINDS):
             raise TypeError(f"runs by name must be Evaluations, got {type(evaluation).__name__} for {name!r}")
-    runs = tuple(TrackedRun("", str(name), tags={"cmtrack.status": "completed"}) for name in evaluations)
-    keyed = {run.name: run for run in runs}
-    return Source(
-        tuple(replace(run, run_id=name) for name, run in keyed.items()),
-        {},
-        {str(name): evaluation for name, evaluation in evaluations.items()},
-    )
+    named = {str(name): evaluation for name, evaluation in evaluations.items()}
+    return Source(tuple(TrackedRun(name, name, tags={tag("status"): "completed"}) for name in named), {}, named)
 
 
 def from_stores(
@@ -106,7 +102,8 @@ def from_stores(
             if max_runs is not None and len(found) - before > max_runs:
                 found.popitem()
                 truncated = True
-        _check_found(names, list(clients.values()), names and not found)
+        if names and not found and len(clients) > 1:
+            _check_found(names, list(clients.values()))
     label = unique_names({run_id: run.name for run_id, run in found.items()})
     return Source(tuple(replace(r, name=label[r.run_id]) for r in found.values()), clients, {}, truncated)
 
@@ -123,10 +120,8 @@ def _experiments(client: MlflowClient, names: list[str], several: bool) -> list[
     return [str(e.experiment_id) for e in map(client.get_experiment_by_name, names) if e is not None]
 
 
-def _check_found(names: list[str], clients: Sequence[MlflowClient], nothing: object) -> None:
+def _check_found(names: list[str], clients: Sequence[MlflowClient]) -> None:
     """With several stores, an experiment must be in one of them."""
-    if len(clients) < 2 or not nothing:
-        return
     for name in names:
         if all(client.get_experiment_by_name(name) is None for client in clients):
             raise ValueError(f"there is no experiment {name!r} in {', '.join(c.tracking_uri for c in clients)}")

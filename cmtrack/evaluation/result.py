@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from cmtrack.evaluation import regrouping, storage
 from cmtrack.evaluation.compute import Computed, compute
+from cmtrack.evaluation.frames import metric_frame
 from cmtrack.evaluation.resampling import resample_tables
 from cmtrack.evaluation.steps import scored_step
 from cmtrack.grouping import ComposedStep, Grouping, Label
@@ -289,14 +290,7 @@ class Evaluation:
 
     def to_frame(self) -> pd.DataFrame:
         """One row per metric: metric, value, low, high, better, and why it is undefined."""
-        import pandas as pd
-
-        intervals, undefined, nothing = self.intervals, self.undefined, (math.nan, math.nan)
-        rows = [
-            (name, value, *intervals.get(name, nothing), lookup(name).better, undefined.get(name, ""))
-            for name, value in self.metrics.items()
-        ]
-        return pd.DataFrame(rows, columns=["metric", "value", "low", "high", "better", "undefined"])
+        return metric_frame(self)
 
     def figures(self) -> dict[str, Figure]:
         """Every figure that applies, by name."""

@@ -23,6 +23,7 @@ from cmtrack.statistics.scores import grid_centres
 from cmtrack.statistics.top_scores import TopScoreCounts
 
 if TYPE_CHECKING:
+    from cmtrack.evaluation.face import Judged
     from cmtrack.evaluation.result import Evaluation
 
 SCHEMA = 1
@@ -30,6 +31,11 @@ FILE_NAME = "cmtrack_evaluation.json"
 KIND = "classes"
 """Of single labels; files without a kind are of this one."""
 _OWNERS = {KIND: "Evaluation.load", "families": "FamilyEvaluation.load"}
+DAMAGED = (
+    KeyError, TypeError, ValueError, AttributeError, IndexError, OverflowError, RecursionError, zlib.error,
+)  # fmt: skip
+"""What reading a file that was changed by others may end in."""
+
 _PLAIN_SIZE = 512
 _MAX_BYTES = 1 << 30
 
@@ -75,16 +81,23 @@ def dumps(evaluation: Evaluation) -> str:
             "confidence_level": evaluation.confidence_level,
             "notes": list(evaluation.notes),
             "cluster_errors": evaluation.cluster_errors,
-            "labels_digest": evaluation.labels_digest,
-            "metrics": {name: _or_null(value) for name, value in evaluation.metrics.items()},
-            "intervals": {name: list(ends) for name, ends in evaluation.intervals.items()},
-            "undefined": evaluation.undefined,
-            "warnings": list(evaluation.warnings),
+            **to_read(evaluation),
             "statistics": _write(evaluation.statistics),
         },
         ensure_ascii=False,
         allow_nan=False,
     )
+
+
+def to_read(evaluation: Judged) -> dict[str, Any]:
+    """What every kind of evaluation writes for people and other programs; it follows from the statistics."""
+    return {
+        "labels_digest": evaluation.labels_digest,
+        "metrics": {name: value if math.isfinite(value) else None for name, value in evaluation.metrics.items()},
+        "intervals": {name: list(ends) for name, ends in evaluation.intervals.items()},
+        "undefined": evaluation.undefined,
+        "warnings": list(evaluation.warnings),
+    }
 
 
 def loads(text: str) -> Evaluation:
@@ -120,7 +133,7 @@ def from_data(data: dict[str, Any]) -> Evaluation:
         )
         scored_step(labels, evaluation.grouping, evaluation.positive)  # they must go together
         return evaluation
-    except (KeyError, TypeError, ValueError, AttributeError, OverflowError, RecursionError, zlib.error) as error:
+    except DAMAGED as error:
         raise ValueError(f"the evaluation is damaged: {type(error).__name__}: {error}") from None
 
 
@@ -174,10 +187,6 @@ def read_level(level: Any) -> float:
 
 def _read_errors(data: dict[str, float] | None) -> dict[str, float] | None:
     return None if data is None else {str(name): float(value) for name, value in data.items()}
-
-
-def _or_null(value: float) -> float | None:
-    return value if math.isfinite(value) else None
 
 
 # -- statistics ----------------------------------------------------------------------------------------------

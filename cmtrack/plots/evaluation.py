@@ -12,6 +12,7 @@ from matplotlib.figure import Figure
 
 from . import labels as text
 from .confusion import plot_confusion_matrix, plot_reduced_matrix
+from .drawing import OnError, draw_all
 from .prevalence import plot_prevalence_likelihood
 from .roc import plot_roc
 from .scores import plot_score_histogram
@@ -28,9 +29,7 @@ _REFERENCES = {
 }
 
 
-def evaluation_figures(
-    evaluation: Evaluation, *, on_error: Callable[[str, Exception], object] | None = None
-) -> dict[str, Figure]:
+def evaluation_figures(evaluation: Evaluation, *, on_error: OnError | None = None) -> dict[str, Figure]:
     """Draw every figure that applies to `evaluation`.
 
     Parameters
@@ -55,18 +54,7 @@ def evaluation_figures(
         "score_histogram": _score_histogram,
         "prevalence_likelihood": _prevalence_likelihood,
     }
-    figures = {}
-    for name, draw in drawings.items():
-        try:
-            figure = draw(evaluation)
-        except Exception as error:
-            if on_error is None:
-                raise
-            on_error(name, error)
-        else:
-            if figure is not None:
-                figures[name] = figure
-    return figures
+    return draw_all({name: partial(draw, evaluation) for name, draw in drawings.items()}, on_error)
 
 
 def _confusion_matrix(evaluation: Evaluation) -> Figure:

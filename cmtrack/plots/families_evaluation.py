@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -13,6 +13,7 @@ from cmtrack.metrics.names import encode_label
 
 from . import labels as text
 from .code_shares import plot_code_shares
+from .drawing import OnError, draw_all
 from .families import FamilyPanel, plot_family_matrix, plot_worst_families
 
 if TYPE_CHECKING:
@@ -24,9 +25,7 @@ MOST_CODES = 60
 """Families with more codes are drawn without the codes that hold the fewest labels."""
 
 
-def family_figures(
-    evaluation: FamilyEvaluation, *, on_error: Callable[[str, Exception], object] | None = None
-) -> dict[str, Figure]:
+def family_figures(evaluation: FamilyEvaluation, *, on_error: OnError | None = None) -> dict[str, Figure]:
     """Draw the figures of the families and of the code that matter most.
 
     Parameters
@@ -42,23 +41,8 @@ def family_figures(
         and ``code_shares`` (of the code of at least 20 documents with the largest share of confused labels). None where
         nothing is confused.
     """
-    drawings: dict[str, Callable[[FamilyEvaluation], Figure | None]] = {
-        "family_matrix": _worst_matrix,
-        "worst_families": _worst_families,
-        "code_shares": _worst_code,
-    }
-    figures = {}
-    for name, draw in drawings.items():
-        try:
-            figure = draw(evaluation)
-        except Exception as error:
-            if on_error is None:
-                raise
-            on_error(name, error)
-        else:
-            if figure is not None:
-                figures[name] = figure
-    return figures
+    drawings = {"family_matrix": _worst_matrix, "worst_families": _worst_families, "code_shares": _worst_code}
+    return draw_all({name: partial(draw, evaluation) for name, draw in drawings.items()}, on_error)
 
 
 def family_matrix_figure(

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import threading
 import time
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from concurrent.futures import Future, wait
+from typing import TYPE_CHECKING, TypeVar
 
 from cmtrack.tracking import spool
 from cmtrack.tracking.package import Package
@@ -15,6 +17,8 @@ if TYPE_CHECKING:
 
 PATIENCE = 10.0
 """Seconds without an answer after which the script goes on."""
+
+Result = TypeVar("Result")
 
 _AGAIN = 0.5
 _PASSING = ("TEMPORARILY_UNAVAILABLE", "REQUEST_LIMIT_EXCEEDED")
@@ -54,47 +58,55 @@ def deliver(package: Package, client: MlflowClient | None = None) -> tuple[str, 
 
     client = client or MlflowClient()
     probe(client.tracking_uri)
-    attempt = _Attempt(package, client, PATIENCE)
-    threading.Thread(target=attempt.run, name="cmtrack-send", daemon=True).start()
-    return attempt.outcome()
 
-
-class _Attempt:
-    """One sending, and how far it has come."""
-
-    def __init__(self, package: Package, client: MlflowClient, patience: float) -> None:
-        self._package, self._client, self._patience = package, client, patience
-        self._ended = threading.Event()
-        self._error: BaseException | None = None
-        self._problems: tuple[str, ...] = ()
-        self._last = time.monotonic()
-
-    def outcome(self) -> tuple[str, ...]:
-        """Wait for the end, or for the patience's."""
-        while not self._ended.wait(max(0.01, self._last + self._patience - time.monotonic())):
-            if time.monotonic() - self._last >= self._patience:
-                raise NoAnswer(f"the tracking store has not answered for {self._patience:g} seconds")
-        if self._error is not None:
-            raise self._error
-        return self._problems
-
-    def run(self) -> None:
-        """Send until it is done, refused, or hopeless."""
+    def until_it_is_sent(answered: Callable[[], object]) -> tuple[str, ...]:
         began = time.monotonic()
         while True:
             try:
-                self._problems = send(self._package, self._client, self._answered)
-                spool.remove(self._package.folder)
-                break
-            except BaseException as error:
-                if not _passes(error) or time.monotonic() - began > self._patience:
-                    self._error = error
-                    break
-            time.sleep(_AGAIN)
-        self._ended.set()
+                problems = send(package, client, answered)
+            except Exception as error:
+                if not _passes(error) or time.monotonic() - began > PATIENCE:
+                    raise
+                time.sleep(_AGAIN)
+            else:
+                spool.remove(package.folder)
+                return problems
 
-    def _answered(self) -> None:
-        self._last = time.monotonic()
+    return within_patience(until_it_is_sent)
+
+
+def within_patience(ask: Callable[[Callable[[], object]], Result]) -> Result:
+    """What a question to the store gives, asked in a thread of its own.
+
+    Parameters
+    ----------
+    ask : callable
+        Gets a function to call whenever the store has answered something: the patience then begins anew.
+
+    Raises
+    ------
+    NoAnswer
+        If there is no answer for :data:`PATIENCE` seconds; the question is then left to itself.
+    """
+    future: Future[Result] = Future()
+    last, patience = [time.monotonic()], PATIENCE
+
+    def answered() -> None:
+        last[0] = time.monotonic()
+
+    def run() -> None:
+        try:
+            future.set_result(ask(answered))
+        except BaseException as error:
+            future.set_exception(error)
+
+    threading.Thread(target=run, name="cmtrack-send", daemon=True).start()
+    while not future.done():
+        left = last[0] + patience - time.monotonic()
+        if left <= 0:
+            raise NoAnswer(f"the tracking store has not answered for {patience:g} seconds")
+        wait([future], left)
+    return future.result()
 
 
 def _passes(error: BaseException) -> bool:

@@ -95,6 +95,23 @@ def with_predictions(
     return replace(evaluation, rows=views_of(evaluation).read_rows(content, evaluation))
 
 
+def with_kept_predictions(
+    evaluation: Evaluation | Any, run: TrackedRun, client: MlflowClient, prefix: str = ""
+) -> tuple[Evaluation | Any, str]:
+    """The same evaluation with its rows, where they were kept; and what is wrong with those that were."""
+    try:
+        return with_predictions(evaluation, run, client, prefix), ""
+    except ValueError as error:
+        return evaluation, str(error) if digest_tag(PREDICTIONS_FILE, prefix) in run.tags else ""
+
+
+def plain_reason(error: Exception, run: TrackedRun) -> str:
+    """Why a run cannot be read, said where its name stands already."""
+    known = isinstance(error, (ValueError, OSError))
+    text = first_line(error) if known else f"{type(error).__name__}: {first_line(error)}"
+    return text.removeprefix(f"run {run.run_id}: ").removeprefix(f"run {run.run_id} ")
+
+
 def rows_file(run: TrackedRun, prefix: str = "") -> str:
     """The file of a run that holds the predictions by row of an evaluation.
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 from cmtrack.evaluation import Evaluation
-from cmtrack.tracking import deliver, log
+from cmtrack.tracking import log
+from cmtrack.tracking.deliver import within_patience
 from cmtrack.tracking.send import probe
 
 if TYPE_CHECKING:
@@ -18,8 +18,6 @@ _PARENT = "mlflow.parentRunId"
 _NAME = "mlflow.runName"
 _KEPT_TAGS = ("mlflow.user", "mlflow.source.name", "mlflow.source.type")
 _MAX_PARAM = 500
-
-Result = TypeVar("Result")
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,7 +62,7 @@ def log_nested(
     try:
         run_id = log.chosen_run(run_id)
         probe(client.tracking_uri)
-        parent = _answered(lambda: client.get_run(run_id))
+        parent = within_patience(lambda _: client.get_run(run_id))
     except Exception as error:
         problem = error
     done = []
@@ -72,7 +70,7 @@ def log_nested(
         try:
             if problem is not None:
                 raise problem
-            made = _answered(lambda child=child: _make(client, parent, child))  # type: ignore[misc]
+            made = within_patience(lambda _, child=child: _make(client, parent, child))  # type: ignore[misc]
         except Exception as error:
             problem = error  # what failed once is not waited for again
             package = log.spooled(child.evaluation, log.Destination())
@@ -86,7 +84,7 @@ def log_nested(
             problem = ConnectionError(logged.error)
             continue
         try:
-            _answered(lambda made=made: client.set_terminated(made, "FINISHED"))  # type: ignore[misc]
+            within_patience(lambda _, made=made: client.set_terminated(made, "FINISHED"))  # type: ignore[misc]
         except Exception as error:
             if strict:
                 raise
@@ -108,30 +106,3 @@ def _make(client: MlflowClient, parent: Any, child: NestedEvaluation) -> str:
     params = [Param(key, str(value)[:_MAX_PARAM]) for key, value in given.items()]
     client.log_batch(run.info.run_id, params=params)
     return str(run.info.run_id)
-
-
-def _answered(ask: Callable[[], Result]) -> Result:
-    """What the store answers, if it does so before the patience of :mod:`cmtrack.tracking.deliver` ends.
-
-    Raises
-    ------
-    NoAnswer
-        If it does not; the question is then left to itself.
-    """
-    results: list[Result] = []
-    errors: list[Exception] = []
-
-    def run() -> None:
-        try:
-            results.append(ask())
-        except Exception as error:
-            errors.append(error)
-
-    thread = threading.Thread(target=run, name="cmtrack-nested", daemon=True)
-    thread.start()
-    thread.join(deliver.PATIENCE)
-    if errors:
-        raise errors[0]
-    if not results:
-        raise deliver.NoAnswer(f"the tracking store has not answered for {deliver.PATIENCE:g} seconds")
-    return results[0]

@@ -6,7 +6,6 @@ The folder is whole before anything is sent: what cannot be sent is not lost, an
 
 from __future__ import annotations
 
-import io
 import json
 import math
 import os
@@ -14,7 +13,6 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from cmtrack.evaluation.face import Judged
 from cmtrack.evaluation.storage import SCHEMA
@@ -24,9 +22,6 @@ from cmtrack.tracking.cache import digest_of
 from cmtrack.tracking.spool import MANIFEST
 from cmtrack.tracking.tables import description
 from cmtrack.tracking.views import Views, views_of
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 _MAX_TAG = 4000
 
@@ -116,7 +111,7 @@ def build(
     write(names.EVALUATION_FILE, evaluation.to_json())
     views = views_of(evaluation)
     pictures: dict[str, bytes] = {}
-    attempt("figures", lambda: _draw(evaluation, views, pictures, attempt))
+    attempt("figures", lambda: _draw(evaluation, views, pictures, problems))
     files = {name: _picture_file(name) for name in pictures}
     for name, content in pictures.items():
         write(files[name], content)
@@ -156,24 +151,10 @@ def write_manifest(package: Package) -> None:
     os.replace(partial, package.folder / MANIFEST)
 
 
-def _draw(
-    evaluation: Judged, views: Views, pictures: dict[str, bytes], attempt: Callable[[str, Callable[[], object]], None]
-) -> None:
-    from cmtrack.plots.style import DPI
+def _draw(evaluation: Judged, views: Views, pictures: dict[str, bytes], problems: list[str]) -> None:
+    from cmtrack.plots.drawing import as_pictures
 
-    def save(name: str, figure: Figure) -> None:
-        buffer = io.BytesIO()
-        figure.savefig(buffer, format="png", dpi=DPI)
-        pictures[name] = buffer.getvalue()
-
-    def failed(name: str, error: Exception) -> None:
-        def again() -> None:
-            raise error
-
-        attempt(f"figure {name}", again)
-
-    for name, figure in views.figures(evaluation, on_error=failed).items():
-        attempt(f"figure {name}", lambda name=name, figure=figure: save(name, figure))  # type: ignore[misc]
+    pictures |= as_pictures(lambda failed: views.figures(evaluation, on_error=failed), problems)
 
 
 def _picture_file(name: str) -> str:

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any
 from cmtrack.evaluation import Evaluation
 from cmtrack.grouping import Grouping, Label
 from cmtrack.tracking import names
-from cmtrack.tracking.load import evaluation_of, rows_file, with_predictions
+from cmtrack.tracking.load import evaluation_of, plain_reason, rows_file, with_kept_predictions
 from cmtrack.tracking.package import build
-from cmtrack.tracking.runs import TrackedRun, as_references, client_for, find, first_line
+from cmtrack.tracking.runs import TrackedRun, as_references, client_for, find
 from cmtrack.tracking.send import NOTE, send
 
 if TYPE_CHECKING:
@@ -128,10 +128,7 @@ def regroup_runs(
         try:
             out.append(job.regroup(run, client))
         except Exception as error:  # of whatever kind: the other runs are none the worse for it
-            known = isinstance(error, (ValueError, OSError))
-            text = first_line(error) if known else f"{type(error).__name__}: {first_line(error)}"
-            text = text.removeprefix(f"run {run.run_id}: ").removeprefix(f"run {run.run_id} ")
-            out.append(RegroupedRun(run.run_id, run.name, "left out", text, prefix=prefix))
+            out.append(RegroupedRun(run.run_id, run.name, "left out", plain_reason(error, run), prefix=prefix))
     tell("done", len(found), len(found))
     return out
 
@@ -186,11 +183,8 @@ class _Job:
     def _load(self, run: TrackedRun, client: MlflowClient) -> tuple[Evaluation, tuple[str, ...]]:
         """The evaluation with its rows, where they were kept and are whole."""
         evaluation = evaluation_of(run, client, self.source_prefix)
-        try:
-            return with_predictions(evaluation, run, client, self.source_prefix), ()
-        except ValueError as error:
-            kept = names.digest_tag(names.PREDICTIONS_FILE, self.source_prefix) in run.tags
-            return evaluation, (f"regrouped without its predictions by row: {error}",) if kept else ()
+        evaluation, problem = with_kept_predictions(evaluation, run, client, self.source_prefix)
+        return evaluation, (f"regrouped without its predictions by row: {problem}",) if problem else ()
 
     def _write(self, run: TrackedRun, client: MlflowClient, evaluation: Evaluation, *, rows: bool) -> tuple[str, ...]:
         tags = {}

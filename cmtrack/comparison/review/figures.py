@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import math
 from collections.abc import Callable, Sequence
 
@@ -17,13 +16,11 @@ from cmtrack.comparison.review.titles import criterion_title, metric_title
 from cmtrack.evaluation import Evaluation
 from cmtrack.metrics.catalog import lookup
 from cmtrack.plots import review as plots
-from cmtrack.plots.style import DPI
+from cmtrack.plots.drawing import OnError, as_pictures, draw_all
 
 MAX_METRICS = 12
 MAX_RUNS = 30  # in the table of metrics
 _LEAST_SET = 3  # runs that must have a parameter before a figure of it says anything
-
-OnError = Callable[[str, Exception], object]
 
 
 def review_figures(comparison: Comparison, *, on_error: OnError | None = None) -> dict[str, Figure]:
@@ -48,36 +45,12 @@ def review_figures(comparison: Comparison, *, on_error: OnError | None = None) -
     elif ranking is not None:
         for name, draw in _DRAWINGS.items():
             drawings[name] = _bound(draw, ranking)
-    figures = {}
-    for name, make in drawings.items():
-        try:
-            figure = make()
-        except Exception as error:
-            if on_error is None:
-                raise
-            on_error(name, error)
-        else:
-            if figure is not None:
-                figures[name] = figure
-    return figures
+    return draw_all(drawings, on_error)
 
 
 def pictures(comparison: Comparison, problems: list[str]) -> dict[str, bytes]:
     """The figures as PNG; what fails is named in ``problems``."""
-
-    def failed(name: str, error: Exception) -> None:
-        problems.append(f"figure {name}: {type(error).__name__}: {error}")
-
-    out = {}
-    for name, figure in review_figures(comparison, on_error=failed).items():
-        buffer = io.BytesIO()
-        try:
-            figure.savefig(buffer, format="png", dpi=DPI)
-        except Exception as error:
-            failed(name, error)
-            continue
-        out[name] = buffer.getvalue()
-    return out
+    return as_pictures(lambda failed: review_figures(comparison, on_error=failed), problems)
 
 
 def rival(ranking: Ranking) -> RankedRun | None:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from cmtrack.evaluation.families import storage
 from cmtrack.evaluation.families.answers import CodeAnswer, answer
 from cmtrack.evaluation.families.matrix import FamilyMatrix, family_distribution, family_matrix
+from cmtrack.evaluation.frames import metric_frame
 from cmtrack.grouping import Label
 from cmtrack.metrics import families as metrics_of
 from cmtrack.metrics.catalog import lookup
@@ -302,14 +303,7 @@ class FamilyEvaluation:
 
     def to_frame(self) -> pd.DataFrame:
         """One row per metric: metric, value, low, high, better, and why it is undefined."""
-        import pandas as pd
-
-        intervals, undefined, nothing = self.intervals, self.undefined, (math.nan, math.nan)
-        rows = [
-            (name, value, *intervals.get(name, nothing), lookup(name).better, undefined.get(name, ""))
-            for name, value in self.metrics.items()
-        ]
-        return pd.DataFrame(rows, columns=["metric", "value", "low", "high", "better", "undefined"])
+        return metric_frame(self)
 
     def figures(self) -> dict[str, Figure]:
         """Every figure that applies, by name."""

@@ -4,15 +4,23 @@ from __future__ import annotations
 
 import hashlib
 import json
-import math
-import zlib
 from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from cmtrack.evaluation.storage import SCHEMA, decode_array, encode_array, parse, read_file, read_level, write_file
+from cmtrack.evaluation.storage import (
+    DAMAGED,
+    SCHEMA,
+    decode_array,
+    encode_array,
+    parse,
+    read_file,
+    read_level,
+    to_read,
+    write_file,
+)
 from cmtrack.statistics import LabelDigest
 from cmtrack.statistics.families.counts import FamilyStatistics, PairCounts
 from cmtrack.statistics.families.hierarchy import Families
@@ -47,11 +55,7 @@ def dumps(evaluation: FamilyEvaluation) -> str:
             "confidence_level": evaluation.confidence_level,
             "notes": list(evaluation.notes),
             "macro_errors": evaluation.macro_errors,
-            "labels_digest": evaluation.labels_digest,
-            "metrics": {k: v if math.isfinite(v) else None for k, v in evaluation.metrics.items()},
-            "intervals": {name: list(ends) for name, ends in evaluation.intervals.items()},
-            "undefined": evaluation.undefined,
-            "warnings": list(evaluation.warnings),
+            **to_read(evaluation),
             "statistics": _write(evaluation.statistics),
         },
         ensure_ascii=False,
@@ -89,7 +93,7 @@ def from_data(data: dict[str, Any]) -> FamilyEvaluation:
             notes=tuple(map(str, data["notes"])),
             macro_errors=None if errors is None else {str(name): float(value) for name, value in errors.items()},
         )
-    except (KeyError, TypeError, ValueError, AttributeError, IndexError, OverflowError, zlib.error) as error:
+    except DAMAGED as error:
         raise ValueError(f"the evaluation is damaged: {type(error).__name__}: {error}") from None
 
 
