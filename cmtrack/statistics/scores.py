@@ -1,7 +1,7 @@
-"""Counts by distinct score, or by cell of a fixed grid where there are too many distinct scores.
+"""Counts by distinct score, or by cell of a fixed grid where there are many samples.
 
-Both forms merge exactly. Whether a set of samples is held by distinct scores or by the grid depends on the
-samples alone, not on how they were split, so merged shards equal the whole.
+Up to 2**18 rows are counted by distinct score, more by grid cell; where no cell of the grid holds two different
+scores the cells stand for these scores, and nothing is lost. Both forms merge exactly.
 """
 
 from __future__ import annotations
@@ -14,8 +14,10 @@ import numpy as np
 from cmtrack.statistics.counting import Counts, count_codes
 from cmtrack.statistics.inputs import FloatArray, IntArray
 
+EXACT_ROWS = 1 << 18
+"""Rows whose scores are counted one by one; more are counted by cell of the grid."""
 MAX_DISTINCT = 1 << 20
-"""Distinct scores that are kept one by one; beyond it the grid is used."""
+"""Distinct scores that a merge keeps one by one; beyond it the grid is used."""
 
 
 @cache
@@ -39,6 +41,11 @@ def grid_centres() -> FloatArray:
     centres: FloatArray = (bounds[1:] + bounds[:-1]) / 2
     centres.setflags(write=False)
     return centres
+
+
+def cells_of(scores: FloatArray) -> IntArray:
+    """The grid cell of each score, 0 to 1,599; shape as given."""
+    return np.searchsorted(grid_edges(), scores, side="right")
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,7 +79,7 @@ class ScoreCounts:
         values, place = np.unique(scores, return_inverse=True)
         exact = len(values) <= max_distinct
         if not exact:
-            values, place = grid_centres(), np.searchsorted(grid_edges(), scores, side="right")
+            values, place = grid_centres(), cells_of(scores)
         size = len(values)
         codes = place.astype(np.int64, copy=False)
         if channel is not None:
@@ -80,12 +87,27 @@ class ScoreCounts:
         counts = count_codes(codes, n_channels * size, weights).reshape(n_channels, size)
         return cls(values, counts, exact)
 
+    @classmethod
+    def from_cells(cls, counts: Counts, lowest: FloatArray, highest: FloatArray) -> ScoreCounts:
+        """Counts by grid cell, or by score where each cell holds one score only.
+
+        Parameters
+        ----------
+        counts : ndarray of shape (C, 1600)
+        lowest, highest : ndarray of shape (1600,)
+            The least and the greatest score in each cell, over all channels; anything in cells without samples.
+        """
+        held = np.flatnonzero(counts.any(axis=0))
+        if np.array_equal(lowest[held], highest[held]):
+            return cls(lowest[held], counts[:, held], exact=True)
+        return cls(grid_centres(), counts, exact=False)
+
     def to_grid(self) -> ScoreCounts:
         """The same samples counted by grid cell."""
         if not self.exact:
             return self
         counts = np.zeros((len(self.counts), len(grid_centres())), dtype=self.counts.dtype)
-        cells = np.searchsorted(grid_edges(), self.values, side="right")
+        cells = cells_of(self.values)
         for channel, own in zip(counts, self.counts, strict=True):
             np.add.at(channel, cells, own)
         return ScoreCounts(grid_centres(), counts, exact=False)

@@ -32,10 +32,7 @@ class TopScoreCounts:
         """Count ``scores`` (n, K) by the codes ``rows`` (n,)."""
         size = scores.shape[1]
         best = scores.argmax(axis=1)
-        top = np.clip(scores[np.arange(len(scores)), best], 1e-12, 1 - 1e-12)
-        place = (np.log(top / (1 - top)) - _LOW) * (CELLS / (_HIGH - _LOW))
-        cell = np.clip(place, 0, CELLS - 1).astype(np.int64)
-        codes = (rows * size + best) * CELLS + cell
+        codes = (rows * size + best) * CELLS + cells_of(scores[np.arange(len(scores)), best])
         return cls(count_codes(codes, n_rows * size * CELLS, weights).reshape(n_rows, size, CELLS))
 
     def __add__(self, other: TopScoreCounts) -> TopScoreCounts:
@@ -45,3 +42,10 @@ class TopScoreCounts:
         if not isinstance(other, TopScoreCounts):
             return NotImplemented
         return np.array_equal(self.counts, other.counts)
+
+
+def cells_of(top: FloatArray) -> IntArray:
+    """The cell of each probability, 0 to 63; shape as given."""
+    inside = np.clip(top, 1e-12, 1 - 1e-12)
+    place = (np.log(inside / (1 - inside)) - _LOW) * (CELLS / (_HIGH - _LOW))
+    return np.clip(place, 0, CELLS - 1).astype(np.int64)
