@@ -11,7 +11,9 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from cmtrack.comparison import Comparison, compare, paired_differences
     from cmtrack.evaluation import Evaluation, evaluate
+    from cmtrack.evaluation.accumulator import Accumulator
     from cmtrack.evaluation.families import FamilyEvaluation, evaluate_families, evaluate_family_levels
+    from cmtrack.evaluation.from_tables import evaluate_table
     from cmtrack.evaluation.spans import evaluate_spans
     from cmtrack.grouping import Grouping
     from cmtrack.metrics import PrevalenceEstimate, estimate_prevalence
@@ -29,6 +31,7 @@ if TYPE_CHECKING:
     from cmtrack.tracking import LoggedEvaluation, load_evaluation, log_evaluation, regroup_runs
 
 _HOME = {
+    "Accumulator": "cmtrack.evaluation.accumulator",
     "AttributeSubsets": "cmtrack.metrics.rough",
     "Comparison": "cmtrack.comparison",
     "ConfusionMatrix": "cmtrack.statistics",
@@ -50,6 +53,7 @@ _HOME = {
     "evaluate_families": "cmtrack.evaluation.families",
     "evaluate_family_levels": "cmtrack.evaluation.families",
     "evaluate_spans": "cmtrack.evaluation.spans",
+    "evaluate_table": "cmtrack.evaluation.from_tables",
     "granule_table": "cmtrack.metrics.rough",
     "load_evaluation": "cmtrack.tracking",
     "log_evaluation": "cmtrack.tracking",
@@ -59,6 +63,7 @@ _HOME = {
 }
 
 __all__ = [
+    "Accumulator",
     "AttributeSubsets",
     "Comparison",
     "ConfusionMatrix",
@@ -80,6 +85,7 @@ __all__ = [
     "evaluate_families",
     "evaluate_family_levels",
     "evaluate_spans",
+    "evaluate_table",
     "granule_table",
     "load_evaluation",
     "log_evaluation",

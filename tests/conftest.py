@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from pathlib import Path
 
 import hypothesis
@@ -11,6 +12,10 @@ import pytest
 
 os.environ.setdefault("MPLBACKEND", "Agg")
 os.environ.setdefault("MLFLOW_DISABLE_TELEMETRY", "true")
+
+# PySpark, which MLflow looks at, takes a main module without a file (xdist's workers) for its doctests, and exits.
+if not hasattr(sys.modules["__main__"], "__file__"):
+    sys.modules["__main__"].__file__ = __file__
 
 # In CI the same examples every time: a red run is then about the change, and new examples are sought at the desk.
 hypothesis.settings.register_profile("ci", derandomize=True, deadline=None)

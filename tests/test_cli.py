@@ -283,3 +283,37 @@ def test_what_nobody_foresaw_is_no_stack_trace(run: Any, monkeypatch: pytest.Mon
 
     monkeypatch.setattr("cmtrack.cli.summary.as_data", fail)
     assert refused(run("evaluate", "many.csv", *MANY, "--json"), 1) == "Error: ZeroDivisionError: first line"
+
+
+# -- several files -----------------------------------------------------------------------------------------------------
+
+
+def assert_same_metrics(found: dict[str, Any], expected: dict[str, Any]) -> None:
+    assert found["metrics"].keys() == expected["metrics"].keys()
+    for name, value in expected["metrics"].items():
+        assert found["metrics"][name] == (None if value is None else pytest.approx(value, rel=1e-9)), name
+
+
+@pytest.mark.parametrize("form", ["several", "glob", "folder"])
+def test_several_files_are_one_table(run: Any, folder: Path, tmp_path: Path, form: str) -> None:
+    many = pd.read_parquet(folder / "many.parquet")
+    (parts := tmp_path / "parts").mkdir()
+    for number, rows in enumerate((many[:80], many[80:])):
+        rows.to_parquet(parts / f"{number}.parquet")
+    files = {"several": [str(path) for path in parts.iterdir()], "glob": ["parts/*.parquet"], "folder": ["parts"]}[form]
+    options = ("--grouping", "groups.yaml", "--weight", "w", "--labels", "0,1,2,3", "--positive", "low", "--json")
+    found = json.loads(ok(run("evaluate", *files, *MANY, *options)).stdout)
+    expected = json.loads(ok(run("evaluate", "many.parquet", *MANY, *options)).stdout)
+    assert found["file"] == (files if len(files) > 1 else files[0])
+    assert_same_metrics(found, expected)
+    assert "has no column 'thruth'; did you mean" in refused(run("evaluate", *files, "--y-true", "thruth", *MANY[2:]))
+    assert "is no label of 'truth', which holds integers" in refused(run("evaluate", *files, *MANY, "--labels", "a,b"))
+    assert "y_prob takes one *" in refused(run("evaluate", *files, *MANY[:2], "--y-prob", "*_*"))
+
+
+def test_a_column_of_lists(run: Any, folder: Path, tmp_path: Path) -> None:
+    many = pd.read_parquet(folder / "many.parquet")
+    many[["truth"]].assign(p=list(many.filter(like="p_").to_numpy())).to_parquet(tmp_path / "lists.parquet")
+    found = json.loads(ok(run("evaluate", "lists.parquet", "--y-true", "truth", "--y-prob", "p", "--json")).stdout)
+    expected = json.loads(ok(run("evaluate", "many.parquet", *MANY, "--json")).stdout)
+    assert_same_metrics(found, expected)

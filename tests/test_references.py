@@ -278,7 +278,7 @@ def test_area_from_the_grid_is_within_its_bound() -> None:
     from cmtrack.statistics import ScoreCounts
 
     exact, y, s = grid_problem()
-    counted = ScoreCounts.from_scores(s, np.where(y == 1, 0, 2), 4, max_distinct=100)
+    counted = ScoreCounts.from_scores(s, np.where(y == 1, 0, 2), 4).to_grid()
     assert not counted.exact
     assert counted.counts.shape == (4, 1600)
     assert counted.counts.sum() == 4000

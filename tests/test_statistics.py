@@ -92,7 +92,7 @@ def test_top_scores_are_counted_by_the_largest() -> None:
 def test_cells_of_the_grid_are_closed_on_the_left() -> None:
     edges = scores.grid_edges()
     middle = int(np.flatnonzero(edges == 0.5)[0])
-    grid = ScoreCounts.from_scores(np.array([0.5, np.nextafter(0.5, 0), 0.0, 1.0]), max_distinct=0)
+    grid = ScoreCounts.from_scores(np.array([0.5, np.nextafter(0.5, 0), 0.0, 1.0])).to_grid()
     assert grid.counts[0, middle + 1] == 1
     assert grid.counts[0, middle] == 1
     assert grid.counts[0, 0] == grid.counts[0, -1] == 1
@@ -103,10 +103,10 @@ def test_cells_of_the_grid_are_closed_on_the_left() -> None:
 
 
 def test_merging_goes_to_the_grid_where_the_whole_would(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(scores, "MAX_DISTINCT", 5)
-    a, b = np.array([0.1, 0.2, 0.3, 0.4]), np.array([0.2, 0.5, 0.6])
-    whole = ScoreCounts.from_scores(np.concatenate((a, b)), max_distinct=5)
-    merged = ScoreCounts.from_scores(a, max_distinct=5) + ScoreCounts.from_scores(b, max_distinct=5)
+    monkeypatch.setattr(scores, "EXACT_ROWS", 5)
+    a, b = np.array([0.1, 0.2, 0.3, 0.4]), np.array([0.2, 0.5001, 0.5002])
+    whole = ScoreCounts.from_scores(np.concatenate((a, b)))
+    merged = ScoreCounts.from_scores(a) + ScoreCounts.from_scores(b)
     assert not whole.exact
     assert merged == whole
 

@@ -17,13 +17,13 @@ _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 
 
 @click.command("evaluate")
-@click.argument("file", type=_FILE)
+@click.argument("files", metavar="FILE...", nargs=-1, required=True)
 @click.option("--y-true", required=True, metavar="COLUMN", help="Column of actual labels.")
 @click.option("--y-pred", metavar="COLUMN", help="Column of predicted labels; by default the most probable class.")
 @click.option(
     "--y-prob",
     metavar="'p_*'|COLUMN",
-    help="Columns of probabilities, where * stands for the label; or one column, for the positive class.",
+    help="Columns of probabilities, where * stands for the label; or one column, of lists or for the positive class.",
 )
 @click.option("--labels", metavar="A,B,C", help="All classes in order, also those that no row has.")
 @click.option("--positive", metavar="LABEL", help="The positive class of two, or the positive group.")
@@ -48,14 +48,17 @@ _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 @click.option("--tracking-uri", metavar="URI", help="Tracking store; by default MLflow's own choice.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object and nothing else.")
 @plain_errors
-def evaluate_command(file: Path, output: Path | None, log: bool, as_json: bool, **options: Any) -> None:
-    """Judge the predictions in FILE (.parquet or .csv)."""
+def evaluate_command(files: tuple[str, ...], output: Path | None, log: bool, as_json: bool, **options: Any) -> None:
+    """Judge the predictions in FILE (.parquet or .csv); several files, a glob or a folder are one table."""
     where = {name: options.pop(name) for name in ("run_id", "experiment", "run_name", "tracking_uri")}
     _check_destination(log, where)
-    done: dict[str, Any] = {"file": str(file)}
+    _check_files(files)
+    file = Path(files[0])
+    done: dict[str, Any] = {"file": files[0] if len(files) == 1 else list(files)}
+    evaluation = _evaluate_files(files, **options)  # with a progress bar of its own
     with working() as step:
         step("reading and evaluating", 0, 1 + bool(output) + log)
-        evaluation = _evaluate(file, **options)
+        evaluation = _evaluate(file, **options) if evaluation is None else evaluation
         if output is not None:
             done["output"] = [str(path) for path in _write(evaluation, output, file, step)]
         if log:
@@ -67,6 +70,12 @@ def evaluate_command(file: Path, output: Path | None, log: bool, as_json: bool, 
         echo_json(done | as_data(evaluation))
         return
     _print(evaluation, done)
+
+
+def _check_files(files: tuple[str, ...]) -> None:
+    for name in files:
+        if not (set(name) & set("*?[") or "://" in name or Path(name).exists()):
+            raise click.BadParameter(f"File {name!r} does not exist.", param_hint="FILE")
 
 
 def _check_destination(log: bool, where: dict[str, str | None]) -> None:
@@ -112,6 +121,43 @@ def _evaluate(
         return evaluation
     except (TypeError, ValueError) as error:
         raise BadInput(_explained(first_line(error), file, y_prob)) from None
+
+
+def _evaluate_files(
+    files: tuple[str, ...],
+    *,
+    y_true: str,
+    y_pred: str | None,
+    y_prob: str | None,
+    labels: str | None,
+    positive: str | None,
+    grouping_file: Path | None,
+    weight: str | None,
+    confidence_level: float,
+) -> Evaluation | None:
+    """The evaluation of files as one table; None where it is one small file."""
+    from cmtrack.cli.reading import belongs_in_a_table, label_reader_of_files, read_grouping_file
+
+    if (y_pred is None and y_prob is None) or not belongs_in_a_table(files, y_prob):
+        return None
+    from cmtrack.evaluation.from_tables import evaluate_table
+
+    grouping = None if grouping_file is None else read_grouping_file(grouping_file)
+    try:
+        as_label = label_reader_of_files(files, y_true)
+        return evaluate_table(
+            list(files),
+            y_true=y_true,
+            y_pred=y_pred,
+            y_prob=y_prob,
+            labels=None if labels is None else [as_label(text) for text in labels.split(",")],
+            positive=None if positive is None else _positive(positive, grouping, as_label),
+            grouping=grouping,
+            sample_weight=weight,
+            confidence_level=confidence_level,
+        )
+    except (OSError, TypeError, ValueError) as error:
+        raise BadInput(first_line(error)) from None
 
 
 def _explained(text: str, file: Path, y_prob: str | None) -> str:

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 Result = TypeVar("Result")
 _PARQUET = (".parquet", ".pq")
 _CSV = (".csv", ".csv.gz")
+_BIG = 1 << 28
 
 
 @dataclass(frozen=True)
@@ -66,6 +67,35 @@ def read_predictions(
     )
 
 
+def belongs_in_a_table(files: Sequence[str], y_prob: str | None) -> bool:
+    """Whether files are evaluated without reading them whole: several of them, a big one, or one with lists."""
+    path = Path(files[0])
+    if len(files) > 1 or not path.is_file() or path.stat().st_size > _BIG:
+        return True
+    if y_prob is None or _kind(path) != "Parquet":
+        return False
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    schema = _readable(path, lambda: pq.read_schema(path))
+    kind = schema.field(y_prob).type if y_prob in schema.names else pa.null()
+    return bool(pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind))
+
+
+def label_reader_of_files(files: Sequence[str], name: str) -> Callable[[str], Any]:
+    """How a text of the command line becomes a label of the column ``name`` of these files."""
+    from cmtrack.evaluation.opening import opened
+
+    with opened() as tables:
+        schema = tables.open(list(files)).collect_schema()
+    if name not in schema:
+        raise BadInput(f"{files[0]} has no column {name!r}; {_near(name, list(schema))}")
+    kind = schema[name]
+    if kind.is_integer() or kind.is_float() or kind.is_decimal():
+        return _reader_of(int if kind.is_integer() else float, name)
+    return _reader_of(bool if str(kind) == "Boolean" else str, name)
+
+
 def find(name: str, names: Sequence[str], path: Path) -> str:
     """The column of that name, or an error that names the near ones."""
     if name in names:
@@ -86,14 +116,12 @@ def _near(name: str, names: Sequence[str]) -> str:
 
 def _matches(pattern: str, names: Sequence[str], path: Path) -> dict[str, str]:
     """Column by the part that the star matches."""
-    if pattern.count("*") > 1:
-        raise BadInput(f"--y-prob takes one *, which stands for the label, got {pattern!r}")
-    head, tail = pattern.split("*")
-    found = {
-        name[len(head) : len(name) - len(tail)]: name
-        for name in names
-        if name.startswith(head) and name.endswith(tail) and len(name) > len(head) + len(tail)
-    }
+    from cmtrack.statistics.tables import match_pattern
+
+    try:
+        found = match_pattern(pattern, names)
+    except ValueError as error:
+        raise BadInput(f"--y-prob: {error}") from None
     if not found:
         raise BadInput(f"no column of {path.name} matches {pattern!r}; {_near(pattern, names)}")
     return found
@@ -105,24 +133,25 @@ def _label_reader(column: pd.Series[Any], name: str) -> Callable[[str], Any]:
     kind: Any = column.dtype
     if hasattr(kind, "categories"):
         kind = kind.categories.dtype
-
-    def failing(convert: Callable[[str], Any], what: str) -> Callable[[str], Any]:
-        def convert_or_say(text: str) -> Any:
-            try:
-                return convert(text.strip())
-            except (KeyError, ValueError):
-                raise BadInput(f"{text!r} is no label of {name!r}, which holds {what}") from None
-
-        return convert_or_say
-
     if types.is_bool_dtype(kind):
-        booleans = {"true": True, "1": True, "false": False, "0": False}
-        return failing(lambda text: booleans[text.lower()], "booleans")
-    if types.is_integer_dtype(kind):
-        return failing(int, "integers")
-    if types.is_float_dtype(kind):
-        return failing(float, "numbers")
-    return lambda text: text
+        return _reader_of(bool, name)
+    return _reader_of(int if types.is_integer_dtype(kind) else float if types.is_float_dtype(kind) else str, name)
+
+
+def _reader_of(kind: type, name: str) -> Callable[[str], Any]:
+    """How a text of the command line becomes a label of the column ``name``."""
+    if kind is str:
+        return lambda text: text
+    booleans = {"true": True, "1": True, "false": False, "0": False}
+    holds = {bool: "booleans", int: "integers", float: "numbers"}[kind]
+
+    def convert_or_say(text: str) -> Any:
+        try:
+            return booleans[text.strip().lower()] if kind is bool else kind(text.strip())
+        except (KeyError, ValueError):
+            raise BadInput(f"{text!r} is no label of {name!r}, which holds {holds}") from None
+
+    return convert_or_say
 
 
 def _numbers(frame: pd.DataFrame, name: str) -> Any:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from cmtrack.comparison.ranking import Candidate, Ranking
-from cmtrack.evaluation.face import Judged
+from cmtrack.statistics import LabelDigest
 
 _DESIGN = {
     "labels": "with different classes",
@@ -19,10 +19,17 @@ def split(candidates: Iterable[Candidate]) -> list[list[Candidate]]:
     """Parts that may be ranked, the largest first, in a stable order.
 
     Two runs are of the same data where their labels' digests are equal and their row ids are not known to differ.
+    Digests of tables know no order: without row ids they say that there are as many rows of each label, and a table is
+    ranked with tables and arrays on that ground alone, with errors that take no advantage of pairs.
     """
+    chosen = list(candidates)
+    tables = {digest.content_only for digest in map(_digest, chosen) if not digest.ordered}
     alike: dict[object, list[Candidate]] = {}
-    for candidate in candidates:
-        alike.setdefault(_key(candidate.evaluation), []).append(candidate)
+    for candidate in chosen:
+        digest, evaluation = _digest(candidate), candidate.evaluation
+        data = digest.content_only if digest.content_only in tables else digest
+        key = data, evaluation.design, f"{evaluation.n_samples:.9g}"
+        alike.setdefault(key, []).append(candidate)
     parts: list[list[Candidate]] = []
     for group in alike.values():
         ids = {candidate.evaluation.statistics.row_ids for candidate in group}
@@ -57,5 +64,5 @@ def apart(rankings: Sequence[Ranking]) -> tuple[str, ...]:
     )
 
 
-def _key(evaluation: Judged) -> object:
-    return evaluation.labels_digest, evaluation.design, f"{evaluation.n_samples:.9g}"
+def _digest(candidate: Candidate) -> LabelDigest:
+    return candidate.evaluation.statistics.digest

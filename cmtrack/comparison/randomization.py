@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 
 import numpy as np
 
 from cmtrack.evaluation import Evaluation
 from cmtrack.evaluation.from_arrays import evaluate_rows
+from cmtrack.statistics.predictions import Predictions
 
 
 def randomization_test(
@@ -53,7 +53,8 @@ def randomization_test(
             if one.probabilities is not None and other.probabilities is not None:
                 probabilities = np.where(swap[:, None], other.probabilities, one.probabilities)
             predicted = np.where(swap, other.predicted, one.predicted)
-            parts.append(evaluate_rows(replace(one, predicted=predicted, probabilities=probabilities), first))
+            rows = Predictions.from_arrays(one.labels, one.actual, predicted, probabilities, one.weights, one.clusters)
+            parts.append(evaluate_rows(rows, first))
         gap = parts[0].metrics[metric] - parts[1].metrics[metric]
         # sums in another order differ in the last digits; ties count
         extreme += not abs(gap) < abs(observed) - 1e-12

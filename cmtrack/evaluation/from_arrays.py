@@ -12,17 +12,11 @@ from cmtrack.evaluation.result import Evaluation
 from cmtrack.evaluation.steps import scored_step
 from cmtrack.grouping import ComposedStep, Grouping, Label
 from cmtrack.statistics import LabelDigest, ScoreCounts
-from cmtrack.statistics.collected import Statistics, collect_rows, group_scores, is_positive
-from cmtrack.statistics.inputs import (
-    FloatArray,
-    IntArray,
-    as_probabilities,
-    as_weights,
-    column_names,
-    n_rows,
-)
-from cmtrack.statistics.labels import encode_groups, encode_labels, encode_row_ids
+from cmtrack.statistics.collected import Statistics, collect, collect_rows, group_scores, is_positive
+from cmtrack.statistics.inputs import FloatArray, IntArray, as_weights, column_names, n_rows
+from cmtrack.statistics.labels import encode_groups, encode_labels, encode_row_ids, number_labels
 from cmtrack.statistics.predictions import Predictions
+from cmtrack.statistics.probabilities import as_probabilities
 from cmtrack.statistics.top_scores import TopScoreCounts
 
 
@@ -88,38 +82,62 @@ def evaluate(
     ValueError
         Wrong input; the text gives the rule and the value.
     """
-    if not 0 < confidence_level < 1:
-        raise ValueError(f"confidence_level must lie between 0 and 1, got {confidence_level!r}")
+    check_options(grouping, confidence_level)
     if y_pred is None and y_prob is None:
         raise ValueError("y_pred or y_prob must be given, got neither")
-    if grouping is not None and not isinstance(grouping, Grouping):
-        raise TypeError(f"grouping must be a Grouping, got {type(grouping).__name__}")
     columns = {"y_true": y_true} if y_pred is None else {"y_true": y_true, "y_pred": y_pred}
-    order, codes = encode_labels(columns, labels, None if labels is not None else _declared(y_prob, grouping))
-    actual = codes["y_true"]
+    numbered = number_labels(columns, labels, None if labels is not None else _declared(y_prob, grouping))
+    order, actual = numbered.labels, numbered.codes["y_true"]
     step = scored_step(order, grouping, positive)
     weights = as_weights(sample_weight, len(actual))
-    first = _scores_first(order, step)
+    first = scores_first(order, step)
     probabilities = None
     if y_prob is not None:
         probabilities = as_probabilities(y_prob, order, len(actual), first)
     elif calibration is not None or target is not None:
         raise ValueError("calibration and target need y_prob, got none")
-    predicted = codes["y_pred"] if probabilities is None or y_pred is not None else probabilities.argmax(axis=1)
     clusters = None if groups is None else encode_groups(groups, len(actual))
+    predicted = numbered.codes.get("y_pred")
+    pairs = None if predicted is None else numbered.count("y_true", "y_pred", weights)
+    statistics, predicted = collect(
+        actual, predicted, order, probabilities=probabilities, step=step, weights=weights, pairs=pairs
+    )
     rows = Predictions(order, actual, predicted, probabilities, weights, clusters)
-    statistics = collect_rows(rows, step)
     if row_ids is not None:
         digest = LabelDigest.from_codes(*encode_row_ids(row_ids, len(actual)))
         statistics = replace(statistics, row_ids=digest)
     if probabilities is not None:
-        statistics = _with_calibration(statistics, order, step, first, calibration, target)
-    if grouping is not None and positive is not None and step is not None and step.labels != order:
+        statistics = with_calibration(statistics, order, step, first, calibration, target)
+    return assemble(statistics, grouping, positive, step, confidence_level, rows).with_cluster_errors()
+
+
+def check_options(grouping: Grouping | None, confidence_level: float) -> None:
+    """Refuse options that no data could make right.
+
+    Raises
+    ------
+    ValueError, TypeError
+        The text gives the rule and the value.
+    """
+    if not 0 < confidence_level < 1:
+        raise ValueError(f"confidence_level must lie between 0 and 1, got {confidence_level!r}")
+    if grouping is not None and not isinstance(grouping, Grouping):
+        raise TypeError(f"grouping must be a Grouping, got {type(grouping).__name__}")
+
+
+def assemble(
+    statistics: Statistics,
+    grouping: Grouping | None,
+    positive: Label | None,
+    step: ComposedStep | None,
+    confidence_level: float,
+    rows: Predictions | None = None,
+) -> Evaluation:
+    """An evaluation from statistics, with the positive class or group written down as it was used."""
+    if grouping is not None and positive is not None and step is not None and step.labels != statistics.matrix.labels:
         grouping = grouping.with_positive(positive)
     name = None if step is None or step.positive is None else step.labels[step.positive]
-    return Evaluation(
-        statistics, grouping=grouping, positive=name, confidence_level=confidence_level, rows=rows
-    ).with_cluster_errors()
+    return Evaluation(statistics, grouping=grouping, positive=name, confidence_level=confidence_level, rows=rows)
 
 
 def evaluate_rows(rows: Predictions, like: Evaluation) -> Evaluation:
@@ -130,7 +148,7 @@ def evaluate_rows(rows: Predictions, like: Evaluation) -> Evaluation:
     ).with_cluster_errors()
 
 
-def _scores_first(order: tuple[Label, ...], step: ComposedStep | None) -> bool:
+def scores_first(order: tuple[Label, ...], step: ComposedStep | None) -> bool:
     """Whether a single column of probabilities is that of the first of two classes."""
     if step is None or len(order) != 2:
         return False
@@ -148,7 +166,7 @@ def _declared(y_prob: Any, grouping: Grouping | None) -> list[Any] | None:
     return classes if width == len(classes) else None  # the columns of an array count for more
 
 
-def _with_calibration(
+def with_calibration(
     statistics: Statistics,
     order: tuple[Label, ...],
     step: ComposedStep | None,
@@ -156,6 +174,7 @@ def _with_calibration(
     calibration: Any,
     target: Any,
 ) -> Statistics:
+    """The statistics with those of labelled scores and of a target, where they are given."""
     kept: dict[str, Any] = {}
     if calibration is not None and not (isinstance(calibration, str) and calibration == "cross-fit"):
         try:
@@ -163,7 +182,7 @@ def _with_calibration(
         except (TypeError, ValueError):
             raise ValueError(f"calibration must be (y, scores) or 'cross-fit', got {calibration!r:.60}") from None
         codes = encode_labels({"calibration y": y}, order)[1]["calibration y"]
-        held = as_probabilities(scores, order, len(codes), first, "calibration scores")
+        held = as_probabilities(scores, order, len(codes), first, "calibration scores").array
         if step is None:
             kept["labelled_tops"] = TopScoreCounts.from_scores(codes, held, len(order))
         else:
@@ -175,7 +194,7 @@ def _with_calibration(
                 )
             kept["labelled"] = _counted(held, step, own)
     if target is not None:
-        wanted = as_probabilities(target, order, n_rows(target), first, "target")
+        wanted = as_probabilities(target, order, n_rows(target), first, "target").array
         if step is None:
             one_row = np.zeros(len(wanted), dtype=np.int64)
             kept["target_tops"] = TopScoreCounts.from_scores(one_row, wanted, 1)

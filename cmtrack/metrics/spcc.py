@@ -40,13 +40,7 @@ def spcc(moments: ScoreMoments) -> float:
 def one_vs_rest(moments: ScoreMoments) -> list[ScoreMoments]:
     """For each class k, the moments of score k over the others and over class k, shape (2, 1) each."""
     classes = np.arange(len(moments.n))
-    out = []
-    for k in classes:
-        rest = moments.select(classes[classes != k]).component(int(k)).pooled()
-        own = moments.select([int(k)]).component(int(k))
-        stacked = (np.concatenate((getattr(rest, f), getattr(own, f))) for f in ("n", "mean", "m2", "m3", "m4"))
-        out.append(ScoreMoments(*stacked))
-    return out
+    return [moments.component(k).by_group((classes == k).astype(np.int64), 2) for k in range(len(classes))]
 
 
 def spcc_ovo(moments: ScoreMoments) -> FloatArray:

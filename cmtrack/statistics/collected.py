@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
+import operator
+from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
+from functools import reduce
 from typing import Any
 
 import numpy as np
 
 from cmtrack.grouping import ComposedStep, Label
+from cmtrack.statistics.class_blocks import ClassBlock
+from cmtrack.statistics.codes import Codes, CompactCodes, blocks
 from cmtrack.statistics.confusion import ConfusionMatrix
-from cmtrack.statistics.counting import count_pairs
-from cmtrack.statistics.cross_moments import MAX_CLASSES, CrossMoments
-from cmtrack.statistics.digest import LabelDigest
+from cmtrack.statistics.counting import Counts, count_pairs
+from cmtrack.statistics.cross_moments import CrossMoments
+from cmtrack.statistics.digest import LabelDigest, label_hashes
 from cmtrack.statistics.inputs import BoolArray, FloatArray, IntArray
 from cmtrack.statistics.moments import ScoreMoments
 from cmtrack.statistics.predictions import Predictions
+from cmtrack.statistics.probabilities import Probabilities
+from cmtrack.statistics.score_pass import ScorePass, accepted_in_block, sum_of_group
 from cmtrack.statistics.scores import ScoreCounts
 from cmtrack.statistics.top_scores import TopScoreCounts
 
@@ -96,73 +103,95 @@ class Statistics:
         return Statistics(**merged)
 
 
-def collect(
-    actual: IntArray,
-    predicted: IntArray,
-    labels: tuple[Label, ...],
-    *,
-    probabilities: FloatArray | None = None,
-    step: ComposedStep | None = None,
-    weights: FloatArray | IntArray | None = None,
-    keep_squares: bool = True,
-) -> Statistics:
-    """Collect the statistics of checked arrays.
-
-    Parameters
-    ----------
-    actual, predicted : ndarray of shape (n,)
-        Class codes.
-    probabilities : ndarray of shape (n, K), optional
-    step : ComposedStep, optional
-        The two groups whose positive one is scored.
-    weights : ndarray of shape (n,), optional
-    keep_squares : bool, default True
-        Whether fractions as weights get a second set of sums with squared weights.
-    """
-    size = len(labels)
-    kept: dict[str, Any] = {
-        "matrix": ConfusionMatrix(count_pairs(actual, predicted, size, weights), labels),
-        "digest": LabelDigest.from_codes(actual, labels),
-    }
-    if probabilities is not None:
-        kept["moments"] = ScoreMoments.from_scores(actual, probabilities, size, weights)
-        if 2 < size <= MAX_CLASSES:
-            kept["cross"] = CrossMoments.from_scores(actual, probabilities, size, weights)
-        if step is not None:
-            kept |= _two_groups(actual, probabilities, step, weights)
-        else:
-            kept["tops"] = TopScoreCounts.from_scores(actual, probabilities, size, weights)
-    if keep_squares and weights is not None and weights.dtype.kind == "f":
-        kept["squares"] = collect(
-            actual,
-            predicted,
-            labels,
-            probabilities=probabilities,
-            step=step,
-            weights=weights**2,
-            keep_squares=False,
-        )
-    return Statistics(**kept)
-
-
 def collect_rows(rows: Predictions, step: ComposedStep | None) -> Statistics:
     """Collect the statistics of the rows of an evaluation."""
     return collect(
-        rows.actual, rows.predicted, rows.labels, probabilities=rows.probabilities, step=step, weights=rows.weights
-    )
+        rows.actual_codes,
+        rows.predicted_codes,
+        rows.labels,
+        probabilities=rows.source,
+        step=step,
+        weights=rows.weights,
+    )[0]
+
+
+def collect(
+    actual: Codes,
+    predicted: Codes | None,
+    labels: tuple[Label, ...],
+    *,
+    probabilities: Probabilities | None = None,
+    step: ComposedStep | None = None,
+    weights: FloatArray | IntArray | None = None,
+    pairs: Counts | None = None,
+) -> tuple[Statistics, Codes]:
+    """Collect the statistics of rows.
+
+    Parameters
+    ----------
+    actual : Codes of n rows
+    predicted : Codes of n rows, or None
+        None: the most probable class.
+    labels : tuple of length K
+    probabilities : Probabilities of n rows, optional
+        They are checked on the way.
+    step : ComposedStep, optional
+        The two groups whose positive one is scored.
+    weights : ndarray of shape (n,), optional
+    pairs : ndarray of shape (K, K), optional
+        The counts of actual and predicted classes, where they are known.
+
+    Returns
+    -------
+    statistics : Statistics
+    predicted : Codes of n rows
+
+    Raises
+    ------
+    ValueError
+        If a probability is wrong; the text gives the row.
+    """
+    kept: dict[str, Any] = {}
+    if probabilities is not None:
+        best = CompactCodes(len(actual), len(labels)) if predicted is None else None
+        kept = ScorePass(actual, probabilities, step, weights, best).run()
+        predicted = Codes(best.array) if best is not None else predicted
+    assert predicted is not None  # there are predictions or probabilities
+    kept["digest"] = _digest(actual, labels)
+    if weights is not None and weights.dtype.kind == "f":
+        kept["squares"] = _squares(actual, predicted, labels, probabilities, step, weights, kept["digest"])
+    if pairs is None:
+        pairs = count_pairs(actual, predicted, len(labels), weights)
+    return Statistics(ConfusionMatrix(pairs, labels), **kept), predicted
+
+
+def _squares(
+    actual: Codes,
+    predicted: Codes,
+    labels: tuple[Label, ...],
+    probabilities: Probabilities | None,
+    step: ComposedStep | None,
+    weights: FloatArray | IntArray,
+    digest: LabelDigest,
+) -> Statistics:
+    squared = weights**2
+    kept = {} if probabilities is None else ScorePass(actual, probabilities, step, squared).run()
+    pairs = count_pairs(actual, predicted, len(labels), squared)
+    return Statistics(ConfusionMatrix(pairs, labels), digest, **kept)
+
+
+def _digest(actual: Codes, labels: Sequence[Label]) -> LabelDigest:
+    hashes = label_hashes(labels)
+    parts = (LabelDigest.from_hashes(hashes.take(actual.block(rows))) for rows in blocks(len(actual)))
+    return reduce(operator.add, parts)
 
 
 def group_scores(probabilities: FloatArray, step: ComposedStep) -> FloatArray:
     """The positive group's score: the sum of its classes' probabilities, shape (n,).
 
-    Sums are rounded to 12 decimals, since the order of summation would break exact ties, and cut at 1, since
-    single-precision rows may sum to a little more.
+    See :func:`cmtrack.statistics.score_pass.sum_of_group`.
     """
-    members = _positive_classes(step)
-    if len(members) == 1:
-        return probabilities[:, members[0]]
-    score: FloatArray = np.minimum(np.round(probabilities[:, members].sum(axis=1), 12), 1.0)
-    return score
+    return sum_of_group(probabilities.T, np.flatnonzero(step.group_of_class == step.positive))
 
 
 def is_positive(codes: IntArray, step: ComposedStep) -> IntArray:
@@ -173,32 +202,8 @@ def is_positive(codes: IntArray, step: ComposedStep) -> IntArray:
 
 def accepted_within(actual: IntArray, probabilities: FloatArray, step: ComposedStep) -> BoolArray:
     """Whether the most probable class of a row's own group is accepted for it, shape (n,); the first one on ties."""
-    positive = is_positive(actual, step)
-    members = _positive_classes(step)
-    others = np.setdiff1d(np.arange(len(step.group_of_class)), members)
-    best = np.empty(len(actual), dtype=np.int64)
-    for flag, own in ((1, members), (0, others)):
-        rows = positive == flag
-        if not len(own):
-            continue  # a group without classes has no rows
-        best[rows] = own[probabilities[np.ix_(rows, own)].argmax(axis=1)] if len(own) > 1 else own[0]
-    accepted: BoolArray = step.accept[actual, best]
+    block = ClassBlock.sort(actual, len(step.group_of_class))
+    sides = np.asarray(step.group_of_class == step.positive, dtype=np.int64)
+    accepted = np.empty(len(actual), dtype=np.bool_)
+    accepted[block.order] = accepted_in_block(block, probabilities.T.take(block.order, axis=1), sides, step)
     return accepted
-
-
-def _two_groups(
-    actual: IntArray, probabilities: FloatArray, step: ComposedStep, weights: FloatArray | IntArray | None
-) -> dict[str, Any]:
-    score = group_scores(probabilities, step)
-    positive = is_positive(actual, step)
-    channel = np.where(positive == 1, 0, 2) + ~accepted_within(actual, probabilities, step)
-    spread = score * (1 - score)
-    return {
-        "scores": ScoreCounts.from_scores(score, channel, 4, weights),
-        "score_moments": ScoreMoments.from_scores(positive, score[:, None], 2, weights),
-        "labels_variance": float((spread if weights is None else spread * weights).sum()),
-    }
-
-
-def _positive_classes(step: ComposedStep) -> IntArray:
-    return np.flatnonzero(step.group_of_class == step.positive)

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from cmtrack.grouping import Grouping, Label
-from cmtrack.statistics.counting import Counts, count_pairs
+from cmtrack.statistics.counting import Counts
 from cmtrack.statistics.inputs import as_weights
-from cmtrack.statistics.labels import encode_labels
+from cmtrack.statistics.labels import number_labels
 from cmtrack.statistics.reduced import ReducedConfusionMatrix, reduce_counts
 
 if TYPE_CHECKING:
@@ -77,9 +77,9 @@ class ConfusionMatrix:
         ValueError
             Unequal lengths, empty or missing labels, unknown labels, one class only, wrong weights.
         """
-        order, codes = encode_labels({"y_true": y_true, "y_pred": y_pred}, labels)
-        weights = as_weights(sample_weight, len(codes["y_true"]))
-        return cls(count_pairs(codes["y_true"], codes["y_pred"], len(order), weights), order)
+        numbered = number_labels({"y_true": y_true, "y_pred": y_pred}, labels)
+        weights = as_weights(sample_weight, len(numbered.codes["y_true"]))
+        return cls(numbered.count("y_true", "y_pred", weights), numbered.labels)
 
     @property
     def total(self) -> float:

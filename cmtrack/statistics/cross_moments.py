@@ -6,10 +6,16 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from cmtrack.statistics.class_blocks import ClassBlock
+from cmtrack.statistics.codes import blocks
 from cmtrack.statistics.inputs import FloatArray, IntArray
 
 MAX_CLASSES = 30
 """The table grows with the cube of the number of classes; above this it is not kept."""
+
+
+_ALONE = 1 << 18
+"""Multiplications up to which OpenBLAS works in the calling thread."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,14 +35,22 @@ class CrossMoments:
         cls, actual: IntArray, scores: FloatArray, n_classes: int, weights: FloatArray | IntArray | None = None
     ) -> CrossMoments:
         """Collect from ``scores`` (n, L) by the codes ``actual`` (n,)."""
-        size = 2 * scores.shape[1] + 1
-        sums = np.zeros((n_classes, size, size))
-        for k in range(n_classes):
-            own = actual == k
-            features = features_of(scores[own])
-            weighted = features if weights is None else features * weights[own][:, None]
-            sums[k] = features.T @ weighted
-        return cls(sums)
+        size = scores.shape[1]
+        total = cls(np.zeros((n_classes, 2 * size + 1, 2 * size + 1)))
+        for rows in blocks(len(actual)):
+            block = ClassBlock.sort(actual[rows], n_classes, None if weights is None else weights[rows])
+            features = new_features(size, len(block.order))
+            features[1 : size + 1] = scores[rows].T.take(block.order, axis=1)
+            means, _ = block.centre(features[1 : size + 1])
+            total += cls.of_products(block, means, products(block, features))
+        return total
+
+    @classmethod
+    def of_products(cls, block: ClassBlock, means: FloatArray, sums: FloatArray) -> CrossMoments:
+        """The moments of one block from the :func:`products` (C, 2L+1, 2L+1) about the class means (L, C)."""
+        shift = means.T - 1 / len(means)
+        moved = _shifted(_shifted(sums, shift).swapaxes(1, 2), shift)
+        return cls(block.spread(moved.transpose(1, 2, 0)))
 
     def __add__(self, other: CrossMoments) -> CrossMoments:
         return CrossMoments(self.sums + other.sums)
@@ -45,6 +59,46 @@ class CrossMoments:
         return isinstance(other, CrossMoments) and np.array_equal(self.sums, other.sums)
 
     __hash__ = None  # type: ignore[assignment]
+
+
+def new_features(size: int, n_rows: int) -> FloatArray:
+    """Room for the features (2L+1, b) of a block: ones, deviations to be written, squares to be filled."""
+    return np.ones((2 * size + 1, n_rows))
+
+
+def products(block: ClassBlock, features: FloatArray) -> FloatArray:
+    """Sums of products of (1, d, d^2) by class, shape (C, 2L+1, 2L+1); writes the squares of the deviations d."""
+    size = len(features) // 2
+    np.multiply(features[1 : size + 1], features[1 : size + 1], out=features[size + 1 :])
+    sums = np.empty((len(block.present), len(features), len(features)))
+    for gram, start, stop in zip(sums, block.starts, block.stops, strict=True):
+        own = features[:, start:stop]
+        gram[...] = _product(own, own if block.weights is None else own * block.weights[start:stop])
+    return sums
+
+
+def _product(left: FloatArray, right: FloatArray) -> FloatArray:
+    """``left @ right.T``, in pieces too small for BLAS to share them out.
+
+    Its threads and those that read the blocks would be in each other's way.
+    """
+    length = left.shape[1]
+    step = max(16, _ALONE // (len(left) * len(right)))
+    whole = length // step
+    a, b = (x[:, : whole * step].reshape(len(x), whole, step).swapaxes(0, 1) for x in (left, right))
+    total: FloatArray = np.matmul(a, b.swapaxes(1, 2)).sum(axis=0)
+    total += left[:, whole * step :] @ right[:, whole * step :].T
+    return total
+
+
+def _shifted(sums: FloatArray, shift: FloatArray) -> FloatArray:
+    """The rows of (1, d, d^2) in ``sums`` (C, 2L+1, ...) become those of (1, d + shift, (d + shift)^2)."""
+    size = shift.shape[1]
+    delta = shift[:, :, None]
+    moved = sums.copy()
+    moved[:, 1 : size + 1] += delta * sums[:, :1]
+    moved[:, size + 1 :] += 2 * delta * sums[:, 1 : size + 1] + delta * delta * sums[:, :1]
+    return moved
 
 
 def features_of(scores: FloatArray) -> FloatArray:

@@ -1,14 +1,17 @@
 """A digest of the evaluated labels that says whether two runs were judged on the same rows.
 
-It depends on every label and its place, and merges by concatenation: the digest of two shards put together
-is the digest of the whole.
+The digest of a sequence depends on every label and its place. A table has no order: its digest depends on how many
+rows there are of each label and, where rows have ids, on which ids these are. Both merge: the digest of two shards
+put together is the digest of the whole.
 """
 
 from __future__ import annotations
 
+import base64
 import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
 
 import numpy as np
 import numpy.typing as npt
@@ -23,18 +26,22 @@ _BLOCK = 1 << 16
 
 @dataclass(frozen=True)
 class LabelDigest:
-    """A polynomial hash, modulo 2**64, over the sequence of labels.
+    """A hash, modulo 2**64, of a sequence of labels, or of rows in no order.
 
     Attributes
     ----------
     value : int
-        The hash of the sequence.
+        The hash: a polynomial over the sequence, or a sum over the rows where they have no order.
     rows : int
-        Its length.
+        How many there are.
+    content : int, optional
+        The sum over the rows of a sequence, which is what is left of it when it is put together with rows in no
+        order; None where the rows have no order.
     """
 
     value: int
     rows: int
+    content: int | None = None
 
     @classmethod
     def from_codes(cls, codes: IntArray, labels: Sequence[Label]) -> LabelDigest:
@@ -44,26 +51,94 @@ class LabelDigest:
     @classmethod
     def from_hashes(cls, hashes: npt.NDArray[np.uint64]) -> LabelDigest:
         """The digest of a sequence of things with these hashes (n,)."""
-        powers = np.cumprod(np.full(min(_BLOCK, len(hashes)), _BASE, dtype=np.uint64))
+        powers = _powers()
         value = 0
         for start in range(0, len(hashes), _BLOCK):
             part = hashes[start : start + _BLOCK]
-            block = int((part * powers[: len(part)]).sum(dtype=np.uint64))
+            block = int(part @ powers[: len(part)])
             value = (value + block * pow(_BASE, start, _MODULUS)) % _MODULUS
-        return cls(value, len(hashes))
+        return cls(value, len(hashes), int(hashes.sum(dtype=np.uint64)))
+
+    @classmethod
+    def unordered(cls, rows: IntArray, labels: Sequence[Label], powers: IntArray | None = None) -> LabelDigest:
+        """The digest of rows in no order.
+
+        Without ids, equal digests mean as many rows of each label, and no more: other rows with the same counts have
+        the same digest.
+
+        Parameters
+        ----------
+        rows : ndarray of shape (K,), int64
+            How many rows each label has.
+        labels : sequence of length K
+        powers : ndarray of shape (K, P), int64, optional
+            Sums of the ids' powers over the rows of each label: equal digests then mean the same ids, each with its
+            label.
+        """
+        hashes = [label_hashes(labels)]
+        sums = [rows]
+        if powers is not None:
+            sums += list(powers.T)
+            hashes = [label_hashes([f"{power} {label}" for label in labels]) for power in range(len(sums))]
+        value = sum(int((s.astype(np.uint64) * h).sum(dtype=np.uint64)) for s, h in zip(sums, hashes, strict=True))
+        return cls(value % _MODULUS, int(rows.sum()))
+
+    @property
+    def ordered(self) -> bool:
+        """Whether this is the digest of a sequence."""
+        return self.content is not None
 
     def __add__(self, other: LabelDigest) -> LabelDigest:
+        rows = self.rows + other.rows
+        if self.content is None or other.content is None:
+            return LabelDigest((self.content_only.value + other.content_only.value) % _MODULUS, rows)
         shifted = other.value * pow(_BASE, self.rows, _MODULUS)
-        return LabelDigest((self.value + shifted) % _MODULUS, self.rows + other.rows)
+        return LabelDigest((self.value + shifted) % _MODULUS, rows, (self.content + other.content) % _MODULUS)
 
-    def __str__(self) -> str:
-        return f"{self.value:016x}-{self.rows}"
+    @property
+    def content_only(self) -> LabelDigest:
+        """The digest of the same rows in no order."""
+        return self if self.content is None else LabelDigest(self.content, self.rows)
+
+    def __str__(self) -> str:  # MLflow takes 36 characters
+        if self.content is None:
+            return f"u.{self.rows}.{_text(self.value)}"
+        return f"{self.rows}.{_text(self.content)}.{_text(self.value)}"
 
     @classmethod
     def parse(cls, text: str) -> LabelDigest:
-        """Read what ``str`` wrote."""
-        value, _, rows = text.partition("-")
-        return cls(int(value, 16), int(rows))
+        """Read what ``str`` wrote.
+
+        Raises
+        ------
+        ValueError
+            If it is something else.
+        """
+        if "." not in text:  # a sequence without its content, as it was once written
+            value, _, rows = text.partition("-")
+            return cls(int(value, 16), int(rows), 0)
+        parts = text.split(".")
+        if len(parts) != 3:
+            raise ValueError(f"a digest must be 'rows.content.value', or 'u.rows.value' without an order, got {text!r}")
+        if parts[0] == "u":
+            return cls(_number(parts[2]), int(parts[1]))
+        return cls(_number(parts[2]), int(parts[0]), _number(parts[1]))
+
+
+def _text(number: int) -> str:
+    """64 bits as 11 characters."""
+    return base64.urlsafe_b64encode(number.to_bytes(8, "big")).decode()[:11]
+
+
+def _number(text: str) -> int:
+    return int.from_bytes(base64.urlsafe_b64decode(f"{text}="), "big")
+
+
+@cache
+def _powers() -> npt.NDArray[np.uint64]:
+    """The powers of the base that one block needs."""
+    powers: npt.NDArray[np.uint64] = np.cumprod(np.full(_BLOCK, _BASE, dtype=np.uint64), dtype=np.uint64)
+    return powers
 
 
 def label_hashes(labels: Sequence[Label]) -> npt.NDArray[np.uint64]:

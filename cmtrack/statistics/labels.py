@@ -1,30 +1,62 @@
-"""The boundary for labels: any column of labels becomes class numbers, once.
-
-pandas, polars and Arrow objects are recognised by their own attributes, so that none of these libraries is
-imported here.
-"""
+"""The boundary for labels: any columns of labels become class numbers alike, once."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from cmtrack.grouping import Label
 from cmtrack.grouping.step import plain
-from cmtrack.statistics.inputs import IntArray
+from cmtrack.statistics.codes import Codes, blocks
+from cmtrack.statistics.counting import Counts, count_integer_pairs, count_pairs
+from cmtrack.statistics.factorize import Factor, factorize, integer_classes, integer_factor, is_missing, read_labels
+from cmtrack.statistics.inputs import FloatArray, IntArray
+
+__all__ = [
+    "MAX_CLASSES",
+    "Numbered",
+    "encode_groups",
+    "encode_labels",
+    "encode_row_ids",
+    "encode_values",
+    "is_missing",
+    "number_labels",
+]
 
 MAX_CLASSES = 10_000
-_DENSE_RANGE = 1_000_000
 
 
-def encode_labels(
+@dataclass(frozen=True, eq=False)
+class Numbered:
+    """Columns of labels under one numbering.
+
+    Attributes
+    ----------
+    labels : tuple of length K
+        The classes in order.
+    codes : dict of name to Codes
+        The columns.
+    """
+
+    labels: tuple[Label, ...]
+    codes: dict[str, Codes]
+    pairs: Counts | None = None
+
+    def count(self, actual: str, predicted: str, weights: FloatArray | IntArray | None = None) -> Counts:
+        """The (K, K) table of two columns."""
+        if weights is None and self.pairs is not None:
+            return self.pairs
+        return count_pairs(self.codes[actual], self.codes[predicted], len(self.labels), weights)
+
+
+def number_labels(
     columns: Mapping[str, Any],
     labels: Sequence[Label] | None = None,
     declared: Sequence[Any] | None = None,
-) -> tuple[tuple[Label, ...], dict[str, IntArray]]:
+) -> Numbered:
     """Number the classes of one or more label columns alike.
 
     Parameters
@@ -39,23 +71,65 @@ def encode_labels(
         Without ``labels``: classes that exist although no row may have them, such as the columns of a frame of
         probabilities (texts stand for the labels they spell) or the classes of a grouping.
 
-    Returns
-    -------
-    labels : tuple
-    codes : dict of name to ndarray of shape (n,), int64
-
     Raises
     ------
     ValueError
         Empty or unequal columns, missing values, unknown labels, repeated ``labels``, labels that cannot be
         put in one order, or fewer than two classes.
     """
-    factors = {name: _factorize(name, values) for name, values in columns.items()}
-    lengths = {name: len(codes) for name, (codes, _, _) in factors.items()}
+    read = {name: read_labels(name, values) for name, values in columns.items()}
+    lengths = {name: len(one.raw if isinstance(one, Factor) else one) for name, one in read.items()}
     if len(set(lengths.values())) > 1:
         raise ValueError(f"columns must have the same length, got {lengths}")
     if not all(lengths.values()):
         raise ValueError(f"at least one row is needed, got {lengths}")
+    factors, pairs = _factors(read)
+    order = _order(factors, labels, declared)
+    index = {label: i for i, label in enumerate(order)}
+    codes = {name: _renumber(name, factor, index) for name, factor in factors.items()}
+    if pairs is None:
+        return Numbered(order, codes)
+    low, table = pairs
+    place = np.array([index.get(low + i, -1) for i in range(len(table))], dtype=np.int64)
+    held = np.flatnonzero(place >= 0)
+    counts = np.zeros((len(order), len(order)), dtype=np.int64)
+    counts[np.ix_(place[held], place[held])] = table[np.ix_(held, held)]
+    return Numbered(order, codes, counts)
+
+
+def encode_labels(
+    columns: Mapping[str, Any],
+    labels: Sequence[Label] | None = None,
+    declared: Sequence[Any] | None = None,
+) -> tuple[tuple[Label, ...], dict[str, IntArray]]:
+    """:func:`number_labels` with an array of class numbers (n,), int64, for each column."""
+    numbered = number_labels(columns, labels, declared)
+    return numbered.labels, {name: codes.all() for name, codes in numbered.codes.items()}
+
+
+def label_order(
+    classes: Sequence[Label], labels: Sequence[Label] | None = None, declared: Sequence[Any] | None = None
+) -> tuple[Label, ...]:
+    """The classes in order, where ``classes`` were seen; see :func:`number_labels`."""
+    return _order({"labels": Factor(np.zeros(0, dtype=np.int64), classes)}, labels, declared)
+
+
+def _factors(read: Mapping[str, Factor | Any]) -> tuple[dict[str, Factor], tuple[int, Counts] | None]:
+    """The classes that each column holds, and the counts of pairs where they came with that."""
+    whole = [one for one in read.values() if not isinstance(one, Factor)]
+    if len(whole) == len(read) == 2:
+        pairs = count_integer_pairs(*whole)
+        if pairs is not None:
+            low, table = pairs
+            held = (table.sum(axis=1) > 0, table.sum(axis=0) > 0)
+            classes = [integer_classes(low, one) for one in held]
+            return {n: Factor(a, c, low) for n, a, c in zip(read, whole, classes, strict=True)}, pairs
+    return {n: one if isinstance(one, Factor) else integer_factor(one) for n, one in read.items()}, None
+
+
+def _order(
+    factors: Mapping[str, Factor], labels: Sequence[Label] | None, declared: Sequence[Any] | None
+) -> tuple[Label, ...]:
     if labels is not None:
         order = tuple(plain(v) for v in labels)
     else:
@@ -70,8 +144,7 @@ def encode_labels(
         raise ValueError(f"at least two classes are needed, got only {list(order)}; name absent classes with labels=")
     if len(order) > MAX_CLASSES:
         raise ValueError(f"at most {MAX_CLASSES} classes are supported, got {len(order)}: are these classes?")
-    index = {label: i for i, label in enumerate(order)}
-    return order, {name: _renumber(name, *factor[:2], index) for name, factor in factors.items()}
+    return order
 
 
 def encode_groups(groups: Any, n_rows: int) -> IntArray:
@@ -110,140 +183,45 @@ def encode_values(name: str, values: Any) -> tuple[IntArray, list[Label]]:
     """
     if not len(values):
         return np.zeros(0, dtype=np.int64), []
-    codes, distinct, _ = _factorize(name, values)
-    return codes, distinct
+    factor = factorize(name, values)
+    return factor.numbers(), factor.present
 
 
 def _one_per_row(name: str, values: Any, n_rows: int) -> tuple[IntArray, list[Label]]:
-    codes, distinct, _ = _factorize(name, values)
+    codes, distinct = encode_values(name, values)
     if len(codes) != n_rows:
         raise ValueError(f"{name} must have one entry per row, got {len(codes)} for {n_rows} rows")
     return codes, distinct
 
 
-def _factorize(name: str, values: Any) -> tuple[IntArray, list[Label], bool]:
-    """Codes, the classes they number, and whether the classes come in a declared (categorical) order."""
-    declared = _categories(name, values)
-    if declared is not None:
-        codes, classes, ordered = declared
-        _no_missing(name, codes < 0)
-        return codes, classes, ordered
-    array = _label_array(name, values)
-    if array.dtype.kind in "iub":
-        return (*_factorize_integers(array), False)
-    if array.dtype.kind == "f":
-        _no_missing(name, ~np.isfinite(array))
-        distinct, codes = np.unique(array, return_inverse=True)
-        return codes.astype(np.int64), distinct.tolist(), False
-    listed = array.tolist()
-    seen: dict[Any, int] = {}
-    try:
-        codes = np.fromiter((seen.setdefault(v, len(seen)) for v in listed), np.int64, len(listed))
-    except TypeError:
-        raise ValueError(f"{name} must hold one label per row, got rows like {listed[0]!r:.80}") from None
-    missing = [code for value, code in seen.items() if is_missing(value)]
-    if missing:
-        _no_missing(name, np.isin(codes, missing))
-    return codes, [plain(v) for v in seen], False
-
-
-def _categories(name: str, values: Any) -> tuple[IntArray, list[Label], bool] | None:
-    """Codes, categories, and whether the categories stand in an order that someone chose."""
-    kind = type(getattr(values, "dtype", None)).__name__
-    if kind == "CategoricalDtype":  # pandas Series, Index or Categorical
-        holder = getattr(values, "cat", values)
-        return np.asarray(holder.codes, dtype=np.int64), [plain(v) for v in holder.categories], True
-    if kind == "Enum":  # polars, declared order; its Categorical has none and is read as strings
-        _no_missing(name, np.asarray(values.is_null()))
-        return np.asarray(values.to_physical(), dtype=np.int64), list(values.dtype.categories), True
-    if hasattr(values, "dictionary_encode") and "dictionary" in str(getattr(values, "type", "")):  # Arrow
-        merged = values.unify_dictionaries().combine_chunks() if hasattr(values, "chunks") else values
-        merged = merged.chunk(0) if hasattr(merged, "chunks") else merged
-        codes = merged.indices.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int64)
-        return codes, merged.dictionary.to_pylist(), bool(merged.type.ordered)  # else in order of appearance
-    return None
-
-
-def _label_array(name: str, values: Any) -> npt.NDArray[Any]:
-    if hasattr(values, "isna") and hasattr(values, "index"):  # pandas, whatever backs it
-        _no_missing(name, np.asarray(values.isna()).ravel())
-    if hasattr(values, "null_count"):
-        nulls = values.null_count() if callable(values.null_count) else values.null_count
-        if nulls:
-            _no_missing(name, np.asarray(values.is_null()))
-    array = np.asarray(_rectangular(name, values))
-    if array.ndim == 2 and array.shape[1] == 1:
-        array = array[:, 0]
-    if array.ndim != 1:
-        raise ValueError(f"{name} must have shape (n_samples,), got {array.shape}")
-    if array.dtype.kind == "U" and isinstance(values, (list, tuple)) and not all(isinstance(v, str) for v in values):
-        array = np.array(list(values), dtype=object)  # NumPy turned mixed labels into strings
-    if array.dtype.kind not in "iubfUSO":
-        raise ValueError(f"{name} must hold integers, strings, booleans or floats, got {array.dtype}")
-    return array
-
-
-def _rectangular(name: str, values: Any) -> Any:
-    if isinstance(values, (list, tuple)) and any(isinstance(v, (list, tuple)) for v in values):
-        raise ValueError(f"{name} must hold one label per row, got rows like {values[0]!r:.80}")
-    return values
-
-
-def _factorize_integers(array: npt.NDArray[Any]) -> tuple[IntArray, list[Any]]:
-    if not len(array):
-        return np.empty(0, np.int64), []
-    if array.dtype.kind == "b":
-        return array.astype(np.int64), [False, True]
-    low, high = int(array.min()), int(array.max())
-    if high - low >= _DENSE_RANGE:
-        classes, codes = np.unique(array, return_inverse=True)
-        return codes.astype(np.int64), classes.tolist()
-    shifted = (array - low if low else array).astype(np.int64, copy=False)
-    present = np.bincount(shifted, minlength=high - low + 1) > 0
-    classes = np.flatnonzero(present) + low
-    if present.all():
-        return shifted, classes.tolist()
-    return (np.cumsum(present, dtype=np.int64) - 1)[shifted], classes.tolist()
-
-
-def _common_order(factors: Mapping[str, tuple[IntArray, list[Label], bool]]) -> tuple[Label, ...]:
-    lists = [classes for _, classes, _ in factors.values()]
-    if all(declared for _, _, declared in factors.values()) and all(c == lists[0] for c in lists):
+def _common_order(factors: Mapping[str, Factor]) -> tuple[Label, ...]:
+    lists = [factor.present for factor in factors.values()]
+    if all(factor.ordered for factor in factors.values()) and all(c == lists[0] for c in lists):
         return tuple(lists[0])
-    declared = [classes for _, classes, is_declared in factors.values() if is_declared]
+    declared = [factor.present for factor in factors.values() if factor.ordered]
     union: dict[Any, None] = dict.fromkeys(label for classes in lists for label in classes)
     if declared and set(union) == set(declared[0]):
         return tuple(declared[0])
     try:
         return tuple(sorted(union))
     except TypeError:
-        kinds = {name: sorted({type(v).__name__ for v in c}) for name, (_, c, _) in factors.items()}
+        kinds = {name: sorted({type(v).__name__ for v in f.present}) for name, f in factors.items()}
         raise ValueError(f"labels must be of one kind that can be put in order, got {kinds}") from None
 
 
-def _renumber(name: str, codes: IntArray, classes: list[Label], index: Mapping[Label, int]) -> IntArray:
-    place = np.array([index.get(label, -1) for label in classes], dtype=np.int64)
-    if np.array_equal(place, np.arange(len(place))):
-        return codes
-    renumbered = place[codes]
-    if (renumbered < 0).any():
-        strange = [label for label, p in zip(classes, place, strict=True) if p < 0]
-        rows = int((renumbered < 0).sum())
-        raise ValueError(f"{name} has labels that are not in {list(index)[:20]}: {strange[:10]} ({rows} rows)")
-    return renumbered
-
-
-def _no_missing(name: str, missing: npt.NDArray[np.bool_]) -> None:
-    if missing.any():
-        rows = np.flatnonzero(missing)
-        raise ValueError(f"{name} must not have missing labels, got {len(rows)}, the first at row {rows[0]}")
-
-
-def is_missing(value: Any) -> bool:
-    """Whether a value stands for none: None, NaN, NA or NaT."""
-    return (
-        value is None or (isinstance(value, float) and value != value) or type(value).__name__ in ("NAType", "NaTType")
-    )
+def _renumber(name: str, factor: Factor, index: Mapping[Label, int]) -> Codes:
+    place = np.array([-1 if v is None else index.get(v, -1) for v in factor.classes], dtype=np.int64)
+    strange = [v is not None and v not in index for v in factor.classes]
+    if any(strange):
+        unknown = np.array(strange)
+        values = (factor.raw[rows].astype(np.int64) - factor.low for rows in blocks(len(factor.raw)))
+        rows = sum(int(unknown[part].sum()) for part in values)
+        if rows:
+            names = [v for v, odd in zip(factor.classes, strange, strict=True) if odd]
+            raise ValueError(f"{name} has labels that are not in {list(index)[:20]}: {names[:10]} ({rows} rows)")
+    if not factor.low and np.array_equal(place[place >= 0], np.flatnonzero(place >= 0)):
+        return Codes(factor.raw)
+    return Codes(factor.raw, factor.low, place)
 
 
 def _spelled(name: str, kinds: set[type]) -> Any:

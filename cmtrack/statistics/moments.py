@@ -11,7 +11,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from cmtrack.statistics.counting import Counts, count_codes
+from cmtrack.statistics.class_blocks import ClassBlock
+from cmtrack.statistics.codes import blocks
+from cmtrack.statistics.counting import Counts
 from cmtrack.statistics.inputs import FloatArray, IntArray
 
 _TINY = 2.0**-100
@@ -47,51 +49,73 @@ class ScoreMoments:
         weights: FloatArray | IntArray | None = None,
     ) -> ScoreMoments:
         """Collect the moments of ``scores`` (n, L) by the codes ``actual`` (n,)."""
-        n: Counts = count_codes(actual, n_classes, weights)
+        parts = []
+        for rows in blocks(len(actual)):
+            block = ClassBlock.sort(actual[rows], n_classes, None if weights is None else weights[rows])
+            values = np.ascontiguousarray(scores[rows].T, dtype=np.float64).take(block.order, axis=1)
+            means, deviations = block.centre(values)
+            parts.append(cls.of_block(block, means, deviations))
+        return cls.merge(parts) if parts else cls.empty(n_classes, scores.shape[1])
+
+    @classmethod
+    def empty(cls, n_classes: int, n_components: int) -> ScoreMoments:
+        """The moments of no samples."""
+        shape = (n_classes, n_components)
+        return cls(np.zeros(n_classes, dtype=np.int64), *(np.zeros(shape) for _ in range(4)))
+
+    @classmethod
+    def of_block(cls, block: ClassBlock, means: FloatArray, deviations: FloatArray) -> ScoreMoments:
+        """The moments of one block from the deviations (L, b) of its scores from their class means (L, C)."""
+        square = deviations * deviations
+        powers = (deviations, square, square * deviations, square * square)
+        return cls.of_sums(block, means, deviations, [block.total(power) for power in powers])
+
+    @classmethod
+    def of_products(
+        cls, block: ClassBlock, means: FloatArray, deviations: FloatArray, sums: FloatArray
+    ) -> ScoreMoments:
+        """The moments of one block from the products (C, 2L+1, 2L+1) of (1, d, d^2) by class."""
+        size = len(means)
+        first, second = np.arange(1, size + 1), np.arange(size + 1, 2 * size + 1)
+        pairs = ((0, first), (first, first), (first, second), (second, second))
+        return cls.of_sums(block, means, deviations, [sums[:, a, b].T for a, b in pairs])
+
+    @classmethod
+    def of_sums(
+        cls, block: ClassBlock, means: FloatArray, deviations: FloatArray, sums: Sequence[FloatArray]
+    ) -> ScoreMoments:
+        """The moments of one block from the sums (L, C) of the first four powers of the deviations."""
+        m1, m2, m3, m4 = sums
+        n = block.sums
         safe = np.where(n > 0, n, 1)
-        shape = (n_classes, scores.shape[1])
-        mean, m2, m3, m4 = (np.zeros(shape) for _ in range(4))
-        for component in range(shape[1]):
-            column = scores[:, component]
+        off = m1 / safe  # what rounding left in the mean
+        mean = np.where(n > 0, means + off, 0.0)
+        m4 = np.maximum(m4 - 4 * off * m3 + 6 * off**2 * m2 - 3 * n * off**4, 0.0)
+        m3 = m3 - 3 * off * m2 + 2 * n * off**3
+        m2 = np.maximum(m2 - n * off**2, 0.0)
+        constant = (n > 0) & (m2 <= n * _TINY * mean**2)  # nothing but rounding: the score does not vary here
+        mean = np.where(constant, means + deviations[:, block.starts], mean)
+        m2, m3, m4 = (np.where(constant, 0.0, power) for power in (m2, m3, m4))
+        return cls(block.spread(n, dtype=n.dtype), *(block.spread(each) for each in (mean, m2, m3, m4)))
 
-            def total(values: FloatArray) -> FloatArray:
-                weighed = values if weights is None else values * weights
-                return np.bincount(actual, weighed, n_classes).astype(np.float64, copy=False)
-
-            rough = total(column) / safe
-            # a second pass takes out what rounding left in the first mean
-            mean[:, component] = rough + total(column - rough[actual]) / safe
-            deviation = column - mean[actual, component]
-            square = deviation * deviation
-            m2[:, component] = total(square)
-            m3[:, component] = total(square * deviation)
-            m4[:, component] = total(square * square)
-            for k in np.flatnonzero((m2[:, component] > 0) & (m2[:, component] <= n * _TINY * mean[:, component] ** 2)):
-                first = column[np.argmax(actual == k)]  # nothing but rounding: the score does not vary here
-                mean[k, component], m2[k, component], m3[k, component], m4[k, component] = first, 0.0, 0.0, 0.0
-        return cls(n, mean, m2, m3, m4)
+    @classmethod
+    def merge(cls, parts: Sequence[ScoreMoments]) -> ScoreMoments:
+        """The moments of disjoint samples of the same classes and components together."""
+        n = np.stack([part.n for part in parts])
+        mean, m2, m3, m4 = (np.stack([getattr(part, name) for part in parts]) for name in ("mean", "m2", "m3", "m4"))
+        return cls(n.sum(axis=0), *_merged(n[:, :, None].astype(np.float64), mean, m2, m3, m4))
 
     def __add__(self, other: ScoreMoments) -> ScoreMoments:
         """Merge disjoint samples of the same classes and components."""
         if self.mean.shape != other.mean.shape:
             raise ValueError(f"moments must have the same shape, got {self.mean.shape} and {other.mean.shape}")
-        count_a, count_b = self.n[:, None].astype(float), other.n[:, None].astype(float)
-        a = (count_a, self.mean, self.m2, self.m3, self.m4)
-        b = (count_b, other.mean, other.m2, other.m3, other.m4)
-        _, mean, m2, m3, m4 = _merge(a, b)
-        return ScoreMoments(self.n + other.n, mean, m2, m3, m4)
+        return ScoreMoments.merge([self, other])
 
     def pooled(self) -> ScoreMoments:
         """The moments of all classes taken as one, shape (1, L)."""
         n = self.n[:, None].astype(np.float64)
-        total = n.sum()
-        base = self.mean[np.argmax(self.n > 0)]  # so that equal means stay equal
-        mean = base + (n * np.where(n > 0, self.mean - base, 0.0)).sum(axis=0) / (total or 1.0)
-        e = np.where(n > 0, self.mean - mean, 0.0)
-        m2 = (self.m2 + n * e**2).sum(axis=0)
-        m3 = (self.m3 + 3 * e * self.m2 + n * e**3).sum(axis=0)
-        m4 = (self.m4 + 4 * e * self.m3 + 6 * e**2 * self.m2 + n * e**4).sum(axis=0)
-        return ScoreMoments(self.n.sum(keepdims=True), mean[None], m2[None], m3[None], m4[None])
+        merged = _merged(n, self.mean, self.m2, self.m3, self.m4)
+        return ScoreMoments(self.n.sum(keepdims=True), *(each[None] for each in merged))
 
     def select(self, classes: Sequence[int] | IntArray) -> ScoreMoments:
         """The moments of some classes only."""
@@ -100,8 +124,18 @@ class ScoreMoments:
 
     def component(self, index: int) -> ScoreMoments:
         """One score component, shape (K, 1)."""
-        columns = (getattr(self, name)[:, index : index + 1] for name in ("mean", "m2", "m3", "m4"))
-        return ScoreMoments(self.n, *columns)
+        return self.components(slice(index, index + 1))
+
+    def components(self, index: slice) -> ScoreMoments:
+        """Some of the score components."""
+        return ScoreMoments(self.n, *(getattr(self, name)[:, index] for name in ("mean", "m2", "m3", "m4")))
+
+    def by_group(self, group: IntArray, n_groups: int) -> ScoreMoments:
+        """The moments of groups of classes, shape (n_groups, L), where ``group`` (K,) has the number of each's."""
+        members = (np.flatnonzero(group == g) for g in range(n_groups))
+        parts = [self.select(own).pooled() if len(own) else self.empty(1, self.mean.shape[1]) for own in members]
+        stacked = (np.concatenate([getattr(p, name) for p in parts]) for name in ("n", "mean", "m2", "m3", "m4"))
+        return ScoreMoments(*stacked)
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, ScoreMoments):
@@ -110,26 +144,20 @@ class ScoreMoments:
         return all(np.array_equal(getattr(self, name), getattr(other, name)) for name in names)
 
 
-_State = tuple[FloatArray, FloatArray, FloatArray, FloatArray, FloatArray]
-
-
-def _merge(a: _State, b: _State) -> _State:
-    """Pairwise merge of (n, mean, M2, M3, M4), elementwise; empty parts change nothing."""
-    na, ma, a2, a3, a4 = a
-    nb, mb, b2, b3, b4 = b
-    n = na + nb
-    with np.errstate(invalid="ignore", divide="ignore"):
-        fa, fb = np.where(n > 0, na / n, 0.0), np.where(n > 0, nb / n, 0.0)
-    delta = np.where((na > 0) & (nb > 0), mb - ma, 0.0)
-    mean = np.where(na > 0, np.where(nb > 0, ma + delta * fb, ma), mb)
-    shift = delta * delta * na * fb
-    m2 = a2 + b2 + shift
-    m3 = a3 + b3 + shift * delta * (fa - fb) + 3 * delta * (fa * b2 - fb * a2)
-    m4 = (
-        a4
-        + b4
-        + shift * delta * delta * (fa * fa - fa * fb + fb * fb)
-        + 6 * delta * delta * (fa * fa * b2 + fb * fb * a2)
-        + 4 * delta * (fa * b3 - fb * a3)
+def _merged(
+    n: FloatArray, mean: FloatArray, m2: FloatArray, m3: FloatArray, m4: FloatArray
+) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
+    """Merge moments along the first axis; empty parts change nothing."""
+    held = n > 0
+    total = n.sum(axis=0)
+    first = np.broadcast_to(held, mean.shape).argmax(axis=0)[None]
+    base = np.take_along_axis(mean, first, axis=0)[0]  # so that equal means stay equal
+    centre = base + (n * np.where(held, mean - base, 0.0)).sum(axis=0) / np.where(total > 0, total, 1.0)
+    e = np.where(held, mean - centre, 0.0)
+    square = e * e
+    return (
+        centre,
+        (m2 + n * square).sum(axis=0),
+        (m3 + 3 * e * m2 + n * square * e).sum(axis=0),
+        (m4 + 4 * e * m3 + 6 * square * m2 + n * square * square).sum(axis=0),
     )
-    return n, mean, m2, m3, m4

@@ -3,32 +3,63 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 from cmtrack.grouping import Label
+from cmtrack.statistics.codes import Codes
 from cmtrack.statistics.inputs import FloatArray, IntArray
+from cmtrack.statistics.probabilities import Probabilities
 
 
 @dataclass(frozen=True, eq=False)
 class Predictions:
-    """Checked arrays of one evaluation, row by row.
+    """Checked rows of one evaluation, held as they were given.
 
     Attributes
     ----------
     labels : tuple of length K
-    actual, predicted : ndarray of shape (n,), int64
-        Class codes.
-    probabilities : ndarray of shape (n, K), optional
+    actual_codes, predicted_codes : Codes of n rows
+    source : Probabilities, optional
     weights : ndarray of shape (n,), optional
     clusters : ndarray of shape (n,), int64, optional
         Codes of rows that belong together.
     """
 
     labels: tuple[Label, ...]
-    actual: IntArray
-    predicted: IntArray
-    probabilities: FloatArray | None = None
+    actual_codes: Codes
+    predicted_codes: Codes
+    source: Probabilities | None = None
     weights: FloatArray | IntArray | None = None
     clusters: IntArray | None = None
 
+    @classmethod
+    def from_arrays(
+        cls,
+        labels: tuple[Label, ...],
+        actual: IntArray,
+        predicted: IntArray,
+        probabilities: FloatArray | None = None,
+        weights: FloatArray | IntArray | None = None,
+        clusters: IntArray | None = None,
+    ) -> Predictions:
+        """Rows from class numbers (n,) and probabilities (n, K)."""
+        source = None if probabilities is None else Probabilities(list(probabilities.T), whole=probabilities)
+        return cls(labels, Codes(actual), Codes(predicted), source, weights, clusters)
+
     def __len__(self) -> int:
-        return len(self.actual)
+        return len(self.actual_codes)
+
+    @cached_property
+    def actual(self) -> IntArray:
+        """Actual class of each row, shape (n,), int64."""
+        return self.actual_codes.all()
+
+    @cached_property
+    def predicted(self) -> IntArray:
+        """Predicted class of each row, shape (n,), int64."""
+        return self.predicted_codes.all()
+
+    @property
+    def probabilities(self) -> FloatArray | None:
+        """Probabilities of each row, shape (n, K), float64."""
+        return None if self.source is None else self.source.array

@@ -15,9 +15,7 @@ from cmtrack.statistics.counting import Counts, count_codes
 from cmtrack.statistics.inputs import FloatArray, IntArray
 
 EXACT_ROWS = 1 << 18
-"""Rows whose scores are counted one by one; more are counted by cell of the grid."""
-MAX_DISTINCT = 1 << 20
-"""Distinct scores that a merge keeps one by one; beyond it the grid is used."""
+"""Rows whose scores are counted one by one, and distinct scores that a merge keeps; beyond it the grid is used."""
 
 
 @cache
@@ -73,19 +71,23 @@ class ScoreCounts:
         channel: IntArray | None = None,
         n_channels: int = 1,
         weights: FloatArray | IntArray | None = None,
-        max_distinct: int = MAX_DISTINCT,
+        exact: bool = False,
     ) -> ScoreCounts:
-        """Count ``scores`` (n,) by the channel codes (n,)."""
-        values, place = np.unique(scores, return_inverse=True)
-        exact = len(values) <= max_distinct
-        if not exact:
+        """Count ``scores`` (n,) by the channel codes (n,); ``exact``: one by one however many there are."""
+        exact = exact or len(scores) <= EXACT_ROWS
+        if exact:
+            values, place = np.unique(scores, return_inverse=True)
+        else:
             values, place = grid_centres(), cells_of(scores)
         size = len(values)
-        codes = place.astype(np.int64, copy=False)
-        if channel is not None:
-            codes = channel * size + codes
+        codes = place if channel is None else channel * size + place
         counts = count_codes(codes, n_channels * size, weights).reshape(n_channels, size)
-        return cls(values, counts, exact)
+        if exact:
+            return cls(values, counts, exact=True)
+        lowest, highest = np.full(size, np.inf), np.full(size, -np.inf)
+        np.minimum.at(lowest, place, scores)
+        np.maximum.at(highest, place, scores)
+        return cls.from_cells(counts, lowest, highest)
 
     @classmethod
     def from_cells(cls, counts: Counts, lowest: FloatArray, highest: FloatArray) -> ScoreCounts:
@@ -126,7 +128,7 @@ class ScoreCounts:
         counts[:, np.searchsorted(values, self.values)] += self.counts
         counts[:, np.searchsorted(values, other.values)] += other.counts
         merged = ScoreCounts(values, counts, exact=True)
-        return merged if len(values) <= MAX_DISTINCT else merged.to_grid()
+        return merged if len(values) <= EXACT_ROWS else merged.to_grid()
 
     def channels(self, *groups: tuple[int, ...]) -> ScoreCounts:
         """New channels as sums of these, for example ``channels((2, 3), (0, 1))``."""

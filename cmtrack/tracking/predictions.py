@@ -79,7 +79,7 @@ def read_predictions(content: bytes, evaluation: Evaluation) -> Predictions:
         raise ValueError(f"the predictions are damaged: {type(error).__name__}: {error}") from None
     if any(len(column) != expected for column in codes.values()):
         raise ValueError(f"the predictions must have {expected} rows, as the evaluation, got {len(codes['y_true'])}")
-    return Predictions(
+    return Predictions.from_arrays(
         evaluation.labels,
         codes["y_true"],
         codes["y_pred"],

@@ -31,15 +31,15 @@ class ClassShares:
         Shares that sum to 1, and the ends of Wald intervals cut at 0 and 1; NaN for classes without labelled
         samples.
     covariance : ndarray of shape (K, K)
-    of_labelled : ndarray of shape (K, K, K), optional
-        The part of the covariance that each class's labelled samples cause.
+    of_labelled : ndarray of shape (K, K)
+        The part of each share's variance (columns) that each class's labelled samples (rows) cause.
     """
 
     values: FloatArray
     low: FloatArray
     high: FloatArray
     covariance: FloatArray
-    of_labelled: FloatArray | None = None
+    of_labelled: FloatArray
 
 
 def class_shares(
@@ -69,10 +69,10 @@ def class_shares(
     values, covariance = np.full(size, math.nan), np.full((size, size), math.nan)
     values[known] = shares
     m = counts.sum(axis=1)
-    of_target, of_labelled = covariance_parts(densities, shares, float(binned.sum()), m)
-    covariance[np.ix_(known, known)] = of_target + of_labelled.sum(axis=0)
-    by_class = np.zeros((size, size, size))
-    by_class[np.ix_(known, known, known)] = of_labelled
+    of_target, of_labelled, variances = covariance_parts(densities, shares, float(binned.sum()), m)
+    covariance[np.ix_(known, known)] = of_target + of_labelled
+    by_class = np.zeros((size, size))
+    by_class[np.ix_(known, known)] = variances
     with np.errstate(invalid="ignore"):
         reach = normal_quantile(confidence_level) * np.sqrt(np.maximum(np.diag(covariance), 0.0))
     return ClassShares(values, np.clip(values - reach, 0, 1), np.clip(values + reach, 0, 1), covariance, by_class)
@@ -80,8 +80,8 @@ def class_shares(
 
 def covariance_parts(
     densities: FloatArray, shares: FloatArray, n: float, labelled: FloatArray
-) -> tuple[FloatArray, FloatArray]:
-    """The covariance's part from the target, (K, K), and from each class's labelled samples, (K, K, K).
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """The covariance of the shares by what causes it.
 
     Parameters
     ----------
@@ -91,26 +91,28 @@ def covariance_parts(
         Target samples.
     labelled : ndarray of shape (K,)
         Labelled samples of each class.
+
+    Returns
+    -------
+    of_target : ndarray of shape (K, K)
+        The covariance that the target samples cause.
+    of_labelled : ndarray of shape (K, K)
+        The covariance that the labelled samples cause.
+    variances : ndarray of shape (K, K)
+        What each class's labelled samples (rows) add to the variance of each share (columns).
     """
     size = len(shares)
-    last = densities[:, -1:]
-    gap = densities[:, :-1] - last
-    mix = densities @ shares
-    information = (gap / mix[:, None]).T @ gap
-    inverse = np.linalg.pinv(information)
-    spread = np.vstack((np.eye(size - 1), -np.ones(size - 1))) @ inverse
-    of_labelled = np.zeros((size, size, size))
-    for c in range(size):
-        jacobian = -shares[c] * gap / mix[:, None]
-        if c < size - 1:
-            jacobian[:, c] += 1
-        else:
-            jacobian -= 1
-        f = densities[:, c]
-        mean = f @ jacobian
-        middle = ((jacobian * f[:, None]).T @ jacobian - np.outer(mean, mean)) / labelled[c]
-        of_labelled[c] = spread @ middle @ spread.T
-    return spread @ (information / n) @ spread.T, of_labelled
+    gap = densities[:, :-1] - densities[:, -1:]
+    mix = (densities @ shares)[:, None]
+    information = (gap / mix).T @ gap
+    spread = np.vstack((np.eye(size - 1), -np.ones(size - 1))) @ np.linalg.pinv(information)
+    # One labelled sample of class c in bin b moves the shares by -share_c / m_c times row b of `pull`, less its mean.
+    pull = (gap / mix) @ spread.T
+    weight = shares**2 / labelled
+    means = pull.T @ densities
+    of_labelled = (pull * (densities @ weight)[:, None]).T @ pull - (means * weight) @ means.T
+    variances = weight[:, None] * ((pull**2).T @ densities - means**2).T
+    return spread @ (information / n) @ spread.T, of_labelled, variances
 
 
 def fit_of_shares(labelled: TopScoreCounts, target: TopScoreCounts, shares: FloatArray) -> tuple[float, int, float]:

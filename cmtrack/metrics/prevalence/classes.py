@@ -41,7 +41,7 @@ class ClassPrevalenceEstimate(PrevalenceEstimate):
     """
 
     classes: tuple[Label, ...] = ()
-    class_shares: ClassShares = field(default_factory=lambda: ClassShares(*(np.empty(0),) * 4), repr=False)
+    class_shares: ClassShares = field(default_factory=lambda: ClassShares(*(np.empty(0),) * 5), repr=False)
     n_labelled: FloatArray = field(default_factory=lambda: np.empty(0), repr=False)
     scaling: Scaling | None = field(default=None, repr=False)
     at_target: FloatArray = field(default_factory=lambda: np.empty(0), repr=False)
@@ -154,9 +154,8 @@ def class_estimate(
     else:
         scaling = fit_scaling(actual, held, default_form(labelled) if density == "auto" else density)
         shares = scaled_shares(scaling, target, confidence_level)
-    assert shares.of_labelled is not None  # both ways give it
     k = labels.index(positive)
-    own, every = float(shares.of_labelled[k, k, k]), float(shares.of_labelled[:, k, k].sum())
+    own, every = float(shares.of_labelled[k, k]), float(shares.of_labelled[:, k].sum())
     total = float(shares.covariance[k, k])
     value = float(shares.values[k])
     variance = Variance(max(total - every, 0.0), own, every - own, math.nan)

@@ -95,7 +95,7 @@ class PrevalenceEstimate:
         """The target's scores, counted."""
         if isinstance(self.target_scores, ScoreCounts):
             return self.target_scores
-        return ScoreCounts.from_scores(self.target_scores, max_distinct=len(self.target_scores))
+        return ScoreCounts.from_scores(self.target_scores, exact=True)
 
     @property
     def count(self) -> float:

@@ -50,9 +50,7 @@ def modelled_estimate(
     if isinstance(target, ScoreCounts) and labelled.exact != target.exact:
         labelled, target = labelled.to_grid(), target.to_grid()
     if density == "auto" and few_distinct(labelled):
-        counts = (
-            target if isinstance(target, ScoreCounts) else ScoreCounts.from_scores(target, max_distinct=len(target))
-        )
+        counts = target if isinstance(target, ScoreCounts) else ScoreCounts.from_scores(target, exact=True)
         m0, m1 = labelled.counts.sum(axis=1).tolist()
         sizes = None if effective is None else (effective, m1, m0)
         return binned_estimate(

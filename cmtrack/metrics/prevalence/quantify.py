@@ -16,8 +16,9 @@ from cmtrack.metrics.prevalence.estimate import PrevalenceEstimate
 from cmtrack.metrics.prevalence.mixture import Mixture, Variance, profile_interval
 from cmtrack.metrics.prevalence.modelled import DensityRatio, modelled_estimate
 from cmtrack.statistics import ScoreCounts
-from cmtrack.statistics.inputs import FloatArray, IntArray, as_probabilities, column_names, n_rows, to_float_array
+from cmtrack.statistics.inputs import FloatArray, IntArray, column_names, n_rows, to_float_array
 from cmtrack.statistics.labels import encode_labels
+from cmtrack.statistics.probabilities import as_probabilities
 
 DENSITIES = ("auto", "bins", *MODELS, "raw")
 
@@ -96,7 +97,7 @@ def estimate_prevalence(
         raise ValueError(f"positive must be one of {list(labels)}, got {positive!r}")
     if len(labels) > 2:
         held, target = (
-            as_probabilities(data, labels, n_rows(data), False, name)
+            as_probabilities(data, labels, n_rows(data), False, name).array
             for data, name in ((calibration_scores, "calibration scores"), (scores, "scores"))
         )
         if len(held) != len(codes["calibration y"]):
@@ -121,11 +122,11 @@ def estimate_prevalence(
         raise ValueError("scores must not be empty")
     if density == "raw":
         return _raw_estimate(target, float(actual.mean()), positive, interval, confidence_level)
-    labelled = ScoreCounts.from_scores(held, actual, 2, max_distinct=len(held))
+    labelled = ScoreCounts.from_scores(held, actual, 2, exact=True)
     options: dict[str, Any] = {"positive": positive, "interval": interval, "confidence_level": confidence_level}
     if density != "bins":
         return modelled_estimate(labelled, target, density=density, **options)
-    return binned_estimate(labelled, ScoreCounts.from_scores(target, max_distinct=len(target)), **options)
+    return binned_estimate(labelled, ScoreCounts.from_scores(target, exact=True), **options)
 
 
 def _check_options(density: Any, interval: str) -> None:
@@ -161,7 +162,7 @@ def _raw_estimate(
     """Saerens' estimate: the scores are posteriors at the prevalence ``trained``."""
     if target.min() < 0 or target.max() > 1:
         raise ValueError(f"density='raw' needs scores in [0, 1], got {target.min()} to {target.max()}")
-    counted = ScoreCounts.from_scores(target, max_distinct=len(target))
+    counted = ScoreCounts.from_scores(target, exact=True)
     s, n = counted.values, float(len(target))
     mixture = Mixture(s / trained, (1 - s) / (1 - trained), counted.counts[0].astype(np.float64))
     value = mixture.maximise()

@@ -111,7 +111,7 @@ def scaled_shares(scaling: Scaling, target: FloatArray, confidence_level: float 
     covariance = of_target + of_labelled.sum(axis=0)
     reach = normal_quantile(confidence_level) * np.sqrt(np.maximum(np.diag(covariance), 0.0))
     low, high = np.clip(shares - reach, 0, 1), np.clip(shares + reach, 0, 1)
-    return ClassShares(shares, low, high, covariance, of_labelled)
+    return ClassShares(shares, low, high, covariance, np.diagonal(of_labelled, axis1=1, axis2=2))
 
 
 def _score(ratios: FloatArray, shares: FloatArray) -> FloatArray:

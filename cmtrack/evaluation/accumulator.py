@@ -1,0 +1,188 @@
+"""Evaluations of rows that come in batches: training loops, streams, the ranks of a distributed training."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from cmtrack.evaluation.from_arrays import assemble, check_options, scores_first
+from cmtrack.evaluation.result import Evaluation
+from cmtrack.evaluation.steps import scored_step
+from cmtrack.grouping import Grouping, Label
+from cmtrack.statistics.codes import Codes, compact
+from cmtrack.statistics.collected import Statistics, collect
+from cmtrack.statistics.inputs import as_weights
+from cmtrack.statistics.labels import number_labels
+from cmtrack.statistics.probabilities import Probabilities, as_probabilities
+
+_MOST_WAITING = 1 << 16
+
+
+class Accumulator:
+    """Take predictions batch by batch, and judge them together.
+
+    Only statistics are kept, and at most 65,536 rows that wait to be added to them, so that memory does not grow with
+    the number of batches. Accumulators of the same options merge (``a + b``) and can be pickled: each rank of a
+    distributed training fills one, and one rank adds them up. The result is that of :func:`cmtrack.evaluate` on all
+    rows at once: counts exactly, moments but for rounding, the scores' ranks exactly up to 2**18 distinct scores and
+    beyond them on a grid, whose bound the warnings give.
+
+    Parameters
+    ----------
+    labels : sequence of length K
+        All classes in order; a batch need not hold each of them.
+    positive, grouping, confidence_level
+        As in :func:`cmtrack.evaluate`.
+
+    Examples
+    --------
+    >>> from cmtrack import Accumulator
+    >>> seen = Accumulator(labels=["no", "yes"])
+    >>> seen.update(["no", "yes"], y_prob=[0.2, 0.9])
+    >>> seen.update(["yes"], y_prob=[0.4])
+    >>> seen.compute().confusion_matrix.counts.tolist()
+    [[1, 0], [1, 1]]
+    """
+
+    def __init__(
+        self,
+        labels: Sequence[Label],
+        *,
+        positive: Label | None = None,
+        grouping: Grouping | None = None,
+        confidence_level: float = 0.95,
+    ) -> None:
+        check_options(grouping, confidence_level)
+        self.labels = number_labels({"labels": list(labels)}, labels).labels
+        self.positive = positive
+        self.grouping = grouping
+        self.confidence_level = confidence_level
+        self._step = scored_step(self.labels, grouping, positive)
+        self._given: tuple[str, ...] | None = None
+        self._waiting: list[tuple[Any, ...]] = []
+        self._n_waiting = 0
+        self._collected: list[tuple[int, Statistics]] = []
+
+    @property
+    def n_rows(self) -> int:
+        """Number of rows that were given."""
+        return self._n_waiting + sum(kept.digest.rows for _, kept in self._collected)
+
+    def update(self, y_true: Any, y_pred: Any = None, *, y_prob: Any = None, sample_weight: Any = None) -> None:
+        """Take a batch, in the forms of :func:`cmtrack.evaluate`; it is copied. An empty batch changes nothing.
+
+        Raises
+        ------
+        ValueError
+            Wrong input, or a batch with other columns than those before it. The accumulator is then as it was.
+        """
+        if y_pred is None and y_prob is None:
+            raise ValueError("y_pred or y_prob must be given, got neither")
+        columns = {"y_true": y_true} if y_pred is None else {"y_true": y_true, "y_pred": y_pred}
+        given = (*columns, *(["y_prob"] if y_prob is not None else []))
+        if self._given not in (None, given):
+            raise ValueError(f"every batch must have the same columns, got {given} after {self._given}")
+        if not len(y_true):
+            return
+        codes = number_labels(columns, self.labels).codes
+        n_rows = len(codes["y_true"])
+        weights = as_weights(sample_weight, n_rows, may_be_zero=True)
+        probabilities = None
+        if y_prob is not None:
+            first = scores_first(self.labels, self._step)
+            probabilities = as_probabilities(y_prob, self.labels, n_rows, first).array
+        own = [compact(codes[name].all(), len(self.labels)).copy() for name in columns]
+        self._waiting.append((own[0], own[1] if y_pred is not None else None, _copied(probabilities), _copied(weights)))
+        self._given = given
+        self._n_waiting += n_rows
+        if self._n_waiting >= _MOST_WAITING:
+            self._collect()
+
+    def compute(self) -> Evaluation:
+        """Judge the rows that were given so far.
+
+        Raises
+        ------
+        ValueError
+            If there are none.
+        """
+        self._collect()
+        if not self._collected:
+            raise ValueError("at least one row is needed, got none: call update first")
+        total = self._collected[0][1]
+        for _, kept in self._collected[1:]:
+            total += kept
+        return assemble(total, self.grouping, self.positive, self._step, self.confidence_level)
+
+    def reset(self) -> None:
+        """Forget all rows."""
+        self._waiting, self._n_waiting, self._collected, self._given = [], 0, [], None
+
+    def __add__(self, other: Accumulator) -> Accumulator:
+        """The accumulator of both sets of rows together; neither changes.
+
+        Raises
+        ------
+        ValueError
+            If labels, options or columns differ.
+        """
+        if not isinstance(other, Accumulator):
+            return NotImplemented
+        for name in ("labels", "positive", "grouping", "confidence_level"):
+            ours, theirs = getattr(self, name), getattr(other, name)
+            if ours != theirs:
+                raise ValueError(f"accumulators must have the same {name} to be merged, got {ours!r} and {theirs!r}")
+        if None not in (self._given, other._given) and self._given != other._given:
+            raise ValueError(f"accumulators must have taken the same columns, got {self._given} and {other._given}")
+        merged = Accumulator(
+            self.labels, positive=self.positive, grouping=self.grouping, confidence_level=self.confidence_level
+        )
+        merged._given = self._given or other._given
+        for one in (self, other):
+            one._collect()
+            for size, kept in one._collected:
+                merged._keep(size, kept)
+        return merged
+
+    def __radd__(self, other: object) -> Accumulator:
+        return self if other == 0 else NotImplemented  # lets sum(...) start at 0
+
+    def __repr__(self) -> str:
+        return f"Accumulator({len(self.labels)} classes, {self.n_rows} rows)"
+
+    def _collect(self) -> None:
+        """Turn the rows that wait into statistics."""
+        if not self._waiting:
+            return
+        actual, predicted, probabilities, weights = self._columns()
+        kept, _ = collect(
+            Codes(actual),
+            None if predicted is None else Codes(predicted),
+            self.labels,
+            probabilities=None if probabilities is None else Probabilities(list(probabilities.T), whole=probabilities),
+            step=self._step,
+            weights=as_weights(weights, self._n_waiting, may_be_zero=True),
+        )
+        self._waiting, self._n_waiting = [], 0
+        self._keep(0, kept)
+
+    def _columns(self) -> list[Any]:
+        """The columns of the rows that wait; None for what was not given."""
+        *columns, weights = (list(parts) for parts in zip(*self._waiting, strict=True))
+        if any(part is not None for part in weights):  # a batch without weights has weight 1
+            sizes = (len(part) for part in columns[0])
+            weights = [np.ones(n) if part is None else part for n, part in zip(sizes, weights, strict=True)]
+        return [None if parts[0] is None else np.concatenate(parts) for parts in (*columns, weights)]
+
+    def _keep(self, size: int, kept: Statistics) -> None:
+        """Add statistics; those of equal size merge, like the digits of a binary number that counts up."""
+        while self._collected and self._collected[-1][0] <= size:
+            smaller, before = self._collected.pop()
+            kept, size = before + kept, max(size, smaller) + 1
+        self._collected.append((size, kept))
+
+
+def _copied(array: Any) -> Any:
+    return None if array is None else array.copy()

@@ -1,0 +1,179 @@
+"""Class probabilities, read in checked blocks from where the user keeps them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from cmtrack.grouping import Label
+from cmtrack.statistics.codes import blocks
+from cmtrack.statistics.inputs import FloatArray, IntArray, column_names, to_numbers
+
+ROW_SUM_TOLERANCE = 1e-3
+ROUNDING = 1e-6
+_BLOCK_VALUES = 1 << 18
+
+
+class Probabilities:
+    """Probabilities of K classes for n rows, not copied.
+
+    Parameters
+    ----------
+    columns : sequence of K ndarrays of shape (n,), or of one
+        One column is the probability of one of two classes.
+    first : bool, default False
+        Whether a single column is the probability of the first of two classes; else of the second.
+    what : str
+        The argument's name in error texts.
+    whole : ndarray of shape (n, K), optional
+        The columns side by side, where they are at hand.
+    """
+
+    def __init__(
+        self,
+        columns: Sequence[npt.NDArray[Any]],
+        first: bool = False,
+        what: str = "y_prob",
+        whole: npt.NDArray[Any] | None = None,
+    ) -> None:
+        self.columns = tuple(columns)
+        self.first = first
+        self.what = what
+        self._whole = whole
+
+    def __len__(self) -> int:
+        return len(self.columns[0])
+
+    @property
+    def n_classes(self) -> int:
+        """Number of classes."""
+        return max(2, len(self.columns))
+
+    @property
+    def block_rows(self) -> int:
+        """Rows of a block that stays in cache."""
+        return max(1 << 13, 1 << (_BLOCK_VALUES // self.n_classes).bit_length() - 1)
+
+    def fill(self, out: FloatArray, rows: slice, order: IntArray | None = None) -> None:
+        """Write checked probabilities of some rows into ``out`` (K, b), in another order if one is given.
+
+        Raises
+        ------
+        ValueError
+            NaN, values outside [0, 1], rows that do not sum to one (within 1e-3).
+        """
+        targets = out if len(self.columns) > 1 else out[0:1] if self.first else out[1:2]
+        for column, own in zip(self.columns, targets, strict=True):
+            part = column[rows]
+            own[...] = part if order is None else part.take(order)
+        low, high = targets.min(), targets.max()
+        if not (low >= 0 and high <= 1):
+            self._check_range(targets, rows, order)
+            np.clip(targets, 0.0, 1.0, out=targets)  # rounding errors such as 1.0000001
+        if len(self.columns) == 1:
+            np.subtract(1.0, targets[0], out=out[1 if self.first else 0])
+        else:
+            sums = targets.sum(axis=0)
+            if max(1 - sums.min(), sums.max() - 1) > ROW_SUM_TOLERANCE:
+                worst = int(np.abs(sums - 1).argmax())
+                row = rows.start + (worst if order is None else int(order[worst]))
+                raise ValueError(f"each row of {self.what} must sum to 1, row {row} sums to {sums[worst]:.6g}")
+
+    def _check_range(self, values: FloatArray, rows: slice, order: IntArray | None) -> None:
+        finite = np.isfinite(values)
+        wrong = ~finite if not finite.all() else (values < -ROUNDING) | (values > 1 + ROUNDING)
+        places = np.flatnonzero(wrong.any(axis=0))
+        if not len(places):
+            return
+        number = np.arange(values.shape[1]) if order is None else order
+        at = int(places[number[places].argmin()])
+        value, row = values[wrong[:, at].argmax(), at], rows.start + int(number[at])
+        if not np.isfinite(value):
+            raise ValueError(f"{self.what} must be finite, got {value} at row {row}")
+        raise ValueError(
+            f"{self.what} must lie in [0, 1], got {value} at row {row}; decision scores are welcome in "
+            "estimate_prevalence and in cmtrack.metrics"
+        )
+
+    @cached_property
+    def array(self) -> FloatArray:
+        """The checked probabilities of all rows, shape (n, K), float64; not a copy where they are at hand as such."""
+        size = self.n_classes
+        whole = self._whole
+        given = whole is not None and whole.dtype == np.float64 and whole.min() >= 0 and whole.max() <= 1
+        result: FloatArray = whole if given and whole is not None else np.empty((len(self), size))
+        buffer = np.empty((size, min(self.block_rows, len(self))))
+        for rows in blocks(len(self), self.block_rows):
+            block = buffer[:, : rows.stop - rows.start]
+            self.fill(block, rows)
+            if not given:
+                result[rows] = block.T
+        return result
+
+
+def as_probabilities(
+    y_prob: Any, labels: Sequence[Label], n_rows: int, first: bool = False, what: str = "y_prob"
+) -> Probabilities:
+    """Class probabilities in the order of ``labels``; their values are checked when they are read.
+
+    Parameters
+    ----------
+    y_prob : array-like of shape (n,) or (n, K), or mapping or frame of one column per label
+        One column means the probability of the positive class of two.
+    labels : sequence of length K
+    n_rows : int
+        The number of rows that y_true has.
+    first : bool, default False
+        Whether a single column is the probability of the first of two labels; else of the second.
+    what : str
+        The argument's name in error texts.
+
+    Raises
+    ------
+    ValueError
+        Wrong shape, a missing or strange column.
+    """
+    names = column_names(y_prob)
+    if names is not None:
+        columns = _by_label(what, y_prob, names, labels)
+        if len(columns[0]) != n_rows:
+            raise ValueError(f"{what} must have one row per label, got {len(columns[0])} rows and {n_rows} labels")
+        return Probabilities(columns, what=what)
+    array = to_numbers(what, y_prob)
+    if array.ndim == 2 and array.shape[1] == 1:
+        array = array[:, 0]
+    expected = f"(n_samples, {len(labels)})" + (" or (n_samples,)" if len(labels) == 2 else "")
+    if array.ndim > 2 or (array.ndim == 1 and len(labels) != 2):
+        raise ValueError(f"{what} must have shape {expected}, got {array.shape}")
+    if array.ndim == 2 and array.shape[1] != len(labels):
+        raise ValueError(
+            f"{what} must have shape {expected} for the labels {list(labels)[:12]}, got {array.shape}; "
+            "name all classes of the model with labels="
+        )
+    if len(array) != n_rows:
+        raise ValueError(f"{what} must have one row per label, got {len(array)} rows and {n_rows} labels")
+    if not len(array):
+        raise ValueError(f"{what} must not be empty, got shape {array.shape}")
+    if array.ndim == 1:
+        return Probabilities([array], first, what)
+    return Probabilities([array[:, k] for k in range(array.shape[1])], what=what, whole=array)
+
+
+def _by_label(what: str, data: Any, names: list[Any], labels: Sequence[Label]) -> list[npt.NDArray[Any]]:
+    by_text = {str(name): name for name in names}
+    missing = [label for label in labels if label not in names and str(label) not in by_text]
+    if missing:
+        raise ValueError(f"{what} must have a column for each label, {missing[:10]} not in {names[:20]}")
+    chosen = [label if label in names else by_text[str(label)] for label in labels]
+    strange = [name for name in names if name not in chosen]
+    if strange:
+        raise ValueError(f"{what} has columns that are no labels: {strange[:10]}; labels are {list(labels)[:20]}")
+    columns = [to_numbers(f"{what}[{name!r}]", data[name]) for name in chosen]
+    shapes = {str(name): column.shape for name, column in zip(chosen, columns, strict=True)}
+    if len(set(shapes.values())) > 1 or columns[0].ndim != 1:
+        raise ValueError(f"the columns of {what} must have one value per row each, got shapes {shapes}")
+    return columns

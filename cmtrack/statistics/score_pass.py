@@ -1,0 +1,228 @@
+"""What the probabilities leave behind, collected in one pass over blocks that stay in cache, on every core."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from cmtrack.grouping import ComposedStep
+from cmtrack.statistics import scores
+from cmtrack.statistics.class_blocks import ClassBlock
+from cmtrack.statistics.codes import Codes, CompactCodes, blocks
+from cmtrack.statistics.counting import Counts, count_codes
+from cmtrack.statistics.cross_moments import MAX_CLASSES, CrossMoments, products
+from cmtrack.statistics.inputs import BoolArray, FloatArray, IntArray
+from cmtrack.statistics.moments import ScoreMoments
+from cmtrack.statistics.probabilities import Probabilities
+from cmtrack.statistics.score_keys import GridCounts, ScoreKeys, exact_counts, score_keys
+from cmtrack.statistics.scores import ScoreCounts
+from cmtrack.statistics.top_scores import CELLS, TopScoreCounts, cells_of
+
+_CHUNK_BLOCKS = 8
+_MOST_THREADS = 16
+_MOST_CODES = 1 << 20
+"""Tables of more cells are counted once at the end, not block by block."""
+
+
+@dataclass(frozen=True, eq=False)
+class ScorePass:
+    """One pass over checked rows.
+
+    Attributes
+    ----------
+    actual : Codes of n rows
+    probabilities : Probabilities of n rows and K classes
+    step : ComposedStep, optional
+        The two groups whose positive one is scored.
+    weights : ndarray of shape (n,), optional
+    best : CompactCodes, optional
+        Room for the most probable class of each row, where it is wanted.
+    """
+
+    actual: Codes
+    probabilities: Probabilities
+    step: ComposedStep | None = None
+    weights: FloatArray | IntArray | None = None
+    best: CompactCodes | None = None
+
+    def run(self) -> dict[str, Any]:
+        """The statistics by their names in ``Statistics``."""
+        length = self.probabilities.block_rows * _CHUNK_BLOCKS
+        parts = in_threads(self._read, list(blocks(len(self.actual), length)))
+        kept: dict[str, Any] = {}
+        moments = ScoreMoments.merge([part.moments for part in parts])
+        if self._has_cross:
+            kept["cross"] = CrossMoments(sum(part.cross for part in parts))
+        size = self.probabilities.n_classes
+        if self.step is None:
+            kept["tops"] = self._tops(parts)
+        else:
+            kept["scores"] = self._scores(parts)
+            kept["score_moments"] = moments.component(size).by_group(self.sides, 2)
+            kept["labels_variance"] = float(sum(part.variance for part in parts))
+        return kept | {"moments": moments.components(slice(0, size))}
+
+    @property
+    def _has_cross(self) -> bool:
+        return 2 < self.probabilities.n_classes <= MAX_CLASSES
+
+    @property
+    def _is_exact(self) -> bool:
+        return len(self.actual) <= scores.EXACT_ROWS
+
+    @cached_property
+    def sides(self) -> IntArray:
+        """1 for the classes of the positive group, else 0, shape (K,)."""
+        assert self.step is not None  # asked for where there is one
+        return np.asarray(self.step.group_of_class == self.step.positive, dtype=np.int64)
+
+    def _read(self, chunk: slice) -> _Part:
+        size = self.probabilities.n_classes
+        width = size + (self.step is not None)
+        length = min(self.probabilities.block_rows, chunk.stop - chunk.start)
+        room = np.ones((2 * width + 1 if self._has_cross else width + 1, length))
+        part = _Part(size, self.weights)
+        moments = []
+        for rows in blocks(chunk.stop - chunk.start, length):
+            rows = slice(chunk.start + rows.start, chunk.start + rows.stop)
+            weights = None if self.weights is None else self.weights[rows]
+            block = ClassBlock.sort(self.actual.block(rows), size, weights)
+            features = room[:, : rows.stop - rows.start]
+            values = features[1 : width + 1]
+            self.probabilities.fill(values[:size], rows, block.order)
+            self._read_best(part, block, values[:size], rows)
+            if self.step is not None:
+                self._read_group(part, block, values)
+            means, _ = block.centre(values)
+            if self._has_cross:
+                sums = products(block, features)
+                own = np.concatenate((np.arange(size + 1), width + 1 + np.arange(size)))
+                part.cross += CrossMoments.of_products(block, means[:size], sums[:, own[:, None], own]).sums
+                moments.append(ScoreMoments.of_products(block, means, values, sums))
+            else:
+                moments.append(ScoreMoments.of_block(block, means, values))
+        part.moments = ScoreMoments.merge(moments)
+        return part
+
+    def _read_best(self, part: _Part, block: ClassBlock, values: FloatArray, rows: slice) -> None:
+        if self.best is None and self.step is not None:
+            return
+        best, top = first_maximum(values)
+        if self.best is not None:
+            self.best.array[rows.start + block.order] = best
+        if self.step is None:
+            part.add_tops((block.codes * len(values) + best) * CELLS + cells_of(top), block.weights)
+
+    def _read_group(self, part: _Part, block: ClassBlock, values: FloatArray) -> None:
+        assert self.step is not None  # the caller's choice
+        score = values[-1]
+        score[...] = sum_of_group(values[:-1], np.flatnonzero(self.sides))
+        spread = score * (1 - score)
+        part.variance += float((spread if block.weights is None else spread * block.weights).sum())
+        rejected = ~accepted_in_block(block, values[:-1], self.sides, self.step)
+        channel = np.where(self.sides, 0, 2)[block.codes] + rejected
+        keys = score_keys(score, channel)
+        if self._is_exact:
+            part.keys.append(keys)
+            part.key_weights.append(block.weights)
+        else:
+            part.grid.add(keys, block.weights)
+
+    def _scores(self, parts: Sequence[_Part]) -> ScoreCounts:
+        if self._is_exact:
+            keys = np.concatenate([keys for part in parts for keys in part.keys])
+            weights = [weights for part in parts for weights in part.key_weights]
+            return exact_counts(keys, None if self.weights is None else np.concatenate(weights))
+        total = GridCounts(self.weights)
+        for part in parts:
+            total += part.grid
+        return total.result()
+
+    def _tops(self, parts: Sequence[_Part]) -> TopScoreCounts:
+        size = self.probabilities.n_classes
+        counts: Counts = sum(part.tops for part in parts)
+        late = [codes for part in parts for codes in part.codes]
+        if late:
+            weights = [weights for part in parts for weights in part.key_weights]
+            own = None if self.weights is None else np.concatenate(weights)
+            counts = count_codes(np.concatenate(late), size * size * CELLS, own)
+        return TopScoreCounts(counts.reshape(size, size, CELLS))
+
+
+@dataclass(eq=False)
+class _Part:
+    """What one chunk of rows leaves behind."""
+
+    size: int
+    weights: FloatArray | IntArray | None
+    moments: ScoreMoments = field(init=False)
+    cross: Any = 0
+    variance: float = 0.0
+    keys: list[ScoreKeys] = field(default_factory=list)
+    key_weights: list[Any] = field(default_factory=list)
+    codes: list[IntArray] = field(default_factory=list)
+    tops: Any = 0
+
+    @cached_property
+    def grid(self) -> GridCounts:
+        return GridCounts(self.weights)
+
+    def add_tops(self, codes: IntArray, weights: FloatArray | IntArray | None) -> None:
+        cells = self.size * self.size * CELLS
+        if cells > _MOST_CODES:
+            self.codes.append(codes)
+            self.key_weights.append(weights)
+        else:
+            self.tops = self.tops + count_codes(codes, cells, weights)
+
+
+def in_threads(work: Callable[[slice], _Part], chunks: Sequence[slice]) -> list[_Part]:
+    """Do the work on every chunk, on the cores that this process may use; results and errors in order."""
+    available = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    threads = min(len(chunks), available, _MOST_THREADS)
+    if threads == 1:
+        return [work(chunk) for chunk in chunks]
+    with ThreadPoolExecutor(threads) as pool:
+        return list(pool.map(work, chunks))
+
+
+def first_maximum(values: FloatArray) -> tuple[npt.NDArray[Any], FloatArray]:
+    """The first row of ``values`` (K, b) that holds each column's maximum, and the maximum, both of shape (b,)."""
+    top = values.max(axis=0)
+    best = np.zeros(len(top), dtype=np.min_scalar_type(len(values) - 1))
+    before = np.ones(len(top), dtype=np.bool_)
+    for row in values[:-1]:
+        before &= row != top
+        best += before
+    return best, top
+
+
+def sum_of_group(values: FloatArray, members: IntArray) -> FloatArray:
+    """The positive group's score: the sum of its classes' probabilities in ``values`` (K, b), shape (b,).
+
+    Sums are rounded to 12 decimals, since the order of summation would break exact ties, and cut at 1, since
+    single-precision rows may sum to a little more.
+    """
+    if len(members) == 1:
+        single: FloatArray = values[members[0]]
+        return single
+    score: FloatArray = np.minimum(np.round(values[members].sum(axis=0), 12), 1.0)
+    return score
+
+
+def accepted_in_block(block: ClassBlock, values: FloatArray, sides: IntArray, step: ComposedStep) -> BoolArray:
+    """Whether the most probable class of a row's own group is accepted for it, shape (b,); the first one on ties."""
+    accepted = np.ones(len(block.codes), dtype=np.bool_)
+    for code, start, stop in zip(block.present, block.starts, block.stops, strict=True):
+        members = np.flatnonzero(sides == sides[code])
+        allowed = step.accept[code, members]
+        if not allowed.all():
+            accepted[start:stop] = allowed[first_maximum(values[members, start:stop])[0]]
+    return accepted

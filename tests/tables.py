@@ -1,0 +1,131 @@
+"""Tables of every engine, and what it means that an evaluation of one is that of the arrays."""
+
+from __future__ import annotations
+
+import functools
+import shutil
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from cmtrack import Evaluation
+from cmtrack.statistics.collected import Statistics
+
+FILES = ("parquet", "glob", "folder", "csv")
+FRAMES = ("duckdb", "polars", "polars lazy", "pandas", "pyarrow", "dask")
+ENGINES = (*FILES, *FRAMES, "spark")
+
+
+@functools.cache
+def spark() -> Any:
+    """One Spark session for all tests of a process."""
+    if shutil.which("java") is None:
+        pytest.skip("Spark needs Java")
+    from pyspark.sql import SparkSession
+
+    options = {"spark.ui.enabled": "false", "spark.sql.shuffle.partitions": "4", "spark.driver.memory": "1g"}
+    session = functools.reduce(lambda made, pair: made.config(*pair), options.items(), SparkSession.builder)
+    started = session.master("local[2]").appName("cmtrack").getOrCreate()
+    started.sparkContext.setLogLevel("ERROR")
+    return started
+
+
+def as_table(engine: str, frame: pd.DataFrame, folder: Path) -> Any:
+    """The rows of a pandas frame in another engine, or in files; in three parts, one of them empty, if it has parts."""
+    import duckdb
+    import pyarrow as pa
+
+    if engine == "pandas":
+        return frame
+    if engine == "csv":
+        single = frame.select_dtypes("float32").columns  # their texts would be shorter than they are
+        frame.astype(dict.fromkeys(single, "float64")).to_csv(folder / "all.csv", index=False)
+        return folder / "all.csv"
+    parts = [frame.iloc[:7], frame.iloc[7:7], frame.iloc[7:]]
+    if engine in FILES:
+        for number, part in enumerate([frame] if engine == "parquet" else parts):
+            part.to_parquet(folder / f"part{number}.parquet")
+        return {"parquet": folder / "part0.parquet", "glob": f"{folder}/part*.parquet", "folder": folder}[engine]
+    if engine == "dask":
+        import dask.dataframe as dd
+
+        return dd.concat([dd.from_pandas(part, npartitions=1) for part in parts])
+    table = pa.Table.from_pandas(frame, preserve_index=False)
+    if engine == "pyarrow":
+        return table
+    if engine == "duckdb":
+        return duckdb.from_arrow(table)
+    if engine == "spark":
+        empty = spark().createDataFrame(table.slice(0, 7)).limit(0)
+        return spark().createDataFrame(table).repartition(3).union(empty)
+    import polars as pl
+
+    eager = pl.from_arrow(table)
+    return eager if engine == "polars" else eager.lazy()
+
+
+def assert_same(found: Evaluation, expected: Evaluation) -> None:
+    """Counts and all that follows from them are equal, moments to rounding."""
+    assert found.rows is None
+    assert found.labels == expected.labels
+    assert found.positive == expected.positive
+    assert found.grouping == expected.grouping
+    assert_same_statistics(found.statistics, expected.statistics)
+    assert_numbers(found.metrics, expected.metrics, 1e-9)
+    assert_numbers(found.standard_errors, expected.standard_errors, 1e-8)
+    assert found.intervals.keys() == expected.intervals.keys()
+    for name, ends in expected.intervals.items():
+        assert found.intervals[name] == pytest.approx(ends, rel=1e-8, abs=1e-11, nan_ok=True), name
+    for ours, theirs in zip(found.reduced, expected.reduced, strict=True):
+        assert_counts(ours.counts, theirs.counts)
+        assert_counts(ours.mismatches, theirs.mismatches)
+    assert found.undefined == expected.undefined
+    assert found.warnings == expected.warnings
+
+
+def assert_numbers(found: dict[str, float], expected: dict[str, float], tolerance: float) -> None:
+    """The same names, and numbers as close as is asked."""
+    assert found.keys() == expected.keys()
+    for name, value in expected.items():
+        assert found[name] == pytest.approx(value, rel=tolerance, abs=1e-11, nan_ok=True), name
+
+
+def assert_same_statistics(found: Statistics, expected: Statistics) -> None:
+    """The same statistics but for the digests: a table has no order."""
+    for item in fields(expected):
+        ours, theirs = getattr(found, item.name), getattr(expected, item.name)
+        assert (ours is None) == (theirs is None), item.name
+        if theirs is None or item.name in ("digest", "row_ids"):
+            continue
+        if item.name == "squares":
+            assert_same_statistics(ours, theirs)
+        elif item.name in ("moments", "score_moments"):
+            assert_moments(ours, theirs)
+        elif item.name == "cross":
+            np.testing.assert_allclose(ours.sums, theirs.sums, rtol=1e-10, atol=1e-10)
+        elif item.name == "labels_variance":
+            assert ours == pytest.approx(theirs, rel=1e-12)
+        else:
+            assert_counts(ours.counts, theirs.counts)
+            if hasattr(theirs, "values"):
+                np.testing.assert_array_equal(ours.values, theirs.values)
+                assert ours.exact == theirs.exact
+
+
+def assert_counts(found: Any, expected: Any) -> None:
+    """Equal, or equal to rounding where weights are fractions."""
+    assert found.dtype == expected.dtype
+    np.testing.assert_allclose(found, expected, rtol=0 if expected.dtype.kind == "i" else 1e-12)
+
+
+def assert_moments(found: Any, expected: Any) -> None:
+    """Moments to 1e-10; the third ones, which may cancel, by their bound."""
+    assert_counts(found.n, expected.n)
+    for name in ("mean", "m2", "m4"):
+        np.testing.assert_allclose(getattr(found, name), getattr(expected, name), rtol=1e-10, err_msg=name)
+    bound = np.sqrt(expected.m2 * expected.m4)
+    assert (np.abs(found.m3 - expected.m3) <= 1e-10 * bound).all()
