@@ -1,0 +1,249 @@
+"""Logging one evaluation, with its figures, beside MLflow's own evaluator, in the same kind of store.
+
+Every logged evaluation gets a run of its own in a new local SQLite store with its files in a temporary folder; the
+time is that of the run, from its start to its end, computation and figures included. MLflow's evaluator gets the
+rows in both of its ways: static predictions (a frame with the labels, the predictions and the probability columns,
+which it keeps as features and does not use), and a scikit-learn model from which it takes the probabilities itself.
+
+python benchmarks/log_speed.py [--rows 10000] [--repeats 7] [--large 1000000] [--large-repeats 2]
+    [--first-repeats 5] [--profile 15]
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import cProfile
+import io
+import logging
+import os
+import pstats
+import tempfile
+import threading
+import time
+import warnings
+from collections import Counter
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import mlflow
+import numpy as np
+import pandas as pd
+from measure import Action, in_fresh_process, interleaved, numbers, say, shown, table
+from mlflow import MlflowClient
+from sklearn.linear_model import LogisticRegression
+
+from cmtrack import Grouping, evaluate, log_evaluation
+
+EVALUATOR = "MLflow's evaluator"
+NAMES = ("log_evaluation", f"{EVALUATOR}, static predictions", f"{EVALUATOR}, model")
+
+
+class Rows:
+    """Features, labels and the probabilities of a fitted model that the store keeps, too."""
+
+    def __init__(self, rows: int, classes: int) -> None:
+        rng = np.random.default_rng(0)
+        self.y = rng.integers(0, classes, rows)
+        features = rng.normal(size=(rows, classes))
+        features[np.arange(rows), self.y] += 1.5
+        model = LogisticRegression().fit(features[:2000], self.y[:2000])
+        self.probabilities = model.predict_proba(features)
+        self.grouping = Grouping.nps() if classes == 11 else None
+        names = [f"p{i}" for i in range(classes)]
+        self.static = pd.DataFrame(self.probabilities, columns=names).assign(
+            y_true=self.y, y_pred=self.probabilities.argmax(axis=1)
+        )
+        self.features = pd.DataFrame(features, columns=[f"x{i}" for i in range(classes)]).assign(y_true=self.y)
+        with mlflow.start_run(run_name="the model"):
+            self.model = mlflow.sklearn.log_model(model, name="model", serialization_format="pickle").model_uri
+
+
+def ways(rows: Rows, kept: dict[str, str]) -> dict[str, Action]:
+    """Ways to log the rows, by name; each leaves the run that it made last in `kept`."""
+
+    def in_a_run(name: str, log: Action) -> Action:
+        def action() -> None:
+            with mlflow.start_run() as run:
+                log()
+            kept[name] = run.info.run_id
+
+        return action
+
+    def ours() -> None:
+        logged = log_evaluation(rows.y, y_prob=rows.probabilities, grouping=rows.grouping, strict=True)
+        if logged.problems:
+            raise RuntimeError(f"not everything was logged: {logged.problems}")
+
+    def static() -> None:
+        mlflow.models.evaluate(
+            data=rows.static, targets="y_true", predictions="y_pred", model_type="classifier", evaluators=["default"]
+        )
+
+    def with_a_model() -> None:
+        mlflow.models.evaluate(
+            rows.model, data=rows.features, targets="y_true", model_type="classifier", evaluators=["default"]
+        )
+
+    return {name: in_a_run(name, log) for name, log in zip(NAMES, (ours, static, with_a_model), strict=True)}
+
+
+@contextlib.contextmanager
+def store() -> Iterator[Path]:
+    """A new local store; yields the folder of its files."""
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as scratch, contextlib.chdir(scratch):
+        mlflow.set_tracking_uri(f"sqlite:///{scratch}/mlflow.db")
+        mlflow.set_registry_uri(f"sqlite:///{scratch}/mlflow.db")
+        MlflowClient().create_experiment("speed", artifact_location=(Path(scratch) / "artifacts").as_uri())
+        mlflow.set_experiment("speed")
+        yield Path(scratch) / "artifacts"
+
+
+def left(folder: Path, run_id: str) -> tuple[int, str, str]:
+    """Number of a run's artifacts, what they are, and the number of its metrics."""
+    files = [path for path in (folder / run_id / "artifacts").rglob("*") if path.is_file()]
+    kinds = Counter(path.suffix for path in files)
+    size = sum(path.stat().st_size for path in files) / 1e6
+    listed = ", ".join(f"{number} {kind}" for kind, number in kinds.most_common())
+    metrics = len(MlflowClient().get_run(run_id).data.metrics)
+    return len(files), f"{listed}; {size:.1f} MB", str(metrics)
+
+
+def whole(sizes: list[int], classes: list[int], repeats: int) -> None:
+    """Whole logging, with figures, and what it leaves."""
+    lines = []
+    for n in sizes:
+        for k in classes:
+            say(f"{n:,} rows, {k} classes")
+            kept: dict[str, str] = {}
+            with store() as folder:
+                actions = ways(Rows(n, k), kept)
+                for action in actions.values():
+                    action()  # what is imported and set up once a process
+                times = interleaved(actions, repeats)
+                ours = times["log_evaluation"]
+                for name, took in times.items():
+                    ratios = [f"{shown(took.over(ours, clock))}×" for clock in ("wall", "cpu")]
+                    lines.append((n, k, name, shown(took.median), *ratios, len(took.wall), *left(folder, kept[name])))
+    print("A run with its figures\n")
+    head = ("rows", "classes", "logged by", "s", "wall, / ours", "processor, / ours", "rounds")
+    table((*head, "artifacts", "of which", "metrics"), lines)
+
+
+def first_calls(rows: int, classes: list[int], repeats: int) -> None:
+    """The one call that a training script makes: in a new process, imports included."""
+    lines = []
+    for k in classes:
+        had: dict[str, list[float]] = {}
+        for _ in range(repeats):
+            for name in NAMES:
+                had.setdefault(name, []).append(in_fresh_process(first_call, name, rows, k))
+                say(f"first call, {k} classes, {name}: {had[name][-1]:.2f} s")
+        for name, took in had.items():
+            over = np.median(np.array(took) / np.array(had[NAMES[0]]))
+            lines.append((rows, k, name, shown(float(np.median(took))), f"{shown(float(over))}×", repeats))
+    print("The first call of a process, imports included\n")
+    table(("rows", "classes", "logged by", "s", "wall, / ours", "rounds"), lines)
+
+
+def first_call(name: str, rows: int, classes: int) -> float:
+    """Seconds of the first call in this process."""
+    silence()
+    with store():
+        action = ways(Rows(rows, classes), {})[name]
+        start = time.perf_counter()
+        action()
+        return time.perf_counter() - start
+
+
+def large(rows: int, classes: int, repeats: int) -> None:
+    """The evaluator on many rows beside all metrics with their intervals, and beside logging these."""
+    say(f"{rows:,} rows, {classes} classes")
+    kept: dict[str, str] = {}
+    with store():
+        data = Rows(rows, classes)
+
+        def metrics() -> None:
+            evaluate(data.y, y_prob=data.probabilities, grouping=data.grouping).metrics  # noqa: B018
+
+        metrics()
+        times = interleaved({"evaluate": metrics} | ways(data, kept), repeats, patience=120)
+    lines = []
+    for ours in ("evaluate", "log_evaluation"):
+        for name in times:
+            if name.startswith(EVALUATOR):
+                theirs = times[name]
+                faster = f"{shown(theirs.over(times[ours]))}×"
+                lines.append((rows, classes, ours, name, faster, f"{times[ours].median:.2f} / {theirs.median:.2f}"))
+    print("Many rows\n")
+    table(("rows", "classes", "cmtrack", "against", "faster, wall", "s", "rounds"), [(*row, repeats) for row in lines])
+
+
+def profile(rows: int, classes: int, depth: int) -> None:
+    """Where the time of `log_evaluation` goes, the thread that sends included."""
+    with store():
+        data = Rows(rows, classes)
+        action = ways(data, {})["log_evaluation"]
+        action()
+        with profiled() as collected:
+            action()
+    for order in ("cumulative", "tottime"):
+        text = io.StringIO()
+        pstats.Stats(*collected, stream=text).sort_stats(order).print_stats("cmtrack|savefig|mlflow.tracking", depth)
+        print(text.getvalue())
+
+
+@contextlib.contextmanager
+def profiled() -> Iterator[list[cProfile.Profile]]:
+    """Profiles of this thread and of those that start meanwhile."""
+    own = cProfile.Profile()
+    collected = [own]
+    run: Callable[[threading.Thread], None] = threading.Thread.run
+
+    def watched(thread: threading.Thread) -> None:
+        profile = cProfile.Profile()
+        collected.append(profile)
+        profile.runcall(run, thread)
+
+    threading.Thread.run = watched  # type: ignore[method-assign, assignment]
+    own.enable()
+    try:
+        yield collected
+    finally:
+        own.disable()
+        threading.Thread.run = run  # type: ignore[method-assign, assignment]
+
+
+def silence() -> None:
+    """No progress bars and warnings of MLflow's between the lines."""
+    os.environ["GIT_PYTHON_REFRESH"] = "quiet"
+    os.environ["MLFLOW_ENABLE_ARTIFACTS_PROGRESS_BAR"] = "false"
+    warnings.simplefilter("ignore")
+    logging.disable(logging.WARNING)
+
+
+def main() -> None:
+    """Print Markdown tables."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--rows", type=numbers, default=[10_000])
+    parser.add_argument("--classes", type=numbers, default=[2, 11])
+    parser.add_argument("--repeats", type=int, default=7)
+    parser.add_argument("--large", type=int, default=1_000_000, help="rows of the comparison with evaluate; 0: none")
+    parser.add_argument("--large-repeats", type=int, default=2)
+    parser.add_argument("--first-repeats", type=int, default=5, help="processes for the first call; 0: none")
+    parser.add_argument("--profile", type=int, default=0, help="print only where the time goes, so many lines")
+    options = parser.parse_args()
+    silence()
+    if options.profile:
+        for k in options.classes:
+            profile(options.rows[0], k, options.profile)
+        return
+    whole(options.rows, options.classes, options.repeats)
+    if options.first_repeats:
+        first_calls(options.rows[0], options.classes, options.first_repeats)
+    if options.large:
+        large(options.large, 11, options.large_repeats)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,286 @@
+"""`evaluate_table` on Parquet files that are made for it: how time and memory grow, by engine.
+
+Every line is a new process that evaluates the same files of class probabilities, and reads every column once for
+comparison ("floor": the same engine sums all columns). Memory is the largest resident size of the process and of those
+it started (Spark's Java machine) above what it was before the call, mapped pages of the files included; where the
+engine wants the table in memory (pandas, PyArrow) it is there before, and the column "input" says how large. "Results"
+are the tables that came back from the engine, so their number is that of its queries; their cells, of some eight bytes
+each, are all that a driver gets, and the most that each task of a distributed engine hands over.
+
+python benchmarks/tables_speed.py [--rows 1e6,1e7] [--engines duckdb,polars,pandas,pyarrow,dask,spark] [--classes 11]
+    [--growth 1e6,1e7,1e8] [--widths 2,11,30,100] [--repeats 3] [--folder where the files are made]
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shutil
+import tempfile
+import time
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from functools import wraps
+from pathlib import Path
+from typing import Any
+
+import narwhals as nw
+import numpy as np
+from measure import Peak, blocks, family, in_fresh_process, numbers, probabilities_of, say, shown, table
+
+PER_FILE = 1 << 20
+TICKS = os.sysconf("SC_CLK_TCK")
+
+
+@dataclass(frozen=True)
+class Took:
+    """What one process measured."""
+
+    wall: float
+    cpu: float
+    peak: float
+    """MiB."""
+    given: float
+    """MiB that the table had in memory before."""
+    floor: float
+    results: int
+    cells: int
+    largest: int
+    kept: int
+    """Numbers in the evaluation's statistics."""
+
+
+def make_files(folder: Path, rows: int, classes: int, dtype: str) -> float:
+    """Files of a million rows with ``y_true`` and ``p0``, ``p1``, …; gives their size in MB."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    for number, part in enumerate(blocks(rows, min(PER_FILE, max(rows // 8, 1)))):
+        y = np.random.default_rng(number).integers(0, classes, part.stop - part.start)
+        probabilities = probabilities_of(y, classes, dtype, seed=rows + number)
+        columns = {"y_true": y} | {f"p{k}": probabilities[:, k] for k in range(classes)}
+        pq.write_table(pa.table(columns), folder / f"part-{number:05}.parquet", use_dictionary=["y_true"])
+    return sum(path.stat().st_size for path in folder.iterdir()) / 1e6
+
+
+@contextmanager
+def files(where: str | None, rows: int, classes: int, dtype: str) -> Iterator[tuple[Path, float]]:
+    """A folder of files that is gone afterwards."""
+    need = rows * classes * np.dtype(dtype).itemsize * 1.2
+    with tempfile.TemporaryDirectory(prefix="tables", dir=where) as scratch:
+        if shutil.disk_usage(scratch).free < need + 2e9:
+            raise OSError(f"{need / 1e9:.1f} GB and 2 GB more must be free for {rows:,} rows of {classes} classes")
+        size = make_files(Path(scratch), rows, classes, dtype)
+        say(f"{rows:,} rows, {classes} classes of {dtype}: {size:,.0f} MB of Parquet")
+        yield Path(scratch), size
+
+
+def _path(pattern: str) -> Any:
+    return pattern
+
+
+def _duckdb(pattern: str) -> Any:
+    import duckdb
+
+    return duckdb.read_parquet(pattern)
+
+
+def _polars(pattern: str) -> Any:
+    import polars as pl
+
+    return pl.scan_parquet(pattern)
+
+
+def _pandas(pattern: str) -> Any:
+    import pandas as pd
+
+    return pd.read_parquet(str(Path(pattern).parent))
+
+
+def _pyarrow(pattern: str) -> Any:
+    import pyarrow.parquet as pq
+
+    return pq.read_table(str(Path(pattern).parent))
+
+
+def _dask(pattern: str) -> Any:
+    import dask
+    import dask.dataframe as dd
+
+    dask.config.set(scheduler="threads")
+    return dd.read_parquet(pattern)
+
+
+def _spark(pattern: str) -> Any:
+    from pyspark.sql import SparkSession
+
+    session = (
+        SparkSession.builder.master("local[2]")
+        .config("spark.ui.enabled", "false")
+        .config("spark.driver.memory", "4g")
+        .config("spark.sql.shuffle.partitions", "4")
+        .getOrCreate()
+    )
+    session.sparkContext.setLogLevel("OFF")
+    session.range(10).count()  # its start does not count
+    return session.read.parquet(str(Path(pattern).parent))
+
+
+ENGINES: dict[str, Callable[[str], Any]] = {
+    "path": _path,
+    "duckdb": _duckdb,
+    "polars": _polars,
+    "pandas": _pandas,
+    "pyarrow": _pyarrow,
+    "dask": _dask,
+    "spark": _spark,
+}
+
+
+def one(engine: str, folder: str, warm: str, classes: int, rows: int) -> Took:
+    """Evaluate the files in this process, after those of `warm` have met what is imported and set up once."""
+    from cmtrack import Grouping, evaluate_table
+
+    warnings.simplefilter("ignore")
+    columns = [f"p{k}" for k in range(classes)]
+    grouping = Grouping.nps() if classes == 11 else None
+
+    def call(given: Any) -> Any:
+        evaluation = evaluate_table(
+            given, y_true="y_true", y_prob=columns, labels=list(range(classes)), grouping=grouping
+        )
+        evaluation.metrics  # noqa: B018
+        return evaluation
+
+    call(ENGINES[engine](f"{warm}/*.parquet"))
+    with Peak() as held:
+        given = ENGINES[engine](f"{folder}/*.parquet")
+    with results() as came, Peak() as peak:
+        start, start_cpu = time.perf_counter(), _cpu()
+        evaluation = call(given)
+        wall, cpu = time.perf_counter() - start, _cpu() - start_cpu
+    if evaluation.n_samples != rows:
+        raise ValueError(f"{rows:,} rows were written, {evaluation.n_samples:,} evaluated")
+    floor = _floor(_duckdb(f"{folder}/*.parquet") if engine == "path" else given)
+    sizes = [rows * columns for rows, columns in came]
+    return Took(
+        wall, cpu, peak.bytes / 2**20, held.bytes / 2**20, floor,
+        len(sizes), sum(sizes), max(sizes, default=0), cells_of(evaluation.statistics),
+    )  # fmt: skip
+
+
+def _floor(given: Any) -> float:
+    times = []
+    for _ in range(2):
+        start = time.perf_counter()
+        nw.from_native(given).lazy().select(nw.all().sum()).collect()
+        times.append(time.perf_counter() - start)
+    return min(times)
+
+
+def _cpu() -> float:
+    """Processor seconds of this process and of those it started."""
+    ticks = 0
+    for process in family():
+        try:
+            fields = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
+        except OSError:
+            continue
+        ticks += int(fields[11]) + int(fields[12])
+    return ticks / TICKS
+
+
+@contextmanager
+def results() -> Iterator[list[tuple[int, int]]]:
+    """Rows and columns of each table that an engine hands back meanwhile, seen from outside at narwhals' door."""
+    came: list[tuple[int, int]] = []
+    collect = nw.LazyFrame.collect
+
+    @wraps(collect)
+    def watched(self: Any, *arguments: Any, **options: Any) -> Any:
+        answer = collect(self, *arguments, **options)
+        came.append(answer.shape)
+        return answer
+
+    nw.LazyFrame.collect = watched  # type: ignore[method-assign]
+    try:
+        yield came
+    finally:
+        nw.LazyFrame.collect = collect  # type: ignore[method-assign]
+
+
+def cells_of(value: Any) -> int:
+    """How many numbers a statistic holds."""
+    if isinstance(value, np.ndarray):
+        return value.size
+    if isinstance(value, (int, float)):
+        return 1
+    if isinstance(value, (tuple, list)):
+        return sum(map(cells_of, value))
+    return sum(map(cells_of, vars(value).values())) if hasattr(value, "__dict__") else 0
+
+
+HEAD = (
+    "engine", "rows", "classes", "Parquet, MB", "s", "processor, s", "× floor", "M rows a s", "peak, MiB", "input, MiB",
+    "results", "cells back", "largest", "cells kept",
+)  # fmt: skip
+
+
+def line(engine: str, rows: int, classes: int, options: argparse.Namespace) -> list[tuple[object, ...]]:
+    """One row of a table; what fails says so in it and stops nothing."""
+    lines: list[tuple[object, ...]] = []
+    with (
+        files(options.folder, rows, classes, options.dtype) as (folder, size),
+        files(options.folder, 5000, classes, options.dtype) as (warm, _),
+    ):
+        for name in engine.split(","):
+            had: list[Took] = []
+            try:
+                for _ in range(options.repeats if rows <= 10**7 else 1):
+                    had.append(in_fresh_process(one, name, str(folder), str(warm), classes, rows))
+                    say(f"{name}, {rows:,} rows, {classes} classes: {had[-1]}")
+            except (RuntimeError, MemoryError) as error:
+                say(f"{name}: {error}")
+                lines.append((name, rows, classes, f"{size:,.0f}", f"fails: {error}"[:100], *[""] * (len(HEAD) - 5)))
+                continue
+            took = {field: float(np.median([asdict(each)[field] for each in had])) for field in asdict(had[0])}
+            over = float(np.median([each.wall / each.floor for each in had]))
+            speed = rows / took["wall"] / 1e6
+            back = (int(took[field]) for field in ("results", "cells", "largest", "kept"))
+            memory = (f"{took[field]:,.0f}" for field in ("peak", "given"))
+            times = (f"{took['wall']:.2f}", f"{took['cpu']:.2f}", shown(over), shown(speed))
+            lines.append((name, rows, classes, f"{size:,.0f}", *times, *memory, *back))
+    return lines
+
+
+def main() -> None:
+    """Print Markdown tables."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--rows", type=numbers, default=[10**6], help="rows for each engine")
+    parser.add_argument("--engines", "--engine", default="path,duckdb,polars,pandas,pyarrow,dask,spark")
+    parser.add_argument("--classes", type=int, default=11)
+    parser.add_argument("--growth", type=numbers, default=[10**6, 10**7], help="rows for DuckDB alone; empty: none")
+    parser.add_argument("--widths", type=numbers, default=[2, 11, 30, 100], help="classes for DuckDB; empty: none")
+    parser.add_argument("--dtype", choices=("float32", "float64"), default="float32")
+    parser.add_argument("--repeats", type=int, default=3, help="processes a line, up to ten million rows")
+    parser.add_argument("--folder", help="where the files are made; by default where temporary files go")
+    options = parser.parse_args()
+    unknown = set(options.engines.split(",")) - ENGINES.keys()
+    if unknown:
+        parser.error(f"--engines takes {', '.join(ENGINES)}, got {', '.join(sorted(unknown))}")
+    parts = {
+        "Engines": [(options.engines, n, options.classes) for n in options.rows],
+        "Growth with the rows": [("duckdb", n, options.classes) for n in options.growth],
+        "Growth with the classes": [("duckdb", options.rows[0], k) for k in options.widths],
+    }
+    for title, wanted in parts.items():
+        lines = [each for engine, n, k in wanted for each in line(engine, n, k, options)]
+        if lines:
+            print(f"{title}\n")
+            table(HEAD, lines)
+
+
+if __name__ == "__main__":
+    main()
