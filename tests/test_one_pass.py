@@ -13,8 +13,9 @@ from sklearn.metrics import confusion_matrix
 
 from cmtrack import ConfusionMatrix, Grouping, evaluate
 from cmtrack.statistics import score_pass, scores
+from cmtrack.statistics.class_blocks import ClassBlock
 from cmtrack.statistics.counting import count_integer_pairs
-from cmtrack.statistics.cross_moments import CrossMoments, features_of
+from cmtrack.statistics.cross_moments import CrossMoments, features_of, products
 from cmtrack.statistics.fixed_width import number_fixed_width
 from cmtrack.statistics.moments import ScoreMoments
 from cmtrack.statistics.score_keys import GridCounts, exact_counts, score_keys
@@ -134,6 +135,14 @@ def weights_of(kind: str, n: int) -> Any:
     return {"no": None, "whole": RNG.integers(0, 3, n), "fractions": RNG.random(n)}[kind]
 
 
+def products_of(y: np.ndarray, s: np.ndarray, classes: int, w: Any) -> np.ndarray:
+    block = ClassBlock.sort(y, classes, w)
+    features = np.ones((2 * s.shape[1] + 1, len(y)))
+    features[1 : s.shape[1] + 1] = s.T.take(block.order, axis=1)
+    means, _ = block.centre(features[1 : s.shape[1] + 1])
+    return CrossMoments.of_products(block, means, products(block, features)).sums
+
+
 @pytest.mark.parametrize("kind", ["no", "whole", "fractions"])
 @pytest.mark.parametrize(("classes", "spread", "around"), [(2, 0.3, 0.3), (5, 1e-4, 0.999), (70, 0.5, 0.0)])
 def test_moments_and_products_are_those_of_long_doubles(kind: str, classes: int, spread: float, around: float) -> None:
@@ -141,7 +150,7 @@ def test_moments_and_products_are_those_of_long_doubles(kind: str, classes: int,
     y, s, w = RNG.integers(0, classes - 1, n), around + spread * RNG.random((n, 3)), weights_of(kind, n)
     s[:, 1] = around  # a score that does not vary
     found = ScoreMoments.from_scores(y, s, classes, w)
-    products = CrossMoments.from_scores(y, s, classes, w).sums
+    crossed = sum(products_of(y[i], s[i], classes, None if w is None else w[i]) for i in np.split(np.arange(n), 4))
     weight = np.ones(n) if w is None else w
     for k in range(classes):
         own = y == k
@@ -161,7 +170,7 @@ def test_moments_and_products_are_those_of_long_doubles(kind: str, classes: int,
         assert found.mean[k, 1] == around
         features = features_of(s[own])
         expected = features.T @ (features * weight[own][:, None])
-        assert products[k] == pytest.approx(expected, rel=1e-9, abs=1e-9 * np.abs(expected).max())
+        assert crossed[k] == pytest.approx(expected, rel=1e-9, abs=1e-9 * np.abs(expected).max())
 
 
 # -- scores ------------------------------------------------------------------------------------------------

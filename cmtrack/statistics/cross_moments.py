@@ -7,8 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from cmtrack.statistics.class_blocks import ClassBlock
-from cmtrack.statistics.codes import blocks
-from cmtrack.statistics.inputs import FloatArray, IntArray
+from cmtrack.statistics.inputs import FloatArray
 
 MAX_CLASSES = 30
 """The table grows with the cube of the number of classes; above this it is not kept."""
@@ -31,21 +30,6 @@ class CrossMoments:
     sums: FloatArray
 
     @classmethod
-    def from_scores(
-        cls, actual: IntArray, scores: FloatArray, n_classes: int, weights: FloatArray | IntArray | None = None
-    ) -> CrossMoments:
-        """Collect from ``scores`` (n, L) by the codes ``actual`` (n,)."""
-        size = scores.shape[1]
-        total = cls(np.zeros((n_classes, 2 * size + 1, 2 * size + 1)))
-        for rows in blocks(len(actual)):
-            block = ClassBlock.sort(actual[rows], n_classes, None if weights is None else weights[rows])
-            features = new_features(size, len(block.order))
-            features[1 : size + 1] = scores[rows].T.take(block.order, axis=1)
-            means, _ = block.centre(features[1 : size + 1])
-            total += cls.of_products(block, means, products(block, features))
-        return total
-
-    @classmethod
     def of_products(cls, block: ClassBlock, means: FloatArray, sums: FloatArray) -> CrossMoments:
         """The moments of one block from the :func:`products` (C, 2L+1, 2L+1) about the class means (L, C)."""
         shift = means.T - 1 / len(means)
@@ -59,11 +43,6 @@ class CrossMoments:
         return isinstance(other, CrossMoments) and np.array_equal(self.sums, other.sums)
 
     __hash__ = None  # type: ignore[assignment]
-
-
-def new_features(size: int, n_rows: int) -> FloatArray:
-    """Room for the features (2L+1, b) of a block: ones, deviations to be written, squares to be filled."""
-    return np.ones((2 * size + 1, n_rows))
 
 
 def products(block: ClassBlock, features: FloatArray) -> FloatArray:

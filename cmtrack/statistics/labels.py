@@ -107,13 +107,6 @@ def encode_labels(
     return numbered.labels, {name: codes.all() for name, codes in numbered.codes.items()}
 
 
-def label_order(
-    classes: Sequence[Label], labels: Sequence[Label] | None = None, declared: Sequence[Any] | None = None
-) -> tuple[Label, ...]:
-    """The classes in order, where ``classes`` were seen; see :func:`number_labels`."""
-    return _order({"labels": Factor(np.zeros(0, dtype=np.int64), classes)}, labels, declared)
-
-
 def _factors(read: Mapping[str, Factor | Any]) -> tuple[dict[str, Factor], tuple[int, Counts] | None]:
     """The classes that each column holds, and the counts of pairs where they came with that."""
     whole = [one for one in read.values() if not isinstance(one, Factor)]
