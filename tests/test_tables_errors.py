@@ -175,3 +175,12 @@ def test_several_files_in_a_list(tmp_path: Path) -> None:
     found = evaluate_table([tmp_path / "a.parquet", str(tmp_path / "b.pq")], y_true="y", y_prob="p*")
     assert_same(found, evaluate(Y, y_prob=P))
     assert_same(evaluate_table(tmp_path, y_true="y", y_prob="p*"), evaluate(Y, y_prob=P))
+
+
+@pytest.mark.parametrize("kind", ["Int32", "Int64"])
+def test_missing_integers_of_dask_are_counted(kind: str) -> None:
+    import dask.dataframe as dd
+
+    frame = pd.DataFrame({"y": pd.array([1, None, 2, 1], dtype=kind), "t": [1, 2, 1, 1]})
+    with pytest.raises(ValueError, match="y_true must not have missing labels, got 1 in 4 rows"):
+        evaluate_table(dd.from_pandas(frame, npartitions=2), y_true="y", y_pred="t")

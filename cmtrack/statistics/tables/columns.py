@@ -145,7 +145,9 @@ def renamed(table: nw.LazyFrame[Any], columns: Columns, run: Run) -> tuple[nw.La
             raise ValueError(
                 f"row_ids must be a column of integers, got {schema[columns.row_ids]} in {columns.row_ids!r}"
             )
-        residue = ((nw.col(columns.row_ids).cast(nw.Int64) % MODULUS) + MODULUS) % MODULUS
+        ids = nw.col(columns.row_ids)
+        wide = ids if schema[columns.row_ids] == nw.Int64 else ids.cast(nw.Int64)  # Dask casts no missing integers
+        residue = ((wide % MODULUS) + MODULUS) % MODULUS
         new[POWERS[0]] = residue
     if columns.scores and isinstance(schema[columns.scores[0]], (nw.List, nw.Array)):
         if len(columns.scores) > 1:
@@ -176,7 +178,7 @@ def _check(what: str, name: Any, names: Sequence[str]) -> None:
 def _as_label(what: str, name: str, kind: Any) -> nw.Expr:
     column = nw.col(name)
     if kind.is_integer():
-        return column if kind == nw.UInt64 else column.cast(nw.Int64)
+        return column
     if kind.is_float() or kind.is_decimal():
         return column.cast(nw.Float64)
     if not isinstance(kind, _LABELS):

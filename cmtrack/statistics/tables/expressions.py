@@ -40,6 +40,9 @@ def with_highest(
 
     The latter is the code of the first column that has this value, as a float.
     """
+    if len(columns) == 1:  # Spark knows no greatest of one
+        only = nw.col(columns[0])
+        return frame.with_columns(**{highest: only, first: only * 0.0 + float(codes[0])})
     if frame.implementation.is_dask():  # its horizontal maximum may come in other partitions than the columns
         start = nw.col(columns[0])
         frame = frame.with_columns(**{highest: start, first: start * 0.0 + float(codes[0])})

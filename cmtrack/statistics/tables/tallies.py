@@ -12,6 +12,7 @@ import numpy as np
 from cmtrack.grouping import Label
 from cmtrack.grouping.step import plain
 from cmtrack.statistics.counting import Counts
+from cmtrack.statistics.factorize import is_missing
 from cmtrack.statistics.inputs import FloatArray, IntArray
 
 Run: TypeAlias = "Callable[[str, nw.LazyFrame[Any]], Mapping[str, list[Any]]]"
@@ -29,7 +30,7 @@ def run(_: str, query: nw.LazyFrame[Any]) -> dict[str, list[Any]]:
     streaming = {"engine": "streaming"} if query.implementation.is_polars() else {}
     backend: Any = query.implementation if query.implementation.is_polars() else None
     answer = query.collect(backend, **streaming)
-    return {name: answer[name].to_list() for name in answer.columns}
+    return {name: [None if is_missing(v) else v for v in answer[name].to_list()] for name in answer.columns}
 
 
 @dataclass(frozen=True)
