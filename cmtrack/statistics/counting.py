@@ -17,7 +17,7 @@ MAX_RANGE = 1 << 11
 """Widest range of integer labels whose pairs are counted as they are."""
 _TWICE = 13
 """Up to this range two rows are counted as one: a table of its fourth power still fits the cache."""
-_LONG_BLOCK = 1 << 16
+_LONG_BLOCK = 1 << 17
 _MOST = 1 << 40
 
 
@@ -69,50 +69,62 @@ def count_integer_pairs(first: RawIntegers, second: RawIntegers) -> tuple[int, C
     None where the values span more than 2,048, or are far from 0.
     """
     low, high = _range(first[:: len(first) // 1000 + 1], second[:: len(second) // 1000 + 1])
-    table: Counts | None = None
-    buffer = np.empty(min(len(first), _LONG_BLOCK), dtype=np.int64)
+    low = min(low, 0) if high < MAX_RANGE else low  # where 0 is the least, the greatest tells all
+    counted: _Pairs | None = None
     for rows in blocks(len(first), _LONG_BLOCK):
         a, b = first[rows], second[rows]
-        least, greatest = _range(a, b)
-        old = low
-        low, high = min(low, least), max(high, greatest)
+        if low or max(_unsigned_max(a), _unsigned_max(b)) > high:
+            least, greatest = _range(a, b)
+            low, high = min(low, least), max(high, greatest)
         if high - low >= MAX_RANGE or max(-low, high) > _MOST:
             return None
-        width = high - low + 1
-        if table is None or width > len(table):
-            table = _widened(table, old - low, width)
-        _add_pairs(table, a, b, low, buffer[: len(a)])
-    assert table is not None  # at least one row
-    return low, table
+        if counted is None or (counted.low, counted.width) != (low, high - low + 1):
+            counted = _Pairs(low, high - low + 1, counted)
+        counted.add(a, b)
+    assert counted is not None  # at least one row
+    return low, counted.table()
+
+
+class _Pairs:
+    """Counts of pairs of integers from ``low`` on; within a small range two rows are counted as one."""
+
+    def __init__(self, low: int, width: int, before: _Pairs | None = None) -> None:
+        self.low, self.width = low, width
+        self._counts = np.zeros((width, width), dtype=np.int64)
+        if before is not None:
+            old = slice(before.low - low, before.low - low + before.width)
+            self._counts[old, old] = before.table()
+        size = width * width
+        self._twice = np.zeros((size, size) if width <= _TWICE else (0, 0), dtype=np.int64)
+        self._room = np.empty((2, _LONG_BLOCK), dtype=np.int64)
+
+    def add(self, a: RawIntegers, b: RawIntegers) -> None:
+        """Count the rows of one block."""
+        size, codes = self._counts.size, self._room[0, : len(a)]
+        np.multiply(a, self.width, out=codes, dtype=np.int64, casting="unsafe")
+        np.add(codes, b, out=codes, dtype=np.int64, casting="unsafe")
+        if self.low:
+            codes -= self.low * (self.width + 1)
+        half = len(codes) // 2 if len(self._twice) else 0
+        if half:
+            both = np.multiply(codes[:half], size, out=self._room[1, :half])
+            both += codes[half : 2 * half]
+            self._twice += np.bincount(both, minlength=size * size).reshape(size, size)
+        self._counts += np.bincount(codes[2 * half :], minlength=size).reshape(self._counts.shape)
+
+    def table(self) -> Counts:
+        """The counts so far, shape (W, W)."""
+        if not len(self._twice):
+            return self._counts
+        return self._counts + (self._twice.sum(axis=0) + self._twice.sum(axis=1)).reshape(self._counts.shape)
 
 
 def _range(first: RawIntegers, second: RawIntegers) -> tuple[int, int]:
     return int(min(first.min(), second.min())), int(max(first.max(), second.max()))
 
 
-def _widened(table: Counts | None, shift: int, width: int) -> Counts:
-    wide = np.zeros((width, width), dtype=np.int64)
-    if table is not None:
-        old = slice(shift, shift + len(table))
-        wide[old, old] = table
-    return wide
-
-
-def _add_pairs(table: Counts, a: RawIntegers, b: RawIntegers, low: int, codes: IntArray) -> None:
-    width = len(table)
-    np.multiply(a, width, out=codes, dtype=np.int64, casting="unsafe")
-    np.add(codes, b, out=codes, dtype=np.int64, casting="unsafe")
-    if low:
-        codes -= low * (width + 1)
-    size = width * width
-    if width > _TWICE:
-        table += np.bincount(codes, minlength=size).reshape(width, width)
-        return
-    half = len(codes) // 2
-    fours = codes[:half] * size
-    fours += codes[half : 2 * half]
-    both = np.bincount(fours, minlength=size * size).reshape(size, size)
-    counts = both.sum(axis=0) + both.sum(axis=1)
-    if len(codes) % 2:
-        counts[codes[-1]] += 1
-    table += counts.reshape(width, width)
+def _unsigned_max(values: RawIntegers) -> int:
+    """The greatest value; a number beyond all others where one is negative."""
+    if values.dtype.kind == "i":
+        values = values.view(f"u{values.dtype.itemsize}")
+    return int(values.max())
