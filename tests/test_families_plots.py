@@ -12,10 +12,12 @@ from cmtrack import evaluate_families
 from cmtrack.plots import plot_code_shares
 from cmtrack.plots.families import FamilyPanel, plot_family_matrix, plot_worst_families
 from cmtrack.plots.families_evaluation import code_figure, family_figures, family_matrix_figure
+from cmtrack.plots.words import Words
 
 
 def texts(ax) -> list[str]:
-    return [text.get_text() for text in ax.texts]
+    cells = [word for words in ax.collections if isinstance(words, Words) for word in words.texts]
+    return cells + [text.get_text() for text in ax.texts]
 
 
 def images(ax) -> list[np.ndarray]:

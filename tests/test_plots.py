@@ -30,6 +30,7 @@ from cmtrack.plots import (
 from cmtrack.plots import labels as text
 from cmtrack.plots.heatmap import cell_for
 from cmtrack.plots.scores import histogram
+from cmtrack.plots.words import Words
 
 NPS = np.array([[20, 59, 1], [4, 185, 23], [2, 127, 88]])
 NPS_LABELS = ["detractor", "passive", "promoter"]
@@ -40,7 +41,10 @@ def main_axes(figure: Figure) -> Axes:
 
 
 def cell_texts(figure: Figure) -> list[str]:
-    return [t.get_text() for t in main_axes(figure).texts if t.get_text()]
+    """What stands in the cells and, after that, around them."""
+    ax = main_axes(figure)
+    cells = [word for words in ax.collections if isinstance(words, Words) for word in words.texts]
+    return cells + [t.get_text() for t in ax.texts if t.get_text()]
 
 
 def legend_texts(figure: Figure) -> list[str]:
@@ -154,7 +158,9 @@ def test_reduced_matrix_parts_stand_apart_and_the_corner_is_blank() -> None:
     groups, column, row = (image.get_extent() for image in main_axes(figure).images)
     assert column[0] - groups[1] > 0.05
     assert row[3] - groups[2] > 0.05
-    assert not any(t.get_position()[0] > 2.5 and t.get_position()[1] > 2.5 for t in main_axes(figure).texts)
+    places = np.concatenate([c.places for c in main_axes(figure).collections if isinstance(c, Words)])
+    assert len(places) == 3 * 3 + 3 + 3
+    assert not (places > 2.5).all(axis=1).any()
 
 
 def test_reduced_matrix_refuses_other_lengths() -> None:

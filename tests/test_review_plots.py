@@ -30,12 +30,22 @@ from cmtrack.plots.review import (
 from cmtrack.plots.review.layout import decimals, number
 from cmtrack.plots.review.metrics_heatmap import column_positions
 from cmtrack.plots.style import BLUE, ORANGE
+from cmtrack.plots.words import Words
 
 NAN = float("nan")
 
 
 def texts(ax: Axes) -> list[str]:
-    return [t.get_text() for t in ax.texts if t.get_text()]
+    cells = [word for words in cells_of(ax) for word in words.texts]
+    return cells + [t.get_text() for t in ax.texts if t.get_text()]
+
+
+def cells_of(ax: Axes) -> list[Words]:
+    return [words for words in ax.collections if isinstance(words, Words)]
+
+
+def bold_cells(ax: Axes) -> list[str]:
+    return [word for words in cells_of(ax) for word, bold in zip(words.texts, words.bold, strict=True) if bold]
 
 
 def said(figure: Figure) -> str:
@@ -270,7 +280,7 @@ def test_difference_is_blue_where_the_second_is_better() -> None:
     assert bad[0] > 0.5 > bad[2]
     assert image.get_clim() == (-0.1, 0.1)
     assert texts(ax)[:6] == ["+10.0\n(+10)", "−10.0\n(−10)", "0", "+2.0\n(+1)", "−2.0\n(−1)", "+0.0\n(0)"]
-    assert [t.get_text() for t in ax.texts if t.get_fontweight() == "bold"] == ["−10.0\n(−10)"]
+    assert bold_cells(ax) == ["−10.0\n(−10)"]
     assert r"Blue: B\$ does better than A here" in said(figure)
     assert "significant difference (1 of 9 cells)" in said(figure)
     assert any(c.get_hatch() == "////" for c in ax.collections if isinstance(c, PatchCollection))
@@ -310,7 +320,7 @@ def test_metric_heatmap_writes_numbers_and_marks_ties() -> None:
     assert texts(ax)[:4] == ["0.900", "1234", "0.800", "–"]
     assert np.ma.getmaskarray(ax.images[0].get_array()).tolist() == [[False, False], [False, True]]
     assert tick_names(ax, "x") == ["AUC ↑", "cost ↓"]
-    assert [t.get_text() for t in ax.texts if t.get_fontweight() == "bold"] == ["0.900"]
+    assert bold_cells(ax) == ["0.900"]
     assert "undefined (1 of 4)" in said(figure)
     assert "best of its column" in said(figure)
     by_run = plot_metric_heatmap(["a", "b"], ["AUC", "cost"], values, ["higher", "lower"], tied=np.array([False, True]))

@@ -12,6 +12,9 @@ from .style import DPI
 
 OnError: TypeAlias = Callable[[str, Exception], object]
 
+_LEVEL = 1
+"""Of compression: plain areas and straight lines are small at any."""
+
 
 def draw_all(drawings: Mapping[str, Callable[[], Figure | None]], on_error: OnError | None = None) -> dict[str, Figure]:
     """Draw by name what applies.
@@ -40,7 +43,7 @@ def draw_all(drawings: Mapping[str, Callable[[], Figure | None]], on_error: OnEr
 def as_png(figure: Figure) -> bytes:
     """The figure's PNG file."""
     buffer = io.BytesIO()
-    figure.savefig(buffer, format="png", dpi=DPI)
+    figure.savefig(buffer, format="png", dpi=DPI, pil_kwargs={"compress_level": _LEVEL})
     return buffer.getvalue()
 
 

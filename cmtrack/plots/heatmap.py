@@ -30,6 +30,7 @@ from .style import (
     root_figure,
     sheet,
 )
+from .words import Words
 
 Cells = Sequence[tuple[float, float]]
 
@@ -125,17 +126,16 @@ def write_cells(
     texts: Callable[[int, int], str],
     size: float,
     at: tuple[float, float] = (0.0, 0.0),
+    bold: npt.NDArray[np.bool_] | None = None,
 ) -> None:
-    """Write a text into each cell of `image`, in the colour that reads best; empty texts are left out."""
+    """Write a text into each cell of `image`, in the colour that reads best, `bold` where that is true."""
     norm = np.ma.masked_invalid(values)
     colours = text.contrast(np.asarray(image.to_rgba(norm), dtype=np.float64).reshape(-1, 4))
-    for (i, j), colour in zip(np.ndindex(values.shape), colours, strict=True):
-        content = texts(i, j)
-        if content:
-            ax.text(
-                at[0] + j, at[1] + i, content, ha="center", va="center", fontsize=size,
-                color=MUTED if content == "0" else colour, linespacing=1.15,
-            )  # fmt: skip
+    words = [texts(i, j) for i, j in np.ndindex(values.shape)]
+    inks = [MUTED if word == "0" else colour for word, colour in zip(words, colours, strict=True)]
+    places = np.argwhere(np.ones(values.shape, dtype=np.bool_))[:, ::-1] + np.asarray(at)
+    heavy = [False] * len(words) if bold is None else bold.ravel().tolist()
+    ax.add_collection(Words(words, places, inks, size, heavy, ax), autolim=False)
 
 
 def name_ticks(ax: Axes, names: Sequence[str], row_names: Sequence[str], cell: Cell, positions: Sequence[float]) -> int:
@@ -158,7 +158,9 @@ def name_ticks(ax: Axes, names: Sequence[str], row_names: Sequence[str], cell: C
 
 
 def frame_cells(ax: Axes, cells: Cells, cell: Cell, *, face: str = "none", edge: str = INK) -> None:
-    """One thin frame around each of the cells given by their centres (x, y)."""
+    """One thin frame around each of the cells given by their centres (x, y), if any."""
+    if not cells:
+        return
     width = float(np.clip(cell.points / 28, 0.25, 1.3))
     inset = 0.5 * width / cell.points if face == "none" else 0.0
     side = 1 - 2 * inset

@@ -8,14 +8,18 @@ import numpy as np
 import numpy.typing as npt
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.patches import Patch
+from matplotlib.legend import Legend
+from matplotlib.patches import Patch, StepPatch
+from matplotlib.ticker import LogLocator, NullFormatter
 
 from . import labels as text
+from .panels import arrange
 from .style import (
     BLUE,
     GREEN,
     INK,
     ORANGE,
+    PAD,
     PINK,
     SKY,
     SMALL_SIZE,
@@ -23,8 +27,8 @@ from .style import (
     YELLOW,
     FloatArray,
     name_axes,
+    new_figure,
     open_axes,
-    panel_figure,
     plain_axes,
 )
 
@@ -86,7 +90,7 @@ def plot_score_histogram(
         rows["calibrated probability"] = _unit_values("calibrated", calibrated, weights)
     colours = _class_colours(len(weights))
     totals = weights.sum(axis=1)
-    figure = panel_figure((9.0, 0.9 + 2.7 * len(rows)))
+    figure = new_figure((9.0, 0.9 + 2.7 * len(rows)))
     panels = figure.subplots(len(rows), 2, sharex=True, squeeze=False)
     for (name, where), (linear, logarithmic) in zip(rows.items(), panels, strict=True):
         histograms, edges = histogram(where, weights, n_bins)
@@ -97,11 +101,11 @@ def plot_score_histogram(
         name_axes(logarithmic, name, "samples (log scale)", None)
         linear.set_title(
             ("before" if name == "score" else "after") + " calibration" if len(rows) > 1 else "",
-            loc="left", fontsize=SMALL_SIZE + 1, color=INK,
+            loc="left", fontsize=SMALL_SIZE + 1, color=INK, y=1.0,
         )  # fmt: skip
-    _shared_legend(figure, names, totals, colours)
     if title is not None:
-        figure.suptitle(title, fontsize=TITLE_SIZE, color=INK)
+        figure.suptitle(title, fontsize=TITLE_SIZE, color=INK, y=1 - 0.5 * PAD / figure.get_figheight())
+    arrange(figure, panels.tolist(), below=_shared_legend(figure, names, totals, colours))
     return figure
 
 
@@ -136,10 +140,10 @@ def _draw_panel(
     plain_axes(ax)
     open_axes(ax)
     for row in np.argsort(-totals, kind="stable"):  # small classes are drawn over large ones
-        ax.stairs(histograms[row], edges, fill=True, color=colours[row], alpha=0.35, linewidth=0)
-        ax.stairs(histograms[row], edges, color=colours[row], linewidth=1.3)
-    ax.set_xlim(0, 1)
-    ax.set_ylim(bottom=0)
+        area = StepPatch(histograms[row], edges, fill=True, facecolor=(colours[row], 0.35), linewidth=0)
+        ax.add_artist(area)  # nothing has to be found out about the limits
+        ax.add_artist(StepPatch(histograms[row], edges, fill=False, edgecolor=colours[row], linewidth=1.3))
+    ax.set(xlim=(0, 1), ylim=(0, 1.05 * max(float(histograms.max()), 1e-9)))
     ax.yaxis.set_major_formatter(_count_tick)
     ax.tick_params(labelbottom=True)
 
@@ -148,7 +152,10 @@ def _use_log_counts(ax: Axes, histograms: FloatArray) -> None:
     seen = histograms[histograms > 0]
     low, high = (seen.min(), seen.max()) if seen.size else (1.0, 1.0)
     ax.set_yscale("log", nonpositive="clip")
+    if high < 100 * low:  # powers of ten alone would be few
+        ax.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
     ax.yaxis.set_major_formatter(_count_tick)
+    ax.yaxis.set_minor_formatter(NullFormatter())
     ax.set_ylim(0.6 * low, 2.0 * high)
 
 
@@ -156,7 +163,7 @@ def _count_tick(value: float, _: object) -> str:
     return text.count_text(value)
 
 
-def _shared_legend(figure: Figure, names: Sequence[object], totals: FloatArray, colours: Sequence[str]) -> None:
+def _shared_legend(figure: Figure, names: Sequence[object], totals: FloatArray, colours: Sequence[str]) -> Legend:
     handles = [
         Patch(
             facecolor=(colour, 0.35), edgecolor=colour, linewidth=1.3,
@@ -164,7 +171,7 @@ def _shared_legend(figure: Figure, names: Sequence[object], totals: FloatArray, 
         )
         for name, total, colour in zip(names, totals, colours, strict=True)
     ]  # fmt: skip
-    figure.legend(
-        handles=handles, loc="outside lower center", ncols=2, frameon=False, fontsize=SMALL_SIZE + 1,
-        labelcolor=INK,
+    return figure.legend(
+        handles=handles, loc="lower center", ncols=2, frameon=False, fontsize=SMALL_SIZE + 1, labelcolor=INK,
+        bbox_to_anchor=(0.5, 0.0), borderaxespad=0.4,
     )  # fmt: skip

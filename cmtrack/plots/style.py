@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
+from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.colors import Colormap, LinearSegmentedColormap
 from matplotlib.figure import Figure, SubFigure
 from matplotlib.legend import Legend
@@ -23,7 +24,7 @@ from matplotlib.transforms import ScaledTranslation
 FloatArray = npt.NDArray[np.float64]
 
 DPI = 130
-_PAD = 0.1  # inches around a figure
+PAD = 0.1  # inches around a figure
 TITLE_SIZE = 12.0
 TEXT_SIZE = 9.5
 SMALL_SIZE = 8.0
@@ -76,8 +77,8 @@ class Sheet:
             width, height = self.figure.get_size_inches()
             box = self.ax.get_tightbbox()
             if box is not None:
-                left, low = _PAD - box.x0 / DPI, _PAD - box.y0 / DPI
-                full = box.width / DPI + 2 * _PAD, box.height / DPI + 2 * _PAD
+                left, low = PAD - box.x0 / DPI, PAD - box.y0 / DPI
+                full = box.width / DPI + 2 * PAD, box.height / DPI + 2 * PAD
                 self.figure.set_size_inches(*full)
                 place = (left / full[0], low / full[1], width / full[0], height / full[1])
                 self.ax.set_position(place)
@@ -88,7 +89,7 @@ def sheet(ax: Axes | None, size: tuple[float, float]) -> Sheet:
     """The given axes, or new ones of `size` inches in a figure of their own without pyplot."""
     own = ax is None
     if ax is None:
-        ax = Figure(figsize=size, dpi=DPI, facecolor="white").add_axes((0.0, 0.0, 1.0, 1.0))
+        ax = new_figure(size).add_axes((0.0, 0.0, 1.0, 1.0))
     plain_axes(ax)
     return Sheet(root_figure(ax), ax, own)
 
@@ -104,6 +105,13 @@ def extent_points(ax: Axes) -> tuple[float, float]:
 def fold(text: str, points: float, size: float = SMALL_SIZE) -> str:
     """Break a sentence of font `size` into lines of about `points`."""
     return "\n".join(textwrap.wrap(text, max(24, int(points / (0.52 * size)))))
+
+
+def new_figure(size: tuple[float, float]) -> Figure:
+    """A figure that belongs to no pyplot registry."""
+    figure = Figure(figsize=size, dpi=DPI, facecolor="white")
+    FigureCanvasAgg(figure)  # texts are measured by what draws them
+    return figure
 
 
 def panel_figure(size: tuple[float, float]) -> Figure:

@@ -57,7 +57,7 @@ def send(
     for path in sorted(package.artifacts.iterdir(), key=lambda path: path.stat().st_size):
         client.log_artifact(run_id, str(path))
         answered()
-    _log_images(client, run_id, package)
+    _log_images(client, run, package)
     answered()
     _log_dataset(client, run_id, package)
     answered()
@@ -117,30 +117,36 @@ def _only_model(run: Any, step: int) -> str | None:
     return found[0] if len(found) == 1 else None
 
 
-def _log_images(client: MlflowClient, run_id: str, package: Package) -> None:
-    from PIL import Image
+def _log_images(client: MlflowClient, run: Any, package: Package) -> None:
+    from cmtrack.tracking.images import DrawnImage
 
+    run_id, step = run.info.run_id, package.step or 0
+    known: list[str] = []
+    if names.tag("status", package.prefix) in run.data.tags:  # else nothing of the kind was sent before
+        known = [file.path for file in client.list_artifacts(run_id, "images")]
     for key, file in package.images.items():
-        step = package.step or 0
         # MLflow names an image by these three and a number of its own: one that is there already was sent before
         parts = ("images/" + "[~#]".join(map(re.escape, key.split("/"))), "step", str(step), "timestamp")
         name = re.compile("[+%]".join((*parts, str(package.timestamp), "")))
-        if any(name.match(known.path) for known in client.list_artifacts(run_id, "images")):
+        if any(map(name.match, known)):
             continue
-        with Image.open(package.artifacts / file) as image:
-            client.log_image(
-                run_id, image.convert("RGB"), key=key, step=step, timestamp=package.timestamp, synchronous=True
-            )
+        with DrawnImage(package.artifacts / file) as image:
+            client.log_image(run_id, image, key=key, step=step, timestamp=package.timestamp, synchronous=True)
 
 
 def _log_dataset(client: MlflowClient, run_id: str, package: Package) -> None:
     from mlflow.data.code_dataset_source import CodeDatasetSource
     from mlflow.data.meta_dataset import MetaDataset
     from mlflow.entities import DatasetInput, InputTag
+    from mlflow.exceptions import MlflowException
 
     dataset = MetaDataset(CodeDatasetSource(tags={}), name=package.dataset["name"], digest=package.dataset["digest"])
     context = InputTag("mlflow.data.context", "evaluation")
-    client.log_inputs(run_id, [DatasetInput(dataset._to_mlflow_entity(), tags=[context])])
+    inputs = [DatasetInput(dataset._to_mlflow_entity(), tags=[context])]
+    try:
+        client.log_inputs(run_id, inputs)
+    except MlflowException:  # another run may have written the same dataset at the same moment: now it is there
+        client.log_inputs(run_id, inputs)
 
 
 def _with_table(listed: str, table: str) -> str:

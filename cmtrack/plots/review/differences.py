@@ -85,8 +85,9 @@ def plot_matrix_difference(
     heat.frame_cells(ax, [(i, i) for i in range(size) if i not in empty], cell, edge=FRAME)
     if cell.holds_text:
         font = float(np.clip(cell.points / 4.6, 6.5, 10.0))
-        heat.write_cells(ax, image, good, _content(values, samples if cell.holds_two_lines else None), font)
-        _embolden(ax, marked, cell)
+        content = _content(values, samples if cell.holds_two_lines else None)
+        heat.write_cells(ax, image, good, content, font, bold=marked)
+        heat.frame_cells(ax, np.argwhere(marked)[:, ::-1].tolist(), cell)
     else:
         rows, columns = np.nonzero(marked)
         ax.plot(
@@ -135,16 +136,6 @@ def _content(values: FloatArray, samples: FloatArray | None) -> Callable[[int, i
         return f"{shown}\n({'−' if samples[i, j] < 0 else '+' if samples[i, j] > 0 else ''}{count})"
 
     return content
-
-
-def _embolden(ax: Axes, marked: checks.BoolArray, cell: heat.Cell) -> None:
-    for words in list(ax.texts):
-        j, i = (round(float(x)) for x in words.get_position())
-        if marked[i, j]:
-            words.set_fontweight("bold")
-    rows, columns = np.nonzero(marked)
-    if rows.size:
-        heat.frame_cells(ax, [(float(j), float(i)) for i, j in zip(rows, columns, strict=True)], cell)
 
 
 def _bar_ticks(top: float) -> dict[float, str]:

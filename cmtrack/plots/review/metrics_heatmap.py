@@ -86,7 +86,8 @@ def plot_metric_heatmap(
         interpolation="nearest", origin="upper",
     )  # fmt: skip
     places = [decimals(table[:, j]) for j in range(n_metrics)]
-    heat.write_cells(ax, image, position, lambda i, j: number(table[i, j], places[j]), SMALL_SIZE)
+    bold = same if same is not None and same.ndim == 2 else None
+    heat.write_cells(ax, image, position, lambda i, j: number(table[i, j], places[j]), SMALL_SIZE, bold=bold)
     ax.set_xticks(np.arange(n_metrics + 1) - 0.5, minor=True)
     ax.set_yticks(np.arange(n_runs + 1) - 0.5, minor=True)
     ax.grid(True, which="minor", color="white", linewidth=1.5)
@@ -158,10 +159,6 @@ def _mark_tied(ax: Axes, tied: checks.BoolArray) -> str:
         for words, bold in zip(ax.get_yticklabels(), tied, strict=True):
             words.set_fontweight("bold" if bold else "normal")
         return "Bold name: not distinguishable from the best run."
-    for words in list(ax.texts):
-        j, i = (round(float(x)) for x in words.get_position())
-        if tied[i, j]:
-            words.set_fontweight("bold")
     for i, j in zip(*np.nonzero(tied), strict=True):
         ax.add_patch(Rectangle((j - 0.44, i - 0.4), 0.88, 0.8, fill=False, edgecolor=INK, linewidth=0.8, zorder=3))
     return "Bold number in a frame: not distinguishable from the best of its column."

@@ -1,0 +1,85 @@
+"""Many short texts as one artist: of their outlines, of which a glyph is looked up once."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+from matplotlib.axes import Axes
+from matplotlib.backend_bases import RendererBase
+from matplotlib.collections import PathCollection
+from matplotlib.font_manager import FontProperties
+from matplotlib.path import Path
+from matplotlib.textpath import TextPath, text_to_path
+from matplotlib.transforms import Affine2D
+
+from .style import FloatArray
+
+Outline: TypeAlias = tuple[FloatArray, npt.NDArray[np.uint8]]
+
+_LINE = 1.28  # between two baselines, in font sizes
+_MIDDLE = 0.355  # of digits and capitals above the baseline
+
+
+class Words(PathCollection):
+    """Texts of one size that are centred at places in data coordinates; empty ones are left out.
+
+    Attributes
+    ----------
+    texts : list of str
+    places : ndarray of shape (n, 2)
+    bold : list of bool
+    """
+
+    def __init__(
+        self,
+        texts: Sequence[str],
+        places: FloatArray,
+        colours: Sequence[str],
+        size: float,
+        bold: Sequence[bool],
+        ax: Axes,
+    ) -> None:
+        kept = [i for i, text in enumerate(texts) if text]
+        self.texts, self.bold = [texts[i] for i in kept], [bool(bold[i]) for i in kept]
+        self.places = places[kept]
+        fonts = [FontProperties(weight=weight, size=1.0) for weight in ("normal", "bold")]
+        paths = [_block(text, fonts[heavy]) for text, heavy in zip(self.texts, self.bold, strict=True)]
+        super().__init__(
+            paths, offsets=self.places, offset_transform=ax.transData, facecolors=[colours[i] for i in kept],
+            linewidths=0, zorder=3,
+        )  # fmt: skip
+        self._points = size
+        self.set_in_layout(False)
+
+    def draw(self, renderer: RendererBase) -> None:
+        pixels: Any = renderer.points_to_pixels(self._points)
+        self.set_transform(Affine2D().scale(pixels))
+        super().draw(renderer)
+
+
+def _block(text: str, font: FontProperties) -> Path:
+    """The outline of lines of text around their common centre, at font size 1."""
+    lines = text.split("\n")
+    below = np.arange(len(lines) - 1, -1, -1) * _LINE - (len(lines) - 1) * _LINE / 2 - _MIDDLE
+    parts = [_line(line, font) for line in lines]
+    vertices = [outline + np.array([0.0, height]) for (outline, _), height in zip(parts, below, strict=True)]
+    return Path(np.concatenate(vertices), np.concatenate([codes for _, codes in parts]))
+
+
+def _line(text: str, font: FontProperties) -> Outline:
+    glyphs = [_glyph(character, font) for character in text]
+    ends = np.cumsum([width for _, _, width in glyphs])
+    starts = ends - [width for _, _, width in glyphs] - ends[-1] / 2
+    outlines = [outline + np.array([start, 0.0]) for (outline, _, _), start in zip(glyphs, starts, strict=True)]
+    return np.concatenate(outlines), np.concatenate([codes for _, codes, _ in glyphs])
+
+
+@lru_cache(maxsize=512)
+def _glyph(character: str, font: FontProperties) -> tuple[FloatArray, npt.NDArray[np.uint8], float]:
+    path = TextPath((0.0, 0.0), character, size=1.0, prop=font)
+    width, _, _ = text_to_path.get_text_width_height_descent(character, font, ismath=False)
+    return np.asarray(path.vertices).reshape(-1, 2), np.asarray(path.codes, dtype=np.uint8), width / font.get_size()
