@@ -13,8 +13,8 @@ if TYPE_CHECKING:
     from cmtrack.evaluation import Evaluation, evaluate
     from cmtrack.evaluation.accumulator import Accumulator
     from cmtrack.evaluation.families import FamilyEvaluation, evaluate_families, evaluate_family_levels
-    from cmtrack.evaluation.from_tables import evaluate_table
     from cmtrack.evaluation.spans import evaluate_spans
+    from cmtrack.evaluation.tables import evaluate_table
     from cmtrack.grouping import Grouping
     from cmtrack.metrics import PrevalenceEstimate, estimate_prevalence
     from cmtrack.metrics.rough import (
@@ -53,7 +53,7 @@ _HOME = {
     "evaluate_families": "cmtrack.evaluation.families",
     "evaluate_family_levels": "cmtrack.evaluation.families",
     "evaluate_spans": "cmtrack.evaluation.spans",
-    "evaluate_table": "cmtrack.evaluation.from_tables",
+    "evaluate_table": "cmtrack.evaluation.tables",
     "granule_table": "cmtrack.metrics.rough",
     "load_evaluation": "cmtrack.tracking",
     "log_evaluation": "cmtrack.tracking",

@@ -140,7 +140,7 @@ def _evaluate_files(
 
     if (y_pred is None and y_prob is None) or not belongs_in_a_table(files, y_prob):
         return None
-    from cmtrack.evaluation.from_tables import evaluate_table
+    from cmtrack.evaluation.tables import evaluate_table
 
     grouping = None if grouping_file is None else read_grouping_file(grouping_file)
     try:

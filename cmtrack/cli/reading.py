@@ -84,7 +84,7 @@ def belongs_in_a_table(files: Sequence[str], y_prob: str | None) -> bool:
 
 def label_reader_of_files(files: Sequence[str], name: str) -> Callable[[str], Any]:
     """How a text of the command line becomes a label of the column ``name`` of these files."""
-    from cmtrack.evaluation.opening import opened
+    from cmtrack.evaluation.tables.opening import opened
 
     with opened() as tables:
         schema = tables.open(list(files)).collect_schema()

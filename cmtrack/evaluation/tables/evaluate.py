@@ -7,10 +7,10 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from cmtrack.evaluation.from_arrays import assemble, check_options, scores_first, with_calibration
-from cmtrack.evaluation.opening import Tables, categories_of, is_table, opened
 from cmtrack.evaluation.result import Evaluation
-from cmtrack.evaluation.table_labels import order_of_labels, place_of_probabilities
-from cmtrack.evaluation.watching import watched
+from cmtrack.evaluation.tables.labels import order_of_labels, place_of_probabilities
+from cmtrack.evaluation.tables.opening import Tables, categories_of, is_table, opened
+from cmtrack.evaluation.tables.watching import watched
 from cmtrack.grouping import ComposedStep, Grouping, Label
 from cmtrack.statistics.scores import ScoreCounts
 from cmtrack.statistics.tables import (

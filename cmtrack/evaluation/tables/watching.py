@@ -9,7 +9,7 @@ from typing import Any
 
 import narwhals as nw
 
-from cmtrack.evaluation.opening import Tables
+from cmtrack.evaluation.tables.opening import Tables
 from cmtrack.statistics.tables import Run, run
 
 _INTERVAL = 0.25
