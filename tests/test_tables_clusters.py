@@ -27,7 +27,7 @@ from samples import random_problem
 from tables import assert_same
 
 from cmtrack import Grouping, evaluate, evaluate_table
-from cmtrack.evaluation import watching
+from cmtrack.evaluation.tables import watching
 from cmtrack.statistics.tables import run
 
 EXAMPLE = Path(__file__).parent.parent / "examples" / "table_engines.py"
