@@ -240,8 +240,7 @@ def test_shards_merge_to_the_whole(
         assert merged.statistics.tops == whole.statistics.tops
         for name in ("binary/roc_auc", "multiclass/accuracy", "multiclass/matthews_corrcoef"):
             assert merged.metrics.get(name) == whole.metrics.get(name)
-    rounding = 1e-11 if kind != "fraction" else 1e-9  # shares of classes are found by iteration, to 1e-12 of likelihood
-    assert merged.metrics == pytest.approx(whole.metrics, rel=10 * rounding, abs=rounding, nan_ok=True)
+    assert merged.metrics == pytest.approx(whole.metrics, rel=1e-10, abs=1e-11, nan_ok=True)
     assert numbers(merged) == pytest.approx(numbers(whole), rel=1e-8, abs=1e-10, nan_ok=True)
     assert merged.undefined == whole.undefined
     assert merged.warnings == whole.warnings

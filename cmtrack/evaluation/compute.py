@@ -141,7 +141,7 @@ def _put_expected_by_sums(results: Results, statistics: Statistics, step: Compos
     """Expected count and bias of a group without its own scores: means add up, spreads do not."""
     moments = statistics.moments
     assert moments is not None
-    members = step.group_of_class == step.positive
+    members = step.in_positive
     n = float(moments.n.sum())
     actual = float(moments.n[members].sum()) / n
     expected = float(moments.n @ moments.mean[:, members].sum(axis=1))

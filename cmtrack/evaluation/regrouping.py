@@ -10,7 +10,6 @@ import numpy as np
 from cmtrack.evaluation.steps import scored_step
 from cmtrack.grouping import ComposedStep, Grouping, Label
 from cmtrack.statistics.collected import Statistics, collect_rows
-from cmtrack.statistics.inputs import BoolArray
 from cmtrack.statistics.predictions import Predictions
 
 if TYPE_CHECKING:
@@ -90,7 +89,7 @@ def _carry(statistics: Statistics, old: ComposedStep | None, new: ComposedStep |
 def _still_valid(statistics: Statistics, old: ComposedStep | None, new: ComposedStep | None) -> Statistics:
     if new is None:
         return statistics if old is None else _without(statistics, _GROUP_SCORES)
-    if old is None or not np.array_equal(_members(old), _members(new)):
+    if old is None or not np.array_equal(old.in_positive, new.in_positive):
         return _without(statistics, (*_GROUP_SCORES, "tops", "labelled_tops", "target_tops"))
     if statistics.scores is None or np.array_equal(old.accept, new.accept):
         return statistics
@@ -98,11 +97,6 @@ def _still_valid(statistics: Statistics, old: ComposedStep | None, new: Composed
     if new.accept[inside].all():  # relaxed: what was rejected is accepted now
         return _all_accepted(statistics)
     return _without(statistics, ("scores",))
-
-
-def _members(step: ComposedStep) -> BoolArray:
-    members: BoolArray = step.group_of_class == step.positive
-    return members
 
 
 def _all_accepted(statistics: Statistics) -> Statistics:

@@ -39,6 +39,12 @@ class ComposedStep:
     accept: npt.NDArray[np.bool_]
     positive: int | None
 
+    @property
+    def in_positive(self) -> npt.NDArray[np.bool_]:
+        """Whether each original class belongs to the positive group, shape (K,)."""
+        inside: npt.NDArray[np.bool_] = self.group_of_class == self.positive
+        return inside
+
 
 @dataclass(frozen=True, init=False, repr=False)
 class Grouping:

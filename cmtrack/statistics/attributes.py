@@ -13,8 +13,8 @@ import numpy as np
 import numpy.typing as npt
 
 from cmtrack.grouping.step import plain
+from cmtrack.statistics.factorize import is_missing
 from cmtrack.statistics.inputs import BoolArray, IntArray
-from cmtrack.statistics.labels import is_missing
 
 _SMALL = 256
 

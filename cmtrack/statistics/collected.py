@@ -191,19 +191,18 @@ def group_scores(probabilities: FloatArray, step: ComposedStep) -> FloatArray:
 
     See :func:`cmtrack.statistics.score_pass.sum_of_group`.
     """
-    return sum_of_group(probabilities.T, np.flatnonzero(step.group_of_class == step.positive))
+    return sum_of_group(probabilities.T, np.flatnonzero(step.in_positive))
 
 
 def is_positive(codes: IntArray, step: ComposedStep) -> IntArray:
     """1 where the class belongs to the positive group, else 0."""
-    positive: IntArray = (step.group_of_class[codes] == step.positive).astype(np.int64)
+    positive: IntArray = step.in_positive[codes].astype(np.int64)
     return positive
 
 
 def accepted_within(actual: IntArray, probabilities: FloatArray, step: ComposedStep) -> BoolArray:
     """Whether the most probable class of a row's own group is accepted for it, shape (n,); the first one on ties."""
     block = ClassBlock.sort(actual, len(step.group_of_class))
-    sides = np.asarray(step.group_of_class == step.positive, dtype=np.int64)
     accepted = np.empty(len(actual), dtype=np.bool_)
-    accepted[block.order] = accepted_in_block(block, probabilities.T.take(block.order, axis=1), sides, step)
+    accepted[block.order] = accepted_in_block(block, probabilities.T.take(block.order, axis=1), step)
     return accepted

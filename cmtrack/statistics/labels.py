@@ -12,19 +12,8 @@ from cmtrack.grouping import Label
 from cmtrack.grouping.step import plain
 from cmtrack.statistics.codes import Codes, blocks
 from cmtrack.statistics.counting import Counts, count_integer_pairs, count_pairs
-from cmtrack.statistics.factorize import Factor, factorize, integer_classes, integer_factor, is_missing, read_labels
+from cmtrack.statistics.factorize import Factor, factorize, integer_classes, integer_factor, read_labels
 from cmtrack.statistics.inputs import FloatArray, IntArray
-
-__all__ = [
-    "MAX_CLASSES",
-    "Numbered",
-    "encode_groups",
-    "encode_labels",
-    "encode_row_ids",
-    "encode_values",
-    "is_missing",
-    "number_labels",
-]
 
 MAX_CLASSES = 10_000
 

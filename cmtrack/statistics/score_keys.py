@@ -6,6 +6,7 @@ room for one of four channels.
 
 from __future__ import annotations
 
+from functools import cache
 from typing import TypeAlias
 
 import numpy as np
@@ -82,6 +83,7 @@ class GridCounts:
         return ScoreCounts.from_cells(self.counts, self.lowest, self.highest)
 
 
+@cache
 def _boundaries() -> ScoreKeys:
     """The keys at which a cell of a channel begins, all but the first of channel 0."""
     edges = np.concatenate(([0.0], grid_edges())).view(np.uint64)

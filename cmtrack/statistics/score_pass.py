@@ -65,7 +65,7 @@ class ScorePass:
             kept["tops"] = self._tops(parts)
         else:
             kept["scores"] = self._scores(parts)
-            kept["score_moments"] = moments.component(size).by_group(self.sides, 2)
+            kept["score_moments"] = moments.component(size).by_group(self.step.in_positive.astype(np.int64), 2)
             kept["labels_variance"] = float(sum(part.variance for part in parts))
         return kept | {"moments": moments.components(slice(0, size))}
 
@@ -76,12 +76,6 @@ class ScorePass:
     @property
     def _is_exact(self) -> bool:
         return len(self.actual) <= scores.EXACT_ROWS
-
-    @cached_property
-    def sides(self) -> IntArray:
-        """1 for the classes of the positive group, else 0, shape (K,)."""
-        assert self.step is not None  # asked for where there is one
-        return np.asarray(self.step.group_of_class == self.step.positive, dtype=np.int64)
 
     def _read(self, chunk: slice) -> _Part:
         size = self.probabilities.n_classes
@@ -123,11 +117,11 @@ class ScorePass:
     def _read_group(self, part: _Part, block: ClassBlock, values: FloatArray) -> None:
         assert self.step is not None  # the caller's choice
         score = values[-1]
-        score[...] = sum_of_group(values[:-1], np.flatnonzero(self.sides))
+        score[...] = sum_of_group(values[:-1], np.flatnonzero(self.step.in_positive))
         spread = score * (1 - score)
         part.variance += float((spread if block.weights is None else spread * block.weights).sum())
-        rejected = ~accepted_in_block(block, values[:-1], self.sides, self.step)
-        channel = np.where(self.sides, 0, 2)[block.codes] + rejected
+        rejected = ~accepted_in_block(block, values[:-1], self.step)
+        channel = np.where(self.step.in_positive, 0, 2)[block.codes] + rejected
         keys = score_keys(score, channel)
         if self._is_exact:
             part.keys.append(keys)
@@ -217,11 +211,11 @@ def sum_of_group(values: FloatArray, members: IntArray) -> FloatArray:
     return score
 
 
-def accepted_in_block(block: ClassBlock, values: FloatArray, sides: IntArray, step: ComposedStep) -> BoolArray:
+def accepted_in_block(block: ClassBlock, values: FloatArray, step: ComposedStep) -> BoolArray:
     """Whether the most probable class of a row's own group is accepted for it, shape (b,); the first one on ties."""
     accepted = np.ones(len(block.codes), dtype=np.bool_)
     for code, start, stop in zip(block.present, block.starts, block.stops, strict=True):
-        members = np.flatnonzero(sides == sides[code])
+        members = np.flatnonzero(step.in_positive == step.in_positive[code])
         allowed = step.accept[code, members]
         if not allowed.all():
             accepted[start:stop] = allowed[first_maximum(values[members, start:stop])[0]]

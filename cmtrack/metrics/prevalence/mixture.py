@@ -171,10 +171,8 @@ def _edge(inside: float, end: float, outside: Callable[[float], bool]) -> float:
     return inside
 
 
-def em_shares(densities: FloatArray, weights: FloatArray, tolerance: float = 1e-12) -> FloatArray:
-    """Maximum-likelihood shares of K known densities by expectation-maximisation with extrapolated steps.
-
-    Two steps give a direction that is followed further, where the likelihood gains by it (Varadhan and Roland, 2008).
+def em_shares(densities: FloatArray, weights: FloatArray, tolerance: float = 1e-9) -> FloatArray:
+    """Maximum-likelihood shares of K known densities by expectation-maximisation.
 
     Parameters
     ----------
@@ -192,31 +190,12 @@ def em_shares(densities: FloatArray, weights: FloatArray, tolerance: float = 1e-
         Shares that sum to 1.
     """
     weights = weights / weights.sum()
-
-    def step(shares: FloatArray) -> tuple[FloatArray, float, float]:
-        """The next shares, the largest ratio and the log-likelihood."""
-        mix = densities @ shares
-        gain = densities.T @ (weights / mix)
-        return shares * gain, float(gain.max()), float(weights @ np.log(mix))
-
     shares = np.full(densities.shape[1], 1 / densities.shape[1])
-    for _ in range(7_000):
-        first, gain, _ = step(shares)
-        if gain - 1 <= tolerance:
+    for _ in range(20_000):
+        gain = densities.T @ (weights / (densities @ shares))
+        if gain.max() - 1 <= tolerance:
             break
-        second, gain, likelihood = step(first)
-        if gain - 1 <= tolerance:
-            shares = first
-            break
-        move = first - shares
-        turn = second - first - move
-        length = max(1.0, float(np.linalg.norm(move) / (np.linalg.norm(turn) or 1.0)))
-        far = shares + 2 * length * move + length**2 * turn
-        shares = second
-        if length > 1 and (far > 0).all():
-            after, _, reached = step(far / far.sum())
-            if reached >= likelihood:
-                shares = after
+        shares = shares * gain
     total: FloatArray = shares / shares.sum()
     return total
 

@@ -72,8 +72,7 @@ def collect_moments(
             kept["cross"] = CrossMoments(_table(found, cross, n, size, weight))
         if score is not None and step is not None:
             component = moments.component(columns.index(score))
-            sides = np.asarray(step.group_of_class == step.positive, dtype=np.int64)
-            kept["score_moments"] = component.by_group(sides, 2)
+            kept["score_moments"] = component.by_group(step.in_positive.astype(np.int64), 2)
             kept["labels_variance"] = float(found[f"variance_{weight}"].sum())
         out.append(kept)
     return out

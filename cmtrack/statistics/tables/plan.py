@@ -69,7 +69,7 @@ def collect_table(
             frame, score = with_score(rows, step)
             rows = replace(rows, frame=frame)
             if score == SCORE:
-                own = means[:, step.group_of_class == step.positive].sum(axis=1, keepdims=True)
+                own = means[:, step.in_positive].sum(axis=1, keepdims=True)
                 means = np.hstack((means, np.minimum(own, 1.0)))
         counts = [table.sum(axis=1) for table in tables]
         for out, sums in zip(kept, collect_moments(rows, means, counts, step, score), strict=True):

@@ -29,7 +29,7 @@ _TOP_END = 1e-12
 
 def with_score(rows: Rows, step: ComposedStep) -> tuple[nw.LazyFrame[Any], str]:
     """The table with the positive group's score, and the column's name."""
-    members = np.flatnonzero(step.group_of_class == step.positive)
+    members = np.flatnonzero(step.in_positive)
     if len(members) == 1:
         return rows.frame, f"p{members[0]}"
     summed = in_order([nw.col(f"p{k}") for k in members]) if len(members) else nw.col("p0") * 0.0
@@ -100,7 +100,7 @@ def _channels(rows: Rows, step: ComposedStep) -> nw.LazyFrame[Any]:
         return frame.with_columns(channel=base)
     code = in_order([is_label(ACTUAL, label) * float(k) for k, label in enumerate(rows.labels)])
     frame = frame.with_columns(code=code)
-    positive = step.group_of_class == step.positive
+    positive = step.in_positive
     sides = {"own": np.flatnonzero(positive).tolist(), "other": np.flatnonzero(~positive).tolist()}
     held = [side for side, own in sides.items() if own]
     for side in held:
@@ -115,7 +115,7 @@ def _channels(rows: Rows, step: ComposedStep) -> nw.LazyFrame[Any]:
 
 def _is_positive(rows: Rows, step: ComposedStep) -> nw.Expr:
     """1 where the actual class belongs to the positive group, else 0."""
-    own = [rows.labels[k] for k in np.flatnonzero(step.group_of_class == step.positive)]
+    own = [rows.labels[k] for k in np.flatnonzero(step.in_positive)]
     return nw.when(nw.col(ACTUAL).is_in(own)).then(nw.lit(1)).otherwise(nw.lit(0))
 
 
