@@ -1,0 +1,62 @@
+"""A report in Markdown that is written as a study goes along."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import matplotlib.pyplot as plt
+import pandas as pd
+from matplotlib.figure import Figure
+
+
+class Report:
+    """Headings, words, tables and figures in their order; tables are kept as CSV and figures as PNG beside it."""
+
+    def __init__(self, folder: Path, title: str) -> None:
+        self.folder = folder
+        self._parts = [f"# {title}"]
+
+    def heading(self, text: str) -> None:
+        """A section of the report."""
+        self._parts.append(f"## {text}")
+
+    def text(self, *paragraphs: str) -> None:
+        """Paragraphs of Markdown."""
+        self._parts += paragraphs
+
+    def table(self, name: str, frame: pd.DataFrame, caption: str, *, digits: int) -> None:
+        """A table; its numbers with `digits` decimals, whole numbers and words as they are."""
+        frame.to_csv(self.folder / f"{name}.csv", lineterminator="\n")
+        self._parts += [f"**{caption}**", _markdown(frame, digits)]
+
+    def figure(self, name: str, figure: Figure, caption: str) -> None:
+        """A figure, which is closed."""
+        figure.savefig(self.folder / f"{name}.png", dpi=100, facecolor="white")
+        plt.close(figure)
+        self._parts.append(f"![{caption}]({name}.png)")
+        self._parts.append(f"*{caption}*")
+
+    def save(self) -> Path:
+        """Write ``report.md``."""
+        path = self.folder / "report.md"
+        path.write_text("\n\n".join(self._parts) + "\n", encoding="utf-8")
+        return path
+
+
+def _markdown(frame: pd.DataFrame, digits: int) -> str:
+    frame = frame.reset_index() if frame.index.name or isinstance(frame.index, pd.MultiIndex) else frame
+    columns = [" ".join(map(str, c)) if isinstance(c, tuple) else str(c) for c in frame.columns]
+    rows = [columns, *([_cell(value, digits) for value in row] for row in frame.itertuples(index=False))]
+    left = [not any(_is_number(value) for value in frame.iloc[:, i]) for i in range(len(columns))]
+    rule = [":--" if words else "--:" for words in left]
+    return "\n".join(f"| {' | '.join(row)} |" for row in [rows[0], rule, *rows[1:]])
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _cell(value: object, digits: int) -> str:
+    if isinstance(value, float):
+        return "–" if value != value else f"{value:.{digits}f}"
+    return str(value).replace("|", "\\|").replace("\n", " ")
