@@ -495,3 +495,17 @@ steps:
 def test_step_names_are_unique_in_a_chain() -> None:
     chain = Grouping({"a": [0], "b": [1, 2]}).then(Grouping({"x": ["a"], "y": ["b"]}))
     assert [step.name for step in chain.steps] == ["2_groups", "2_groups_2"]
+
+
+def test_an_estimate_of_prevalence_reads_as_words_in_a_notebook() -> None:
+    rng = np.random.default_rng(0)
+    y = rng.integers(0, 2, 300)
+    s = np.clip(0.3 * y + rng.normal(0.35, 0.2, 300), 0, 1)
+    estimate = estimate_prevalence(s[:100], calibration=(np.where(y == 1, "<b>", "a"), s), positive="<b>")
+    page = estimate._repr_html_()
+    assert "number of &lt;b&gt; among these 100" in page
+    assert f"<td>{estimate.count:.4g}</td><td>{estimate.count_low:.4g} to {estimate.count_high:.4g}</td>" in page
+    assert f"{round(100 * estimate.shares[0])} % from the 100 scores" in page
+    flat = estimate_prevalence(np.full(10, 0.5), calibration=(y, np.full(300, 0.5)))._repr_html_()
+    assert flat.count("not identified") == 1
+    assert "nan" not in flat

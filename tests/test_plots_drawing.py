@@ -83,3 +83,10 @@ def test_a_drawn_image_is_sent_as_it_is(tmp_path: Any) -> None:
     assert copy.read_bytes() == path.read_bytes()
     assert small.size == (256, 128)
     assert small.getpixel((100, 60)) == (200, 200, 200)
+
+
+def test_a_figure_shows_itself_in_a_notebook_without_pyplot() -> None:
+    picture = plot_confusion_matrix(np.array([[3, 1], [0, 4]]), ["a", "b"])._repr_png_()
+    width, height = Image.open(BytesIO(picture)).size
+    assert width > 300
+    assert height > 200

@@ -6,6 +6,7 @@ threads drawing at once can leave changed.
 
 from __future__ import annotations
 
+import io
 import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -24,6 +25,7 @@ from matplotlib.transforms import ScaledTranslation
 FloatArray = npt.NDArray[np.float64]
 
 DPI = 130
+NOTEBOOK_DPI = 90
 PAD = 0.1  # inches around a figure
 TITLE_SIZE = 12.0
 TEXT_SIZE = 9.5
@@ -107,16 +109,25 @@ def fold(text: str, points: float, size: float = SMALL_SIZE) -> str:
     return "\n".join(textwrap.wrap(text, max(24, int(points / (0.52 * size)))))
 
 
+class ShownFigure(Figure):
+    """A figure that a notebook shows, although it belongs to no pyplot registry."""
+
+    def _repr_png_(self) -> bytes:
+        buffer = io.BytesIO()
+        self.savefig(buffer, format="png", dpi=NOTEBOOK_DPI)
+        return buffer.getvalue()
+
+
 def new_figure(size: tuple[float, float]) -> Figure:
     """A figure that belongs to no pyplot registry."""
-    figure = Figure(figsize=size, dpi=DPI, facecolor="white")
+    figure = ShownFigure(figsize=size, dpi=DPI, facecolor="white")
     FigureCanvasAgg(figure)  # texts are measured by what draws them
     return figure
 
 
 def panel_figure(size: tuple[float, float]) -> Figure:
     """A figure for several axes that belongs to no pyplot registry and makes room for their labels."""
-    return Figure(figsize=size, dpi=DPI, facecolor="white", layout="constrained")
+    return ShownFigure(figsize=size, dpi=DPI, facecolor="white", layout="constrained")
 
 
 def root_figure(ax: Axes) -> Figure:

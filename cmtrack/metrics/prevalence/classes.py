@@ -117,6 +117,9 @@ class ClassPrevalenceEstimate(PrevalenceEstimate):
         rows = [(label, *ends, ends[0] * self.n_target) for label, ends in self.by_class.items()]
         return pd.DataFrame(rows, columns=["label", "value", "low", "high", "count"])
 
+    def _repr_html_(self) -> str:
+        return str(self.to_frame().to_html(index=False, float_format="{:.4g}".format))
+
 
 def class_estimate(
     actual: IntArray,

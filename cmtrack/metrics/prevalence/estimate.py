@@ -237,4 +237,27 @@ class PrevalenceEstimate:
         )
 
     def _repr_html_(self) -> str:
-        return str(self.to_frame().to_html(index=False))
+        """Share and number with their intervals, what their errors come from, and what to be careful with."""
+        from html import escape
+
+        careful = "".join(
+            f"<li>{escape(text)}</li>" for text in dict.fromkeys((*self.warnings, *self.undefined.values()))
+        )
+        careful = f"<ul>{careful}</ul>" if careful else ""
+        what, n = str(self.positive), f"{self.n_target:g}"
+        if math.isnan(self.value):
+            return f"<div><p>The share of {escape(what)} is undefined.</p>{careful}</div>"
+        share = (f"{100 * x:.3g} %" for x in (self.value, self.low, self.high))
+        number = (f"{x:.4g}" for x in (self.count, self.count_low, self.count_high))
+        rows = [(f"share of {what} in the population", *share), (f"number of {what} among these {n}", *number)]
+        lines = "".join(
+            f'<tr><td style="text-align:left">{escape(name)}</td><td>{value}</td><td>{low} to {high}</td></tr>'
+            for name, value, low, high in rows
+        )
+        target, positives, negatives = (f"{100 * x:.0f} %" for x in self.shares)
+        return (
+            f"<div><table><thead><tr><th></th><th>estimate</th><th>{100 * self.confidence_level:g} % interval</th></tr>"
+            f"</thead><tbody>{lines}</tbody></table><p>Variance: {target} from the {n} scores, {positives} from the "
+            f"{self.n_positives:g} labelled positives, {negatives} from the {self.n_negatives:g} labelled negatives. "
+            f"Test that the scores fit the labelled ones: p = {self.fit_pvalue:.2g}.</p>{careful}</div>"
+        )

@@ -10,7 +10,7 @@ from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from cmtrack.plots.style import DPI, MUTED, SMALL_SIZE, FloatArray, fold, plain_axes
+from cmtrack.plots.style import DPI, MUTED, SMALL_SIZE, FloatArray, ShownFigure, fold, plain_axes
 
 _PAD = 0.1  # inches around a figure
 
@@ -19,7 +19,7 @@ def inch_figure(places: Sequence[tuple[float, float, float, float]]) -> tuple[Fi
     """A figure without pyplot with axes at (left, bottom, width, height), all in inches; see :func:`fit`."""
     width = max(left + across for left, _, across, _ in places)
     height = max(bottom + high for _, bottom, _, high in places)
-    figure = Figure(figsize=(width, height), dpi=DPI, facecolor="white")
+    figure = ShownFigure(figsize=(width, height), dpi=DPI, facecolor="white")
     panels = []
     for left, bottom, across, high in places:
         panels.append(figure.add_axes((left / width, bottom / height, across / width, high / height)))
