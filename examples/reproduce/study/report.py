@@ -45,7 +45,7 @@ class Report:
 
 def _markdown(frame: pd.DataFrame, digits: int) -> str:
     frame = frame.reset_index() if frame.index.name or isinstance(frame.index, pd.MultiIndex) else frame
-    columns = [" ".join(map(str, c)) if isinstance(c, tuple) else str(c) for c in frame.columns]
+    columns = [_cell(" ".join(map(str, c)) if isinstance(c, tuple) else c, digits) for c in frame.columns]
     rows = [columns, *([_cell(value, digits) for value in row] for row in frame.itertuples(index=False))]
     left = [not any(_is_number(value) for value in frame.iloc[:, i]) for i in range(len(columns))]
     rule = [":--" if words else "--:" for words in left]

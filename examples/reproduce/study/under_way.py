@@ -23,6 +23,17 @@ from study.report import Report
 Item = TypeVar("Item")
 
 
+def prepare_store(output: Path) -> str:
+    """Make the store in a folder where there is none, and use it; its URI."""
+    logging.getLogger("mlflow.store.db.utils").setLevel(logging.WARNING)  # says how it makes its tables
+    logging.getLogger("alembic").setLevel(logging.WARNING)
+    output.mkdir(parents=True, exist_ok=True)
+    store = f"sqlite:///{(output.resolve() / 'mlflow.db').as_posix()}"
+    mlflow.set_tracking_uri(store)
+    mlflow.search_experiments()
+    return store
+
+
 class Study:
     """One source under way.
 
@@ -41,7 +52,7 @@ class Study:
 
     def __init__(self, name: str, title: str, source: str, *, output: Path, fast: bool) -> None:
         output = Path(output).resolve()
-        self.name = name
+        self.name, self.title, self.source = name, title, source
         self.fast = fast
         self.folder = output / "reports" / name
         self.folder.mkdir(parents=True, exist_ok=True)
@@ -49,10 +60,7 @@ class Study:
         self._console = Console(stderr=True)
         self._outcomes: list[dict[str, str]] = []
         self._started = time.perf_counter()
-        logging.getLogger("mlflow.store.db.utils").setLevel(logging.WARNING)  # says how it makes its tables
-        logging.getLogger("alembic").setLevel(logging.WARNING)
-        self.store = f"sqlite:///{(output / 'mlflow.db').as_posix()}"
-        mlflow.set_tracking_uri(self.store)
+        self.store = prepare_store(output)
         if mlflow.get_experiment_by_name(name) is None:
             mlflow.create_experiment(name, artifact_location=(output / "artifacts").as_uri())
         mlflow.set_experiment(name)
@@ -102,10 +110,17 @@ class Study:
         self.report.table("outcomes", pd.DataFrame(self._outcomes), "Published items, and how near we come", digits=2)
         self.report.text(f"Took {minutes:.1f} minutes. Python {platform.python_version()}, {packages}.")
         path = self.report.save()
-        (self.folder / "outcomes.json").write_text(json.dumps(self._outcomes, indent=1, ensure_ascii=False) + "\n")
-        with mlflow.start_run(
-            run_name="report", tags={"cmtrack.reproduce": self.name, "mode": self.pick(fast="fast", full="full")}
-        ):
+        summary = {
+            "name": self.name,
+            "title": self.title,
+            "source": self.source,
+            "mode": self.pick(fast="fast", full="full"),
+            "minutes": round(minutes, 1),
+            "outcomes": self._outcomes,
+        }
+        text = json.dumps(summary, indent=1, ensure_ascii=False)
+        (self.folder / "outcomes.json").write_text(text + "\n", encoding="utf-8")
+        with mlflow.start_run(run_name="report", tags={"mode": summary["mode"]}):
             mlflow.log_artifacts(str(self.folder))
         self._console.print(f"{self.name}: {path}", highlight=False, markup=False, soft_wrap=True)
         return path
