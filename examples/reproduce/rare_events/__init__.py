@@ -1,0 +1,1 @@
+"""Parts of the reproduction of Gubbels (2023), chapter 2: websites, machines, variants, published numbers."""
