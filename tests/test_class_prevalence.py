@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from cmtrack import estimate_prevalence
+from cmtrack import estimate_prevalence, evaluate
 
 SHARES = np.array([0.5, 0.3, 0.15, 0.05])
 
@@ -148,3 +148,33 @@ def test_shapes_and_rare_classes_are_checked(problem):
     with pytest.raises(ValueError, match="recalibrates no single probabilities"):
         found.posterior(target)
     assert math.isfinite(found.value)
+
+
+@pytest.mark.parametrize("density", ["auto", "bins", "vector", "temperature"])
+def test_constant_probabilities_identify_no_share(density: str) -> None:
+    y = np.repeat([1, 2, 3], [500, 100, 20])
+    p = np.tile([0.8065, 0.1613, 0.0322], (620, 1))
+    estimate = estimate_prevalence(p, calibration=(y, p), density=density)
+    assert np.isnan([*estimate.by_class[1], *estimate.by_class[2], *estimate.by_class[3]]).all()
+    assert np.isnan([estimate.value, estimate.low, estimate.high, estimate.fit_pvalue]).all()
+    assert estimate.undefined["value"] == "not identified, the scores do not tell them apart: [1, 2, 3]"
+
+
+def test_two_classes_that_look_alike_leave_the_third_share_known() -> None:
+    rng = np.random.default_rng(0)
+    y = np.repeat([0, 1, 2], 300)
+    third = np.clip(rng.normal(np.where(y == 2, 0.8, 0.2), 0.1), 0.01, 0.98)
+    p = np.column_stack(((1 - third) / 2, (1 - third) / 2, third))
+    estimate = estimate_prevalence(p, calibration=(y, p), density="temperature")
+    assert np.isnan(estimate.by_class[0]).all()
+    value, low, high = estimate.by_class[2]
+    assert low < 1 / 3 < high
+    assert value == pytest.approx(1 / 3, abs=0.02)
+    assert "[0, 1]" in estimate.undefined["by_class"]
+
+
+def test_an_evaluation_says_which_shares_its_scores_cannot_tell() -> None:
+    y = np.repeat([1, 2, 3], [50, 30, 20])
+    evaluation = evaluate(y, y_prob=np.tile([0.5, 0.3, 0.2], (100, 1)))
+    assert np.isnan(evaluation.metrics["prevalence/1/calibrated"])
+    assert evaluation.undefined["prevalence/1/calibrated"].startswith("not identified")

@@ -154,6 +154,8 @@ def put_class_prevalence(
         if shares is None:
             continue
         reason = "no labelled samples of this class"
+        if not shares.identified[k]:
+            reason = "not identified: the scores do not tell this class from others"
         ends = (float(shares.low[k]), float(shares.high[k]))
         results.put_ends(f"{prefix}/calibrated", shares.values[k], ends, reason)
         results.put(f"{prefix}/calibrated_low", ends[0], reason=reason)

@@ -15,10 +15,12 @@ from scipy.special import chdtrc
 from cmtrack.metrics.intervals import normal_quantile
 from cmtrack.metrics.prevalence.densities import smoothed
 from cmtrack.metrics.prevalence.mixture import em_shares
-from cmtrack.statistics.inputs import FloatArray, IntArray
+from cmtrack.statistics.inputs import BoolArray, FloatArray, IntArray
 from cmtrack.statistics.top_scores import TopScoreCounts
 
 GROUPS = 5
+_LEAST = 1e-9
+"""Information of one sample about a direction of shares that a target of any size would leave within 0 to 1."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,6 +35,8 @@ class ClassShares:
     covariance : ndarray of shape (K, K)
     of_labelled : ndarray of shape (K, K)
         The part of each share's variance (columns) that each class's labelled samples (rows) cause.
+    identified : bool ndarray of shape (K,)
+        False where any share of the class, given up by others, would explain the target as well; its value is NaN.
     """
 
     values: FloatArray
@@ -40,6 +44,7 @@ class ClassShares:
     high: FloatArray
     covariance: FloatArray
     of_labelled: FloatArray
+    identified: BoolArray
 
 
 def class_shares(
@@ -69,18 +74,22 @@ def class_shares(
     values, covariance = np.full(size, math.nan), np.full((size, size), math.nan)
     values[known] = shares
     m = counts.sum(axis=1)
-    of_target, of_labelled, variances = covariance_parts(densities, shares, float(binned.sum()), m)
+    of_target, of_labelled, variances, sure = covariance_parts(densities, shares, float(binned.sum()), m)
     covariance[np.ix_(known, known)] = of_target + of_labelled
+    identified = np.ones(size, dtype=bool)
+    identified[known] = sure
+    values[~identified] = math.nan
     by_class = np.zeros((size, size))
     by_class[np.ix_(known, known)] = variances
     with np.errstate(invalid="ignore"):
         reach = normal_quantile(confidence_level) * np.sqrt(np.maximum(np.diag(covariance), 0.0))
-    return ClassShares(values, np.clip(values - reach, 0, 1), np.clip(values + reach, 0, 1), covariance, by_class)
+    low, high = np.clip(values - reach, 0, 1), np.clip(values + reach, 0, 1)
+    return ClassShares(values, low, high, covariance, by_class, identified)
 
 
 def covariance_parts(
     densities: FloatArray, shares: FloatArray, n: float, labelled: FloatArray
-) -> tuple[FloatArray, FloatArray, FloatArray]:
+) -> tuple[FloatArray, FloatArray, FloatArray, BoolArray]:
     """The covariance of the shares by what causes it.
 
     Parameters
@@ -100,19 +109,33 @@ def covariance_parts(
         The covariance that the labelled samples cause.
     variances : ndarray of shape (K, K)
         What each class's labelled samples (rows) add to the variance of each share (columns).
+    identified : bool ndarray of shape (K,)
     """
-    size = len(shares)
     gap = densities[:, :-1] - densities[:, -1:]
     mix = (densities @ shares)[:, None]
     information = (gap / mix).T @ gap
-    spread = np.vstack((np.eye(size - 1), -np.ones(size - 1))) @ np.linalg.pinv(information)
+    spread, identified = inverse_information(information)
     # One labelled sample of class c in bin b moves the shares by -share_c / m_c times row b of `pull`, less its mean.
     pull = (gap / mix) @ spread.T
     weight = shares**2 / labelled
     means = pull.T @ densities
     of_labelled = (pull * (densities @ weight)[:, None]).T @ pull - (means * weight) @ means.T
     variances = weight[:, None] * ((pull**2).T @ densities - means**2).T
-    return spread @ (information / n) @ spread.T, of_labelled, variances
+    return spread @ (information / n) @ spread.T, of_labelled, variances, identified
+
+
+def inverse_information(information: FloatArray) -> tuple[FloatArray, BoolArray]:
+    """What a score of the first K-1 shares (columns) moves all K shares (rows) by, and which shares it can move.
+
+    A direction of the shares without information is left out; the classes that it would change are not identified.
+    """
+    size = len(information)
+    shares = np.vstack((np.eye(size), -np.ones(size)))
+    strength, directions = np.linalg.eigh(information)
+    known = strength > max(_LEAST, size * np.finfo(float).eps * float(strength[-1]))
+    free = shares @ directions[:, ~known]
+    inverse = (directions[:, known] / strength[known]) @ directions[:, known].T
+    return shares @ inverse, (np.abs(free) < 1e-3).all(axis=1)
 
 
 def fit_of_shares(labelled: TopScoreCounts, target: TopScoreCounts, shares: FloatArray) -> tuple[float, int, float]:

@@ -28,7 +28,7 @@ CLASS_INTERVALS = ("adjusted", "wald", "realised")
 _NOTHING = ScoreCounts(np.array([]), np.zeros((1, 0), dtype=np.int64), exact=True)
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class ClassPrevalenceEstimate(PrevalenceEstimate):
     """Estimated shares of K classes; ``value``, ``low``, ``high`` and ``count`` are those of ``positive``.
 
@@ -41,7 +41,7 @@ class ClassPrevalenceEstimate(PrevalenceEstimate):
     """
 
     classes: tuple[Label, ...] = ()
-    class_shares: ClassShares = field(default_factory=lambda: ClassShares(*(np.empty(0),) * 5), repr=False)
+    class_shares: ClassShares = field(default_factory=lambda: ClassShares(*(np.empty(0),) * 5, np.empty(0, dtype=bool)), repr=False)
     n_labelled: FloatArray = field(default_factory=lambda: np.empty(0), repr=False)
     scaling: Scaling | None = field(default=None, repr=False)
     at_target: FloatArray = field(default_factory=lambda: np.empty(0), repr=False)
@@ -163,8 +163,16 @@ def class_estimate(
     value = float(shares.values[k])
     variance = Variance(max(total - every, 0.0), own, every - own, math.nan)
     realised = _wald(value, max(total - value * (1 - value) / n, 1e-3 * total), confidence_level)
-    ends = realised if interval == "realised" else (float(shares.low[k]), float(shares.high[k]))
-    statistic, df, pvalue = fit_of_shares(tops, wanted, shares.values)
+    undefined = {}
+    statistic, df, pvalue = math.nan, 0, math.nan
+    if shares.identified.all():
+        statistic, df, pvalue = fit_of_shares(tops, wanted, shares.values)
+    else:
+        lost = [label for label, known in zip(labels, shares.identified, strict=True) if not known]
+        undefined["by_class"] = f"not identified, the scores do not tell them apart: {lost[:10]}"
+        if math.isnan(value):
+            undefined |= dict.fromkeys(("value", "low", "high"), undefined["by_class"])
+            realised = (math.nan, math.nan)
     warnings = []
     if labelled.min() < 20:
         warnings.append(f"a class has only {labelled.min():g} labelled samples (< 20): the intervals are rough")
@@ -173,6 +181,7 @@ def class_estimate(
             f"the target's probabilities do not fit the labelled ones (p = {pvalue:.2g}): not only the shares changed, "
             "or the labelled scores are training scores; do not trust the estimate"
         )
+    ends = realised if interval == "realised" else (float(shares.low[k]), float(shares.high[k]))
     nothing = np.empty(0)
     return ClassPrevalenceEstimate(
         value,
@@ -190,6 +199,7 @@ def class_estimate(
         fit_df=df,
         fit_pvalue=pvalue,
         realised=realised,
+        undefined=undefined,
         warnings=tuple(warnings),
         classes=labels,
         class_shares=shares,

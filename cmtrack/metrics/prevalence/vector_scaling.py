@@ -10,6 +10,7 @@ Shrikumar (2020) for recalibration before expectation-maximisation.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -17,7 +18,7 @@ from scipy.optimize import minimize
 from scipy.special import log_softmax
 
 from cmtrack.metrics.intervals import normal_quantile
-from cmtrack.metrics.prevalence.class_shares import ClassShares
+from cmtrack.metrics.prevalence.class_shares import ClassShares, inverse_information
 from cmtrack.metrics.prevalence.mixture import em_shares
 from cmtrack.statistics.inputs import FloatArray, IntArray
 
@@ -97,7 +98,7 @@ def scaled_shares(scaling: Scaling, target: FloatArray, confidence_level: float 
     shares = em_shares(ratios, np.ones(n))
     influence = _score(ratios, shares)
     information = influence.T @ influence / n
-    inverse = np.linalg.pinv(information)
+    spread, identified = inverse_information(information)
     slopes = np.empty((len(shares) - 1, len(scaling.parameters)))
     for index in range(len(scaling.parameters)):
         step = np.zeros(len(scaling.parameters))
@@ -105,13 +106,13 @@ def scaled_shares(scaling: Scaling, target: FloatArray, confidence_level: float 
         up = _score(scaling.ratios(target, scaling.parameters + step), shares).mean(axis=0)
         down = _score(scaling.ratios(target, scaling.parameters - step), shares).mean(axis=0)
         slopes[:, index] = (up - down) / 2e-5
-    spread = np.vstack((np.eye(len(shares) - 1), -np.ones(len(shares) - 1))) @ inverse
     of_target = spread @ (information / n) @ spread.T
     of_labelled = np.stack([spread @ slopes @ part @ slopes.T @ spread.T for part in scaling.covariances])
     covariance = of_target + of_labelled.sum(axis=0)
     reach = normal_quantile(confidence_level) * np.sqrt(np.maximum(np.diag(covariance), 0.0))
+    shares = np.where(identified, shares, math.nan)
     low, high = np.clip(shares - reach, 0, 1), np.clip(shares + reach, 0, 1)
-    return ClassShares(shares, low, high, covariance, np.diagonal(of_labelled, axis1=1, axis2=2))
+    return ClassShares(shares, low, high, covariance, np.diagonal(of_labelled, axis1=1, axis2=2), identified)
 
 
 def _score(ratios: FloatArray, shares: FloatArray) -> FloatArray:
