@@ -1,0 +1,1 @@
+"""Parts of the reproduction of Markoulidakis et al. (2021): surveys, algorithms, reductions, tables and figures."""
