@@ -10,9 +10,11 @@ import pytest
 import cmtrack
 from cmtrack import PrevalenceEstimate, estimate_prevalence
 from cmtrack.metrics.prevalence.density_models import MODELS
+from cmtrack.metrics.prevalence.folds import at_random, in_turn
 from cmtrack.metrics.prevalence.moment_match import MomentMatch
-from cmtrack.metrics.prevalence.score_cells import fold_counts, score_cells
+from cmtrack.metrics.prevalence.score_cells import score_cells
 from cmtrack.metrics.prevalence.stacking import MEMBERS, fit_ratio
+from cmtrack.metrics.prevalence.two_foldings import TwoFoldings
 from cmtrack.statistics import ScoreCounts
 
 INTERVALS = ("adjusted", "realised", "wald", "score", "bootstrap", "naive")
@@ -199,7 +201,7 @@ def test_gap_between_scores_is_halved_without_a_scale() -> None:
 
 def test_folds_take_the_samples_in_turn() -> None:
     counts = np.array([3.0, 0.0, 4.0, 0.5])
-    folds = fold_counts(counts, 3)
+    folds = in_turn(counts, 3)
     np.testing.assert_allclose(folds.sum(axis=0), counts)
     np.testing.assert_allclose(folds[:, :3], [[1, 0, 2], [1, 0, 1], [1, 0, 1]])
 
@@ -335,3 +337,60 @@ def test_evaluate_and_estimate_prevalence_agree_on_a_calibration_set(target: str
     assert (inside.value, inside.low, inside.high) == pytest.approx(
         (outside.value, outside.low, outside.high), rel=1e-9
     )
+
+
+def test_random_folds_are_equal_in_size_and_a_function_of_the_counts() -> None:
+    counts = np.array([3.0, 0.0, 7.0, 1.0, 12.0])
+    folds = at_random(counts, 4)
+    np.testing.assert_array_equal(folds.sum(axis=0), counts)
+    assert folds.sum(axis=1).tolist() == [5, 6, 6, 6]
+    np.testing.assert_array_equal(folds, at_random(counts, 4))
+    weighted = at_random(counts / 2, 4)
+    np.testing.assert_allclose(weighted.sum(axis=0), counts / 2)
+    many = np.array([2e9, 1e9])
+    np.testing.assert_allclose(at_random(many, 2), np.stack((many, many)) / 2, atol=1)
+
+
+def test_random_folds_scatter_as_samples_do_and_folds_in_turn_do_not() -> None:
+    counts = np.full(200, 10.0)
+    scattered, alike = at_random(counts, 2)[0], in_turn(counts, 2)[0]
+    assert np.ptp(alike) == 0
+    assert 0.7 < np.var(scattered) / 2.5 < 1.3
+
+
+def test_estimates_by_two_foldings_are_joined() -> None:
+    y, held = labelled()
+    cells = score_cells(ScoreCounts.from_scores(held, y, 2, exact=True))
+    sizes = (500.0, cells.cells.m1, cells.cells.m0)
+    target = cells.count(expit(scored(np.random.default_rng(3), 25, 475))) / 500
+    matches = []
+    for folding, folds in ((in_turn, 2), (at_random, 5)):
+        fit = fit_ratio(cells, MEMBERS, folding, folds)
+        matches.append(MomentMatch(fit.left, target, fit.positives / sizes[1], fit.negatives / sizes[2], sizes))
+    both = TwoFoldings(*matches)
+    steady, honest = (match.solve() for match in matches)
+    assert steady > honest  # a rare share is pulled upwards by folds that are alike
+    assert honest < both.solve() < steady
+    gap, variance = steady - honest, matches[0].variance(steady).total
+    assert both.weight == pytest.approx(variance / (variance + gap**2))
+    low, high = both.interval("adjusted", 0.95)
+    assert low == min(match.interval("adjusted", match.solve(), 0.95)[0] for match in matches)
+    assert high == max(match.interval("adjusted", match.solve(), 0.95)[1] for match in matches)
+    grid = np.linspace(low, high, 101)
+    assert both.deviance(grid)[[0, -1]] == pytest.approx(3.841, abs=0.05)
+    assert (both.deviance(np.linspace(honest, steady, 5)) == 0).all()
+    w = both.weight
+    parts = [match.variance(both.solve()).total for match in matches]
+    assert both.variance(both.solve()).total == pytest.approx(w * parts[0] + (1 - w) * parts[1] + w * (1 - w) * gap**2)
+
+
+def test_rare_shares_of_classes_that_overlap_are_covered() -> None:
+    """Folds in turn alone contained the share in 81 % of such draws."""
+    rng, contained = np.random.default_rng(1), 0
+    for _ in range(60):
+        y = np.repeat([0, 1], 1000)
+        k = rng.binomial(30_000, 0.01)
+        target = np.concatenate((rng.normal(0.3, 1, k), rng.normal(0, 1, 30_000 - k)))
+        e = estimate_prevalence(target, calibration=(y, rng.normal(0.3 * y)))
+        contained += e.low <= 0.01 <= e.high
+    assert contained >= 54

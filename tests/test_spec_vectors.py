@@ -475,7 +475,9 @@ def test_covariance_parts_agrees_with_two_classes() -> None:
         [0.6955445545, 0.2004950495, 0.0816831683, 0.0222772277],
     ))  # fmt: skip
     shares = np.array([1 - 0.0424163214, 0.0424163214])
-    of_target, of_labelled, variances, _ = covariance_parts(np.stack((q, p), axis=1), shares, 2000, np.array([200, 100]))
+    of_target, of_labelled, variances, _ = covariance_parts(
+        np.stack((q, p), axis=1), shares, 2000, np.array([200, 100])
+    )
     covariance = of_target + of_labelled
     assert variances.sum(axis=0) == pytest.approx(np.diag(of_labelled))
     close(covariance, 3.677875e-04 * np.array([[1, -1], [-1, 1]]), 1e-9)

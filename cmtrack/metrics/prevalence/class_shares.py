@@ -46,6 +46,11 @@ class ClassShares:
     of_labelled: FloatArray
     identified: BoolArray
 
+    @classmethod
+    def nothing(cls) -> ClassShares:
+        """Of no classes."""
+        return cls(*(np.empty(0),) * 5, np.empty(0, dtype=bool))
+
 
 def class_shares(
     labelled: TopScoreCounts,

@@ -41,7 +41,9 @@ class ClassPrevalenceEstimate(PrevalenceEstimate):
     """
 
     classes: tuple[Label, ...] = ()
-    class_shares: ClassShares = field(default_factory=lambda: ClassShares(*(np.empty(0),) * 5, np.empty(0, dtype=bool)), repr=False)
+    class_shares: ClassShares = field(
+        default_factory=lambda: ClassShares(*(np.empty(0),) * 5, np.empty(0, dtype=bool)), repr=False
+    )
     n_labelled: FloatArray = field(default_factory=lambda: np.empty(0), repr=False)
     scaling: Scaling | None = field(default=None, repr=False)
     at_target: FloatArray = field(default_factory=lambda: np.empty(0), repr=False)

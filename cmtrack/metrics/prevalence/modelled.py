@@ -14,12 +14,16 @@ from cmtrack.metrics.intervals import Interval, normal_quantile
 from cmtrack.metrics.prevalence.binned import binned_estimate, fit_diagnostic, warnings_of
 from cmtrack.metrics.prevalence.densities import n_bins, quantile_bins
 from cmtrack.metrics.prevalence.estimate import PrevalenceEstimate
+from cmtrack.metrics.prevalence.folds import Folding, at_random, in_turn
 from cmtrack.metrics.prevalence.mixture import Mixture, Variance
 from cmtrack.metrics.prevalence.moment_match import MomentMatch
-from cmtrack.metrics.prevalence.score_cells import ScoreCells, fold_counts, score_cells
+from cmtrack.metrics.prevalence.score_cells import ScoreCells, score_cells
 from cmtrack.metrics.prevalence.stacking import FOLDS, MEMBERS, FittedRatio, fit_ratio
+from cmtrack.metrics.prevalence.two_foldings import TwoFoldings
 from cmtrack.statistics import ScoreCounts
 from cmtrack.statistics.inputs import FloatArray
+
+_RANDOM_FOLDS = 5
 
 RatioFunction = Callable[[FloatArray], FloatArray]
 DensityRatio = Callable[[FloatArray, FloatArray], RatioFunction]
@@ -73,17 +77,21 @@ def modelled_estimate(
             mixture=known, densities=cells.cells,
             undefined=dict.fromkeys(("value", "low", "high", "fit_pvalue"), reason),
         )  # fmt: skip
-    if isinstance(density, str):
-        fitted = fit_ratio(cells, MEMBERS if density == "auto" else (density,))
-    else:
-        fitted = _of_function(density, labelled, cells)
-    match = MomentMatch(fitted.left, counted / total, fitted.positives / m1, fitted.negatives / m0, (n, m1, m0))
+    matches = []
+    for folding, folds in ((in_turn, FOLDS), (at_random, _RANDOM_FOLDS)):
+        if isinstance(density, str):
+            fitted = fit_ratio(cells, MEMBERS if density == "auto" else (density,), folding, folds)
+        else:
+            fitted = _of_function(density, labelled, cells, folding, folds)
+        shares = (fitted.positives / m1, fitted.negatives / m0)
+        matches.append((fitted.members, MomentMatch(fitted.left, counted / total, *shares, (n, m1, m0))))
+    match = TwoFoldings(*(found for _, found in matches))
     value = match.solve()
     spread = match.variance(value)
     if not math.isfinite(spread.total):
         ends = realised = (0.0, 1.0)
     else:
-        realised = match.interval("realised", value, confidence_level)
+        realised = match.interval("realised", confidence_level)
         ends = _interval(match, interval, value, spread, realised, confidence_level)
     p, q = match.densities
     ranks = ScoreCounts(np.arange(len(p), dtype=np.float64), np.stack((cells.negatives, cells.positives)), exact=True)
@@ -93,7 +101,7 @@ def modelled_estimate(
     return make(
         value=value, low=ends[0], high=ends[1], variance=spread, realised=realised,
         mixture=Mixture(p, q, counted), densities=replace(cells.cells, p=p, q=q),
-        deviance=partial(match.deviance, value), members=fitted.members,
+        deviance=match.deviance, members=matches[0][0],
         warnings=warnings_of(bands, spread, fit.get("fit_pvalue", math.nan)), **fit,
     )  # fmt: skip
 
@@ -106,7 +114,7 @@ def few_distinct(labelled: ScoreCounts) -> bool:
 
 
 def _interval(
-    match: MomentMatch, method: str, value: float, spread: Variance, realised: Interval, level: float
+    match: TwoFoldings, method: str, value: float, spread: Variance, realised: Interval, level: float
 ) -> Interval:
     if method == "realised":
         return realised
@@ -114,11 +122,13 @@ def _interval(
         reach = normal_quantile(level) * math.sqrt(spread.total)
         return max(0.0, value - reach), min(1.0, value + reach)
     if method == "bootstrap":
-        return match.bootstrap(value, level)
-    return match.interval(method, value, level)
+        return match.bootstrap(level)
+    return match.interval(method, level)
 
 
-def _of_function(density: DensityRatio, labelled: ScoreCounts, cells: ScoreCells) -> FittedRatio:
+def _of_function(
+    density: DensityRatio, labelled: ScoreCounts, cells: ScoreCells, folding: Folding, most: int
+) -> FittedRatio:
     """Ratios by a user's function, fitted on all labelled scores and without each fold."""
     negatives, positives = labelled.counts.astype(np.float64)
     at = 1 / (1 + np.exp(-cells.place)) if cells.cells.unit else cells.cells.centres
@@ -136,11 +146,11 @@ def _of_function(density: DensityRatio, labelled: ScoreCounts, cells: ScoreCells
         return out
 
     whole = log_ratio(negatives, positives)
-    folds = int(min(FOLDS, positives.sum(), negatives.sum()))
+    folds = int(min(most, positives.sum(), negatives.sum()))
     members = {"function": 1.0}
     if folds < 2:
         return FittedRatio(whole, whole[None], cells.positives[None], cells.negatives[None], members)
-    held1, held0 = fold_counts(positives, folds), fold_counts(negatives, folds)
+    held1, held0 = folding(positives, folds), folding(negatives, folds)
     left = np.stack([log_ratio(negatives - out0, positives - out1) for out0, out1 in zip(held0, held1, strict=True)])
     index = cells.cells.bin_of(labelled.values)
     size = len(cells.place)

@@ -110,20 +110,3 @@ def _counted(index: IntArray, size: int) -> FloatArray:
 
 def _moved(bands: BinnedDensities, edges: FloatArray) -> BinnedDensities:
     return BinnedDensities(edges, bands.negatives, bands.positives, bands.q, bands.p, bands.centres, bands.unit)
-
-
-def fold_counts(counts: FloatArray, folds: int) -> FloatArray:
-    """Split counts by cell into folds: the samples in score order go to the folds in turn.
-
-    A function of the counts alone, so folds are the same for every order of the samples. Fractional counts
-    (weights) are split in the same way.
-
-    Returns
-    -------
-    ndarray of shape (folds, B)
-    """
-    ends = np.concatenate(([0.0], np.cumsum(counts)))
-    turns, within = np.divmod(ends, folds)
-    fold = np.arange(folds)[:, None]
-    up_to = turns + np.clip(within - fold, 0.0, 1.0)
-    return np.diff(up_to, axis=1)

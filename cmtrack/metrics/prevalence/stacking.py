@@ -10,12 +10,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from cmtrack.metrics.prevalence.density_models import MODELS
-from cmtrack.metrics.prevalence.score_cells import ScoreCells, fold_counts
+from cmtrack.metrics.prevalence.folds import Folding, in_turn
+from cmtrack.metrics.prevalence.score_cells import ScoreCells
 from cmtrack.statistics.inputs import FloatArray
 
 MEMBERS = ("isotonic", "kde_logit", "beta")
 FOLDS = 2
-"""Every other sample in score order. Five or ten folds bias rare shares less, but weigh small labelled sets worse."""
 _STEPS = 100
 
 
@@ -40,22 +40,28 @@ class FittedRatio:
     members: dict[str, float]
 
 
-def fit_ratio(cells: ScoreCells, members: tuple[str, ...] = MEMBERS) -> FittedRatio:
+def fit_ratio(
+    cells: ScoreCells, members: tuple[str, ...] = MEMBERS, folding: Folding = in_turn, most: int = FOLDS
+) -> FittedRatio:
     """Fit one density model, or a stack of several.
 
     A member's ratio r gives the probability r / (1 + r) of a positive among as many negatives. These
     probabilities are averaged. The weights maximise the log score of the labelled classes, both classes of
     weight one half, with every sample judged by members fitted without its fold; one sample's worth of weight
     is added to each member, so that with few samples the average is close to the plain one.
+
+    Parameters
+    ----------
+    folding, most : how labelled samples are split into at most how many folds
     """
     place, positives, negatives = cells.place, cells.positives, cells.negatives
     whole = _members(place, positives[None], negatives[None], members)[:, 0]
     weights = np.full(len(members), 1 / len(members))
-    folds = int(min(FOLDS, positives.sum(), negatives.sum()))
+    folds = int(min(most, positives.sum(), negatives.sum()))
     if folds < 2:
         ratio = _log_odds(weights @ whole)
         return FittedRatio(ratio, ratio[None], positives[None], negatives[None], _named(members, weights))
-    held1, held0 = fold_counts(positives, folds), fold_counts(negatives, folds)
+    held1, held0 = folding(positives, folds), folding(negatives, folds)
     left = _members(place, positives - held1, negatives - held0, members)
     if len(members) > 1:
         weights = _weights(left, held1, held0)
