@@ -3,28 +3,20 @@
 from __future__ import annotations
 
 import gzip
-import json
-import os
 import re
 import struct
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, NamedTuple
 
 import numpy as np
-import pandas as pd
 import pytest
+from reproductions import FastRun, run_fast
 from sklearn.linear_model import LogisticRegression
 
-ROOT = Path(__file__).parent.parent
-sys.path.insert(0, str(ROOT / "examples" / "reproduce"))
-
-from cmtrack import estimate_prevalence, evaluate  # noqa: E402
-from correlation import checklist, formulas, images, limits, multiclass  # noqa: E402
-from correlation import published as known  # noqa: E402
-from correlation.data import (  # noqa: E402
+from cmtrack import estimate_prevalence, evaluate
+from correlation import checklist, formulas, images, limits, multiclass
+from correlation import published as known
+from correlation.data import (
     Problem,
     log_normal,
     non_normal,
@@ -32,52 +24,21 @@ from correlation.data import (  # noqa: E402
     normal,
     three_normals,
 )
-from correlation.explanations import equal_bins  # noqa: E402
-from correlation.machines import Machine, machines, network, scored  # noqa: E402
-from correlation.trials import Trials, judge  # noqa: E402
+from correlation.explanations import equal_bins
+from correlation.machines import Machine, machines, network, scored
+from correlation.trials import Trials, judge
 
 NAME = "gubbels_2023_correlation"
 TABLES = [f"Table 1.{k}" for k in range(1, 8)]
 FIGURES = [f"Figure 1.{k}" for k in range(1, 10)]
 
 
-class Done(NamedTuple):
-    """What the script left."""
-
-    folder: Path
-    report: str
-    stderr: str
-    outcomes: dict[str, dict[str, str]]
-    runs: Any
-
-    def table(self, name: str) -> pd.DataFrame:
-        """A table of the report."""
-        return pd.read_csv(self.folder / f"{name}.csv")
-
-
 @pytest.fixture(scope="module")
-def done(tmp_path_factory: pytest.TempPathFactory) -> Done:
-    output = tmp_path_factory.mktemp("with a space") / "out"
-    paths = os.pathsep.join([str(ROOT), str(ROOT / "integrations"), os.environ.get("PYTHONPATH", "")])
-    kept = {k: v for k, v in os.environ.items() if not k.startswith("MLFLOW_") and k != images.VARIABLE}
-    run = subprocess.run(
-        [sys.executable, str(ROOT / "examples" / "reproduce" / f"{NAME}.py"), "--fast", "--output", str(output)],
-        cwd=output.parent, env=kept | {"PYTHONPATH": paths, "MPLBACKEND": "Agg"},
-        capture_output=True, text=True, check=False, timeout=240,
-    )  # fmt: skip
-    assert run.returncode == 0, run.stderr
-    folder = output / "reports" / NAME
-    outcomes = {
-        row["item"]: row for row in json.loads((folder / "outcomes.json").read_text(encoding="utf-8"))["outcomes"]
-    }
-    from mlflow import MlflowClient
-
-    client = MlflowClient(f"sqlite:///{output / 'mlflow.db'}")
-    runs = client.search_runs([client.get_experiment_by_name(NAME).experiment_id])
-    return Done(folder, (folder / "report.md").read_text(encoding="utf-8"), run.stderr, outcomes, runs)
+def done(tmp_path_factory: pytest.TempPathFactory) -> FastRun:
+    return run_fast(NAME, tmp_path_factory.mktemp("with a space") / "out", without=images.VARIABLE)
 
 
-def test_every_published_table_and_figure_is_an_outcome(done: Done) -> None:
+def test_every_published_table_and_figure_is_an_outcome(done: FastRun) -> None:
     formula = [item for item in done.outcomes if item not in TABLES + FIGURES]
     assert sorted([*TABLES, *FIGURES, *formula]) == sorted(done.outcomes)
     assert formula == ["Formulas of sections 0.2, 1.1 to 1.3 and appendix A"]
@@ -87,7 +48,7 @@ def test_every_published_table_and_figure_is_an_outcome(done: Done) -> None:
     assert "FASHION_MNIST" in done.outcomes["Table 1.3"]["not possible, and why"]
 
 
-def test_figures_are_there_and_shown(done: Done) -> None:
+def test_figures_are_there_and_shown(done: FastRun) -> None:
     for k in range(1, 10):
         path = done.folder / f"figure_1_{k}.png"
         assert path.read_bytes()[:8] == b"\x89PNG\r\n\x1a\n"
@@ -96,7 +57,7 @@ def test_figures_are_there_and_shown(done: Done) -> None:
     assert len(shown) == 11
 
 
-def test_nothing_of_this_machine_is_in_the_report(done: Done) -> None:
+def test_nothing_of_this_machine_is_in_the_report(done: FastRun) -> None:
     assert str(done.folder.parents[1]) not in done.report
     assert not re.search(r"/(work|tmp|home|root|Users)/", done.report)
     assert not re.search(r"\bnan\b", done.report)
@@ -104,26 +65,26 @@ def test_nothing_of_this_machine_is_in_the_report(done: Done) -> None:
     assert "Traceback" not in done.stderr
 
 
-def test_runs_are_in_the_store(done: Done) -> None:
-    names = {run.info.run_name for run in done.runs}
+def test_runs_are_in_the_store(done: FastRun) -> None:
+    names = {run.info.run_name for run in done.runs()}
     pairs = {f"non-normal: {column}" for column in known.COLUMNS}
     three = {f"three classes: {column}" for column in known.COLUMNS}
     assert names == pairs | three | {"log-normal: score", "report"}
-    for run in done.runs:
+    for run in done.runs():
         assert run.info.status == "FINISHED"
         if run.info.run_name != "report":
             assert run.data.tags["cmtrack.status"] == "completed"
-    forest = next(run for run in done.runs if run.info.run_name == "non-normal: RFC")
+    forest = next(run for run in done.runs() if run.info.run_name == "non-normal: RFC")
     assert forest.data.params["n_estimators"] == "20"
     assert forest.data.params["labelled scores"] == "out of fold"
-    svm = next(run for run in done.runs if run.info.run_name == "non-normal: SVM")
+    svm = next(run for run in done.runs() if run.info.run_name == "non-normal: SVM")
     assert svm.data.params["kernel"] == "linear"
     assert {"mean/spcc/binary", "sd/spcc/binary", "spcc/binary", "prevalence/calibrated"} <= set(forest.data.metrics)
     values = [forest.data.metrics[name] for name in ("mean/spcc/binary", "sd/spcc/binary", "spcc/binary")]
     assert abs(values[2] - values[0]) == pytest.approx(values[1] / np.sqrt(2), rel=1e-6)  # of two repeats
 
 
-def test_numbers_that_must_come_out(done: Done) -> None:
+def test_numbers_that_must_come_out(done: FastRun) -> None:
     wrong = done.table("formulas").set_index("where")
     expected = {
         "section 1.1, MCC": (0.000235, 0.565772),
@@ -148,7 +109,7 @@ def test_numbers_that_must_come_out(done: Done) -> None:
     assert "would have to be -0.0091 instead of -0.1916" in done.report
 
 
-def test_limits_say_which_columns_cannot_be(done: Done) -> None:
+def test_limits_say_which_columns_cannot_be(done: FastRun) -> None:
     frame = done.table("limits").set_index("metric")
     for metric in ("sPCC", "Accuracy", "MCC"):
         assert frame.loc[metric, "published RFC"] > frame.loc[metric, "best possible"]

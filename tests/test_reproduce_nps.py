@@ -4,23 +4,19 @@ from __future__ import annotations
 
 import json
 import math
-import os
 import re
-import subprocess
 import sys
 import warnings
 from pathlib import Path
-from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
 import pytest
+from reproductions import FastRun, run_fast
 from scipy.stats import spearmanr
 from sklearn.metrics import precision_score
 
 pytest.importorskip("statsmodels")
-
-sys.path.insert(0, str(Path(__file__).parent.parent / "examples" / "reproduce"))
 
 from cmtrack import Grouping, evaluate
 from nps import algorithms, formulas, party, published, recomputed, separable
@@ -43,28 +39,9 @@ HERE = [name for name in published.ALGORITHMS if name != "CNN" or has_torch()]
 SMALL = Size(trees=5, epochs=3)
 
 
-class Run(NamedTuple):
-    """The fast mode, done."""
-
-    folder: Path
-    store: str
-    stderr: str
-
-    def table(self, name: str) -> pd.DataFrame:
-        return pd.read_csv(self.folder / f"{name}.csv", index_col=0)
-
-
 @pytest.fixture(scope="module")
-def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
-    output = tmp_path_factory.mktemp("nps")
-    paths = os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])
-    environment = {k: v for k, v in os.environ.items() if not k.startswith("MLFLOW_")} | {"PYTHONPATH": paths}
-    done = subprocess.run(
-        [sys.executable, str(ROOT / "examples" / "reproduce" / f"{NAME}.py"), "--fast", "--output", str(output)],
-        cwd=output, env=environment, capture_output=True, text=True, check=False, timeout=240,
-    )  # fmt: skip
-    assert done.returncode == 0, done.stderr
-    return Run(output / "reports" / NAME, f"sqlite:///{(output / 'mlflow.db').as_posix()}", done.stderr)
+def run(tmp_path_factory: pytest.TempPathFactory) -> FastRun:
+    return run_fast(NAME, tmp_path_factory.mktemp("nps"))
 
 
 @pytest.fixture(scope="module")
@@ -80,14 +57,14 @@ def trial(split: Split) -> Trial:
 # -- the fast mode as a whole ------------------------------------------------------------------------------
 
 
-def test_every_published_item_has_an_outcome(run: Run) -> None:
+def test_every_published_item_has_an_outcome(run: FastRun) -> None:
     outcomes = json.loads((run.folder / "outcomes.json").read_text(encoding="utf-8"))
     assert {row["item"] for row in outcomes["outcomes"]} == ITEMS
     assert outcomes["mode"] == "fast"
     assert all(row["near"] and "nan" not in row["near"] for row in outcomes["outcomes"])
 
 
-def test_the_report_shows_its_figures_and_no_paths(run: Run) -> None:
+def test_the_report_shows_its_figures_and_no_paths(run: FastRun) -> None:
     text = (run.folder / "report.md").read_text(encoding="utf-8")
     shown = set(re.findall(r"\]\((\w+\.png)\)", text))
     assert {f"figure_{k}.png" for k in ("6a", "6b", "7", "7_published", "8", "9", "10")} <= shown
@@ -100,7 +77,7 @@ def test_the_report_shows_its_figures_and_no_paths(run: Run) -> None:
     assert "Traceback" not in run.stderr
 
 
-def test_every_algorithm_is_a_run(run: Run) -> None:
+def test_every_algorithm_is_a_run(run: FastRun) -> None:
     from mlflow import MlflowClient
 
     client = MlflowClient(run.store)
@@ -119,18 +96,18 @@ def test_every_algorithm_is_a_run(run: Run) -> None:
     assert seven["binary/matthews_corrcoef"] == pytest.approx(0.3901675441, abs=1e-9)
 
 
-def test_all_tables_have_all_algorithms(run: Run) -> None:
+def test_all_tables_have_all_algorithms(run: FastRun) -> None:
     for name, known in (("table_6", published.TABLE_6), ("table_7", published.TABLE_7), ("table_8", published.TABLE_8)):
-        table = run.table(name)
+        table = run.table(name, 0)
         assert list(table.columns) == HERE
         assert set(known.index) <= set(table.index)
         for row in known.index:
             for column in HERE:
                 assert f"({known.loc[row, column]:.2f})" in table.loc[row, column]
-    assert list(run.table("anes_1").columns) == HERE
+    assert list(run.table("anes_1", 0).columns) == HERE
 
 
-def test_counter_examples_in_the_report(run: Run) -> None:
+def test_counter_examples_in_the_report(run: FastRun) -> None:
     table = pd.read_csv(run.folder / "equations.csv")
     pairs = {(r.equation, r.on): (r.printed, r.right) for r in table.itertuples()}
     assert pairs["eq. 19", "Figure 7"] == (150, 273)

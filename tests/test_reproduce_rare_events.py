@@ -4,23 +4,18 @@ from __future__ import annotations
 
 import json
 import math
-import os
 import re
-import subprocess
-import sys
 from pathlib import Path
-from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
 import pytest
+from reproductions import FastRun, run_fast
 from sklearn.feature_extraction.text import TfidfTransformer
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import roc_auc_score
 from sklearn.pipeline import make_pipeline
 from sklearn.utils.estimator_checks import check_estimator
-
-sys.path.insert(0, str(Path(__file__).parent.parent / "examples" / "reproduce"))
 
 from rare_events import audit, preliminaries, published
 from rare_events.bootstrap import PositiveBootstrap
@@ -41,29 +36,9 @@ ITEMS = {
 }  # fmt: skip
 
 
-class Run(NamedTuple):
-    """The fast mode, done."""
-
-    folder: Path
-    store: str
-    stderr: str
-
-    @property
-    def report(self) -> str:
-        return (self.folder / "report.md").read_text(encoding="utf-8")
-
-
 @pytest.fixture(scope="module")
-def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
-    output = tmp_path_factory.mktemp("rare events")
-    paths = os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])
-    environment = {k: v for k, v in os.environ.items() if not k.startswith("MLFLOW_")} | {"PYTHONPATH": paths}
-    done = subprocess.run(
-        [sys.executable, str(ROOT / "examples" / "reproduce" / f"{NAME}.py"), "--fast", "--output", str(output)],
-        cwd=output, env=environment, capture_output=True, text=True, check=False, timeout=240,
-    )  # fmt: skip
-    assert done.returncode == 0, done.stderr
-    return Run(output / "reports" / NAME, f"sqlite:///{(output / 'mlflow.db').as_posix()}", done.stderr)
+def run(tmp_path_factory: pytest.TempPathFactory) -> FastRun:
+    return run_fast(NAME, tmp_path_factory.mktemp("rare events"))
 
 
 @pytest.fixture(scope="module")
@@ -295,7 +270,7 @@ def test_coverage_counts_hits() -> None:
 # The script
 
 
-def test_report_has_every_published_item(run: Run) -> None:
+def test_report_has_every_published_item(run: FastRun) -> None:
     outcomes = json.loads((run.folder / "outcomes.json").read_text(encoding="utf-8"))["outcomes"]
     assert {row["item"] for row in outcomes} == ITEMS
     assert all(row["reproduced"] and row["near"] for row in outcomes)
@@ -309,7 +284,7 @@ def test_report_has_every_published_item(run: Run) -> None:
     assert "Traceback" not in run.stderr
 
 
-def test_tables_have_the_published_form(run: Run) -> None:
+def test_tables_have_the_published_form(run: FastRun) -> None:
     for name, rows in (("2.1", 8), ("2.2", 8), ("2.3", 8), ("b.1", 8), ("b.2", 16)):
         table = pd.read_csv(run.folder / f"table-{name}.csv")
         assert len(table) == rows
@@ -323,7 +298,7 @@ def test_tables_have_the_published_form(run: Run) -> None:
     assert "(19.4)" in summary.loc["state of the art", "sd, labels only"]
 
 
-def test_honest_scores_do_better_in_the_report(run: Run) -> None:
+def test_honest_scores_do_better_in_the_report(run: FastRun) -> None:
     draws = pd.read_csv(run.folder / "draws.csv")
     error = (draws["count"] - draws["actual"]).groupby([draws["calibration"], draws["density"]]).mean()
     assert abs(error["held-out", "bins"]) < error["in-sample", "bins"] / 2
@@ -334,7 +309,7 @@ def test_honest_scores_do_better_in_the_report(run: Run) -> None:
     assert 'gives a "probability" of 1.47' in run.report
 
 
-def test_methods_are_tracked_and_compared(run: Run) -> None:
+def test_methods_are_tracked_and_compared(run: FastRun) -> None:
     from mlflow import MlflowClient
 
     client = MlflowClient(run.store)

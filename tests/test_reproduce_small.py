@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import json
-import os
 import re
-import subprocess
-import sys
 from fractions import Fraction
 from itertools import product
 from pathlib import Path
@@ -14,24 +11,21 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from reproductions import run_fast
 
-ROOT = Path(__file__).parents[1]
-SCRIPTS = ROOT / "examples" / "reproduce"
-sys.path.insert(0, str(SCRIPTS))
-
-from discharge_codes import published as codes_published  # noqa: E402
-from discharge_codes.cells import by_the_rules, cells_of, within_families  # noqa: E402
-from discharge_codes.laws import FamilyLaw, all_codes, draw_actual, draw_predicted  # noqa: E402
-from discharge_codes.models import MISSES, MIXES_UP  # noqa: E402
-from discharge_codes.recovery import recovered, recovered_metrics, simulated  # noqa: E402
-from discharge_codes.truth import joint, true_answers  # noqa: E402
-from kappa import published as kappa_published  # noqa: E402
-from kappa.margins import by_chance, extreme, on_the_way  # noqa: E402
-from kappa.ratings import chance_terms, expanded, readings, splits  # noqa: E402
-from rough.claims import MAJORITY_ONLY, PRINTED_WRONG, checked  # noqa: E402
-from rough.example import partition  # noqa: E402
-from rough.printed import alpha_as_printed, middle_of_3_6  # noqa: E402
-from rough.random_tables import KINDS, random_classifier, random_table, table_of  # noqa: E402
+from discharge_codes import published as codes_published
+from discharge_codes.cells import by_the_rules, cells_of, within_families
+from discharge_codes.laws import FamilyLaw, all_codes, draw_actual, draw_predicted
+from discharge_codes.models import MISSES, MIXES_UP
+from discharge_codes.recovery import recovered, recovered_metrics, simulated
+from discharge_codes.truth import joint, true_answers
+from kappa import published as kappa_published
+from kappa.margins import by_chance, extreme, on_the_way
+from kappa.ratings import chance_terms, expanded, readings, splits
+from rough.claims import MAJORITY_ONLY, PRINTED_WRONG, checked
+from rough.example import partition
+from rough.printed import alpha_as_printed, middle_of_3_6
+from rough.random_tables import KINDS, random_classifier, random_table, table_of
 
 OUTCOMES = {
     "kappa_article": {
@@ -58,16 +52,8 @@ RUNS = {
 @pytest.fixture(scope="module")
 def reproduced(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, str]]:
     """The folder of all three fast runs, and what each said on stderr."""
-    folder, said = tmp_path_factory.mktemp("small"), {}
-    paths = os.pathsep.join([str(ROOT), str(ROOT / "integrations")])
-    environment = {k: v for k, v in os.environ.items() if not k.startswith("MLFLOW_")} | {"PYTHONPATH": paths}
-    for name in OUTCOMES:
-        done = subprocess.run(
-            [sys.executable, str(SCRIPTS / f"{name}.py"), "--fast", "--output", str(folder)],
-            cwd=folder, env=environment, capture_output=True, text=True, check=False, timeout=120,
-        )  # fmt: skip
-        assert done.returncode == 0, done.stderr
-        said[name] = done.stderr
+    folder = tmp_path_factory.mktemp("small")
+    said = {name: run_fast(name, folder).stderr for name in OUTCOMES}
     return folder, said
 
 
