@@ -13,8 +13,7 @@ from cmtrack.grouping import Grouping, Label
 from cmtrack.statistics.inputs import FloatArray, IntArray
 from cmtrack.tracking import LoggedEvaluation, log_evaluation
 from cmtrack.tracking.nested import NestedEvaluation, log_nested
-from cmtrack_integrations.sklearn.estimators import with_notes
-from cmtrack_integrations.sklearn.predictions import Predicted, align, name_of, predict, without_autologging
+from cmtrack_integrations.sklearn.predictions import Predicted, align, name_of, predict, with_notes, without_autologging
 
 if TYPE_CHECKING:
     import pandas as pd

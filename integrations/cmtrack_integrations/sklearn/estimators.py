@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any, Unpack
 
 from cmtrack.evaluation import Evaluation, evaluate
@@ -11,7 +10,8 @@ from cmtrack.grouping import Grouping, Label
 from cmtrack.tracking import LoggedEvaluation, log_evaluation
 from cmtrack.tracking.log import tell
 from cmtrack_integrations._hook import DataOptions
-from cmtrack_integrations.sklearn.predictions import Predicted, known_labels, predict, probabilities
+from cmtrack_integrations.sklearn.cross_validation import CrossValidated
+from cmtrack_integrations.sklearn.predictions import Predicted, known_labels, predict, probabilities, with_notes
 
 _OF_THE_RUN = ("run_id", "model_id", "prefix", "metrics", "predictions", "strict")
 
@@ -118,11 +118,6 @@ def log_estimator(
     return log_evaluation(evaluation, **run, step=step)
 
 
-def with_notes(evaluation: Evaluation, notes: tuple[str, ...]) -> Evaluation:
-    """The same evaluation with more to warn of."""
-    return replace(evaluation, notes=(*evaluation.notes, *notes)) if notes else evaluation
-
-
 def _arguments(
     estimator: Any, X: Any, y: Any, labels: Sequence[Label] | None, calibration: Any, target: Any
 ) -> tuple[Predicted, dict[str, Any]]:
@@ -142,8 +137,6 @@ def _arguments(
 
 
 def _calibration(estimator: Any, calibration: Any, order: Sequence[Label] | None) -> Any:
-    from cmtrack_integrations.sklearn.cross_validation import CrossValidated
-
     if isinstance(calibration, CrossValidated):
         return calibration.calibration_for(order)
     if isinstance(calibration, str):

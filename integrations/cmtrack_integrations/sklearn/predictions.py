@@ -5,11 +5,12 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
+from cmtrack.evaluation import Evaluation
 from cmtrack.grouping import Label
 from cmtrack.statistics.inputs import FloatArray
 
@@ -34,6 +35,11 @@ class Predicted:
     y_prob: FloatArray | None
     labels: tuple[Label, ...] | None
     notes: tuple[str, ...] = ()
+
+
+def with_notes(evaluation: Evaluation, notes: tuple[str, ...]) -> Evaluation:
+    """The same evaluation with more to warn of."""
+    return replace(evaluation, notes=(*evaluation.notes, *notes)) if notes else evaluation
 
 
 def predict(estimator: Any, X: Any, y: Any = None, labels: Sequence[Label] | None = None) -> Predicted:

@@ -13,7 +13,7 @@ from cmtrack.tracking import LoggedEvaluation
 from cmtrack.tracking.log import tell
 from cmtrack.tracking.nested import NestedEvaluation, log_nested
 from cmtrack_integrations.sklearn.cross_validation import fit_and_predict, joined, splits_of
-from cmtrack_integrations.sklearn.estimators import with_notes
+from cmtrack_integrations.sklearn.predictions import with_notes
 
 
 def log_candidates(
