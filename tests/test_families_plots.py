@@ -6,9 +6,10 @@ import matplotlib
 import numpy as np
 import pytest
 from matplotlib.colors import PowerNorm
+from matplotlib.text import Text
 from test_families import by_ten, generated, of_figures
 
-from cmtrack import evaluate_families
+from cmtrack import Prefix, evaluate_families
 from cmtrack.plots import plot_code_shares
 from cmtrack.plots.families import FamilyPanel, plot_family_matrix, plot_worst_families
 from cmtrack.plots.families_evaluation import code_figure, family_figures, family_matrix_figure
@@ -127,3 +128,12 @@ def test_figures_that_apply_and_no_global_state():
     object.__setattr__(broken, "statistics", None)
     assert family_figures(broken, on_error=lambda name, error: failed.append(name)) == {}
     assert failed == ["family_matrix", "worst_families", "code_shares"]
+
+
+def test_the_caption_says_whether_matched_codes_are_among_the_pairs():
+    sets = [{"1.0", "1.1"}, {"1.2"}], [{"1.0", "1.2"}, {"1.1"}]
+    for removed, says in ((True, "no one's partner"), (False, "matched codes among them")):
+        figure = evaluate_families(*sets, Prefix(separator="."), remove_matches=removed).family_figure("1")
+        said = " ".join(text.get_text().replace("\n", " ") for text in figure.findobj(Text))
+        assert says in said
+        assert ("no one's partner" in said) == removed

@@ -39,6 +39,10 @@ _RULE = (
     "A code on both sides of a document is a match and no one's partner; other codes meet the other side's unmatched "
     "siblings, or are out of family where there is none."
 )
+_ALL_PAIRS = (
+    "Counts are of all pairs of an actual and a predicted code of a document, matched codes among them. The shares "
+    "leave matched codes out, and a code that meets several siblings is split among them."
+)
 _SPLIT = "Counts are of pairs; in the shares, a code that meets several siblings is split among them."
 _ASIDE = {
     "actual": "The row below: share of the documents with the predicted code in which no sibling is left to be meant.",
@@ -52,6 +56,7 @@ def plot_family_matrix(
     *,
     shares: npt.ArrayLike | None = None,
     given: str = "actual",
+    matches_removed: bool = True,
     title: str | None = None,
     ax: Axes | None = None,
 ) -> Figure:
@@ -68,6 +73,8 @@ def plot_family_matrix(
         row (or column) of what is not given holds shares of the other direction.
     given : "actual" or "predicted"
         Of the shares.
+    matches_removed : bool, default True
+        Whether the values leave out pairs with a code that is on both sides of its document, as the caption says.
     title : str, optional
     ax : matplotlib.axes.Axes, optional
         Axes to draw into; by default a new figure of a fitting size.
@@ -125,12 +132,13 @@ def plot_family_matrix(
     heat.colour_bar(ax, images[0], f"share of {said}{scale}", _SHARES if cell.holds_two_lines else _ROOTS)
     thinned = "" if step == 1 else f" (every {text.ordinal(step)} is named)"
     name_axes(ax, "predicted code" + thinned, "actual code" + thinned, title)
-    notes = [_SPLIT, _ASIDE[given], *heat.notes(names)]
+    rule = [_RULE, _SPLIT] if matches_removed else [_ALL_PAIRS]
+    notes = [*rule, _ASIDE[given], *heat.notes(names)]
     if empty.size:
         notes.append(
             f"Hatched: in no document as {given} code ({empty.size} of {size} codes). Grey: none the other way round."
         )
-    caption_below(ax, [_RULE, *notes])
+    caption_below(ax, notes)
     return page.finish()
 
 

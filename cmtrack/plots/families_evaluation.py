@@ -72,8 +72,9 @@ def family_matrix_figure(
     left = len(matrix.codes) - len(kept)
     more = f" (the {len(kept)} most frequent of {len(matrix.codes)} codes)" if left else ""
     return plot_family_matrix(
-        matrix.values[cells], codes, shares=shares[cells], given=given, title=f"Family {_shown(family)}{more}"
-    )
+        matrix.values[cells], codes, shares=shares[cells], given=given, title=f"Family {_shown(family)}{more}",
+        matches_removed=evaluation.statistics.together is None,
+    )  # fmt: skip
 
 
 def code_figure(evaluation: FamilyEvaluation, code: Label) -> Figure:
