@@ -17,10 +17,10 @@ TUTORIAL = ROOT / "examples" / "tutorial.ipynb"
 
 
 def outputs(notebook: Path) -> list[str]:
-    """Texts of the outputs of each cell with code; pictures by their kind."""
+    """Texts of the outputs of each cell with code; pictures by their kind. Libraries may warn on stderr."""
     texts = []
     for cell in json.loads(notebook.read_text())["cells"]:
-        for output in cell.get("outputs", []):
+        for output in (shown for shown in cell.get("outputs", []) if shown.get("name") != "stderr"):
             found = output.get("text") or output.get("data", {}).get("text/plain", [])
             texts.append("".join(found) + " ".join(sorted(output.get("data", {}))))
     return texts
