@@ -180,7 +180,7 @@ def _positive(text: str, grouping: Grouping | None, as_label: Any) -> Any:
 def _write(evaluation: Evaluation, folder: Path, file: Path, step: Step) -> list[Path]:
     """Numbers, figures and report, under the names that a run gets."""
     from cmtrack.metrics.names import encode_label
-    from cmtrack.plots.drawing import as_png
+    from cmtrack.plots.style import as_png
     from cmtrack.tracking.names import REPORT_FILE
     from cmtrack.tracking.report import report_html
 

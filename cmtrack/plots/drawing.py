@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-import io
 from collections.abc import Callable, Mapping
 from typing import TypeAlias
 
 from matplotlib.figure import Figure
 
-from .style import DPI
+from .style import as_png
 
 OnError: TypeAlias = Callable[[str, Exception], object]
-
-_LEVEL = 1
-"""Of compression: plain areas and straight lines are small at any."""
 
 
 def draw_all(drawings: Mapping[str, Callable[[], Figure | None]], on_error: OnError | None = None) -> dict[str, Figure]:
@@ -38,13 +34,6 @@ def draw_all(drawings: Mapping[str, Callable[[], Figure | None]], on_error: OnEr
             if figure is not None:
                 figures[name] = figure
     return figures
-
-
-def as_png(figure: Figure) -> bytes:
-    """The figure's PNG file."""
-    buffer = io.BytesIO()
-    figure.savefig(buffer, format="png", dpi=DPI, pil_kwargs={"compress_level": _LEVEL})
-    return buffer.getvalue()
 
 
 def as_pictures(draw: Callable[[OnError], Mapping[str, Figure]], problems: list[str]) -> dict[str, bytes]:

@@ -26,6 +26,8 @@ FloatArray = npt.NDArray[np.float64]
 
 DPI = 130
 NOTEBOOK_DPI = 90
+_COMPRESSION = 1
+"""Of PNG files: plain areas and straight lines are small at any."""
 PAD = 0.1  # inches around a figure
 TITLE_SIZE = 12.0
 TEXT_SIZE = 9.5
@@ -109,13 +111,18 @@ def fold(text: str, points: float, size: float = SMALL_SIZE) -> str:
     return "\n".join(textwrap.wrap(text, max(24, int(points / (0.52 * size)))))
 
 
+def as_png(figure: Figure, dpi: float = DPI) -> bytes:
+    """The figure's PNG file."""
+    buffer = io.BytesIO()
+    figure.savefig(buffer, format="png", dpi=dpi, pil_kwargs={"compress_level": _COMPRESSION})
+    return buffer.getvalue()
+
+
 class ShownFigure(Figure):
     """A figure that a notebook shows, although it belongs to no pyplot registry."""
 
     def _repr_png_(self) -> bytes:
-        buffer = io.BytesIO()
-        self.savefig(buffer, format="png", dpi=NOTEBOOK_DPI)
-        return buffer.getvalue()
+        return as_png(self, NOTEBOOK_DPI)
 
 
 def new_figure(size: tuple[float, float]) -> Figure:

@@ -47,6 +47,17 @@ class ClassShares:
     identified: BoolArray
 
     @classmethod
+    def estimated(
+        cls, values: FloatArray, covariance: FloatArray, of_labelled: FloatArray, identified: BoolArray, level: float
+    ) -> ClassShares:
+        """With the ends of their Wald intervals; NaN where they are not identified."""
+        values = np.where(identified, values, math.nan)
+        with np.errstate(invalid="ignore"):
+            reach = normal_quantile(level) * np.sqrt(np.maximum(np.diag(covariance), 0.0))
+        low, high = np.clip(values - reach, 0, 1), np.clip(values + reach, 0, 1)
+        return cls(values, low, high, covariance, of_labelled, identified)
+
+    @classmethod
     def nothing(cls) -> ClassShares:
         """Of no classes."""
         return cls(*(np.empty(0),) * 5, np.empty(0, dtype=bool))
@@ -83,13 +94,9 @@ def class_shares(
     covariance[np.ix_(known, known)] = of_target + of_labelled
     identified = np.ones(size, dtype=bool)
     identified[known] = sure
-    values[~identified] = math.nan
     by_class = np.zeros((size, size))
     by_class[np.ix_(known, known)] = variances
-    with np.errstate(invalid="ignore"):
-        reach = normal_quantile(confidence_level) * np.sqrt(np.maximum(np.diag(covariance), 0.0))
-    low, high = np.clip(values - reach, 0, 1), np.clip(values + reach, 0, 1)
-    return ClassShares(values, low, high, covariance, by_class, identified)
+    return ClassShares.estimated(values, covariance, by_class, identified, confidence_level)
 
 
 def covariance_parts(

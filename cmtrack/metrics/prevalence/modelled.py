@@ -129,7 +129,7 @@ def _interval(
 def _of_function(
     density: DensityRatio, labelled: ScoreCounts, cells: ScoreCells, folding: Folding, most: int
 ) -> FittedRatio:
-    """Ratios by a user's function, fitted on all labelled scores and without each fold."""
+    """Ratios by a user's function, fitted without each fold of labelled scores."""
     negatives, positives = labelled.counts.astype(np.float64)
     at = 1 / (1 + np.exp(-cells.place)) if cells.cells.unit else cells.cells.centres
 
@@ -145,11 +145,10 @@ def _of_function(
             out: FloatArray = np.log(ratio)
         return out
 
-    whole = log_ratio(negatives, positives)
     folds = int(min(most, positives.sum(), negatives.sum()))
     members = {"function": 1.0}
     if folds < 2:
-        return FittedRatio(whole, whole[None], cells.positives[None], cells.negatives[None], members)
+        return FittedRatio(log_ratio(negatives, positives)[None], cells.positives[None], cells.negatives[None], members)
     held1, held0 = folding(positives, folds), folding(negatives, folds)
     left = np.stack([log_ratio(negatives - out0, positives - out1) for out0, out1 in zip(held0, held1, strict=True)])
     index = cells.cells.bin_of(labelled.values)
@@ -158,4 +157,4 @@ def _of_function(
     for own, held in zip(by_cell, (held1, held0), strict=True):
         for out, row in zip(own, held, strict=True):
             out += np.bincount(index, row, size)
-    return FittedRatio(whole, left, by_cell[0], by_cell[1], members)
+    return FittedRatio(left, by_cell[0], by_cell[1], members)

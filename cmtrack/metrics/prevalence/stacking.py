@@ -21,11 +21,10 @@ _STEPS = 100
 
 @dataclass(frozen=True, eq=False)
 class FittedRatio:
-    """Log density ratios of cells, from all labelled samples and without each fold.
+    """Log density ratios of cells, without each fold of labelled samples.
 
     Attributes
     ----------
-    whole : ndarray of shape (B,)
     left : ndarray of shape (F, B)
     positives, negatives : ndarray of shape (F, B)
         Counts of the fold that was left out.
@@ -33,7 +32,6 @@ class FittedRatio:
         Weight of each model.
     """
 
-    whole: FloatArray
     left: FloatArray
     positives: FloatArray
     negatives: FloatArray
@@ -55,18 +53,24 @@ def fit_ratio(
     folding, most : how labelled samples are split into at most how many folds
     """
     place, positives, negatives = cells.place, cells.positives, cells.negatives
-    whole = _members(place, positives[None], negatives[None], members)[:, 0]
     weights = np.full(len(members), 1 / len(members))
     folds = int(min(most, positives.sum(), negatives.sum()))
     if folds < 2:
-        ratio = _log_odds(weights @ whole)
-        return FittedRatio(ratio, ratio[None], positives[None], negatives[None], _named(members, weights))
+        return FittedRatio(
+            whole_ratio(cells, members)[None], positives[None], negatives[None], _named(members, weights)
+        )
     held1, held0 = folding(positives, folds), folding(negatives, folds)
     left = _members(place, positives - held1, negatives - held0, members)
     if len(members) > 1:
         weights = _weights(left, held1, held0)
     mean = np.tensordot(weights, left, 1)
-    return FittedRatio(_log_odds(weights @ whole), _log_odds(mean), held1, held0, _named(members, weights))
+    return FittedRatio(_log_odds(mean), held1, held0, _named(members, weights))
+
+
+def whole_ratio(cells: ScoreCells, members: tuple[str, ...] = MEMBERS) -> FloatArray:
+    """Log density ratio of each cell from all labelled samples, members weighing the same."""
+    fits = _members(cells.place, cells.positives[None], cells.negatives[None], members)[:, 0]
+    return _log_odds(fits.mean(axis=0))
 
 
 def _named(members: tuple[str, ...], weights: FloatArray) -> dict[str, float]:

@@ -10,14 +10,12 @@ Shrikumar (2020) for recalibration before expectation-maximisation.
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 
 import numpy as np
 from scipy.optimize import minimize
 from scipy.special import log_softmax
 
-from cmtrack.metrics.intervals import normal_quantile
 from cmtrack.metrics.prevalence.class_shares import ClassShares, inverse_information
 from cmtrack.metrics.prevalence.mixture import em_shares
 from cmtrack.statistics.inputs import FloatArray, IntArray
@@ -109,10 +107,8 @@ def scaled_shares(scaling: Scaling, target: FloatArray, confidence_level: float 
     of_target = spread @ (information / n) @ spread.T
     of_labelled = np.stack([spread @ slopes @ part @ slopes.T @ spread.T for part in scaling.covariances])
     covariance = of_target + of_labelled.sum(axis=0)
-    reach = normal_quantile(confidence_level) * np.sqrt(np.maximum(np.diag(covariance), 0.0))
-    shares = np.where(identified, shares, math.nan)
-    low, high = np.clip(shares - reach, 0, 1), np.clip(shares + reach, 0, 1)
-    return ClassShares(shares, low, high, covariance, np.diagonal(of_labelled, axis1=1, axis2=2), identified)
+    by_class = np.diagonal(of_labelled, axis1=1, axis2=2)
+    return ClassShares.estimated(shares, covariance, by_class, identified, confidence_level)
 
 
 def _score(ratios: FloatArray, shares: FloatArray) -> FloatArray:
