@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import sys
 from pathlib import Path
@@ -12,8 +11,7 @@ from typing import NamedTuple
 import pandas as pd
 from mlflow import MlflowClient
 from mlflow.entities import Run
-
-ROOT = Path(__file__).parents[1]
+from scripts import ROOT, environment_without
 
 
 class FastRun(NamedTuple):
@@ -44,14 +42,12 @@ class FastRun(NamedTuple):
         return list(client.search_runs([client.get_experiment_by_name(self.name).experiment_id]))
 
 
-def run_fast(name: str, output: Path, without: str = "") -> FastRun:
-    """Run ``examples/reproduce/<name>.py --fast``, `without` a variable of the environment; it must end well."""
-    paths = os.pathsep.join([str(ROOT), str(ROOT / "integrations"), os.environ.get("PYTHONPATH", "")])
-    kept = {k: v for k, v in os.environ.items() if not k.startswith("MLFLOW_") and k != without}
+def run_fast(name: str, output: Path, *without: str) -> FastRun:
+    """Run ``examples/reproduce/<name>.py --fast``, `without` variables of the environment; it must end well."""
     output.mkdir(parents=True, exist_ok=True)
     done = subprocess.run(
         [sys.executable, str(ROOT / "examples" / "reproduce" / f"{name}.py"), "--fast", "--output", str(output)],
-        cwd=output.parent, env=kept | {"PYTHONPATH": paths, "MPLBACKEND": "Agg"},
+        cwd=output.parent, env=environment_without(*without) | {"MPLBACKEND": "Agg"},
         capture_output=True, text=True, check=False, timeout=240,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr

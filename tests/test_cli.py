@@ -14,6 +14,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from click.testing import CliRunner, Result
+from scripts import environment_without
 
 import cmtrack
 from cmtrack.cli import main
@@ -238,11 +239,10 @@ def test_a_silent_server_is_one_sentence_and_exit_code_1(run: Any) -> None:
 
 
 def _process(code: str, *arguments: str, cwd: Path) -> subprocess.CompletedProcess[str]:
-    paths = os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])
-    environment = {k: v for k, v in os.environ.items() if not k.startswith("MLFLOW_")} | {"PYTHONPATH": paths}
     return subprocess.run(
-        [sys.executable, "-c", code, *arguments], capture_output=True, text=True, cwd=cwd, env=environment, check=False
-    )
+        [sys.executable, "-c", code, *arguments],
+        capture_output=True, text=True, cwd=cwd, env=environment_without(), check=False,
+    )  # fmt: skip
 
 
 def test_a_real_process_keeps_stdout_for_json(folder: Path, tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
+from scripts import environment_without
 
 pytest.importorskip("statsmodels")
 
@@ -153,11 +154,9 @@ def test_the_data_are_split_without_overlap() -> None:
     [("anes_party.py", "neural network"), ("digits_images.py", "calibrated  ")],
 )
 def test_examples_run(name: str, says: str, tmp_path: Path) -> None:
-    paths = os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])
-    environment = {k: v for k, v in os.environ.items() if not k.startswith("MLFLOW_")} | {"PYTHONPATH": paths}
     done = subprocess.run(
         [sys.executable, str(ROOT / "examples" / name)],
-        cwd=tmp_path, env=environment, capture_output=True, text=True, check=False, timeout=120,
+        cwd=tmp_path, env=environment_without(), capture_output=True, text=True, check=False, timeout=120,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     assert says in done.stdout

@@ -11,6 +11,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from scripts import environment_without
 
 ROOT = Path(__file__).parents[1]
 TUTORIAL = ROOT / "examples" / "tutorial.ipynb"
@@ -30,12 +31,10 @@ def outputs(notebook: Path) -> list[str]:
 def executed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("tutorial")
     shutil.copy(TUTORIAL, folder)
-    paths = os.pathsep.join([str(ROOT), str(ROOT / "integrations"), os.environ.get("PYTHONPATH", "")])
-    environment = {k: v for k, v in os.environ.items() if not k.startswith(("MLFLOW_", "PYTEST_"))}
     done = subprocess.run(
         [sys.executable, "-m", "pytest", "-c", os.devnull, "--rootdir", ".", "--nbmake", "--overwrite",
          "-p", "no:cacheprovider", "-p", "no:xdist", "tutorial.ipynb"],
-        cwd=folder, env=environment | {"PYTHONPATH": paths}, capture_output=True, text=True, check=False, timeout=240,
+        cwd=folder, env=environment_without("PYTEST_"), capture_output=True, text=True, check=False, timeout=240,
     )  # fmt: skip
     assert done.returncode == 0, done.stdout + done.stderr
     return folder / "tutorial.ipynb"

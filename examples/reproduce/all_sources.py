@@ -14,18 +14,14 @@ from pathlib import Path
 
 import click
 
-from study import prepare_store
+from study import mode_options, prepare_store
 from study.overview import SOURCES
 
 HERE = Path(__file__).parent
 
 
 @click.command(help=__doc__)
-@click.option("--fast", is_flag=True, help="Few repeats on small data.")
-@click.option(
-    "--output", type=click.Path(file_okay=False, path_type=Path), default=Path("reproduced"), show_default=True,
-    help="Gets the MLflow store and the reports.",
-)  # fmt: skip
+@mode_options
 @click.option("--jobs", type=click.IntRange(min=1), default=os.cpu_count() or 1, help="Scripts at a time.")
 def main(fast: bool, output: Path, jobs: int) -> None:
     """Run the scripts, the longest first, and exit with 1 if one of them fails."""

@@ -205,7 +205,7 @@ def figures_9_and_10(study: Study, trials: list[Trial]) -> None:
     study.figure(
         "figure_9",
         figures.roc_figure(trials[0], "ROC, 2 x 2 + IM"),
-        "Figure 9: the median survey; dots at the right are the ceilings.",
+        "Figure 9: the median survey; dashes right of the frame are the ceilings.",
     )
     roc = trials[0].evaluations[REGRESSION].figures()["roc"]
     study.figure(

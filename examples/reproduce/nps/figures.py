@@ -8,33 +8,25 @@ import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import PercentFormatter
 
+from cmtrack.plots.review import plot_roc_overlay
 from cmtrack.plots.style import (
     BLUE,
     GREEN,
     INK,
     MUTED,
     ORANGE,
-    PINK,
-    SKY,
     SMALL_SIZE,
     TEXT_SIZE,
     YELLOW,
-    legend_below,
     name_axes,
     open_axes,
     panel_figure,
     plain_axes,
-    sheet,
 )
 from nps.reductions import ROWS_ROC
 from nps.trials import Trial, columns, spreads
 
-COLOURS = {
-    "Logistic Regr.": BLUE, "SVM": ORANGE, "k-NN": MUTED, "Decision Trees": YELLOW, "Random Forest": GREEN,
-    "Naïve Bayes": PINK, "CNN": SKY, "ANN": INK,
-}  # fmt: skip
 _STEPS = (("11 x 11", BLUE), ("3 x 3 + IM", GREEN), ("2 x 2 + IM", YELLOW))
 
 
@@ -73,23 +65,13 @@ def steps_figure(ours: Sequence[pd.Series], known: Sequence[pd.Series], title: s
 
 
 def roc_figure(trial: Trial, title: str) -> Figure:
-    """Figure 9: the curves of all algorithms on one validation set; the right ends are the ceilings."""
-    page = sheet(None, (5.6, 5.6))
-    ax = page.ax
-    open_axes(ax)
-    for name in columns([trial]):
-        curve = trial.evaluations[name].roc
-        if curve is None:
-            continue
-        words = f"{name}: AUC {curve.auc:.3f}, ceiling {curve.ceiling:.3f}, normalised {curve.auc_normalized:.3f}"
-        ax.plot(curve.fpr, curve.tpr, color=COLOURS[name], linewidth=1.5, label=words, zorder=3)
-        ax.plot([1], [curve.ceiling], "o", color=COLOURS[name], markersize=5, zorder=4, clip_on=False)
-    ax.set(xlim=(0, 1), ylim=(0, 1), aspect="equal")
-    for axis in (ax.xaxis, ax.yaxis):
-        axis.set_major_formatter(PercentFormatter(1.0, decimals=0))
-    name_axes(ax, "false positive rate", "true positive rate (positive: not detractor)", title)
-    legend_below(ax)
-    return page.finish()
+    """Figure 9: the curves of all algorithms on one validation set, with their ceilings."""
+    curves = {name: curve for name in columns([trial]) if (curve := trial.evaluations[name].roc) is not None}
+    return plot_roc_overlay(
+        [(name, curve.fpr, curve.tpr) for name, curve in curves.items()],
+        areas=[curve.auc for curve in curves.values()], ceilings=[curve.ceiling for curve in curves.values()],
+        positive="not detractor", title=title,
+    )  # fmt: skip
 
 
 def area_figure(trials: Sequence[Trial], title: str) -> Figure:

@@ -11,6 +11,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from study.report import escaped, table_of
+
 HERE = Path(__file__).parents[1]
 README = HERE.parent / "README.md"
 REPORTS = HERE / "reports"
@@ -41,13 +43,13 @@ def overview(reports: Path = REPORTS) -> str:
         if summary["mode"] != "full":
             raise ValueError(f"the overview is made of full reports; {name} was written in {summary['mode']} mode")
         rows += [_row(name, summary["title"], outcome) for outcome in summary["outcomes"]]
-    return "\n".join(f"| {' | '.join(row)} |" for row in rows)
+    return table_of(rows)
 
 
 def _row(name: str, title: str, outcome: dict[str, Any]) -> tuple[str, ...]:
     link = f"[{title}](reproduce/reports/{name}/report.md)"
     words = (outcome["item"], outcome["reproduced"], f"`{name}.py`", outcome["near"], outcome["not possible, and why"])
-    return (link, *(word.replace("|", "\\|").replace("\n", " ") for word in words))
+    return (link, *map(escaped, words))
 
 
 def with_overview(text: str, table: str) -> str:

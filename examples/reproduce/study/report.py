@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 
 import matplotlib.pyplot as plt
@@ -46,10 +47,21 @@ class Report:
 def _markdown(frame: pd.DataFrame, digits: int) -> str:
     frame = frame.reset_index() if frame.index.name or isinstance(frame.index, pd.MultiIndex) else frame
     columns = [_cell(" ".join(map(str, c)) if isinstance(c, tuple) else c, digits) for c in frame.columns]
-    rows = [columns, *([_cell(value, digits) for value in row] for row in frame.itertuples(index=False))]
-    left = [not any(_is_number(value) for value in frame.iloc[:, i]) for i in range(len(columns))]
-    rule = [":--" if words else "--:" for words in left]
-    return "\n".join(f"| {' | '.join(row)} |" for row in [rows[0], rule, *rows[1:]])
+    numbers = [any(_is_number(value) for value in frame.iloc[:, i]) for i in range(len(columns))]
+    rule = ["--:" if number else ":--" for number in numbers]
+    return table_of(
+        [columns, rule, *([_cell(value, digits) for value in row] for row in frame.itertuples(index=False))]
+    )
+
+
+def table_of(rows: Iterable[Iterable[str]]) -> str:
+    """A table in Markdown of cells that are written already: the heads, the rule, the rows."""
+    return "\n".join(f"| {' | '.join(row)} |" for row in rows)
+
+
+def escaped(text: str) -> str:
+    """Words that stay in one cell."""
+    return text.replace("|", "\\|").replace("\n", " ")
 
 
 def _is_number(value: object) -> bool:
@@ -59,4 +71,4 @@ def _is_number(value: object) -> bool:
 def _cell(value: object, digits: int) -> str:
     if isinstance(value, float):
         return "–" if value != value else f"{value:.{digits}f}"
-    return str(value).replace("|", "\\|").replace("\n", " ")
+    return escaped(str(value))

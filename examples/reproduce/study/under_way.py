@@ -126,18 +126,21 @@ class Study:
         return path
 
 
+def mode_options(command: Callable[..., None]) -> Callable[..., None]:
+    """The options ``--fast`` and ``--output`` of every command here."""
+    fast = click.option("--fast", is_flag=True, help="Few repeats on small data.")
+    output = click.option(
+        "--output", type=click.Path(file_okay=False, path_type=Path), default=Path("reproduced"), show_default=True,
+        help="Gets the MLflow store and the reports.",
+    )  # fmt: skip
+    return fast(output(command))
+
+
 def study_command(name: str, title: str, source: str, study: Callable[[Study], None]) -> click.Command:
     """The command of a script: ``--fast`` and ``--output``; the reference is its help."""
 
     @click.command(name=name, help=f"{title}\n\n{source}")
-    @click.option("--fast", is_flag=True, help="Few repeats on small data.")
-    @click.option(
-        "--output",
-        type=click.Path(file_okay=False, path_type=Path),
-        default=Path("reproduced"),
-        show_default=True,
-        help="Gets the MLflow store and the report.",
-    )
+    @mode_options
     def command(fast: bool, output: Path) -> None:
         under_way = Study(name, title, source, output=output, fast=fast)
         study(under_way)
