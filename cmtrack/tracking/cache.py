@@ -8,6 +8,8 @@ import os
 import tempfile
 from pathlib import Path
 
+from cmtrack import untrusted
+
 MAX_BYTES = 2 << 30
 """Above this the files that were used longest ago are removed."""
 
@@ -30,6 +32,8 @@ def cache_folder() -> Path:
 def cached(digest: str) -> bytes | None:
     """The file of a digest; None where it is not kept, or no longer whole."""
     path = _place(digest)
+    if path is None or not path.is_file() or path.is_symlink():
+        return None
     try:
         content = path.read_bytes()
     except OSError:
@@ -46,6 +50,8 @@ def cached(digest: str) -> bytes | None:
 def keep(digest: str, content: bytes) -> None:
     """Keep a file; a cache that cannot be written is no error."""
     path = _place(digest)
+    if path is None:
+        return
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.NamedTemporaryFile(dir=path.parent, prefix=".", delete=False) as partial:
@@ -67,5 +73,7 @@ def trim(limit: int = MAX_BYTES) -> None:
             excess -= size
 
 
-def _place(digest: str) -> Path:
-    return cache_folder() / digest[:2] / digest
+def _place(digest: str) -> Path | None:
+    """Where the file of a digest is kept; None for what is no digest, which must never become a path."""
+    known = untrusted.digest(digest)
+    return None if known is None else cache_folder() / known[:2] / known
