@@ -6,15 +6,19 @@ becomes a path, a pattern, a URL, a size, or text on a terminal, it passes throu
 
 from __future__ import annotations
 
+import os
 import re
+import stat
+from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit, urlunsplit
 
 _DIGEST = re.compile(r"[0-9a-f]{32}")
 _FILE_NAME = re.compile(r"[^/\\\x00-\x1f\x7f]{1,255}")
 _IDENTIFIER = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}")
-_USER_INFO = re.compile(r"(?<=://)[^/?#\s]*@")
-_SECRET_IN_QUERY = re.compile(r"(?i)([?&][^=&#\s]*(?:password|passwd|token|secret|signature|credential)[^=&#\s]*=)[^&#\s]+")
+_USER_INFO = re.compile(r"(?<=://)[^/?#\s\"'<>]*@")
+_SECRET_IN_QUERY = re.compile(
+    r"(?i)([?&][^=&#\s]*(?:password|passwd|token|secret|signature|credential)[^=&#\s]*=)[^&#\s\"'<>]+"
+)
 # C0 and C1 controls but for tab and newline, and the marks that reorder text (bidirectional overrides and isolates)
 _CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u061c\u202a-\u202e\u2066-\u2069\u2028\u2029\ufeff]")
 
@@ -27,7 +31,7 @@ def digest(value: Any) -> str | None:
     return value if isinstance(value, str) and _DIGEST.fullmatch(value) else None
 
 
-def file_name(value: Any) -> str:
+def file_name(value: Any, what: str = "a file's name") -> str:
     """The name of a file in one known folder.
 
     Raises
@@ -36,7 +40,7 @@ def file_name(value: Any) -> str:
         If it is empty, leads to another folder, or holds control characters.
     """
     if not isinstance(value, str) or value in (".", "..") or not _FILE_NAME.fullmatch(value):
-        raise ValueError(f"a file must be named by a plain name without folders, got {str(value)!r:.80}")
+        raise ValueError(f"{what} must be a plain name without folders, got {str(value)!r:.80}")
     return value
 
 
@@ -64,17 +68,6 @@ def without_credentials(text: str) -> str:
     return _SECRET_IN_QUERY.sub(r"\1***", _USER_INFO.sub("", text))
 
 
-def credentials(uri: str) -> str:
-    """What stands before the host of a URI, such as ``user:password``; empty where nothing does."""
-    return urlsplit(uri).netloc.rpartition("@")[0]
-
-
-def with_credentials(uri: str, user_info: str) -> str:
-    """A URI with a user name and password before its host."""
-    parts = urlsplit(uri)
-    return urlunsplit(parts._replace(netloc=f"{user_info}@{parts.netloc}")) if user_info else uri
-
-
 def printable(text: str) -> str:
     r"""A text that may be printed: control characters and marks that reorder text become ``\x1b`` and their like.
 
@@ -84,3 +77,50 @@ def printable(text: str) -> str:
     'run \\x1b[31mred'
     """
     return _CONTROL.sub(lambda found: found.group().encode("unicode_escape").decode(), text)
+
+
+def read_file(path: Path, limit: int) -> bytes:
+    """The content of a plain file of a folder into which others may write.
+
+    Parameters
+    ----------
+    path : Path
+    limit : int
+        Most bytes that it may have.
+
+    Raises
+    ------
+    ValueError
+        If it is a link, a pipe, a device or anything else but a plain file, or larger.
+    OSError
+        If it cannot be read.
+    """
+    flags = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
+    if path.is_symlink():
+        raise ValueError(f"{path.name!r:.80} must be a plain file, got a link")
+    with os.fdopen(os.open(path, flags), "rb") as file:
+        status = os.fstat(file.fileno())
+        if not stat.S_ISREG(status.st_mode):
+            raise ValueError(f"{path.name!r:.80} must be a plain file")
+        if status.st_size > limit:
+            raise ValueError(f"{path.name!r:.80} must not be larger than {limit >> 20} MB, got {status.st_size} bytes")
+        return file.read(limit + 1)[:limit]
+
+
+_SCHEMES = ("http", "https", "databricks", "file", "sqlite", "postgresql", "mysql", "mssql", "uc", "databricks-uc")
+
+
+def tracking_uri(value: Any) -> str:
+    """The URI of a tracking store out of a file.
+
+    Raises
+    ------
+    ValueError
+        If it is no text of one line, or of a scheme that no store has.
+    """
+    if not isinstance(value, str) or not value or len(value) > 4096 or _CONTROL.search(value) or "\n" in value:
+        raise ValueError(f"a tracking URI must be a text of one line, got {str(value)!r:.80}")
+    scheme = re.match(r"([A-Za-z][A-Za-z0-9+.-]+):", value)
+    if scheme and scheme[1].split("+")[0].lower() not in _SCHEMES:
+        raise ValueError(f"a tracking URI must be of one of the schemes {', '.join(_SCHEMES)}, got {scheme[1]!r:.40}")
+    return value

@@ -23,6 +23,14 @@ if os.environ.get("CI"):
     hypothesis.settings.load_profile("ci")
 
 
+@pytest.fixture(autouse=True)
+def own_places(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No test looks into, or writes into, the user's own data and cache folders."""
+    home = tmp_path_factory.getbasetemp() / "home"
+    monkeypatch.setenv("XDG_DATA_HOME", str(home / "data"))
+    monkeypatch.setenv("CMTRACK_CACHE", str(home / "cache"))
+
+
 @pytest.fixture
 def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     """A fresh SQLite store with one experiment; the working directory is the test's own."""

@@ -268,7 +268,6 @@ def test_an_artifact_folder_that_takes_nothing(store, judged, tmp_path, monkeypa
     with pytest.warns(EvaluationWarning, match="cmtrack push"):
         logged = log_evaluation(judged, run_id=run_id)
     assert logged.status == "saved"
-    assert store.get_run(run_id).data.metrics == {}
     assert store.get_run(run_id).data.tags["cmtrack.status"] == "started"
     with pytest.raises(ValueError, match="holds no"):
         load_evaluation(run_id)
@@ -281,20 +280,79 @@ def _full(*_: object, **__: object) -> None:
 def test_a_spool_that_cannot_be_written_has_a_substitute(store, judged, tmp_path, monkeypatch):
     (tmp_path / "a file").write_text("in the way")
     monkeypatch.setenv("CMTRACK_SPOOL", str(tmp_path / "a file" / "spool"))
-    monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "temporary"))
-    with pytest.warns(EvaluationWarning, match="no run is active"):
+    with pytest.warns(EvaluationWarning) as warned:
         logged = log_evaluation(judged)
-    assert logged.path.parent == tmp_path / "temporary" / "cmtrack_spool"
+    assert logged.path.parent == Path(os.environ["XDG_DATA_HOME"]) / "cmtrack" / "spool"
     assert logged.status == "saved"
+    said = [str(warning.message) for warning in warned]
+    assert f"could not be written to {tmp_path / 'a file' / 'spool'}: Not a directory" in said[0]
+    assert str(logged.path.parent) in said[0]
+    assert "no run is active" in said[1]
+    assert [entry.folder for entry in spool.entries()] == [logged.path]  # push finds it there
+    (sent,) = push(experiment_name="e")
+    assert load_evaluation(sent.run_id) == judged
 
 
-def test_with_no_place_at_all_the_training_still_goes_on(store, judged, tmp_path, monkeypatch):
-    monkeypatch.setattr(Path, "mkdir", _full)
+@pytest.mark.parametrize("file", ["cmtrack_evaluation.json", "cmtrack_report.html", "manifest.json"])
+def test_a_spool_that_is_full_at_any_file_is_left_for_another_place(store, judged, tmp_path, monkeypatch, file):
+    write = spool.write_private
+
+    def until_full(path: Path, content: bytes) -> None:
+        if path.name == file and tmp_path in path.parents:
+            write(path, content[:10])
+            _full()
+        write(path, content)
+
+    monkeypatch.setattr(spool, "write_private", until_full)
     run_id = store.create_run("1").info.run_id
-    with pytest.warns(EvaluationWarning, match="could not be kept either"):
+    with pytest.warns(EvaluationWarning, match="cmtrack_spool: No space left on device; written instead to"):
+        logged = log_evaluation(judged, run_id=run_id, strict=True)
+    assert (logged.status, logged.problems) == ("completed", ())
+    assert load_evaluation(run_id) == judged
+    assert not (tmp_path / "cmtrack_spool").exists()
+    assert spool.entries() == []
+
+
+def test_with_no_place_at_all_the_run_gets_the_metrics_and_the_training_goes_on(store, judged, monkeypatch):
+    monkeypatch.setattr(spool, "write_private", _full)
+    run_id = store.create_run("1").info.run_id
+    with pytest.warns(EvaluationWarning, match=f"run {run_id} has the metrics only .* could not be kept either"):
         logged = log_evaluation(judged, run_id=run_id)
     assert logged.status == "failed"
     assert logged.evaluation is judged
+    run = store.get_run(run_id)
+    assert run.data.metrics["multiclass/accuracy"] == judged.metrics["multiclass/accuracy"]
+    assert run.data.tags["cmtrack.status"] == "metrics only"
+
+
+def test_an_interrupt_keeps_the_evaluation_and_is_passed_on(store, judged, monkeypatch):
+    def interrupted(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    run_id = store.create_run("1").info.run_id
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt) as caught:
+        patch.setattr("cmtrack.tracking.package._draw", interrupted)
+        log_evaluation(judged, run_id=run_id)
+    (entry,) = spool.entries()
+    assert entry.kind == "unfinished"
+    assert caught.value.__notes__ == [
+        f"cmtrack: the evaluation is kept in {entry.folder}; `cmtrack push` sends it"
+    ]
+    assert [sent.status for sent in push()] == ["sent"]
+    assert load_evaluation(run_id) == judged
+
+
+def test_an_interrupt_while_it_is_sent_keeps_it_too(store, judged, monkeypatch):
+    def interrupted(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    run_id = store.create_run("1").info.run_id
+    monkeypatch.setattr("cmtrack.tracking.log.deliver", interrupted)
+    with pytest.raises(KeyboardInterrupt) as caught:
+        log_evaluation(judged, run_id=run_id)
+    assert "is kept in" in caught.value.__notes__[0]
+    assert [sent.status for sent in push()] == ["sent"]
+    assert load_evaluation(run_id) == judged
 
 
 def test_a_clock_that_jumps_changes_nothing(store, judged, monkeypatch):
@@ -374,11 +432,9 @@ def test_a_process_that_is_killed_while_it_writes_leaves_what_can_be_pushed(stor
 
 def test_an_evaluation_that_is_half_written_is_refused(store, tmp_path):
     with spool.new_entry(run_id="x", prefix="") as partial:
-        (partial / "artifacts").mkdir()
-        text = evaluate([0, 1, 1], [0, 1, 0]).to_json()
-        (partial / "artifacts" / "cmtrack_evaluation.json").write_text(text[: len(text) // 2])
-        intent = json.loads((partial / spool.INTENT).read_text())
-        (partial / spool.INTENT).write_text(json.dumps({**intent, "pid": 2**22 + 1}))
+        content = evaluate([0, 1, 1], [0, 1, 0]).to_json().encode()
+        partial.write("artifacts/cmtrack_evaluation.json", content[: len(content) // 2])
+        partial.release()
     (refused,) = push()
     assert refused.status == "refused"
     assert "cut off before the evaluation was whole" in refused.reason

@@ -18,7 +18,7 @@ from cmtrack.evaluation.face import loads
 from cmtrack.metrics.names import decode_label, encode_label
 from cmtrack.tracking import spool
 from cmtrack.tracking.manifest import read
-from cmtrack.tracking.package import build
+from cmtrack.tracking.package import build_into
 from cmtrack.tracking.predictions import read_predictions, write_predictions
 from cmtrack.tracking.push import push
 
@@ -162,7 +162,7 @@ def test_any_text_is_a_grouping_or_refused(scratch, text):
 
 
 def entry(folder: Path) -> Path:
-    build(JUDGED, folder, run_id="r", tracking_uri="sqlite:///x.db")
+    build_into(JUDGED, folder, run_id="r", tracking_uri="sqlite:///x.db")
     return folder
 
 
@@ -184,7 +184,7 @@ def test_a_manifest_with_anything_anywhere_is_refused_or_reads(manifest, data):
     except ValueError:
         return
     assert all(name.startswith("cmtrack.") for name in package.tags)
-    assert {folder / "artifacts" / file for file in package.images.values()} <= set(package.artifacts.iterdir())
+    assert {folder / "artifacts" / file for file in package.images.values()} <= set(package.files)
 
 
 @pytest.mark.parametrize(
@@ -192,7 +192,7 @@ def test_a_manifest_with_anything_anywhere_is_refused_or_reads(manifest, data):
     [
         ({"images": {"k": "../../secret.png"}}, "names a file that the entry does not hold"),
         ({"images": {"k": "/etc/passwd"}}, "names a file that the entry does not hold"),
-        ({"table": "../up.json"}, "table must be a file's name"),
+        ({"table": "../up.json"}, "table must be a plain name"),
         ({"prefix": "../"}, "prefix must start with"),
         ({"tags": {"mlflow.user": "root"}}, "tags must be called cmtrack"),
         ({"metrics": {"a": "1"}}, "metrics must be finite numbers"),
@@ -232,7 +232,7 @@ def test_links_and_folders_among_the_files_are_refused(tmp_path):
 def test_a_damaged_entry_is_refused_and_stays_and_takes_no_other_with_it(store, tmp_path):
     run_id = store.create_run("1").info.run_id
     for place in ("a", "b"):
-        build(JUDGED, tmp_path / "cmtrack_spool" / place, run_id=run_id)
+        build_into(JUDGED, tmp_path / "cmtrack_spool" / place, run_id=run_id)
     file = tmp_path / "cmtrack_spool" / "a" / "artifacts" / "cmtrack_evaluation.json"
     file.write_bytes(file.read_bytes()[:-30])
     (tmp_path / "cmtrack_spool" / "c").symlink_to(tmp_path)  # no entry

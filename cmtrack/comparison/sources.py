@@ -13,7 +13,7 @@ from cmtrack.evaluation import Evaluation
 from cmtrack.evaluation.face import KINDS
 from cmtrack.metrics.catalog import lookup
 from cmtrack.tracking.names import tag
-from cmtrack.tracking.runs import TrackedRun, as_references, client_for, experiment_ids, find, search
+from cmtrack.tracking.runs import TrackedRun, as_references, client_for, experiment_ids, find, search, shown_uri
 
 if TYPE_CHECKING:
     from mlflow import MlflowClient
@@ -124,7 +124,7 @@ def _check_found(names: list[str], clients: Sequence[MlflowClient]) -> None:
     """With several stores, an experiment must be in one of them."""
     for name in names:
         if all(client.get_experiment_by_name(name) is None for client in clients):
-            raise ValueError(f"there is no experiment {name!r} in {', '.join(c.tracking_uri for c in clients)}")
+            raise ValueError(f"there is no experiment {name!r} in {', '.join(map(shown_uri, clients))}")
 
 
 def _order_by(order: Criterion | None, prefix: str) -> list[str]:

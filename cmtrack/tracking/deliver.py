@@ -1,4 +1,4 @@
-"""Sending with an end to the waiting: a training does not stand still because a store does not answer."""
+"""Send with a bound on waiting, in a thread of its own: a training does not stand still for a store."""
 
 from __future__ import annotations
 
@@ -39,8 +39,9 @@ def deliver(package: Package, client: MlflowClient | None = None) -> tuple[str, 
     Parameters
     ----------
     package : Package
-        Its folder is the spool's entry.
+        Its folder is the spool's entry, or None.
     client : mlflow.MlflowClient, optional
+        One whose store is known to answer; by default one of MLflow's own choice, which is asked first.
 
     Returns
     -------
@@ -56,20 +57,23 @@ def deliver(package: Package, client: MlflowClient | None = None) -> tuple[str, 
     """
     from mlflow import MlflowClient
 
-    client = client or MlflowClient()
-    probe(client.tracking_uri)
+    if client is None:
+        client = MlflowClient()
+        probe(client.tracking_uri)
+    known = client
 
     def until_it_is_sent(answered: Callable[[], object]) -> tuple[str, ...]:
         began = time.monotonic()
         while True:
             try:
-                problems = send(package, client, answered)
+                problems = send(package, known, answered)
             except Exception as error:
                 if not _passes(error) or time.monotonic() - began > PATIENCE:
                     raise
                 time.sleep(_AGAIN)
             else:
-                spool.remove(package.folder)
+                if package.folder is not None:
+                    spool.remove(package.folder)
                 return problems
 
     return within_patience(until_it_is_sent)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 
@@ -16,7 +16,7 @@ def documents_size(rows: DocumentRows) -> int:
     return len(rows) * (4 * len(TALLIES) + 8 * len(MACROS))
 
 
-def write_documents(path: Path, rows: DocumentRows) -> None:
+def write_documents(path: Path | BinaryIO, rows: DocumentRows) -> None:
     """Write a row per document: its tallies, and what it adds to the error of each macro average."""
     import pyarrow as pa
     import pyarrow.parquet as pq

@@ -13,7 +13,7 @@ from cmtrack.evaluation import Evaluation
 from cmtrack.evaluation.face import loads
 from cmtrack.tracking import cache
 from cmtrack.tracking.names import EVALUATION_FILE, PREDICTIONS_FILE, ROWS_FILE, digest_tag, file_name, tag
-from cmtrack.tracking.runs import TrackedRun, first_line, from_entity
+from cmtrack.tracking.runs import TrackedRun, first_line, from_entity, shown_uri
 from cmtrack.tracking.send import probe
 from cmtrack.tracking.views import views_of
 
@@ -57,7 +57,7 @@ def load_evaluation(
     try:
         run = from_entity(client.get_run(run_id), client)
     except MlflowException as error:
-        raise ValueError(f"there is no run {run_id!r} in {client.tracking_uri}: {first_line(error)}") from None
+        raise ValueError(f"there is no run {run_id!r} in {shown_uri(client)}: {first_line(error)}") from None
     evaluation = evaluation_of(run, client, prefix)
     return with_predictions(evaluation, run, client, prefix) if rows else evaluation
 

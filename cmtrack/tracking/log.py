@@ -7,8 +7,9 @@ import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
+from cmtrack import untrusted
 from cmtrack.evaluation import Evaluation, evaluate
 from cmtrack.evaluation.face import KINDS, Judged
 from cmtrack.grouping import Grouping, Label
@@ -145,15 +146,20 @@ def log_evaluation(
     except Exception as error:  # what was asked for cannot be made: the evaluation itself is kept all the same
         problem = problem or error
         try:
-            package = spooled(evaluation, Destination())
+            package = spooled(evaluation, Destination(), views_too=False)
         except Exception as second:
-            return _lost(problem, second, evaluation, run_id, strict)
+            return _lost(problem, str(second), evaluation, run_id, strict)
     try:
         if problem is not None:
             raise problem
         problems = package.problems + deliver(package)
+        if package.folder is None:
+            raise OSError(f"run {package.run_id} has the metrics only")
     except Exception as error:
         return not_sent(error, evaluation, package.folder, run_id, strict)
+    except BaseException as interrupt:
+        interrupt.add_note(f"cmtrack: {_kept(package.folder)}")
+        raise
     if problems:
         tell(f"left out of the evaluation's record: {'; '.join(problems)}", stacklevel=3)
     return LoggedEvaluation(evaluation, package.run_id, "completed", problems=problems)
@@ -171,8 +177,8 @@ class Destination:
     predictions: bool | str = "auto"
 
 
-def spooled(evaluation: Judged, wanted: Destination) -> Package:
-    """The evaluation as an entry of the spool, whole."""
+def spooled(evaluation: Judged, wanted: Destination, *, views_too: bool = True) -> Package:
+    """The evaluation as an entry of the spool, whole; without a folder where no place can be written."""
     import mlflow
 
     place: dict[str, Any] = {
@@ -182,10 +188,14 @@ def spooled(evaluation: Judged, wanted: Destination) -> Package:
         "model_id": wanted.model_id,
         "tracking_uri": mlflow.get_tracking_uri(),
     }
-    extra = _predictions_writer(evaluation, wanted.predictions)
-    with spool.new_entry(**place) as partial:
-        package = build(evaluation, partial, **place, metrics=wanted.metrics, extra=extra)
-        return replace(package, folder=spool.settle(partial))
+    rows = _rows_writer(evaluation, wanted.predictions)
+    with spool.new_entry(**place) as draft:
+        package = build(evaluation, draft.write, **place, metrics=wanted.metrics, rows=rows, views_too=views_too)
+        folder = draft.settle()
+    if draft.refusals:
+        where = "no other place either" if folder is None else str(folder.parent)
+        tell(f"the local copy could not be written to {'; '.join(draft.refusals)}; written instead to {where}")
+    return replace(package, folder=folder)
 
 
 def chosen_run(run_id: str | None) -> str:
@@ -210,11 +220,11 @@ def _model(model_id: str | None) -> str | None:
     return mlflow.get_active_model_id()  # type: ignore[no-any-return]
 
 
-def _predictions_writer(evaluation: Judged, wanted: bool | str) -> Callable[[Path], object] | None:
+def _rows_writer(evaluation: Judged, wanted: bool | str) -> Callable[[BinaryIO], object] | None:
     rows, views = evaluation.rows, views_of(evaluation)
     if rows is None or wanted is False or (wanted is not True and views.rows_size(rows) > MAX_BYTES):
         return None
-    return lambda path: views.write_rows(path, rows)
+    return lambda file: views.write_rows(file, rows)
 
 
 def _not_computed(error: Exception, given: dict[str, Any], run_id: str | None, strict: bool) -> LoggedEvaluation:
@@ -223,8 +233,8 @@ def _not_computed(error: Exception, given: dict[str, Any], run_id: str | None, s
     path = None
     kept = "its inputs could not be kept either"
     try:
-        if given:
-            path = spool.keep_inputs(given)
+        path = spool.keep_inputs(given) if given else None
+        if path is not None:
             kept = f"its inputs are kept in {path}"
     except Exception as second:
         kept += f" ({second})"
@@ -232,30 +242,42 @@ def _not_computed(error: Exception, given: dict[str, Any], run_id: str | None, s
     return LoggedEvaluation(None, run_id, "failed", path, str(error))
 
 
-def not_sent(error: Exception, evaluation: Judged, entry: Path, run_id: str | None, strict: bool) -> LoggedEvaluation:
-    """What is said of an evaluation that waits in the spool: raised where that is wanted, else a warning."""
-    kept = f"the evaluation is kept in {entry}; `cmtrack push` sends it"
-    if strict:
-        error.add_note(kept)
-        raise error
-    tell(f"the evaluation was not logged: {error} ({kept})")
-    return LoggedEvaluation(evaluation, run_id, "saved", entry, str(error))
-
-
-def _lost(
-    error: Exception, second: Exception, evaluation: Judged, run_id: str | None, strict: bool
+def not_sent(
+    error: Exception, evaluation: Judged, entry: Path | None, run_id: str | None, strict: bool
 ) -> LoggedEvaluation:
-    kept = f"the evaluation could not be kept either: {second}"
+    """Say that an evaluation waits in the spool: raised where that is wanted, else a warning."""
+    if entry is None:
+        return _lost(error, "no place on this machine could be written", evaluation, run_id, strict)
+    if strict:
+        error.add_note(_kept(entry))
+        raise error
+    reason = untrusted.without_credentials(str(error))
+    tell(f"the evaluation was not logged: {reason} ({_kept(entry)})")
+    return LoggedEvaluation(evaluation, run_id, "saved", entry, reason)
+
+
+def _kept(entry: Path | None) -> str:
+    return (
+        "the evaluation is in memory only"
+        if entry is None
+        else f"the evaluation is kept in {entry}; `cmtrack push` sends it"
+    )
+
+
+def _lost(error: Exception, why: str, evaluation: Judged, run_id: str | None, strict: bool) -> LoggedEvaluation:
+    kept = f"the evaluation could not be kept either: {why}"
     if strict:
         error.add_note(kept)
         raise error
-    tell(f"the evaluation was not logged: {error} ({kept})")
-    return LoggedEvaluation(evaluation, run_id, "failed", None, str(error))
+    reason = untrusted.without_credentials(str(error))
+    tell(f"the evaluation was not logged: {reason} ({kept})")
+    return LoggedEvaluation(evaluation, run_id, "failed", None, reason)
 
 
 def tell(message: str, stacklevel: int = 4) -> None:
     """Warn, also where warnings are turned into errors: a training is not ended by a warning."""
+    text = f"cmtrack: {untrusted.printable(untrusted.without_credentials(message))}"
     try:
-        warnings.warn(f"cmtrack: {message}", EvaluationWarning, stacklevel=stacklevel)
+        warnings.warn(text, EvaluationWarning, stacklevel=stacklevel)
     except Warning:
-        print(f"cmtrack: {message}", file=sys.stderr)
+        print(text, file=sys.stderr)

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 import math
-from pathlib import Path, PurePath
+from pathlib import Path
 from typing import Any
 
+from cmtrack import untrusted
 from cmtrack.tracking import names
 from cmtrack.tracking.cache import digest_of
 from cmtrack.tracking.package import Package
-from cmtrack.tracking.spool import MANIFEST
+from cmtrack.tracking.spool import ARTIFACTS, MANIFEST
 
 MAX_MANIFEST = 16 << 20
 MAX_FILES = 1000
@@ -26,22 +27,19 @@ def read(folder: Path) -> Package:
         If the manifest or the evaluation is damaged, or names a file outside the entry; if the files are links, too
         many or too large.
     """
-    path = folder / MANIFEST
     try:
-        if path.stat().st_size > MAX_MANIFEST:
-            raise ValueError(f"{MANIFEST} must not be larger than {MAX_MANIFEST >> 20} MB")
-        data = json.loads(path.read_text(encoding="utf-8"), parse_constant=_no_constant)
+        data = json.loads(untrusted.read_file(folder / MANIFEST, MAX_MANIFEST), parse_constant=_no_constant)
     except (OSError, UnicodeDecodeError, RecursionError, json.JSONDecodeError) as error:
         raise ValueError(f"{MANIFEST} is damaged: {type(error).__name__}") from None
     if not isinstance(data, dict):
         raise ValueError(f"{MANIFEST} must hold a mapping, got {type(data).__name__}")
-    files = _files(folder / "artifacts")
+    files, uri = _files(folder / ARTIFACTS), _optional(data, "tracking_uri", str)
     package = Package(
         folder=folder,
-        run_id=_optional(data, "run_id", str),
+        run_id=_identifier(data, "run_id"),
         prefix=names.check_prefix(_text(data, "prefix")),
         step=_optional(data, "step", int),
-        model_id=_optional(data, "model_id", str),
+        model_id=_identifier(data, "model_id"),
         metrics=_metrics(data),
         tags=_tags(data),
         images={key: _file(name, files) for key, name in _texts(data, "images").items()},
@@ -49,13 +47,13 @@ def read(folder: Path) -> Package:
         dataset=_texts(data, "dataset"),
         description=_text(data, "description"),
         timestamp=_required(data, "timestamp", int),
-        tracking_uri=_optional(data, "tracking_uri", str),
+        tracking_uri=None if uri is None else untrusted.tracking_uri(uri),
         problems=tuple(map(str, _required(data, "problems", list))),
     )
     for name in (names.EVALUATION_FILE, names.PREDICTIONS_FILE):
         _check_whole(package, name, files)
-    if PurePath(package.table).name != package.table:
-        raise ValueError(f"{MANIFEST}: table must be a file's name, got {package.table!r:.80}")
+    if package.table:
+        untrusted.file_name(package.table, f"{MANIFEST}: table")
     if set(package.dataset) != {"name", "digest"}:
         raise ValueError(f"{MANIFEST}: dataset must hold name and digest, got {list(package.dataset)[:5]}")
     return package
@@ -67,6 +65,7 @@ def _files(folder: Path) -> set[str]:
         raise ValueError("an entry must hold a folder 'artifacts'")
     found, total = set(), 0
     for path in folder.iterdir():
+        untrusted.file_name(path.name)
         if path.is_symlink() or not path.is_file():
             raise ValueError(f"artifacts must be plain files, got {path.name!r:.80}")
         found.add(path.name)
@@ -87,7 +86,8 @@ def _check_whole(package: Package, name: str, files: set[str]) -> None:
     file, digest = names.file_name(name, package.prefix), package.tags.get(names.digest_tag(name, package.prefix))
     if name == names.EVALUATION_FILE or digest is not None:
         _file(file, files)
-        if digest_of((package.artifacts / file).read_bytes()) != digest:
+        assert package.folder is not None
+        if digest_of(untrusted.read_file(package.folder / ARTIFACTS / file, MAX_BYTES)) != digest:
             raise ValueError(f"{file} is damaged: it is not the file that was written")
 
 
@@ -117,6 +117,11 @@ def _texts(data: dict[str, Any], name: str) -> dict[str, str]:
 
 def _text(data: dict[str, Any], name: str) -> str:
     return str(_required(data, name, str))
+
+
+def _identifier(data: dict[str, Any], name: str) -> str | None:
+    value = _optional(data, name, str)
+    return None if value is None else untrusted.identifier(value, f"{MANIFEST}: {name}")
 
 
 def _optional(data: dict[str, Any], name: str, kind: type) -> Any:

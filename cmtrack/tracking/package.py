@@ -1,7 +1,8 @@
 """Everything that an evaluation leaves in a run, first as a folder on disk.
 
 The folder is whole before anything is sent: what cannot be sent is not lost, and what is sent later is the same.
-``artifacts/`` holds the files; ``manifest.json`` the metrics, tags and where they belong.
+``artifacts/`` holds the files; ``manifest.json`` the metrics, tags and where they belong. No password is
+written.
 """
 
 from __future__ import annotations
@@ -11,15 +12,18 @@ import math
 import os
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from io import BytesIO
 from pathlib import Path
+from typing import Any, BinaryIO
 
+from cmtrack import untrusted
 from cmtrack.evaluation.face import Judged
 from cmtrack.evaluation.storage import SCHEMA
 from cmtrack.metrics.names import encode_label
 from cmtrack.tracking import names
 from cmtrack.tracking.cache import digest_of
-from cmtrack.tracking.spool import MANIFEST
+from cmtrack.tracking.spool import ARTIFACTS, MANIFEST, write_private
 from cmtrack.tracking.tables import description
 from cmtrack.tracking.views import Views, views_of
 
@@ -32,7 +36,8 @@ class Package:
 
     Attributes
     ----------
-    folder : Path
+    folder : Path or None
+        None where no place on this machine could be written: then there are metrics and tags only.
     run_id : str or None
     prefix : str
     step : int or None
@@ -51,12 +56,12 @@ class Package:
     timestamp : int
         When it was made, milliseconds since 1970: sending twice gives the same points of a metric.
     tracking_uri : str or None
-        The store that it is meant for.
+        The store that it is meant for, without credentials.
     problems : tuple of str
         What could not be made.
     """
 
-    folder: Path
+    folder: Path | None
     run_id: str | None
     prefix: str
     step: int | None
@@ -72,14 +77,18 @@ class Package:
     problems: tuple[str, ...] = field(default=())
 
     @property
-    def artifacts(self) -> Path:
-        """The folder of files to upload."""
-        return self.folder / "artifacts"
+    def files(self) -> list[Path]:
+        """The files to upload, the evaluation first, then the smallest."""
+        if self.folder is None:
+            return []
+        first = names.file_name(names.EVALUATION_FILE, self.prefix)
+        found = (self.folder / ARTIFACTS).iterdir()
+        return sorted(found, key=lambda path: (path.name != first, path.stat().st_size, path.name))
 
 
 def build(
     evaluation: Judged,
-    folder: Path,
+    write: Callable[[str, bytes], object],
     *,
     run_id: str | None = None,
     prefix: str = "",
@@ -87,15 +96,24 @@ def build(
     model_id: str | None = None,
     metrics: str | Sequence[str] = "headline",
     tracking_uri: str | None = None,
-    extra: Callable[[Path], object] | None = None,
+    rows: Callable[[BinaryIO], object] | None = None,
+    views_too: bool = True,
 ) -> Package:
-    """Write the whole package into ``folder``.
+    """Make the whole package, file by file.
 
     The evaluation itself comes first. A figure or a table that fails is named in ``problems`` and left out; it
-    never takes the rest with it. ``extra`` may write one more file (it gets its path).
+    never takes the rest with it.
+
+    Parameters
+    ----------
+    write : callable
+        Called with a name, such as ``artifacts/cmtrack_report.html``, and the content.
+    rows : callable, optional
+        Writes the rows' predictions into the file that it gets.
+    views_too : bool, default True
+        Whether figures, report and tables are made.
     """
-    artifacts = folder / "artifacts"
-    artifacts.mkdir(parents=True)
+    written: dict[str, bytes] = {}
     problems: list[str] = []
 
     def attempt(what: str, action: Callable[[], object]) -> None:
@@ -104,51 +122,70 @@ def build(
         except Exception as error:
             problems.append(f"{what}: {type(error).__name__}: {error}")
 
-    def write(name: str, content: str | bytes) -> None:
-        path = artifacts / names.file_name(name, prefix)
-        path.write_bytes(content.encode("utf-8") if isinstance(content, str) else content)
+    def keep(name: str, content: str | bytes) -> None:
+        file = names.file_name(name, prefix)
+        written[file] = content.encode("utf-8") if isinstance(content, str) else content
+        write(f"{ARTIFACTS}/{file}", written[file])
 
-    write(names.EVALUATION_FILE, evaluation.to_json())
+    keep(names.EVALUATION_FILE, evaluation.to_json())
     views = views_of(evaluation)
     pictures: dict[str, bytes] = {}
-    attempt("figures", lambda: _draw(evaluation, views, pictures, problems))
+    if views_too:
+        attempt("figures", lambda: _draw(evaluation, views, pictures, problems))
     files = {name: _picture_file(name) for name in pictures}
     for name, content in pictures.items():
-        write(files[name], content)
-    attempt("report", lambda: write(names.REPORT_FILE, views.report(evaluation, pictures)))
-    attempt("class table", lambda: write(names.CLASSES_FILE, _as_table(evaluation, views)))
-    if extra is not None:
-        attempt("predictions", lambda: extra(artifacts / names.file_name(names.PREDICTIONS_FILE, prefix)))
+        keep(files[name], content)
+    if views_too:
+        attempt("report", lambda: keep(names.REPORT_FILE, views.report(evaluation, pictures)))
+        attempt("class table", lambda: keep(names.CLASSES_FILE, _as_table(evaluation, views)))
+    if rows is not None:
+        attempt("predictions", lambda: keep(names.PREDICTIONS_FILE, _in_memory(rows)))
     chosen = names.chosen_metrics(evaluation, metrics)
     finite = {prefix + name: value for name, value in chosen.items() if math.isfinite(value)}
     image = names.file_name(files[views.image], prefix) if views.image in files else None
     package = Package(
-        folder=folder,
+        folder=None,
         run_id=run_id,
         prefix=prefix,
         step=step,
         model_id=model_id,
         metrics={_short(name): value for name, value in finite.items()},
         tags=_tags(evaluation, views, prefix, [name for name in chosen if not math.isfinite(chosen[name])])
-        | _digests(artifacts, prefix),
+        | _digests(written, prefix),
         images={prefix + names.IMAGE_KEY: image} if image else {},
-        table=names.file_name(names.CLASSES_FILE, prefix),
+        table=names.file_name(names.CLASSES_FILE, prefix) if views_too else "",
         dataset={"name": names.file_name("evaluated rows", prefix), "digest": evaluation.labels_digest},
         description=description(evaluation),
         timestamp=int(time.time() * 1000),
-        tracking_uri=tracking_uri,
+        tracking_uri=None if tracking_uri is None else untrusted.without_credentials(tracking_uri),
         problems=tuple(problems),
     )
-    write_manifest(package)
+    write(MANIFEST, _manifest(package))
     return package
 
 
-def write_manifest(package: Package) -> None:
-    """Write what a package holds beside its files, whole or not at all."""
-    plain = {name: value for name, value in vars(package).items() if name != "folder"}
+def build_into(evaluation: Judged, folder: Path, **options: Any) -> Package:
+    """:func:`build` into a folder of one's own."""
+    return replace(build(evaluation, lambda name, data: write_private(folder / name, data), **options), folder=folder)
+
+
+def rewrite_manifest(package: Package) -> None:
+    """Write what a package holds beside its files anew, whole or not at all."""
+    assert package.folder is not None
     partial = package.folder / f".{MANIFEST}"
-    partial.write_text(json.dumps(plain, ensure_ascii=False, indent=1), encoding="utf-8")
+    write_private(partial, _manifest(package))
     os.replace(partial, package.folder / MANIFEST)
+
+
+def _manifest(package: Package) -> bytes:
+    plain = {name: value for name, value in vars(package).items() if name != "folder"}
+    return json.dumps(plain, ensure_ascii=False, indent=1).encode("utf-8")
+
+
+def _in_memory(write: Callable[[BinaryIO], object]) -> bytes:
+    content = BytesIO()
+    write(content)
+    return content.getvalue()
 
 
 def _draw(evaluation: Judged, views: Views, pictures: dict[str, bytes], problems: list[str]) -> None:
@@ -184,15 +221,15 @@ def _tags(evaluation: Judged, views: Views, prefix: str, undefined: list[str]) -
     return {names.tag(name, prefix): _cut(text) for name, text in tags.items()}
 
 
-def _digests(artifacts: Path, prefix: str) -> dict[str, str]:
+def _digests(written: dict[str, bytes], prefix: str) -> dict[str, str]:
     """What later readers know the files by."""
     tags = {}
     for name in (names.EVALUATION_FILE, names.PREDICTIONS_FILE):
-        path = artifacts / names.file_name(name, prefix)
-        if path.exists():
-            tags[names.digest_tag(name, prefix)] = digest_of(path.read_bytes())
+        file = names.file_name(name, prefix)
+        if file in written:
+            tags[names.digest_tag(name, prefix)] = digest_of(written[file])
             if prefix and name == names.PREDICTIONS_FILE:  # a regrouped evaluation may have pointed elsewhere
-                tags[names.tag(names.ROWS_FILE, prefix)] = path.name
+                tags[names.tag(names.ROWS_FILE, prefix)] = file
     return tags
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 
@@ -23,7 +23,7 @@ def predictions_size(rows: Predictions) -> int:
     return len(rows) * (8 + 4 * columns)
 
 
-def write_predictions(path: Path, rows: Predictions) -> None:
+def write_predictions(path: Path | BinaryIO, rows: Predictions) -> None:
     """Write columns y_true, y_pred, sample_weight, group and ``prob/<label>``.
 
     Labels are dictionary-coded texts in the order of the evaluation's labels; probabilities are float32.

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-import json
-import os
+from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from cmtrack import untrusted
 from cmtrack.evaluation.face import loads
 from cmtrack.tracking import package as packages
 from cmtrack.tracking import spool
-from cmtrack.tracking.manifest import read
-from cmtrack.tracking.names import EVALUATION_FILE, file_name
+from cmtrack.tracking.deliver import NoAnswer, deliver, within_patience
+from cmtrack.tracking.manifest import MAX_BYTES, read
+from cmtrack.tracking.names import EVALUATION_FILE, check_prefix, file_name
 from cmtrack.tracking.runs import ABSENT, client_for, first_line
-from cmtrack.tracking.send import send
 
 if TYPE_CHECKING:
     from mlflow import MlflowClient
@@ -53,15 +53,18 @@ def push(
 ) -> list[PushedEntry]:
     """Send the evaluations that wait in the spool to the runs that they were meant for.
 
-    Sending twice leaves a run as sending once does; an entry that was half sent is sent whole. A store that does not
-    answer is asked once.
+    Sending twice leaves a run as sending once does; an entry that was half sent is sent whole. An entry for which the
+    store does not answer within ten seconds is kept, and so are, without asking, all others of a store that gave no
+    connection or twice no answer.
 
     Parameters
     ----------
     folder : path, optional
-        By default ``./cmtrack_spool``, or what ``CMTRACK_SPOOL`` names.
+        By default every folder in which :func:`cmtrack.log_evaluation` may have put entries: ``./cmtrack_spool``, or
+        what ``CMTRACK_SPOOL`` names, the user's data folder and private temporary folders.
     tracking_uri : str, optional
-        By default the store that each was meant for.
+        By default the store that each was meant for; its credentials come from MLflow's variables, or from the
+        tracking URI that is set.
     experiment_name : str, optional
         Where an evaluation that was meant for no run, or for one that does not exist, gets a new one; without it such
         entries are kept.
@@ -75,50 +78,78 @@ def push(
     """
     waiting = spool.entries(None if folder is None else Path(folder))
     tell = progress or (lambda *_: None)
-    silent: dict[str, str] = {}
-    clients: dict[str, MlflowClient] = {}
+    job = _Push(tracking_uri, experiment_name)
     out = []
     for done, entry in enumerate(waiting):
         tell(f"sending {entry.name}", done, len(waiting))
-        out.append(_push(entry, tracking_uri, experiment_name, clients, silent))
+        with spool.claimed(entry) as ours:
+            out.append(job.push(entry) if ours else _kept(entry.folder, None, "another process sends it"))
     tell("done", len(waiting), len(waiting))
     return out
 
 
-def _push(
-    entry: spool.Entry,
-    tracking_uri: str | None,
-    experiment_name: str | None,
-    clients: dict[str, MlflowClient],
-    silent: dict[str, str],
-) -> PushedEntry:
-    run_id = None
-    try:
+@dataclass
+class _Push:
+    """One pass over the entries, with what is known of their stores."""
+
+    tracking_uri: str | None
+    experiment_name: str | None
+    clients: dict[str, MlflowClient] = field(default_factory=dict)
+    silent: dict[str, str] = field(default_factory=dict)
+    unanswered: Counter[str] = field(default_factory=Counter)
+
+    def push(self, entry: spool.Entry) -> PushedEntry:
+        """Send one entry; an error is a reason to keep it."""
         if entry.kind == "inputs":
-            return PushedEntry(entry.folder, "refused", reason="the inputs of an evaluation that failed: evaluate them")
-        package = _rebuilt(entry) if entry.kind == "unfinished" else read(entry.folder)
-    except Exception as error:
-        return PushedEntry(entry.folder, "refused", reason=first_line(error))
-    uri = tracking_uri or package.tracking_uri or ""
-    run_id = package.run_id
-    if uri in silent:
-        return PushedEntry(entry.folder, "kept", run_id, silent[uri])
-    try:
-        client = clients.get(uri) or clients.setdefault(uri, client_for(uri or None))
-        if run_id is None or not _exists(run_id, client):
-            if experiment_name is None:
-                missing = "it was meant for no run" if run_id is None else f"there is no run {run_id!r}"
-                return PushedEntry(package.folder, "kept", run_id, f"{missing}: name an experiment for it")
-            package = _with_run(package, client, experiment_name)
-            run_id = package.run_id
-        problems = send(package, client)
-    except ConnectionError as error:
-        silent[uri] = first_line(error)
-        return PushedEntry(package.folder, "kept", run_id, first_line(error))
-    except Exception as error:
-        return PushedEntry(package.folder, "kept", run_id, first_line(error))
-    spool.remove(package.folder)
-    return PushedEntry(entry.folder, "sent", run_id, problems=(*package.problems, *problems))
+            return _refused(entry.folder, "the inputs of an evaluation that failed: evaluate them")
+        if entry.foreign and self.tracking_uri is None:
+            return _refused(entry.folder, "it belongs to another user: name the store with tracking_uri")
+        try:
+            package = _rebuilt(entry) if entry.kind == "unfinished" else read(entry.folder)
+        except Exception as error:
+            return _refused(entry.folder, first_line(error))
+        folder = package.folder
+        assert folder is not None
+        uri, run_id = self.tracking_uri or _with_credentials(package.tracking_uri) or "", package.run_id
+        if uri in self.silent:
+            return _kept(folder, run_id, self.silent[uri])
+        try:
+            client = self.clients.get(uri) or self.clients.setdefault(uri, client_for(uri or None))
+            if run_id is None or not within_patience(lambda _: _exists(str(run_id), client)):
+                if self.experiment_name is None:
+                    missing = "it was meant for no run" if run_id is None else f"there is no run {run_id!r}"
+                    return _kept(folder, run_id, f"{missing}: name an experiment for it")
+                name = self.experiment_name
+                package = within_patience(lambda _: _with_run(package, client, name))
+                run_id = package.run_id
+            problems = deliver(package, client)
+        except NoAnswer as error:
+            self.unanswered[uri] += 1
+            if self.unanswered[uri] > 1:
+                self.silent[uri] = first_line(error)
+            return _kept(folder, run_id, first_line(error))
+        except ConnectionError as error:
+            self.silent[uri] = first_line(error)
+            return _kept(folder, run_id, first_line(error))
+        except Exception as error:
+            return _kept(folder, run_id, first_line(error))
+        return PushedEntry(entry.folder, "sent", run_id, problems=(*package.problems, *problems))
+
+
+def _refused(folder: Path, reason: str) -> PushedEntry:
+    return PushedEntry(folder, "refused", reason=reason)
+
+
+def _kept(folder: Path, run_id: str | None, reason: str) -> PushedEntry:
+    return PushedEntry(folder, "kept", run_id, reason)
+
+
+def _with_credentials(uri: str | None) -> str | None:
+    """The store that an entry was meant for; the one that is set, with its credentials, where it is the same."""
+    import mlflow
+
+    current = mlflow.get_tracking_uri()
+    return current if untrusted.without_credentials(current) == uri else uri
 
 
 def _exists(run_id: str, client: MlflowClient) -> bool:
@@ -137,9 +168,10 @@ def _with_run(package: packages.Package, client: MlflowClient, experiment_name: 
     """A new run for an evaluation that has none; the entry remembers it before anything is sent."""
     experiment = client.get_experiment_by_name(experiment_name)
     where = client.create_experiment(experiment_name) if experiment is None else experiment.experiment_id
+    assert package.folder is not None
     run = client.create_run(where, run_name=package.folder.name)
     package = replace(package, run_id=run.info.run_id)
-    packages.write_manifest(package)
+    packages.rewrite_manifest(package)
     client.set_terminated(run.info.run_id, "FINISHED")
     return package
 
@@ -152,25 +184,25 @@ def _rebuilt(entry: spool.Entry) -> packages.Package:
     ValueError
         If not even the evaluation is whole.
     """
-    intent = _intent(entry.folder)
-    file = entry.folder / "artifacts" / file_name(EVALUATION_FILE, str(intent.get("prefix") or ""))
+    intent = spool.read_intent(entry.folder)
+    prefix = check_prefix(str(intent.get("prefix") or ""))
+    options: dict[str, Any] = {name: intent.get(name) for name in ("run_id", "step", "model_id", "tracking_uri")}
+    for name in ("run_id", "model_id"):
+        if options[name] is not None:
+            untrusted.identifier(options[name], f"{spool.INTENT}: {name}")
+    if options["tracking_uri"] is not None:
+        untrusted.tracking_uri(options["tracking_uri"])
+    if options["step"] is not None and not isinstance(options["step"], int):
+        raise ValueError(f"{spool.INTENT}: step must be a whole number, got {options['step']!r:.40}")
+    file = entry.folder / spool.ARTIFACTS / file_name(EVALUATION_FILE, prefix)
     try:
-        evaluation = loads(file.read_text(encoding="utf-8"))
+        evaluation = loads(untrusted.read_file(file, MAX_BYTES).decode("utf-8"))
     except (OSError, ValueError) as error:
         raise ValueError(f"it was cut off before the evaluation was whole: {first_line(error)}") from None
-    options: dict[str, Any] = {name: intent.get(name) for name in ("run_id", "step", "model_id", "tracking_uri")}
-    with spool.new_entry(**intent) as partial:
-        package = packages.build(evaluation, partial, prefix=str(intent.get("prefix") or ""), **options)
-        settled = replace(package, folder=spool.settle(partial))
+    with spool.new_entry(**intent) as draft:
+        package = packages.build(evaluation, draft.write, prefix=prefix, **options)
+        folder = draft.settle()
+    if folder is None:
+        raise OSError(f"it could not be written anew: {'; '.join(draft.refusals)}")
     spool.remove(entry.folder)
-    return settled
-
-
-def _intent(folder: Path) -> dict[str, Any]:
-    path = folder / spool.INTENT
-    if os.path.getsize(path) > 1 << 20:
-        raise ValueError(f"{spool.INTENT} is larger than 1 MB")
-    data = json.loads(path.read_text(encoding="utf-8"))
-    if not isinstance(data, dict):
-        raise ValueError(f"{spool.INTENT} must hold a mapping, got {type(data).__name__}")
-    return data
+    return replace(package, folder=folder)

@@ -14,7 +14,7 @@ from cmtrack.evaluation import Evaluation
 from cmtrack.grouping import Grouping, Label
 from cmtrack.tracking import names
 from cmtrack.tracking.load import evaluation_of, plain_reason, rows_file, with_kept_predictions
-from cmtrack.tracking.package import build
+from cmtrack.tracking.package import build_into
 from cmtrack.tracking.runs import TrackedRun, as_references, client_for, find
 from cmtrack.tracking.send import NOTE, send
 
@@ -197,7 +197,7 @@ class _Job:
         origin = names.file_name(names.EVALUATION_FILE, self.source_prefix)
         client.set_tag(run.run_id, names.tag(ORIGIN, self.prefix), origin)
         with tempfile.TemporaryDirectory(prefix="cmtrack-") as scratch:
-            package = build(evaluation, Path(scratch) / "package", run_id=run.run_id, prefix=self.prefix)
+            package = build_into(evaluation, Path(scratch) / "package", run_id=run.run_id, prefix=self.prefix)
             words = run.tags.get(NOTE, package.description)  # the run's description stays that of its own evaluation
             package = replace(package, tags=package.tags | tags, description=words)
             return package.problems + send(package, client)

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from cmtrack import untrusted
 from cmtrack.tracking.names import tag
 from cmtrack.tracking.send import probe
 
@@ -27,7 +28,7 @@ class TrackedRun:
     run_id, name : str
     experiment_id : str
     tracking_uri : str
-        The store that it is in.
+        The store that it is in; it may hold a password, and is not shown.
     metrics : dict of str to float
         The logged ones, last values.
     params, tags : dict of str to str
@@ -41,7 +42,7 @@ class TrackedRun:
     run_id: str
     name: str
     experiment_id: str = ""
-    tracking_uri: str = ""
+    tracking_uri: str = field(default="", repr=False)
     metrics: dict[str, float] = field(default_factory=dict, repr=False)
     params: dict[str, str] = field(default_factory=dict, repr=False)
     tags: dict[str, str] = field(default_factory=dict, repr=False)
@@ -153,7 +154,7 @@ def experiment_ids(client: MlflowClient, names: Sequence[str]) -> list[str]:
             known = [e.name for e in client.search_experiments(max_results=1000)]
             alike = difflib.get_close_matches(name, known, n=3, cutoff=0.4)
             hint = f"; did you mean {' or '.join(map(repr, alike))}?" if alike else ""
-            raise ValueError(f"there is no experiment {name!r} in {client.tracking_uri}{hint}")
+            raise ValueError(f"there is no experiment {name!r} in {shown_uri(client)}{hint}")
         ids.append(str(experiment.experiment_id))
     return ids
 
@@ -188,15 +189,20 @@ def find(reference: Any, clients: Sequence[MlflowClient]) -> TrackedRun:
             return from_entity(client.get_run(run_id), client, models)
         except MlflowException as error:
             if error.error_code not in ABSENT:
-                raise ConnectionError(f"{client.tracking_uri} did not answer: {first_line(error)}") from None
-            problems.append(f"{client.tracking_uri}: {first_line(error)}")
+                raise ConnectionError(f"{shown_uri(client)} did not answer: {first_line(error)}") from None
+            problems.append(f"{shown_uri(client)}: {first_line(error)}")
     what = "model" if text.startswith(("models:/", "m-")) else "run"
     raise ValueError(f"there is no {what} {text!r} ({'; '.join(problems)})")
 
 
 def first_line(error: BaseException) -> str:
-    """The first line of an error's text."""
-    return (str(error).splitlines() or [type(error).__name__])[0]
+    """The first line of an error's text, without credentials."""
+    return untrusted.without_credentials((str(error).splitlines() or [type(error).__name__])[0])
+
+
+def shown_uri(client: MlflowClient) -> str:
+    """A client's tracking URI for people, without credentials."""
+    return untrusted.without_credentials(client.tracking_uri)
 
 
 def _as_text(reference: Any) -> str:

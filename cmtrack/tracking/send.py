@@ -2,50 +2,60 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import re
-import socket
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
+from cmtrack import untrusted
 from cmtrack.tracking import names
 from cmtrack.tracking.package import Package
 
 if TYPE_CHECKING:
     from mlflow import MlflowClient
 
-PROBE_SECONDS = 3.0
+PROBE_SECONDS = (3.0, 10.0)
+"""To connect, and to answer."""
 NOTE = "mlflow.note.content"
+LEFT_OUT = "left_out"
+"""Tag that names the files which the store refused."""
+METRICS_ONLY = "metrics only"
+"""Status of an evaluation whose file is not in the run."""
 _TABLES = "mlflow.loggedArtifacts"
+_BATCH = 1000
+_PASSING = (408, 425, 429)
 
 
 def send(
     package: Package, client: MlflowClient | None = None, answered: Callable[[], object] = lambda: None
 ) -> tuple[str, ...]:
-    """Send a package to its run: files first, then all metrics in one batch with the closing tag.
+    """Send a package to its run: the evaluation and all metrics first, then the other files, then the closing tags.
 
     The run is never opened, closed or re-opened, and nothing depends on an active run. The tag
     ``cmtrack.status`` goes from ``started`` to ``completed``, so half-written runs can be told apart. Sending twice
-    leaves the run as sending once. ``answered`` is called whenever the store has taken something.
+    leaves the run as sending once. A file other than the evaluation that the store refuses, such as one larger than a
+    proxy lets through, is left out and named in the tag ``cmtrack.left_out``. ``answered`` is called whenever the store
+    has taken something.
 
     Returns
     -------
     tuple of str
-        What had to be left out, such as the link to a model that does not exist.
+        What had to be left out, such as a refused file or the link to a model that does not exist.
 
     Raises
     ------
-    ConnectionError
-        If the tracking server does not answer.
     mlflow.exceptions.MlflowException
         If the run does not exist, is deleted, or refuses a write.
+    ValueError
+        If the run is deleted, or the store refuses the evaluation's file: then the run has the metrics only.
     """
     from mlflow import MlflowClient
     from mlflow.entities import RunTag
 
     client = client or MlflowClient()
-    probe(client.tracking_uri)
     run_id = package.run_id
     if run_id is None:
         raise ValueError("a package needs a run to be sent to")
@@ -53,42 +63,177 @@ def send(
     answered()
     if run.info.lifecycle_stage != "active":
         raise ValueError(f"run {run_id} is {run.info.lifecycle_stage}: it takes no metrics")
-    client.set_tag(run_id, names.tag("status", package.prefix), "started")
-    for path in sorted(package.artifacts.iterdir(), key=lambda path: path.stat().st_size):
-        client.log_artifact(run_id, str(path))
-        answered()
-    _log_images(client, run, package)
+    status = names.tag("status", package.prefix)
+    client.set_tag(run_id, status, "started")
+    metrics, problems = _metrics(client, run, package)
+    evaluation, others = next(iter(package.files), None), package.files[1:]
+    refused = "" if evaluation is None else _refusal(lambda: client.log_artifact(run_id, str(evaluation)))
     answered()
+    for start in range(0, len(metrics), _BATCH):
+        client.log_batch(run_id, metrics=metrics[start : start + _BATCH], synchronous=True)
+        answered()
+    if refused or evaluation is None:
+        client.set_tag(run_id, status, METRICS_ONLY)
+    if refused and evaluation is not None:
+        raise ValueError(f"the store refused {evaluation.name} ({refused}): the run has the metrics only")
+    left_out = dict(_optional(client, run, package, others, answered))
     _log_dataset(client, run_id, package)
     answered()
     tags = dict(package.tags)
-    tags[_TABLES] = _with_table(run.data.tags.get(_TABLES, "[]"), package.table)
+    if left_out:
+        tags[names.tag(LEFT_OUT, package.prefix)] = _named(left_out)[:4000]
+        problems += (f"refused by the store: {_named(left_out)}",)
+        if names.file_name(names.PREDICTIONS_FILE, package.prefix) in left_out:
+            tags.pop(names.digest_tag(names.PREDICTIONS_FILE, package.prefix), None)
+    if package.table in {path.name for path in others} - set(left_out):
+        tags[_TABLES] = _with_table(run.data.tags.get(_TABLES, "[]"), package.table)
     if run.data.tags.get(NOTE, "| cmtrack |").startswith("| cmtrack |"):  # never over a person's own words
         tags[NOTE] = package.description
-    tags[names.tag("status", package.prefix)] = "completed"
-    metrics, problems = _metrics(client, run, package)
+    if evaluation is not None:
+        tags[status] = "completed"
     closing = [RunTag(name, text) for name, text in tags.items()]
-    client.log_batch(run_id, metrics=metrics, tags=closing, synchronous=True)
+    client.log_batch(run_id, tags=closing, synchronous=True)
     answered()
+    if not left_out and names.tag(LEFT_OUT, package.prefix) in run.data.tags:
+        client.delete_tag(run_id, names.tag(LEFT_OUT, package.prefix))
     return problems
 
 
 def probe(tracking_uri: str) -> None:
     """Ask once whether the tracking server answers; MLflow itself would retry for minutes.
 
+    The question goes the way of MLflow's own requests: through proxies, with its certificates and headers.
+
     Raises
     ------
     ConnectionError
-        If no connection is made within three seconds.
+        If no connection is made within three seconds, or nothing is answered within ten.
     """
     parts = urlsplit(tracking_uri)
     if parts.scheme not in ("http", "https") or not parts.hostname:
         return
-    port = parts.port or (443 if parts.scheme == "https" else 80)
+    from mlflow.utils.credentials import get_default_host_creds
+    from mlflow.utils.rest_utils import http_request
+
     try:
-        socket.create_connection((parts.hostname, port), timeout=PROBE_SECONDS).close()
-    except OSError as error:
-        raise ConnectionError(f"the tracking server {parts.hostname}:{port} does not answer: {error}") from None
+        http_request(
+            get_default_host_creds(tracking_uri), "/health", "GET",
+            max_retries=0, timeout=PROBE_SECONDS, raise_on_status=False,
+        ).close()  # fmt: skip
+    except Exception as error:
+        host = parts.netloc.rpartition("@")[2]
+        raise ConnectionError(f"the tracking server {host} does not answer: {_cause(error)}") from None
+
+
+def _cause(error: BaseException) -> str:
+    """The innermost reason of a failed connection, in one line."""
+    while error.__cause__ is not None or error.__context__ is not None:
+        error = error.__cause__ or error.__context__  # type: ignore[assignment]
+    return untrusted.without_credentials((str(error).splitlines() or [type(error).__name__])[0])
+
+
+# -- files -----------------------------------------------------------------------------------------------------------
+
+
+def _optional(
+    client: MlflowClient, run: Any, package: Package, files: list[Path], answered: Callable[[], object]
+) -> Iterator[tuple[str, str]]:
+    """Upload the files that an evaluation can do without; give those that the store refuses, with the reason."""
+    run_id = run.info.run_id
+    for path in files:
+        reason = _refusal(lambda path=path: client.log_artifact(run_id, str(path)), lambda: client.get_run(run_id))  # type: ignore[misc]
+        if reason:
+            yield path.name, reason
+        answered()
+    reason = _refusal(lambda: _log_images(client, run, package))
+    if reason:
+        yield "the image of the chart view", reason
+    answered()
+
+
+def _refusal(upload: Callable[[], object], asked: Callable[[], object] | None = None) -> str:
+    """Why a store refuses what others would take; empty where it took it.
+
+    A proxy may close the connection instead of answering that a file is too large: where the store answers ``asked``
+    meanwhile, and the second try ends as the first, that is a refusal, too.
+
+    Raises
+    ------
+    Exception
+        If it may go better another time.
+    """
+    try:
+        upload()
+        return ""
+    except Exception as error:
+        reason = _status_of(error)
+        if reason:
+            return reason
+        if asked is None or not _is_closed(error):
+            raise
+    asked()
+    try:
+        upload()
+    except Exception as error:
+        if _status_of(error) or _is_closed(error):
+            return _status_of(error) or "the connection was closed"
+        raise
+    return ""
+
+
+def _chain(error: BaseException | None) -> Iterator[BaseException]:
+    while error is not None:
+        yield error
+        error = error.__cause__ or error.__context__
+
+
+def _status_of(error: BaseException) -> str:
+    """The status with which a store, or a proxy before it, refuses a request for good; empty where it does not."""
+    for one in _chain(error):
+        response = getattr(one, "response", None)
+        if isinstance(response, dict):  # of an S3 client
+            status, reason = (
+                response.get("ResponseMetadata", {}).get("HTTPStatusCode"),
+                response.get("Error", {}).get("Code"),
+            )
+        else:
+            status, reason = getattr(response, "status_code", None), getattr(response, "reason", None)
+        if isinstance(status, int) and 400 <= status < 500 and status not in _PASSING:
+            return untrusted.printable(f"{status} {reason or ''}".strip())
+        if isinstance(one, OSError) and one.errno == errno.EFBIG:
+            return "file too large"
+    return ""
+
+
+def _is_closed(error: BaseException) -> bool:
+    from requests.exceptions import ConnectionError as Closed
+
+    return any(isinstance(one, (Closed, ConnectionResetError, BrokenPipeError)) for one in _chain(error))
+
+
+def _named(left_out: dict[str, str]) -> str:
+    return ", ".join(f"{name} ({reason})" for name, reason in left_out.items())
+
+
+def _log_images(client: MlflowClient, run: Any, package: Package) -> None:
+    from cmtrack.tracking.images import DrawnImage
+
+    files = {path.name: path for path in package.files}
+    run_id, step = run.info.run_id, package.step or 0
+    known: list[str] = []
+    if names.tag("status", package.prefix) in run.data.tags:  # else nothing of the kind was sent before
+        known = [file.path for file in client.list_artifacts(run_id, "images")]
+    for key, file in package.images.items():
+        # MLflow names an image by these three and a number of its own: one that is there already was sent before
+        parts = ("images/" + "[~#]".join(map(re.escape, key.split("/"))), "step", str(step), "timestamp")
+        name = re.compile("[+%]".join((*parts, str(package.timestamp), "")))
+        if file not in files or any(map(name.match, known)):
+            continue
+        with DrawnImage(files[file]) as image:
+            client.log_image(run_id, image, key=key, step=step, timestamp=package.timestamp, synchronous=True)
+
+
+# -- metrics, dataset, tags ------------------------------------------------------------------------------------------
 
 
 def _metrics(client: MlflowClient, run: Any, package: Package) -> tuple[list[Any], tuple[str, ...]]:
@@ -117,32 +262,16 @@ def _only_model(run: Any, step: int) -> str | None:
     return found[0] if len(found) == 1 else None
 
 
-def _log_images(client: MlflowClient, run: Any, package: Package) -> None:
-    from cmtrack.tracking.images import DrawnImage
-
-    run_id, step = run.info.run_id, package.step or 0
-    known: list[str] = []
-    if names.tag("status", package.prefix) in run.data.tags:  # else nothing of the kind was sent before
-        known = [file.path for file in client.list_artifacts(run_id, "images")]
-    for key, file in package.images.items():
-        # MLflow names an image by these three and a number of its own: one that is there already was sent before
-        parts = ("images/" + "[~#]".join(map(re.escape, key.split("/"))), "step", str(step), "timestamp")
-        name = re.compile("[+%]".join((*parts, str(package.timestamp), "")))
-        if any(map(name.match, known)):
-            continue
-        with DrawnImage(package.artifacts / file) as image:
-            client.log_image(run_id, image, key=key, step=step, timestamp=package.timestamp, synchronous=True)
-
-
 def _log_dataset(client: MlflowClient, run_id: str, package: Package) -> None:
     from mlflow.data.code_dataset_source import CodeDatasetSource
     from mlflow.data.meta_dataset import MetaDataset
-    from mlflow.entities import DatasetInput, InputTag
+    from mlflow.entities import Dataset, DatasetInput, InputTag
     from mlflow.exceptions import MlflowException
 
-    dataset = MetaDataset(CodeDatasetSource(tags={}), name=package.dataset["name"], digest=package.dataset["digest"])
-    context = InputTag("mlflow.data.context", "evaluation")
-    inputs = [DatasetInput(dataset._to_mlflow_entity(), tags=[context])]
+    name, digest = package.dataset["name"], package.dataset["digest"]
+    said = MetaDataset(CodeDatasetSource(tags={}), name=name, digest=digest).to_dict()
+    dataset = Dataset(name, digest, said["source_type"], said["source"], said.get("schema"), said.get("profile"))
+    inputs = [DatasetInput(dataset, tags=[InputTag("mlflow.data.context", "evaluation")])]
     try:
         client.log_inputs(run_id, inputs)
     except MlflowException:  # another run may have written the same dataset at the same moment: now it is there
@@ -150,7 +279,11 @@ def _log_dataset(client: MlflowClient, run_id: str, package: Package) -> None:
 
 
 def _with_table(listed: str, table: str) -> str:
-    """The tag that lists a run's tables, with one more."""
+    """The tag that lists a run's tables, with one more; a list that is damaged begins anew."""
     entry = {"path": table, "type": "table"}
-    entries = json.loads(listed)
+    try:
+        entries = json.loads(listed)
+    except ValueError:
+        entries = []
+    entries = entries if isinstance(entries, list) else []
     return json.dumps(entries if entry in entries else [*entries, entry])

@@ -1,8 +1,9 @@
-"""Where evaluations wait: a local folder, one entry each, whole or not there.
+"""Local folders where evaluations wait: one entry each, whole or not there.
 
-An entry is written under a hidden name and renamed when it is whole, so that a process that is killed meanwhile leaves
-nothing that looks like an entry. Every evaluation passes through here on its way to the store, and is removed when it
-has arrived: what is left is what did not.
+Every evaluation passes through here on its way to the store and is removed when it has arrived: what is left is what
+did not. An entry is written under a hidden name and renamed when it is whole. Its writer holds a lock that the kernel
+releases, so an entry whose writer was killed, in whatever container, is known from one that is being written. A place
+that refuses a write is left for the next one: the working folder, the user's data folder, the temporary folder, memory.
 """
 
 from __future__ import annotations
@@ -11,32 +12,46 @@ import contextlib
 import json
 import os
 import shutil
+import sys
 import tempfile
+import time
 import uuid
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from io import BytesIO
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from cmtrack import untrusted
+
 DEFAULT = "cmtrack_spool"
 INTENT = "intent.json"
 MANIFEST = "manifest.json"
 INPUTS = "inputs.npz"
+ARTIFACTS = "artifacts"
+SENT = ".sent"
+GRACE = 600.0
+"""Seconds without a write after which an entry without a lock counts as abandoned."""
+
+_LOCK = ".lock"
+_TEMPORARY = "cmtrack-spool-"
+_MEMORY = Path("/dev/shm")
+_MAX_INTENT = 1 << 20
 
 
 @dataclass(frozen=True)
 class Entry:
-    """What waits in the spool.
+    """An entry of the spool.
 
     Attributes
     ----------
     folder : Path
     kind : "evaluation", "inputs" or "unfinished"
-        Ready to be sent; the arrays of an evaluation that could not be computed; left by a process that was killed
-        while it wrote.
+        Ready to be sent; the arrays of an evaluation that could not be computed; left by a process that ended while it
+        wrote.
     """
 
     folder: Path
@@ -52,94 +67,218 @@ class Entry:
         """Bytes of its files."""
         return sum(path.stat().st_size for path in self.folder.rglob("*") if path.is_file() and not path.is_symlink())
 
+    @property
+    def foreign(self) -> bool:
+        """Whether it belongs to another user: then what it says of the store is not to be followed."""
+        return hasattr(os, "geteuid") and self.folder.stat().st_uid != os.geteuid()
+
+
+# -- places ----------------------------------------------------------------------------------------------------------
+
 
 def spool_folder() -> Path:
     """``./cmtrack_spool``, or what the environment variable ``CMTRACK_SPOOL`` names."""
     return Path(os.environ.get("CMTRACK_SPOOL") or DEFAULT).absolute()
 
 
-@contextlib.contextmanager
-def new_entry(**intent: Any) -> Iterator[Path]:
-    """A hidden folder to write an entry into; what it is meant for is written first.
+def spool_folders() -> list[Path]:
+    """Every folder in which :func:`cmtrack.log_evaluation` may have put entries, the usual one first."""
+    found = [spool_folder(), _of_user()]
+    return found + [folder for base in _temporary_bases() for folder in _own_temporaries(base)]
 
-    Where the spool cannot be written, a folder among the temporary files takes its place. A failure inside the block
-    removes the folder again.
+
+def _of_user() -> Path:
+    from platformdirs import user_data_path
+
+    return user_data_path("cmtrack", appauthor=False) / "spool"
+
+
+def _temporary_bases() -> list[Path]:
+    bases = [_MEMORY] if _MEMORY.is_dir() else []
+    with contextlib.suppress(OSError):  # no temporary folder can be written
+        bases.insert(0, Path(tempfile.gettempdir()))
+    return bases
+
+
+def _own_temporaries(base: Path) -> list[Path]:
+    """Private folders of this user among the temporary files; another user's are not looked into."""
+    found = []
+    with contextlib.suppress(OSError):
+        for path in sorted(base.glob(f"{_TEMPORARY}*")):
+            status = path.lstat()
+            own = not hasattr(os, "geteuid") or status.st_uid == os.geteuid()
+            if own and path.is_dir() and not path.is_symlink():
+                found.append(path)
+    return found
+
+
+def _places() -> Iterator[Path]:
+    """Folders to write into, in order; each is made when it is come to."""
+    yield spool_folder()
+    yield _of_user()
+    for base in _temporary_bases():
+        own = _own_temporaries(base)
+        with contextlib.suppress(OSError):
+            yield own[0] if own else Path(tempfile.mkdtemp(prefix=_TEMPORARY, dir=base))
+
+
+# -- writing ---------------------------------------------------------------------------------------------------------
+
+
+class Draft:
+    """An entry that is being written.
+
+    What is written is held in memory, too: a place that refuses a write, such as a full disk, is left with all files
+    for the next one. Where no place is left, ``folder`` is None and nothing more is written.
+
+    Attributes
+    ----------
+    folder : Path or None
+    refusals : list of str
+        Places that refused, with the reason.
     """
-    partial = _opened()
+
+    def __init__(self, intent: dict[str, Any]) -> None:
+        self.refusals: list[str] = []
+        self.folder: Path | None = None
+        self._name = f"{datetime.now(UTC).strftime('%Y%m%dT%H%M%S%f')}-{uuid.uuid4().hex[:8]}"
+        self._places = _places()
+        self._lock: int | None = None
+        self._content: dict[str, bytes] = {}
+        known = {k: untrusted.without_credentials(v) if isinstance(v, str) else v for k, v in intent.items()}
+        self._content[INTENT] = json.dumps(known, ensure_ascii=False).encode("utf-8")
+        self._move()
+
+    def write(self, name: str, content: bytes) -> None:
+        """Write a file, such as ``artifacts/cmtrack_evaluation.json``."""
+        self._content[name] = content
+        if self.folder is None:
+            return
+        try:
+            write_private(self.folder / name, content)
+        except OSError as error:
+            self._leave(error)
+            self._move()
+
+    def has(self, name: str) -> bool:
+        """Whether a file lies on disk."""
+        return self.folder is not None and name in self._content
+
+    def settle(self) -> Path | None:
+        """Give the whole entry its name, and return its place; None where there is none."""
+        while self.folder is not None:
+            entry = self.folder.with_name(self._name)
+            if os.name == "nt":  # an open file keeps its folder's name
+                self.release()
+            try:
+                os.replace(self.folder, entry)
+            except OSError as error:
+                self._leave(error)
+                self._move()
+            else:
+                self.release()
+                return entry
+        return None
+
+    def discard(self) -> None:
+        """Remove what was written."""
+        self.release()
+        if self.folder is not None:
+            shutil.rmtree(self.folder, ignore_errors=True)
+            _tidy(self.folder.parent)
+            self.folder = None
+
+    def release(self) -> None:
+        """Give up the lock: what was written is anybody's to send."""
+        if self._lock is not None:
+            os.close(self._lock)
+            self._lock = None
+
+    def _leave(self, error: OSError) -> None:
+        assert self.folder is not None
+        self.refusals.append(f"{self.folder.parent}: {error.strerror or error}")
+        self.discard()
+
+    def _move(self) -> None:
+        for place in self._places:
+            self.folder = place / f".{self._name}"
+            try:
+                _make_private(self.folder)
+                self._lock = _acquire(self.folder)
+                for name, content in self._content.items():
+                    write_private(self.folder / name, content)
+            except OSError as error:
+                self._leave(error)
+            else:
+                return
+
+
+@contextlib.contextmanager
+def new_entry(**intent: Any) -> Iterator[Draft]:
+    """An entry to write into; what it is meant for is written first.
+
+    An error inside the block removes the entry. An interrupt, or an exit, leaves what is there if the evaluation is
+    among it, and is passed on.
+    """
+    draft = Draft(intent)
     try:
-        text = json.dumps({**intent, "pid": os.getpid()}, ensure_ascii=False)
-        (partial / INTENT).write_text(text, encoding="utf-8")
-        yield partial
-    except BaseException:
-        shutil.rmtree(partial, ignore_errors=True)
-        _tidy(partial.parent)
+        yield draft
+    except Exception:
+        draft.discard()
+        raise
+    except BaseException as interrupt:
+        if draft.has(MANIFEST) or any(draft.has(name) for name in draft._content if name.startswith(ARTIFACTS)):
+            draft.release()
+            interrupt.add_note(f"cmtrack: the evaluation is kept in {draft.folder}; `cmtrack push` sends it")
+        else:
+            draft.discard()
         raise
 
 
-def settle(partial: Path) -> Path:
-    """Give a whole entry its name, and return its place."""
-    entry = partial.with_name(partial.name.lstrip("."))
-    os.replace(partial, entry)
-    return entry
+def keep_inputs(arrays: dict[str, Any]) -> Path | None:
+    """Keep the arrays of an evaluation that could not be computed; labels as texts, no pickles.
 
-
-def remove(entry: Path) -> None:
-    """Take an entry out, at once for anybody who looks, and the folder with it where it was the last one."""
-    gone = entry.with_name(f".{entry.name.lstrip('.')}.sent")
-    with contextlib.suppress(OSError):
-        os.replace(entry, gone)
-    shutil.rmtree(gone, ignore_errors=True)
-    _tidy(entry.parent)
-
-
-def keep_inputs(arrays: dict[str, Any]) -> Path:
-    """Keep the arrays of an evaluation that could not be computed; labels as texts, no pickles."""
+    Returns
+    -------
+    Path or None
+        None where no place could be written.
+    """
     kept = {}
     for name, values in arrays.items():
         if values is not None:
             array = np.asarray(values)
             kept[name] = array.astype(str) if array.dtype.kind == "O" else array
-    with new_entry() as partial:
-        np.savez_compressed(partial / INPUTS, **kept)  # type: ignore[arg-type]
-    return settle(partial)
+    content = BytesIO()
+    np.savez_compressed(content, **kept)  # type: ignore[arg-type]
+    with new_entry() as draft:
+        draft.write(INPUTS, content.getvalue())
+        return draft.settle()
 
 
-def entries(folder: Path | None = None) -> list[Entry]:
-    """What waits, the oldest first; folders that are no entries are passed over.
-
-    Parameters
-    ----------
-    folder : Path, optional
-        By default :func:`spool_folder`.
-    """
-    folder = spool_folder() if folder is None else folder
-    if not folder.is_dir():
-        return []
-    found = []
-    for path in folder.iterdir():
-        if path.is_symlink() or not path.is_dir() or path.name.endswith(".sent"):
-            continue
-        if path.name.startswith("."):
-            if (path / INTENT).is_file() and not _alive(path / INTENT):
-                found.append(Entry(path, "unfinished"))
-        elif (path / MANIFEST).is_file():
-            found.append(Entry(path, "evaluation"))
-        elif (path / INPUTS).is_file():
-            found.append(Entry(path, "inputs"))
-    return sorted(found, key=lambda entry: entry.name)
+def write_private(path: Path, content: bytes) -> None:
+    """Write a file that only its owner may read, in a folder that is made if need be."""
+    _make_private(path.parent)
+    handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | getattr(os, "O_NOFOLLOW", 0), 0o600)
+    with os.fdopen(handle, "wb") as file:
+        file.write(content)
 
 
-def _opened() -> Path:
-    stamp = datetime.now(UTC).strftime("%Y%m%dT%H%M%S%f")
-    name = f".{stamp}-{uuid.uuid4().hex[:8]}"
-    for parent in (spool_folder(), Path(tempfile.gettempdir()) / DEFAULT):
-        try:
-            (parent / name).mkdir(parents=True)
-        except OSError as error:
-            problem = error
-            continue
-        return parent / name
-    raise problem
+def _make_private(folder: Path) -> None:
+    """Make a folder, and those above it, that only their owner may enter; those that are there stay as they are."""
+    if folder.is_dir():
+        return
+    _make_private(folder.parent)
+    with contextlib.suppress(FileExistsError):
+        os.mkdir(folder, 0o700)
+
+
+def remove(entry: Path) -> None:
+    """Take an entry out, at once for anybody who looks, and the folder with it where it was the last one."""
+    gone = entry.with_name(f".{entry.name.lstrip('.')}{SENT}")
+    with contextlib.suppress(OSError):
+        os.replace(entry, gone)
+    shutil.rmtree(gone, ignore_errors=True)
+    _tidy(entry.parent)
 
 
 def _tidy(folder: Path) -> None:
@@ -148,13 +287,112 @@ def _tidy(folder: Path) -> None:
         folder.rmdir()
 
 
-def _alive(intent: Path) -> bool:
-    """Whether the process that writes an entry still runs, as far as this machine knows."""
+# -- looking ---------------------------------------------------------------------------------------------------------
+
+
+def entries(folder: Path | None = None) -> list[Entry]:
+    """The entries that wait, the oldest first; folders that are no entries, and links, are passed over.
+
+    Parameters
+    ----------
+    folder : Path, optional
+        By default all of :func:`spool_folders`.
+    """
+    found: list[Entry] = []
+    for place in spool_folders() if folder is None else [folder]:
+        with contextlib.suppress(OSError):
+            found += [entry for entry in map(_entry, place.iterdir()) if entry is not None]
+    return sorted(found, key=lambda entry: entry.name)
+
+
+def _entry(path: Path) -> Entry | None:
+    if path.is_symlink() or not path.is_dir() or path.name.endswith(SENT):
+        return None
     try:
-        pid = int(json.loads(intent.read_text(encoding="utf-8"))["pid"])
-        os.kill(pid, 0)
-    except (ValueError, KeyError, TypeError, OverflowError, ProcessLookupError):
+        if path.name.startswith("."):
+            return Entry(path, "unfinished") if (path / INTENT).is_file() and _abandoned(path) else None
+        if (path / MANIFEST).is_file():
+            return Entry(path, "evaluation")
+        return Entry(path, "inputs") if (path / INPUTS).is_file() else None
+    except OSError:  # another user's, who keeps it private
+        return None
+
+
+def read_intent(folder: Path) -> dict[str, Any]:
+    """What an unfinished entry was meant for.
+
+    Raises
+    ------
+    ValueError
+        If the file is damaged, a link, or too large.
+    """
+    data = json.loads(untrusted.read_file(folder / INTENT, _MAX_INTENT))
+    if not isinstance(data, dict):
+        raise ValueError(f"{INTENT} must hold a mapping, got {type(data).__name__}")
+    return data
+
+
+@contextlib.contextmanager
+def claimed(entry: Entry) -> Iterator[bool]:
+    """Hold an entry while it is sent; False where another process holds it."""
+    try:
+        handle = _acquire(entry.folder)
+    except BlockingIOError:
+        yield False
+        return
+    except OSError:  # a folder that cannot be written: nothing is lost by sending it twice
+        handle = None
+    try:
+        yield True
+    finally:
+        if handle is not None:
+            os.close(handle)
+
+
+def _abandoned(folder: Path) -> bool:
+    """Whether nobody writes an entry any more."""
+    try:
+        if (folder / _LOCK).is_file():
+            handle = _acquire(folder)
+            if handle is not None:
+                os.close(handle)
+                return True
+    except BlockingIOError:
         return False
     except OSError:
-        return True  # it is somebody else's
-    return True
+        return False  # somebody else's
+    newest = max(path.stat().st_mtime for path in (folder, *folder.rglob("*")))
+    return time.time() - newest > GRACE
+
+
+def _acquire(folder: Path) -> int | None:
+    """Lock an entry for as long as this process lives, or the handle is open; None where locks are not to be had.
+
+    Raises
+    ------
+    BlockingIOError
+        If another process holds the lock.
+    """
+    flags = os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0)
+    handle = os.open(folder / _LOCK, flags, 0o600)
+    try:
+        if sys.platform == "win32":
+            import msvcrt
+
+            msvcrt.locking(handle, msvcrt.LK_NBLCK, 1)
+        else:
+            import fcntl
+
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        os.close(handle)
+        raise
+    except PermissionError:  # how Windows says that it is held
+        os.close(handle)
+        raise BlockingIOError from None
+    except OSError:  # a file system without locks
+        os.close(handle)
+        with contextlib.suppress(OSError):
+            os.unlink(folder / _LOCK)
+        return None
+    return handle

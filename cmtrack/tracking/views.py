@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 from cmtrack.evaluation.face import Judged
 from cmtrack.evaluation.families import FamilyEvaluation
@@ -31,7 +31,7 @@ class Views:
     figures : callable (evaluation, on_error=)
     report : callable (evaluation, pictures)
     table : callable (evaluation)
-    write_rows : callable (path, rows)
+    write_rows : callable (path or file, rows)
     read_rows : callable (content, evaluation)
     rows_size : callable (rows)
         Bytes before compression.
@@ -43,7 +43,7 @@ class Views:
     figures: Callable[..., dict[str, Figure]]
     report: Callable[[Any, Mapping[str, bytes]], str]
     table: Callable[[Any], pd.DataFrame]
-    write_rows: Callable[[Path, Any], None]
+    write_rows: Callable[[Path | BinaryIO, Any], None]
     read_rows: Callable[[bytes, Any], Any]
     rows_size: Callable[[Any], int]
     image: str
