@@ -48,7 +48,10 @@ class FaultyProxy:
             return
         connection = http.client.HTTPConnection("127.0.0.1", self._target, timeout=60)
         headers = {k: v for k, v in handler.headers.items() if k.lower() not in ("host", "connection")}
-        connection.request(handler.command, handler.path, body, headers)
+        path = handler.path
+        if "://" in path:  # it is asked as a forward proxy: for whatever host, the target answers
+            path = "/" + path.split("://", 1)[1].partition("/")[2]
+        connection.request(handler.command, path, body, headers)
         reply = connection.getresponse()
         kept = {k: v for k, v in reply.getheaders() if k.lower() in ("content-type", "content-disposition")}
         self._reply(handler, reply.status, reply.read(), kept)

@@ -7,6 +7,7 @@ import os
 import shutil
 import signal
 import sqlite3
+import stat
 import subprocess
 import sys
 import textwrap
@@ -25,6 +26,7 @@ from test_server import free_port
 import cmtrack
 from cmtrack import Grouping, evaluate, load_evaluation, log_evaluation
 from cmtrack.tracking import EvaluationWarning, deliver, spool
+from cmtrack.tracking.listing import listing
 from cmtrack.tracking.push import push
 from cmtrack.tracking.store import quiet, tracking_store
 
@@ -231,6 +233,164 @@ def test_an_evaluation_whose_run_does_not_exist_gets_one_when_asked(store, judge
     assert load_evaluation(sent.run_id) == judged
 
 
+# -- what a store refuses, what a proxy hides, what a file must not hold -----------------------------------------------
+
+
+def too_large(method: str, path: str, _: int) -> object:
+    return 413 if method == "PUT" and path.endswith("cmtrack_predictions.parquet") else PASS
+
+
+def test_a_file_that_is_refused_is_left_out_and_the_run_is_complete(proxy, judged):
+    run_id = new_run()
+    proxy.fault = too_large
+    with pytest.warns(EvaluationWarning, match=r"refused by the store: cmtrack_predictions\.parquet \(413 "):
+        logged = log_evaluation(judged, run_id=run_id)
+    assert (logged.status, logged.path) == ("completed", None)
+    run = mlflow.MlflowClient().get_run(run_id)
+    assert run.data.tags["cmtrack.status"] == "completed"
+    assert run.data.tags["cmtrack.left_out"].startswith("cmtrack_predictions.parquet (413 ")
+    assert "cmtrack.predictions_digest" not in run.data.tags
+    assert run.data.metrics["multiclass/accuracy"] == judged.metrics["multiclass/accuracy"]
+    assert load_evaluation(run_id) == judged
+    assert not Path("cmtrack_spool").exists()
+    proxy.fault = lambda *_: PASS
+    log_evaluation(judged, run_id=run_id, strict=True)
+    assert "cmtrack.left_out" not in mlflow.MlflowClient().get_run(run_id).data.tags
+    assert load_evaluation(run_id, rows=True).rows is not None
+
+
+def test_push_ends_where_a_file_is_refused(proxy, judged):
+    run_id = new_run()
+    proxy.fault = lambda *_: DROP
+    with pytest.warns(EvaluationWarning):
+        log_evaluation(judged, run_id=run_id)
+    proxy.fault = too_large
+    (sent,) = push()
+    assert sent.status == "sent"
+    assert "cmtrack_predictions.parquet (413 " in sent.problems[0]
+    assert push() == []
+
+
+def test_without_the_evaluation_the_metrics_are_in_the_run_and_the_rest_is_kept(proxy, judged):
+    run_id = new_run()
+    proxy.fault = lambda *request: 413 if upload(*request) else PASS
+    with pytest.warns(EvaluationWarning, match=r"refused cmtrack_evaluation\.json \(413 .*the metrics only"):
+        assert log_evaluation(judged, run_id=run_id).status == "saved"
+    run = mlflow.MlflowClient().get_run(run_id)
+    assert run.data.tags["cmtrack.status"] == "metrics only"
+    assert run.data.metrics["multiclass/accuracy"] == judged.metrics["multiclass/accuracy"]
+    (kept,) = push()
+    assert (kept.status, "the metrics only" in kept.reason) == ("kept", True)
+    proxy.fault = lambda *_: PASS
+    assert [(entry.status, entry.reason) for entry in push()] == [("sent", "")]
+    assert load_evaluation(run_id) == judged
+
+
+def test_push_does_not_wait_for_ever_and_goes_on(proxy, judged, monkeypatch):
+    proxy.fault = lambda *_: DROP
+    ids = [new_run_behind(proxy) for _ in range(3)]
+    for run_id in ids:
+        with pytest.warns(EvaluationWarning):
+            log_evaluation(judged, run_id=run_id)
+    proxy.fault = lambda *request: 503 if upload(*request) and ids[0] in request[1] else PASS
+    start = time.monotonic()
+    done = {entry.run_id: entry for entry in push()}
+    assert time.monotonic() - start < 60  # MLflow alone would have retried for minutes
+    assert [done[run_id].status for run_id in ids] == ["kept", "sent", "sent"]
+    assert "has not answered for 2 seconds" in done[ids[0]].reason
+
+
+def new_run_behind(proxy: FaultyProxy) -> str:
+    fault, proxy.fault = proxy.fault, lambda *_: PASS
+    run_id, proxy.fault = new_run(), fault
+    return run_id
+
+
+def test_a_host_that_only_a_proxy_knows(proxy, judged, monkeypatch):
+    run_id = new_run()
+    monkeypatch.setenv("http_proxy", proxy.url)
+    monkeypatch.setenv("no_proxy", "")
+    with tracking_store("http://mlflow.corp.invalid"):
+        assert log_evaluation(judged, run_id=run_id, strict=True).status == "completed"
+        assert load_evaluation(run_id) == judged
+        assert cmtrack.compare([run_id]).best.run_id == run_id
+
+
+def test_no_password_is_written_or_printed(proxy, judged, capsys):
+    run_id = new_run()
+    secret = proxy.url.replace("://", "://somebody:hunter2@")
+    proxy.fault = lambda *_: DROP
+    with tracking_store(secret), pytest.warns(EvaluationWarning) as warned:
+        logged = log_evaluation(judged, run_id=run_id)
+    written = b"".join(path.read_bytes() for path in logged.path.rglob("*") if path.is_file())
+    listed = " ".join(entry.meant_for for entry in listing())
+    assert proxy.url.encode() in written
+    assert proxy.url in listed
+    proxy.fault = lambda *_: PASS
+    with tracking_store(secret):
+        assert [entry.status for entry in push()] == ["sent"]
+        with pytest.raises(ValueError, match="there is no experiment") as missing:
+            cmtrack.compare(experiment_names=["nowhere"])
+        review = cmtrack.compare([run_id], tracking_uri=secret)
+        published = review.log()
+        pages = [review.report(f"review.{kind}").read_bytes() for kind in ("html", "md", "json")]
+        note = mlflow.MlflowClient().get_run(published.run_id).data.tags["mlflow.note.content"]
+    said = " ".join(str(warning.message) for warning in warned) + capsys.readouterr().out + listed + note
+    said += str(missing.value) + repr(review) + repr(review.runs) + logged.error + review.summary()
+    assert "hunter2" not in said
+    assert all(b"hunter2" not in page for page in (*pages, written))
+
+
+def test_what_waits_is_private(store, judged):
+    with pytest.warns(EvaluationWarning, match="no run is active"):
+        logged = log_evaluation(judged)
+    for path in (logged.path.parent, logged.path, *logged.path.rglob("*")):
+        assert stat.S_IMODE(path.stat().st_mode) == (0o700 if path.is_dir() else 0o600), path
+
+
+def test_an_entry_of_another_user_does_not_say_where_to_send(store, judged, monkeypatch):
+    run_id = store.create_run("1").info.run_id
+    with pytest.warns(EvaluationWarning):
+        logged = log_evaluation(judged, prefix="x/")
+    monkeypatch.setattr(spool.Entry, "foreign", True)
+    (refused,) = push(experiment_name="e")
+    assert (refused.status, refused.entry) == ("refused", logged.path)
+    assert "belongs to another user" in refused.reason
+    (sent,) = push(experiment_name="e", tracking_uri=store.tracking_uri)
+    assert sent.status == "sent"
+    assert sent.run_id != run_id
+
+
+def test_what_a_container_left_is_found_whatever_its_process_was_called(store, judged, tmp_path):
+    run_id = store.create_run("1").info.run_id
+    folder = tmp_path / "cmtrack_spool" / ".20260101T000000000000-00000000"
+    spool.write_private(folder / "artifacts" / "cmtrack_evaluation.json", judged.to_json().encode())
+    intent = {"run_id": run_id, "prefix": "", "tracking_uri": store.tracking_uri, "pid": 1}
+    spool.write_private(folder / spool.INTENT, json.dumps(intent).encode())  # as the first version wrote it
+    assert spool.entries() == []  # it may still be written
+    old = time.time() - spool.GRACE - 1
+    for path in (folder, *folder.rglob("*")):
+        os.utime(path, (old, old))
+    assert [entry.kind for entry in spool.entries()] == ["unfinished"]
+    assert [entry.status for entry in push()] == ["sent"]
+    assert load_evaluation(run_id) == judged
+
+
+@pytest.mark.parametrize("digest", ["/etc/passwd", "../../victim", "A" * 32, "0" * 31, "", "/dev/zero"])
+@pytest.mark.parametrize("name", ["evaluation", "predictions"])
+def test_a_tag_reaches_no_file_of_the_reader(proxy, judged, tmp_path, digest, name):
+    run_id = new_run()
+    log_evaluation(judged, run_id=run_id, strict=True)
+    victim = tmp_path / "victim"
+    victim.write_text("thesis")
+    os.mkfifo(tmp_path / "pipe")
+    for value in (digest, str(victim), str(tmp_path / "pipe")):
+        mlflow.MlflowClient().set_tag(run_id, f"cmtrack.{name}_digest", value)
+        with pytest.raises(ValueError, match="is damaged: it is not the file that was logged"):
+            load_evaluation(run_id, rows=True)
+    assert victim.read_text() == "thesis"
+
+
 # -- local stores ----------------------------------------------------------------------------------------------------
 
 
@@ -335,9 +495,7 @@ def test_an_interrupt_keeps_the_evaluation_and_is_passed_on(store, judged, monke
         log_evaluation(judged, run_id=run_id)
     (entry,) = spool.entries()
     assert entry.kind == "unfinished"
-    assert caught.value.__notes__ == [
-        f"cmtrack: the evaluation is kept in {entry.folder}; `cmtrack push` sends it"
-    ]
+    assert caught.value.__notes__ == [f"cmtrack: the evaluation is kept in {entry.folder}; `cmtrack push` sends it"]
     assert [sent.status for sent in push()] == ["sent"]
     assert load_evaluation(run_id) == judged
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from cmtrack import untrusted
 from cmtrack.cli.frame import BadInput, Step, WorkFailed, echo_json, first_line, plain_errors, warn, working
 
 if TYPE_CHECKING:
@@ -206,7 +207,7 @@ def _log(evaluation: Evaluation, file: Path, where: dict[str, str | None]) -> di
 
     from cmtrack.tracking import EvaluationWarning, log_evaluation
     from cmtrack.tracking.send import probe
-    from cmtrack.tracking.store import quiet, tracking_store
+    from cmtrack.tracking.store import end_run, quiet, tracking_store
 
     with quiet(), tracking_store(where["tracking_uri"]) as uri, warnings.catch_warnings():
         warnings.simplefilter("ignore", EvaluationWarning)  # told below, in one sentence
@@ -220,13 +221,13 @@ def _log(evaluation: Evaluation, file: Path, where: dict[str, str | None]) -> di
             run_id = str(client.create_run(experiment, run_name=name).info.run_id)
         logged = log_evaluation(evaluation, run_id=run_id)
         if own:
-            client.set_terminated(run_id, "FINISHED" if logged.status == "completed" else "FAILED")
+            end_run(client, run_id, "FINISHED" if logged.status == "completed" else "FAILED")
     for problem in logged.problems:
         warn(problem)
     if logged.status != "completed":
         kept = "" if logged.path is None else f"; the evaluation is kept in {logged.path}"
         raise WorkFailed(f"the evaluation was not logged: {logged.error}{kept}")
-    return {"run_id": run_id, "tracking_uri": uri}
+    return {"run_id": run_id, "tracking_uri": untrusted.without_credentials(uri)}
 
 
 def _experiment(client: Any, name: str | None) -> str:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 _FOLDER = click.option(
     "--folder",
     type=click.Path(file_okay=False, path_type=Path),
-    help="The spool.  [default: $CMTRACK_SPOOL, or ./cmtrack_spool]",
+    help="The spool.  [default: $CMTRACK_SPOOL, or ./cmtrack_spool, and where evaluations were kept instead of it]",
 )
 _JSON = click.option("--json", "as_json", is_flag=True, help="Print one JSON object and nothing else.")
 
@@ -34,16 +34,15 @@ def push_command(folder: Path | None, tracking_uri: str | None, experiment: str 
     with working() as step:
         step("reading the spool", 0, 0)
         from cmtrack.tracking.push import push
-        from cmtrack.tracking.spool import spool_folder
         from cmtrack.tracking.store import quiet
 
         with quiet():
             done = push(folder, tracking_uri=tracking_uri, experiment_name=experiment, progress=step)
     left = [entry for entry in done if entry.status != "sent"]
     if as_json:
-        echo_json({"folder": str(folder or spool_folder()), "entries": [_plain(entry) for entry in done]})
+        echo_json({"folder": _where(folder), "entries": [_plain(entry) for entry in done]})
     elif not done:
-        click.echo(f"Nothing waits in {folder or spool_folder()}.")
+        click.echo(f"Nothing waits in {_where(folder)}.")
     else:
         for entry in done:
             click.echo(_line(entry))
@@ -59,12 +58,11 @@ def push_command(folder: Path | None, tracking_uri: str | None, experiment: str 
 def spool_command(folder: Path | None, as_json: bool) -> None:
     """List the evaluations that wait to be sent."""
     from cmtrack.tracking.listing import listing
-    from cmtrack.tracking.spool import spool_folder
 
     waiting = listing(folder)
-    where = folder or spool_folder()
+    where = _where(folder)
     if as_json:
-        echo_json({"folder": str(where), "entries": [vars(entry) | {"path": str(entry.path)} for entry in waiting]})
+        echo_json({"folder": where, "entries": [vars(entry) | {"path": str(entry.path)} for entry in waiting]})
         return
     if not waiting:
         click.echo(f"Nothing waits in {where}.")
@@ -74,7 +72,7 @@ def spool_command(folder: Path | None, as_json: bool) -> None:
 
     from cmtrack.cli.summary import new_table
 
-    table = new_table(f"{len(waiting)} in {where}")
+    table = new_table(f"{len(waiting)} in {', '.join(dict.fromkeys(str(entry.path.parent) for entry in waiting))}")
     for head in ("entry", "made", "what", "meant for", "size"):
         table.add_column(head, overflow="fold")
     for entry in waiting:
@@ -82,6 +80,13 @@ def spool_command(folder: Path | None, as_json: bool) -> None:
         table.add_row(*map(Text, (entry.name, entry.made, entry.what, entry.meant_for, size)))
     Console().print(table)
     click.echo("`cmtrack push` sends them.")
+
+
+def _where(folder: Path | None) -> str:
+    """The folder that was looked into; the others of the default are named where something was found in them."""
+    from cmtrack.tracking.spool import spool_folder
+
+    return str(folder or spool_folder())
 
 
 def _line(entry: PushedEntry) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from cmtrack import untrusted
 from cmtrack.comparison.blocks import RepeatedRanking, rank_models
 from cmtrack.comparison.cohorts import apart, split
 from cmtrack.comparison.criterion import Criterion, RankBy
@@ -125,6 +126,7 @@ def compare(
     if positive is not None and grouping is None:
         raise ValueError("positive goes with grouping: without one, runs keep the positive group they were logged with")
     how = {name: value for name, value in locals().items() if name != "progress"}
+    how["tracking_uri"] = _shown(tracking_uri)
     check_prefix(prefix)
     gates = tuple(map(Gate.parse, [require] if isinstance(require, str) else require))
     rules = tuple(map(TieBreaker.parse, [tie_breakers] if isinstance(tie_breakers, str) else tie_breakers))
@@ -204,6 +206,13 @@ def _baseline(source: Source, against: Any) -> TrackedRun:
     run = find(against, list(source.clients.values()))
     named = [known for known in source.runs if known.run_id == run.run_id]
     return named[0] if named else run
+
+
+def _shown(tracking_uri: str | Sequence[str] | None) -> str | list[str] | None:
+    """Tracking URIs as a review may show them."""
+    if tracking_uri is None or isinstance(tracking_uri, str):
+        return None if tracking_uri is None else untrusted.without_credentials(tracking_uri)
+    return [untrusted.without_credentials(str(uri)) for uri in tracking_uri]
 
 
 def _nothing(source: Source, prefix: str) -> str:

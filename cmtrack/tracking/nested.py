@@ -10,6 +10,7 @@ from cmtrack.evaluation import Evaluation
 from cmtrack.tracking import log
 from cmtrack.tracking.deliver import within_patience
 from cmtrack.tracking.send import probe
+from cmtrack.tracking.store import end_run
 
 if TYPE_CHECKING:
     from mlflow import MlflowClient
@@ -84,7 +85,7 @@ def log_nested(
             problem = ConnectionError(logged.error)
             continue
         try:
-            within_patience(lambda _, made=made: client.set_terminated(made, "FINISHED"))  # type: ignore[misc]
+            within_patience(lambda _, made=made: end_run(client, made))  # type: ignore[misc]
         except Exception as error:
             if strict:
                 raise

@@ -16,6 +16,7 @@ from cmtrack.tracking.deliver import NoAnswer, deliver, within_patience
 from cmtrack.tracking.manifest import MAX_BYTES, read
 from cmtrack.tracking.names import EVALUATION_FILE, check_prefix, file_name
 from cmtrack.tracking.runs import ABSENT, client_for, first_line
+from cmtrack.tracking.store import end_run
 
 if TYPE_CHECKING:
     from mlflow import MlflowClient
@@ -172,7 +173,7 @@ def _with_run(package: packages.Package, client: MlflowClient, experiment_name: 
     run = client.create_run(where, run_name=package.folder.name)
     package = replace(package, run_id=run.info.run_id)
     packages.rewrite_manifest(package)
-    client.set_terminated(run.info.run_id, "FINISHED")
+    end_run(client, run.info.run_id)
     return package
 
 

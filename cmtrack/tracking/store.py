@@ -1,4 +1,4 @@
-"""A tracking store for a while: the caller's own tracking URI and loggers come back afterwards."""
+"""A tracking store for a while, and the end of a run; the caller's own settings come back afterwards."""
 
 from __future__ import annotations
 
@@ -6,8 +6,15 @@ import logging
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from cmtrack import untrusted
+
+if TYPE_CHECKING:
+    from mlflow import MlflowClient
 
 _ENV = "MLFLOW_TRACKING_URI"
+_NO_LINKS = "MLFLOW_SUPPRESS_PRINTING_URL_TO_STDOUT"
 _LOGGERS = ("mlflow", "alembic")
 
 
@@ -49,3 +56,17 @@ def quiet() -> Iterator[None]:
     finally:
         for logger, level in zip(loggers, levels, strict=True):
             logger.setLevel(level)
+
+
+def end_run(client: MlflowClient, run_id: str, status: str = "FINISHED") -> None:
+    """Set a run's end. MLflow then prints a link to it: not where the link would show a password."""
+    before = os.environ.get(_NO_LINKS)
+    if untrusted.without_credentials(client.tracking_uri) != client.tracking_uri:
+        os.environ[_NO_LINKS] = "true"
+    try:
+        client.set_terminated(run_id, status)
+    finally:
+        if before is None:
+            os.environ.pop(_NO_LINKS, None)
+        else:
+            os.environ[_NO_LINKS] = before

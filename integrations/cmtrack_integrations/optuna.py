@@ -152,7 +152,7 @@ class EvaluatedTrials:
     def _close(self, client: Any, run_id: str | None, status: str) -> None:
         if client is not None:
             with self._hook.guarded("a trial's run could not be closed"):
-                client.set_terminated(run_id, status)
+                end_run(client, run_id, status)
 
 
 def compare_study(study: Any, **how: Any) -> Comparison:

@@ -18,6 +18,7 @@ from cmtrack.comparison.review.report import as_json, html, markdown
 from cmtrack.comparison.review.table import ranking_json
 from cmtrack.tracking.names import KIND_TAG, REVIEW, tag
 from cmtrack.tracking.runs import TrackedRun, client_for, experiment_ids, first_line
+from cmtrack.tracking.store import end_run
 
 if TYPE_CHECKING:
     from mlflow import MlflowClient
@@ -90,9 +91,9 @@ def publish(
     try:
         _upload(comparison, client, run_id, problems)
     except BaseException:
-        client.set_terminated(run_id, "FAILED")
+        end_run(client, run_id, "FAILED")
         raise
-    client.set_terminated(run_id, "FINISHED")
+    end_run(client, run_id)
     runs, models = _tag_all(comparison, clients, run_id, problems)
     said = "" if alias is None else _set_alias(client, version, alias, run_id)
     return LoggedReview(run_id, str(experiment_id), runs, models, said, tuple(problems))
