@@ -490,9 +490,10 @@ def test_an_interrupt_keeps_the_evaluation_and_is_passed_on(store, judged, monke
         raise KeyboardInterrupt
 
     run_id = store.create_run("1").info.run_id
-    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt) as caught:
+    with monkeypatch.context() as patch:
         patch.setattr("cmtrack.tracking.package._draw", interrupted)
-        log_evaluation(judged, run_id=run_id)
+        with pytest.raises(KeyboardInterrupt) as caught:
+            log_evaluation(judged, run_id=run_id)
     (entry,) = spool.entries()
     assert entry.kind == "unfinished"
     assert caught.value.__notes__ == [f"cmtrack: the evaluation is kept in {entry.folder}; `cmtrack push` sends it"]

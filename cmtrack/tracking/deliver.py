@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from cmtrack.tracking import spool
 from cmtrack.tracking.package import Package
-from cmtrack.tracking.send import probe, send
+from cmtrack.tracking.send import Sent, probe, send
 
 if TYPE_CHECKING:
     from mlflow import MlflowClient
@@ -29,7 +29,7 @@ class NoAnswer(ConnectionError):
     """The store has not answered for a while; sending goes on behind the script."""
 
 
-def deliver(package: Package, client: MlflowClient | None = None) -> tuple[str, ...]:
+def deliver(package: Package, client: MlflowClient | None = None) -> Sent:
     """Send a spooled package, and take it out of the spool when it has arrived.
 
     The sending runs in a thread of its own. As long as the store answers, one call after the other, it is waited for;
@@ -45,8 +45,7 @@ def deliver(package: Package, client: MlflowClient | None = None) -> tuple[str, 
 
     Returns
     -------
-    tuple of str
-        What had to be left out.
+    Sent
 
     Raises
     ------
@@ -62,11 +61,11 @@ def deliver(package: Package, client: MlflowClient | None = None) -> tuple[str, 
         probe(client.tracking_uri)
     known = client
 
-    def until_it_is_sent(answered: Callable[[], object]) -> tuple[str, ...]:
+    def until_it_is_sent(answered: Callable[[], object]) -> Sent:
         began = time.monotonic()
         while True:
             try:
-                problems = send(package, known, answered)
+                sent = send(package, known, answered)
             except Exception as error:
                 if not _passes(error) or time.monotonic() - began > PATIENCE:
                     raise
@@ -74,7 +73,7 @@ def deliver(package: Package, client: MlflowClient | None = None) -> tuple[str, 
             else:
                 if package.folder is not None:
                     spool.remove(package.folder)
-                return problems
+                return sent
 
     return within_patience(until_it_is_sent)
 

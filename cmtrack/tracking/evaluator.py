@@ -73,6 +73,7 @@ def evaluate_dataset(
         prefix=prefix,
         metrics=chosen if model_id is None else [],
         predictions=config.get("predictions", "auto"),
+        on_existing=config.get("on_existing", "replace"),
         strict=bool(config.get("strict")),
     )
     try:

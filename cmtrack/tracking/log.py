@@ -41,7 +41,9 @@ class LoggedEvaluation:
     error : str
         Why it is not in the run.
     problems : tuple of str
-        Figures or tables that could not be made.
+        Figures or tables that could not be made, or sent.
+    replaced : str
+        Which other evaluation of the run had to make room, in a sentence; empty where none had.
     """
 
     evaluation: Evaluation | Any | None
@@ -50,6 +52,7 @@ class LoggedEvaluation:
     path: Path | None = None
     error: str = ""
     problems: tuple[str, ...] = ()
+    replaced: str = ""
 
 
 def log_evaluation(
@@ -72,6 +75,7 @@ def log_evaluation(
     prefix: str = "",
     metrics: str | Sequence[str] = "headline",
     predictions: bool | str = "auto",
+    on_existing: str = "replace",
     strict: bool = False,
 ) -> LoggedEvaluation:
     """Evaluate, unless it is an evaluation already, and log everything to an MLflow run.
@@ -102,6 +106,11 @@ def log_evaluation(
     predictions : "auto", True or False
         Whether the rows' predictions are written as a compact Parquet file, where there are rows; "auto": up to
         32 MB before compression. Paired comparisons need it.
+    on_existing : "replace" or "error", default "replace"
+        What becomes of another evaluation that the run holds under the same prefix. It is replaced with a warning, its
+        files are removed where the store can, and its metrics that the new one has not, which MLflow cannot remove,
+        are named in the tag ``cmtrack.stale_metrics``; or the new one is kept in the local folder. With ``step`` each
+        takes the place of the one before. The same evaluation again changes nothing.
     strict : bool, default False
         Raise instead of warning (the evaluation is kept in the local folder all the same).
 
@@ -137,7 +146,9 @@ def log_evaluation(
         return _not_computed(error, given, run_id, strict)
     try:
         check_prefix(prefix)
-        wanted = Destination(chosen_run(run_id), _model(model_id), prefix, step, metrics, predictions)
+        if on_existing not in ("replace", "error"):
+            raise ValueError(f"on_existing must be 'replace' or 'error', got {on_existing!r}")
+        wanted = Destination(chosen_run(run_id), _model(model_id), prefix, step, metrics, predictions, on_existing)
         problem: Exception | None = None
     except Exception as error:
         wanted, problem = Destination(), error
@@ -152,7 +163,7 @@ def log_evaluation(
     try:
         if problem is not None:
             raise problem
-        problems = package.problems + deliver(package)
+        sent = deliver(package)
         if package.folder is None:
             raise OSError(f"run {package.run_id} has the metrics only")
     except Exception as error:
@@ -160,9 +171,12 @@ def log_evaluation(
     except BaseException as interrupt:
         interrupt.add_note(f"cmtrack: {_kept(package.folder)}")
         raise
+    if sent.replaced:
+        tell(sent.replaced, stacklevel=3)
+    problems = package.problems + sent.problems
     if problems:
         tell(f"left out of the evaluation's record: {'; '.join(problems)}", stacklevel=3)
-    return LoggedEvaluation(evaluation, package.run_id, "completed", problems=problems)
+    return LoggedEvaluation(evaluation, package.run_id, "completed", problems=problems, replaced=sent.replaced)
 
 
 @dataclass(frozen=True)
@@ -175,6 +189,7 @@ class Destination:
     step: int | None = None
     metrics: str | Sequence[str] = "headline"
     predictions: bool | str = "auto"
+    on_existing: str = "replace"
 
 
 def spooled(evaluation: Judged, wanted: Destination, *, views_too: bool = True) -> Package:
@@ -190,7 +205,15 @@ def spooled(evaluation: Judged, wanted: Destination, *, views_too: bool = True) 
     }
     rows = _rows_writer(evaluation, wanted.predictions)
     with spool.new_entry(**place) as draft:
-        package = build(evaluation, draft.write, **place, metrics=wanted.metrics, rows=rows, views_too=views_too)
+        package = build(
+            evaluation,
+            draft.write,
+            **place,
+            metrics=wanted.metrics,
+            on_existing=wanted.on_existing,
+            rows=rows,
+            views_too=views_too,
+        )
         folder = draft.settle()
     if draft.refusals:
         where = "no other place either" if folder is None else str(folder.parent)

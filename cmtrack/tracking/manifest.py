@@ -48,6 +48,7 @@ def read(folder: Path) -> Package:
         description=_text(data, "description"),
         timestamp=_required(data, "timestamp", int),
         tracking_uri=None if uri is None else untrusted.tracking_uri(uri),
+        on_existing=_optional(data, "on_existing", str) or "replace",  # the first version had no such choice
         problems=tuple(map(str, _required(data, "problems", list))),
     )
     for name in (names.EVALUATION_FILE, names.PREDICTIONS_FILE):

@@ -23,8 +23,8 @@ from cmtrack.evaluation.storage import SCHEMA
 from cmtrack.metrics.names import encode_label
 from cmtrack.tracking import names
 from cmtrack.tracking.cache import digest_of
+from cmtrack.tracking.description import description
 from cmtrack.tracking.spool import ARTIFACTS, MANIFEST, write_private
-from cmtrack.tracking.tables import description
 from cmtrack.tracking.views import Views, views_of
 
 _MAX_TAG = 4000
@@ -52,11 +52,13 @@ class Package:
     dataset : dict of str to str
         Name and digest of the evaluated data.
     description : str
-        Markdown for the run's description.
+        Markdown for the run's description, where it is one block of several.
     timestamp : int
         When it was made, milliseconds since 1970: sending twice gives the same points of a metric.
     tracking_uri : str or None
         The store that it is meant for, without credentials.
+    on_existing : "replace" or "error"
+        What becomes of another evaluation that the run holds under the prefix.
     problems : tuple of str
         What could not be made.
     """
@@ -74,6 +76,7 @@ class Package:
     description: str
     timestamp: int
     tracking_uri: str | None = None
+    on_existing: str = "replace"
     problems: tuple[str, ...] = field(default=())
 
     @property
@@ -96,6 +99,7 @@ def build(
     model_id: str | None = None,
     metrics: str | Sequence[str] = "headline",
     tracking_uri: str | None = None,
+    on_existing: str = "replace",
     rows: Callable[[BinaryIO], object] | None = None,
     views_too: bool = True,
 ) -> Package:
@@ -155,9 +159,10 @@ def build(
         images={prefix + names.IMAGE_KEY: image} if image else {},
         table=names.file_name(names.CLASSES_FILE, prefix) if views_too else "",
         dataset={"name": names.file_name("evaluated rows", prefix), "digest": evaluation.labels_digest},
-        description=description(evaluation),
+        description=description(evaluation, prefix),
         timestamp=int(time.time() * 1000),
         tracking_uri=None if tracking_uri is None else untrusted.without_credentials(tracking_uri),
+        on_existing=on_existing,
         problems=tuple(problems),
     )
     write(MANIFEST, _manifest(package))

@@ -123,7 +123,7 @@ class _Push:
                 name = self.experiment_name
                 package = within_patience(lambda _: _with_run(package, client, name))
                 run_id = package.run_id
-            problems = deliver(package, client)
+            sent = deliver(package, client)
         except NoAnswer as error:
             self.unanswered[uri] += 1
             if self.unanswered[uri] > 1:
@@ -134,7 +134,9 @@ class _Push:
             return _kept(folder, run_id, first_line(error))
         except Exception as error:
             return _kept(folder, run_id, first_line(error))
-        return PushedEntry(entry.folder, "sent", run_id, problems=(*package.problems, *problems))
+        return PushedEntry(
+            entry.folder, "sent", run_id, problems=(*package.problems, *sent.problems, *filter(None, [sent.replaced]))
+        )
 
 
 def _refused(folder: Path, reason: str) -> PushedEntry:

@@ -16,7 +16,7 @@ from cmtrack.tracking import names
 from cmtrack.tracking.load import evaluation_of, plain_reason, rows_file, with_kept_predictions
 from cmtrack.tracking.package import build_into
 from cmtrack.tracking.runs import TrackedRun, as_references, client_for, find
-from cmtrack.tracking.send import NOTE, send
+from cmtrack.tracking.send import send
 
 if TYPE_CHECKING:
     from mlflow import MlflowClient
@@ -198,9 +198,8 @@ class _Job:
         client.set_tag(run.run_id, names.tag(ORIGIN, self.prefix), origin)
         with tempfile.TemporaryDirectory(prefix="cmtrack-") as scratch:
             package = build_into(evaluation, Path(scratch) / "package", run_id=run.run_id, prefix=self.prefix)
-            words = run.tags.get(NOTE, package.description)  # the run's description stays that of its own evaluation
-            package = replace(package, tags=package.tags | tags, description=words)
-            return package.problems + send(package, client)
+            package = replace(package, tags=package.tags | tags)
+            return package.problems + send(package, client).problems
 
 
 def _check_apart(prefix: str, source_prefix: str) -> None:

@@ -6,12 +6,14 @@ import errno
 import json
 import re
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from cmtrack import untrusted
-from cmtrack.tracking import names
+from cmtrack.tracking import names, replacement
+from cmtrack.tracking.description import NOTE, with_block
 from cmtrack.tracking.package import Package
 
 if TYPE_CHECKING:
@@ -19,9 +21,6 @@ if TYPE_CHECKING:
 
 PROBE_SECONDS = (3.0, 10.0)
 """To connect, and to answer."""
-NOTE = "mlflow.note.content"
-LEFT_OUT = "left_out"
-"""Tag that names the files which the store refused."""
 METRICS_ONLY = "metrics only"
 """Status of an evaluation whose file is not in the run."""
 _TABLES = "mlflow.loggedArtifacts"
@@ -29,9 +28,23 @@ _BATCH = 1000
 _PASSING = (408, 425, 429)
 
 
-def send(
-    package: Package, client: MlflowClient | None = None, answered: Callable[[], object] = lambda: None
-) -> tuple[str, ...]:
+@dataclass(frozen=True)
+class Sent:
+    """What sending came to.
+
+    Attributes
+    ----------
+    problems : tuple of str
+        What had to be left out, such as a refused file or the link to a model that does not exist.
+    replaced : str
+        Which other evaluation had to make room, in a sentence; empty where none had.
+    """
+
+    problems: tuple[str, ...] = ()
+    replaced: str = ""
+
+
+def send(package: Package, client: MlflowClient | None = None, answered: Callable[[], object] = lambda: None) -> Sent:
     """Send a package to its run: the evaluation and all metrics first, then the other files, then the closing tags.
 
     The run is never opened, closed or re-opened, and nothing depends on an active run. The tag
@@ -42,15 +55,15 @@ def send(
 
     Returns
     -------
-    tuple of str
-        What had to be left out, such as a refused file or the link to a model that does not exist.
+    Sent
 
     Raises
     ------
     mlflow.exceptions.MlflowException
         If the run does not exist, is deleted, or refuses a write.
     ValueError
-        If the run is deleted, or the store refuses the evaluation's file: then the run has the metrics only.
+        If the run is deleted or holds another evaluation that must not be replaced, or the store refuses the
+        evaluation's file: then the run has the metrics only.
     """
     from mlflow import MlflowClient
     from mlflow.entities import RunTag
@@ -63,7 +76,12 @@ def send(
     answered()
     if run.info.lifecycle_stage != "active":
         raise ValueError(f"run {run_id} is {run.info.lifecycle_stage}: it takes no metrics")
+    if replacement.is_there(run, package):
+        return Sent()
     status = names.tag("status", package.prefix)
+    there = replacement.what_is_there(run, package)
+    if there and package.on_existing == "error":
+        raise ValueError(f"run {run_id} holds {there}: use prefix= for another one, or on_existing='replace'")
     client.set_tag(run_id, status, "started")
     metrics, problems = _metrics(client, run, package)
     evaluation, others = next(iter(package.files), None), package.files[1:]
@@ -81,22 +99,45 @@ def send(
     answered()
     tags = dict(package.tags)
     if left_out:
-        tags[names.tag(LEFT_OUT, package.prefix)] = _named(left_out)[:4000]
+        tags[names.tag(replacement.LEFT_OUT, package.prefix)] = _named(left_out)[:4000]
         problems += (f"refused by the store: {_named(left_out)}",)
         if names.file_name(names.PREDICTIONS_FILE, package.prefix) in left_out:
             tags.pop(names.digest_tag(names.PREDICTIONS_FILE, package.prefix), None)
     if package.table in {path.name for path in others} - set(left_out):
         tags[_TABLES] = _with_table(run.data.tags.get(_TABLES, "[]"), package.table)
-    if run.data.tags.get(NOTE, "| cmtrack |").startswith("| cmtrack |"):  # never over a person's own words
-        tags[NOTE] = package.description
+    tags[NOTE] = with_block(run.data.tags.get(NOTE, ""), package.description, package.prefix)
     if evaluation is not None:
         tags[status] = "completed"
+    replaced = ""
+    if there:
+        replaced, untouched = _replaced(client, run, package, [path.name for path in package.files], there)
+        problems += untouched
+    stale = replacement.stale_metrics(run, package) if there else []
+    if stale:
+        tags[names.tag(replacement.STALE, package.prefix)] = ", ".join(stale)[:4000]
     closing = [RunTag(name, text) for name, text in tags.items()]
     client.log_batch(run_id, tags=closing, synchronous=True)
     answered()
-    if not left_out and names.tag(LEFT_OUT, package.prefix) in run.data.tags:
-        client.delete_tag(run_id, names.tag(LEFT_OUT, package.prefix))
-    return problems
+    for name in replacement.old_tags(run, package, tags):
+        client.delete_tag(run_id, name)
+    return Sent(problems, replaced)
+
+
+def _replaced(
+    client: MlflowClient, run: Any, package: Package, files: list[str], there: str
+) -> tuple[str, tuple[str, ...]]:
+    """Remove the files of the evaluation that made room; give the sentence that says so, and what is left of it."""
+    said = f"run {run.info.run_id} held {there}, which is replaced: use prefix= for several evaluations in one run"
+    stale = replacement.stale_metrics(run, package)
+    if stale:
+        more = f" and {len(stale) - 5} more" if len(stale) > 5 else ""
+        said += f"; MLflow keeps these metrics of it: {', '.join(stale[:5])}{more}"
+    try:
+        replacement.remove_old_files(client, run, package, files)
+    except Exception as error:  # of whatever kind: some stores remove nothing
+        reason = untrusted.without_credentials((str(error).splitlines() or [type(error).__name__])[0])
+        return said, (f"files of the replaced evaluation could not be removed: {reason}",)
+    return said, ()
 
 
 def probe(tracking_uri: str) -> None:

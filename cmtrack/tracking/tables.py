@@ -6,8 +6,6 @@ import math
 from typing import TYPE_CHECKING
 
 from cmtrack.evaluation import Evaluation
-from cmtrack.evaluation.face import Judged
-from cmtrack.metrics.catalog import CATALOG
 from cmtrack.metrics.names import encode_label
 
 if TYPE_CHECKING:
@@ -33,21 +31,6 @@ def class_table(evaluation: Evaluation) -> pd.DataFrame:
         # the view that compares runs opens with the second column
         rows.append({"label": str(label), "result": "\n".join(shown), "support": support, **numbers})
     return pd.DataFrame(rows)
-
-
-def description(evaluation: Judged) -> str:
-    """A short Markdown table of the headline numbers, for the run's description."""
-    headline = [metric.name for metric in CATALOG if metric.headline and "<" not in metric.name]
-    metrics, intervals = evaluation.metrics, evaluation.intervals
-    percent = f"{100 * evaluation.confidence_level:g} %"
-    lines = [f"| cmtrack | value | {percent} interval |", "|---|---|---|"]
-    for name in headline:
-        value = metrics.get(name, math.nan)
-        if math.isfinite(value) and not name.endswith(("_low", "_high")):
-            ends = intervals.get(name)
-            shown = f"{ends[0]:.4g} to {ends[1]:.4g}" if ends else ""
-            lines.append(f"| {name} | {value:.4g} | {shown} |")
-    return "\n".join(lines)
 
 
 def _rounded(value: float) -> float | None:

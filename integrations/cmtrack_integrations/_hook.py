@@ -36,6 +36,7 @@ class Options(EvaluateOptions, total=False):
     prefix: str
     metrics: str | Sequence[str]
     predictions: bool | str
+    on_existing: str
     strict: bool
 
 

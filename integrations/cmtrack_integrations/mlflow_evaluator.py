@@ -15,7 +15,8 @@ NAME = "cmtrack"
 OPTIONS = frozenset(
     {
         "y_prob", "labels", "positive", "grouping", "calibration", "target", "sample_weight", "groups", "row_ids",
-        "confidence_level", "prefix", "step", "metrics", "predictions", "params", "strict",
+        "confidence_level", "prefix", "step", "metrics", "on_existing", "params", "predictions",
+        "strict",
     }
 )  # fmt: skip
 
@@ -40,7 +41,7 @@ class CmtrackEvaluator(ModelEvaluator):  # type: ignore[misc]
         As an object, as plain data (``Grouping.from_dict``), or as a YAML or JSON file.
     labels, positive, calibration, target, confidence_level
         As in :func:`cmtrack.evaluate`.
-    prefix, step, metrics, predictions, strict
+    prefix, step, metrics, on_existing, predictions, strict
         As in :func:`cmtrack.log_evaluation`.
     params : dict
         Inference parameters for the model's ``predict``.

@@ -150,7 +150,9 @@ class EvaluatedTrials:
         return client, run_id
 
     def _close(self, client: Any, run_id: str | None, status: str) -> None:
-        if client is not None:
+        if client is not None and run_id is not None:
+            from cmtrack.tracking.store import end_run
+
             with self._hook.guarded("a trial's run could not be closed"):
                 end_run(client, run_id, status)
 

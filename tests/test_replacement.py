@@ -1,0 +1,185 @@
+"""Several evaluations in one run: the same again, another one, others under prefixes; and the run's description."""
+
+from __future__ import annotations
+
+import warnings
+
+import mlflow
+import numpy as np
+import pytest
+
+from cmtrack import Grouping, compare, evaluate, load_evaluation, log_evaluation, regroup_runs
+from cmtrack.tracking import EvaluationWarning
+from cmtrack.tracking.description import with_block
+from cmtrack.tracking.push import push
+
+GROUPING = Grouping({"low": [0, 1], "high": [2]}, name="two")
+
+
+@pytest.fixture
+def first():
+    rng = np.random.default_rng(0)
+    y = np.concatenate((np.arange(3), rng.integers(0, 3, 117)))
+    p = np.exp(rng.normal(size=(120, 3)) + 1.2 * np.eye(3)[y])
+    return evaluate(y, y_prob=p / p.sum(axis=1, keepdims=True))
+
+
+@pytest.fixture
+def second():
+    return evaluate([0, 1, 1, 0, 1], [0, 1, 0, 0, 1])
+
+
+def everything(store, run_id):
+    run = store.get_run(run_id)
+    history = {name: [(m.step, m.timestamp, m.value) for m in store.get_metric_history(run_id, name)]
+               for name in run.data.metrics}  # fmt: skip
+    files = [file.path for folder in ("", "images") for file in store.list_artifacts(run_id, folder or None)]
+    return run.data.tags, history, sorted(files), len(run.inputs.dataset_inputs)
+
+
+def test_the_same_evaluation_again_changes_nothing(store, first):
+    run_id = store.create_run("1").info.run_id
+    log_evaluation(first, run_id=run_id, strict=True)
+    before = everything(store, run_id)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", EvaluationWarning)
+        assert log_evaluation(first, run_id=run_id).status == "completed"
+    assert everything(store, run_id) == before
+    log_evaluation(first, run_id=run_id, metrics="all", strict=True)  # more of the same is more
+    assert set(everything(store, run_id)[1]) > set(before[1])
+
+
+def test_another_evaluation_replaces_the_first_with_a_warning(store, first, second):
+    run_id = store.create_run("1").info.run_id
+    store.log_metric(run_id, "loss", 0.5)
+    log_evaluation(first, run_id=run_id, strict=True)
+    with pytest.warns(EvaluationWarning) as warned:
+        logged = log_evaluation(second, run_id=run_id)
+    assert logged.status == "completed"
+    (said,) = [str(one.message) for one in warned]
+    assert f"run {run_id} held an evaluation of 120 samples (other rows), which is replaced: use prefix=" in said
+    assert "MLflow keeps these metrics of it" in said
+    assert said == f"cmtrack: {logged.replaced}"
+    assert load_evaluation(run_id) == second
+    tags, history, files, _ = everything(store, run_id)
+    assert "cmtrack_spcc_matrix.png" not in files
+    assert "cmtrack_confusion_matrix.png" in files
+    stale = tags["cmtrack.stale_metrics"].split(", ")
+    assert {"spcc/ovr_fisher", "spcc/ovr_min"} <= set(stale)
+    assert "loss" not in stale
+    assert not set(stale) & set(second.metrics)
+    assert tags["cmtrack.samples"] == "5"
+    assert set(history) - set(stale) - {"loss"} <= set(second.metrics)
+
+
+def test_tags_of_the_first_do_not_stay(store, first, second):
+    run_id = store.create_run("1").info.run_id
+    log_evaluation(first.regroup(GROUPING), run_id=run_id, strict=True)
+    assert store.get_run(run_id).data.tags["cmtrack.positive"] == "high"
+    with pytest.warns(EvaluationWarning, match="is replaced"):
+        log_evaluation(evaluate([0, 1, 2, 2], [0, 1, 1, 2]), run_id=run_id, predictions=False)
+    tags = store.get_run(run_id).data.tags
+    assert {"cmtrack.positive", "cmtrack.grouping", "cmtrack.predictions_digest"} & set(tags) == set()
+    with pytest.raises(ValueError, match="holds no cmtrack_predictions"):
+        load_evaluation(run_id, rows=True)
+
+
+def test_where_nothing_may_be_replaced_the_second_waits(store, first, second):
+    run_id = store.create_run("1").info.run_id
+    log_evaluation(first, run_id=run_id, strict=True)
+    before = everything(store, run_id)
+    with pytest.warns(EvaluationWarning, match="holds an evaluation of 120 samples .*: use prefix="):
+        kept = log_evaluation(second, run_id=run_id, on_existing="error")
+    assert kept.status == "saved"
+    assert everything(store, run_id) == before
+    (again,) = push()
+    assert (again.status, "holds an evaluation of 120 samples" in again.reason) == ("kept", True)
+    with pytest.warns(EvaluationWarning, match="on_existing must be 'replace' or 'error', got 'keep'"):
+        log_evaluation(second, run_id=run_id, on_existing="keep")
+
+
+def test_steps_take_the_place_of_each_other_without_a_word(store, first, second):
+    run_id = store.create_run("1").info.run_id
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", EvaluationWarning)
+        for step, evaluation in enumerate((first, second, first)):
+            log_evaluation(evaluation, run_id=run_id, step=step, strict=True)
+    assert [m.step for m in store.get_metric_history(run_id, "multiclass/accuracy")] == [0, 1, 2]
+    assert load_evaluation(run_id) == first
+
+
+def test_a_store_that_removes_no_files_says_so(store, first, second, monkeypatch):
+    def refuse(*_: object) -> None:
+        raise NotImplementedError("not here")
+
+    monkeypatch.setattr("mlflow.store.artifact.local_artifact_repo.LocalArtifactRepository.delete_artifacts", refuse)
+    run_id = store.create_run("1").info.run_id
+    log_evaluation(first, run_id=run_id, strict=True)
+    with pytest.warns(EvaluationWarning):
+        logged = log_evaluation(second, run_id=run_id)
+    assert logged.problems == ("files of the replaced evaluation could not be removed: not here",)
+    assert load_evaluation(run_id) == second
+
+
+# -- the description -------------------------------------------------------------------------------------------------
+
+
+def note(store, run_id):
+    return store.get_run(run_id).data.tags["mlflow.note.content"]
+
+
+def test_each_evaluation_has_its_own_named_block(store, first, second):
+    run_id = store.create_run("1").info.run_id
+    log_evaluation(first, run_id=run_id, strict=True)
+    log_evaluation(second, run_id=run_id, prefix="train/", strict=True)
+    text = note(store, run_id)
+    accuracy = [f"{e.metrics['multiclass/accuracy']:.4g}" for e in (first, second)]
+    whole, train = text.split("<!-- /cmtrack -->")
+    assert whole.startswith("<!-- cmtrack -->\n**Evaluation**: 120 samples")
+    assert f"| multiclass/accuracy | {accuracy[0]} |" in whole
+    assert "**Evaluation “train”**: 5 samples, positive group “1”" in train
+    assert f"| train/multiclass/accuracy | {accuracy[1]} |" in train
+    with pytest.warns(EvaluationWarning, match="is replaced"):
+        log_evaluation(first, run_id=run_id, prefix="train/")
+    again = note(store, run_id)
+    assert again.split("<!-- /cmtrack -->")[0] == whole
+    assert f"| train/multiclass/accuracy | {accuracy[0]} |" in again
+    assert again.count("**Evaluation “train”**") == 1
+
+
+def test_a_persons_own_words_stay(store, first, second):
+    run_id = store.create_run("1").info.run_id
+    store.set_tag(run_id, "mlflow.note.content", "# My run\nwith | a table |\n")
+    log_evaluation(first, run_id=run_id, strict=True)
+    mine = note(store, run_id) + "\n\nAn afterthought."
+    assert mine.startswith("# My run\nwith | a table |\n")
+    store.set_tag(run_id, "mlflow.note.content", mine)
+    with pytest.warns(EvaluationWarning, match="is replaced"):
+        log_evaluation(second, run_id=run_id)
+    text = note(store, run_id)
+    assert text.startswith("# My run\nwith | a table |\n")
+    assert text.endswith("\n\nAn afterthought.")
+    assert text.count("**Evaluation**") == 1
+    assert "5 samples" in text
+
+
+def test_a_regrouped_evaluation_gets_a_block_of_its_own(store, first):
+    with mlflow.start_run() as run:
+        log_evaluation(first, strict=True)
+    (done,) = regroup_runs([run.info.run_id], GROUPING)
+    text = note(store, run.info.run_id)
+    assert done.status == "completed"
+    assert "**Evaluation**: 120 samples" in text
+    assert "**Evaluation “two”**: 120 samples, positive group “high”" in text
+    assert compare([run.info.run_id], prefix="two_").best.run_id == run.info.run_id
+
+
+def test_the_block_of_the_first_version_goes():
+    old = "| cmtrack | value | 95 % interval |\n|---|---|---|\n| multiclass/accuracy | 0.44 | |"
+    assert with_block(f"{old}\n\nmine", "new") == "mine\n\n<!-- cmtrack -->\nnew\n\n<!-- /cmtrack -->"
+    assert with_block(old, "new", "a/") == "<!-- cmtrack a/ -->\nnew\n\n<!-- /cmtrack a/ -->"
+
+
+def test_a_description_that_is_full_stays_as_it_is():
+    full = "x" * 7990
+    assert with_block(full, "new") == full
