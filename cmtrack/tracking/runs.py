@@ -86,21 +86,27 @@ def client_for(tracking_uri: str | None = None) -> MlflowClient:
 
 
 def from_entity(run: Any, client: MlflowClient, model_ids: Iterable[str] = ()) -> TrackedRun:
-    """An MLflow run entity as a :class:`TrackedRun`."""
+    """An MLflow run entity as a :class:`TrackedRun`.
+
+    Raises
+    ------
+    ValueError
+        If an id is none: ids become parts of paths and URLs.
+    """
     outputs = getattr(getattr(run, "outputs", None), "model_outputs", None) or []
     models = dict.fromkeys([*model_ids, *(output.model_id for output in outputs)])
     info, data = run.info, run.data
     return TrackedRun(
-        run_id=info.run_id,
+        run_id=untrusted.identifier(info.run_id, "a run's id"),
         name=info.run_name or info.run_id,
-        experiment_id=info.experiment_id,
+        experiment_id=untrusted.identifier(str(info.experiment_id), "an experiment's id"),
         tracking_uri=client.tracking_uri,
         metrics=dict(data.metrics),
         params=dict(data.params),
         tags=dict(data.tags),
         artifact_uri=info.artifact_uri or "",
         start_time=info.start_time or 0,
-        model_ids=tuple(models),
+        model_ids=tuple(untrusted.identifier(model, "a model's id") for model in models),
     )
 
 
