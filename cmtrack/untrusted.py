@@ -11,6 +11,7 @@ import re
 import stat
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote, urlsplit
 
 _DIGEST = re.compile(r"[0-9a-f]{32}")
 _FILE_NAME = re.compile(r"[^/\\\x00-\x1f\x7f]{1,255}")
@@ -54,6 +55,24 @@ def identifier(value: Any, what: str) -> str:
     """
     if not isinstance(value, str) or not _IDENTIFIER.fullmatch(value) or ".." in value:
         raise ValueError(f"{what} must be an id of letters, digits, '_', '.' and '-', got {str(value)!r:.80}")
+    return value
+
+
+def artifact_uri(value: Any) -> str:
+    """The URI or path of a folder of artifacts.
+
+    Raises
+    ------
+    ValueError
+        If it is no text, holds control characters, or is an address of a server that climbs or holds a query.
+    """
+    if not isinstance(value, str) or not value or len(value) > 4096 or any(character < " " for character in value):
+        raise ValueError(f"artifacts must lie under a URI or path, got {str(value)!r:.80}")
+    parts = urlsplit(value)
+    if parts.scheme in ("http", "https", "mlflow-artifacts"):
+        climbs = ".." in re.split(r"[/\\]", unquote(parts.path))
+        if climbs or parts.query or parts.fragment:
+            raise ValueError(f"the URI of artifacts must not climb or hold a query, got {value!r:.80}")
     return value
 
 

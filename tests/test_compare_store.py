@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from cmtrack import Grouping, compare, evaluate, log_evaluation
-from cmtrack.tracking import cache, load
+from cmtrack.tracking import artifacts, cache, load
 from cmtrack.tracking.store import quiet, tracking_store
 
 ACCURACY = "multiclass/accuracy"
@@ -279,14 +279,17 @@ def test_downloads_are_kept_by_their_digest(world, uri, tmp_path, monkeypatch):
     monkeypatch.setenv("CMTRACK_CACHE", str(tmp_path / "cache"))
     client = mlflow.MlflowClient()
     run = load.from_entity(client.get_run(world[1]["strong"]), client)
-    remote = replace(run, artifact_uri="mlflow-artifacts:/1/x/artifacts")
-    first = load.read_artifact(remote, client, "cmtrack_evaluation.json")
-    monkeypatch.setattr(client, "download_artifacts", lambda *_: pytest.fail("it was downloaded again"))
-    assert load.read_artifact(remote, client, "cmtrack_evaluation.json") == first
+    remote = replace(run, artifact_uri="s3://far/x/artifacts")
+    asked = []
+    monkeypatch.setattr(artifacts, "read", lambda *_: asked.append(1) or first)
+    first = artifacts.folder_of(run.artifact_uri).joinpath("cmtrack_evaluation.json").read_bytes()
+    for _ in range(2):
+        assert load.read_artifact(remote, client, "cmtrack_evaluation.json") == first
+    assert asked == [1]
     (kept,) = [path for path in (tmp_path / "cache").rglob("*") if path.is_file()]
     kept.write_bytes(b"spoilt")
-    with pytest.raises(pytest.fail.Exception):
-        load.read_artifact(remote, client, "cmtrack_evaluation.json")
+    assert load.read_artifact(remote, client, "cmtrack_evaluation.json") == first
+    assert asked == [1, 1]
 
 
 def test_the_cache_forgets_what_was_used_longest_ago(tmp_path, monkeypatch):

@@ -234,7 +234,9 @@ def test_a_tag_leads_to_no_other_folder(store: Any, tmp_path: Path) -> None:
     regroup_runs(run_id, PARITY)
     (tmp_path / "secret.parquet").write_bytes(b"secret")
     store.set_tag(run_id, "cmtrack.parity.predictions_file", "../../../secret.parquet")
-    with pytest.raises(ValueError, match=r"holds no secret\.parquet"):
+    with pytest.raises(
+        ValueError, match=r"secret\.parquet cannot be read: such a file is called cmtrack_predictions\.parquet"
+    ):
         load_evaluation(run_id, prefix="parity_", rows=True)
 
 

@@ -38,6 +38,8 @@ _SHOWN = {"binary/matthews_corrcoef": "MCC", "binary/roc_auc": "ROC AUC", "preva
 @positive_option
 @click.option("--prefix", help="Of the new metrics and files; by default the last step's name and an underscore.")
 @click.option("--source-prefix", default="", help="As the evaluations to start from were logged.")
+@click.option("--figures/--no-figures", default=None, help="Draw the figures, too; by default where the runs are few.")
+@click.option("--force", is_flag=True, help="Also regroup runs that hold this very regrouping already.")
 @click.option("--dry-run", is_flag=True, help="Show the new numbers and write nothing.")
 @click.option("--tracking-uri", metavar="URI", help="Tracking store; by default MLflow's own choice.")
 @json_option
@@ -50,6 +52,8 @@ def regroup_command(
     positive: str | None,
     prefix: str | None,
     source_prefix: str,
+    figures: bool | None,
+    force: bool,
     dry_run: bool,
     tracking_uri: str | None,
     as_json: bool,
@@ -57,7 +61,7 @@ def regroup_command(
     """Judge past runs under another grouping, without their data or models.
 
     The new numbers go into the same runs under a prefix; what the runs hold stays as it is. Afterwards
-    `cmtrack compare --prefix PREFIX` ranks by them.
+    `cmtrack compare --prefix PREFIX` ranks by them. After an interrupt the same command goes on where it stopped.
 
     Exit codes: 0 runs were regrouped, 1 every run was left out or the work failed, 2 wrong usage or bad input.
     """
@@ -84,6 +88,8 @@ def regroup_command(
                 positive=group,
                 prefix=prefix,
                 source_prefix=source_prefix,
+                figures="auto" if figures is None else figures,
+                force=force,
                 dry_run=dry_run,
                 progress=step,
             )
@@ -99,10 +105,10 @@ def _chosen(
     names: Sequence[str], experiments: Sequence[str], filter_string: str, source_prefix: str, step: Step
 ) -> list[Any]:
     """The runs that are named, and those of the experiments that hold an evaluation at all."""
-    from cmtrack.tracking.runs import client_for, experiment_ids, find, search
+    from cmtrack.tracking.runs import client_for, experiment_ids, find_all, search
 
     client = client_for()
-    found = {run.run_id: run for run in (find(name, [client]) for name in names)}
+    found = {run.run_id: run for run in find_all(names, lambda _: [client])}
     if experiments:
         ids = experiment_ids(client, experiments)
         for run in search(client, ids, filter_string, progress=lambda done: step("listing runs", done, 0)):
@@ -139,7 +145,9 @@ def _print(
     text = (
         f"{len(done)} of {len(out)} {'run' if len(out) == 1 else 'runs'} {verb} regrouped under the prefix {prefix!r}"
     )
-    console.print(Text(f"{text}; nothing was written." if planned else f"{text}."))
+    earlier = sum(run.already_done for run in done)
+    more = f" {earlier} of them earlier: --force regroups them again." if earlier else ""
+    console.print(Text(f"{text}; nothing was written." if planned else f"{text}.{more}"))
     if not planned:
         command = ["cmtrack", "compare", *([] if experiments else [run.run_id for run in done])]
         for option, values in (

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -12,13 +11,13 @@ from cmtrack.evaluation import Evaluation
 from cmtrack.grouping import Grouping, Label
 from cmtrack.tracking import cache
 from cmtrack.tracking.load import evaluation_of, plain_reason, with_kept_predictions
+from cmtrack.tracking.parallel import each
 from cmtrack.tracking.regroup import check_classes
 from cmtrack.tracking.runs import TrackedRun
 
 if TYPE_CHECKING:
     from mlflow import MlflowClient
 
-WORKERS = 8
 Progress = Callable[[str, int, int], object]
 
 
@@ -87,16 +86,17 @@ def fetch(
     evaluations: dict[str, Evaluation] = {}
     problems: dict[str, str] = {}
     notes: list[str] = []
-    with ThreadPoolExecutor(WORKERS, thread_name_prefix="cmtrack-fetch") as pool:
-        jobs = {pool.submit(_read, run, clients[run.tracking_uri], wanted): run for run in runs}
-        for done, job in enumerate(as_completed(jobs), 1):
-            run = jobs[job]
-            progress("reading evaluations", done, len(jobs))
-            try:
-                evaluations[run.run_id], note = job.result()
-                notes += [f"{run.name}: {note}"] if note else []
-            except Exception as error:
-                problems[run.run_id] = plain_reason(error, run)
+    jobs = each(
+        lambda run: _read(run, clients[run.tracking_uri], wanted),
+        runs,
+        lambda _, done: progress("reading evaluations", done, len(runs)),
+    )
+    for run, job in zip(runs, jobs, strict=True):
+        try:
+            evaluations[run.run_id], note = job.result()
+            notes += [f"{run.name}: {note}"] if note else []
+        except Exception as error:
+            problems[run.run_id] = plain_reason(error, run)
     cache.trim()
     return Fetched(evaluations, problems, tuple(sorted(notes)))
 

@@ -13,7 +13,7 @@ from cmtrack.evaluation import Evaluation
 from cmtrack.evaluation.face import KINDS
 from cmtrack.metrics.catalog import lookup
 from cmtrack.tracking.names import tag
-from cmtrack.tracking.runs import TrackedRun, as_references, client_for, experiment_ids, find, search, shown_uri
+from cmtrack.tracking.runs import TrackedRun, as_references, client_for, experiment_ids, find_all, search, shown_uri
 
 if TYPE_CHECKING:
     from mlflow import MlflowClient
@@ -82,9 +82,10 @@ def from_stores(
     found: dict[str, TrackedRun] = {}
     if runs is not None:
         references = as_references(runs)
-        for done, reference in enumerate(references, 1):
-            progress("finding runs", done, len(references))
-            run = find(reference, list(clients.values()))
+        everywhere = list(clients.values())
+        for run in find_all(
+            references, lambda _: everywhere, lambda done: progress("finding runs", done, len(references))
+        ):
             found.setdefault(run.run_id, run)
     truncated = False
     if runs is None or experiment_names:

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import tempfile
 from dataclasses import replace
-from pathlib import Path, PurePosixPath
+from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any
-from urllib.parse import urlsplit
-from urllib.request import url2pathname
 
 from cmtrack.evaluation import Evaluation
 from cmtrack.evaluation.face import loads
-from cmtrack.tracking import cache
+from cmtrack.tracking import artifacts, cache
 from cmtrack.tracking.names import EVALUATION_FILE, PREDICTIONS_FILE, ROWS_FILE, digest_tag, file_name, tag
 from cmtrack.tracking.runs import TrackedRun, first_line, from_entity, shown_uri
 from cmtrack.tracking.send import probe
@@ -99,6 +96,8 @@ def with_kept_predictions(
     evaluation: Evaluation | Any, run: TrackedRun, client: MlflowClient, prefix: str = ""
 ) -> tuple[Evaluation | Any, str]:
     """The same evaluation with its rows, where they were kept; and what is wrong with those that were."""
+    if not keeps_rows(run, prefix):
+        return evaluation, ""
     try:
         return with_predictions(evaluation, run, client, prefix), ""
     except ValueError as error:
@@ -107,9 +106,14 @@ def with_kept_predictions(
 
 def plain_reason(error: Exception, run: TrackedRun) -> str:
     """Why a run cannot be read, said where its name stands already."""
+    return _said(error).removeprefix(f"run {run.run_id}: ").removeprefix(f"run {run.run_id} ")
+
+
+def _said(error: Exception) -> str:
+    if isinstance(error, OSError) and error.strerror:
+        return error.strerror
     known = isinstance(error, (ValueError, OSError))
-    text = first_line(error) if known else f"{type(error).__name__}: {first_line(error)}"
-    return text.removeprefix(f"run {run.run_id}: ").removeprefix(f"run {run.run_id} ")
+    return first_line(error) if known else f"{type(error).__name__}: {first_line(error)}"
 
 
 def rows_file(run: TrackedRun, prefix: str = "") -> str:
@@ -121,46 +125,35 @@ def rows_file(run: TrackedRun, prefix: str = "") -> str:
     return elsewhere or file_name(PREDICTIONS_FILE, prefix)
 
 
+def keeps_rows(run: TrackedRun, prefix: str = "") -> bool:
+    """Whether predictions by row may be there: a run that was logged with digests has one of each of its files."""
+    known = (digest_tag(PREDICTIONS_FILE, prefix), tag(ROWS_FILE, prefix))
+    return digest_tag(EVALUATION_FILE, prefix) not in run.tags or any(name in run.tags for name in known)
+
+
 def read_artifact(run: TrackedRun, client: MlflowClient, name: str, prefix: str = "") -> bytes:
     """A file that an evaluation left in a run: from its folder, from the cache, or from the artifact store.
 
     Raises
     ------
     ValueError
-        If the run does not hold it, or it is not the file that was logged.
+        If the run does not hold it, it is not the file that was logged, or it cannot be read.
     """
     file = rows_file(run, prefix) if name == PREDICTIONS_FILE else file_name(name, prefix)
     digest = run.tags.get(digest_tag(name, prefix))
-    local = _local_folder(run.artifact_uri)
-    if local is not None:
-        try:
-            return _checked((local / file).read_bytes(), digest, run, file)
-        except OSError as error:
-            raise ValueError(f"run {run.run_id} holds no {file}: {error.strerror}") from None
-    if digest is not None:
-        content = cache.cached(digest)
-        if content is not None:
+    try:
+        if not file.endswith(name):  # a tag named it
+            raise ValueError(f"such a file is called {name}")
+        kept = digest is not None and artifacts.folder_of(run.artifact_uri, client.tracking_uri) is None
+        if kept and (content := cache.cached(str(digest))) is not None:
             return content
-    with tempfile.TemporaryDirectory(prefix="cmtrack-") as scratch:
-        try:
-            content = Path(client.download_artifacts(run.run_id, file, scratch)).read_bytes()
-        except Exception as error:
-            raise ValueError(f"run {run.run_id} holds no {file}: {first_line(error)}") from None
-    _checked(content, digest, run, file)
-    if digest is not None:
-        cache.keep(digest, content)
-    return content
-
-
-def _checked(content: bytes, digest: str | None, run: TrackedRun, file: str) -> bytes:
+        content = artifacts.read(run.artifact_uri, file, client.tracking_uri)
+    except FileNotFoundError as error:
+        raise ValueError(f"run {run.run_id} holds no {file}: {_said(error)}") from None
+    except Exception as error:
+        raise ValueError(f"run {run.run_id}: {file} cannot be read: {_said(error)}") from None
     if digest is not None and cache.digest_of(content) != digest:
         raise ValueError(f"run {run.run_id}: {file} is damaged: it is not the file that was logged")
+    if kept:
+        cache.keep(str(digest), content)
     return content
-
-
-def _local_folder(uri: str) -> Path | None:
-    """The folder of artifacts that lie on this machine."""
-    parts = urlsplit(uri)
-    if parts.scheme == "file":
-        return Path(url2pathname(parts.path)) if parts.netloc in ("", "localhost") else None
-    return Path(uri) if uri and not parts.scheme else None

@@ -98,6 +98,7 @@ def build(
     step: int | None = None,
     model_id: str | None = None,
     metrics: str | Sequence[str] = "headline",
+    figures: bool = True,
     tracking_uri: str | None = None,
     on_existing: str = "replace",
     rows: Callable[[BinaryIO], object] | None = None,
@@ -112,6 +113,8 @@ def build(
     ----------
     write : callable
         Called with a name, such as ``artifacts/cmtrack_report.html``, and the content.
+    figures : bool, default True
+        Whether figures are drawn; the report is without them otherwise.
     rows : callable, optional
         Writes the rows' predictions into the file that it gets.
     views_too : bool, default True
@@ -134,7 +137,7 @@ def build(
     keep(names.EVALUATION_FILE, evaluation.to_json())
     views = views_of(evaluation)
     pictures: dict[str, bytes] = {}
-    if views_too:
+    if views_too and figures:
         attempt("figures", lambda: _draw(evaluation, views, pictures, problems))
     files = {name: _picture_file(name) for name in pictures}
     for name, content in pictures.items():

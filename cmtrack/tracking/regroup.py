@@ -2,20 +2,27 @@
 
 from __future__ import annotations
 
+import contextlib
+import json
 import math
 import re
 import tempfile
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cache
+from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cmtrack.evaluation import Evaluation
 from cmtrack.grouping import Grouping, Label
+from cmtrack.metrics.catalog import lookup
 from cmtrack.tracking import names
+from cmtrack.tracking.cache import digest_of
 from cmtrack.tracking.load import evaluation_of, plain_reason, rows_file, with_kept_predictions
 from cmtrack.tracking.package import build_into
-from cmtrack.tracking.runs import TrackedRun, as_references, client_for, find
+from cmtrack.tracking.parallel import each
+from cmtrack.tracking.runs import TrackedRun, as_references, client_for, find_all
 from cmtrack.tracking.send import send
 
 if TYPE_CHECKING:
@@ -23,6 +30,10 @@ if TYPE_CHECKING:
 
 ORIGIN = "regrouped_from"
 """Tag that names the evaluation which was regrouped: what it marks may be written anew."""
+DONE = "regrouping"
+"""Tag that is written last: a digest of all that the numbers were made from and how."""
+FIGURES_UP_TO = 100
+"""Figures take twenty times as long as all the rest: for more runs they are drawn only where they are asked for."""
 
 
 @dataclass(frozen=True)
@@ -33,7 +44,7 @@ class RegroupedRun:
     ----------
     run_id, name : str
     status : "completed", "planned" or "left out"
-        In the run; to be written, in a dry run; nothing was written.
+        In the run; to be written, in a dry run; neither.
     reason : str
         Why it is left out.
     warnings : tuple of str
@@ -42,6 +53,9 @@ class RegroupedRun:
         Of the new metrics and files.
     before, after : dict of str to float
         Headline metrics under the former and the new grouping, by their plain names.
+    already_done : bool
+        Whether the run held this very regrouping, so that nothing was read or written; its metrics are the logged
+        ones.
     """
 
     run_id: str
@@ -52,6 +66,7 @@ class RegroupedRun:
     prefix: str = ""
     before: dict[str, float] = field(default_factory=dict, repr=False)
     after: dict[str, float] = field(default_factory=dict, repr=False)
+    already_done: bool = False
 
 
 def regroup_runs(
@@ -61,13 +76,17 @@ def regroup_runs(
     positive: Label | None = None,
     prefix: str | None = None,
     source_prefix: str = "",
+    figures: bool | str = "auto",
+    force: bool = False,
     dry_run: bool = False,
     progress: Callable[[str, int, int], object] | None = None,
 ) -> list[RegroupedRun]:
     """Reduce past runs anew under a grouping, and log the result into the same runs under a prefix.
 
     What the runs hold stays as it is; the new metrics, files and tags stand beside it, and
-    ``compare(prefix=...)`` and ``load_evaluation(prefix=...)`` find them. A second time overwrites the first.
+    ``compare(prefix=...)`` and ``load_evaluation(prefix=...)`` find them. Another regrouping under the same prefix is
+    overwritten. Several runs are worked on at once; an interrupt ends the work with whole runs, and a second call does
+    the others.
 
     Parameters
     ----------
@@ -80,10 +99,14 @@ def regroup_runs(
         By default the name of the grouping's last step and an underscore, such as ``"party_"``.
     source_prefix : str, default ""
         As the evaluations to start from were logged.
+    figures : bool or "auto", default "auto"
+        Whether figures are drawn; "auto": for up to 100 runs.
+    force : bool, default False
+        Regroup the runs, too, that hold the same regrouping of the same evaluation by this version already.
     dry_run : bool, default False
         Only compute: nothing is written.
     progress : callable, optional
-        Called with (the run's name, runs done, runs in all).
+        Called with (the name of a run, runs done, runs in all) as runs are done, whatever their order.
 
     Returns
     -------
@@ -104,32 +127,47 @@ def regroup_runs(
     """
     if not isinstance(grouping, Grouping):
         raise TypeError(f"grouping must be a Grouping, got {type(grouping).__name__}")
+    if figures not in (True, False, "auto"):
+        raise ValueError(f"figures must be True, False or 'auto', got {figures!r}")
     names.check_prefix(source_prefix)
     prefix = default_prefix(grouping) if prefix is None else names.check_prefix(prefix)
     _check_apart(prefix, source_prefix)
     clients: dict[str, MlflowClient] = {}
 
-    def client_of(run: Any) -> MlflowClient:
+    def clients_of(run: Any) -> list[MlflowClient]:
         uri = run.tracking_uri if isinstance(run, TrackedRun) else ""
         if uri not in clients:
             clients[uri] = client_for(uri or None)
-        return clients[uri]
+        return [clients[uri]]
 
+    references = as_references(runs)
     found: dict[str, tuple[TrackedRun, MlflowClient]] = {}
-    for reference in as_references(runs):
-        client = client_of(reference)
-        run = find(reference, [client])
-        found.setdefault(run.run_id, (run, client))
-    job = _Job(grouping, positive, prefix, source_prefix, dry_run)
+    for reference, run in zip(references, find_all(references, clients_of), strict=True):
+        found.setdefault(run.run_id, (run, clients_of(reference)[0]))
+    few = len(found) <= FIGURES_UP_TO
+    job = _Job(grouping, positive, prefix, source_prefix, few if figures == "auto" else bool(figures), dry_run)
+    chosen = list(found.values())
     tell = progress or (lambda *_: None)
+
+    def regroup(found: tuple[TrackedRun, MlflowClient]) -> RegroupedRun:
+        run, client = found
+        if not force and not dry_run and job.is_done(run, with_figures=figures is True):
+            return job.done(run)
+        return job.regroup(run, client)
+
+    def told(found: tuple[TrackedRun, MlflowClient], done: int) -> None:
+        if done < len(chosen):
+            tell(found[0].name, done, len(chosen))
+
+    for run, _ in chosen[:1]:
+        tell(run.name, 0, len(chosen))
     out = []
-    for done, (run, client) in enumerate(found.values()):
-        tell(run.name, done, len(found))
+    for (run, _), future in zip(chosen, each(regroup, chosen, told), strict=True):
         try:
-            out.append(job.regroup(run, client))
+            out.append(future.result())
         except Exception as error:  # of whatever kind: the other runs are none the worse for it
             out.append(RegroupedRun(run.run_id, run.name, "left out", plain_reason(error, run), prefix=prefix))
-    tell("done", len(found), len(found))
+    tell("done", len(chosen), len(chosen))
     return out
 
 
@@ -153,7 +191,33 @@ class _Job:
     positive: Label | None
     prefix: str
     source_prefix: str
+    figures: bool
     dry_run: bool
+
+    def is_done(self, run: TrackedRun, with_figures: bool) -> bool:
+        """Whether a run holds what this job would write, as its tags say."""
+        if run.status(self.prefix) != "completed":
+            return False
+        mark, _, made = run.tags.get(names.tag(DONE, self.prefix), "").partition(" ")
+        sought = {self._mark(run, figures) for figures in ((True,) if with_figures else (True, False))}
+        whole = made == run.tags.get(names.digest_tag(names.EVALUATION_FILE, self.prefix))  # nothing else came after it
+        return bool(mark) and mark in sought and whole
+
+    def done(self, run: TrackedRun) -> RegroupedRun:
+        """A run that was regrouped before, by its logged metrics."""
+        before, after = _logged(run, self.source_prefix), _logged(run, self.prefix)
+        return RegroupedRun(
+            run.run_id, run.name, "completed", prefix=self.prefix, before=before, after=after, already_done=True
+        )
+
+    def _mark(self, run: TrackedRun, figures: bool) -> str:
+        """Digest of what the numbers are made from, and how; empty where the source is not known by its digests."""
+        files = (names.EVALUATION_FILE, names.PREDICTIONS_FILE)
+        sources = [run.tags.get(names.digest_tag(name, self.source_prefix)) for name in files]
+        if sources[0] is None:
+            return ""
+        made = [_version(), self.source_prefix, *sources, self.grouping.to_dict(), self.positive, figures]
+        return digest_of(json.dumps(made, sort_keys=True, default=repr).encode())
 
     def regroup(self, run: TrackedRun, client: MlflowClient) -> RegroupedRun:
         """Regroup one run; an error is a reason to leave it out."""
@@ -161,15 +225,16 @@ class _Job:
         if reason:
             raise ValueError(reason)
         before, problems = self._load(run, client)
-        problems += check_classes(before.labels, self.grouping)
+        lacking = check_classes(before.labels, self.grouping)
         after = before.regroup(self.grouping, positive=self.positive)
         if not self.dry_run:
-            problems += self._write(run, client, after, rows=before.rows is not None)
+            mark = "" if problems else self._mark(run, self.figures)  # what lacks its rows may be whole another time
+            problems += self._write(run, client, after, mark, rows=before.rows is not None)
         return RegroupedRun(
             run.run_id,
             run.name,
             "planned" if self.dry_run else "completed",
-            warnings=(*problems, *after.warnings),
+            warnings=(*problems, *lacking, *after.warnings),
             prefix=self.prefix,
             before=_headline(before),
             after=_headline(after),
@@ -186,8 +251,10 @@ class _Job:
         evaluation, problem = with_kept_predictions(evaluation, run, client, self.source_prefix)
         return evaluation, (f"regrouped without its predictions by row: {problem}",) if problem else ()
 
-    def _write(self, run: TrackedRun, client: MlflowClient, evaluation: Evaluation, *, rows: bool) -> tuple[str, ...]:
-        tags = {}
+    def _write(
+        self, run: TrackedRun, client: MlflowClient, evaluation: Evaluation, mark: str, *, rows: bool
+    ) -> tuple[str, ...]:
+        tags: dict[str, str] = {}
         if rows:
             tags[names.tag(names.ROWS_FILE, self.prefix)] = rows_file(run, self.source_prefix)
             digest = run.tags.get(names.digest_tag(names.PREDICTIONS_FILE, self.source_prefix))
@@ -197,7 +264,11 @@ class _Job:
         origin = names.file_name(names.EVALUATION_FILE, self.source_prefix)
         client.set_tag(run.run_id, names.tag(ORIGIN, self.prefix), origin)
         with tempfile.TemporaryDirectory(prefix="cmtrack-") as scratch:
-            package = build_into(evaluation, Path(scratch) / "package", run_id=run.run_id, prefix=self.prefix)
+            package = build_into(
+                evaluation, Path(scratch) / "package", run_id=run.run_id, prefix=self.prefix, figures=self.figures
+            )
+            made = package.tags[names.digest_tag(names.EVALUATION_FILE, self.prefix)]
+            tags[names.tag(DONE, self.prefix)] = f"{mark} {made}".strip()
             package = replace(package, tags=package.tags | tags)
             return package.problems + send(package, client).problems
 
@@ -226,6 +297,22 @@ def check_classes(labels: Sequence[Label], grouping: Grouping) -> tuple[str, ...
             raise ValueError(f"it has no class of the group {str(empty[0])!r}: its classes are {known}")
     lacking = [label for members in grouping.steps[0].groups.values() for label in members if label not in labels]
     return (f"it lacks the classes {', '.join(map(str, lacking[:10]))} of the grouping",) if lacking else ()
+
+
+@cache
+def _version() -> str:
+    return version("cmtrack")
+
+
+def _logged(run: TrackedRun, prefix: str) -> dict[str, float]:
+    """Headline metrics of an evaluation as they were logged, by their plain names."""
+    out = {}
+    for name, value in run.metrics.items():
+        with contextlib.suppress(KeyError):  # of others
+            plain = name.removeprefix(prefix)
+            if name.startswith(prefix) and lookup(plain).headline:
+                out[plain] = value
+    return out
 
 
 def _headline(evaluation: Evaluation) -> dict[str, float]:

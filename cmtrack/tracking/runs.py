@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from cmtrack import untrusted
 from cmtrack.tracking.names import tag
+from cmtrack.tracking.parallel import each
 from cmtrack.tracking.send import probe
 
 if TYPE_CHECKING:
@@ -199,6 +200,16 @@ def find(reference: Any, clients: Sequence[MlflowClient]) -> TrackedRun:
             problems.append(f"{shown_uri(client)}: {first_line(error)}")
     what = "model" if text.startswith(("models:/", "m-")) else "run"
     raise ValueError(f"there is no {what} {text!r} ({'; '.join(problems)})")
+
+
+def find_all(
+    references: Sequence[Any],
+    clients_of: Callable[[Any], Sequence[MlflowClient]],
+    progress: Callable[[int], object] = lambda _: None,
+) -> list[TrackedRun]:
+    """The runs that references mean, in their order, asked for at the same time; errors are those of :func:`find`."""
+    asked = [(reference, clients_of(reference)) for reference in references]
+    return [job.result() for job in each(lambda pair: find(*pair), asked, lambda _, done: progress(done))]
 
 
 def first_line(error: BaseException) -> str:
