@@ -21,6 +21,8 @@ class FaultyProxy:
     def __init__(self, port: int) -> None:
         self.fault: Callable[[str, str, int], Any] = lambda *_: PASS
         self.requests: list[tuple[str, str]] = []
+        self.headers: list[dict[str, str]] = []
+        self.connections = 0
         self._target, self._ended = port, threading.Event()
         handler = type("Handler", (_Handler,), {"proxy": self})
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
@@ -36,6 +38,7 @@ class FaultyProxy:
     def answer(self, handler: BaseHTTPRequestHandler) -> None:
         body = handler.rfile.read(int(handler.headers.get("Content-Length") or 0))
         self.requests.append((handler.command, handler.path))
+        self.headers.append(dict(handler.headers))
         what = self.fault(handler.command, handler.path, len(self.requests))
         if what == HANG:
             self._ended.wait()
@@ -70,6 +73,10 @@ class FaultyProxy:
 class _Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
     proxy: FaultyProxy
+
+    def setup(self) -> None:
+        self.proxy.connections += 1
+        super().setup()
 
     def do_GET(self) -> None:
         self.proxy.answer(self)

@@ -88,6 +88,8 @@ def with_predictions(
     ValueError
         If the run holds no predictions, or they are damaged.
     """
+    if not keeps_rows(run, prefix):
+        raise ValueError(f"run {run.run_id} holds no {rows_file(run, prefix)}: predictions by row were not kept")
     content = read_artifact(run, client, PREDICTIONS_FILE, prefix)
     return replace(evaluation, rows=views_of(evaluation).read_rows(content, evaluation))
 
@@ -96,8 +98,6 @@ def with_kept_predictions(
     evaluation: Evaluation | Any, run: TrackedRun, client: MlflowClient, prefix: str = ""
 ) -> tuple[Evaluation | Any, str]:
     """The same evaluation with its rows, where they were kept; and what is wrong with those that were."""
-    if not keeps_rows(run, prefix):
-        return evaluation, ""
     try:
         return with_predictions(evaluation, run, client, prefix), ""
     except ValueError as error:

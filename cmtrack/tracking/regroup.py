@@ -205,9 +205,15 @@ class _Job:
 
     def done(self, run: TrackedRun) -> RegroupedRun:
         """A run that was regrouped before, by its logged metrics."""
-        before, after = _logged(run, self.source_prefix), _logged(run, self.prefix)
         return RegroupedRun(
-            run.run_id, run.name, "completed", prefix=self.prefix, before=before, after=after, already_done=True
+            run.run_id,
+            run.name,
+            "completed",
+            warnings=tuple(run.tags.get(names.tag("warnings", self.prefix), "").splitlines()),
+            prefix=self.prefix,
+            before=_logged(run, self.source_prefix),
+            after=_logged(run, self.prefix),
+            already_done=True,
         )
 
     def _mark(self, run: TrackedRun, figures: bool) -> str:
