@@ -7,8 +7,10 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from cmtrack.cli.frame import plain
 from cmtrack.cli.summary import new_table
 from cmtrack.tracking import words
+from cmtrack.untrusted import one_line
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -61,9 +63,8 @@ def print_comparison(console: Console, comparison: Comparison) -> None:
 
 def print_sentences(console: Console, comparison: Comparison) -> None:
     """The decision and its evidence."""
-    from rich.text import Text
 
-    console.print(Text(comparison.summary()))
+    console.print(plain(comparison.summary()))
 
 
 def print_left_out(console: Console, left_out: Iterable[tuple[str, str]]) -> None:
@@ -98,13 +99,11 @@ def _kept(console: Console, columns: Sequence[Column], rows: Sequence[Any]) -> l
 
 
 def _table(columns: Sequence[Column], rows: Sequence[Any]) -> Table:
-    from rich.text import Text
-
     table = new_table("")
     for column in columns:
-        table.add_column(Text(column.head), justify="right" if column.right else "left", overflow="fold")
+        table.add_column(plain(column.head), justify="right" if column.right else "left", overflow="fold")
     for row in rows:
-        table.add_row(*(Text(column.cell(row)) for column in columns))
+        table.add_row(*(plain(one_line(column.cell(row))) for column in columns))
     return table
 
 
@@ -271,13 +270,12 @@ def _list_stopped(console: Console, comparison: Comparison) -> None:
 
 def _print_list(console: Console, head: str, lines: Sequence[str], what: str) -> None:
     from rich.padding import Padding
-    from rich.text import Text
 
-    console.print(Text(f"{head}:"))
+    console.print(plain(f"{head}:"))
     for line in lines[:MAX_LISTED]:
-        console.print(Padding(Text(line), (0, 0, 0, 2), expand=False))
+        console.print(Padding(plain(line), (0, 0, 0, 2), expand=False))
     if len(lines) > MAX_LISTED:
-        console.print(Padding(Text(f"and {len(lines) - MAX_LISTED} more {what}"), (0, 0, 0, 2), expand=False))
+        console.print(Padding(plain(f"and {len(lines) - MAX_LISTED} more {what}"), (0, 0, 0, 2), expand=False))
     console.print()
 
 

@@ -8,7 +8,18 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from cmtrack import untrusted
-from cmtrack.cli.frame import BadInput, Step, WorkFailed, echo_json, first_line, plain_errors, warn, working
+from cmtrack.cli.frame import (
+    BadInput,
+    Step,
+    WorkFailed,
+    echo,
+    echo_json,
+    first_line,
+    plain_errors,
+    terminal,
+    warn,
+    working,
+)
 
 if TYPE_CHECKING:
     from cmtrack.evaluation import Evaluation
@@ -241,12 +252,10 @@ def _experiment(client: Any, name: str | None) -> str:
 
 
 def _print(evaluation: Evaluation, done: dict[str, Any]) -> None:
-    from rich.console import Console
-
     from cmtrack.cli.summary import print_evaluation
 
-    print_evaluation(Console(), evaluation)
+    print_evaluation(terminal(), evaluation)
     if "output" in done:
-        click.echo(f"\nWritten: {len(done['output'])} files; the report is {done['output'][-1]}")
+        echo(f"\nWritten: {len(done['output'])} files; the report is {done['output'][-1]}")
     if "run_id" in done:
-        click.echo(f"\nLogged to run {done['run_id']} in {done['tracking_uri']}")
+        echo(f"\nLogged to run {done['run_id']} in {done['tracking_uri']}")

@@ -22,7 +22,8 @@ from cmtrack.cli.comparison_options import (
     rank_by_option,
     require_option,
 )
-from cmtrack.cli.frame import echo_json, plain_errors, working
+from cmtrack.cli.frame import Failed, echo, echo_json, plain_errors, working
+from cmtrack.untrusted import for_page, one_line
 
 if TYPE_CHECKING:
     from cmtrack.comparison import Comparison, RankedRun
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
 _ALWAYS_DEFINED = "multiclass/accuracy"
 
 
-class NotJudged(click.ClickException):
+class NotJudged(Failed):
     """There is no verdict: exit code 2, which is not that of a gate that fails."""
 
     exit_code = 2
@@ -156,11 +157,11 @@ def gate_command(
         verdict = _verdict(comparison, require)
     text = _markdown(verdict)
     if summary_file is not None:
-        _append(summary_file, text)
+        _append(summary_file, for_page(text))
     if as_json:
         echo_json(_data(verdict))
     else:
-        click.echo(text)
+        echo(text)
     if not verdict.passed:
         raise click.exceptions.Exit(1)
 
@@ -267,11 +268,11 @@ def _markdown(verdict: Verdict) -> str:
 
 def _named(run: RankedRun | None) -> str:
     assert run is not None
-    return f"{run.name} ({run.run_id[:8]})".replace("`", "'")
+    return one_line(f"{run.name} ({run.run_id[:8]})").replace("`", "'")
 
 
 def _cell(text: str) -> str:
-    return text.replace("|", "\\|").replace("\n", " ")
+    return one_line(text).replace("|", "\\|")
 
 
 def _data(verdict: Verdict) -> dict[str, Any]:

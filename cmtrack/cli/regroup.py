@@ -18,7 +18,7 @@ from cmtrack.cli.comparison_options import (
     positive_option,
     read_grouping,
 )
-from cmtrack.cli.frame import Step, WorkFailed, echo_json, plain_errors, working
+from cmtrack.cli.frame import Step, WorkFailed, echo, echo_json, plain, plain_errors, terminal, working
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -121,12 +121,9 @@ def _print(
 ) -> None:
     import shlex
 
-    from rich.console import Console
-    from rich.text import Text
-
     from cmtrack.cli.comparison_table import print_left_out, print_table
 
-    console = Console()
+    console = terminal()
     done = [run for run in out if run.status != "left out"]
     planned = any(run.status == "planned" for run in done)
     if done:
@@ -139,7 +136,7 @@ def _print(
     text = (
         f"{len(done)} of {len(out)} {'run' if len(out) == 1 else 'runs'} {verb} regrouped under the prefix {prefix!r}"
     )
-    console.print(Text(f"{text}; nothing was written." if planned else f"{text}."))
+    console.print(plain(f"{text}; nothing was written." if planned else f"{text}."))
     if not planned:
         command = ["cmtrack", "compare", *([] if experiments else [run.run_id for run in done])]
         for option, values in (
@@ -148,7 +145,7 @@ def _print(
             ("--tracking-uri", [tracking_uri]),
         ):
             command += [part for value in values if value is not None for part in (option, value)]
-        click.echo(f"To rank by it:\n  {shlex.join(command)}")
+        echo(f"To rank by it:\n  {shlex.join(command)}")
 
 
 def _columns(runs: Sequence[RegroupedRun]) -> list[Column]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from cmtrack.cli.frame import echo_json, plain_errors, working
+from cmtrack.cli.frame import echo_json, plain_errors, terminal, working
 
 
 @click.command("show")
@@ -29,6 +29,5 @@ def show_command(run_id: str, prefix: str, tracking_uri: str | None, as_json: bo
     if as_json:
         echo_json({"run_id": run_id, "prefix": prefix} | data)
         return
-    from rich.console import Console
 
-    shown.print_evaluation(Console(), evaluation)
+    shown.print_evaluation(terminal(), evaluation)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
+from cmtrack.cli.frame import plain
 from cmtrack.evaluation import Evaluation
 from cmtrack.evaluation.face import Judged
 from cmtrack.metrics.catalog import lookup
@@ -51,7 +52,7 @@ def print_evaluation(console: Console, evaluation: Evaluation) -> None:
     from rich.text import Text
 
     for sentence in words.verdict(evaluation)[:4]:
-        console.print(Text(sentence))
+        console.print(plain(sentence))
     console.print(headline_table(evaluation))
     console.print(_classes(evaluation))
     for step in evaluation.reduced:
@@ -89,7 +90,7 @@ def headline_table(evaluation: Judged) -> Table:
             continue
         ends = evaluation.intervals.get(name)
         shown = words.count(value) if is_count(name) else words.number(value, ends)
-        table.add_row(_text(name), shown, _text(words.interval(value, ends)), entry.better)
+        table.add_row(plain(name), shown, plain(words.interval(value, ends)), entry.better)
     return table
 
 
@@ -109,7 +110,7 @@ def _classes(evaluation: Evaluation) -> Table:
     for label in labels:
         prefix = f"class/{encode_label(label)}"
         scores = (cell(m[f"{prefix}/{n}"], ends.get(f"{prefix}/{n}")) for n in ("precision", "recall", "f1"))
-        table.add_row(_text(words.short(label)), words.count(m[f"{prefix}/support"]), *scores)
+        table.add_row(plain(words.short(label)), words.count(m[f"{prefix}/support"]), *scores)
     return table
 
 
@@ -120,23 +121,16 @@ def _last_if_undefined(value: float) -> float:
 def cell(value: float, ends: tuple[float, float] | None) -> Any:
     """Two digits, to leave room for three intervals in 80 columns."""
     if math.isnan(value):
-        return _text("undefined")
-    return _text(f"{value:.2f}" if ends is None else f"{value:.2f} [{ends[0]:.2f}, {ends[1]:.2f}]")
+        return plain("undefined")
+    return plain(f"{value:.2f}" if ends is None else f"{value:.2f} [{ends[0]:.2f}, {ends[1]:.2f}]")
 
 
 def _reduced(step: Any) -> Table:
     table = new_table(f"Grouped: {words.short(step.name)}")
     table.add_column("actual / predicted", overflow="fold")
     for group in (*step.labels, "IM"):
-        table.add_column(_text(words.short(group, 20)), justify="right", overflow="fold")
+        table.add_column(plain(words.short(group, 20)), justify="right", overflow="fold")
     for group, counts, im in zip(step.labels, step.counts, step.mismatches, strict=True):
-        table.add_row(_text(words.short(group, 30)), *(words.count(v.item()) for v in counts), words.count(im.item()))
+        table.add_row(plain(words.short(group, 30)), *(words.count(v.item()) for v in counts), words.count(im.item()))
     table.add_row("IM", *(words.count(im.item()) for im in step.mismatches), "0", style="dim")
     return table
-
-
-def _text(text: str) -> Any:
-    """A label is no markup."""
-    from rich.text import Text
-
-    return Text(text)

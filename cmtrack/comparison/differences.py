@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass
+from html import escape
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,6 +17,7 @@ from cmtrack.metrics.influence import standard_error
 from cmtrack.metrics.intervals import normal_quantile
 from cmtrack.statistics.labels import encode_groups
 from cmtrack.statistics.predictions import Predictions
+from cmtrack.untrusted import for_page, printable
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -125,11 +127,11 @@ class Differences:
 
     def __repr__(self) -> str:
         how = "paired" if self.paired else f"unpaired ({self.reason})"
-        return f"Differences({len(self.rows)} metrics, {how})"
+        return printable(f"Differences({len(self.rows)} metrics, {how})")
 
     def _repr_html_(self) -> str:
         note = "Paired: both judged the same rows." if self.paired else f"Unpaired: {self.reason}."
-        return f"<p>{note}</p>{self.to_frame().to_html(index=False)}"
+        return for_page(f"<p>{escape(note)}</p>{self.to_frame().to_html(index=False)}")
 
 
 def paired_differences(

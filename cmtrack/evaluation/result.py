@@ -23,6 +23,7 @@ from cmtrack.statistics import BinaryCounts, ConfusionMatrix, ReducedConfusionMa
 from cmtrack.statistics.collected import Statistics
 from cmtrack.statistics.inputs import FloatArray
 from cmtrack.statistics.predictions import Predictions
+from cmtrack.untrusted import for_page
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -338,7 +339,7 @@ class Evaluation:
         titles = ("metric", "value", f"{100 * self.confidence_level:g} % interval")
         columns = "".join(f'<th style="text-align:left">{title}</th>' for title in titles)
         careful = "".join(f"<li>{escape(text)}</li>" for text in self.warnings)
-        return (
+        return for_page(
             f"<div><p>{head}</p><table><thead><tr>{columns}</tr></thead><tbody>{''.join(rows)}</tbody></table>"
             f"<p>{len(rows)} of {len(metrics)} metrics; <code>.to_frame()</code> has all, <code>.figures()</code> the "
             f"figures.</p>{f'<ul>{careful}</ul>' if careful else ''}</div>"

@@ -20,6 +20,7 @@ from cmtrack.metrics.results import Results
 from cmtrack.statistics.families.counts import FamilyStatistics
 from cmtrack.statistics.families.tallies import DocumentRows
 from cmtrack.statistics.inputs import FloatArray
+from cmtrack.untrusted import for_page
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -327,7 +328,7 @@ class FamilyEvaluation:
     def _repr_html_(self) -> str:
         frame = self.to_frame()
         shown = frame[[lookup(name).headline for name in frame["metric"]]]
-        return str(shown.drop(columns="undefined").to_html(index=False, float_format="{:.4f}".format))
+        return for_page(shown.drop(columns="undefined").to_html(index=False, float_format="{:.4f}".format))
 
 
 def _merged_errors(
