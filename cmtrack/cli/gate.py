@@ -240,8 +240,22 @@ def _not_worse(comparison: Comparison, run: RankedRun, baseline: RankedRun | Non
     if second is not run:
         gap, ends = -gap, (-ends[1], -ends[0])
     shown = f"difference {words.with_interval(gap, ends)}"
+    shown += _not_shown(worse, ends, words.samples(run.evaluation))
     data |= {"passed": not worse, "difference": gap, "low": ends[0], "high": ends[1], "reason": ""}
     return Check(text, shown, not worse, data)
+
+
+def _not_shown(worse: bool, ends: tuple[float, float], samples: str) -> str:
+    """What an interval that reaches below zero leaves open: not shown to be worse is not shown to be as good."""
+    from cmtrack.tracking import words
+
+    if worse or ends[0] >= 0:
+        return ""
+    lowest = words.number(-ends[0], ends)
+    return (
+        f": not shown to be worse, but {samples} leave room for {lowest} less; a margin says how much is too much "
+        "(--require 'METRIC.difference.low >= -MARGIN')"
+    )
 
 
 def _markdown(verdict: Verdict) -> str:

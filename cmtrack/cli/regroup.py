@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from cmtrack.grouping import Grouping
     from cmtrack.tracking import RegroupedRun
 
+_OTHER_QUESTION = "The two numbers answer different questions about the same predictions: no run got better or worse."
 _SHOWN = {"binary/matthews_corrcoef": "MCC", "binary/roc_auc": "ROC AUC", "prevalence/calibrated": "prevalence"}
 
 
@@ -127,7 +128,8 @@ def _print(
     done = [run for run in out if run.status != "left out"]
     planned = any(run.status == "planned" for run in done)
     if done:
-        print_table(console, f"Under {grouping.name!r}: before → after", _columns(done), done)
+        print_table(console, f"Under the former grouping → under {grouping.name!r}", _columns(done), done)
+        console.print(plain(_OTHER_QUESTION))
     print_left_out(console, [(run.name, run.reason) for run in out if run.status == "left out"])
     _print_warnings(console, done)
     if not done:
@@ -162,7 +164,7 @@ def _columns(runs: Sequence[RegroupedRun]) -> list[Column]:
         return Column(head, lambda run: shift(_last(run.before, name), _last(run.after, name)), keep)
 
     return [
-        Column("run", lambda run: str(run.name), ALWAYS),
+        Column("run", lambda run: str(run.name), ALWAYS, folds=True),
         of_groups("accuracy", "accuracy\nof the groups", 60),
         *(of_metric(name) for name in _SHOWN if any(name in run.before or name in run.after for run in runs)),
         of_groups("mismatch_rate", "mismatch\nrate", 40),

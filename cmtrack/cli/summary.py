@@ -18,6 +18,9 @@ if TYPE_CHECKING:
     from rich.table import Table
 
 MAX_ROWS = 40
+MAX_WORST = 10
+ENOUGH = 5
+"""Samples without which a class is not among the worst: its F1 is luck."""
 MAX_GROUPS = 8
 
 
@@ -99,9 +102,12 @@ def _classes(evaluation: Evaluation) -> Table:
     labels = list(evaluation.labels)
     title = "Classes"
     if len(labels) > MAX_ROWS:
-        labels.sort(key=lambda label: _last_if_undefined(m[f"class/{encode_label(label)}/f1"]))
-        labels = labels[:MAX_ROWS]
-        title = f"The {MAX_ROWS} classes of lowest F1, of {len(evaluation.labels)}"
+        enough = [label for label in labels if m[f"class/{encode_label(label)}/support"] >= ENOUGH]
+        title = f"The {MAX_WORST} classes of lowest F1, of {len(labels)}"
+        if len(enough) < len(labels):
+            title += f" ({len(labels) - len(enough)} with fewer than {ENOUGH} samples are not shown)"
+        enough.sort(key=lambda label: _last_if_undefined(m[f"class/{encode_label(label)}/f1"]))
+        labels = enough[:MAX_WORST]
     table = new_table(title)
     table.add_column("class", overflow="fold")
     table.add_column("samples", justify="right")
@@ -110,8 +116,12 @@ def _classes(evaluation: Evaluation) -> Table:
     for label in labels:
         prefix = f"class/{encode_label(label)}"
         scores = (cell(m[f"{prefix}/{n}"], ends.get(f"{prefix}/{n}")) for n in ("precision", "recall", "f1"))
-        table.add_row(plain(words.short(label)), words.count(m[f"{prefix}/support"]), *scores)
+        table.add_row(plain(words.short(label)), _support(m[f"{prefix}/support"]), *scores)
     return table
+
+
+def _support(n: float) -> str:
+    return "1 (single)" if n == 1 else words.count(n)
 
 
 def _last_if_undefined(value: float) -> float:

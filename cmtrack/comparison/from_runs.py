@@ -17,7 +17,7 @@ from cmtrack.comparison.repetitions import Blocks
 from cmtrack.comparison.result import Comparison, LeftOut
 from cmtrack.comparison.shortlist import Shortlist, shorten
 from cmtrack.comparison.sources import Source, from_memory, from_stores
-from cmtrack.comparison.tie_breakers import TieBreaker
+from cmtrack.comparison.tie_breakers import TieBreaker, check_there
 from cmtrack.grouping import Grouping, Label
 from cmtrack.tracking.names import check_prefix
 from cmtrack.tracking.runs import TrackedRun, find
@@ -146,6 +146,7 @@ def compare(
     complete = [run for run in source.runs if run.status(prefix) == "completed"]
     if not complete:
         raise ValueError(_nothing(source, prefix))
+    check_there(rules, complete)
     baseline = None if against is None else _baseline(source, against)
     criterion = asked or reader.default_criterion(complete)
     if blocks is None:

@@ -18,6 +18,7 @@ from cmtrack.metrics.catalog import lookup
 from cmtrack.metrics.influence import Influence, standard_error
 from cmtrack.metrics.intervals import Interval
 from cmtrack.metrics.prevalence.estimate import PrevalenceEstimate
+from cmtrack.metrics.results import ByName
 from cmtrack.metrics.roc import RocCurve
 from cmtrack.statistics import BinaryCounts, ConfusionMatrix, ReducedConfusionMatrix, ScoreCounts
 from cmtrack.statistics.collected import Statistics
@@ -87,22 +88,22 @@ class Evaluation:
     @property
     def metrics(self) -> dict[str, float]:
         """Every metric by its full name; NaN where it is undefined (see :attr:`undefined`)."""
-        return dict(self._computed.results.metrics)
+        return ByName(self._computed.results.metrics)
 
     @property
     def intervals(self) -> dict[str, Interval]:
         """(low, high) of the metrics that have an interval."""
-        return dict(self._computed.results.intervals)
+        return ByName(self._computed.results.intervals, "interval of")
 
     @property
     def standard_errors(self) -> dict[str, float]:
         """Standard errors of the metrics that have one."""
-        return dict(self._computed.results.errors)
+        return ByName(self._computed.results.errors, "standard error of")
 
     @property
     def undefined(self) -> dict[str, str]:
         """Why a metric is NaN."""
-        return dict(self._computed.results.undefined)
+        return ByName(self._computed.results.undefined, "undefined metric")
 
     @property
     def warnings(self) -> tuple[str, ...]:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from cmtrack import untrusted
 from cmtrack.evaluation.face import loads
 from cmtrack.tracking import package as packages
-from cmtrack.tracking import spool
+from cmtrack.tracking import settings, spool
 from cmtrack.tracking.deliver import NoAnswer, deliver, within_patience
 from cmtrack.tracking.manifest import MAX_BYTES, read
 from cmtrack.tracking.names import EVALUATION_FILE, check_prefix, file_name
@@ -123,6 +123,7 @@ class _Push:
                 name = self.experiment_name
                 package = within_patience(lambda _: _with_run(package, client, name))
                 run_id = package.run_id
+            package, taken = settings.allowed(package)
             sent = deliver(package, client)
         except NoAnswer as error:
             self.unanswered[uri] += 1
@@ -135,7 +136,10 @@ class _Push:
         except Exception as error:
             return _kept(folder, run_id, first_line(error))
         return PushedEntry(
-            entry.folder, "sent", run_id, problems=(*package.problems, *sent.problems, *filter(None, [sent.replaced]))
+            entry.folder,
+            "sent",
+            run_id,
+            problems=(*taken, *package.problems, *sent.problems, *filter(None, [sent.replaced])),
         )
 
 
