@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -76,7 +77,8 @@ def spool_command(folder: Path | None, as_json: bool) -> None:
         size = f"{entry.size / 1e6:.1f} MB"
         table.add_row(*map(plain, (entry.name, entry.made, entry.what, entry.meant_for, size)))
     terminal().print(table)
-    echo("`cmtrack push` sends them.")
+    for line in _next_steps([entry.kind for entry in waiting]):
+        echo(line)
 
 
 def _where(folder: Path | None) -> str:
@@ -84,6 +86,21 @@ def _where(folder: Path | None) -> str:
     from cmtrack.tracking.spool import spool_folder
 
     return str(folder or spool_folder())
+
+
+def _next_steps(kinds: Sequence[str]) -> list[str]:
+    """What can be done with entries of these kinds."""
+    from cmtrack.tracking.push import HOW_TO_EVALUATE
+
+    inputs, damaged = kinds.count("inputs"), kinds.count("damaged")
+    out = []
+    if inputs + damaged < len(kinds):
+        out.append("`cmtrack push` sends them." if not inputs + damaged else "`cmtrack push` sends the evaluations.")
+    if inputs:
+        out.append(f"It does not send {HOW_TO_EVALUATE}.")
+    if damaged:
+        out.append("What is damaged cannot be sent: remove its folder.")
+    return out
 
 
 def _line(entry: PushedEntry) -> str:
