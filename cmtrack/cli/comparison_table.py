@@ -173,7 +173,7 @@ def _print_runs(console: Console, ranking: Ranking, title: str) -> None:
         Column("status", lambda run: _status(run, ranking), 90),
     ]
     if len(ranking.runs) == 1:  # there is nothing to differ from
-        columns = [column for column in columns if column.keep >= 90]
+        columns = [column for column in columns if column.keep >= ALWAYS] + columns[-1:]
     print_table(console, title, columns, ranking.runs)
 
 
