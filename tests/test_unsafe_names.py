@@ -16,6 +16,7 @@ from cmtrack.cli import main
 from cmtrack.tracking.families_report import family_report_html
 from cmtrack.tracking.log import EvaluationWarning, tell
 from cmtrack.tracking.report import report_html
+from cmtrack.tracking.runs import first_line
 from cmtrack.untrusted import for_page, one_line, printable, printable_json
 
 ESCAPE = "a\x1b]0;owned\x07\x1b[31mred"
@@ -163,6 +164,10 @@ def test_figures_ask_no_font_for_a_control_character(compared):
 def test_a_warning_that_quotes_a_server_holds_no_control_character():
     with pytest.warns(EvaluationWarning, match=r"503 \\x1b\[31mred"):
         tell("503 \x1b[31mred")
+
+
+def test_an_error_that_quotes_a_server_holds_no_control_character():
+    assert first_line(OSError("503 \x1b]0;owned\x07\nmore")) == r"503 \x1b]0;owned\x07"
 
 
 def logged(seed: int, name: str) -> str:

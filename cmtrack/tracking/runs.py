@@ -233,8 +233,8 @@ def find(reference: Any, clients: Sequence[MlflowClient]) -> TrackedRun:
 
 
 def first_line(error: BaseException) -> str:
-    """The first line of an error's text, without credentials."""
-    return untrusted.without_credentials((str(error).splitlines() or [type(error).__name__])[0])
+    """The first line of an error's text, which may quote a server: without credentials and control characters."""
+    return untrusted.printable(untrusted.without_credentials((str(error).splitlines() or [type(error).__name__])[0]))
 
 
 def shown_uri(client: MlflowClient) -> str:
