@@ -20,8 +20,14 @@ _USER_INFO = re.compile(r"(?<=://)[^/?#\s\"'<>]*@")
 _SECRET_IN_QUERY = re.compile(
     r"(?i)([?&][^=&#\s]*(?:password|passwd|token|secret|signature|credential)[^=&#\s]*=)[^&#\s\"'<>]+"
 )
-# C0 and C1 controls but for tab and newline, and the marks that reorder text (bidirectional overrides and isolates)
-_CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u061c\u202a-\u202e\u2066-\u2069\u2028\u2029\ufeff]")
+# C0 and C1 controls but for tab and newline, and the marks that reorder text (bidirectional overrides and isolates);
+# surrogates, which no stream can encode
+_CONTROL = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u061c\u202a-\u202e\u2066-\u2069\u2028\u2029\ufeff\ud800-\udfff]"
+)
+# scripts that are written from right to left: Hebrew to Arabic Extended-A, their presentation forms, and beyond the BMP
+_RIGHT_TO_LEFT = "\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufefc\U00010800-\U00010fff\U0001e800-\U0001efff"
+_RIGHT_TO_LEFT_RUN = re.compile(f"[{_RIGHT_TO_LEFT}]+(?:[ '_-]+[{_RIGHT_TO_LEFT}]+)*")
 
 
 def digest(value: Any) -> str | None:
@@ -96,6 +102,43 @@ def printable(text: str) -> str:
     'run \\x1b[31mred'
     """
     return _CONTROL.sub(lambda found: found.group().encode("unicode_escape").decode(), text)
+
+
+def one_line(text: object) -> str:
+    r"""A name that may be printed inside a line: as :func:`printable`, with blanks for line breaks and tabs.
+
+    Examples
+    --------
+    >>> one_line("run\nGate: passed")
+    'run Gate: passed'
+    """
+    return printable(" ".join(str(text).split()))
+
+
+def printable_json(text: str) -> str:
+    r"""JSON that may be printed: the characters of :func:`printable` as JSON's own escapes, so that it reads the same.
+
+    Examples
+    --------
+    >>> printable_json('{"name": "a\u202eb"}')
+    '{"name": "a\\u202eb"}'
+    """
+    return _CONTROL.sub(lambda found: f"\\u{ord(found.group()):04x}", text)
+
+
+def for_page(html: str) -> str:
+    r"""HTML or Markdown whose names cannot reorder what stands beside them.
+
+    Control characters and marks that reorder text are spelled out, as by :func:`printable`. Words of scripts that are
+    written from right to left are put between U+2068 and U+2069, so that the numbers and names around them keep their
+    places. No character of the markup is touched: the text is escaped by who wrote it.
+
+    Examples
+    --------
+    >>> for_page("<td>\u05d0\u05d1 0.712</td>").encode("unicode_escape").decode()
+    '<td>\\u2068\\u05d0\\u05d1\\u2069 0.712</td>'
+    """
+    return _RIGHT_TO_LEFT_RUN.sub("\u2068\\g<0>\u2069", printable(html))
 
 
 def read_file(path: Path, limit: int) -> bytes:

@@ -48,7 +48,7 @@ def test_what_waits_is_listed_and_sent(waiting, store):
     code, text = call("push")
     assert code == 1  # its store does not answer, and the other was meant for none
     assert "kept (the tracking server 127.0.0.1:9 does not answer" in text
-    assert "kept (it was meant for no run: name an experiment for it)" in text
+    assert "kept (it was meant for no run: name an experiment for it (--experiment NAME, or experiment_name=))" in text
     assert "0 of 2 sent." in text
     code, text = call("push", "--tracking-uri", store.tracking_uri, "--experiment", "e")
     assert code == 0, text

@@ -278,7 +278,7 @@ def test_a_baseline_from_elsewhere_is_ranked_with_the_others(world, uri):
 def test_downloads_are_kept_by_their_digest(world, uri, tmp_path, monkeypatch):
     monkeypatch.setenv("CMTRACK_CACHE", str(tmp_path / "cache"))
     client = mlflow.MlflowClient()
-    run = load.from_entity(client.get_run(world[1]["strong"]), client)
+    run = load.find(world[1]["strong"], [client])
     remote = replace(run, artifact_uri="s3://far/x/artifacts")
     asked = []
     monkeypatch.setattr(artifacts, "read", lambda *_: asked.append(1) or first)

@@ -214,7 +214,10 @@ def test_an_evaluation_that_was_meant_for_no_run_gets_one_when_asked(proxy, judg
     with pytest.warns(EvaluationWarning, match="no run is active"):
         log_evaluation(judged)
     before = runs()
-    assert push()[0].reason == "it was meant for no run: name an experiment for it"
+    assert (
+        push()[0].reason
+        == "it was meant for no run: name an experiment for it (--experiment NAME, or experiment_name=)"
+    )
     assert runs() == before
     (sent,) = push(experiment_name="Default")
     assert sent.status == "sent"
@@ -227,7 +230,10 @@ def test_an_evaluation_whose_run_does_not_exist_gets_one_when_asked(store, judge
     with pytest.warns(EvaluationWarning, match="cmtrack push"):
         log_evaluation(judged, run_id="0" * 32)
     (kept,) = push()
-    assert (kept.status, kept.reason) == ("kept", f"there is no run {'0' * 32!r}: name an experiment for it")
+    assert (kept.status, kept.reason) == (
+        "kept",
+        f"there is no run {'0' * 32!r}: name an experiment for it (--experiment NAME, or experiment_name=)",
+    )
     (sent,) = push(experiment_name="e")
     assert sent.status == "sent"
     assert load_evaluation(sent.run_id) == judged

@@ -1,14 +1,18 @@
-"""The review's page in a real browser."""
+"""The pages in a real browser: the review, and what every page must withstand."""
 
 from __future__ import annotations
 
 import html as escaping
+import http.server
+import re
 import shutil
+import threading
 
 import numpy as np
 import pytest
 
-from cmtrack import Grouping, compare, evaluate
+from cmtrack import Grouping, Prefix, compare, evaluate, evaluate_families
+from cmtrack.tracking.package import build_into
 
 playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
 
@@ -167,4 +171,152 @@ def test_it_works_in_a_sandboxed_frame(browser, page_file, tmp_path):
     frame.locator("table.ranking th button").first.wait_for()
     sorting_works(frame)
     assert errors == []
+    page.close()
+
+
+# -- every page ------------------------------------------------------------------------------------------------
+
+OUTSIDE = """
+<img src="{0}/a.png"><link rel="stylesheet" href="{0}/b.css"><script src="{0}/c.js"></script>
+<script>document.title = "taken"; fetch("{0}/d");</script>
+<style>@import url({0}/e.css); @font-face {{ font-family: f; src: url({0}/f.woff); }}</style>
+<p style="font-family: f; background: url({0}/g.png)">text</p><iframe src="{0}/h"></iframe>
+<a onclick="document.title = 'taken'" id="bait">bait</a>
+"""
+
+
+@pytest.fixture
+def outside():
+    """A server on this machine, and the paths that were asked of it."""
+    asked: list[str] = []
+
+    class Handler(http.server.BaseHTTPRequestHandler):
+        def do_GET(self):
+            asked.append(self.path)
+            self.send_error(404)
+
+        def log_message(self, *_):
+            pass
+
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread.start()
+    yield f"http://127.0.0.1:{server.server_port}", asked
+    server.shutdown()
+    server.server_close()
+    thread.join()
+
+
+@pytest.fixture(scope="module")
+def report_files(page_file, tmp_path_factory):
+    """The pages of a run, as they are logged, and the review."""
+    y = np.random.default_rng(0).integers(0, 3, 400)
+    labels = np.array([INJECTED, "b & <b>c</b>", LONG])
+    grouping = Grouping({"one": [INJECTED], "others": list(labels[1:])}, positive="one", name="<i>step</i>")
+    p = np.random.default_rng(1).dirichlet(np.ones(3), 400)
+    judged = evaluate(labels[y], y_prob=p, labels=list(labels), grouping=grouping)
+    coded = evaluate_families([{"a.1", "<b>.2"}, {"<b>.1"}] * 20, [{"a.2", "<b>.2"}, {"<b>.2"}] * 20, Prefix("."))
+    out = {"review": page_file}
+    for name, evaluation in (("report", judged), ("families", coded)):
+        package = build_into(evaluation, tmp_path_factory.mktemp(name) / "entry")
+        assert package.problems == ()
+        out[name] = package.folder / "artifacts" / "cmtrack_report.html"
+    return out
+
+
+def watched(browser):
+    """A page, what it asked the network for, and what it complained about."""
+    page = browser.new_page(viewport={"width": 1280, "height": 800})
+    requests: list[str] = []
+    errors: list[str] = []
+    page.on("request", lambda request: requests.append(request.url))
+    page.on("console", lambda message: errors.append(message.text) if message.type == "error" else None)
+    page.on("pageerror", lambda error: errors.append(str(error)))
+    return page, requests, errors
+
+
+@pytest.mark.parametrize("name", ["review", "report", "families"])
+def test_the_policy_of_a_page_forbids_nothing_that_it_needs(browser, report_files, name):
+    page, _, errors = watched(browser)
+    page.goto(report_files[name].as_uri())
+    page.locator("th button").first.click()
+    assert page.locator("th[aria-sort]").count() == 1
+    assert page.evaluate("getComputedStyle(document.querySelector('td.n')).textAlign") == "right"  # its own style
+    assert page.evaluate("Array.from(document.images).every(image => image.naturalWidth > 0)")
+    wide = page.locator("th[style*='min-width']")
+    if wide.count():
+        assert wide.first.evaluate("head => getComputedStyle(head).minWidth") != "0px"
+    assert errors == []
+    page.close()
+
+
+def opened_with_markup(browser, text, tmp_path, address):
+    changed = tmp_path / "changed.html"
+    changed.write_text(text.replace("<main>", "<main>" + OUTSIDE.format(address), 1), encoding="utf-8")
+    page, _, _ = watched(browser)
+    page.goto(changed.as_uri())
+    page.locator("#bait").click()
+    page.wait_for_timeout(400)
+    title = page.title()
+    page.close()
+    return title
+
+
+@pytest.mark.parametrize("name", ["review", "report", "families"])
+def test_a_page_reaches_nothing_outside_even_if_markup_came_in(browser, report_files, name, tmp_path, outside):
+    address, asked = outside
+    text = report_files[name].read_text(encoding="utf-8")
+    title = re.search("<title>(.*?)</title>", text)
+    assert title is not None
+    assert opened_with_markup(browser, text, tmp_path, address) == escaping.unescape(title.group(1))
+    assert asked == []
+    without = re.sub("<meta http-equiv[^>]*>", "", text)
+    assert opened_with_markup(browser, without, tmp_path, address) == "taken"  # the policy it is that holds it back
+    assert {"/a.png", "/b.css", "/c.js", "/d", "/e.css", "/g.png", "/h"} <= set(asked)
+
+
+@pytest.mark.parametrize("name", ["report", "families"])
+def test_a_report_works_in_a_sandboxed_frame(browser, report_files, name, tmp_path):
+    content = escaping.escape(report_files[name].read_text(encoding="utf-8"), quote=True)
+    outer = tmp_path / "outer.html"
+    outer.write_text(
+        f'<!DOCTYPE html><iframe sandbox="allow-scripts" srcdoc="{content}" width=1000 height=700></iframe>',
+        encoding="utf-8",
+    )
+    page, _, errors = watched(browser)
+    page.goto(outer.as_uri())
+    frame = page.frame_locator("iframe")
+    frame.locator("table.filtered").first.wait_for(state="attached")
+    assert frame.locator("input.filter").count() > 0  # made by the page's own script
+    frame.locator("th button").first.click()
+    assert frame.locator("th[aria-sort]").count() == 1
+    assert errors == []
+    page.close()
+
+
+def test_names_written_from_right_to_left_keep_their_order_in_a_sentence(browser, tmp_path):
+    y = np.random.default_rng(0).integers(0, 3, 300)
+    runs = {}
+    for k, name in enumerate(("over\u202eride", "אאא", "בבב", "plain")):
+        wrong = np.random.default_rng(k).random(300) < 0.1 + 0.2 * k
+        runs[name] = evaluate(y, np.where(wrong, (y + 1) % 3, y))
+    path = compare(runs).report(tmp_path / "review.html")
+    page, _, _ = watched(browser)
+    page.goto(path.as_uri())
+    assert r"over\u202eride" in page.locator("table.ranking").first.inner_text()
+    first, second = page.evaluate(
+        """() => {
+          const all = Array.from(document.querySelectorAll(".verdict p"));
+          const said = all.find(p => /אאא.*, .*בבב/.test(p.textContent));
+          const node = document.createTreeWalker(said, NodeFilter.SHOW_TEXT).nextNode();
+          return ["אאא", "בבב"].map(name => {
+            const range = document.createRange(), start = node.data.indexOf(name);
+            range.setStart(node, start);
+            range.setEnd(node, start + name.length);
+            const box = range.getClientRects()[0];
+            return [Math.round(box.top), Math.round(box.left)];
+          });
+        }"""
+    )
+    assert first < second
     page.close()

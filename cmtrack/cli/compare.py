@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from cmtrack.cli.comparison_options import compared, comparison_options, write_csv
-from cmtrack.cli.frame import echo_json, plain_errors, working
+from cmtrack.cli.frame import echo_json, plain_errors, terminal, working
 
 
 @click.command("compare")
@@ -30,8 +30,6 @@ def compare_command(csv_file: Path | None, as_json: bool, **options: Any) -> Non
     if as_json:
         echo_json(data)
         return
-    from rich.console import Console
-
     from cmtrack.cli.comparison_table import print_comparison
 
-    print_comparison(Console(), comparison)
+    print_comparison(terminal(), comparison)

@@ -139,7 +139,7 @@ def compared(
         raise click.UsageError("--model and --block-kind go with --block")
     step("loading libraries", 0, 1)
     from cmtrack.comparison import compare
-    from cmtrack.comparison.tie_breakers import TieBreaker
+    from cmtrack.comparison.tie_breakers import NothingToDecideBy, TieBreaker
     from cmtrack.tracking.store import quiet, tracking_store
 
     grouping, group = read_grouping(grouping_file, positive)
@@ -169,6 +169,8 @@ def compared(
                 tracking_uri=list(tracking_uris) or None,
                 progress=step,
             )
+        except NothingToDecideBy as error:
+            raise BadInput(f"--tie-breaker: {first_line(error)}") from None
         except ValueError as error:
             raise WorkFailed(f"{first_line(error)}{_named(runs, experiments, error)}") from None
 

@@ -7,11 +7,13 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from cmtrack.cli.frame import plain
 from cmtrack.cli.summary import new_table
 from cmtrack.tracking import words
+from cmtrack.untrusted import one_line
 
 if TYPE_CHECKING:
-    from rich.console import Console
+    from rich.console import Console, JustifyMethod
     from rich.table import Table
 
     from cmtrack.comparison import Comparison, RankedRun, Ranking
@@ -19,6 +21,9 @@ if TYPE_CHECKING:
 
 MAX_LISTED = 10
 ALWAYS = 100
+DECIDES = 50
+_NAME = 24
+"""Characters of a name that there must be room for; a longer one is folded."""
 _ANY_WIDTH = 10_000
 
 
@@ -32,11 +37,14 @@ class Column:
     cell : callable
         What it shows of a run.
     keep : int
-        Where there is no room for all, those of the largest number stay; ``ALWAYS`` whatever the room.
+        Where there is no room for all, those of the largest number stay; ``ALWAYS`` whatever the room. Those from
+        ``DECIDES`` on go only when brief forms and folded names make no room.
     right : bool
         Whether it is set to the right.
     brief : Column, optional
-        What stands in its place where it does not fit.
+        What stands in its place where columns that decide do not fit.
+    folds : bool
+        Whether it is a name, which may go on over several lines.
     """
 
     head: str
@@ -44,6 +52,7 @@ class Column:
     keep: int
     right: bool = False
     brief: Column | None = None
+    folds: bool = False
 
 
 def print_comparison(console: Console, comparison: Comparison) -> None:
@@ -61,9 +70,8 @@ def print_comparison(console: Console, comparison: Comparison) -> None:
 
 def print_sentences(console: Console, comparison: Comparison) -> None:
     """The decision and its evidence."""
-    from rich.text import Text
 
-    console.print(Text(comparison.summary()))
+    console.print(plain(comparison.summary()))
 
 
 def print_left_out(console: Console, left_out: Iterable[tuple[str, str]]) -> None:
@@ -82,7 +90,7 @@ def print_table(console: Console, title: str, columns: Sequence[Column], rows: S
     from rich.text import Text
 
     kept = _kept(console, columns, rows)
-    if any(column.brief is not None and column not in kept for column in columns):
+    if any(column.keep >= DECIDES and column not in kept for column in columns):
         kept = _kept(console, [column.brief or column for column in columns], rows)
     console.print(Text(title, style="bold"))
     console.print(_table(kept, rows))
@@ -92,19 +100,20 @@ def _kept(console: Console, columns: Sequence[Column], rows: Sequence[Any]) -> l
     kept = [column for column in columns if column.keep >= ALWAYS]
     for column in sorted(columns, key=lambda column: -column.keep):
         more = [one for one in columns if one in kept or one is column]
-        wide = console.measure(_table(more, rows), options=console.options.update(max_width=_ANY_WIDTH)).maximum
+        wide = console.measure(_table(more, rows, _NAME), options=console.options.update(max_width=_ANY_WIDTH)).maximum
         kept = more if wide <= console.width else kept
     return kept
 
 
-def _table(columns: Sequence[Column], rows: Sequence[Any]) -> Table:
-    from rich.text import Text
-
+def _table(columns: Sequence[Column], rows: Sequence[Any], longest: int | None = None) -> Table:
+    """A table; of names that fold no more than the ``longest`` is taken."""
     table = new_table("")
     for column in columns:
-        table.add_column(Text(column.head), justify="right" if column.right else "left", overflow="fold")
+        justify: JustifyMethod = "right" if column.right else "left"
+        table.add_column(plain(column.head), justify=justify, overflow="fold", no_wrap=not column.folds)
     for row in rows:
-        table.add_row(*(Text(column.cell(row)) for column in columns))
+        cells = (one_line(column.cell(row))[: longest if column.folds else None] for column in columns)
+        table.add_row(*map(plain, cells))
     return table
 
 
@@ -147,7 +156,7 @@ def _print_runs(console: Console, ranking: Ranking, title: str) -> None:
     if ranking.criterion.pareto:
         columns = [
             Column("front", lambda run: str(run.rank), ALWAYS, right=True),
-            Column("run", lambda run: str(run.name), ALWAYS),
+            Column("run", lambda run: str(run.name), ALWAYS, folds=True),
             *(_metric(name, level, 60 - place) for place, name in enumerate(ranking.criterion.metrics)),
             Column("P(on the\nfront)", lambda run: _chance(run.probability_best), 20, right=True),
             Column("status", lambda run: _front_status(run), 90),
@@ -156,15 +165,15 @@ def _print_runs(console: Console, ranking: Ranking, title: str) -> None:
         return
     columns = [
         Column("", lambda run: str(run.rank), ALWAYS, right=True),
-        Column("run", lambda run: str(run.name), ALWAYS),
-        Column(f"value\n{level}", _value, ALWAYS),
-        Column(f"difference from\nthe leader {level}", lambda run: _difference(run, ranking.leader), 50),
+        Column("run", lambda run: str(run.name), ALWAYS, folds=True),
+        Column(f"value\n{level}", _value, ALWAYS, brief=Column("value", _value_alone, ALWAYS, right=True)),
+        Column(f"difference from\nthe leader {level}", lambda run: _difference(run, ranking.leader), 95),
         Column("P(best)", lambda run: _chance(run.probability_best), 40, right=True),
         Column("ranks", _ranks, 30),
         Column("status", lambda run: _status(run, ranking), 90),
     ]
     if len(ranking.runs) == 1:  # there is nothing to differ from
-        columns = [column for column in columns if column.keep >= 90]
+        columns = [column for column in columns if column.keep >= ALWAYS] + columns[-1:]
     print_table(console, title, columns, ranking.runs)
 
 
@@ -178,6 +187,10 @@ def _metric(name: str, level: str, keep: int) -> Column:
     *section, last = name.rsplit("/", 1)
     head = "/\n".join((*section, last))
     return Column(f"{name}\n{level}", cell, keep, brief=Column(head, brief, keep))
+
+
+def _value_alone(run: Any) -> str:
+    return words.number(run.value, (run.low, run.high))
 
 
 def _value(run: Any) -> str:
@@ -236,9 +249,9 @@ def _print_models(console: Console, repeated: RepeatedRanking) -> None:
     )
     columns = [
         Column("", lambda model: str(model.rank), ALWAYS, right=True),
-        Column("model", lambda model: str(model.name), ALWAYS),
+        Column("model", lambda model: str(model.name), ALWAYS, folds=True),
         Column("mean ± sd", _mean, ALWAYS),
-        Column(f"difference from\nthe leader {level}", lambda model: _difference(model, repeated.leader), 50),
+        Column(f"difference from\nthe leader {level}", lambda model: _difference(model, repeated.leader), 95),
         Column("P(worse / alike /\nbetter), practically", _practically, 30),
         Column("runs", lambda model: str(len(model.runs)), 20, right=True),
         Column("status", lambda model: _status(model, repeated), 90),
@@ -271,13 +284,12 @@ def _list_stopped(console: Console, comparison: Comparison) -> None:
 
 def _print_list(console: Console, head: str, lines: Sequence[str], what: str) -> None:
     from rich.padding import Padding
-    from rich.text import Text
 
-    console.print(Text(f"{head}:"))
+    console.print(plain(f"{head}:"))
     for line in lines[:MAX_LISTED]:
-        console.print(Padding(Text(line), (0, 0, 0, 2), expand=False))
+        console.print(Padding(plain(line), (0, 0, 0, 2), expand=False))
     if len(lines) > MAX_LISTED:
-        console.print(Padding(Text(f"and {len(lines) - MAX_LISTED} more {what}"), (0, 0, 0, 2), expand=False))
+        console.print(Padding(plain(f"and {len(lines) - MAX_LISTED} more {what}"), (0, 0, 0, 2), expand=False))
     console.print()
 
 

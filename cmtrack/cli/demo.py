@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from cmtrack.cli.frame import echo_json, plain_errors, working
+from cmtrack.cli.frame import echo, echo_json, plain, plain_errors, terminal, working
 
 if TYPE_CHECKING:
     from cmtrack.demo import DemoResult
@@ -62,21 +62,18 @@ def _pasteable(result: DemoResult) -> str:
 
 
 def _print(result: DemoResult, command: str) -> None:
-    from rich.console import Console
-    from rich.text import Text
-
     from cmtrack.cli.comparison_table import print_comparison
     from cmtrack.demo.run import QUESTION
 
-    console = Console()
-    console.print(Text(f"{QUESTION} Judged on people whom no model has seen.\n"))
+    console = terminal()
+    console.print(plain(f"{QUESTION} Judged on people whom no model has seen.\n"))
     print_comparison(console, result.comparison)
     leader = result.runs[0]
-    click.echo(f"\nThe review, to decide from:\n  {_shown(result.review)}")
-    click.echo(f"Report of the leader:\n  {_shown(leader.report)}")
+    echo(f"\nThe review, to decide from:\n  {_shown(result.review)}")
+    echo(f"Report of the leader:\n  {_shown(leader.report)}")
     store = shlex.quote(_pasteable(result))
-    click.echo(f"Its numbers on the terminal:\n  {_tool('cmtrack')} show {leader.run_id} --tracking-uri {store}")
-    click.echo(f"All runs in the browser:\n  {command}")
+    echo(f"Its numbers on the terminal:\n  {_tool('cmtrack')} show {leader.run_id} --tracking-uri {store}")
+    echo(f"All runs in the browser:\n  {command}")
 
 
 def _tool(name: str) -> str:

@@ -8,12 +8,25 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from cmtrack import untrusted
-from cmtrack.cli.frame import BadInput, Step, WorkFailed, echo_json, first_line, plain_errors, warn, working
+from cmtrack.cli.frame import (
+    BadInput,
+    Step,
+    WorkFailed,
+    echo,
+    echo_json,
+    first_line,
+    plain_errors,
+    terminal,
+    warn,
+    working,
+)
 
 if TYPE_CHECKING:
     from cmtrack.evaluation import Evaluation
     from cmtrack.grouping import Grouping
 
+_OF_THE_RUN = ("run_id", "experiment", "run_name", "prefix", "predictions", "tracking_uri")
+_WISHES: dict[str | None, bool | str] = {None: "auto", "auto": "auto", "labels": "labels", "on": True, "off": False}
 _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 
 
@@ -30,6 +43,16 @@ _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 @click.option("--positive", metavar="LABEL", help="The positive class of two, or the positive group.")
 @click.option("--grouping", "grouping_file", type=_FILE, help="YAML or JSON file that groups the classes.")
 @click.option("--weight", metavar="COLUMN", help="Column of sample weights.")
+@click.option("--groups", metavar="COLUMN", help="Column that names rows that belong together, such as persons.")
+@click.option(
+    "--row-ids", metavar="COLUMN", help="Column that names the rows: comparisons check that they are the same."
+)
+@click.option(
+    "--calibration",
+    "calibration_file",
+    type=_FILE,
+    help="File with the same columns, of labelled rows that the model was not trained on, for the prevalence.",
+)
 @click.option(
     "--confidence-level",
     type=click.FloatRange(0, 1, min_open=True, max_open=True),
@@ -46,13 +69,26 @@ _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 @click.option("--run-id", help="An existing run to log to.")
 @click.option("--experiment", metavar="NAME", help="Experiment of the new run; made if need be.")
 @click.option("--run-name", metavar="NAME", help="Name of the new run.")
+@click.option(
+    "--prefix", metavar="TEXT", help="Put before metric and file names, such as val/: one run, several evaluations."
+)
+@click.option(
+    "--predictions",
+    type=click.Choice(["auto", "labels", "on", "off"]),
+    help="Which rows are logged: all up to 32 MB (auto, the default), without probabilities, of any size, or none. "
+    "CMTRACK_PREDICTIONS and pyproject.toml may allow less.",
+)
 @click.option("--tracking-uri", metavar="URI", help="Tracking store; by default MLflow's own choice.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object and nothing else.")
 @plain_errors
 def evaluate_command(files: tuple[str, ...], output: Path | None, log: bool, as_json: bool, **options: Any) -> None:
     """Judge the predictions in FILE (.parquet or .csv); several files, a glob or a folder are one table."""
-    where = {name: options.pop(name) for name in ("run_id", "experiment", "run_name", "tracking_uri")}
+    where = {name: options.pop(name) for name in _OF_THE_RUN}
     _check_destination(log, where)
+    if where["prefix"] is not None:
+        from cmtrack.cli.comparison_options import check_prefix
+
+        check_prefix(where["prefix"])
     _check_files(files)
     file = Path(files[0])
     done: dict[str, Any] = {"file": files[0] if len(files) == 1 else list(files)}
@@ -97,15 +133,25 @@ def _evaluate(
     positive: str | None,
     grouping_file: Path | None,
     weight: str | None,
+    groups: str | None,
+    row_ids: str | None,
+    calibration_file: Path | None,
     confidence_level: float,
 ) -> Evaluation:
     if y_pred is None and y_prob is None:
         raise click.UsageError("give --y-pred or --y-prob, or both")
+    if calibration_file is not None and y_prob is None:
+        raise click.UsageError("--calibration needs --y-prob: it holds labels and probabilities")
     from cmtrack.cli.reading import read_grouping_file, read_predictions
     from cmtrack.evaluation import evaluate
 
     grouping = None if grouping_file is None else read_grouping_file(grouping_file)
-    data = read_predictions(file, y_true=y_true, y_pred=y_pred, y_prob=y_prob, weight=weight)
+    data = read_predictions(
+        file, y_true=y_true, y_pred=y_pred, y_prob=y_prob, weight=weight, groups=groups, row_ids=row_ids
+    )
+    held = None
+    if calibration_file is not None:
+        held = read_predictions(calibration_file, y_true=y_true, y_pred=None, y_prob=y_prob, weight=None)
     order = None if labels is None else [data.as_label(text) for text in labels.split(",")]
     try:
         evaluation = evaluate(
@@ -115,7 +161,10 @@ def _evaluate(
             labels=order,
             positive=data.positive if positive is None else _positive(positive, grouping, data.as_label),
             grouping=grouping,
+            calibration=None if held is None else (held.y_true, held.y_prob),
             sample_weight=data.weight,
+            groups=data.groups,
+            row_ids=data.row_ids,
             confidence_level=confidence_level,
         )
         evaluation.metrics  # noqa: B018 - computed here, under the progress bar
@@ -134,6 +183,9 @@ def _evaluate_files(
     positive: str | None,
     grouping_file: Path | None,
     weight: str | None,
+    groups: str | None,
+    row_ids: str | None,
+    calibration_file: Path | None,
     confidence_level: float,
 ) -> Evaluation | None:
     """The evaluation of files as one table; None where it is one small file."""
@@ -141,6 +193,10 @@ def _evaluate_files(
 
     if (y_pred is None and y_prob is None) or not belongs_in_a_table(files, y_prob):
         return None
+    if groups is not None:
+        raise BadInput(
+            "--groups needs one file of less than 256 MB without columns of lists: its rows are held in memory"
+        )
     from cmtrack.evaluation.tables import evaluate_table
 
     grouping = None if grouping_file is None else read_grouping_file(grouping_file)
@@ -154,7 +210,9 @@ def _evaluate_files(
             labels=None if labels is None else [as_label(text) for text in labels.split(",")],
             positive=None if positive is None else _positive(positive, grouping, as_label),
             grouping=grouping,
+            calibration=None if calibration_file is None else str(calibration_file),
             sample_weight=weight,
+            row_ids=row_ids,
             confidence_level=confidence_level,
         )
     except (OSError, TypeError, ValueError) as error:
@@ -207,6 +265,7 @@ def _log(evaluation: Evaluation, file: Path, where: dict[str, str | None]) -> di
 
     from cmtrack.tracking import EvaluationWarning, log_evaluation
     from cmtrack.tracking.send import probe
+    from cmtrack.tracking.settings import rows_of
     from cmtrack.tracking.store import end_run, quiet, tracking_store
 
     with quiet(), tracking_store(where["tracking_uri"]) as uri, warnings.catch_warnings():
@@ -219,7 +278,9 @@ def _log(evaluation: Evaluation, file: Path, where: dict[str, str | None]) -> di
             experiment = _experiment(client, where["experiment"])
             name = where["run_name"] or file.stem
             run_id = str(client.create_run(experiment, run_name=name).info.run_id)
-        logged = log_evaluation(evaluation, run_id=run_id)
+        wish = _WISHES[where["predictions"]]
+        rows = rows_of(evaluation, wish)[1]
+        logged = log_evaluation(evaluation, run_id=run_id, prefix=where["prefix"] or "", predictions=wish)
         if own:
             end_run(client, run_id, "FINISHED" if logged.status == "completed" else "FAILED")
     for problem in logged.problems:
@@ -227,7 +288,7 @@ def _log(evaluation: Evaluation, file: Path, where: dict[str, str | None]) -> di
     if logged.status != "completed":
         kept = "" if logged.path is None else f"; the evaluation is kept in {logged.path}"
         raise WorkFailed(f"the evaluation was not logged: {logged.error}{kept}")
-    return {"run_id": run_id, "tracking_uri": untrusted.without_credentials(uri)}
+    return {"run_id": run_id, "tracking_uri": untrusted.without_credentials(uri), "rows": rows}
 
 
 def _experiment(client: Any, name: str | None) -> str:
@@ -241,12 +302,10 @@ def _experiment(client: Any, name: str | None) -> str:
 
 
 def _print(evaluation: Evaluation, done: dict[str, Any]) -> None:
-    from rich.console import Console
-
     from cmtrack.cli.summary import print_evaluation
 
-    print_evaluation(Console(), evaluation)
+    print_evaluation(terminal(), evaluation)
     if "output" in done:
-        click.echo(f"\nWritten: {len(done['output'])} files; the report is {done['output'][-1]}")
+        echo(f"\nWritten: {len(done['output'])} files; the report is {done['output'][-1]}")
     if "run_id" in done:
-        click.echo(f"\nLogged to run {done['run_id']} in {done['tracking_uri']}")
+        echo(f"\nLogged to run {done['run_id']} in {done['tracking_uri']}\n{done['rows']}")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from cmtrack.cli.frame import plain
 from cmtrack.cli.summary import MAX_ROWS, cell, headline_table, new_table
 from cmtrack.evaluation.families import FamilyEvaluation
 from cmtrack.metrics.names import encode_label
@@ -35,7 +36,7 @@ def print_evaluation(console: Console, evaluation: FamilyEvaluation) -> None:
     from rich.text import Text
 
     for sentence in families_words.verdict(evaluation):
-        console.print(Text(sentence))
+        console.print(plain(sentence))
     console.print(headline_table(evaluation))
     console.print(_families(evaluation))
     for warning in evaluation.warnings:
@@ -43,8 +44,6 @@ def print_evaluation(console: Console, evaluation: FamilyEvaluation) -> None:
 
 
 def _families(evaluation: FamilyEvaluation) -> Table:
-    from rich.text import Text
-
     m, ends = evaluation.metrics, evaluation.intervals
     prefixes = {family: f"family/{encode_label(family)}" for family in evaluation.families}
     order = sorted(prefixes, key=lambda f: -m[f"{prefixes[f]}/support"])
@@ -59,5 +58,5 @@ def _families(evaluation: FamilyEvaluation) -> Table:
     for family in order:
         names = (f"{prefixes[family]}/{name}" for name in ("f1_micro", "confusion_share", "oof_share"))
         shown = (cell(m[name], ends.get(name)) for name in names)
-        table.add_row(Text(words.short(family)), words.count(m[f"{prefixes[family]}/support"]), *shown)
+        table.add_row(plain(words.short(family)), words.count(m[f"{prefixes[family]}/support"]), *shown)
     return table

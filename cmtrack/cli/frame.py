@@ -1,4 +1,8 @@
-"""What all commands share: one-sentence errors, exit codes, progress on stderr, JSON alone on stdout."""
+"""What all commands share: one-sentence errors, exit codes, progress on stderr, JSON alone on stdout.
+
+Everything that a command prints goes through :func:`echo`, :func:`echo_json` or :func:`terminal`: names of runs, labels
+and groups, and what a server says, come from others and may hold sequences that a terminal obeys.
+"""
 
 from __future__ import annotations
 
@@ -8,21 +12,34 @@ import json
 import math
 import sys
 from collections.abc import Callable, Iterator
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
+
+from cmtrack.untrusted import one_line, printable, printable_json
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.segment import Segment
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 Step = Callable[[str, int, int], object]
 
 
-class WorkFailed(click.ClickException):
+class Failed(click.ClickException):
+    """An error that is one sentence to the user; it may quote what a server says."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(printable(message))
+
+
+class WorkFailed(Failed):
     """The work could not be done: exit code 1."""
 
     exit_code = 1
 
 
-class BadInput(click.ClickException):
+class BadInput(Failed):
     """What was given is wrong: exit code 2, as click's own usage errors."""
 
     exit_code = 2
@@ -53,11 +70,10 @@ def first_line(error: BaseException) -> str:
 @contextlib.contextmanager
 def working() -> Iterator[Step]:
     """A progress bar on stderr, where that is a terminal; whatever is printed meanwhile goes to stderr, too."""
-    from rich.console import Console
     from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
-    console = Console(stderr=True)
-    columns = (SpinnerColumn(), TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn())
+    console = terminal(stderr=True)
+    columns = (SpinnerColumn(), TextColumn("{task.description}", markup=False), BarColumn(), TimeElapsedColumn())
     bar = Progress(
         *columns,
         console=console,
@@ -69,15 +85,42 @@ def working() -> Iterator[Step]:
     task = bar.add_task("starting", total=None)
 
     def step(text: str, done: int, total: int) -> None:
-        bar.update(task, description=text, completed=done, total=total)
+        bar.update(task, description=one_line(text), completed=done, total=total)
 
     with contextlib.redirect_stdout(sys.stderr), bar:
         yield step
 
 
+def echo(text: str = "", *, err: bool = False) -> None:
+    """Print a line; control characters in it are spelled out."""
+    click.echo(printable(text), err=err)
+
+
+def terminal(*, stderr: bool = False) -> Console:
+    """A console of Rich for tables and coloured text; control characters in what it shows are spelled out.
+
+    Its own colours are no text but styles, which stay.
+    """
+    from rich.console import Console
+
+    class Terminal(Console):
+        def render(self, *args: Any, **options: Any) -> Iterator[Segment]:
+            for segment in super().render(*args, **options):
+                yield segment if segment.control else segment._replace(text=printable(segment.text))
+
+    return Terminal(stderr=stderr)
+
+
+def plain(text: object) -> Any:
+    """A text for Rich as it is: no markup, and spelled out before its width is taken."""
+    from rich.text import Text
+
+    return Text(printable(str(text)))
+
+
 def echo_json(data: Any) -> None:
     """One JSON object; numbers that are not finite become null."""
-    click.echo(json.dumps(_finite(data), ensure_ascii=False, allow_nan=False, default=str))
+    click.echo(printable_json(json.dumps(_finite(data), ensure_ascii=False, allow_nan=False, default=str)))
 
 
 def _finite(data: Any) -> Any:
@@ -92,4 +135,4 @@ def _finite(data: Any) -> Any:
 
 def warn(text: str) -> None:
     """A line on stderr that does not end the command."""
-    click.echo(f"Warning: {text}", err=True)
+    echo(f"Warning: {text}", err=True)

@@ -22,7 +22,8 @@ from cmtrack.cli.comparison_options import (
     rank_by_option,
     require_option,
 )
-from cmtrack.cli.frame import echo_json, plain_errors, working
+from cmtrack.cli.frame import Failed, echo, echo_json, plain_errors, working
+from cmtrack.untrusted import for_page, one_line
 
 if TYPE_CHECKING:
     from cmtrack.comparison import Comparison, RankedRun
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
 _ALWAYS_DEFINED = "multiclass/accuracy"
 
 
-class NotJudged(click.ClickException):
+class NotJudged(Failed):
     """There is no verdict: exit code 2, which is not that of a gate that fails."""
 
     exit_code = 2
@@ -156,11 +157,11 @@ def gate_command(
         verdict = _verdict(comparison, require)
     text = _markdown(verdict)
     if summary_file is not None:
-        _append(summary_file, text)
+        _append(summary_file, for_page(text))
     if as_json:
         echo_json(_data(verdict))
     else:
-        click.echo(text)
+        echo(text)
     if not verdict.passed:
         raise click.exceptions.Exit(1)
 
@@ -239,8 +240,22 @@ def _not_worse(comparison: Comparison, run: RankedRun, baseline: RankedRun | Non
     if second is not run:
         gap, ends = -gap, (-ends[1], -ends[0])
     shown = f"difference {words.with_interval(gap, ends)}"
+    shown += _not_shown(worse, ends, words.samples(run.evaluation))
     data |= {"passed": not worse, "difference": gap, "low": ends[0], "high": ends[1], "reason": ""}
     return Check(text, shown, not worse, data)
+
+
+def _not_shown(worse: bool, ends: tuple[float, float], samples: str) -> str:
+    """What an interval that reaches below zero leaves open: not shown to be worse is not shown to be as good."""
+    from cmtrack.tracking import words
+
+    if worse or ends[0] >= 0:
+        return ""
+    lowest = words.number(-ends[0], ends)
+    return (
+        f": not shown to be worse, but {samples} leave room for {lowest} less; a margin says how much is too much "
+        "(--require 'METRIC.difference.low >= -MARGIN')"
+    )
 
 
 def _markdown(verdict: Verdict) -> str:
@@ -267,11 +282,11 @@ def _markdown(verdict: Verdict) -> str:
 
 def _named(run: RankedRun | None) -> str:
     assert run is not None
-    return f"{run.name} ({run.run_id[:8]})".replace("`", "'")
+    return one_line(f"{run.name} ({run.run_id[:8]})").replace("`", "'")
 
 
 def _cell(text: str) -> str:
-    return text.replace("|", "\\|").replace("\n", " ")
+    return one_line(text).replace("|", "\\|")
 
 
 def _data(verdict: Verdict) -> dict[str, Any]:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from cmtrack.cli.frame import echo_json, plain_errors, working
+from cmtrack.cli.frame import echo, echo_json, plain, plain_errors, terminal, working
 
 if TYPE_CHECKING:
     from cmtrack.tracking.push import PushedEntry
@@ -42,11 +43,11 @@ def push_command(folder: Path | None, tracking_uri: str | None, experiment: str 
     if as_json:
         echo_json({"folder": _where(folder), "entries": [_plain(entry) for entry in done]})
     elif not done:
-        click.echo(f"Nothing waits in {_where(folder)}.")
+        echo(f"Nothing waits in {_where(folder)}.")
     else:
         for entry in done:
-            click.echo(_line(entry))
-        click.echo(f"{len(done) - len(left)} of {len(done)} sent.")
+            echo(_line(entry))
+        echo(f"{len(done) - len(left)} of {len(done)} sent.")
     if left:
         raise click.exceptions.Exit(1)
 
@@ -65,11 +66,8 @@ def spool_command(folder: Path | None, as_json: bool) -> None:
         echo_json({"folder": where, "entries": [vars(entry) | {"path": str(entry.path)} for entry in waiting]})
         return
     if not waiting:
-        click.echo(f"Nothing waits in {where}.")
+        echo(f"Nothing waits in {where}.")
         return
-    from rich.console import Console
-    from rich.text import Text
-
     from cmtrack.cli.summary import new_table
 
     table = new_table(f"{len(waiting)} in {', '.join(dict.fromkeys(str(entry.path.parent) for entry in waiting))}")
@@ -77,9 +75,10 @@ def spool_command(folder: Path | None, as_json: bool) -> None:
         table.add_column(head, overflow="fold")
     for entry in waiting:
         size = f"{entry.size / 1e6:.1f} MB"
-        table.add_row(*map(Text, (entry.name, entry.made, entry.what, entry.meant_for, size)))
-    Console().print(table)
-    click.echo("`cmtrack push` sends them.")
+        table.add_row(*map(plain, (entry.name, entry.made, entry.what, entry.meant_for, size)))
+    terminal().print(table)
+    for line in _next_steps([entry.kind for entry in waiting]):
+        echo(line)
 
 
 def _where(folder: Path | None) -> str:
@@ -87,6 +86,21 @@ def _where(folder: Path | None) -> str:
     from cmtrack.tracking.spool import spool_folder
 
     return str(folder or spool_folder())
+
+
+def _next_steps(kinds: Sequence[str]) -> list[str]:
+    """What can be done with entries of these kinds."""
+    from cmtrack.tracking.push import HOW_TO_EVALUATE
+
+    inputs, damaged = kinds.count("inputs"), kinds.count("damaged")
+    out = []
+    if inputs + damaged < len(kinds):
+        out.append("`cmtrack push` sends them." if not inputs + damaged else "`cmtrack push` sends the evaluations.")
+    if inputs:
+        out.append(f"It does not send {HOW_TO_EVALUATE}.")
+    if damaged:
+        out.append("What is damaged cannot be sent: remove its folder.")
+    return out
 
 
 def _line(entry: PushedEntry) -> str:

@@ -29,19 +29,28 @@ class Predictions:
     y_pred: Any
     y_prob: Any
     weight: Any
+    groups: Any
+    row_ids: Any
     positive: Any
     as_label: Callable[[str], Any]
 
 
 def read_predictions(
-    path: Path, *, y_true: str, y_pred: str | None, y_prob: str | None, weight: str | None
+    path: Path,
+    *,
+    y_true: str,
+    y_pred: str | None,
+    y_prob: str | None,
+    weight: str | None,
+    groups: str | None = None,
+    row_ids: str | None = None,
 ) -> Predictions:
     """Read the named columns, and no others.
 
     ``y_prob`` with one ``*`` stands for many columns: what the star matches is the label.
     """
     names = _column_names(path)
-    single = [find(name, names, path) for name in (y_true, y_pred, weight) if name is not None]
+    single = [find(name, names, path) for name in (y_true, y_pred, weight, groups, row_ids) if name is not None]
     by_text: dict[str, str] = {}
     if y_prob is not None and "*" in y_prob and y_prob not in names:
         by_text = _matches(y_prob, [name for name in names if name not in single], path)
@@ -62,6 +71,8 @@ def read_predictions(
         y_pred=None if y_pred is None else frame[y_pred],
         y_prob=prob,
         weight=None if weight is None else _numbers(frame, weight),
+        groups=None if groups is None else frame[groups],
+        row_ids=None if row_ids is None else frame[row_ids],
         positive=positive,
         as_label=as_label,
     )

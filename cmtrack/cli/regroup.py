@@ -18,7 +18,7 @@ from cmtrack.cli.comparison_options import (
     positive_option,
     read_grouping,
 )
-from cmtrack.cli.frame import Step, WorkFailed, echo_json, plain_errors, working
+from cmtrack.cli.frame import Step, WorkFailed, echo, echo_json, plain, plain_errors, terminal, working
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from cmtrack.grouping import Grouping
     from cmtrack.tracking import RegroupedRun
 
+_OTHER_QUESTION = "The two numbers answer different questions about the same predictions: no run got better or worse."
 _SHOWN = {"binary/matthews_corrcoef": "MCC", "binary/roc_auc": "ROC AUC", "prevalence/calibrated": "prevalence"}
 
 
@@ -127,16 +128,14 @@ def _print(
 ) -> None:
     import shlex
 
-    from rich.console import Console
-    from rich.text import Text
-
     from cmtrack.cli.comparison_table import print_left_out, print_table
 
-    console = Console()
+    console = terminal()
     done = [run for run in out if run.status != "left out"]
     planned = any(run.status == "planned" for run in done)
     if done:
-        print_table(console, f"Under {grouping.name!r}: before → after", _columns(done), done)
+        print_table(console, f"Under the former grouping → under {grouping.name!r}", _columns(done), done)
+        console.print(plain(_OTHER_QUESTION))
     print_left_out(console, [(run.name, run.reason) for run in out if run.status == "left out"])
     _print_warnings(console, done)
     if not done:
@@ -147,7 +146,7 @@ def _print(
     )
     earlier = sum(run.already_done for run in done)
     more = f" {earlier} of them earlier: --force regroups them again." if earlier else ""
-    console.print(Text(f"{text}; nothing was written." if planned else f"{text}.{more}"))
+    console.print(plain(f"{text}; nothing was written." if planned else f"{text}.{more}"))
     if not planned:
         command = ["cmtrack", "compare", *([] if experiments else [run.run_id for run in done])]
         for option, values in (
@@ -156,7 +155,7 @@ def _print(
             ("--tracking-uri", [tracking_uri]),
         ):
             command += [part for value in values if value is not None for part in (option, value)]
-        click.echo(f"To rank by it:\n  {shlex.join(command)}")
+        echo(f"To rank by it:\n  {shlex.join(command)}")
 
 
 def _columns(runs: Sequence[RegroupedRun]) -> list[Column]:
@@ -173,7 +172,7 @@ def _columns(runs: Sequence[RegroupedRun]) -> list[Column]:
         return Column(head, lambda run: shift(_last(run.before, name), _last(run.after, name)), keep)
 
     return [
-        Column("run", lambda run: str(run.name), ALWAYS),
+        Column("run", lambda run: str(run.name), ALWAYS, folds=True),
         of_groups("accuracy", "accuracy\nof the groups", 60),
         *(of_metric(name) for name in _SHOWN if any(name in run.before or name in run.after for run in runs)),
         of_groups("mismatch_rate", "mismatch\nrate", 40),

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from cmtrack.cli.comparison_options import compared, comparison_options, write_csv
-from cmtrack.cli.frame import BadInput, WorkFailed, echo_json, plain_errors, warn, working
+from cmtrack.cli.frame import BadInput, WorkFailed, echo, echo_json, plain_errors, terminal, warn, working
 
 if TYPE_CHECKING:
     from cmtrack.comparison import Comparison
@@ -100,19 +100,17 @@ def _log(
 
 
 def _print(comparison: Comparison, written: list[str], logged: LoggedReview | None) -> None:
-    from rich.console import Console
-
     from cmtrack.cli.comparison_table import print_sentences
 
-    print_sentences(Console(), comparison)
-    click.echo("\nThe review:")
+    print_sentences(terminal(), comparison)
+    echo("\nThe review:")
     for path in written:
-        click.echo(f"  {path}")
+        echo(f"  {path}")
     if logged is None:
         return
-    click.echo(f"It is the run {logged.run_id}; the tags cmtrack.rank and cmtrack.review are in {_tagged(logged)}.")
+    echo(f"It is the run {logged.run_id}; the tags cmtrack.rank and cmtrack.review are in {_tagged(logged)}.")
     if logged.alias:
-        click.echo(f"Alias: {logged.alias}")
+        echo(f"Alias: {logged.alias}")
 
 
 def _tagged(logged: LoggedReview) -> str:

@@ -4,31 +4,32 @@ from __future__ import annotations
 
 import click
 
-from cmtrack.cli.frame import echo_json, plain_errors, working
+from cmtrack.cli.frame import echo_json, plain_errors, terminal, working
 
 
 @click.command("show")
-@click.argument("run_id")
+@click.argument("run")
 @click.option("--prefix", default="", help="As it was logged, where a run holds several evaluations.")
 @click.option("--tracking-uri", metavar="URI", help="Tracking store; by default MLflow's own choice.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object and nothing else.")
 @plain_errors
-def show_command(run_id: str, prefix: str, tracking_uri: str | None, as_json: bool) -> None:
-    """Print the evaluation that the run RUN_ID holds."""
+def show_command(run: str, prefix: str, tracking_uri: str | None, as_json: bool) -> None:
+    """Print the evaluation that RUN holds: a run id, a logged model's id, or a URI such as models:/name@champion."""
     with working() as step:
         step("reading the run", 0, 1)
         from cmtrack.cli import families_summary, summary
         from cmtrack.evaluation.families import FamilyEvaluation
         from cmtrack.tracking import load_evaluation
+        from cmtrack.tracking.runs import client_for, find
         from cmtrack.tracking.store import quiet, tracking_store
 
         with quiet(), tracking_store(tracking_uri):
-            evaluation = load_evaluation(run_id, prefix=prefix)
+            found = find(run, [client_for()])
+            prefix = found.logged_prefix(prefix)
+            evaluation = load_evaluation(found, prefix=prefix)
         shown = families_summary if isinstance(evaluation, FamilyEvaluation) else summary
         data = shown.as_data(evaluation)
     if as_json:
-        echo_json({"run_id": run_id, "prefix": prefix} | data)
+        echo_json({"run_id": found.run_id, "prefix": prefix} | data)
         return
-    from rich.console import Console
-
-    shown.print_evaluation(Console(), evaluation)
+    shown.print_evaluation(terminal(), evaluation)

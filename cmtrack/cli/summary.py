@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
+from cmtrack.cli.frame import plain
 from cmtrack.evaluation import Evaluation
 from cmtrack.evaluation.face import Judged
 from cmtrack.metrics.catalog import lookup
@@ -17,6 +18,9 @@ if TYPE_CHECKING:
     from rich.table import Table
 
 MAX_ROWS = 40
+MAX_WORST = 10
+ENOUGH = 5
+"""Samples without which a class is not among the worst: its F1 is luck."""
 MAX_GROUPS = 8
 
 
@@ -51,7 +55,7 @@ def print_evaluation(console: Console, evaluation: Evaluation) -> None:
     from rich.text import Text
 
     for sentence in words.verdict(evaluation)[:4]:
-        console.print(Text(sentence))
+        console.print(plain(sentence))
     console.print(headline_table(evaluation))
     console.print(_classes(evaluation))
     for step in evaluation.reduced:
@@ -89,7 +93,7 @@ def headline_table(evaluation: Judged) -> Table:
             continue
         ends = evaluation.intervals.get(name)
         shown = words.count(value) if is_count(name) else words.number(value, ends)
-        table.add_row(_text(name), shown, _text(words.interval(value, ends)), entry.better)
+        table.add_row(plain(name), shown, plain(words.interval(value, ends)), entry.better)
     return table
 
 
@@ -98,9 +102,12 @@ def _classes(evaluation: Evaluation) -> Table:
     labels = list(evaluation.labels)
     title = "Classes"
     if len(labels) > MAX_ROWS:
-        labels.sort(key=lambda label: _last_if_undefined(m[f"class/{encode_label(label)}/f1"]))
-        labels = labels[:MAX_ROWS]
-        title = f"The {MAX_ROWS} classes of lowest F1, of {len(evaluation.labels)}"
+        enough = [label for label in labels if m[f"class/{encode_label(label)}/support"] >= ENOUGH]
+        title = f"The {MAX_WORST} classes of lowest F1, of {len(labels)}"
+        if len(enough) < len(labels):
+            title += f" ({len(labels) - len(enough)} with fewer than {ENOUGH} samples are not shown)"
+        enough.sort(key=lambda label: _last_if_undefined(m[f"class/{encode_label(label)}/f1"]))
+        labels = enough[:MAX_WORST]
     table = new_table(title)
     table.add_column("class", overflow="fold")
     table.add_column("samples", justify="right")
@@ -109,8 +116,12 @@ def _classes(evaluation: Evaluation) -> Table:
     for label in labels:
         prefix = f"class/{encode_label(label)}"
         scores = (cell(m[f"{prefix}/{n}"], ends.get(f"{prefix}/{n}")) for n in ("precision", "recall", "f1"))
-        table.add_row(_text(words.short(label)), words.count(m[f"{prefix}/support"]), *scores)
+        table.add_row(plain(words.short(label)), _support(m[f"{prefix}/support"]), *scores)
     return table
+
+
+def _support(n: float) -> str:
+    return "1 (single)" if n == 1 else words.count(n)
 
 
 def _last_if_undefined(value: float) -> float:
@@ -120,23 +131,16 @@ def _last_if_undefined(value: float) -> float:
 def cell(value: float, ends: tuple[float, float] | None) -> Any:
     """Two digits, to leave room for three intervals in 80 columns."""
     if math.isnan(value):
-        return _text("undefined")
-    return _text(f"{value:.2f}" if ends is None else f"{value:.2f} [{ends[0]:.2f}, {ends[1]:.2f}]")
+        return plain("undefined")
+    return plain(f"{value:.2f}" if ends is None else f"{value:.2f} [{ends[0]:.2f}, {ends[1]:.2f}]")
 
 
 def _reduced(step: Any) -> Table:
     table = new_table(f"Grouped: {words.short(step.name)}")
     table.add_column("actual / predicted", overflow="fold")
     for group in (*step.labels, "IM"):
-        table.add_column(_text(words.short(group, 20)), justify="right", overflow="fold")
+        table.add_column(plain(words.short(group, 20)), justify="right", overflow="fold")
     for group, counts, im in zip(step.labels, step.counts, step.mismatches, strict=True):
-        table.add_row(_text(words.short(group, 30)), *(words.count(v.item()) for v in counts), words.count(im.item()))
+        table.add_row(plain(words.short(group, 30)), *(words.count(v.item()) for v in counts), words.count(im.item()))
     table.add_row("IM", *(words.count(im.item()) for im in step.mismatches), "0", style="dim")
     return table
-
-
-def _text(text: str) -> Any:
-    """A label is no markup."""
-    from rich.text import Text
-
-    return Text(text)

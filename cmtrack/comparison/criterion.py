@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import difflib
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
 from cmtrack.metrics.catalog import CATALOG, lookup
+from cmtrack.metrics.names import near
 
 RankBy: TypeAlias = str | Sequence[str] | Mapping[str, float]
 
@@ -74,12 +74,6 @@ class Criterion:
         if self.single:
             return self.metrics[0]
         return " + ".join(f"{weight:g} × {name}" for name, weight in zip(self.metrics, self.weights, strict=True))
-
-
-def near(name: str, known: Iterable[str]) -> str:
-    """Words that name the metrics most like a wrong one; empty where none is."""
-    found = difflib.get_close_matches(name, list(known), n=3, cutoff=0.5)
-    return f"; did you mean {' or '.join(map(repr, found))}?" if found else ""
 
 
 def _some(names: tuple[str, ...]) -> tuple[str, ...]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass
+from html import escape
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,10 +13,12 @@ from scipy.special import ndtr
 from scipy.stats import binom
 
 from cmtrack.evaluation.face import Judged
+from cmtrack.metrics.catalog import lookup
 from cmtrack.metrics.influence import standard_error
 from cmtrack.metrics.intervals import normal_quantile
 from cmtrack.statistics.labels import encode_groups
 from cmtrack.statistics.predictions import Predictions
+from cmtrack.untrusted import for_page, printable
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -99,7 +102,7 @@ class Differences:
     paired : bool
         Whether the errors use that both judged the same rows.
     reason : str
-        Why not, where they do not.
+        Why not, where they do not; or why some differences have no error, where probabilities were not kept.
     confidence_level : float
     mcnemar : McNemar or None
         Where rows of single labels are paired and weights are whole.
@@ -125,11 +128,12 @@ class Differences:
 
     def __repr__(self) -> str:
         how = "paired" if self.paired else f"unpaired ({self.reason})"
-        return f"Differences({len(self.rows)} metrics, {how})"
+        return printable(f"Differences({len(self.rows)} metrics, {how})")
 
     def _repr_html_(self) -> str:
         note = "Paired: both judged the same rows." if self.paired else f"Unpaired: {self.reason}."
-        return f"<p>{note}</p>{self.to_frame().to_html(index=False)}"
+        note += f" Without an error: {self.reason}." if self.paired and self.reason else ""
+        return for_page(f"<p>{escape(note)}</p>{self.to_frame().to_html(index=False)}")
 
 
 def paired_differences(
@@ -180,7 +184,20 @@ def paired_differences(
         return Differences(rows, False, reason, level, None)
     clusters = _clusters(first, groups)
     rows = tuple(_difference(n, ours[n], theirs[n], _paired_error(first, second, n, clusters), level) for n in names)
-    return Differences(rows, True, "", level, _mcnemar_of(first, second))
+    lacking = next((why for n in names for e in (first, second) if (why := _without_scores(e, n))), "")
+    return Differences(rows, True, lacking, level, _mcnemar_of(first, second))
+
+
+def why_no_error(evaluation: Judged, name: str) -> str:
+    """Why a metric of an evaluation that has rows has no error by row."""
+    return _without_scores(evaluation, name) or f"{name} has no error by row"
+
+
+def _without_scores(evaluation: Judged, name: str) -> str:
+    rows = evaluation.rows
+    if isinstance(rows, Predictions) and rows.source is None and lookup(name).needs == "probabilities":
+        return f"{name} needs the probabilities of the rows, which were not kept"
+    return ""
 
 
 def why_unpaired(first: Judged, second: Judged) -> str:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from cmtrack.comparison.criterion import Criterion
-from cmtrack.comparison.differences import why_unpaired
+from cmtrack.comparison.differences import why_no_error, why_unpaired
 from cmtrack.evaluation.face import Judged
 from cmtrack.metrics.catalog import lookup
 from cmtrack.metrics.influence import covariance
@@ -91,7 +91,7 @@ def gather(evaluations: Sequence[Judged], criterion: Criterion) -> Evidence:
             known[r] &= math.isfinite(error)
             joint[r, m, r, m] = error**2 if math.isfinite(error) else 0.0
             if r in inside:
-                unpaired.setdefault(r, f"{name} has no error by row")
+                unpaired.setdefault(r, why_no_error(evaluation, name))
     if columns:
         rows = evaluations[inside[0]].rows
         assert rows is not None  # it is paired

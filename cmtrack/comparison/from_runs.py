@@ -17,7 +17,7 @@ from cmtrack.comparison.repetitions import Blocks
 from cmtrack.comparison.result import Comparison, LeftOut
 from cmtrack.comparison.shortlist import Shortlist, shorten
 from cmtrack.comparison.sources import Source, from_memory, from_stores
-from cmtrack.comparison.tie_breakers import TieBreaker
+from cmtrack.comparison.tie_breakers import TieBreaker, check_there
 from cmtrack.grouping import Grouping, Label
 from cmtrack.tracking.names import check_prefix
 from cmtrack.tracking.runs import TrackedRun, find
@@ -142,10 +142,12 @@ def compare(
         source = from_stores(
             runs, experiment_names, filter_string, uris, order=asked, prefix=prefix, max_runs=max_runs, progress=tell
         )
+    prefix = next((known for run in source.runs if (known := run.logged_prefix(prefix)) != prefix), prefix)
     reader = Reader(source, Wanted(prefix, grouping, positive, confidence_level), gates, tell)
     complete = [run for run in source.runs if run.status(prefix) == "completed"]
     if not complete:
         raise ValueError(_nothing(source, prefix))
+    check_there(rules, complete)
     baseline = None if against is None else _baseline(source, against)
     criterion = asked or reader.default_criterion(complete)
     if blocks is None:
@@ -218,12 +220,19 @@ def _shown(tracking_uri: str | Sequence[str] | None) -> str | list[str] | None:
 def _nothing(source: Source, prefix: str) -> str:
     """Why there is nothing to compare."""
     under = f" under the prefix {prefix!r}" if prefix else ""
+    others = sorted({known for run in source.runs for known in run.prefixes} - {prefix})
+    named = [repr(known) for known in others if known]
     if not source.runs:
         return "no run was found: the experiments are empty, or the filter lets none through"
-    return (
-        f"none of the {len(source.runs)} runs holds a complete evaluation{under}: "
-        "cmtrack.log_evaluation in the training script leaves one"
+    return f"none of the {len(source.runs)} runs holds a complete evaluation{under}: " + (
+        f"there are evaluations {'without a prefix' if not named else f'under {_and_more(named)}'}"
+        if others
+        else "cmtrack.log_evaluation in the training script leaves one"
     )
+
+
+def _and_more(names: list[str]) -> str:
+    return ", ".join(names[:6]) + (f" and {len(names) - 6} more prefixes" if len(names) > 6 else "")
 
 
 def _notes(source: Source, listed: Shortlist, max_runs: int | None, limit: int) -> list[str]:

@@ -8,10 +8,10 @@ import re
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 
-from cmtrack.comparison.criterion import near
 from cmtrack.comparison.differences import Difference
 from cmtrack.metrics.catalog import CATALOG, lookup
 from cmtrack.metrics.intervals import Interval
+from cmtrack.metrics.names import near
 
 _OPERATORS: dict[str, Callable[[float, float], bool]] = {
     "<=": operator.le,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from cmtrack.comparison.criterion import DEFAULTS, FALLBACK, Criterion, near
+from cmtrack.comparison.criterion import DEFAULTS, FALLBACK, Criterion
 from cmtrack.comparison.differences import Difference, paired_differences
 from cmtrack.comparison.fetch import Fetched, Progress, Wanted, fetch, undefined_reason
 from cmtrack.comparison.gates import Gate, GateResult, check_known
@@ -14,6 +14,7 @@ from cmtrack.comparison.result import LeftOut
 from cmtrack.comparison.shortlist import Shortlist, shorten
 from cmtrack.comparison.sources import Source
 from cmtrack.evaluation import Evaluation
+from cmtrack.metrics.names import near
 from cmtrack.tracking.names import tag
 from cmtrack.tracking.runs import TrackedRun
 

@@ -12,6 +12,7 @@ from cmtrack.comparison.criterion import Criterion
 from cmtrack.comparison.gates import Gate
 from cmtrack.comparison.ranking import Candidate, RankedRun, Ranking, StoppedRun
 from cmtrack.tracking.runs import TrackedRun
+from cmtrack.untrusted import printable
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -126,7 +127,7 @@ class Comparison:
         """The decision and its evidence in a few sentences."""
         from cmtrack.comparison.review.words import verdict
 
-        return " ".join(verdict(self))
+        return printable(" ".join(verdict(self)))
 
     def figures(self) -> dict[str, Figure]:
         """Every figure that applies, by name."""
@@ -196,7 +197,7 @@ class Comparison:
     def __repr__(self) -> str:
         from cmtrack.comparison.review.words import lead
 
-        return f"Comparison({len(self)} ranked, {len(self.failed)} stopped by gates: {lead(self)})"
+        return printable(f"Comparison({len(self)} ranked, {len(self.failed)} stopped by gates: {lead(self)})")
 
     def _repr_html_(self) -> str:
         from cmtrack.comparison.review.frame import to_html

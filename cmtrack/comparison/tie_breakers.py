@@ -8,12 +8,17 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from cmtrack.comparison.criterion import near
 from cmtrack.metrics.catalog import CATALOG, lookup
+from cmtrack.metrics.names import near
 from cmtrack.tracking.runs import TrackedRun
 
 _FORM = re.compile(r"(?P<name>.+?)(?:\s+(?P<order>asc|desc))?", re.IGNORECASE | re.DOTALL)
-_SOURCES = ("params", "metrics", "tags")
+_NOUNS = {"params": "the parameter", "metrics": "the logged metric", "tags": "the tag"}
+_SOURCES = tuple(_NOUNS)
+
+
+class NothingToDecideBy(ValueError):
+    """No run has what a tie-breaker reads."""
 
 
 @dataclass(frozen=True)
@@ -78,6 +83,26 @@ class TieBreaker:
     def __str__(self) -> str:
         way = "nearest zero" if self.nearest_zero else "largest" if self.descending else "smallest"
         return f"{way} {self.name}"
+
+
+def check_there(rules: Sequence[TieBreaker], runs: Sequence[TrackedRun]) -> None:
+    """Refuse rules on a parameter, a logged metric or a tag that no run has.
+
+    Raises
+    ------
+    NothingToDecideBy
+        Naming those most like it.
+    """
+    for rule in rules:
+        source, _, rest = rule.name.partition(".")
+        if source not in _SOURCES or not rest:
+            continue
+        known = {name for run in runs for name in getattr(run, source)}
+        if rest not in known:
+            hint = near(rest, known) or (f"; there are {sorted(known)[:10]}" if known else "; they have none")
+            raise NothingToDecideBy(
+                f"a tie-breaker must read what at least one run has: no run has {_NOUNS[source]} {rest!r}{hint}"
+            )
 
 
 @dataclass(frozen=True)

@@ -18,11 +18,13 @@ from cmtrack.metrics.catalog import lookup
 from cmtrack.metrics.influence import Influence, standard_error
 from cmtrack.metrics.intervals import Interval
 from cmtrack.metrics.prevalence.estimate import PrevalenceEstimate
+from cmtrack.metrics.results import ByName
 from cmtrack.metrics.roc import RocCurve
 from cmtrack.statistics import BinaryCounts, ConfusionMatrix, ReducedConfusionMatrix, ScoreCounts
 from cmtrack.statistics.collected import Statistics
 from cmtrack.statistics.inputs import FloatArray
 from cmtrack.statistics.predictions import Predictions
+from cmtrack.untrusted import for_page
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -86,22 +88,22 @@ class Evaluation:
     @property
     def metrics(self) -> dict[str, float]:
         """Every metric by its full name; NaN where it is undefined (see :attr:`undefined`)."""
-        return dict(self._computed.results.metrics)
+        return ByName(self._computed.results.metrics)
 
     @property
     def intervals(self) -> dict[str, Interval]:
         """(low, high) of the metrics that have an interval."""
-        return dict(self._computed.results.intervals)
+        return ByName(self._computed.results.intervals, "interval of")
 
     @property
     def standard_errors(self) -> dict[str, float]:
         """Standard errors of the metrics that have one."""
-        return dict(self._computed.results.errors)
+        return ByName(self._computed.results.errors, "standard error of")
 
     @property
     def undefined(self) -> dict[str, str]:
         """Why a metric is NaN."""
-        return dict(self._computed.results.undefined)
+        return ByName(self._computed.results.undefined, "undefined metric")
 
     @property
     def warnings(self) -> tuple[str, ...]:
@@ -338,7 +340,7 @@ class Evaluation:
         titles = ("metric", "value", f"{100 * self.confidence_level:g} % interval")
         columns = "".join(f'<th style="text-align:left">{title}</th>' for title in titles)
         careful = "".join(f"<li>{escape(text)}</li>" for text in self.warnings)
-        return (
+        return for_page(
             f"<div><p>{head}</p><table><thead><tr>{columns}</tr></thead><tbody>{''.join(rows)}</tbody></table>"
             f"<p>{len(rows)} of {len(metrics)} metrics; <code>.to_frame()</code> has all, <code>.figures()</code> the "
             f"figures.</p>{f'<ul>{careful}</ul>' if careful else ''}</div>"

@@ -13,6 +13,7 @@ import numpy.typing as npt
 
 from cmtrack.grouping.plain_data import describe_step, read_step, write_step
 from cmtrack.grouping.step import Label, Mode, Step, accepted_pairs, check_cover, check_members, check_mode, plain
+from cmtrack.untrusted import printable
 
 
 @dataclass(frozen=True)
@@ -148,7 +149,7 @@ class Grouping:
         for step in self._steps:
             words = {w if isinstance(w, str) else "hybrid" for w in step.acceptance}
             parts.append(f"{step.name}: {', '.join(map(str, step.labels))} ({'/'.join(sorted(words))})")
-        return f"Grouping({' -> '.join(parts)})"
+        return printable(f"Grouping({' -> '.join(parts)})")
 
     def describe(self) -> str:
         """The grouping in a line of words, such as ``nps: detractor = 0-6; promoter = 9, 10 (strict)``."""

@@ -103,7 +103,8 @@ class Influence:
 
     def __call__(self, name: str) -> FloatArray | None:
         """psi of a metric by its full name, shape (n,); None where it has no influence function."""
-        lookup(name)  # refuses what is no metric
+        if lookup(name).needs == "probabilities" and self._rows.source is None:  # the rows were kept without them
+            return None
         section, *rest = name.split("/")
         handlers: dict[str, Callable[[list[str]], FloatArray | None]] = {
             "multiclass": lambda parts: self._table.average(parts[0]),

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import hashlib
 import re
+from collections.abc import Iterable
+from difflib import get_close_matches
 
 from cmtrack.grouping import Label
 
@@ -39,3 +41,21 @@ def encode_label(label: Label) -> str:
 def decode_label(name: str) -> str:
     """The text of a label that :func:`encode_label` wrote (unless it was shortened)."""
     return _ESCAPE.sub(lambda match: chr(int(match.group(1), 16)) if match.group(1) else "", name)
+
+
+def near(name: str, known: Iterable[str]) -> str:
+    """``; did you mean 'a' or 'b'?``, of the names most like one that is not there; nothing where none is like it.
+
+    What a name ends in counts most: ``f1`` means ``multiclass/f1_macro``, and labels are looked for as they are read.
+    """
+    names = list(dict.fromkeys(known))
+    lowered: dict[str, list[str]] = {}
+    for full in names:
+        for text in (full, "/".join(map(decode_label, full.split("/"))), full.rsplit("/", 1)[-1]):
+            lowered.setdefault(text.lower(), []).append(full)
+    wanted = name.lower()
+    found = get_close_matches(wanted, lowered, n=3, cutoff=0.6)
+    if not found:
+        found = [text for text in lowered if wanted and wanted in text][:3]
+    alike = list(dict.fromkeys(full for text in found for full in lowered[text]))[:3]
+    return f"; did you mean {' or '.join(map(repr, alike))}?" if alike else ""

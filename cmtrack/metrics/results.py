@@ -5,9 +5,28 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 from cmtrack.metrics.catalog import lookup
 from cmtrack.metrics.intervals import Interval, on_scale, wilson
+from cmtrack.metrics.names import near
+
+
+class ByName(dict[str, Any]):
+    """Values by a metric's full name; of a name that is not there, those most like it are named.
+
+    A plain dict otherwise: equal to one, written as one, and the pickle of one.
+    """
+
+    def __init__(self, values: Mapping[str, Any], what: str = "metric") -> None:
+        super().__init__(values)
+        self._what = what
+
+    def __missing__(self, name: object) -> Any:
+        raise KeyError(f"there is no {self._what} {name!r}{near(str(name), self)}")
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return dict, (dict(self),)
 
 
 @dataclass

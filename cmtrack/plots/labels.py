@@ -9,19 +9,17 @@ from collections.abc import Iterable
 
 import numpy as np
 
+from cmtrack.untrusted import one_line as one_line
+from cmtrack.untrusted import printable
+
 from .style import INK, FloatArray
 
 _GLYPH = 0.6  # mean width of a character as a part of its font size
 
 
-def one_line(label: object) -> str:
-    """A label as one line of text."""
-    return " ".join(str(label).split())
-
-
 def verbatim(text: str) -> str:
-    """Keep matplotlib from reading dollar signs as formulas."""
-    return text.replace("$", r"\$")
+    """Keep matplotlib from reading dollar signs as formulas, and fonts from being asked for control characters."""
+    return printable(text).replace("$", r"\$")
 
 
 def elide(text: str, width: int) -> str:

@@ -13,6 +13,7 @@ from cmtrack.statistics.counting import Counts
 from cmtrack.statistics.inputs import as_weights
 from cmtrack.statistics.labels import number_labels
 from cmtrack.statistics.reduced import ReducedConfusionMatrix, reduce_counts
+from cmtrack.untrusted import for_page
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -134,7 +135,7 @@ class ConfusionMatrix:
         return f"ConfusionMatrix({len(self.labels)} classes, {self.total:g} samples)"
 
     def _repr_html_(self) -> str:
-        return str(self.to_frame().to_html())
+        return for_page(self.to_frame().to_html())
 
 
 def merged_labels(ours: tuple[Label, ...], theirs: tuple[Label, ...]) -> tuple[Label, ...]:

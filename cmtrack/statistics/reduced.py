@@ -12,6 +12,7 @@ import numpy as np
 
 from cmtrack.grouping import ComposedStep, Grouping, Label
 from cmtrack.statistics.counting import Counts
+from cmtrack.untrusted import for_page, printable
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -167,13 +168,13 @@ class ReducedConfusionMatrix:
         )
 
     def __repr__(self) -> str:
-        return (
+        return printable(
             f"ReducedConfusionMatrix({self.name}: {', '.join(map(str, self.labels))}; "
             f"{self.total:g} samples, {self.mismatches.sum().item():g} intragroup mismatches)"
         )
 
     def _repr_html_(self) -> str:
-        return str(self.to_frame().to_html())
+        return for_page(self.to_frame().to_html())
 
 
 def reduce_counts(counts: Counts, step: ComposedStep) -> ReducedConfusionMatrix:

@@ -11,7 +11,8 @@ from cmtrack.evaluation.families import FamilyEvaluation
 from cmtrack.metrics.catalog import lookup
 from cmtrack.metrics.names import encode_label
 from cmtrack.tracking import families_words, words
-from cmtrack.tracking.report import all_metrics, figure_entry, metric_row, template, version_fact
+from cmtrack.tracking.pages import render_page
+from cmtrack.tracking.report import all_metrics, figure_entry, metric_row, version_fact
 
 MAX_FAMILIES = 100
 MAX_CODES = 50
@@ -49,7 +50,8 @@ def family_report_html(
     """
     sentences = families_words.verdict(evaluation)
     codes, families = _codes(evaluation), _families(evaluation)
-    return template("families.html").render(
+    return render_page(
+        "families.html",
         title=title,
         subtitle=subtitle,
         lead=sentences[:2],

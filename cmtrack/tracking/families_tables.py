@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from cmtrack.evaluation.families import FamilyEvaluation
+from cmtrack.tracking.tables import BETWEEN
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -35,7 +36,7 @@ def code_table(evaluation: FamilyEvaluation) -> pd.DataFrame:
         rows.append(
             {
                 "label": str(row["code"]),
-                "result": "\n".join(shown),  # the view that compares runs opens with the second column
+                "result": BETWEEN.join(shown),  # the view that compares runs opens with the second column
                 "family": str(row["family"]),
                 "support": int(row["actual"]),
                 "predicted": int(row["predicted"]),

@@ -10,7 +10,7 @@ from cmtrack.evaluation import Evaluation
 from cmtrack.evaluation.face import loads
 from cmtrack.tracking import artifacts, cache
 from cmtrack.tracking.names import EVALUATION_FILE, PREDICTIONS_FILE, ROWS_FILE, digest_tag, file_name, tag
-from cmtrack.tracking.runs import TrackedRun, first_line, from_entity, shown_uri
+from cmtrack.tracking.runs import TrackedRun, find, first_line
 from cmtrack.tracking.send import probe
 from cmtrack.tracking.views import views_of
 
@@ -19,15 +19,17 @@ if TYPE_CHECKING:
 
 
 def load_evaluation(
-    run_id: str, *, prefix: str = "", rows: bool = False, client: MlflowClient | None = None
+    run_id: Any, *, prefix: str = "", rows: bool = False, client: MlflowClient | None = None
 ) -> Evaluation | Any:
     """Read the evaluation that :func:`cmtrack.log_evaluation` left in a run.
 
     Parameters
     ----------
-    run_id : str
+    run_id : str or object
+        A run id, ``runs:/<id>``, the id or URI of a logged or registered model (``models:/name@alias``), or an object
+        with a ``run_id``: whatever :func:`cmtrack.compare` takes.
     prefix : str, default ""
-        As it was logged.
+        As it was logged; ``"test"`` is enough where that was ``"test/"``.
     rows : bool, default False
         Whether the rows' predictions are loaded too, for paired comparisons.
     client : mlflow.MlflowClient, optional
@@ -47,16 +49,17 @@ def load_evaluation(
         If the tracking server does not answer.
     """
     from mlflow import MlflowClient
-    from mlflow.exceptions import MlflowException
 
     client = client or MlflowClient()
     probe(client.tracking_uri)
+    found = find(run_id, [client])
+    prefix = found.logged_prefix(prefix)
     try:
-        run = from_entity(client.get_run(run_id), client)
-    except MlflowException as error:
-        raise ValueError(f"there is no run {run_id!r} in {shown_uri(client)}: {first_line(error)}") from None
-    evaluation = evaluation_of(run, client, prefix)
-    return with_predictions(evaluation, run, client, prefix) if rows else evaluation
+        evaluation = evaluation_of(found, client, prefix)
+    except ValueError as error:
+        why = "" if found.status(prefix) else found.why_incomplete(prefix)
+        raise ValueError(f"{error}; {why}" if why else str(error)) from None
+    return with_predictions(evaluation, found, client, prefix) if rows else evaluation
 
 
 def evaluation_of(run: TrackedRun, client: MlflowClient, prefix: str = "") -> Evaluation | Any:

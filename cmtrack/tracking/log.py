@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import sys
 import warnings
 from collections.abc import Callable, Sequence
@@ -13,12 +14,13 @@ from cmtrack import untrusted
 from cmtrack.evaluation import Evaluation, evaluate
 from cmtrack.evaluation.face import KINDS, Judged
 from cmtrack.grouping import Grouping, Label
-from cmtrack.tracking import spool
+from cmtrack.tracking import settings, spool
 from cmtrack.tracking.deliver import deliver
 from cmtrack.tracking.names import check_prefix
 from cmtrack.tracking.package import Package, build
-from cmtrack.tracking.predictions import MAX_BYTES
 from cmtrack.tracking.views import views_of
+
+_log = logging.getLogger("cmtrack")
 
 
 class EvaluationWarning(UserWarning):
@@ -85,6 +87,13 @@ def log_evaluation(
     class, tags, and the evaluated rows as a dataset. A training run is never ended, opened or broken by this: on
     any failure there is a warning that names a local folder with the evaluation, and the script goes on.
 
+    **What leaves the machine.** By default each row's actual and predicted label, probabilities, weight and group go to
+    the tracking store, up to 32 MB; row ids do only as a digest. The environment variable ``CMTRACK_PREDICTIONS`` or
+    ``[tool.cmtrack] predictions`` in the nearest ``pyproject.toml`` that has it limits that whatever the code asks for:
+    ``off`` keeps all rows here, ``labels`` the probabilities (:mod:`cmtrack.tracking.settings`). The logger ``cmtrack``
+    says at level INFO what goes along. Statistics go in any case: counts of each distinct score of the positive group
+    are among them.
+
     Parameters
     ----------
     evaluation_or_y_true : Evaluation, FamilyEvaluation or array-like of shape (n,)
@@ -103,9 +112,10 @@ def log_evaluation(
         evaluations in one run.
     metrics : "headline", "all" or list of names, default "headline"
         What becomes an MLflow metric; everything is in the JSON file. A name ending in ``/*`` is a section.
-    predictions : "auto", True or False
-        Whether the rows' predictions are written as a compact Parquet file, where there are rows; "auto": up to
-        32 MB before compression. Paired comparisons need it.
+    predictions : "auto", "labels", True or False
+        Which rows are written as a compact Parquet file, where there are rows: with "auto" all, up to 32 MB before
+        compression; with "labels" the same without probabilities; with True all, of any size; with False none, also
+        not in the local folder. Paired comparisons need the labels, those of scores the probabilities, too.
     on_existing : "replace" or "error", default "replace"
         What becomes of another evaluation that the run holds under the same prefix. It is replaced with a warning, its
         files are removed where the store can, and its metrics that the new one has not, which MLflow cannot remove,
@@ -143,7 +153,7 @@ def log_evaluation(
             )
         evaluation.metrics  # noqa: B018 - computed here, so that a failure is caught
     except Exception as error:
-        return _not_computed(error, given, run_id, strict)
+        return _not_computed(error, given, predictions, run_id, strict)
     try:
         check_prefix(prefix)
         if on_existing not in ("replace", "error"):
@@ -151,13 +161,13 @@ def log_evaluation(
         wanted = Destination(chosen_run(run_id), _model(model_id), prefix, step, metrics, predictions, on_existing)
         problem: Exception | None = None
     except Exception as error:
-        wanted, problem = Destination(), error
+        wanted, problem = Destination(predictions=settings.safe(predictions)), error
     try:
         package = spooled(evaluation, wanted)
     except Exception as error:  # what was asked for cannot be made: the evaluation itself is kept all the same
         problem = problem or error
         try:
-            package = spooled(evaluation, Destination(), views_too=False)
+            package = spooled(evaluation, Destination(predictions=settings.safe(predictions)), views_too=False)
         except Exception as second:
             return _lost(problem, str(second), evaluation, run_id, strict)
     try:
@@ -244,21 +254,25 @@ def _model(model_id: str | None) -> str | None:
 
 
 def _rows_writer(evaluation: Judged, wanted: bool | str) -> Callable[[BinaryIO], object] | None:
-    rows, views = evaluation.rows, views_of(evaluation)
-    if rows is None or wanted is False or (wanted is not True and views.rows_size(rows) > MAX_BYTES):
-        return None
-    return lambda file: views.write_rows(file, rows)
+    rows, said = settings.rows_of(evaluation, wanted)
+    _log.info(said)
+    return None if rows is None else lambda file: views_of(evaluation).write_rows(file, rows)
 
 
-def _not_computed(error: Exception, given: dict[str, Any], run_id: str | None, strict: bool) -> LoggedEvaluation:
+def _not_computed(
+    error: Exception, given: dict[str, Any], predictions: bool | str, run_id: str | None, strict: bool
+) -> LoggedEvaluation:
     if strict:
         raise error
     path = None
     kept = "its inputs could not be kept either"
     try:
+        given, why = settings.kept_inputs(given, predictions)
+        if why:
+            kept = f"its inputs are not kept: {why}"
         path = spool.keep_inputs(given) if given else None
         if path is not None:
-            kept = f"its inputs are kept in {path}"
+            kept = f"its inputs are kept in {path}" + (f", without probabilities: {why}" if why else "")
     except Exception as second:
         kept += f" ({second})"
     tell(f"the evaluation failed: {error} ({kept})")

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from cmtrack.evaluation import Evaluation
-from cmtrack.tracking import log
+from cmtrack.tracking import log, settings
 from cmtrack.tracking.deliver import within_patience
 from cmtrack.tracking.send import probe
 from cmtrack.tracking.store import end_run
@@ -74,7 +74,7 @@ def log_nested(
             made = within_patience(lambda _, child=child: _make(client, parent, child))  # type: ignore[misc]
         except Exception as error:
             problem = error  # what failed once is not waited for again
-            package = log.spooled(child.evaluation, log.Destination())
+            package = log.spooled(child.evaluation, log.Destination(predictions=settings.safe(predictions)))
             done.append(log.not_sent(error, child.evaluation, package.folder, None, strict))
             continue
         logged = log.log_evaluation(

@@ -158,7 +158,7 @@ def build(
         model_id=model_id,
         metrics={_short(name): value for name, value in finite.items()},
         tags=_tags(evaluation, views, prefix, [name for name in chosen if not math.isfinite(chosen[name])])
-        | _digests(written, prefix),
+        | digests(written, prefix),
         images={prefix + names.IMAGE_KEY: image} if image else {},
         table=names.file_name(names.CLASSES_FILE, prefix) if views_too else "",
         dataset={"name": names.file_name("evaluated rows", prefix), "digest": evaluation.labels_digest},
@@ -229,7 +229,7 @@ def _tags(evaluation: Judged, views: Views, prefix: str, undefined: list[str]) -
     return {names.tag(name, prefix): _cut(text) for name, text in tags.items()}
 
 
-def _digests(written: dict[str, bytes], prefix: str) -> dict[str, str]:
+def digests(written: dict[str, bytes], prefix: str) -> dict[str, str]:
     """What later readers know the files by."""
     tags = {}
     for name in (names.EVALUATION_FILE, names.PREDICTIONS_FILE):

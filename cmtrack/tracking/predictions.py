@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from io import BytesIO
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -44,6 +46,34 @@ def write_predictions(path: Path | BinaryIO, rows: Predictions) -> None:
         for k, label in enumerate(rows.labels):
             table[f"{_PROBABILITY}{label}"] = rows.probabilities[:, k].astype(np.float32)
     pq.write_table(pa.table(table), path, compression="zstd")
+
+
+def without_probabilities(rows: Any) -> Any:
+    """The same rows without their probabilities; unchanged where they have none, as documents."""
+    return replace(rows, source=None) if isinstance(rows, Predictions) else rows
+
+
+def file_without_probabilities(content: bytes) -> bytes:
+    """The file of rows without its probabilities; the same bytes where it has none.
+
+    Raises
+    ------
+    ValueError
+        If the file is damaged.
+    """
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    try:
+        table = pq.read_table(pa.BufferReader(content))
+    except Exception as error:
+        raise ValueError(f"the predictions are damaged: {type(error).__name__}: {error}") from None
+    kept = [name for name in table.column_names if not name.startswith(_PROBABILITY)]
+    if len(kept) == len(table.column_names):
+        return content
+    file = BytesIO()
+    pq.write_table(table.select(kept), file, compression="zstd")
+    return file.getvalue()
 
 
 def read_predictions(content: bytes, evaluation: Evaluation) -> Predictions:

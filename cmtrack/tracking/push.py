@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from cmtrack import untrusted
 from cmtrack.evaluation.face import loads
 from cmtrack.tracking import package as packages
-from cmtrack.tracking import spool
+from cmtrack.tracking import settings, spool
 from cmtrack.tracking.deliver import NoAnswer, deliver, within_patience
 from cmtrack.tracking.manifest import MAX_BYTES, read
 from cmtrack.tracking.names import EVALUATION_FILE, check_prefix, file_name
@@ -20,6 +20,13 @@ from cmtrack.tracking.store import end_run
 
 if TYPE_CHECKING:
     from mlflow import MlflowClient
+
+
+_NAME_ONE = "name an experiment for it (--experiment NAME, or experiment_name=)"
+HOW_TO_EVALUATE = (
+    f"the inputs of an evaluation that failed: load {spool.INPUTS} with numpy.load, correct the arrays (y_true, "
+    "y_pred, y_prob, weight), give them to cmtrack.log_evaluation, and remove the folder"
+)
 
 
 @dataclass(frozen=True)
@@ -102,7 +109,7 @@ class _Push:
     def push(self, entry: spool.Entry) -> PushedEntry:
         """Send one entry; an error is a reason to keep it."""
         if entry.kind == "inputs":
-            return _refused(entry.folder, "the inputs of an evaluation that failed: evaluate them")
+            return _refused(entry.folder, HOW_TO_EVALUATE)
         if entry.foreign and self.tracking_uri is None:
             return _refused(entry.folder, "it belongs to another user: name the store with tracking_uri")
         try:
@@ -119,10 +126,11 @@ class _Push:
             if run_id is None or not within_patience(lambda _: _exists(str(run_id), client)):
                 if self.experiment_name is None:
                     missing = "it was meant for no run" if run_id is None else f"there is no run {run_id!r}"
-                    return _kept(folder, run_id, f"{missing}: name an experiment for it")
+                    return _kept(folder, run_id, f"{missing}: {_NAME_ONE}")
                 name = self.experiment_name
                 package = within_patience(lambda _: _with_run(package, client, name))
                 run_id = package.run_id
+            package, taken = settings.allowed(package)
             sent = deliver(package, client)
         except NoAnswer as error:
             self.unanswered[uri] += 1
@@ -135,7 +143,10 @@ class _Push:
         except Exception as error:
             return _kept(folder, run_id, first_line(error))
         return PushedEntry(
-            entry.folder, "sent", run_id, problems=(*package.problems, *sent.problems, *filter(None, [sent.replaced]))
+            entry.folder,
+            "sent",
+            run_id,
+            problems=(*taken, *package.problems, *sent.problems, *filter(None, [sent.replaced])),
         )
 
 

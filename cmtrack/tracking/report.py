@@ -9,8 +9,7 @@ from __future__ import annotations
 import base64
 import math
 from collections.abc import Mapping, Sequence
-from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from cmtrack.evaluation import Evaluation
 from cmtrack.evaluation.face import Judged
@@ -18,9 +17,7 @@ from cmtrack.metrics.catalog import lookup
 from cmtrack.metrics.names import decode_label, encode_label
 from cmtrack.statistics import ReducedConfusionMatrix
 from cmtrack.tracking import words
-
-if TYPE_CHECKING:
-    from jinja2 import Template
+from cmtrack.tracking.pages import render_page
 
 MAX_CLASS_ROWS = 500
 MAX_METRIC_ROWS = 3000
@@ -72,7 +69,8 @@ def report_html(
         One HTML document without any reference to the outside.
     """
     sentences = words.verdict(evaluation)
-    return template("report.html").render(
+    return render_page(
+        "report.html",
         title=title,
         subtitle=subtitle,
         lead=sentences[:2],
@@ -89,20 +87,6 @@ def report_html(
         n_metrics=len(evaluation.metrics),
         facts=_facts(evaluation),
     )
-
-
-@cache
-def template(name: str, package: str = "cmtrack.tracking") -> Template:
-    """A page template of a package; the house's style and the sorting of tables are here for all of them."""
-    from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
-
-    return Environment(
-        loader=ChoiceLoader([PackageLoader(package), PackageLoader("cmtrack.tracking")]),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    ).get_template(name)
 
 
 def metric_row(evaluation: Judged, name: str) -> dict[str, Any]:

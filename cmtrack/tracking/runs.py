@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from cmtrack import untrusted
+from cmtrack.metrics.catalog import CATALOG
 from cmtrack.tracking.names import tag
 from cmtrack.tracking.parallel import each
 from cmtrack.tracking.send import probe
@@ -18,6 +20,8 @@ if TYPE_CHECKING:
 PAGE = 500
 ABSENT = ("RESOURCE_DOES_NOT_EXIST", "INVALID_PARAMETER_VALUE", "NOT_FOUND")
 _PARENT = "mlflow.parentRunId"
+_STATUS = re.compile(r"cmtrack\.(?:(.+)\.)?status", re.DOTALL)
+_SECTIONS = frozenset(metric.name.split("/", 1)[0] for metric in CATALOG)
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,7 +72,34 @@ class TrackedRun:
         under = f" under the prefix {prefix!r}" if prefix else ""
         if status:
             return f"its evaluation{under} was not finished (status {status!r})"
-        return f"it has no evaluation{under}"
+        return f"it has no evaluation{under}{self._others()}"
+
+    @property
+    def prefixes(self) -> tuple[str, ...]:
+        """The prefixes under which there are complete evaluations, as they were logged; "" is none."""
+        found = (_STATUS.fullmatch(name) for name, text in self.tags.items() if text == "completed")
+        return tuple(sorted(self.logged_prefix(match[1] or "") for match in found if match))
+
+    def logged_prefix(self, prefix: str) -> str:
+        """The prefix as the run's evaluation was logged: ``test`` is enough where that was ``test/``."""
+        if not prefix or not self.status(prefix):
+            return prefix
+        plain = prefix.rstrip("/ ._-")
+        endings = dict.fromkeys((prefix.removeprefix(plain), "", "/", "_", "-", ".", " "))
+        for known in (plain + ending for ending in endings):
+            if any(name.startswith(f"{known}{section}/") for name in self.metrics for section in _SECTIONS):
+                return known
+        return prefix
+
+    def _others(self) -> str:
+        """Where a run that lacks an evaluation has others."""
+        named = [prefix for prefix in self.prefixes if prefix]
+        said = f"evaluations under the prefixes {', '.join(map(repr, named))}" if named else ""
+        if len(named) == 1:
+            said = f"one under the prefix {named[0]!r}"
+        if "" in self.prefixes:
+            said = f"one without a prefix and {said}" if said else "one without a prefix"
+        return f"; it has {said}" if said else ""
 
 
 def client_for(tracking_uri: str | None = None) -> MlflowClient:
@@ -213,8 +244,8 @@ def find_all(
 
 
 def first_line(error: BaseException) -> str:
-    """The first line of an error's text, without credentials."""
-    return untrusted.without_credentials((str(error).splitlines() or [type(error).__name__])[0])
+    """The first line of an error's text, which may quote a server: without credentials and control characters."""
+    return untrusted.printable(untrusted.without_credentials((str(error).splitlines() or [type(error).__name__])[0]))
 
 
 def shown_uri(client: MlflowClient) -> str:

@@ -170,7 +170,7 @@ def _cause(error: BaseException) -> str:
     """The innermost reason of a failed connection, in one line."""
     while error.__cause__ is not None or error.__context__ is not None:
         error = error.__cause__ or error.__context__  # type: ignore[assignment]
-    return untrusted.without_credentials((str(error).splitlines() or [type(error).__name__])[0])
+    return untrusted.printable(untrusted.without_credentials((str(error).splitlines() or [type(error).__name__])[0]))
 
 
 # -- files -----------------------------------------------------------------------------------------------------------

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
 _ENV = "MLFLOW_TRACKING_URI"
 _NO_LINKS = "MLFLOW_SUPPRESS_PRINTING_URL_TO_STDOUT"
+_BARS = "MLFLOW_ENABLE_ARTIFACTS_PROGRESS_BAR"
 _LOGGERS = ("mlflow", "alembic")
 
 
@@ -44,16 +45,22 @@ def tracking_store(uri: str | None) -> Iterator[str]:
 
 @contextmanager
 def quiet() -> Iterator[None]:
-    """Keep what MLflow and its database migrations say below an error to themselves."""
+    """Keep what MLflow and its database migrations say below an error, and its progress bars, to themselves."""
     import mlflow  # noqa: F401 - its import sets the levels
 
     loggers = [logging.getLogger(name) for name in _LOGGERS]
     levels = [logger.level for logger in loggers]
     for logger in loggers:
         logger.setLevel(logging.ERROR)
+    bars = os.environ.get(_BARS)
+    os.environ[_BARS] = "false"
     try:
         yield
     finally:
+        if bars is None:
+            os.environ.pop(_BARS, None)
+        else:
+            os.environ[_BARS] = bars
         for logger, level in zip(loggers, levels, strict=True):
             logger.setLevel(level)
 

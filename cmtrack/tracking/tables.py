@@ -11,6 +11,9 @@ from cmtrack.metrics.names import encode_label
 if TYPE_CHECKING:
     import pandas as pd
 
+BETWEEN = " · "
+"""Between the numbers of a cell: line breaks are lost in MLflow's view."""
+
 
 def class_table(evaluation: Evaluation) -> pd.DataFrame:
     """One row per class, the label first: the artifact view groups runs by the first column."""
@@ -26,11 +29,17 @@ def class_table(evaluation: Evaluation) -> pd.DataFrame:
             value = metrics[f"{prefix}/{name}"]
             low, high = intervals.get(f"{prefix}/{name}", (math.nan, math.nan))
             numbers |= {name: _rounded(value), f"{name}_low": _rounded(low), f"{name}_high": _rounded(high)}
-            shown.append(f"{name} {value:.3f} [{low:.3f}, {high:.3f}]" if math.isfinite(value) else f"{name} undefined")
+            shown.append(_shown(name, value, low, high))
         support = metrics[f"{prefix}/support"]
-        # the view that compares runs opens with the second column
-        rows.append({"label": str(label), "result": "\n".join(shown), "support": support, **numbers})
+        # the view that compares runs opens with the second column, and shows it on one line
+        rows.append({"label": str(label), "result": BETWEEN.join(shown), "support": support, **numbers})
     return pd.DataFrame(rows)
+
+
+def _shown(name: str, value: float, low: float, high: float) -> str:
+    if not math.isfinite(value):
+        return f"{name} undefined"
+    return f"{name} {value:.3f} [{low:.3f}, {high:.3f}]" if math.isfinite(low + high) else f"{name} {value:.3f}"
 
 
 def _rounded(value: float) -> float | None:

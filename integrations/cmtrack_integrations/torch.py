@@ -28,7 +28,7 @@ class EpochAccumulator:
     Where ``torch.distributed`` is initialised, ``compute`` and ``log`` are collective: every rank calls them, all get
     the evaluation of all rows, and rank 0 logs it. A rank that fails does not keep the others waiting.
 
-    Rows are gathered where they are at most 32 MB in all (``predictions="auto"``, the default), always
+    Rows are gathered where they are at most 32 MB in all (``predictions="auto"``, the default, or ``"labels"``), always
     (``predictions=True``), or never (``False``); where they are not, each rank evaluates its own rows and the
     evaluations are merged, and paired comparisons have no rows. Gathered rows come in the order of a
     ``DistributedSampler`` that does not shuffle. Such a sampler repeats a few rows where the ranks do not divide them
@@ -163,7 +163,7 @@ class EpochAccumulator:
         if own.get("row_ids") is not None:
             own = _first_of_each(own, ids)
         wanted = self._hook.options.get("predictions", "auto")
-        small = wanted == "auto" and sum(sizes) <= MAX_BYTES
+        small = wanted in ("auto", "labels") and sum(sizes) <= MAX_BYTES
         if len(counts) == 1 or wanted is True or small or any(grouped):  # the same on every rank
             return self._evaluated(_interleaved(_gather(own)), labels)
         return self._merged(own, labels)

@@ -10,6 +10,7 @@ from cmtrack.comparison.repeated.bayes import RopeProbabilities
 from cmtrack.comparison.repeated.pairs import Pairwise
 from cmtrack.comparison.repeated.rank_tests import Friedman, Nemenyi
 from cmtrack.comparison.repeated.summaries import Summary
+from cmtrack.untrusted import for_page
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -137,4 +138,4 @@ class RepeatedResult:
         from html import escape
 
         notes = "".join(f"<li>{escape(note)}</li>" for note in self.notes)
-        return f"{self.to_frame().to_html(index=False)}<ul>{notes}</ul>"
+        return for_page(f"{self.to_frame().to_html(index=False)}<ul>{notes}</ul>")

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from cmtrack.comparison.blocks import RepeatedRanking
 from cmtrack.comparison.ranking import RankedRun
 from cmtrack.comparison.result import Comparison
+from cmtrack.untrusted import for_page
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -61,7 +62,7 @@ def to_html(comparison: Comparison) -> str:
     frame = to_frame(comparison)
     shown = frame[[name for name in frame.columns if name in _HTML or name in comparison.criterion.metrics]]
     shown = shown.dropna(axis="columns", how="all")
-    return said + str(shown.to_html(index=False, float_format="{:.4f}".format, na_rep="", escape=True))
+    return for_page(said + shown.to_html(index=False, float_format="{:.4f}".format, na_rep="", escape=True))
 
 
 def status(run: Any) -> str:

@@ -17,7 +17,8 @@ from cmtrack.comparison.result import Comparison
 from cmtrack.comparison.review.figures import pictures as draw
 from cmtrack.comparison.review.page import context
 from cmtrack.comparison.review.plain import to_dict
-from cmtrack.tracking.report import template
+from cmtrack.tracking.pages import render_page
+from cmtrack.untrusted import for_page, one_line, printable, printable_json
 
 SUFFIXES = (".html", ".md", ".json")
 _MARKS = "\\`*_{}[]<>|#!"
@@ -68,9 +69,9 @@ def html(comparison: Comparison, title: str | None = None, *, pictures: Mapping[
     """
     problems: list[str] = []
     shown = draw(comparison, problems) if pictures is None else pictures
-    page = context(comparison, title, shown)
-    page["further"] += [f"Not drawn: {problem}." for problem in problems]
-    return template("review.html", "cmtrack.comparison.review").render(page)
+    values = context(comparison, title, shown)
+    values["further"] += [f"Not drawn: {problem}." for problem in problems]
+    return render_page("review.html", "cmtrack.comparison.review", **values)
 
 
 def markdown(comparison: Comparison, title: str | None = None) -> str:
@@ -96,15 +97,15 @@ def markdown(comparison: Comparison, title: str | None = None) -> str:
     if page["aside"]:
         body = [[_plain(row["name"]), row["what"], _plain(row["why"])] for row in page["aside"]]
         lines += ["", "### Not ranked", "", *_table(["Run", "What", "Why"], body)]
-    lines += ["", "### How to do it again", "", "```python", page["python"], "```"]
+    lines += ["", "### How to do it again", "", "```python", printable(page["python"]), "```"]
     if page["command"]:
-        lines += ["", "```sh", page["command"], "```"]
+        lines += ["", "```sh", printable(page["command"]), "```"]
     return "\n".join(lines) + "\n"
 
 
 def as_json(comparison: Comparison) -> str:
     """Plain data, with a line end."""
-    return json.dumps(to_dict(comparison), ensure_ascii=False, indent=1, allow_nan=False) + "\n"
+    return printable_json(json.dumps(to_dict(comparison), ensure_ascii=False, indent=1, allow_nan=False)) + "\n"
 
 
 def _umask() -> int:
@@ -115,8 +116,7 @@ def _umask() -> int:
 
 def _plain(text: object) -> str:
     """A text on one line that Markdown shows as it is."""
-    line = " ".join(str(text).split())
-    return "".join(f"\\{character}" if character in _MARKS else character for character in line)
+    return for_page("".join(f"\\{character}" if character in _MARKS else character for character in one_line(text)))
 
 
 def _name(cell: Mapping[str, Any]) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from html import escape
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -13,6 +14,7 @@ from cmtrack.metrics.families import FEW
 from cmtrack.metrics.intervals import Interval, wilson
 from cmtrack.statistics.families.counts import ACTUAL, PREDICTED, FamilyStatistics
 from cmtrack.statistics.inputs import FloatArray
+from cmtrack.untrusted import for_page, printable
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -97,10 +99,11 @@ class CodeAnswer:
         return f"{self.code} is {self.given} in {many}{few}: {', '.join(parts)}."
 
     def __repr__(self) -> str:
-        return f"CodeAnswer({self})"
+        return printable(f"CodeAnswer({self})")
 
     def _repr_html_(self) -> str:
-        return f"<p>{self}</p>{self.to_frame().to_html(index=False, float_format='{:.3f}'.format)}"
+        table = self.to_frame().to_html(index=False, float_format="{:.3f}".format)
+        return for_page(f"<p>{escape(str(self))}</p>{table}")
 
 
 def answer(statistics: FamilyStatistics, code: Label, given: str, confidence_level: float) -> CodeAnswer:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from html import escape
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -19,6 +20,7 @@ from cmtrack.statistics.families.counts import (
     FamilyStatistics,
 )
 from cmtrack.statistics.inputs import FloatArray
+from cmtrack.untrusted import for_page
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -73,7 +75,7 @@ class FamilyMatrix:
         return f"FamilyMatrix({self.family!r}, {len(self.codes)} codes, {self.what})"
 
     def _repr_html_(self) -> str:
-        return f"<p>{self.what}</p>{self.to_frame().to_html()}"
+        return for_page(f"<p>{escape(self.what)}</p>{self.to_frame().to_html()}")
 
 
 def family_matrix(statistics: FamilyStatistics, family: Label, matching: str) -> FamilyMatrix:

@@ -16,10 +16,11 @@ from cmtrack.grouping import Label
 from cmtrack.metrics import families as metrics_of
 from cmtrack.metrics.catalog import lookup
 from cmtrack.metrics.intervals import Interval
-from cmtrack.metrics.results import Results
+from cmtrack.metrics.results import ByName, Results
 from cmtrack.statistics.families.counts import FamilyStatistics
 from cmtrack.statistics.families.tallies import DocumentRows
 from cmtrack.statistics.inputs import FloatArray
+from cmtrack.untrusted import for_page
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -62,22 +63,22 @@ class FamilyEvaluation:
     @property
     def metrics(self) -> dict[str, float]:
         """Every metric by its full name; NaN where it is undefined (see :attr:`undefined`)."""
-        return dict(self._results.metrics)
+        return ByName(self._results.metrics)
 
     @property
     def intervals(self) -> dict[str, Interval]:
         """(low, high) of the metrics that have an interval; documents are the sampling unit."""
-        return dict(self._results.intervals)
+        return ByName(self._results.intervals, "interval of")
 
     @property
     def standard_errors(self) -> dict[str, float]:
         """Standard errors of the metrics that have one."""
-        return dict(self._results.errors)
+        return ByName(self._results.errors, "standard error of")
 
     @property
     def undefined(self) -> dict[str, str]:
         """Why a metric is NaN."""
-        return dict(self._results.undefined)
+        return ByName(self._results.undefined, "undefined metric")
 
     @cached_property
     def warnings(self) -> tuple[str, ...]:
@@ -327,7 +328,7 @@ class FamilyEvaluation:
     def _repr_html_(self) -> str:
         frame = self.to_frame()
         shown = frame[[lookup(name).headline for name in frame["metric"]]]
-        return str(shown.drop(columns="undefined").to_html(index=False, float_format="{:.4f}".format))
+        return for_page(shown.drop(columns="undefined").to_html(index=False, float_format="{:.4f}".format))
 
 
 def _merged_errors(

@@ -18,6 +18,7 @@ from cmtrack.metrics.prevalence.vector_scaling import FORMS, Scaling, default_fo
 from cmtrack.statistics import ScoreCounts
 from cmtrack.statistics.inputs import FloatArray, IntArray
 from cmtrack.statistics.top_scores import TopScoreCounts
+from cmtrack.untrusted import for_page
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -120,7 +121,7 @@ class ClassPrevalenceEstimate(PrevalenceEstimate):
         return pd.DataFrame(rows, columns=["label", "value", "low", "high", "count"])
 
     def _repr_html_(self) -> str:
-        return str(self.to_frame().to_html(index=False, float_format="{:.4g}".format))
+        return for_page(self.to_frame().to_html(index=False, float_format="{:.4g}".format))
 
 
 def class_estimate(

@@ -24,6 +24,7 @@ from cmtrack.metrics.prevalence.mixture import Mixture, Variance
 from cmtrack.metrics.prevalence.planning import CountedLabels, SamplePlan, highest_scores, sample_plan
 from cmtrack.statistics import ScoreCounts
 from cmtrack.statistics.inputs import FloatArray
+from cmtrack.untrusted import for_page
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -246,7 +247,7 @@ class PrevalenceEstimate:
         careful = f"<ul>{careful}</ul>" if careful else ""
         what, n = str(self.positive), f"{self.n_target:g}"
         if math.isnan(self.value):
-            return f"<div><p>The share of {escape(what)} is undefined.</p>{careful}</div>"
+            return for_page(f"<div><p>The share of {escape(what)} is undefined.</p>{careful}</div>")
         share = (f"{100 * x:.3g} %" for x in (self.value, self.low, self.high))
         number = (f"{x:.4g}" for x in (self.count, self.count_low, self.count_high))
         rows = [(f"share of {what} in the population", *share), (f"number of {what} among these {n}", *number)]
@@ -255,7 +256,7 @@ class PrevalenceEstimate:
             for name, value, low, high in rows
         )
         target, positives, negatives = (f"{100 * x:.0f} %" for x in self.shares)
-        return (
+        return for_page(
             f"<div><table><thead><tr><th></th><th>estimate</th><th>{100 * self.confidence_level:g} % interval</th></tr>"
             f"</thead><tbody>{lines}</tbody></table><p>Variance: {target} from the {n} scores, {positives} from the "
             f"{self.n_positives:g} labelled positives, {negatives} from the {self.n_negatives:g} labelled negatives. "

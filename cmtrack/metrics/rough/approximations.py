@@ -18,6 +18,7 @@ from cmtrack.metrics.names import encode_label
 from cmtrack.metrics.rough.views import approximation_figure
 from cmtrack.statistics.counting import Counts
 from cmtrack.statistics.inputs import FloatArray, IntArray
+from cmtrack.untrusted import for_page
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -120,7 +121,7 @@ class RoughApproximations:
         return f"RoughApproximations({len(self.labels)} classes, {numbers})"
 
     def _repr_html_(self) -> str:
-        return str(self.to_frame().to_html())
+        return for_page(self.to_frame().to_html())
 
 
 def approximate(counts: IntArray, labels: tuple[Label, ...]) -> RoughApproximations:

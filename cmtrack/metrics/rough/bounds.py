@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from html import escape
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -23,6 +24,7 @@ from cmtrack.metrics.rough.views import approximation_figure
 from cmtrack.statistics import ConfusionMatrix
 from cmtrack.statistics.counting import Counts
 from cmtrack.statistics.inputs import FloatArray
+from cmtrack.untrusted import for_page, printable
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -147,10 +149,10 @@ class RoughBounds:
 
     def __repr__(self) -> str:
         numbers = f"gamma_upper {self.gamma_upper:.4g}, weighted_alpha_upper {self.weighted_alpha_upper:.4g}"
-        return f"RoughBounds({len(self.labels)} classes, {numbers}. {self.condition_text[:-1]})"
+        return printable(f"RoughBounds({len(self.labels)} classes, {numbers}. {self.condition_text[:-1]})")
 
     def _repr_html_(self) -> str:
-        return f"{self.to_frame().to_html()}<p>{self.condition_text}</p>"
+        return for_page(f"{self.to_frame().to_html()}<p>{escape(self.condition_text)}</p>")
 
 
 def rough_bounds(confusion_matrix: ConfusionMatrix, majority: bool = False) -> RoughBounds:

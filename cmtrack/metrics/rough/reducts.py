@@ -15,6 +15,7 @@ import numpy as np
 from cmtrack.statistics.attributes import combine, encode_attribute
 from cmtrack.statistics.granules import Values
 from cmtrack.statistics.inputs import BoolArray, FloatArray, IntArray
+from cmtrack.untrusted import for_page, printable
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -78,13 +79,13 @@ class AttributeSubsets:
     def __repr__(self) -> str:
         how = f"all {len(self.members)} subsets" if self.exact else f"greedy, {len(self.members)} subsets judged"
         shown = ", ".join(map(_braces, self.reducts[:4])) + (", …" if len(self.reducts) > 4 else "")
-        return (
+        return printable(
             f"AttributeSubsets({len(self.attributes)} attributes, {how}: gamma {self.gamma_of_all:.4g}, "
             f"reducts {shown}, core {_braces(self.core)})"
         )
 
     def _repr_html_(self) -> str:
-        return str(self.to_frame().to_html(max_rows=_SHOWN, float_format="{:.4f}".format))
+        return for_page(self.to_frame().to_html(max_rows=_SHOWN, float_format="{:.4f}".format))
 
 
 @dataclass(frozen=True, eq=False)

@@ -21,6 +21,7 @@ from cmtrack.statistics.confusion import merged_labels
 from cmtrack.statistics.granules import Values, count_granules
 from cmtrack.statistics.inputs import BoolArray, IntArray
 from cmtrack.statistics.labels import encode_labels
+from cmtrack.untrusted import for_page
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -227,7 +228,7 @@ class GranuleTable:
         )
 
     def _repr_html_(self) -> str:
-        return str(self.to_frame().to_html(max_rows=_SHOWN))
+        return for_page(self.to_frame().to_html(max_rows=_SHOWN))
 
 
 def granule_table(

@@ -9,7 +9,8 @@ from typing import Any
 
 from cmtrack.evaluation import evaluate
 from cmtrack.grouping import Grouping, Label
-from cmtrack.metrics.catalog import lookup
+from cmtrack.metrics.catalog import CATALOG, lookup
+from cmtrack.metrics.names import near
 from cmtrack_integrations.sklearn.predictions import has_probabilities, known_labels, no_probabilities, probabilities
 
 
@@ -44,7 +45,8 @@ class CmtrackScorer:
         )
         metrics = evaluation.metrics
         if self.metric not in metrics:
-            raise ValueError(f"these data have no metric {self.metric!r}; they have {sorted(metrics)[:60]}")
+            hint = near(self.metric, metrics) or f"; they have {sorted(metrics)[:60]}"
+            raise ValueError(f"these data have no metric {self.metric!r}{hint}")
         value = metrics[self.metric]
         if math.isnan(value) or entry.better == "higher":
             return value
@@ -90,7 +92,8 @@ def get_scorer(
     try:
         entry = lookup(metric)
     except KeyError as error:
-        raise ValueError(f"{error.args[0]}; the README lists them") from None
+        hint = near(metric, (known.name for known in CATALOG)) or "; the README lists them"
+        raise ValueError(f"{error.args[0]}{hint}") from None
     if not entry.better:
         raise ValueError(f"{metric} describes and has no better or worse: it cannot score")
     if entry.needs not in ("labels", "two groups", "probabilities"):

@@ -10,7 +10,7 @@ import numpy as np
 from cmtrack.evaluation import evaluate
 from cmtrack.grouping import Grouping, Label
 from cmtrack.tracking import LoggedEvaluation
-from cmtrack.tracking.log import tell
+from cmtrack.tracking.log import chosen_run, tell
 from cmtrack.tracking.nested import NestedEvaluation, log_nested
 from cmtrack_integrations.sklearn.cross_validation import fit_and_predict, joined, splits_of
 from cmtrack_integrations.sklearn.predictions import with_notes
@@ -60,7 +60,8 @@ def log_candidates(
     labels, positive, grouping, sample_weight, row_ids, confidence_level
         As in :func:`cmtrack.evaluate`.
     run_id, metrics, predictions, strict
-        As in :func:`cmtrack.log_evaluation`; the run is the parent, by default the active one.
+        As in :func:`cmtrack.log_evaluation`; the run is the parent, by default the active one. Where there is none,
+        nothing is fitted: a warning says so, and the result is empty.
 
     Returns
     -------
@@ -68,6 +69,16 @@ def log_candidates(
         Best first. The nested runs hold the candidate's parameters, ``candidate`` (its place in ``cv_results_``) and
         ``rank``.
     """
+    try:
+        run_id = chosen_run(run_id)  # asked before the fits, which may take hours
+    except ValueError as error:
+        if strict:
+            raise
+        tell(
+            f"no candidate was fitted or evaluated: {str(error).replace('log_evaluation', 'log_candidates')}",
+            stacklevel=3,
+        )
+        return ()
     try:
         children = _candidates(
             search, X, np.asarray(y), max_candidates, labels, fit_params, n_jobs,

@@ -1,0 +1,226 @@
+"""Settings of a person, a project or an organisation: which rows of an evaluation may be written and sent.
+
+By default an evaluation that is logged carries the judged rows along: each row's actual and predicted label, its
+probabilities, weight and group. The environment variable ``CMTRACK_PREDICTIONS`` or a project's ``pyproject.toml``
+limits that for every caller on the machine, whatever the code asks for::
+
+    [tool.cmtrack]
+    predictions = "off"     # or "labels": rows without probabilities; "auto": as the code says; "on": of any size
+
+The environment goes before the project, whose file is the nearest one, from the working directory upwards, that has the
+setting. A setting that cannot be read counts as "off" and is warned of once: what is private stays here, and the
+training goes on.
+"""
+
+from __future__ import annotations
+
+import os
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from difflib import get_close_matches
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from cmtrack.evaluation.face import Judged
+from cmtrack.statistics.predictions import Predictions
+from cmtrack.tracking import names
+from cmtrack.tracking.predictions import MAX_BYTES, file_without_probabilities, without_probabilities
+from cmtrack.tracking.spool import write_private
+from cmtrack.tracking.views import views_of
+from cmtrack.untrusted import read_file
+
+if TYPE_CHECKING:
+    from cmtrack.tracking.package import Package
+
+VARIABLE = "CMTRACK_PREDICTIONS"
+PROJECT = "pyproject.toml"
+SETTINGS = ("off", "labels", "auto", "on")
+"""From the strictest to the widest."""
+_ALIKE = {"false": "off", "0": "off", "no": "off", "true": "on", "1": "on", "yes": "on"}
+_MAX_PROJECT = 1 << 20
+
+_told: set[str] = set()
+
+
+@dataclass(frozen=True)
+class KeptRows:
+    """Which rows of an evaluation are written.
+
+    Attributes
+    ----------
+    content : "off", "labels" or "all"
+    limited : bool
+        Whether rows of more than 32 MB are left out.
+    reason : str
+        What leaves something out, such as ``CMTRACK_PREDICTIONS=off``; empty where nothing does.
+    """
+
+    content: str
+    limited: bool
+    reason: str = ""
+
+
+def kept_rows(asked: bool | str = "auto") -> KeptRows:
+    """What a caller's ``predictions=`` comes to under the settings.
+
+    Raises
+    ------
+    ValueError
+        If the caller asks for something that there is not.
+    """
+    wanted = _asked(asked)
+    setting, source = _setting()
+    if wanted == "off":
+        return KeptRows("off", True, f"predictions={asked!r}")
+    if setting == "off":
+        return KeptRows("off", True, source)
+    limited = wanted == "labels" or (wanted == "auto" and setting != "on")
+    if setting == "labels":
+        return KeptRows("labels", limited, source)
+    return KeptRows("labels", limited, f"predictions={asked!r}") if wanted == "labels" else KeptRows("all", limited)
+
+
+def rows_of(evaluation: Judged, asked: bool | str = "auto") -> tuple[Any, str]:
+    """The rows of an evaluation that are written (None where none are), and a sentence for people that says which."""
+    rows, kept = evaluation.rows, kept_rows(asked)
+    if rows is None:
+        return None, "No rows go with it: the evaluation has none."
+    if kept.content == "off":
+        return None, f"No rows go with it ({kept.reason})."
+    if kept.content == "labels":
+        rows = without_probabilities(rows)
+    size = views_of(evaluation).rows_size(rows)
+    if kept.limited and size > MAX_BYTES:
+        return None, f"No rows go with it: they have {size / 1e6:.0f} MB, more than {MAX_BYTES >> 20} MB."
+    held = ["actual and predicted labels"] if isinstance(rows, Predictions) else ["matches and confusions, no codes"]
+    if getattr(rows, "source", None) is not None:
+        held.append("probabilities")
+    held += [what for what, there in (("weights", rows.weights), ("groups", rows.clusters)) if there is not None]
+    said = f"{len(rows):,} rows go with it ({', '.join(held)}; {size / 1e6:.1f} MB before compression)."
+    return rows, f"{said} {VARIABLE}=off keeps rows on this machine, {VARIABLE}=labels the probabilities."
+
+
+def kept_inputs(arrays: Mapping[str, Any], asked: bool | str = "auto") -> tuple[dict[str, Any], str]:
+    """The arrays of a failed evaluation that may be kept for later, and why others are not."""
+    try:
+        kept = kept_rows(asked)
+    except ValueError:
+        kept = KeptRows("off", True, f"predictions={asked!r}")
+    if kept.content == "off":
+        return {}, kept.reason
+    out = {name: values for name, values in arrays.items() if kept.content == "all" or name != "y_prob"}
+    return out, kept.reason if len(out) < len(arrays) else ""
+
+
+def safe(asked: bool | str) -> bool | str:
+    """What the caller asks for, or False where there is no such thing."""
+    try:
+        _asked(asked)
+    except ValueError:
+        return False
+    return asked
+
+
+def allowed(package: Package) -> tuple[Package, tuple[str, ...]]:
+    """A package that waited, without the rows that may not be sent now; and what was taken out.
+
+    The rows are taken out of its folder, too: what may not be sent is not kept for later.
+    """
+    from cmtrack.tracking import package as packages
+
+    kept = kept_rows()
+    found = [path for path in package.files if path.name.endswith(names.PREDICTIONS_FILE)]
+    if kept.content == "all" or not found:
+        return package, ()
+    tags, taken = dict(package.tags), []
+    own = names.file_name(names.PREDICTIONS_FILE, package.prefix)
+    for path in found:
+        content = path.read_bytes()
+        narrowed = None if kept.content == "off" else file_without_probabilities(content)
+        if narrowed == content:  # it has no probabilities
+            continue
+        if path.name == own:
+            for name in (names.digest_tag(names.PREDICTIONS_FILE, package.prefix), _rows_tag(package.prefix)):
+                tags.pop(name, None)
+            if narrowed is not None:
+                tags |= packages.digests({own: narrowed}, package.prefix)
+        taken.append((path, narrowed))
+    out = replace(package, tags=tags)
+    packages.rewrite_manifest(out)
+    for path, narrowed in taken:
+        path.unlink()
+        if narrowed is not None:
+            write_private(path, narrowed)
+    what = "rows" if kept.content == "off" else "probabilities of the rows"
+    return out, tuple(f"the {what} in {path.name} ({kept.reason})" for path, _ in taken)
+
+
+def _rows_tag(prefix: str) -> str:
+    return names.tag(names.ROWS_FILE, prefix)
+
+
+# -- where settings stand --------------------------------------------------------------------------------------
+
+
+def _asked(asked: Any) -> str:
+    if isinstance(asked, (bool, np.bool_)):
+        return "on" if asked else "off"
+    if asked in ("auto", "labels"):
+        return str(asked)
+    raise ValueError(f"predictions must be True, False, 'auto' or 'labels', got {asked!r:.60}")
+
+
+def _setting() -> tuple[str, str]:
+    """The setting and where it stands; "auto" where there is none."""
+    given = os.environ.get(VARIABLE, "").strip()
+    if given:
+        return _read(given, VARIABLE, f"{VARIABLE}={given}")
+    try:
+        folder = Path.cwd()
+    except OSError:  # it was removed
+        return "auto", ""
+    for path in (parent / PROJECT for parent in (folder, *folder.parents)):
+        found = _of_project(path)
+        if found is not None:
+            return found
+    return "auto", ""
+
+
+def _of_project(path: Path) -> tuple[str, str] | None:
+    """The setting of a project's file; None where it has none."""
+    try:
+        if not path.is_file():
+            return None
+        content = read_file(path.resolve(), _MAX_PROJECT)
+        table = tomllib.loads(content.decode("utf-8")).get("tool", {}).get("cmtrack", {})
+    except (OSError, ValueError, AttributeError) as error:
+        return _unreadable(f"{path} cannot be read: {error}", str(path))
+    if not isinstance(table, Mapping):
+        return _unreadable(f"{path}: tool.cmtrack must be a table, got {table!r:.60}", str(path))
+    if "predictions" in table:
+        value = table["predictions"]
+        return _read(value, f"predictions of [tool.cmtrack] in {path}", f"predictions = {value!r} in {path}")
+    meant = get_close_matches("predictions", list(table), n=1)
+    if meant:
+        return _unreadable(f"{path}: [tool.cmtrack] has {meant[0]!r}: did you mean 'predictions'?", str(path))
+    return None
+
+
+def _read(value: Any, what: str, source: str) -> tuple[str, str]:
+    text = str(value).strip().lower() if isinstance(value, (str, bool)) else ""
+    text = _ALIKE.get(text, text)
+    if text in SETTINGS:
+        return text, source
+    return _unreadable(f"{what} must be one of {', '.join(SETTINGS)}, got {value!r:.60}", source)
+
+
+def _unreadable(problem: str, source: str) -> tuple[str, str]:
+    if problem not in _told:
+        _told.add(problem)
+        from cmtrack.tracking.log import tell  # which itself asks here
+
+        tell(f"{problem}: no rows are written or sent until this is mended", stacklevel=5)
+    return "off", source

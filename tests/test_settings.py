@@ -1,0 +1,384 @@
+"""Which rows are written and sent: the caller's wish, limited by the environment and the project."""
+
+from __future__ import annotations
+
+import json
+import logging
+from io import BytesIO
+
+import mlflow
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+from click.testing import CliRunner
+
+from cmtrack import compare, evaluate, load_evaluation, log_evaluation, paired_differences
+from cmtrack.cli import main
+from cmtrack.tracking import settings, spool
+from cmtrack.tracking.log import EvaluationWarning
+from cmtrack.tracking.nested import NestedEvaluation, log_nested
+from cmtrack.tracking.push import push
+
+FILE = "cmtrack_predictions.parquet"
+Y = np.concatenate((np.arange(3), np.random.default_rng(0).integers(0, 3, 147)))
+
+
+def probabilities(seed: int):
+    logits = np.random.default_rng(seed).normal(size=(150, 3))
+    logits[np.arange(150), Y] += 1.0 + 0.2 * seed
+    p = np.exp(logits)
+    return p / p.sum(axis=1, keepdims=True)
+
+
+P = probabilities(0)
+
+
+@pytest.fixture(autouse=True)
+def nothing_told(monkeypatch):
+    monkeypatch.delenv(settings.VARIABLE, raising=False)
+    monkeypatch.setattr(settings, "_told", set())
+
+
+@pytest.fixture
+def project(tmp_path, monkeypatch):
+    """Write a pyproject.toml and work in a folder below it."""
+    below = tmp_path / "project" / "src" / "deep"
+    below.mkdir(parents=True)
+    monkeypatch.chdir(below)
+
+    def written(text: str):
+        path = tmp_path / "project" / "pyproject.toml"
+        path.write_text(text, encoding="utf-8")
+        return path
+
+    return written
+
+
+def sent(client, run_id):
+    return {item.path for item in client.list_artifacts(run_id)}
+
+
+def columns(client, run_id, tmp_path):
+    return pq.read_table(client.download_artifacts(run_id, FILE, str(tmp_path))).column_names
+
+
+# -- what the settings come to -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("setting", "asked", "content", "limited"),
+    [
+        (None, "auto", "all", True), (None, True, "all", False), (None, False, "off", True),
+        (None, "labels", "labels", True),
+        ("auto", "auto", "all", True), ("auto", True, "all", False),
+        ("off", "auto", "off", True), ("off", True, "off", True), ("off", "labels", "off", True),
+        ("labels", "auto", "labels", True), ("labels", True, "labels", False), ("labels", False, "off", True),
+        ("on", "auto", "all", False), ("on", "labels", "labels", True), ("on", False, "off", True),
+        ("OFF", True, "off", True), ("0", True, "off", True), ("false", True, "off", True),
+    ],
+)  # fmt: skip
+def test_the_stricter_of_setting_and_caller_holds(monkeypatch, setting, asked, content, limited):
+    if setting is not None:
+        monkeypatch.setenv(settings.VARIABLE, setting)
+    kept = settings.kept_rows(asked)
+    assert (kept.content, kept.limited) == (content, limited)
+
+
+@pytest.mark.parametrize("asked", ["offf", "all", 1, None], ids=["typo", "all", "one", "none"])
+def test_a_wish_that_there_is_not_is_refused_with_the_rule(asked):
+    with pytest.raises(ValueError, match="predictions must be True, False, 'auto' or 'labels', got"):
+        settings.kept_rows(asked)
+
+
+@pytest.mark.parametrize("value", ["off", "labels", "auto", "on"])
+def test_a_project_sets_it_for_all_folders_below(project, value):
+    path = project(f'[tool.cmtrack]\npredictions = "{value}"\n')
+    kept = settings.kept_rows(True)
+    assert kept.content == {"off": "off", "labels": "labels"}.get(value, "all")
+    if value == "off":
+        assert str(path) in kept.reason
+
+
+def test_a_project_without_the_setting_leaves_it_to_the_one_above(project, tmp_path):
+    project('[tool.cmtrack]\npredictions = "off"\n')
+    (tmp_path / "project" / "src" / "pyproject.toml").write_text("[tool.other]\nx = 1\n")
+    assert settings.kept_rows().content == "off"
+
+
+def test_the_environment_goes_before_the_project(project, monkeypatch):
+    project('[tool.cmtrack]\npredictions = "off"\n')
+    monkeypatch.setenv(settings.VARIABLE, "labels")
+    assert settings.kept_rows().content == "labels"
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ('[tool.cmtrack]\npredictions = "of"\n', "must be one of off, labels, auto, on, got 'of'"),
+        ("[tool.cmtrack]\npredictions = 3\n", "must be one of off, labels, auto, on, got 3"),
+        ('[tool.cmtrack]\nprediction = "off"\n', "has 'prediction': did you mean 'predictions'"),
+        ("[tool.cmtrack\n", "cannot be read"),
+        ("[tool]\ncmtrack = 3\n", "tool.cmtrack must be a table, got 3"),
+    ],
+    ids=["value", "type", "name", "damaged", "table"],
+)
+def test_a_project_that_cannot_be_read_counts_as_off_and_is_warned_of_once(project, text, words):
+    project(text)
+    with pytest.warns(EvaluationWarning, match=words) as caught:
+        kept = [settings.kept_rows(True) for _ in range(3)]
+    assert {one.content for one in kept} == {"off"}
+    assert len(caught) == 1
+
+
+def test_an_environment_that_cannot_be_read_counts_as_off_and_the_training_goes_on(store, monkeypatch):
+    monkeypatch.setenv(settings.VARIABLE, "of")
+    with (
+        mlflow.start_run() as run,
+        pytest.warns(EvaluationWarning, match="CMTRACK_PREDICTIONS must be one of off, labels, auto, on, got 'of'"),
+    ):
+        logged = log_evaluation(Y, y_prob=P, predictions=True)
+    assert logged.status == "completed"
+    assert FILE not in sent(store, run.info.run_id)
+
+
+# -- every way out -------------------------------------------------------------------------------------------------
+
+
+def log_it(run_id):
+    log_evaluation(Y, y_prob=P, run_id=run_id, predictions=True, strict=True)
+
+
+def log_an_evaluation(run_id):
+    log_evaluation(evaluate(Y, y_prob=P), run_id=run_id, strict=True)
+
+
+def log_children(run_id):
+    log_nested([NestedEvaluation("child", evaluate(Y, y_prob=P))], run_id=run_id, predictions=True, strict=True)
+
+
+def log_estimator(run_id):
+    from sklearn.linear_model import LogisticRegression
+
+    from cmtrack_integrations import sklearn as hooks
+
+    hooks.log_estimator(LogisticRegression().fit(P, Y), P, Y, run_id=run_id, predictions=True, strict=True)
+
+
+def log_by_mlflow(run_id):
+    import pandas as pd
+
+    frame = pd.DataFrame(P, columns=["p_0", "p_1", "p_2"]).assign(y=Y, predicted=P.argmax(axis=1))
+    with mlflow.start_run(run_id):
+        mlflow.models.evaluate(
+            data=frame, targets="y", predictions="predicted", model_type="classifier", evaluators="cmtrack",
+            evaluator_config={"cmtrack": {"y_prob": "p_*", "predictions": True, "strict": True}},
+        )  # fmt: skip
+
+
+def log_from_the_command_line(run_id):
+    import pandas as pd
+
+    frame = pd.DataFrame(P, columns=["p_0", "p_1", "p_2"]).assign(y=Y)
+    frame.to_parquet("rows.parquet")
+    arguments = ["evaluate", "rows.parquet", "--y-true", "y", "--y-prob", "p_*", "--log", "--run-id", run_id]
+    done = CliRunner().invoke(main, arguments)
+    assert done.exit_code == 0, done.output
+
+
+WAYS = [log_it, log_an_evaluation, log_children, log_estimator, log_by_mlflow, log_from_the_command_line]
+
+
+@pytest.mark.parametrize("way", WAYS, ids=[way.__name__ for way in WAYS])
+def test_every_way_to_log_keeps_the_setting(store, monkeypatch, tmp_path, way):
+    experiment = store.get_experiment_by_name("e").experiment_id
+    seen: set[str] = set()
+    for setting in ("off", "labels"):
+        monkeypatch.setenv(settings.VARIABLE, setting)
+        way(store.create_run(experiment).info.run_id)
+        runs = {run.info.run_id for run in store.search_runs([experiment])} - seen
+        seen |= runs
+        made = [run_id for run_id in runs if "cmtrack_evaluation.json" in sent(store, run_id)]
+        assert made
+        for run_id in made:
+            if setting == "off":
+                assert FILE not in sent(store, run_id)
+                assert not any("predictions" in tag for tag in store.get_run(run_id).data.tags)
+            else:
+                assert columns(store, run_id, tmp_path) == ["y_true", "y_pred"]
+
+
+def test_a_hook_keeps_the_setting(store, monkeypatch):
+    torch_hook = pytest.importorskip("cmtrack_integrations._hook")
+    monkeypatch.setenv(settings.VARIABLE, "off")
+    with mlflow.start_run() as run:
+        hook = torch_hook.Hook({"predictions": True, "strict": True})
+        hook.begin()
+        hook.log(Y, y_prob=P, step=1)
+    assert FILE not in sent(store, run.info.run_id)
+
+
+def test_by_default_all_rows_go_and_the_log_says_so(store, caplog, tmp_path):
+    with caplog.at_level(logging.INFO, "cmtrack"), mlflow.start_run() as run:
+        log_evaluation(Y, y_prob=P, sample_weight=np.ones(150, int), groups=Y, strict=True)
+    assert columns(store, run.info.run_id, tmp_path)[:4] == ["y_true", "y_pred", "sample_weight", "group"]
+    (said,) = [record.message for record in caplog.records if record.name == "cmtrack"]
+    assert said.startswith("150 rows go with it (actual and predicted labels, probabilities, weights, groups; 0.0 MB")
+    assert "CMTRACK_PREDICTIONS=off" in said
+
+
+# -- the spool -----------------------------------------------------------------------------------------------------
+
+
+def spooled_entry():
+    with pytest.warns(EvaluationWarning, match="was not logged"):
+        log_evaluation(Y, y_prob=P, run_id="no-such-run", predictions=True)
+    (entry,) = spool.entries()
+    return entry
+
+
+def test_off_leaves_no_rows_in_the_spool(store, monkeypatch):
+    monkeypatch.setenv(settings.VARIABLE, "off")
+    entry = spooled_entry()
+    assert not list(entry.folder.rglob("*.parquet"))
+
+
+def test_a_wish_that_there_is_not_leaves_no_rows_in_the_spool(store):
+    with mlflow.start_run(), pytest.warns(EvaluationWarning, match="predictions must be True"):
+        logged = log_evaluation(Y, y_prob=P, predictions="offf")
+    assert logged.status == "saved"
+    (entry,) = spool.entries()
+    assert not list(entry.folder.rglob("*.parquet"))
+
+
+def test_children_of_a_run_that_is_not_there_leave_no_rows_in_the_spool(store):
+    with pytest.warns(EvaluationWarning):
+        log_nested([NestedEvaluation("child", evaluate(Y, y_prob=P))], run_id="no-such-run", predictions=False)
+    (entry,) = spool.entries()
+    assert not list(entry.folder.rglob("*.parquet"))
+
+
+@pytest.mark.parametrize(
+    ("setting", "asked", "kept"),
+    [("off", True, None), (None, False, None), ("labels", True, {"y_true"}), (None, "auto", {"y_true", "y_prob"})],
+    ids=["off", "by-call", "labels", "default"],
+)
+def test_the_inputs_of_a_failed_evaluation_are_kept_as_the_setting_says(store, monkeypatch, setting, asked, kept):
+    if setting is not None:
+        monkeypatch.setenv(settings.VARIABLE, setting)
+    with mlflow.start_run(), pytest.warns(EvaluationWarning, match="the evaluation failed") as caught:
+        logged = log_evaluation(Y, y_prob=P[:, :2] * 3, predictions=asked)
+    if kept is None:
+        assert spool.entries() == []
+        assert logged.path is None
+        assert "its inputs are not kept: " in str(caught[0].message)
+        return
+    (entry,) = spool.entries()
+    assert set(np.load(entry.folder / spool.INPUTS).files) == kept
+
+
+@pytest.mark.parametrize("setting", ["off", "labels"])
+def test_push_sends_no_more_rows_than_the_setting_allows(store, monkeypatch, tmp_path, setting):
+    entry = spooled_entry()
+    assert len(list(entry.folder.rglob("*.parquet"))) == 1
+    monkeypatch.setenv(settings.VARIABLE, setting)
+    (pushed,) = push(experiment_name="e")
+    assert pushed.status == "sent", pushed.reason
+    assert any(f"CMTRACK_PREDICTIONS={setting}" in problem for problem in pushed.problems)
+    if setting == "off":
+        assert FILE not in sent(store, pushed.run_id)
+        with pytest.raises(ValueError, match="holds no cmtrack_predictions"):
+            load_evaluation(pushed.run_id, rows=True)
+    else:
+        assert columns(store, pushed.run_id, tmp_path) == ["y_true", "y_pred"]
+        assert load_evaluation(pushed.run_id, rows=True).rows.source is None  # the digest is that of the new file
+
+
+def test_push_without_a_setting_sends_all(store, tmp_path):
+    spooled_entry()
+    (pushed,) = push(experiment_name="e")
+    assert pushed.problems == ()
+    assert len(columns(store, pushed.run_id, tmp_path)) == 5
+
+
+def test_an_entry_that_was_narrowed_and_not_sent_is_whole(store, monkeypatch):
+    def gone(*_):
+        raise ConnectionError("gone")
+
+    spooled_entry()
+    with monkeypatch.context() as patch:
+        patch.setenv(settings.VARIABLE, "labels")
+        patch.setattr("cmtrack.tracking.push.deliver", gone)
+        (kept,) = push(experiment_name="e")
+    assert kept.status == "kept"
+    (pushed,) = push(experiment_name="e")
+    assert pushed.status == "sent", pushed.reason
+
+
+# -- rows without probabilities --------------------------------------------------------------------------------------
+
+
+def pair(store):
+    ids = []
+    for seed in (0, 3):
+        with mlflow.start_run(run_name=f"model {seed}") as run:
+            log_evaluation(Y, y_prob=probabilities(seed), predictions="labels", positive=None, strict=True)
+        ids.append(run.info.run_id)
+    return ids
+
+
+def test_label_metrics_are_paired_and_score_metrics_say_why_not(store):
+    ids = pair(store)
+    by_label = compare(ids, rank_by="multiclass/accuracy")
+    assert all(run.unpaired == "" for run in by_label.runs)
+    by_score = compare(ids, rank_by="spcc/ovr_fisher")
+    reasons = {run.unpaired for run in by_score.runs if run.unpaired}
+    assert reasons == {"spcc/ovr_fisher needs the probabilities of the rows, which were not kept"}
+    first, second = (load_evaluation(run_id, rows=True) for run_id in ids)
+    both = paired_differences(first, second)
+    assert both.paired
+    assert "needs the probabilities of the rows, which were not kept" in both.reason
+    assert np.isfinite(both["multiclass/accuracy"].standard_error)
+    assert both.mcnemar is not None
+
+
+def test_an_evaluation_loaded_without_probabilities_keeps_its_numbers_and_regroups(store):
+    from cmtrack import Grouping
+
+    ids = pair(store)
+    loaded, without = load_evaluation(ids[0], rows=True), load_evaluation(ids[0])
+    assert loaded.metrics == without.metrics
+    again = loaded.regroup(Grouping({"a": [0, 1], "b": [2]}))
+    assert again.metrics["binary/recall"] == pytest.approx(without.regroup(again.grouping).metrics["binary/recall"])
+
+
+def test_the_file_without_probabilities_is_the_one_that_labels_writes():
+    from cmtrack.tracking.predictions import file_without_probabilities, without_probabilities, write_predictions
+
+    rows = evaluate(Y, y_prob=P, groups=Y).rows
+    full, narrow = BytesIO(), BytesIO()
+    write_predictions(full, rows)
+    write_predictions(narrow, without_probabilities(rows))
+    made = file_without_probabilities(full.getvalue())
+    assert pq.read_table(BytesIO(made)).equals(pq.read_table(BytesIO(narrow.getvalue())))
+    assert file_without_probabilities(made) == made
+    with pytest.raises(ValueError, match="the predictions are damaged"):
+        file_without_probabilities(b"PAR1nonsense")
+
+
+# -- what the command line says ----------------------------------------------------------------------------------------
+
+
+def test_the_command_line_says_which_rows_went(store):
+    import pandas as pd
+
+    pd.DataFrame(P, columns=["p_0", "p_1", "p_2"]).assign(y=Y).to_parquet("rows.parquet")
+    arguments = ["evaluate", "rows.parquet", "--y-true", "y", "--y-prob", "p_*", "--log", "--experiment", "e"]
+    for given, as_json, wanted in (
+        ((), (), "150 rows go with it (actual and predicted labels, probabilities;"),
+        (("--predictions", "labels"), ("--json",), "150 rows go with it (actual and predicted labels;"),
+        (("--predictions", "off"), (), "No rows go with it (predictions=False)."),
+    ):
+        done = CliRunner().invoke(main, [*arguments, *given, *as_json])
+        assert done.exit_code == 0, done.output
+        said = json.loads(done.stdout)["rows"] if as_json else " ".join(done.output.split())
+        assert wanted in said
