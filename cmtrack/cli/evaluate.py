@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -31,6 +32,13 @@ _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 @click.option("--grouping", "grouping_file", type=_FILE, help="YAML or JSON file that groups the classes.")
 @click.option("--weight", metavar="COLUMN", help="Column of sample weights.")
 @click.option(
+    "--normalize",
+    type=click.Choice(["warn", "yes", "no"]),
+    default="warn",
+    show_default=True,
+    help="Rows of rounded probabilities that sum to 0.98 to 1.02: scale and warn, scale, or refuse them.",
+)
+@click.option(
     "--confidence-level",
     type=click.FloatRange(0, 1, min_open=True, max_open=True),
     default=0.95,
@@ -54,12 +62,17 @@ def evaluate_command(files: tuple[str, ...], output: Path | None, log: bool, as_
     where = {name: options.pop(name) for name in ("run_id", "experiment", "run_name", "tracking_uri")}
     _check_destination(log, where)
     _check_files(files)
+    options["normalize"] = {"warn": "warn", "yes": True, "no": False}[options["normalize"]]
     file = Path(files[0])
     done: dict[str, Any] = {"file": files[0] if len(files) == 1 else list(files)}
-    evaluation = _evaluate_files(files, **options)  # with a progress bar of its own
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # the summary tells what the evaluation warns of
+        evaluation = _evaluate_files(files, **options)  # with a progress bar of its own
+        if evaluation is None:
+            with working() as step:
+                step("reading and evaluating", 0, 1 + bool(output) + log)
+                evaluation = _evaluate(file, **options)
     with working() as step:
-        step("reading and evaluating", 0, 1 + bool(output) + log)
-        evaluation = _evaluate(file, **options) if evaluation is None else evaluation
         if output is not None:
             done["output"] = [str(path) for path in _write(evaluation, output, file, step)]
         if log:
@@ -97,6 +110,7 @@ def _evaluate(
     positive: str | None,
     grouping_file: Path | None,
     weight: str | None,
+    normalize: bool | str,
     confidence_level: float,
 ) -> Evaluation:
     if y_pred is None and y_prob is None:
@@ -116,6 +130,7 @@ def _evaluate(
             positive=data.positive if positive is None else _positive(positive, grouping, data.as_label),
             grouping=grouping,
             sample_weight=data.weight,
+            normalize=normalize,
             confidence_level=confidence_level,
         )
         evaluation.metrics  # noqa: B018 - computed here, under the progress bar
@@ -134,6 +149,7 @@ def _evaluate_files(
     positive: str | None,
     grouping_file: Path | None,
     weight: str | None,
+    normalize: bool | str,
     confidence_level: float,
 ) -> Evaluation | None:
     """The evaluation of files as one table; None where it is one small file."""
@@ -155,6 +171,7 @@ def _evaluate_files(
             positive=None if positive is None else _positive(positive, grouping, as_label),
             grouping=grouping,
             sample_weight=weight,
+            normalize=normalize,
             confidence_level=confidence_level,
         )
     except (OSError, TypeError, ValueError) as error:
@@ -201,8 +218,6 @@ def _write(evaluation: Evaluation, folder: Path, file: Path, step: Step) -> list
 
 def _log(evaluation: Evaluation, file: Path, where: dict[str, str | None]) -> dict[str, str]:
     """The run's id and store."""
-    import warnings
-
     from mlflow import MlflowClient
 
     from cmtrack.tracking import EvaluationWarning, log_evaluation

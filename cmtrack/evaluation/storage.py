@@ -196,7 +196,7 @@ def _write(statistics: Statistics) -> dict[str, Any]:
     out: dict[str, Any] = {}
     for item in fields(statistics):
         value = getattr(statistics, item.name)
-        if value is None:
+        if value is None or (item.name == "scaled_rows" and not value):
             continue
         if isinstance(value, ConfusionMatrix):
             out[item.name] = encode_array(value.counts)
@@ -239,11 +239,19 @@ def _read(data: dict[str, Any], labels: tuple[Any, ...]) -> Statistics:
             kept[name] = CrossMoments(_shaped(decode_array(value), (size, 2 * size + 1, 2 * size + 1)))
         elif name == "labels_variance":
             kept[name] = float(value)
+        elif name == "scaled_rows":
+            kept[name] = _whole_number(value)
         elif name == "squares":
             kept[name] = _read(value, labels)
         else:
             raise ValueError(f"unknown statistic {name!r}")
     return Statistics(**kept)
+
+
+def _whole_number(value: Any) -> int:
+    if isinstance(value, bool) or not isinstance(value, int) or value < 0:
+        raise ValueError(f"a number of rows must be a whole number from 0, got {value!r:.40}")
+    return value
 
 
 def _shaped(array: npt.NDArray[Any], shape: tuple[int, ...]) -> npt.NDArray[Any]:

@@ -55,6 +55,8 @@ class Statistics:
         Calibration scores (negatives, positives) and unlabelled target scores, where they were given.
     labelled_tops, target_tops : TopScoreCounts
         The same for more than two classes.
+    scaled_rows : int
+        How many rows of probabilities did not sum to 1 and were scaled, where that is to be told.
     squares : Statistics
         The same sums with squared sample weights, where weights are fractions.
     """
@@ -72,6 +74,7 @@ class Statistics:
     target: ScoreCounts | None = None
     labelled_tops: TopScoreCounts | None = None
     target_tops: TopScoreCounts | None = None
+    scaled_rows: int = 0
     squares: Statistics | None = None
 
     def __add__(self, other: Statistics) -> Statistics:
@@ -155,6 +158,7 @@ def collect(
     if probabilities is not None:
         best = CompactCodes(len(actual), len(labels)) if predicted is None else None
         kept = ScorePass(actual, probabilities, step, weights, best).run()
+        kept["scaled_rows"] = probabilities.scaled_rows
         predicted = Codes(best.array) if best is not None else predicted
     assert predicted is not None  # there are predictions or probabilities
     kept["digest"] = _digest(actual, labels)

@@ -37,7 +37,7 @@ class EpochAccumulator:
     Parameters
     ----------
     **options
-        ``labels``, ``positive``, ``grouping``, ``calibration``, ``target``, ``confidence_level``, ``run_id``,
+        ``labels``, ``positive``, ``grouping``, ``calibration``, ``target``, ``normalize``, ``confidence_level``, ``run_id``,
         ``model_id``, ``prefix``, ``metrics``, ``predictions``, ``strict``, as in :func:`cmtrack.log_evaluation`.
         ``labels`` are by default 0 to K - 1; where they are names, ``y_true`` holds class numbers.
 

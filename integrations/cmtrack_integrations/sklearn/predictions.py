@@ -12,7 +12,7 @@ import numpy as np
 
 from cmtrack.evaluation import Evaluation
 from cmtrack.grouping import Label
-from cmtrack.statistics.inputs import FloatArray
+from cmtrack.statistics.inputs import FloatArray, listed
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,7 +84,7 @@ def align(found: FloatArray, own: Any, labels: Sequence[Label] | None) -> FloatA
     place = {label: column for column, label in enumerate(labels)}
     missing = [label for label in np.asarray(own).tolist() if label not in place]
     if missing:
-        raise ValueError(f"labels must hold every class of the classifier, got none for {missing[:10]}")
+        raise ValueError(f"labels must hold every class of the classifier, got none for {listed(missing)}")
     out = np.zeros((len(found), len(labels)))
     out[:, [place[label] for label in np.asarray(own).tolist()]] = found
     return out
