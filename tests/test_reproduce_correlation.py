@@ -329,10 +329,12 @@ def test_digits_are_split_without_the_images_that_chose_the_pairs(monkeypatch: p
         pytest.param(idx(np.zeros((2, 3, 2)), kind=13), "unsigned bytes", id="floats"),
         pytest.param(idx(np.zeros(200)), "in 3 dimensions, got 8 in 1", id="one dimension"),
         pytest.param(
-            gzip.compress(gzip.decompress(idx(np.zeros((2, 3, 2)))) + b"\0"), "after its header, got 13", id="one too many"
+            gzip.compress(gzip.decompress(idx(np.zeros((2, 3, 2)))) + b"\0"),
+            "after its header, got 13",
+            id="more",
         ),
         pytest.param(
-            gzip.compress(gzip.decompress(idx(np.zeros((2, 3, 2))))[:-1]), "after its header, got 11", id="one too few"
+            gzip.compress(gzip.decompress(idx(np.zeros((2, 3, 2))))[:-1]), "after its header, got 11", id="fewer"
         ),
     ],
 )

@@ -95,12 +95,12 @@ def headline_table(evaluation: Judged) -> Table:
 
 def _classes(evaluation: Evaluation) -> Table:
     m, ends = evaluation.metrics, evaluation.intervals
-    labels = list(evaluation.labels)
+    labels = list(evaluation.classes)
     title = "Classes"
     if len(labels) > MAX_ROWS:
         labels.sort(key=lambda label: _last_if_undefined(m[f"class/{encode_label(label)}/f1"]))
         labels = labels[:MAX_ROWS]
-        title = f"The {MAX_ROWS} classes of lowest F1, of {len(evaluation.labels)}"
+        title = f"The {MAX_ROWS} classes of lowest F1, of {len(evaluation.classes)}"
     table = new_table(title)
     table.add_column("class", overflow="fold")
     table.add_column("samples", justify="right")

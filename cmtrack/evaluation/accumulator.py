@@ -123,7 +123,7 @@ class Accumulator:
         total = self._collected[0][1]
         for _, kept in self._collected[1:]:
             total += kept
-        total = replace(total, scaled_rows=self._scaled)
+        total = replace(total, scaled_rows=self._scaled or None)
         tell_scaled(total)
         return assemble(total, self.grouping, self.positive, self._step, self.confidence_level)
 

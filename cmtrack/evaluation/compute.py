@@ -22,6 +22,7 @@ from cmtrack.metrics.rough.section import put_rough
 from cmtrack.statistics import BinaryCounts, ReducedConfusionMatrix
 from cmtrack.statistics.collected import Statistics
 from cmtrack.statistics.counting import Counts
+from cmtrack.statistics.cross_moments import MAX_CLASSES
 from cmtrack.statistics.inputs import BoolArray, FloatArray
 from cmtrack.statistics.probabilities import LEAST_SUM, MOST_SUM
 from cmtrack.statistics.reduced import reduce_counts
@@ -234,6 +235,11 @@ def _warnings(
             out.append(
                 f"fewer than {RARE} samples of the group {_list(few)} in step {quoted(one.name)}: rough intervals"
             )
+    if statistics.moments is not None and statistics.cross is None and len(labels) > 2:
+        out.append(
+            "no interval of spcc/ovr_fisher and spcc/ovo_fisher: the joint moments that their errors need are kept "
+            f"for up to {MAX_CLASSES} classes"
+        )
     if roc is not None and roc.auc_error_bound > 0:
         out.append(f"scores are counted on a grid: the ROC AUC is within {roc.auc_error_bound:.1e} of the exact one")
     if prevalence is not None:
@@ -254,8 +260,8 @@ def _effective(totals: Counts, squares: Counts | None) -> Counts:
 def scaled_rows_warning(rows: int) -> str:
     """What is said of probabilities that were scaled."""
     return (
-        f"{rows:,} {'row' if rows == 1 else 'rows'} of probabilities summed to {LEAST_SUM:g} to {MOST_SUM:g} instead of "
-        "1 and were scaled to sum to 1 (normalize=True: without this warning, normalize=False: refused)"
+        f"{rows:,} {'row' if rows == 1 else 'rows'} of probabilities summed to {LEAST_SUM:g} to {MOST_SUM:g} instead "
+        "of 1 and were scaled to sum to 1 (normalize=True: without this warning, normalize=False: refused)"
     )
 
 

@@ -210,7 +210,7 @@ def with_calibration(
 ) -> Statistics:
     """The statistics with those of labelled scores and of a target, where they are given."""
     kept: dict[str, Any] = {}
-    scaled = statistics.scaled_rows
+    scaled = statistics.scaled_rows or 0
     if calibration is not None and not (isinstance(calibration, str) and calibration == "cross-fit"):
         try:
             y, scores = calibration
@@ -240,7 +240,7 @@ def with_calibration(
             kept["target_tops"] = TopScoreCounts.from_scores(one_row, wanted, 1)
         else:
             kept["target"] = _counted(wanted, step, None)
-    return replace(statistics, scaled_rows=scaled, **kept)
+    return replace(statistics, scaled_rows=scaled or None, **kept)
 
 
 def _counted(probabilities: FloatArray, step: ComposedStep, channel: IntArray | None) -> ScoreCounts:

@@ -46,8 +46,9 @@ def regroup(evaluation: Evaluation, grouping: Grouping, positive: Label | None) 
     if positive is not None and len(grouping.labels) == 2:
         grouping = grouping.with_positive(positive)
     kept = evaluation.statistics
+    notes: list[str] = []
     if isinstance(evaluation.rows, SpanRows):
-        statistics, notes = kept, []  # spans have no scores
+        statistics = kept  # spans have no scores
     elif evaluation.rows is not None:
         statistics, notes = _from_rows(evaluation.rows, kept, old, new)
     else:

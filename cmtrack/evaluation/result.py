@@ -12,12 +12,12 @@ import numpy as np
 
 from cmtrack.evaluation import regrouping, storage
 from cmtrack.evaluation.compute import Computed, compute
-from cmtrack.evaluation.frames import metric_frame
+from cmtrack.evaluation.frames import class_frame, metric_frame
 from cmtrack.evaluation.resampling import resample_tables
 from cmtrack.evaluation.steps import scored_step
 from cmtrack.grouping import ComposedStep, Grouping, Label
-from cmtrack.metrics.catalog import lookup
 from cmtrack.metrics import multiclass
+from cmtrack.metrics.catalog import lookup
 from cmtrack.metrics.cells import Cells
 from cmtrack.metrics.influence import Influence, groups_over, standard_error
 from cmtrack.metrics.intervals import Interval
@@ -281,7 +281,9 @@ class Evaluation:
             If the method is another one, or weights are fractions (a table of fractions is not multinomial).
         """
         if method == "bootstrap":
-            return resample_tables(self.statistics, self.grouping, self._step, self.confidence_level, n_resamples, seed)
+            return resample_tables(
+                self.statistics, self.grouping, self._step, self.confidence_level, n_resamples, seed, self._averaged
+            )
         if method != "influence":
             raise ValueError(f"method must be 'influence' or 'bootstrap', got {method!r}")
         return {name: ends for name, ends in self.intervals.items() if lookup(name).needs != "probabilities"}
@@ -312,17 +314,32 @@ class Evaluation:
     def __radd__(self, other: object) -> Evaluation:
         return self if other == 0 else NotImplemented  # lets sum(...) start at 0
 
-    def save(self, directory: str | Path) -> Path:
-        """Write ``cmtrack_evaluation.json`` into a folder (made if need be) and return the file's path."""
-        return storage.save(self, Path(directory))
+    def save(self, directory: str | Path, *, rows: bool | str = "auto") -> Path:
+        """Write ``cmtrack_evaluation.json`` into a folder (made if need be) and return the file's path.
+
+        Parameters
+        ----------
+        directory : path
+        rows : "auto", True or False, default "auto"
+            Whether the rows, which paired comparisons need, are kept beside it in ``cmtrack_predictions.parquet``.
+            "auto": where there are any, up to 32 MB before compression; beyond, a warning says that they are not.
+        """
+        return storage.save(self, Path(directory), rows)
 
     def to_json(self) -> str:
         """The text that :meth:`save` writes."""
         return storage.dumps(self)
 
     @classmethod
-    def load(cls, directory: str | Path) -> Evaluation:
+    def load(cls, directory: str | Path, *, rows: bool = True) -> Evaluation:
         """Read what :meth:`save` wrote; ``directory`` may also be the file itself.
+
+        Parameters
+        ----------
+        directory : path
+        rows : bool, default True
+            Whether the rows are read, where they were kept; without them ``.rows`` is None, and comparisons are
+            unpaired.
 
         Raises
         ------
@@ -331,13 +348,24 @@ class Evaluation:
         ValueError
             If the file is damaged, or of a newer schema than this version reads.
         """
-        return storage.load(Path(directory))
+        return storage.load(Path(directory), rows)
 
     # -- views -----------------------------------------------------------------------------------------
 
     def to_frame(self) -> pd.DataFrame:
         """One row per metric: metric, value, low, high, better, and why it is undefined."""
         return metric_frame(self)
+
+    def class_table(self) -> pd.DataFrame:
+        """One row per class.
+
+        Returns
+        -------
+        DataFrame
+            label, support and predicted (numbers or weights of samples), and precision, recall and f1, each followed by
+            the ends of its interval, ``<name>_low`` and ``<name>_high``; NaN where undefined.
+        """
+        return class_frame(self)
 
     def figures(self) -> dict[str, Figure]:
         """Every figure that applies, by name."""

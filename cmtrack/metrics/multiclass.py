@@ -86,9 +86,7 @@ def averages(
     kept = np.ones(cells.size, dtype=np.bool_) if over is None else over
     hits, actual, predicted = _margins(cells)
     t, q = actual / n, predicted / n
-    per_class = {
-        name: np.where(kept, values, math.nan) for name, values in class_metrics(cells, zero_division).items()
-    }
+    per_class = {name: np.where(kept, values, math.nan) for name, values in class_metrics(cells, zero_division).items()}
     recall, precision, f1 = per_class["recall"], per_class["precision"], per_class["f1"]
     i, j, hit = cells.actual, cells.predicted, cells.hit.astype(np.float64)
     t_i, q_j, both = t[i], q[j], t + q

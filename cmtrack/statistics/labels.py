@@ -63,8 +63,8 @@ def number_labels(
     Raises
     ------
     ValueError
-        Empty or unequal columns, missing values, continuous values (scores), unknown labels, repeated ``labels``, labels that cannot be
-        put in one order, or fewer than two classes.
+        Empty or unequal columns, missing values, continuous values (scores), unknown labels, repeated ``labels``,
+        labels that cannot be put in one order, or fewer than two classes.
     """
     read = {name: read_labels(name, values) for name, values in columns.items()}
     lengths = {name: len(one.raw if isinstance(one, Factor) else one) for name, one in read.items()}

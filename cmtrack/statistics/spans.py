@@ -100,8 +100,9 @@ class SpanRows:
 
     def by_document(self, psi: FloatArray) -> FloatArray:
         """Influence values of documents, shape (size,), from those of matches."""
-        sums: FloatArray = np.bincount(self.documents, psi, self.size) * (self.size / len(self.matches))
-        return sums
+        return np.asarray(
+            np.bincount(self.documents, psi, self.size) * (self.size / len(self.matches)), dtype=np.float64
+        )
 
     @property
     def documents(self) -> IntArray:

@@ -12,12 +12,12 @@ from typing import Any, BinaryIO
 from cmtrack import untrusted
 from cmtrack.evaluation import Evaluation, evaluate
 from cmtrack.evaluation.face import KINDS, Judged
+from cmtrack.evaluation.storage import MAX_ROWS_BYTES
 from cmtrack.grouping import Grouping, Label
 from cmtrack.tracking import spool
 from cmtrack.tracking.deliver import deliver
 from cmtrack.tracking.names import check_prefix
 from cmtrack.tracking.package import Package, build
-from cmtrack.tracking.predictions import MAX_BYTES
 from cmtrack.tracking.views import views_of
 
 
@@ -247,7 +247,7 @@ def _model(model_id: str | None) -> str | None:
 
 def _rows_writer(evaluation: Judged, wanted: bool | str) -> Callable[[BinaryIO], object] | None:
     rows, views = evaluation.rows, views_of(evaluation)
-    if rows is None or wanted is False or (wanted is not True and views.rows_size(rows) > MAX_BYTES):
+    if rows is None or wanted is False or (wanted is not True and views.rows_size(rows) > MAX_ROWS_BYTES):
         return None
     return lambda file: views.write_rows(file, rows)
 

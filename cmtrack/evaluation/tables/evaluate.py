@@ -113,15 +113,19 @@ def evaluate_table(
             step, place = place_of_probabilities(columns, order, grouping, positive)
             statistics = collect_table(survey, order, place, step, pairs, run)
             if place is not None:
-                arrays = [None if own else side for own, side in zip(sides, (calibration, target), strict=True)]
-                statistics = with_calibration(statistics, order, step, scores_first(order, step), *arrays, normalize)
+                held_y, held_target = (
+                    None if own else side for own, side in zip(sides, (calibration, target), strict=True)
+                )
+                statistics = with_calibration(
+                    statistics, order, step, scores_first(order, step), held_y, held_target, normalize
+                )
                 held = _Held(tables, columns, order, place, step, run, normalize)
                 kept: dict[str, Any] = {}
                 if sides[0]:
                     kept["labelled" if step is not None else "labelled_tops"] = held.labelled(calibration)
                 if sides[1]:
                     kept["target" if step is not None else "target_tops"] = held.target(target)
-                statistics = replace(statistics, scaled_rows=statistics.scaled_rows + sum(held.scaled), **kept)
+                statistics = replace(statistics, scaled_rows=((statistics.scaled_rows or 0) + sum(held.scaled)) or None, **kept)
     tell_scaled(statistics)
     return assemble(statistics, grouping, positive, step, confidence_level)
 
