@@ -98,7 +98,7 @@ def _order(first: str, index: Any, name: str, own: Any) -> Any:
         lacking = index[np.flatnonzero(place < 0)].tolist()
         raise ValueError(
             f"{first} and {name} must hold the same rows: the index of {name} lacks the keys {listed(lacking, 3)} of "
-            f"{first}; {_WAY_OUT}"
+            f"{first}; pass .to_numpy() of both to go by position"
         )
     return place
 

@@ -125,7 +125,9 @@ def evaluate_table(
                     kept["labelled" if step is not None else "labelled_tops"] = held.labelled(calibration)
                 if sides[1]:
                     kept["target" if step is not None else "target_tops"] = held.target(target)
-                statistics = replace(statistics, scaled_rows=((statistics.scaled_rows or 0) + sum(held.scaled)) or None, **kept)
+                statistics = replace(
+                    statistics, scaled_rows=((statistics.scaled_rows or 0) + sum(held.scaled)) or None, **kept
+                )
     tell_scaled(statistics)
     return assemble(statistics, grouping, positive, step, confidence_level)
 
