@@ -128,7 +128,7 @@ def test_rounded_probabilities_are_scaled_with_one_warning_everywhere(source: st
     for evaluation in (found, silent):
         for name in ("spcc/ovr_fisher", "spcc/ovo_min", "prevalence/1/bias", "multiclass/accuracy"):
             assert evaluation.metrics[name] == pytest.approx(expected.metrics[name], abs=1e-12), name
-    with pytest.raises(ValueError, match="must sum to 1.*normalize=True scales"):
+    with pytest.raises(ValueError, match=r"must sum to 1.*normalize=True scales"):
         SOURCES[source](ROUNDED, False)
 
 
@@ -157,7 +157,7 @@ def test_another_normalize_is_refused(normalize: Any) -> None:
 def test_the_warning_outlives_saving_merging_and_regrouping(tmp_path: Path) -> None:
     from cmtrack import Evaluation, Grouping
 
-    with pytest.warns(UserWarning):
+    with pytest.warns(UserWarning, match="rows of probabilities"):
         evaluation = evaluate(Y3, y_prob=ROUNDED)
     evaluation.save(tmp_path)
     (told,) = [text for text in evaluation.warnings if "probabilities" in text]

@@ -108,6 +108,7 @@ def with_column(name: str, values: Any) -> Callable[[pa.Table], pa.Table]:
 
 DAMAGE: dict[str, Callable[[Path], Any]] = {
     "no parquet": lambda path: path.write_bytes(b"PAR1 and nothing more"),
+    "a link": lambda path: path.rename(path.with_suffix(".moved")) and path.symlink_to(path.with_suffix(".moved")),
     "cut": lambda path: path.write_bytes(path.read_bytes()[:200]),
     "fewer rows": changed(lambda table: table.slice(1)),
     "other predictions": changed(lambda table: table.set_column(1, "y_pred", table["y_true"])),

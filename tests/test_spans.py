@@ -186,7 +186,7 @@ def test_a_single_label_is_no_pair_of_classes():
 def faulty(seed, rate):
     rng = np.random.default_rng(seed)
     kept = [span for span in MANY if rng.random() > rate]
-    return kept + [(int(d), 90, 92, "PER") for d in rng.integers(80, 140, 10)]
+    return kept + [(int(d), 90, 92, "PER") for d in rng.integers(80, 140, 10 + 3 * seed)]
 
 
 def test_models_of_the_same_spans_are_paired_by_document_and_ranked(tmp_path):

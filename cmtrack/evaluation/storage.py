@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from cmtrack import untrusted
 from cmtrack.evaluation.steps import scored_step
 from cmtrack.grouping import Grouping
 from cmtrack.statistics import ConfusionMatrix, LabelDigest, ScoreCounts, ScoreMoments
@@ -43,6 +44,7 @@ DAMAGED = (
 
 _PLAIN_SIZE = 512
 _MAX_BYTES = 1 << 30
+_MOST_BYTES_OF_ROWS = 4 << 30
 
 
 def save(evaluation: Evaluation, directory: Path, keep_rows: bool | str = "auto") -> Path:
@@ -110,11 +112,11 @@ def load_with_rows(evaluation: Any, path: Path, read: Callable[[bytes, Any], Any
         If they are damaged, or of another evaluation.
     """
     file = (path if path.is_dir() else path.parent) / ROWS_NAME
-    if read is None or not file.is_file():
+    if read is None or not file.exists():
         return evaluation
     try:
-        return replace(evaluation, rows=read(file.read_bytes(), evaluation))
-    except ValueError as error:
+        return replace(evaluation, rows=read(untrusted.read_file(file, _MOST_BYTES_OF_ROWS), evaluation))
+    except (OSError, ValueError) as error:
         raise ValueError(f"{file}: {error}; rows=False loads the evaluation without its rows") from None
 
 
