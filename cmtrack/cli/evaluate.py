@@ -199,11 +199,12 @@ def _write(evaluation: Evaluation, folder: Path, file: Path, step: Step) -> list
     """Numbers, figures and report, under the names that a run gets."""
     from cmtrack.metrics.names import encode_label
     from cmtrack.plots.style import as_png
-    from cmtrack.tracking.names import REPORT_FILE
+    from cmtrack.tracking.names import PREDICTIONS_FILE, REPORT_FILE
     from cmtrack.tracking.report import report_html
 
     step("drawing figures", 0, 1)
     written = [evaluation.save(folder)]
+    written += [path for path in [folder / PREDICTIONS_FILE] if path.exists()]
     pictures: dict[str, bytes] = {}
     figures = evaluation.figures()
     for number, (name, figure) in enumerate(figures.items()):
