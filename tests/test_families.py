@@ -633,3 +633,25 @@ def test_a_kind_of_a_later_version_is_refused():
         loads(json.dumps({"schema": 1, "kind": "trees"}))
     assert isinstance(loads(of_figures(1).to_json()), FamilyEvaluation)
     assert isinstance(loads(evaluate([0, 1, 1], [0, 1, 0]).to_json()), Evaluation)
+
+
+ARXIV = [["gr-qc"], ["math.AP"]], [["gr-qc"], ["math.CO"]]
+TREE = Tree({"math.AP": "math", "math.CO": "math", "gr-qc": "root", "math": "root"}, level=1)
+
+
+@pytest.mark.parametrize(
+    "rule",
+    [Prefix(separator="."), lambda code: code.split(".")[0], {"gr-qc": "gr-qc", "math.AP": "math", "math.CO": "math"}],
+    ids=["prefix", "function", "mapping"],
+)
+def test_a_code_that_is_its_own_family_is_one_node(rule):
+    """By Kiritchenko: {gr-qc} and {gr-qc}, {math, math.AP} and {math, math.CO}: 2 of 3 nodes are shared."""
+    found = evaluate_families(*ARXIV, rule).metrics
+    for name in ("hierarchical_precision", "hierarchical_recall", "hierarchical_f1"):
+        assert found[f"family/{name}"] == pytest.approx(2 / 3)
+        assert found[f"family/{name}"] == evaluate_families(*ARXIV, TREE).metrics[f"family/{name}"]
+
+
+def test_whole_numbers_that_are_their_own_family_are_one_node():
+    codes = [["486"], ["4861"]], [["486"], ["4862"]]
+    assert evaluate_families(*codes, Prefix(length=3)).metrics["family/hierarchical_f1"] == pytest.approx(2 / 3)

@@ -15,11 +15,11 @@ from hypothesis import HealthCheck, given, settings
 
 from cmtrack import Evaluation, Grouping, Prefix, compare, evaluate, evaluate_families, load_evaluation, log_evaluation
 from cmtrack.evaluation.face import loads
+from cmtrack.evaluation.rows import read_predictions, write_predictions
 from cmtrack.metrics.names import decode_label, encode_label
 from cmtrack.tracking import spool
 from cmtrack.tracking.manifest import read
 from cmtrack.tracking.package import build_into
-from cmtrack.tracking.predictions import read_predictions, write_predictions
 from cmtrack.tracking.push import push
 
 RNG = np.random.default_rng(0)

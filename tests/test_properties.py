@@ -426,7 +426,7 @@ def test_saved_and_loaded(seed: int, kind: str, probabilities: bool, grouped: bo
     with TemporaryDirectory() as folder:
         path = original.save(Path(folder) / "new" / "folder")
         assert path.name == "cmtrack_evaluation.json"
-        assert [f.name for f in path.parent.iterdir()] == [path.name]
+        assert sorted(f.name for f in path.parent.iterdir()) == [path.name, "cmtrack_predictions.parquet"]
         loaded = Evaluation.load(path.parent)
         assert loaded == Evaluation.load(path)
     assert loaded == original

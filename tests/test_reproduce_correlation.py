@@ -322,14 +322,20 @@ def test_digits_are_split_without_the_images_that_chose_the_pairs(monkeypatch: p
 @pytest.mark.parametrize(
     ("data", "says"),
     [
-        (b"not gzip", "not a whole gzip file"),
-        (idx(np.zeros((2, 3, 2)))[:-12], "not a whole gzip file"),
-        (gzip.compress(b"\0\0"), "not an idx file"),
-        (gzip.compress(b"\1\0\x08\3" + bytes(12)), "not an idx file"),
-        (idx(np.zeros((2, 3, 2)), kind=13), "unsigned bytes"),
-        (idx(np.zeros(200)), "in 3 dimensions, got 8 in 1"),
-        (gzip.compress(gzip.decompress(idx(np.zeros((2, 3, 2)))) + b"\0"), "after its header, got 13"),
-        (gzip.compress(gzip.decompress(idx(np.zeros((2, 3, 2))))[:-1]), "after its header, got 11"),
+        pytest.param(b"not gzip", "not a whole gzip file", id="no gzip"),
+        pytest.param(idx(np.zeros((2, 3, 2)))[:-12], "not a whole gzip file", id="cut"),
+        pytest.param(gzip.compress(b"\0\0"), "not an idx file", id="too short"),
+        pytest.param(gzip.compress(b"\1\0\x08\3" + bytes(12)), "not an idx file", id="wrong magic"),
+        pytest.param(idx(np.zeros((2, 3, 2)), kind=13), "unsigned bytes", id="floats"),
+        pytest.param(idx(np.zeros(200)), "in 3 dimensions, got 8 in 1", id="one dimension"),
+        pytest.param(
+            gzip.compress(gzip.decompress(idx(np.zeros((2, 3, 2)))) + b"\0"),
+            "after its header, got 13",
+            id="more",
+        ),
+        pytest.param(
+            gzip.compress(gzip.decompress(idx(np.zeros((2, 3, 2))))[:-1]), "after its header, got 11", id="fewer"
+        ),
     ],
 )
 def test_damaged_files_are_refused(data: bytes, says: str, tmp_path: Path) -> None:

@@ -352,7 +352,7 @@ def test_an_evaluation_loaded_without_probabilities_keeps_its_numbers_and_regrou
 
 
 def test_the_file_without_probabilities_is_the_one_that_labels_writes():
-    from cmtrack.tracking.predictions import file_without_probabilities, without_probabilities, write_predictions
+    from cmtrack.evaluation.rows import file_without_probabilities, without_probabilities, write_predictions
 
     rows = evaluate(Y, y_prob=P, groups=Y).rows
     full, narrow = BytesIO(), BytesIO()

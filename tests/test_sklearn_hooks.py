@@ -536,3 +536,28 @@ def test_a_roc_needs_two_groups_and_a_display_a_drawing(data, fitted):
     with pytest.raises(ValueError, match="two classes"):
         PrevalenceDisplay.from_estimator(fitted, x_test, calibration=(x_test, y_test))
     assert ReducedRocDisplay(evaluate_estimator(fitted, x_test, y_test, grouping=SIDE).roc)._repr_png_() is None
+
+
+def encoded(names):
+    """A classifier that was fitted on class numbers, as XGBoost's must be, and its rows with their labels."""
+    rng = np.random.default_rng(0)
+    codes = rng.integers(0, len(names), 300)
+    X = rng.normal(size=(300, 2)) + codes[:, None]
+    return LogisticRegression().fit(X, codes), X, np.array(names)[codes]
+
+
+@pytest.mark.parametrize("names", [["bad", "good"], ["low", "mid", "high"]], ids=["two", "three"])
+def test_a_classifier_of_encoded_labels_gets_its_names_in_its_order(names):
+    model, X, y = encoded(names)
+    found = evaluate_estimator(model, X, y, labels=names)
+    expected = evaluate(y, np.array(names)[model.predict(X)], y_prob=model.predict_proba(X), labels=names)
+    assert found == expected
+    assert found.metrics["multiclass/accuracy"] > 0.5
+
+
+def test_a_classifier_of_encoded_labels_without_names_says_what_to_do():
+    model, X, y = encoded(["bad", "good"])
+    with pytest.raises(ValueError, match=r"labels that the classifier was fitted on, .*labels=\['bad', 'good'\]"):
+        evaluate_estimator(model, X, y)
+    with pytest.raises(ValueError, match="labels must hold every class of the classifier"):
+        evaluate_estimator(model, X, y, labels=["bad", "good", "other"])

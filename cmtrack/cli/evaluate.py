@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -54,6 +55,13 @@ _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
     help="File with the same columns, of labelled rows that the model was not trained on, for the prevalence.",
 )
 @click.option(
+    "--normalize",
+    type=click.Choice(["warn", "yes", "no"]),
+    default="warn",
+    show_default=True,
+    help="Rows of rounded probabilities that sum to 0.98 to 1.02: scale and warn, scale, or refuse them.",
+)
+@click.option(
     "--confidence-level",
     type=click.FloatRange(0, 1, min_open=True, max_open=True),
     default=0.95,
@@ -90,12 +98,17 @@ def evaluate_command(files: tuple[str, ...], output: Path | None, log: bool, as_
 
         check_prefix(where["prefix"])
     _check_files(files)
+    options["normalize"] = {"warn": "warn", "yes": True, "no": False}[options["normalize"]]
     file = Path(files[0])
     done: dict[str, Any] = {"file": files[0] if len(files) == 1 else list(files)}
-    evaluation = _evaluate_files(files, **options)  # with a progress bar of its own
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # the summary tells what the evaluation warns of
+        evaluation = _evaluate_files(files, **options)  # with a progress bar of its own
+        if evaluation is None:
+            with working() as step:
+                step("reading and evaluating", 0, 1 + bool(output) + log)
+                evaluation = _evaluate(file, **options)
     with working() as step:
-        step("reading and evaluating", 0, 1 + bool(output) + log)
-        evaluation = _evaluate(file, **options) if evaluation is None else evaluation
         if output is not None:
             done["output"] = [str(path) for path in _write(evaluation, output, file, step)]
         if log:
@@ -136,6 +149,7 @@ def _evaluate(
     groups: str | None,
     row_ids: str | None,
     calibration_file: Path | None,
+    normalize: bool | str,
     confidence_level: float,
 ) -> Evaluation:
     if y_pred is None and y_prob is None:
@@ -165,6 +179,7 @@ def _evaluate(
             sample_weight=data.weight,
             groups=data.groups,
             row_ids=data.row_ids,
+            normalize=normalize,
             confidence_level=confidence_level,
         )
         evaluation.metrics  # noqa: B018 - computed here, under the progress bar
@@ -186,6 +201,7 @@ def _evaluate_files(
     groups: str | None,
     row_ids: str | None,
     calibration_file: Path | None,
+    normalize: bool | str,
     confidence_level: float,
 ) -> Evaluation | None:
     """The evaluation of files as one table; None where it is one small file."""
@@ -213,6 +229,7 @@ def _evaluate_files(
             calibration=None if calibration_file is None else str(calibration_file),
             sample_weight=weight,
             row_ids=row_ids,
+            normalize=normalize,
             confidence_level=confidence_level,
         )
     except (OSError, TypeError, ValueError) as error:
@@ -240,11 +257,12 @@ def _write(evaluation: Evaluation, folder: Path, file: Path, step: Step) -> list
     """Numbers, figures and report, under the names that a run gets."""
     from cmtrack.metrics.names import encode_label
     from cmtrack.plots.style import as_png
-    from cmtrack.tracking.names import REPORT_FILE
+    from cmtrack.tracking.names import PREDICTIONS_FILE, REPORT_FILE
     from cmtrack.tracking.report import report_html
 
     step("drawing figures", 0, 1)
     written = [evaluation.save(folder)]
+    written += [path for path in [folder / PREDICTIONS_FILE] if path.exists()]
     pictures: dict[str, bytes] = {}
     figures = evaluation.figures()
     for number, (name, figure) in enumerate(figures.items()):
@@ -259,8 +277,6 @@ def _write(evaluation: Evaluation, folder: Path, file: Path, step: Step) -> list
 
 def _log(evaluation: Evaluation, file: Path, where: dict[str, str | None]) -> dict[str, str]:
     """The run's id and store."""
-    import warnings
-
     from mlflow import MlflowClient
 
     from cmtrack.tracking import EvaluationWarning, log_evaluation

@@ -99,7 +99,7 @@ def headline_table(evaluation: Judged) -> Table:
 
 def _classes(evaluation: Evaluation) -> Table:
     m, ends = evaluation.metrics, evaluation.intervals
-    labels = list(evaluation.labels)
+    labels = list(evaluation.classes)
     title = "Classes"
     if len(labels) > MAX_ROWS:
         enough = [label for label in labels if m[f"class/{encode_label(label)}/support"] >= ENOUGH]

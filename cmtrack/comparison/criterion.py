@@ -13,7 +13,7 @@ from cmtrack.metrics.names import near
 RankBy: TypeAlias = str | Sequence[str] | Mapping[str, float]
 
 FALLBACK = "multiclass/matthews_corrcoef"
-DEFAULTS = ("binary/matthews_corrcoef", FALLBACK, "family/f1_micro")
+DEFAULTS = ("spans/f1_micro", "binary/matthews_corrcoef", FALLBACK, "family/f1_micro")
 """Where no metric is named, the first of these that a run has: all ways of being right or wrong in one number."""
 
 

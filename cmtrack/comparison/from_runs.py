@@ -11,7 +11,7 @@ from cmtrack.comparison.cohorts import apart, split
 from cmtrack.comparison.criterion import Criterion, RankBy
 from cmtrack.comparison.fetch import Progress, Wanted
 from cmtrack.comparison.gates import Gate
-from cmtrack.comparison.ranking import Ranking, rank
+from cmtrack.comparison.ranking import Candidate, Ranking, rank
 from cmtrack.comparison.reading import Reader
 from cmtrack.comparison.repetitions import Blocks
 from cmtrack.comparison.result import Comparison, LeftOut
@@ -156,7 +156,7 @@ def compare(
     else:  # gates are of a model's mean over its blocks
         listed = shorten(source.runs, criterion, (), limit=len(source.runs), prefix=prefix, grouping=grouping)
     read = reader.read(listed, criterion, baseline)
-    notes = [*read.notes, *_notes(source, listed, max_runs, limit)]
+    notes = [*read.notes, *_notes(source, listed, max_runs, limit), *passed_over_notes(read.candidates, criterion)]
     tell("ranking", 0, 0)
     stopped = (*listed.stopped, *read.failed)
     repeated: RepeatedRanking | None = None
@@ -233,6 +233,22 @@ def _nothing(source: Source, prefix: str) -> str:
 
 def _and_more(names: list[str]) -> str:
     return ", ".join(names[:6]) + (f" and {len(names) - 6} more prefixes" if len(names) > 6 else "")
+
+
+def passed_over_notes(candidates: Sequence[Candidate], criterion: Criterion) -> list[str]:
+    """What is said where runs are ranked by an average that leaves out classes that they never predict."""
+    notes = []
+    for metric in criterion.metrics:
+        left_out = [(c.run.name, len(c.evaluation.classes_passed_over(metric))) for c in candidates]
+        left_out = [(name, number) for name, number in left_out if number]
+        if not left_out:
+            continue
+        shown = ", ".join(f"{number} of “{name}”" for name, number in left_out[:5])
+        more = f" and of {len(left_out) - 5} more runs" if len(left_out) > 5 else ""
+        zero = f"{metric}_zero"
+        counted = f"; {zero} counts them as 0" if any(zero in c.evaluation.metrics for c in candidates) else ""
+        notes.append(f"Ranked by {metric}, which passes over never-predicted classes: {shown}{more}{counted}.")
+    return notes
 
 
 def _notes(source: Source, listed: Shortlist, max_runs: int | None, limit: int) -> list[str]:

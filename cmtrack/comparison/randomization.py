@@ -9,6 +9,7 @@ import numpy as np
 from cmtrack.evaluation import Evaluation
 from cmtrack.evaluation.from_arrays import evaluate_rows
 from cmtrack.statistics.predictions import Predictions
+from cmtrack.statistics.spans import SpanRows
 
 
 def randomization_test(
@@ -40,6 +41,8 @@ def randomization_test(
     a, b = first.rows, second.rows
     if a is None or b is None or first.labels_digest != second.labels_digest or first.labels != second.labels:
         raise ValueError("a randomisation test needs two evaluations of the same rows, both with their rows")
+    if isinstance(a, SpanRows) or isinstance(b, SpanRows):
+        raise ValueError("a randomisation test exchanges predictions row by row; spans have none that two models share")
     observed = first.metrics[metric] - second.metrics[metric]
     if not math.isfinite(observed):
         raise ValueError(f"{metric!r} is undefined in one of the evaluations")

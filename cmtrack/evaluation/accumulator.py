@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from cmtrack.evaluation.from_arrays import assemble, check_options, scores_first
+from cmtrack.evaluation.from_arrays import assemble, check_options, scores_first, tell_scaled
 from cmtrack.evaluation.result import Evaluation
 from cmtrack.evaluation.steps import scored_step
 from cmtrack.grouping import Grouping, Label
+from cmtrack.statistics.alignment import align_rows
 from cmtrack.statistics.codes import Codes, compact
 from cmtrack.statistics.collected import Statistics, collect
 from cmtrack.statistics.inputs import as_weights
@@ -33,7 +35,7 @@ class Accumulator:
     ----------
     labels : sequence of length K
         All classes in order; a batch need not hold each of them.
-    positive, grouping, confidence_level
+    positive, grouping, normalize, confidence_level
         As in :func:`cmtrack.evaluate`.
 
     Examples
@@ -52,9 +54,11 @@ class Accumulator:
         *,
         positive: Label | None = None,
         grouping: Grouping | None = None,
+        normalize: bool | str = "warn",
         confidence_level: float = 0.95,
     ) -> None:
-        check_options(grouping, confidence_level)
+        check_options(grouping, confidence_level, normalize)
+        self.normalize = normalize
         self.labels = number_labels({"labels": list(labels)}, labels).labels
         self.positive = positive
         self.grouping = grouping
@@ -64,6 +68,7 @@ class Accumulator:
         self._waiting: list[tuple[Any, ...]] = []
         self._n_waiting = 0
         self._collected: list[tuple[int, Statistics]] = []
+        self._scaled = 0
 
     @property
     def n_rows(self) -> int:
@@ -80,6 +85,8 @@ class Accumulator:
         """
         if y_pred is None and y_prob is None:
             raise ValueError("y_pred or y_prob must be given, got neither")
+        aligned = {"y_true": y_true, "y_pred": y_pred, "y_prob": y_prob, "sample_weight": sample_weight}
+        y_true, y_pred, y_prob, sample_weight = align_rows(aligned).values()
         columns = {"y_true": y_true} if y_pred is None else {"y_true": y_true, "y_pred": y_pred}
         given = (*columns, *(["y_prob"] if y_prob is not None else []))
         if self._given not in (None, given):
@@ -89,14 +96,16 @@ class Accumulator:
         codes = number_labels(columns, self.labels).codes
         n_rows = len(codes["y_true"])
         weights = as_weights(sample_weight, n_rows, may_be_zero=True)
-        probabilities = None
+        probabilities, scaled = None, 0
         if y_prob is not None:
             first = scores_first(self.labels, self._step)
-            probabilities = as_probabilities(y_prob, self.labels, n_rows, first).array
+            read = as_probabilities(y_prob, self.labels, n_rows, first, normalize=self.normalize)
+            probabilities, scaled = read.array, read.scaled_rows
         own = [compact(codes[name].all(), len(self.labels)).copy() for name in columns]
         self._waiting.append((own[0], own[1] if y_pred is not None else None, _copied(probabilities), _copied(weights)))
         self._given = given
         self._n_waiting += n_rows
+        self._scaled += scaled
         if self._n_waiting >= _MOST_WAITING:
             self._collect()
 
@@ -114,11 +123,14 @@ class Accumulator:
         total = self._collected[0][1]
         for _, kept in self._collected[1:]:
             total += kept
+        total = replace(total, scaled_rows=self._scaled or None)
+        tell_scaled(total)
         return assemble(total, self.grouping, self.positive, self._step, self.confidence_level)
 
     def reset(self) -> None:
         """Forget all rows."""
         self._waiting, self._n_waiting, self._collected, self._given = [], 0, [], None
+        self._scaled = 0
 
     def __add__(self, other: Accumulator) -> Accumulator:
         """The accumulator of both sets of rows together; neither changes.
@@ -130,16 +142,21 @@ class Accumulator:
         """
         if not isinstance(other, Accumulator):
             return NotImplemented
-        for name in ("labels", "positive", "grouping", "confidence_level"):
+        for name in ("labels", "positive", "grouping", "normalize", "confidence_level"):
             ours, theirs = getattr(self, name), getattr(other, name)
             if ours != theirs:
                 raise ValueError(f"accumulators must have the same {name} to be merged, got {ours!r} and {theirs!r}")
         if None not in (self._given, other._given) and self._given != other._given:
             raise ValueError(f"accumulators must have taken the same columns, got {self._given} and {other._given}")
         merged = Accumulator(
-            self.labels, positive=self.positive, grouping=self.grouping, confidence_level=self.confidence_level
+            self.labels,
+            positive=self.positive,
+            grouping=self.grouping,
+            normalize=self.normalize,
+            confidence_level=self.confidence_level,
         )
         merged._given = self._given or other._given
+        merged._scaled = self._scaled + other._scaled
         for one in (self, other):
             one._collect()
             for size, kept in one._collected:

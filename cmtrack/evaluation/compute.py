@@ -9,8 +9,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from cmtrack.grouping import ComposedStep, Grouping
-from cmtrack.metrics import count_sections, score_sections
+from cmtrack.metrics import count_sections, multiclass, score_sections
 from cmtrack.metrics.cells import Cells, ratio
+from cmtrack.metrics.influence import groups_over
 from cmtrack.metrics.prevalence.binned import binned_estimate
 from cmtrack.metrics.prevalence.class_shares import ClassShares, class_shares
 from cmtrack.metrics.prevalence.estimate import PrevalenceEstimate
@@ -21,10 +22,14 @@ from cmtrack.metrics.rough.section import put_rough
 from cmtrack.statistics import BinaryCounts, ReducedConfusionMatrix
 from cmtrack.statistics.collected import Statistics
 from cmtrack.statistics.counting import Counts
-from cmtrack.statistics.inputs import FloatArray
+from cmtrack.statistics.cross_moments import MAX_CLASSES
+from cmtrack.statistics.inputs import BoolArray, FloatArray
+from cmtrack.statistics.probabilities import LEAST_SUM, MOST_SUM
 from cmtrack.statistics.reduced import reduce_counts
 
 RARE = 20
+PASSED_OVER = "precision_macro, precision_weighted and f1_of_macro_means"
+COUNTED = "precision_macro_zero and precision_weighted_zero"
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,17 +51,25 @@ def compute(
     step: ComposedStep | None,
     confidence_level: float,
     errors: Mapping[str, float] | None = None,
+    over: BoolArray | None = None,
 ) -> Computed:
-    """Compute every section that applies; ``errors`` take the place of the standard errors computed here."""
+    """Compute every section that applies; ``errors`` take the place of the standard errors computed here.
+
+    ``over`` are the classes that averages are taken over where one class stands for no span.
+    """
     results = Results(confidence_level, errors or {})
     matrix, squares = statistics.matrix, statistics.squares
     labels = matrix.labels
     cells = Cells.of_matrix(matrix, squares.matrix if squares else None)
-    count_sections.put_multiclass(results, cells, labels)
+    count_sections.put_multiclass(results, cells, labels, over)
+    if over is not None:
+        count_sections.put_spans(results, cells, over)
+    steps = () if grouping is None else grouping.compose(labels)
+    groups = [groups_over(one, over) for one in steps]
     reduced = matrix.reductions(grouping) if grouping is not None else ()
     squared = squares.matrix.reductions(grouping) if squares and grouping is not None else (None,) * len(reduced)
-    for one, square in zip(reduced, squared, strict=True):
-        count_sections.put_reduced(results, one, square)
+    for one, square, kept in zip(reduced, squared, groups, strict=True):
+        count_sections.put_reduced(results, one, square, kept)
     binary = roc = spcc_matrix = prevalence = None
     if step is not None:
         binary = reduce_counts(matrix.counts, step).as_binary()
@@ -80,8 +93,9 @@ def compute(
     elif statistics.moments is not None:
         shares = _class_shares(statistics, confidence_level, scale)
         score_sections.put_class_prevalence(results, statistics, labels, shares)
-    put_rough(results, cells, labels, whole=matrix.counts.dtype.kind == "i")
-    warnings = _warnings(statistics, results, reduced, squared, roc, prevalence)
+    if over is None:  # spans are no partition of samples
+        put_rough(results, cells, labels, whole=matrix.counts.dtype.kind == "i")
+    warnings = _warnings(statistics, results, reduced, squared, roc, prevalence, cells, over, groups)
     return Computed(results, reduced, binary, roc, spcc_matrix, prevalence, warnings)
 
 
@@ -176,15 +190,38 @@ def _warnings(
     squared: Sequence[ReducedConfusionMatrix | None],
     roc: RocCurve | None,
     prevalence: PrevalenceEstimate | None,
+    cells: Cells,
+    over: BoolArray | None,
+    groups: Sequence[BoolArray | None],
 ) -> tuple[str, ...]:
     out = []
+    if statistics.scaled_rows:
+        out.append(scaled_rows_warning(statistics.scaled_rows))
     squares = statistics.squares
     labels = statistics.matrix.labels
     totals = _effective(
         statistics.matrix.counts.sum(axis=1), None if squares is None else squares.matrix.counts.sum(axis=1)
     )
-    absent = [str(label) for label, total in zip(labels, totals, strict=True) if total == 0]
-    rare = [f"{label} ({total:g})" for label, total in zip(labels, totals, strict=True) if 0 < total < RARE]
+    judged = np.ones(len(labels), dtype=bool) if over is None else over
+    kept = [(label, total) for label, total, own in zip(labels, totals, judged, strict=True) if own]
+    absent = [quoted(label) for label, total in kept if total == 0]
+    rare = [f"{quoted(label)} ({total:g})" for label, total in kept if 0 < total < RARE]
+    left_out = multiclass.passed_over("precision_macro", cells, over)
+    if len(left_out):
+        out.append(
+            f"no sample is predicted as {_list([quoted(labels[k]) for k in left_out])}, though there are samples: "
+            f"multiclass/{PASSED_OVER} pass {'these classes' if len(left_out) > 1 else 'this class'} over, "
+            f"{COUNTED} count {'them' if len(left_out) > 1 else 'it'} as 0"
+        )
+    for one, held in zip(reduced, groups, strict=True):
+        missing = multiclass.passed_over("precision_macro", Cells.of_reduced(one), held)
+        if len(missing):
+            out.append(
+                f"no sample is predicted as {_list([quoted(one.labels[g]) for g in missing])} of the step "
+                f"{quoted(one.name)}, though there are samples: its precision_macro and f1_of_macro_means pass "
+                f"{'these groups' if len(missing) > 1 else 'this group'} over, its precision_macro_zero counts "
+                f"{'them' if len(missing) > 1 else 'it'} as 0"
+            )
     if absent:
         out.append(
             f"no samples of {_list(absent)}: the ratios of these classes are undefined, and averages pass them over"
@@ -193,9 +230,16 @@ def _warnings(
         out.append(f"fewer than {RARE} samples of {_list(rare)}: the intervals that involve them are rough")
     for one, square in zip(reduced, squared, strict=True):
         sizes = _effective(one.actual, None if square is None else square.actual)
-        few = [f"{g} ({t:g})" for g, t in zip(one.labels, sizes, strict=True) if 0 < t < RARE]
+        few = [f"{quoted(g)} ({t:g})" for g, t in zip(one.labels, sizes, strict=True) if 0 < t < RARE]
         if few:
-            out.append(f"fewer than {RARE} samples of the group {_list(few)} in step {one.name}: rough intervals")
+            out.append(
+                f"fewer than {RARE} samples of the group {_list(few)} in step {quoted(one.name)}: rough intervals"
+            )
+    if statistics.moments is not None and statistics.cross is None and len(labels) > 2:
+        out.append(
+            "no interval of spcc/ovr_fisher and spcc/ovo_fisher: the joint moments that their errors need are kept "
+            f"for up to {MAX_CLASSES} classes"
+        )
     if roc is not None and roc.auc_error_bound > 0:
         out.append(f"scores are counted on a grid: the ROC AUC is within {roc.auc_error_bound:.1e} of the exact one")
     if prevalence is not None:
@@ -211,6 +255,19 @@ def _effective(totals: Counts, squares: Counts | None) -> Counts:
         return totals
     sizes: Counts = ratio(totals**2, squares, 0.0)
     return sizes
+
+
+def scaled_rows_warning(rows: int) -> str:
+    """What is said of probabilities that were scaled."""
+    return (
+        f"{rows:,} {'row' if rows == 1 else 'rows'} of probabilities summed to {LEAST_SUM:g} to {MOST_SUM:g} instead "
+        "of 1 and were scaled to sum to 1 (normalize=True: without this warning, normalize=False: refused)"
+    )
+
+
+def quoted(name: object) -> str:
+    """A name as it stands in a sentence."""
+    return f"“{name}”"
 
 
 def _list(names: Sequence[str], most: int = 8) -> str:

@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
+from cmtrack.evaluation.compute import scaled_rows_warning
 from cmtrack.evaluation.result import Evaluation
 from cmtrack.evaluation.steps import scored_step
 from cmtrack.grouping import ComposedStep, Grouping, Label
 from cmtrack.statistics import LabelDigest, ScoreCounts
+from cmtrack.statistics.alignment import align_rows
 from cmtrack.statistics.collected import Statistics, collect, collect_rows, group_scores, is_positive
 from cmtrack.statistics.inputs import FloatArray, IntArray, as_weights, column_names, n_rows
 from cmtrack.statistics.labels import encode_groups, encode_labels, encode_row_ids, number_labels
 from cmtrack.statistics.predictions import Predictions
-from cmtrack.statistics.probabilities import as_probabilities
+from cmtrack.statistics.probabilities import Normalize, as_probabilities, check_normalize
 from cmtrack.statistics.top_scores import TopScoreCounts
 
 
@@ -33,14 +36,20 @@ def evaluate(
     sample_weight: Any = None,
     groups: Any = None,
     row_ids: Any = None,
+    normalize: bool | str = "warn",
     confidence_level: float = 0.95,
 ) -> Evaluation:
     """Judge a classifier's predictions.
 
+    Rows go by position. Columns of pandas go by their index where it names rows: columns whose index holds the keys of
+    ``y_true`` in another order are put in its order, and other differences are refused. The default index (0 to n - 1)
+    names no rows.
+
     Parameters
     ----------
     y_true : array-like of shape (n,)
-        Actual labels: integers, strings, booleans; lists, NumPy, pandas, polars, Arrow.
+        Actual labels: integers, strings, booleans; lists, NumPy, pandas, polars, Arrow. Continuous values are refused,
+        here and in ``y_pred``, unless ``labels`` names them; masked entries of ``numpy.ma`` always.
     y_pred : array-like of shape (n,), optional
         Predicted labels; by default the class of highest probability (the first one on ties).
     y_prob : array-like of shape (n,) or (n, K), or mapping or frame of one column per label, optional
@@ -71,6 +80,10 @@ def evaluate(
     row_ids : array-like of shape (n,), optional
         Names of the rows. Paired comparisons check that they are the same; without them the sequence of labels has
         to do.
+    normalize : "warn", True or False, default "warn"
+        What is done with rows of probabilities that were rounded and sum to 0.98 to 1.02: they are scaled to sum to 1
+        and a warning gives their number, they are scaled without one, or they are refused. Rows further off are
+        always refused.
     confidence_level : float, default 0.95
 
     Returns
@@ -81,8 +94,16 @@ def evaluate(
     ------
     ValueError
         Wrong input; the text gives the rule and the value.
+
+    Warns
+    -----
+    ScaledProbabilitiesWarning
+        If rows of probabilities were scaled; the same is in :attr:`Evaluation.warnings`.
     """
-    check_options(grouping, confidence_level)
+    check_options(grouping, confidence_level, normalize)
+    given = {"y_true": y_true, "y_pred": y_pred, "y_prob": y_prob, "sample_weight": sample_weight, "groups": groups}
+    given = align_rows({**given, "row_ids": row_ids})
+    y_true, y_pred, y_prob, sample_weight, groups, row_ids = given.values()
     if y_pred is None and y_prob is None:
         raise ValueError("y_pred or y_prob must be given, got neither")
     columns = {"y_true": y_true} if y_pred is None else {"y_true": y_true, "y_pred": y_pred}
@@ -93,7 +114,7 @@ def evaluate(
     first = scores_first(order, step)
     probabilities = None
     if y_prob is not None:
-        probabilities = as_probabilities(y_prob, order, len(actual), first)
+        probabilities = as_probabilities(y_prob, order, len(actual), first, normalize=normalize)
     elif calibration is not None or target is not None:
         raise ValueError("calibration and target need y_prob, got none")
     clusters = None if groups is None else encode_groups(groups, len(actual))
@@ -107,11 +128,22 @@ def evaluate(
         digest = LabelDigest.from_codes(*encode_row_ids(row_ids, len(actual)))
         statistics = replace(statistics, row_ids=digest)
     if probabilities is not None:
-        statistics = with_calibration(statistics, order, step, first, calibration, target)
+        statistics = with_calibration(statistics, order, step, first, calibration, target, normalize)
+    tell_scaled(statistics)
     return assemble(statistics, grouping, positive, step, confidence_level, rows).with_cluster_errors()
 
 
-def check_options(grouping: Grouping | None, confidence_level: float) -> None:
+class ScaledProbabilitiesWarning(UserWarning):
+    """Rows of probabilities did not sum to 1 and were scaled."""
+
+
+def tell_scaled(statistics: Statistics) -> None:
+    """Warn the caller of the caller of rows of probabilities that were scaled, where there are any."""
+    if statistics.scaled_rows:
+        warnings.warn(scaled_rows_warning(statistics.scaled_rows), ScaledProbabilitiesWarning, stacklevel=3)
+
+
+def check_options(grouping: Grouping | None, confidence_level: float, normalize: Normalize = "warn") -> None:
     """Refuse options that no data could make right.
 
     Raises
@@ -123,6 +155,7 @@ def check_options(grouping: Grouping | None, confidence_level: float) -> None:
         raise ValueError(f"confidence_level must lie between 0 and 1, got {confidence_level!r}")
     if grouping is not None and not isinstance(grouping, Grouping):
         raise TypeError(f"grouping must be a Grouping, got {type(grouping).__name__}")
+    check_normalize(normalize)
 
 
 def assemble(
@@ -173,16 +206,21 @@ def with_calibration(
     first: bool,
     calibration: Any,
     target: Any,
+    normalize: Normalize,
 ) -> Statistics:
     """The statistics with those of labelled scores and of a target, where they are given."""
     kept: dict[str, Any] = {}
+    scaled = statistics.scaled_rows or 0
     if calibration is not None and not (isinstance(calibration, str) and calibration == "cross-fit"):
         try:
             y, scores = calibration
         except (TypeError, ValueError):
             raise ValueError(f"calibration must be (y, scores) or 'cross-fit', got {calibration!r:.60}") from None
+        y, scores = align_rows({"calibration y": y, "calibration scores": scores}).values()
         codes = encode_labels({"calibration y": y}, order)[1]["calibration y"]
-        held = as_probabilities(scores, order, len(codes), first, "calibration scores").array
+        read = as_probabilities(scores, order, len(codes), first, "calibration scores", normalize)
+        held = read.array
+        scaled += read.scaled_rows
         if step is None:
             kept["labelled_tops"] = TopScoreCounts.from_scores(codes, held, len(order))
         else:
@@ -194,13 +232,15 @@ def with_calibration(
                 )
             kept["labelled"] = _counted(held, step, own)
     if target is not None:
-        wanted = as_probabilities(target, order, n_rows(target), first, "target").array
+        read = as_probabilities(target, order, n_rows(target), first, "target", normalize)
+        wanted = read.array
+        scaled += read.scaled_rows
         if step is None:
             one_row = np.zeros(len(wanted), dtype=np.int64)
             kept["target_tops"] = TopScoreCounts.from_scores(one_row, wanted, 1)
         else:
             kept["target"] = _counted(wanted, step, None)
-    return replace(statistics, **kept)
+    return replace(statistics, scaled_rows=scaled or None, **kept)
 
 
 def _counted(probabilities: FloatArray, step: ComposedStep, channel: IntArray | None) -> ScoreCounts:

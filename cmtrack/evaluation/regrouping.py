@@ -11,6 +11,7 @@ from cmtrack.evaluation.steps import scored_step
 from cmtrack.grouping import ComposedStep, Grouping, Label
 from cmtrack.statistics.collected import Statistics, collect_rows
 from cmtrack.statistics.predictions import Predictions
+from cmtrack.statistics.spans import SpanRows
 
 if TYPE_CHECKING:
     from cmtrack.evaluation.result import Evaluation
@@ -38,12 +39,17 @@ def regroup(evaluation: Evaluation, grouping: Grouping, positive: Label | None) 
         raise TypeError(f"grouping must be a Grouping, got {type(grouping).__name__}")
     labels = evaluation.labels
     new = scored_step(labels, grouping, positive)
-    old = scored_step(labels, evaluation.grouping, evaluation.positive)
+    old = None
+    if evaluation.none is None or evaluation.grouping is not None:
+        old = scored_step(labels, evaluation.grouping, evaluation.positive)
     name = None if new is None or new.positive is None else new.labels[new.positive]
     if positive is not None and len(grouping.labels) == 2:
         grouping = grouping.with_positive(positive)
     kept = evaluation.statistics
-    if evaluation.rows is not None:
+    notes: list[str] = []
+    if isinstance(evaluation.rows, SpanRows):
+        statistics = kept  # spans have no scores
+    elif evaluation.rows is not None:
         statistics, notes = _from_rows(evaluation.rows, kept, old, new)
     else:
         statistics, notes = _carry(kept, old, new)
@@ -73,7 +79,7 @@ def _from_rows(
         notes.append(_NO_TARGET)
     elif lost:
         notes.append(_NO_HELD)
-    return replace(collect_rows(rows, new), row_ids=kept.row_ids, **held), notes
+    return replace(collect_rows(rows, new), row_ids=kept.row_ids, scaled_rows=kept.scaled_rows, **held), notes
 
 
 def _carry(statistics: Statistics, old: ComposedStep | None, new: ComposedStep | None) -> tuple[Statistics, list[str]]:

@@ -11,6 +11,7 @@ from cmtrack.grouping import ComposedStep, Grouping
 from cmtrack.metrics.intervals import Interval
 from cmtrack.statistics import ConfusionMatrix
 from cmtrack.statistics.collected import Statistics
+from cmtrack.statistics.inputs import BoolArray
 
 
 def resample_tables(
@@ -20,6 +21,7 @@ def resample_tables(
     confidence_level: float,
     n_resamples: int,
     seed: int,
+    over: BoolArray | None = None,
 ) -> dict[str, Interval]:
     """Percentile intervals of every metric of the counts, by name.
 
@@ -39,7 +41,7 @@ def resample_tables(
     for b, table in enumerate(drawn):
         matrix = ConfusionMatrix(table.reshape(counts.shape), statistics.matrix.labels)
         plain = Statistics(matrix, statistics.digest)
-        metrics = compute(plain, grouping, step, confidence_level).results.metrics
+        metrics = compute(plain, grouping, step, confidence_level, over=over).results.metrics
         if b == 0:
             names = list(metrics)
             values = np.empty((n_resamples, len(names)))

@@ -8,22 +8,28 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from cmtrack.evaluation import regrouping, storage
 from cmtrack.evaluation.compute import Computed, compute
-from cmtrack.evaluation.frames import metric_frame
+from cmtrack.evaluation.frames import class_frame, metric_frame
 from cmtrack.evaluation.resampling import resample_tables
 from cmtrack.evaluation.steps import scored_step
 from cmtrack.grouping import ComposedStep, Grouping, Label
+from cmtrack.metrics import multiclass
 from cmtrack.metrics.catalog import lookup
-from cmtrack.metrics.influence import Influence, standard_error
+from cmtrack.metrics.cells import Cells
+from cmtrack.metrics.influence import Influence, groups_over, standard_error
 from cmtrack.metrics.intervals import Interval
+from cmtrack.metrics.names import encode_label
 from cmtrack.metrics.prevalence.estimate import PrevalenceEstimate
 from cmtrack.metrics.results import ByName
 from cmtrack.metrics.roc import RocCurve
 from cmtrack.statistics import BinaryCounts, ConfusionMatrix, ReducedConfusionMatrix, ScoreCounts
 from cmtrack.statistics.collected import Statistics
-from cmtrack.statistics.inputs import FloatArray
+from cmtrack.statistics.inputs import BoolArray, FloatArray
 from cmtrack.statistics.predictions import Predictions
+from cmtrack.statistics.spans import SpanRows
 from cmtrack.untrusted import for_page
 
 if TYPE_CHECKING:
@@ -62,9 +68,12 @@ class Evaluation:
         What a regrouping had to leave out.
     cluster_errors : dict of str to float, optional
         Standard errors that know of rows that belong together, where ``groups`` were given.
-    rows : Predictions or None
-        The evaluated rows, where this evaluation was made from them: paired comparisons need them. They are neither
-        saved nor merged nor compared.
+    rows : Predictions, SpanRows or None
+        The evaluated rows, where this evaluation was made from them: paired comparisons need them. ``rows.actual`` and
+        ``rows.predicted`` are the numbers of classes, places in ``labels``, not the labels themselves. They are neither
+        merged nor compared.
+    none : label or None
+        The class that stands for no span, in an evaluation of spans.
     """
 
     statistics: Statistics
@@ -73,17 +82,27 @@ class Evaluation:
     confidence_level: float = 0.95
     notes: tuple[str, ...] = ()
     cluster_errors: dict[str, float] | None = None
-    rows: Predictions | None = field(default=None, repr=False)
+    rows: Predictions | SpanRows | None = field(default=None, repr=False)
+    none: Label | None = None
 
     # -- numbers ---------------------------------------------------------------------------------------
 
     @cached_property
     def _computed(self) -> Computed:
-        return compute(self.statistics, self.grouping, self._step, self.confidence_level, self.cluster_errors)
+        return compute(
+            self.statistics, self.grouping, self._step, self.confidence_level, self.cluster_errors, self._averaged
+        )
 
     @cached_property
     def _step(self) -> ComposedStep | None:
+        if self.none is not None and self.grouping is None:
+            return None  # no span is not one of two classes
         return scored_step(self.labels, self.grouping, self.positive)
+
+    @property
+    def _averaged(self) -> BoolArray | None:
+        """The classes that averages are taken over, shape (K,); None for all."""
+        return None if self.none is None else np.array([label != self.none for label in self.labels])
 
     @property
     def metrics(self) -> dict[str, float]:
@@ -118,6 +137,31 @@ class Evaluation:
         return self.statistics.matrix.labels
 
     @property
+    def classes(self) -> tuple[Label, ...]:
+        """The labels that are classes: all of them but the one that stands for no span."""
+        return tuple(label for label in self.labels if label != self.none or self.none is None)
+
+    def classes_passed_over(self, metric: str) -> tuple[Label, ...]:
+        """The classes, or groups of a step, with samples that an average leaves out: they are never predicted.
+
+        Parameters
+        ----------
+        metric : str
+            Full name. Averages that leave none out, and other metrics, give none; ``<metric>_zero`` counts them as 0.
+        """
+        section, *middle, last = metric.split("/")
+        if section == "reduced" and len(middle) == 1:
+            for one in self.reduced:
+                if encode_label(one.name) == middle[0]:
+                    step = next(s for s in self.grouping.compose(self.labels) if s.name == one.name)  # type: ignore[union-attr]
+                    left_out = multiclass.passed_over(last, Cells.of_reduced(one), groups_over(step, self._averaged))
+                    return tuple(one.labels[g] for g in left_out)
+        if section not in ("multiclass", "spans") or middle:
+            return ()
+        left_out = multiclass.passed_over(last, Cells.of_matrix(self.confusion_matrix), self._averaged)
+        return tuple(self.labels[k] for k in left_out)
+
+    @property
     def n_samples(self) -> float:
         """Number (or weight) of evaluated samples."""
         return self.statistics.matrix.total
@@ -131,7 +175,8 @@ class Evaluation:
     def design(self) -> tuple[tuple[str, str], ...]:
         """What must be the same for two evaluations to be put in one order: labels, grouping and positive group."""
         grouping = "" if self.grouping is None else repr(self.grouping.to_dict())
-        return ("labels", repr(self.labels)), ("grouping", grouping), ("positive", str(self.positive))
+        spans = () if self.none is None else (("none", repr(self.none)),)
+        return ("labels", repr(self.labels)), ("grouping", grouping), ("positive", str(self.positive)), *spans
 
     @property
     def negative(self) -> Label | None:
@@ -186,7 +231,7 @@ class Evaluation:
         return regrouping.regroup(self, grouping, positive)
 
     def influence(self, metric: str) -> FloatArray | None:
-        """What each row adds to the error of a metric, shape (n,).
+        """What each row adds to the error of a metric, shape (n,); of spans, what each document adds.
 
         The standard error is ``sqrt(sum (w psi)^2) / sum w``; that of a difference of two models on the same rows
         comes from the difference of their values. None where the metric has no influence function.
@@ -198,17 +243,19 @@ class Evaluation:
         KeyError
             If no metric has that name.
         """
-        return self._influence(metric)
+        psi = self._influence(metric)
+        return self.rows.by_document(psi) if isinstance(self.rows, SpanRows) and psi is not None else psi
 
     @cached_property
     def _influence(self) -> Influence:
         if self.rows is None:
-            raise ValueError("this evaluation has no rows (it was loaded or merged): influence values need them")
-        return Influence(self.rows, self.grouping, self._step)
+            raise ValueError("this evaluation has no rows (loaded without them, or merged): influence values need them")
+        rows = self.rows.matches if isinstance(self.rows, SpanRows) else self.rows
+        return Influence(rows, self.grouping, self._step, self._averaged)
 
     def with_cluster_errors(self) -> Evaluation:
         """The same evaluation with errors that know of the clusters of its rows; unchanged where there are none."""
-        if self.rows is None or self.rows.clusters is None:
+        if self.rows is None or (self.rows.clusters is None and not isinstance(self.rows, SpanRows)):
             return self
         errors = {}
         for name, value in self.metrics.items():
@@ -236,7 +283,9 @@ class Evaluation:
             If the method is another one, or weights are fractions (a table of fractions is not multinomial).
         """
         if method == "bootstrap":
-            return resample_tables(self.statistics, self.grouping, self._step, self.confidence_level, n_resamples, seed)
+            return resample_tables(
+                self.statistics, self.grouping, self._step, self.confidence_level, n_resamples, seed, self._averaged
+            )
         if method != "influence":
             raise ValueError(f"method must be 'influence' or 'bootstrap', got {method!r}")
         return {name: ends for name, ends in self.intervals.items() if lookup(name).needs != "probabilities"}
@@ -251,7 +300,7 @@ class Evaluation:
         """
         if not isinstance(other, Evaluation):
             return NotImplemented
-        for name in ("labels", "grouping", "positive", "confidence_level"):
+        for name in ("labels", "grouping", "positive", "none", "confidence_level"):
             ours, theirs = getattr(self, name), getattr(other, name)
             if ours != theirs:
                 raise ValueError(f"evaluations must have the same {name} to be merged, got {ours!r} and {theirs!r}")
@@ -267,17 +316,32 @@ class Evaluation:
     def __radd__(self, other: object) -> Evaluation:
         return self if other == 0 else NotImplemented  # lets sum(...) start at 0
 
-    def save(self, directory: str | Path) -> Path:
-        """Write ``cmtrack_evaluation.json`` into a folder (made if need be) and return the file's path."""
-        return storage.save(self, Path(directory))
+    def save(self, directory: str | Path, *, rows: bool | str = "auto") -> Path:
+        """Write ``cmtrack_evaluation.json`` into a folder (made if need be) and return the file's path.
+
+        Parameters
+        ----------
+        directory : path
+        rows : "auto", True or False, default "auto"
+            Whether the rows, which paired comparisons need, are kept beside it in ``cmtrack_predictions.parquet``.
+            "auto": where there are any, up to 32 MB before compression; beyond, a warning says that they are not.
+        """
+        return storage.save(self, Path(directory), rows)
 
     def to_json(self) -> str:
         """The text that :meth:`save` writes."""
         return storage.dumps(self)
 
     @classmethod
-    def load(cls, directory: str | Path) -> Evaluation:
+    def load(cls, directory: str | Path, *, rows: bool = True) -> Evaluation:
         """Read what :meth:`save` wrote; ``directory`` may also be the file itself.
+
+        Parameters
+        ----------
+        directory : path
+        rows : bool, default True
+            Whether the rows are read, where they were kept; without them ``.rows`` is None, and comparisons are
+            unpaired.
 
         Raises
         ------
@@ -286,13 +350,24 @@ class Evaluation:
         ValueError
             If the file is damaged, or of a newer schema than this version reads.
         """
-        return storage.load(Path(directory))
+        return storage.load(Path(directory), rows)
 
     # -- views -----------------------------------------------------------------------------------------
 
     def to_frame(self) -> pd.DataFrame:
         """One row per metric: metric, value, low, high, better, and why it is undefined."""
         return metric_frame(self)
+
+    def class_table(self) -> pd.DataFrame:
+        """One row per class.
+
+        Returns
+        -------
+        DataFrame
+            label, support and predicted (numbers or weights of samples), and precision, recall and f1, each followed by
+            the ends of its interval, ``<name>_low`` and ``<name>_high``; NaN where undefined.
+        """
+        return class_frame(self)
 
     def figures(self) -> dict[str, Figure]:
         """Every figure that applies, by name."""
@@ -303,11 +378,14 @@ class Evaluation:
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Evaluation):
             return NotImplemented
-        names = ("statistics", "grouping", "positive", "confidence_level", "notes", "cluster_errors")
+        names = ("statistics", "grouping", "positive", "none", "confidence_level", "notes", "cluster_errors")
         return all(getattr(self, name) == getattr(other, name) for name in names)
 
     def __repr__(self) -> str:
         m = self.metrics
+        if self.none is not None:
+            f1 = [f"{name} {m[f'spans/f1_{name}']:.4g}" for name in ("micro", "macro")]
+            return f"Evaluation({self.n_samples:g} spans, {len(self.classes)} labels: F1 {', '.join(f1)})"
         shown = [f"accuracy {m['multiclass/accuracy']:.4g}", f"MCC {m['multiclass/matthews_corrcoef']:.4g}"]
         if "binary/roc_auc" in m:
             shown.append(f"ROC AUC {m['binary/roc_auc']:.4g}")

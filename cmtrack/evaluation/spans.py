@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from cmtrack.evaluation.from_arrays import evaluate
 from cmtrack.evaluation.result import Evaluation
 from cmtrack.grouping import Grouping, Label
-from cmtrack.statistics.spans import Span, match_spans, read_spans
+from cmtrack.statistics.inputs import listed
+from cmtrack.statistics.predictions import Predictions
+from cmtrack.statistics.spans import OTHER_DOCUMENTS, Span, SpanRows, match_spans, places_of, read_spans
 
 
 def evaluate_spans(
     true_spans: Any,
     predicted_spans: Any,
     *,
+    match: str = "overlap",
     none: Label = "none",
     labels: Sequence[Label] | None = None,
     grouping: Grouping | None = None,
@@ -24,10 +28,16 @@ def evaluate_spans(
 ) -> Evaluation:
     """Judge labelled spans, such as entities in texts; over- and under-prediction are confusions with ``none``.
 
+    Averages are over the labels of spans. ``spans/`` holds the micro and macro averages by which such tasks are judged;
+    with ``match="exact"`` precision, recall and F1, micro and by class, are those of seqeval.
+
     Parameters
     ----------
     true_spans, predicted_spans : frame, or iterable of (document, start, end, label)
         A span reaches from ``start`` up to but without ``end``.
+    match : "overlap" or "exact", default "overlap"
+        Which predicted spans may stand for an actual one: those that overlap it, or those of the same start and end
+        only.
     none : label, default "none"
         The name of the extra class, the last one: in its row stand predicted spans without an actual one, in its column
         actual spans that were missed.
@@ -43,7 +53,7 @@ def evaluate_spans(
     -------
     Evaluation
         With a row for each actual span and each predicted one without a partner. Rows of one document belong together,
-        so intervals hold for independent documents.
+        so intervals hold for independent documents. Evaluations of the same actual spans are paired by document.
 
     Raises
     ------
@@ -52,15 +62,18 @@ def evaluate_spans(
 
     Notes
     -----
-    Spans are paired one to one: those of the same extent first, then by the longest overlap. How many rows there are
-    depends on the predictions, so two models' evaluations are not of the same rows: they cannot be paired.
+    Spans are paired one to one: those of the same extent first, then by the longest overlap. ``none`` is no class of
+    its own: there is no span that neither side names, so it has no recall, and agreement beyond chance (kappa,
+    Matthews) is not defined.
 
     This is the middle case of M. Falis, Hierarchical Confusion Matrices: predictions and labels are tied to spans of
     text, and an extra class stands for the absence of a label.
     """
+    if match not in ("overlap", "exact"):
+        raise ValueError(f"match must be 'overlap' or 'exact', got {match!r}")
     actual = read_spans("true_spans", true_spans, columns)
     predicted = read_spans("predicted_spans", predicted_spans, columns)
-    matches = match_spans(actual, predicted)
+    matches = match_spans(actual, predicted, match)
     if not matches:
         raise ValueError("at least one span is needed, got none")
     seen = list(dict.fromkeys(span.label for span in (*actual, *predicted)))
@@ -70,16 +83,25 @@ def evaluate_spans(
         try:
             labels = sorted(seen)  # type: ignore[type-var]
         except TypeError:
-            raise ValueError(f"labels must be of one kind that can be put in order, got {seen[:10]}") from None
+            raise ValueError(f"labels must be of one kind that can be put in order, got {listed(seen)}") from None
     strange = [label for label in seen if label not in labels]
     if strange:
-        raise ValueError(f"spans have labels that are not in labels=: {strange[:10]}")
-    return evaluate(
-        [none if match.actual is None else match.actual for match in matches],
-        [none if match.predicted is None else match.predicted for match in matches],
+        raise ValueError(f"spans have labels that are not in labels=: {listed(strange)}")
+    plain = evaluate(
+        [none if found.actual is None else found.actual for found in matches],
+        [none if found.predicted is None else found.predicted for found in matches],
         labels=[*labels, none],
         grouping=grouping,
         positive=positive,
-        groups=[match.document for match in matches],
         confidence_level=confidence_level,
     )
+    assert isinstance(plain.rows, Predictions)  # it was made from rows
+    places, digest = places_of([found.document for found in matches], actual)
+    rows = SpanRows(replace(plain.rows, clusters=places), digest.rows + OTHER_DOCUMENTS)
+    return replace(
+        plain,
+        statistics=replace(plain.statistics, digest=digest),
+        positive=plain.positive if grouping is not None else None,
+        none=none,
+        rows=rows,
+    ).with_cluster_errors()

@@ -6,14 +6,17 @@ import base64
 import json
 import math
 import os
+import warnings
 import zlib
-from dataclasses import fields
+from collections.abc import Callable
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
+from cmtrack import untrusted
 from cmtrack.evaluation.steps import scored_step
 from cmtrack.grouping import Grouping
 from cmtrack.statistics import ConfusionMatrix, LabelDigest, ScoreCounts, ScoreMoments
@@ -28,6 +31,9 @@ if TYPE_CHECKING:
 
 SCHEMA = 1
 FILE_NAME = "cmtrack_evaluation.json"
+ROWS_NAME = "cmtrack_predictions.parquet"
+MAX_ROWS_BYTES = 32 << 20
+"""Most bytes of rows, before compression, that are kept where that is left to cmtrack ("auto")."""
 KIND = "classes"
 """Of single labels; files without a kind are of this one."""
 _OWNERS = {KIND: "Evaluation.load", "families": "FamilyEvaluation.load"}
@@ -38,16 +44,80 @@ DAMAGED = (
 
 _PLAIN_SIZE = 512
 _MAX_BYTES = 1 << 30
+_MOST_BYTES_OF_ROWS = 4 << 30
 
 
-def save(evaluation: Evaluation, directory: Path) -> Path:
-    """Write the file whole or not at all."""
-    return write_file(dumps(evaluation), directory)
+def save(evaluation: Evaluation, directory: Path, keep_rows: bool | str = "auto") -> Path:
+    """Write the file, and that of the rows beside it, each whole or not at all."""
+    from cmtrack.evaluation.rows import predictions_size, write_predictions
+
+    return save_with_rows(evaluation, directory, keep_rows, predictions_size, write_predictions)
 
 
-def load(path: Path) -> Evaluation:
-    """Read the file, or the file of that name in a folder."""
-    return loads(read_file(path))
+def load(path: Path, with_rows: bool = True) -> Evaluation:
+    """Read the file, or the file of that name in a folder, and that of the rows beside it."""
+    from cmtrack.evaluation.rows import read_predictions
+
+    evaluation: Evaluation = load_with_rows(loads(read_file(path)), path, read_predictions if with_rows else None)
+    return evaluation
+
+
+def save_with_rows(
+    evaluation: Any,
+    directory: Path,
+    keep_rows: bool | str,
+    size: Callable[[Any], int],
+    write: Callable[[Path, Any], None],
+) -> Path:
+    """Write an evaluation's text, and its rows beside it where they are wanted.
+
+    The rows of an evaluation that stood there before are removed first: rows never stand beside another evaluation.
+
+    Raises
+    ------
+    ValueError
+        If rows must be kept and there are none, or ``keep_rows`` is none of "auto", True and False.
+    """
+    if not (isinstance(keep_rows, bool) or keep_rows == "auto"):
+        raise ValueError(f'rows must be "auto", True or False, got {keep_rows!r}')
+    rows = evaluation.rows
+    if keep_rows is True and rows is None:
+        raise ValueError("rows=True needs an evaluation with rows, this one has none (loaded without them, or merged)")
+    target = directory / ROWS_NAME
+    target.unlink(missing_ok=True)
+    path = write_file(evaluation.to_json(), directory)
+    if rows is None or keep_rows is False:
+        return path
+    needed = size(rows)
+    if keep_rows == "auto" and needed > MAX_ROWS_BYTES:
+        warnings.warn(
+            f"the rows are not kept: they need {needed / 2**20:,.0f} MB, and up to {MAX_ROWS_BYTES >> 20} MB are kept "
+            "by default (rows=True keeps them); without them, comparisons of the loaded evaluation are not paired",
+            UserWarning,
+            stacklevel=4,
+        )
+        return path
+    partial = target.with_name(f".{ROWS_NAME}.{os.getpid()}")
+    write(partial, rows)
+    os.replace(partial, target)
+    return path
+
+
+def load_with_rows(evaluation: Any, path: Path, read: Callable[[bytes, Any], Any] | None) -> Any:
+    """The evaluation with the rows that stand beside its file, where there are any.
+
+    Raises
+    ------
+    ValueError
+        If they are damaged, or of another evaluation.
+    """
+    file = (path if path.is_dir() else path.parent) / ROWS_NAME
+    if read is None or not file.exists():
+        return evaluation
+    try:
+        return replace(evaluation, rows=read(untrusted.read_file(file, _MOST_BYTES_OF_ROWS), evaluation))
+    except (OSError, ValueError) as error:
+        raise ValueError(f"{file}: {error}; rows=False loads the evaluation without its rows") from None
 
 
 def write_file(text: str, directory: Path) -> Path:
@@ -77,6 +147,7 @@ def dumps(evaluation: Evaluation) -> str:
             "kind": KIND,
             "labels": list(evaluation.labels),
             "positive": evaluation.positive,
+            **({} if evaluation.none is None else {"none": evaluation.none}),
             "grouping": None if evaluation.grouping is None else evaluation.grouping.to_dict(),
             "confidence_level": evaluation.confidence_level,
             "notes": list(evaluation.notes),
@@ -130,7 +201,10 @@ def from_data(data: dict[str, Any]) -> Evaluation:
             confidence_level=read_level(data["confidence_level"]),
             notes=tuple(map(str, data["notes"])),
             cluster_errors=_read_errors(data.get("cluster_errors")),
+            none=data.get("none"),
         )
+        if evaluation.none is not None and evaluation.none not in labels:
+            raise ValueError(f"the class that stands for no span must be a label, got {evaluation.none!r:.40}")
         scored_step(labels, evaluation.grouping, evaluation.positive)  # they must go together
         return evaluation
     except DAMAGED as error:
@@ -239,11 +313,19 @@ def _read(data: dict[str, Any], labels: tuple[Any, ...]) -> Statistics:
             kept[name] = CrossMoments(_shaped(decode_array(value), (size, 2 * size + 1, 2 * size + 1)))
         elif name == "labels_variance":
             kept[name] = float(value)
+        elif name == "scaled_rows":
+            kept[name] = _whole_number(value)
         elif name == "squares":
             kept[name] = _read(value, labels)
         else:
             raise ValueError(f"unknown statistic {name!r}")
     return Statistics(**kept)
+
+
+def _whole_number(value: Any) -> int:
+    if isinstance(value, bool) or not isinstance(value, int) or value < 0:
+        raise ValueError(f"a number of rows must be a whole number from 0, got {value!r:.40}")
+    return value
 
 
 def _shaped(array: npt.NDArray[Any], shape: tuple[int, ...]) -> npt.NDArray[Any]:

@@ -31,7 +31,7 @@ class Metric:
         Its range.
     better : "higher", "lower", "nearest zero" or ""
         What a comparison prefers; empty for counts and descriptions, which are not ranked.
-    needs : "labels", "two groups", "probabilities", "label sets" or "granules"
+    needs : "labels", "two groups", "probabilities", "label sets", "spans" or "granules"
         The least that it is computed from ("probabilities" of two groups where the section says so).
     source : str
     scale : "wilson", "count", "wald", "atanh", "logit", "profile" or ""
@@ -82,6 +82,11 @@ CATALOG: tuple[Metric, ...] = (
         precision_weighted | mean of precision weighted by support
         f1_weighted | mean of F1 weighted by support
     """),
+    *_rows("multiclass", "labels", "scikit-learn, zero_division=0", 0, 1, "higher", "wald", """
+        precision_macro_zero | precision_macro, a class that is never predicted counted as 0
+        precision_weighted_zero | precision_weighted, a class that is never predicted counted as 0
+        f1_macro_zero | f1_macro, a class that is neither actual nor predicted counted as 0
+    """),
     *_rows("multiclass", "labels", f"{MARKOULIDAKIS}, Table 3", 0, 1, "higher", "wald", """
         f1_of_macro_means | harmonic mean of precision_macro and recall_macro
     """),
@@ -111,6 +116,10 @@ CATALOG: tuple[Metric, ...] = (
         recall_macro | mean of recall over groups
         f1_macro* | mean of F1 over groups
         f1_of_macro_means | harmonic mean of precision_macro and recall_macro
+    """),
+    *_rows("reduced/<step>", "labels", "scikit-learn, zero_division=0", 0, 1, "higher", "wald", """
+        precision_macro_zero | precision_macro, a group that is never predicted counted as 0
+        f1_macro_zero | f1_macro, a group that is neither actual nor predicted counted as 0
     """),
     *_rows("reduced/<step>", "labels", "Gorodkin (2004)", -1, 1, "higher", "atanh", """
         matthews_corrcoef | R_K of the groups; a mismatch counts as agreement of its group
@@ -284,6 +293,18 @@ CATALOG: tuple[Metric, ...] = (
     """),
     *_rows("family/<family>", "label sets", "", 0, INF, "", "", """
         support | actual codes of the family
+    """),
+    *_rows("spans", "spans", "Nakayama (2018), seqeval", 0, 1, "higher", "wilson", """
+        precision_micro* | right spans / predicted spans
+        recall_micro* | right spans / actual spans
+    """),
+    *_rows("spans", "spans", "Nakayama (2018), seqeval", 0, 1, "higher", "wald", """
+        f1_micro* | 2 right spans / (predicted + actual spans)
+        precision_macro | mean of precision over the labels of spans
+        recall_macro | mean of recall over the labels of spans
+        f1_macro* | mean of F1 over the labels of spans
+        precision_macro_zero | precision_macro, a label that is never predicted counted as 0
+        recall_macro_zero | recall_macro, a label that is never actual counted as 0
     """),
     *_rows("rough", "labels", f"{DUENTSCH}, eq. 3.6", 0, 1, "higher", "wilson", """
         gamma_upper | at least the quality of approximation γ: Σ C_ii / n, the accuracy

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
@@ -12,31 +12,47 @@ from cmtrack.metrics.cells import Cells
 from cmtrack.metrics.names import encode_label
 from cmtrack.metrics.results import Results
 from cmtrack.statistics import BinaryCounts, ReducedConfusionMatrix
+from cmtrack.statistics.inputs import BoolArray
+
+REDUCED = (
+    "accuracy",
+    "precision_macro",
+    "precision_macro_zero",
+    "recall_macro",
+    "f1_macro",
+    "f1_macro_zero",
+    "f1_of_macro_means",
+    "matthews_corrcoef",
+)
+"""The averages that are given of a reduced matrix, too."""
 
 
-def put_multiclass(results: Results, cells: Cells, labels: Sequence[object]) -> None:
-    """``multiclass/`` and ``class/<label>/``."""
-    values = multiclass.averages(cells)
-    values["balanced_accuracy"] = values["recall_macro"]
-    values["cohen_kappa"] = multiclass.cohen_kappa(cells)
-    values["cohen_kappa_linear"] = multiclass.cohen_kappa(cells, "linear")
-    values["cohen_kappa_quadratic"] = multiclass.cohen_kappa(cells, "quadratic")
-    values["matthews_corrcoef"] = multiclass.matthews_corrcoef(cells)
+def put_multiclass(results: Results, cells: Cells, labels: Sequence[object], over: BoolArray | None = None) -> None:
+    """``multiclass/`` and ``class/<label>/``; ``over`` are the classes that averages are taken over, by default all."""
     everyone = cells.effective(np.ones(len(cells.weight)))
-    for name, (value, influence) in values.items():
+    for name, (value, influence) in multiclass.table_metrics(cells, over).items():
         reason = "all samples are of one actual or one predicted class"
         full = f"multiclass/{name}"
         results.put(full, value, error=cells.standard_error(influence), n=everyone, reason=reason)
-    put_classes(results, cells, [f"class/{encode_label(label)}" for label in labels])
+    classes = range(len(labels)) if over is None else np.flatnonzero(over).tolist()
+    prefixes = {k: f"class/{encode_label(labels[k])}" for k in classes}
+    put_classes(results, cells, prefixes)
     support = multiclass.class_metrics(cells)["support"]
-    for label, count in zip(labels, support, strict=True):
-        results.put_count(f"class/{encode_label(label)}/support", count, cells.total, everyone)
+    for k, prefix in prefixes.items():
+        results.put_count(f"{prefix}/support", support[k], cells.total, everyone)
 
 
-def put_classes(results: Results, cells: Cells, prefixes: Sequence[str]) -> None:
-    """Precision, recall and F1 of each class or group."""
+def put_spans(results: Results, cells: Cells, over: BoolArray) -> None:
+    """``spans/``: averages over the labels of spans."""
+    for name, (value, influence, n) in multiclass.span_metrics(cells, over).items():
+        reason = "no predicted spans" if name.startswith("precision") else "no actual spans"
+        results.put(f"spans/{name}", value, error=cells.standard_error(influence), n=n, reason=reason)
+
+
+def put_classes(results: Results, cells: Cells, prefixes: Mapping[int, str]) -> None:
+    """Precision, recall and F1 of each class or group, by its number."""
     values, errors = multiclass.class_metrics(cells), multiclass.class_standard_errors(cells)
-    for k, prefix in enumerate(prefixes):
+    for k, prefix in prefixes.items():
         reason = "never predicted"
         results.put(f"{prefix}/precision", values["precision"][k], n=errors["precision_n"][k], reason=reason)
         reason = "no actual samples"
@@ -45,29 +61,27 @@ def put_classes(results: Results, cells: Cells, prefixes: Sequence[str]) -> None
         results.put(f"{prefix}/f1", values["f1"][k], error=errors["f1"][k], reason=reason)
 
 
-def put_reduced(results: Results, reduced: ReducedConfusionMatrix, squares: ReducedConfusionMatrix | None) -> None:
-    """``reduced/<step>/``."""
+def put_reduced(
+    results: Results,
+    reduced: ReducedConfusionMatrix,
+    squares: ReducedConfusionMatrix | None,
+    over: BoolArray | None = None,
+) -> None:
+    """``reduced/<step>/``; ``over`` are the groups that averages are taken over, by default all."""
     cells = Cells.of_reduced(reduced, squares)
     prefix = f"reduced/{encode_label(reduced.name)}"
-    values = multiclass.averages(cells)
+    values = multiclass.table_metrics(cells, over)
     everyone = cells.effective(np.ones(len(cells.weight)))
-    values["matthews_corrcoef"] = multiclass.matthews_corrcoef(cells)
-    for name in (
-        "accuracy",
-        "precision_macro",
-        "recall_macro",
-        "f1_macro",
-        "f1_of_macro_means",
-        "matthews_corrcoef",
-    ):
-        value, influence = values[name]
-        results.put(f"{prefix}/{name}", value, error=cells.standard_error(influence), n=everyone)
+    for name in REDUCED:
+        if name in values:
+            value, influence = values[name]
+            results.put(f"{prefix}/{name}", value, error=cells.standard_error(influence), n=everyone)
     mismatch = float(reduced.mismatches.sum()) / reduced.total
     results.put(f"{prefix}/mismatch_rate", mismatch, n=everyone)
-    groups = [f"{prefix}/{encode_label(group)}" for group in reduced.labels]
-    put_classes(results, cells, groups)
-    for group, count in zip(groups, reduced.mismatches, strict=True):
-        results.put_count(f"{group}/mismatches", count, cells.total, everyone)
+    groups = {g: f"{prefix}/{encode_label(group)}" for g, group in enumerate(reduced.labels)}
+    put_classes(results, cells, groups if over is None else {g: groups[g] for g in np.flatnonzero(over).tolist()})
+    for g, group in groups.items():
+        results.put_count(f"{group}/mismatches", float(reduced.mismatches[g]), cells.total, everyone)
 
 
 def put_binary(results: Results, counts: BinaryCounts, squares: BinaryCounts | None) -> None:

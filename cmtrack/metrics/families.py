@@ -151,6 +151,12 @@ def family_warnings(statistics: FamilyStatistics) -> tuple[str, ...]:
     return tuple(out)
 
 
+def never_predicted(statistics: FamilyStatistics) -> IntArray:
+    """Places of the codes that some document has and none is predicted to have."""
+    predicted, actual = statistics.codes[:, PREDICTED], statistics.codes[:, ACTUAL]
+    return np.asarray(np.flatnonzero((actual > 0) & (predicted == 0)))
+
+
 def _value(part: Ratio, sums: FloatArray, products: FloatArray, n: int) -> tuple[float, float]:
     gradient = _gradient(part, sums)
     if gradient is None:

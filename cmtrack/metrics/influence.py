@@ -36,29 +36,36 @@ class TableInfluence:
     """Influence values of the metrics of one table: the full matrix, or a reduced one."""
 
     def __init__(
-        self, actual: IntArray, predicted: IntArray, hit: BoolArray, size: int, weights: FloatArray | IntArray | None
+        self,
+        actual: IntArray,
+        predicted: IntArray,
+        hit: BoolArray,
+        size: int,
+        weights: FloatArray | IntArray | None,
+        over: BoolArray | None = None,
     ) -> None:
         code = (actual * size + predicted) * 2 + hit
         used, self._cell = np.unique(code, return_inverse=True)
         pair = used // 2
         weight = np.bincount(self._cell, weights, len(used)).astype(np.float64)
         self.cells = Cells(pair // size, pair % size, used % 2 == 1, weight, weight, size)
+        self._over = over
 
     @cached_property
     def averages(self) -> Averages:
         """Accuracy and the averages over classes."""
-        values = multiclass.averages(self.cells)
-        values["balanced_accuracy"] = values["recall_macro"]
-        values["matthews_corrcoef"] = multiclass.matthews_corrcoef(self.cells)
-        values["cohen_kappa"] = multiclass.cohen_kappa(self.cells)
-        for weighting in ("linear", "quadratic"):
-            values[f"cohen_kappa_{weighting}"] = multiclass.cohen_kappa(self.cells, weighting)
+        values = multiclass.table_metrics(self.cells, self._over)
         mismatch = (~self.cells.hit & (self.cells.actual == self.cells.predicted)).astype(np.float64)
         rate = float(self.cells.weight @ mismatch) / self.cells.total
         values["mismatch_rate"] = rate, mismatch - rate
         accuracy, psi = values["accuracy"]
         values["rough_alpha_upper"] = accuracy / (2 - accuracy), alpha_slope(accuracy) * psi
         return values
+
+    def of_spans(self, name: str) -> FloatArray:
+        """psi of a metric of ``spans/``, shape (n,)."""
+        assert self._over is not None  # the section exists only where a class stands for no span
+        return self._rows(multiclass.span_metrics(self.cells, self._over)[name][1])
 
     def average(self, name: str) -> FloatArray:
         """psi of one of :attr:`averages`, shape (n,)."""
@@ -96,10 +103,18 @@ class Influence:
     grouping : Grouping, optional
     step : ComposedStep, optional
         The scored two-group step.
+    over : ndarray of shape (K,), bool, optional
+        The classes that averages are taken over; by default all.
     """
 
-    def __init__(self, rows: Predictions, grouping: Grouping | None, step: ComposedStep | None) -> None:
-        self._rows, self._grouping, self._step = rows, grouping, step
+    def __init__(
+        self,
+        rows: Predictions,
+        grouping: Grouping | None,
+        step: ComposedStep | None,
+        over: BoolArray | None = None,
+    ) -> None:
+        self._rows, self._grouping, self._step, self._over = rows, grouping, step, over
 
     def __call__(self, name: str) -> FloatArray | None:
         """psi of a metric by its full name, shape (n,); None where it has no influence function."""
@@ -114,13 +129,14 @@ class Influence:
             "spcc": self._of_scores,
             "prevalence": self._of_prevalence,
             "rough": self._of_rough,
+            "spans": lambda parts: self._table.of_spans(parts[0]),
         }
         return handlers[section](rest)
 
     @cached_property
     def _table(self) -> TableInfluence:
         r = self._rows
-        return TableInfluence(r.actual, r.predicted, r.actual == r.predicted, len(r.labels), r.weights)
+        return TableInfluence(r.actual, r.predicted, r.actual == r.predicted, len(r.labels), r.weights, self._over)
 
     @cached_property
     def _class_index(self) -> dict[str, int]:
@@ -141,7 +157,8 @@ class Influence:
         r = self._rows
         actual, predicted = step.group_of_class[r.actual], step.group_of_class[r.predicted]
         hit = (actual == predicted) & step.accept[r.actual, r.predicted]
-        return TableInfluence(actual, predicted, hit, len(step.labels), r.weights)
+        over = groups_over(step, self._over)
+        return TableInfluence(actual, predicted, hit, len(step.labels), r.weights, over)
 
     def _of_class(self, parts: list[str]) -> FloatArray:
         return self._table.of_class(self._class_index[parts[0]], parts[1])
@@ -243,6 +260,14 @@ class Influence:
         if self._scores is None or parts[0] not in _OF_SCORE:
             return None
         return self._scores.of(parts[0])
+
+
+def groups_over(step: ComposedStep, over: BoolArray | None) -> BoolArray | None:
+    """The groups that averages are taken over: those that hold a class that averages are taken over."""
+    if over is None:
+        return None
+    held: BoolArray = np.bincount(step.group_of_class[over], minlength=len(step.labels)) > 0
+    return None if held.all() else held
 
 
 def standard_error(

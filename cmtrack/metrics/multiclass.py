@@ -14,7 +14,12 @@ import math
 import numpy as np
 
 from cmtrack.metrics.cells import Cells, ratio
-from cmtrack.statistics.inputs import FloatArray
+from cmtrack.statistics.inputs import BoolArray, FloatArray, IntArray
+
+ZERO_COUNTED = ("precision_macro", "precision_weighted", "f1_macro")
+"""Averages that are also given with undefined classes counted as 0, under their name with ``_zero`` behind."""
+PASSING_OVER = ("precision_macro", "precision_weighted", "f1_of_macro_means")
+"""Averages that leave out a class with samples where it is never predicted."""
 
 
 def class_metrics(cells: Cells, zero_division: float = math.nan) -> dict[str, FloatArray]:
@@ -53,8 +58,18 @@ def class_standard_errors(cells: Cells) -> dict[str, FloatArray]:
     }
 
 
-def averages(cells: Cells, zero_division: float = math.nan) -> dict[str, tuple[float, FloatArray]]:
+def averages(
+    cells: Cells, zero_division: float = math.nan, over: BoolArray | None = None
+) -> dict[str, tuple[float, FloatArray]]:
     """Accuracy and the averages over classes, each with its influence value per cell.
+
+    Parameters
+    ----------
+    cells : Cells
+    zero_division : float, default NaN
+        As in :func:`class_metrics`; NaN is passed over.
+    over : ndarray of shape (K,), bool, optional
+        The classes that averages are taken over; by default all. Weights are the shares among them.
 
     Returns
     -------
@@ -68,9 +83,10 @@ def averages(cells: Cells, zero_division: float = math.nan) -> dict[str, tuple[f
     the other. Their names keep them apart.
     """
     n = cells.total
+    kept = np.ones(cells.size, dtype=np.bool_) if over is None else over
     hits, actual, predicted = _margins(cells)
     t, q = actual / n, predicted / n
-    per_class = class_metrics(cells, zero_division)
+    per_class = {name: np.where(kept, values, math.nan) for name, values in class_metrics(cells, zero_division).items()}
     recall, precision, f1 = per_class["recall"], per_class["precision"], per_class["f1"]
     i, j, hit = cells.actual, cells.predicted, cells.hit.astype(np.float64)
     t_i, q_j, both = t[i], q[j], t + q
@@ -79,23 +95,97 @@ def averages(cells: Cells, zero_division: float = math.nan) -> dict[str, tuple[f
         share = np.nan_to_num(scale * f1) / np.where(both > 0, both, 1)
         return 2 * hit * scale[i] / both[i] - share[i] - share[j]
 
-    ones = np.ones(cells.size)
     accuracy = float(hits.sum() / n)
     out = {"accuracy": (accuracy, hit - accuracy)}
-    out["recall_macro"] = _mean(recall), (hit - np.nan_to_num(recall[i])) / t_i / _defined(recall)
-    out["precision_macro"] = _mean(precision), (hit - np.nan_to_num(precision[j])) / q_j / _defined(precision)
-    out["f1_macro"] = _mean(f1), f1_terms(ones) / _defined(f1)
+    out["recall_macro"] = _mean(recall), kept[i] * (hit - np.nan_to_num(recall[i])) / t_i / _defined(recall)
+    out["precision_macro"] = _mean(precision), kept[j] * (hit - np.nan_to_num(precision[j])) / q_j / _defined(precision)
+    out["f1_macro"] = _mean(f1), f1_terms(kept.astype(np.float64)) / _defined(f1)
     out["f1_of_macro_means"] = _harmonic(out["recall_macro"], out["precision_macro"])
     weight = np.where(np.isnan(precision), 0.0, t)
-    covered = weight.sum()
     known = np.nan_to_num(precision)
-    value = float(weight @ known / covered) if covered > 0 else math.nan
-    influence = (weight[i] > 0) * (known[i] - value) + weight[j] / q_j * (hit - known[j])
-    out["precision_weighted"] = value, influence / (covered or 1.0)
-    out["recall_weighted"] = out["accuracy"]  # the same number, by definition
-    value = float(t @ np.nan_to_num(f1))
-    out["f1_weighted"] = value, np.nan_to_num(f1)[i] - value + f1_terms(t)
+    out["precision_weighted"] = _weighted(weight, known, (weight[i] > 0), i, weight[j] / q_j * (hit - known[j]))
+    own = np.where(kept, t, 0.0)
+    known = np.nan_to_num(recall)
+    out["recall_weighted"] = _weighted(own, known, kept[i], i, kept[i] * (hit - known[i]))
+    if over is None:
+        out["recall_weighted"] = out["accuracy"]  # the same number, by definition
+    out["f1_weighted"] = _weighted(own, np.nan_to_num(f1), kept[i], i, f1_terms(own))
     return out
+
+
+def micro_averages(cells: Cells, over: BoolArray) -> dict[str, tuple[float, FloatArray, float]]:
+    """Precision, recall and F1 of some classes together, each with its influence per cell and its denominator.
+
+    Returns
+    -------
+    dict of name to (value, influence of shape (C,), effective denominator)
+        precision_micro ``sum C_ii / sum predicted``, recall_micro ``sum C_ii / sum actual``, f1_micro
+        ``2 sum C_ii / (sum actual + sum predicted)``, sums over the classes in ``over``.
+    """
+    is_actual, is_predicted = over[cells.actual].astype(np.float64), over[cells.predicted].astype(np.float64)
+    hit = is_actual * cells.hit
+    parts = {
+        "precision_micro": (hit, is_predicted),
+        "recall_micro": (hit, is_actual),
+        "f1_micro": (2 * hit, is_actual + is_predicted),
+    }
+    out = {}
+    for name, (above, below) in parts.items():
+        base = float(cells.weight @ below)
+        value = float(cells.weight @ above) / base if base else math.nan
+        influence = (above - value * below) * (cells.total / base if base else math.nan)
+        out[name] = value, influence, cells.effective(below)
+    return out
+
+
+def table_metrics(cells: Cells, over: BoolArray | None = None) -> dict[str, tuple[float, FloatArray]]:
+    """Every metric of a whole table by its name, each with its influence value per cell.
+
+    ``<average>_zero`` counts undefined classes as 0, as scikit-learn does by default; the plain averages pass them
+    over. Where averages are ``over`` some of the classes, the agreement beyond chance (kappa, Matthews) is left out:
+    the cell in which neither side names one of them is always empty.
+    """
+    values = averages(cells, over=over)
+    values["balanced_accuracy"] = values["recall_macro"]
+    counted = averages(cells, 0.0, over)
+    values |= {f"{name}_zero": counted[name] for name in ZERO_COUNTED}
+    if over is None:
+        values["cohen_kappa"] = cohen_kappa(cells)
+        values["cohen_kappa_linear"] = cohen_kappa(cells, "linear")
+        values["cohen_kappa_quadratic"] = cohen_kappa(cells, "quadratic")
+        values["matthews_corrcoef"] = matthews_corrcoef(cells)
+    return values
+
+
+def span_metrics(cells: Cells, over: BoolArray) -> dict[str, tuple[float, FloatArray, float]]:
+    """Micro and macro averages over the labels of spans: (value, influence per cell, effective denominator).
+
+    ``over`` are the labels; the class that stands for no span is not among them. With spans paired by their extent,
+    the micro averages, F1 and the ``_zero`` forms are those of seqeval.
+    """
+    out = micro_averages(cells, over)
+    plain, counted = averages(cells, over=over), averages(cells, 0.0, over)
+    everyone = cells.effective(np.ones(len(cells.weight)))
+    for name in ("precision_macro", "recall_macro", "f1_macro"):
+        out[name] = *plain[name], everyone
+    for name in ("precision_macro", "recall_macro"):
+        out[f"{name}_zero"] = *counted[name], everyone
+    return out
+
+
+def passed_over(name: str, cells: Cells, over: BoolArray | None = None) -> IntArray:
+    """The classes that have samples and that an average leaves out because they are never predicted.
+
+    Parameters
+    ----------
+    name : str
+        The metric without its section, such as ``"precision_macro"``.
+    """
+    if name not in PASSING_OVER:
+        return np.zeros(0, dtype=np.int64)
+    _, actual, predicted = _margins(cells)
+    left_out = (actual > 0) & (predicted == 0) & (True if over is None else over)
+    return np.asarray(np.flatnonzero(left_out), dtype=np.int64)
 
 
 def cohen_kappa(cells: Cells, weights: str | None = None) -> tuple[float, FloatArray]:
@@ -161,6 +251,15 @@ def _margins(cells: Cells) -> tuple[FloatArray, FloatArray, FloatArray]:
         cells.by_actual(cells.weight),
         cells.by_predicted(cells.weight),
     )
+
+
+def _weighted(
+    weight: FloatArray, values: FloatArray, inside: BoolArray, of: IntArray, terms: FloatArray
+) -> tuple[float, FloatArray]:
+    """Mean of a class metric by weights that are shares of samples; ``terms`` are what its own values add."""
+    covered = float(weight.sum())
+    value = float(weight @ values) / covered if covered > 0 else math.nan
+    return value, (inside * (values[of] - value) + terms) / (covered or 1.0)
 
 
 def _defined(values: FloatArray) -> int:

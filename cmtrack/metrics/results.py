@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from cmtrack.metrics.catalog import lookup
-from cmtrack.metrics.intervals import Interval, on_scale, wilson
+from cmtrack.metrics.intervals import ROUNDING, Interval, on_scale, settled, wilson
 from cmtrack.metrics.names import near
 
 
@@ -57,12 +57,13 @@ class Results:
         reason : str
             Why it is undefined, if it is.
         """
-        self.metrics[name] = float(value)
+        metric = lookup(name)
+        value = settled(float(value), metric.low, metric.high)
+        self.metrics[name] = value
         if not math.isfinite(value):
             self.metrics[name] = math.nan
             self.undefined[name] = reason or "its denominator is zero"
             return
-        metric = lookup(name)
         spread = value * (1 - value)
         if metric.scale == "wilson" and n:
             error = math.sqrt(max(spread, 0.0) / n)
@@ -71,6 +72,8 @@ class Results:
             n = spread / error**2 if error > 0 else n
         if error is None or not math.isfinite(error):
             return
+        if error <= ROUNDING and value in (metric.low, 0.0, metric.high):
+            error = 0.0
         self.errors[name] = float(error)
         interval = None
         if metric.scale == "wilson":
@@ -99,5 +102,6 @@ class Results:
     def put_ends(self, name: str, value: float, ends: Interval, reason: str = "") -> None:
         """Add a metric whose interval is already known."""
         self.put(name, value, reason=reason)
+        value = self.metrics[name]
         if math.isfinite(value) and all(map(math.isfinite, ends)):
-            self.intervals[name] = (float(ends[0]), float(ends[1]))
+            self.intervals[name] = (min(float(ends[0]), value), max(float(ends[1]), value))

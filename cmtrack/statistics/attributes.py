@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from cmtrack.grouping.step import plain
 from cmtrack.statistics.factorize import is_missing
-from cmtrack.statistics.inputs import BoolArray, IntArray
+from cmtrack.statistics.inputs import BoolArray, IntArray, listed
 
 _SMALL = 256
 
@@ -43,7 +43,7 @@ def attribute_columns(data: Any, attributes: Sequence[Hashable] | None = None) -
         raise ValueError(f"attributes must not repeat, got {chosen[:20]}")
     strange = [name for name in chosen if name not in columns]
     if strange:
-        raise ValueError(f"attributes must be columns of X, {strange[:10]} are not in {list(columns)[:20]}")
+        raise ValueError(f"attributes must be columns of X, {listed(strange)} are not in {listed(list(columns), 20)}")
     return {name: columns[name] for name in chosen}
 
 

@@ -55,6 +55,8 @@ class Statistics:
         Calibration scores (negatives, positives) and unlabelled target scores, where they were given.
     labelled_tops, target_tops : TopScoreCounts
         The same for more than two classes.
+    scaled_rows : int, optional
+        How many rows of probabilities did not sum to 1 and were scaled, where that is to be told.
     squares : Statistics
         The same sums with squared sample weights, where weights are fractions.
     """
@@ -72,6 +74,7 @@ class Statistics:
     target: ScoreCounts | None = None
     labelled_tops: TopScoreCounts | None = None
     target_tops: TopScoreCounts | None = None
+    scaled_rows: int | None = None
     squares: Statistics | None = None
 
     def __add__(self, other: Statistics) -> Statistics:
@@ -88,6 +91,9 @@ class Statistics:
         merged: dict[str, Any] = {}
         for item in fields(self):
             ours, theirs = getattr(self, item.name), getattr(other, item.name)
+            if item.name == "scaled_rows":
+                merged[item.name] = (ours or 0) + (theirs or 0) or None
+                continue
             if (ours is None) != (theirs is None):
                 if item.name != "squares":
                     raise ValueError(f"evaluations must hold the same statistics, one has no {item.name!r}")
@@ -155,6 +161,7 @@ def collect(
     if probabilities is not None:
         best = CompactCodes(len(actual), len(labels)) if predicted is None else None
         kept = ScorePass(actual, probabilities, step, weights, best).run()
+        kept["scaled_rows"] = probabilities.scaled_rows or None
         predicted = Codes(best.array) if best is not None else predicted
     assert predicted is not None  # there are predictions or probabilities
     kept["digest"] = _digest(actual, labels)

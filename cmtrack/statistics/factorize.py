@@ -19,6 +19,7 @@ from cmtrack.grouping import Label
 from cmtrack.grouping.step import plain
 from cmtrack.statistics.codes import CompactCodes, RawIntegers, blocks, compact
 from cmtrack.statistics.fixed_width import number_fixed_width
+from cmtrack.statistics.inputs import no_masked
 
 _DENSE_RANGE = 1_000_000
 
@@ -62,6 +63,7 @@ def read_labels(name: str, values: Any) -> Factor | RawIntegers:
     ValueError
         If a label is missing, or the column holds no labels.
     """
+    no_masked(name, values)
     declared = _categories(name, values) or _dictionary(name, values)
     if declared is not None:
         _no_missing(name, declared.raw < 0)

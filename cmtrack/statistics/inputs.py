@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -49,6 +49,7 @@ def to_float_array(name: str, values: Any) -> FloatArray:
 
 def to_numbers(name: str, values: Any) -> npt.NDArray[Any]:
     """An array of numbers, as it is where it is one already; what else can be read becomes float64."""
+    no_masked(name, values)
     try:
         array = np.asarray(values)
         if array.dtype.kind not in "fiub":
@@ -58,6 +59,36 @@ def to_numbers(name: str, values: Any) -> npt.NDArray[Any]:
     if array.ndim == 0:
         raise ValueError(f"{name} must be an array, got the single value {values!r}")
     return array
+
+
+def no_masked(name: str, values: Any) -> None:
+    """Refuse masked entries of ``numpy.ma``: nobody can be asked what stands behind a mask.
+
+    Raises
+    ------
+    ValueError
+        If there are any; the text has their number and the first row.
+    """
+    if isinstance(values, np.ma.MaskedArray):
+        masked = np.ma.getmaskarray(values)
+        if masked.any():
+            row = int(np.argwhere(masked)[0][0])
+            raise ValueError(
+                f"{name} must not have masked entries, got {int(masked.sum())}, the first at row {row}: leave these "
+                "rows out of all columns first"
+            )
+
+
+def listed(values: Sequence[Any], most: int = 10) -> str:
+    """Values as a list in an error text; a long one is cut, and says so.
+
+    Examples
+    --------
+    >>> listed(["a", "b", "c"], 2)
+    "['a', 'b', … (3 in all)]"
+    """
+    shown = ", ".join(map(repr, values[:most]))
+    return f"[{shown}]" if len(values) <= most else f"[{shown}, … ({len(values)} in all)]"
 
 
 def column_names(data: Any) -> list[Any] | None:

@@ -13,7 +13,7 @@ from cmtrack.grouping.step import plain
 from cmtrack.statistics.codes import Codes, blocks
 from cmtrack.statistics.counting import Counts, count_integer_pairs, count_pairs
 from cmtrack.statistics.factorize import Factor, factorize, integer_classes, integer_factor, read_labels
-from cmtrack.statistics.inputs import FloatArray, IntArray
+from cmtrack.statistics.inputs import FloatArray, IntArray, listed
 
 MAX_CLASSES = 10_000
 
@@ -63,8 +63,8 @@ def number_labels(
     Raises
     ------
     ValueError
-        Empty or unequal columns, missing values, unknown labels, repeated ``labels``, labels that cannot be
-        put in one order, or fewer than two classes.
+        Empty or unequal columns, missing values, continuous values (scores), unknown labels, repeated ``labels``,
+        labels that cannot be put in one order, or fewer than two classes.
     """
     read = {name: read_labels(name, values) for name, values in columns.items()}
     lengths = {name: len(one.raw if isinstance(one, Factor) else one) for name, one in read.items()}
@@ -73,6 +73,9 @@ def number_labels(
     if not all(lengths.values()):
         raise ValueError(f"at least one row is needed, got {lengths}")
     factors, pairs = _factors(read)
+    for name, factor in factors.items():
+        if not factor.ordered:
+            no_scores(name, factor.present, (*(labels or ()), *(declared or ())))
     order = _order(factors, labels, declared)
     index = {label: i for i, label in enumerate(order)}
     codes = {name: _renumber(name, factor, index) for name, factor in factors.items()}
@@ -119,14 +122,34 @@ def _order(
         if declared is not None:
             order = _with_declared(order, declared)
     if len(set(order)) != len(order):
-        raise ValueError(f"labels must not repeat, got {list(order)[:20]}")
+        raise ValueError(f"labels must not repeat, got {listed(order, 20)}")
     if len({str(label) for label in order}) != len(order):
-        raise ValueError(f"labels must differ as texts, for metric names, got {list(order)[:20]}")
+        raise ValueError(f"labels must differ as texts, for metric names, got {listed(order, 20)}")
     if len(order) < 2:
         raise ValueError(f"at least two classes are needed, got only {list(order)}; name absent classes with labels=")
     if len(order) > MAX_CLASSES:
         raise ValueError(f"at most {MAX_CLASSES} classes are supported, got {len(order)}: are these classes?")
     return order
+
+
+def no_scores(name: str, present: Sequence[Label], named: Sequence[Any] = ()) -> None:
+    """Refuse continuous values where labels are wanted: scores that took the place of labels.
+
+    Continuous are floats that are no whole numbers (scikit-learn's ``type_of_target``). They may be labels where they
+    are named as such.
+
+    Raises
+    ------
+    ValueError
+        If there are any; the text says where scores belong.
+    """
+    scores = [v for v in present if isinstance(v, float) and not v.is_integer() and v not in named]
+    if scores:
+        where = "give scores and probabilities as y_prob=" if name != "y_true" else "cmtrack judges classifiers"
+        raise ValueError(
+            f"{name} must hold class labels, got continuous values: {listed(scores, 3)}; {where}; "
+            "if these are classes, name them all with labels="
+        )
 
 
 def encode_groups(groups: Any, n_rows: int) -> IntArray:
@@ -200,10 +223,15 @@ def _renumber(name: str, factor: Factor, index: Mapping[Label, int]) -> Codes:
         rows = sum(int(unknown[part].sum()) for part in values)
         if rows:
             names = [v for v, odd in zip(factor.classes, strange, strict=True) if odd]
-            raise ValueError(f"{name} has labels that are not in {list(index)[:20]}: {names[:10]} ({rows} rows)")
+            raise ValueError(unknown_labels(name, names, list(index), rows))
     if not factor.low and np.array_equal(place[place >= 0], np.flatnonzero(place >= 0)):
         return Codes(factor.raw)
     return Codes(factor.raw, factor.low, place)
+
+
+def unknown_labels(name: str, strange: Sequence[Any], order: Sequence[Label], rows: int) -> str:
+    """What is said of labels that are no classes."""
+    return f"{name} has labels that are not in {listed(order, 20)}: {listed(strange)} ({rows} rows)"
 
 
 def _spelled(name: str, kinds: set[type]) -> Any:
@@ -233,7 +261,7 @@ def _with_declared(seen: tuple[Label, ...], declared: Sequence[Any]) -> tuple[La
     unknown = [label for label in seen if label not in order]
     if unknown:
         raise ValueError(
-            f"labels must be among the declared classes {order[:20]}, got {unknown[:10]}; "
+            f"labels must be among the declared classes {listed(order, 20)}, got {listed(unknown)}; "
             "the columns of y_prob or the classes of the grouping declare them"
         )
     try:

@@ -4,17 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cached_property
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 from cmtrack.grouping import Label
 from cmtrack.statistics.codes import blocks
-from cmtrack.statistics.inputs import FloatArray, IntArray, column_names, to_numbers
+from cmtrack.statistics.inputs import FloatArray, IntArray, column_names, listed, to_numbers
 
 ROW_SUM_TOLERANCE = 1e-3
+LEAST_SUM, MOST_SUM = 0.98, 1.02
+"""Rows that sum to less or more are no rounded probabilities."""
 ROUNDING = 1e-6
+Normalize: TypeAlias = bool | str
+"""What is done with rows that do not sum to 1: "warn", True (scaled without a warning) or False (refused)."""
 _BLOCK_VALUES = 1 << 18
 
 
@@ -31,6 +35,8 @@ class Probabilities:
         The argument's name in error texts.
     whole : ndarray of shape (n, K), optional
         The columns side by side, where they are at hand.
+    normalize : "warn", True or False, default False
+        Whether rows that sum to 0.98 to 1.02, as rounded probabilities do, are scaled to sum to 1.
     """
 
     def __init__(
@@ -39,11 +45,14 @@ class Probabilities:
         first: bool = False,
         what: str = "y_prob",
         whole: npt.NDArray[Any] | None = None,
+        normalize: Normalize = False,
     ) -> None:
         self.columns = tuple(columns)
         self.first = first
         self.what = what
+        self.normalize = normalize
         self._whole = whole
+        self._scales = False  # whether a row was scaled so far
 
     def __len__(self) -> int:
         return len(self.columns[0])
@@ -64,7 +73,8 @@ class Probabilities:
         Raises
         ------
         ValueError
-            NaN, values outside [0, 1], rows that do not sum to one (within 1e-3).
+            NaN, values outside [0, 1], rows that do not sum to one (within 1e-3, or within 0.02 where such rows are
+            to be scaled).
         """
         targets = out if len(self.columns) > 1 else out[0:1] if self.first else out[1:2]
         for column, own in zip(self.columns, targets, strict=True):
@@ -79,9 +89,33 @@ class Probabilities:
         else:
             sums = targets.sum(axis=0)
             if max(1 - sums.min(), sums.max() - 1) > ROW_SUM_TOLERANCE:
-                worst = int(np.abs(sums - 1).argmax())
-                row = rows.start + (worst if order is None else int(order[worst]))
-                raise ValueError(f"each row of {self.what} must sum to 1, row {row} sums to {sums[worst]:.6g}")
+                self._scale(targets, sums, rows, order)
+
+    def _scale(self, values: FloatArray, sums: FloatArray, rows: slice, order: IntArray | None) -> None:
+        """Scale the rows that do not sum to 1, in place; or refuse them."""
+        refused = np.abs(sums - 1) > most_off(self.normalize)
+        if refused.any():
+            number = np.arange(len(sums)) if order is None else order
+            places = np.flatnonzero(refused)
+            at = int(places[number[places].argmin()])
+            row = rows.start + int(number[at])
+            raise ValueError(
+                f"each row of {self.what} must sum to 1, row {row} sums to {sums[at]:.6g} ({sum_rule(self.normalize)})"
+            )
+        off = np.abs(sums - 1) > ROW_SUM_TOLERANCE
+        values[:, off] /= sums[off]
+        np.minimum(values, 1.0, out=values)
+        self._scales = True
+
+    @cached_property
+    def scaled_rows(self) -> int:
+        """How many rows were scaled of which that is to be told; known when all rows were read."""
+        if not self._scales or self.normalize is True:
+            return 0
+        return sum(
+            int((np.abs(sum(c[rows].astype(np.float64) for c in self.columns) - 1) > ROW_SUM_TOLERANCE).sum())
+            for rows in blocks(len(self), self.block_rows)
+        )
 
     def _check_range(self, values: FloatArray, rows: slice, order: IntArray | None) -> None:
         finite = np.isfinite(values)
@@ -102,21 +136,57 @@ class Probabilities:
     @cached_property
     def array(self) -> FloatArray:
         """The checked probabilities of all rows, shape (n, K), float64; not a copy where they are at hand as such."""
-        size = self.n_classes
         whole = self._whole
-        given = whole is not None and whole.dtype == np.float64 and whole.min() >= 0 and whole.max() <= 1
-        result: FloatArray = whole if given and whole is not None else np.empty((len(self), size))
-        buffer = np.empty((size, min(self.block_rows, len(self))))
+        if whole is not None and whole.dtype == np.float64 and whole.min() >= 0 and whole.max() <= 1:
+            self._read_into(None)
+            if not self._scales:
+                return whole
+        result = np.empty((len(self), self.n_classes))
+        self._read_into(result)
+        return result
+
+    def _read_into(self, result: FloatArray | None) -> None:
+        """Check all rows, and keep them where there is a place for them."""
+        buffer = np.empty((self.n_classes, min(self.block_rows, len(self))))
         for rows in blocks(len(self), self.block_rows):
             block = buffer[:, : rows.stop - rows.start]
             self.fill(block, rows)
-            if not given:
+            if result is not None:
                 result[rows] = block.T
-        return result
+
+
+def check_normalize(normalize: Normalize) -> Normalize:
+    """The option itself.
+
+    Raises
+    ------
+    ValueError
+        If it is neither "warn", True nor False.
+    """
+    if not (isinstance(normalize, bool) or normalize == "warn"):
+        raise ValueError(f'normalize must be "warn", True or False, got {normalize!r}')
+    return normalize
+
+
+def most_off(normalize: Normalize) -> float:
+    """How far the sum of a row may be from 1."""
+    return ROW_SUM_TOLERANCE if normalize is False else MOST_SUM - 1 + ROUNDING
+
+
+def sum_rule(normalize: Normalize) -> str:
+    """What becomes of rows whose sum is near 1."""
+    if normalize is False:
+        return f"normalize=True scales rows that sum to {LEAST_SUM:g} to {MOST_SUM:g}"
+    return f"rows that sum to {LEAST_SUM:g} to {MOST_SUM:g} are scaled, others are refused"
 
 
 def as_probabilities(
-    y_prob: Any, labels: Sequence[Label], n_rows: int, first: bool = False, what: str = "y_prob"
+    y_prob: Any,
+    labels: Sequence[Label],
+    n_rows: int,
+    first: bool = False,
+    what: str = "y_prob",
+    normalize: Normalize = False,
 ) -> Probabilities:
     """Class probabilities in the order of ``labels``; their values are checked when they are read.
 
@@ -131,6 +201,8 @@ def as_probabilities(
         Whether a single column is the probability of the first of two labels; else of the second.
     what : str
         The argument's name in error texts.
+    normalize : "warn", True or False, default False
+        As in :class:`Probabilities`.
 
     Raises
     ------
@@ -142,7 +214,7 @@ def as_probabilities(
         columns = _by_label(what, y_prob, names, labels)
         if len(columns[0]) != n_rows:
             raise ValueError(f"{what} must have one row per label, got {len(columns[0])} rows and {n_rows} labels")
-        return Probabilities(columns, what=what)
+        return Probabilities(columns, what=what, normalize=normalize)
     array = to_numbers(what, y_prob)
     if array.ndim == 2 and array.shape[1] == 1:
         array = array[:, 0]
@@ -151,7 +223,7 @@ def as_probabilities(
         raise ValueError(f"{what} must have shape {expected}, got {array.shape}")
     if array.ndim == 2 and array.shape[1] != len(labels):
         raise ValueError(
-            f"{what} must have shape {expected} for the labels {list(labels)[:12]}, got {array.shape}; "
+            f"{what} must have shape {expected} for the labels {listed(labels, 12)}, got {array.shape}; "
             "name all classes of the model with labels="
         )
     if len(array) != n_rows:
@@ -160,18 +232,18 @@ def as_probabilities(
         raise ValueError(f"{what} must not be empty, got shape {array.shape}")
     if array.ndim == 1:
         return Probabilities([array], first, what)
-    return Probabilities([array[:, k] for k in range(array.shape[1])], what=what, whole=array)
+    return Probabilities([array[:, k] for k in range(array.shape[1])], what=what, whole=array, normalize=normalize)
 
 
 def _by_label(what: str, data: Any, names: list[Any], labels: Sequence[Label]) -> list[npt.NDArray[Any]]:
     by_text = {str(name): name for name in names}
     missing = [label for label in labels if label not in names and str(label) not in by_text]
     if missing:
-        raise ValueError(f"{what} must have a column for each label, {missing[:10]} not in {names[:20]}")
+        raise ValueError(f"{what} must have a column for each label, {listed(missing)} not in {listed(names, 20)}")
     chosen = [label if label in names else by_text[str(label)] for label in labels]
     strange = [name for name in names if name not in chosen]
     if strange:
-        raise ValueError(f"{what} has columns that are no labels: {strange[:10]}; labels are {list(labels)[:20]}")
+        raise ValueError(f"{what} has columns that are no labels: {listed(strange)}; labels are {listed(labels, 20)}")
     columns = [to_numbers(f"{what}[{name!r}]", data[name]) for name in chosen]
     shapes = {str(name): column.shape for name, column in zip(chosen, columns, strict=True)}
     if len(set(shapes.values())) > 1 or columns[0].ndim != 1:

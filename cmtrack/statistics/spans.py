@@ -4,13 +4,19 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from cmtrack.grouping import Label
 from cmtrack.grouping.step import plain
+from cmtrack.statistics.digest import LabelDigest, label_hashes
+from cmtrack.statistics.inputs import FloatArray, IntArray
 from cmtrack.statistics.labels import encode_values
+from cmtrack.statistics.predictions import Predictions
+
+OTHER_DOCUMENTS = 1 << 14
 
 
 class Span(NamedTuple):
@@ -68,24 +74,78 @@ def read_spans(name: str, spans: Any, columns: Sequence[str] = Span._fields) -> 
     return out
 
 
-def match_spans(actual: Iterable[Span], predicted: Iterable[Span]) -> list[Match]:
+@dataclass(frozen=True, eq=False)
+class SpanRows:
+    """The judged documents: what pairs two evaluations of the same actual spans.
+
+    How many matches there are depends on the predictions, so it is documents that two models share. Those with actual
+    spans are numbered in the order of their names; the others, in which only spans were predicted, have 16,384 places
+    behind them, by a hash of their names, so that they are the same for every model.
+
+    Attributes
+    ----------
+    matches : Predictions
+        A row for each actual span and each predicted one without a partner; ``clusters`` number the documents.
+    size : int
+        Number of places.
+    """
+
+    matches: Predictions
+    size: int
+    weights: None = None
+    clusters: None = None
+
+    def __len__(self) -> int:
+        return self.size
+
+    def by_document(self, psi: FloatArray) -> FloatArray:
+        """Influence values of documents, shape (size,), from those of matches."""
+        return np.asarray(
+            np.bincount(self.documents, psi, self.size) * (self.size / len(self.matches)), dtype=np.float64
+        )
+
+    @property
+    def documents(self) -> IntArray:
+        """The place of each match's document."""
+        assert self.matches.clusters is not None  # the reader's and the maker's business
+        return self.matches.clusters
+
+
+def places_of(documents: Sequence[Label], actual: Iterable[Span]) -> tuple[IntArray, LabelDigest]:
+    """The place of each match's document in :class:`SpanRows`, and the digest of all actual spans."""
+    held: defaultdict[Label, list[str]] = defaultdict(list)
+    for span in actual:
+        held[span.document].append(f"{float(span.start)!r} {float(span.end)!r} {span.label}")
+    names = sorted(held, key=str)
+    place = {name: number for number, name in enumerate(names)}
+    for name in dict.fromkeys(documents):
+        if name not in place:
+            place[name] = len(names) + int(label_hashes([name])[0] % np.uint64(OTHER_DOCUMENTS))
+    texts = ["\n".join((str(name), *sorted(held[name]))) for name in names]
+    return np.array([place[name] for name in documents], dtype=np.int64), LabelDigest.from_hashes(label_hashes(texts))
+
+
+def match_spans(actual: Iterable[Span], predicted: Iterable[Span], match: str = "overlap") -> list[Match]:
     """Pair the spans of each document, one to one.
 
-    Spans of the same extent first, those of the same label before others; then spans that overlap, the longest overlap
-    first and, of equal ones, the same label first. What is left has no partner. Documents, and within them actual
-    before only predicted spans, stand in the order in which they came.
+    Spans of the same extent first, those of the same label before others; then, unless ``match="exact"``, spans that
+    overlap, the longest overlap first and, of equal ones, the same label first. What is left has no partner. Documents,
+    and within them actual before only predicted spans, stand in the order in which they came.
     """
     sides: dict[Label, tuple[list[Span], list[Span]]] = defaultdict(lambda: ([], []))
     for which, spans in enumerate((actual, predicted)):
         for span in spans:
             sides[span.document][which].append(span)
-    return [match for document, (held, called) in sides.items() for match in _match(document, held, called)]
+    exact = match == "exact"
+    return [found for document, (held, called) in sides.items() for found in _match(document, held, called, exact)]
 
 
-def _match(document: Label, held: list[Span], called: list[Span]) -> list[Match]:
+def _match(document: Label, held: list[Span], called: list[Span], exact: bool) -> list[Match]:
     partner: dict[int, int] = {}
     taken: set[int] = set()
-    for _, i, j in sorted(_candidates(held, called)):
+    for (shifted, _, _), i, j in sorted(_candidates(held, called)):
+        if shifted and exact:
+            break
         if i not in partner and j not in taken:
             partner[i] = j
             taken.add(j)

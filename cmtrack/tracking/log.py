@@ -70,6 +70,7 @@ def log_evaluation(
     sample_weight: Any = None,
     groups: Any = None,
     row_ids: Any = None,
+    normalize: bool | str = "warn",
     confidence_level: float = 0.95,
     run_id: str | None = None,
     model_id: str | None = None,
@@ -98,7 +99,7 @@ def log_evaluation(
     ----------
     evaluation_or_y_true : Evaluation, FamilyEvaluation or array-like of shape (n,)
     y_pred, y_prob, labels, positive, grouping, calibration, target, sample_weight, groups, row_ids,
-    confidence_level
+    normalize, confidence_level
         As in :func:`cmtrack.evaluate`, where labels are given.
     run_id : str, optional
         The run to write to; by default the active run of this thread.
@@ -149,6 +150,7 @@ def log_evaluation(
                 sample_weight=sample_weight,
                 groups=groups,
                 row_ids=row_ids,
+                normalize=normalize,
                 confidence_level=confidence_level,
             )
         evaluation.metrics  # noqa: B018 - computed here, so that a failure is caught

@@ -6,13 +6,13 @@ import re
 from collections.abc import Iterable, Sequence
 
 from cmtrack.evaluation.face import Judged
-from cmtrack.evaluation.storage import FILE_NAME
+from cmtrack.evaluation.storage import FILE_NAME, ROWS_NAME
 from cmtrack.metrics.catalog import lookup
 
 EVALUATION_FILE = FILE_NAME
 REPORT_FILE = "cmtrack_report.html"
 CLASSES_FILE = "cmtrack_classes.json"
-PREDICTIONS_FILE = "cmtrack_predictions.parquet"
+PREDICTIONS_FILE = ROWS_NAME
 ROWS_FILE = "predictions_file"
 """Tag that names the file of the rows' predictions, where it stands under another prefix."""
 KIND_TAG = "cmtrack.kind"

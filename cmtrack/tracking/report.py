@@ -80,7 +80,7 @@ def report_html(
         key_metrics=_key_metrics(evaluation),
         classes=_classes(evaluation),
         label_width=min(24, max(len(words.short(label)) for label in evaluation.labels) + 2),
-        n_classes=len(evaluation.labels),
+        n_classes=len(evaluation.classes),
         steps=[_step(evaluation, step) for step in evaluation.reduced],
         figures=[figure_entry(name, data) for name, data in pictures.items()],
         all_metrics=all_metrics(evaluation),
@@ -143,7 +143,7 @@ def _section(evaluation: Evaluation, name: str) -> str:
 def _classes(evaluation: Evaluation) -> list[dict[str, Any]]:
     confused = {actual: (predicted, count, share) for actual, predicted, count, share in words.confusions(evaluation)}
     rows = []
-    for label in evaluation.labels:
+    for label in evaluation.classes:
         row = _scores(evaluation, f"class/{encode_label(label)}", label)
         row["support"] = evaluation.metrics[f"class/{encode_label(label)}/support"]
         row["share"] = words.percent(row["support"] / evaluation.n_samples)
@@ -241,10 +241,10 @@ def all_metrics(evaluation: Judged) -> list[dict[str, Any]]:
 
 
 def _facts(evaluation: Evaluation) -> list[tuple[str, str]]:
-    labels = _listed([words.short(label, 40) for label in evaluation.labels], 60)
+    labels = _listed([words.short(label, 40) for label in evaluation.classes], 60)
     facts = [
         ("Samples", words.samples(evaluation)),
-        ("Classes", f"{len(evaluation.labels)}: {labels}"),
+        ("Classes", f"{len(evaluation.classes)}: {labels}"),
     ]
     if evaluation.positive is not None:
         facts.append(("Positive", f"{words.short(evaluation.positive)} (against {words.short(evaluation.negative)})"))

@@ -25,9 +25,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from cmtrack.evaluation.face import Judged
+from cmtrack.evaluation.rows import file_without_probabilities, without_probabilities
+from cmtrack.evaluation.storage import MAX_ROWS_BYTES
 from cmtrack.statistics.predictions import Predictions
 from cmtrack.tracking import names
-from cmtrack.tracking.predictions import MAX_BYTES, file_without_probabilities, without_probabilities
 from cmtrack.tracking.spool import write_private
 from cmtrack.tracking.views import views_of
 from cmtrack.untrusted import read_file
@@ -93,8 +94,8 @@ def rows_of(evaluation: Judged, asked: bool | str = "auto") -> tuple[Any, str]:
     if kept.content == "labels":
         rows = without_probabilities(rows)
     size = views_of(evaluation).rows_size(rows)
-    if kept.limited and size > MAX_BYTES:
-        return None, f"No rows go with it: they have {size / 1e6:.0f} MB, more than {MAX_BYTES >> 20} MB."
+    if kept.limited and size > MAX_ROWS_BYTES:
+        return None, f"No rows go with it: they have {size / 1e6:.0f} MB, more than {MAX_ROWS_BYTES >> 20} MB."
     held = ["actual and predicted labels"] if isinstance(rows, Predictions) else ["matches and confusions, no codes"]
     if getattr(rows, "source", None) is not None:
         held.append("probabilities")

@@ -6,7 +6,6 @@ import math
 from typing import TYPE_CHECKING
 
 from cmtrack.evaluation import Evaluation
-from cmtrack.metrics.names import encode_label
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -19,20 +18,17 @@ def class_table(evaluation: Evaluation) -> pd.DataFrame:
     """One row per class, the label first: the artifact view groups runs by the first column."""
     import pandas as pd
 
-    metrics, intervals = evaluation.metrics, evaluation.intervals
     rows = []
-    for label in evaluation.labels:
-        prefix = f"class/{encode_label(label)}"
+    for row in evaluation.class_table().to_dict("records"):
         shown: list[str] = []
         numbers: dict[str, float | None] = {}
         for name in ("recall", "precision", "f1"):
-            value = metrics[f"{prefix}/{name}"]
-            low, high = intervals.get(f"{prefix}/{name}", (math.nan, math.nan))
+            value, low, high = row[name], row[f"{name}_low"], row[f"{name}_high"]
             numbers |= {name: _rounded(value), f"{name}_low": _rounded(low), f"{name}_high": _rounded(high)}
             shown.append(_shown(name, value, low, high))
-        support = metrics[f"{prefix}/support"]
         # the view that compares runs opens with the second column, and shows it on one line
-        rows.append({"label": str(label), "result": BETWEEN.join(shown), "support": support, **numbers})
+        result = BETWEEN.join(shown)
+        rows.append({"label": str(row["label"]), "result": result, "support": row["support"], **numbers})
     return pd.DataFrame(rows)
 
 

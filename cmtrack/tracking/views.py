@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
+from cmtrack.evaluation import rows as class_rows
 from cmtrack.evaluation.face import Judged
 from cmtrack.evaluation.families import FamilyEvaluation
-from cmtrack.tracking import families_predictions, predictions
+from cmtrack.evaluation.families import rows as family_rows
 from cmtrack.tracking.families_report import family_report_html
 from cmtrack.tracking.families_tables import code_table
 from cmtrack.tracking.report import report_html
@@ -57,9 +58,9 @@ def views_of(evaluation: Judged) -> Views:
             _family_figures,
             family_report_html,
             code_table,
-            families_predictions.write_documents,
-            families_predictions.read_documents,
-            families_predictions.documents_size,
+            family_rows.write_documents,
+            family_rows.read_documents,
+            family_rows.documents_size,
             "family_matrix",
             {
                 "kind": "families",
@@ -70,9 +71,9 @@ def views_of(evaluation: Judged) -> Views:
         _class_figures,
         report_html,
         class_table,
-        predictions.write_predictions,
-        predictions.read_predictions,
-        predictions.predictions_size,
+        class_rows.write_predictions,
+        class_rows.read_predictions,
+        class_rows.predictions_size,
         "confusion_matrix",
         {},
     )

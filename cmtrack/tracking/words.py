@@ -77,6 +77,8 @@ def samples(evaluation: Judged) -> str:
     """How many samples, or documents, were evaluated, and their weight where it is another number."""
     rows = evaluation.statistics.digest.rows
     weight = evaluation.n_samples
+    if isinstance(evaluation, Evaluation) and evaluation.none is not None:
+        return f"{counted(weight, 'span')} in {counted(rows, 'document')}"
     noun = "document" if isinstance(evaluation, FamilyEvaluation) else "sample"
     return counted(rows, noun) + ("" if rows == weight else f" (weight {count(weight)})")
 
@@ -113,7 +115,26 @@ def _level(evaluation: Evaluation) -> str:
     return f"{100 * evaluation.confidence_level:g} % interval"
 
 
+def _overall_spans(evaluation: Evaluation) -> list[str]:
+    m, ends = evaluation.metrics, evaluation.intervals
+    counts = evaluation.confusion_matrix.counts
+    right = int(counts.trace())
+    last = evaluation.labels.index(evaluation.none)
+    actual, predicted = (int(counts.sum() - counts.sum(axis=axis)[last]) for axis in (1, 0))
+    precision, recall, f1, macro = (
+        with_interval(m[f"spans/{name}"], ends.get(f"spans/{name}"))
+        for name in ("precision_micro", "recall_micro", "f1_micro", "f1_macro")
+    )
+    return [
+        f"Of {counted(actual, 'actual span')}, {count(right)} are found with the right label (recall {recall}); of "
+        f"{counted(predicted, 'predicted span')}, {count(right)} are right (precision {precision}).",
+        f"F1 is {f1} over all spans, and {macro} on average over {counted(len(evaluation.classes), 'label')}.",
+    ]
+
+
 def _overall(evaluation: Evaluation) -> list[str]:
+    if evaluation.none is not None:
+        return _overall_spans(evaluation)
     m, ends = evaluation.metrics, evaluation.intervals
     accuracy, reach = m["multiclass/accuracy"], ends.get("multiclass/accuracy")
     totals = evaluation.confusion_matrix.counts.sum(axis=1)
@@ -142,7 +163,7 @@ def _overall(evaluation: Evaluation) -> list[str]:
 
 def _classes(evaluation: Evaluation) -> list[str]:
     m = evaluation.metrics
-    present = [label for label in evaluation.labels if m[f"class/{encode_label(label)}/support"] > 0]
+    present = [label for label in evaluation.classes if m[f"class/{encode_label(label)}/support"] > 0]
     known = [(m[f"class/{encode_label(label)}/f1"], label) for label in present]
     known = [(f1, label) for f1, label in known if math.isfinite(f1)]
     if len(known) < 2:
@@ -165,6 +186,10 @@ def _confusion(evaluation: Evaluation) -> list[str]:
     if not rows:
         return ["It makes no mistake on these samples."]
     actual, predicted, count, share = max(rows, key=lambda row: row[2])
+    if evaluation.none is not None and evaluation.none in (actual, predicted):
+        if actual == evaluation.none:
+            return [f"The most frequent error: {counted(count, 'span')} of {short(predicted)} where there is none."]
+        return [f"The most frequent error: {counted(count, 'span')} of {short(actual)} missed ({percent(share)})."]
     return [
         f"The most frequent confusion: {counted(count, 'sample')} of actual {short(actual)} called "
         f"{short(predicted)} ({percent(share)} of that class)."

@@ -25,6 +25,7 @@ class EvaluateOptions(TypedDict, total=False):
     grouping: Grouping | None
     calibration: Any
     target: Any
+    normalize: bool | str
     confidence_level: float
 
 

@@ -11,8 +11,8 @@ from typing import Any, Unpack
 import numpy as np
 
 from cmtrack.evaluation import Evaluation, evaluate
+from cmtrack.evaluation.storage import MAX_ROWS_BYTES
 from cmtrack.tracking import LoggedEvaluation
-from cmtrack.tracking.predictions import MAX_BYTES
 from cmtrack_integrations._extras import needs
 from cmtrack_integrations._hook import Hook, Options, as_array, class_codes, main_process, named
 
@@ -37,9 +37,10 @@ class EpochAccumulator:
     Parameters
     ----------
     **options
-        ``labels``, ``positive``, ``grouping``, ``calibration``, ``target``, ``confidence_level``, ``run_id``,
-        ``model_id``, ``prefix``, ``metrics``, ``predictions``, ``strict``, as in :func:`cmtrack.log_evaluation`.
-        ``labels`` are by default 0 to K - 1; where they are names, ``y_true`` holds class numbers.
+        ``labels``, ``positive``, ``grouping``, ``calibration``, ``target``, ``normalize``, ``confidence_level``,
+        ``run_id``, ``model_id``, ``prefix``, ``metrics``, ``predictions``, ``strict``, as in
+        :func:`cmtrack.log_evaluation`. ``labels`` are by default 0 to K - 1; where they are names, ``y_true`` holds
+        class numbers.
 
     Examples
     --------
@@ -163,7 +164,7 @@ class EpochAccumulator:
         if own.get("row_ids") is not None:
             own = _first_of_each(own, ids)
         wanted = self._hook.options.get("predictions", "auto")
-        small = wanted in ("auto", "labels") and sum(sizes) <= MAX_BYTES
+        small = wanted in ("auto", "labels") and sum(sizes) <= MAX_ROWS_BYTES
         if len(counts) == 1 or wanted is True or small or any(grouped):  # the same on every rank
             return self._evaluated(_interleaved(_gather(own)), labels)
         return self._merged(own, labels)

@@ -91,12 +91,10 @@ def cell_changes(first: Evaluation, second: Evaluation) -> CellChanges:
     shares = [_over(counts, total[:, None]) for (counts, _), total in zip(tables, totals, strict=True)]
     lost = [_over(extra, total) for (_, extra), total in zip(tables, totals, strict=True)]
     reason = why_unpaired(first, second)
-    if reason:
+    if reason or not (isinstance(first.rows, Predictions) and isinstance(second.rows, Predictions)):
         pvalues = _two_proportions(tables[0][0], totals[0], tables[1][0], totals[1])
         sides = (np.full(pvalues.shape, math.nan),) * 2
     else:
-        assert first.rows is not None  # they are paired
-        assert second.rows is not None
         sides, pvalues = _paired(first.rows, second.rows, len(labels), step)
     adjusted = np.full(pvalues.shape, math.nan)
     known = np.isfinite(pvalues)

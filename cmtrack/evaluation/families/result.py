@@ -44,7 +44,7 @@ class FamilyEvaluation:
         Standard errors of the macro averages by documents.
     rows : DocumentRows or None
         The documents one by one, where this evaluation was made from them: paired comparisons need them. They are
-        neither saved nor merged nor compared.
+        neither merged nor compared.
     """
 
     statistics: FamilyStatistics
@@ -130,6 +130,12 @@ class FamilyEvaluation:
     @property
     def positive(self) -> None:
         """None: there are no two groups."""
+
+    def classes_passed_over(self, metric: str) -> tuple[Label, ...]:
+        """The codes of some document that an average leaves out, because they are never predicted."""
+        if metric != "family/precision_macro":
+            return ()
+        return tuple(self.codes[i] for i in metrics_of.never_predicted(self.statistics))
 
     @property
     def design(self) -> tuple[tuple[str, str], ...]:
@@ -250,7 +256,7 @@ class FamilyEvaluation:
         """
         lookup(metric)
         if self.rows is None:
-            raise ValueError("this evaluation has no rows (it was loaded or merged): influence values need them")
+            raise ValueError("this evaluation has no rows (loaded without them, or merged): influence values need them")
         return metrics_of.influence(metric, self.statistics, self.rows)
 
     def __add__(self, other: FamilyEvaluation) -> FamilyEvaluation:
@@ -279,17 +285,32 @@ class FamilyEvaluation:
     def __radd__(self, other: object) -> FamilyEvaluation:
         return self if other == 0 else NotImplemented  # lets sum(...) start at 0
 
-    def save(self, directory: str | Path) -> Path:
-        """Write ``cmtrack_evaluation.json`` into a folder (made if need be) and return the file's path."""
-        return storage.save(self, Path(directory))
+    def save(self, directory: str | Path, *, rows: bool | str = "auto") -> Path:
+        """Write ``cmtrack_evaluation.json`` into a folder (made if need be) and return the file's path.
+
+        Parameters
+        ----------
+        directory : path
+        rows : "auto", True or False, default "auto"
+            Whether the rows, which paired comparisons need, are kept beside it in ``cmtrack_predictions.parquet``.
+            "auto": where there are any, up to 32 MB before compression; beyond, a warning says that they are not.
+        """
+        return storage.save(self, Path(directory), rows)
 
     def to_json(self) -> str:
         """The text that :meth:`save` writes."""
         return storage.dumps(self)
 
     @classmethod
-    def load(cls, directory: str | Path) -> FamilyEvaluation:
+    def load(cls, directory: str | Path, *, rows: bool = True) -> FamilyEvaluation:
         """Read what :meth:`save` wrote; ``directory`` may also be the file itself.
+
+        Parameters
+        ----------
+        directory : path
+        rows : bool, default True
+            Whether the rows are read, where they were kept; without them ``.rows`` is None, and comparisons are
+            unpaired.
 
         Raises
         ------
@@ -298,7 +319,7 @@ class FamilyEvaluation:
         ValueError
             If the file is damaged, of another kind, or of a newer schema than this version reads.
         """
-        return storage.load(Path(directory))
+        return storage.load(Path(directory), rows)
 
     # -- views -----------------------------------------------------------------------------------------
 

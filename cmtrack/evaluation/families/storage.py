@@ -15,11 +15,12 @@ from cmtrack.evaluation.storage import (
     SCHEMA,
     decode_array,
     encode_array,
+    load_with_rows,
     parse,
     read_file,
     read_level,
+    save_with_rows,
     to_read,
-    write_file,
 )
 from cmtrack.statistics import LabelDigest
 from cmtrack.statistics.families.counts import FamilyStatistics, PairCounts
@@ -33,14 +34,19 @@ if TYPE_CHECKING:
 KIND = "families"
 
 
-def save(evaluation: FamilyEvaluation, directory: Path) -> Path:
-    """Write the file whole or not at all."""
-    return write_file(dumps(evaluation), directory)
+def save(evaluation: FamilyEvaluation, directory: Path, keep_rows: bool | str = "auto") -> Path:
+    """Write the file, and that of the documents beside it, each whole or not at all."""
+    from cmtrack.evaluation.families.rows import documents_size, write_documents
+
+    return save_with_rows(evaluation, directory, keep_rows, documents_size, write_documents)
 
 
-def load(path: Path) -> FamilyEvaluation:
-    """Read the file, or the file of that name in a folder."""
-    return loads(read_file(path))
+def load(path: Path, with_rows: bool = True) -> FamilyEvaluation:
+    """Read the file, or the file of that name in a folder, and that of the documents beside it."""
+    from cmtrack.evaluation.families.rows import read_documents
+
+    evaluation: FamilyEvaluation = load_with_rows(loads(read_file(path)), path, read_documents if with_rows else None)
+    return evaluation
 
 
 def dumps(evaluation: FamilyEvaluation) -> str:

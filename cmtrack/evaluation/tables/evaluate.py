@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
-from cmtrack.evaluation.from_arrays import assemble, check_options, scores_first, with_calibration
+from cmtrack.evaluation.from_arrays import assemble, check_options, scores_first, tell_scaled, with_calibration
 from cmtrack.evaluation.result import Evaluation
 from cmtrack.evaluation.tables.labels import order_of_labels, place_of_probabilities
 from cmtrack.evaluation.tables.opening import Tables, categories_of, is_table, opened
@@ -41,6 +41,7 @@ def evaluate_table(
     target: Any = None,
     sample_weight: str | None = None,
     row_ids: str | None = None,
+    normalize: bool | str = "warn",
     confidence_level: float = 0.95,
     progress: bool | None = None,
 ) -> Evaluation:
@@ -64,7 +65,7 @@ def evaluate_table(
         The columns of each class's probability: in the order of ``labels``, by label, or by a pattern such as
         ``"p_*"`` where the star stands for the label. One column holds lists of K probabilities, or the probability of
         the positive class of two.
-    labels, positive, grouping, confidence_level
+    labels, positive, grouping, normalize, confidence_level
         As in :func:`cmtrack.evaluate`.
     calibration : path, frame or (y, scores), optional
         Labelled, held-out rows: a table with the same columns of labels and probabilities, or arrays as in
@@ -91,7 +92,7 @@ def evaluate_table(
     TypeError
         If the table is none, or a column's name is no text.
     """
-    check_options(grouping, confidence_level)
+    check_options(grouping, confidence_level, normalize)
     if y_pred is None and y_prob is None:
         raise ValueError("y_pred or y_prob must be given, got neither")
     if y_prob is None and (calibration is not None or target is not None):
@@ -104,7 +105,7 @@ def evaluate_table(
         )  # fmt: skip
         sides = [_is_table(side) for side in (calibration, target)]
         with watched(progress, tables, _n_queries(columns, grouping) + 2 * sum(sides)) as run:
-            survey = survey_table(tables.lazy(frame, columns.names), columns, run)
+            survey = survey_table(tables.lazy(frame, columns.names), columns, run, normalize=normalize)
             columns = survey.columns
             pairs = None if y_pred is None else survey_pairs(survey, run)
             chosen = [categories_of(frame, name) for name in (y_true, y_pred) if name is not None]
@@ -112,15 +113,22 @@ def evaluate_table(
             step, place = place_of_probabilities(columns, order, grouping, positive)
             statistics = collect_table(survey, order, place, step, pairs, run)
             if place is not None:
-                arrays = [None if own else side for own, side in zip(sides, (calibration, target), strict=True)]
-                statistics = with_calibration(statistics, order, step, scores_first(order, step), *arrays)
-                held = _Held(tables, columns, order, place, step, run)
+                held_y, held_target = (
+                    None if own else side for own, side in zip(sides, (calibration, target), strict=True)
+                )
+                statistics = with_calibration(
+                    statistics, order, step, scores_first(order, step), held_y, held_target, normalize
+                )
+                held = _Held(tables, columns, order, place, step, run, normalize)
                 kept: dict[str, Any] = {}
                 if sides[0]:
                     kept["labelled" if step is not None else "labelled_tops"] = held.labelled(calibration)
                 if sides[1]:
                     kept["target" if step is not None else "target_tops"] = held.target(target)
-                statistics = replace(statistics, **kept)
+                statistics = replace(
+                    statistics, scaled_rows=((statistics.scaled_rows or 0) + sum(held.scaled)) or None, **kept
+                )
+    tell_scaled(statistics)
     return assemble(statistics, grouping, positive, step, confidence_level)
 
 
@@ -134,6 +142,8 @@ class _Held:
     place: list[int]
     step: ComposedStep | None
     run: Run
+    normalize: bool | str
+    scaled: list[int] = field(default_factory=list)
 
     def labelled(self, table: Any) -> ScoreCounts | TopScoreCounts:
         """Counts of a calibration table."""
@@ -160,7 +170,8 @@ class _Held:
             columns = choose_columns(frame.collect_schema().names(), y_true=y_true, y_prob=list(self.columns.scores))
         except ValueError as error:
             raise ValueError(f"{what[1]}: {error}") from None
-        survey = survey_table(self.tables.lazy(frame, columns.names), columns, self.run, what)
+        survey = survey_table(self.tables.lazy(frame, columns.names), columns, self.run, what, self.normalize)
+        self.scaled.append(survey.scaled_rows)
         if len(survey.columns.parts) != len(self.columns.parts):
             raise ValueError(
                 f"{what[1]} must have as many probabilities as y_prob, got {len(survey.columns.parts)} and "

@@ -9,7 +9,7 @@ from cmtrack.evaluation.from_arrays import scores_first
 from cmtrack.evaluation.steps import scored_step
 from cmtrack.grouping import ComposedStep, Grouping, Label
 from cmtrack.grouping.step import plain
-from cmtrack.statistics.inputs import IntArray
+from cmtrack.statistics.inputs import IntArray, listed
 from cmtrack.statistics.labels import encode_labels
 from cmtrack.statistics.tables import Columns, Survey, check_known
 
@@ -74,7 +74,7 @@ def place_of_probabilities(
         return step, _named(named, order)
     if size != len(order):
         raise ValueError(
-            f"y_prob must have shape {expected} for the labels {list(order)[:12]}, got {size} "
+            f"y_prob must have shape {expected} for the labels {listed(order, 12)}, got {size} "
             f"column{'s' if size > 1 else ''}; name all classes of the model with labels="
         )
     return step, list(range(size))
@@ -86,10 +86,10 @@ def _named(names: Sequence[Label], order: tuple[Label, ...]) -> list[int]:
     places = [by_text.get(str(label), -1) for label in order]
     missing = [label for label, place in zip(order, places, strict=True) if place < 0]
     if missing and (len(order) != 2 or len(names) != 1 or len(missing) == 2):
-        raise ValueError(f"y_prob must have a column for each label, {missing[:10]} not in {list(names)[:20]}")
+        raise ValueError(f"y_prob must have a column for each label, {listed(missing)} not in {listed(names, 20)}")
     strange = [name for place, name in enumerate(names) if place not in places]
     if strange:
-        raise ValueError(f"y_prob has columns that are no labels: {strange[:10]}; labels are {list(order)[:20]}")
+        raise ValueError(f"y_prob has columns that are no labels: {listed(strange)}; labels are {listed(order, 20)}")
     return places
 
 

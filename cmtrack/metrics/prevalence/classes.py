@@ -120,6 +120,13 @@ class ClassPrevalenceEstimate(PrevalenceEstimate):
         rows = [(label, *ends, ends[0] * self.n_target) for label, ends in self.by_class.items()]
         return pd.DataFrame(rows, columns=["label", "value", "low", "high", "count"])
 
+    def __repr__(self) -> str:
+        shown = [
+            f"{label!r}: {value:.6g} [{low:.6g}, {high:.6g}]" for label, (value, low, high) in self.by_class.items()
+        ]
+        more = f", … ({len(shown)} classes in all)" if len(shown) > 12 else ""
+        return f"{type(self).__name__}({', '.join(shown[:12])}{more}, of {self.n_target:g})"
+
     def _repr_html_(self) -> str:
         return for_page(self.to_frame().to_html(index=False, float_format="{:.4g}".format))
 

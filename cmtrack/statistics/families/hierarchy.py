@@ -11,7 +11,7 @@ import numpy as np
 
 from cmtrack.grouping import Label
 from cmtrack.grouping.step import plain
-from cmtrack.statistics.inputs import IntArray
+from cmtrack.statistics.inputs import IntArray, listed
 
 Path: TypeAlias = tuple[Label, ...]
 
@@ -139,14 +139,15 @@ class Families:
     def nodes(self) -> IntArray:
         """Numbers of each code's nodes by depth, the code itself among them, shape (L, D); -1 below the code.
 
-        Numbers never decrease along the codes of a depth.
+        Numbers never decrease along the codes of a depth. A code that is its own family is one node, not two: the
+        hierarchical measures are of *sets* of codes and ancestors (Kiritchenko et al. 2005).
         """
         depth = max(map(len, self.paths))
         table = np.full((len(self.paths), depth), -1, dtype=np.int64)
         for d in range(depth):
             seen: dict[Path, int] = {}
             for i, path in enumerate(self.paths):
-                if len(path) > d:
+                if len(path) > d and not (d and str(path[d]) == str(path[d - 1])):
                     table[i, d] = seen.setdefault(path[: d + 1], len(seen))
         return table
 
@@ -243,7 +244,7 @@ def assign(rule: Rule, codes: Iterable[Label], *, chosen: bool = False, unassign
     lacking = [code for code, path in found.items() if path is None]
     if lacking and unassigned is None:
         raise ValueError(
-            f"each code must have a family, {len(lacking)} have none: {lacking[:10]}; unassigned= names one for them"
+            f"each code must have a family, {len(lacking)} have none: {listed(lacking)}; unassigned= names one for them"
         )
     paths = [path or (unassigned, code) for code, path in found.items()]
     out = Families(

@@ -12,7 +12,7 @@ import numpy as np
 from cmtrack.grouping import Label
 from cmtrack.grouping.step import plain
 from cmtrack.statistics.digest import label_hashes
-from cmtrack.statistics.inputs import FloatArray, IntArray
+from cmtrack.statistics.inputs import FloatArray, IntArray, listed
 from cmtrack.statistics.labels import encode_values
 
 _NAMES = ("y_true_sets", "y_pred_sets")
@@ -120,8 +120,8 @@ class Given:
 def _renumbered(name: str, sets: LabelSets, place: IntArray, names: list[Label], many: int) -> LabelSets:
     code = place[sets.code]
     if len(code) and code.min() < 0:
-        strange = list(dict.fromkeys(names[i] for i in sets.code[code < 0][:1000]))
-        raise ValueError(f"{name} has codes that are not in codes=: {strange[:10]} ({int((code < 0).sum())} labels)")
+        strange = [names[i] for i in dict.fromkeys(sets.code[code < 0].tolist())]
+        raise ValueError(f"{name} has codes that are not in codes=: {listed(strange)} ({int((code < 0).sum())} labels)")
     if np.array_equal(place, np.arange(len(place))):
         return sets
     document = np.repeat(np.arange(sets.size), np.diff(sets.indptr))

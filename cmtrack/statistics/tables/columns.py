@@ -9,6 +9,7 @@ from typing import Any
 import narwhals as nw
 
 from cmtrack.grouping import Label
+from cmtrack.statistics.inputs import listed
 from cmtrack.statistics.tables.tallies import ACTUAL, PREDICTED, WEIGHT, Run
 
 MODULUS = 2**31 - 1
@@ -87,7 +88,7 @@ def choose_columns(
     elif isinstance(y_prob, str) and "*" in y_prob and y_prob not in names:
         found = match_pattern(y_prob, [name for name in names if name not in single.values()])
         if not found:
-            raise ValueError(f"no column matches {y_prob!r}; the columns are {list(names)[:20]}")
+            raise ValueError(f"no column matches {y_prob!r}; the columns are {listed(names, 20)}")
         declared, scores = tuple(found), tuple(found.values())
     elif isinstance(y_prob, Mapping):
         declared, scores = tuple(y_prob), tuple(y_prob.values())
@@ -103,7 +104,7 @@ def choose_columns(
     for name in scores:
         _check("y_prob", name, names)
     if len(set(scores)) != len(scores):
-        raise ValueError(f"y_prob must not name a column twice, got {list(scores)[:20]}")
+        raise ValueError(f"y_prob must not name a column twice, got {listed(scores, 20)}")
     return Columns(y_true, y_pred, sample_weight, row_ids, scores, declared)
 
 
@@ -171,8 +172,7 @@ def _check(what: str, name: Any, names: Sequence[str]) -> None:
     if not isinstance(name, str):
         raise TypeError(f"{what} must be the name of a column, got {name!r:.80}")
     if name not in names:
-        shown = f"{list(names)[:20]}" + (f" and {len(names) - 20} more" if len(names) > 20 else "")
-        raise ValueError(f"{what} must be a column of the table, got {name!r}; the columns are {shown}")
+        raise ValueError(f"{what} must be a column of the table, got {name!r}; the columns are {listed(names, 20)}")
 
 
 def _as_label(what: str, name: str, kind: Any) -> nw.Expr:

@@ -7,12 +7,14 @@ from typing import Any, NoReturn
 import narwhals as nw
 import numpy as np
 
-from cmtrack.statistics.probabilities import ROUNDING, ROW_SUM_TOLERANCE
+from cmtrack.statistics.probabilities import ROUNDING, Normalize, most_off, sum_rule
 from cmtrack.statistics.tables.columns import Columns
 from cmtrack.statistics.tables.tallies import WEIGHT, Run
 
 
-def explain_probabilities(frame: nw.LazyFrame[Any], columns: Columns, run: Run, n_rows: int, what: str) -> NoReturn:
+def explain_probabilities(
+    frame: nw.LazyFrame[Any], columns: Columns, run: Run, n_rows: int, what: str, normalize: Normalize
+) -> NoReturn:
     """Raise the ValueError that says which probabilities are wrong."""
     terms: dict[str, nw.Expr] = {}
     for c in columns.given:
@@ -20,7 +22,7 @@ def explain_probabilities(frame: nw.LazyFrame[Any], columns: Columns, run: Run, 
         terms[f"infinite_{c}"] = _infinite(c)
         terms[f"outside_{c}"] = _finite(c) & ((nw.col(c) < -ROUNDING) | (nw.col(c) > 1 + ROUNDING))
     if len(columns.given) > 1:
-        terms["off"] = nw.col("off") > ROW_SUM_TOLERANCE
+        terms["off"] = nw.col("off") > most_off(normalize)
     found = _count(frame, terms, run)
     for c, part in zip(columns.given, columns.parts, strict=True):
         _refuse_missing(what, found, c, n_rows, f" ({part})")
@@ -34,7 +36,8 @@ def explain_probabilities(frame: nw.LazyFrame[Any], columns: Columns, run: Run, 
             )
     worst = run("what is wrong", frame.select(nw.col("off").max().alias("off")))["off"][0]
     raise ValueError(
-        f"each row of {what} must sum to 1, {found['off']} of {n_rows} rows do not: the worst is off by {worst:.6g}"
+        f"each row of {what} must sum to 1, {found['off']} of {n_rows} rows do not: the worst is off by {worst:.6g} "
+        f"({sum_rule(normalize)})"
     )
 
 

@@ -81,7 +81,7 @@ def collect_table(
             out["tops"] = top
     if len(kept) > 1:
         kept[0]["squares"] = Statistics(**kept[1])
-    return Statistics(**kept[0], row_ids=ids)
+    return Statistics(**kept[0], row_ids=ids, scaled_rows=survey.scaled_rows or None)
 
 
 def labelled_counts(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,7 +13,8 @@ from cmtrack.grouping import Label
 from cmtrack.grouping.step import plain
 from cmtrack.statistics.counting import Counts
 from cmtrack.statistics.inputs import FloatArray, IntArray
-from cmtrack.statistics.probabilities import ROUNDING, ROW_SUM_TOLERANCE
+from cmtrack.statistics.labels import no_scores, unknown_labels
+from cmtrack.statistics.probabilities import ROUNDING, ROW_SUM_TOLERANCE, Normalize, most_off
 from cmtrack.statistics.tables import faults
 from cmtrack.statistics.tables.columns import POWERS, Columns, renamed
 from cmtrack.statistics.tables.expressions import total
@@ -41,6 +43,8 @@ class Survey:
         The columns of weights: none, one, or two where weights are fractions.
     beyond : bool
         Whether a probability lies a rounding error beyond 0 or 1.
+    scaled_rows : int
+        How many rows of probabilities did not sum to 1 and were scaled, where that is to be told.
     """
 
     frame: nw.LazyFrame[Any]
@@ -52,10 +56,15 @@ class Survey:
     powers: IntArray | None
     weights: tuple[str, ...]
     beyond: bool
+    scaled_rows: int = 0
 
 
 def survey_table(
-    table: nw.LazyFrame[Any], columns: Columns, run: Run, what: tuple[str, str] = ("y_true", "y_prob")
+    table: nw.LazyFrame[Any],
+    columns: Columns,
+    run: Run,
+    what: tuple[str, str] = ("y_true", "y_prob"),
+    normalize: Normalize = False,
 ) -> Survey:
     """Look at a table once and check it.
 
@@ -66,6 +75,8 @@ def survey_table(
     run : callable
     what : pair of str
         What error texts call the labels and the probabilities.
+    normalize : "warn", True or False, default False
+        Whether rows of probabilities that sum to 0.98 to 1.02 are scaled to sum to 1.
 
     Raises
     ------
@@ -73,34 +84,15 @@ def survey_table(
         No rows; missing labels; numbers that are missing, not finite or out of range. Each text says in how many rows.
     """
     frame, columns = renamed(table, columns, run)
-    wanted = [nw.len().alias("n")]
-    given = columns.given
     if columns.y_true is None:
         frame = frame.with_columns(**{ACTUAL: nw.lit(0)})
-    if given:
-        wanted += [getattr(nw.col(c), f)().alias(f"{f}_{c}") for c in given for f in ("count", "sum", "min", "max")]
-        if len(given) > 1:
-            frame = frame.with_columns(off=(total([nw.col(c) for c in given]) - 1).abs())
-            wanted.append(nw.col("off").max().alias("max_off"))
     if columns.weight is not None:
         weight = nw.col(WEIGHT)
         frame = frame.with_columns(**{SQUARE: weight * weight, "part": weight - weight.floor()})
-        wanted += [getattr(weight, f)().alias(f"{f}_{WEIGHT}") for f in ("count", "sum", "min", "max")]
-        wanted.append(nw.col("part").max().alias("max_part"))
-    if columns.row_ids is not None:
-        wanted += [nw.col(power).sum().alias(power) for power in POWERS]
-        wanted.append(nw.col(POWERS[0]).count().alias("count_ids"))
-    groups = run("survey", frame.group_by(ACTUAL).agg(*wanted))
+    frame, groups, scaled = _first_look(frame, columns, run, what, normalize)
     rows = np.array(groups["n"], dtype=np.int64)
     n_rows = int(rows.sum())
-    if not n_rows:
-        raise ValueError("the table must have at least one row, got none")
-    no_missing_labels(what[0], groups[ACTUAL], rows)
-    column = {name: _numbers(groups[name]) for name in groups if name.startswith(("count_", "sum_", "min_", "max_"))}
-    if given:
-        sound = all(_sound(column, c, rows, -ROUNDING, 1 + ROUNDING) for c in given)
-        if not sound or (len(given) > 1 and not (column["max_off"] <= ROW_SUM_TOLERANCE).all()):
-            faults.explain_probabilities(frame, columns, run, n_rows, what[1])
+    given, column = columns.given, _sums(groups)
     fractions = False
     if columns.weight is not None:
         if not _sound(column, WEIGHT, rows, 0.0, np.inf):
@@ -124,7 +116,48 @@ def survey_table(
         powers=powers,
         weights=() if columns.weight is None else (WEIGHT, SQUARE) if fractions else (WEIGHT,),
         beyond=any((column[f"min_{c}"] < 0).any() or (column[f"max_{c}"] > 1).any() for c in given),
+        scaled_rows=scaled,
     )
+
+
+def _first_look(
+    frame: nw.LazyFrame[Any], columns: Columns, run: Run, what: tuple[str, str], normalize: Normalize
+) -> tuple[nw.LazyFrame[Any], Mapping[str, list[Any]], int]:
+    """The table, what each actual class holds, and how many rows were scaled of which that is to be told."""
+    given, wanted = columns.given, [nw.len().alias("n")]
+    if given:
+        wanted += [getattr(nw.col(c), f)().alias(f"{f}_{c}") for c in given for f in ("count", "sum", "min", "max")]
+        if len(given) > 1:
+            frame = frame.with_columns(row_sum=total([nw.col(c) for c in given]))
+            frame = frame.with_columns(off=(nw.col("row_sum") - 1).abs())
+            wanted.append(nw.col("off").max().alias("max_off"))
+    if columns.weight is not None:
+        wanted += [getattr(nw.col(WEIGHT), f)().alias(f"{f}_{WEIGHT}") for f in ("count", "sum", "min", "max")]
+        wanted.append(nw.col("part").max().alias("max_part"))
+    if columns.row_ids is not None:
+        wanted += [nw.col(power).sum().alias(power) for power in POWERS]
+        wanted.append(nw.col(POWERS[0]).count().alias("count_ids"))
+    groups = run("survey", frame.group_by(ACTUAL).agg(*wanted))
+    rows = np.array(groups["n"], dtype=np.int64)
+    n_rows = int(rows.sum())
+    if not n_rows:
+        raise ValueError("the table must have at least one row, got none")
+    no_missing_labels(what[0], groups[ACTUAL], rows)
+    column = _sums(groups)
+    off = column["max_off"] if len(given) > 1 else np.zeros(1)
+    sound = all(_sound(column, c, rows, -ROUNDING, 1 + ROUNDING) for c in given)
+    if not sound or not (off <= most_off(normalize)).all():
+        faults.explain_probabilities(frame, columns, run, n_rows, what[1], normalize)
+    if (off <= ROW_SUM_TOLERANCE).all():
+        return frame, groups, 0
+    rounded = nw.col("off") > ROW_SUM_TOLERANCE
+    counted = frame.select(scaled=nw.when(rounded).then(nw.lit(1, nw.Int64)).otherwise(nw.lit(0, nw.Int64)))
+    scaled = int(run("rows to be scaled", counted.select(nw.col("scaled").sum()))["scaled"][0])
+    factor = nw.when(rounded).then(nw.col("row_sum")).otherwise(nw.lit(1.0))
+    frame = frame.with_columns(factor=factor)
+    frame = frame.with_columns(**{c: nw.col(c) / nw.col("factor") for c in given}).drop("row_sum", "off", "factor")
+    frame, groups, _ = _first_look(frame, columns, run, what, False)
+    return frame, groups, 0 if normalize is True else scaled
 
 
 def survey_pairs(survey: Survey, run: Run) -> tuple[list[Any], list[Any], IntArray, dict[str, list[Any]]]:
@@ -169,7 +202,14 @@ def check_known(what: str, labels: list[Any], rows: IntArray, order: tuple[Label
     if any(strange):
         names = list(dict.fromkeys(label for label, odd in zip(labels, strange, strict=True) if odd))
         n = int(rows[strange].sum())
-        raise ValueError(f"{what} has labels that are not in {list(order)[:20]}: {names[:10]} ({n} rows)")
+        no_scores(what, names)
+        raise ValueError(unknown_labels(what, names, order, n))
+
+
+def _sums(groups: Mapping[str, list[Any]]) -> dict[str, FloatArray]:
+    """The columns of sums and ends, as numbers."""
+    starts = ("count_", "sum_", "min_", "max_")
+    return {name: _numbers(groups[name]) for name in groups if name.startswith(starts)}
 
 
 def _numbers(values: list[Any]) -> FloatArray:

@@ -29,6 +29,7 @@ def evaluate_estimator(
     sample_weight: Any = None,
     groups: Any = None,
     row_ids: Any = None,
+    normalize: bool | str = "warn",
     confidence_level: float = 0.95,
 ) -> Evaluation:
     """Judge a fitted classifier on rows that it was not fitted on.
@@ -49,7 +50,7 @@ def evaluate_estimator(
         :func:`cross_validate_evaluation` on its training rows.
     target : array-like of shape (m, n_features), optional
         Features of unlabelled rows whose prevalence is wanted.
-    positive, grouping, sample_weight, groups, row_ids, confidence_level
+    positive, grouping, sample_weight, groups, row_ids, normalize, confidence_level
         As in :func:`cmtrack.evaluate`. The decisions judged are those of ``predict``.
 
     Returns
@@ -71,6 +72,7 @@ def evaluate_estimator(
         sample_weight=sample_weight,
         groups=groups,
         row_ids=row_ids,
+        normalize=normalize,
         confidence_level=confidence_level,
         **given,
     )

@@ -12,7 +12,7 @@ import numpy as np
 
 from cmtrack.evaluation import Evaluation
 from cmtrack.grouping import Label
-from cmtrack.statistics.inputs import FloatArray
+from cmtrack.statistics.inputs import FloatArray, listed
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,14 +46,18 @@ def predict(estimator: Any, X: Any, y: Any = None, labels: Sequence[Label] | Non
     """Ask a fitted classifier (also a pipeline or a search) for labels and probabilities.
 
     Classes of ``y`` or ``labels`` that it has not seen in training get the probability 0, as it can never name them.
+    A classifier that was fitted on class numbers 0 to K - 1 gets their names from ``labels``.
 
     Raises
     ------
     ValueError
         If it has several outputs, or knows a class that ``labels`` lack.
     """
+    own = encoded_names(estimator, labels)
     order = known_labels(estimator, y, labels)
     y_pred = np.asarray(estimator.predict(X))
+    if own is not None and y_pred.ndim == 1:
+        y_pred = own[y_pred.astype(np.int64)]
     if y_pred.ndim == 2 and y_pred.shape[1] == 1:
         y_pred = y_pred[:, 0]
     if y_pred.ndim != 1:
@@ -73,7 +77,7 @@ def probabilities(estimator: Any, X: Any, labels: Sequence[Label] | None) -> Flo
     found = estimator.predict_proba(X)
     if isinstance(found, list):
         raise ValueError(f"predict_proba must give one array, got a list of {len(found)}: several outputs")
-    own = getattr(estimator, "classes_", None)
+    own = getattr(estimator, "classes_", None) if encoded_names(estimator, labels) is None else None
     return align(np.asarray(found, dtype=np.float64), own, labels)
 
 
@@ -84,10 +88,26 @@ def align(found: FloatArray, own: Any, labels: Sequence[Label] | None) -> FloatA
     place = {label: column for column, label in enumerate(labels)}
     missing = [label for label in np.asarray(own).tolist() if label not in place]
     if missing:
-        raise ValueError(f"labels must hold every class of the classifier, got none for {missing[:10]}")
+        raise ValueError(f"labels must hold every class of the classifier, got none for {listed(missing)}")
     out = np.zeros((len(found), len(labels)))
     out[:, [place[label] for label in np.asarray(own).tolist()]] = found
     return out
+
+
+def encoded_names(estimator: Any, labels: Sequence[Label] | None) -> Any:
+    """The names of the classes 0 to K - 1 of a classifier that was fitted on such numbers, shape (K,); else None.
+
+    ``labels`` are taken for these names, in this order, where they are as many and none of them is a number.
+    """
+    own = getattr(estimator, "classes_", None)
+    if own is None or isinstance(own, list) or labels is None:
+        return None
+    numbers = np.asarray(own).tolist() == list(range(len(own)))
+    if not numbers or len(labels) != len(own) or any(isinstance(label, (int, float, np.number)) for label in labels):
+        return None
+    names = np.empty(len(own), dtype=object)
+    names[:] = list(labels)
+    return names
 
 
 def known_labels(estimator: Any, y: Any = None, labels: Sequence[Label] | None = None) -> tuple[Label, ...] | None:
@@ -100,7 +120,14 @@ def known_labels(estimator: Any, y: Any = None, labels: Sequence[Label] | None =
     classes = np.asarray(own).tolist()
     seen = [] if y is None else np.unique(np.asarray(y)).tolist()
     unseen = [label for label in seen if label not in classes]
-    return tuple(sorted([*classes, *unseen]) if unseen else classes)
+    try:
+        return tuple(sorted([*classes, *unseen]) if unseen else classes)
+    except TypeError:
+        raise ValueError(
+            f"y must hold the labels that the classifier was fitted on, got {listed(unseen, 3)} for the classes "
+            f"{listed(classes, 5)}; where these are numbers of encoded labels, name them in their order: "
+            f"labels={sorted(map(str, seen))[:5]!r}"
+        ) from None
 
 
 def name_of(estimator: Any) -> str:

@@ -28,6 +28,7 @@ def log_candidates(
     sample_weight: Any = None,
     groups: Any = None,
     row_ids: Any = None,
+    normalize: bool | str = "warn",
     confidence_level: float = 0.95,
     fit_params: Mapping[str, Any] | None = None,
     n_jobs: int | None = None,
@@ -57,7 +58,7 @@ def log_candidates(
         Passed to ``fit``; values with one entry per row are cut to the training rows.
     n_jobs : int, optional
         Folds that are fitted at a time.
-    labels, positive, grouping, sample_weight, row_ids, confidence_level
+    labels, positive, grouping, sample_weight, row_ids, normalize, confidence_level
         As in :func:`cmtrack.evaluate`.
     run_id, metrics, predictions, strict
         As in :func:`cmtrack.log_evaluation`; the run is the parent, by default the active one. Where there is none,
@@ -83,7 +84,9 @@ def log_candidates(
         children = _candidates(
             search, X, np.asarray(y), max_candidates, labels, fit_params, n_jobs,
             by_row={"sample_weight": sample_weight, "groups": groups, "row_ids": row_ids},
-            options={"positive": positive, "grouping": grouping, "confidence_level": confidence_level},
+            options={
+                "positive": positive, "grouping": grouping, "normalize": normalize, "confidence_level": confidence_level
+            },
         )  # fmt: skip
         return log_nested(children, run_id=run_id, metrics=metrics, predictions=predictions, strict=strict)
     except Exception as error:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 import numpy as np
 
-from cmtrack.evaluation.families import FamilyEvaluation
 from cmtrack.statistics.families.tallies import MACROS, TALLIES, DocumentRows
+
+if TYPE_CHECKING:
+    from cmtrack.evaluation.families.result import FamilyEvaluation
 
 
 def documents_size(rows: DocumentRows) -> int:
@@ -37,15 +39,21 @@ def read_documents(content: bytes, evaluation: FamilyEvaluation) -> DocumentRows
     import pyarrow as pa
     import pyarrow.parquet as pq
 
+    expected = evaluation.statistics.digest.rows
+    try:
+        stored = pq.ParquetFile(pa.BufferReader(content)).metadata.num_rows
+    except Exception as error:
+        raise ValueError(f"the predictions are damaged: {type(error).__name__}: {error}") from None
+    if stored != expected:  # known before anything is unpacked
+        raise ValueError(f"the predictions must have {expected} rows, as the evaluation, got {stored}")
     try:
         table = pq.read_table(pa.BufferReader(content))
         tallies = np.column_stack([table[name].to_numpy() for name in TALLIES]).astype(np.int32)
         macros = np.column_stack([table[f"influence/{name}"].to_numpy() for name in MACROS]).astype(np.float64)
     except Exception as error:
         raise ValueError(f"the predictions are damaged: {type(error).__name__}: {error}") from None
-    expected = evaluation.statistics.digest.rows
-    if len(tallies) != expected:
-        raise ValueError(f"the predictions must have {expected} rows, as the evaluation, got {len(tallies)}")
+    if len(tallies) != expected or not np.isfinite(macros).all():
+        raise ValueError(f"the predictions must have {expected} rows of finite numbers, as the evaluation")
     if not np.array_equal(tallies.sum(axis=0, dtype=np.int64), evaluation.statistics.tallies.sums):
         raise ValueError("the predictions must add up to the evaluation's tallies: they are of another evaluation")
     return DocumentRows(tallies, macros)

@@ -5,27 +5,34 @@ from __future__ import annotations
 from dataclasses import replace
 from io import BytesIO
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 import numpy as np
+import numpy.typing as npt
 
-from cmtrack.evaluation import Evaluation
-from cmtrack.statistics.inputs import IntArray
+from cmtrack.statistics import LabelDigest
+from cmtrack.statistics.codes import Codes
+from cmtrack.statistics.counting import count_pairs
+from cmtrack.statistics.inputs import FloatArray, IntArray
 from cmtrack.statistics.predictions import Predictions
+from cmtrack.statistics.probabilities import as_probabilities
+from cmtrack.statistics.spans import OTHER_DOCUMENTS, SpanRows
 
-MAX_BYTES = 32 << 20
-"""Largest file, before compression, that ``predictions="auto"`` writes."""
+if TYPE_CHECKING:
+    from cmtrack.evaluation.result import Evaluation
 
 _PROBABILITY = "prob/"
 
 
-def predictions_size(rows: Predictions) -> int:
+def predictions_size(rows: Predictions | SpanRows) -> int:
     """Bytes of the uncompressed columns."""
+    if isinstance(rows, SpanRows):
+        return len(rows.matches) * 16
     columns = 0 if rows.probabilities is None else rows.probabilities.shape[1]
     return len(rows) * (8 + 4 * columns)
 
 
-def write_predictions(path: Path | BinaryIO, rows: Predictions) -> None:
+def write_predictions(path: Path | BinaryIO, rows: Predictions | SpanRows) -> None:
     """Write columns y_true, y_pred, sample_weight, group and ``prob/<label>``.
 
     Labels are dictionary-coded texts in the order of the evaluation's labels; probabilities are float32.
@@ -33,6 +40,7 @@ def write_predictions(path: Path | BinaryIO, rows: Predictions) -> None:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
+    rows = rows.matches if isinstance(rows, SpanRows) else rows
     texts = pa.array([str(label) for label in rows.labels])
     table: dict[str, Any] = {
         name: pa.DictionaryArray.from_arrays(pa.array(codes.astype(np.int32)), texts)
@@ -76,7 +84,7 @@ def file_without_probabilities(content: bytes) -> bytes:
     return file.getvalue()
 
 
-def read_predictions(content: bytes, evaluation: Evaluation) -> Predictions:
+def read_predictions(content: bytes, evaluation: Evaluation) -> Predictions | SpanRows:
     """Read what :func:`write_predictions` wrote for an evaluation, from the file's bytes.
 
     Raises
@@ -87,7 +95,8 @@ def read_predictions(content: bytes, evaluation: Evaluation) -> Predictions:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    expected = evaluation.statistics.digest.rows
+    spans = evaluation.none is not None
+    expected = int(evaluation.n_samples) if spans else evaluation.statistics.digest.rows
     try:
         stored = pq.ParquetFile(pa.BufferReader(content)).metadata.num_rows
     except Exception as error:
@@ -109,14 +118,50 @@ def read_predictions(content: bytes, evaluation: Evaluation) -> Predictions:
         raise ValueError(f"the predictions are damaged: {type(error).__name__}: {error}") from None
     if any(len(column) != expected for column in codes.values()):
         raise ValueError(f"the predictions must have {expected} rows, as the evaluation, got {len(codes['y_true'])}")
-    return Predictions.from_arrays(
-        evaluation.labels,
-        codes["y_true"],
-        codes["y_pred"],
-        probabilities,
-        optional["sample_weight"],
-        optional["group"],
+    weights = _weights(optional["sample_weight"])
+    clusters = _clusters(optional["group"])
+    _check_same(codes["y_true"], codes["y_pred"], weights, evaluation)
+    if probabilities is not None:
+        probabilities = as_probabilities(probabilities, evaluation.labels, expected, what="the predictions").array
+    rows = Predictions.from_arrays(
+        evaluation.labels, codes["y_true"], codes["y_pred"], probabilities, weights, clusters
     )
+    if not spans:
+        return rows
+    size = evaluation.statistics.digest.rows + OTHER_DOCUMENTS
+    if clusters is None or int(clusters.max(initial=0)) >= size:
+        raise ValueError(f"the predictions must name documents below {size}, as the evaluation of spans has them")
+    return SpanRows(rows, size)
+
+
+def _weights(column: npt.NDArray[Any] | None) -> FloatArray | IntArray | None:
+    if column is None:
+        return None
+    if column.dtype.kind not in "if" or not np.isfinite(column).all() or column.min(initial=0) < 0:
+        raise ValueError("the predictions must have weights that are finite and not negative")
+    return column.astype(np.int64) if column.dtype.kind == "i" else column.astype(np.float64)
+
+
+def _clusters(column: npt.NDArray[Any] | None) -> IntArray | None:
+    if column is None:
+        return None
+    if column.dtype.kind != "i" or not 0 <= column.min(initial=0) <= column.max(initial=0) < 1 << 31:
+        raise ValueError("the predictions must have groups that are whole numbers from 0")
+    return np.asarray(column, dtype=np.int64)
+
+
+def _check_same(
+    actual: IntArray, predicted: IntArray, weights: FloatArray | IntArray | None, evaluation: Evaluation
+) -> None:
+    """Refuse rows of another evaluation: they must give its counts, and their labels its digest."""
+    kept = evaluation.statistics
+    counts = count_pairs(Codes(actual), Codes(predicted), len(evaluation.labels), weights)
+    same = np.allclose(counts, kept.matrix.counts, rtol=1e-9, atol=1e-9)
+    if same and evaluation.none is None and kept.digest.ordered:
+        own = LabelDigest.from_codes(actual, evaluation.labels)
+        same = own.value == kept.digest.value
+    if not same:
+        raise ValueError("the predictions must give the evaluation's counts: they are of another evaluation")
 
 
 def _codes(column: Any, names: dict[str, int]) -> IntArray:
