@@ -286,7 +286,7 @@ def _panel(ax: Axes, panel: FamilyPanel, *, left: bool, bottom: bool) -> AxesIma
     ax.tick_params(length=0)
     for spine in ax.spines.values():
         spine.set_visible(False)
-    name = text.verbatim(text.elide(text.one_line(panel.name), 34))
+    name = text.brief(panel.name, 34)
     ax.set_title(f"{name}\n{panel.headline}", fontsize=TEXT_SIZE, color=INK)
     ax.set_xlabel("predicted" if bottom else "", fontsize=SMALL_SIZE, color=INK)
     ax.set_ylabel("actual" if left else "", fontsize=SMALL_SIZE, color=INK)

@@ -84,7 +84,7 @@ def binned_estimate(
         )  # fmt: skip
     spread = variance(bands.p, bands.q, value, n, m1, m0)
     scaled = Mixture(mixture.p, mixture.q, mixture.w * (n / mixture.w.sum()))
-    realised = _realised(spread, value, n)
+    realised = spread.about_target(value, n)
     ends = profile_interval(scaled, value, realised / spread.target, confidence_level)
     low, high = _interval(interval, scaled, bands, value, spread, (n, m1, m0), confidence_level, ends)
     fit: _Fit = {} if same else fit_diagnostic(bands, binned * (n / binned.sum()), value, m1, m0)
@@ -93,11 +93,6 @@ def binned_estimate(
         undefined={"fit_pvalue": _SAME_ROWS} if same else {},
         warnings=warnings_of(bands, spread, fit.get("fit_pvalue", math.nan)), **fit,
     )  # fmt: skip
-
-
-def _realised(spread: Variance, value: float, n: float) -> float:
-    """Variance about the target's own share of positives."""
-    return max(spread.total - value * (1 - value) / n, 1e-3 * spread.total)
 
 
 def _interval(

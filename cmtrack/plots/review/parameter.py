@@ -14,12 +14,12 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import NullFormatter
 from matplotlib.transforms import ScaledTranslation
 
+from cmtrack.names import one_line, quoted
 from cmtrack.plots import labels as text
 from cmtrack.plots.style import (
     BLUE,
     INK,
     MUTED,
-    ORANGE,
     SMALL_SIZE,
     FloatArray,
     extent_points,
@@ -30,7 +30,7 @@ from cmtrack.plots.style import (
 )
 
 from . import checks
-from .layout import caption_under, numbered
+from .layout import caption_under
 
 _SIZE = (5.6, 3.5)
 _LOG_RATIO = 100.0
@@ -70,7 +70,7 @@ def plot_metric_against_parameter(
     names : sequence of length R, optional
         Names of the runs; that of the highlighted one is written.
     highlight : int, optional
-        Index of the run to mark, such as the chosen one.
+        Index of the chosen run: a dark star, as in the ranking.
     title : str, optional
         Title of the axes.
     ax : matplotlib.axes.Axes, optional
@@ -108,7 +108,7 @@ def plot_metric_against_parameter(
         _name_categories(ax, categories)
         _draw_category_means(ax, where[shown], value[shown])
     _draw_runs(ax, where, value, limits, shown, highlight)
-    x_title, y_title = (text.verbatim(text.elide(text.one_line(t), 48)) for t in (parameter, metric_title))
+    x_title, y_title = (text.brief(t, 48) for t in (parameter, metric_title))
     log = " (log scale)" if ax.get_xscale() == "log" else ""
     name_axes(ax, x_title + log, y_title, title)
     repeated = np.unique(where[shown]).size < int(shown.sum())
@@ -117,9 +117,9 @@ def plot_metric_against_parameter(
     barred = bool(np.isfinite(limits[shown]).all(axis=1).any())
     lines = _explanations(n_runs, int(shown.sum()), barred, words)
     if highlight is not None:
-        name = "the highlighted run" if names is None else text.short_names(names, 60)[highlight]
-        lines.insert(0, f"Orange star: {name}{'' if shown[highlight] else ' (left out)'}.")
-    lines += numbered(text.short_names(categories or [], 32))
+        name = "the highlighted run" if names is None else quoted(text.short_names(names, 60)[highlight])
+        lines.insert(0, f"★ chosen: {name}{'' if shown[highlight] else ' (left out)'}.")
+    lines += text.numbered(text.short_names(categories or [], 32))
     caption_under(ax, ax.xaxis.label, lines, max(extent_points(ax)[0], 300.0))
     return page.finish()
 
@@ -138,9 +138,9 @@ def _places(x: Sequence[Any]) -> tuple[list[str] | None, FloatArray]:
     if all(_is_number(value) for value in given):
         places = np.array([np.nan if _is_unset(value) else float(value) for value in x])
         return None, np.where(np.isfinite(places), places, np.nan)
-    categories = list(dict.fromkeys(text.one_line(value) for value in given))
+    categories = list(dict.fromkeys(one_line(value) for value in given))
     index = {name: float(i) for i, name in enumerate(categories)}
-    return categories, np.array([np.nan if _is_unset(value) else index[text.one_line(value)] for value in x])
+    return categories, np.array([np.nan if _is_unset(value) else index[one_line(value)] for value in x])
 
 
 def _numeric_axis(ax: Axes, places: FloatArray) -> None:
@@ -190,7 +190,7 @@ def _draw_runs(
     aside = _sideways(ax, where, shown)
     for row in np.flatnonzero(shown):
         marked = row == highlight
-        colour = ORANGE if marked else BLUE
+        colour = INK if marked else BLUE
         place = ax.transData + ScaledTranslation(aside[row] / 72, 0, root_figure(ax).dpi_scale_trans)
         if np.isfinite(limits[row]).all():
             ax.plot(

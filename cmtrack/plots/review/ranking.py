@@ -12,17 +12,18 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.transforms import ScaledTranslation
 
+from cmtrack.names import quoted
 from cmtrack.plots import labels as text
 from cmtrack.plots.style import BLUE, INK, ORANGE, SMALL_SIZE, TITLE_SIZE, FloatArray, name_axes
 
 from . import checks
 from .forest import FONT, draw_panel, numbers, write_numbers
-from .layout import caption_under, fit, inch_figure, left_out, numbered
+from .layout import caption_under, fit, inch_figure, left_out
 
 _ROW, _WIDTH = 0.27, 2.7  # inches: a row, a panel
 SHARPER = (
-    "A run that is told from the best may have an interval that reaches zero: the set of the best is found step by "
-    "step, which is sharper than intervals for all runs at once."
+    "A run can be worse than the best although its interval includes zero: the stepwise test is more powerful than "
+    "simultaneous intervals."
 )
 
 
@@ -109,7 +110,7 @@ def plot_ranking(
     figure, (left, right) = inch_figure([(0, 0, _WIDTH, high), (_WIDTH + columns[0] + 0.12, 0, _WIDTH, high)])
     right.sharey(left)
     star = chosen if chosen is not None and chosen < n else None
-    metric = text.verbatim(text.elide(text.one_line(metric_title), 44))
+    metric = text.brief(metric_title, 44)
     level = text.percent_text(confidence_level)
 
     bands = same[:n] if not same[:n].all() else np.zeros(n, dtype=bool)
@@ -128,9 +129,9 @@ def plot_ranking(
     legend = _legend(left, same[:n], level, star is not None)
     lines = left_out(n_runs, n, "runs")
     if chosen is not None and star is None:
-        lines.append(f"The chosen run, {short[chosen]}, is number {chosen + 1} of {n_runs}.")
+        lines.append(f"The chosen run, {quoted(short[chosen])}, is number {chosen + 1} of {n_runs}.")
     lines += _explanations(limits[:n], gap_limits[:n], same[:n], level, simultaneous)
-    lines += numbered(short[:n])
+    lines += text.numbered(short[:n])
     if any(beyond):
         lines.append("Arrowheads: beyond the axis; the number stands beside it.")
     caption_under(left, legend, lines, 72 * (2 * _WIDTH + columns[0]))
@@ -186,9 +187,9 @@ def _explanations(
 ) -> list[str]:
     lines = []
     if np.isfinite(limits).any():
-        lines.append(f"Left: {level} interval of each value by itself.")
+        lines.append(f"Left: {level} interval of each value; do not compare these.")
     if np.isfinite(gap_limits).any():
-        held = "that hold for all runs at once" if simultaneous else "each for itself, not for all runs at once"
+        held = "simultaneous for all runs" if simultaneous else "each by itself, not simultaneous"
         lines.append(f"Right: {level} intervals of the differences, {held}.")
     if (~tied & (gap_limits[:, 0] <= 0) & (gap_limits[:, 1] >= 0)).any():
         lines.append(SHARPER)
