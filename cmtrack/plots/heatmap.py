@@ -17,6 +17,7 @@ from matplotlib.patches import Rectangle
 from cmtrack.names import one_line
 
 from . import labels as text
+from .fonts import columns
 from .style import (
     EMPTY,
     FRAME,
@@ -105,7 +106,7 @@ def row_strength(totals: FloatArray) -> FloatArray:
 def with_total(name: str, total: float, cell: Cell) -> str:
     """The name of a row with the number of its samples."""
     count = f"(n={text.count_text(total)})"
-    return f"{name}\n{count}" if text.columns(name) > 14 and cell.holds_text else f"{name} {count}"
+    return f"{name}\n{count}" if columns(name) > 14 and cell.holds_text else f"{name} {count}"
 
 
 def check_matrix(name: str, matrix: npt.ArrayLike, labels: Sequence[object]) -> FloatArray:
@@ -140,12 +141,12 @@ def draw_image(
     strength: FloatArray | None = None,
 ) -> AxesImage:
     """One cell per value, row 0 on top; `at` is the centre (x, y) of the first cell, `strength` the opacity."""
-    rows, columns = values.shape
+    rows, across = values.shape
     x, y = at[0] - 0.5, at[1] - 0.5
     pale = strength is not None and bool((strength < 1).any())
     return ax.imshow(
         np.ma.masked_invalid(values), cmap=cmap, norm=norm, interpolation="antialiased", origin="upper",
-        aspect="equal", extent=(x, x + columns, y + rows, y),
+        aspect="equal", extent=(x, x + across, y + rows, y),
         alpha=np.broadcast_to(strength, values.shape).copy() if strength is not None and pale else None,
     )  # fmt: skip
 
@@ -174,19 +175,19 @@ def write_cells(
 
 
 def name_ticks(ax: Axes, names: Sequence[str], row_names: Sequence[str], cell: Cell, positions: Sequence[float]) -> int:
-    """Name the columns and rows, rotated and thinned out as needed; returns the step between names."""
+    """Name the named and rows, rotated and thinned out as needed; returns the step between names."""
     size = cell.font
     step = text.tick_step(cell.points, size)
     shown = slice(None, None, step)
-    columns = [text.wrap(name, int(text.characters(0.95 * cell.points, size))) for name in names]
+    named = [text.wrap(name, int(text.characters(0.95 * cell.points, size))) for name in names]
     turn: dict[str, Any]
-    if max(text.text_width(name, size) for name in columns) <= 0.95 * cell.points:
+    if max(text.text_width(name, size) for name in named) <= 0.95 * cell.points:
         turn = {"rotation": 0.0, "ha": "center"}
     else:
-        columns = [one_line(name) for name in names]
+        named = [one_line(name) for name in names]
         slanted = cell.points >= 22
         turn = {"rotation": 40.0, "ha": "right", "rotation_mode": "anchor"} if slanted else {"rotation": 90.0}
-    ax.set_xticks(positions[shown], columns[shown], fontsize=size, color=INK, **turn)
+    ax.set_xticks(positions[shown], named[shown], fontsize=size, color=INK, **turn)
     ax.set_yticks(positions[shown], row_names[shown], fontsize=size, color=INK)
     ax.tick_params(length=3 if cell.points < 22 else 0)
     return step

@@ -118,7 +118,10 @@ def fold(text: str, points: float, size: float = SMALL_SIZE) -> str:
 def as_png(figure: Figure, dpi: float = DPI) -> bytes:
     """The figure's PNG file."""
     buffer = io.BytesIO()
-    figure.savefig(buffer, format="png", dpi=dpi, pil_kwargs={"compress_level": _COMPRESSION})
+    whole: dict[str, Any] = {}
+    if dpi != figure.dpi:  # letters are not equally wide at any resolution, so that names could be cut off
+        whole = {"bbox_inches": "tight", "pad_inches": PAD}
+    figure.savefig(buffer, format="png", dpi=dpi, pil_kwargs={"compress_level": _COMPRESSION}, **whole)
     return buffer.getvalue()
 
 

@@ -11,7 +11,7 @@ import numpy as np
 from cmtrack.grouping import Label
 from cmtrack.metrics.intervals import Interval, normal_quantile
 from cmtrack.metrics.prevalence.class_shares import ClassShares, class_shares, fit_of_shares
-from cmtrack.metrics.prevalence.estimate import PrevalenceEstimate
+from cmtrack.metrics.prevalence.estimate import Likelihood, PrevalenceEstimate
 from cmtrack.metrics.prevalence.mixture import Mixture, Variance
 from cmtrack.metrics.prevalence.planning import CountedLabels, highest_scores
 from cmtrack.metrics.prevalence.vector_scaling import FORMS, Scaling, default_form, fit_scaling, scaled_shares
@@ -104,9 +104,9 @@ class ClassPrevalenceEstimate(PrevalenceEstimate):
             raise ValueError(f"rule must be 'posterior' or 'count', got {rule!r}")
         return CountedLabels(posterior.argmax(axis=1) == k, 0)
 
-    def likelihood(self, n_points: int = 401) -> tuple[FloatArray, FloatArray]:
+    def likelihood(self, n_points: int = 401) -> Likelihood:
         """Empty: a profile over K shares is not drawn."""
-        return np.empty(0), np.empty(0)
+        return Likelihood(np.empty(0), np.empty(0), np.empty(0))
 
     def figure(self) -> Figure:
         """Not drawn for more than two classes."""

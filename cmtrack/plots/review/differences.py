@@ -18,7 +18,7 @@ from cmtrack.plots.style import EMPTY, FRAME, INK, FloatArray, caption_below, na
 from . import checks
 from .layout import number
 
-NOT_SIGNIFICANT = 0.3
+NOT_SIGNIFICANT = 0.2
 """Opacity of differences that may be chance."""
 
 
@@ -92,7 +92,8 @@ def plot_matrix_difference(
         row_names = [heat.with_total(name, total, cell) for name, total in zip(names, sizes, strict=True)]
     a, b = map(quoted, text.short_names([first, second], 40))
 
-    top = _top(values, marked, tested=significant is not None)
+    steady = values if (sizes < heat.FEW).all() else values[sizes >= heat.FEW]
+    top = _top(values[marked] if marked.any() else steady, tested=significant is not None and not marked.any())
     strength = np.where(marked, 1.0, NOT_SIGNIFICANT) if significant is not None else np.ones((size, size))
     strength = strength * heat.row_strength(sizes)
     image = heat.draw_image(ax, good, difference_map(), _norm(top, linear=cell.holds_text), strength=strength)
@@ -115,10 +116,8 @@ def plot_matrix_difference(
     return page.finish()
 
 
-def _top(values: FloatArray, marked: checks.BoolArray, *, tested: bool) -> float:
-    """Where the colours end: at the largest difference that is significant, if any; never at next to nothing."""
-    if marked.any():
-        return max(float(np.nanmax(np.abs(values[marked]))), 0.01)
+def _top(values: FloatArray, *, tested: bool) -> float:
+    """Where the colours end: at the largest difference, but where none of those tested is significant not below 5 %."""
     known = np.abs(values[~np.isnan(values)])
     return max(float(known.max()) if known.size else 0.0, 0.05 if tested else 0.01)
 
