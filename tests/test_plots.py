@@ -306,6 +306,20 @@ def test_score_histogram_before_and_after_on_both_axes() -> None:
     assert len(plot_score_histogram(values, counts, ["no", "yes"]).axes) == 2
 
 
+def test_classes_of_one_side_are_told_apart_without_colour_and_with_any_colour_vision() -> None:
+    figure = plot_score_histogram([0.2, 0.8], np.ones((3, 2)), ["rest", "yes, wrong", "yes, right"])
+    handles = figure.legends[0].get_patches()
+    seen = np.array([[0.367322, 0.860646, -0.227968], [0.280085, 0.672501, 0.047413], [-0.01182, 0.04294, 0.968881]])
+    colours = np.array([handle.get_edgecolor()[:3] for handle in handles])
+    linear = np.where(colours <= 0.04045, colours / 12.92, ((colours + 0.055) / 1.055) ** 2.4)
+    deuteranope = linear @ seen.T  # Machado, Oliveira & Fernandes (2009)
+    assert np.abs(deuteranope[1] - deuteranope[2]).max() > 0.3  # orange and yellow: 0.17
+    drawn = [patch for patch in figure.axes[0].patches if not patch.get_fill()]
+    assert sorted(str(patch._dash_pattern) for patch in drawn) == sorted(
+        ["(0, None)", "(0, None)", "(0.0, [5.2, 1.95])"]
+    )
+
+
 @pytest.mark.parametrize(
     ("change", "message"),
     [

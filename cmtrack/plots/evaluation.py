@@ -70,7 +70,7 @@ def _confusion_matrix(evaluation: Evaluation) -> Figure:
 
 
 def _reduced(evaluation: Evaluation, step: ReducedConfusionMatrix) -> Figure:
-    title = f"Reduced confusion matrix: {_shown(step.name)}"
+    title = f"Reduced confusion matrix “{_shown(step.name)}”"
     return plot_reduced_matrix(step.counts, step.mismatches, step.labels, title=title)
 
 
@@ -119,7 +119,7 @@ def _score_histogram(evaluation: Evaluation) -> Figure | None:
     calibrated = estimate.posterior(scores.values) if estimate is not None and identified else None
     return plot_score_histogram(
         scores.values, list(rows.values()), list(rows), calibrated=calibrated,
-        title=f"Scores for {_shown(evaluation.positive)} by actual class",
+        title=f"Scores for “{_shown(evaluation.positive)}” by actual class",
     )  # fmt: skip
 
 
@@ -168,5 +168,5 @@ def prevalence_figure(
         curves.prevalence, curves.naive, adjusted=curves.adjusted, value=estimate.value, low=estimate.low,
         high=estimate.high, confidence_level=estimate.confidence_level, interval=estimate.interval,
         actual=actual, references=references, caption=caption, ax=ax,
-        title=f"Prevalence of {_shown(estimate.positive)}" if title is None else title,
+        title=f"Prevalence of “{_shown(estimate.positive)}”" if title is None else title,
     )  # fmt: skip

@@ -54,8 +54,11 @@ def columns(text: str) -> float:
 
 def use_fallbacks(where: Figure | Axes) -> None:
     """Let other installed fonts draw what the own font of a text has no glyph for."""
+    from matplotlib.axis import Axis
     from matplotlib.text import Text
 
+    for axis in where.findobj(Axis):
+        axis.get_majorticklabels()  # type: ignore[attr-defined]  # writes the names into the ticks
     for text in where.findobj(Text):
         words = text.get_text()
         own = tuple(text.get_fontfamily())

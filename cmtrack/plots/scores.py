@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -34,7 +35,7 @@ from .style import (
 
 _NEGATIVES = (BLUE, SKY, GREEN)
 _POSITIVES = (ORANGE, PINK, YELLOW)
-_DASHES: tuple[tuple[float, Sequence[float]], ...] = ((0, ()), (0, (4, 1.5)), (0, (1.2, 1.2)))
+_DASHES: tuple[Any, ...] = ("-", (0, (4, 1.5)), (0, (1.2, 1.2)))
 
 
 def plot_score_histogram(
@@ -138,7 +139,7 @@ def _class_colours(n_classes: int) -> list[str]:
     return cool + [_POSITIVES[i % 3] for i in reversed(range(n_classes - n_classes // 2))]
 
 
-def _dashes(row: int, colours: Sequence[str]) -> tuple[float, Sequence[float]]:
+def _dashes(row: int, colours: Sequence[str]) -> Any:
     """The line style of a class: the first negative and the last class are solid, others of their side dashed."""
     half = len(colours) // 2
     return _DASHES[(row if row < half else len(colours) - 1 - row) % len(_DASHES)]
