@@ -10,7 +10,6 @@ from matplotlib.figure import Figure
 
 from cmtrack.metrics.families import FEW, family_tallies
 from cmtrack.metrics.names import encode_label
-
 from cmtrack.names import elide, one_line
 
 from . import labels as text

@@ -58,7 +58,7 @@ def use_fallbacks(where: Figure | Axes) -> None:
     from matplotlib.text import Text
 
     for axis in where.findobj(Axis):
-        axis.get_majorticklabels()  # type: ignore[attr-defined]  # writes the names into the ticks
+        axis.get_majorticklabels()  # writes the names into the ticks
     for text in where.findobj(Text):
         words = text.get_text()
         own = tuple(text.get_fontfamily())
