@@ -29,7 +29,7 @@ from cmtrack.plots.review import (
 )
 from cmtrack.plots.review.layout import decimals, number
 from cmtrack.plots.review.metrics_heatmap import column_tones
-from cmtrack.plots.style import BLUE, INK, ORANGE
+from cmtrack.plots.style import BLUE, ORANGE
 from cmtrack.plots.words import Words
 
 NAN = float("nan")
@@ -116,11 +116,11 @@ def test_ranking_draws_values_differences_and_ties() -> None:
     legend = left.get_legend()
     assert legend is not None
     assert [t.get_text() for t in legend.get_texts()] == [
-        "not distinguishable from the best at 95%", "worse than the best at 95%", "chosen",
+        "tied: not distinguishable from the best at 95%", "behind: significantly worse than the best at 95%", "chosen",
     ]  # fmt: skip
     assert left.get_ylim()[0] > left.get_ylim()[1]  # the best is on top
-    assert "simultaneous for all runs" in said(figure)
-    assert "each by itself" in said(ranking(simultaneous=False))
+    assert "simultaneous 95% intervals of the differences" in said(figure)
+    assert "simultaneous" not in said(ranking(simultaneous=False))
 
 
 def test_ranking_without_intervals_and_with_undefined_values() -> None:
@@ -488,7 +488,7 @@ def test_parameter_on_a_log_axis_joins_the_means() -> None:
     assert runs == [(0.01, 0.8), (0.01, 0.7), (1, 0.8)]
     (marked,) = lines_labelled(ax, "_highlight")
     assert tuple(marked.get_xydata()[0]) == (1, 0.9)
-    assert (marked.get_color(), marked.get_marker()) == (INK, "*")  # orange is worse; the ranking's star is dark
+    assert (marked.get_color(), marked.get_marker()) == (BLUE, "*")  # as in the ranking; orange is worse
     assert len(lines_labelled(ax, "_interval")) == 4
     assert "2 of 6 runs are left out" in said(figure)
     assert "★ chosen: “b”." in said(figure)
