@@ -18,6 +18,7 @@ from cmtrack.metrics.prevalence.modelled import modelled_estimate
 from cmtrack.metrics.results import Results
 from cmtrack.metrics.roc import RocCurve, roc_curve
 from cmtrack.metrics.rough.section import put_rough
+from cmtrack.names import quoted
 from cmtrack.statistics import BinaryCounts, ReducedConfusionMatrix
 from cmtrack.statistics.collected import Statistics
 from cmtrack.statistics.counting import Counts
@@ -183,19 +184,20 @@ def _warnings(
     totals = _effective(
         statistics.matrix.counts.sum(axis=1), None if squares is None else squares.matrix.counts.sum(axis=1)
     )
-    absent = [str(label) for label, total in zip(labels, totals, strict=True) if total == 0]
-    rare = [f"{label} ({total:g})" for label, total in zip(labels, totals, strict=True) if 0 < total < RARE]
+    absent = [quoted(label) for label, total in zip(labels, totals, strict=True) if total == 0]
+    rare = [f"{quoted(label)} (n = {total:g})" for label, total in zip(labels, totals, strict=True) if 0 < total < RARE]
     if absent:
         out.append(
-            f"no samples of {_list(absent)}: the ratios of these classes are undefined, and averages pass them over"
+            f"no samples of {_list(absent)}: ratios of {'these classes' if len(absent) > 1 else 'this class'} are "
+            f"undefined, and averages leave {'them' if len(absent) > 1 else 'it'} out"
         )
     if rare:
-        out.append(f"fewer than {RARE} samples of {_list(rare)}: the intervals that involve them are rough")
+        out.append(_few("class", "classes", rare))
     for one, square in zip(reduced, squared, strict=True):
         sizes = _effective(one.actual, None if square is None else square.actual)
-        few = [f"{g} ({t:g})" for g, t in zip(one.labels, sizes, strict=True) if 0 < t < RARE]
+        few = [f"{quoted(g)} (n = {t:g})" for g, t in zip(one.labels, sizes, strict=True) if 0 < t < RARE]
         if few:
-            out.append(f"fewer than {RARE} samples of the group {_list(few)} in step {one.name}: rough intervals")
+            out.append(_few(f"in the step {quoted(one.name)}, group", f"in the step {quoted(one.name)}, groups", few))
     if roc is not None and roc.auc_error_bound > 0:
         out.append(f"scores are counted on a grid: the ROC AUC is within {roc.auc_error_bound:.1e} of the exact one")
     if prevalence is not None:
@@ -213,6 +215,13 @@ def _effective(totals: Counts, squares: Counts | None) -> Counts:
     return sizes
 
 
+def _few(one: str, several: str, names: Sequence[str]) -> str:
+    if len(names) == 1:
+        return f"{one} {names[0]} has fewer than {RARE} samples: its intervals are approximate"
+    return f"{several} {_list(names)} have fewer than {RARE} samples: their intervals are approximate"
+
+
 def _list(names: Sequence[str], most: int = 8) -> str:
-    shown = ", ".join(names[:most])
-    return shown if len(names) <= most else f"{shown} and {len(names) - most} more"
+    if len(names) > most:
+        return f"{', '.join(names[:most])} and {len(names) - most} more"
+    return " and ".join(part for part in (", ".join(names[:-1]), names[-1]) if part)

@@ -164,9 +164,9 @@ def warnings_of(bands: BinnedDensities, spread: Variance, fit_pvalue: float) -> 
     out = []
     distance = 0.5 * float(np.abs(bands.p - bands.q).sum())
     if spread.total > 1 / 12 or distance < math.sqrt(len(bands.p) / min(bands.m1, bands.m0)):
-        out.append("the prevalence is weakly identified: the scores hardly tell the classes apart")
+        out.append("the prevalence is weakly identified: the scores hardly separate the classes")
     if min(bands.m1, bands.m0) < 20:
-        out.append(f"only {min(bands.m1, bands.m0):g} labelled scores of one class (< 20): the interval is rough")
+        out.append(f"only {min(bands.m1, bands.m0):g} labelled scores of one class (< 20): the interval is approximate")
     if fit_pvalue < 0.05:
         out.append(
             f"the target's scores do not fit the labelled ones (p = {fit_pvalue:.2g}): not only the prevalence "

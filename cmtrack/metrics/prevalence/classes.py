@@ -177,7 +177,7 @@ def class_estimate(
             realised = (math.nan, math.nan)
     warnings = []
     if labelled.min() < 20:
-        warnings.append(f"a class has only {labelled.min():g} labelled samples (< 20): the intervals are rough")
+        warnings.append(f"a class has only {labelled.min():g} labelled samples (< 20): the intervals are approximate")
     if pvalue < 0.05:
         warnings.append(
             f"the target's probabilities do not fit the labelled ones (p = {pvalue:.2g}): not only the shares changed, "

@@ -279,7 +279,7 @@ class PrevalenceEstimate:
             f"<li>{escape(text)}</li>" for text in dict.fromkeys((*self.warnings, *self.undefined.values()))
         )
         careful = f"<ul>{careful}</ul>" if careful else ""
-        what, n = str(self.positive), f"{self.n_target:g}"
+        what, n = f"“{self.positive}”", f"{self.n_target:g}"
         if math.isnan(self.value):
             return f"<div><p>The share of {escape(what)} is undefined.</p>{careful}</div>"
         share = (f"{100 * x:.3g} %" for x in (self.value, self.low, self.high))
@@ -292,7 +292,7 @@ class PrevalenceEstimate:
         target, positives, negatives = (f"{100 * x:.0f} %" for x in self.shares)
         return (
             f"<div><table><thead><tr><th></th><th>estimate</th><th>{100 * self.confidence_level:g} % interval</th></tr>"
-            f"</thead><tbody>{lines}</tbody></table><p>Variance: {target} from the {n} scores, {positives} from the "
-            f"{self.n_positives:g} labelled positives, {negatives} from the {self.n_negatives:g} labelled negatives. "
-            f"Test that the scores fit the labelled ones: p = {self.fit_pvalue:.2g}.</p>{careful}</div>"
+            f"</thead><tbody>{lines}</tbody></table><p>{target} of the variance comes from the {n} scores, {positives} "
+            f"from the {self.n_positives:g} labelled positives, {negatives} from the {self.n_negatives:g} labelled "
+            f"negatives. Test that the scores fit the labelled ones: p = {self.fit_pvalue:.2g}.</p>{careful}</div>"
         )
