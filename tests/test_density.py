@@ -63,9 +63,48 @@ def test_every_density_with_every_interval(density: Any, interval: str) -> None:
     assert e.count_low < e.count < e.count_high
     assert e.fit_pvalue > 1e-4
     assert e.posterior(target).sum() == pytest.approx(e.count, rel=1e-6)
-    grid, deviance = e.likelihood()
-    assert deviance[np.searchsorted(grid, e.value)] == pytest.approx(0, abs=1e-9)
-    assert deviance.min() > -1e-6
+    curves = e.likelihood()
+    for deviance in (curves.adjusted, curves.naive):
+        assert deviance[np.searchsorted(curves.prevalence, e.value)] == pytest.approx(0, abs=1e-9)
+        assert deviance.min() > -1e-6
+
+
+@pytest.mark.parametrize("density", [*NAMED, "bins", "raw", true_ratio])
+@pytest.mark.parametrize("interval", ["adjusted", "realised", "naive"])
+def test_the_solid_curve_of_the_figure_crosses_the_cut_at_the_ends_of_the_interval(density: Any, interval: str) -> None:
+    if (density, interval) == ("raw", "realised"):
+        return  # refused
+    target = expit(scored(np.random.default_rng(5), 300, 700))
+    e = estimate_prevalence(target, calibration=labelled(), density=density, interval=interval)
+    ax = e.figure().axes[0]
+    lines = {str(line.get_label()).split(":")[0].split(" at ")[0]: line for line in ax.lines}
+    cut = lines["cut"].get_ydata()[0]
+    known = density == "raw" or interval == "naive"  # nothing to adjust for
+    solid = lines["deviance" if known else "adjusted deviance"]
+    assert solid.get_linestyle() == "-"
+    assert np.interp([e.low, e.high], *solid.get_xydata().T) == pytest.approx([cut, cut], rel=2e-3)
+    dashed = [line for line in ax.lines if line.get_linestyle() == "--"]
+    assert len(dashed) == (not known)
+    for line in dashed:
+        crossed = np.interp([e.low, e.high], *line.get_xydata().T)
+        assert (crossed > 1.1 * cut).all() if interval == "adjusted" else not np.allclose(crossed, cut, rtol=2e-3)
+    assert list(lines["_interval"].get_xdata()) == [e.low, e.high]
+
+
+@pytest.mark.parametrize("weights", [None, "fractional"])
+def test_the_figure_of_rows_that_calibrate_themselves_agrees_with_its_interval_and_says_so(weights: Any) -> None:
+    y, s = labelled(3, 300, 500)
+    w = None if weights is None else np.random.default_rng(1).uniform(0.2, 3, len(y))
+    evaluation = cmtrack.evaluate(y, y_prob=s, sample_weight=w)
+    e = evaluation.prevalence
+    ax = evaluation.figures()["prevalence_likelihood"].axes[0]
+    solid = next(line for line in ax.lines if str(line.get_label()).startswith("adjusted"))
+    assert np.interp([e.low, e.high], *solid.get_xydata().T) == pytest.approx(3.8415, rel=2e-3)
+    said = " ".join(t.get_text() for t in ax.get_legend().get_texts()).replace("\n", " ")
+    assert "close to the actual share by construction" in said
+    given = cmtrack.evaluate(y, y_prob=s, calibration=labelled(4))
+    legend = given.figures()["prevalence_likelihood"].axes[0].get_legend()
+    assert "by construction" not in " ".join(t.get_text() for t in legend.get_texts()).replace("\n", " ")
 
 
 def test_raw_refuses_other_intervals() -> None:

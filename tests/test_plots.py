@@ -18,6 +18,8 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle, StepPatch
 from scipy.stats import chi2
 
+from cmtrack import evaluate
+from cmtrack.metrics.prevalence.estimate import Likelihood
 from cmtrack.plots import (
     evaluation_figures,
     plot_confusion_matrix,
@@ -31,6 +33,7 @@ from cmtrack.plots import labels as text
 from cmtrack.plots.heatmap import cell_for
 from cmtrack.plots.scores import histogram
 from cmtrack.plots.words import Words
+from cmtrack.statistics import ScoreMoments
 
 NPS = np.array([[20, 59, 1], [4, 185, 23], [2, 127, 88]])
 NPS_LABELS = ["detractor", "passive", "promoter"]
@@ -92,6 +95,23 @@ def test_diagonal_is_framed_and_empty_class_is_hatched() -> None:
     assert any(t.startswith("Hatched: no samples of this class (1 of 3") for t in cell_texts(figure))
 
 
+def test_rows_of_few_samples_are_pale() -> None:
+    counts = np.array([[300, 20], [1, 0]])
+    figure = plot_confusion_matrix(counts, ["many", "one"])
+    opacity = main_axes(figure).images[0].get_alpha()
+    np.testing.assert_array_equal(opacity, [[1, 1], [0.35, 0.35]])
+    assert "Pale rows: fewer than 20 samples (1 of 2 classes)." in cell_texts(figure)
+    assert main_axes(plot_confusion_matrix(counts / 100, "ab")).images[0].get_alpha() is None  # weights, not samples
+    assert main_axes(plot_confusion_matrix(counts * 20, "ab")).images[0].get_alpha() is None
+    parts = main_axes(plot_reduced_matrix(counts, [30, 2], "ab")).images
+    assert [np.asarray(image.get_alpha()).ravel().tolist()[-1] for image in parts] == [0.35] * 3
+    sixty = 30 * np.eye(60)
+    sixty[7, 7], sixty[7, 8] = 0, 1
+    figure = plot_confusion_matrix(sixty, range(60))
+    assert main_axes(figure).images[0].get_alpha()[7, 8] == 0.35
+    assert tick_names(figure)[7] == "7 (n=1)"
+
+
 def test_middle_sizes_show_the_share_only() -> None:
     counts = np.full((20, 20), 1) + 80 * np.eye(20, dtype=int)
     figure = plot_confusion_matrix(counts, range(20))
@@ -103,17 +123,19 @@ def test_200_classes_have_no_text_per_cell_and_thinned_names() -> None:
     names = [f"class with a rather long name number {i:03d}" for i in range(200)]
     figure = plot_confusion_matrix(np.eye(200) + 0.01, names)
     assert main_axes(figure).images[0].get_array().shape == (200, 200)
-    assert [t for t in cell_texts(figure) if not t.startswith("[i]")] == []
+    assert cell_texts(figure) == []
     shown = tick_names(figure)
     assert 20 <= len(shown) <= 100
-    assert max(map(len, shown)) <= 30
+    assert len(set(shown)) == len(shown)
+    assert max(len(name.removesuffix(" (n=3)")) for name in shown) <= 30
     assert "every 2nd is named" in main_axes(figure).get_ylabel()
 
 
 @pytest.mark.parametrize("size", [2, 7, 12, 13, 30, 31, 60, 100])
 def test_all_names_are_shown_up_to_100_classes(size: int) -> None:
-    figure = plot_confusion_matrix(np.eye(size), range(size))
+    figure = plot_confusion_matrix(30 * np.eye(size), range(size))
     assert len(tick_names(figure)) == size
+    assert tick_names(figure)[-1] == f"{size - 1} (n=30)"
     assert bool(cell_texts(figure)) == (size <= 30)
 
 
@@ -177,7 +199,7 @@ def test_roc_with_ceiling() -> None:
         fpr, tpr, auc=0.58333, ceiling=2 / 3, normalized_auc=0.875, auc_interval=(0.157, 1.0),
         operating_point=(0.25, 0.6), positive="promoter",
     )  # fmt: skip
-    curve, chance, point = (line_labelled(figure, s) for s in ("AUC", "chance", "flat arg-max"))
+    curve, chance, point = (line_labelled(figure, s) for s in ("AUC", "chance", "predicted labels"))
     np.testing.assert_array_equal(curve.get_xydata(), np.column_stack([fpr, tpr]))
     np.testing.assert_allclose(chance.get_xydata(), [[0, 0], [1, 2 / 3]])
     assert tuple(point.get_xydata()[0]) == (0.25, 0.6)
@@ -188,7 +210,7 @@ def test_roc_with_ceiling() -> None:
     assert "AUC 0.583 (interval 0.157 to 1.000)" in legend[0]
     assert "normalised AUC 0.875" in legend[0]
     assert legend[1] == "chance: AUC 0.333"
-    assert legend[2] == "flat arg-max prediction: FPR 0.250, TPR 0.600"
+    assert legend[2] == "predicted labels (most probable class): FPR 0.250, TPR 0.600"
     assert "promoter" in main_axes(figure).get_ylabel()
 
 
@@ -212,6 +234,34 @@ def test_spcc_matrix_blanks_the_diagonal_and_greys_the_undefined() -> None:
     assert cell_texts(figure) == ["0.73", "0.84", "−0.06", "0.74", "0.75", "Grey: undefined (1 of 6 pairs)."]
     lightness = image.cmap(np.linspace(0, 1, 21))[:, :3] @ [0.2126, 0.7152, 0.0722]
     assert (np.diff(lightness) > 0).all()  # low entries are always the darker ones
+
+
+def test_spcc_of_an_evaluation_is_at_equal_shares_and_grey_where_there_are_few_samples() -> None:
+    rng = np.random.default_rng(0)
+    y = np.repeat([0, 1, 2, 3], [5000, 60, 400, 12])
+    p = np.full((len(y), 4), 0.02)
+    p[np.arange(len(y)), y] = 0.6
+    p = p + rng.uniform(0, 0.25, p.shape)
+    p /= p.sum(axis=1, keepdims=True)
+    evaluation = evaluate(y, y_prob=p)
+    figure = evaluation.figures()["spcc_matrix"]
+    ax = main_axes(figure)
+    drawn = ax.images[0].get_array()
+    expected = np.full((4, 4), np.nan)
+    for c in range(3):
+        for d in range(3):
+            if c != d:  # the correlation where the rarer class is repeated until it is as large
+                weights = np.select([y == c, y == d], [1 / (y == c).sum(), 1 / (y == d).sum()], 0.0)
+                expected[c, d] = np.cov(y == c, p[:, c], aweights=weights + 1e-300)[0, 1] / np.sqrt(
+                    np.cov(y == c, aweights=weights + 1e-300) * np.cov(p[:, c], aweights=weights + 1e-300)
+                )
+    np.testing.assert_allclose(np.ma.filled(drawn, np.nan), expected, atol=1e-9)
+    assert expected[1, 0] > 0.85 > evaluation.spcc_matrix[1, 0]  # well separated, though one class is rare
+    assert tick_names(figure)[1] == "1 (n=60)"
+    assert any("fewer than 20 samples of a class (6 of 12 pairs)" in t.replace("\n", " ") for t in cell_texts(figure))
+    assert "at equal shares" in ax.get_title()
+    assert "at equal shares" in ax.child_axes[0].get_ylabel().replace("\n", " ")
+    assert evaluation.metrics["spcc/ovo_min"] == np.nanmin(evaluation.spcc_matrix[~np.eye(4, dtype=bool)])
 
 
 def test_spcc_matrix_of_100_classes_and_out_of_range() -> None:
@@ -238,6 +288,12 @@ def test_score_histogram_before_and_after_on_both_axes() -> None:
     figure = plot_score_histogram(values, counts, ["no", "yes"], calibrated=values**2, n_bins=10)
     panels = figure.axes
     assert [ax.get_yscale() for ax in panels] == ["linear", "log", "linear", "log"]
+    assert [ax.get_ylabel() for ax in panels[:2]] == ["share of the class", "samples (log scale)"]
+    for ax, where in zip(panels[::2], (values, values**2), strict=True):  # the rare class is no bar in a corner
+        steps = [p.get_data().values for p in ax.patches if isinstance(p, StepPatch)]
+        expected, _ = histogram(where, counts.astype(float), 10)
+        np.testing.assert_allclose(steps[-1], expected[1] / 17)
+        assert steps[-1].max() > 0.5 * ax.get_ylim()[1] / 1.05 * (9 / 17)
     assert [ax.get_title(loc="left") for ax in panels[::2]] == ["before calibration", "after calibration"]
     for ax, where in zip(panels[1::2], (values, values**2), strict=True):
         steps = [p for p in ax.patches if isinstance(p, StepPatch)]
@@ -248,6 +304,18 @@ def test_score_histogram_before_and_after_on_both_axes() -> None:
     legend = [t.get_text() for t in figure.legends[0].get_texts()]
     assert legend == ["no (n=40,460)", "yes (n=17)"]
     assert len(plot_score_histogram(values, counts, ["no", "yes"]).axes) == 2
+
+
+def test_classes_of_one_side_are_told_apart_without_colour_and_with_any_colour_vision() -> None:
+    figure = plot_score_histogram([0.2, 0.8], np.ones((3, 2)), ["rest", "yes, wrong", "yes, right"])
+    handles = figure.legends[0].get_patches()
+    seen = np.array([[0.367322, 0.860646, -0.227968], [0.280085, 0.672501, 0.047413], [-0.01182, 0.04294, 0.968881]])
+    colours = np.array([handle.get_edgecolor()[:3] for handle in handles])
+    linear = np.where(colours <= 0.04045, colours / 12.92, ((colours + 0.055) / 1.055) ** 2.4)
+    deuteranope = linear @ seen.T  # Machado, Oliveira & Fernandes (2009)
+    assert np.abs(deuteranope[1] - deuteranope[2]).max() > 0.3  # orange and yellow: 0.17
+    drawn = [patch for patch in figure.axes[0].patches if not patch.get_fill()]
+    assert sorted(bool(patch._dash_pattern[1]) for patch in drawn) == [False, False, True]
 
 
 @pytest.mark.parametrize(
@@ -337,14 +405,18 @@ def an_evaluation(**changes: Any) -> Any:
             auc_interval=None, operating_point=None, positive="promoter",
         ),
         "spcc_matrix": np.zeros((3, 3)),
+        "statistics": SimpleNamespace(
+            moments=ScoreMoments(np.array([80, 212, 19]), np.eye(3), *(np.full((3, 3), 2.0) for _ in range(3))),
+            squares=None, labelled=None,
+        ),
         "positive_scores": SimpleNamespace(
             values=np.array([0.2, 0.8]), counts=np.array([[1, 7], [0, 2], [5, 1], [3, 0]])
         ),
         "positive": "promoter",
         "negative": "rest",
         "prevalence": SimpleNamespace(
-            value=0.5, low=0.4, high=0.6, confidence_level=0.95, inflation=2.0, positive="promoter",
-            likelihood=lambda: (grid, deviance), posterior=lambda scores: scores**2,
+            value=0.5, low=0.4, high=0.6, confidence_level=0.95, interval="adjusted", positive="promoter",
+            likelihood=lambda: Likelihood(grid, deviance / 2, deviance), posterior=lambda scores: scores**2,
         ),
         "metrics": {"prevalence/actual": 0.52, "prevalence/expected": 0.49, "prevalence/calibrated_bias": -0.02},
     }  # fmt: skip
@@ -446,8 +518,23 @@ def test_short_names_stay_distinct() -> None:
     short = text.short_names(names, 20)
     assert len(set(short)) == 4
     assert short[-1] == "short"
-    assert short[1].endswith("[1]")
+    assert [name for name in short if "[" in name] == []
     assert max(map(len, short)) <= 20
+
+
+def test_names_that_are_equal_are_counted_from_1_as_in_the_tables() -> None:
+    short = text.short_names(["a", "b", "a"], 20)
+    assert short == ["a [1]", "b", "a [3]"]
+    assert text.numbered(short) == ["[i]: place in the list, counted from 1, where names are equal."]
+    assert text.numbered(["b [1]", "c"]) == []
+
+
+def test_60_long_labels_stay_distinct_in_every_matrix() -> None:
+    labels = [f"Department {i % 4} — Subcategory of products number {i} (international)" for i in range(60)]
+    for figure in (plot_confusion_matrix(30 * np.eye(60), labels), plot_spcc_matrix(np.eye(60), labels)):
+        names = [name.removesuffix(" (n=30)") for name in tick_names(figure)]
+        assert len(set(names)) == 60
+        assert not any("[" in name for name in names)
 
 
 @pytest.mark.parametrize(

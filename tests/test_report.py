@@ -127,7 +127,7 @@ def test_the_numbers_stand_in_the_page(html: str, evaluation: Evaluation) -> Non
     assert "95 % interval" in page.words
     assert evaluation.labels_digest in page.words
     assert "above = mid, high (strict)" in page.words
-    assert "The positive group is above" in page.words
+    assert "The positive group is “above”." in page.words
     assert "(TP + IMP)(TN + IMN)" in page.words
     assert not [w for w in page.words.split() if w in ("nan", "None", "inf", "[nan,")]
 
@@ -144,7 +144,7 @@ def test_the_reduced_matrix_stands_in_the_printed_layout(html: str, evaluation: 
         ["IM", str(im), str(im2), "0"],
     ]
     assert im2 > 0
-    assert "Each mismatch stands twice" in html
+    assert "IM: right group, wrong class. Shown twice (row and column): do not add them." in html
 
 
 def test_warnings_are_prominent(evaluation: Evaluation) -> None:
@@ -200,35 +200,66 @@ def test_many_classes_stay_small() -> None:
 
 def test_the_verdict_tells_the_story(evaluation: Evaluation) -> None:
     said = " ".join(words.verdict(evaluation))
-    assert said.startswith("On 300 samples of 4 classes the classifier is right in")
-    assert "clearly beats always answering the most frequent class" in said
+    assert said.startswith("On 300 samples of 4 classes the accuracy is ")
+    assert "This is clearly better than always predicting the most frequent class, “" in said
     assert "Matthews correlation" in said
-    assert "The most frequent confusion" in said
-    assert "“side” (low, above)" in said
-    assert "a pair of classes that does not count" in said
-    assert "mismatches inside the group leave room up to" in said
-    assert "a bias of" in said
-    assert "of its error variance comes from" in said
+    assert "Most frequent confusion: " in said
+    assert "Grouped as “side” (“low” and “above”), " in said
+    assert "in the right group but the wrong class, which does not count" in said
+    assert "Mismatches within the group cap it at " in said
+    assert "The bias per sample is " in said
+    assert "of the uncertainty (" in said
 
 
 def test_the_verdict_of_a_weak_and_of_a_perfect_classifier() -> None:
     rng = np.random.default_rng(3)
     y = rng.integers(0, 2, 200)
     guessed = " ".join(words.verdict(evaluate(y, rng.permutation(y))))
-    assert "cannot be told apart from" in guessed
+    assert "not clearly different from" in guessed
     wrong = " ".join(words.verdict(evaluate(y, 1 - y)))
-    assert "does clearly worse than" in wrong
+    assert "clearly worse than" in wrong
     perfect = " ".join(words.verdict(evaluate(y, y)))
-    assert "makes no mistake" in perfect
-    assert "recognised alike" in perfect
+    assert "There are no errors on these samples." in perfect
+    assert "All classes have the same F1 (1.000)." in perfect
     absent = " ".join(words.verdict(evaluate([0, 1, 1, 3], [0, 1, 3, 2], labels=range(4))))
-    assert "worst on 3" in absent  # class 2 has no samples to be judged on
+    assert "Worst: “3” (F1 0, n = 1)." in absent  # class 2 has no samples to be judged on
+
+
+def test_the_verdict_in_plain_english_with_one_unit_and_quoted_names() -> None:
+    counts = np.array([[40, 4, 1], [9, 20, 1], [0, 18, 7]])
+    names = np.array(["a, b", "c", "d"])
+    y = names[np.repeat([0, 1, 2], counts.sum(axis=1))]
+    predicted = names[np.concatenate([np.repeat([0, 1, 2], row) for row in counts])]
+    group = Grouping({"yes": ["a, b"], "no": ["c", "d"]}, mode="strict", positive="no", name="side")
+    evaluation = evaluate(y, predicted, grouping=group)
+    assert words.verdict(evaluation) == [
+        "On 100 samples of 3 classes the accuracy is 67.0 % [57.3, 75.4] (95 % interval). This is clearly better than "
+        "always predicting the most frequent class, “a, b” (45.0 %).",
+        words.verdict(evaluation)[1],
+        "Best class by F1: “a, b” (F1 0.851, n = 45). Worst: “d” (F1 0.412, n = 25).",
+        "Most frequent confusion: 18 samples of class “d” were predicted as “c” (72.0 % of the class).",
+        "Grouped as “side” (“yes” and “no”), 67.0 % [57.3, 75.4] are correct; another 19.0 % are in the right group "
+        "but the wrong class, which does not count.",
+        words.verdict(evaluation)[5],
+    ]
+    assert words.verdict(evaluation)[1].endswith(" (0: guessing, 1: perfect).")
+    assert words.verdict(evaluation)[5].startswith("For “no”, recall is 49.1 % [")
+    few = evaluate([0, 0, 1, 2, 2], [0, 0, 0, 2, 1])
+    assert few.warnings[0].startswith("classes “0” (n = 2), “1” (n = 1) and “2” (n = 2) have fewer than 20 samples: ")
+    one = evaluate([0] * 30 + [1] * 3, [0] * 32 + [1])
+    assert one.warnings[0] == "class “1” (n = 3) has fewer than 20 samples: its intervals are approximate"
+
+
+def test_the_report_says_at_which_shares_the_matrix_of_pairs_is(html: str) -> None:
+    page = Page(html).words
+    assert "as if both had equally many samples" in page
+    assert "0 is chance" not in page
 
 
 def test_the_verdict_tells_the_target_from_the_samples() -> None:
     y, p = predictions(2, 200)
     said = " ".join(words.verdict(evaluate(y, y_prob=p, target=p[:50])))
-    assert "in the target's samples is estimated" in said
+    assert "in the target is " in said
     assert "(actual:" not in said
 
 
@@ -262,6 +293,13 @@ def test_intervals_and_names_for_people() -> None:
     assert words.with_interval(0.5, None) == "0.500"
     assert words.interval(math.nan, (math.nan, math.nan)) == ""
     assert words.percent(1.0) == "100 %"
+    assert words.percent_with_interval(0.799, (0.736, 0.85)) == "79.9 % [73.6, 85.0]"
+    assert words.percent_with_interval(0.99877, (0.99871, 0.99882)) == "99.877 % [99.871, 99.882]"
+    assert words.percent_with_interval(0.5, None) == "50.0 %"
+    assert words.percent_with_interval(math.nan, (0.1, 0.2)) == "undefined"
+    assert words.listed(["“a”"]) == "“a”"
+    assert words.listed(["“a”", "“b”", "“c”"]) == "“a”, “b” and “c”"
+    assert words.listed(["a", "b", "c", "d", "e"]) == "a, b, c and 2 more"
     assert words.percent(0.9999) == "99.990 %"
     assert words.percent(math.nan) == "undefined"
     assert words.short("x" * 100) == "x" * 30 + "…" + "x" * 29

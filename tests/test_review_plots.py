@@ -28,7 +28,7 @@ from cmtrack.plots.review import (
     plot_roc_overlay,
 )
 from cmtrack.plots.review.layout import decimals, number
-from cmtrack.plots.review.metrics_heatmap import column_positions
+from cmtrack.plots.review.metrics_heatmap import column_tones
 from cmtrack.plots.style import BLUE, ORANGE
 from cmtrack.plots.words import Words
 
@@ -116,11 +116,11 @@ def test_ranking_draws_values_differences_and_ties() -> None:
     legend = left.get_legend()
     assert legend is not None
     assert [t.get_text() for t in legend.get_texts()] == [
-        "not distinguishable from the best at 95%", "worse than the best at 95%", "chosen",
+        "tied: not distinguishable from the best at 95%", "behind: significantly worse than the best at 95%", "chosen",
     ]  # fmt: skip
     assert left.get_ylim()[0] > left.get_ylim()[1]  # the best is on top
-    assert "for all runs at once" in said(figure)
-    assert "each for itself" in said(ranking(simultaneous=False))
+    assert "simultaneous 95% intervals of the differences" in said(figure)
+    assert "simultaneous" not in said(ranking(simultaneous=False))
 
 
 def test_ranking_without_intervals_and_with_undefined_values() -> None:
@@ -138,9 +138,9 @@ def test_ranking_shows_the_first_rows_and_says_so() -> None:
     figure = ranking(50, chosen=44, max_rows=30)
     left = figure.axes[0]
     assert len(tick_names(left)) == len(dots(left)) == 30
-    assert "The first 30 of 50 runs are shown; 20 are left out." in said(figure)
-    assert "The chosen run, run 44, is number 45 of 50." in said(figure)
-    assert "left out" not in said(ranking(2))
+    assert "30 of 50 runs are shown." in said(figure)
+    assert "The chosen run, “run 44”, is number 45 of 50." in said(figure)
+    assert "are shown" not in said(ranking(2))
 
 
 def test_ranking_points_at_a_row_far_away() -> None:
@@ -203,7 +203,10 @@ def test_roc_overlay_curves_differ_in_colour_and_style() -> None:
     assert len({str(line._dash_pattern) for line in drawn}) == 8
     assert drawn[0].get_label() == "run 0: AUC undefined"
     assert drawn[1].get_label() == "run 1: AUC 0.900 (0.890 to 0.910)"
-    assert str(drawn[7].get_label()).endswith("ceiling 0.800")
+    assert str(drawn[7].get_label()).endswith("ceiling 0.800, normalised 1.000")
+    chance = [line.get_ydata()[1] for line in lines_labelled(ax, "_chance")]
+    assert chance == [1.0, 0.8]  # a curve under a ceiling ends there, and so does its chance
+    assert "Compare normalised areas" in said(figure)
     (ceiling,) = lines_labelled(ax, "_ceiling")
     assert list(ceiling.get_ydata()) == [0.8, 0.8]
     assert ceiling.get_color() == drawn[7].get_color()
@@ -213,7 +216,7 @@ def test_roc_overlay_curves_differ_in_colour_and_style() -> None:
 
 def test_roc_overlay_leaves_out_and_refuses() -> None:
     figure = plot_roc_overlay(curves(50), areas=np.full(50, 0.9))
-    assert "The first 8 of 50 curves are shown; 42 are left out." in said(figure)
+    assert "8 of 50 curves are shown." in said(figure)
     assert "ceiling" not in said(figure)
     with pytest.raises(
         ValueError, match=r"fpr and tpr of 'a' must have one shape \(n_points,\), got \(1,\) and \(2,\)"
@@ -250,7 +253,7 @@ def test_matrices_write_counts_only_while_legible(size: int, written: bool) -> N
     figure = plot_matrices([(f"m{i}", matrix) for i in range(8)], range(size))
     assert len(figure.axes) == 6
     assert ("31" in said(figure)) == written
-    assert "The first 6 of 8 matrices are shown; 2 are left out." in said(figure)
+    assert "6 of 8 matrices are shown." in said(figure)
     assert f"Hatched: no samples of this class (1 of {size} classes)." in said(figure)
 
 
@@ -281,19 +284,59 @@ def test_difference_is_blue_where_the_second_is_better() -> None:
     assert image.get_clim() == (-0.1, 0.1)
     assert texts(ax)[:6] == ["+10.0\n(+10)", "−10.0\n(−10)", "0", "+2.0\n(+1)", "−2.0\n(−1)", "+0.0\n(0)"]
     assert bold_cells(ax) == ["−10.0\n(−10)"]
-    assert r"Blue: B\$ does better than A here" in said(figure)
+    assert r"Blue ▲: “B\$” does better than “A” here" in said(figure)
     assert "significant difference (1 of 9 cells)" in said(figure)
     assert any(c.get_hatch() == "////" for c in ax.collections if isinstance(c, PatchCollection))
+
+
+def test_one_sample_is_pale_and_only_what_is_significant_is_saturated() -> None:
+    """Breast cancer: two cells were in the deepest blue for one sample, with "0 of 4 significant"."""
+    one = np.array([[0.009, -0.009], [0.0, 0.0]])
+    nothing = np.zeros((2, 2), dtype=bool)
+    figure = plot_matrix_difference(one, "ab", first="A", second="B", significant=nothing, totals=[114, 12])
+    ax = figure.axes[0]
+    image = ax.images[0]
+    assert image.get_clim() == (-0.05, 0.05)  # the largest difference is not stretched to the deepest colour
+    np.testing.assert_allclose(image.get_alpha(), [[0.2, 0.2], [0.07, 0.07]])
+    assert tick_names(ax) == ["a (n=114)", "b (n=12)"]
+    assert "Pale rows: fewer than 20 samples (1 of 2 classes)." in said(figure)
+    assert lines_labelled(ax, "_better") == lines_labelled(ax, "_worse") == []
+    drawn = np.array([[0.1, -0.1], [0.3, -0.3]])
+    marked = np.array([[True, True], [False, False]])
+    figure = plot_matrix_difference(drawn, "ab", first="A", second="B", significant=marked, totals=[200, 200])
+    ax = figure.axes[0]
+    assert ax.images[0].get_clim() == (-0.1, 0.1)  # of what is significant
+    np.testing.assert_allclose(ax.images[0].get_alpha(), [[1, 1], [0.2, 0.2]])
+    (better,) = lines_labelled(ax, "_better")
+    assert np.round(better.get_xydata()).tolist() == [[0, 0], [1, 0]]
+    worse = plot_matrix_difference(-drawn, "ab", first="A", second="B", significant=marked).axes[0]
+    assert [line.get_marker() for line in lines_labelled(worse, "_worse")] == ["v"]  # told apart without colour
+    sixty = plot_matrix_difference(
+        0.1 * np.eye(60), range(60), first="A", second="B", totals=[1, *[40] * 59], significant=np.eye(60, dtype=bool)
+    )
+    assert tick_names(sixty.axes[0])[0] == "0 (n=1)"
+
+
+def test_long_names_of_two_runs_stay_different() -> None:
+    first, second = (f"transformer-large-uncased-v3.2-2024-06-11-21-lr{rate}e-5-bs64" for rate in (3, 5))
+    zero = np.zeros((2, 2))
+    caption = said(plot_matrix_difference(zero, "ab", first=first, second=second))
+    assert "lr3e" in caption
+    assert "lr5e" in caption
+    names = tick_names(ranking(2, names=[first, second]).axes[0])
+    assert len(set(names)) == 2
 
 
 def test_difference_of_60_classes_marks_by_dots() -> None:
     difference = 0.1 * np.eye(60) - 0.1 * np.eye(60)[::-1]
     significant = np.eye(60, dtype=bool)
     figure = plot_matrix_difference(difference, range(60), first="A", second="B", significant=significant)
-    (marks,) = lines_labelled(figure.axes[0], "_significant")
+    (marks,) = lines_labelled(figure.axes[0], "_better")
     np.testing.assert_array_equal(marks.get_xydata(), np.c_[range(60), range(60)])
+    assert marks.get_marker() == "^"
+    assert lines_labelled(figure.axes[0], "_worse") == []
     assert len(texts(figure.axes[0])) == 1  # the caption
-    assert "Dot: significant difference (60 of 3600 cells)." in said(figure)
+    assert "triangle: significant difference (60 of 3600 cells)." in said(figure)
 
 
 def test_difference_refuses() -> None:
@@ -306,10 +349,30 @@ def test_difference_refuses() -> None:
 # --- metric heatmap ---------------------------------------------------------------------------------------
 
 
-def test_column_positions_respect_what_is_better() -> None:
-    values = np.array([[0.9, 0.3, -0.2, 1.0], [0.8, 0.1, 0.1, 1.0], [NAN, 0.2, 0.3, 1.0]])
-    position = column_positions(values, ["higher", "lower", "nearest zero", "higher"])
-    np.testing.assert_allclose(position, [[1, 0, 0.5, 0.5], [0, 1, 1, 0.5], [NAN, 0.5, 0, 0.5]], atol=1e-12)
+def test_column_tones_count_standard_errors_behind_the_best() -> None:
+    values = np.array([[0.9, 0.3, -0.2, 1.0], [0.89, 0.1, 0.1, 1.0], [NAN, 0.5, 0.3, 1.0]])
+    errors = np.array([[0.02, 0.1, 0.05, NAN]] * 3)
+    tones = column_tones(values, ["higher", "lower", "nearest zero", "higher"], errors)
+    expected = [[0, 0.25, 0.25, 0], [0, 0, 0, 0], [NAN, 0.5, 0.5, 0]]  # log2 of 2, 2, 4 and 4, over 4
+    np.testing.assert_allclose(tones, expected, atol=1e-12)
+
+
+def test_noise_is_pale_and_one_bad_run_does_not_make_the_good_ones_alike() -> None:
+    """Breast cancer: one sample less was white against dark blue."""
+    sample = np.array([[0.979], [0.984]])
+    noise = plot_metric_heatmap("ab", ["accuracy"], sample, ["higher"], errors=[[0.01], [0.009]])
+    assert noise.axes[0].images[0].get_array().tolist() == [[0.0], [0.0]]
+    values = np.array([[0.95], [0.92], [0.85], [0.10]])
+    errors = np.full((4, 1), 0.01)
+    figure = plot_metric_heatmap("abcd", ["accuracy"], values, ["higher"], errors=errors)
+    tones = figure.axes[0].images[0].get_array().ravel().tolist()
+    assert tones == pytest.approx([0, np.log2(3) / 4, np.log2(10) / 4, 1])
+    assert "at most one standard error behind the best" in said(figure)
+    without = plot_metric_heatmap("abcd", ["accuracy"], values, ["higher"])
+    tones = without.axes[0].images[0].get_array().ravel().tolist()
+    assert tones[0] == 0
+    assert tones[3] == 1
+    assert 0.05 < tones[1] < tones[2] < 0.8
 
 
 def test_metric_heatmap_writes_numbers_and_marks_ties() -> None:
@@ -390,7 +453,7 @@ def test_critical_difference_names_do_not_overlap(n: int) -> None:
     figure = plot_critical_difference(names, ranks, groups=[list(range(n))])
     figure.savefig(BytesIO())
     ax = figure.axes[0]
-    boxes = [t.get_window_extent() for t in ax.texts if "number" in t.get_text()]
+    boxes = [t.get_window_extent() for t in ax.texts if "gradient" in t.get_text()]
     assert len(boxes) == n
     assert not any(a.overlaps(b) for i, a in enumerate(boxes) for b in boxes[:i])
 
@@ -425,10 +488,10 @@ def test_parameter_on_a_log_axis_joins_the_means() -> None:
     assert runs == [(0.01, 0.8), (0.01, 0.7), (1, 0.8)]
     (marked,) = lines_labelled(ax, "_highlight")
     assert tuple(marked.get_xydata()[0]) == (1, 0.9)
-    assert marked.get_color() == ORANGE
+    assert (marked.get_color(), marked.get_marker()) == (BLUE, "*")  # as in the ranking; orange is worse
     assert len(lines_labelled(ax, "_interval")) == 4
     assert "2 of 6 runs are left out" in said(figure)
-    assert "Orange star: b." in said(figure)
+    assert "★ chosen: “b”." in said(figure)
     assert parameter([1, 2, 50]).axes[0].get_xscale() == "linear"
     assert parameter([0, 2, 500]).axes[0].get_xscale() == "linear"
 
@@ -536,5 +599,5 @@ def test_an_interval_that_reaches_zero_beyond_the_set_is_explained():
         )  # fmt: skip
         return " ".join(text.get_text() for text in figure.findobj(Text)).replace("\n", " ")
 
-    assert "found step by step" in caption(0.01)
-    assert "found step by step" not in caption(-0.01)
+    assert "stepwise test" in caption(0.01)
+    assert "stepwise test" not in caption(-0.01)

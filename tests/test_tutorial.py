@@ -56,6 +56,13 @@ def test_the_stored_outputs_are_what_it_gives(executed: Path) -> None:
     assert sum("image/png" in text for text in stored) >= 4
 
 
+def test_its_text_calls_the_lines_of_the_roc_curve_what_they_are() -> None:
+    cells = ["".join(cell["source"]) for cell in json.loads(TUTORIAL.read_text())["cells"]]
+    (text,) = [cell for cell in cells if "ROC curve" in cell]
+    assert "The dashed line is the ceiling" in text
+    assert "The dotted line is chance" in text
+
+
 def test_nothing_of_a_machine_is_stored_in_it() -> None:
     text = TUTORIAL.read_text()
     assert not re.search(r"[\"' ](/tmp|/home|/root|/work|/Users|[A-Z]:\\\\)", text)

@@ -62,8 +62,7 @@ def print_evaluation(console: Console, evaluation: Evaluation) -> None:
         if len(step.labels) <= MAX_GROUPS:
             console.print(_reduced(step))
     if any(step.mismatches.any() for step in evaluation.reduced):
-        text = "IM: the right group, but a pair of classes inside it that is no hit. It stands twice: do not sum."
-        console.print(Padding(Text(text, style="dim"), (0, 2, 1, 2)))
+        console.print(Padding(Text(words.MISMATCHES, style="dim"), (0, 2, 1, 2)))
     for warning in evaluation.warnings:
         console.print(Text.assemble(("Warning: ", "yellow"), warning))
 

@@ -19,6 +19,7 @@ from cmtrack.metrics.prevalence.modelled import modelled_estimate
 from cmtrack.metrics.results import Results
 from cmtrack.metrics.roc import RocCurve, roc_curve
 from cmtrack.metrics.rough.section import put_rough
+from cmtrack.names import quoted
 from cmtrack.statistics import BinaryCounts, ReducedConfusionMatrix
 from cmtrack.statistics.collected import Statistics
 from cmtrack.statistics.counting import Counts
@@ -205,7 +206,7 @@ def _warnings(
     judged = np.ones(len(labels), dtype=bool) if over is None else over
     kept = [(label, total) for label, total, own in zip(labels, totals, judged, strict=True) if own]
     absent = [quoted(label) for label, total in kept if total == 0]
-    rare = [f"{quoted(label)} ({total:g})" for label, total in kept if 0 < total < RARE]
+    rare = [f"{quoted(label)} (n = {total:g})" for label, total in kept if 0 < total < RARE]
     left_out = multiclass.passed_over("precision_macro", cells, over)
     if len(left_out):
         out.append(
@@ -224,17 +225,16 @@ def _warnings(
             )
     if absent:
         out.append(
-            f"no samples of {_list(absent)}: the ratios of these classes are undefined, and averages pass them over"
+            f"no samples of {_list(absent)}: ratios of {'these classes' if len(absent) > 1 else 'this class'} are "
+            f"undefined, and averages leave {'them' if len(absent) > 1 else 'it'} out"
         )
     if rare:
-        out.append(f"fewer than {RARE} samples of {_list(rare)}: the intervals that involve them are rough")
+        out.append(_few("class", "classes", rare))
     for one, square in zip(reduced, squared, strict=True):
         sizes = _effective(one.actual, None if square is None else square.actual)
-        few = [f"{quoted(g)} ({t:g})" for g, t in zip(one.labels, sizes, strict=True) if 0 < t < RARE]
+        few = [f"{quoted(g)} (n = {t:g})" for g, t in zip(one.labels, sizes, strict=True) if 0 < t < RARE]
         if few:
-            out.append(
-                f"fewer than {RARE} samples of the group {_list(few)} in step {quoted(one.name)}: rough intervals"
-            )
+            out.append(_few(f"in the step {quoted(one.name)}, group", f"in the step {quoted(one.name)}, groups", few))
     if statistics.moments is not None and statistics.cross is None and len(labels) > 2:
         out.append(
             "no interval of spcc/ovr_fisher and spcc/ovo_fisher: the joint moments that their errors need are kept "
@@ -265,11 +265,13 @@ def scaled_rows_warning(rows: int) -> str:
     )
 
 
-def quoted(name: object) -> str:
-    """A name as it stands in a sentence."""
-    return f"“{name}”"
+def _few(one: str, several: str, names: Sequence[str]) -> str:
+    if len(names) == 1:
+        return f"{one} {names[0]} has fewer than {RARE} samples: its intervals are approximate"
+    return f"{several} {_list(names)} have fewer than {RARE} samples: their intervals are approximate"
 
 
 def _list(names: Sequence[str], most: int = 8) -> str:
-    shown = ", ".join(names[:most])
-    return shown if len(names) <= most else f"{shown} and {len(names) - most} more"
+    if len(names) > most:
+        return f"{', '.join(names[:most])} and {len(names) - most} more"
+    return " and ".join(part for part in (", ".join(names[:-1]), names[-1]) if part)

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 _HELD = ("labelled", "target", "labelled_tops", "target_tops")
 _GROUP_SCORES = ("scores", "score_moments", "labels_variance", "labelled", "target")
 _NO_SCORES = (
-    "regrouped without the data: the counts by the positive group's score do not serve this grouping, so ROC, "
+    "regrouped without the data: the counts by the positive group's score do not fit this grouping, so ROC, "
     "sPCC and calibrated prevalence of the positive group are left out"
 )
 _NO_TOPS = "regrouped without the data: the calibrated prevalence of each class is left out"

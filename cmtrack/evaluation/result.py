@@ -412,7 +412,7 @@ class Evaluation:
             rows.append(f"<tr>{cells}</tr>")
         head = f"<b>{self.n_samples:g} samples, {len(self.labels)} classes</b>"
         if self.positive is not None:
-            head += f", positive: {escape(str(self.positive))}"
+            head += f", positive: “{escape(str(self.positive))}”"
         if self.grouping is not None:
             head += f"<br>{escape(self.grouping.describe())}"
         titles = ("metric", "value", f"{100 * self.confidence_level:g} % interval")

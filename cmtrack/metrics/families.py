@@ -19,6 +19,7 @@ from cmtrack.metrics.cells import ratio
 from cmtrack.metrics.families_ratios import FAMILY_RATIOS, RATIOS, Ratio
 from cmtrack.metrics.names import encode_label
 from cmtrack.metrics.results import Results
+from cmtrack.names import quoted
 from cmtrack.statistics.families.counts import ACTUAL, HITS, PREDICTED, FamilyStatistics
 from cmtrack.statistics.families.tallies import MACROS, DocumentRows
 from cmtrack.statistics.inputs import FloatArray, IntArray
@@ -129,25 +130,34 @@ def family_warnings(statistics: FamilyStatistics) -> tuple[str, ...]:
     out = []
     for n, side in zip(statistics.repeated.tolist(), ("y_true_sets", "y_pred_sets"), strict=True):
         if n:
-            out.append(f"{n} codes of {side} stood more than once in their document and count once")
+            out.append(f"{n} codes of {side} occur more than once in their document; each counts once")
     predicted, actual = statistics.codes[:, PREDICTED], statistics.codes[:, ACTUAL]
     total = len(actual)
     never_called, never_held = int((predicted == 0).sum()), int((actual == 0).sum())
     if never_called:
-        out.append(f"{never_called} of {total} codes are never predicted: macro precision passes them over")
+        out.append(f"{never_called} of {total} codes are never predicted: macro precision leaves them out")
     if never_held:
-        out.append(f"{never_held} of {total} codes are in no document: macro recall passes them over")
+        out.append(f"{never_held} of {total} codes are in no document: macro recall leaves them out")
     rare = int(((actual > 0) & (actual < FEW)).sum())
     if rare:
         out.append(
-            f"{rare} of {total} codes are in fewer than {FEW} documents: their shares are rough, and the intervals of "
-            "the macro averages too narrow where most codes are so"
+            f"{rare} of {total} codes {'occurs' if rare == 1 else 'occur'} in fewer than {FEW} documents; "
+            f"{'its' if rare == 1 else 'their'} shares are approximate"
+            + (
+                "; as most codes are that rare, the intervals of macro averages are too narrow"
+                if 2 * rare > total
+                else ""
+            )
         )
     held = np.bincount(statistics.families.family_of_code, actual, len(statistics.families.names))
-    few = [f"{name} ({n:g})" for name, n in zip(statistics.families.names, held, strict=True) if 0 < n < FEW]
+    few = [
+        f"{quoted(name)} (n = {n:g})" for name, n in zip(statistics.families.names, held, strict=True) if 0 < n < FEW
+    ]
     if few:
         shown = ", ".join(few[:8]) + (f" and {len(few) - 8} more" if len(few) > 8 else "")
-        out.append(f"fewer than {FEW} codes of the family {shown}: rough intervals")
+        out.append(
+            f"fewer than {FEW} labels of the {'family' if len(few) == 1 else 'families'} {shown}: approximate intervals"
+        )
     return tuple(out)
 
 

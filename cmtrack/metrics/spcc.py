@@ -43,14 +43,25 @@ def one_vs_rest(moments: ScoreMoments) -> list[ScoreMoments]:
     return [moments.component(k).by_group((classes == k).astype(np.int64), 2) for k in range(len(classes))]
 
 
-def spcc_ovo(moments: ScoreMoments) -> FloatArray:
+def spcc_ovo(moments: ScoreMoments, *, equal_shares: bool = False) -> FloatArray:
     """One-vs-one matrix (K, K): entry (c, d) correlates class c against d with score c, over their samples.
 
-    The matrix is not symmetric; its diagonal is 0.
+    The matrix is not symmetric; its diagonal is 0. With ``equal_shares`` each entry is what it would be if both classes
+    had as many samples: the sPCC of a well separated pair is small where one class is rare.
     """
     n = moments.n.astype(np.float64)
-    own_mean, own_m2 = np.diag(moments.mean), np.diag(moments.m2)
-    matrix = _correlation(n[:, None], n[None, :], own_mean[:, None] - moments.mean.T, own_m2[:, None] + moments.m2.T)
+    delta, own_m2, other_m2 = (
+        np.diag(moments.mean)[:, None] - moments.mean.T,
+        np.diag(moments.m2)[:, None],
+        moments.m2.T,
+    )
+    if equal_shares:
+        share = np.where(n > 0, 0.5, 0.0)
+        safe = np.where(n > 0, n, 1.0)
+        within = (own_m2 / safe[:, None] + other_m2 / safe[None, :]) / 2
+        matrix = _correlation(share[:, None], share[None, :], delta, within)
+    else:
+        matrix = _correlation(n[:, None], n[None, :], delta, own_m2 + other_m2)
     np.fill_diagonal(matrix, 0.0)
     return matrix
 

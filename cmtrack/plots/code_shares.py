@@ -9,7 +9,10 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from cmtrack.untrusted import one_line
+
 from . import labels as text
+from .fonts import columns, use_fallbacks
 from .style import BLUE, GREEN, INK, MUTED, ORANGE, SMALL_SIZE, TEXT_SIZE, open_axes, panel_figure, plain_axes
 
 _SHARES = {0.0: "0%", 0.25: "25%", 0.5: "50%", 0.75: "75%", 1.0: "100%"}
@@ -25,7 +28,7 @@ def plot_code_shares(
     few: tuple[bool, bool] = (False, False),
     most: int = 8,
 ) -> Figure:
-    """Draw what stands behind a code: where it is predicted, what is actual; where it is actual, what is predicted.
+    """Draw two distributions: the actual codes where a code is predicted, and the predicted ones where it is actual.
 
     Parameters
     ----------
@@ -46,23 +49,23 @@ def plot_code_shares(
     matplotlib.figure.Figure
     """
     sides = [_shortened(side, most) for side in (given_predicted, given_actual)]
-    widest = max((len(text.one_line(name)) for side in sides for name, *_ in side), default=8)
+    widest = max((columns(one_line(name)) for side in sides for name, *_ in side), default=8)
     rows = max(1, *map(len, sides))
     figure = panel_figure((7.2 + 0.11 * min(widest, 28), 1.75 + 0.34 * rows))
-    shown = text.elide(text.one_line(code), 40)
-    figure.suptitle(text.verbatim(shown), fontsize=12, color=INK)
-    titles = ("predicted: what is actual?", "actual: what is predicted?")
+    figure.suptitle(text.brief(code, 40), fontsize=12, color=INK)
+    titles = ("Actual codes where it is predicted", "Predicted codes where it is actual")
     for ax, side, n, words, rare in zip(figure.subplots(1, 2), sides, documents, titles, few, strict=True):
         _bars(ax, side, rows)
         many = f"{n:,} document{'s' if n != 1 else ''}"
         ax.set_title(
-            f"Where it is {words}\n{many}{' – too few to rely on' if rare else ''}",
+            f"{words}\n{many}{' – too few to rely on' if rare else ''}",
             fontsize=TEXT_SIZE,
             color=ORANGE if rare else INK,
         )
     figure.supxlabel(
         f"share of these documents, with {100 * confidence_level:g}% intervals", fontsize=SMALL_SIZE, color=INK
     )
+    use_fallbacks(figure)
     return figure
 
 

@@ -31,7 +31,7 @@ _SHARES = {0.0: "0%", 0.25: "25%", 0.5: "50%", 0.75: "75%", 1.0: "100%"}
 _ROOTS = {0.0: "0%", 0.01: "1%", 0.05: "5%", 0.1: "10%", 0.25: "25%", 0.5: "50%", 0.75: "75%", 1.0: "100%"}
 _MISMATCH_CAPTION = [
     "Intragroup mismatch: right group, wrong class within it; neither hit nor false alarm.",
-    "The row repeats the column: rows add up to the actual, columns to the predicted totals.",
+    "Mismatches are shown twice (row and column): rows add up to the actual, columns to the predicted totals.",
 ]
 
 
@@ -47,7 +47,7 @@ def plot_confusion_matrix(
     Up to about 12 classes a cell shows its count and its share, up to about 30 the share; larger matrices
     are an image with as many class names as can be read, on a square-root colour scale so that rare
     confusions stay visible. Diagonal cells are framed. A class without samples has a hatched row: its
-    shares are undefined, not 0.
+    shares are undefined, not 0. The row of a class of fewer than 20 samples is pale.
 
     Parameters
     ----------
@@ -77,13 +77,12 @@ def plot_confusion_matrix(
     size = len(values)
     cell = heat.cell_for(size, ax)
     names = text.short_names(labels, 30)
-    row_names = [_with_total(name, total) for name, total in zip(names, totals, strict=True)]
-    row_names = row_names if cell.holds_text else names
+    row_names = [heat.with_total(name, total, cell) for name, total in zip(names, totals, strict=True)]
     sheet = heat.matrix_sheet(size, cell, ax)
     ax = sheet.ax
 
     norm = Normalize(0.0, 1.0) if cell.holds_two_lines else PowerNorm(0.5, 0.0, 1.0)
-    image = heat.draw_image(ax, shares, hit_map(), norm)
+    image = heat.draw_image(ax, shares, hit_map(), norm, strength=heat.row_strength(totals))
     empty = np.flatnonzero(totals <= 0)
     heat.hatch_rows(ax, empty, size)
     heat.frame_cells(ax, [(i, i) for i in range(size) if totals[i] > 0], cell)
@@ -97,7 +96,7 @@ def plot_confusion_matrix(
         heat.colour_bar(ax, image, "share of the actual class (square-root colour scale)", _ROOTS)
     thinned = "" if step == 1 else f" (every {text.ordinal(step)} is named)"
     name_axes(ax, "predicted class" + thinned, "actual class" + thinned, title)
-    caption_below(ax, heat.notes(names, empty.size))
+    caption_below(ax, heat.notes(names, empty.size, int(heat.few_samples(totals).sum())))
     return sheet.finish()
 
 
@@ -154,15 +153,16 @@ def plot_reduced_matrix(
     size = len(values)
     cell = heat.cell_for(size + 1, ax)
     names = text.short_names(labels, 30)
-    row_names = [_with_total(name, total) for name, total in zip(names, totals, strict=True)]
+    row_names = [heat.with_total(name, total, cell) for name, total in zip(names, totals, strict=True)]
     sheet = heat.matrix_sheet(size + 1 + _GAP, cell, ax)
     ax = sheet.ax
 
     apart = size + _GAP
-    image = heat.draw_image(ax, shares, hit_map(), Normalize(0.0, 1.0))
-    column = heat.draw_image(ax, aside_shares, mismatch_map(), Normalize(0.0, 1.0), at=(apart, 0.0))
     row_shares = np.nan_to_num(aside_shares.T)
-    row = heat.draw_image(ax, row_shares, mismatch_map(), Normalize(0.0, 1.0), at=(0.0, apart))
+    norm, pale = Normalize(0.0, 1.0), heat.row_strength(totals)
+    image = heat.draw_image(ax, shares, hit_map(), norm, strength=pale)
+    column = heat.draw_image(ax, aside_shares, mismatch_map(), norm, at=(apart, 0.0), strength=pale)
+    row = heat.draw_image(ax, row_shares, mismatch_map(), norm, at=(0.0, apart), strength=pale.T)
     ax.set(xlim=(-0.5, apart + 0.5), ylim=(apart + 0.5, -0.5))
     empty = np.flatnonzero(totals <= 0)
     heat.hatch_rows(ax, empty, size)
@@ -181,13 +181,8 @@ def plot_reduced_matrix(
     heat.name_ticks(ax, names + extra, row_names + extra, cell, [*range(size), apart])
     heat.colour_bar(ax, image, "share of the actual group", _SHARES)
     name_axes(ax, "predicted group", "actual group", title)
-    caption_below(ax, _MISMATCH_CAPTION + heat.notes(names))
+    caption_below(ax, _MISMATCH_CAPTION + heat.notes(names, few=int(heat.few_samples(totals).sum())))
     return sheet.finish()
-
-
-def _with_total(name: str, total: float) -> str:
-    count = f"(n={text.count_text(total)})"
-    return f"{name}\n{count}" if len(name) > 14 else f"{name} {count}"
 
 
 def _cell_font(cell: heat.Cell) -> float:

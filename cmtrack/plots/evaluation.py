@@ -7,8 +7,11 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING
 
+import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+
+from cmtrack.metrics.spcc import spcc_ovo
 
 from . import labels as text
 from .confusion import plot_confusion_matrix, plot_reduced_matrix
@@ -23,6 +26,10 @@ if TYPE_CHECKING:
     from cmtrack.metrics import PrevalenceEstimate
     from cmtrack.statistics import ReducedConfusionMatrix
 
+_SELF_CALIBRATED = (
+    "These samples calibrate themselves: the estimate is close to the actual share by construction. Only the width of "
+    "its interval says what it would be worth on new data."
+)
 _REFERENCES = {
     "prevalence/classify_and_count": "classify and count",
     "prevalence/expected": "sum of probabilities",
@@ -63,12 +70,12 @@ def _confusion_matrix(evaluation: Evaluation) -> Figure:
 
 
 def _reduced(evaluation: Evaluation, step: ReducedConfusionMatrix) -> Figure:
-    title = f"Reduced confusion matrix: {_shown(step.name)}"
+    title = f"Reduced confusion matrix “{_shown(step.name)}”"
     return plot_reduced_matrix(step.counts, step.mismatches, step.labels, title=title)
 
 
 def _shown(name: object) -> str:
-    return text.verbatim(text.elide(text.one_line(name), 40))
+    return text.brief(name, 40)
 
 
 def _roc(evaluation: Evaluation) -> Figure | None:
@@ -85,8 +92,16 @@ def _roc(evaluation: Evaluation) -> Figure | None:
 def _spcc_matrix(evaluation: Evaluation) -> Figure | None:
     if evaluation.spcc_matrix is None:
         return None
-    labels = evaluation.confusion_matrix.labels
-    return plot_spcc_matrix(evaluation.spcc_matrix, labels, title="One-vs-one sPCC")
+    moments, squares = evaluation.statistics.moments, evaluation.statistics.squares
+    if moments is None:
+        return None
+    sizes = moments.n.astype(float)
+    if squares is not None and squares.moments is not None:
+        sizes = np.divide(sizes**2, squares.moments.n, out=np.zeros_like(sizes), where=squares.moments.n > 0)
+    return plot_spcc_matrix(
+        spcc_ovo(moments, equal_shares=True), evaluation.confusion_matrix.labels, samples=sizes, equal_shares=True,
+        title="One-vs-one sPCC at equal shares",
+    )  # fmt: skip
 
 
 def _score_histogram(evaluation: Evaluation) -> Figure | None:
@@ -104,7 +119,7 @@ def _score_histogram(evaluation: Evaluation) -> Figure | None:
     calibrated = estimate.posterior(scores.values) if estimate is not None and identified else None
     return plot_score_histogram(
         scores.values, list(rows.values()), list(rows), calibrated=calibrated,
-        title=f"Scores for {_shown(evaluation.positive)} by actual class",
+        title=f"Scores for “{_shown(evaluation.positive)}” by actual class",
     )  # fmt: skip
 
 
@@ -116,7 +131,10 @@ def _prevalence_likelihood(evaluation: Evaluation) -> Figure | None:
     if "prevalence/calibrated_bias" not in metrics:  # a target of its own: what is known is of other rows
         return prevalence_figure(estimate)
     references = {label: metrics[name] for name, label in _REFERENCES.items() if name in metrics}
-    return prevalence_figure(estimate, actual=metrics["prevalence/actual"], references=references)
+    return prevalence_figure(
+        estimate, actual=metrics["prevalence/actual"], references=references,
+        caption="" if evaluation.statistics.labelled is not None else _SELF_CALIBRATED,
+    )  # fmt: skip
 
 
 def prevalence_figure(
@@ -124,6 +142,7 @@ def prevalence_figure(
     *,
     actual: float | None = None,
     references: Mapping[str, float] | None = None,
+    caption: str = "",
     title: str | None = None,
     ax: Axes | None = None,
 ) -> Figure:
@@ -137,16 +156,17 @@ def prevalence_figure(
         The known share of positives.
     references : mapping of str to float, optional
         Other estimates, by name.
+    caption : str, default ""
+        A sentence below.
     title : str, optional
         By default it names the positive class.
     ax : matplotlib.axes.Axes, optional
         Axes to draw into; by default a new figure.
     """
-    grid, deviance = estimate.likelihood()
-    inflation = estimate.inflation if math.isfinite(estimate.inflation) else 1.0
+    curves = estimate.likelihood()
     return plot_prevalence_likelihood(
-        grid, deviance, value=estimate.value, low=estimate.low, high=estimate.high,
-        confidence_level=estimate.confidence_level, inflation=inflation,
-        actual=actual, references=references, ax=ax,
-        title=f"Prevalence of {_shown(estimate.positive)}" if title is None else title,
+        curves.prevalence, curves.naive, adjusted=curves.adjusted, value=estimate.value, low=estimate.low,
+        high=estimate.high, confidence_level=estimate.confidence_level, interval=estimate.interval,
+        actual=actual, references=references, caption=caption, ax=ax,
+        title=f"Prevalence of “{_shown(estimate.positive)}”" if title is None else title,
     )  # fmt: skip

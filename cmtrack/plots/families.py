@@ -16,6 +16,7 @@ from matplotlib.patches import Rectangle
 
 from . import heatmap as heat
 from . import labels as text
+from .fonts import use_fallbacks
 from .style import (
     EMPTY,
     FRAME,
@@ -36,17 +37,19 @@ _OUT = "out of\nfamily"
 _SHARES = {0.0: "0%", 0.25: "25%", 0.5: "50%", 0.75: "75%", 1.0: "100%"}
 _ROOTS = {0.0: "0%", 0.01: "1%", 0.05: "5%", 0.1: "10%", 0.25: "25%", 0.5: "50%", 1.0: "100%"}
 _RULE = (
-    "A code on both sides of a document is a match and no one's partner; other codes meet the other side's unmatched "
-    "siblings, or are out of family where there is none."
+    "A code that is both actual and predicted in a document is a match. Any other code is paired with the unmatched "
+    "codes of its family on the other side; without one it is out of family."
 )
 _ALL_PAIRS = (
-    "Counts are of all pairs of an actual and a predicted code of a document, matched codes among them. The shares "
-    "leave matched codes out, and a code that meets several siblings is split among them."
+    "Counts: all pairs of an actual and a predicted code of a document, including matched codes. Shares leave matched "
+    "codes out and split a code that is paired with several codes among these."
 )
-_SPLIT = "Counts are of pairs; in the shares, a code that meets several siblings is split among them."
+_SPLIT = "Counts: pairs. Shares: a code that is paired with several codes is split among these."
 _ASIDE = {
-    "actual": "The row below: share of the documents with the predicted code in which no sibling is left to be meant.",
-    "predicted": "The column aside: share of the documents with the actual code in which no sibling is left predicted.",
+    "actual": "Row below: share of the documents with the predicted code that have no unmatched actual code of the "
+    "family.",
+    "predicted": "Column at the right: share of the documents with the actual code that have no unmatched predicted "
+    "code of the family.",
 }
 
 
@@ -135,9 +138,8 @@ def plot_family_matrix(
     rule = [_RULE, _SPLIT] if matches_removed else [_ALL_PAIRS]
     notes = [*rule, _ASIDE[given], *heat.notes(names)]
     if empty.size:
-        notes.append(
-            f"Hatched: in no document as {given} code ({empty.size} of {size} codes). Grey: none the other way round."
-        )
+        other = "predicted" if given == "actual" else "actual"
+        notes.append(f"Hatched: never {given} ({empty.size} of {size} codes). Grey: never {other}.")
     caption_below(ax, notes)
     return page.finish()
 
@@ -198,6 +200,7 @@ def plot_worst_families(panels: Sequence[FamilyPanel], *, title: str | None = No
     bar.ax.tick_params(labelsize=SMALL_SIZE)
     if title:
         figure.suptitle(title, fontsize=12, color=INK)
+    use_fallbacks(figure)
     return figure
 
 
@@ -286,7 +289,7 @@ def _panel(ax: Axes, panel: FamilyPanel, *, left: bool, bottom: bool) -> AxesIma
     ax.tick_params(length=0)
     for spine in ax.spines.values():
         spine.set_visible(False)
-    name = text.verbatim(text.elide(text.one_line(panel.name), 34))
+    name = text.brief(panel.name, 34)
     ax.set_title(f"{name}\n{panel.headline}", fontsize=TEXT_SIZE, color=INK)
     ax.set_xlabel("predicted" if bottom else "", fontsize=SMALL_SIZE, color=INK)
     ax.set_ylabel("actual" if left else "", fontsize=SMALL_SIZE, color=INK)

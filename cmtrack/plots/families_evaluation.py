@@ -10,6 +10,8 @@ from matplotlib.figure import Figure
 
 from cmtrack.metrics.families import FEW, family_tallies
 from cmtrack.metrics.names import encode_label
+from cmtrack.names import elide
+from cmtrack.untrusted import one_line
 
 from . import labels as text
 from .code_shares import plot_code_shares
@@ -160,5 +162,4 @@ def _worst_code(evaluation: FamilyEvaluation) -> Figure | None:
 
 
 def _shown(label: object) -> str:
-    name = text.elide(text.one_line(label), 48)
-    return name or "(empty)"
+    return elide(one_line(label), 48) or "(empty)"

@@ -14,7 +14,10 @@ from matplotlib.colors import Colormap, Normalize
 from matplotlib.image import AxesImage
 from matplotlib.patches import Rectangle
 
+from cmtrack.untrusted import one_line
+
 from . import labels as text
+from .fonts import columns
 from .style import (
     EMPTY,
     FRAME,
@@ -33,6 +36,10 @@ from .style import (
 from .words import Words
 
 Cells = Sequence[tuple[float, float]]
+
+FEW = 20
+"""Samples below which a class's shares are drawn pale, as a single sample would look like a finding."""
+PALE = 0.35
 
 
 @dataclass(frozen=True)
@@ -76,12 +83,30 @@ def matrix_sheet(n_cells: float, cell: Cell, ax: Axes | None) -> Sheet:
     return sheet(ax, (side, side))
 
 
-def notes(names: Sequence[str], empty: int = 0) -> list[str]:
-    """What has to be explained under the matrix: hatched rows and numbered names."""
+def notes(names: Sequence[str], empty: int = 0, few: int = 0) -> list[str]:
+    """What has to be explained under the matrix: hatched rows, pale rows and numbered names."""
     lines = [f"Hatched: no samples of this class ({empty} of {len(names)} classes)."] if empty else []
-    if any("…" in name and name.endswith(f" [{i}]") for i, name in enumerate(names)):
-        lines.append("[i]: position in the label order, where shortened names would be equal.")
-    return lines
+    if few:
+        lines.append(f"Pale rows: fewer than {FEW} samples ({few} of {len(names)} classes).")
+    return lines + text.numbered(names)
+
+
+def few_samples(totals: FloatArray) -> npt.NDArray[np.bool_]:
+    """Which rows have samples, but too few to read much into their shares. Of fractional weights none is called so."""
+    if not (totals == np.round(totals)).all():
+        return np.zeros(totals.shape, dtype=np.bool_)
+    return (totals > 0) & (totals < FEW)
+
+
+def row_strength(totals: FloatArray) -> FloatArray:
+    """Opacity of each row's colours, shape (K, 1): pale where there are few samples."""
+    return np.where(few_samples(totals), PALE, 1.0)[:, None]
+
+
+def with_total(name: str, total: float, cell: Cell) -> str:
+    """The name of a row with the number of its samples."""
+    count = f"(n={text.count_text(total)})"
+    return f"{name}\n{count}" if columns(name) > 14 and cell.holds_text else f"{name} {count}"
 
 
 def check_matrix(name: str, matrix: npt.ArrayLike, labels: Sequence[object]) -> FloatArray:
@@ -108,14 +133,21 @@ def row_shares(counts: FloatArray, totals: FloatArray) -> FloatArray:
 
 
 def draw_image(
-    ax: Axes, values: FloatArray, cmap: Colormap, norm: Normalize, at: tuple[float, float] = (0.0, 0.0)
+    ax: Axes,
+    values: FloatArray,
+    cmap: Colormap,
+    norm: Normalize,
+    at: tuple[float, float] = (0.0, 0.0),
+    strength: FloatArray | None = None,
 ) -> AxesImage:
-    """One cell per value, row 0 on top; `at` is the centre (x, y) of the first cell."""
-    rows, columns = values.shape
+    """One cell per value, row 0 on top; `at` is the centre (x, y) of the first cell, `strength` the opacity."""
+    rows, across = values.shape
     x, y = at[0] - 0.5, at[1] - 0.5
+    pale = strength is not None and bool((strength < 1).any())
     return ax.imshow(
         np.ma.masked_invalid(values), cmap=cmap, norm=norm, interpolation="antialiased", origin="upper",
-        aspect="equal", extent=(x, x + columns, y + rows, y),
+        aspect="equal", extent=(x, x + across, y + rows, y),
+        alpha=np.broadcast_to(strength, values.shape).copy() if strength is not None and pale else None,
     )  # fmt: skip
 
 
@@ -130,7 +162,11 @@ def write_cells(
 ) -> None:
     """Write a text into each cell of `image`, in the colour that reads best, `bold` where that is true."""
     norm = np.ma.masked_invalid(values)
-    colours = text.contrast(np.asarray(image.to_rgba(norm), dtype=np.float64).reshape(-1, 4))
+    drawn = np.asarray(image.to_rgba(norm), dtype=np.float64)
+    opacity = image.get_alpha()
+    if opacity is not None:  # on white
+        drawn = 1 - np.asarray(opacity)[..., None] * (1 - drawn)
+    colours = text.contrast(drawn.reshape(-1, 4))
     words = [texts(i, j) for i, j in np.ndindex(values.shape)]
     inks = [MUTED if word == "0" else colour for word, colour in zip(words, colours, strict=True)]
     places = np.argwhere(np.ones(values.shape, dtype=np.bool_))[:, ::-1] + np.asarray(at)
@@ -139,19 +175,19 @@ def write_cells(
 
 
 def name_ticks(ax: Axes, names: Sequence[str], row_names: Sequence[str], cell: Cell, positions: Sequence[float]) -> int:
-    """Name the columns and rows, rotated and thinned out as needed; returns the step between names."""
+    """Name the named and rows, rotated and thinned out as needed; returns the step between names."""
     size = cell.font
     step = text.tick_step(cell.points, size)
     shown = slice(None, None, step)
-    columns = [text.wrap(name, int(text.characters(0.95 * cell.points, size))) for name in names]
+    named = [text.wrap(name, int(text.characters(0.95 * cell.points, size))) for name in names]
     turn: dict[str, Any]
-    if max(text.text_width(name, size) for name in columns) <= 0.95 * cell.points:
+    if max(text.text_width(name, size) for name in named) <= 0.95 * cell.points:
         turn = {"rotation": 0.0, "ha": "center"}
     else:
-        columns = [text.one_line(name) for name in names]
+        named = [one_line(name) for name in names]
         slanted = cell.points >= 22
         turn = {"rotation": 40.0, "ha": "right", "rotation_mode": "anchor"} if slanted else {"rotation": 90.0}
-    ax.set_xticks(positions[shown], columns[shown], fontsize=size, color=INK, **turn)
+    ax.set_xticks(positions[shown], named[shown], fontsize=size, color=INK, **turn)
     ax.set_yticks(positions[shown], row_names[shown], fontsize=size, color=INK)
     ax.tick_params(length=3 if cell.points < 22 else 0)
     return step

@@ -5,16 +5,19 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 
-from cmtrack.untrusted import one_line as one_line
-from cmtrack.untrusted import printable
+from cmtrack.names import distinct, elide
+from cmtrack.untrusted import one_line, printable
 
+from .fonts import columns, drawable
 from .style import INK, FloatArray
 
 _GLYPH = 0.6  # mean width of a character as a part of its font size
+_CJK = "\u2e80-\u9fff\uac00-\ud7af\uff00-\uffef"
+_PART = re.compile(rf"[{_CJK}]|[^\s_/{_CJK}-]*[\s_/-]*")
 
 
 def verbatim(text: str) -> str:
@@ -22,35 +25,37 @@ def verbatim(text: str) -> str:
     return printable(text).replace("$", r"\$")
 
 
-def elide(text: str, width: int) -> str:
-    """Shorten `text` to `width` characters in the middle: where names differ is mostly at their ends."""
-    if len(text) <= width:
-        return text
-    head = width // 2
-    tail = width - 1 - head
-    return text[:head].rstrip() + "…" + (text[-tail:].lstrip() if tail else "")
+def brief(name: object, width: int) -> str:
+    """A name alone, on one line, cut in the middle where it is longer than `width`."""
+    return verbatim(drawable(elide(one_line(name), width)))
 
 
-def short_names(labels: Iterable[object], width: int) -> list[str]:
-    """Names of at most about `width` characters that are still distinct.
+def short_names(names: Iterable[object], width: int) -> list[str]:
+    """Names of about `width` characters that are as distinct as the full ones.
 
-    Names that become equal by shortening get their position in the label order: ``"long…name [17]"``.
+    What the names have in common is cut first, see :func:`cmtrack.names.distinct`. Names that are equal get their
+    place in the list, counted from 1 as in the tables: ``"a name [17]"``.
     """
-    full = [one_line(label) for label in labels]
-    short = [elide(name, width) for name in full]
+    full = [drawable(one_line(name)) for name in names]
+    wide = max((columns(name) / len(name) for name in full if name), default=1.0)
+    short = distinct(full, max(8, round(width / wide)))
     seen = Counter(short)
-    distinct = [
-        elide(name, width - len(f" [{i}]")) + f" [{i}]" if seen[brief] > 1 else brief
-        for i, (name, brief) in enumerate(zip(full, short, strict=True))
-    ]
-    return [verbatim(name) for name in distinct]
+    return [verbatim(f"{name} [{i}]" if seen[name] > 1 else name) for i, name in enumerate(short, start=1)]
+
+
+def numbered(names: Sequence[str]) -> list[str]:
+    """The sentence for the numbers that tell equal names apart, if there are any."""
+    bases = Counter(name.removesuffix(f" [{i}]") for i, name in enumerate(names, start=1))
+    if max(bases.values(), default=1) > 1:
+        return ["[i]: place in the list, counted from 1, where names are equal."]
+    return []
 
 
 def wrap(text: str, width: int) -> str:
-    """Break `text` into lines of about `width` characters, after blanks, underscores, slashes and dashes."""
+    """Break `text` into lines of about `width` characters, after blanks, "_", "/", "-" and CJK characters."""
     lines = [""]
-    for part in re.findall(r"[^\s_/-]*[\s_/-]*", text):
-        if lines[-1] and len((lines[-1] + part).rstrip()) > width:
+    for part in _PART.findall(text):
+        if lines[-1] and columns((lines[-1] + part).rstrip()) > width:
             lines.append("")
         lines[-1] += part
     return "\n".join(line.rstrip() for line in lines)
@@ -58,7 +63,7 @@ def wrap(text: str, width: int) -> str:
 
 def text_width(text: str, size: float) -> float:
     """Estimated width in points of the longest line of `text`."""
-    return max((len(line) for line in text.split("\n")), default=0) * size * _GLYPH
+    return max((columns(line) for line in text.split("\n")), default=0) * size * _GLYPH
 
 
 def characters(points: float, size: float) -> float:

@@ -10,6 +10,7 @@ from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from .fonts import use_fallbacks
 from .style import PAD, TITLE_SIZE
 
 
@@ -18,6 +19,7 @@ def arrange(figure: Figure, panels: Sequence[Sequence[Axes]], below: Artist | No
 
     All panels of a column are equally wide, all of a row equally high. Everything is measured once, where it stands.
     """
+    use_fallbacks(figure)
     renderer: Any = figure.canvas.get_renderer()  # type: ignore[attr-defined]
     full = figure.get_size_inches() * figure.dpi
     pad = PAD * figure.dpi

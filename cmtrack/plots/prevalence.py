@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
 from matplotlib.ticker import PercentFormatter
 from scipy.stats import chi2
 
@@ -32,6 +33,7 @@ from .style import (
 )
 
 _REFERENCE_MARKS = (("s", YELLOW), ("^", PINK), ("v", GREEN), ("P", SKY), ("X", MUTED))
+_OF_THE_CURVE = ("adjusted", "realised", "naive")
 _FAR = 3.0  # interval widths beyond which a reference is only pointed at
 
 
@@ -44,34 +46,44 @@ def plot_prevalence_likelihood(
     high: float,
     confidence_level: float,
     inflation: float = 1.0,
+    adjusted: npt.ArrayLike | None = None,
+    interval: str = "adjusted",
     actual: float | None = None,
     references: Mapping[str, float] | None = None,
+    caption: str = "",
     title: str | None = None,
     ax: Axes | None = None,
 ) -> Figure:
     """Draw the profile deviance of a prevalence and the interval it gives.
 
-    The interval holds every prevalence whose deviance, divided by `inflation`, is at most the chi-square
-    quantile. Without the division (thin dashed curve) the class-wise score densities would count as known
-    exactly, and the interval would be too short.
+    The interval holds every prevalence whose adjusted deviance (solid curve) is at most the chi-square quantile.
+    Without the adjustment (thin dashed curve) the class-wise score densities would count as known exactly, and the
+    interval would be too short. The dot with the thick bar is the estimate with its interval.
 
     Parameters
     ----------
     prevalence : array_like of shape (P,)
         Ascending grid of prevalences in [0, 1], fine near the interval.
     deviance : array_like of shape (P,)
-        ``2 * (l_max - l)`` at each of them; infinite values are left out.
+        ``2 * (l_max - l)`` at each of them, with the densities taken as known; infinite values are left out.
     value, low, high : float
         Estimate and limits of its interval, as shares. NaN where not identified.
     confidence_level : float
         Level of the interval, such as 0.95.
     inflation : float, default 1.0
-        Total variance over the variance from sampling the target.
+        Total variance over the variance from sampling the target: the adjusted deviance is the deviance over it.
+    adjusted : array_like of shape (P,), optional
+        The adjusted deviance itself, where it is not the deviance over a constant. `inflation` is not read then.
+    interval : str, default "adjusted"
+        The interval's method. One that is not made of the curve ("wald", "score", "bootstrap") is named, as it ends
+        elsewhere.
     actual : float, optional
         Prevalence among the labels, where they are known.
     references : mapping of str to float, optional
         Other estimates by name, drawn as marks on the axis. One that is far from the interval does not
         stretch the axis; its mark points at the side where it lies.
+    caption : str, default ""
+        A sentence below, such as what to be careful with.
     title : str, optional
         Title of the axes.
     ax : matplotlib.axes.Axes, optional
@@ -95,6 +107,9 @@ def plot_prevalence_likelihood(
         raise ValueError(f"confidence_level must lie between 0 and 1, got {confidence_level}")
     if not inflation > 0:
         raise ValueError(f"inflation must be positive, got {inflation}")
+    solid = y / inflation if adjusted is None else np.asarray(adjusted, dtype=np.float64)
+    if solid.shape != x.shape:
+        raise ValueError(f"adjusted must have the shape of deviance, {x.shape}, got {solid.shape}")
     marks = {name: share for name, share in (references or {}).items() if math.isfinite(share)}
     known = actual if actual is not None and math.isfinite(actual) else None
     left, right = _limits(x, value, low, high, [*marks.values(), *([] if known is None else [known])])
@@ -103,19 +118,23 @@ def plot_prevalence_likelihood(
     open_axes(ax)
 
     cut = float(chi2.ppf(confidence_level, 1))
-    keep = np.isfinite(y)
     level = text.percent_text(confidence_level)
     if math.isfinite(low) and math.isfinite(high):
-        ax.axvspan(
-            low, high, color=BLUE, alpha=0.14, linewidth=0,
-            label=f"{level} interval: {text.percent_text(low)} to {text.percent_text(high)}",
+        method = "" if interval in _OF_THE_CURVE else f" ({interval})"
+        words = f"{level} interval{method}: {text.percent_text(low)} to {text.percent_text(high)}"
+        ax.axvspan(low, high, color=BLUE, alpha=0.14, linewidth=0, label=words)
+        ax.plot(
+            [low, high], [0, 0], color=BLUE, linewidth=4.0, solid_capstyle="butt", clip_on=False, zorder=4,
+            label="_interval",
         )  # fmt: skip
-    curve = "adjusted deviance" if inflation != 1 else "deviance"
-    if inflation != 1:
-        curve += f" (divided by {inflation:.3g} for the error of the densities)"
+    differ = not np.array_equal(solid, y)
+    if differ:
+        known_exactly = np.isfinite(y)
         naive = "deviance with densities taken as known"
-        ax.plot(x[keep], y[keep], color=INK, linewidth=0.9, linestyle="--", label=naive)
-    ax.plot(x[keep], y[keep] / inflation, color=BLUE, linewidth=2.0, label=fold(curve, extent_points(ax)[0]))
+        ax.plot(x[known_exactly], y[known_exactly], color=INK, linewidth=0.9, linestyle="--", label=naive)
+    keep = np.isfinite(solid)
+    curve = "adjusted deviance: with the error of the densities" if differ else "deviance"
+    ax.plot(x[keep], solid[keep], color=BLUE, linewidth=2.0, label=fold(curve, extent_points(ax)[0]))
     ax.axhline(cut, color=MUTED, linewidth=0.9, linestyle=":", label=f"cut at χ² quantile {cut:.2f}")
     top = 2.6 * cut
     if math.isfinite(value):
@@ -129,8 +148,16 @@ def plot_prevalence_likelihood(
     ax.set(xlim=(left, right), ylim=(0, top))
     ax.xaxis.set_major_formatter(PercentFormatter(1.0))
     name_axes(ax, "prevalence of the positive class", "deviance: 2 (max ℓ − ℓ)", title)
-    legend_below(ax)
+    _legend(ax, caption)
     return page.finish()
+
+
+def _legend(ax: Axes, caption: str) -> None:
+    """The legend, with the caption as its last lines."""
+    handles = list(ax.get_legend_handles_labels()[0])
+    if caption:
+        handles.append(Line2D([], [], linestyle="none", label=fold(caption, extent_points(ax)[0])))
+    legend_below(ax, handles)
 
 
 def _limits(grid: FloatArray, value: float, low: float, high: float, others: list[float]) -> tuple[float, float]:

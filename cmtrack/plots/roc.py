@@ -61,7 +61,7 @@ def plot_roc(
     auc_interval : (float, float), optional
         Confidence interval of `auc`.
     operating_point : (float, float), optional
-        (FPR, TPR) of the flat arg-max prediction, which in general does not lie on the curve.
+        (FPR, TPR) of the predicted labels (the most probable class), which in general does not lie on the curve.
     positive : object, optional
         Name of the positive class or group.
     title : str, optional
@@ -104,7 +104,7 @@ def plot_roc(
         _draw_ceiling(ax, top)
     if operating_point is not None:
         rates = [text.number_text(rate) for rate in operating_point]
-        words = f"flat arg-max prediction: FPR {rates[0]}, TPR {rates[1]}"
+        words = f"predicted labels (most probable class): FPR {rates[0]}, TPR {rates[1]}"
         ax.plot(
             *([value] for value in operating_point), color=ORANGE, marker="D", markersize=7, linestyle="none",
             markeredgecolor="white", zorder=4, clip_on=False,
@@ -114,7 +114,7 @@ def plot_roc(
     ax.set_yticks(np.linspace(0, 1, 6))
     for axis in (ax.xaxis, ax.yaxis):
         axis.set_major_formatter(PercentFormatter(1.0, decimals=0))
-    of = "" if positive is None else f" (positive: {text.verbatim(text.elide(text.one_line(positive), 28))})"
+    of = "" if positive is None else f" (positive: {text.brief(positive, 28)})"
     name_axes(ax, "false positive rate", "true positive rate" + of, title)
     legend_below(ax)
     return page.finish()

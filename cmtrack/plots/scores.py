@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -10,7 +11,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.legend import Legend
 from matplotlib.patches import Patch, StepPatch
-from matplotlib.ticker import LogLocator, NullFormatter
+from matplotlib.ticker import LogLocator, NullFormatter, PercentFormatter
 
 from . import labels as text
 from .panels import arrange
@@ -33,7 +34,8 @@ from .style import (
 )
 
 _NEGATIVES = (BLUE, SKY, GREEN)
-_POSITIVES = (ORANGE, YELLOW, PINK)
+_POSITIVES = (ORANGE, PINK, YELLOW)
+_DASHES: tuple[Any, ...] = ("-", (0, (4, 1.5)), (0, (1.2, 1.2)))
 
 
 def plot_score_histogram(
@@ -45,9 +47,10 @@ def plot_score_histogram(
     n_bins: int = 40,
     title: str | None = None,
 ) -> Figure:
-    """Draw how the score is distributed in each actual class, on a linear and on a logarithmic count axis.
+    """Draw how the score is distributed in each actual class: in shares of the class, and in logarithmic counts.
 
-    On the logarithmic axis a class of some dozens stays visible beside one of many thousands.
+    Shares of its class show the shape of a class of some dozens beside one of many thousands; counts on a logarithmic
+    axis show both as they are mixed.
 
     Parameters
     ----------
@@ -67,7 +70,7 @@ def plot_score_histogram(
     Returns
     -------
     matplotlib.figure.Figure
-        A figure of one or two rows (before, after calibration) and two columns (linear, logarithmic). It is
+        A figure of one or two rows (before, after calibration) and two columns (shares, counts). It is
         not registered with pyplot.
 
     Raises
@@ -94,10 +97,12 @@ def plot_score_histogram(
     panels = figure.subplots(len(rows), 2, sharex=True, squeeze=False)
     for (name, where), (linear, logarithmic) in zip(rows.items(), panels, strict=True):
         histograms, edges = histogram(where, weights, n_bins)
-        for ax in (linear, logarithmic):
-            _draw_panel(ax, histograms, edges, colours, totals)
+        shares = np.divide(histograms, totals[:, None], out=np.zeros_like(histograms), where=totals[:, None] > 0)
+        _draw_panel(linear, shares, edges, colours, totals)
+        _draw_panel(logarithmic, histograms, edges, colours, totals)
+        linear.yaxis.set_major_formatter(PercentFormatter(1.0))
         _use_log_counts(logarithmic, histograms)
-        name_axes(linear, name, "samples", None)
+        name_axes(linear, name, "share of the class", None)
         name_axes(logarithmic, name, "samples (log scale)", None)
         linear.set_title(
             ("before" if name == "score" else "after") + " calibration" if len(rows) > 1 else "",
@@ -134,6 +139,12 @@ def _class_colours(n_classes: int) -> list[str]:
     return cool + [_POSITIVES[i % 3] for i in reversed(range(n_classes - n_classes // 2))]
 
 
+def _dashes(row: int, colours: Sequence[str]) -> Any:
+    """The line style of a class: the first negative and the last class are solid, others of their side dashed."""
+    half = len(colours) // 2
+    return _DASHES[(row if row < half else len(colours) - 1 - row) % len(_DASHES)]
+
+
 def _draw_panel(
     ax: Axes, histograms: FloatArray, edges: FloatArray, colours: Sequence[str], totals: FloatArray
 ) -> None:
@@ -142,7 +153,10 @@ def _draw_panel(
     for row in np.argsort(-totals, kind="stable"):  # small classes are drawn over large ones
         area = StepPatch(histograms[row], edges, fill=True, facecolor=(colours[row], 0.35), linewidth=0)
         ax.add_artist(area)  # nothing has to be found out about the limits
-        ax.add_artist(StepPatch(histograms[row], edges, fill=False, edgecolor=colours[row], linewidth=1.3))
+        outline = StepPatch(
+            histograms[row], edges, fill=False, edgecolor=colours[row], linewidth=1.3, linestyle=_dashes(row, colours)
+        )
+        ax.add_artist(outline)
     ax.set(xlim=(0, 1), ylim=(0, 1.05 * max(float(histograms.max()), 1e-9)))
     ax.yaxis.set_major_formatter(_count_tick)
     ax.tick_params(labelbottom=True)
@@ -166,10 +180,10 @@ def _count_tick(value: float, _: object) -> str:
 def _shared_legend(figure: Figure, names: Sequence[object], totals: FloatArray, colours: Sequence[str]) -> Legend:
     handles = [
         Patch(
-            facecolor=(colour, 0.35), edgecolor=colour, linewidth=1.3,
-            label=f"{text.verbatim(text.elide(text.one_line(name), 36))} (n={text.count_text(total)})",
+            facecolor=(colour, 0.35), edgecolor=colour, linewidth=1.3, linestyle=_dashes(row, colours),
+            label=f"{name} (n={text.count_text(total)})",
         )
-        for name, total, colour in zip(names, totals, colours, strict=True)
+        for row, (name, total, colour) in enumerate(zip(text.short_names(names, 48), totals, colours, strict=True))
     ]  # fmt: skip
     return figure.legend(
         handles=handles, loc="lower center", ncols=2, frameon=False, fontsize=SMALL_SIZE + 1, labelcolor=INK,

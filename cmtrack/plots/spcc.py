@@ -21,10 +21,15 @@ def plot_spcc_matrix(
     matrix: npt.ArrayLike,
     labels: Sequence[object],
     *,
+    samples: npt.ArrayLike | None = None,
+    equal_shares: bool = False,
     title: str | None = None,
     ax: Axes | None = None,
 ) -> Figure:
     """Draw the one-vs-one sPCC of all ordered pairs of classes; dark cells are the pairs that get confused.
+
+    A pair of a frequent and a rare class has a low sPCC even where the score separates it well. Give the matrix at
+    equal shares (:func:`cmtrack.metrics.spcc.spcc_ovo`) to compare pairs.
 
     Entry (c, d) is the correlation of "the actual class is c" with the score of class c over the samples of
     c and d: 1 where the score separates the two, 0 where it does not, negative where it points the wrong way.
@@ -36,6 +41,10 @@ def plot_spcc_matrix(
         Entries in [-1, 1] or NaN; the diagonal is not read.
     labels : sequence of length K
         Class names.
+    samples : array_like of shape (K,), optional
+        (Effective) samples of each class, written beside its name. Pairs with fewer than 20 of either class are grey.
+    equal_shares : bool, default False
+        Whether the entries are those at equal shares of both classes, as the colour bar then says.
     title : str, optional
         Title of the axes.
     ax : matplotlib.axes.Axes, optional
@@ -63,21 +72,33 @@ def plot_spcc_matrix(
     if known.size and np.abs(known).max() > 1 + 1e-9:
         raise ValueError(f"matrix must lie in [-1, 1], got {known[np.abs(known).argmax()]}")
     size = len(values)
+    totals = np.full(size, np.inf) if samples is None else np.asarray(samples, dtype=np.float64)
+    if totals.shape != (size,):
+        raise ValueError(f"samples must have shape ({size},), got {totals.shape}")
+    few = (np.minimum(totals[:, None], totals) < heat.FEW) & np.isfinite(values)
     cell = heat.cell_for(size, ax)
     names = text.short_names(labels, 30)
+    row_names = names
+    if samples is not None:
+        row_names = [heat.with_total(name, total, cell) for name, total in zip(names, totals, strict=True)]
     sheet = heat.matrix_sheet(size, cell, ax)
     ax = sheet.ax
-    image = heat.draw_image(ax, values, separation_map(), Normalize(-1.0, 1.0))
+    image = heat.draw_image(ax, np.where(few, np.nan, values), separation_map(), Normalize(-1.0, 1.0))
     heat.frame_cells(ax, [(i, i) for i in range(size)], cell, face="white", edge=FRAME)
     if cell.holds_text:
         font = 9.5 if cell.holds_two_lines else 7.0
-        heat.write_cells(ax, image, values, lambda i, j: _entry(values[i, j], cell), font)
-    step = heat.name_ticks(ax, names, names, cell, range(size))
-    heat.colour_bar(ax, image, "one-vs-one sPCC: 1 separated, 0 confused, below 0 reversed", _TICKS)
+        drawn = np.where(few, np.nan, values)
+        heat.write_cells(ax, image, drawn, lambda i, j: _entry(values[i, j], cell), font)
+    step = heat.name_ticks(ax, names, row_names, cell, range(size))
+    shares = " at equal shares of both classes" if equal_shares else ""
+    heat.colour_bar(ax, image, f"one-vs-one sPCC{shares}: 1 separated, 0 not, below 0 reversed", _TICKS)
     thinned = "" if step == 1 else f" (every {text.ordinal(step)} is named)"
     name_axes(ax, "against class" + thinned, "class whose score is judged" + thinned, title)
     undefined = np.isnan(values).sum() - size
-    grey = [f"Grey: undefined ({undefined} of {size * (size - 1)} pairs)."] if undefined else []
+    pairs = size * (size - 1)
+    grey = [f"Grey: undefined ({undefined} of {pairs} pairs)."] if undefined else []
+    if few.any():
+        grey.append(f"Grey: fewer than {heat.FEW} samples of a class ({int(few.sum())} of {pairs} pairs).")
     caption_below(ax, grey + heat.notes(names))
     return sheet.finish()
 

@@ -22,6 +22,8 @@ from matplotlib.figure import Figure, SubFigure
 from matplotlib.legend import Legend
 from matplotlib.transforms import ScaledTranslation
 
+from .fonts import columns, use_fallbacks
+
 FloatArray = npt.NDArray[np.float64]
 
 DPI = 130
@@ -77,6 +79,7 @@ class Sheet:
 
     def finish(self) -> Figure:
         """Make an own figure exactly as large as the axes with all that was written around them."""
+        use_fallbacks(self.ax)
         if self.own:
             width, height = self.figure.get_size_inches()
             box = self.ax.get_tightbbox()
@@ -108,13 +111,17 @@ def extent_points(ax: Axes) -> tuple[float, float]:
 
 def fold(text: str, points: float, size: float = SMALL_SIZE) -> str:
     """Break a sentence of font `size` into lines of about `points`."""
-    return "\n".join(textwrap.wrap(text, max(24, int(points / (0.52 * size)))))
+    width = points / (0.52 * size) * len(text) / max(1.0, columns(text))
+    return "\n".join(textwrap.wrap(text, max(24, int(width))))
 
 
 def as_png(figure: Figure, dpi: float = DPI) -> bytes:
     """The figure's PNG file."""
     buffer = io.BytesIO()
-    figure.savefig(buffer, format="png", dpi=dpi, pil_kwargs={"compress_level": _COMPRESSION})
+    whole: dict[str, Any] = {}
+    if dpi != figure.dpi:  # letters are not equally wide at any resolution, so that names could be cut off
+        whole = {"bbox_inches": "tight", "pad_inches": PAD}
+    figure.savefig(buffer, format="png", dpi=dpi, pil_kwargs={"compress_level": _COMPRESSION}, **whole)
     return buffer.getvalue()
 
 

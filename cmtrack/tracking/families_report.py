@@ -18,11 +18,11 @@ MAX_FAMILIES = 100
 MAX_CODES = 50
 
 _READING = {
-    "family_matrix": "Rows are actual codes, columns predicted ones; the diagonal holds the matches. The column and "
-    "the row set apart hold codes without an unmatched sibling on the other side.",
+    "family_matrix": "Rows are actual codes, columns predicted ones; the diagonal holds the matches. The separate "
+    "column and row hold codes that are out of family: no unmatched code of the family is on the other side.",
     "worst_families": "Rows are actual codes, columns predicted ones; the last column is out of family (OOF).",
-    "code_shares": "Left: the code was predicted; is it right, and if not, which sibling is it? Right: the document "
-    "has the code; is it found, and if not, what is predicted instead?",
+    "code_shares": "Left: the documents in which the code is predicted, by what is actual. Right: the documents in "
+    "which it is actual, by what is predicted.",
 }
 _TITLES = {
     "family_matrix": "The family with the most confused labels",

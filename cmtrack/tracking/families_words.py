@@ -6,7 +6,7 @@ import numpy as np
 
 from cmtrack.evaluation.families import FamilyEvaluation
 from cmtrack.metrics.families import FEW, family_tallies
-from cmtrack.tracking.words import counted, percent, short, with_interval
+from cmtrack.tracking.words import counted, named, percent, with_interval
 
 
 def verdict(evaluation: FamilyEvaluation) -> list[str]:
@@ -30,18 +30,18 @@ def _errors(evaluation: FamilyEvaluation) -> list[str]:
     m = evaluation.metrics
     confused, outside = m["family/confusion_share"], m["family/oof_share"]
     if not confused + outside > 0:
-        return ["Every code is right."]
+        return ["There are no errors."]
     return [
-        f"Of the labels, predicted and actual ones together, {percent(confused)} are confused with a code of their "
-        f"family and {percent(outside)} have no such partner: {percent(confused / (confused + outside))} of the errors "
-        "stay in the family."
+        f"Of all labels, predicted and actual, {percent(confused)} are confused with a code of their family and "
+        f"{percent(outside)} are out of family: {percent(confused / (confused + outside))} of the errors stay within "
+        "the family."
     ]
 
 
 def _hierarchy(evaluation: FamilyEvaluation) -> list[str]:
     name = "family/hierarchical_f1"
     shown = with_interval(evaluation.metrics[name], evaluation.intervals.get(name))
-    return [f"With the ancestors of all codes counted, which credits a near miss, F1 is {shown}."]
+    return [f"With the ancestors of all codes counted, which gives credit for near misses, F1 is {shown}."]
 
 
 def _family(evaluation: FamilyEvaluation) -> list[str]:
@@ -51,7 +51,7 @@ def _family(evaluation: FamilyEvaluation) -> list[str]:
         return []
     worst = int(confused.argmax())
     share = confused[worst] / confused.sum()
-    return [f"The family {short(evaluation.families[worst])} holds the most confused labels, {percent(share)} of them."]
+    return [f"The family {named(evaluation.families[worst])} has the most confused labels ({percent(share)} of them)."]
 
 
 def _code(evaluation: FamilyEvaluation) -> list[str]:

@@ -37,17 +37,17 @@ _WORDS = {
 }  # fmt: skip
 _READING = {
     "confusion_matrix": "Rows are actual classes, columns predicted ones; the diagonal holds the hits. Colours are "
-    "shares of the row, so that rare classes are judged like frequent ones.",
-    "reduced": "Rows are actual groups, columns predicted ones. The row and column set apart count mismatches inside "
-    "a group, once in each.",
-    "roc": "Up and left is better. The dotted diagonal is chance; a dashed level line, where there is one, is the "
-    "largest recall that any threshold can reach; the marker is where the most probable class puts the classifier.",
-    "spcc_matrix": "How well the probabilities tell two classes apart: 1 is perfect, 0 is chance. Dark cells are the "
-    "pairs that the model mixes up.",
-    "score_histogram": "Scores by actual class. The less the two overlap, the better any threshold works; a class "
-    "spread over the whole axis is not recognised.",
-    "prevalence_likelihood": "How plausible each share of positives is, given the scores. The band is the interval; "
-    "lines show the actual share and simpler estimates.",
+    "shares of the row; rows of fewer than 20 samples are pale.",
+    "reduced": "Rows are actual groups, columns predicted ones. " + words.MISMATCHES,
+    "roc": "Up and left is better. The dotted line is chance. A dashed level line, where there is one, is the ceiling: "
+    "the largest recall that any threshold can reach. The marker shows the predicted labels (most probable class).",
+    "spcc_matrix": "How well the probabilities separate two classes, as if both had equally many samples: 1 is perfect, "
+    "0 is no separation. Dark cells are pairs that the scores do not separate; grey ones have fewer than 20 samples "
+    "of a class. The sPCC metrics are those at the actual shares, which are lower for rare classes.",
+    "score_histogram": "Scores by actual class, as shares of each class and as counts. The less the classes overlap, "
+    "the better a threshold can separate them.",
+    "prevalence_likelihood": "How plausible each share of positives is, given the scores. The interval ends where the "
+    "solid curve crosses the dotted cut. Lines and marks show the actual share and simpler estimates.",
 }
 
 
@@ -81,6 +81,7 @@ def report_html(
         classes=_classes(evaluation),
         label_width=min(24, max(len(words.short(label)) for label in evaluation.labels) + 2),
         n_classes=len(evaluation.classes),
+        mismatches=words.MISMATCHES,
         steps=[_step(evaluation, step) for step in evaluation.reduced],
         figures=[figure_entry(name, data) for name, data in pictures.items()],
         all_metrics=all_metrics(evaluation),
@@ -228,7 +229,7 @@ def figure_entry(name: str, data: bytes) -> dict[str, Any]:
 
 
 def _figure_title(name: str) -> str:
-    titles = {"roc": "ROC curve", "spcc_matrix": "Separation of pairs of classes (one-vs-one sPCC)"}
+    titles = {"roc": "ROC curve", "spcc_matrix": "Separation of pairs of classes (one-vs-one sPCC at equal shares)"}
     return titles.get(name, name.replace("_", " ").capitalize())
 
 

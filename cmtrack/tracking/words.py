@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -12,10 +13,15 @@ from cmtrack.evaluation.families import FamilyEvaluation
 from cmtrack.grouping import Label
 from cmtrack.metrics.intervals import Interval
 from cmtrack.metrics.names import encode_label
+from cmtrack.names import quoted
 
 SHORT = 60
-_SOURCES = ("the number of scored samples", "the labelled samples of {positive}", "the labelled samples of {negative}")
-_ADVICE = ("more scored samples", "more labelled samples of {positive}", "more labelled samples of {negative}")
+MISMATCHES = "IM: right group, wrong class. Shown twice (row and column): do not add them."
+_SOURCES = (
+    "the number of scored samples: scoring more samples",
+    "the number of labelled samples of {positive}: labelling more of them",
+    "the number of labelled samples of {negative}: labelling more of them",
+)
 
 
 def number(value: float, ends: Interval | None = None) -> str:
@@ -60,6 +66,27 @@ def percent(share: float) -> str:
         return "undefined"
     edge = min(share, 1 - share)
     return f"{100 * share:.{0 if edge == 0 else 1 if edge >= 0.001 else 3}f} %"
+
+
+def percent_with_interval(share: float, ends: Interval | None) -> str:
+    """``79.9 % [73.6, 85.0]``: one unit for the value and its interval."""
+    if ends is None or not all(map(math.isfinite, (share, *ends))):
+        return percent(share)
+    places = max(1, _places(share, ends) - 2)
+    low, high = (f"{100 * end:.{places}f}" for end in ends)
+    return f"{100 * share:.{places}f} % [{low}, {high}]"
+
+
+def named(label: object, most: int = SHORT) -> str:
+    """A label in a sentence, quoted."""
+    return quoted(short(label, most))
+
+
+def listed(names: Sequence[str], most: int = 3) -> str:
+    """``“a”, “b” and “c”``, of many names the first ``most`` and how many more there are."""
+    if len(names) > most:
+        return f"{', '.join(names[:most])} and {len(names) - most} more"
+    return " and ".join(part for part in (", ".join(names[:-1]), names[-1]) if part)
 
 
 def short(label: object, most: int = SHORT) -> str:
@@ -140,24 +167,24 @@ def _overall(evaluation: Evaluation) -> list[str]:
     totals = evaluation.confusion_matrix.counts.sum(axis=1)
     largest = int(totals.argmax())
     baseline = float(totals[largest]) / evaluation.n_samples
-    most = short(evaluation.labels[largest])
+    most = named(evaluation.labels[largest])
     if reach is not None and reach[0] > baseline:
-        comparison = "it clearly beats"
+        comparison = "clearly better than"
     elif reach is not None and reach[1] < baseline:
-        comparison = "it does clearly worse than"
+        comparison = "clearly worse than"
     else:
-        comparison = "it cannot be told apart from"
+        comparison = "not clearly different from"
     out = [
-        f"On {samples(evaluation)} of {counted(len(evaluation.labels), 'class')} the classifier is right in "
-        f"{percent(accuracy)} of the cases (accuracy {with_interval(accuracy, reach)}, {_level(evaluation)}); "
-        f"{comparison} always answering the most frequent class, {most}, which is right in {percent(baseline)}."
+        f"On {samples(evaluation)} of {counted(len(evaluation.labels), 'class')} the accuracy is "
+        f"{percent_with_interval(accuracy, reach)} ({_level(evaluation)}). This is {comparison} always predicting the "
+        f"most frequent class, {most} ({percent(baseline)})."
     ]
     mcc = m["multiclass/matthews_corrcoef"]
     if math.isnan(mcc):
-        out.append(f"Its Matthews correlation is undefined: {evaluation.undefined['multiclass/matthews_corrcoef']}.")
+        out.append(f"The Matthews correlation is undefined: {evaluation.undefined['multiclass/matthews_corrcoef']}.")
     else:
         shown = with_interval(mcc, ends.get("multiclass/matthews_corrcoef"))
-        out.append(f"The Matthews correlation, 0 for guessing and 1 for perfect, is {shown}.")
+        out.append(f"The Matthews correlation is {shown} (0: guessing, 1: perfect).")
     return out
 
 
@@ -169,30 +196,33 @@ def _classes(evaluation: Evaluation) -> list[str]:
     if len(known) < 2:
         return []
 
-    def described(pair: tuple[float, Label]) -> str:
-        n = m[f"class/{encode_label(pair[1])}/support"]
-        return f"{short(pair[1])} (F1 {number(pair[0])}, {counted(n, 'sample')})"
+    top, bottom = max(f1 for f1, _ in known), min(f1 for f1, _ in known)
+    if top == bottom:
+        return [f"All classes have the same F1 ({number(top)})."]
+    best, worst = (_with_f1(evaluation, [label for f1, label in known if f1 == end], end) for end in (top, bottom))
+    return [f"Best class by F1: {best}. Worst: {worst}."]
 
-    best, worst = max(known, key=lambda pair: pair[0]), min(known, key=lambda pair: pair[0])
-    if best[0] == worst[0]:
-        return [f"All classes are recognised alike (F1 {number(best[0])})."]
-    ties = sum(f1 == worst[0] for f1, _ in known) - 1
-    more = f" and {ties} more with the same F1" if ties else ""
-    return [f"It does best on {described(best)} and worst on {described(worst)}{more}."]
+
+def _with_f1(evaluation: Evaluation, labels: Sequence[Label], f1: float) -> str:
+    """``“6” (F1 0.644, n = 35)``, or ``“2”, “3” and “4” (F1 0)``."""
+    size = ""
+    if len(labels) == 1:
+        size = f", n = {count(evaluation.metrics[f'class/{encode_label(labels[0])}/support'])}"
+    return f"{listed([named(label) for label in labels])} (F1 {number(f1) if f1 else '0'}{size})"
 
 
 def _confusion(evaluation: Evaluation) -> list[str]:
     rows = confusions(evaluation)
     if not rows:
-        return ["It makes no mistake on these samples."]
-    actual, predicted, count, share = max(rows, key=lambda row: row[2])
+        return ["There are no errors on these samples."]
+    actual, predicted, n, share = max(rows, key=lambda row: row[2])
     if evaluation.none is not None and evaluation.none in (actual, predicted):
         if actual == evaluation.none:
-            return [f"The most frequent error: {counted(count, 'span')} of {short(predicted)} where there is none."]
-        return [f"The most frequent error: {counted(count, 'span')} of {short(actual)} missed ({percent(share)})."]
+            return [f"Most frequent error: {counted(n, 'span')} predicted as {named(predicted)} where there is none."]
+        return [f"Most frequent error: {counted(n, 'span')} of class {named(actual)} missed ({percent(share)})."]
     return [
-        f"The most frequent confusion: {counted(count, 'sample')} of actual {short(actual)} called "
-        f"{short(predicted)} ({percent(share)} of that class)."
+        f"Most frequent confusion: {counted(n, 'sample')} of class {named(actual)} {'was' if n == 1 else 'were'} "
+        f"predicted as {named(predicted)} ({percent(share)} of the class)."
     ]
 
 
@@ -201,14 +231,14 @@ def _steps(evaluation: Evaluation) -> list[str]:
     for step in evaluation.reduced:
         prefix = f"reduced/{encode_label(step.name)}"
         accuracy, rate = m[f"{prefix}/accuracy"], m[f"{prefix}/mismatch_rate"]
-        groups = ", ".join(short(g, 30) for g in step.labels[:6]) + (", …" if len(step.labels) > 6 else "")
+        groups = listed([named(g, 30) for g in step.labels], 6)
         text = (
-            f"With the classes grouped as “{short(step.name)}” ({groups}) it is right in {percent(accuracy)} "
-            f"{interval(accuracy, ends.get(f'{prefix}/accuracy'))}"
+            f"Grouped as {named(step.name)} ({groups}), "
+            f"{percent_with_interval(accuracy, ends.get(f'{prefix}/accuracy'))} are correct"
         )
         if rate > 0:
-            text += f"; {percent(rate)} more fall in the right group, but on a pair of classes that does not count"
-        out.append(text.rstrip() + ".")
+            text += f"; another {percent(rate)} are in the right group but the wrong class, which does not count"
+        out.append(text + ".")
     return out
 
 
@@ -216,19 +246,19 @@ def _positive_group(evaluation: Evaluation) -> list[str]:
     if evaluation.positive is None:
         return []
     m, ends = evaluation.metrics, evaluation.intervals
-    name = short(evaluation.positive)
-    recall, precision = (with_interval(m[n], ends.get(n)) for n in ("binary/recall", "binary/precision"))
-    out = [f"For {name}: recall {recall}, precision {precision}."]
+    name = named(evaluation.positive)
+    recall, precision = (percent_with_interval(m[n], ends.get(n)) for n in ("binary/recall", "binary/precision"))
+    out = [f"For {name}, recall is {recall} and precision {precision}."]
     auc = m.get("binary/roc_auc", math.nan)
     if math.isfinite(auc):
-        text = f"Ranked by its score for {name}, the area under the ROC curve is "
+        text = f"The area under the ROC curve, by the score for {name}, is "
         text += with_interval(auc, ends.get("binary/roc_auc"))
         ceiling = m["binary/roc_auc_ceiling"]
         if ceiling < 1:
             normalised = m["binary/roc_auc_normalized"]
             text += (
-                f"; mismatches inside the group leave room up to {number(ceiling)} only "
-                f"(normalised {number(normalised)}, chance 0.5)"
+                f". Mismatches within the group cap it at {number(ceiling)}; relative to that cap it is "
+                f"{number(normalised)} (chance: 0.5)"
             )
         out.append(text + ".")
     return out
@@ -242,12 +272,12 @@ def _probabilities(evaluation: Evaluation) -> list[str]:
     expected, actual = m["prevalence/expected_count"], m["prevalence/actual"] * evaluation.n_samples
     reach = ends.get("prevalence/bias")
     text = (
-        f"Its probabilities for {short(evaluation.positive)} sum to {expected:,.1f} where {actual:,.0f} are actual: "
-        f"a bias of {with_interval(bias, reach).replace(' [', ' per sample [')}"
+        f"The probabilities of {named(evaluation.positive)} sum to {expected:,.1f}; {actual:,.0f} are actual. The bias "
+        f"per sample is {with_interval(bias, reach)}"
     )
     if reach is not None:
         inside = reach[0] <= 0 <= reach[1]
-        text += ", which chance explains" if inside else ", which chance does not explain"
+        text += ", compatible with no bias" if inside else ", more than chance explains"
     return [text + "."]
 
 
@@ -255,19 +285,20 @@ def _prevalence(evaluation: Evaluation) -> list[str]:
     estimate = evaluation.prevalence
     if estimate is None:
         return []
-    positive, negative = short(evaluation.positive), short(evaluation.negative)
+    positive, negative = named(evaluation.positive), named(evaluation.negative)
     if math.isnan(estimate.value):
         return [f"The calibrated prevalence of {positive} is undefined: {estimate.undefined['value']}."]
-    shown = with_interval(estimate.value, (estimate.low, estimate.high))
-    where = "the target's samples" if evaluation.statistics.target is not None else "these samples"
-    text = f"Corrected by labelled scores, the prevalence of {positive} in {where} is estimated at {shown}"
+    shown = percent_with_interval(estimate.value, (estimate.low, estimate.high))
+    where = "the target" if evaluation.statistics.target is not None else "these samples"
+    text = f"Estimated from labelled scores, the prevalence of {positive} in {where} is {shown}"
     if evaluation.statistics.target is None:
-        text += f" (actual: {number(evaluation.metrics['prevalence/actual'])})"
+        text += f" (actual: {percent(evaluation.metrics['prevalence/actual'])})"
     if all(map(math.isfinite, estimate.shares)):
         top = int(np.argmax(estimate.shares))
-        names = {"positive": positive, "negative": negative}
+        part = "Most" if estimate.shares[top] > 0.5 else "The largest part"
+        source = _SOURCES[top].format(positive=positive, negative=negative)
         text += (
-            f"; {percent(estimate.shares[top])} of its error variance comes from {_SOURCES[top].format(**names)}, "
-            f"so {_ADVICE[top].format(**names)} would narrow it most"
+            f". {part} of the uncertainty ({100 * estimate.shares[top]:.0f} %) comes from {source} would narrow the "
+            "interval most"
         )
     return [text + "."]

@@ -14,9 +14,12 @@ from cmtrack.comparison.review import repeated_figures
 from cmtrack.comparison.review.cell_changes import MAX_CLASSES, cell_changes
 from cmtrack.comparison.review.titles import criterion_title, metric_title
 from cmtrack.evaluation import Evaluation
+from cmtrack.evaluation.face import Judged
 from cmtrack.metrics.catalog import lookup
+from cmtrack.metrics.intervals import normal_quantile
 from cmtrack.plots import review as plots
 from cmtrack.plots.drawing import OnError, as_pictures, draw_all
+from cmtrack.statistics.inputs import FloatArray
 
 MAX_METRICS = 12
 MAX_RUNS = 30  # in the table of metrics
@@ -99,6 +102,7 @@ def _metrics(ranking: Ranking) -> Figure | None:
         [metric_title(name, ranking.evaluation.positive, brief=True) for name in names],
         [[run.evaluation.metrics.get(name, math.nan) for name in names] for run in runs],
         [lookup(name).better for name in names],
+        errors=[[_standard_error(run.evaluation, name) for name in names] for run in runs],
         tied=np.array([run.tied for run in runs]),
         title=f"The first {len(runs)} of {len(ranking.runs)} runs" if left else None,
     )
@@ -125,7 +129,20 @@ def _confusion_difference(ranking: Ranking) -> Figure | None:
         second=ranking.chosen.name,
         significant=changes.significant(ranking.confidence_level),
         counts=changes.counts,
+        totals=np.minimum(*(_class_sizes(run.evaluation, changes.step) for run in (other, ranking.chosen))),
     )
+
+
+def _standard_error(evaluation: Judged, metric: str) -> float:
+    """About that of a metric's interval; NaN without one."""
+    low, high = evaluation.intervals.get(metric, (math.nan, math.nan))
+    return (high - low) / (2 * normal_quantile(evaluation.confidence_level))
+
+
+def _class_sizes(evaluation: Evaluation, step: str) -> FloatArray:
+    """Samples of each actual class, or group of a step."""
+    actual = evaluation.reduced[step].actual if step else evaluation.confusion_matrix.counts.sum(axis=1)
+    return np.asarray(actual, dtype=np.float64)
 
 
 def _confusion_matrices(ranking: Ranking) -> Figure | None:
@@ -154,6 +171,7 @@ def _roc(ranking: Ranking) -> Figure | None:
         areas=[roc.auc for _, roc in known],
         intervals=[roc.auc_interval or nothing for _, roc in known],
         ceilings=[roc.ceiling for _, roc in known],
+        normalized=[roc.auc_normalized for _, roc in known],
         positive=known[0][1].positive,
     )
 

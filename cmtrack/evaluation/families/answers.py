@@ -12,6 +12,7 @@ from cmtrack.evaluation.families.matrix import family_distribution
 from cmtrack.grouping import Label
 from cmtrack.metrics.families import FEW
 from cmtrack.metrics.intervals import Interval, wilson
+from cmtrack.names import quoted
 from cmtrack.statistics.families.counts import ACTUAL, PREDICTED, FamilyStatistics
 from cmtrack.statistics.inputs import FloatArray
 from cmtrack.untrusted import for_page, printable
@@ -87,16 +88,16 @@ class CodeAnswer:
 
     def __str__(self) -> str:
         if not self.documents:
-            return f"{self.code} is {self.given} in no document."
+            return f"{quoted(self.code)} is {self.given} in no document."
         other = "actual" if self.given == "predicted" else "predicted"
         many = f"{self.documents:,} document" + ("s" if self.documents != 1 else "")
         few = " (too few to rely on)" if self.too_few else ""
-        parts = [f"right in {_said(self.right, self.right_interval)}"]
+        parts = [f"correct in {_said(self.right, self.right_interval)}"]
         if self.siblings:
             share = _said(self.siblings[0][1], self.sibling_intervals[0])
-            parts.append(f"most often instead {other} {self.siblings[0][0]} ({share})")
+            parts.append(f"{other} is instead most often {quoted(self.siblings[0][0])} ({share})")
         parts.append(f"out of family in {_said(self.outside, self.outside_interval)}")
-        return f"{self.code} is {self.given} in {many}{few}: {', '.join(parts)}."
+        return f"{quoted(self.code)} is {self.given} in {many}{few}: {'; '.join(parts)}."
 
     def __repr__(self) -> str:
         return printable(f"CodeAnswer({self})")

@@ -84,7 +84,7 @@ def binned_estimate(
         )  # fmt: skip
     spread = variance(bands.p, bands.q, value, n, m1, m0)
     scaled = Mixture(mixture.p, mixture.q, mixture.w * (n / mixture.w.sum()))
-    realised = _realised(spread, value, n)
+    realised = spread.about_target(value, n)
     ends = profile_interval(scaled, value, realised / spread.target, confidence_level)
     low, high = _interval(interval, scaled, bands, value, spread, (n, m1, m0), confidence_level, ends)
     fit: _Fit = {} if same else fit_diagnostic(bands, binned * (n / binned.sum()), value, m1, m0)
@@ -93,11 +93,6 @@ def binned_estimate(
         undefined={"fit_pvalue": _SAME_ROWS} if same else {},
         warnings=warnings_of(bands, spread, fit.get("fit_pvalue", math.nan)), **fit,
     )  # fmt: skip
-
-
-def _realised(spread: Variance, value: float, n: float) -> float:
-    """Variance about the target's own share of positives."""
-    return max(spread.total - value * (1 - value) / n, 1e-3 * spread.total)
 
 
 def _interval(
@@ -169,9 +164,9 @@ def warnings_of(bands: BinnedDensities, spread: Variance, fit_pvalue: float) -> 
     out = []
     distance = 0.5 * float(np.abs(bands.p - bands.q).sum())
     if spread.total > 1 / 12 or distance < math.sqrt(len(bands.p) / min(bands.m1, bands.m0)):
-        out.append("the prevalence is weakly identified: the scores hardly tell the classes apart")
+        out.append("the prevalence is weakly identified: the scores hardly separate the classes")
     if min(bands.m1, bands.m0) < 20:
-        out.append(f"only {min(bands.m1, bands.m0):g} labelled scores of one class (< 20): the interval is rough")
+        out.append(f"only {min(bands.m1, bands.m0):g} labelled scores of one class (< 20): the interval is approximate")
     if fit_pvalue < 0.05:
         out.append(
             f"the target's scores do not fit the labelled ones (p = {fit_pvalue:.2g}): not only the prevalence "

@@ -11,7 +11,7 @@ import numpy as np
 from cmtrack.grouping import Label
 from cmtrack.metrics.intervals import Interval, normal_quantile
 from cmtrack.metrics.prevalence.class_shares import ClassShares, class_shares, fit_of_shares
-from cmtrack.metrics.prevalence.estimate import PrevalenceEstimate
+from cmtrack.metrics.prevalence.estimate import Likelihood, PrevalenceEstimate
 from cmtrack.metrics.prevalence.mixture import Mixture, Variance
 from cmtrack.metrics.prevalence.planning import CountedLabels, highest_scores
 from cmtrack.metrics.prevalence.vector_scaling import FORMS, Scaling, default_form, fit_scaling, scaled_shares
@@ -105,9 +105,9 @@ class ClassPrevalenceEstimate(PrevalenceEstimate):
             raise ValueError(f"rule must be 'posterior' or 'count', got {rule!r}")
         return CountedLabels(posterior.argmax(axis=1) == k, 0)
 
-    def likelihood(self, n_points: int = 401) -> tuple[FloatArray, FloatArray]:
+    def likelihood(self, n_points: int = 401) -> Likelihood:
         """Empty: a profile over K shares is not drawn."""
-        return np.empty(0), np.empty(0)
+        return Likelihood(np.empty(0), np.empty(0), np.empty(0))
 
     def figure(self) -> Figure:
         """Not drawn for more than two classes."""
@@ -185,7 +185,7 @@ def class_estimate(
             realised = (math.nan, math.nan)
     warnings = []
     if labelled.min() < 20:
-        warnings.append(f"a class has only {labelled.min():g} labelled samples (< 20): the intervals are rough")
+        warnings.append(f"a class has only {labelled.min():g} labelled samples (< 20): the intervals are approximate")
     if pvalue < 0.05:
         warnings.append(
             f"the target's probabilities do not fit the labelled ones (p = {pvalue:.2g}): not only the shares changed, "

@@ -12,7 +12,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from scipy.optimize import brentq
@@ -29,6 +29,24 @@ from cmtrack.untrusted import for_page
 if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.figure import Figure
+
+
+class Likelihood(NamedTuple):
+    """Deviance of each prevalence of a grid: 0 at the estimate, the chi-square quantile at the ends of an interval.
+
+    Attributes
+    ----------
+    prevalence : ndarray of shape (P,)
+    adjusted : ndarray of shape (P,)
+        By the variance that the estimate's interval takes: with the error of the labelled scores, but for
+        ``interval="naive"``; about the target's own share for ``interval="realised"``.
+    naive : ndarray of shape (P,)
+        With the densities taken as known.
+    """
+
+    prevalence: FloatArray
+    adjusted: FloatArray
+    naive: FloatArray
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,7 +90,7 @@ class PrevalenceEstimate:
     target_scores: ScoreCounts | FloatArray = field(repr=False)
     density: str = "bins"
     members: dict[str, float] = field(default_factory=dict)
-    deviance: Callable[[FloatArray], FloatArray] | None = field(default=None, repr=False)
+    deviance: Callable[[FloatArray, str], FloatArray] | None = field(default=None, repr=False)
     fit_statistic: float = math.nan
     fit_df: int = 0
     fit_pvalue: float = math.nan
@@ -171,20 +189,37 @@ class PrevalenceEstimate:
             raise ValueError(f"rule must be 'posterior' or 'count', got {rule!r}")
         return CountedLabels(self.posterior(array) >= 0.5, 0)
 
-    def likelihood(self, n_points: int = 401) -> tuple[FloatArray, FloatArray]:
-        """Prevalence grid around the estimate and the deviance 2 (l_max - l) at each point.
+    def likelihood(self, n_points: int = 401) -> Likelihood:
+        """The deviance 2 (l_max - l) on a grid of prevalences around the estimate, adjusted and naive.
 
-        Without an estimate the likelihood is flat: deviance 0 everywhere.
+        The adjusted curve crosses the chi-square quantile at :attr:`low` and :attr:`high` where the interval is made
+        of a likelihood (``interval="adjusted"``, ``"realised"`` or ``"naive"``). Without an estimate the likelihood is
+        flat: deviance 0 everywhere.
         """
         if math.isnan(self.value):
-            return np.linspace(0.0, 1.0, n_points), np.zeros(n_points)
+            return Likelihood(np.linspace(0.0, 1.0, n_points), np.zeros(n_points), np.zeros(n_points))
         reach = max(self.high - self.value, self.value - self.low, 1e-6) * 2
         low, high = max(0.0, self.value - reach), min(1.0, self.value + reach)
         grid = np.union1d(np.linspace(low, high, n_points), [self.value])
+        kind = self.interval if self.interval in ("naive", "realised") else "adjusted"
         if self.deviance is not None:
-            return grid, self.deviance(grid)
+            return Likelihood(grid, self.deviance(grid, kind), self.deviance(grid, "naive"))
         top = self.mixture.log_likelihood(self.value)
-        return grid, np.array([2 * (top - self.mixture.log_likelihood(float(x))) for x in grid])
+        gaps = np.array([top - self.mixture.log_likelihood(float(x)) for x in grid])
+        naive = 2 * gaps * (self._effective / float(self.mixture.w.sum()))
+        inflation = {"naive": 1.0, "realised": self._realised_inflation}.get(kind, self.inflation)
+        return Likelihood(grid, naive / inflation if math.isfinite(inflation) else naive, naive)
+
+    @property
+    def _effective(self) -> float:
+        """Effective size of the target: of weights fewer than their sum."""
+        size = 1 / (self.variance.target * self.variance.information) if self.variance.information > 0 else math.nan
+        return size if math.isfinite(size) else float(self.mixture.w.sum())
+
+    @property
+    def _realised_inflation(self) -> float:
+        """Of the variance about the target's own share of positives, over the target's variance."""
+        return self.variance.about_target(self.value, self._effective) / self.variance.target
 
     def posterior(self, scores: Any, method: str = "interpolated") -> FloatArray:
         """Recalibrated probabilities of being positive in the target.
@@ -245,7 +280,7 @@ class PrevalenceEstimate:
             f"<li>{escape(text)}</li>" for text in dict.fromkeys((*self.warnings, *self.undefined.values()))
         )
         careful = f"<ul>{careful}</ul>" if careful else ""
-        what, n = str(self.positive), f"{self.n_target:g}"
+        what, n = f"“{self.positive}”", f"{self.n_target:g}"
         if math.isnan(self.value):
             return for_page(f"<div><p>The share of {escape(what)} is undefined.</p>{careful}</div>")
         share = (f"{100 * x:.3g} %" for x in (self.value, self.low, self.high))
@@ -258,7 +293,7 @@ class PrevalenceEstimate:
         target, positives, negatives = (f"{100 * x:.0f} %" for x in self.shares)
         return for_page(
             f"<div><table><thead><tr><th></th><th>estimate</th><th>{100 * self.confidence_level:g} % interval</th></tr>"
-            f"</thead><tbody>{lines}</tbody></table><p>Variance: {target} from the {n} scores, {positives} from the "
-            f"{self.n_positives:g} labelled positives, {negatives} from the {self.n_negatives:g} labelled negatives. "
-            f"Test that the scores fit the labelled ones: p = {self.fit_pvalue:.2g}.</p>{careful}</div>"
+            f"</thead><tbody>{lines}</tbody></table><p>{target} of the variance comes from the {n} scores, {positives} "
+            f"from the {self.n_positives:g} labelled positives, {negatives} from the {self.n_negatives:g} labelled "
+            f"negatives. Test that the scores fit the labelled ones: p = {self.fit_pvalue:.2g}.</p>{careful}</div>"
         )

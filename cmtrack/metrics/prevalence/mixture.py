@@ -106,6 +106,10 @@ class Variance:
         """The parts' shares: (target, positives, negatives)."""
         return self.target / self.total, self.positives / self.total, self.negatives / self.total
 
+    def about_target(self, prevalence: float, n: float) -> float:
+        """Variance about the share of positives of this very target of n samples."""
+        return max(self.total - prevalence * (1 - prevalence) / n, 1e-3 * self.total)
+
 
 def variance(p: FloatArray, q: FloatArray, prevalence: float, n: float, m1: float, m0: float) -> Variance:
     """Variance of the estimate from n target samples and densities of m1 positives and m0 negatives.

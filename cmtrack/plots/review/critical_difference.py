@@ -13,7 +13,6 @@ from cmtrack.plots import labels as text
 from cmtrack.plots.style import BLUE, FRAME, INK, MUTED, ORANGE, SMALL_SIZE, TEXT_SIZE, TITLE_SIZE, fold, sheet
 
 from . import checks
-from .layout import numbered
 
 _ROW = 0.215  # inches between names, the unit of the vertical axis
 _BARS = 0.55  # rows between bars
@@ -104,7 +103,7 @@ def plot_critical_difference(
     lines = [caption] if caption else []
     if bars:
         lines.append("Thick bars join runs (dots) that are not significantly different.")
-    lines += numbered(short)
+    lines += text.numbered(short)
     ax.annotate(
         "\n".join(fold(line, 72 * _WIDTH) for line in lines), xy=(0.5, 0.0), xycoords="axes fraction",
         xytext=(0, -8), textcoords="offset points", ha="center", va="top", fontsize=SMALL_SIZE, color=MUTED,

@@ -10,12 +10,16 @@ from matplotlib.axes import Axes
 from matplotlib.colors import Colormap, FuncNorm, LinearSegmentedColormap, Normalize
 from matplotlib.figure import Figure
 
+from cmtrack.names import quoted
 from cmtrack.plots import heatmap as heat
 from cmtrack.plots import labels as text
 from cmtrack.plots.style import EMPTY, FRAME, INK, FloatArray, caption_below, name_axes
 
 from . import checks
 from .layout import number
+
+NOT_SIGNIFICANT = 0.2
+"""Opacity of differences that may be chance."""
 
 
 def plot_matrix_difference(
@@ -26,10 +30,14 @@ def plot_matrix_difference(
     second: object,
     significant: npt.ArrayLike | None = None,
     counts: npt.ArrayLike | None = None,
+    totals: npt.ArrayLike | None = None,
     title: str | None = None,
     ax: Axes | None = None,
 ) -> Figure:
     """Draw the difference of two row-normalised confusion matrices; blue is good for the second, orange bad.
+
+    Only significant differences have full colours and a triangle, upwards for better; others are pale, paler still in
+    rows of fewer than 20 samples, where one sample is many percentage points.
 
     Good is more on the diagonal (hits) and less off it (confusions), so the colour does not follow the sign of
     the number: fewer confusions are a negative number in a blue cell. Numbers are percentage points of the actual
@@ -44,9 +52,11 @@ def plot_matrix_difference(
     first, second : object
         Names of the two runs.
     significant : array_like of bool of shape (K, K), optional
-        Cells whose difference is significant: framed, with a bold number.
+        Cells whose difference is significant: framed, with a bold number. By default all are drawn in full colours.
     counts : array_like of shape (K, K), optional
         Samples of `second` minus those of `first`, written below the points where there is room.
+    totals : array_like of shape (K,), optional
+        Samples of each actual class, written beside its name.
     title : str, optional
         Title of the axes.
     ax : matplotlib.axes.Axes, optional
@@ -76,10 +86,17 @@ def plot_matrix_difference(
     page = heat.matrix_sheet(size, cell, ax)
     ax = page.ax
     names = text.short_names(labels, 30)
-    a, b = (text.verbatim(text.elide(text.one_line(name), 40)) for name in (first, second))
+    sizes = np.full(size, np.inf) if totals is None else checks.check_numbers("totals", totals, (size,))
+    row_names = names
+    if totals is not None:
+        row_names = [heat.with_total(name, total, cell) for name, total in zip(names, sizes, strict=True)]
+    a, b = map(quoted, text.short_names([first, second], 40))
 
-    top = max(float(np.abs(known).max()) if known.size else 0.0, 0.01)
-    image = heat.draw_image(ax, good, difference_map(), _norm(top, linear=cell.holds_text))
+    steady = values if (sizes < heat.FEW).all() else values[sizes >= heat.FEW]
+    top = _top(values[marked] if marked.any() else steady, tested=significant is not None and not marked.any())
+    strength = np.where(marked, 1.0, NOT_SIGNIFICANT) if significant is not None else np.ones((size, size))
+    strength = strength * heat.row_strength(sizes)
+    image = heat.draw_image(ax, good, difference_map(), _norm(top, linear=cell.holds_text), strength=strength)
     empty = np.flatnonzero(np.isnan(values).all(axis=1))
     heat.hatch_rows(ax, empty, size)
     heat.frame_cells(ax, [(i, i) for i in range(size) if i not in empty], cell, edge=FRAME)
@@ -88,19 +105,34 @@ def plot_matrix_difference(
         content = _content(values, samples if cell.holds_two_lines else None)
         heat.write_cells(ax, image, good, content, font, bold=marked)
         heat.frame_cells(ax, np.argwhere(marked)[:, ::-1].tolist(), cell)
-    else:
-        rows, columns = np.nonzero(marked)
-        ax.plot(
-            columns, rows, linestyle="none", marker="o", markersize=float(np.clip(0.28 * cell.points, 1.2, 4.0)),
-            color=INK, markeredgewidth=0, label="_significant",
-        )  # fmt: skip
-    step = heat.name_ticks(ax, names, names, cell, range(size))
+    for marker, label, cells in (("^", "_better", marked & (good > 0)), ("v", "_worse", marked & (good < 0))):
+        _mark(ax, cells, marker, label, cell)
+    step = heat.name_ticks(ax, names, row_names, cell, range(size))
     heat.colour_bar(ax, image, _bar_label(cell), _bar_ticks(top))
     thinned = "" if step == 1 else f" (every {text.ordinal(step)} is named)"
     name_axes(ax, "predicted class" + thinned, "actual class" + thinned, title)
     caption_below(ax, _reading(a, b, cell, marked, significant is not None, samples is not None)
-                  + heat.notes(names, empty.size))  # fmt: skip
+                  + heat.notes(names, empty.size, int(heat.few_samples(sizes).sum())))  # fmt: skip
     return page.finish()
+
+
+def _top(values: FloatArray, *, tested: bool) -> float:
+    """Where the colours end: at the largest difference, but where none of those tested is significant not below 5 %."""
+    known = np.abs(values[~np.isnan(values)])
+    return max(float(known.max()) if known.size else 0.0, 0.05 if tested else 0.01)
+
+
+def _mark(ax: Axes, cells: checks.BoolArray, marker: str, label: str, cell: heat.Cell) -> None:
+    """Triangles that say better or worse without colour: in a corner beside a number, else in the middle."""
+    rows, columns = np.nonzero(cells)
+    if not rows.size:
+        return
+    aside = 0.36 if cell.holds_text else 0.0
+    size = float(np.clip(0.12 * cell.points, 3.0, 6.0)) if cell.holds_text else float(np.clip(0.4 * cell.points, 2, 5))
+    ax.plot(
+        columns + aside, rows - aside, linestyle="none", marker=marker, markersize=size, color=INK,
+        markeredgecolor="white", markeredgewidth=0.4, zorder=3.2, label=label,
+    )  # fmt: skip
 
 
 def difference_map() -> Colormap:
@@ -154,16 +186,19 @@ def _reading(
     first: str, second: str, cell: heat.Cell, marked: checks.BoolArray, tested: bool, counted: bool
 ) -> list[str]:
     lines = [
-        f"Blue: {second} does better than {first} here "
-        "(more on the diagonal, framed in grey; less off it). Orange: it does worse."
+        f"Blue ▲: {second} does better than {first} here (more on the diagonal, less off it). Orange ▼: it does worse."
     ]
     if cell.holds_text:
         below = " (in brackets: samples)" if counted and cell.holds_two_lines else ""
         lines.append(f"Numbers: percentage points of the actual class{below}, {second} minus {first}.")
     if tested and cell.holds_text:
         lines.append(
-            f"Bold number in a dark frame: significant difference ({int(marked.sum())} of {marked.size} cells)."
+            f"Full colour, bold number: significant difference ({int(marked.sum())} of {marked.size} cells). Pale: not "
+            "significant."
         )
     elif tested:
-        lines.append(f"Dot: significant difference ({int(marked.sum())} of {marked.size} cells).")
+        lines.append(
+            f"Full colour, triangle: significant difference ({int(marked.sum())} of {marked.size} cells). Pale: not "
+            "significant."
+        )
     return lines

@@ -10,6 +10,7 @@ from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from cmtrack.plots.fonts import use_fallbacks
 from cmtrack.plots.style import DPI, MUTED, SMALL_SIZE, FloatArray, ShownFigure, fold, plain_axes
 
 _PAD = 0.1  # inches around a figure
@@ -29,6 +30,7 @@ def inch_figure(places: Sequence[tuple[float, float, float, float]]) -> tuple[Fi
 
 def fit(figure: Figure) -> Figure:
     """Make the figure as large as its axes with all that was written around them; no axes change their size."""
+    use_fallbacks(figure)
     width, height = figure.get_size_inches()
     box = figure.get_tightbbox()
     left, low = _PAD - box.x0, _PAD - box.y0
@@ -73,11 +75,4 @@ def number(value: float, places: int, *, sign: bool = False) -> str:
 
 def left_out(total: int, shown: int, what: str) -> list[str]:
     """The sentence for what a figure does not show, if anything."""
-    return [f"The first {shown} of {total} {what} are shown; {total - shown} are left out."] if total > shown else []
-
-
-def numbered(names: Sequence[str]) -> list[str]:
-    """The sentence for the numbers that tell equal and shortened names apart, if there are any."""
-    if any(name.endswith(f" [{i}]") for i, name in enumerate(names)):
-        return ["[i]: place in the list, counted from 0, where names would be equal."]
-    return []
+    return [f"{shown} of {total} {what} are shown."] if total > shown else []

@@ -78,14 +78,14 @@ def plot_matrices(
     figure, panels = inch_figure(places)
     names = text.short_names(labels, 30)
     totals = [values.sum(axis=1) for values in counts]
-    alike = all(np.allclose(total, totals[0]) for total in totals) and cell.points >= 20
+    alike = all(np.allclose(total, totals[0]) for total in totals)
     row_names = [f"{k} (n={text.count_text(t)})" for k, t in zip(names, totals[0], strict=True)] if alike else names
     write = _writes(counts, cell)
     norm = Normalize(0.0, 1.0) if write else PowerNorm(0.5, 0.0, 1.0)
     step, last = 1, panels[0]
     for i, (ax, values, total) in enumerate(zip(panels, counts, totals, strict=True)):
         shares = heat.row_shares(values, total)
-        image = heat.draw_image(ax, shares, hit_map(), norm)
+        image = heat.draw_image(ax, shares, hit_map(), norm, strength=heat.row_strength(total))
         heat.hatch_rows(ax, np.flatnonzero(total <= 0), size)
         heat.frame_cells(ax, [(k, k) for k in range(size) if total[k] > 0], cell)
         if write:
@@ -102,7 +102,8 @@ def plot_matrices(
         across = "predicted class" + thinned if i + columns >= n else ""
         name_axes(ax, across, "actual class" + thinned if i % columns == 0 else "", None)
         last = ax if i % columns == 0 else last
-    lines = left_out(len(matrices), n, "matrices") + heat.notes(names, int((totals[0] <= 0).sum()))
+    few = int(heat.few_samples(totals[0]).sum())
+    lines = left_out(len(matrices), n, "matrices") + heat.notes(names, int((totals[0] <= 0).sum()), few)
     width = columns * (side + _ACROSS) * 72
     caption_under(last, last.xaxis.label, lines, max(width, 200.0))
     if title is not None:

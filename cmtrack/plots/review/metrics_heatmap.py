@@ -1,4 +1,4 @@
-"""All metrics of all runs in one table, coloured within each column."""
+"""All metrics of all runs in one table, coloured by how far each is behind the best of its column."""
 
 from __future__ import annotations
 
@@ -16,9 +16,10 @@ from cmtrack.plots import labels as text
 from cmtrack.plots.style import EMPTY, INK, SMALL_SIZE, TITLE_SIZE, FloatArray, extent_points, sheet
 
 from . import checks
-from .layout import caption_under, decimals, number, numbered
+from .layout import caption_under, decimals, number
 
 _WIDTH, _HEIGHT = 0.72, 0.25  # inches of a cell
+_LARGEST = 16.0  # standard errors behind the best, from which on the colour is the deepest
 _ARROWS = {"higher": "↑", "lower": "↓", "nearest zero": "→0"}
 _WORDS = {"↑": "higher is better", "↓": "lower is better", "→0": "nearest zero is best"}
 
@@ -29,14 +30,16 @@ def plot_metric_heatmap(
     values: npt.ArrayLike,
     better: Sequence[str],
     *,
+    errors: npt.ArrayLike | None = None,
     tied: npt.ArrayLike | None = None,
     title: str | None = None,
     ax: Axes | None = None,
 ) -> Figure:
-    """Draw a table of runs and metrics; the colour is the position between the column's worst and best value.
+    """Draw a table of runs and metrics; the colour is the distance behind the best of the column.
 
-    The colour compares the shown runs only: a dark cell is the best of these, not necessarily a good value, and
-    the worst is white however little it is behind.
+    The distance is counted in standard errors, so that noise stays pale, on a logarithmic scale that ends at 16, so
+    that one bad run does not make all others alike. The colour compares the shown runs only: a white cell is as good as
+    the best of these, not necessarily a good value.
 
     Parameters
     ----------
@@ -48,6 +51,9 @@ def plot_metric_heatmap(
         The metrics; NaN where undefined.
     better : sequence of length M
         For each metric ``"higher"``, ``"lower"`` or ``"nearest zero"``.
+    errors : array_like of shape (R, M), optional
+        Standard errors of the values; NaN where unknown. A column's distances are counted in its median one, and where
+        there is none, in quarters of the median distance.
     tied : array_like of bool of shape (R, M) or (R,), optional
         Values that cannot be told from the best of their column (framed, with a bold number), or runs that cannot
         be told from the best run (bold name).
@@ -80,7 +86,10 @@ def plot_metric_heatmap(
         same = checks.check_flags("tied", tied, (n_runs,) if by_run else (n_runs, n_metrics))
     page = sheet(ax, (n_metrics * _WIDTH, n_runs * _HEIGHT))
     ax = page.ax
-    position = column_positions(table, better)
+    known = np.full(table.shape, np.nan)
+    if errors is not None:
+        known = checks.check_numbers("errors", errors, (n_runs, n_metrics))
+    position = column_tones(table, better, known)
     image = ax.imshow(
         np.ma.masked_invalid(position), cmap=_tone_map(), norm=Normalize(0.0, 1.0), aspect="auto",
         interpolation="nearest", origin="upper",
@@ -98,32 +107,40 @@ def plot_metric_heatmap(
     ax.set_yticks(range(n_runs), shown, fontsize=SMALL_SIZE + 0.5, color=INK)
     metrics = text.short_names(metric_titles, 36)
     _name_metrics(ax, [f"{name} {_ARROWS[word]}" for name, word in zip(metrics, better, strict=True)])
-    lines = _explanations(table, position, better)
+    lines = _explanations(table, position, better, known)
     if same is not None:
         lines.append(_mark_tied(ax, same))
-    lines += numbered(shown) or numbered(metrics)
+    lines += text.numbered(shown) or text.numbered(metrics)
     caption_under(ax, ax.patch, lines, max(extent_points(ax)[0], 330.0))
     if title is not None:
         ax.set_title(title, fontsize=TITLE_SIZE, color=INK, pad=9)
     return page.finish()
 
 
-def column_positions(values: FloatArray, better: Sequence[str]) -> FloatArray:
-    """Where each value lies between the worst (0) and the best (1) of its column; 0.5 where all are equal."""
-    position = np.full(values.shape, np.nan)
+def column_tones(values: FloatArray, better: Sequence[str], errors: FloatArray) -> FloatArray:
+    """How far each value is behind the best of its column: 0 up to one standard error, then logarithmic to 1 at 16."""
+    tones = np.full(values.shape, np.nan)
     for j, word in enumerate(better):
         good = checks.goodness(values[:, j], word)
         known = np.isfinite(good)
         if known.any():
-            low, span = good[known].min(), np.ptp(good[known])
-            position[known, j] = (good[known] - low) / span if span > 0 else 0.5
-    return position
+            behind = good[known].max() - good[known]
+            steps = behind / _unit(behind, errors[:, j])
+            tones[known, j] = np.clip(np.log2(np.maximum(steps, 1.0)) / np.log2(_LARGEST), 0.0, 1.0)
+    return tones
+
+
+def _unit(behind: FloatArray, errors: FloatArray) -> float:
+    sizes = errors[np.isfinite(errors) & (errors > 0)]
+    if sizes.size:
+        return float(np.median(sizes))
+    return float(np.median(behind[behind > 0])) / 4 if (behind > 0).any() else 1.0
 
 
 def _tone_map() -> Colormap:
-    """White to blue, no darker than a reader of numbers likes."""
-    ramp = ["#fbfbfb", "#d3e6f3", "#7fb8da", "#2b7bba"]
-    return LinearSegmentedColormap.from_list("cmtrack_position", ramp, N=256).with_extremes(bad=EMPTY)
+    """White to orange, no darker than a reader of numbers likes."""
+    ramp = ["#ffffff", "#fde3c8", "#f6a860", "#d9752b"]
+    return LinearSegmentedColormap.from_list("cmtrack_behind", ramp, N=256).with_extremes(bad=EMPTY)
 
 
 def _name_metrics(ax: Axes, titles: Sequence[str]) -> None:
@@ -142,12 +159,16 @@ def _name_metrics(ax: Axes, titles: Sequence[str]) -> None:
     ax.tick_params(which="both", length=0)
 
 
-def _explanations(values: FloatArray, position: FloatArray, better: Sequence[str]) -> list[str]:
+def _explanations(values: FloatArray, position: FloatArray, better: Sequence[str], errors: FloatArray) -> list[str]:
     arrows = [arrow for arrow in _WORDS if arrow in {_ARROWS[word] for word in better}]
     lines = ["; ".join(f"{arrow} {_WORDS[arrow]}" for arrow in arrows) + "."]
-    lines.append("Colour: from the worst (white) to the best (blue) of the runs shown, within each column.")
-    if (position == 0.5).all(axis=0).any() and len(position) > 1:
-        lines.append("A column of one middle tone: all values are equal.")
+    measured = (np.isfinite(errors) & (errors > 0)).any(axis=0)
+    said = f"White: at most one standard error behind the best of the column. Deepest orange: {_LARGEST:.0f} or more."
+    if measured.any():
+        lines.append(said)
+    if not measured.all() and len(values) > 1:
+        which = "Columns without a standard error" if measured.any() else "Orange: behind the best of the column"
+        lines.append(f"{which}: the middle tone is the median distance.")
     undefined = int(np.isnan(position).sum())
     if undefined:
         lines.append(f"Grey, –: undefined ({undefined} of {values.size}).")

@@ -12,17 +12,18 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.transforms import ScaledTranslation
 
+from cmtrack.names import quoted
 from cmtrack.plots import labels as text
 from cmtrack.plots.style import BLUE, INK, ORANGE, SMALL_SIZE, TITLE_SIZE, FloatArray, name_axes
 
 from . import checks
 from .forest import FONT, draw_panel, numbers, write_numbers
-from .layout import caption_under, fit, inch_figure, left_out, numbered
+from .layout import caption_under, fit, inch_figure, left_out
 
 _ROW, _WIDTH = 0.27, 2.7  # inches: a row, a panel
 SHARPER = (
-    "A run that is told from the best may have an interval that reaches zero: the set of the best is found step by "
-    "step, which is sharper than intervals for all runs at once."
+    "A run can be “behind” though its interval includes zero: the stepwise test is more powerful than simultaneous "
+    "intervals."
 )
 
 
@@ -109,7 +110,7 @@ def plot_ranking(
     figure, (left, right) = inch_figure([(0, 0, _WIDTH, high), (_WIDTH + columns[0] + 0.12, 0, _WIDTH, high)])
     right.sharey(left)
     star = chosen if chosen is not None and chosen < n else None
-    metric = text.verbatim(text.elide(text.one_line(metric_title), 44))
+    metric = text.brief(metric_title, 44)
     level = text.percent_text(confidence_level)
 
     bands = same[:n] if not same[:n].all() else np.zeros(n, dtype=bool)
@@ -128,9 +129,9 @@ def plot_ranking(
     legend = _legend(left, same[:n], level, star is not None)
     lines = left_out(n_runs, n, "runs")
     if chosen is not None and star is None:
-        lines.append(f"The chosen run, {short[chosen]}, is number {chosen + 1} of {n_runs}.")
+        lines.append(f"The chosen run, {quoted(short[chosen])}, is number {chosen + 1} of {n_runs}.")
     lines += _explanations(limits[:n], gap_limits[:n], same[:n], level, simultaneous)
-    lines += numbered(short[:n])
+    lines += text.numbered(short[:n])
     if any(beyond):
         lines.append("Arrowheads: beyond the axis; the number stands beside it.")
     caption_under(left, legend, lines, 72 * (2 * _WIDTH + columns[0]))
@@ -168,9 +169,9 @@ def _legend(ax: Axes, tied: checks.BoolArray, level: str, star: bool) -> Artist:
     def handle(colour: str, marker: str, label: str, size: float = 5.5) -> Line2D:
         return Line2D([], [], color=colour, marker=marker, markersize=size, linewidth=1.6, label=label)
 
-    handles = [handle(BLUE, "o", f"not distinguishable from the best at {level}")] if tied.any() else []
+    handles = [handle(BLUE, "o", f"tied: not distinguishable from the best at {level}")] if tied.any() else []
     if not tied.all():
-        handles.append(handle(ORANGE, "s", f"worse than the best at {level}"))
+        handles.append(handle(ORANGE, "s", f"behind: significantly worse than the best at {level}"))
     if star:
         handles.append(Line2D([], [], color=INK, marker="*", markersize=10, linestyle="none", label="chosen"))
     drop = 22 + 12 * (1 + ax.get_xlabel().count("\n"))  # under the tick and axis labels
@@ -186,10 +187,10 @@ def _explanations(
 ) -> list[str]:
     lines = []
     if np.isfinite(limits).any():
-        lines.append(f"Left: {level} interval of each value by itself.")
+        lines.append(f"Left: {level} interval of each value; do not compare these.")
     if np.isfinite(gap_limits).any():
-        held = "that hold for all runs at once" if simultaneous else "each for itself, not for all runs at once"
-        lines.append(f"Right: {level} intervals of the differences, {held}.")
+        held = "simultaneous " if simultaneous else ""
+        lines.append(f"Right: {held}{level} intervals of the differences.")
     if (~tied & (gap_limits[:, 0] <= 0) & (gap_limits[:, 1] >= 0)).any():
         lines.append(SHARPER)
     missing = int((~np.isfinite(gap_limits[1:])).any(axis=1).sum())

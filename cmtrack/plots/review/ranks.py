@@ -15,7 +15,6 @@ from cmtrack.plots import labels as text
 from cmtrack.plots.style import caption_below, hit_map, name_axes
 
 from . import checks
-from .layout import numbered
 
 _SHARES = {0.0: "0%", 0.25: "25%", 0.5: "50%", 0.75: "75%", 1.0: "100%"}
 _ROOTS = {0.0: "0%", 0.01: "1%", 0.05: "5%", 0.1: "10%", 0.25: "25%", 0.5: "50%", 0.75: "75%", 1.0: "100%"}
@@ -87,7 +86,7 @@ def plot_rank_distribution(
     thinned = "" if row_step == 1 else f"run (every {text.ordinal(row_step)} is named)"
     name_axes(ax, "rank (1: best)", thinned, title)
     small = cell.holds_text and bool(((shares > 0) & (shares < 0.01)).any())
-    caption_below(ax, ["Below 1%: no number."] * small + numbered(short))
+    caption_below(ax, ["Below 1%: no number."] * small + text.numbered(short))
     return page.finish()
 
 

@@ -30,7 +30,7 @@ from cmtrack.plots.style import (
 )
 
 from . import checks
-from .layout import caption_under, left_out, numbered
+from .layout import caption_under, left_out
 
 _COLOURS = (BLUE, ORANGE, GREEN, PINK, SKY, YELLOW, INK, MUTED)
 _DASHES: tuple[tuple[float, ...], ...] = (
@@ -44,6 +44,7 @@ def plot_roc_overlay(
     areas: npt.ArrayLike,
     intervals: npt.ArrayLike | None = None,
     ceilings: npt.ArrayLike | None = None,
+    normalized: npt.ArrayLike | None = None,
     positive: object | None = None,
     max_curves: int = 8,
     title: str | None = None,
@@ -62,7 +63,9 @@ def plot_roc_overlay(
         Limits of the areas; NaN where there are none.
     ceilings : array_like of shape (R,), optional
         Largest reachable true positive rate of each curve; one below 1 is marked by a short dashed line to the
-        right of the frame.
+        right of the frame, and has its own line of chance.
+    normalized : array_like of shape (R,), optional
+        Area over ceiling, by default computed; written where a ceiling is below 1.
     positive : object, optional
         Name of the positive class or group.
     max_curves : int, default 8
@@ -91,17 +94,22 @@ def plot_roc_overlay(
         "intervals", np.full((n_runs, 2), np.nan) if intervals is None else intervals, n_runs
     )
     tops = checks.check_numbers("ceilings", np.ones(n_runs) if ceilings is None else ceilings, (n_runs,))
+    relative = area / np.where(tops > 0, tops, np.nan)
+    if normalized is not None:
+        relative = checks.check_numbers("normalized", normalized, (n_runs,))
     points = [_points(name, fpr, tpr) for name, fpr, tpr in curves]
     names = text.short_names([name for name, _, _ in curves], 40)
     n = min(n_runs, max_curves)
     page = sheet(ax, (5.0, 5.0))
     ax = page.ax
     open_axes(ax)
-    ax.plot([0, 1], [0, 1], color=MUTED, linewidth=0.8, linestyle=":", zorder=1)
+    reached = np.where(np.isfinite(tops[:n]), tops[:n], 1.0)
+    for top in sorted(set(reached.tolist()), reverse=True):
+        ax.plot([0, 1], [0, top], color=MUTED, linewidth=0.8, linestyle=":", zorder=1, label="_chance")
     for i in range(n):
         colour = _COLOURS[i % len(_COLOURS)]
         dashes = _DASHES[(i + i // len(_COLOURS)) % len(_DASHES)]
-        label = f"{names[i]}: {_area_text(area[i], limits[i], tops[i])}"
+        label = f"{names[i]}: {_area_text(area[i], limits[i], tops[i], relative[i])}"
         ax.plot(
             *points[i], color=colour, linestyle=(0, dashes) if dashes else "-", linewidth=1.7, label=label,
             zorder=3 - i / n_runs, clip_on=False,
@@ -115,16 +123,18 @@ def plot_roc_overlay(
     ax.set_yticks(np.linspace(0, 1, 6))
     for axis in (ax.xaxis, ax.yaxis):
         axis.set_major_formatter(PercentFormatter(1.0, decimals=0))
-    of = "" if positive is None else f" (positive: {text.verbatim(text.elide(text.one_line(positive), 28))})"
+    of = "" if positive is None else f" (positive: {text.brief(positive, 28)})"
     name_axes(ax, "false positive rate", "true positive rate" + of, title)
-    lines = ["Dotted diagonal: chance.", *left_out(n_runs, n, "curves")]
-    lines += numbered(names[:n])
+    capped = bool((tops[:n] < 1).any())
+    chance = "Dotted lines: chance, up to the ceiling of each curve." if capped else "Dotted diagonal: chance."
+    lines = [chance, *left_out(n_runs, n, "curves")]
+    lines += text.numbered(names[:n])
     if np.isfinite(limits[:n]).any():
         lines.append("In brackets: the interval of each area by itself.")
-    if (tops[:n] < 1).any():
+    if capped:
         lines.append(
-            "Dashes right of the frame: the ceiling, the largest share of positives that a curve can reach; areas "
-            "under different ceilings are not comparable."
+            "Dashes right of the frame: the ceiling, the largest share of positives that a curve can reach. Compare "
+            "normalised areas (area / ceiling; chance is 0.5): areas under different ceilings are not comparable."
         )
     caption_under(ax, legend_below(ax), lines, extent_points(ax)[0] + 30)
     return page.finish()
@@ -137,8 +147,8 @@ def _points(name: object, fpr: npt.ArrayLike, tpr: npt.ArrayLike) -> tuple[Float
     return x, y
 
 
-def _area_text(area: float, limits: FloatArray, ceiling: float) -> str:
+def _area_text(area: float, limits: FloatArray, ceiling: float, normalized: float) -> str:
     parts = f"AUC {text.number_text(area)}"
     if math.isfinite(area) and np.isfinite(limits).all():
         parts += f" ({limits[0]:.3f} to {limits[1]:.3f})"
-    return parts + (f", ceiling {ceiling:.3f}" if ceiling < 1 else "")
+    return parts + (f", ceiling {ceiling:.3f}, normalised {text.number_text(normalized)}" if ceiling < 1 else "")
