@@ -46,6 +46,7 @@ def plot_metric_against_parameter(
     parameter: str,
     metric_title: str,
     names: Sequence[object] | None = None,
+    tied: npt.ArrayLike | None = None,
     highlight: int | None = None,
     title: str | None = None,
     ax: Axes | None = None,
@@ -69,6 +70,8 @@ def plot_metric_against_parameter(
         Names of the parameter and of the metric.
     names : sequence of length R, optional
         Names of the runs; that of the highlighted one is written.
+    tied : array_like of bool of shape (R,), optional
+        Runs that are tied with the best one: blue circles, the others orange squares. By default all.
     highlight : int, optional
         Index of the run to mark, such as the chosen one.
     title : str, optional
@@ -93,6 +96,7 @@ def plot_metric_against_parameter(
     limits = checks.check_intervals("intervals", intervals, n_runs)
     if names is not None and len(names) != n_runs:
         raise ValueError(f"names must name the {n_runs} runs, got {len(names)}")
+    same = np.ones(n_runs, dtype=bool) if tied is None else checks.check_flags("tied", tied, (n_runs,))
     checks.check_index("highlight", highlight, n_runs)
     categories, where = _places(x)
     width = _SIZE[0] if categories is None else float(np.clip(0.75 * len(categories), 3.6, 9.0))
@@ -107,7 +111,7 @@ def plot_metric_against_parameter(
         ax.grid(False, axis="x")
         _name_categories(ax, categories)
         _draw_category_means(ax, where[shown], value[shown])
-    _draw_runs(ax, where, value, limits, shown, highlight)
+    _draw_runs(ax, where, value, limits, shown, same, highlight)
     x_title, y_title = (text.verbatim(text.elide(text.one_line(t), 48)) for t in (parameter, metric_title))
     log = " (log scale)" if ax.get_xscale() == "log" else ""
     name_axes(ax, x_title + log, y_title, title)
@@ -118,7 +122,9 @@ def plot_metric_against_parameter(
     lines = _explanations(n_runs, int(shown.sum()), barred, words)
     if highlight is not None:
         name = "the highlighted run" if names is None else text.short_names(names, 60)[highlight]
-        lines.insert(0, f"Orange star: {name}{'' if shown[highlight] else ' (left out)'}.")
+        lines.insert(0, f"Star: {name}{'' if shown[highlight] else ' (left out)'}.")
+    if not same[shown].all():
+        lines.insert(0, "Blue circles: tied with the best. Orange squares: behind.")
     lines += numbered(text.short_names(categories or [], 32))
     caption_under(ax, ax.xaxis.label, lines, max(extent_points(ax)[0], 300.0))
     return page.finish()
@@ -180,7 +186,13 @@ def _name_categories(ax: Axes, categories: Sequence[str]) -> None:
 
 
 def _draw_runs(
-    ax: Axes, where: FloatArray, value: FloatArray, limits: FloatArray, shown: checks.BoolArray, highlight: int | None
+    ax: Axes,
+    where: FloatArray,
+    value: FloatArray,
+    limits: FloatArray,
+    shown: checks.BoolArray,
+    same: checks.BoolArray,
+    highlight: int | None,
 ) -> None:
     ends = np.concatenate([value[shown], limits[shown][np.isfinite(limits[shown]).all(axis=1)].ravel()])
     if ends.size:
@@ -190,7 +202,7 @@ def _draw_runs(
     aside = _sideways(ax, where, shown)
     for row in np.flatnonzero(shown):
         marked = row == highlight
-        colour = ORANGE if marked else BLUE
+        colour, marker = (BLUE, "o") if same[row] else (ORANGE, "s")
         place = ax.transData + ScaledTranslation(aside[row] / 72, 0, root_figure(ax).dpi_scale_trans)
         if np.isfinite(limits[row]).all():
             ax.plot(
@@ -198,8 +210,8 @@ def _draw_runs(
                 transform=place, scalex=False, scaley=False, label="_interval",
             )  # fmt: skip
         ax.plot(
-            [where[row]], [value[row]], marker="*" if marked else "o", markersize=13 if marked else 5.5, color=colour,
-            markeredgecolor="white", markeredgewidth=0.8, linestyle="none", zorder=4 if marked else 3,
+            [where[row]], [value[row]], marker="*" if marked else marker, markersize=13 if marked else 5.5,
+            color=colour, markeredgecolor="white", markeredgewidth=0.8, linestyle="none", zorder=4 if marked else 3,
             transform=place, scalex=False, scaley=False, label="_highlight" if marked else "_run",
         )  # fmt: skip
 

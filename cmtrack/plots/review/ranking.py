@@ -21,8 +21,8 @@ from .layout import caption_under, fit, inch_figure, left_out, numbered
 
 _ROW, _WIDTH = 0.27, 2.7  # inches: a row, a panel
 SHARPER = (
-    "A run that is told from the best may have an interval that reaches zero: the set of the best is found step by "
-    "step, which is sharper than intervals for all runs at once."
+    "A run can be “behind” though its interval includes zero: the stepwise test is more powerful than simultaneous "
+    "intervals."
 )
 
 
@@ -168,9 +168,9 @@ def _legend(ax: Axes, tied: checks.BoolArray, level: str, star: bool) -> Artist:
     def handle(colour: str, marker: str, label: str, size: float = 5.5) -> Line2D:
         return Line2D([], [], color=colour, marker=marker, markersize=size, linewidth=1.6, label=label)
 
-    handles = [handle(BLUE, "o", f"not distinguishable from the best at {level}")] if tied.any() else []
+    handles = [handle(BLUE, "o", f"tied: not distinguishable from the best at {level}")] if tied.any() else []
     if not tied.all():
-        handles.append(handle(ORANGE, "s", f"worse than the best at {level}"))
+        handles.append(handle(ORANGE, "s", f"behind: significantly worse than the best at {level}"))
     if star:
         handles.append(Line2D([], [], color=INK, marker="*", markersize=10, linestyle="none", label="chosen"))
     drop = 22 + 12 * (1 + ax.get_xlabel().count("\n"))  # under the tick and axis labels
@@ -188,8 +188,8 @@ def _explanations(
     if np.isfinite(limits).any():
         lines.append(f"Left: {level} interval of each value by itself.")
     if np.isfinite(gap_limits).any():
-        held = "that hold for all runs at once" if simultaneous else "each for itself, not for all runs at once"
-        lines.append(f"Right: {level} intervals of the differences, {held}.")
+        held = "simultaneous " if simultaneous else ""
+        lines.append(f"Right: {held}{level} intervals of the differences.")
     if (~tied & (gap_limits[:, 0] <= 0) & (gap_limits[:, 1] >= 0)).any():
         lines.append(SHARPER)
     missing = int((~np.isfinite(gap_limits[1:])).any(axis=1).sum())
