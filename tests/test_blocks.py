@@ -58,7 +58,7 @@ def test_folds_use_the_corrected_resampled_t():
     gaps = ranking.scores[:, 2] - ranking.scores[:, 0]
     error = np.sqrt((1 / 5 + 1 / 4) * gaps.var(ddof=1))
     assert bad.difference == pytest.approx(gaps.mean())
-    assert bad.difference_high == pytest.approx(gaps.mean() + t.ppf(0.975, 4) * error)
+    assert bad.difference_high == pytest.approx(gaps.mean() + t.ppf(1 - 0.025 / 3, 4) * error)  # of 3 pairs
     assert bad.pvalue == pytest.approx(2 * t.sf(abs(gaps.mean()) / error, 4))
     assert forest.mean == pytest.approx(ranking.scores[:, 0].mean())
     assert forest.sd == pytest.approx(ranking.scores[:, 0].std(ddof=1))
@@ -131,9 +131,15 @@ def test_tie_breakers_choose_among_tied_models():
     for run in runs:
         run.run.params["cost"] = {"forest": "9", "linear": "1", "bad": "0"}[run.name]
     blocks = Blocks("params.fold", model="params.model")
-    ranking, _, _ = rank_models(runs, ACCURACY, blocks, tie_breakers=[TieBreaker.parse("params.cost")])
+    cheap = [TieBreaker.parse("params.cost")]
+    ranking, _, _ = rank_models(runs, ACCURACY, blocks, tie_breakers=cheap, margin=0.05)
     assert (ranking.leader.name, ranking.chosen.name) == ("forest", "linear")
-    means, _, _ = rank_models(runs, ACCURACY, blocks, tie_breakers=[TieBreaker.parse("binary/recall")])
+    near, _, _ = rank_models(runs, ACCURACY, blocks, tie_breakers=cheap)
+    linear = near.models[1]
+    assert linear.tied
+    assert -linear.difference > linear.standard_error  # so that the rule of one standard error keeps it out
+    assert near.chosen.name == "forest"
+    means, _, _ = rank_models(runs, ACCURACY, blocks, tie_breakers=[TieBreaker.parse("binary/recall")], margin=0.05)
     recalls = {
         name: np.mean([run.evaluation.metrics["binary/recall"] for run in runs if run.name == name])
         for name in ("forest", "linear")

@@ -197,15 +197,14 @@ def _parameter(ranking: Ranking) -> Figure | None:
 
 
 def family(ranking: Ranking) -> list[RankedRun]:
-    """The runs of the same kind as the one to take: those with the same parameters, and equal ones that are no numbers.
+    """The runs of the same kind as the one to take: with the same values of all parameters that are not numbers.
 
     Over models of several kinds, a line through the means at each value of a parameter would mean nothing.
     """
 
-    def kind(run: RankedRun) -> tuple[frozenset[str], frozenset[tuple[str, str]]]:
+    def kind(run: RankedRun) -> set[tuple[str, str]]:
         own = {name: text for name, text in run.run.params.items() if not _REPETITION.search(name)}
-        texts = frozenset((name, text) for name, text in own.items() if _number(run, name) is None)
-        return frozenset(own), texts
+        return {(name, text) for name, text in own.items() if _number(run, name) is None}
 
     return [run for run in ranking.runs if kind(run) == kind(ranking.foremost)]
 

@@ -55,7 +55,7 @@ def ranking_table(ranking: Ranking) -> Table:
         if criterion.pareto:
             heads += ["P(on the front)", "p"]
         else:
-            heads += ["From the leader", "P(best)", "Rank from–to", "p (among the best)"]
+            heads += ["From the leader", "P(best)", "Rank from–to", "p"]
     gates = any(run.gates for run in runs)
     if gates:
         heads.append("Gates")
@@ -125,7 +125,7 @@ def model_table(ranking: RepeatedRanking) -> Table:
     title = metric_title(ranking.criterion.metrics[0], brief=True)
     ranked = ranking.kind == "datasets"
     heads = ["#", "Model", "Standing", *(["Average rank"] if ranked else []), f"Mean {title}", "s.d.", "Runs"]
-    heads += ["From the leader", "p (all pairs)", "P(equivalent)"]
+    heads += ["From the leader", "p", "P(equivalent)"]
     gates = any(model.gates for model in ranking.models)
     rows = [_model(model, ranking, ranked, gates) for model in ranking.models]
     intervals = {place for row in rows for place, c in enumerate(row["cells"]) if c["beside"] is not None}
