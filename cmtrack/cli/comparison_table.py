@@ -67,7 +67,7 @@ def print_sentences(console: Console, comparison: Comparison) -> None:
     console.print(Text(comparison.summary()))
 
 
-def print_left_out(console: Console, left_out: Iterable[tuple[str, str]]) -> None:
+def print_left_out(console: Console, left_out: Iterable[tuple[str, str]], head: str = "Not ranked") -> None:
     """Runs by the reason why they are left out, the most frequent reason first."""
     by_reason: dict[str, list[str]] = {}
     for name, reason in left_out:
@@ -75,7 +75,7 @@ def print_left_out(console: Console, left_out: Iterable[tuple[str, str]]) -> Non
     if not by_reason:
         return
     lines = [f"{_names(of)}: {reason}" for reason, of in sorted(by_reason.items(), key=lambda item: -len(item[1]))]
-    _print_list(console, "Not ranked", lines, "reasons")
+    _print_list(console, head, lines, "reasons")
 
 
 def print_table(console: Console, title: str, columns: Sequence[Column], rows: Sequence[Any]) -> None:

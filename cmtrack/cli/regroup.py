@@ -131,7 +131,7 @@ def _print(
     planned = any(run.status == "planned" for run in done)
     if done:
         print_table(console, f"Under {grouping.name!r}: before → after", _columns(done), done)
-    print_left_out(console, [(run.name, run.reason) for run in out if run.status == "left out"])
+    print_left_out(console, [(run.name, run.reason) for run in out if run.status == "left out"], "Left out")
     _print_warnings(console, done)
     if not done:
         return
