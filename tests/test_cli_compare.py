@@ -143,7 +143,7 @@ def test_a_table_says_who_leads_and_who_is_behind(run: Any, store: Filled) -> No
     text = ok(run("compare", *THREE)).stdout
     direct = cmtrack.compare([store.runs[name] for name in THREE], tracking_uri=store.uri)
     assert direct.summary().split(".")[0] in text
-    for part in ("3 runs by binary/matthews_corrcoef, 240 samples", "P(best)", "ranks", "status", "95 % interval"):
+    for part in ("3 runs on 240 samples, by binary/matthews_corrcoef", "P(best)", "ranks", "status", "95 % interval"):
         assert part in text
     first, last = direct.runs[0], direct.runs[-1]
     assert "chosen" in row(text, first.name)

@@ -66,7 +66,7 @@ def with_params(comparison, params):
 
 def test_a_clear_leader_is_said_to_be_one(clear):
     said = verdict(clear)
-    assert said[0] == "Take “B”: all 2 other runs are significantly worse."
+    assert said[0] == "Take “B”: both other runs are significantly worse."
     assert said[1].startswith("“B” has the highest Matthews correlation, 0.")
     assert said[1].endswith("Significantly worse (95 %): “A” and “C”.")
     assert "tied" not in " ".join(said)
@@ -601,10 +601,10 @@ def test_a_review_whose_gates_stop_every_run_is_logged(store):
     logged = compare(list(ids.values()), require="multiclass/accuracy > 1").log()
     run = store.get_run(logged.run_id)
     assert run.info.experiment_id == store.get_run(ids["a"]).info.experiment_id
-    assert run.data.tags["cmtrack.decision"] == "Take none: all 2 evaluated runs fail a gate."
+    assert run.data.tags["cmtrack.decision"] == "Take none: both evaluated runs fail a gate."
     assert run.data.tags["cmtrack.best"] == ""
     assert run.data.tags["cmtrack.stopped"] == "2"
-    assert "**Take none: all 2 evaluated runs fail a gate.**" in run.data.tags["mlflow.note.content"]
+    assert "**Take none: both evaluated runs fail a gate.**" in run.data.tags["mlflow.note.content"]
     assert set(logged.tagged_runs) == set(ids.values())
     assert {tags(store, run_id)["cmtrack.rank"] for run_id in ids.values()} == {"stopped by a gate"}
 

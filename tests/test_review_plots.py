@@ -119,7 +119,7 @@ def test_ranking_draws_values_differences_and_ties() -> None:
         "tied: not distinguishable from the best at 95%", "behind: significantly worse than the best at 95%", "chosen",
     ]  # fmt: skip
     assert left.get_ylim()[0] > left.get_ylim()[1]  # the best is on top
-    assert "for all runs at once" in said(figure)
+    assert "simultaneous 95% intervals" in said(figure)
     assert "each for itself" in said(ranking(simultaneous=False))
 
 

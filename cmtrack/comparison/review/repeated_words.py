@@ -6,7 +6,7 @@ import math
 
 from cmtrack.comparison.blocks import RankedModel, RepeatedRanking
 from cmtrack.comparison.result import Comparison
-from cmtrack.comparison.review.standing import gap_words, standing_sentences
+from cmtrack.comparison.review.standing import all_others, gap_words, standing_sentences
 from cmtrack.comparison.review.tie_words import near_words, rule_title, tie_sentence
 from cmtrack.comparison.review.titles import Say, metric_title, p_equals
 from cmtrack.grouping import Label
@@ -76,7 +76,7 @@ def _headline(ranking: RepeatedRanking, say: Say) -> str:
     if size == 1:
         return f"Take {chosen}: it is the only model."
     if ties == 1:
-        others = "the other model is" if size == 2 else f"all {size - 1} other models are"
+        others = all_others(size - 1, "model")
         return f"Take {chosen}: {others} significantly worse."
     if ranking.decision.by is not None:
         near = sum(model.within_margin for model in ranking.models)

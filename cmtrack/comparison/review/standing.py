@@ -24,6 +24,13 @@ def standing(run: Any, ranking: Any) -> str:
     return "tied" if run.tied else "behind"
 
 
+def all_others(n: int, noun: str) -> str:
+    """ "the other run is", "both other runs are", "all 5 other runs are"."""
+    if n == 1:
+        return f"the other {noun} is"
+    return f"{'both' if n == 2 else f'all {n}'} other {noun}s are"
+
+
 def standing_sentences(tied: list[str], behind: list[str], unsure: list[str], confidence_level: float) -> list[str]:
     """Which runs or models are tied with the leader, and which are behind it; names as they are to be shown."""
     at = level(confidence_level)

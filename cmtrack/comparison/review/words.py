@@ -12,7 +12,7 @@ from cmtrack.comparison.ranking import RankedRun, Ranking
 from cmtrack.comparison.result import Comparison
 from cmtrack.comparison.review import repeated_words
 from cmtrack.comparison.review.around import identical, left_out, passed_over, positives, stopped, unpaired
-from cmtrack.comparison.review.standing import gap_words, standing_sentences
+from cmtrack.comparison.review.standing import all_others, gap_words, standing_sentences
 from cmtrack.comparison.review.tie_words import near_words, rule_title, tie_sentence
 from cmtrack.comparison.review.titles import (
     Say,
@@ -126,7 +126,7 @@ def _headline(ranking: Ranking, say: Say) -> str:
     if len(ranking.runs) == 1:
         return f"Take {chosen}: it is the only run."
     if ties == 1:
-        others = "the other run is" if len(ranking.runs) == 2 else f"all {len(ranking.runs) - 1} other runs are"
+        others = all_others(len(ranking.runs) - 1, "run")
         return f"Take {chosen}: {others} significantly worse."
     if ranking.decision.by is not None:
         near = sum(run.within_margin for run in ranking.runs)
@@ -278,4 +278,4 @@ def _nothing(comparison: Comparison) -> str:
     noun = "run" if all(stop.run_id for stop in comparison.failed) else "model"
     if n == 1:
         return f"Take none: the only evaluated {noun} fails a gate."
-    return f"Take none: all {n} evaluated {noun}s fail a gate."
+    return f"Take none: {'both' if n == 2 else f'all {n}'} evaluated {noun}s fail a gate."
