@@ -358,7 +358,7 @@ def test_a_review_is_logged(run: Any, tmp_path: Path) -> None:
     assert own.client.get_experiment(made.info.experiment_id).name == "reviews"
     assert own.client.get_run(own.runs["good"]).data.tags["cmtrack.rank"] == "1"
     text = ok(run("review", *ALL, "--output", "r.md", "--log", uri=own.uri)).stdout
-    assert "are in 2 runs." in text
+    assert "cmtrack.review: 2 runs." in text
     assert refused(run("review", *asked, "--alias", "champion", uri=own.uri), 1)
 
 

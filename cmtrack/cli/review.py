@@ -110,7 +110,7 @@ def _print(comparison: Comparison, written: list[str], logged: LoggedReview | No
         click.echo(f"  {path}")
     if logged is None:
         return
-    click.echo(f"It is the run {logged.run_id}; the tags cmtrack.rank and cmtrack.review are in {_tagged(logged)}.")
+    click.echo(f"Logged as run {logged.run_id}. Tagged with cmtrack.rank and cmtrack.review: {_tagged(logged)}.")
     if logged.alias:
         click.echo(f"Alias: {logged.alias}")
 

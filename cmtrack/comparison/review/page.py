@@ -83,6 +83,8 @@ def facts(comparison: Comparison) -> list[str]:
     out = []
     if repeated is not None:
         out.append(f"{words.counted(len(repeated.models), 'model')} over {repeated_words.over(repeated)}")
+    elif len(comparison.rankings) > 1:
+        out.append(f"{words.counted(len(comparison.runs), 'run')} in {len(comparison.rankings)} rankings")
     elif ranking is not None:
         out.append(f"{words.counted(len(ranking.runs), 'run')} on {words.samples(ranking.evaluation)}")
     if evaluation is not None:
@@ -204,7 +206,8 @@ def _margin(comparison: Comparison) -> str:
 
 def _positive(comparison: Comparison) -> Any:
     evaluation = evaluation_of(comparison)
-    return None if evaluation is None else evaluation.positive
+    same = len({run.evaluation.positive for run in comparison.runs}) < 2
+    return None if evaluation is None or not same else evaluation.positive
 
 
 def _who(names: list[str], of: int) -> str:

@@ -55,7 +55,7 @@ def ranking_table(ranking: Ranking) -> Table:
         if criterion.pareto:
             heads += ["P(on the front)", "p"]
         else:
-            heads += ["From the leader", "P(best)", "Rank from–to", "p"]
+            heads += ["From the leader", "P(best)", "Ranks", "p"]
     gates = any(run.gates for run in runs)
     if gates:
         heads.append("Gates")

@@ -233,8 +233,7 @@ def _undecided(comparison: Comparison, say: Say) -> list[str]:
     same = sum(ranking.evaluation.statistics.digest.rows == rows for ranking in rankings)
     which = f"the {same} rankings" if same == len(rankings) else f"{same} of the {len(rankings)} rankings"
     return [
-        f"No decision: {which} have the same number of rows ({rows:,}), and the rankings "
-        "were not compared with each other.",
+        f"No decision: {which} have the same number of rows ({rows:,}) and were not compared with each other.",
         *(_other(comparison, place, say) for place in range(len(rankings))),
         *apart(rankings, comparison.reads),
     ]
