@@ -6,7 +6,6 @@ import re
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from difflib import SequenceMatcher
-from os.path import commonprefix
 
 from cmtrack.untrusted import one_line
 
@@ -135,7 +134,8 @@ def _cut(parts: Sequence[tuple[str, bool]], width: int) -> str:
 
 
 def _at_first_difference(names: Sequence[str], width: int) -> dict[str, str]:
-    start = len(commonprefix(list(names))  # noqa: RUF071 - by character is meant)
+    columns = zip(*names, strict=False)
+    start = next((i for i, letters in enumerate(columns) if len(set(letters)) > 1), min(map(len, names)))
     head = min(start, (width - 2) // 3)
     room = width - head - 1
     short = {}

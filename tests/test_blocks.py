@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
-from scipy.stats import t
+from scipy.stats import norm, t
 
 from cmtrack import evaluate
 from cmtrack.comparison.blocks import rank_models
@@ -58,7 +60,7 @@ def test_folds_use_the_corrected_resampled_t():
     gaps = ranking.scores[:, 2] - ranking.scores[:, 0]
     error = np.sqrt((1 / 5 + 1 / 4) * gaps.var(ddof=1))
     assert bad.difference == pytest.approx(gaps.mean())
-    assert bad.difference_high == pytest.approx(gaps.mean() + t.ppf(0.975, 4) * error)
+    assert bad.difference_high == pytest.approx(gaps.mean() + t.ppf(1 - 0.025 / 3, 4) * error)  # of 3 pairs
     assert bad.pvalue == pytest.approx(2 * t.sf(abs(gaps.mean()) / error, 4))
     assert forest.mean == pytest.approx(ranking.scores[:, 0].mean())
     assert forest.sd == pytest.approx(ranking.scores[:, 0].std(ddof=1))
@@ -131,9 +133,15 @@ def test_tie_breakers_choose_among_tied_models():
     for run in runs:
         run.run.params["cost"] = {"forest": "9", "linear": "1", "bad": "0"}[run.name]
     blocks = Blocks("params.fold", model="params.model")
-    ranking, _, _ = rank_models(runs, ACCURACY, blocks, tie_breakers=[TieBreaker.parse("params.cost")])
+    cheap = [TieBreaker.parse("params.cost")]
+    ranking, _, _ = rank_models(runs, ACCURACY, blocks, tie_breakers=cheap, margin=0.05)
     assert (ranking.leader.name, ranking.chosen.name) == ("forest", "linear")
-    means, _, _ = rank_models(runs, ACCURACY, blocks, tie_breakers=[TieBreaker.parse("binary/recall")])
+    near, _, _ = rank_models(runs, ACCURACY, blocks, tie_breakers=cheap)
+    linear = near.models[1]
+    assert linear.tied
+    assert -linear.difference > linear.standard_error  # so that the rule of one standard error keeps it out
+    assert near.chosen.name == "forest"
+    means, _, _ = rank_models(runs, ACCURACY, blocks, tie_breakers=[TieBreaker.parse("binary/recall")], margin=0.05)
     recalls = {
         name: np.mean([run.evaluation.metrics["binary/recall"] for run in runs if run.name == name])
         for name in ("forest", "linear")
@@ -183,3 +191,86 @@ def test_a_missing_block_is_left_out_of_the_tests():
 def test_what_cannot_be_ranked_over_blocks(blocks, criterion, words):
     with pytest.raises(ValueError, match=words):
         rank_models(table(HITS), criterion, blocks)
+
+
+def folds_with_equal_gaps(n_folds=4, n=300, gap=5, noise=60):
+    """Two models whose fold differences are all the same, each far smaller than its own rows' error allows."""
+    out = []
+    for fold in range(n_folds):
+        y = np.arange(n) % 2
+        first, second = y.copy(), y.copy()
+        first[:noise] = 1 - first[:noise]
+        second[noise : 2 * noise + gap + fold % 2] = 1 - second[noise : 2 * noise + gap + fold % 2]
+        y, first, second = (np.concatenate((part, [0] * (fold + 1))) for part in (y, first, second))
+        for model, predicted in (("first", first), ("second", second)):
+            out.append(candidate(evaluate(y, predicted), model, model=model, fold=fold))
+    return out
+
+
+def test_a_small_spread_of_the_folds_gives_no_surer_answer_than_their_rows():
+    """Two answers to one question: p = .002 by the spread of four folds, .06 by the pooled rows."""
+    runs = folds_with_equal_gaps()
+    ranking, _, notes = rank_models(runs, ACCURACY, Blocks("params.fold", "params.model"))
+    _, second = ranking.models
+    gaps = ranking.scores[:, 1] - ranking.scores[:, 0]
+    spread = np.sqrt((1 / 4 + 1 / 3) * gaps.var(ddof=1))
+    assert 2 * t.sf(abs(gaps.mean()) / spread, 3) < 0.01
+    errors = []
+    for fold in range(4):
+        a, b = (run.evaluation for run in runs[2 * fold : 2 * fold + 2])
+        gap = (b.rows.predicted == b.rows.actual).astype(float) - (a.rows.predicted == a.rows.actual)
+        errors.append(gap.std() / np.sqrt(len(gap)))
+    rows = np.sqrt(np.square(errors).sum()) / 4
+    assert second.standard_error == pytest.approx(rows)
+    assert second.pvalue == pytest.approx(2 * norm.sf(abs(gaps.mean()) / rows))
+    assert second.pvalue > 0.05
+    assert second.tied
+    assert second.difference_low < 0 < second.difference_high
+    assert any("by the spread of the folds and by the sampling error of their test rows" in note for note in notes)
+
+
+def test_repeated_folds_know_their_rows_no_better_than_one_pass():
+    """Ten passes over the same rows are not ten times as many rows."""
+    once = folds_with_equal_gaps()
+    twice = once + [
+        replace(run, run=replace(run.run, params=run.run.params | {"fold": str(int(run.run.params["fold"]) + 4)}))
+        for run in once
+    ]
+    found = [
+        rank_models(runs, ACCURACY, Blocks("params.fold", "params.model", test_train_ratio=1 / 3))[0].models[1]
+        for runs in (once, twice)
+    ]
+    assert found[1].standard_error == pytest.approx(found[0].standard_error)
+
+
+def test_folds_of_equal_models_are_told_apart_no_more_often_than_the_level_says():
+    """Error rates on a null case; 400 trials of three folds whose rows alone make the models differ."""
+    from cmtrack.comparison.repeated import corrected_resampled_t
+
+    rng = np.random.default_rng(0)
+    by_spread, by_both = 0, 0
+    for _ in range(400):
+        gaps = rng.normal(0, 0.02, 3)
+        error = 0.02 / np.sqrt(3)
+        by_spread += corrected_resampled_t(gaps, 1 / 2).pvalue <= 0.05
+        by_both += corrected_resampled_t(gaps, 1 / 2, test_error=error).pvalue <= 0.05
+    assert by_both <= by_spread <= 0.07 * 400
+    sure = corrected_resampled_t([0.0155, 0.0165, 0.0175, 0.0185], 1 / 3)
+    both = corrected_resampled_t([0.0155, 0.0165, 0.0175, 0.0185], 1 / 3, test_error=0.0093)
+    assert sure.pvalue < 0.005 < 0.05 < both.pvalue
+    assert both.method == "test rows"
+    wide = corrected_resampled_t([-0.02, 0.05, 0.01, 0.03], 1 / 3, test_error=0.001)
+    assert wide == replace(corrected_resampled_t([-0.02, 0.05, 0.01, 0.03], 1 / 3), test_rows=True)
+
+
+@pytest.mark.parametrize("shift", [True, False], ids=["folds", "seeds"])
+def test_the_interval_that_is_shown_agrees_with_the_p_that_decides(shift):
+    rng = np.random.default_rng(3)
+    for _ in range(6):
+        hits = {f"m{k}": [int(h) for h in rng.integers(60 + 4 * k, 72 + 4 * k, 5)] for k in range(4)}
+        kind = "folds" if shift else "seeds"
+        ranking, _, _ = rank_models(table(hits, shift=shift), ACCURACY, Blocks("params.fold", "params.model", kind))
+        for model in ranking.models[1:]:
+            assert model.tied == (model.p_holm > 0.05)
+            if model.tied:
+                assert model.difference_low <= 0 <= model.difference_high

@@ -231,7 +231,7 @@ def test_at_most_so_many_runs_are_listed_the_best_first(uri):
 def test_parameters_break_ties(world, uri):
     chosen = [world[1][name] for name in ("strong", "medium")]
     # at so high a level everything is tied
-    comparison = compare(chosen, rank_by=ACCURACY, tie_breakers="params.depth", confidence_level=1 - 1e-9)
+    comparison = compare(chosen, rank_by=ACCURACY, tie_breakers="params.depth", margin=1, confidence_level=1 - 1e-9)
     assert comparison.ranking.leader.name == "strong"
     assert comparison.best.name == "medium"
     assert comparison.ranking.decision.values == (10.0, 9.0)

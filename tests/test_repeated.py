@@ -450,7 +450,7 @@ def test_data_sets():
     frame = found.to_frame()
     assert frame["name"].tolist() == [NAMES[i] for i in found.order]
     assert frame["best"].tolist() == [True, False, False, False]
-    assert any("exact, ties for 6" in note for note in found.notes)
+    assert any("exact with ties for 6 pairs" in note for note in found.notes)
     assert "best 'C4.5+m+cf'" in repr(found)
     assert "<ul><li>" in found._repr_html_()
     with pytest.raises(KeyError, match="from the best"):
@@ -460,7 +460,7 @@ def test_data_sets():
 def test_folds():
     found = analyse(AUC, NAMES, kind="folds", test_train_ratio=1 / 13)
     assert (found.friedman, found.nemenyi) == (None, None)
-    assert any("Friedman" in note and "not shown" in note for note in found.notes)
+    assert any("Rank tests" in note and "not shown" in note for note in found.notes)
     expected = corrected_resampled_t(AUC[:, 0] - AUC[:, 3], 1 / 13)
     assert found["C4.5"].pvalue == pytest.approx(expected.pvalue)
     assert found.best == int(AUC.mean(axis=0).argmax())
@@ -484,7 +484,7 @@ def test_seeds():
     assert [found.tied[0], found.tied[best], found.tied[other]] == [False, True, True]
     assert found.posteriors == (None, None, None)
     assert math.isnan(found["a"].worse)
-    assert "Errors are those of the seeds and of the test rows together." in found.notes
+    assert "Standard errors hold both the variation over the seeds and the sampling of the test rows." in found.notes
     without = analyse(scores, kind="seeds")
     assert any("not known for every pair" in note for note in without.notes)
     assert without["0"].worse > 0.99
@@ -497,7 +497,7 @@ def test_missing_values_are_left_out_and_said():
     found = analyse(holes, NAMES, kind="datasets")
     rest = analyse(np.delete(AUC, 3, axis=0), NAMES, kind="datasets")
     assert (found.blocks, found.left_out) == (13, 1)
-    assert found.notes[0].startswith("1 of 14 data sets miss a value")
+    assert found.notes[0].startswith("1 of 14 data sets have no value")
     assert found.differences == rest.differences
     assert (found.friedman.f, found.friedman.left_out) == (rest.friedman.f, 1)
     assert (found.summary["C4.5"].blocks, found.summary["C4.5+m"].blocks) == (14, 13)
@@ -509,7 +509,7 @@ def test_one_block_tells_nothing_apart(kind):
     assert found.tied == (True, True, True)
     assert found.best == 1
     assert found.cliques == ((1, 2, 0),)
-    assert any("shows no variation" in note for note in found.notes)
+    assert any("There is only one" in note for note in found.notes)
     assert len(found.to_frame()) == 3
 
 
@@ -565,7 +565,7 @@ TWO = [[0.1, 0.2], [0.3, 0.4]]
         (lambda: analyse(TWO, kind="runs"), "kind must be one of .*, got 'runs'"),
         (lambda: analyse(TWO, kind="folds"), "test_train_ratio goes with kind 'folds'"),
         (lambda: analyse(TWO, kind="seeds", test_train_ratio=0.1), "and only there: got 0.1, 'seeds'"),
-        (lambda: analyse(TWO, kind="datasets", test_errors=np.ones((2, 2))), "go with kind 'seeds' only"),
+        (lambda: analyse(TWO, kind="datasets", test_errors=np.ones((2, 2))), "go with kinds 'seeds' and 'folds' only"),
         (lambda: analyse(TWO, kind="seeds", test_errors=[0.1]), r"must have shape \(2, 2\), .*got \(1,\)"),
         (lambda: analyse(TWO, kind="seeds", test_errors=[[0, -1], [-1, 0]]), "not negative, or NaN, got"),
         (lambda: analyse(TWO, kind="seeds", test_errors=[[0, 1], [2, 0]]), "must be symmetric"),

@@ -20,6 +20,7 @@ from cmtrack.comparison.review.titles import and_list, metric_title
 from cmtrack.comparison.review.words import lead, verdict
 from cmtrack.metrics.catalog import CATALOG
 from cmtrack.metrics.names import encode_label
+from cmtrack.names import quoted
 from cmtrack.tracking.runs import TrackedRun
 
 N = 600
@@ -65,37 +66,41 @@ def with_params(comparison, params):
 
 def test_a_clear_leader_is_said_to_be_one(clear):
     said = verdict(clear)
-    assert said[0] == "Take B: every other run is behind it."
-    assert said[1].startswith("B leads with a Matthews correlation of 0.")
-    assert said[1].endswith("A and C are behind it at the 95 % level.")
+    assert said[0] == "Take “B”: both other runs are significantly worse."
+    assert said[1].startswith("“B” has the highest Matthews correlation, 0.")
+    assert said[1].endswith("Significantly worse (95 %): “A” and “C”.")
     assert "tied" not in " ".join(said)
-    assert lead(clear).startswith("B leads with MCC 0.")
-    assert "B leads with MCC" in repr(clear)
+    assert lead(clear).startswith("“B” leads with MCC 0.")
+    assert "“B” leads with MCC" in repr(clear)
 
 
 def test_a_tie_is_no_equality_and_nothing_is_made_up_to_decide_it(close):
     said = " ".join(verdict(close))
     first, second = (run.name for run in close.rankings[0].runs[:2])
-    assert said.startswith(f"Take {first}, for its value alone: another run cannot be told apart from it.")
-    assert f"{second} cannot be told apart from it at the 95 % level; C is behind it." in said
-    assert "Nothing in these data decides among the 2 tied runs" in said
+    value = f"{close.rankings[0].leader.value:.3f}"
+    assert said.startswith(
+        f"No clear winner. “{first}” scores highest ({value}); 1 other run is statistically indistinguishable from it."
+    )
+    assert f"Not distinguishable from it (95 %): “{second}”. Significantly worse: “C”." in said
+    assert f"“{first}” is chosen for its value alone." in said or f": “{first}” is chosen for its value alone." in said
     assert "equal" not in said.replace("equally", "")
     assert lead(close).endswith(", 1 tied")
 
 
 def test_the_tie_breaker_that_chose_is_named_with_its_values():
     runs = made({"A": 1.50, "B": 1.52, "C": 0.5})
-    comparison = compare(runs, rank_by="multiclass/accuracy", tie_breakers="multiclass/balanced_accuracy")
+    comparison = compare(runs, rank_by="multiclass/accuracy", tie_breakers="multiclass/balanced_accuracy", margin=0.2)
     said = " ".join(verdict(comparison))
     chosen = comparison.best
     other = next(run for run in comparison.rankings[0].tied if run is not chosen)
     assert said.startswith(
-        f"Take {chosen.name}: of the 2 runs that cannot be told apart it has the largest balanced accuracy."
+        f"Take “{chosen.name}”: of the 2 tied runs shown not to be worse than the leader by more than 0.2, it has the "
+        "largest balanced accuracy."
     )
     values = {run.name: f"{run.evaluation.metrics['multiclass/balanced_accuracy']:.4g}" for run in (chosen, other)}
-    assert f"decides: {chosen.name} ({values[chosen.name]}) before {other.name} ({values[other.name]})." in said
+    assert f"decides: “{chosen.name}” ({values[chosen.name]}) before “{other.name}” ({values[other.name]})." in said
     if chosen is not comparison.rankings[0].leader:
-        assert "which these data do not tell from no difference" in said
+        assert "not a significant difference (p = " in said
 
 
 def test_the_chosen_run_is_not_the_leader():
@@ -104,13 +109,13 @@ def test_the_chosen_run_is_not_the_leader():
     rule = next(
         rule
         for rule in ("class/0/recall", "class/1/recall", "class/2/recall", "class/0/precision")
-        if compare(runs, rank_by="multiclass/accuracy", tie_breakers=rule).best.name != leader
+        if compare(runs, rank_by="multiclass/accuracy", tie_breakers=rule, margin=0.2).best.name != leader
     )
-    comparison = compare(runs, rank_by="multiclass/accuracy", tie_breakers=rule)
+    comparison = compare(runs, rank_by="multiclass/accuracy", tie_breakers=rule, margin=0.2)
     said = " ".join(verdict(comparison))
-    assert lead(comparison).startswith(f"take {comparison.best.name}; {leader} leads")
-    assert f"{comparison.best.name} has 0." in said
-    assert f"from {leader}" in said
+    assert lead(comparison).startswith(f"take “{comparison.best.name}”; “{leader}” leads")
+    assert f"“{comparison.best.name}” has 0." in said
+    assert f"lower than “{leader}” [" in said
 
 
 def test_an_earlier_rule_is_not_blamed_on_the_last_one():
@@ -123,12 +128,17 @@ def test_an_earlier_rule_is_not_blamed_on_the_last_one():
     ]
     rules = ["tags.size", "params.depth"]
     decision = decide([(run, metrics) for _, run, metrics in tied], [TieBreaker.parse(rule) for rule in rules])
-    assert tie_sentence(tied, decision, rules, "run") == [
-        "Among the 4 tied runs the smallest params.depth decides: A (3) before C (5); an earlier tie-breaker had set "
-        "B aside; D has the same, and A is listed first for its value alone."
+    where = "within one standard error of the leader"
+    assert tie_sentence(tied, 5, decision, rules, where, quoted, "run") == [
+        "Among the 4 tied runs within one standard error of the leader, the smallest params.depth decides: “A” (3) "
+        "before “C” (5). An earlier tie-breaker ruled out “B”. “D” has the same value, so that “A” is chosen for its "
+        "score."
     ]
     nothing = decide([(run, metrics) for _, run, metrics in tied], [TieBreaker.parse("tags.x")])
-    assert "the tie-breaker tags.x does not decide" in tie_sentence(tied, nothing, "tags.x", "run")[0]
+    assert tie_sentence(tied, 4, nothing, "tags.x", where, quoted, "run") == [
+        "The tie-breaker tags.x does not decide among the 4 tied runs within one standard error of the leader: none of "
+        "them has a value. “A” is chosen for its value alone."
+    ]
 
 
 def test_gates_are_named_with_the_value_that_failed(clear):
@@ -138,16 +148,16 @@ def test_gates_are_named_with_the_value_that_failed(clear):
     said = " ".join(verdict(comparison))
     assert [stop.name for stop in comparison.failed] in (["C"], ["A", "C"])
     if len(comparison.failed) == 1:
-        assert f"C fails the gate multiclass/accuracy >= 0.6 (is {accuracy:.4g})." in said
+        assert f"“C” fails the gate multiclass/accuracy >= 0.6 (is {accuracy:.4g})." in said
     else:
-        assert "The gate multiclass/accuracy >= 0.6 stops A (is 0." in said
+        assert "2 runs fail the gate multiclass/accuracy >= 0.6: “A” (0." in said
 
 
 def test_no_run_passes():
     comparison = compare(made({"A": 1.0, "B": 2.5, "C": 0.5, "D": 0.6}), require="multiclass/accuracy > 1")
     said = verdict(comparison)
-    assert said[0] == "Take none: no run passes the gates (4 runs stopped)."
-    assert "The gate multiclass/accuracy > 1 stops 4 runs, " in said[1]
+    assert said[0] == "Take none: all 4 evaluated runs fail a gate."
+    assert "4 runs fail the gate multiclass/accuracy > 1: " in said[1]
     assert "no run is ranked" in repr(comparison)
     assert comparison.figures() == {}
     assert "Take none" in html(comparison)
@@ -156,7 +166,7 @@ def test_no_run_passes():
 
 def test_one_run_has_nothing_beside_it():
     comparison = compare(made({"A": 1.0}))
-    assert "nothing to compare it with" in comparison.summary()
+    assert "There is no run to compare it with." in comparison.summary()
     assert "row by row" not in " ".join(context(comparison, None, {})["facts"])
     assert set(comparison.figures()) == {"metrics", "confusion_matrices"}
 
@@ -165,10 +175,10 @@ def test_runs_without_rows_are_said_to_be_unpaired(tmp_path):
     runs = {name: cmtrack.Evaluation.load(e.save(tmp_path / name)) for name, e in made({"A": 1.0, "B": 2.0}).items()}
     said = " ".join(verdict(compare(runs)))
     assert "Not compared row by row: all runs (its predictions by row were not kept)" in said
-    assert "a real one may stay unseen" in said
-    assert "the rows are not paired, so changes look less certain" in html(compare(runs))
+    assert "a real one may be missed" in said
+    assert "The rows are not paired, so differences look less certain" in html(compare(runs))
     mixed = made({"A": 1.0, "B": 2.0}) | {"C": runs["A"]}
-    assert "Not compared row by row: C (its predictions" in " ".join(verdict(compare(mixed)))
+    assert "Not compared row by row: “C” (its predictions" in " ".join(verdict(compare(mixed)))
 
 
 def test_several_rankings_are_never_one():
@@ -177,8 +187,8 @@ def test_several_rankings_are_never_one():
     comparison = compare(made({"A": 1.0, "B": 2.5}) | other)
     said = " ".join(verdict(comparison))
     assert "2 separate rankings" in said
-    assert said.count("must not be compared") == 1
-    assert "In ranking 2 (1 run on 300 samples) X leads" in said
+    assert said.count("not compared with each other") == 1
+    assert "Ranking 2 of 2: 1 run on 300 samples. There, “X” has 0." in said
     assert list(comparison.to_frame()["ranking"]) == [1, 1, 2]
     assert "Ranking 2 of 2" in markdown(comparison)
 
@@ -188,32 +198,33 @@ def test_runs_left_out_are_grouped_by_reason():
     same = {name: evaluate(y, np.zeros(N, dtype=int), labels=[0, 1, 2]) for name in "DE"}
     comparison = compare(made({"A": 1.0, "B": 2.5}) | same)
     said = " ".join(verdict(comparison))
-    assert "Left out: D and E (multiclass/matthews_corrcoef is undefined: " in said
+    assert "Not ranked: “D” and “E” (multiclass/matthews_corrcoef is undefined: " in said
 
 
 def test_runs_that_are_passed_over_are_said_to_be(clear):
     passed = replace(clear, passed_over=(TrackedRun("p", "P"),))
-    assert "Not looked at closely, as their logged values are lower: P." in verdict(passed)
+    assert "Not ranked, as their logged values are worse: “P”." in verdict(passed)
 
 
 def test_pareto_weighted_and_nearest_zero_are_said_for_what_they_are():
     runs = made({"A": 1.0, "B": 2.5, "C": 0.5})
     pareto = compare(runs, rank_by=["multiclass/accuracy", "class/0/recall"])
-    assert "B (0." in pareto.summary()
+    assert "“B” (0." in pareto.summary()
     assert "on the Pareto front" in lead(pareto)
-    assert pareto.summary().startswith("Take B: ")
+    assert pareto.summary().startswith("Take “B”: ")
     trade = compare(made({"A": 1.50, "B": 1.52}), rank_by=["multiclass/accuracy", "class/0/recall", "class/1/recall"])
     front = [run for run in trade.runs if run.rank == 1]
-    assert ("no single order" in trade.summary()) == (len(front) > 1)
-    assert "another run is better in every one of them at the 95 % level" in pareto.summary()
+    assert ("No single best run" in trade.summary()) == (len(front) > 1)
+    assert "Significantly dominated in every metric: " in pareto.summary()
     weighted = compare(runs, rank_by={"multiclass/accuracy": 1, "class/0/recall": 2})
-    assert "B leads the weighted sum 1 × accuracy + 2 × recall of 0, each in units of its standard error" in (
-        weighted.summary()
+    assert (
+        "“B” has the highest weighted sum 1 × accuracy + 2 × recall of “0”, each metric in units of its standard error"
+        in weighted.summary()
     )
-    assert "B leads the weighted sum" in repr(weighted)
+    assert "“B” leads the weighted sum" in repr(weighted)
     two = Grouping({"zero": [0], "rest": [1, 2]}, positive="zero", name="zero")
     near = compare(made({"A": 1.0, "B": 2.5}, grouping=two), rank_by="prevalence/bias")
-    assert ", the nearest to zero" in near.summary()
+    assert " nearest to zero, " in near.summary()
     for comparison in (pareto, weighted, near):
         json.dumps(comparison.to_dict(), allow_nan=False)
         assert "<table" in html(comparison)
@@ -223,10 +234,10 @@ def test_lists_of_names_are_shortened_and_metrics_have_titles():
     assert and_list("ABCDEFGHIJKL") == "A, B, C and 9 more"
     assert and_list("ABCD") == "A, B, C and D"
     assert and_list("A") == "A"
-    assert metric_title("binary/matthews_corrcoef", "promoter") == "Matthews correlation for promoter"
-    assert metric_title(f"class/{encode_label('a/b')}/recall") == "recall of a/b"
-    assert metric_title("reduced/party/left/f1") == "F1 of left (party)"
-    assert metric_title("reduced/party/f1_macro") == "macro F1 (party)"
+    assert metric_title("binary/matthews_corrcoef", "promoter") == "Matthews correlation for “promoter”"
+    assert metric_title(f"class/{encode_label('a/b')}/recall") == "recall of “a/b”"
+    assert metric_title("reduced/party/left/f1") == "F1 of “left” (“party”)"
+    assert metric_title("reduced/party/f1_macro") == "macro F1 (“party”)"
     for metric in CATALOG:
         if metric.better:
             assert metric_title(metric.name.replace("<", "").replace(">", ""), "p")
@@ -256,9 +267,9 @@ def test_repeated_runs_are_judged_as_models(store, tmp_path, by, noun):
     comparison = compare(experiment_names=["e"], block=f"params.{by}", model="params.model")
     said = " ".join(verdict(comparison))
     first = comparison.repeated.leader.name
-    assert f"Over {noun} {first} leads with a" in said
-    assert "differs from it by" in said
-    assert f"{first} leads over {noun} with mean MCC 0." in repr(comparison)
+    assert f"Over {noun}, “{first}” has the " in said
+    assert f"lower than “{first}”" in said or f"higher than “{first}”" in said
+    assert f"“{first}” leads over {noun} with mean MCC 0." in repr(comparison)
     frame = comparison.to_frame()
     assert list(frame["name"]) == [model.name for model in comparison.repeated.models]
     assert list(frame["blocks"]) == [6, 6, 6]
@@ -280,12 +291,16 @@ def test_tie_breakers_and_gates_of_models(store):
     repeated_runs(store, "seed")
     comparison = compare(
         experiment_names=["e"], block="params.seed", model="params.model", tie_breakers="params.size",
-        require="multiclass/accuracy >= 0.5",
+        require="multiclass/accuracy >= 0.5", margin=0.2,
     )  # fmt: skip
     said = " ".join(verdict(comparison))
-    assert "Among the 2 tied models the smallest params.size decides: network (9) before forest (10)." in said
-    assert said.startswith("Take network: of the 2 models that cannot be told apart it has the smallest params.size.")
-    assert "weak fails the gate multiclass/accuracy >= 0.5 (is 0." in said
+    where = "shown not to be worse than the leader by more than 0.2"
+    assert (
+        f"Among the 2 tied models {where}, the smallest params.size decides: “network” (9) before “forest” (10)."
+        in said
+    )
+    assert said.startswith(f"Take “network”: of the 2 tied models {where}, it has the smallest params.size.")
+    assert "“weak” fails the gate multiclass/accuracy >= 0.5 (is 0." in said
     assert "Gates" in markdown(comparison)
 
 
@@ -432,7 +447,7 @@ def test_a_figure_that_fails_leaves_the_others(close, monkeypatch):
 def test_the_ending_says_what_is_written(close, tmp_path):
     page = close.report(tmp_path / "new" / "folder" / "review.html", title="Which one?")
     assert "<h1>Which one?</h1>" in page.read_text()
-    assert close.report(tmp_path / "review.md").read_text().startswith("## Review by accuracy\n\n**Take ")
+    assert close.report(tmp_path / "review.md").read_text().startswith("## Review by accuracy\n\n**No clear winner. ")
     assert json.loads(close.report(tmp_path / "review.json").read_text())["schema"] == 1
     assert sorted(p.name for p in tmp_path.iterdir()) == ["new", "review.json", "review.md"]
     with pytest.raises(ValueError, match=r"\.html.*review\.pdf"):
@@ -538,12 +553,12 @@ def test_a_review_becomes_a_run_and_tags_the_others(store):
     assert run.info.run_name == "review: multiclass/matthews_corrcoef"
     assert run.data.tags["cmtrack.kind"] == "review"
     assert run.data.tags["cmtrack.best"] == ids["b"]
-    assert "**Take b" in run.data.tags["mlflow.note.content"]
-    assert json.loads(run.data.tags["mlflow.loggedArtifacts"])[0]["path"] == "cmtrack_review_ranking.json"
+    assert "**Take “b”" in run.data.tags["mlflow.note.content"]
+    assert "mlflow.loggedArtifacts" not in run.data.tags  # else the evaluation view opens on the review's table
     files = {artifact.path for artifact in store.list_artifacts(logged.run_id)}
     assert {"cmtrack_review.html", "cmtrack_review.md", "cmtrack_review.json", "cmtrack_review_ranking.png"} <= files
-    table = mlflow.MlflowClient().load_table(logged.experiment_id, "cmtrack_review_ranking.json", [logged.run_id])
-    assert list(table["run"]) == ["b", "a"]
+    table = json.loads(mlflow.artifacts.load_text(f"runs:/{logged.run_id}/cmtrack_review_ranking.json"))
+    assert [row[table["columns"].index("run")] for row in table["data"]] == ["b", "a"]
     assert tags(store, ids["b"])["cmtrack.rank"] == "1"
     assert tags(store, ids["a"])["cmtrack.rank"] == "2"
     assert tags(store, ids["c"])["cmtrack.rank"] == "stopped by a gate"
@@ -570,14 +585,41 @@ def test_what_cannot_be_logged_is_said_before_anything_is_written(store):
     ids = log_runs(store, y, {"a": 1.0, "b": 2.5})
     with pytest.raises(ValueError, match="in no run"):
         compare(made({"A": 1.0, "B": 2.0})).log()
-    with pytest.raises(ValueError, match="no run is ranked"):
-        compare(list(ids.values()), require="multiclass/accuracy > 1").log()
+    with pytest.raises(ValueError, match="no run is chosen, so the alias 'a' has nothing to stand for"):
+        compare(list(ids.values()), require="multiclass/accuracy > 1").log(alias="a")
     with pytest.raises(ValueError, match="goes with alias"):
         compare(list(ids.values())).log(registered_model="m")
     with pytest.raises(ValueError, match=r"no registered version comes from run 'b'"):
         compare(list(ids.values())).log(alias="challenger")
     assert {run.info.run_id for run in store.search_runs(["1"])} == set(ids.values())
     assert "cmtrack.rank" not in tags(store, ids["a"])
+
+
+def test_a_review_whose_gates_stop_every_run_is_logged(store):
+    y = np.random.default_rng(0).integers(0, 3, 100)
+    ids = log_runs(store, y, {"a": 1.0, "b": 2.5})
+    logged = compare(list(ids.values()), require="multiclass/accuracy > 1").log()
+    run = store.get_run(logged.run_id)
+    assert run.info.experiment_id == store.get_run(ids["a"]).info.experiment_id
+    assert run.data.tags["cmtrack.decision"] == "Take none: both evaluated runs fail a gate."
+    assert run.data.tags["cmtrack.best"] == ""
+    assert run.data.tags["cmtrack.stopped"] == "2"
+    assert "**Take none: both evaluated runs fail a gate.**" in run.data.tags["mlflow.note.content"]
+    assert set(logged.tagged_runs) == set(ids.values())
+    assert {tags(store, run_id)["cmtrack.rank"] for run_id in ids.values()} == {"stopped by a gate"}
+
+
+def test_a_review_shows_no_backslash_before_less_than(clear):
+    text = markdown(clear)
+    assert "&lt; 1 %" in text
+    assert "\\<" not in text
+
+
+def test_seeds_and_other_kinds_of_models_give_no_curve_of_a_parameter(close):
+    seeds = {name: {"seed": str(k), "fold": str(k), "random_state": str(k)} for k, name in enumerate("ABC")}
+    assert varied(with_params(close, seeds).rankings[0].runs) is None
+    kinds = {name: {"depth": str(k), "model": name} for k, name in enumerate("ABC")}
+    assert "parameter" not in with_params(close, kinds).figures()
 
 
 def test_an_alias_is_set_only_when_asked_for(store):

@@ -51,9 +51,9 @@ confidence_option = click.option(
     type=click.FloatRange(0, 1, min_open=True, max_open=True),
     default=0.95,
     show_default=True,
-    help="Of the intervals, and of what is called a tie.",
+    help="Confidence level of the intervals and of the ties.",
 )
-prefix_option = click.option("--prefix", default="", help="As the evaluations were logged.")
+prefix_option = click.option("--prefix", default="", help="Prefix under which the evaluations were logged.")
 json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON object and nothing else.")
 
 _OPTIONS: tuple[Callable[[Any], Any], ...] = (
@@ -67,15 +67,19 @@ _OPTIONS: tuple[Callable[[Any], Any], ...] = (
         "tie_breakers",
         multiple=True,
         metavar="RULE",
-        help="What decides among runs that cannot be told apart: a metric, 'params.depth', 'metrics.seconds asc' or "
+        help="What chooses among tied runs within the margin: a metric, 'params.depth', 'metrics.seconds asc' or "
         "'tags.size desc'; repeatable.",
+    ),
+    click.option(
+        "--margin",
+        type=click.FloatRange(min=0),
+        help="What a tie-breaker may give up, in units of the metric: it chooses among runs that are shown not to be "
+        "worse than the leader by more than this. By default, among runs within one standard error of the leader.",
     ),
     grouping_option,
     positive_option,
     click.option("--against", metavar="RUN", help="Baseline of .difference gates: a run, or a model URI."),
-    click.option(
-        "--block", metavar="NAME", help="Repeated runs: what tells the repetitions apart, such as 'params.fold'."
-    ),
+    click.option("--block", metavar="NAME", help="Repeated runs: what names the repetition, such as 'params.fold'."),
     click.option("--model", metavar="NAME", help="Repeated runs: what names the model, such as 'params.model'."),
     click.option(
         "--block-kind",
@@ -90,7 +94,7 @@ _OPTIONS: tuple[Callable[[Any], Any], ...] = (
         type=click.IntRange(min=1),
         default=50,
         show_default=True,
-        help="Runs of one data set that are looked at closely: the best by their logged value.",
+        help="Runs of one data set to read and test: the best ones by their logged values.",
     ),
     confidence_option,
     click.option(
@@ -121,6 +125,7 @@ def compared(
     rank_by: Sequence[str],
     require: Sequence[str],
     tie_breakers: Sequence[str],
+    margin: float | None,
     grouping_file: Path | None,
     positive: str | None,
     against: str | None,
@@ -157,6 +162,7 @@ def compared(
                 rank_by=criterion,
                 require=require,
                 tie_breakers=tie_breakers,
+                margin=margin,
                 grouping=grouping,
                 positive=group,
                 against=against,
@@ -232,7 +238,7 @@ def _weight(text: str) -> tuple[str, float]:
     try:
         return name.strip(), float(weight)
     except ValueError:
-        raise BadInput(f"--rank-by: after '=' the metric's weight must stand, got {text!r}") from None
+        raise BadInput(f"--rank-by: expected the metric's weight after '=', got {text!r}") from None
 
 
 def read_grouping(path: Path | None, positive: str | None) -> tuple[Grouping | None, Any]:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from cmtrack.cli.frame import plain
 from cmtrack.cli.summary import new_table
+from cmtrack.names import quoted
 from cmtrack.tracking import words
 from cmtrack.untrusted import one_line
 
@@ -74,7 +75,7 @@ def print_sentences(console: Console, comparison: Comparison) -> None:
     console.print(plain(comparison.summary()))
 
 
-def print_left_out(console: Console, left_out: Iterable[tuple[str, str]]) -> None:
+def print_left_out(console: Console, left_out: Iterable[tuple[str, str]], head: str = "Not ranked") -> None:
     """Runs by the reason why they are left out, the most frequent reason first."""
     by_reason: dict[str, list[str]] = {}
     for name, reason in left_out:
@@ -82,7 +83,7 @@ def print_left_out(console: Console, left_out: Iterable[tuple[str, str]]) -> Non
     if not by_reason:
         return
     lines = [f"{_names(of)}: {reason}" for reason, of in sorted(by_reason.items(), key=lambda item: -len(item[1]))]
-    _print_list(console, "Left out", lines, "reasons")
+    _print_list(console, head, lines, "reasons")
 
 
 def print_table(console: Console, title: str, columns: Sequence[Column], rows: Sequence[Any]) -> None:
@@ -122,33 +123,10 @@ def _table(columns: Sequence[Column], rows: Sequence[Any], longest: int | None =
 
 def _titles(comparison: Comparison) -> list[str]:
     """What each ranking is of; where there are several, what differs between them."""
-    rankings = comparison.rankings
-    facts = [_facts(ranking) for ranking in rankings]
-    differing = [name for name in (facts[0] if facts else {}) if len({fact[name] for fact in facts}) > 1]
-    if "data" in differing:  # other rows have another weight and other ids
-        differing = [name for name in differing if name not in ("row ids", "weight")]
-    out = []
-    for place, (ranking, fact) in enumerate(zip(rankings, facts, strict=True), 1):
-        by = f"by {comparison.criterion}"
-        if len(rankings) == 1:
-            out.append(f"{words.counted(len(ranking.runs), 'run')} {by}, {words.samples(ranking.evaluation)}")
-            continue
-        shown = [words.samples(ranking.evaluation), *(f"{name} {fact[name]}" for name in differing)]
-        out.append(f"Ranking {place} of {len(rankings)}, {by}: {'; '.join(shown)}")
-    return out
+    from cmtrack.comparison.review.words import heading
 
-
-def _facts(ranking: Ranking) -> dict[str, str]:
-    evaluation = ranking.evaluation
-    ids = evaluation.statistics.row_ids
-    return {
-        "data": evaluation.labels_digest[:8],
-        "row ids": "not known" if ids is None else str(ids)[:8],
-        "classes": words.short(", ".join(map(str, evaluation.labels)), 40),
-        "grouping": "none" if evaluation.grouping is None else words.short(evaluation.grouping.describe(), 80),
-        "positive": "none" if evaluation.positive is None else words.short(evaluation.positive, 30),
-        "weight": words.count(evaluation.n_samples),
-    }
+    titles = [heading(comparison, place) for place in range(len(comparison.rankings))]
+    return [f"{title}, by {comparison.criterion}" for title in titles]
 
 
 def _print_runs(console: Console, ranking: Ranking, title: str) -> None:
@@ -159,7 +137,8 @@ def _print_runs(console: Console, ranking: Ranking, title: str) -> None:
             Column("run", lambda run: str(run.name), ALWAYS, folds=True),
             *(_metric(name, level, 60 - place) for place, name in enumerate(ranking.criterion.metrics)),
             Column("P(on the\nfront)", lambda run: _chance(run.probability_best), 20, right=True),
-            Column("status", lambda run: _front_status(run), 90),
+            Column("p", lambda run: _p(run.p_set, leads=False), 70, right=True),
+            Column("status", lambda run: _status(run, ranking), 90),
         ]
         print_table(console, title, columns, ranking.runs)
         return
@@ -168,6 +147,7 @@ def _print_runs(console: Console, ranking: Ranking, title: str) -> None:
         Column("run", lambda run: str(run.name), ALWAYS, folds=True),
         Column(f"value\n{level}", _value, ALWAYS, brief=Column("value", _value_alone, ALWAYS, right=True)),
         Column(f"difference from\nthe leader {level}", lambda run: _difference(run, ranking.leader), 95),
+        Column("p (among\nthe best)", lambda run: _p(run.p_set, run is ranking.leader), 70, right=True),
         Column("P(best)", lambda run: _chance(run.probability_best), 40, right=True),
         Column("ranks", _ranks, 30),
         Column("status", lambda run: _status(run, ranking), 90),
@@ -218,13 +198,15 @@ def _ranks(run: RankedRun) -> str:
 
 
 def _status(run: Any, ranking: Any) -> str:
-    said = "leads" if run is ranking.leader else "tied" if run.tied else "behind"
-    return f"{said}, chosen" if run.chosen and (run is not ranking.leader or ranking.decision.by is not None) else said
+    from cmtrack.comparison.review.standing import standing
+
+    return standing(run, ranking)
 
 
-def _front_status(run: RankedRun) -> str:
-    said = "on the front" if run.rank == 1 else "may be on it" if run.tied else "behind"
-    return f"{said}, chosen" if run.chosen else said
+def _p(value: float, leads: bool) -> str:
+    from cmtrack.comparison.review.titles import p_text
+
+    return "" if leads else p_text(value)
 
 
 def _say_unpaired(console: Console, ranking: Ranking) -> None:
@@ -235,7 +217,7 @@ def _say_unpaired(console: Console, ranking: Ranking) -> None:
             by_reason.setdefault(run.unpaired, []).append(run.name)
     lines = [f"{_names(of)}: {reason}" for reason, of in by_reason.items()]
     if lines:
-        _print_list(console, "Compared without pairing the rows", lines, "reasons")
+        _print_list(console, "Not compared row by row", lines, "reasons")
 
 
 # -- repeated runs ---------------------------------------------------------------------------------------------
@@ -252,7 +234,8 @@ def _print_models(console: Console, repeated: RepeatedRanking) -> None:
         Column("model", lambda model: str(model.name), ALWAYS, folds=True),
         Column("mean ± sd", _mean, ALWAYS),
         Column(f"difference from\nthe leader {level}", lambda model: _difference(model, repeated.leader), 95),
-        Column("P(worse / alike /\nbetter), practically", _practically, 30),
+        Column("p (all\npairs)", lambda model: _p(model.p_holm, model is repeated.leader), 70, right=True),
+        Column("P(equi-\nvalent)", lambda model: _chance(model.equivalent), 30, right=True),
         Column("runs", lambda model: str(len(model.runs)), 20, right=True),
         Column("status", lambda model: _status(model, repeated), 90),
     ]
@@ -268,18 +251,13 @@ def _mean(model: RankedModel) -> str:
     return words.number(model.mean) + ("" if math.isnan(model.sd) else f" ± {words.number(model.sd)}")
 
 
-def _practically(model: RankedModel) -> str:
-    shares = (model.worse, model.equivalent, model.better)
-    return "" if any(map(math.isnan, shares)) else " / ".join(map(_chance, shares))
-
-
 # -- runs that are in no ranking -------------------------------------------------------------------------------
 
 
 def _list_stopped(console: Console, comparison: Comparison) -> None:
-    lines = [f"{run.name}: {'; '.join(str(g) for g in run.gates if not g.passed)}" for run in comparison.failed]
+    lines = [f"{quoted(run.name)}: {'; '.join(str(g) for g in run.gates if not g.passed)}" for run in comparison.failed]
     if lines:
-        _print_list(console, "Stopped by a gate", lines, "runs")
+        _print_list(console, "Failed a gate", lines, "runs")
 
 
 def _print_list(console: Console, head: str, lines: Sequence[str], what: str) -> None:
@@ -294,5 +272,5 @@ def _print_list(console: Console, head: str, lines: Sequence[str], what: str) ->
 
 
 def _names(names: Sequence[str]) -> str:
-    shown = ", ".join(names[:MAX_LISTED])
+    shown = ", ".join(map(quoted, names[:MAX_LISTED]))
     return shown if len(names) <= MAX_LISTED else f"{shown} and {len(names) - MAX_LISTED} more"

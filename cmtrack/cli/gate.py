@@ -7,7 +7,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -49,12 +49,15 @@ class Check:
     passed : bool
     data : dict
         The same for machines.
+    note : str
+        What a reader should know of it.
     """
 
     text: str
     value: str
     passed: bool
     data: dict[str, Any]
+    note: str = ""
 
 
 @dataclass(frozen=True)
@@ -147,6 +150,7 @@ def gate_command(
             rank_by=(_ALWAYS_DEFINED,) if require else rank_by,
             require=(),  # judged below: here a gate would hide the numbers of the run that it stops
             tie_breakers=(),
+            margin=None,
             block=None,
             model=None,
             block_kind="auto",
@@ -167,7 +171,7 @@ def gate_command(
 
 
 def _verdict(comparison: Comparison, require: Sequence[str]) -> Verdict:
-    from cmtrack.comparison.cohorts import apart
+    from cmtrack.comparison.cohorts import why_apart
     from cmtrack.comparison.differences import why_unpaired
 
     base = comparison.baseline
@@ -181,16 +185,11 @@ def _verdict(comparison: Comparison, require: Sequence[str]) -> Verdict:
     pairing = ""
     if baseline is not None:
         if len(comparison.rankings) > 1:
-            _not_comparable(apart(comparison.rankings))
+            why = why_apart(comparison.rankings, comparison.reads)
+            raise NotJudged(f"the run and the baseline cannot be compared: they were judged {why}")
         pairing = why_unpaired(tested.evaluation, baseline.evaluation)
     checks = [_gate(text, tested, baseline) for text in require] or [_not_worse(comparison, tested, baseline)]
     return Verdict(tested, baseline, tuple(checks), pairing, comparison.notes)
-
-
-def _not_comparable(why: Sequence[str]) -> NoReturn:
-    """The run and the baseline stand in different rankings."""
-    said = why[0].removeprefix("The runs were judged ").split(":")[0]
-    raise NotJudged(f"the run and the baseline cannot be compared: they were judged {said}")
 
 
 def _who(run: Any, base: Any) -> str:
@@ -225,24 +224,28 @@ def _not_worse(comparison: Comparison, run: RankedRun, baseline: RankedRun | Non
     from cmtrack.tracking import words
 
     text = f"not significantly worse than the baseline in {comparison.criterion}"
+    note = (
+        f"Not significantly worse does not mean as good: --require '{comparison.criterion}.difference.low >= -0.01' "
+        "asks for a loss of at most 0.01."
+    )
     data: dict[str, Any] = {"gate": "not significantly worse", "criterion": str(comparison.criterion)}
     if baseline is None or baseline is run:
         return Check(text, "it is the baseline itself", True, data | {"passed": True, "reason": "the same run"})
     if comparison.criterion.pareto:
-        said = "on the front" if run.rank == 1 else "may be on the front" if run.tied else "behind in every metric"
+        said = "on the front" if run.rank == 1 else "not dominated" if run.tied else "dominated in every metric"
         return Check(text, said, run.tied, data | {"passed": run.tied, "reason": said})
     # of two runs: the one that leads has no difference, and its lead is the other one's
     second = next(one for one in (run, baseline) if one is not comparison.rankings[0].leader)
     gap, ends = second.difference, (second.difference_low, second.difference_high)
     if not all(map(math.isfinite, ends)):
         raise NotJudged(f"no error is known of the difference from the baseline in {comparison.criterion}")
-    worse = second is run and not ends[0] <= 0 <= ends[1]
+    worse = second is run and not run.tied
     if second is not run:
         gap, ends = -gap, (-ends[1], -ends[0])
-    shown = f"difference {words.with_interval(gap, ends)}"
+    shown = f"difference {words.with_interval(gap, ends)}, p = {second.p_set:.3f}"
     shown += _not_shown(worse, ends, words.samples(run.evaluation))
     data |= {"passed": not worse, "difference": gap, "low": ends[0], "high": ends[1], "reason": ""}
-    return Check(text, shown, not worse, data)
+    return Check(text, shown, not worse, data, "" if worse else note)
 
 
 def _not_shown(worse: bool, ends: tuple[float, float], samples: str) -> str:
@@ -273,7 +276,8 @@ def _markdown(verdict: Verdict) -> str:
     mark = {True: "passes", False: "**fails**"}
     lines += [f"| {_cell(check.text)} | {_cell(check.value)} | {mark[check.passed]} |" for check in verdict.checks]
     if verdict.pairing:
-        lines += ["", f"Compared without pairing the rows: {verdict.pairing}."]
+        lines += ["", f"Not compared row by row: {verdict.pairing}."]
+    lines += [line for check in verdict.checks if check.note for line in ("", check.note)]
     lines += [line for note in verdict.notes for line in ("", f"Note: {note}")]
     for warning in verdict.run.evaluation.warnings:
         lines += ["", f"Warning: {warning}"]

@@ -136,7 +136,7 @@ def _print(
     if done:
         print_table(console, f"Under the former grouping → under {grouping.name!r}", _columns(done), done)
         console.print(plain(_OTHER_QUESTION))
-    print_left_out(console, [(run.name, run.reason) for run in out if run.status == "left out"])
+    print_left_out(console, [(run.name, run.reason) for run in out if run.status == "left out"], "Left out")
     _print_warnings(console, done)
     if not done:
         return

@@ -108,7 +108,7 @@ def _print(comparison: Comparison, written: list[str], logged: LoggedReview | No
         echo(f"  {path}")
     if logged is None:
         return
-    echo(f"It is the run {logged.run_id}; the tags cmtrack.rank and cmtrack.review are in {_tagged(logged)}.")
+    echo(f"Logged as run {logged.run_id}. Tagged with cmtrack.rank and cmtrack.review: {_tagged(logged)}.")
     if logged.alias:
         echo(f"Alias: {logged.alias}")
 

@@ -9,9 +9,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from cmtrack.comparison.criterion import Criterion
+from cmtrack.comparison.differences import why_unpaired
 from cmtrack.comparison.gates import Gate, GateResult
 from cmtrack.comparison.ranking import Candidate, StoppedRun
-from cmtrack.comparison.repeated import RepeatedResult, analyse
+from cmtrack.comparison.repeated import Gap, RepeatedResult, analyse
 from cmtrack.comparison.repetitions import Blocks, by_block, names_of_models, natural_order
 from cmtrack.comparison.shortlist import logged_distance
 from cmtrack.comparison.tie_breakers import Decision, TieBreaker, decide
@@ -35,14 +36,20 @@ class RankedModel:
         Over its blocks, in the metric's unit.
     difference, difference_low, difference_high : float
         This model less the leader, in the metric's unit ("nearest zero": of the distances); of data sets the median
-        difference where the method gives that. The interval is for this pair alone.
+        difference where the method gives that. The interval holds for all pairs of models at once (Bonferroni).
     pvalue, p_holm : float
-        That there is no difference; adjusted over all pairs of models.
+        That there is no difference; adjusted over all pairs of models, which alone decides between "tied" and
+        "behind".
     worse, equivalent, better : float
-        Probability that it is practically worse than the leader, as good, or better.
+        Probability that it is practically worse than the leader, as good, or better; for this pair alone. It decides
+        nothing.
     average_rank : float
         Over data sets; NaN else.
     tied, chosen : bool
+    standard_error : float
+        Of the difference; of data sets that of the mean difference.
+    within_margin : bool
+        Whether a tie-breaker may choose it: it is tied with the leader, and within the margin.
     gates : tuple of GateResult
         Of the means over the blocks.
     """
@@ -63,6 +70,8 @@ class RankedModel:
     average_rank: float
     tied: bool
     chosen: bool = False
+    standard_error: float = math.nan
+    within_margin: bool = False
     gates: tuple[GateResult, ...] = ()
 
     @property
@@ -89,7 +98,9 @@ class RepeatedRanking:
         The tests; its models stand in its own order, and larger is better there.
     confidence_level : float
     decision : Decision
-        What chose among the tied models.
+        What chose among the tied models within the margin.
+    margin : float or None
+        What a tie-breaker may give up against the leader; None: one standard error of each model's difference.
     """
 
     models: tuple[RankedModel, ...]
@@ -101,6 +112,7 @@ class RepeatedRanking:
     result: RepeatedResult
     confidence_level: float
     decision: Decision
+    margin: float | None = None
 
     @property
     def leader(self) -> RankedModel:
@@ -114,7 +126,7 @@ class RepeatedRanking:
 
     @property
     def tied(self) -> tuple[RankedModel, ...]:
-        """The models that cannot be told from the leader, which is among them."""
+        """The models that are statistically indistinguishable from the leader, which is among them."""
         return tuple(model for model in self.models if model.tied)
 
 
@@ -126,6 +138,7 @@ def rank_models(
     gates: Sequence[Gate] = (),
     tie_breakers: Sequence[TieBreaker] = (),
     confidence_level: float = 0.95,
+    margin: float | None = None,
 ) -> tuple[RepeatedRanking | None, tuple[StoppedRun, ...], tuple[str, ...]]:
     """Rank models by one metric over blocks.
 
@@ -153,30 +166,41 @@ def rank_models(
         )
     runs = {m: [table[m, b] for b in block_names if (m, b) in table] for m in models}
     results = {m: tuple(_mean_gate(gate, runs[m]) for gate in gates) for m in models}
-    failed = tuple(StoppedRun(TrackedRun("", m), results[m]) for m in models if not all(r.passed for r in results[m]))
+    failed = tuple(
+        StoppedRun(_standing_for(m, runs[m]), results[m]) for m in models if not all(r.passed for r in results[m])
+    )
     models = [m for m in models if all(r.passed for r in results[m])]
     if not models:
         return None, failed, notes
     scores = np.array([[_value(table.get((m, b)), criterion.metrics[0]) for m in models] for b in block_names])
     kind = blocks.kind_of([candidate for of_model in runs.values() for candidate in of_model])
     gain = -np.vectorize(lambda value: logged_distance(criterion.metrics[0], value))(scores)
+    ratio = _ratio(blocks, len(block_names)) if kind == "folds" else None
+    whole = _complete(table, models, block_names)
+    errors = None
+    if kind == "seeds":
+        errors = _errors_of_seeds(whole, criterion.metrics[0])
+    elif ratio is not None:
+        errors = _errors_of_folds(whole, criterion.metrics[0], ratio)
     result = analyse(
         gain,
         models,
         kind=kind,  # type: ignore[arg-type]
         confidence_level=confidence_level,
         rope=blocks.rope,
-        test_train_ratio=_ratio(blocks, len(block_names)) if kind == "folds" else None,
-        test_errors=_test_errors(_complete(table, models, block_names), criterion.metrics[0])
-        if kind == "seeds"
-        else None,
+        test_train_ratio=ratio,
+        test_errors=errors,
     )
     standing = [
         _standing(place, column, result, runs, scores, criterion, results) for place, column in enumerate(result.order)
     ]
-    tied = [model for model in standing if model.tied]
-    decision = decide([(_typical(model), _mean_metrics(model)) for model in tied], tie_breakers)
-    standing = [replace(model, chosen=True) if model is tied[decision.place] else model for model in standing]
+    standing = [
+        replace(model, within_margin=place == 0 or _may_be_chosen(model, criterion, margin))
+        for place, model in enumerate(standing)
+    ]
+    near = [model for model in standing if model.within_margin]
+    decision = decide([(_typical(model), _mean_metrics(model)) for model in near], tie_breakers)
+    standing = [replace(model, chosen=True) if model is near[decision.place] else model for model in standing]
     ranking = RepeatedRanking(
         tuple(standing),
         criterion,
@@ -187,6 +211,7 @@ def rank_models(
         result,
         confidence_level,
         decision,
+        margin,
     )
     return ranking, failed, (*notes, *result.notes)
 
@@ -204,7 +229,7 @@ def _standing(
     values = scores[:, column][np.isfinite(scores[:, column])]
     gap = None if column == result.best else result[name]
     unit = 1.0 if criterion.direction == "higher" else -1.0
-    ends = (math.nan, math.nan) if gap is None else tuple(sorted((unit * gap.low, unit * gap.high)))
+    ends = (math.nan, math.nan) if gap is None else tuple(sorted((unit * gap.joint_low, unit * gap.joint_high)))
     metric = criterion.metrics[0]
     best_first = sorted(runs[name], key=lambda c: logged_distance(metric, c.evaluation.metrics[metric]))
     return RankedModel(
@@ -223,8 +248,34 @@ def _standing(
         better=math.nan if gap is None else gap.better,
         average_rank=math.nan if result.friedman is None else float(result.friedman.ranks[column]),
         tied=result.tied[column],
+        standard_error=math.nan if gap is None else _error(gap, scores, column, result.best),
         gates=gates[name],
     )
+
+
+def _error(gap: Gap, scores: FloatArray, column: int, best: int) -> float:
+    """The standard error of a difference; the signed-rank test has none, and that of the mean stands for it."""
+    if math.isfinite(gap.standard_error):
+        return gap.standard_error
+    gaps = scores[:, column] - scores[:, best]
+    gaps = gaps[np.isfinite(gaps)]
+    return float(gaps.std(ddof=1)) / math.sqrt(len(gaps)) if len(gaps) > 1 else math.nan
+
+
+def _may_be_chosen(model: RankedModel, criterion: Criterion, margin: float | None) -> bool:
+    """Whether a tie-breaker may name a model that does not lead."""
+    if not model.tied:
+        return False
+    higher = criterion.direction == "higher"
+    if margin is None:
+        return bool((-model.difference if higher else model.difference) <= model.standard_error)
+    return bool((-model.difference_low if higher else model.difference_high) <= margin)
+
+
+def _standing_for(name: str, runs: Sequence[Candidate]) -> TrackedRun:
+    """A model as a run without an id, in the store of its first run."""
+    first = runs[0].run
+    return TrackedRun("", name, first.experiment_id, first.tracking_uri)
 
 
 def _value(candidate: Candidate | None, metric: str) -> float:
@@ -253,19 +304,54 @@ def _complete(
     return [[table[m, b] for b in whole] for m in models]
 
 
-def _test_errors(models: Sequence[Sequence[Candidate]], metric: str) -> FloatArray:
-    """Standard errors of the pairs' seed-averaged differences that come from the sampling of the test rows."""
-    size, folded = len(models), lookup(metric).better == "nearest zero"
+def _influence(run: Candidate, metric: str) -> FloatArray | None:
+    """A run's influence values, of the distance from zero where nearest to zero is best; None without rows."""
+    found = run.evaluation.influence(metric) if run.evaluation.rows is not None else None
+    if found is None or not np.isfinite(found).all():
+        return None
+    return -found if lookup(metric).better == "nearest zero" and run.evaluation.metrics[metric] < 0 else found
+
+
+def _errors_of_seeds(models: Sequence[Sequence[Candidate]], metric: str) -> FloatArray:
+    """Standard errors of the pairs' mean differences over seeds on the same test rows, from the rows' sampling."""
+    size = len(models)
     means = []
     for runs in models:
-        values = [run.evaluation.influence(metric) if run.evaluation.rows is not None else None for run in runs]
-        if not values or any(value is None for value in values):
+        values = [_influence(run, metric) for run in runs]
+        known = [value for value in values if value is not None]
+        if not known or len(known) < len(values):
             return np.full((size, size), math.nan)
-        signs = [-1.0 if folded and run.evaluation.metrics[metric] < 0 else 1.0 for run in runs]
-        means.append(np.mean([s * v for s, v in zip(signs, values, strict=True) if v is not None], axis=0))
+        means.append(np.mean(known, axis=0))
     rows = models[0][0].evaluation.rows
     assert rows is not None  # checked above
-    found = covariance(np.column_stack(means), rows.weights, rows.clusters)
+    return _of_pairs(covariance(np.column_stack(means), rows.weights, rows.clusters))
+
+
+def _errors_of_folds(models: Sequence[Sequence[Candidate]], metric: str, ratio: float) -> FloatArray:
+    """The same over folds, whose test rows are disjoint: the folds' errors are independent.
+
+    Repeated cross-validation and random splits judge rows several times. All rows are 1 + 1 / ratio test parts, so
+    the mean over J > 1 + 1 / ratio parts is no better known than one over so many disjoint ones.
+    """
+    size, n_folds = len(models), len(models[0]) if models else 0
+    if not n_folds:
+        return np.full((size, size), math.nan)
+    total = np.zeros((size, size))
+    for fold in range(n_folds):
+        runs = [of_model[fold] for of_model in models]
+        values = [_influence(run, metric) for run in runs]
+        known = [value for value in values if value is not None]
+        paired = all(not why_unpaired(runs[0].evaluation, run.evaluation) for run in runs[1:])
+        if len(known) < size or not paired:
+            return np.full((size, size), math.nan)
+        rows = runs[0].evaluation.rows
+        assert rows is not None  # checked above
+        total += covariance(np.column_stack(known), rows.weights, rows.clusters)
+    return _of_pairs(total / n_folds / min(n_folds, 1 + 1 / ratio))
+
+
+def _of_pairs(found: FloatArray) -> FloatArray:
+    """Standard errors of the differences of all pairs, from the covariance of the models."""
     variance = np.diag(found)
     return np.asarray(np.sqrt(np.maximum(variance[:, None] + variance[None, :] - 2 * found, 0)))
 

@@ -16,6 +16,26 @@ FALLBACK = "multiclass/matthews_corrcoef"
 DEFAULTS = ("spans/f1_micro", "binary/matthews_corrcoef", FALLBACK, "family/f1_micro")
 """Where no metric is named, the first of these that a run has: all ways of being right or wrong in one number."""
 
+_OF_LABELS = ("multiclass", "class", "confidence", "cost", "rough", "family")
+_OF_GROUPS = ("reduced", "probability")  # probability/log_loss is of the labels, probability/<step>/log_loss of groups
+
+
+def reads(metric: str) -> frozenset[str]:
+    """What a metric's value depends on beside the labels: "grouping" and "positive", one of them, or nothing.
+
+    Runs that differ in nothing else may be ranked together by it. A metric of a section that is not known here is
+    taken to depend on both.
+    """
+    section, *rest = metric.split("/")
+    if section in _OF_LABELS or (section == "probability" and len(rest) == 1):
+        return frozenset()
+    if section in _OF_GROUPS:
+        return frozenset({"grouping"})
+    of_classes = section == "spcc" and rest[:1] and rest[0].startswith(("ovr", "ovo"))
+    if of_classes or (section == "prevalence" and len(rest) > 1):
+        return frozenset()
+    return frozenset({"grouping", "positive"})
+
 
 @dataclass(frozen=True)
 class Criterion:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from cmtrack import untrusted
 from cmtrack.comparison.blocks import RepeatedRanking, rank_models
-from cmtrack.comparison.cohorts import apart, split
+from cmtrack.comparison.cohorts import apart, decides, read_by, split
 from cmtrack.comparison.criterion import Criterion, RankBy
 from cmtrack.comparison.fetch import Progress, Wanted
 from cmtrack.comparison.gates import Gate
@@ -31,6 +32,7 @@ def compare(
     rank_by: RankBy | None = None,
     require: str | Sequence[str] = (),
     tie_breakers: str | Sequence[str] = (),
+    margin: float | None = None,
     confidence_level: float = 0.95,
     grouping: Grouping | None = None,
     positive: Label | None = None,
@@ -67,12 +69,18 @@ def compare(
         ``"binary/roc_auc.low > 0.8"`` (an end of the interval); ``.difference`` is the one from ``against``. A run
         that fails one is listed, and not ranked.
     tie_breakers : str or sequence of str
-        What decides among the runs that cannot be told from the best: a metric, ``"params.depth"``,
+        What chooses among the tied runs within a margin of the leader: a metric, ``"params.depth"``,
         ``"metrics.seconds asc"``, ``"tags.size desc"``. Without ``desc`` the least wins; metrics of the registry know
         their direction.
+    margin : float, optional
+        What a tie-breaker may give up against the leader, in units of the metric. By default the paired standard
+        error of each run's difference (the one-standard-error rule of Breiman, Friedman, Olshen and Stone 1984). With
+        a number, those runs that are shown not to be worse by more than it: the lower end of their simultaneous
+        interval is at least ``-margin`` (non-inferiority).
     confidence_level : float, default 0.95
     grouping : Grouping, optional
-        Re-reduce every run under this grouping. Without it, runs of different groupings get rankings of their own.
+        Re-reduce every run under this grouping. Without it, runs of different groupings get rankings of their own
+        where ``rank_by``, ``require`` or ``tie_breakers`` read a metric that depends on the grouping.
     positive : label, optional
         The positive group of ``grouping``.
     against : run reference, optional
@@ -125,6 +133,8 @@ def compare(
         raise ValueError(f"limit must be at least 1, got {limit!r}")
     if positive is not None and grouping is None:
         raise ValueError("positive goes with grouping: without one, runs keep the positive group they were logged with")
+    if margin is not None and not 0 <= margin < math.inf:
+        raise ValueError(f"margin must be a finite number that is not negative, got {margin!r}")
     how = {name: value for name, value in locals().items() if name != "progress"}
     how["tracking_uri"] = _shown(tracking_uri)
     check_prefix(prefix)
@@ -150,9 +160,10 @@ def compare(
     check_there(rules, complete)
     baseline = None if against is None else _baseline(source, against)
     criterion = asked or reader.default_criterion(complete)
+    beside = read_by(criterion, gates, rules)
     if blocks is None:
-        listed = shorten(source.runs, criterion, gates, limit=limit, prefix=prefix, grouping=grouping)
-        listed = reader.narrowed(listed, criterion, limit)
+        listed = shorten(source.runs, criterion, gates, limit=limit, prefix=prefix, grouping=grouping, read=beside)
+        listed = reader.narrowed(listed, criterion, limit, beside)
     else:  # gates are of a model's mean over its blocks
         listed = shorten(source.runs, criterion, (), limit=len(source.runs), prefix=prefix, grouping=grouping)
     read = reader.read(listed, criterion, baseline)
@@ -169,13 +180,24 @@ def compare(
             gates=gates,
             tie_breakers=rules,
             confidence_level=confidence_level,
+            margin=margin,
         )
     else:
+        parts = split(read.passed, beside)
+        decided = decides(parts)
         rankings = tuple(
-            rank(part, criterion, tie_breakers=rules, confidence_level=confidence_level, seed=seed)
-            for part in split(read.passed)
+            rank(
+                part,
+                criterion,
+                tie_breakers=rules,
+                confidence_level=confidence_level,
+                seed=seed,
+                margin=margin,
+                choose=decided and place == 0,
+            )
+            for place, part in enumerate(parts)
         )
-        more = apart(rankings)
+        more = apart(rankings, beside)
     notes += more
     return Comparison(
         rankings,
@@ -189,6 +211,7 @@ def compare(
         notes=tuple(notes),
         how=how,
         repeated=repeated,
+        reads=beside,
     )
 
 

@@ -21,7 +21,7 @@ _OPERATORS: dict[str, Callable[[float, float], bool]] = {
 }
 _BOUNDS = ("low", "high")
 _PARTS = re.compile(r"(?P<left>.*?)(?P<operator><=|>=|==|!=|<|>|=)(?P<right>.*)", re.DOTALL)
-_FORM = "a gate reads 'metric >= number', the metric optionally with .abs, .difference, and .low or .high"
+_FORM = "the form is 'metric >= number', the metric optionally followed by .abs, .difference, and .low or .high"
 
 
 @dataclass(frozen=True)
@@ -64,11 +64,11 @@ class Gate:
             raise TypeError(f"a gate must be a text such as 'class/3/recall >= 0.6', got {text!r}")
         parts = _PARTS.fullmatch(text)
         if parts is None:
-            raise ValueError(f"gate {text!r}: no comparison (<=, >=, < or >) is in it; {_FORM}")
+            raise ValueError(f"gate {text!r}: expected a comparison (<=, >=, < or >); {_FORM}")
         sign = parts["operator"]
         if sign not in _OPERATORS:
             where = parts.start("operator") + 1
-            raise ValueError(f"gate {text!r}: {sign!r} at character {where} must be one of <=, >=, < and >")
+            raise ValueError(f"gate {text!r}: expected <=, >=, < or > at character {where}, got {sign!r}")
         right = parts["right"].strip()
         try:
             bound = float(right)
@@ -76,7 +76,7 @@ class Gate:
             bound = math.nan
         if not math.isfinite(bound):
             where = parts.start("right") + 1
-            raise ValueError(f"gate {text!r}: after {sign!r} a number must stand from character {where}, got {right!r}")
+            raise ValueError(f"gate {text!r}: expected a number after {sign!r} (character {where}), got {right!r}")
         name, suffixes = _split(parts["left"].strip(), text)
         return cls(
             text.strip(),
@@ -181,13 +181,13 @@ def _split(left: str, text: str) -> tuple[str, set[str]]:
         if not dot or last not in ("abs", "difference", *_BOUNDS):
             break
         if last in suffixes or (last in _BOUNDS and suffixes):
-            raise ValueError(f"gate {text!r}: '.{last}' at character {len(head) + 1} is out of place; {_FORM}")
+            raise ValueError(f"gate {text!r}: unexpected '.{last}' at character {len(head) + 1}; {_FORM}")
         if last in _BOUNDS and suffixes & set(_BOUNDS):
             raise ValueError(f"gate {text!r}: either .low or .high, not both")
         suffixes.add(last)
         name = head
     if not name:
-        raise ValueError(f"gate {text!r}: no metric stands before the comparison; {_FORM}")
+        raise ValueError(f"gate {text!r}: expected a metric before the comparison; {_FORM}")
     try:
         lookup(name)
     except KeyError:

@@ -15,7 +15,7 @@ from scipy.special import ndtr
 
 from cmtrack.statistics.inputs import BoolArray, FloatArray, IntArray
 
-N_DRAWS = 10_000
+N_DRAWS = 20_000
 _SAME = 1e-12  # below this part of the largest variance, a difference has no error: the runs are the same
 
 
@@ -71,8 +71,8 @@ class Pairs:
 def error_draws(covariance: FloatArray, n_draws: int = N_DRAWS, seed: int = 0) -> FloatArray:
     """Normal errors with a covariance, shape (n_draws, R); runs whose difference has no error get the same ones."""
     values, vectors = np.linalg.eigh(covariance)
-    root = vectors * np.sqrt(np.clip(values, 0, None))
-    draws: FloatArray = np.random.default_rng(seed).standard_normal((n_draws, len(covariance))) @ root.T
+    root = (vectors * np.sqrt(np.clip(values, 0, None))) @ vectors.T  # the symmetric one: no sign is left to rounding
+    draws: FloatArray = np.random.default_rng(seed).standard_normal((n_draws, len(covariance))) @ root
     return draws[:, representatives(covariance)]
 
 

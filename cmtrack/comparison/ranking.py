@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -101,10 +102,15 @@ class RankedRun(Candidate):
     expected_rank : float
     rank_low, rank_high : int
     p_set : float
-        p-value of the model confidence set. On a Pareto front: of "another run is better in every metric" not being
-        so, adjusted over all pairs by Holm; `p_holm` is the same there.
+        p-value of being among the best: of the model confidence set. It alone decides between "tied" and "behind".
+        On a Pareto front: of "another run is better in every metric" not being so, adjusted over all pairs by Holm;
+        `p_holm` is the same there.
+    standard_error : float
+        Of the difference from the leader.
+    within_margin : bool
+        Whether a tie-breaker may choose it: it is tied with the leader, and within the margin.
     tied : bool
-        Whether the run cannot be told from the best one.
+        Whether it is statistically indistinguishable from the best one.
     chosen : bool
         Whether it is the one to take.
     unpaired : str
@@ -127,6 +133,8 @@ class RankedRun(Candidate):
     rank_low: int = 0
     rank_high: int = 0
     p_set: float = NAN
+    standard_error: float = NAN
+    within_margin: bool = False
     tied: bool = False
     chosen: bool = False
     unpaired: str = ""
@@ -148,6 +156,8 @@ class Ranking:
         Of all pairs, adjusted by max-T.
     decision : Decision
         What chose among the tied runs, by their place among them.
+    margin : float or None
+        What a tie-breaker may give up against the leader; None: one paired standard error of each run.
     """
 
     runs: tuple[RankedRun, ...]
@@ -156,6 +166,7 @@ class Ranking:
     rank_distribution: FloatArray
     pvalues: FloatArray
     decision: Decision
+    margin: float | None = None
 
     @property
     def leader(self) -> RankedRun:
@@ -163,9 +174,17 @@ class Ranking:
         return self.runs[0]
 
     @cached_property
-    def chosen(self) -> RankedRun:
-        """The run to take: the leader, or the one of the tied runs that the tie-breakers name."""
-        return next(run for run in self.runs if run.chosen)
+    def chosen(self) -> RankedRun | None:
+        """The run to take: the leader, or one within the margin that the tie-breakers name.
+
+        None in a ranking that the comparison does not decide by.
+        """
+        return next((run for run in self.runs if run.chosen), None)
+
+    @property
+    def foremost(self) -> RankedRun:
+        """The run to take; the leader where none is."""
+        return self.chosen or self.leader
 
     @property
     def tied(self) -> tuple[RankedRun, ...]:
@@ -190,6 +209,8 @@ def rank(
     tie_breakers: Sequence[TieBreaker] = (),
     confidence_level: float = 0.95,
     seed: int = 0,
+    margin: float | None = None,
+    choose: bool = True,
 ) -> Ranking:
     """Rank runs of the same data.
 
@@ -202,6 +223,10 @@ def rank(
     tie_breakers : sequence of TieBreaker
     confidence_level : float
     seed : int
+    margin : float, optional
+        See :func:`cmtrack.compare`.
+    choose : bool, default True
+        Whether a run is chosen; False for one of several rankings that is not the one to decide by.
 
     Returns
     -------
@@ -211,16 +236,47 @@ def rank(
     -----
     Differences, P(best) and ranks follow from the covariance of the runs' errors by normal theory: draws of
     ``N(values, covariance)`` stand for resamples of the rows. The tied set is the model confidence set of Hansen,
-    Lunde and Nason (2011); it contains the best run with at least the confidence level.
+    Lunde and Nason (2011); it contains the best run with at least the confidence level. The draws do not depend on
+    the order of ``candidates``: they are made in an order of the evaluations' contents.
+
+    That runs are not shown to differ does not make them equal. A tie-breaker therefore chooses only among tied runs
+    within a margin of the leader: by default one standard error of the paired difference, the rule by which Breiman,
+    Friedman, Olshen and Stone (1984, section 3.4.3) take the smallest tree; with ``margin`` those that are shown not
+    to be worse by more than it (non-inferiority: the lower end of the simultaneous interval of the difference is at
+    least ``-margin``). On a Pareto front, which has no one difference, among the runs of the front itself.
     """
+    candidates = sorted(candidates, key=content)
     evidence = gather([candidate.evaluation for candidate in candidates], criterion)
     standings = _pareto if criterion.pareto else _single
     runs, distribution, pvalues = standings(candidates, criterion, evidence, confidence_level, seed)
-    tied = [run for run in runs if run.tied]
-    decision = decide([(run.run, run.evaluation.metrics) for run in tied], tie_breakers)
-    taken = tied[decision.place]
-    runs = [replace(run, chosen=True) if run is taken else run for run in runs]
-    return Ranking(tuple(runs), criterion, confidence_level, distribution, pvalues, decision)
+    runs = [replace(run, within_margin=_may_be_chosen(run, runs[0], criterion, margin)) for run in runs]
+    near = [run for run in runs if run.within_margin]
+    decision = decide([(run.run, run.evaluation.metrics) for run in near], tie_breakers)
+    taken = near[decision.place]
+    runs = [replace(run, chosen=True) if choose and run is taken else run for run in runs]
+    return Ranking(tuple(runs), criterion, confidence_level, distribution, pvalues, decision, margin)
+
+
+def content(candidate: Candidate) -> tuple[str, ...]:
+    """What a candidate is sorted by where nothing else says an order: what it holds, then what it is called."""
+    evaluation = candidate.evaluation
+    held = hashlib.sha256(repr(sorted(evaluation.metrics.items())).encode()).hexdigest()
+    return held, str(candidate.run.tags.get("mlflow.runName", candidate.name)), candidate.run_id
+
+
+def _may_be_chosen(run: RankedRun, leader: RankedRun, criterion: Criterion, margin: float | None) -> bool:
+    """Whether a tie-breaker may name a run."""
+    if run is leader:
+        return True
+    if not run.tied:
+        return False
+    if criterion.pareto:
+        return run.rank == 1
+    worse = -run.difference if criterion.direction == "higher" else run.difference
+    if margin is None:
+        return bool(worse <= run.standard_error)  # False where it is not known
+    lost = -run.difference_low if criterion.direction == "higher" else run.difference_high
+    return bool(lost <= margin)
 
 
 Standings = tuple[list[RankedRun], FloatArray, FloatArray]
@@ -271,6 +327,7 @@ def _single(
                 rank_low=int(ranks.low[place]) if all_known else 1,
                 rank_high=int(ranks.high[place]) if all_known else len(order),
                 p_set=float(p_set[place]) if sure else NAN,
+                standard_error=float(pairs.standard_error[place, 0]) if sure else NAN,
                 tied=bool(in_set[place]) or not sure,
                 unpaired=evidence.unpaired.get(int(origin), "") if len(order) > 1 else "",
             )

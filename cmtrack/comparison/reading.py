@@ -68,16 +68,17 @@ class Reader:
 
     def default_criterion(self, runs: Sequence[TrackedRun]) -> Criterion:
         """The first default metric that a run has; where it is undefined for others, that is said of them."""
+        first = sorted(runs, key=lambda run: run.run_id)[:1] if self.source.clients else runs
         for name in DEFAULTS:
             if self.wanted.grouping is not None or not self.source.clients:
-                found = any(name in e.metrics for e in self.fetch(runs[:1], rows=False).evaluations.values())
+                found = any(name in e.metrics for e in self.fetch(first, rows=False).evaluations.values())
             else:
                 found = any(_has(run, name, self.wanted.prefix) for run in runs)
             if found:
                 return Criterion((name,))
         return Criterion((FALLBACK,))
 
-    def narrowed(self, listed: Shortlist, criterion: Criterion, limit: int) -> Shortlist:
+    def narrowed(self, listed: Shortlist, criterion: Criterion, limit: int, beside: frozenset[str]) -> Shortlist:
         """The short list cut to its length where the listing could not order it: the evaluations are read for that."""
         if len(listed.chosen) <= limit or not self.source.clients or not criterion.single:
             return listed
@@ -92,7 +93,9 @@ class Reader:
             for run in listed.chosen
         ]
         known = {run.run_id: run for run in listed.chosen}
-        again = shorten(current, criterion, self.gates, limit=limit, prefix=prefix, grouping=grouping, current=True)
+        again = shorten(
+            current, criterion, self.gates, limit=limit, prefix=prefix, grouping=grouping, current=True, read=beside
+        )
         return Shortlist(
             tuple(known[run.run_id] for run in again.chosen),
             (*listed.stopped, *(StoppedRun(known[stop.run_id], stop.gates) for stop in again.stopped)),

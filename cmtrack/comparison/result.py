@@ -43,8 +43,8 @@ class Comparison:
     Attributes
     ----------
     rankings : tuple of Ranking
-        One for each set of runs that were judged on the same data in the same way; the largest first. Runs of
-        different rankings are never put in one order.
+        One for each set of runs that were judged on the same data in the same way; that of the most rows first, and
+        parents before the runs that are nested in them. Runs of different rankings are never put in one order.
     criterion : Criterion
     gates : tuple of Gate
     confidence_level : float
@@ -62,6 +62,9 @@ class Comparison:
         The arguments that were given, to do it again.
     repeated : RepeatedRanking or None
         The ranking of models over blocks, where ``block`` was given.
+    reads : frozenset of str
+        What the criterion, the gates and the tie-breakers depend on beside the labels: "grouping", "positive", both or
+        nothing. Runs that differ in it are in different rankings.
     """
 
     rankings: tuple[Ranking, ...]
@@ -75,17 +78,20 @@ class Comparison:
     notes: tuple[str, ...] = ()
     how: dict[str, Any] = field(default_factory=dict)
     repeated: RepeatedRanking | None = None
+    reads: frozenset[str] = frozenset({"grouping", "positive"})
 
     @property
     def ranking(self) -> Ranking | None:
-        """The largest ranking; None where no run is ranked."""
+        """The first ranking, of the most rows; None where no run is ranked."""
         return self.rankings[0] if self.rankings else None
 
     @property
     def best(self) -> RankedRun | RankedModel | None:
-        """The run to take from the largest ranking, or the model of repeated runs; None where none passed.
+        """The run to take, or the model of repeated runs.
 
-        It leads, or it was chosen by the tie-breakers among those that cannot be told from the leader.
+        It leads the ranking of the most rows, or the tie-breakers chose it among the tied runs within the margin. None
+        where no run passed, and where several rankings have the same number of rows and none of them holds the
+        parents of the others: which of them to decide by is not for this package to say.
         """
         if self.repeated is not None:
             return self.repeated.chosen
@@ -168,12 +174,14 @@ class Comparison:
     ) -> LoggedReview:
         """Write the review as a run, and tag the compared runs and their logged models.
 
+        A review whose gates stopped every run is logged, too: its headline and its tag ``cmtrack.decision`` say so.
+
         The tags are ``cmtrack.rank``, ``cmtrack.review`` (the review's run) and ``cmtrack.criterion``.
 
         Parameters
         ----------
         experiment_name : str, optional
-            By default the experiment of the chosen run.
+            By default the experiment of the chosen run; where none is, that of the first run that was compared.
         run_name : str, optional
         alias : str, optional
             Set for the chosen run's version of the registered model, such as ``"challenger"``. Nothing is set where
@@ -184,7 +192,7 @@ class Comparison:
         Raises
         ------
         ValueError
-            If no run is ranked, the runs are in no store, or the alias has no version to stand for.
+            If no run was judged, the runs are in no store, or the alias has no version to stand for.
         ConnectionError
             If the tracking server does not answer.
         """

@@ -6,15 +6,13 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from cmtrack.comparison.criterion import Criterion
+from cmtrack.comparison.criterion import Criterion, reads
 from cmtrack.comparison.gates import Gate, GateResult
 from cmtrack.comparison.ranking import StoppedRun
 from cmtrack.grouping import Grouping
 from cmtrack.metrics.catalog import lookup
 from cmtrack.tracking.names import KIND_TAG, REVIEW, tag
 from cmtrack.tracking.runs import TrackedRun
-
-_SAME_GROUPING = ("multiclass", "class")  # what another grouping does not change
 
 
 @dataclass(frozen=True)
@@ -48,11 +46,13 @@ def shorten(
     prefix: str = "",
     grouping: Grouping | None = None,
     current: bool = False,
+    read: frozenset[str] = frozenset(),
 ) -> Shortlist:
     """Make the short list: per data set at most ``limit`` runs that pass the gates by their logged values.
 
     A value that was not logged decides nothing here: such a run stays on the list until its evaluation is read.
-    ``current`` says that the runs' metrics are those under the grouping that is asked for.
+    ``current`` says that the runs' metrics are those under the grouping that is asked for; ``read`` what the
+    comparison reads beside the labels ("grouping", "positive").
     """
     complete, incomplete = [], []
     for run in runs:
@@ -73,7 +73,7 @@ def shorten(
             stopped.append(StoppedRun(run, results))
     chosen: list[TrackedRun] = []
     passed_over: list[TrackedRun] = []
-    for cohort in _cohorts(passing, prefix, grouping).values():
+    for cohort in _cohorts(passing, prefix, read if grouping is None else frozenset()).values():
         told_in_order = criterion.single and (current or still_true(criterion.metrics[0], grouping))
         ordered = _ordered(cohort, criterion.metrics[0], prefix) if told_in_order else None
         chosen += cohort if ordered is None else ordered[:limit]
@@ -83,7 +83,7 @@ def shorten(
 
 def still_true(metric: str, grouping: Grouping | None) -> bool:
     """Whether a logged value still holds under another grouping."""
-    return grouping is None or metric.split("/")[0] in _SAME_GROUPING
+    return grouping is None or not reads(metric)
 
 
 def logged_distance(metric: str, value: float) -> float:
@@ -96,8 +96,8 @@ def _logged_gate(gate: Gate, run: TrackedRun, prefix: str) -> GateResult:
     return gate.check({gate.metric: run.metrics[prefix + gate.metric]}, {})
 
 
-def _cohorts(runs: Sequence[TrackedRun], prefix: str, grouping: Grouping | None) -> dict[object, list[TrackedRun]]:
-    names = ("labels_digest", "row_ids_digest") + (() if grouping is not None else ("grouping", "positive"))
+def _cohorts(runs: Sequence[TrackedRun], prefix: str, read: frozenset[str]) -> dict[object, list[TrackedRun]]:
+    names = ("labels_digest", "row_ids_digest", *sorted(read))
     out: dict[object, list[TrackedRun]] = {}
     for run in runs:
         out.setdefault(tuple(run.tags.get(tag(name, prefix)) for name in names), []).append(run)

@@ -1,4 +1,4 @@
-"""What decides among runs that cannot be told apart: a cheaper model, a parameter, a second metric."""
+"""Tie-breakers: what chooses among tied runs within the margin, such as a parameter or a second metric."""
 
 from __future__ import annotations
 
@@ -107,12 +107,12 @@ def check_there(rules: Sequence[TieBreaker], runs: Sequence[TrackedRun]) -> None
 
 @dataclass(frozen=True)
 class Decision:
-    """Which of the tied runs is chosen.
+    """The run that is chosen among those within the margin.
 
     Attributes
     ----------
     place : int
-        In the sequence of runs that was given.
+        In the sequence of runs that was given: the tied ones within the margin, best first.
     by : TieBreaker or None
         What decided; None where nothing was asked for, or nothing differed.
     values : tuple of (float, str or None)
@@ -125,7 +125,7 @@ class Decision:
 
 
 def decide(runs: Sequence[tuple[TrackedRun, Mapping[str, float]]], rules: Sequence[TieBreaker]) -> Decision:
-    """Choose among tied runs, best first: the first rule that tells the remaining ones apart, then the next.
+    """Choose among runs, best first: the first rule that tells the remaining ones apart, then the next.
 
     A run without a value loses to any that has one. Where no rule tells the last ones apart, the first of them in
     the given order is chosen.

@@ -174,7 +174,7 @@ class Evaluation:
     @property
     def design(self) -> tuple[tuple[str, str], ...]:
         """What must be the same for two evaluations to be put in one order: labels, grouping and positive group."""
-        grouping = "" if self.grouping is None else repr(self.grouping.to_dict())
+        grouping = "" if self.grouping is None else repr(_without_positive(self.grouping.to_dict()))
         spans = () if self.none is None else (("none", repr(self.none)),)
         return ("labels", repr(self.labels)), ("grouping", grouping), ("positive", str(self.positive)), *spans
 
@@ -440,3 +440,12 @@ def _merged_errors(first: Evaluation, second: Evaluation) -> dict[str, float] | 
         raise ValueError("evaluations must both have groups or both have none, to be merged")
     a, b = first.n_samples, second.n_samples
     return {name: math.hypot(ours[name] * a, theirs[name] * b) / (a + b) for name in ours if name in theirs}
+
+
+def _without_positive(plain: Any) -> Any:
+    """A grouping as plain data without its positive group, which is another part of the design."""
+    if isinstance(plain, dict) and "groups" in plain:  # a step; a group may be called "positive"
+        return {name: value for name, value in plain.items() if name != "positive"}
+    if isinstance(plain, dict):
+        return {name: _without_positive(value) for name, value in plain.items()}
+    return [_without_positive(value) for value in plain] if isinstance(plain, list) else plain

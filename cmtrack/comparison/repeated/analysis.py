@@ -19,7 +19,7 @@ from cmtrack.comparison.repeated.notes import BLOCK, what_to_know
 from cmtrack.comparison.repeated.pairs import Pairwise, compare_all
 from cmtrack.comparison.repeated.rank_tests import friedman, nemenyi
 from cmtrack.comparison.repeated.result import Gap, Kind, RepeatedResult
-from cmtrack.comparison.repeated.signed_ranks import wilcoxon_holm
+from cmtrack.comparison.repeated.signed_ranks import wilcoxon_holm, wilcoxon_signed_rank
 from cmtrack.comparison.repeated.student import (
     RepeatedDifference,
     as_ratio,
@@ -57,8 +57,11 @@ def analyse(
     test_train_ratio : float, optional
         For folds, where it must be given: rows of a test part over rows of its training part.
     test_errors : array-like of shape (k, k), optional
-        For seeds: standard errors of the seed-averaged difference of each pair of models due to the sampling of the
-        test rows; symmetric, NaN where unknown, the diagonal is not read.
+        For seeds and folds: standard errors of the mean difference of each pair of models due to the sampling of the
+        test rows; symmetric, NaN where unknown, the diagonal is not read. With seeds, which share their test rows,
+        this error is added to that of the seeds; with folds, whose test rows are disjoint, the wider one decides
+        (:func:`corrected_resampled_t`). Data sets have no such argument: the signed-rank test estimates no spread
+        that could be small by luck, its null distribution is exact whatever the errors within a data set are.
 
     Returns
     -------
@@ -74,8 +77,8 @@ def analyse(
         raise ValueError(f"kind must be one of {list(BLOCK)}, got {kind!r}")
     if (kind == "folds") != (test_train_ratio is not None):
         raise ValueError(f"test_train_ratio goes with kind 'folds', and only there: got {test_train_ratio!r}, {kind!r}")
-    if test_errors is not None and kind != "seeds":
-        raise ValueError(f"test_errors go with kind 'seeds' only, got kind {kind!r}")
+    if test_errors is not None and kind == "datasets":
+        raise ValueError(f"test_errors go with kinds 'seeds' and 'folds' only, got kind {kind!r}")
     level, matrix = as_level(confidence_level), as_scores(scores)
     k = matrix.shape[1]
     labels, (kept, left_out) = as_names(names, k), complete(matrix)
@@ -89,25 +92,29 @@ def analyse(
     def gaps(i: int, j: int) -> FloatArray:
         return settled(kept[:, i] - kept[:, j], scale)
 
-    tests: dict[str, Callable[[int, int], RepeatedDifference]] = {
-        "folds": lambda i, j: corrected_resampled_t(gaps(i, j), ratio, level),
-        "seeds": lambda i, j: seed_differences(gaps(i, j), errors[i, j], level),
+    joint = 1 - (1 - level) / max(1, k * (k - 1) // 2)  # Bonferroni: intervals of all pairs at once
+    tests: dict[str, Callable[[int, int, float], RepeatedDifference]] = {
+        "folds": lambda i, j, at: corrected_resampled_t(gaps(i, j), ratio, at, test_error=errors[i, j]),
+        "seeds": lambda i, j, at: seed_differences(gaps(i, j), errors[i, j], at),
+        "datasets": lambda i, j, at: wilcoxon_signed_rank(kept[:, i] - kept[:, j], at, scale=scale),
     }
+    test = tests[kind]
     ranked = kind == "datasets"
     if ranked:
         pairwise = wilcoxon_holm(matrix, level)
     else:
-        pairwise = compare_all(tests[kind], order_by_mean(kept), level, (len(kept), left_out))
+        counts = len(kept), left_out
+        pairwise = compare_all(lambda i, j: test(i, j, level), order_by_mean(kept), level, counts)
     best = pairwise.order[0]
 
     def posterior(i: int) -> RopeProbabilities | None:
         if rope is None or i == best:
             return None
-        if kind == "folds":
+        one = pairwise[i, best].difference
+        if kind == "folds" and one.method != "test rows":
             return bayesian_correlated_t(gaps(i, best), rope, ratio / (1 + ratio))
         if ranked:
             return bayesian_signed_rank(kept[:, i] - kept[:, best], rope)
-        one = pairwise[i, best].difference
         counts = one.blocks, one.left_out
         return student_regions(one.difference, one.standard_error, one.df, rope, counts, "Student", one.reason)
 
@@ -122,7 +129,9 @@ def analyse(
         summary=summary(matrix, labels),
         order=pairwise.order,
         best=best,
-        differences=tuple(_gap(labels[i], pairwise, (i, best), posteriors[i]) for i in range(k) if i != best),
+        differences=tuple(
+            _gap(labels[i], pairwise, (i, best), posteriors[i], test(i, best, joint)) for i in range(k) if i != best
+        ),
         pairwise=pairwise,
         cliques=pairwise.cliques,
         friedman=friedman(matrix) if ranked else None,
@@ -147,7 +156,13 @@ def _errors(test_errors: Any, k: int) -> FloatArray:
     return errors
 
 
-def _gap(name: str, pairwise: Pairwise, models: tuple[int, int], posterior: RopeProbabilities | None) -> Gap:
+def _gap(
+    name: str,
+    pairwise: Pairwise,
+    models: tuple[int, int],
+    posterior: RopeProbabilities | None,
+    joint: RepeatedDifference,
+) -> Gap:
     pair = pairwise[models]
     one, nan = pair.difference, math.nan
     return Gap(
@@ -164,4 +179,6 @@ def _gap(name: str, pairwise: Pairwise, models: tuple[int, int], posterior: Rope
         nan if posterior is None else posterior.right,
         one.method,
         one.reason,
+        joint.low,
+        joint.high,
     )

@@ -36,6 +36,9 @@ class Gap:
     method : str
     reason : str
         Why there is NaN, or what the numbers do not cover; else empty.
+    joint_low, joint_high : float
+        Interval that holds for all pairs of models at once (Bonferroni). A model whose interval excludes zero is
+        behind; one that is behind may have an interval that includes zero, as Holm's stepwise test is more powerful.
     """
 
     name: str
@@ -51,6 +54,8 @@ class Gap:
     better: float
     method: str
     reason: str
+    joint_low: float = math.nan
+    joint_high: float = math.nan
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""Which confusions one classifier wins and loses against another: a test for each cell of the matrix."""
+"""Differences of two classifiers' confusion matrices, with a test for each cell."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ class CellChanges:
         return not self.reason
 
     def significant(self, confidence_level: float) -> np.ndarray[tuple[int, ...], np.dtype[np.bool_]]:
-        """Cells that changed by more than chance explains, over all cells together."""
+        """Cells that differ significantly, over all cells together."""
         return np.nan_to_num(self.adjusted, nan=1.0) <= 1 - confidence_level
 
     def gains(self) -> FloatArray:
@@ -84,7 +84,7 @@ def cell_changes(first: Evaluation, second: Evaluation) -> CellChanges:
     """
     if first.labels != second.labels:
         raise ValueError(f"the classes must be the same, got {list(first.labels)[:5]} and {list(second.labels)[:5]}")
-    step = _step(first)
+    step = _step(first) if first.grouping == second.grouping else None
     labels = first.labels if step is None else step.labels
     tables = [_table(evaluation, step) for evaluation in (first, second)]
     totals = [counts.sum(axis=1) + extra for counts, extra in tables]

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Sequence
 
 import numpy as np
 from matplotlib.figure import Figure
 
+from cmtrack.comparison.criterion import reads
 from cmtrack.comparison.ranking import RankedRun, Ranking
 from cmtrack.comparison.result import Comparison
 from cmtrack.comparison.review import repeated_figures
@@ -24,10 +26,13 @@ from cmtrack.statistics.inputs import FloatArray
 MAX_METRICS = 12
 MAX_RUNS = 30  # in the table of metrics
 _LEAST_SET = 3  # runs that must have a parameter before a figure of it says anything
+_REPETITION = re.compile(
+    r"(?i)(?<![a-z])(seeds?|folds?|splits?|random_?state|repetitions?|repeats?|run|trial)(?![a-z])"
+)
 
 
 def review_figures(comparison: Comparison, *, on_error: OnError | None = None) -> dict[str, Figure]:
-    """Draw every figure that applies, of the largest ranking.
+    """Draw every figure that applies, of the first ranking.
 
     Parameters
     ----------
@@ -57,10 +62,10 @@ def pictures(comparison: Comparison, problems: list[str]) -> dict[str, bytes]:
 
 
 def rival(ranking: Ranking) -> RankedRun | None:
-    """Whom the chosen run is held against: the leader, or the next one where it leads itself."""
+    """What the chosen run is compared with: the leader, or the next one where it leads itself."""
     if len(ranking.runs) < 2:
         return None
-    return ranking.leader if ranking.chosen is not ranking.leader else ranking.runs[1]
+    return ranking.leader if ranking.foremost is not ranking.leader else ranking.runs[1]
 
 
 def _bound(draw: Callable[[Ranking], Figure | None], ranking: Ranking) -> Callable[[], Figure | None]:
@@ -71,8 +76,14 @@ def _names(ranking: Ranking) -> list[str]:
     return [run.name for run in ranking.runs]
 
 
-def _place(ranking: Ranking) -> int:
-    return next(place for place, run in enumerate(ranking.runs) if run.chosen)
+def _place(ranking: Ranking) -> int | None:
+    return next((place for place, run in enumerate(ranking.runs) if run.chosen), None)
+
+
+def _alike(ranking: Ranking, read: frozenset[str]) -> bool:
+    """Whether all runs of a ranking have the same grouping or positive group, where a metric reads it."""
+    designs = {tuple(text for name, text in run.evaluation.design if name in read) for run in ranking.runs}
+    return len(designs) == 1
 
 
 def _ranking(ranking: Ranking) -> Figure | None:
@@ -114,22 +125,23 @@ def headline(ranking: Ranking) -> list[str]:
     for run in ranking.runs:
         found = run.evaluation.metrics
         known |= dict.fromkeys(n for n in found if lookup(n).headline and lookup(n).better and math.isfinite(found[n]))
-    return list(known)[:MAX_METRICS]
+    # metrics of the same name that are of different groups answer different questions
+    return [name for name in known if _alike(ranking, reads(name))][:MAX_METRICS]
 
 
 def _confusion_difference(ranking: Ranking) -> Figure | None:
     other = rival(ranking)
     if other is None or not isinstance(ranking.evaluation, Evaluation):  # sets of codes have a matrix per family
         return None
-    changes = cell_changes(other.evaluation, ranking.chosen.evaluation)
+    changes = cell_changes(other.evaluation, ranking.foremost.evaluation)
     return plots.plot_matrix_difference(
         changes.difference,
         changes.labels,
         first=other.name,
-        second=ranking.chosen.name,
+        second=ranking.foremost.name,
         significant=changes.significant(ranking.confidence_level),
         counts=changes.counts,
-        totals=np.minimum(*(_class_sizes(run.evaluation, changes.step) for run in (other, ranking.chosen))),
+        totals=np.minimum(*(_class_sizes(run.evaluation, changes.step) for run in (other, ranking.foremost))),
     )
 
 
@@ -149,7 +161,7 @@ def _confusion_matrices(ranking: Ranking) -> Figure | None:
     first = ranking.evaluation
     if not isinstance(first, Evaluation):
         return None
-    if len(first.labels) > MAX_CLASSES:
+    if len(first.labels) > MAX_CLASSES and _alike(ranking, frozenset({"grouping"})):
         for step in first.reduced:
             if len(step.labels) <= MAX_CLASSES:
                 found = [(run.name, run.evaluation.reduced[step.name].counts) for run in ranking.runs]
@@ -159,7 +171,7 @@ def _confusion_matrices(ranking: Ranking) -> Figure | None:
 
 
 def _roc(ranking: Ranking) -> Figure | None:
-    if not isinstance(ranking.evaluation, Evaluation):
+    if not isinstance(ranking.evaluation, Evaluation) or not _alike(ranking, reads("binary/roc_auc")):
         return None
     curves = [(run.name, run.evaluation.roc) for run in ranking.runs]
     known = [(name, roc) for name, roc in curves if roc is not None and np.isfinite(roc.tpr).all()]
@@ -183,29 +195,48 @@ def _rank_distribution(ranking: Ranking) -> Figure | None:
 
 
 def _parameter(ranking: Ranking) -> Figure | None:
-    name = varied(ranking.runs)
+    runs = family(ranking)
+    name = varied(runs)
     if name is None or ranking.criterion.pareto:
         return None
     single = ranking.criterion.single
     title = criterion_title(ranking.criterion, ranking.evaluation.positive) if single else "weighted sum"
     return plots.plot_metric_against_parameter(
-        [_number(run, name) for run in ranking.runs],
-        [run.value for run in ranking.runs],
-        [(run.low, run.high) for run in ranking.runs],
+        [_number(run, name) for run in runs],
+        [run.value for run in runs],
+        [(run.low, run.high) for run in runs],
         parameter=name,
         metric_title=_capital(title),
-        names=_names(ranking),
-        highlight=_place(ranking),
+        names=[run.name for run in runs],
+        tied=np.array([run.tied for run in runs]),
+        highlight=next((place for place, run in enumerate(runs) if run.chosen), None),
+        title=None if len(runs) == len(ranking.runs) else f"{len(runs)} runs of the same kind as the best one",
     )
 
 
+def family(ranking: Ranking) -> list[RankedRun]:
+    """The runs of the same kind as the one to take: with the same values of all parameters that are not numbers.
+
+    Over models of several kinds, a line through the means at each value of a parameter would mean nothing.
+    """
+
+    def kind(run: RankedRun) -> set[tuple[str, str]]:
+        own = {name: text for name, text in run.run.params.items() if not _REPETITION.search(name)}
+        return {(name, text) for name, text in own.items() if _number(run, name) is None}
+
+    return [run for run in ranking.runs if kind(run) == kind(ranking.foremost)]
+
+
 def varied(runs: Sequence[RankedRun]) -> str | None:
-    """The numeric parameter with the most distinct values among those that at least half of the runs have."""
+    """The numeric parameter with the most distinct values among those that at least half of the runs have.
+
+    Seeds, folds and other numbers of a repetition are none: their order means nothing.
+    """
     values: dict[str, list[float]] = {}
     for run in runs:
         for name in run.run.params:
             number = _number(run, name)
-            if number is not None:
+            if number is not None and not _REPETITION.search(name):
                 values.setdefault(name, []).append(number)
     enough = {n: len(set(v)) for n, v in values.items() if len(v) >= max(_LEAST_SET, len(runs) / 2) and len(set(v)) > 1}
     return max(enough, key=lambda name: enough[name], default=None)

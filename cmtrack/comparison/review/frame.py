@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from html import escape
 from typing import TYPE_CHECKING, Any
 
 from cmtrack.comparison.blocks import RepeatedRanking
-from cmtrack.comparison.ranking import RankedRun
+from cmtrack.comparison.ranking import RankedRun, Ranking
 from cmtrack.comparison.result import Comparison
+from cmtrack.comparison.review.standing import standing
 from cmtrack.untrusted import for_page
 
 if TYPE_CHECKING:
@@ -18,23 +19,24 @@ if TYPE_CHECKING:
 COLUMNS = (
     "ranking", "rank", "name", "run_id", "status", "value", "low", "high", "difference", "difference_low",
     "difference_high", "pvalue", "p_holm", "p_max_t", "p_set", "probability_best", "expected_rank", "rank_low",
-    "rank_high", "tied", "chosen", "paired", "reason",
+    "rank_high", "tied", "within_margin", "chosen", "paired", "reason",
 )  # fmt: skip
 MODEL_COLUMNS = (
     "rank", "name", "run_id", "status", "mean", "sd", "blocks", "difference", "difference_low", "difference_high",
-    "pvalue", "p_holm", "worse", "equivalent", "better", "average_rank", "tied", "chosen", "reason",
+    "pvalue", "p_holm", "worse", "equivalent", "better", "average_rank", "tied", "within_margin", "chosen", "reason",
 )  # fmt: skip
 _HTML = ("rank", "name", "status", "value", "mean", "low", "high", "difference", "difference_low", "difference_high",
-         "probability_best", "rank_low", "rank_high", "p_max_t", "p_holm", "equivalent", "reason")  # fmt: skip
+         "probability_best", "rank_low", "rank_high", "p_set", "p_holm", "equivalent", "reason")  # fmt: skip
 _WHOLE = ("ranking", "rank", "rank_low", "rank_high", "blocks")
-_FLAGS = ("tied", "chosen", "paired")
+_FLAGS = ("tied", "within_margin", "chosen", "paired")
 
 
 def to_frame(comparison: Comparison) -> pd.DataFrame:
     """One row per run: the ranked ones best first, then those stopped by a gate, then those left out.
 
-    Of a criterion of several metrics each has a column of its own, by its name. ``reason`` holds the gates that a
-    run fails, why it is left out, or why its differences are unpaired.
+    Of a criterion of several metrics each has a column of its own, by its name; so has each parameter in which the
+    ranked runs differ, as ``params.<name>``. ``reason`` holds the gates that a run fails, why it is left out, or why
+    its differences are unpaired.
     """
     import pandas as pd
 
@@ -43,7 +45,8 @@ def to_frame(comparison: Comparison) -> pd.DataFrame:
     if not repeated and not comparison.criterion.single:
         place = columns.index("difference")
         columns[place:place] = comparison.criterion.metrics
-    frame = pd.DataFrame(list(_rows(comparison)), columns=columns)
+    params = [] if repeated else _varying(comparison)
+    frame = pd.DataFrame(list(_rows(comparison, params)), columns=columns + [f"params.{name}" for name in params])
     for name in columns:
         if name in _WHOLE:
             frame[name] = frame[name].astype("Int64")
@@ -61,21 +64,26 @@ def to_html(comparison: Comparison) -> str:
     said = "".join(f"<p>{escape(sentence)}</p>" for sentence in decision(comparison))
     frame = to_frame(comparison)
     shown = frame[[name for name in frame.columns if name in _HTML or name in comparison.criterion.metrics]]
+    if not (comparison.criterion.pareto or comparison.repeated):
+        shown = shown.drop(columns="p_holm", errors="ignore")  # p_set decides: one p-value on a page
     shown = shown.dropna(axis="columns", how="all")
     return for_page(said + shown.to_html(index=False, float_format="{:.4f}".format, na_rep="", escape=True))
 
 
-def status(run: Any) -> str:
-    """ "chosen", "tied" or "behind"."""
-    return "chosen" if run.chosen else "tied" if run.tied else "behind"
+def _varying(comparison: Comparison) -> list[str]:
+    """Parameters in which the ranked runs differ."""
+    params = [run.run.params for run in comparison.runs]
+    names = dict.fromkeys(name for of_run in params for name in of_run)
+    return [name for name in names if len({of_run.get(name) for of_run in params}) > 1]
 
 
-def _rows(comparison: Comparison) -> Iterator[dict[str, Any]]:
+def _rows(comparison: Comparison, params: Sequence[str]) -> Iterator[dict[str, Any]]:
     if comparison.repeated is not None:
         yield from _models(comparison.repeated)
     for place, ranking in enumerate(comparison.rankings, 1):
         for run in ranking.runs:
-            yield _ranked(place, run, several=not comparison.criterion.single, alone=len(ranking.runs) == 1)
+            own = {f"params.{name}": run.run.params.get(name) for name in params}
+            yield own | _ranked(place, run, ranking, several=not comparison.criterion.single)
     for stop in comparison.failed:
         failing = "; ".join(str(result) for result in stop.gates if not result.passed)
         yield {"name": stop.name, "run_id": stop.run_id, "status": "stopped by a gate", "reason": failing}
@@ -83,16 +91,17 @@ def _rows(comparison: Comparison) -> Iterator[dict[str, Any]]:
         yield {"name": left.run.name, "run_id": left.run.run_id, "status": "left out", "reason": left.reason}
 
 
-def _ranked(place: int, run: RankedRun, several: bool, alone: bool) -> dict[str, Any]:
+def _ranked(place: int, run: RankedRun, ranking: Ranking, several: bool) -> dict[str, Any]:
     own = {name: getattr(run, name) for name in COLUMNS if hasattr(run, name)}
     metrics = dict(run.values or {}) if several else {}
     # a run alone is paired with nothing
-    paired = None if alone else not run.unpaired
-    return own | metrics | {"ranking": place, "status": status(run), "paired": paired, "reason": run.unpaired}
+    paired = None if len(ranking.runs) == 1 else not run.unpaired
+    said = {"ranking": place, "status": standing(run, ranking), "paired": paired, "reason": run.unpaired}
+    return own | metrics | said
 
 
 def _models(ranking: RepeatedRanking) -> Iterator[dict[str, Any]]:
     for model in ranking.models:
         own = {name: getattr(model, name) for name in MODEL_COLUMNS if hasattr(model, name)}
         blocks = sum(math.isfinite(value) for value in ranking.scores[:, ranking.models.index(model)])
-        yield own | {"status": status(model), "blocks": blocks, "reason": ""}
+        yield own | {"status": standing(model, ranking), "blocks": blocks, "reason": ""}

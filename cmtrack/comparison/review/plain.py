@@ -13,7 +13,7 @@ from cmtrack.comparison.blocks import RankedModel, RepeatedRanking
 from cmtrack.comparison.gates import GateResult
 from cmtrack.comparison.ranking import RankedRun, Ranking
 from cmtrack.comparison.result import Comparison
-from cmtrack.comparison.review.frame import status
+from cmtrack.comparison.review.standing import standing
 from cmtrack.comparison.review.words import verdict
 from cmtrack.comparison.tie_breakers import Decision
 from cmtrack.grouping import Grouping
@@ -22,11 +22,12 @@ from cmtrack.tracking.runs import TrackedRun
 SCHEMA = 1
 _NUMBERS = (
     "rank", "value", "low", "high", "values", "difference", "difference_low", "difference_high", "pvalue", "p_holm",
-    "p_max_t", "probability_best", "expected_rank", "rank_low", "rank_high", "p_set", "tied", "chosen",
+    "p_max_t", "probability_best", "expected_rank", "rank_low", "rank_high", "p_set", "standard_error", "tied",
+    "within_margin", "chosen",
 )  # fmt: skip
 _OF_MODELS = (
     "rank", "mean", "sd", "difference", "difference_low", "difference_high", "pvalue", "p_holm", "worse",
-    "equivalent", "better", "average_rank", "tied", "chosen",
+    "equivalent", "better", "average_rank", "standard_error", "tied", "within_margin", "chosen",
 )  # fmt: skip
 
 
@@ -109,16 +110,18 @@ def _ranking(ranking: Ranking) -> dict[str, Any]:
             "positive": None if evaluation.positive is None else str(evaluation.positive),
         },
         "paired": ranking.paired,
-        "runs": [_ranked(run) for run in ranking.runs],
+        "decides": ranking.chosen is not None,
+        "runs": [_ranked(run, ranking) for run in ranking.runs],
         "rank_distribution": ranking.rank_distribution,
         "pairwise_pvalues": ranking.pvalues,
         "decision": _decision(ranking.decision),
+        "margin": ranking.margin,
     }
 
 
-def _ranked(run: RankedRun) -> dict[str, Any]:
+def _ranked(run: RankedRun, ranking: Ranking) -> dict[str, Any]:
     own = {name: getattr(run, name) for name in _NUMBERS}
-    more = {"status": status(run), "unpaired": run.unpaired, "gates": _gates(run.gates)}
+    more = {"status": standing(run, ranking), "unpaired": run.unpaired, "gates": _gates(run.gates)}
     return _run(run.run) | own | more | {"warnings": run.evaluation.warnings}
 
 
@@ -137,14 +140,15 @@ def _repeated(ranking: RepeatedRanking) -> dict[str, Any]:
         "blocks": {field.name: getattr(ranking.blocks, field.name) for field in fields(ranking.blocks)},
         "block_names": ranking.block_names,
         "scores": ranking.scores,
-        "models": [_model(model) for model in ranking.models],
+        "models": [_model(model, ranking) for model in ranking.models],
         "pairwise": pairs,
         "decision": _decision(ranking.decision),
+        "margin": ranking.margin,
         "notes": ranking.result.notes,
     }
 
 
-def _model(model: RankedModel) -> dict[str, Any]:
+def _model(model: RankedModel, ranking: RepeatedRanking) -> dict[str, Any]:
     own = {name: getattr(model, name) for name in _OF_MODELS}
     runs = [_run(candidate.run) for candidate in model.runs]
-    return {"name": model.name, "status": status(model), **own, "runs": runs, "gates": _gates(model.gates)}
+    return {"name": model.name, "status": standing(model, ranking), **own, "runs": runs, "gates": _gates(model.gates)}

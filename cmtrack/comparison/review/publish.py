@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import tempfile
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -16,6 +15,8 @@ from cmtrack.comparison.review.alias import version_for
 from cmtrack.comparison.review.figures import pictures as draw
 from cmtrack.comparison.review.report import as_json, html, markdown
 from cmtrack.comparison.review.table import ranking_json
+from cmtrack.comparison.review.words import decision, lead
+from cmtrack.names import quoted
 from cmtrack.tracking.names import KIND_TAG, REVIEW, tag
 from cmtrack.tracking.runs import TrackedRun, client_for, experiment_ids, first_line
 from cmtrack.tracking.store import end_run
@@ -66,23 +67,26 @@ def publish(
 ) -> LoggedReview:
     """Write the review into the chosen run's store, and tag what was compared; see :meth:`Comparison.log`.
 
-    Everything that may be refused is asked for first: nothing is written where no run is ranked, the runs are in no
-    store, or there is no version for the alias.
+    Where no run is chosen, because gates stopped all of them or several rankings have equal claims, the review goes
+    into the store and the experiment of the first run that was compared. Everything that may be refused is asked for
+    first: nothing is written where the runs are in no store, or there is no version for the alias.
 
     Raises
     ------
     ValueError, ConnectionError
     """
-    best = _best(comparison)
+    home = _home(comparison)
     if registered_model is not None and alias is None:
         raise ValueError("registered_model goes with alias: nothing else is written to the registry")
     clients: dict[str, MlflowClient] = {}
-    for run in (best, *_others(comparison)):
+    for run in (home, *_others(comparison)):
         if run.tracking_uri and run.tracking_uri not in clients:
             clients[run.tracking_uri] = _client(run.tracking_uri)
-    client = clients[best.tracking_uri]
-    version = None if alias is None else version_for(best, client, registered_model)
-    experiment_id = best.experiment_id if experiment_name is None else _experiment(client, experiment_name)
+    if alias is not None and comparison.best is None:
+        raise ValueError(f"no run is chosen, so the alias {alias!r} has nothing to stand for: {lead(comparison)}")
+    client = clients[home.tracking_uri]
+    version = None if alias is None else version_for(home, client, registered_model)
+    experiment_id = home.experiment_id if experiment_name is None else _experiment(client, experiment_name)
     problems: list[str] = []
     review = client.create_run(
         experiment_id, run_name=run_name or f"review: {comparison.criterion}", tags=_review_tags(comparison)
@@ -119,17 +123,21 @@ def _set_alias(client: MlflowClient, version: Any, alias: str, review: str) -> s
     return f"models:/{version.name}@{alias} (version {version.version})"
 
 
-def _best(comparison: Comparison) -> TrackedRun:
+def _home(comparison: Comparison) -> TrackedRun:
+    """The run into whose store and experiment the review goes: the chosen one, else the first that was compared."""
     best = comparison.best
-    if best is None:
-        raise ValueError("no run is ranked: there is nothing to log; Comparison.report writes what stopped them")
-    run = best.runs[0].run if isinstance(best, RankedModel) else best.run
-    if not run.tracking_uri:
+    if best is not None:
+        first = [best.runs[0].run if isinstance(best, RankedModel) else best.run]
+    else:
+        first = [run for run in _others(comparison) if run.tracking_uri]
+    if not first and not comparison.runs and not comparison.failed:
+        raise ValueError("no run is ranked and none failed a gate: there is nothing to log")
+    if not first or not first[0].tracking_uri:
         raise ValueError(
             "these evaluations are in no run, so there is no store to log the review to: Comparison.report writes it "
             "to a file"
         )
-    return run
+    return first[0]
 
 
 def _others(comparison: Comparison) -> Iterator[TrackedRun]:
@@ -151,13 +159,13 @@ def _experiment(client: MlflowClient, name: str) -> str:
 
 def _review_tags(comparison: Comparison) -> dict[str, str]:
     best = comparison.best
-    assert best is not None  # checked before
     tags = {
         KIND_TAG: REVIEW,
         tag("criterion"): str(comparison.criterion),
-        tag("best"): best.run_id,
-        tag("best_name"): best.name,
-        tag("tied"): ", ".join(_tied(comparison)),
+        tag("decision"): decision(comparison)[0],
+        tag("best"): "" if best is None else best.run_id,
+        tag("best_name"): "" if best is None else best.name,
+        tag("tied"): ", ".join(quoted(name) for name in _tied(comparison)),
         tag("ranked"): str(len(comparison.repeated.models if comparison.repeated else comparison.runs)),
         tag("stopped"): str(len(comparison.failed)),
     }
@@ -169,7 +177,7 @@ def _review_tags(comparison: Comparison) -> dict[str, str]:
 def _tied(comparison: Comparison) -> list[str]:
     if comparison.repeated is not None:
         return [model.name for model in comparison.repeated.tied]
-    return [run.name for run in comparison.rankings[0].tied]
+    return [] if comparison.best is None else [run.name for run in comparison.rankings[0].tied]
 
 
 def _upload(comparison: Comparison, client: MlflowClient, run_id: str, problems: list[str]) -> None:
@@ -188,8 +196,7 @@ def _upload(comparison: Comparison, client: MlflowClient, run_id: str, problems:
         for name, data in shown.items():
             (folder / f"cmtrack_review_{name}.png").write_bytes(data)
         client.log_artifacts(run_id, scratch)
-    # what makes the UI show a file as a table
-    client.set_tag(run_id, "mlflow.loggedArtifacts", json.dumps([{"path": TABLE_FILE, "type": "table"}]))
+    # without the tag mlflow.loggedArtifacts: the evaluation view would open on this table, empty for every other run
     client.set_tag(run_id, "mlflow.note.content", _cut(text))
 
 

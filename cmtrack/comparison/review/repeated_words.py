@@ -6,8 +6,9 @@ import math
 
 from cmtrack.comparison.blocks import RankedModel, RepeatedRanking
 from cmtrack.comparison.result import Comparison
-from cmtrack.comparison.review.tie_words import rule_title, tie_sentence
-from cmtrack.comparison.review.titles import and_list, level, metric_title, p_equals, signed
+from cmtrack.comparison.review.standing import all_others, gap_words, standing_sentences
+from cmtrack.comparison.review.tie_words import near_words, rule_title, tie_sentence
+from cmtrack.comparison.review.titles import Say, metric_title, p_equals
 from cmtrack.grouping import Label
 from cmtrack.tracking import words
 
@@ -19,76 +20,95 @@ def over(ranking: RepeatedRanking) -> str:
     return words.counted(len(ranking.block_names), KINDS[ranking.kind])
 
 
-def lead(ranking: RepeatedRanking) -> str:
+def lead(ranking: RepeatedRanking, say: Say) -> str:
     """One short clause."""
     first, ties = ranking.leader, len(ranking.tied) - 1
     title = metric_title(ranking.criterion.metrics[0], brief=True)
-    text = f"{words.short(first.name)} leads over {over(ranking)} with mean {title} {words.number(first.mean)}"
+    text = f"{say(first.name)} leads over {over(ranking)} with mean {title} {words.number(first.mean)}"
     text += f", {ties} tied" if ties else ""
-    return text if ranking.chosen is first else f"take {words.short(ranking.chosen.name)}; {text}"
+    return text if ranking.chosen is first else f"take {say(ranking.chosen.name)}; {text}"
 
 
-def decision(comparison: Comparison, ranking: RepeatedRanking) -> list[str]:
+def decision(comparison: Comparison, ranking: RepeatedRanking, say: Say) -> list[str]:
     """What to take and why."""
-    first, at = ranking.leader, f"at the {level(ranking.confidence_level)} level"
-    title = metric_title(ranking.criterion.metrics[0], _positive(ranking))
-    said = [_headline(ranking)]
-    text = f"Over {over(ranking)} {words.short(first.name)} leads"
-    mean = f"mean {title} of {words.number(first.mean)} (standard deviation over the {KINDS[ranking.kind]}s "
-    mean += f"{words.number(first.sd)})"
-    if math.isfinite(first.average_rank):
-        text += f" with an average rank of {first.average_rank:.2f} of {len(ranking.models)} and a {mean}"
-    else:
-        text += f" with a {mean}"
-    tied = [model.name for model in ranking.tied if model is not first]
-    behind = [model.name for model in ranking.models if not model.tied]
-    if tied:
-        text += f"; {and_list(tied)} cannot be told apart from it {at}"
-    if behind:
-        text += f"; {and_list(behind)} {'is' if len(behind) == 1 else 'are'} behind it{'' if tied else f' {at}'}"
-    said.append(f"{text}.")
-    other = ranking.chosen if ranking.chosen is not first else ranking.models[1] if len(ranking.models) > 1 else None
+    said = [_headline(ranking, say), _standing(ranking, say)]
+    other = ranking.chosen if ranking.chosen is not ranking.leader else next(iter(ranking.models[1:]), None)
     if other is not None:
-        said += _gap(other, ranking)
+        said += _gap(other, ranking, say)
     said += tie_sentence(
-        [(model.name, model.runs[0].run, model.runs[0].evaluation.metrics) for model in ranking.tied],
+        [(m.name, m.runs[0].run, m.runs[0].evaluation.metrics) for m in ranking.models if m.within_margin],
+        len(ranking.tied),
         ranking.decision,
         comparison.how.get("tie_breakers", ()),
+        near_words(ranking.margin, ranking.criterion),
+        say,
         "model",
     )
     return said
 
 
-def _headline(ranking: RepeatedRanking) -> str:
-    chosen, ties = words.short(ranking.chosen.name), len(ranking.tied)
-    if len(ranking.models) == 1:
-        return f"Take {chosen}: there is no other model."
+def _best(ranking: RepeatedRanking, title: str) -> str:
+    direction = ranking.criterion.direction
+    if direction == "nearest zero":
+        return f"the mean {title} nearest to zero"
+    return f"the {'highest' if direction == 'higher' else 'lowest'} mean {title}"
+
+
+def _standing(ranking: RepeatedRanking, say: Say) -> str:
+    first = ranking.leader
+    title = metric_title(ranking.criterion.metrics[0], _positive(ranking))
+    spread = f"standard deviation over the {KINDS[ranking.kind]}s {words.number(first.sd)}"
+    if math.isfinite(first.average_rank):
+        text = (
+            f"Over {over(ranking)}, {say(first.name)} has the best average rank, {first.average_rank:.2f} of "
+            f"{len(ranking.models)}; its mean {title} is {words.number(first.mean)} ({spread})."
+        )
+    else:
+        text = f"Over {over(ranking)}, {say(first.name)} has {_best(ranking, title)}, "
+        text += f"{words.number(first.mean)} ({spread})."
+    tied = [say(model.name) for model in ranking.tied if model is not first]
+    behind = [say(model.name) for model in ranking.models if not model.tied]
+    return " ".join([text, *standing_sentences(tied, behind, [], ranking.confidence_level)])
+
+
+def _headline(ranking: RepeatedRanking, say: Say) -> str:
+    chosen, ties, size = say(ranking.chosen.name), len(ranking.tied), len(ranking.models)
+    if size == 1:
+        return f"Take {chosen}: it is the only model."
     if ties == 1:
-        others = "the other model" if len(ranking.models) == 2 else "every other model"
-        return f"Take {chosen}: {others} is behind it."
+        others = all_others(size - 1, "model")
+        return f"Take {chosen}: {others} significantly worse."
     if ranking.decision.by is not None:
-        of = f"of the {ties} models that cannot be told apart"
-        return f"Take {chosen}: {of} it has the {rule_title(ranking.decision.by)}."
-    others = "another model" if ties == 2 else f"{ties - 1} other models"
-    return f"Take {chosen}, for its values alone: {others} cannot be told apart from it."
+        near = sum(model.within_margin for model in ranking.models)
+        return (
+            f"Take {chosen}: of the {near} tied models {near_words(ranking.margin, ranking.criterion)}, it has the "
+            f"{rule_title(ranking.decision.by)}."
+        )
+    others = "1 other model is" if ties == 2 else f"{ties - 1} other models are"
+    first = ranking.leader
+    how = f"mean {words.number(first.mean)}"
+    if math.isfinite(first.average_rank):
+        how = f"average rank {first.average_rank:.2f}"
+    best = f"{say(first.name)} is best on average ({how})"
+    return f"No clear winner. {best}; {others} statistically indistinguishable from it."
 
 
 def _positive(ranking: RepeatedRanking) -> Label | None:
     return ranking.leader.runs[0].evaluation.positive
 
 
-def _gap(model: RankedModel, ranking: RepeatedRanking) -> list[str]:
+def _gap(model: RankedModel, ranking: RepeatedRanking, say: Say) -> list[str]:
     """The chosen or next model against the leader."""
     if not math.isfinite(model.difference):
         return []
-    ends = (model.difference_low, model.difference_high)
-    text = f"{words.short(model.name)} differs from it by {signed(model.difference, ends)}"
-    if math.isfinite(model.p_holm):
-        text += f" ({p_equals(model.p_holm)}, adjusted for all pairs)"
-    rope = ranking.result.rope
-    if rope is not None and math.isfinite(model.equivalent):
-        text += (
-            f"; it is worse by more than {rope:g} with a probability of {words.percent(model.worse)}, and within "
-            f"{rope:g} of it with {words.percent(model.equivalent)}"
-        )
-    return [f"{text}."]
+    gap = gap_words(
+        model.difference,
+        (model.difference_low, model.difference_high),
+        ranking.criterion.direction,
+        say(ranking.leader.name),
+    )
+    text = f"{say(model.name)} is {gap}"
+    if math.isnan(model.p_holm):
+        return [f"{text}; the difference was not tested."]
+    verdict = "not a significant difference" if model.tied else "a significant difference"
+    return [f"{text}, {verdict} ({p_equals(model.p_holm)}, adjusted for all pairs of models)."]

@@ -21,7 +21,8 @@ from cmtrack.tracking.pages import render_page
 from cmtrack.untrusted import for_page, one_line, printable, printable_json
 
 SUFFIXES = (".html", ".md", ".json")
-_MARKS = "\\`*_{}[]<>|#!"
+_MARKS = "\\`*_{}[]|#!"
+_ENTITIES = {"&": "&amp;", "<": "&lt;", ">": "&gt;"}  # MLflow's pages show the backslash of a "\\<"
 
 
 def write(comparison: Comparison, path: Path, title: str | None = None) -> Path:
@@ -83,13 +84,17 @@ def markdown(comparison: Comparison, title: str | None = None) -> str:
     for table in page["tables"]:
         lines += ["", f"### {_plain(table['name'])}", "", *_ranking(table), "", f"*{_plain(table['reading'])}*"]
     if page["further"]:
-        lines += ["", *(f"- {_plain(sentence)}" for sentence in page["further"])]
+        lines += ["", "### Notes", "", *(f"- {_plain(sentence)}" for sentence in page["further"])]
     if page["gates"]:
         heads = ["Run", *page["gates"]["heads"]]
         body = [[_name(row["name"]), *map(_gate, row["cells"])] for row in page["gates"]["rows"]]
         lines += ["", "### Gates", "", *_table(heads, body)]
     if page["confusions"]:
-        lines += ["", f"### {_plain(page['confusions']['chosen'])} against {_plain(page['confusions']['rival'])}", ""]
+        lines += [
+            "",
+            f"### {_plain(page['confusions']['chosen'])} compared with {_plain(page['confusions']['rival'])}",
+            "",
+        ]
         lines += [_plain(sentence) for sentence in page["confusions"]["sentences"]]
     if page["warnings"]:
         lines += ["", "### Warnings of the evaluations", ""]
@@ -97,7 +102,7 @@ def markdown(comparison: Comparison, title: str | None = None) -> str:
     if page["aside"]:
         body = [[_plain(row["name"]), row["what"], _plain(row["why"])] for row in page["aside"]]
         lines += ["", "### Not ranked", "", *_table(["Run", "What", "Why"], body)]
-    lines += ["", "### How to do it again", "", "```python", printable(page["python"]), "```"]
+    lines += ["", "### Reproduce this review", "", "```python", printable(page["python"]), "```"]
     if page["command"]:
         lines += ["", "```sh", printable(page["command"]), "```"]
     return "\n".join(lines) + "\n"
@@ -116,7 +121,7 @@ def _umask() -> int:
 
 def _plain(text: object) -> str:
     """A text on one line that Markdown shows as it is."""
-    return for_page("".join(f"\\{character}" if character in _MARKS else character for character in one_line(text)))
+    return for_page("".join(f"\\{mark}" if mark in _MARKS else _ENTITIES.get(mark, mark) for mark in one_line(text)))
 
 
 def _name(cell: Mapping[str, Any]) -> str:

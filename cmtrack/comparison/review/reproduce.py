@@ -15,6 +15,7 @@ _OPTIONS = {
     "filter_string": "--filter",
     "require": "--require",
     "tie_breakers": "--tie-breaker",
+    "margin": "--margin",
     "confidence_level": "--confidence-level",
     "positive": "--positive",
     "against": "--against",

@@ -13,10 +13,12 @@ from cmtrack.comparison.ranking import RankedRun, Ranking
 from cmtrack.comparison.result import Comparison
 from cmtrack.comparison.review.cell_changes import CellChanges, cell_changes
 from cmtrack.comparison.review.figures import rival
-from cmtrack.comparison.review.frame import status
-from cmtrack.comparison.review.titles import metric_title, p_equals, p_text, plain_number, short_id, signed
+from cmtrack.comparison.review.standing import STANDINGS, standing
+from cmtrack.comparison.review.titles import metric_title, p_equals, p_text, plain_number, say_of, short_id, signed
 from cmtrack.evaluation import Evaluation
+from cmtrack.names import quoted
 from cmtrack.tracking import words
+from cmtrack.untrusted import one_line
 
 MAX_CELLS = 12
 
@@ -34,7 +36,7 @@ def cell(text: str, sort: float | str | None = None, beside: str | None = None, 
 def name_cell(name: str, run_id: str) -> Cell:
     """A run's name, and the beginning of its id."""
     known = run_id and run_id != name
-    return cell(words.short(name), name.lower(), title=name) | {
+    return cell(name, name.lower(), title=name) | {
         "id": short_id(run_id) if known else "",
         "run_id": run_id if known else "",
     }
@@ -54,7 +56,7 @@ def ranking_table(ranking: Ranking) -> Table:
         if criterion.pareto:
             heads += ["P(on the front)", "p"]
         else:
-            heads += ["From the leader", "P(best)", "Rank from–to", "p"]
+            heads += ["From the leader", "P(best)", "Ranks", "p"]
     gates = any(run.gates for run in runs)
     if gates:
         heads.append("Gates")
@@ -76,17 +78,17 @@ def _ranked(run: RankedRun, ranking: Ranking, gates: bool) -> dict[str, Any]:
         ends = f"{run.rank_low}" if run.rank_low == run.rank_high else f"{run.rank_low}–{run.rank_high}"
         cells.append(cell(ends, run.expected_rank if math.isfinite(run.expected_rank) else run.rank_high))
         leads = run is ranking.leader
-        cells.append(cell("–" if leads else p_text(run.p_max_t), "" if leads else run.p_max_t))
+        cells.append(cell("–" if leads else p_text(run.p_set), "" if leads else run.p_set))
     if gates:
         passed = sum(result.passed for result in run.gates)
         cells.append(cell(f"{passed} of {len(run.gates)}", float(passed)))
-    return _row(run.rank, run, name_cell(run.name, run.run_id), cells)
+    return _row(run, ranking, name_cell(run.name, run.run_id), cells)
 
 
-def _row(rank: int, run: Any, name: Cell, cells: list[Cell]) -> dict[str, Any]:
-    standing = status(run)
-    order = {"chosen": 0, "tied": 1, "behind": 2}[standing]
-    return {"cells": [cell(str(rank), rank), name, cell(standing, order), *cells], "status": standing}
+def _row(run: Any, ranking: Ranking | RepeatedRanking, name: Cell, cells: list[Cell]) -> dict[str, Any]:
+    said = standing(run, ranking)
+    first = [cell(str(run.rank), run.rank), name, cell(said, STANDINGS.index(said))]
+    return {"cells": [*first, *cells], "status": said}
 
 
 def _value(run: RankedRun, name: str) -> Cell:
@@ -138,12 +140,12 @@ def _model(model: RankedModel, ranking: RepeatedRanking, ranked: bool, gates: bo
     cells.append(cell(str(len(model.runs)), float(len(model.runs))))
     gap = signed(model.difference, ends).split(" [")[0]
     cells.append(cell("leader" if leads else gap, model.difference, words.interval(model.difference, ends)))
-    cells.append(cell(p_text(model.p_holm), model.p_holm))
+    cells.append(cell("–" if leads else p_text(model.p_holm), model.p_holm))
     cells.append(cell(_chance(model.equivalent), model.equivalent))
     if gates:
         passed = sum(result.passed for result in model.gates)
         cells.append(cell(f"{passed} of {len(model.gates)}", float(passed)))
-    return _row(model.rank, model, name_cell(model.name, ""), cells)
+    return _row(model, ranking, name_cell(model.name, ""), cells)
 
 
 def gate_table(comparison: Comparison) -> Table | None:
@@ -176,19 +178,20 @@ def confusions(comparison: Comparison) -> dict[str, Any] | None:
     other = None if ranking is None else rival(ranking)
     if ranking is None or other is None or not isinstance(ranking.evaluation, Evaluation):
         return None
-    changes = cell_changes(other.evaluation, ranking.chosen.evaluation)
+    chosen, say = ranking.foremost, say_of(comparison)
+    changes = cell_changes(other.evaluation, chosen.evaluation)
     clear = changes.significant(ranking.confidence_level)
     places = [(int(i), int(j)) for i, j in zip(*np.nonzero(np.nan_to_num(changes.difference)), strict=True)]
     places.sort(key=lambda at: (not clear[at], -abs(changes.difference[at]) * math.sqrt(abs(changes.counts[at]))))
     most = MAX_CELLS if clear.any() else MAX_CELLS // 2
     return {
-        "chosen": words.short(ranking.chosen.name),
-        "rival": words.short(other.name),
-        "sentences": _confusion_words(changes, clear, ranking.chosen.name, other.name),
+        "chosen": say(chosen.name),
+        "rival": say(other.name),
+        "sentences": _confusion_words(changes, clear, say(chosen.name), say(other.name)),
         "rows": [_confusion(changes, at, bool(clear[at])) for at in places[:most]],
         "more": max(0, len(places) - most),
         "paired": changes.paired,
-        "what": f"groups of {words.short(changes.step)}" if changes.step else "classes",
+        "what": f"groups of {quoted(changes.step)}" if changes.step else "classes",
     }
 
 
@@ -196,18 +199,19 @@ def _confusion_words(changes: CellChanges, clear: np.ndarray[Any, Any], chosen: 
     gains, tested = changes.gains(), int(np.isfinite(changes.adjusted).sum())
     won = [(int(i), int(j)) for i, j in zip(*np.nonzero(clear & (gains > 0)), strict=True)]
     lost = [(int(i), int(j)) for i, j in zip(*np.nonzero(clear & (gains < 0)), strict=True)]
-    a, b = words.short(chosen), words.short(other)
     if not tested:
-        return [f"{a} and {b} have the same confusion matrix."]
+        return [f"{chosen} and {other} have the same confusion matrix."]
     said = []
-    for places, verb in ((won, "wins"), (lost, "loses")):
+    for places, verb in ((won, f"better than {other}"), (lost, f"worse than {other}")):
         if places:
             places.sort(key=lambda at: -abs(gains[at]))
             listed = "; ".join(_one(changes, at) for at in places[:3])
             more = f"; and {len(places) - 3} more" if len(places) > 3 else ""
-            said.append(f"Against {b}, {a} {verb}: {listed}{more}.")
+            said.append(f"{chosen} is significantly {verb}: {listed}{more}.")
     if not said:
-        return [f"No single cell differs between {a} and {b} by more than chance explains (of {tested} that differ)."]
+        if tested == 1:
+            return [f"{chosen} and {other} differ in 1 cell, and not significantly."]
+        return [f"None of the {tested} cells in which {chosen} and {other} differ does so significantly."]
     return said
 
 
@@ -215,8 +219,8 @@ def _one(changes: CellChanges, at: tuple[int, int]) -> str:
     i, j = at
     more = "more" if changes.counts[at] > 0 else "fewer"
     n = words.counted(abs(float(changes.counts[at])), f"{more} sample")
-    actual, predicted = words.short(changes.labels[i], 30), words.short(changes.labels[j], 30)
-    what = f"of {actual} recognised" if i == j else f"of {actual} called {predicted}"
+    actual, predicted = quoted(changes.labels[i]), quoted(changes.labels[j])
+    what = f"of class {actual} correct" if i == j else f"of class {actual} predicted as {predicted}"
     return f"{n} {what} ({p_equals(float(changes.adjusted[at]))})"
 
 
@@ -225,14 +229,15 @@ def _confusion(changes: CellChanges, at: tuple[int, int], clear: bool) -> dict[s
     gain = float(changes.gains()[at])
     points = 100 * float(changes.difference[at])
     return {
-        "actual": words.short(changes.labels[i]),
-        "predicted": "itself (a hit)" if i == j else words.short(changes.labels[j]),
+        "actual": one_line(changes.labels[i]),
+        "predicted": "correct" if i == j else one_line(changes.labels[j]),
         "points": cell(f"{points:+.1f}".replace("-", "−"), points),
         "counts": cell(f"{changes.counts[at]:+g}".replace("-", "−"), float(changes.counts[at])),
         "only_chosen": cell(_number(changes.only_second[at]), float(changes.only_second[at])),
         "only_rival": cell(_number(changes.only_first[at]), float(changes.only_first[at])),
         "p": cell(p_text(float(changes.adjusted[at])), float(changes.adjusted[at])),
-        "verdict": ("won" if gain > 0 else "lost") if clear else "not clear",
+        "status": ("won" if gain > 0 else "lost") if clear else "unclear",
+        "verdict": ("better" if gain > 0 else "worse") if clear else "not significant",
     }
 
 

@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, TypeAlias
 
 from cmtrack.comparison.criterion import Criterion
+from cmtrack.comparison.result import Comparison
 from cmtrack.grouping import Label
 from cmtrack.metrics.catalog import lookup
 from cmtrack.metrics.names import decode_label
+from cmtrack.names import distinct, quoted
 from cmtrack.tracking import words
+from cmtrack.untrusted import one_line
+
+WIDTH = 60  # characters of a run's name in sentences and tables
+Say: TypeAlias = Callable[[str], str]
 
 _SPECIAL = {
     "matthews_corrcoef": ("Matthews correlation", "MCC"),
@@ -56,19 +62,19 @@ def metric_title(name: str, positive: Label | None = None, *, brief: bool = Fals
     if head == "binary" or name == "prevalence/bias":
         if positive is None:
             return last
-        return f"{last}, {words.short(positive, 16)}" if brief else f"{last} for {words.short(positive, 30)}"
+        return f"{last}, {words.short(positive, 16)}" if brief else f"{last} for {quoted(positive)}"
     if head == "class":
-        return f"{last} of {words.short(decode_label(rest[0]), 30)}"
+        return f"{last} of {_label(rest[0], brief)}"
     if head == "reduced":
-        step, *group = (words.short(decode_label(part), 30) for part in rest[:-1])
+        step, *group = (_label(part, brief) for part in rest[:-1])
         return f"{last} of {group[0]} ({step})" if group else f"{last} ({step})"
     if head == "spcc" and rest[0] == "ovr":
-        label = words.short(decode_label(rest[1]), 30)
+        label = _label(rest[1], brief)
         return f"sPCC of {label}" if brief else f"separation of {label} from the rest (sPCC)"
     if head == "spcc" and rest[0] == "binary":
         return "sPCC" if brief else "separation of the two groups (sPCC)"
     if head in ("prevalence", "family") and len(rest) > 1:
-        return f"{last} of {words.short(decode_label(rest[0]), 30)}"
+        return f"{last} of {_label(rest[0], brief)}"
     return last
 
 
@@ -76,7 +82,7 @@ def criterion_title(criterion: Criterion, positive: Label | None = None) -> str:
     """What runs are ranked by, in words."""
     titles = [metric_title(name, positive) for name in criterion.metrics]
     if criterion.pareto:
-        return f"{and_list(titles)} side by side (Pareto front)"
+        return f"{and_list(titles, 6)} side by side (Pareto front)"
     if criterion.single:
         return titles[0]
     parts = (f"{weight:g} × {title}" for weight, title in zip(criterion.weights, titles, strict=True))
@@ -98,9 +104,18 @@ def level(confidence_level: float) -> str:
     return f"{round(100 * confidence_level, 6):g} %"
 
 
-def and_list(names: Iterable[object], most: int = 3) -> str:
+def say_of(comparison: Comparison) -> Say:
+    """The names of a comparison's runs as its sentences write them: quoted, shortened by what they have in common."""
+    repeated = comparison.repeated
+    full = [run.name for run in comparison.runs] + [model.name for model in (repeated.models if repeated else ())]
+    full += [stop.name for stop in comparison.failed] + [left.run.name for left in comparison.left_out]
+    full += [run.name for run in comparison.passed_over]
+    short = dict(zip(full, distinct(full, WIDTH), strict=True))
+    return lambda name: quoted(short.get(name, name))
+
+
+def and_list(texts: Sequence[str], most: int = 3) -> str:
     """ "A, B and C", or "A, B, C and 9 more"."""
-    texts = [words.short(name, 40) for name in names]
     if len(texts) > most + 1:
         return f"{', '.join(texts[:most])} and {len(texts) - most} more"
     return texts[0] if len(texts) == 1 else f"{', '.join(texts[:-1])} and {texts[-1]}" if texts else ""
@@ -112,12 +127,12 @@ def short_id(run_id: str) -> str:
 
 
 def plain_number(value: Any) -> str:
-    """A tie-breaker's value or a gate's: numbers shortly, texts cut."""
+    """A tie-breaker's value or a gate's: numbers with four digits, texts whole."""
     if value is None:
         return "none"
     if isinstance(value, float):
         return "undefined" if math.isnan(value) else f"{value:.4g}".replace("-", "−")
-    return words.short(value, 30)
+    return one_line(value)
 
 
 def signed(value: float, ends: tuple[float, float] | None = None) -> str:
@@ -139,6 +154,11 @@ def p_equals(value: float) -> str:
     """ "p = 0.012" or "p < 0.001"."""
     shown = p_text(value)
     return f"p {shown}" if shown.startswith("<") else f"p = {shown}"
+
+
+def _label(encoded: str, brief: bool) -> str:
+    label = decode_label(encoded)
+    return words.short(label, 30) if brief else quoted(label)
 
 
 def _word(name: str, brief: bool) -> str:

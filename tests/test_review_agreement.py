@@ -1,0 +1,290 @@
+"""Table, sentence, colour and figure of a rendered review say the same of every run."""
+
+from __future__ import annotations
+
+import functools
+import io
+import json
+import re
+from dataclasses import replace
+from html.parser import HTMLParser
+
+import numpy as np
+import pytest
+from matplotlib.colors import to_hex
+from rich.console import Console
+
+from cmtrack import Grouping, compare, evaluate
+from cmtrack.cli.comparison_table import print_comparison
+from cmtrack.cli.gate import _not_worse
+from cmtrack.comparison import Comparison
+from cmtrack.comparison.blocks import rank_models
+from cmtrack.comparison.criterion import Criterion
+from cmtrack.comparison.ranking import Candidate
+from cmtrack.comparison.repetitions import Blocks
+from cmtrack.comparison.review.report import as_json, html, markdown
+from cmtrack.comparison.review.titles import p_text
+from cmtrack.comparison.tie_breakers import TieBreaker
+from cmtrack.plots.style import BLUE, ORANGE
+from cmtrack.tracking import words
+from cmtrack.tracking.runs import TrackedRun
+
+ACCURACY = "multiclass/accuracy"
+
+
+def judged(skills, n=400, seed=0, **given):
+    """Evaluations on the same rows; a higher skill is right more often."""
+    y = np.random.default_rng(seed).integers(0, 3, n)
+    out = {}
+    for k, (name, skill) in enumerate(skills.items()):
+        rng = np.random.default_rng([seed, k])
+        logits = rng.normal(size=(n, 3))
+        logits[np.arange(n), y] += skill
+        out[name] = evaluate(y, logits.argmax(axis=1), labels=[0, 1, 2], **given)
+    return out
+
+
+CLOSE = {"forest 100, labels only": 1.5, "forest 100": 1.55, "network | 3": 1.45, "naive <b>Bayes</b>": 0.3}
+HALVES = Grouping({"low": [0, 1], "high": [2]}, name="half")
+PARITY = Grouping({"even": [0, 2], "odd": [1]}, name="parity")
+
+
+def over(kind):
+    """A comparison of three models over five folds or seeds."""
+    candidates = []
+    for block in range(5):
+        for model, skill in {"wide": 1.5, "narrow": 1.4, "poor": 0.4}.items():
+            rows = 100 if kind == "seeds" else block
+            y = np.random.default_rng(rows).integers(0, 3, 150)
+            logits = np.random.default_rng([block, len(model)]).normal(size=(150, 3))
+            logits[np.arange(150), y] += skill
+            run = TrackedRun(f"{model} {block}", f"{model} {block}", params={"model": model, "block": str(block)})
+            candidates.append(Candidate(run, evaluate(y, logits.argmax(axis=1), labels=[0, 1, 2])))
+    criterion = Criterion.of(ACCURACY)
+    blocks = Blocks("params.block", "params.model", kind)
+    ranking, _, notes = rank_models(candidates, criterion, blocks, tie_breakers=[TieBreaker.parse("params.model")])
+    return Comparison((), criterion, notes=notes, repeated=ranking, how={"tie_breakers": "params.model"})
+
+
+CASES = {
+    "one": lambda: compare(judged({"alone": 1.0})),
+    "two, clear": lambda: compare(judged({"a": 2.5, "b": 0.3}), rank_by=ACCURACY),
+    "two, close": lambda: compare(judged({"a": 1.5, "b": 1.55}), rank_by=ACCURACY),
+    "names to be careful with": lambda: compare(judged(CLOSE), rank_by=ACCURACY),
+    "eight": lambda: compare(judged({f"run {k}": 1 + 0.12 * k for k in range(8)}), rank_by=ACCURACY),
+    "fifty": lambda: compare(judged({f"run {k}": 1 + 0.02 * k for k in range(50)}, n=250), rank_by=ACCURACY),
+    "gates stop some": lambda: compare(judged(CLOSE), rank_by=ACCURACY, require=f"{ACCURACY} >= 0.6"),
+    "gates stop all": lambda: compare(judged(CLOSE), rank_by=ACCURACY, require=f"{ACCURACY} > 1"),
+    "tie-breaker within a margin": lambda: compare(
+        judged(CLOSE), rank_by=ACCURACY, tie_breakers="class/2/recall", margin=0.5
+    ),
+    "tie-breaker by one standard error": lambda: compare(
+        judged(CLOSE), rank_by=ACCURACY, tie_breakers="class/2/recall"
+    ),
+    "no tie-breaker within the margin": lambda: compare(
+        judged(CLOSE), rank_by=ACCURACY, tie_breakers="class/2/recall", margin=0
+    ),
+    "two rankings": lambda: compare(judged({"a": 1.5, "b": 1.4}) | judged({"c": 2.5, "d": 2.4, "e": 0}, n=300, seed=1)),
+    "two rankings of equal size": lambda: compare(
+        judged({"a": 1.5, "b": 1.4}, grouping=HALVES, positive="high")
+        | judged({"c": 2.5, "d": 2.4}, grouping=PARITY, positive="odd"),
+        rank_by="binary/f1",
+    ),
+    "groupings that are not read": lambda: compare(
+        judged({"a": 1.5, "b": 1.4}, grouping=HALVES) | judged({"c": 2.5, "d": 2.4}, grouping=PARITY), rank_by=ACCURACY
+    ),
+    "Pareto": lambda: compare(judged(CLOSE), rank_by=[ACCURACY, "class/2/recall"]),
+    "weighted": lambda: compare(judged(CLOSE), rank_by={ACCURACY: 1, "class/2/recall": 2}),
+    "lower is better": lambda: compare(
+        judged(CLOSE, grouping=Grouping({"low": [0, 1], "high": [2]}, name="half")), rank_by="binary/fpr"
+    ),
+    "without rows": lambda: compare({k: replace(e, rows=None) for k, e in judged(CLOSE).items()}, rank_by=ACCURACY),
+    "folds": lambda: over("folds"),
+    "seeds": lambda: over("seeds"),
+}
+
+
+@functools.cache
+def case(name):
+    return CASES[name]()
+
+
+class Tables(HTMLParser):
+    """The rows of the ranking tables: class of the row, and the text of each cell."""
+
+    def __init__(self):
+        super().__init__()
+        self.tables, self.row, self.cell = [], None, None
+
+    def handle_starttag(self, tag, attrs):
+        given = dict(attrs)
+        if tag == "table":
+            self.inside = "ranking" in given.get("class", "").split()
+            self.tables += [[]] if self.inside else []
+        elif tag == "tr" and given.get("class"):
+            self.row = {"class": given["class"], "cells": [], "badge": ""}
+        elif tag == "td":
+            self.cell = ""
+        elif tag == "span" and self.row is not None and "badge" in given.get("class", ""):
+            self.row["badge"] = given["class"].removeprefix("badge ")
+
+    def handle_data(self, data):
+        if self.cell is not None:
+            self.cell += data
+
+    def handle_endtag(self, tag):
+        if tag == "td" and self.row is not None:
+            self.row["cells"].append(self.cell.strip())
+            self.cell = None
+        elif tag == "tr" and self.row is not None:
+            if self.inside:
+                self.tables[-1].append(self.row)
+            self.row = None
+
+
+def rankings_of(comparison):
+    """(data of a ranking, data of its runs or models) as JSON has them."""
+    data = json.loads(as_json(comparison))
+    found = [(ranking, ranking["runs"]) for ranking in data["rankings"]]
+    return data, found or ([(data["repeated"], data["repeated"]["models"])] if data["repeated"] else [])
+
+
+def pvalue(run, comparison):
+    return run["p_holm"] if comparison.repeated is not None else run["p_set"]
+
+
+def value(run, comparison):
+    if comparison.repeated is not None:
+        return run["mean"]
+    return run["value"] if comparison.criterion.single else next(iter(run["values"].values()))
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_every_view_has_the_same_standing_value_and_p(name):
+    comparison = case(name)
+    data, rankings = rankings_of(comparison)
+    page = Tables()
+    page.feed(html(comparison, pictures={}))
+    assert len(page.tables) == len(rankings)
+    text = markdown(comparison)
+    frame = comparison.to_frame()
+    console = Console(file=io.StringIO(), width=300)
+    print_comparison(console, comparison)
+    terminal = console.file.getvalue().splitlines()
+    statuses = []
+    for (_, runs), table in zip(rankings, page.tables, strict=True):
+        assert [row["cells"][1] for row in table] == [run["name"] for run in runs]
+        for place, (run, row) in enumerate(zip(runs, table, strict=True)):
+            status = run["status"]
+            statuses.append(status)
+            # the page: word, badge and colour of the row
+            assert row["cells"][2] == row["badge"] == row["class"] == status
+            assert row["cells"][0] == str(run["rank"])
+            shown = words.number(value(run, comparison))
+            assert any(cell.startswith(shown[:4]) for cell in row["cells"][3:6])
+            # the p that is shown is the p that decides
+            p = pvalue(run, comparison)
+            if len(runs) > 1 and p is not None and place:
+                assert p_text(p) in row["cells"]
+                assert (p <= 1 - comparison.confidence_level) == (status == "behind")
+            # Markdown
+            (line,) = [line for line in text.splitlines() if re.match(rf"\| {run['rank']} \| ", line)
+                       and unescaped(line.split(" | ")[1]).strip("*") == run["name"].split("|")[0].strip()
+                       and status_in(line) == status and shown[:4] in line][:1]  # fmt: skip
+            assert not (place and p is not None and len(runs) > 1) or p_text(p).replace("<", "&lt;") in line
+            # the frame
+            (own,) = frame[frame["name"] == run["name"]].to_dict("records")
+            assert (own["status"], own["tied"], own["chosen"]) == (status, run["tied"], run["chosen"])
+            # the terminal
+            lines = [
+                line.rstrip() for line in terminal if f" {run['name']} " in line and line.rstrip().endswith(status)
+            ]
+            assert lines
+            if place and p is not None and len(runs) > 1:
+                assert any(p_text(p) in line for line in lines)
+    assert statuses.count("chosen") == (data["best"] is not None)
+    assert set(frame["status"]) - {"failed", "stopped by a gate"} == set(statuses)
+
+
+def unescaped(text):
+    return re.sub(r"\\(.)", r"\1", text).replace("&lt;", "<").replace("&gt;", ">").split("|")[0].strip()
+
+
+def status_in(line):
+    return next((cell for cell in line.split(" | ") if cell in ("chosen", "leads", "tied", "behind")), "")
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_a_tied_run_has_an_interval_that_includes_zero(name):
+    comparison = case(name)
+    for _, runs in rankings_of(comparison)[1]:
+        for run in runs[1:]:
+            low, high = run["difference_low"], run["difference_high"]
+            if low is not None and not low <= 0 <= high:
+                assert run["status"] == "behind"
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_the_sentences_say_what_the_table_says(name):
+    comparison = case(name)
+    data, rankings = rankings_of(comparison)
+    said = " ".join(data["summary"])
+    headline = data["summary"][0]
+    assert headline in comparison.summary()
+    if data["best"] is None:
+        assert headline.startswith(("Take none: ", "No decision: "))
+        return
+    runs = {run["name"]: run for _, of in rankings[:1] for run in of}
+    best = runs[data["best"]["name"]]
+    assert best["chosen"]
+    assert f"“{best['name']}”" in headline
+    tied = [run for run in runs.values() if run["tied"]]
+    assert headline.startswith("No clear winner") == (
+        len(tied) > 1 and not comparison.criterion.pareto and rankings[0][0]["decision"]["by"] is None
+    )
+    for start, standing in (
+        ("Not distinguishable from it (95 %): ", ("tied", "chosen")),
+        ("Significantly worse: ", ("behind",)),
+        ("Significantly worse (95 %): ", ("behind",)),
+        ("Not significantly dominated (95 %): ", ("tied", "chosen")),
+        ("Significantly dominated in every metric: ", ("behind",)),
+    ):
+        for part in said.split(start)[1:]:
+            for found in re.findall("“(.*?)”", re.split(r"[.] |[.]$", part)[0]):
+                assert runs[found]["status"] in standing
+    if " by more than " not in said and best["rank"] > 1 and rankings[0][0]["decision"]["by"]:
+        assert abs(best["difference"]) <= best["standard_error"]  # the rule of one standard error
+    if len(rankings) > 1:
+        assert "not compared with each other" in headline
+    assert all(not run["chosen"] for _, of in rankings[1:] for run in of)
+
+
+@pytest.mark.parametrize("name", [name for name in CASES if name not in ("gates stop all", "folds", "seeds", "fifty")])
+def test_the_figures_colours_follow_the_standing(name):
+    comparison = case(name)
+    ranking = comparison.ranking
+    if len(ranking.runs) < 2 or comparison.criterion.pareto:
+        pytest.skip("no figure of a ranking")
+    # only the figure of the ranking is drawn
+    from cmtrack.comparison.review import figures as module
+
+    figure = module._ranking(ranking)
+    left, right = figure.axes[:2]
+    for place, run in enumerate(ranking.runs):
+        for ax in (left, right):
+            drawn = [line for line in ax.lines if list(line.get_ydata()) in ([place], [place, place])]
+            colours = {to_hex(line.get_color()).upper() for line in drawn}
+            assert colours == {BLUE if run.tied else ORANGE}
+        star = any(line.get_marker() == "*" for line in left.lines if list(line.get_ydata()) == [place])
+        assert star == run.chosen
+    says = " ".join(text.get_text() for text in figure.findobj(lambda artist: hasattr(artist, "get_text")))
+    beyond = [run for run in ranking.runs if not run.tied and run.difference_low <= 0 <= run.difference_high]
+    assert ("though its interval includes zero" in says.replace("\n", " ")) == bool(beyond)
+
+
+@pytest.mark.parametrize("name", ["two, clear", "two, close"])
+def test_the_gate_passes_a_run_that_is_not_behind(name):
+    comparison = case(name)
+    leader, other = comparison.runs
+    assert _not_worse(comparison, leader, other).passed
+    assert _not_worse(comparison, other, leader).passed == other.tied
