@@ -5,23 +5,20 @@ from __future__ import annotations
 import json
 import os
 import shutil
-import signal
 import sqlite3
 import stat
 import subprocess
 import sys
-import textwrap
 import threading
 import time
-import urllib.request
 import warnings
 from pathlib import Path
 
 import mlflow
 import numpy as np
 import pytest
-from faults import DROP, HANG, PASS, FaultyProxy
-from test_server import free_port
+from components import state_of, tracking_server
+from faults import CHILD, DROP, HANG, HERE, PASS, FaultyProxy, child
 
 import cmtrack
 from cmtrack import Grouping, evaluate, load_evaluation, log_evaluation
@@ -44,24 +41,10 @@ def judged() -> cmtrack.Evaluation:
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory):
     """A tracking server with its own artifact store, and a proxy before it that can fail."""
-    folder, port = tmp_path_factory.mktemp("server"), free_port()
-    command = [sys.executable, "-m", "mlflow", "server", "--host", "127.0.0.1", "--port", str(port), "--workers", "1"]
-    command += ["--backend-store-uri", f"sqlite:///{folder}/server.db", "--artifacts-destination", str(folder / "a")]
-    log = (folder / "server.log").open("wb")
-    process = subprocess.Popen(command, cwd=folder, stdout=log, stderr=log, start_new_session=True)
-    for _ in range(480):
-        try:
-            urllib.request.urlopen(f"http://127.0.0.1:{port}/health", timeout=1).close()
-            break
-        except OSError:
-            assert process.poll() is None, (folder / "server.log").read_text()
-            time.sleep(0.25)
-    proxy = FaultyProxy(port)
-    yield proxy
-    proxy.close()
-    os.killpg(process.pid, signal.SIGKILL)
-    process.wait()
-    log.close()
+    with tracking_server(tmp_path_factory.mktemp("server")) as running:
+        proxy = FaultyProxy(running.port)
+        yield proxy
+        proxy.close()
 
 
 @pytest.fixture
@@ -82,21 +65,6 @@ def new_run() -> str:
 
 def runs() -> int:
     return len(mlflow.MlflowClient().search_runs(["0"], max_results=1000))
-
-
-def state_of(run_id: str) -> dict[str, object]:
-    """Everything of a run that sending twice must not change."""
-    client = mlflow.MlflowClient()
-    run = client.get_run(run_id)
-    return {
-        "metrics": {name: len(client.get_metric_history(run_id, name)) for name in run.data.metrics},
-        "values": run.data.metrics,
-        "tags": {k: v for k, v in run.data.tags.items() if k.startswith("cmtrack")},
-        "files": sorted(file.path for file in client.list_artifacts(run_id)),
-        "images": len(client.list_artifacts(run_id, "images")),
-        "datasets": len(run.inputs.dataset_inputs),
-        "status": run.info.status,
-    }
 
 
 def batch(method: str, path: str, _: int) -> bool:
@@ -540,33 +508,6 @@ def test_what_is_misspelt_is_kept_too(store, judged, tmp_path):
 
 
 # -- processes -------------------------------------------------------------------------------------------------------
-
-CHILD = textwrap.dedent("""
-    import sys, time
-    import numpy as np
-    import mlflow
-    from cmtrack import log_evaluation
-    mlflow.set_tracking_uri(sys.argv[1])
-    rng = np.random.default_rng(int(sys.argv[3]))
-    y = rng.integers(0, 3, 60)
-    y[:3] = range(3)
-    if sys.argv[4] == "slow":
-        import cmtrack.tracking.package as package
-        package._draw = lambda *_: (print("drawing", flush=True), time.sleep(60))
-    logged = log_evaluation(y, rng.permutation(y), run_id=sys.argv[2])
-    print(logged.status)
-""")
-
-
-ROOT = Path(__file__).parent.parent
-HERE = os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])
-
-
-def child(store_uri: str, run_id: str, seed: int, how: str = "plain") -> subprocess.Popen[str]:
-    return subprocess.Popen(
-        [sys.executable, "-W", "ignore", "-c", CHILD, store_uri, run_id, str(seed), how],
-        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env={**os.environ, "PYTHONPATH": HERE},
-    )  # fmt: skip
 
 
 def test_eight_processes_log_at_once(store, tmp_path):

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import json
-import os
-import signal
 import socket
 import time
 from pathlib import Path
@@ -319,8 +317,7 @@ def test_over_http_and_then_the_server_is_gone(server: Any, monkeypatch: pytest.
     assert client.get_run(runs[0]).data.metrics["parity_binary/roc_auc"] == results[0].after["binary/roc_auc"]
     assert client.get_run(runs[0]).info.status == "FINISHED"
     uri = mlflow.get_tracking_uri()
-    os.killpg(server.pid, signal.SIGKILL)
-    server.wait()
+    server.kill()
     for _ in range(100):  # its workers go a little later
         with contextlib.suppress(OSError):
             socket.create_connection((urlsplit(uri).hostname, urlsplit(uri).port), timeout=1).close()

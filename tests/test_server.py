@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-import os
-import signal
-import socket
-import subprocess
-import sys
 import time
-import urllib.request
 from pathlib import Path
 
 import mlflow
 import numpy as np
 import pytest
+from components import tracking_server
 
 from cmtrack import Grouping, compare, load_evaluation, log_evaluation
 from cmtrack.tracking import EvaluationWarning
@@ -22,34 +17,11 @@ from cmtrack.tracking.store import tracking_store
 CHAIN = Grouping({"low": [0, 1, 2], "mid": [3], "high": [4, 5, 6]}, name="level")
 
 
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
-
-
 @pytest.fixture
 def server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    port = free_port()
-    command = [sys.executable, "-m", "mlflow", "server", "--host", "127.0.0.1", "--port", str(port), "--workers", "1"]
-    command += ["--backend-store-uri", f"sqlite:///{tmp_path}/server.db"]
-    command += ["--artifacts-destination", str(tmp_path / "server_artifacts")]
-    log = (tmp_path / "server.log").open("wb")
-    process = subprocess.Popen(command, cwd=tmp_path, stdout=log, stderr=log, start_new_session=True)
-    for _ in range(240):
-        try:
-            urllib.request.urlopen(f"http://127.0.0.1:{port}/health", timeout=1).close()
-            break
-        except OSError:
-            assert process.poll() is None, (tmp_path / "server.log").read_text()
-            time.sleep(0.25)
     monkeypatch.chdir(tmp_path)
-    with tracking_store(f"http://127.0.0.1:{port}"):
-        yield process
-    if process.poll() is None:
-        os.killpg(process.pid, signal.SIGKILL)
-        process.wait()
-    log.close()
+    with tracking_server(tmp_path) as running, tracking_store(running.url):
+        yield running
 
 
 def test_an_evaluation_goes_there_and_comes_back_and_survives_the_server(server, seven_classes):
@@ -64,8 +36,7 @@ def test_an_evaluation_goes_there_and_comes_back_and_survives_the_server(server,
     found = {item.path for item in mlflow.MlflowClient().list_artifacts(run_id)}
     assert {"cmtrack_report.html", "cmtrack_confusion_matrix.png", "images"} <= found
 
-    os.killpg(server.pid, signal.SIGKILL)
-    server.wait()
+    server.kill()
     start = time.monotonic()
     with pytest.warns(EvaluationWarning, match="does not answer"):
         kept = log_evaluation(y, y_prob=p, grouping=CHAIN, run_id=run_id)
