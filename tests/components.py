@@ -166,7 +166,7 @@ def basic_auth(folder: Path, *arguments: str, **options: Any) -> Service:
     settings.write_text(
         f"[mlflow]\ndefault_permission = READ\ndatabase_uri = sqlite:///{folder}/auth.db\n"
         f"admin_username = {ADMIN[0]}\nadmin_password = {ADMIN[1]}\n"
-        "authorization_function = mlflow.server.auth:authenticate_request_basic_auth\n"
+        "authorization_function = mlflow.server.auth:authenticate_request_basic_auth\nauth_cache_ttl_seconds = 60\n"
     )
     environment = {"MLFLOW_AUTH_CONFIG_PATH": str(settings), "MLFLOW_FLASK_SERVER_SECRET_KEY": "secret-of-the-tests"}
     environment |= options.pop("environment", {})

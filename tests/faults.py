@@ -28,10 +28,13 @@ CHILD = textwrap.dedent("""
     rng = np.random.default_rng(int(sys.argv[3]))
     y = rng.integers(0, 3, 60)
     y[:3] = range(3)
+    if sys.argv[4] == "impatient":
+        import cmtrack.tracking.deliver as deliver
+        deliver.PATIENCE = 3.0
     if sys.argv[4] == "slow":
         import cmtrack.tracking.package as package
         package._draw = lambda *_: (print("drawing", flush=True), time.sleep(60))
-    logged = log_evaluation(y, rng.permutation(y), run_id=sys.argv[2])
+    logged = log_evaluation(y, rng.permutation(y), y_prob=rng.dirichlet(np.ones(3), 60), run_id=sys.argv[2])
     print(logged.status)
 """)
 
@@ -39,7 +42,10 @@ CHILD = textwrap.dedent("""
 def child(
     store_uri: str, run_id: str, seed: int, how: str = "plain", within: Sequence[str] = ()
 ) -> subprocess.Popen[str]:
-    """A training script that logs one evaluation; ``how="slow"`` stops before the figures. ``within`` starts it."""
+    """A training script that logs one evaluation, started by ``within``.
+
+    ``how``: "plain", "impatient" (waits for 3 seconds), or "slow" (stops before the figures).
+    """
     return subprocess.Popen(
         [*within, sys.executable, "-W", "ignore", "-c", CHILD, store_uri, run_id, str(seed), how],
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env={**os.environ, "PYTHONPATH": HERE},

@@ -53,12 +53,11 @@ def large() -> cmtrack.Evaluation:
 
 @pytest.fixture(autouse=True)
 def _somewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A working folder, a home and a cache of the test's own; patience as in the other tests of faults."""
+    """A working folder, a home and a cache of the test's own."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("CMTRACK_SPOOL", raising=False)
     monkeypatch.setenv("CMTRACK_CACHE", str(tmp_path / "cache"))
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "home"))
-    monkeypatch.setattr(deliver, "PATIENCE", 2.0)
 
 
 @pytest.fixture
@@ -150,18 +149,22 @@ def test_what_a_killed_component_lacks_is_pushed_when_it_is_back(on_company, jud
     proxy = FaultyProxy(on_company.server.port)
     proxy.fault = kills(service, moment)
     try:
-        with tracking_store(proxy.url):
-            with pytest.warns(EvaluationWarning, match="cmtrack push"):
-                logged = log_evaluation(judged, run_id=run_id)
-            service.start()
-            assert sent_later(logged, run_id, judged)
+        out, err = child(proxy.url, run_id, 1, "impatient").communicate(timeout=120)
+        assert (out.strip(), service.killed) == ("saved", True), err
+        (waiting,) = spool.entries()
+        logged = cmtrack.Evaluation.load(waiting.folder / "artifacts")
+        service.start()
+        assert [(entry.status, entry.run_id, entry.reason) for entry in push()] == [("sent", run_id, "")]
+        assert not Path("cmtrack_spool").exists()
+        assert is_whole(run_id, logged)
     finally:
         proxy.close()
         if service.killed:
             service.start()
 
 
-def test_an_s3_that_hangs_costs_seconds_and_what_it_lacks_arrives(on_company, judged):
+def test_an_s3_that_hangs_costs_seconds_and_what_it_lacks_arrives(on_company, judged, monkeypatch):
+    monkeypatch.setattr(deliver, "PATIENCE", 2.0)
     run_id = new_run(on_company.direct_experiment("hanging"))
     start = time.monotonic()
     with on_company.store.silent(), pytest.warns(EvaluationWarning, match="cmtrack push"):
@@ -288,16 +291,17 @@ def guarded(company: Company, tmp_path_factory: pytest.TempPathFactory) -> Itera
         for name in ("reader", "writer"):
             user = {"username": name, "password": f"password-of-{name}"}
             requests.post(f"{running.url}/api/2.0/mlflow/users/create", json=user, auth=ADMIN).raise_for_status()
-        permission = {"experiment_id": "0", "username": "writer", "permission": "EDIT"}
-        requests.post(
-            f"{running.url}/api/2.0/mlflow/experiments/permissions/create", json=permission, auth=ADMIN
-        ).raise_for_status()
         yield running
 
 
 def be(name: str, password: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MLFLOW_TRACKING_USERNAME", name)
     monkeypatch.setenv("MLFLOW_TRACKING_PASSWORD", password)
+
+
+def run_of_its_own(name: str) -> str:
+    """A run in a new experiment: who makes one may write to it."""
+    return new_run(mlflow.MlflowClient().create_experiment(name))
 
 
 @pytest.mark.parametrize(
@@ -308,7 +312,7 @@ def be(name: str, password: str, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_what_is_not_allowed_is_kept_and_pushed_by_one_who_may(guarded, judged, monkeypatch, user, password, said):
     be("writer", "password-of-writer", monkeypatch)
     with tracking_store(guarded.url):
-        run_id = new_run()
+        run_id = run_of_its_own(f"writer's, and not {user}'s with {password}")
         be(user, password, monkeypatch)
         with pytest.warns(EvaluationWarning, match=said):
             logged = log_evaluation(judged, run_id=run_id)
@@ -323,7 +327,7 @@ def test_a_password_in_the_uri_is_used_and_written_nowhere(guarded, company, jud
     uri = guarded.url.replace("http://", f"http://writer:{password}@")
     with tracking_store(uri), warnings.catch_warnings(record=True) as told:
         warnings.simplefilter("always")
-        run_id = new_run()
+        run_id = run_of_its_own("by a password in the URI")
         assert log_evaluation(judged, run_id=run_id, strict=True).status == "completed"
         guarded.kill()
         logged = log_evaluation(judged, run_id=run_id)
