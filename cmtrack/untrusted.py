@@ -6,9 +6,13 @@ becomes a path, a pattern, a URL, a size, or text on a terminal, it passes throu
 
 from __future__ import annotations
 
+import base64
+import json
+import math
 import os
 import re
 import stat
+import zlib
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlsplit
@@ -170,6 +174,52 @@ def read_file(path: Path, limit: int) -> bytes:
 
 
 _SCHEMES = ("http", "https", "databricks", "file", "sqlite", "postgresql", "mysql", "mssql", "uc", "databricks-uc")
+
+
+def parsed_json(text: str | bytes) -> Any:
+    """What a JSON text holds.
+
+    Raises
+    ------
+    ValueError
+        If it is no JSON, or nested so deeply that Python does not read it.
+    """
+    try:
+        return json.loads(text)
+    except RecursionError:
+        raise ValueError("the JSON text is nested too deeply") from None
+
+
+def array_bytes(shape: Any, limit: int) -> int:
+    """The bytes that an array of a shape takes, at 8 a number.
+
+    Raises
+    ------
+    ValueError
+        If it is no list of at most eight whole numbers, or the array would take more than ``limit`` bytes.
+    """
+    whole = isinstance(shape, list) and len(shape) <= 8 and all(type(n) is int and n >= 0 for n in shape)
+    size = 8 * math.prod(shape) if whole else -1
+    if not 0 <= size <= limit:
+        raise ValueError(f"an array must have a shape of at most {limit >> 20} MB, got {shape!r:.80}")
+    return size
+
+
+def unpacked(text: Any, size: int) -> bytes:
+    """What a base64 text of zlib holds; more than ``size`` bytes are never unpacked.
+
+    Raises
+    ------
+    ValueError
+        If it is damaged, or holds another number of bytes.
+    """
+    try:
+        raw = zlib.decompressobj().decompress(base64.b64decode(text, validate=True), size + 1)
+    except (TypeError, zlib.error) as error:
+        raise ValueError(f"packed bytes are damaged: {error}") from None
+    if len(raw) != size:
+        raise ValueError(f"packed bytes must be {size:,}, got {'more' if len(raw) > size else f'{len(raw):,}'}")
+    return raw
 
 
 def tracking_uri(value: Any) -> str:

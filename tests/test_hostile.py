@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import re
+import zlib
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +18,7 @@ from hypothesis import HealthCheck, given, settings
 
 from cmtrack import Evaluation, Grouping, Prefix, compare, evaluate, evaluate_families, load_evaluation, log_evaluation
 from cmtrack.evaluation.face import loads
-from cmtrack.evaluation.rows import read_predictions, write_predictions
+from cmtrack.evaluation.rows import checked_table, read_predictions, write_predictions
 from cmtrack.metrics.names import decode_label, encode_label
 from cmtrack.tracking import spool
 from cmtrack.tracking.manifest import read
@@ -265,16 +268,120 @@ def test_predictions_with_other_bytes_are_refused_or_read(parquet, data):
     assert len(rows) == 60
 
 
-def test_a_parquet_bomb_is_refused_before_it_is_read(tmp_path, monkeypatch):
+def no_table_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    import pyarrow.parquet as pq
+
+    def read(*_: object, **__: object) -> None:
+        raise AssertionError("it was read")
+
+    monkeypatch.setattr(pq, "read_table", read)
+    monkeypatch.setattr(pq.ParquetFile, "read", read)
+
+
+def written(columns: dict[str, Any]) -> bytes:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    zeros = pa.DictionaryArray.from_arrays(pa.array(np.zeros(3_000_000, dtype=np.int32)), pa.array(["0"]))
-    pq.write_table(pa.table({"y_true": zeros, "y_pred": zeros}), tmp_path / "bomb.parquet", compression="zstd")
-    content = (tmp_path / "bomb.parquet").read_bytes()
-    monkeypatch.setattr(pq, "read_table", lambda *_: pytest.fail("it was read"))
-    with pytest.raises(ValueError, match="must have 60 rows, as the evaluation, got 3000000"):
-        read_predictions(content, JUDGED)
+    file = pa.BufferOutputStream()
+    pq.write_table(pa.table(columns), file, compression="zstd")
+    return bytes(file.getvalue())
+
+
+BOMBS: dict[str, tuple[int, Callable[[], dict[str, Any]], str]] = {
+    "more rows than the evaluation": (60, lambda: many("y_true", "y_pred"), "must have 60 rows"),
+    "rows without end, as said": (3_000_000, lambda: many("y_true", "y_pred", "sample_weight"), "when unpacked"),
+    "texts for probabilities": (2, lambda: {"y_true": ["0"] * 2, "y_pred": ["0"] * 2, "prob/0": ["a"] * 2}, "prob/0"),
+    "lists for labels": (1, lambda: {"y_true": [[["0"]]], "y_pred": ["0"]}, "y_true"),
+    "one huge text": (1, lambda: {"y_true": ["0" * (40 << 20)], "y_pred": ["0"]}, "when unpacked"),
+}
+
+
+def many(*names: str) -> dict[str, Any]:
+    """Columns of 3 million rows in some kB."""
+    import pyarrow as pa
+
+    zeros = pa.DictionaryArray.from_arrays(pa.array(np.zeros(3_000_000, np.int32)), pa.array(["0"]))
+    return {name: np.zeros(3_000_000) if name == "sample_weight" else zeros for name in names}
+
+
+@pytest.mark.parametrize("bomb", BOMBS, ids=lambda name: name.replace(" ", "-"))
+def test_a_parquet_bomb_is_refused_before_it_is_read(monkeypatch, bomb):
+    rows, columns, said = BOMBS[bomb]
+    content = written(columns())
+    assert len(content) < 100_000
+    monkeypatch.setattr("cmtrack.evaluation.rows._ALWAYS_READ", 1 << 24)
+    no_table_is_read(monkeypatch)
+    with pytest.raises(ValueError, match=f"the predictions .*{said}"):
+        checked_table(content, rows, ("y_true", "y_pred"), ("sample_weight", "prob/0"))
+
+
+def test_other_columns_of_a_parquet_file_are_not_read():
+    content = written({"y_true": ["0"], "y_pred": ["0"], "else": [b"0" * (32 << 20)]})
+    assert checked_table(content, 1, ("y_true", "y_pred"), ("group",)).column_names == ["y_true", "y_pred"]
+
+
+def test_predictions_of_other_rows_are_refused(parquet, monkeypatch):
+    no_table_is_read(monkeypatch)
+    with pytest.raises(ValueError, match="must have 3 rows, as the evaluation, got 60"):
+        read_predictions(parquet, evaluate([0, 1, 2], [0, 1, 2]))
+
+
+def packed(*shape: int) -> dict[str, Any]:
+    """An array of zeros as it stands in a file."""
+    content = zlib.compress(bytes(8 * int(np.prod(shape))), 9)
+    return {"dtype": "<i8", "shape": list(shape), "zlib": base64.b64encode(content).decode()}
+
+
+DIGEST = DATA["statistics"]["digest"]
+LARGE = {"dtype": "<i8", "shape": [1 << 26], "zlib": ""}  # 512 MB, as it says
+ZLIB_BOMBS = {
+    "a matrix of other classes": ({"digest": DIGEST, "matrix": packed(2000, 2000)}, r"shape \(3, 3\), got \(2000"),
+    "moments of other classes": (
+        {**DATA["statistics"], "moments": {name: packed(2000, 3) for name in ("n", "mean", "m2", "m3", "m4")}},
+        "must have shape",
+    ),
+    "many arrays": ({"digest": DIGEST, "scores": {f"{k}": LARGE for k in range(20)}}, "its arrays must have at most"),
+    "squares of squares": ({"squares": {"squares": {"a": LARGE, "b": LARGE, "c": LARGE}}}, "its arrays must have"),
+    "more than it says": (
+        {**DATA["statistics"], "scores": {"exact": True, "values": {**packed(10**6), "shape": [3]}, "counts": []}},
+        "must be 24, got more",
+    ),
+    "a shape without end": ({"digest": DIGEST, "matrix": {**LARGE, "shape": [1 << 40] * 8}}, "must have a shape"),
+    "a shape of many sides": ({"digest": DIGEST, "matrix": {**LARGE, "shape": [1] * 100_000}}, "must have a shape"),
+    "a shape of texts": ({"digest": DIGEST, "matrix": {**LARGE, "shape": ["3", "3"]}}, "must have a shape"),
+}
+
+
+@pytest.mark.parametrize("bomb", ZLIB_BOMBS, ids=lambda name: name.replace(" ", "-"))
+def test_arrays_that_unpack_to_more_than_an_evaluation_holds_are_refused(bomb):
+    statistics, said = ZLIB_BOMBS[bomb]
+    with pytest.raises(ValueError, match=said):
+        loads(json.dumps({**DATA, "statistics": statistics}))
+
+
+@pytest.mark.parametrize("place", ["", "labels", "grouping", "statistics", "notes"])
+def test_json_that_is_nested_without_end_is_refused(scratch, place):
+    deep = "[" * 200_000 + "]" * 200_000
+    text = deep if not place else json.dumps({**DATA, place: "HERE"}).replace('"HERE"', deep)
+    (scratch / "cmtrack_evaluation.json").write_text(text)
+    with pytest.raises(ValueError, match="nested too deeply"):
+        Evaluation.load(scratch)
+
+
+@pytest.mark.parametrize("number", ["9" * 5000, "1e999", "-1e999", "NaN", "1" + "0" * 400], ids=lambda text: text[:4])
+def test_numbers_without_end_are_refused(number):
+    for place in ("confidence_level", "schema"):
+        with pytest.raises(ValueError, match="evaluation"):
+            loads(json.dumps({**DATA, place: "HERE"}).replace('"HERE"', number))
+
+
+def test_an_evaluation_file_that_is_too_large_or_no_file_is_refused(tmp_path, monkeypatch):
+    file = JUDGED.save(tmp_path)
+    (tmp_path / "link.json").symlink_to(file)
+    assert Evaluation.load(tmp_path / "link.json") == JUDGED  # one's own links are followed
+    monkeypatch.setattr("cmtrack.evaluation.storage.MAX_BYTES", 1000)
+    with pytest.raises(ValueError, match="must not be larger"):
+        Evaluation.load(tmp_path)
 
 
 # -- names -----------------------------------------------------------------------------------------------------------

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 from io import BytesIO
 from pathlib import Path
@@ -22,6 +23,9 @@ if TYPE_CHECKING:
     from cmtrack.evaluation.result import Evaluation
 
 _PROBABILITY = "prob/"
+_TEXTS, _NUMBERS = ("y_true", "y_pred"), ("sample_weight", "group")
+_ALWAYS_READ = 1 << 30
+_MAX_RATIO = 1000
 
 
 def predictions_size(rows: Predictions | SpanRows) -> int:
@@ -92,32 +96,19 @@ def read_predictions(content: bytes, evaluation: Evaluation) -> Predictions | Sp
     ValueError
         If the file is damaged, or its labels or rows are not the evaluation's.
     """
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
     spans = evaluation.none is not None
     expected = int(evaluation.n_samples) if spans else evaluation.statistics.digest.rows
+    names = {str(label): k for k, label in enumerate(evaluation.labels)}
+    columns = [f"{_PROBABILITY}{label}" for label in evaluation.labels]
+    table = checked_table(content, expected, _TEXTS, (*_NUMBERS, *columns))
     try:
-        stored = pq.ParquetFile(pa.BufferReader(content)).metadata.num_rows
-    except Exception as error:
-        raise ValueError(f"the predictions are damaged: {type(error).__name__}: {error}") from None
-    if stored != expected:  # known before anything is unpacked
-        raise ValueError(f"the predictions must have {expected} rows, as the evaluation, got {stored}")
-    try:
-        table = pq.read_table(pa.BufferReader(content))
-        names = {str(label): k for k, label in enumerate(evaluation.labels)}
-        codes = {column: _codes(table[column], names) for column in ("y_true", "y_pred")}
-        columns = [f"{_PROBABILITY}{label}" for label in evaluation.labels]
+        codes = {column: _codes(table[column], names) for column in _TEXTS}
         probabilities = None
         if columns[0] in table.column_names:
             probabilities = np.column_stack([table[c].to_numpy() for c in columns]).astype(np.float64)
-        optional = {
-            name: table[name].to_numpy() if name in table.column_names else None for name in ("sample_weight", "group")
-        }
+        optional = {name: table[name].to_numpy() if name in table.column_names else None for name in _NUMBERS}
     except Exception as error:
         raise ValueError(f"the predictions are damaged: {type(error).__name__}: {error}") from None
-    if any(len(column) != expected for column in codes.values()):
-        raise ValueError(f"the predictions must have {expected} rows, as the evaluation, got {len(codes['y_true'])}")
     weights = _weights(optional["sample_weight"])
     clusters = _clusters(optional["group"])
     _check_same(codes["y_true"], codes["y_pred"], weights, evaluation)
@@ -132,6 +123,72 @@ def read_predictions(content: bytes, evaluation: Evaluation) -> Predictions | Sp
     if clusters is None or int(clusters.max(initial=0)) >= size:
         raise ValueError(f"the predictions must name documents below {size}, as the evaluation of spans has them")
     return SpanRows(rows, size)
+
+
+def checked_table(content: bytes, rows: int, texts: Iterable[str], numbers: Iterable[str]) -> Any:
+    """Columns of a Parquet file, those of these names only; what the file says of itself is checked before it is read.
+
+    Parameters
+    ----------
+    content : bytes
+    rows : int
+        How many it must have.
+    texts, numbers : iterable of str
+        Names of the columns that hold texts, and of those that hold numbers.
+
+    Returns
+    -------
+    pyarrow.Table
+
+    Raises
+    ------
+    ValueError
+        If the file is damaged, has other rows or kinds of columns, or is more than 1 GB and 1,000 times its size when
+        it is unpacked.
+    """
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    try:
+        file = pq.ParquetFile(pa.BufferReader(content))
+        stored, schema, metadata = file.metadata.num_rows, file.schema_arrow, file.metadata
+        if stored != rows:
+            raise ValueError(f"the predictions must have {rows} rows, as the evaluation, got {stored}")
+        wanted = dict.fromkeys(texts, _is_text) | dict.fromkeys(numbers, _is_number)
+        found = [field for field in schema if field.name in wanted]
+        for field in found:
+            if not wanted[field.name](field.type):
+                raise ValueError(f"the predictions are damaged: column {field.name!r:.80} holds {field.type!s:.80}")
+        places = {metadata.schema.column(k).path: k for k in range(metadata.num_columns)}
+        packed = sum(
+            metadata.row_group(group).column(places[field.name]).total_uncompressed_size
+            for group in range(metadata.num_row_groups)
+            for field in found
+        )
+        size, allowed = max(packed, 8 * rows * len(found)), max(_ALWAYS_READ, _MAX_RATIO * len(content))
+        if size > allowed:
+            raise ValueError(f"the predictions must have at most {allowed:,} bytes when unpacked, got {size:,}")
+        table = file.read([field.name for field in found])
+    except ValueError as error:
+        known = str(error).startswith("the predictions ") and not isinstance(error, pa.ArrowException)
+        raise ValueError(str(error) if known else f"the predictions are damaged: {error}") from None
+    except Exception as error:
+        raise ValueError(f"the predictions are damaged: {type(error).__name__}: {error}") from None
+    if table.num_rows != rows:
+        raise ValueError(f"the predictions must have {rows} rows, as the evaluation, got {table.num_rows}")
+    return table
+
+
+def _is_text(kind: Any) -> bool:
+    import pyarrow.types as types
+
+    return types.is_string(kind.value_type if types.is_dictionary(kind) else kind)  # type: ignore[no-any-return]
+
+
+def _is_number(kind: Any) -> bool:
+    import pyarrow.types as types
+
+    return types.is_floating(kind) or types.is_integer(kind)  # type: ignore[no-any-return]
 
 
 def _weights(column: npt.NDArray[Any] | None) -> FloatArray | IntArray | None:

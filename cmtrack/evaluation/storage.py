@@ -23,7 +23,7 @@ from cmtrack.statistics import ConfusionMatrix, LabelDigest, ScoreCounts, ScoreM
 from cmtrack.statistics.collected import Statistics
 from cmtrack.statistics.cross_moments import CrossMoments
 from cmtrack.statistics.scores import grid_centres
-from cmtrack.statistics.top_scores import TopScoreCounts
+from cmtrack.statistics.top_scores import CELLS, TopScoreCounts
 
 if TYPE_CHECKING:
     from cmtrack.evaluation.face import Judged
@@ -42,9 +42,15 @@ DAMAGED = (
 )  # fmt: skip
 """What reading a file that was changed by others may end in."""
 
+MAX_BYTES = 4 << 30
+"""Largest file that is read."""
+
 _PLAIN_SIZE = 512
-_MAX_BYTES = 1 << 30
 _MOST_BYTES_OF_ROWS = 4 << 30
+_MAX_ARRAYS = 1 << 30
+"""Bytes of the largest array, and of all arrays together beside those that grow with the square of the classes."""
+_BY_SQUARE = 16 * (5 + 4 * 64)
+"""Bytes of the latter per squared class: the counts, four moments, four tables of 64 cells; twice where weighted."""
 
 
 def save(evaluation: Evaluation, directory: Path, keep_rows: bool | str = "auto") -> Path:
@@ -136,7 +142,10 @@ def read_file(path: Path) -> str:
         path = path / FILE_NAME
     if not path.is_file():
         raise FileNotFoundError(f"there is no evaluation at {path}")
-    return path.read_text(encoding="utf-8")
+    try:
+        return untrusted.read_file(path.resolve(), MAX_BYTES).decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise ValueError(f"this is no evaluation of cmtrack: {error}") from None
 
 
 def dumps(evaluation: Evaluation) -> str:
@@ -225,7 +234,7 @@ def parse(text: str, kind: str | None = None) -> dict[str, Any]:
         If the text is no evaluation, of a newer schema, or of another kind.
     """
     try:
-        data: dict[str, Any] = json.loads(text)
+        data: dict[str, Any] = untrusted.parsed_json(text)
         schema = data["schema"]
         found = data.get("kind", KIND)
     except (ValueError, TypeError, KeyError, AttributeError) as error:
@@ -241,7 +250,24 @@ def parse(text: str, kind: str | None = None) -> dict[str, Any]:
             f"this is an evaluation of the kind {found!r}, not {kind!r}: "
             f"{_OWNERS.get(found, 'a newer cmtrack')} reads it"
         )
+    _check_sizes(data)
     return data
+
+
+def _check_sizes(data: dict[str, Any]) -> None:
+    """Refuse an evaluation whose arrays are larger, once unpacked, than its classes make them; nothing is unpacked."""
+    labels, total, waiting = data.get("labels"), 0, [data.get("statistics")]
+    while waiting:
+        found = waiting.pop()
+        if not isinstance(found, dict):
+            continue
+        if "zlib" in found:
+            total += untrusted.array_bytes(found.get("shape"), _MAX_ARRAYS)
+        waiting += found.values()
+    classes = len(labels) if isinstance(labels, list) else 0
+    allowed = _MAX_ARRAYS + _BY_SQUARE * classes**2
+    if total > allowed:
+        raise ValueError(f"the evaluation is damaged: its arrays must have at most {allowed:,} bytes, got {total:,}")
 
 
 def _read_labels(labels: Any) -> tuple[Any, ...]:
@@ -300,7 +326,7 @@ def _read(data: dict[str, Any], labels: tuple[Any, ...]) -> Statistics:
     size = len(labels)
     for name, value in data.items():
         if name == "matrix":
-            kept[name] = ConfusionMatrix(decode_array(value), labels)
+            kept[name] = ConfusionMatrix(decode_array(value, (size, size)), labels)
         elif name in ("digest", "row_ids"):
             kept[name] = LabelDigest.parse(value)
         elif name in ("moments", "score_moments"):
@@ -308,9 +334,9 @@ def _read(data: dict[str, Any], labels: tuple[Any, ...]) -> Statistics:
         elif name in ("scores", "labelled", "target"):
             kept[name] = _read_scores(value)
         elif name in ("tops", "labelled_tops", "target_tops"):
-            kept[name] = TopScoreCounts(decode_array(value))
+            kept[name] = TopScoreCounts(decode_array(value, (None, size, CELLS)))
         elif name == "cross":
-            kept[name] = CrossMoments(_shaped(decode_array(value), (size, 2 * size + 1, 2 * size + 1)))
+            kept[name] = CrossMoments(decode_array(value, (size, 2 * size + 1, 2 * size + 1)))
         elif name == "labels_variance":
             kept[name] = float(value)
         elif name == "scaled_rows":
@@ -328,14 +354,10 @@ def _whole_number(value: Any) -> int:
     return value
 
 
-def _shaped(array: npt.NDArray[Any], shape: tuple[int, ...]) -> npt.NDArray[Any]:
-    if array.shape != shape:
-        raise ValueError(f"an array must have shape {shape}, got {array.shape}")
-    return array
-
-
 def _read_moments(data: dict[str, Any], rows: int) -> ScoreMoments:
-    moments = ScoreMoments(**{name: decode_array(value) for name, value in data.items()})
+    moments = ScoreMoments(
+        **{name: decode_array(value, (rows,) if name == "n" else (rows, None)) for name, value in data.items()}
+    )
     if moments.n.shape != (rows,) or any(
         getattr(moments, name).shape != moments.mean.shape or len(moments.mean) != rows for name in ("m2", "m3", "m4")
     ):
@@ -345,10 +367,8 @@ def _read_moments(data: dict[str, Any], rows: int) -> ScoreMoments:
 
 def _read_scores(data: dict[str, Any]) -> ScoreCounts:
     exact = bool(data["exact"])
-    values = decode_array(data["values"]) if exact else grid_centres()
-    counts = decode_array(data["counts"])
-    if counts.ndim != 2 or counts.shape[1] != len(values):
-        raise ValueError(f"score counts must have {len(values)} columns, got shape {counts.shape}")
+    values = decode_array(data["values"], (None,)) if exact else grid_centres()
+    counts = decode_array(data["counts"], (None, len(values)))
     return ScoreCounts(values, counts, exact)
 
 
@@ -361,17 +381,37 @@ def encode_array(array: npt.NDArray[Any]) -> Any:
     return {"dtype": kind, "shape": list(array.shape), "zlib": base64.b64encode(packed).decode("ascii")}
 
 
-def decode_array(data: Any) -> npt.NDArray[Any]:
+def decode_array(data: Any, expected: tuple[int | None, ...] | None = None) -> npt.NDArray[Any]:
+    """Read :func:`encode_array`.
+
+    Parameters
+    ----------
+    data : list or dict
+    expected : tuple of int or None, optional
+        The shape that it must have, None for any length; what has another is not unpacked.
+
+    Raises
+    ------
+    ValueError
+        If the data are damaged, or of another shape.
+    """
     if isinstance(data, list):
         array = np.array(data)
         if array.dtype.kind not in "if":
             raise ValueError(f"an array must hold numbers, got {array.dtype}")
+        _check_shape(array.shape, expected)
         return array.astype(np.int64 if array.dtype.kind == "i" else np.float64)
-    kind, shape = data["dtype"], tuple(int(n) for n in data["shape"])
-    size = math.prod(shape) * 8
-    if kind not in ("<i8", "<f8") or min(shape, default=0) < 0 or size > _MAX_BYTES:
-        raise ValueError(f"an array of {kind!r} and shape {shape} is not read")
-    raw = zlib.decompressobj().decompress(base64.b64decode(data["zlib"], validate=True), size + 1)
-    if len(raw) != size:
-        raise ValueError(f"an array of shape {shape} needs {size} bytes, got {len(raw)}")
-    return np.frombuffer(raw, dtype=kind).reshape(shape).astype(kind[1:])
+    kind, size = data["dtype"], untrusted.array_bytes(data["shape"], _MAX_ARRAYS)
+    if kind not in ("<i8", "<f8"):
+        raise ValueError(f"an array of {kind!r:.20} is not read")
+    shape = tuple(data["shape"])
+    _check_shape(shape, expected)
+    return np.frombuffer(untrusted.unpacked(data["zlib"], size), dtype=kind).reshape(shape).astype(kind[1:])
+
+
+def _check_shape(shape: tuple[int, ...], expected: tuple[int | None, ...] | None) -> None:
+    if expected is None:
+        return
+    if len(shape) != len(expected) or any(want not in (None, n) for want, n in zip(expected, shape, strict=True)):
+        wanted = ", ".join("any" if want is None else str(want) for want in expected)
+        raise ValueError(f"an array must have shape ({wanted}), got {shape}")

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 
 import numpy as np
 
+from cmtrack.evaluation.rows import checked_table
 from cmtrack.statistics.families.tallies import MACROS, TALLIES, DocumentRows
 
 if TYPE_CHECKING:
@@ -36,24 +37,15 @@ def read_documents(content: bytes, evaluation: FamilyEvaluation) -> DocumentRows
     ValueError
         If the file is damaged, or its tallies do not add up to the evaluation's.
     """
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    expected = evaluation.statistics.digest.rows
+    influences = [f"influence/{name}" for name in MACROS]
+    table = checked_table(content, evaluation.statistics.digest.rows, (), (*TALLIES, *influences))
     try:
-        stored = pq.ParquetFile(pa.BufferReader(content)).metadata.num_rows
-    except Exception as error:
-        raise ValueError(f"the predictions are damaged: {type(error).__name__}: {error}") from None
-    if stored != expected:  # known before anything is unpacked
-        raise ValueError(f"the predictions must have {expected} rows, as the evaluation, got {stored}")
-    try:
-        table = pq.read_table(pa.BufferReader(content))
         tallies = np.column_stack([table[name].to_numpy() for name in TALLIES]).astype(np.int32)
-        macros = np.column_stack([table[f"influence/{name}"].to_numpy() for name in MACROS]).astype(np.float64)
+        macros = np.column_stack([table[name].to_numpy() for name in influences]).astype(np.float64)
     except Exception as error:
         raise ValueError(f"the predictions are damaged: {type(error).__name__}: {error}") from None
-    if len(tallies) != expected or not np.isfinite(macros).all():
-        raise ValueError(f"the predictions must have {expected} rows of finite numbers, as the evaluation")
+    if not np.isfinite(macros).all():
+        raise ValueError("the predictions must be finite numbers")
     if not np.array_equal(tallies.sum(axis=0, dtype=np.int64), evaluation.statistics.tallies.sums):
         raise ValueError("the predictions must add up to the evaluation's tallies: they are of another evaluation")
     return DocumentRows(tallies, macros)

@@ -166,11 +166,7 @@ def _read_pairs(data: dict[str, Any], size: int) -> PairCounts:
 def _whole(data: Any, shape: tuple[int | None, ...]) -> IntArray:
     if data == [] and shape[0] in (None, 0):  # an empty table loses its second dimension as a list
         return np.zeros(tuple(n or 0 for n in shape), dtype=np.int64)
-    array = decode_array(data)
-    if array.dtype.kind != "i" or array.ndim != len(shape):
-        raise ValueError(
-            f"an array must hold whole numbers in {len(shape)} dimensions, got {array.dtype} {array.shape}"
-        )
-    if any(want is not None and want != have for want, have in zip(shape, array.shape, strict=True)):
-        raise ValueError(f"an array must have shape {shape}, got {array.shape}")
+    array = decode_array(data, shape)
+    if array.dtype.kind != "i":
+        raise ValueError(f"an array must hold whole numbers, got {array.dtype}")
     return array
