@@ -82,6 +82,8 @@ class Service:
         Added to this process's.
     user : str, optional
         Whom it runs as, where that is not the caller.
+    farewell : str
+        The signal that ends it with all that it started.
     """
 
     command: Sequence[str]
@@ -91,6 +93,7 @@ class Service:
     ready: Callable[[], bool]
     environment: Mapping[str, str] = field(default_factory=dict)
     user: str | None = None
+    farewell: str = "TERM"
     _process: subprocess.Popen[bytes] | None = field(default=None, repr=False)
 
     @property
@@ -110,9 +113,11 @@ class Service:
 
     def start(self) -> None:
         """Start it, again where it was killed, and wait until it answers."""
+        setpriv = shutil.which("setpriv")  # it ends with this process, also where that is killed
+        bound = [setpriv, f"--pdeathsig={self.farewell}", "--"] if setpriv else []
         with (self.folder / f"{self.name}.log").open("ab") as log:
             self._process = subprocess.Popen(
-                self.command, cwd=self.folder, stdin=subprocess.DEVNULL, stdout=log, stderr=log,
+                [*bound, *self.command], cwd=self.folder, stdin=subprocess.DEVNULL, stdout=log, stderr=log,
                 env={**os.environ, **self.environment}, start_new_session=True,
                 **({"user": self.user, "extra_groups": []} if self.user else {}),
             )  # fmt: skip
@@ -193,7 +198,7 @@ def postgresql() -> Service:
     options = {"listen_addresses": "127.0.0.1", "unix_socket_directories": "", "fsync": "off", "max_connections": "200"}
     command = [postgres, "-D", str(home / "data"), "-p", str(port)]
     command += [part for name, value in options.items() for part in ("-c", f"{name}={value}")]
-    return _Cluster(command, port, home, "postgresql", lambda: _takes_queries(port), user=user)
+    return _Cluster(command, port, home, "postgresql", lambda: _takes_queries(port), user=user, farewell="QUIT")
 
 
 class _Cluster(Service):

@@ -1,0 +1,557 @@
+"""Faults of what stands between a training and its store: what becomes of the evaluation, and how long that takes.
+
+PostgreSQL, S3 (moto), nginx and tracking servers are started as the tests start them (tests/components.py); what this
+machine lacks is left out and said. Seconds are those of log_evaluation, in a training that goes on; then the fault is
+mended and `push` sends what waits. "complete" is checked in the store: the closing tag, every metric once, the files,
+one image with its thumbnail, one dataset.
+
+python benchmarks/faults.py [--only WORDS]
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import textwrap
+import threading
+import time
+import warnings
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import mlflow
+import requests
+from measure import say, table
+
+TESTS = Path(__file__).parent.parent / "tests"
+sys.path.insert(0, str(TESTS))
+
+from components import ADMIN, HOSTS, Company, Service, basic_auth, missing, nginx, state_of  # noqa: E402
+from faults import HERE, PASS, FaultyProxy, ForwardProxy, SlowLink  # noqa: E402
+from samples import random_problem  # noqa: E402
+
+from cmtrack import evaluate, log_evaluation  # noqa: E402
+from cmtrack.tracking import spool  # noqa: E402
+from cmtrack.tracking.push import push  # noqa: E402
+from cmtrack.tracking.store import quiet, tracking_store  # noqa: E402
+
+ROWS, CLASSES = 2_000, 7
+NAMELESS = "mlflow.corp.invalid"
+SILENT = "http://127.0.0.1:9"
+TRAINING = textwrap.dedent("""
+    import json, os, sys, time, warnings
+    warnings.simplefilter("ignore")
+    sys.path.insert(0, os.environ["CMTRACK_TESTS"])
+    import mlflow
+    from samples import random_problem
+    from cmtrack import evaluate, log_evaluation
+    y, _, p = random_problem(0, n=2000, k=7)
+    evaluate(y, y_prob=p).metrics
+    mlflow.set_tracking_uri(sys.argv[1])
+    exec(os.environ.get("CMTRACK_BEFORE", ""))
+    print("begins", flush=True)
+    start = time.monotonic()
+    logged = log_evaluation(y, y_prob=p, run_id=sys.argv[2])
+    print(json.dumps([logged.status, time.monotonic() - start]), flush=True)
+""")
+"""A training script; CMTRACK_BEFORE is run in it before the evaluation."""
+
+Result = tuple[str, float | None]
+FAULTS: dict[str, tuple[tuple[str, ...], Callable[[Company], Result]]] = {}
+
+
+def fault(name: str, *needed: str) -> Callable[[Callable[[Company], Result]], Callable[[Company], Result]]:
+    """Enter a scenario into the table; ``needed`` beside PostgreSQL and S3."""
+
+    def enter(scenario: Callable[[Company], Result]) -> Callable[[Company], Result]:
+        FAULTS[name] = (needed, scenario)
+        return scenario
+
+    return enter
+
+
+# -- what every scenario does ----------------------------------------------------------------------------------------
+
+
+def new_run(experiment: str = "0") -> str:
+    return str(mlflow.MlflowClient().create_run(experiment).info.run_id)
+
+
+def logged(uri: str, run_id: str, rows: int = ROWS) -> Result:
+    """Log in this process."""
+    y, _, p = random_problem(0, n=rows, k=CLASSES)
+    evaluation = evaluate(y, y_prob=p)
+    evaluation.metrics  # noqa: B018
+    with tracking_store(uri), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        start = time.monotonic()
+        done = log_evaluation(evaluation, run_id=run_id)
+        return done.status, time.monotonic() - start
+
+
+def training(
+    uri: str, run_id: str, before: str = "", within: Sequence[str] = (), environment: Mapping[str, str] | None = None
+) -> subprocess.Popen[str]:
+    """A training script that logs; it has said "begins" when this returns."""
+    process = subprocess.Popen(
+        [*within, sys.executable, "-W", "ignore", "-c", TRAINING, uri, run_id],
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        env={**os.environ, "PYTHONPATH": HERE, "CMTRACK_TESTS": str(TESTS), "CMTRACK_BEFORE": before,
+             **(environment or {})},
+    )  # fmt: skip
+    assert process.stdout is not None
+    assert process.stdout.readline().strip() == "begins", process.communicate()[1]
+    return process
+
+
+def ended(process: subprocess.Popen[str]) -> Result:
+    """What a training script says of its evaluation."""
+    out, err = process.communicate(timeout=300)
+    if process.returncode != 0 or not out.strip():
+        return f"training ended with {process.returncode}: {err.strip().splitlines()[-1:]}", None
+    status, seconds = json.loads(out)
+    return str(status), float(seconds)
+
+
+def checked(run_id: str) -> str:
+    """What is in a run, in words."""
+    state = state_of(run_id)
+    wrong = [] if state["tags"].get("cmtrack.status") == "completed" else [f"{len(state['metrics'])} metrics only"]
+    if any(points > 1 for points in state["metrics"].values()):
+        wrong.append("metrics twice")
+    wrong += [f"{state['images']} images"] * (state["images"] != 2) + ["no dataset"] * (state["datasets"] != 1)
+    left_out = state["tags"].get("cmtrack.left_out")
+    return ", ".join(wrong) or ("complete" if left_out is None else f"complete without {left_out}")
+
+
+def pushed(done: Result, run_id: str, **options: Any) -> Result:
+    """Push what waits, and say what is then in the run."""
+    status, seconds = done
+    if status == "completed":
+        return checked(run_id), seconds
+    if not spool.entries():
+        return f"{status}; nothing in the spool: {'LOST' if status != 'saved' else checked(run_id)}", seconds
+    with quiet():
+        said = "; ".join(f"{entry.status} {entry.reason}".strip() for entry in push(**options))
+    return f"spooled; push: {said}: {checked(run_id)}", seconds
+
+
+@contextlib.contextmanager
+def somewhere() -> Iterator[Path]:
+    """A working folder, a home and a cache for one scenario; the environment is as before afterwards."""
+    before, folder = dict(os.environ), Path.cwd()
+    home = Path(tempfile.mkdtemp(prefix="cmtrack-fault-"))
+    try:
+        os.chdir(home)
+        os.environ.update(CMTRACK_CACHE=str(home / "cache"), XDG_DATA_HOME=str(home / "home"))
+        yield home
+    finally:
+        os.chdir(folder)
+        os.environ.clear()
+        os.environ.update(before)
+        shutil.rmtree(home, ignore_errors=True)
+
+
+# -- nothing fails ---------------------------------------------------------------------------------------------------
+
+
+@fault("none, artifacts through the server")
+def _none(company: Company) -> Result:
+    run_id = new_run()
+    return pushed(logged(company.url, run_id), run_id)
+
+
+@fault("none, artifacts straight to S3")
+def _straight(company: Company) -> Result:
+    run_id = new_run(company.direct_experiment("straight"))
+    return pushed(logged(company.url, run_id), run_id)
+
+
+# -- what stands between ---------------------------------------------------------------------------------------------
+
+
+def _nginx(name: str, rows: int, body: str, seconds: int = 60) -> None:
+    @fault(f"nginx, {name}", "nginx")
+    def scenario(company: Company) -> Result:
+        run_id = new_run()
+        with nginx(Path.cwd(), company.server.port, body=body, seconds=seconds) as before:
+            return pushed(logged(before.url, run_id, rows), run_id)
+
+
+_nginx("1 MB, 2,000 rows", 2_000, "1m")
+_nginx("1 MB, 60,000 rows", 60_000, "1m")
+_nginx("10 MB and 5 s, 60,000 rows", 60_000, "10m", 5)
+
+
+@fault("nginx, 5 s, and the server answers nothing for 8 s", "nginx")
+def _times_out(company: Company) -> Result:
+    run_id = new_run()
+    with nginx(Path.cwd(), company.server.port, body="10m", seconds=5) as before:
+        proxy = FaultyProxy(before.port)
+        proxy.fault = lambda method, path, _: _pause(company.server, 8) if _once("pause", method == "PUT") else PASS
+        _once.cache.clear()
+        try:
+            done = ended(training(proxy.url, run_id))
+            return pushed(done, run_id, tracking_uri=company.url)
+        finally:
+            proxy.close()
+
+
+def _pause(service: Service, seconds: float) -> str:
+    def sleep() -> None:
+        with service.silent():
+            time.sleep(seconds)
+
+    threading.Thread(target=sleep).start()
+    time.sleep(0.2)
+    return PASS
+
+
+class _Once:
+    def __init__(self) -> None:
+        self.cache: set[str] = set()
+
+    def __call__(self, name: str, now: bool) -> bool:
+        if not now or name in self.cache:
+            return False
+        self.cache.add(name)
+        return True
+
+
+_once = _Once()
+
+
+@fault("a network of 50 kB/s")
+def _slow(company: Company) -> Result:
+    run_id, link = new_run(), SlowLink(company.server.port, 50e3)
+    try:
+        return pushed(ended(training(link.url, run_id)), run_id, tracking_uri=company.url)
+    finally:
+        link.close()
+
+
+@fault("an HTTP proxy that alone knows the server")
+def _proxy(company: Company) -> Result:
+    run_id, proxy = new_run(), ForwardProxy({NAMELESS: company.server.port})
+    for name in ("no_proxy", "NO_PROXY", "HTTP_PROXY"):
+        os.environ.pop(name, None)
+    try:
+        environment = {"http_proxy": proxy.url}
+        return pushed(
+            ended(training(f"http://{NAMELESS}", run_id, environment=environment)), run_id, tracking_uri=company.url
+        )
+    finally:
+        proxy.close()
+
+
+@fault("server down")
+def _down(company: Company) -> Result:
+    run_id = new_run()
+    return pushed(logged(SILENT, run_id), run_id, tracking_uri=company.url)
+
+
+# -- passwords -------------------------------------------------------------------------------------------------------
+
+
+def _auth(name: str, user: str, password: str) -> None:
+    @fault(f"basic-auth, {name}", "basic-auth")
+    def scenario(company: Company) -> Result:
+        with guarded(company) as server:
+            be("writer", "password-of-writer")
+            with tracking_store(server.url):
+                run_id = new_run(mlflow.MlflowClient().create_experiment(f"guarded, {name}"))
+                be(user, password)
+                done = logged(server.url, run_id)
+                be("writer", "password-of-writer")
+                return pushed(done, run_id)
+
+
+_auth("who may write", "writer", "password-of-writer")
+_auth("who may only read", "reader", "password-of-reader")
+_auth("a wrong password", "writer", "guessed-wrongly")
+_auth("no password", "", "")
+
+
+def be(user: str, password: str) -> None:
+    os.environ.update(MLFLOW_TRACKING_USERNAME=user, MLFLOW_TRACKING_PASSWORD=password)
+    if not user:
+        del os.environ["MLFLOW_TRACKING_USERNAME"], os.environ["MLFLOW_TRACKING_PASSWORD"]
+
+
+_servers = contextlib.ExitStack()
+_guarded: list[Service] = []
+
+
+@contextlib.contextmanager
+def guarded(company: Company) -> Iterator[Service]:
+    """One server with passwords for all scenarios; it ends with the script."""
+    if not _guarded:
+        folder = company.folder / "guarded"
+        folder.mkdir()
+        _guarded.append(_servers.enter_context(basic_auth(folder, *HOSTS, **company.stores)))
+        for name in ("reader", "writer"):
+            user = {"username": name, "password": f"password-of-{name}"}
+            url = f"{_guarded[0].url}/api/2.0/mlflow/users/create"
+            requests.post(url, json=user, auth=ADMIN).raise_for_status()
+    yield _guarded[0]
+
+
+# -- components that are killed, or hang -----------------------------------------------------------------------------
+
+
+def _killed(name: str, who: Callable[[Company], Service], call: int) -> None:
+    @fault(f"{name} kill -9 at request {call}")
+    def scenario(company: Company) -> Result:
+        run_id, service, proxy = new_run(), who(company), FaultyProxy(company.server.port)
+
+        def kill(*request: Any) -> str:
+            if request[2] == call:
+                service.kill()
+            return PASS
+
+        proxy.fault = kill
+        try:
+            done = ended(training(proxy.url, run_id))
+            service.start()
+            proxy.fault = lambda *_: PASS
+            return pushed(done, run_id)
+        finally:
+            proxy.close()
+            if service.killed:
+                service.start()
+
+
+for _call in (2, 6, 12):
+    _killed("MLflow's server", lambda company: company.server, _call)
+for _call in (4, 12):
+    _killed("PostgreSQL", lambda company: company.cluster, _call)
+
+
+@fault("S3 hangs, artifacts straight to it")
+def _hangs(company: Company) -> Result:
+    run_id = new_run(company.direct_experiment("hangs"))
+    with company.store.silent():
+        done = ended(training(company.url, run_id))
+    return pushed(done, run_id)
+
+
+@fault("S3 hangs, artifacts through the server")
+def _hangs_behind(company: Company) -> Result:
+    run_id = new_run()
+    with company.store.silent():
+        done = ended(training(company.url, run_id))
+    return pushed(done, run_id)
+
+
+# -- this machine ----------------------------------------------------------------------------------------------------
+
+
+def _full(name: str, up: bool) -> None:
+    @fault(f"spool on a full disk, {name}")
+    def scenario(company: Company) -> Result:
+        disk, run_id = Path("disk").absolute(), new_run()
+        disk.mkdir()
+        subprocess.run(["mount", "-t", "tmpfs", "-o", "size=300k", "tmpfs", str(disk)], check=True, capture_output=True)
+        try:
+            os.environ["CMTRACK_SPOOL"] = str(disk / "spool")
+            return pushed(logged(company.url if up else SILENT, run_id), run_id, tracking_uri=company.url)
+        finally:
+            subprocess.run(["umount", "-l", str(disk)], check=True)
+
+
+_full("server up", True)
+_full("server down", False)
+
+
+def _read_only(name: str, user: int) -> None:
+    @fault(f"working folder read-only, {name}, server down")
+    def scenario(company: Company) -> Result:
+        if os.getuid() != 0:
+            return "not run: needs root to become others", None
+        run_id, home = new_run(), Path("home").absolute()
+        home.mkdir(exist_ok=True)
+        os.chmod(".", 0o755)
+        os.chown(home, user, user)
+        become = ["setpriv", "--reuid", str(user), "--regid", str(user), "--clear-groups"]
+        environment = {"XDG_DATA_HOME": str(home), "HOME": str(home), "MPLCONFIGDIR": str(home)}
+        done = ended(training(SILENT, run_id, within=become, environment=environment))
+        os.environ["XDG_DATA_HOME"] = str(home)
+        return pushed(done, run_id, tracking_uri=company.url)
+
+
+_read_only("one user", 12345)
+_read_only("another user after it", 12346)
+
+
+def _signalled(name: str, sign: signal.Signals, seconds: float) -> None:
+    @fault(f"{name} after {seconds:g} s")
+    def scenario(company: Company) -> Result:
+        run_id = new_run()
+        process = training(company.url, run_id)
+        time.sleep(seconds)
+        process.send_signal(sign)
+        out, _ = process.communicate(timeout=120)
+        if out.strip():
+            return f"it was done before: {checked(run_id)}", None
+        return pushed(("killed", None), run_id)[0], None
+
+
+for _seconds in (0.2, 0.5, 1.0):
+    _signalled("Ctrl-C", signal.SIGINT, _seconds)
+    _signalled("SIGTERM", signal.SIGTERM, _seconds)
+    _signalled("SIGKILL", signal.SIGKILL, _seconds)
+
+DRAWING = "import cmtrack.tracking.package as package; package._draw = lambda *_: (time.sleep(60))"
+
+
+@fault("SIGKILL as process 1 of a container, at the figures")
+def _container(company: Company) -> Result:
+    run_id = new_run()
+    container = ["unshare", "--pid", "--fork", "--kill-child", "--mount-proc"]
+    process = training(company.url, run_id, DRAWING, container)
+    while not list(Path.cwd().rglob("cmtrack_evaluation.json")):
+        time.sleep(0.1)
+    process.kill()
+    process.communicate()
+    return pushed(("killed", None), run_id)
+
+
+def _memory(megabytes: int) -> None:
+    @fault(f"ulimit -v, {megabytes} MB above what the training has")
+    def scenario(company: Company) -> Result:
+        run_id = new_run()
+        limit = (
+            "import resource, cmtrack.plots\n"
+            "size = int(open('/proc/self/statm').read().split()[0]) * resource.getpagesize()\n"
+            f"resource.setrlimit(resource.RLIMIT_AS, (size + ({megabytes} << 20),) * 2)"
+        )
+        return pushed(ended(training(company.url, run_id, limit)), run_id)
+
+
+for _megabytes in (400, 100, 20):
+    _memory(_megabytes)
+
+
+@fault("the clock is a year ahead")
+def _clock(company: Company) -> Result:
+    run_id = new_run()
+    skew = "real = time.time; time.time = lambda: real() + 365 * 86400"
+    return pushed(ended(training(company.url, run_id, skew)), run_id)
+
+
+# -- many at once ----------------------------------------------------------------------------------------------------
+
+
+@fault("16 processes at once")
+def _sixteen(company: Company) -> Result:
+    ids = [new_run() for _ in range(16)]
+    wait = "import pathlib\nprint('ready', flush=True)\nwhile not pathlib.Path('go').exists(): time.sleep(0.05)"
+    started = [
+        subprocess.Popen(
+            [sys.executable, "-W", "ignore", "-c", TRAINING, company.url, run_id], stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE, text=True,
+            env={**os.environ, "PYTHONPATH": HERE, "CMTRACK_TESTS": str(TESTS), "CMTRACK_BEFORE": wait},
+        )
+        for run_id in ids
+    ]  # fmt: skip
+    for process in started:
+        assert process.stdout is not None
+        assert process.stdout.readline().strip() == "ready"
+    Path("go").touch()
+    seconds = [json.loads(process.communicate(timeout=580)[0].splitlines()[-1])[1] for process in started]
+    waiting = len(spool.entries())
+    with quiet():
+        push()
+    found = [checked(run_id) for run_id in ids]
+    return f"{found.count('complete')} of 16 complete, {waiting} of them by push", max(seconds)
+
+
+@fault("8 workers forked while a thread logs")
+def _forked(company: Company) -> Result:
+    ids = [new_run() for _ in range(8)]
+    fork = (
+        "import threading\n"
+        f"ids = {ids!r}\n"
+        "busy = threading.Thread(target=lambda: log_evaluation(y, y_prob=p, run_id=sys.argv[2])); busy.start()\n"
+        "time.sleep(0.3)\n"
+        "workers = []\n"
+        "for one in ids:\n"
+        "    workers.append(os.fork())\n"
+        "    if not workers[-1]:\n"
+        "        os._exit(0 if log_evaluation(y, y_prob=p, run_id=one).status == 'completed' else 1)\n"
+        "for worker in workers: os.waitpid(worker, 0)\n"
+        "busy.join()\n"
+    )
+    run_id = new_run()
+    process = training(company.url, run_id, fork)
+    _, seconds = ended(process)
+    waiting = len(spool.entries())
+    with quiet():
+        push()
+    found = [checked(one) for one in ids]
+    return f"{found.count('complete')} of 8 complete, {waiting} of them by push", seconds
+
+
+PUSH = "from cmtrack.tracking.push import push; print(*(entry.status for entry in push({})))"
+
+
+def _twice(name: str, copied: bool) -> None:
+    @fault(f"two pushes at once, {name}")
+    def scenario(company: Company) -> Result:
+        run_id = new_run()
+        _, seconds = logged(SILENT, run_id)
+        folders = [Path("cmtrack_spool").absolute()] * 2
+        if copied:
+            folders[1] = Path("copy").absolute()
+            shutil.copytree(*folders)
+        both = []
+        for folder in folders:
+            code = PUSH.format(f"{str(folder)!r}, tracking_uri={company.url!r}")
+            command = [sys.executable, "-W", "ignore", "-c", code]
+            both.append(
+                subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env={**os.environ, "PYTHONPATH": HERE})
+            )
+        answers = [process.communicate(timeout=200)[0].strip() or "nothing" for process in both]
+        return f"{' and '.join(answers)}: {checked(run_id)}", seconds
+
+
+_twice("of one spool", False)
+_twice("of two copies of a spool", True)
+
+
+def main() -> None:
+    """Run the scenarios, and print the table."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--only", default="", help="scenarios whose name holds one of these words")
+    words = parser.parse_args().only.lower().split()
+    lacking = missing("postgresql", "s3")
+    if lacking:
+        raise SystemExit(f"this {lacking}")
+    rows: list[tuple[str, str, str]] = []
+    with tempfile.TemporaryDirectory() as folder, Company(Path(folder)) as company, _servers, quiet():
+        for name, (needed, scenario) in FAULTS.items():
+            if words and not any(word in name.lower() for word in words):
+                continue
+            outcome, seconds = missing(*needed), None
+            if not outcome:
+                with somewhere(), tracking_store(company.url):
+                    os.environ.update(company.reach)
+                    try:
+                        outcome, seconds = scenario(company)
+                    except Exception as error:
+                        outcome = f"the scenario failed: {type(error).__name__}: {error}"
+            rows.append((name, outcome, "–" if seconds is None else f"{seconds:.1f}"))
+            say(" | ".join(rows[-1]))
+    table(("fault", "outcome", "seconds"), rows)
+
+
+if __name__ == "__main__":
+    main()
