@@ -241,10 +241,10 @@ def _slow(company: Company) -> Result:
 @fault("an HTTP proxy that alone knows the server")
 def _proxy(company: Company) -> Result:
     run_id, proxy = new_run(), ForwardProxy({NAMELESS: company.server.port})
-    for name in ("no_proxy", "NO_PROXY", "HTTP_PROXY"):
+    for name in ("NO_PROXY", "HTTP_PROXY"):
         os.environ.pop(name, None)
     try:
-        environment = {"http_proxy": proxy.url}
+        environment = {"http_proxy": proxy.url, "no_proxy": "127.0.0.1"}
         return pushed(
             ended(training(f"http://{NAMELESS}", run_id, environment=environment)), run_id, tracking_uri=company.url
         )
