@@ -536,6 +536,13 @@ def main() -> None:
     if lacking:
         raise SystemExit(f"this {lacking}")
     rows: list[tuple[str, str, str]] = []
+    try:
+        _all(words, rows)
+    finally:  # also where it is cut short
+        table(("fault", "outcome", "seconds"), rows)
+
+
+def _all(words: Sequence[str], rows: list[tuple[str, str, str]]) -> None:
     with tempfile.TemporaryDirectory() as folder, Company(Path(folder)) as company, _servers, quiet():
         for name, (needed, scenario) in FAULTS.items():
             if words and not any(word in name.lower() for word in words):
@@ -550,7 +557,6 @@ def main() -> None:
                         outcome = f"the scenario failed: {type(error).__name__}: {error}"
             rows.append((name, outcome, "–" if seconds is None else f"{seconds:.1f}"))
             say(" | ".join(rows[-1]))
-    table(("fault", "outcome", "seconds"), rows)
 
 
 if __name__ == "__main__":
