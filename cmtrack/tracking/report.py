@@ -42,8 +42,8 @@ _READING = {
     "roc": "Up and left is better. The dotted line is chance. A dashed level line, where there is one, is the ceiling: "
     "the largest recall that any threshold can reach. The marker shows the predicted labels (most probable class).",
     "spcc_matrix": "How well the probabilities separate two classes, as if both had equally many samples: 1 is "
-    "perfect, 0 is no separation. Dark cells are pairs that the scores do not separate; grey ones have fewer than 20 samples "
-    "of a class. The sPCC metrics are those at the actual shares, which are lower for rare classes.",
+    "perfect, 0 is no separation. Dark cells are pairs that the scores do not separate; grey ones have fewer than 20 "
+    "samples of a class. The sPCC metrics are those at the actual shares, which are lower for rare classes.",
     "score_histogram": "Scores by actual class, as shares of each class and as counts. The less the classes overlap, "
     "the better a threshold can separate them.",
     "prevalence_likelihood": "How plausible each share of positives is, given the scores. The interval ends where the "
