@@ -28,6 +28,7 @@ SMALL_FIGURE = 720  # up to this width two stand side by side on a wide screen
 _SECTIONS = {
     "multiclass": "All classes",
     "binary": "Positive group against the rest (2×2+IM)",
+    "spans": "Spans",
     "spcc": "Separation by the probabilities (sPCC)",
     "prevalence": "Prevalence",
 }
