@@ -163,8 +163,11 @@ class Evaluation:
 
     @property
     def n_samples(self) -> float:
-        """Number (or weight) of evaluated samples."""
-        return self.statistics.matrix.total
+        """Number (or weight) of evaluated samples; of spans, of the actual ones."""
+        matrix = self.statistics.matrix
+        if self.none is None:
+            return matrix.total
+        return matrix.total - float(matrix.counts[matrix.labels.index(self.none)].sum())
 
     @property
     def labels_digest(self) -> str:
@@ -438,7 +441,7 @@ def _merged_errors(first: Evaluation, second: Evaluation) -> dict[str, float] | 
         return None
     if ours is None or theirs is None:
         raise ValueError("evaluations must both have groups or both have none, to be merged")
-    a, b = first.n_samples, second.n_samples
+    a, b = first.statistics.matrix.total, second.statistics.matrix.total
     return {name: math.hypot(ours[name] * a, theirs[name] * b) / (a + b) for name in ours if name in theirs}
 
 

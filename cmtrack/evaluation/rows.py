@@ -97,7 +97,7 @@ def read_predictions(content: bytes, evaluation: Evaluation) -> Predictions | Sp
         If the file is damaged, or its labels or rows are not the evaluation's.
     """
     spans = evaluation.none is not None
-    expected = int(evaluation.n_samples) if spans else evaluation.statistics.digest.rows
+    expected = int(evaluation.statistics.matrix.total) if spans else evaluation.statistics.digest.rows
     names = {str(label): k for k, label in enumerate(evaluation.labels)}
     columns = [f"{_PROBABILITY}{label}" for label in evaluation.labels]
     table = checked_table(content, expected, _TEXTS, (*_NUMBERS, *columns))

@@ -53,7 +53,8 @@ def evaluate_spans(
     -------
     Evaluation
         With a row for each actual span and each predicted one without a partner. Rows of one document belong together,
-        so intervals hold for independent documents. Evaluations of the same actual spans are paired by document.
+        so intervals hold for independent documents. Evaluations of the same actual spans and the same ``match`` are
+        paired by document.
 
     Raises
     ------
@@ -96,7 +97,7 @@ def evaluate_spans(
         confidence_level=confidence_level,
     )
     assert isinstance(plain.rows, Predictions)  # it was made from rows
-    places, digest = places_of([found.document for found in matches], actual)
+    places, digest = places_of([found.document for found in matches], actual, match)
     rows = SpanRows(replace(plain.rows, clusters=places), digest.rows + OTHER_DOCUMENTS)
     return replace(
         plain,

@@ -111,8 +111,11 @@ class SpanRows:
         return self.matches.clusters
 
 
-def places_of(documents: Sequence[Label], actual: Iterable[Span]) -> tuple[IntArray, LabelDigest]:
-    """The place of each match's document in :class:`SpanRows`, and the digest of all actual spans."""
+def places_of(documents: Sequence[Label], actual: Iterable[Span], match: str) -> tuple[IntArray, LabelDigest]:
+    """The place of each match's document in :class:`SpanRows`, and the digest of all actual spans.
+
+    How spans are matched is part of the digest: evaluations that match in two ways are of different things.
+    """
     held: defaultdict[Label, list[str]] = defaultdict(list)
     for span in actual:
         held[span.document].append(f"{float(span.start)!r} {float(span.end)!r} {span.label}")
@@ -121,7 +124,7 @@ def places_of(documents: Sequence[Label], actual: Iterable[Span]) -> tuple[IntAr
     for name in dict.fromkeys(documents):
         if name not in place:
             place[name] = len(names) + int(label_hashes([name])[0] % np.uint64(OTHER_DOCUMENTS))
-    texts = ["\n".join((str(name), *sorted(held[name]))) for name in names]
+    texts = ["\n".join((match, str(name), *sorted(held[name]))) for name in names]
     return np.array([place[name] for name in documents], dtype=np.int64), LabelDigest.from_hashes(label_hashes(texts))
 
 

@@ -148,7 +148,7 @@ def _classes(evaluation: Evaluation) -> list[dict[str, Any]]:
     for label in evaluation.classes:
         row = _scores(evaluation, f"class/{encode_label(label)}", label)
         row["support"] = evaluation.metrics[f"class/{encode_label(label)}/support"]
-        row["share"] = words.percent(row["support"] / evaluation.n_samples)
+        row["share"] = words.percent(row["support"] / evaluation.n_samples if evaluation.n_samples else math.nan)
         row["confused"] = ""
         if label in confused:
             predicted, count, share = confused[label]
