@@ -12,13 +12,15 @@ from urllib.parse import urlsplit
 import mlflow
 import numpy as np
 import pytest
+from cmtrack.tracking.predictions import write_predictions
+from components import free_port, tracking_server
 from faults import DROP, PASS, FaultyProxy
+from mlflow.entities import Metric, RunTag
 from samples import random_problem
-from test_server import free_port
-from test_server import server as server
 
 from cmtrack import Grouping, compare, evaluate, load_evaluation, log_evaluation, untrusted
 from cmtrack.tracking import artifacts, regroup_runs
+from cmtrack.tracking.package import build
 from cmtrack.tracking.parallel import each
 from cmtrack.tracking.runs import client_for, from_entity, search
 from cmtrack.tracking.store import tracking_store
@@ -40,22 +42,58 @@ def without_figures(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("cmtrack.tracking.package._draw", lambda *_: None)
 
 
+@pytest.fixture(scope="module")
+def served(tmp_path_factory: pytest.TempPathFactory) -> Any:
+    """A tracking server's folder and address."""
+    folder = tmp_path_factory.mktemp("served")
+    with tracking_server(folder) as running:
+        yield folder, running.url
+
+
+class Counted(FaultyProxy):
+    """A proxy before the server that counts; its own experiment is filled without it."""
+
+    def __init__(self, folder: Path, uri: str, name: str) -> None:
+        super().__init__(int(urlsplit(uri).port or 0))
+        self.name = name
+        self._behind, self._artifacts = mlflow.MlflowClient(uri), folder / "server_artifacts"
+        self.experiment_id = self._behind.create_experiment(name)
+
+    def filled(self, runs: int, rows: bool = True) -> list[str]:
+        """Runs with complete evaluations."""
+        out = []
+        for seed in range(runs):
+            evaluation = judged(seed)
+            run_id = self._behind.create_run(self.experiment_id, run_name=f"run {seed}").info.run_id
+            files: dict[str, bytes] = {}
+            package = build(
+                evaluation,
+                files.__setitem__,
+                run_id=run_id,
+                rows=(lambda file, kept=evaluation.rows: write_predictions(file, kept)) if rows else None,
+            )
+            folder = self._artifacts / self.experiment_id / run_id / "artifacts"
+            folder.mkdir(parents=True)
+            for name in (FILE, "cmtrack_predictions.parquet"):
+                if f"artifacts/{name}" in files:
+                    (folder / name).write_bytes(files[f"artifacts/{name}"])
+            metrics = [Metric(name, value, 0, 0) for name, value in package.metrics.items()]
+            tags = [RunTag(name, text) for name, text in (package.tags | {"cmtrack.status": "completed"}).items()]
+            self._behind.log_batch(run_id, metrics=metrics, tags=tags)
+            out.append(run_id)
+        return out
+
+    def listed(self) -> list[Any]:
+        return list(search(client_for(), [self.experiment_id]))
+
+
 @pytest.fixture
-def proxy(server: Any) -> Any:
-    """A proxy before the server that counts, in use as the tracking server."""
-    made = FaultyProxy(int(urlsplit(mlflow.get_tracking_uri()).port or 0))
+def proxy(served: Any, request: pytest.FixtureRequest) -> Any:
+    """The server behind a proxy that counts, in use as the tracking server."""
+    made = Counted(*served, request.node.name)
     with tracking_store(made.url):
         yield made
     made.close()
-
-
-def filled(runs: int = RUNS, **options: Any) -> list[str]:
-    client = mlflow.MlflowClient()
-    out = []
-    for seed in range(runs):
-        out.append(client.create_run("0", run_name=f"run {seed}").info.run_id)
-        log_evaluation(judged(seed), run_id=out[-1], strict=True, **options)
-    return out
 
 
 def kinds(proxy: FaultyProxy) -> Counter[str]:
@@ -67,11 +105,11 @@ def kinds(proxy: FaultyProxy) -> Counter[str]:
     return out
 
 
-def test_a_file_is_one_request_over_kept_connections_and_none_the_second_time(proxy: FaultyProxy) -> None:
-    runs = filled()
+def test_a_file_is_one_request_over_kept_connections_and_none_the_second_time(proxy: Counted) -> None:
+    runs = proxy.filled(RUNS)
     proxy.requests.clear()
     proxy.connections = 0
-    first = compare(experiment_names=["Default"], rank_by="multiclass/accuracy")
+    first = compare(experiment_names=[proxy.name], rank_by="multiclass/accuracy")
     assert first.ranking.paired
     assert len(first.runs) == RUNS
     asked = kinds(proxy)
@@ -79,7 +117,7 @@ def test_a_file_is_one_request_over_kept_connections_and_none_the_second_time(pr
     assert asked.total() <= 4, asked
     assert proxy.connections <= 12  # eight threads, and the listing
     proxy.requests.clear()
-    again = compare(experiment_names=["Default"], rank_by="multiclass/accuracy")
+    again = compare(experiment_names=[proxy.name], rank_by="multiclass/accuracy")
     assert [run.value for run in again.runs] == [run.value for run in first.runs]
     assert "GET file" not in kinds(proxy)
     assert len(proxy.requests) <= 4
@@ -88,23 +126,23 @@ def test_a_file_is_one_request_over_kept_connections_and_none_the_second_time(pr
     assert len(proxy.requests) <= 2
 
 
-def test_predictions_that_were_not_kept_are_not_asked_for(proxy: FaultyProxy) -> None:
-    filled(2, predictions=False)
+def test_predictions_that_were_not_kept_are_not_asked_for(proxy: Counted) -> None:
+    runs = proxy.filled(2, rows=False)
     proxy.requests.clear()
-    compare(experiment_names=["Default"], rank_by="multiclass/accuracy")
+    compare(experiment_names=[proxy.name], rank_by="multiclass/accuracy")
     assert kinds(proxy)["GET file"] == 2
     with pytest.raises(ValueError, match=r"holds no cmtrack_predictions\.parquet: predictions by row were not kept"):
-        load_evaluation(mlflow.search_runs(["0"]).run_id[0], rows=True)
+        load_evaluation(runs[0], rows=True)
     assert kinds(proxy)["GET file"] == 2
 
 
-def test_a_file_that_cannot_be_read_leaves_its_run_out(proxy: FaultyProxy) -> None:
-    runs = filled(4)
+def test_a_file_that_cannot_be_read_leaves_its_run_out(proxy: Counted) -> None:
+    runs = proxy.filled(4)
     faults = {runs[0]: 500, runs[1]: 403, runs[2]: 404}
     proxy.fault = lambda method, path, _: next(
         (what for run_id, what in faults.items() if run_id in path and path.endswith(FILE)), PASS
     )
-    comparison = compare(experiment_names=["Default"], rank_by="multiclass/accuracy")
+    comparison = compare(experiment_names=[proxy.name], rank_by="multiclass/accuracy")
     reasons = {out.run.run_id: out.reason for out in comparison.left_out}
     assert reasons == {
         runs[0]: f"{FILE} cannot be read: 127.0.0.1 answers 500",
@@ -113,9 +151,8 @@ def test_a_file_that_cannot_be_read_leaves_its_run_out(proxy: FaultyProxy) -> No
     }
 
 
-def test_regrouping_asks_little_and_goes_on_where_it_stopped(proxy: FaultyProxy) -> None:
-    filled(10)
-    client = client_for()
+def test_regrouping_asks_little_and_goes_on_where_it_stopped(proxy: Counted) -> None:
+    proxy.filled(10)
     told: list[tuple[str, int, int]] = []
 
     def stopping(*step: Any) -> None:
@@ -124,18 +161,18 @@ def test_regrouping_asks_little_and_goes_on_where_it_stopped(proxy: FaultyProxy)
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        regroup_runs(list(search(client, ["0"])), PARITY, progress=stopping)
-    states = Counter(run.status("parity_") for run in search(client, ["0"]))
+        regroup_runs(proxy.listed(), PARITY, progress=stopping)
+    states = Counter(run.status("parity_") for run in proxy.listed())
     assert set(states) <= {"completed", ""}, "an interrupt left a run half written"
     assert states["completed"] >= 3
 
     done = states["completed"]
     proxy.requests.clear()
-    results = regroup_runs(list(search(client, ["0"])), PARITY)
+    results = regroup_runs(proxy.listed(), PARITY)
     assert [run.status for run in results] == ["completed"] * 10
     assert sum(run.already_done for run in results) == done
     assert len(proxy.requests) <= 4 + 14 * (10 - done), kinds(proxy)
-    runs = list(search(client, ["0"]))
+    runs = proxy.listed()
     assert [run.run_id for run in results] == [run.run_id for run in runs]
     for run, result in zip(runs, results, strict=True):
         assert result.after["binary/roc_auc"] == run.metrics["parity_binary/roc_auc"]
@@ -213,8 +250,8 @@ def test_only_a_regular_file_is_read_and_a_pipe_is_not_waited_for(store: Any, ki
         load_evaluation(active.info.run_id)
 
 
-def test_a_file_larger_than_the_limit_is_not_read(proxy: FaultyProxy, tmp_path: Path) -> None:
-    (run_id,) = filled(1)
+def test_a_file_larger_than_the_limit_is_not_read(proxy: Counted, tmp_path: Path) -> None:
+    (run_id,) = proxy.filled(1)
     client = mlflow.MlflowClient()
     uri = client.get_run(run_id).info.artifact_uri
     content = artifacts.read(uri, FILE, proxy.url)
@@ -226,10 +263,10 @@ def test_a_file_larger_than_the_limit_is_not_read(proxy: FaultyProxy, tmp_path: 
         artifacts.read(str(tmp_path), FILE, proxy.url, limit=len(content) - 1)
 
 
-def test_another_server_is_not_told_the_password(proxy: FaultyProxy, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_another_server_is_not_told_the_password(proxy: Counted, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MLFLOW_TRACKING_USERNAME", "me")
     monkeypatch.setenv("MLFLOW_TRACKING_PASSWORD", "secret")
-    (run_id,) = filled(1)
+    (run_id,) = proxy.filled(1)
     uri = mlflow.MlflowClient().get_run(run_id).info.artifact_uri
     assert uri.startswith("mlflow-artifacts:/")
     proxy.headers.clear()
@@ -254,9 +291,9 @@ def test_a_server_that_is_gone_is_said_without_the_password(monkeypatch: pytest.
     assert "secret" not in str(caught.value)
 
 
-def test_a_connection_that_is_cut_is_an_error_of_that_file(proxy: FaultyProxy, monkeypatch: Any) -> None:
+def test_a_connection_that_is_cut_is_an_error_of_that_file(proxy: Counted, monkeypatch: Any) -> None:
     monkeypatch.setenv("MLFLOW_HTTP_REQUEST_MAX_RETRIES", "1")
-    (run_id,) = filled(1)
+    (run_id,) = proxy.filled(1)
     proxy.fault = lambda method, path, _: DROP if path.endswith(FILE) else PASS
     with pytest.raises(ValueError, match=rf"run {run_id}: {FILE} cannot be read: "):
         load_evaluation(run_id)
