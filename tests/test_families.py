@@ -329,7 +329,7 @@ def test_the_question_of_the_source_in_one_call(four):
     never = four.given_predicted("364.05")
     assert never.documents == 0
     assert math.isnan(never.right)
-    assert str(never) == "364.05 is predicted in no document."
+    assert str(never) == "“364.05” is predicted in no document."
 
 
 def test_answers_have_wilson_intervals(example):
@@ -515,8 +515,8 @@ def test_repeated_codes_count_once_and_are_told():
     found = evaluate_families([["a.1", "a.1", "a.2"], []], [["a.1"], ["b.1", "b.1", "b.1"]], DOT)
     assert found.metrics["family/recall_micro"] == 0.5
     assert [w for w in found.warnings if "more than once" in w] == [
-        "1 codes of y_true_sets stood more than once in their document and count once",
-        "2 codes of y_pred_sets stood more than once in their document and count once",
+        "1 code of y_true_sets occurs more than once in a document and counts once",
+        "2 codes of y_pred_sets occur more than once in a document and count once",
     ]
 
 

@@ -130,7 +130,10 @@ def family_warnings(statistics: FamilyStatistics) -> tuple[str, ...]:
     out = []
     for n, side in zip(statistics.repeated.tolist(), ("y_true_sets", "y_pred_sets"), strict=True):
         if n:
-            out.append(f"{n} codes of {side} occur more than once in their document; each counts once")
+            out.append(
+                f"{n} {'code' if n == 1 else 'codes'} of {side} {'occurs' if n == 1 else 'occur'} more than once in a "
+                f"document and {'counts' if n == 1 else 'count'} once"
+            )
     predicted, actual = statistics.codes[:, PREDICTED], statistics.codes[:, ACTUAL]
     total = len(actual)
     never_called, never_held = int((predicted == 0).sum()), int((actual == 0).sum())
