@@ -121,6 +121,7 @@ def test_ranking_draws_values_differences_and_ties() -> None:
     assert left.get_ylim()[0] > left.get_ylim()[1]  # the best is on top
     assert "simultaneous 95% intervals of the differences" in said(figure)
     assert "simultaneous" not in said(ranking(simultaneous=False))
+    assert "each for one pair of runs" in said(ranking(simultaneous=False))
 
 
 def test_ranking_without_intervals_and_with_undefined_values() -> None:

@@ -190,7 +190,8 @@ def _explanations(
         lines.append(f"Left: {level} interval of each value; do not compare these.")
     if np.isfinite(gap_limits).any():
         held = "simultaneous " if simultaneous else ""
-        lines.append(f"Right: {held}{level} intervals of the differences.")
+        alone = "" if simultaneous else ", each for one pair of runs"
+        lines.append(f"Right: {held}{level} intervals of the differences{alone}.")
     if (~tied & (gap_limits[:, 0] <= 0) & (gap_limits[:, 1] >= 0)).any():
         lines.append(SHARPER)
     missing = int((~np.isfinite(gap_limits[1:])).any(axis=1).sum())
