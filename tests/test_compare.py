@@ -10,7 +10,10 @@ import pytest
 
 import cmtrack
 from cmtrack import Grouping, compare, evaluate, paired_differences
+from cmtrack.comparison.cohorts import read_by
+from cmtrack.comparison.criterion import Criterion
 from cmtrack.comparison.inference import N_DRAWS
+from cmtrack.comparison.tie_breakers import TieBreaker
 
 MCC = "multiclass/matthews_corrcoef"
 ACCURACY = "multiclass/accuracy"
@@ -336,9 +339,11 @@ def test_runs_are_split_by_what_is_read_and_by_nothing_else():
         {"rank_by": "binary/f1"},
         {"rank_by": MCC, "require": "binary/recall > 0"},
         {"rank_by": MCC, "tie_breakers": "binary/recall"},
-        {"rank_by": MCC, "tie_breakers": "metrics.binary/recall"},
     ):
         assert len(compare(runs, **options).rankings) == 2
+    logged = [TieBreaker.parse("metrics.binary/recall")]
+    assert read_by(Criterion.of(MCC), (), logged) == {"grouping", "positive"}
+    assert read_by(Criterion.of(MCC), (), [TieBreaker.parse("metrics.seconds")]) == frozenset()
     other = grouped(y, ps[2:], "cd", halves, "high")
     assert len(compare(grouped(y, ps[:2], "ab", halves, "low") | other, rank_by="reduced/half/accuracy").rankings) == 1
 

@@ -18,6 +18,7 @@ from cmtrack.statistics import LabelDigest
 from cmtrack.untrusted import one_line
 
 _WIDTH = 80
+_READ_BY_SOME = ("grouping", "positive")  # parts of a design that only some metrics depend on
 
 
 def read_by(criterion: Criterion, gates: Iterable[Gate], rules: Iterable[TieBreaker]) -> frozenset[str]:
@@ -95,7 +96,7 @@ def _depths(candidates: Iterable[Candidate]) -> dict[str, int]:
 
 
 def _design(evaluation: Judged, read: frozenset[str]) -> tuple[tuple[str, str], ...]:
-    return tuple((name, text) for name, text in evaluation.design if name in read or name in ("labels", "families"))
+    return tuple((name, text) for name, text in evaluation.design if name in read or name not in _READ_BY_SOME)
 
 
 def _digest(candidate: Candidate) -> LabelDigest:
@@ -164,6 +165,11 @@ _FACTS = {
         lambda e: f"families {dict(e.design).get('families', '')[:8]}",
         "with different families of codes",
     ),
+    "none": _Fact(
+        _design_of("none"),
+        lambda e: "spans" if dict(e.design).get("none") else "no spans",
+        "some as spans, some as rows",
+    ),
     "weights": _Fact(lambda e: f"{e.n_samples:.9g}", lambda e: f"weight {e.n_samples:g}", "with different weights"),
 }
 
@@ -174,7 +180,7 @@ def differing(rankings: Sequence[Ranking], read: frozenset[str]) -> list[str]:
     single = [e for e in evaluations if isinstance(e, Evaluation)]
     out = []
     for name, fact in _FACTS.items():
-        if name in ("grouping", "positive") and name not in read:
+        if name in _READ_BY_SOME and name not in read:
             continue
         if name == "weights" and "data" in out:  # other rows have another weight
             continue
