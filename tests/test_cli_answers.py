@@ -101,7 +101,7 @@ def test_an_evaluation_that_is_under_a_prefix_is_named(filled):
     done = said(uri, "show", runs["both"])
     assert done.exit_code == 1
     assert named in flat(done)
-    assert f"both: {named}" in flat(said(uri, "compare", "--experiment", "runs"))
+    assert f"“both”: {named}" in flat(said(uri, "compare", "--experiment", "runs"))
     under = "it has no evaluation under the prefix 'test'; it has one without a prefix"
     with pytest.raises(ValueError, match=under):
         load_evaluation(runs["good"], prefix="test", client=client)
@@ -256,7 +256,6 @@ def test_the_difference_is_shown_at_every_width(ranked, width):
     assert gap in row  # with its interval, on the row's own line
     assert "[" in row.split(gap)[1]
     assert (f"[{first.low:.3f}" in table) == (width >= 100)  # single intervals go before the difference does
-    assert ("P(best)" in table) == (width >= 100)
 
 
 def test_the_worst_classes_of_many_are_shown_with_their_numbers(tmp_path, monkeypatch):
@@ -373,6 +372,20 @@ def test_the_command_evaluates_with_groups_ids_and_calibration_as_python_does(fi
         assert data["intervals"][name] == pytest.approx(expected.intervals[name])
     assert data["metrics"]["prevalence/calibrated"] == pytest.approx(expected.metrics["prevalence/calibrated"])
     assert data["intervals"]["multiclass/accuracy"] != evaluated()["intervals"]["multiclass/accuracy"]
+
+
+def test_the_folder_of_the_command_holds_the_rows_that_the_setting_allows(files, monkeypatch, tmp_path):
+    rows = tmp_path / "out" / "cmtrack_predictions.parquet"
+    monkeypatch.setattr("cmtrack.plots.evaluation_figures", lambda *_, **__: {})
+    evaluated("--output", "out")
+    assert "prob/0" in pd.read_parquet(rows).columns
+    monkeypatch.setenv("CMTRACK_PREDICTIONS", "labels")
+    evaluated("--output", "out")
+    assert list(pd.read_parquet(rows).columns) == ["y_true", "y_pred"]
+    monkeypatch.setenv("CMTRACK_PREDICTIONS", "off")
+    done = evaluated("--output", "out")
+    assert not rows.exists()
+    assert not any("predictions" in path for path in done["output"])
 
 
 def test_the_command_logs_under_a_prefix(store, files):

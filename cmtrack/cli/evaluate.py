@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -259,9 +260,12 @@ def _write(evaluation: Evaluation, folder: Path, file: Path, step: Step) -> list
     from cmtrack.plots.style import as_png
     from cmtrack.tracking.names import PREDICTIONS_FILE, REPORT_FILE
     from cmtrack.tracking.report import report_html
+    from cmtrack.tracking.settings import rows_of
 
     step("drawing figures", 0, 1)
-    written = [evaluation.save(folder)]
+    rows = rows_of(evaluation)[0]
+    kept = evaluation if rows is evaluation.rows else replace(evaluation, rows=rows)
+    written = [kept.save(folder, rows=rows is not None)]
     written += [path for path in [folder / PREDICTIONS_FILE] if path.exists()]
     pictures: dict[str, bytes] = {}
     figures = evaluation.figures()
