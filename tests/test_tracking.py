@@ -186,7 +186,8 @@ def test_a_persons_description_is_left_alone(store, seven_classes):
     y, p = seven_classes
     with mlflow.start_run(description="my words") as run:
         log_evaluation(y, y_prob=p, strict=True)
-    assert store.get_run(run.info.run_id).data.tags["mlflow.note.content"] == "my words"
+    text = store.get_run(run.info.run_id).data.tags["mlflow.note.content"]
+    assert text.startswith("my words\n\n<!-- cmtrack -->\n**Evaluation**: 400 samples")
 
 
 def test_a_run_that_has_ended_and_another_thread_need_the_run_id(store, seven_classes):
