@@ -39,10 +39,13 @@ def rows() -> tuple[np.ndarray, np.ndarray]:
 def make(folder: Path) -> None:
     """Write everything but the entry that is cut off."""
     import mlflow
+
     from cmtrack import Grouping, Prefix, compare, evaluate, evaluate_families, log_evaluation
 
     y, p = rows()
-    grouping = Grouping({"harmless": ["ant"], "stings": ["bee", "wasp"]}, mode={"harmless": "strict", "stings": [("bee", "wasp")]})
+    grouping = Grouping(
+        {"harmless": ["ant"], "stings": ["bee", "wasp"]}, mode={"harmless": "strict", "stings": [("bee", "wasp")]}
+    )
     whole = evaluate(y, y_prob=p, grouping=grouping, sample_weight=np.tile([0.5, 1.5], 30), row_ids=np.arange(60))
     whole.save(folder / "evaluation")
     true = [["A.1", "B.2"], ["A.1"], ["B.1", "B.2"], ["A.2"], ["C.1", "A.1"]]
@@ -75,6 +78,7 @@ def _one_figure() -> None:
 def cut_off(folder: Path) -> None:
     """Log an evaluation, and be killed before its figures are drawn."""
     import mlflow
+
     from cmtrack import log_evaluation
     from cmtrack.tracking import package
 
