@@ -56,6 +56,13 @@ _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
     help="File with the same columns, of labelled rows that the model was not trained on, for the prevalence.",
 )
 @click.option(
+    "--section",
+    "sections",
+    multiple=True,
+    metavar="NAME",
+    help="Section of metrics to compute, such as multiclass or binary; may be repeated. By default all that apply.",
+)
+@click.option(
     "--normalize",
     type=click.Choice(["warn", "yes", "no"]),
     default="warn",
@@ -100,6 +107,7 @@ def evaluate_command(files: tuple[str, ...], output: Path | None, log: bool, as_
         check_prefix(where["prefix"])
     _check_files(files)
     options["normalize"] = {"warn": "warn", "yes": True, "no": False}[options["normalize"]]
+    options["sections"] = options["sections"] or None
     file = Path(files[0])
     done: dict[str, Any] = {"file": files[0] if len(files) == 1 else list(files)}
     with warnings.catch_warnings():
@@ -151,6 +159,7 @@ def _evaluate(
     row_ids: str | None,
     calibration_file: Path | None,
     normalize: bool | str,
+    sections: tuple[str, ...] | None,
     confidence_level: float,
 ) -> Evaluation:
     if y_pred is None and y_prob is None:
@@ -181,6 +190,7 @@ def _evaluate(
             groups=data.groups,
             row_ids=data.row_ids,
             normalize=normalize,
+            sections=sections,
             confidence_level=confidence_level,
         )
         evaluation.metrics  # noqa: B018 - computed here, under the progress bar
@@ -203,6 +213,7 @@ def _evaluate_files(
     row_ids: str | None,
     calibration_file: Path | None,
     normalize: bool | str,
+    sections: tuple[str, ...] | None,
     confidence_level: float,
 ) -> Evaluation | None:
     """The evaluation of files as one table; None where it is one small file."""
@@ -231,6 +242,7 @@ def _evaluate_files(
             sample_weight=weight,
             row_ids=row_ids,
             normalize=normalize,
+            sections=sections,
             confidence_level=confidence_level,
         )
     except (OSError, TypeError, ValueError) as error:

@@ -57,7 +57,8 @@ def print_evaluation(console: Console, evaluation: Evaluation) -> None:
     for sentence in words.verdict(evaluation)[:4]:
         console.print(plain(sentence))
     console.print(headline_table(evaluation))
-    console.print(_classes(evaluation))
+    if evaluation.has_section("class"):
+        console.print(_classes(evaluation))
     for step in evaluation.reduced:
         if len(step.labels) <= MAX_GROUPS:
             console.print(_reduced(step))

@@ -35,7 +35,7 @@ class Accumulator:
     ----------
     labels : sequence of length K
         All classes in order; a batch need not hold each of them.
-    positive, grouping, normalize, confidence_level
+    positive, grouping, normalize, sections, confidence_level
         As in :func:`cmtrack.evaluate`.
 
     Examples
@@ -55,9 +55,10 @@ class Accumulator:
         positive: Label | None = None,
         grouping: Grouping | None = None,
         normalize: bool | str = "warn",
+        sections: Sequence[str] | None = None,
         confidence_level: float = 0.95,
     ) -> None:
-        check_options(grouping, confidence_level, normalize)
+        self.sections = check_options(grouping, confidence_level, normalize, sections)
         self.normalize = normalize
         self.labels = number_labels({"labels": list(labels)}, labels).labels
         self.positive = positive
@@ -125,7 +126,7 @@ class Accumulator:
             total += kept
         total = replace(total, scaled_rows=self._scaled or None)
         tell_scaled(total)
-        return assemble(total, self.grouping, self.positive, self._step, self.confidence_level)
+        return assemble(total, self.grouping, self.positive, self._step, self.confidence_level, self.sections)
 
     def reset(self) -> None:
         """Forget all rows."""
@@ -142,7 +143,7 @@ class Accumulator:
         """
         if not isinstance(other, Accumulator):
             return NotImplemented
-        for name in ("labels", "positive", "grouping", "normalize", "confidence_level"):
+        for name in ("labels", "positive", "grouping", "normalize", "sections", "confidence_level"):
             ours, theirs = getattr(self, name), getattr(other, name)
             if ours != theirs:
                 raise ValueError(f"accumulators must have the same {name} to be merged, got {ours!r} and {theirs!r}")
@@ -153,6 +154,7 @@ class Accumulator:
             positive=self.positive,
             grouping=self.grouping,
             normalize=self.normalize,
+            sections=self.sections,
             confidence_level=self.confidence_level,
         )
         merged._given = self._given or other._given

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -53,36 +53,47 @@ def compute(
     confidence_level: float,
     errors: Mapping[str, float] | None = None,
     over: BoolArray | None = None,
+    sections: Collection[str] | None = None,
 ) -> Computed:
     """Compute every section that applies; ``errors`` take the place of the standard errors computed here.
 
-    ``over`` are the classes that averages are taken over where one class stands for no span.
+    ``over`` are the classes that averages are taken over where one class stands for no span, ``sections`` the parts of
+    names before the first slash that are wanted, by default all.
     """
+
+    def wanted(*names: str) -> bool:
+        return sections is None or any(name in sections for name in names)
+
     results = Results(confidence_level, errors or {})
     matrix, squares = statistics.matrix, statistics.squares
     labels = matrix.labels
     cells = Cells.of_matrix(matrix, squares.matrix if squares else None)
-    count_sections.put_multiclass(results, cells, labels, over)
-    if over is not None:
+    if wanted("multiclass", "class"):
+        count_sections.put_multiclass(results, cells, labels, over)
+    if over is not None and wanted("spans"):
         count_sections.put_spans(results, cells, over)
     steps = () if grouping is None else grouping.compose(labels)
     groups = [groups_over(one, over) for one in steps]
     reduced = matrix.reductions(grouping) if grouping is not None else ()
     squared = squares.matrix.reductions(grouping) if squares and grouping is not None else (None,) * len(reduced)
     for one, square, kept in zip(reduced, squared, groups, strict=True):
-        count_sections.put_reduced(results, one, square, kept)
+        if wanted("reduced"):
+            count_sections.put_reduced(results, one, square, kept)
     binary = roc = spcc_matrix = prevalence = None
     if step is not None:
         binary = reduce_counts(matrix.counts, step).as_binary()
         binary_squares = reduce_counts(squares.matrix.counts, step).as_binary() if squares else None
-        count_sections.put_binary(results, binary, binary_squares)
-        roc = _put_roc(results, statistics, step, binary, binary_squares)
-    if statistics.moments is not None and len(labels) > 2:
+        if wanted("binary"):
+            count_sections.put_binary(results, binary, binary_squares)
+            roc = _put_roc(results, statistics, step, binary, binary_squares)
+    if statistics.moments is not None and len(labels) > 2 and wanted("spcc"):
         spcc_matrix = score_sections.put_multiclass_spcc(results, statistics, labels)
     scale = _effective_share(statistics)
-    if statistics.score_moments is not None and binary is not None:
-        if statistics.scores is not None:
-            score_sections.put_binary_spcc(results, statistics)
+    if statistics.score_moments is not None and statistics.scores is not None and binary is not None and wanted("spcc"):
+        score_sections.put_binary_spcc(results, statistics)
+    if not wanted("prevalence"):
+        pass
+    elif statistics.score_moments is not None and binary is not None:
         sd = math.sqrt(statistics.labels_variance or 0.0)
         squared_scores = squares.score_moments if squares else None
         score_sections.put_counts_of_positives(results, statistics.score_moments, sd, squared_scores)
@@ -94,8 +105,10 @@ def compute(
     elif statistics.moments is not None:
         shares = _class_shares(statistics, confidence_level, scale)
         score_sections.put_class_prevalence(results, statistics, labels, shares)
-    if over is None:  # spans are no partition of samples
+    if over is None and wanted("rough"):  # spans are no partition of samples
         put_rough(results, cells, labels, whole=matrix.counts.dtype.kind == "i")
+    if sections is not None:
+        results.keep(sections)
     warnings = _warnings(statistics, results, reduced, squared, roc, prevalence, cells, over, groups)
     return Computed(results, reduced, binary, roc, spcc_matrix, prevalence, warnings)
 
@@ -235,7 +248,7 @@ def _warnings(
         few = [f"{quoted(g)} (n = {t:g})" for g, t in zip(one.labels, sizes, strict=True) if 0 < t < RARE]
         if few:
             out.append(_few(f"in the step {quoted(one.name)}, group", f"in the step {quoted(one.name)}, groups", few))
-    if statistics.moments is not None and statistics.cross is None and len(labels) > 2:
+    if "spcc/ovr_fisher" in results.metrics and statistics.cross is None:
         out.append(
             "no interval of spcc/ovr_fisher and spcc/ovo_fisher: the joint moments that their errors need are kept "
             f"for up to {MAX_CLASSES} classes"

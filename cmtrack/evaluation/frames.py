@@ -31,6 +31,8 @@ def class_frame(evaluation: Evaluation) -> pd.DataFrame:
     """One row per class: label, support, predicted, and precision, recall and F1 with the ends of their intervals."""
     import pandas as pd
 
+    if not evaluation.has_section("class"):
+        evaluation = evaluation.with_sections(["class"])
     metrics, intervals = evaluation.metrics, evaluation.intervals
     predicted = evaluation.confusion_matrix.counts.sum(axis=0)
     rows = []

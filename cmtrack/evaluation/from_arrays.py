@@ -11,6 +11,7 @@ import numpy as np
 
 from cmtrack.evaluation.compute import scaled_rows_warning
 from cmtrack.evaluation.result import Evaluation
+from cmtrack.evaluation.sections import check_sections
 from cmtrack.evaluation.steps import scored_step
 from cmtrack.grouping import ComposedStep, Grouping, Label
 from cmtrack.statistics import LabelDigest, ScoreCounts
@@ -37,6 +38,7 @@ def evaluate(
     groups: Any = None,
     row_ids: Any = None,
     normalize: bool | str = "warn",
+    sections: Sequence[str] | None = None,
     confidence_level: float = 0.95,
 ) -> Evaluation:
     """Judge a classifier's predictions.
@@ -84,6 +86,10 @@ def evaluate(
         What is done with rows of probabilities that were rounded and sum to 0.98 to 1.02: they are scaled to sum to 1
         and a warning gives their number, they are scaled without one, or they are refused. Rows further off are
         always refused.
+    sections : list of str, optional
+        The sections of metrics that are computed, such as ``["multiclass", "class"]``; by default all that apply:
+        multiclass, spans, class, reduced, binary, spcc, prevalence and rough. The others are absent from
+        ``Evaluation.metrics``, and from figures and reports; :meth:`Evaluation.with_sections` computes them later.
     confidence_level : float, default 0.95
 
     Returns
@@ -100,7 +106,7 @@ def evaluate(
     ScaledProbabilitiesWarning
         If rows of probabilities were scaled; the same is in :attr:`Evaluation.warnings`.
     """
-    check_options(grouping, confidence_level, normalize)
+    chosen = check_options(grouping, confidence_level, normalize, sections)
     given = {"y_true": y_true, "y_pred": y_pred, "y_prob": y_prob, "sample_weight": sample_weight, "groups": groups}
     given = align_rows({**given, "row_ids": row_ids})
     y_true, y_pred, y_prob, sample_weight, groups, row_ids = given.values()
@@ -130,7 +136,7 @@ def evaluate(
     if probabilities is not None:
         statistics = with_calibration(statistics, order, step, first, calibration, target, normalize)
     tell_scaled(statistics)
-    return assemble(statistics, grouping, positive, step, confidence_level, rows).with_cluster_errors()
+    return assemble(statistics, grouping, positive, step, confidence_level, chosen, rows).with_cluster_errors()
 
 
 class ScaledProbabilitiesWarning(UserWarning):
@@ -143,8 +149,13 @@ def tell_scaled(statistics: Statistics) -> None:
         warnings.warn(scaled_rows_warning(statistics.scaled_rows), ScaledProbabilitiesWarning, stacklevel=3)
 
 
-def check_options(grouping: Grouping | None, confidence_level: float, normalize: Normalize = "warn") -> None:
-    """Refuse options that no data could make right.
+def check_options(
+    grouping: Grouping | None,
+    confidence_level: float,
+    normalize: Normalize = "warn",
+    sections: Sequence[str] | None = None,
+) -> tuple[str, ...] | None:
+    """Refuse options that no data could make right; the sections are given back in order.
 
     Raises
     ------
@@ -156,6 +167,7 @@ def check_options(grouping: Grouping | None, confidence_level: float, normalize:
     if grouping is not None and not isinstance(grouping, Grouping):
         raise TypeError(f"grouping must be a Grouping, got {type(grouping).__name__}")
     check_normalize(normalize)
+    return check_sections(sections)
 
 
 def assemble(
@@ -164,13 +176,16 @@ def assemble(
     positive: Label | None,
     step: ComposedStep | None,
     confidence_level: float,
+    sections: tuple[str, ...] | None = None,
     rows: Predictions | None = None,
 ) -> Evaluation:
     """An evaluation from statistics, with the positive class or group written down as it was used."""
     if grouping is not None and positive is not None and step is not None and step.labels != statistics.matrix.labels:
         grouping = grouping.with_positive(positive)
     name = None if step is None or step.positive is None else step.labels[step.positive]
-    return Evaluation(statistics, grouping=grouping, positive=name, confidence_level=confidence_level, rows=rows)
+    return Evaluation(
+        statistics, grouping=grouping, positive=name, confidence_level=confidence_level, rows=rows, sections=sections
+    )
 
 
 def evaluate_rows(rows: Predictions, like: Evaluation) -> Evaluation:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -14,6 +15,7 @@ from cmtrack.evaluation import regrouping, storage
 from cmtrack.evaluation.compute import Computed, compute
 from cmtrack.evaluation.frames import class_frame, metric_frame
 from cmtrack.evaluation.resampling import resample_tables
+from cmtrack.evaluation.sections import SECTIONS, check_sections
 from cmtrack.evaluation.steps import scored_step
 from cmtrack.grouping import ComposedStep, Grouping, Label
 from cmtrack.metrics import multiclass
@@ -35,6 +37,11 @@ from cmtrack.untrusted import for_page
 if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.figure import Figure
+
+
+_NO_CLUSTERS = (
+    "sections were added without the rows: the intervals of their metrics do not know which rows belong together"
+)
 
 
 class ReducedSteps(tuple[ReducedConfusionMatrix, ...]):
@@ -74,6 +81,8 @@ class Evaluation:
         merged nor compared.
     none : label or None
         The class that stands for no span, in an evaluation of spans.
+    sections : tuple of str or None
+        The sections of metrics that are computed; None for all that apply.
     """
 
     statistics: Statistics
@@ -84,13 +93,20 @@ class Evaluation:
     cluster_errors: dict[str, float] | None = None
     rows: Predictions | SpanRows | None = field(default=None, repr=False)
     none: Label | None = None
+    sections: tuple[str, ...] | None = None
 
     # -- numbers ---------------------------------------------------------------------------------------
 
     @cached_property
     def _computed(self) -> Computed:
         return compute(
-            self.statistics, self.grouping, self._step, self.confidence_level, self.cluster_errors, self._averaged
+            self.statistics,
+            self.grouping,
+            self._step,
+            self.confidence_level,
+            self.cluster_errors,
+            self._averaged,
+            self.sections,
         )
 
     @cached_property
@@ -233,6 +249,35 @@ class Evaluation:
         """
         return regrouping.regroup(self, grouping, positive)
 
+    def has_section(self, name: str) -> bool:
+        """Whether a section of metrics is computed, where it applies."""
+        return self.sections is None or name in self.sections
+
+    def with_sections(self, sections: Sequence[str] | None) -> Evaluation:
+        """The same evaluation with other sections of metrics: the statistics of all of them are kept.
+
+        Parameters
+        ----------
+        sections : list of str or None
+            As in :func:`cmtrack.evaluate`; None for all that apply.
+
+        Raises
+        ------
+        ValueError
+            If a section does not exist.
+        """
+        chosen = check_sections(sections)
+        if chosen == self.sections:
+            return self
+        other = replace(self, sections=chosen).with_cluster_errors()
+        if (
+            self.rows is None
+            and self.cluster_errors is not None
+            and not set(chosen or SECTIONS) <= set(self.sections or SECTIONS)
+        ):
+            return replace(other, notes=(*(n for n in other.notes if n != _NO_CLUSTERS), _NO_CLUSTERS))
+        return other
+
     def influence(self, metric: str) -> FloatArray | None:
         """What each row adds to the error of a metric, shape (n,); of spans, what each document adds.
 
@@ -299,11 +344,12 @@ class Evaluation:
         Raises
         ------
         ValueError
-            If labels, grouping, positive class or confidence level differ.
+            If labels, grouping, positive class, confidence level or sections differ (:meth:`with_sections` makes
+            them the same).
         """
         if not isinstance(other, Evaluation):
             return NotImplemented
-        for name in ("labels", "grouping", "positive", "none", "confidence_level"):
+        for name in ("labels", "grouping", "positive", "none", "confidence_level", "sections"):
             ours, theirs = getattr(self, name), getattr(other, name)
             if ours != theirs:
                 raise ValueError(f"evaluations must have the same {name} to be merged, got {ours!r} and {theirs!r}")
@@ -381,21 +427,22 @@ class Evaluation:
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Evaluation):
             return NotImplemented
-        names = ("statistics", "grouping", "positive", "none", "confidence_level", "notes", "cluster_errors")
+        names = (
+            "statistics", "grouping", "positive", "none", "confidence_level", "notes", "cluster_errors", "sections",
+        )  # fmt: skip
         return all(getattr(self, name) == getattr(other, name) for name in names)
 
     def __repr__(self) -> str:
         m = self.metrics
         if self.none is not None:
-            f1 = [f"{name} {m[f'spans/f1_{name}']:.4g}" for name in ("micro", "macro")]
-            return f"Evaluation({self.n_samples:g} spans, {len(self.classes)} labels: F1 {', '.join(f1)})"
-        shown = [f"accuracy {m['multiclass/accuracy']:.4g}", f"MCC {m['multiclass/matthews_corrcoef']:.4g}"]
-        if "binary/roc_auc" in m:
-            shown.append(f"ROC AUC {m['binary/roc_auc']:.4g}")
+            names = {"F1 micro": "spans/f1_micro", "macro": "spans/f1_macro"}
+            head = f"{self.n_samples:g} spans, {len(self.classes)} labels"
+            return f"Evaluation({_with_values(head, names, m)})"
+        names = {"accuracy": "multiclass/accuracy", "MCC": "multiclass/matthews_corrcoef", "ROC AUC": "binary/roc_auc"}
         head = f"{self.n_samples:g} samples, {len(self.labels)} classes"
         if self.positive is not None:
             head += f", positive {self.positive!r}"
-        return f"Evaluation({head}: {', '.join(shown)})"
+        return f"Evaluation({_with_values(head, names, m)})"
 
     def _repr_html_(self) -> str:
         """The headline numbers with their intervals, what was judged, and what to be careful with."""
@@ -426,6 +473,12 @@ class Evaluation:
             f"<p>{len(rows)} of {len(metrics)} metrics; <code>.to_frame()</code> has all, <code>.figures()</code> the "
             f"figures.</p>{f'<ul>{careful}</ul>' if careful else ''}</div>"
         )
+
+
+def _with_values(head: str, names: dict[str, str], metrics: dict[str, float]) -> str:
+    """``head: accuracy 0.5, MCC 0.1``, of the metrics that are there."""
+    shown = [f"{title} {metrics[name]:.4g}" for title, name in names.items() if name in metrics]
+    return f"{head}: {', '.join(shown)}" if shown else head
 
 
 def _merged_errors(first: Evaluation, second: Evaluation) -> dict[str, float] | None:

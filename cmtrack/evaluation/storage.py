@@ -157,6 +157,7 @@ def dumps(evaluation: Evaluation) -> str:
             "labels": list(evaluation.labels),
             "positive": evaluation.positive,
             **({} if evaluation.none is None else {"none": evaluation.none}),
+            **({} if evaluation.sections is None else {"sections": list(evaluation.sections)}),
             "grouping": None if evaluation.grouping is None else evaluation.grouping.to_dict(),
             "confidence_level": evaluation.confidence_level,
             "notes": list(evaluation.notes),
@@ -211,6 +212,7 @@ def from_data(data: dict[str, Any]) -> Evaluation:
             notes=tuple(map(str, data["notes"])),
             cluster_errors=_read_errors(data.get("cluster_errors")),
             none=data.get("none"),
+            sections=_read_sections(data.get("sections")),
         )
         if evaluation.none is not None and evaluation.none not in labels:
             raise ValueError(f"the class that stands for no span must be a label, got {evaluation.none!r:.40}")
@@ -283,6 +285,15 @@ def read_level(level: Any) -> float:
     if not 0 < float(level) < 1:
         raise ValueError(f"confidence_level must lie between 0 and 1, got {level!r}")
     return float(level)
+
+
+def _read_sections(data: Any) -> tuple[str, ...] | None:
+    """Sections as they are called; those that a later version knows say nothing here."""
+    if data is None:
+        return None
+    if not isinstance(data, list) or not data or not all(isinstance(name, str) for name in data):
+        raise ValueError(f"sections must be a list of names, got {data!r:.80}")
+    return tuple(data)
 
 
 def _read_errors(data: dict[str, float] | None) -> dict[str, float] | None:

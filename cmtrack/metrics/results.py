@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -82,6 +82,12 @@ class Results:
             interval = on_scale(metric.scale, value, error, self.confidence_level, (metric.low, metric.high))
         if interval is not None:
             self.intervals[name] = interval
+
+    def keep(self, sections: Collection[str]) -> None:
+        """Forget the metrics of other sections."""
+        for numbers in (self.metrics, self.errors, self.intervals, self.undefined):
+            for name in [name for name in numbers if name.split("/")[0] not in sections]:
+                del numbers[name]  # type: ignore[attr-defined]
 
     def put_count(self, name: str, count: float, total: float, effective: float | None = None) -> None:
         """Add a count of ``total`` samples: its interval is that of its share."""

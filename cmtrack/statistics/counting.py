@@ -17,6 +17,8 @@ MAX_RANGE = 1 << 11
 """Widest range of integer labels whose pairs are counted as they are."""
 _TWICE = 13
 """Up to this range two rows are counted as one: a table of its fourth power still fits the cache."""
+_FEW = 16
+"""Places of a table for each code, from which the codes are sorted instead."""
 _LONG_BLOCK = 1 << 17
 _MOST = 1 << 40
 
@@ -24,6 +26,10 @@ _MOST = 1 << 40
 def count_codes(codes: IntArray, size: int, weights: FloatArray | IntArray | None = None) -> Counts:
     """Count codes 0..size-1, or sum their weights; int64 unless the weights are fractions."""
     total = zeros(size, weights)
+    if _FEW * len(codes) < size:  # a table that is nearly empty, as of many classes, is not passed over
+        found, place = np.unique(codes, return_inverse=True)
+        total[found] = count_block(place, len(found), weights)
+        return total
     for rows in blocks(len(codes), max(BLOCK, size)):  # a block per pass over the totals, which should stay in cache
         total += count_block(codes[rows], size, None if weights is None else weights[rows])
     return total

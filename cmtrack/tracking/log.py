@@ -71,6 +71,7 @@ def log_evaluation(
     groups: Any = None,
     row_ids: Any = None,
     normalize: bool | str = "warn",
+    sections: Sequence[str] | None = None,
     confidence_level: float = 0.95,
     run_id: str | None = None,
     model_id: str | None = None,
@@ -99,7 +100,7 @@ def log_evaluation(
     ----------
     evaluation_or_y_true : Evaluation, FamilyEvaluation or array-like of shape (n,)
     y_pred, y_prob, labels, positive, grouping, calibration, target, sample_weight, groups, row_ids,
-    normalize, confidence_level
+    normalize, sections, confidence_level
         As in :func:`cmtrack.evaluate`, where labels are given.
     run_id : str, optional
         The run to write to; by default the active run of this thread.
@@ -151,6 +152,7 @@ def log_evaluation(
                 groups=groups,
                 row_ids=row_ids,
                 normalize=normalize,
+                sections=sections,
                 confidence_level=confidence_level,
             )
         evaluation.metrics  # noqa: B018 - computed here, so that a failure is caught

@@ -83,7 +83,7 @@ def report_html(
         label_width=min(24, max(len(words.short(label)) for label in evaluation.labels) + 2),
         n_classes=len(evaluation.classes),
         mismatches=words.MISMATCHES,
-        steps=[_step(evaluation, step) for step in evaluation.reduced],
+        steps=[_step(evaluation, s) for s in evaluation.reduced if evaluation.has_section("reduced")],
         figures=[figure_entry(name, data) for name, data in pictures.items()],
         all_metrics=all_metrics(evaluation),
         n_metrics=len(evaluation.metrics),
@@ -143,6 +143,8 @@ def _section(evaluation: Evaluation, name: str) -> str:
 
 
 def _classes(evaluation: Evaluation) -> list[dict[str, Any]]:
+    if not evaluation.has_section("class"):
+        return []
     confused = {actual: (predicted, count, share) for actual, predicted, count, share in words.confusions(evaluation)}
     rows = []
     for label in evaluation.classes:

@@ -112,8 +112,12 @@ def samples(evaluation: Judged) -> str:
 
 def verdict(evaluation: Evaluation) -> list[str]:
     """What a reader who did not run the model should know first, in sentences made from the numbers."""
-    parts = (_overall, _classes, _confusion, _steps, _positive_group, _probabilities, _prevalence)
-    return [sentence for part in parts for sentence in part(evaluation)]
+    parts = {
+        _overall: "multiclass" if evaluation.none is None else "spans", _classes: "class", _confusion: "multiclass",
+        _steps: "reduced", _positive_group: "binary", _probabilities: "prevalence", _prevalence: "prevalence",
+    }  # fmt: skip
+    told = [part for part, section in parts.items() if evaluation.has_section(section)]
+    return [sentence for part in told for sentence in part(evaluation)]
 
 
 def confusions(evaluation: Evaluation) -> list[tuple[Label, Label, float, float]]:

@@ -26,6 +26,7 @@ class EvaluateOptions(TypedDict, total=False):
     calibration: Any
     target: Any
     normalize: bool | str
+    sections: Sequence[str] | None
     confidence_level: float
 
 

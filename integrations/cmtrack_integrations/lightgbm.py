@@ -39,9 +39,9 @@ class EvaluationCallback:
         ``predict(booster, X, num_iteration)`` gives probabilities, (n,) or (n, K); needed for objectives of your own,
         whose outputs are margins.
     **options
-        ``labels``, ``positive``, ``grouping``, ``calibration``, ``target``, ``normalize``, ``confidence_level``,
-        ``sample_weight``, ``groups``, ``row_ids``, ``run_id``, ``model_id``, ``prefix``, ``metrics``, ``predictions``,
-        ``strict``, as in :func:`cmtrack.log_evaluation`.
+        ``labels``, ``positive``, ``grouping``, ``calibration``, ``target``, ``normalize``, ``sections``,
+        ``confidence_level``, ``sample_weight``, ``groups``, ``row_ids``, ``run_id``, ``model_id``, ``prefix``,
+        ``metrics``, ``predictions``, ``strict``, as in :func:`cmtrack.log_evaluation`.
 
     Attributes
     ----------

@@ -42,9 +42,9 @@ class EvaluatedTrials:
     objective : str or sequence of str, default "multiclass/matthews_corrcoef"
         A metric of the registry, or several for a Pareto front.
     **options
-        ``labels``, ``positive``, ``grouping``, ``calibration``, ``target``, ``normalize``, ``confidence_level``,
-        ``sample_weight``, ``groups``, ``row_ids``, ``run_id`` (of the parent), ``prefix``, ``metrics``,
-        ``predictions``, ``strict``, as in :func:`cmtrack.log_evaluation`.
+        ``labels``, ``positive``, ``grouping``, ``calibration``, ``target``, ``normalize``, ``sections``,
+        ``confidence_level``, ``sample_weight``, ``groups``, ``row_ids``, ``run_id`` (of the parent), ``prefix``,
+        ``metrics``, ``predictions``, ``strict``, as in :func:`cmtrack.log_evaluation`.
 
     Examples
     --------

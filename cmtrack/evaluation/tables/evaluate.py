@@ -42,6 +42,7 @@ def evaluate_table(
     sample_weight: str | None = None,
     row_ids: str | None = None,
     normalize: bool | str = "warn",
+    sections: Sequence[str] | None = None,
     confidence_level: float = 0.95,
     progress: bool | None = None,
 ) -> Evaluation:
@@ -65,7 +66,7 @@ def evaluate_table(
         The columns of each class's probability: in the order of ``labels``, by label, or by a pattern such as
         ``"p_*"`` where the star stands for the label. One column holds lists of K probabilities, or the probability of
         the positive class of two.
-    labels, positive, grouping, normalize, confidence_level
+    labels, positive, grouping, normalize, sections, confidence_level
         As in :func:`cmtrack.evaluate`.
     calibration : path, frame or (y, scores), optional
         Labelled, held-out rows: a table with the same columns of labels and probabilities, or arrays as in
@@ -92,7 +93,7 @@ def evaluate_table(
     TypeError
         If the table is none, or a column's name is no text.
     """
-    check_options(grouping, confidence_level, normalize)
+    chosen_sections = check_options(grouping, confidence_level, normalize, sections)
     if y_pred is None and y_prob is None:
         raise ValueError("y_pred or y_prob must be given, got neither")
     if y_prob is None and (calibration is not None or target is not None):
@@ -129,7 +130,7 @@ def evaluate_table(
                     statistics, scaled_rows=((statistics.scaled_rows or 0) + sum(held.scaled)) or None, **kept
                 )
     tell_scaled(statistics)
-    return assemble(statistics, grouping, positive, step, confidence_level)
+    return assemble(statistics, grouping, positive, step, confidence_level, chosen_sections)
 
 
 @dataclass(frozen=True)

@@ -10,11 +10,12 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
+from scipy.sparse import csr_array
 from scipy.special import chdtrc
 
 from cmtrack.metrics.intervals import normal_quantile
 from cmtrack.metrics.prevalence.densities import smoothed
-from cmtrack.metrics.prevalence.mixture import em_shares
+from cmtrack.metrics.prevalence.mixture import climb
 from cmtrack.statistics.inputs import BoolArray, FloatArray, IntArray
 from cmtrack.statistics.top_scores import TopScoreCounts
 
@@ -86,7 +87,7 @@ def class_shares(
     known = table.sum(axis=1) > 0
     counts = table[known]
     densities = np.stack([smoothed(row) for row in counts], axis=1)  # (bins, classes)
-    shares = em_shares(*(_left_out(counts, densities) if target is None else (densities, binned)))
+    shares = _most_likely(counts, None if target is None else binned)
     values, covariance = np.full(size, math.nan), np.full((size, size), math.nan)
     values[known] = shares
     m = counts.sum(axis=1)
@@ -166,17 +167,43 @@ def fit_of_shares(labelled: TopScoreCounts, target: TopScoreCounts, shares: Floa
     return statistic, df, float(chdtrc(df, statistic)) if df > 0 else math.nan
 
 
-def _left_out(counts: FloatArray, densities: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Rows of densities as each class's own samples see them, and their number."""
-    rows, weights = [], []
-    for c, own in enumerate(counts):
-        used = own > 0
-        left = np.minimum(own[used], 1.0)
-        row = densities[used].copy()
-        row[:, c] = (own[used] - left + 0.5) / (own.sum() - left + len(own) / 2)
-        rows.append(row)
-        weights.append(own[used])
-    return np.concatenate(rows), np.concatenate(weights)
+def _most_likely(counts: FloatArray, target: FloatArray | None) -> FloatArray:
+    """Maximum-likelihood shares of the classes, shape (K,), by labelled counts (K, B).
+
+    The densities are those of :func:`smoothed`: half a count everywhere, and few whole counts. So a step takes as long
+    as there are bins with counts, not bins times classes.
+
+    Parameters
+    ----------
+    target : ndarray of shape (B,), or None
+        None: the labelled samples themselves, each left out of its own class's density.
+    """
+    size, n_bins = counts.shape
+    totals = counts.sum(axis=1) + n_bins / 2
+    floor, heights = 0.5 / totals, csr_array(counts / totals[:, None])
+    by_bin = heights.T.tocsr()
+    if target is not None:
+        return climb(
+            lambda shares: by_bin @ shares + floor @ shares,
+            lambda ratio: heights @ ratio + floor * ratio.sum(),
+            target,
+            size,
+        )
+    actual, bins = np.nonzero(counts)  # one row for the samples of a class in a bin
+    own = counts[actual, bins]
+    left = np.minimum(own, 1.0)
+    less = (own - left + 0.5) / (totals[actual] - left) - (own + 0.5) / totals[actual]
+
+    def mix(shares: FloatArray) -> FloatArray:
+        mixed: FloatArray = (by_bin @ shares + floor @ shares)[bins] + less * shares[actual]
+        return mixed
+
+    def pull(ratio: FloatArray) -> FloatArray:
+        inside = heights @ np.bincount(bins, ratio, n_bins) + floor * ratio.sum()
+        gain: FloatArray = inside + np.bincount(actual, less * ratio, size)
+        return gain
+
+    return climb(mix, pull, own, size)
 
 
 def _groups(labelled: TopScoreCounts, groups: int) -> IntArray:

@@ -16,6 +16,12 @@ from scipy.special import chdtri
 
 from cmtrack.statistics.inputs import FloatArray
 
+_PLAIN_STEPS = 1_000
+_LONG_STEPS = 5_000
+"""Bounds on the steps of expectation-maximisation: plain ones, then extrapolated ones of three evaluations each."""
+_SLACK = 1e-4
+"""What the log-likelihood per sample may lose for a while by extrapolation."""
+
 
 @dataclass(frozen=True, eq=False)
 class Mixture:
@@ -193,13 +199,69 @@ def em_shares(densities: FloatArray, weights: FloatArray, tolerance: float = 1e-
     ndarray of shape (K,)
         Shares that sum to 1.
     """
+    size = densities.shape[1]
+    return climb(lambda shares: densities @ shares, lambda ratio: densities.T @ ratio, weights, size, tolerance)
+
+
+def climb(
+    mix: Callable[[FloatArray], FloatArray],
+    pull: Callable[[FloatArray], FloatArray],
+    weights: FloatArray,
+    size: int,
+    tolerance: float = 1e-9,
+) -> FloatArray:
+    """:func:`em_shares` where the matrix D of densities, shape (B, K), is given by what it does.
+
+    Plain steps of expectation-maximisation first, which are enough where the densities are well apart; then steps that
+    are extrapolated from two of them (Varadhan and Roland 2008, Scand. J. Statist. 35, 335-353, scheme S3), unless the
+    likelihood falls far below the highest seen: classes that resemble each other would take plain steps in the ten
+    thousands.
+
+    Parameters
+    ----------
+    mix, pull : callable
+        ``D @ shares`` and ``D.T @ ratio``.
+    weights : ndarray of shape (B,)
+    size : int
+        K.
+    tolerance : float
+    """
     weights = weights / weights.sum()
-    shares = np.full(densities.shape[1], 1 / densities.shape[1])
-    for _ in range(20_000):
-        gain = densities.T @ (weights / (densities @ shares))
+
+    def gain_at(shares: FloatArray) -> tuple[FloatArray, FloatArray]:
+        mixed = mix(shares)
+        return pull(weights / mixed), mixed
+
+    shares = np.full(size, 1 / size)
+    for _ in range(_PLAIN_STEPS):
+        gain, _mixed = gain_at(shares)
+        if gain.max() - 1 <= tolerance:
+            return _to_one(shares)
+        shares = shares * gain
+    gain, mixed = gain_at(shares)
+    highest = float(weights @ np.log(mixed))
+    for _ in range(_LONG_STEPS):
         if gain.max() - 1 <= tolerance:
             break
-        shares = shares * gain
+        first = shares * gain
+        again, _mixed = gain_at(first)
+        if again.max() - 1 <= tolerance:
+            return _to_one(first)
+        second = first * again
+        step, bend = first - shares, second - 2 * first + shares
+        length = max(1.0, math.sqrt(float(step @ step) / float(bend @ bend))) if bend.any() else 1.0
+        far = shares + 2 * length * step + length**2 * bend
+        far = _to_one(np.where(far > 0, far, second))
+        gain, mixed = gain_at(far)
+        likelihood = float(weights @ np.log(mixed))
+        if likelihood < highest - _SLACK:
+            far = second
+            gain, mixed = gain_at(far)
+        shares, highest = far, max(highest, likelihood)
+    return _to_one(shares)
+
+
+def _to_one(shares: FloatArray) -> FloatArray:
     total: FloatArray = shares / shares.sum()
     return total
 

@@ -130,6 +130,7 @@ def cross_validate_evaluation(
     groups: Any = None,
     row_ids: Any = None,
     normalize: bool | str = "warn",
+    sections: Sequence[str] | None = None,
     confidence_level: float = 0.95,
     fit_params: Mapping[str, Any] | None = None,
     n_jobs: int | None = None,
@@ -151,7 +152,7 @@ def cross_validate_evaluation(
         Passed to ``fit``; values with one entry per row are cut to the training rows.
     n_jobs : int, optional
         Folds that are fitted at a time.
-    labels, positive, grouping, sample_weight, row_ids, normalize, confidence_level
+    labels, positive, grouping, sample_weight, row_ids, normalize, sections, confidence_level
         As in :func:`cmtrack.evaluate`. ``sample_weight`` weighs the judgement; ``fit_params`` takes that of the fit.
 
     Returns
@@ -169,7 +170,8 @@ def cross_validate_evaluation(
     order = tuple(labels) if labels is not None else tuple(np.unique(actual).tolist())
     parts = fit_and_predict([estimator], X, actual, splits, order, fit_params, n_jobs)[0]
     options: dict[str, Any] = {
-        "positive": positive, "grouping": grouping, "normalize": normalize, "confidence_level": confidence_level
+        "positive": positive, "grouping": grouping, "normalize": normalize, "sections": sections,
+        "confidence_level": confidence_level,
     }  # fmt: skip
     by_row = {"sample_weight": sample_weight, "groups": groups, "row_ids": row_ids}
     y_pred, y_prob = joined(parts, splits)

@@ -30,6 +30,7 @@ def evaluate_estimator(
     groups: Any = None,
     row_ids: Any = None,
     normalize: bool | str = "warn",
+    sections: Sequence[str] | None = None,
     confidence_level: float = 0.95,
 ) -> Evaluation:
     """Judge a fitted classifier on rows that it was not fitted on.
@@ -50,7 +51,7 @@ def evaluate_estimator(
         :func:`cross_validate_evaluation` on its training rows.
     target : array-like of shape (m, n_features), optional
         Features of unlabelled rows whose prevalence is wanted.
-    positive, grouping, sample_weight, groups, row_ids, normalize, confidence_level
+    positive, grouping, sample_weight, groups, row_ids, normalize, sections, confidence_level
         As in :func:`cmtrack.evaluate`. The decisions judged are those of ``predict``.
 
     Returns
@@ -73,6 +74,7 @@ def evaluate_estimator(
         groups=groups,
         row_ids=row_ids,
         normalize=normalize,
+        sections=sections,
         confidence_level=confidence_level,
         **given,
     )

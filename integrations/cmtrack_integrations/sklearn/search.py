@@ -29,6 +29,7 @@ def log_candidates(
     groups: Any = None,
     row_ids: Any = None,
     normalize: bool | str = "warn",
+    sections: Sequence[str] | None = None,
     confidence_level: float = 0.95,
     fit_params: Mapping[str, Any] | None = None,
     n_jobs: int | None = None,
@@ -58,7 +59,7 @@ def log_candidates(
         Passed to ``fit``; values with one entry per row are cut to the training rows.
     n_jobs : int, optional
         Folds that are fitted at a time.
-    labels, positive, grouping, sample_weight, row_ids, normalize, confidence_level
+    labels, positive, grouping, sample_weight, row_ids, normalize, sections, confidence_level
         As in :func:`cmtrack.evaluate`.
     run_id, metrics, predictions, strict
         As in :func:`cmtrack.log_evaluation`; the run is the parent, by default the active one. Where there is none,
@@ -85,7 +86,8 @@ def log_candidates(
             search, X, np.asarray(y), max_candidates, labels, fit_params, n_jobs,
             by_row={"sample_weight": sample_weight, "groups": groups, "row_ids": row_ids},
             options={
-                "positive": positive, "grouping": grouping, "normalize": normalize, "confidence_level": confidence_level
+                "positive": positive, "grouping": grouping, "normalize": normalize, "sections": sections,
+                "confidence_level": confidence_level,
             },
         )  # fmt: skip
         return log_nested(children, run_id=run_id, metrics=metrics, predictions=predictions, strict=strict)

@@ -1,0 +1,226 @@
+"""Sections of metrics that are left out, and class prevalences of many classes."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from click.testing import CliRunner
+
+import cmtrack
+from cmtrack import Accumulator, Evaluation, Grouping, evaluate, evaluate_table, log_evaluation
+from cmtrack.cli import main
+from cmtrack.evaluation.sections import SECTIONS
+from cmtrack.metrics import em_shares
+from cmtrack.metrics.prevalence import class_shares
+from cmtrack.metrics.prevalence.densities import smoothed
+from cmtrack.statistics.counting import count_codes
+from cmtrack.statistics.top_scores import TopScoreCounts
+from cmtrack.tracking.report import report_html
+from cmtrack.tracking.words import verdict
+
+
+def rows(k: int, n: int, apart: float = 2.0, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
+    """Labels and probabilities; the own class stands ``apart`` logits above the others."""
+    rng = np.random.default_rng(seed)
+    y = rng.integers(0, k, n)
+    logits = rng.normal(size=(n, k))
+    logits[np.arange(n), y] += apart
+    return y, np.exp(logits) / np.exp(logits).sum(axis=1, keepdims=True)
+
+
+Y, P = rows(3, 200)
+GROUPED = {"y_prob": P, "grouping": Grouping({"low": [0], "high": [1, 2]}), "groups": np.arange(200) // 2}
+
+
+def sections_of(evaluation: Any) -> set[str]:
+    return {name.split("/")[0] for name in evaluation.metrics}
+
+
+@pytest.mark.parametrize("section", ["multiclass", "class", "reduced", "binary", "spcc", "prevalence", "rough"])
+@pytest.mark.parametrize("options", [{"y_prob": P}, GROUPED], ids=["classes", "groups"])
+def test_a_section_alone_has_the_numbers_that_it_has_among_all(section: str, options: dict[str, Any]) -> None:
+    whole, one = evaluate(Y, **options), evaluate(Y, **options, sections=[section])
+    assert one.sections == (section,)
+    for part in ("metrics", "intervals", "standard_errors", "undefined"):
+        wanted = {name: v for name, v in getattr(whole, part).items() if name.split("/")[0] == section}
+        assert repr(dict(getattr(one, part))) == repr(wanted)  # to the last digit, NaN too
+    assert sections_of(one) == ({section} if section in sections_of(whole) else set())
+    assert (one.roc is None) == (section != "binary" or whole.roc is None)
+    assert (one.prevalence is None) == (section != "prevalence" or whole.prevalence is None)
+    assert (one.spcc_matrix is None) == (section != "spcc")
+    assert set(one.warnings) <= set(whole.warnings)
+
+
+@pytest.mark.parametrize("section", SECTIONS)
+@pytest.mark.parametrize("options", [{"y_prob": P}, GROUPED], ids=["classes", "groups"])
+def test_every_view_is_made_of_any_section(section: str, options: dict[str, Any]) -> None:
+    one = evaluate(Y, **options, sections=[section])
+    assert "200 samples" in repr(one)
+    assert one._repr_html_()
+    assert one.to_frame()["metric"].str.startswith(section).all()
+    assert one.class_table().equals(evaluate(Y, **options).class_table())
+    figures = set(one.figures())
+    assert ("roc" in figures) == (one.roc is not None)
+    assert ("spcc_matrix" in figures) == (section == "spcc")
+    assert "200" in report_html(one, {})
+    told = " ".join(verdict(one))
+    assert ("accuracy" in told.lower()) == (section == "multiclass")
+    assert ("Grouped as" in told) == (section == "reduced" and "grouping" in options)
+
+
+def test_what_was_left_out_is_computed_later() -> None:
+    whole, one = evaluate(Y, **GROUPED), evaluate(Y, **GROUPED, sections=["class", "multiclass"])
+    assert one.sections == ("multiclass", "class")  # in the catalog's order
+    assert one.with_sections(None) == whole
+    assert one.with_sections(None).intervals == whole.intervals
+    assert one.with_sections(("multiclass", "class")) is one
+    assert whole.with_sections(["spcc"]) == evaluate(Y, **GROUPED, sections=["spcc"])
+
+
+def test_clusters_are_not_known_of_sections_that_are_added_without_the_rows(tmp_path: Path) -> None:
+    one = evaluate(Y, **GROUPED, sections=["multiclass"])
+    one.save(tmp_path, rows=False)
+    added = Evaluation.load(tmp_path).with_sections(["multiclass", "class"])
+    assert any("do not know which rows belong together" in note for note in added.warnings)
+    assert not any("belong together" in note for note in added.with_sections(["multiclass"]).metrics)
+    assert added.intervals["multiclass/accuracy"] == one.intervals["multiclass/accuracy"]
+
+
+def test_sections_are_stored_merged_and_regrouped(tmp_path: Path) -> None:
+    one = evaluate(Y, y_prob=P, sections=["multiclass", "spcc"])
+    one.save(tmp_path)
+    assert json.loads((tmp_path / "cmtrack_evaluation.json").read_text())["sections"] == ["multiclass", "spcc"]
+    assert Evaluation.load(tmp_path) == one
+    assert Evaluation.load(tmp_path).metrics == one.metrics
+    assert "sections" not in json.loads(evaluate(Y, y_prob=P).to_json())
+    assert (one + one).sections == one.sections
+    with pytest.raises(ValueError, match=r"must have the same sections to be merged, got \('multiclass', 'spcc'\)"):
+        one + evaluate(Y, y_prob=P)
+    again = one.regroup(Grouping({"low": [0], "high": [1, 2]}))
+    assert sections_of(again) == {"multiclass", "spcc"}
+    assert "sections must be a list of names" in _damaged(tmp_path, "multiclass")
+
+
+def _damaged(folder: Path, sections: Any) -> str:
+    file = folder / "cmtrack_evaluation.json"
+    file.write_text(json.dumps(json.loads(file.read_text()) | {"sections": sections}))
+    with pytest.raises(ValueError, match="damaged") as caught:
+        Evaluation.load(folder)
+    return str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("sections", "error", "message"),
+    [
+        (["multiclas"], ValueError, "there is no section 'multiclas'; did you mean 'multiclass'.*the sections are"),
+        ("multiclass", TypeError, "sections must be a list of names, got 'multiclass'"),
+        ([], ValueError, "sections must name at least one of"),
+        ([1], TypeError, "sections must be a list of names, got 1"),
+    ],
+    ids=["near", "text", "none", "number"],
+)
+def test_sections_that_are_none(sections: Any, error: type[Exception], message: str) -> None:
+    for call in (
+        lambda: evaluate(Y, y_prob=P, sections=sections),
+        lambda: Accumulator([0, 1, 2], sections=sections),
+        lambda: evaluate_table(pd.DataFrame({"y": Y, "p": Y}), y_true="y", y_pred="p", sections=sections),
+        lambda: evaluate(Y, y_prob=P).with_sections(sections),
+    ):
+        with pytest.raises(error, match=message):
+            call()
+
+
+def test_every_way_to_an_evaluation_takes_sections(store: str, tmp_path: Path) -> None:
+    import mlflow
+
+    with mlflow.start_run() as run:
+        logged = log_evaluation(Y, y_prob=P, sections=["class", "multiclass"], metrics="all")
+    assert (logged.status, logged.problems) == ("completed", ())
+    assert {name.split("/")[0] for name in mlflow.get_run(run.info.run_id).data.metrics} == {"multiclass", "class"}
+    assert cmtrack.load_evaluation(run.info.run_id).sections == ("multiclass", "class")
+    seen = Accumulator([0, 1, 2], sections=["spcc"])
+    seen.update(Y, y_prob=P)
+    assert sections_of((seen + seen).compute()) == {"spcc"}
+    with pytest.raises(ValueError, match="accumulators must have the same sections"):
+        seen + Accumulator([0, 1, 2])
+    frame = pd.DataFrame({"y": Y, "h": P.argmax(axis=1)} | {f"p_{k}": P[:, k] for k in range(3)})
+    table = evaluate_table(frame, y_true="y", y_prob="p_*", sections=["rough"], progress=False)
+    assert sections_of(table) == {"rough"}
+    frame.to_csv(tmp_path / "rows.csv", index=False)
+    command = ["evaluate", str(tmp_path / "rows.csv"), "--y-true", "y", "--y-prob", "p_*", "--section"]
+    done = CliRunner().invoke(main, [*command, "class", "--section", "multiclass", "--json"])
+    assert {name.split("/")[0] for name in json.loads(done.stdout)["metrics"]} == {"class", "multiclass"}
+    done = CliRunner().invoke(main, [*command, "rough"])
+    assert (done.exit_code, "rough" in done.output or "Headline" in done.output) == (0, True)
+    done = CliRunner().invoke(main, [*command, "clas"])
+    assert done.exit_code != 0
+    assert "did you mean 'class'" in done.stderr
+
+
+def test_hooks_take_sections(store: str) -> None:
+    from sklearn.linear_model import LogisticRegression
+
+    from cmtrack_integrations.sklearn import cross_validate_evaluation, evaluate_estimator
+
+    model = LogisticRegression().fit(P, Y)
+    assert sections_of(evaluate_estimator(model, P, Y, sections=["spcc"])) == {"spcc"}
+    crossed = cross_validate_evaluation(model, P, Y, cv=2, sections=["spcc"])
+    assert [sections_of(e) for e in (crossed.evaluation, *crossed.folds)] == [{"spcc"}] * 3
+
+
+# -- many classes ----------------------------------------------------------------------------------------------------
+
+
+def dense(table: np.ndarray, target: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
+    """Densities (rows, classes) and weights of the estimate, written out."""
+    densities = np.stack([smoothed(row) for row in table], axis=1)
+    if target is not None:
+        return densities, target
+    out, weights = [], []
+    for c, own in enumerate(table):
+        for b in np.flatnonzero(own):
+            row, left = densities[b].copy(), min(own[b], 1.0)
+            row[c] = (own[b] - left + 0.5) / (own.sum() - left + len(own) / 2)
+            out.append(row)
+            weights.append(own[b])
+    return np.array(out), np.array(weights)
+
+
+@pytest.mark.parametrize("held_out", [False, True], ids=["left out", "target"])
+@pytest.mark.parametrize("k", [3, 40])
+def test_shares_by_counts_are_those_by_densities(k: int, held_out: bool) -> None:
+    y, p = rows(k, 1500)
+    tops = TopScoreCounts.from_scores(y, p, k)
+    other = TopScoreCounts.from_scores(np.zeros(500, dtype=np.int64), rows(k, 500, seed=1)[1], 1) if held_out else None
+    table, binned = class_shares._grouped(tops, other, class_shares.GROUPS)
+    wanted = em_shares(*dense(table, binned if held_out else None))
+    found = class_shares._most_likely(table, binned if held_out else None)
+    assert found == pytest.approx(wanted, abs=1e-6)  # extrapolated steps carry rounding errors along
+
+
+@pytest.mark.parametrize(("k", "n", "apart"), [(100, 2500, 1.0), (300, 3000, 3.0)])
+def test_shares_of_many_classes_reach_the_criterion(k: int, n: int, apart: float) -> None:
+    # 20,000 plain steps leave max g - 1 = 1.7e-7 at 300 classes of 5,000 rows
+    y, p = rows(k, n, apart)
+    table, _ = class_shares._grouped(TopScoreCounts.from_scores(y, p, k), None, class_shares.GROUPS)
+    shares = class_shares._most_likely(table, None)
+    densities, weights = dense(table, None)
+    gain = densities.T @ (weights / weights.sum() / (densities @ shares))
+    assert shares.sum() == pytest.approx(1)
+    assert shares.min() >= 0
+    assert gain.max() - 1 <= 1.1e-9
+
+
+@pytest.mark.parametrize("weights", [None, "whole", "fractions"])
+def test_few_codes_in_a_large_table_are_counted_alike(weights: str | None) -> None:
+    rng = np.random.default_rng(0)
+    codes = rng.integers(0, 50, 300) * 1000
+    given = {"whole": rng.integers(1, 5, 300), "fractions": rng.random(300)}.get(weights or "")
+    found, wanted = count_codes(codes, 100_000, given), np.bincount(codes, given, 100_000)
+    assert np.array_equal(found, wanted)
+    assert found.dtype == (np.float64 if weights == "fractions" else np.int64)
