@@ -87,7 +87,7 @@ class Results:
         """Forget the metrics of other sections."""
         for numbers in (self.metrics, self.errors, self.intervals, self.undefined):
             for name in [name for name in numbers if name.split("/")[0] not in sections]:
-                del numbers[name]  # type: ignore[attr-defined]
+                del numbers[name]
 
     def put_count(self, name: str, count: float, total: float, effective: float | None = None) -> None:
         """Add a count of ``total`` samples: its interval is that of its share."""
