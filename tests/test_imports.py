@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import ast
 import json
+import re
 import subprocess
 import sys
+import tomllib
+from itertools import chain
+from pathlib import Path
 
 import pytest
 
@@ -56,3 +61,52 @@ def test_every_public_name_exists() -> None:
     assert set(cmtrack.__all__) <= set(dir(cmtrack))
     for name in cmtrack.__all__:
         assert getattr(cmtrack, name).__doc__
+
+
+# -- what is declared ------------------------------------------------------------------------------------------------
+
+ROOT = Path(__file__).parents[1]
+DISTRIBUTIONS = {"PIL": "pillow", "sklearn": "scikit-learn", "yaml": "pyyaml"}
+"""Where a module is not called like what is installed."""
+OPTIONAL = {"dask": "dask", "polars": "test", "pyspark": "spark", "statsmodels": "demo"}
+"""Modules that cmtrack imports only where they were asked for, with the extra that brings them."""
+
+
+def imported(folder: Path) -> dict[str, set[str]]:
+    """Third-party modules that are imported anywhere in a package, with the files."""
+    found: dict[str, set[str]] = {}
+    for file in folder.rglob("*.py"):
+        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+            names = []
+            if isinstance(node, ast.Import):
+                names = [alias.name for alias in node.names]
+            elif isinstance(node, ast.ImportFrom) and node.level == 0:
+                names = [node.module or ""]
+            for top in {name.split(".")[0] for name in names}:
+                if top not in sys.stdlib_module_names and not top.startswith("cmtrack"):
+                    found.setdefault(top, set()).add(str(file.relative_to(ROOT)))
+    return found
+
+
+def declared(requirements: list[str]) -> set[str]:
+    return {re.split(r"[^\w-]", text, maxsplit=1)[0].lower() for text in requirements}
+
+
+def test_what_is_imported_is_declared_and_nothing_else() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    found = imported(ROOT / "cmtrack")
+    extras = {top for top in found if top in OPTIONAL}
+    needed = {DISTRIBUTIONS.get(top, top): files for top, files in found.items() if top not in extras}
+    hard = declared(project["dependencies"])
+    assert {name: files for name, files in needed.items() if name not in hard} == {}
+    assert hard - set(needed) == set()  # nothing is installed for nothing
+    for top in extras:
+        assert DISTRIBUTIONS.get(top, top) in declared(project["optional-dependencies"][OPTIONAL[top]])
+
+
+def test_what_the_hooks_import_is_declared() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    known = declared([*project["dependencies"], *chain(*project["optional-dependencies"].values())])
+    found = imported(ROOT / "integrations" / "cmtrack_integrations")
+    alone = {"pytorch_lightning"}  # the other name of lightning
+    assert {top: files for top, files in found.items() if DISTRIBUTIONS.get(top, top) not in known | alone} == {}

@@ -582,7 +582,7 @@ def test_slow_libraries_wait_until_they_are_needed():
     code = (
         "import sys, cmtrack.comparison.repeated as r\n"
         "r.corrected_resampled_t([.1, .2], .1), r.bayesian_signed_rank([.1, .2], .01), r.friedman([[1, 2], [2, 3]])\n"
-        "print([m for m in ('statsmodels', 'scikit_posthocs', 'seaborn') if m in sys.modules])"
+        "print([m for m in ('statsmodels', 'sklearn', 'pandas') if m in sys.modules])"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=120)
     assert done.stdout.strip() == "[]"

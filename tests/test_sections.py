@@ -135,7 +135,7 @@ def test_sections_that_are_none(sections: Any, error: type[Exception], message: 
             call()
 
 
-def test_every_way_to_an_evaluation_takes_sections(store: str, tmp_path: Path) -> None:
+def test_every_way_to_an_evaluation_takes_sections(store: Any, tmp_path: Path) -> None:
     import mlflow
 
     with mlflow.start_run() as run:
@@ -162,7 +162,7 @@ def test_every_way_to_an_evaluation_takes_sections(store: str, tmp_path: Path) -
     assert "did you mean 'class'" in done.stderr
 
 
-def test_hooks_take_sections(store: str) -> None:
+def test_hooks_take_sections(store: Any) -> None:
     from sklearn.linear_model import LogisticRegression
 
     from cmtrack_integrations.sklearn import cross_validate_evaluation, evaluate_estimator

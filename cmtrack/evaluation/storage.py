@@ -19,6 +19,7 @@ import numpy.typing as npt
 from cmtrack import untrusted
 from cmtrack.evaluation.steps import scored_step
 from cmtrack.grouping import Grouping
+from cmtrack.schemas import EVALUATION
 from cmtrack.statistics import ConfusionMatrix, LabelDigest, ScoreCounts, ScoreMoments
 from cmtrack.statistics.collected import Statistics
 from cmtrack.statistics.cross_moments import CrossMoments
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
     from cmtrack.evaluation.face import Judged
     from cmtrack.evaluation.result import Evaluation
 
-SCHEMA = 1
+SCHEMA = EVALUATION.newest
 FILE_NAME = "cmtrack_evaluation.json"
 ROWS_NAME = "cmtrack_predictions.parquet"
 MAX_ROWS_BYTES = 32 << 20
@@ -237,14 +238,11 @@ def parse(text: str, kind: str | None = None) -> dict[str, Any]:
     """
     try:
         data: dict[str, Any] = untrusted.parsed_json(text)
-        schema = data["schema"]
+        data["schema"]
         found = data.get("kind", KIND)
     except (ValueError, TypeError, KeyError, AttributeError) as error:
         raise ValueError(f"this is no evaluation of cmtrack: {error}") from None
-    if not isinstance(schema, int) or schema > SCHEMA:
-        raise ValueError(
-            f"the evaluation has schema {schema!r}, this version of cmtrack reads up to {SCHEMA}: upgrade cmtrack"
-        )
+    data = EVALUATION.migrated(data)
     if not isinstance(found, str):
         raise ValueError(f"the evaluation is damaged: its kind must be a text, got {found!r:.40}")
     if kind is not None and found != kind:

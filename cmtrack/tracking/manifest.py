@@ -7,7 +7,7 @@ import math
 from pathlib import Path
 from typing import Any
 
-from cmtrack import untrusted
+from cmtrack import schemas, untrusted
 from cmtrack.tracking import names
 from cmtrack.tracking.cache import digest_of
 from cmtrack.tracking.package import Package
@@ -33,6 +33,7 @@ def read(folder: Path) -> Package:
         raise ValueError(f"{MANIFEST} is damaged: {type(error).__name__}") from None
     if not isinstance(data, dict):
         raise ValueError(f"{MANIFEST} must hold a mapping, got {type(data).__name__}")
+    data = schemas.MANIFEST.migrated(data)
     files, uri = _files(folder / ARTIFACTS), _optional(data, "tracking_uri", str)
     package = Package(
         folder=folder,
@@ -48,7 +49,7 @@ def read(folder: Path) -> Package:
         description=_text(data, "description"),
         timestamp=_required(data, "timestamp", int),
         tracking_uri=None if uri is None else untrusted.tracking_uri(uri),
-        on_existing=_optional(data, "on_existing", str) or "replace",  # the first version had no such choice
+        on_existing=_text(data, "on_existing"),
         problems=tuple(map(str, _required(data, "problems", list))),
     )
     for name in (names.EVALUATION_FILE, names.PREDICTIONS_FILE):

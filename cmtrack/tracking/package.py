@@ -17,9 +17,8 @@ from io import BytesIO
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from cmtrack import untrusted
+from cmtrack import schemas, untrusted
 from cmtrack.evaluation.face import Judged
-from cmtrack.evaluation.storage import SCHEMA
 from cmtrack.metrics.names import encode_label
 from cmtrack.tracking import names
 from cmtrack.tracking.cache import digest_of
@@ -187,7 +186,7 @@ def rewrite_manifest(package: Package) -> None:
 
 def _manifest(package: Package) -> bytes:
     plain = {name: value for name, value in vars(package).items() if name != "folder"}
-    return json.dumps(plain, ensure_ascii=False, indent=1).encode("utf-8")
+    return json.dumps({"schema": schemas.MANIFEST.newest, **plain}, ensure_ascii=False, indent=1).encode("utf-8")
 
 
 def _in_memory(write: Callable[[BinaryIO], object]) -> bytes:
@@ -212,7 +211,7 @@ def _as_table(evaluation: Judged, views: Views) -> str:
 
 def _tags(evaluation: Judged, views: Views, prefix: str, undefined: list[str]) -> dict[str, str]:
     tags = views.tags | {
-        "schema": str(SCHEMA),
+        "schema": str(schemas.EVALUATION.newest),
         "labels_digest": evaluation.labels_digest,
         "samples": f"{evaluation.n_samples:.15g}",
     }

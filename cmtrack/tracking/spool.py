@@ -25,7 +25,7 @@ from typing import Any
 
 import numpy as np
 
-from cmtrack import untrusted
+from cmtrack import schemas, untrusted
 
 DEFAULT = "cmtrack_spool"
 INTENT = "intent.json"
@@ -146,7 +146,9 @@ class Draft:
         self._lock: int | None = None
         self._content: dict[str, bytes] = {}
         known = {k: untrusted.without_credentials(v) if isinstance(v, str) else v for k, v in intent.items()}
-        self._content[INTENT] = json.dumps(known, ensure_ascii=False).encode("utf-8")
+        self._content[INTENT] = json.dumps(known | {"schema": schemas.INTENT.newest}, ensure_ascii=False).encode(
+            "utf-8"
+        )
         self._move()
 
     def write(self, name: str, content: bytes) -> None:
@@ -324,12 +326,12 @@ def read_intent(folder: Path) -> dict[str, Any]:
     Raises
     ------
     ValueError
-        If the file is damaged, a link, or too large.
+        If the file is damaged, a link, too large, or of a newer schema.
     """
     data = json.loads(untrusted.read_file(folder / INTENT, _MAX_INTENT))
     if not isinstance(data, dict):
         raise ValueError(f"{INTENT} must hold a mapping, got {type(data).__name__}")
-    return data
+    return schemas.INTENT.migrated(data)
 
 
 @contextlib.contextmanager

@@ -191,10 +191,11 @@ def nemenyi(scores: Any, confidence_level: float = 0.95) -> Nemenyi:
     if n < 2:
         reason = f"Nemenyi's test needs two blocks, there are {n}"
         return Nemenyi(means, order, math.nan, np.full((k, k), math.nan), (order,), level, n, left_out, reason)
-    import scikit_posthocs
     from scipy.stats import studentized_range
 
-    pvalues: FloatArray = scikit_posthocs.posthoc_nemenyi_friedman(ranks).to_numpy(dtype=np.float64)
-    reach = float(studentized_range.ppf(level, k, math.inf)) * math.sqrt(k * (k + 1) / (12 * n))
-    runs = cliques(order, np.abs(np.subtract.outer(means, means)) > reach)
-    return Nemenyi(means, order, reach, np.clip(pvalues, 0, 1), runs, level, n, left_out)
+    gaps, unit = np.abs(np.subtract.outer(means, means)), math.sqrt(k * (k + 1) / (12 * n))
+    distinct, place = np.unique(np.round(gaps / unit, 12), return_inverse=True)
+    pvalues: FloatArray = np.clip(studentized_range.sf(distinct, k, math.inf), 0, 1)[place].reshape(k, k)
+    reach = float(studentized_range.ppf(level, k, math.inf)) * unit
+    runs = cliques(order, gaps > reach)
+    return Nemenyi(means, order, reach, pvalues, runs, level, n, left_out)

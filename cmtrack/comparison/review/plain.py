@@ -17,9 +17,9 @@ from cmtrack.comparison.review.standing import standing
 from cmtrack.comparison.review.words import verdict
 from cmtrack.comparison.tie_breakers import Decision
 from cmtrack.grouping import Grouping
+from cmtrack.schemas import REVIEW
 from cmtrack.tracking.runs import TrackedRun
 
-SCHEMA = 1
 _NUMBERS = (
     "rank", "value", "low", "high", "values", "difference", "difference_low", "difference_high", "pvalue", "p_holm",
     "p_max_t", "probability_best", "expected_rank", "rank_low", "rank_high", "p_set", "standard_error", "tied",
@@ -36,7 +36,7 @@ def to_dict(comparison: Comparison) -> dict[str, Any]:
     criterion, best = comparison.criterion, comparison.best
     data: dict[str, Any] = as_plain(
         {
-            "schema": SCHEMA,
+            "schema": REVIEW.newest,
             "summary": verdict(comparison),
             "criterion": {
                 "text": str(criterion),

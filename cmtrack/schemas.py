@@ -1,0 +1,63 @@
+"""What cmtrack stores for good: the schema that each file has now, and how files of older ones are brought to it.
+
+A schema gets the next number when a file of the one before cannot be read as it is; a key that is added and may be
+absent needs none. Files of every schema lie in ``tests/golden`` and are read by the tests.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Stored:
+    """One kind of file, a JSON mapping with its schema's number under ``schema``.
+
+    Attributes
+    ----------
+    name : str
+        As errors call it.
+    newest : int
+        The schema that is written.
+    migrations : mapping of int to callable
+        By schema: from plain data of it to plain data of the next.
+    unnumbered : int or None
+        The schema of files without a number.
+    """
+
+    name: str
+    newest: int
+    migrations: Mapping[int, Callable[[dict[str, Any]], dict[str, Any]]] = field(default_factory=dict)
+    unnumbered: int | None = None
+
+    def migrated(self, data: dict[str, Any]) -> dict[str, Any]:
+        """The data as a file of the newest schema holds them.
+
+        Raises
+        ------
+        ValueError
+            If the schema is newer than this version of cmtrack, or no schema.
+        """
+        schema = data.get("schema", self.unnumbered)
+        if isinstance(schema, bool) or not isinstance(schema, int) or not 1 <= schema <= self.newest:
+            raise ValueError(
+                f"{self.name} has schema {schema!r:.40}, this version of cmtrack reads up to {self.newest}: "
+                "upgrade cmtrack"
+            )
+        for older in range(schema, self.newest):
+            data = self.migrations[older](data)
+        return data | {"schema": self.newest}
+
+
+def _with_choice(manifest: dict[str, Any]) -> dict[str, Any]:
+    """Another evaluation under the same prefix was always replaced."""
+    return {"on_existing": "replace"} | manifest
+
+
+EVALUATION = Stored("the evaluation", 1)
+"""Of classes and of families; ``kind`` says which."""
+REVIEW = Stored("the review", 1)
+MANIFEST = Stored("manifest.json", 2, {1: _with_choice}, unnumbered=1)
+INTENT = Stored("intent.json", 1, unnumbered=1)
