@@ -88,7 +88,8 @@ def test_new_numbers_stand_beside_the_old_ones(store: Any) -> None:
 
     assert {k: after.data.metrics[k] for k in before.data.metrics} == before.data.metrics
     changed = {k for k, v in before.data.tags.items() if after.data.tags[k] != v}
-    assert changed <= {"mlflow.loggedArtifacts", "mlflow.loggedImages"}
+    assert changed <= {"mlflow.loggedArtifacts", "mlflow.loggedImages", "mlflow.note.content"}
+    assert before.data.tags["mlflow.note.content"] in after.data.tags["mlflow.note.content"]
     assert after.info.status == "FINISHED"
     assert after.info.end_time == before.info.end_time
     assert load_evaluation(run_id).grouping == LOW_HIGH
