@@ -335,7 +335,7 @@ def test_files_that_are_no_evaluation(tmp_path: Path) -> None:
 
     refused("the evaluation has schema 99, this version of cmtrack reads up to 1: upgrade cmtrack", schema=99)
     refused("schema 'x'", schema="x")
-    refused("the evaluation is damaged: .*counts must have shape", labels=[0, 1, 2])
+    refused("the evaluation is damaged: .*array must have shape", labels=[0, 1, 2])
     refused("damaged: .*unknown statistic 'magic'", statistics=good["statistics"] | {"magic": 1})
     refused("damaged", statistics={})
     refused("damaged", statistics=good["statistics"] | {"digest": "zz"})

@@ -12,13 +12,13 @@ from urllib.parse import urlsplit
 import mlflow
 import numpy as np
 import pytest
-from cmtrack.tracking.predictions import write_predictions
 from components import free_port, tracking_server
 from faults import DROP, PASS, FaultyProxy
 from mlflow.entities import Metric, RunTag
 from samples import random_problem
 
 from cmtrack import Grouping, compare, evaluate, load_evaluation, log_evaluation, untrusted
+from cmtrack.evaluation.rows import write_predictions
 from cmtrack.tracking import artifacts, regroup_runs
 from cmtrack.tracking.package import build
 from cmtrack.tracking.parallel import each

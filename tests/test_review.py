@@ -172,7 +172,7 @@ def test_one_run_has_nothing_beside_it():
 
 
 def test_runs_without_rows_are_said_to_be_unpaired(tmp_path):
-    runs = {name: cmtrack.Evaluation.load(e.save(tmp_path / name)) for name, e in made({"A": 1.0, "B": 2.0}).items()}
+    runs = {name: cmtrack.Evaluation.load(e.save(tmp_path / name, rows=False)) for name, e in made({"A": 1.0, "B": 2.0}).items()}
     said = " ".join(verdict(compare(runs)))
     assert "Not compared row by row: all runs (its predictions by row were not kept)" in said
     assert "a real one may be missed" in said
@@ -368,7 +368,7 @@ def test_cells_of_unpaired_runs_are_two_proportions(tmp_path):
     first, second = y.copy(), y.copy()
     first[:40] = 1
     second[:20] = 1
-    loaded = cmtrack.Evaluation.load(evaluate(y, first).save(tmp_path))
+    loaded = cmtrack.Evaluation.load(evaluate(y, first).save(tmp_path, rows=False))
     changes = cell_changes(loaded, evaluate(y, second))
     assert not changes.paired
     assert np.isnan(changes.only_first).all()
