@@ -250,7 +250,10 @@ def parse(text: str, kind: str | None = None) -> dict[str, Any]:
             f"this is an evaluation of the kind {found!r}, not {kind!r}: "
             f"{_OWNERS.get(found, 'a newer cmtrack')} reads it"
         )
-    _check_sizes(data)
+    try:
+        _check_sizes(data)
+    except ValueError as error:
+        raise ValueError(f"the evaluation is damaged: {error}") from None
     return data
 
 
@@ -267,7 +270,7 @@ def _check_sizes(data: dict[str, Any]) -> None:
     classes = len(labels) if isinstance(labels, list) else 0
     allowed = _MAX_ARRAYS + _BY_SQUARE * classes**2
     if total > allowed:
-        raise ValueError(f"the evaluation is damaged: its arrays must have at most {allowed:,} bytes, got {total:,}")
+        raise ValueError(f"its arrays must have at most {allowed:,} bytes, got {total:,}")
 
 
 def _read_labels(labels: Any) -> tuple[Any, ...]:
