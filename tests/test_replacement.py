@@ -183,3 +183,15 @@ def test_the_block_of_the_first_version_goes():
 def test_a_description_that_is_full_stays_as_it_is():
     full = "x" * 7990
     assert with_block(full, "new") == full
+
+
+def test_an_evaluation_of_ones_own_is_not_taken_for_a_regrouped_one(store, first, second):
+    with mlflow.start_run() as run:
+        log_evaluation(first, strict=True)
+    regroup_runs([run.info.run_id], GROUPING)
+    assert "cmtrack.two.regrouped_from" in store.get_run(run.info.run_id).data.tags
+    with pytest.warns(EvaluationWarning, match="is replaced"):
+        log_evaluation(second, run_id=run.info.run_id, prefix="two_")
+    assert not [name for name in store.get_run(run.info.run_id).data.tags if "regroup" in name]
+    (left,) = regroup_runs([run.info.run_id], GROUPING)
+    assert (left.status, "was not made by regrouping" in left.reason) == ("left out", True)

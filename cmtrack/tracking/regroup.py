@@ -274,7 +274,7 @@ class _Job:
                 evaluation, Path(scratch) / "package", run_id=run.run_id, prefix=self.prefix, figures=self.figures
             )
             made = package.tags[names.digest_tag(names.EVALUATION_FILE, self.prefix)]
-            tags[names.tag(DONE, self.prefix)] = f"{mark} {made}".strip()
+            tags |= {names.tag(ORIGIN, self.prefix): origin, names.tag(DONE, self.prefix): f"{mark} {made}".strip()}
             package = replace(package, tags=package.tags | tags)
             return package.problems + send(package, client).problems
 

@@ -19,7 +19,7 @@ LEFT_OUT = "left_out"
 """Tag that names the files which the store refused."""
 _TAGS = (
     "evaluation_digest", "families", "grouping", "kind", "labels_digest", "positive", "predictions_digest",
-    names.ROWS_FILE, "row_ids_digest", "samples", "undefined", "warnings", LEFT_OUT, STALE,
+    names.ROWS_FILE, "regrouped_from", "regrouping", "row_ids_digest", "samples", "undefined", "warnings", LEFT_OUT, STALE,
 )  # fmt: skip
 
 
@@ -92,6 +92,6 @@ def remove_old_files(client: MlflowClient, run: Any, package: Package, keep: Ite
     listed = [item.path for item in client.list_artifacts(run_id) if not item.is_dir]
     gone = [untrusted.file_name(path) for path in listed if path.startswith(start) and path not in keep]
     if gone:
-        store = get_artifact_repository(run.info.artifact_uri)
+        store = get_artifact_repository(run.info.artifact_uri, tracking_uri=client.tracking_uri)
         for path in gone:
             store.delete_artifacts(path)
