@@ -41,7 +41,7 @@ def resample_tables(
     for b, table in enumerate(drawn):
         matrix = ConfusionMatrix(table.reshape(counts.shape), statistics.matrix.labels)
         plain = Statistics(matrix, statistics.digest)
-        metrics = compute(plain, grouping, step, confidence_level, over=over).results.metrics
+        metrics = compute(plain, grouping, step, confidence_level, over=over, with_errors=False).results.metrics
         if b == 0:
             names = list(metrics)
             values = np.empty((n_resamples, len(names)))
