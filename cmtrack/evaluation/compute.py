@@ -11,8 +11,10 @@ import numpy as np
 from cmtrack.grouping import ComposedStep, Grouping
 from cmtrack.metrics import multiclass, score_sections
 from cmtrack.metrics.binary import put_binary
-from cmtrack.metrics.cells import Cells, Table, ratio
+from cmtrack.metrics.cells import Cells, SixCells, Table, ratio
 from cmtrack.metrics.influence import groups_over
+from cmtrack.metrics.metric import Metric
+from cmtrack.metrics.own import Kept, put_own
 from cmtrack.metrics.prevalence.binned import binned_estimate
 from cmtrack.metrics.prevalence.class_shares import ClassShares, class_shares
 from cmtrack.metrics.prevalence.estimate import PrevalenceEstimate
@@ -56,12 +58,15 @@ def compute(
     over: BoolArray | None = None,
     sections: Collection[str] | None = None,
     with_errors: bool = True,
+    own: Sequence[Metric] = (),
+    numbers: Mapping[str, Kept] | None = None,
 ) -> Computed:
     """Compute every section that applies; ``errors`` take the place of the standard errors computed here.
 
     ``over`` are the classes that averages are taken over where one class stands for no span, ``sections`` the parts of
-    names before the first slash that are wanted, by default all. Without ``with_errors`` the metrics of counts get their
-    values only.
+    names before the first slash that are wanted, by default all. Without ``with_errors`` the metrics of counts get
+    their values only. ``own`` are metrics of the user's, ``numbers`` those that were kept of metrics whose functions
+    are not known.
     """
 
     def wanted(*names: str) -> bool:
@@ -83,7 +88,7 @@ def compute(
     for one, square, kept in zip(reduced, squared, groups, strict=True):
         if wanted("reduced"):
             multiclass.put_reduced(results, one, square, kept)
-    binary = roc = spcc_matrix = prevalence = None
+    binary = binary_squares = roc = spcc_matrix = prevalence = None
     if step is not None:
         binary = reduce_counts(matrix.counts, step).as_binary()
         binary_squares = reduce_counts(squares.matrix.counts, step).as_binary() if squares else None
@@ -113,8 +118,23 @@ def compute(
         put_rough(results, table, labels)
     if sections is not None:
         results.keep(sections)
+    six = None if binary is None else SixCells.of_counts(binary, binary_squares)
+    said = put_own(results, own, numbers or {}, cells, six)
     warnings = _warnings(statistics, results, reduced, squared, roc, prevalence, cells, over, groups)
-    return Computed(results, reduced, binary, roc, spcc_matrix, prevalence, warnings)
+    return Computed(results, reduced, binary, roc, spcc_matrix, prevalence, (*warnings, *said))
+
+
+def check_own(statistics: Statistics, step: ComposedStep | None, own: Sequence[Metric]) -> None:
+    """Compute the values of a user's metrics.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If a function fails, or gives what is no number or lies outside its range; the text names the metric.
+    """
+    if own:
+        six = None if step is None else SixCells.of_counts(reduce_counts(statistics.matrix.counts, step).as_binary())
+        put_own(Results(with_errors=False), own, {}, Cells.of_matrix(statistics.matrix), six)
 
 
 def _put_roc(

@@ -195,6 +195,26 @@ for _metric in CATALOG:
         _PATTERNS[_metric.section].append((re.compile(re.sub(r"<\w+>", "[^/]+", _escaped)), _metric))
 
 
+_OWN: dict[str, Metric] = {}
+"""Metrics of users' own that this process has met, by name: their words, wherever a name is read."""
+
+
+def declare(metric: Metric) -> None:
+    """Make a metric of one's own known by its name; one that a file declares does not replace one with a function."""
+    if metric.value is not None or metric.name not in _OWN:
+        _OWN[metric.name] = metric
+
+
+def own_of(name: str) -> str | None:
+    """What a metric of one's own is a function of; None for any other name."""
+    return _OWN[name].of if name in _OWN else None
+
+
+def known_names() -> tuple[str, ...]:
+    """Names of all metrics, also of one's own that this process has met."""
+    return (*(metric.name for metric in CATALOG), *_OWN)
+
+
 def lookup(name: str) -> Metric:
     """The catalog's entry of a full metric name such as ``class/7/recall``.
 
@@ -205,6 +225,8 @@ def lookup(name: str) -> Metric:
     """
     if name in _EXACT:
         return _EXACT[name]
+    if name in _OWN:
+        return _OWN[name]
     for pattern, metric in _PATTERNS.get(name.split("/", 1)[0], []):
         if pattern.fullmatch(name):
             return metric

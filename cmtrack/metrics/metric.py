@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 import numbers
+import warnings
 from collections.abc import Callable
 from dataclasses import KW_ONLY, dataclass
 from typing import Any
@@ -57,7 +58,7 @@ class Metric:
     better : "higher", "lower", "nearest zero" or "", default "higher"
         What a comparison prefers; empty for counts and descriptions, which are not ranked.
     low, high : float
-        Its range, by default without ends.
+        Its range, by default that of its interval: without ends for ``"wald"``.
     interval : str, default "wald"
         How its interval is made: ``"wald"`` (value and error), ``"wilson"`` (a share of samples), ``"atanh"`` (a
         correlation) or ``"logit"`` (between 0 and 1). cmtrack's own sections also have ``"count"``, ``"profile"`` and
@@ -107,6 +108,12 @@ class Metric:
     influence: Callable[[Any], FloatArray] | None = None
     brief: str = ""
     reason: str = ""
+
+    def __post_init__(self) -> None:
+        usual = {"atanh": (-1.0, 1.0), "wilson": (0.0, 1.0), "logit": (0.0, 1.0)}.get(self.interval)
+        if usual is not None and (self.low, self.high) == (-math.inf, math.inf):
+            object.__setattr__(self, "low", usual[0])
+            object.__setattr__(self, "high", usual[1])
 
     @property
     def section(self) -> str:
@@ -203,7 +210,8 @@ class Metric:
         assert self.value is not None  # checked by the caller
         gradient, step = np.zeros(len(cells.weight)), _STEP * cells.total
         try:
-            with np.errstate(all="ignore"):
+            with np.errstate(all="ignore"), warnings.catch_warnings():
+                warnings.simplefilter("error", np.exceptions.ComplexWarning)
                 for c in used:
                     stepped: _Complex = cells.weight.astype(np.complex128)
                     stepped[c] += 1j * step
