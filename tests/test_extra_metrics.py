@@ -298,3 +298,39 @@ def test_schema_1_without_them_is_what_was_written_before() -> None:
     plain = evaluate(y, p)
     assert "extra_metrics" not in json.loads(plain.to_json())
     assert logged_off(plain) == plain
+
+
+def test_runs_are_compared_by_it_where_the_function_is_not_known(tmp_path, monkeypatch) -> None:
+    import mlflow
+
+    from cmtrack import load_evaluation, log_evaluation
+    from cmtrack.metrics import catalog
+
+    uri = f"sqlite:///{tmp_path / 'runs.db'}"
+    monkeypatch.chdir(tmp_path)
+    mlflow.set_tracking_uri(uri)
+    try:
+        experiment = mlflow.create_experiment("own", artifact_location=str(tmp_path / "artifacts"))
+        evaluations, ids = [evaluated(0.9), evaluated(0.6, seed=1)], []
+        for evaluation in evaluations:
+            with mlflow.start_run(experiment_id=experiment) as run:
+                assert log_evaluation(evaluation, strict=True).status == "completed"
+                ids.append(run.info.run_id)
+        assert mlflow.get_run(ids[0]).data.metrics["custom/gain"] == evaluations[0].metrics["custom/gain"]
+        monkeypatch.setattr(catalog, "_OWN", {})  # as in another process
+        found = compare(ids, rank_by="custom/f1", require="custom/gain > 0")
+        assert [run.run_id for run in found.runs] == ids
+        assert any(UNKNOWN in run.unpaired for run in found.runs) or UNKNOWN in found.to_frame()["reason"].iloc[-1]
+        again = compare(ids, rank_by="custom/f1", extra_metrics=ALL)
+        expected = compare(ids, rank_by="binary/f1")
+        ours, theirs = (frame.to_frame()["pvalue"].astype(float) for frame in (again, expected))
+        np.testing.assert_allclose(ours, theirs, rtol=1e-6)
+        assert load_evaluation(ids[0]).metrics["custom/gain"] == evaluations[0].metrics["custom/gain"]
+        attached = load_evaluation(ids[0], rows=True, extra_metrics=ALL)
+        np.testing.assert_allclose(attached.influence("custom/f1"), evaluations[0].influence("custom/f1"))
+        other = [Metric("custom/gain", GAIN.value, of="binary", better="lower")]
+        runs = {"a": evaluations[0], "b": evaluations[1].with_metrics(other)}
+        with pytest.raises(ValueError, match="declare 'custom/gain' with different 'better', 'higher' and 'lower'"):
+            compare(runs, rank_by="custom/gain")
+    finally:
+        mlflow.set_tracking_uri(None)
