@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from cmtrack.evaluation.spans import evaluate_spans
     from cmtrack.evaluation.tables import evaluate_table
     from cmtrack.grouping import Grouping
-    from cmtrack.metrics import PrevalenceEstimate, estimate_prevalence
+    from cmtrack.metrics import Metric, PrevalenceEstimate, estimate_prevalence
     from cmtrack.metrics.rough import (
         AttributeSubsets,
         GranuleTable,
@@ -40,6 +40,7 @@ _HOME = {
     "GranuleTable": "cmtrack.metrics.rough",
     "Grouping": "cmtrack.grouping",
     "LoggedEvaluation": "cmtrack.tracking",
+    "Metric": "cmtrack.metrics",
     "Prefix": "cmtrack.statistics.families",
     "PrevalenceEstimate": "cmtrack.metrics",
     "ReducedConfusionMatrix": "cmtrack.statistics",
@@ -72,6 +73,7 @@ __all__ = [
     "GranuleTable",
     "Grouping",
     "LoggedEvaluation",
+    "Metric",
     "Prefix",
     "PrevalenceEstimate",
     "ReducedConfusionMatrix",

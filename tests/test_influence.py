@@ -45,7 +45,7 @@ def test_rows_and_statistics_give_the_same_errors(kind, grouping):
         by_rows = standard_error(psi, weights)
         # areas spend a degree of freedom on each side
         loose = 2e-3 if "roc_auc" in name else 1e-9
-        if kind == "fractions" and lookup(name).scale in ("wilson", "count"):
+        if kind == "fractions" and lookup(name).interval in ("wilson", "count"):
             loose = 0.25  # Wilson takes Kish's effective size, the rows the sandwich
         assert by_rows == pytest.approx(error, rel=loose, abs=1e-12), name
         checked += 1

@@ -14,9 +14,9 @@ from sklearn import metrics as sk
 from statsmodels.stats.proportion import proportion_confint
 
 from cmtrack import ConfusionMatrix, Evaluation, Grouping, evaluate
-from cmtrack.metrics.cells import Cells
+from cmtrack.metrics.cells import Cells, Table
 from cmtrack.metrics.intervals import wilson
-from cmtrack.metrics.multiclass import averages, class_metrics
+from cmtrack.metrics.multiclass import class_metrics, precision_macro
 
 NAN = float("nan")
 
@@ -90,7 +90,7 @@ def test_zero_division(seed: int, zero_division: float) -> None:
     ours = class_metrics(cells, zero_division)
     for name, values in zip(("precision", "recall", "f1", "support"), each, strict=True):
         np.testing.assert_allclose(ours[name], values, atol=1e-12)
-    macro = averages(cells, zero_division)["precision_macro"][0]
+    macro = precision_macro(Table(cells), zero_division)[0]
     assert macro == pytest.approx(np.nanmean(each[0]), abs=1e-12)
 
 

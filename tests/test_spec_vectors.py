@@ -505,8 +505,8 @@ def test_tv17_wilson(name: str, low: float, high: float) -> None:
 
 
 def test_weighted_kappa_refuses_other_weights() -> None:
-    from cmtrack.metrics.cells import Cells
+    from cmtrack.metrics.cells import Cells, Table
 
-    cells = Cells.of_matrix(ConfusionMatrix(np.array(TV1), (0, 1, 2, 3)))
+    table = Table(Cells.of_matrix(ConfusionMatrix(np.array(TV1), (0, 1, 2, 3))))
     with pytest.raises(ValueError, match="weights must be None, 'linear' or 'quadratic', got 'cubic'"):
-        cohen_kappa(cells, "cubic")
+        cohen_kappa(table, "cubic")

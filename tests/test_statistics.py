@@ -10,8 +10,9 @@ import pytest
 from samples import random_problem
 
 from cmtrack import ConfusionMatrix, Grouping
-from cmtrack.metrics.cells import Cells
-from cmtrack.metrics.multiclass import averages, cohen_kappa, matthews_corrcoef
+from cmtrack.metrics.cells import Cells, Table
+from cmtrack.metrics.multiclass import MULTICLASS
+from cmtrack.metrics.multiclass import REDUCED as REDUCED_METRICS
 from cmtrack.metrics.prevalence.densities import leave_one_out, n_bins, quantile_bins
 from cmtrack.metrics.score_errors import standard_error
 from cmtrack.statistics import ScoreCounts, ScoreMoments, scores
@@ -19,15 +20,12 @@ from cmtrack.statistics.top_scores import CELLS, TopScoreCounts
 
 TABLE = ConfusionMatrix(np.array([[9, 2, 1, 0], [1, 12, 3, 0], [0, 4, 7, 0], [2, 1, 3, 0]]), tuple("abcd"))
 REDUCED = TABLE.reduce(Grouping({"x": ["a", "b"], "y": ["c"], "z": ["d"]}, "strict"))
+METRICS = (*MULTICLASS, *REDUCED_METRICS)
 
 
 def all_metrics(cells: Cells) -> dict[str, tuple[float, Any]]:
-    return averages(cells) | {
-        "kappa": cohen_kappa(cells),
-        "kappa_linear": cohen_kappa(cells, "linear"),
-        "kappa_quadratic": cohen_kappa(cells, "quadratic"),
-        "matthews": matthews_corrcoef(cells),
-    }
+    table = Table(cells)
+    return {metric.name: (metric.number(table), metric.by_cell(table, cells)) for metric in METRICS}
 
 
 @pytest.mark.parametrize("kind", ["full", "reduced"])

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from cmtrack.metrics.catalog import CATALOG, lookup
+from cmtrack.metrics.catalog import known_names, lookup, own_of
 from cmtrack.metrics.names import near
 
 RankBy: TypeAlias = str | Sequence[str] | Mapping[str, float]
@@ -33,6 +33,8 @@ def reads(metric: str) -> frozenset[str]:
         return frozenset({"grouping"})
     of_classes = section == "spcc" and rest[:1] and rest[0].startswith(("ovr", "ovo"))
     if of_classes or (section == "prevalence" and len(rest) > 1):
+        return frozenset()
+    if own_of(metric) == "counts":
         return frozenset()
     return frozenset({"grouping", "positive"})
 
@@ -108,7 +110,7 @@ def _checked(name: object) -> str:
     try:
         better = lookup(name).better
     except KeyError:
-        raise ValueError(f"no metric is called {name!r}{near(name, (m.name for m in CATALOG))}") from None
+        raise ValueError(f"no metric is called {name!r}{near(name, known_names())}") from None
     if not better:
         raise ValueError(f"{name!r} describes the data and has no better or worse: runs cannot be ranked by it")
     return name

@@ -12,10 +12,12 @@ import numpy as np
 from scipy.special import ndtr
 from scipy.stats import binom
 
+from cmtrack.evaluation import Evaluation
 from cmtrack.evaluation.face import Judged
 from cmtrack.metrics.catalog import lookup
 from cmtrack.metrics.influence import standard_error
 from cmtrack.metrics.intervals import normal_quantile
+from cmtrack.metrics.own import UNKNOWN
 from cmtrack.statistics.labels import encode_groups
 from cmtrack.statistics.predictions import Predictions
 from cmtrack.untrusted import for_page, printable
@@ -184,17 +186,19 @@ def paired_differences(
         return Differences(rows, False, reason, level, None)
     clusters = _clusters(first, groups)
     rows = tuple(_difference(n, ours[n], theirs[n], _paired_error(first, second, n, clusters), level) for n in names)
-    lacking = next((why for n in names for e in (first, second) if (why := _without_scores(e, n))), "")
+    lacking = next((why for n in names for e in (first, second) if (why := _not_by_row(e, n))), "")
     return Differences(rows, True, lacking, level, _mcnemar_of(first, second))
 
 
 def why_no_error(evaluation: Judged, name: str) -> str:
     """Why a metric of an evaluation that has rows has no error by row."""
-    return _without_scores(evaluation, name) or f"{name} has no error by row"
+    return _not_by_row(evaluation, name) or f"{name} has no error by row"
 
 
-def _without_scores(evaluation: Judged, name: str) -> str:
+def _not_by_row(evaluation: Judged, name: str) -> str:
     rows = evaluation.rows
+    if isinstance(evaluation, Evaluation) and evaluation.without_function(name):
+        return f"{name} has no error by row: {UNKNOWN}"
     if isinstance(rows, Predictions) and rows.source is None and lookup(name).needs == "probabilities":
         return f"{name} needs the probabilities of the rows, which were not kept"
     return ""

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from cmtrack.evaluation import Evaluation
 from cmtrack.grouping import Grouping, Label
+from cmtrack.metrics.metric import Metric
 from cmtrack.tracking import cache
 from cmtrack.tracking.load import evaluation_of, plain_reason, with_kept_predictions
 from cmtrack.tracking.parallel import each
@@ -34,6 +35,8 @@ class Wanted:
     confidence_level : float
     rows : bool
         Whether the predictions by row are read, where they were kept.
+    extra_metrics : tuple of Metric
+        Metrics of one's own, computed for each of them.
     """
 
     prefix: str = ""
@@ -41,9 +44,12 @@ class Wanted:
     positive: Label | None = None
     confidence_level: float = 0.95
     rows: bool = True
+    extra_metrics: tuple[Metric, ...] = ()
 
     def prepared(self, evaluation: Evaluation) -> Evaluation:
         """The evaluation under the grouping and level that are asked for, its numbers computed."""
+        if isinstance(evaluation, Evaluation):
+            evaluation = evaluation.with_metrics(self.extra_metrics)
         if self.grouping is not None:
             check_classes(evaluation.labels, self.grouping)
             evaluation = evaluation.regroup(self.grouping, positive=self.positive)

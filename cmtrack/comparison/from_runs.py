@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from cmtrack import untrusted
@@ -20,8 +22,15 @@ from cmtrack.comparison.shortlist import Shortlist, shorten
 from cmtrack.comparison.sources import Source, from_memory, from_stores
 from cmtrack.comparison.tie_breakers import TieBreaker, check_there
 from cmtrack.grouping import Grouping, Label
+from cmtrack.metrics.catalog import known_names
+from cmtrack.metrics.metric import Metric
+from cmtrack.metrics.own import RESERVED, own_metrics
+from cmtrack.tracking.load import evaluation_of
 from cmtrack.tracking.names import check_prefix
 from cmtrack.tracking.runs import TrackedRun, find
+
+_OWN_NAME = re.compile(r"(?<![\w.])(?!params\.|tags\.|metrics\.)\w[\w-]*/\w[\w-]*")
+_MOST_ASKED = 20
 
 
 def compare(
@@ -47,6 +56,7 @@ def compare(
     max_runs: int | None = 5000,
     tracking_uri: str | Sequence[str] | None = None,
     seed: int = 0,
+    extra_metrics: Sequence[Metric] = (),
     progress: Progress | None = None,
 ) -> Comparison:
     """Rank evaluated runs, and say which differences are real.
@@ -106,6 +116,9 @@ def compare(
         One store or several; by default MLflow's own choice.
     seed : int, default 0
         Of the draws.
+    extra_metrics : sequence of Metric, optional
+        Metrics of your own, computed for every run, also for those that were logged without them. Of a metric that the
+        runs were logged with, the numbers are known without it, differences by row and regrouped ones are not.
     progress : callable, optional
         Called with (what is being done, done, in all; 0 where that is not known).
 
@@ -135,25 +148,26 @@ def compare(
         raise ValueError("positive goes with grouping: without one, runs keep the positive group they were logged with")
     if margin is not None and not 0 <= margin < math.inf:
         raise ValueError(f"margin must be a finite number that is not negative, got {margin!r}")
-    how = {name: value for name, value in locals().items() if name != "progress"}
+    how = {name: value for name, value in locals().items() if name not in ("progress", "extra_metrics")}
+    own = own_metrics(extra_metrics)
     how["tracking_uri"] = _shown(tracking_uri)
     check_prefix(prefix)
+    tell = progress or (lambda *_: None)
+    uris = [tracking_uri] if tracking_uri is None or isinstance(tracking_uri, str) else list(tracking_uri)
+    listing = partial(
+        from_stores, runs, experiment_names, filter_string, uris, prefix=prefix, max_runs=max_runs, progress=tell
+    )
+    if not isinstance(runs, Mapping) and _not_known(rank_by, require, tie_breakers):
+        _read_declarations(listing(order=None), prefix)
     gates = tuple(map(Gate.parse, [require] if isinstance(require, str) else require))
     rules = tuple(map(TieBreaker.parse, [tie_breakers] if isinstance(tie_breakers, str) else tie_breakers))
     if against is None and any(gate.difference for gate in gates):
         raise ValueError("a .difference gate needs against=, the run to take the difference from")
     asked = None if rank_by is None else Criterion.of(rank_by)
     blocks = None if block is None else Blocks(block, model, block_kind, rope, test_train_ratio)
-    tell = progress or (lambda *_: None)
-    if isinstance(runs, Mapping):
-        source = from_memory(runs)
-    else:
-        uris = [tracking_uri] if tracking_uri is None or isinstance(tracking_uri, str) else list(tracking_uri)
-        source = from_stores(
-            runs, experiment_names, filter_string, uris, order=asked, prefix=prefix, max_runs=max_runs, progress=tell
-        )
+    source = from_memory(runs) if isinstance(runs, Mapping) else listing(order=asked)
     prefix = next((known for run in source.runs if (known := run.logged_prefix(prefix)) != prefix), prefix)
-    reader = Reader(source, Wanted(prefix, grouping, positive, confidence_level), gates, tell)
+    reader = Reader(source, Wanted(prefix, grouping, positive, confidence_level, extra_metrics=own), gates, tell)
     complete = [run for run in source.runs if run.status(prefix) == "completed"]
     if not complete:
         raise ValueError(_nothing(source, prefix))
@@ -213,6 +227,27 @@ def compare(
         repeated=repeated,
         reads=beside,
     )
+
+
+def _not_known(*texts: Any) -> bool:
+    """Whether texts name a metric of a user's own that this process has not met."""
+    words: list[str] = []
+    for given in texts:
+        words += [given] if isinstance(given, str) else list(given) if isinstance(given, Iterable) else []
+    names = {name for word in words if isinstance(word, str) for name in _OWN_NAME.findall(word)}
+    return any(name.split("/")[0] not in RESERVED and name not in known_names() for name in names)
+
+
+def _read_declarations(source: Source, prefix: str) -> None:
+    """Read evaluations until one brings metrics of its user's own; reading makes their names known."""
+    runs = [run for run in source.runs if run.status(run.logged_prefix(prefix)) == "completed"]
+    for run in runs[:_MOST_ASKED]:
+        try:
+            evaluation = evaluation_of(run, source.clients[run.tracking_uri], run.logged_prefix(prefix))
+        except ValueError:
+            continue
+        if getattr(evaluation, "extra_metrics", ()):
+            return
 
 
 def _baseline(source: Source, against: Any) -> TrackedRun:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 
 from cmtrack.comparison.differences import Difference
-from cmtrack.metrics.catalog import CATALOG, lookup
+from cmtrack.metrics.catalog import known_names, lookup
 from cmtrack.metrics.intervals import Interval
 from cmtrack.metrics.names import near
 
@@ -191,9 +191,7 @@ def _split(left: str, text: str) -> tuple[str, set[str]]:
     try:
         lookup(name)
     except KeyError:
-        raise ValueError(
-            f"gate {text!r}: no metric is called {name!r}{near(name, (m.name for m in CATALOG))}"
-        ) from None
+        raise ValueError(f"gate {text!r}: no metric is called {name!r}{near(name, known_names())}") from None
     return name, suffixes
 
 

@@ -14,6 +14,7 @@ from cmtrack.comparison.result import LeftOut
 from cmtrack.comparison.shortlist import Shortlist, shorten
 from cmtrack.comparison.sources import Source
 from cmtrack.evaluation import Evaluation
+from cmtrack.metrics.metric import Metric
 from cmtrack.metrics.names import near
 from cmtrack.tracking.names import tag
 from cmtrack.tracking.runs import TrackedRun
@@ -120,6 +121,7 @@ class Reader:
         known = {name for evaluation in read.evaluations.values() for name in evaluation.metrics}
         if read.evaluations:
             _check_criterion(criterion, known)
+            _check_declarations(criterion, read.evaluations.values())
             check_known(self.gates, known)
         base = None if baseline is None else Candidate(baseline, read.evaluations[baseline.run_id])
         left_out = [LeftOut(runs[run_id], reason) for run_id, reason in read.problems.items()]
@@ -151,6 +153,23 @@ def _difference(gate: Gate, evaluation: Evaluation, baseline: Candidate | None) 
     if gate.metric not in evaluation.metrics or gate.metric not in baseline.evaluation.metrics:
         return None
     return paired_differences(evaluation, baseline.evaluation, metrics=[gate.metric])[gate.metric]
+
+
+def _check_declarations(criterion: Criterion, evaluations: Iterable[Evaluation]) -> None:
+    """Refuse runs that mean different things by one name of a metric of the user's own."""
+    seen: dict[str, Metric] = {}
+    for evaluation in evaluations:
+        for metric in getattr(evaluation, "extra_metrics", ()):
+            if metric.name not in criterion.metrics:
+                continue
+            other = seen.setdefault(metric.name, metric)
+            for word in ("of", "better", "low", "high", "interval"):
+                ours, theirs = getattr(other, word), getattr(metric, word)
+                if ours != theirs:
+                    raise ValueError(
+                        f"the runs declare {metric.name!r} with different {word!r}, {ours!r} and {theirs!r}: give one "
+                        "definition for all of them, extra_metrics=[Metric(...)]"
+                    )
 
 
 def _check_criterion(criterion: Criterion, known: set[str]) -> None:

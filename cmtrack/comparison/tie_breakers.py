@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from cmtrack.metrics.catalog import CATALOG, lookup
+from cmtrack.metrics.catalog import known_names, lookup
 from cmtrack.metrics.names import near
 from cmtrack.tracking.runs import TrackedRun
 
@@ -60,7 +60,7 @@ class TieBreaker:
         try:
             better = lookup(name).better
         except KeyError:
-            hint = near(name, (metric.name for metric in CATALOG))
+            hint = near(name, known_names())
             raise ValueError(
                 f"a tie-breaker must be a metric, 'params.…', 'metrics.…' or 'tags.…', got {name!r}{hint}"
             ) from None

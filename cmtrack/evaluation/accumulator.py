@@ -12,6 +12,8 @@ from cmtrack.evaluation.from_arrays import assemble, check_options, scores_first
 from cmtrack.evaluation.result import Evaluation
 from cmtrack.evaluation.steps import scored_step
 from cmtrack.grouping import Grouping, Label
+from cmtrack.metrics.metric import Metric
+from cmtrack.metrics.own import own_metrics
 from cmtrack.statistics.alignment import align_rows
 from cmtrack.statistics.codes import Codes, compact
 from cmtrack.statistics.collected import Statistics, collect
@@ -35,7 +37,7 @@ class Accumulator:
     ----------
     labels : sequence of length K
         All classes in order; a batch need not hold each of them.
-    positive, grouping, normalize, sections, confidence_level
+    positive, grouping, normalize, sections, confidence_level, extra_metrics
         As in :func:`cmtrack.evaluate`.
 
     Examples
@@ -57,9 +59,11 @@ class Accumulator:
         normalize: bool | str = "warn",
         sections: Sequence[str] | None = None,
         confidence_level: float = 0.95,
+        extra_metrics: Sequence[Metric] = (),
     ) -> None:
         self.sections = check_options(grouping, confidence_level, normalize, sections)
         self.normalize = normalize
+        self.extra_metrics = own_metrics(extra_metrics)
         self.labels = number_labels({"labels": list(labels)}, labels).labels
         self.positive = positive
         self.grouping = grouping
@@ -126,7 +130,15 @@ class Accumulator:
             total += kept
         total = replace(total, scaled_rows=self._scaled or None)
         tell_scaled(total)
-        return assemble(total, self.grouping, self.positive, self._step, self.confidence_level, self.sections)
+        return assemble(
+            total,
+            self.grouping,
+            self.positive,
+            self._step,
+            self.confidence_level,
+            self.sections,
+            own=self.extra_metrics,
+        )
 
     def reset(self) -> None:
         """Forget all rows."""
@@ -143,7 +155,8 @@ class Accumulator:
         """
         if not isinstance(other, Accumulator):
             return NotImplemented
-        for name in ("labels", "positive", "grouping", "normalize", "sections", "confidence_level"):
+        options = ("labels", "positive", "grouping", "normalize", "sections", "confidence_level", "extra_metrics")
+        for name in options:
             ours, theirs = getattr(self, name), getattr(other, name)
             if ours != theirs:
                 raise ValueError(f"accumulators must have the same {name} to be merged, got {ours!r} and {theirs!r}")
@@ -156,6 +169,7 @@ class Accumulator:
             normalize=self.normalize,
             sections=self.sections,
             confidence_level=self.confidence_level,
+            extra_metrics=self.extra_metrics,
         )
         merged._given = self._given or other._given
         merged._scaled = self._scaled + other._scaled

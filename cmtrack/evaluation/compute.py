@@ -9,9 +9,12 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from cmtrack.grouping import ComposedStep, Grouping
-from cmtrack.metrics import count_sections, multiclass, score_sections
-from cmtrack.metrics.cells import Cells, ratio
+from cmtrack.metrics import multiclass, score_sections
+from cmtrack.metrics.binary import put_binary
+from cmtrack.metrics.cells import Cells, SixCells, Table, ratio
 from cmtrack.metrics.influence import groups_over
+from cmtrack.metrics.metric import Metric
+from cmtrack.metrics.own import Kept, put_own
 from cmtrack.metrics.prevalence.binned import binned_estimate
 from cmtrack.metrics.prevalence.class_shares import ClassShares, class_shares
 from cmtrack.metrics.prevalence.estimate import PrevalenceEstimate
@@ -54,37 +57,43 @@ def compute(
     errors: Mapping[str, float] | None = None,
     over: BoolArray | None = None,
     sections: Collection[str] | None = None,
+    with_errors: bool = True,
+    own: Sequence[Metric] = (),
+    numbers: Mapping[str, Kept] | None = None,
 ) -> Computed:
     """Compute every section that applies; ``errors`` take the place of the standard errors computed here.
 
     ``over`` are the classes that averages are taken over where one class stands for no span, ``sections`` the parts of
-    names before the first slash that are wanted, by default all.
+    names before the first slash that are wanted, by default all. Without ``with_errors`` the metrics of counts get
+    their values only. ``own`` are metrics of the user's, ``numbers`` those that were kept of metrics whose functions
+    are not known.
     """
 
     def wanted(*names: str) -> bool:
         return sections is None or any(name in sections for name in names)
 
-    results = Results(confidence_level, errors or {})
+    results = Results(confidence_level, errors or {}, with_errors=with_errors)
     matrix, squares = statistics.matrix, statistics.squares
     labels = matrix.labels
     cells = Cells.of_matrix(matrix, squares.matrix if squares else None)
+    table = Table(cells, over, whole=matrix.counts.dtype.kind == "i")
     if wanted("multiclass", "class"):
-        count_sections.put_multiclass(results, cells, labels, over)
+        multiclass.put_multiclass(results, table, labels)
     if over is not None and wanted("spans"):
-        count_sections.put_spans(results, cells, over)
+        multiclass.put_table(results, multiclass.SPANS, table)
     steps = () if grouping is None else grouping.compose(labels)
     groups = [groups_over(one, over) for one in steps]
     reduced = matrix.reductions(grouping) if grouping is not None else ()
     squared = squares.matrix.reductions(grouping) if squares and grouping is not None else (None,) * len(reduced)
     for one, square, kept in zip(reduced, squared, groups, strict=True):
         if wanted("reduced"):
-            count_sections.put_reduced(results, one, square, kept)
-    binary = roc = spcc_matrix = prevalence = None
+            multiclass.put_reduced(results, one, square, kept)
+    binary = binary_squares = roc = spcc_matrix = prevalence = None
     if step is not None:
         binary = reduce_counts(matrix.counts, step).as_binary()
         binary_squares = reduce_counts(squares.matrix.counts, step).as_binary() if squares else None
         if wanted("binary"):
-            count_sections.put_binary(results, binary, binary_squares)
+            put_binary(results, binary, binary_squares)
             roc = _put_roc(results, statistics, step, binary, binary_squares)
     if statistics.moments is not None and len(labels) > 2 and wanted("spcc"):
         spcc_matrix = score_sections.put_multiclass_spcc(results, statistics, labels)
@@ -106,11 +115,26 @@ def compute(
         shares = _class_shares(statistics, confidence_level, scale)
         score_sections.put_class_prevalence(results, statistics, labels, shares)
     if over is None and wanted("rough"):  # spans are no partition of samples
-        put_rough(results, cells, labels, whole=matrix.counts.dtype.kind == "i")
+        put_rough(results, table, labels)
     if sections is not None:
         results.keep(sections)
+    six = None if binary is None else SixCells.of_counts(binary, binary_squares)
+    said = put_own(results, own, numbers or {}, cells, six)
     warnings = _warnings(statistics, results, reduced, squared, roc, prevalence, cells, over, groups)
-    return Computed(results, reduced, binary, roc, spcc_matrix, prevalence, warnings)
+    return Computed(results, reduced, binary, roc, spcc_matrix, prevalence, (*warnings, *said))
+
+
+def check_own(statistics: Statistics, step: ComposedStep | None, own: Sequence[Metric]) -> None:
+    """Compute the values of a user's metrics.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If a function fails, or gives what is no number or lies outside its range; the text names the metric.
+    """
+    if own:
+        six = None if step is None else SixCells.of_counts(reduce_counts(statistics.matrix.counts, step).as_binary())
+        put_own(Results(with_errors=False), own, {}, Cells.of_matrix(statistics.matrix), six)
 
 
 def _put_roc(

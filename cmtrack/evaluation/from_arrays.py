@@ -9,11 +9,13 @@ from typing import Any
 
 import numpy as np
 
-from cmtrack.evaluation.compute import scaled_rows_warning
+from cmtrack.evaluation.compute import check_own, scaled_rows_warning
 from cmtrack.evaluation.result import Evaluation
 from cmtrack.evaluation.sections import check_sections
 from cmtrack.evaluation.steps import scored_step
 from cmtrack.grouping import ComposedStep, Grouping, Label
+from cmtrack.metrics.metric import Metric
+from cmtrack.metrics.own import own_metrics
 from cmtrack.statistics import LabelDigest, ScoreCounts
 from cmtrack.statistics.alignment import align_rows
 from cmtrack.statistics.collected import Statistics, collect, collect_rows, group_scores, is_positive
@@ -40,6 +42,7 @@ def evaluate(
     normalize: bool | str = "warn",
     sections: Sequence[str] | None = None,
     confidence_level: float = 0.95,
+    extra_metrics: Sequence[Metric] = (),
 ) -> Evaluation:
     """Judge a classifier's predictions.
 
@@ -91,6 +94,9 @@ def evaluate(
         multiclass, spans, class, reduced, binary, spcc, prevalence and rough. The others are absent from
         ``Evaluation.metrics``, and from figures and reports; :meth:`Evaluation.with_sections` computes them later.
     confidence_level : float, default 0.95
+    extra_metrics : sequence of Metric, optional
+        Metrics of your own: each has value, standard error and interval like the others, and takes part in
+        comparisons, rankings and gates.
 
     Returns
     -------
@@ -107,6 +113,7 @@ def evaluate(
         If rows of probabilities were scaled; the same is in :attr:`Evaluation.warnings`.
     """
     chosen = check_options(grouping, confidence_level, normalize, sections)
+    own = own_metrics(extra_metrics)
     given = {"y_true": y_true, "y_pred": y_pred, "y_prob": y_prob, "sample_weight": sample_weight, "groups": groups}
     given = align_rows({**given, "row_ids": row_ids})
     y_true, y_pred, y_prob, sample_weight, groups, row_ids = given.values()
@@ -136,7 +143,8 @@ def evaluate(
     if probabilities is not None:
         statistics = with_calibration(statistics, order, step, first, calibration, target, normalize)
     tell_scaled(statistics)
-    return assemble(statistics, grouping, positive, step, confidence_level, chosen, rows).with_cluster_errors()
+    evaluation = assemble(statistics, grouping, positive, step, confidence_level, chosen, rows, own)
+    return evaluation.with_cluster_errors()
 
 
 class ScaledProbabilitiesWarning(UserWarning):
@@ -178,13 +186,21 @@ def assemble(
     confidence_level: float,
     sections: tuple[str, ...] | None = None,
     rows: Predictions | None = None,
+    own: tuple[Metric, ...] = (),
 ) -> Evaluation:
     """An evaluation from statistics, with the positive class or group written down as it was used."""
+    check_own(statistics, step, own)
     if grouping is not None and positive is not None and step is not None and step.labels != statistics.matrix.labels:
         grouping = grouping.with_positive(positive)
     name = None if step is None or step.positive is None else step.labels[step.positive]
     return Evaluation(
-        statistics, grouping=grouping, positive=name, confidence_level=confidence_level, rows=rows, sections=sections
+        statistics,
+        grouping=grouping,
+        positive=name,
+        confidence_level=confidence_level,
+        rows=rows,
+        sections=sections,
+        extra_metrics=own,
     )
 
 
@@ -192,7 +208,12 @@ def evaluate_rows(rows: Predictions, like: Evaluation) -> Evaluation:
     """Evaluate checked rows with the options of another evaluation (without its calibration and target sets)."""
     step = scored_step(rows.labels, like.grouping, like.positive)
     return replace(
-        like, statistics=collect_rows(rows, step), rows=rows, cluster_errors=None, notes=()
+        like,
+        statistics=collect_rows(rows, step),
+        rows=rows,
+        cluster_errors=None,
+        notes=(),
+        kept_numbers=None,
     ).with_cluster_errors()
 
 

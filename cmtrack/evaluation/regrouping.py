@@ -64,6 +64,7 @@ def regroup(evaluation: Evaluation, grouping: Grouping, positive: Label | None) 
         positive=name,
         notes=tuple(notes),
         cluster_errors=None,
+        kept_numbers=None,
     ).with_cluster_errors()
 
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 import numpy as np
 
 from cmtrack.evaluation.compute import compute
 from cmtrack.grouping import ComposedStep, Grouping
 from cmtrack.metrics.intervals import Interval
+from cmtrack.metrics.metric import Metric
 from cmtrack.statistics import ConfusionMatrix
 from cmtrack.statistics.collected import Statistics
 from cmtrack.statistics.inputs import BoolArray
@@ -22,6 +24,7 @@ def resample_tables(
     n_resamples: int,
     seed: int,
     over: BoolArray | None = None,
+    own: Sequence[Metric] = (),
 ) -> dict[str, Interval]:
     """Percentile intervals of every metric of the counts, by name.
 
@@ -41,7 +44,9 @@ def resample_tables(
     for b, table in enumerate(drawn):
         matrix = ConfusionMatrix(table.reshape(counts.shape), statistics.matrix.labels)
         plain = Statistics(matrix, statistics.digest)
-        metrics = compute(plain, grouping, step, confidence_level, over=over).results.metrics
+        metrics = compute(
+            plain, grouping, step, confidence_level, over=over, with_errors=False, own=own
+        ).results.metrics
         if b == 0:
             names = list(metrics)
             values = np.empty((n_resamples, len(names)))

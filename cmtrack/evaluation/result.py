@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -23,7 +24,9 @@ from cmtrack.metrics.catalog import lookup
 from cmtrack.metrics.cells import Cells
 from cmtrack.metrics.influence import Influence, groups_over, standard_error
 from cmtrack.metrics.intervals import Interval
+from cmtrack.metrics.metric import Metric
 from cmtrack.metrics.names import encode_label
+from cmtrack.metrics.own import UNKNOWN, Kept, own_metrics, to_data
 from cmtrack.metrics.prevalence.estimate import PrevalenceEstimate
 from cmtrack.metrics.results import ByName
 from cmtrack.metrics.roc import RocCurve
@@ -83,6 +86,12 @@ class Evaluation:
         The class that stands for no span, in an evaluation of spans.
     sections : tuple of str or None
         The sections of metrics that are computed; None for all that apply.
+    extra_metrics : tuple of Metric
+        Metrics of the user's own. One that was read from a file has no function: its numbers are those that were
+        written, and what needs the function (regrouping, merging, differences by row) leaves it undefined.
+        :meth:`with_metrics` gives it back.
+    kept_numbers : dict of str to Kept, optional
+        The numbers that were read of metrics without functions.
     """
 
     statistics: Statistics
@@ -94,6 +103,8 @@ class Evaluation:
     rows: Predictions | SpanRows | None = field(default=None, repr=False)
     none: Label | None = None
     sections: tuple[str, ...] | None = None
+    extra_metrics: tuple[Metric, ...] = ()
+    kept_numbers: dict[str, Kept] | None = field(default=None, repr=False)
 
     # -- numbers ---------------------------------------------------------------------------------------
 
@@ -107,6 +118,8 @@ class Evaluation:
             self.cluster_errors,
             self._averaged,
             self.sections,
+            own=self.extra_metrics,
+            numbers=self.kept_numbers,
         )
 
     @cached_property
@@ -291,7 +304,10 @@ class Evaluation:
         KeyError
             If no metric has that name.
         """
-        psi = self._influence(metric)
+        own = next((known for known in self.extra_metrics if known.name == metric), None)
+        if own is not None and (own.value is None or not math.isfinite(self.metrics[metric])):
+            return None  # without_function says which
+        psi = self._influence(metric if own is None else own)
         return self.rows.by_document(psi) if isinstance(self.rows, SpanRows) and psi is not None else psi
 
     @cached_property
@@ -332,11 +348,45 @@ class Evaluation:
         """
         if method == "bootstrap":
             return resample_tables(
-                self.statistics, self.grouping, self._step, self.confidence_level, n_resamples, seed, self._averaged
+                self.statistics,
+                self.grouping,
+                self._step,
+                self.confidence_level,
+                n_resamples,
+                seed,
+                self._averaged,
+                self._with_functions("a bootstrap"),
             )
         if method != "influence":
             raise ValueError(f"method must be 'influence' or 'bootstrap', got {method!r}")
         return {name: ends for name, ends in self.intervals.items() if lookup(name).needs != "probabilities"}
+
+    def with_metrics(self, extra_metrics: Sequence[Metric]) -> Evaluation:
+        """The same evaluation with metrics of one's own, also those whose functions were lost in a file.
+
+        Parameters
+        ----------
+        extra_metrics : sequence of Metric
+            As in :func:`cmtrack.evaluate`; one of the name of a metric that is there takes its place.
+        """
+        given = {metric.name: metric for metric in own_metrics(extra_metrics)}
+        if not given:
+            return self
+        known = {metric.name: metric for metric in self.extra_metrics}
+        kept = {name: numbers for name, numbers in (self.kept_numbers or {}).items() if name not in given}
+        changed = replace(self, extra_metrics=tuple((known | given).values()), kept_numbers=kept or None)
+        return changed if self.cluster_errors is None else changed.with_cluster_errors()
+
+    def without_function(self, metric: str) -> bool:
+        """Whether a metric is one of the user's own whose function is not known here."""
+        return any(known.name == metric and known.value is None for known in self.extra_metrics)
+
+    def _with_functions(self, what: str) -> tuple[Metric, ...]:
+        """The metrics of one's own that can be computed; a warning names the others."""
+        lost = [metric.name for metric in self.extra_metrics if metric.value is None]
+        if lost:
+            warnings.warn(f"{what} leaves out {', '.join(lost)}: {UNKNOWN}", UserWarning, stacklevel=3)
+        return tuple(metric for metric in self.extra_metrics if metric.value is not None)
 
     def __add__(self, other: Evaluation) -> Evaluation:
         """The evaluation of both sets of samples together.
@@ -353,6 +403,12 @@ class Evaluation:
             ours, theirs = getattr(self, name), getattr(other, name)
             if ours != theirs:
                 raise ValueError(f"evaluations must have the same {name} to be merged, got {ours!r} and {theirs!r}")
+        ours, theirs = ({metric.name: metric for metric in one.extra_metrics} for one in (self, other))
+        if set(ours) != set(theirs):
+            raise ValueError(
+                f"evaluations must have the same extra_metrics to be merged, got {list(ours)} and {list(theirs)}"
+            )
+        own = [metric if metric.value is not None else theirs[name] for name, metric in ours.items()]
         notes = (*self.notes, *(note for note in other.notes if note not in self.notes))
         return replace(
             self,
@@ -360,6 +416,8 @@ class Evaluation:
             notes=notes,
             cluster_errors=_merged_errors(self, other),
             rows=None,
+            extra_metrics=tuple(own),
+            kept_numbers=None,
         )
 
     def __radd__(self, other: object) -> Evaluation:
@@ -377,12 +435,16 @@ class Evaluation:
         """
         return storage.save(self, Path(directory), rows)
 
+    def extra_data(self) -> list[dict[str, Any]]:
+        """The metrics of one's own as plain data: their words and numbers, without their functions."""
+        return to_data(self.extra_metrics, self._computed.results) if self.extra_metrics else []
+
     def to_json(self) -> str:
         """The text that :meth:`save` writes."""
         return storage.dumps(self)
 
     @classmethod
-    def load(cls, directory: str | Path, *, rows: bool = True) -> Evaluation:
+    def load(cls, directory: str | Path, *, rows: bool = True, extra_metrics: Sequence[Metric] = ()) -> Evaluation:
         """Read what :meth:`save` wrote; ``directory`` may also be the file itself.
 
         Parameters
@@ -391,6 +453,8 @@ class Evaluation:
         rows : bool, default True
             Whether the rows are read, where they were kept; without them ``.rows`` is None, and comparisons are
             unpaired.
+        extra_metrics : sequence of Metric, optional
+            The functions of metrics of one's own, which the file does not hold.
 
         Raises
         ------
@@ -399,7 +463,7 @@ class Evaluation:
         ValueError
             If the file is damaged, or of a newer schema than this version reads.
         """
-        return storage.load(Path(directory), rows)
+        return storage.load(Path(directory), rows).with_metrics(extra_metrics)
 
     # -- views -----------------------------------------------------------------------------------------
 
@@ -430,7 +494,8 @@ class Evaluation:
         names = (
             "statistics", "grouping", "positive", "none", "confidence_level", "notes", "cluster_errors", "sections",
         )  # fmt: skip
-        return all(getattr(self, name) == getattr(other, name) for name in names)
+        same = all(getattr(self, name) == getattr(other, name) for name in names)
+        return same and self.extra_data() == other.extra_data()
 
     def __repr__(self) -> str:
         m = self.metrics

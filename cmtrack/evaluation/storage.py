@@ -19,6 +19,7 @@ import numpy.typing as npt
 from cmtrack import untrusted
 from cmtrack.evaluation.steps import scored_step
 from cmtrack.grouping import Grouping
+from cmtrack.metrics.own import from_data as own_from_data
 from cmtrack.schemas import EVALUATION
 from cmtrack.statistics import ConfusionMatrix, LabelDigest, ScoreCounts, ScoreMoments
 from cmtrack.statistics.collected import Statistics
@@ -163,6 +164,7 @@ def dumps(evaluation: Evaluation) -> str:
             "confidence_level": evaluation.confidence_level,
             "notes": list(evaluation.notes),
             "cluster_errors": evaluation.cluster_errors,
+            **({"extra_metrics": evaluation.extra_data()} if evaluation.extra_metrics else {}),
             **to_read(evaluation),
             "statistics": _write(evaluation.statistics),
         },
@@ -205,15 +207,19 @@ def from_data(data: dict[str, Any]) -> Evaluation:
 
     try:
         labels, grouping = _read_labels(data["labels"]), data["grouping"]
+        level = read_level(data["confidence_level"])
+        own, kept = own_from_data(data.get("extra_metrics", []), level)
         evaluation = Evaluation(
             _read(data["statistics"], labels),
             grouping=None if grouping is None else Grouping.from_dict(grouping),
             positive=data["positive"],
-            confidence_level=read_level(data["confidence_level"]),
+            confidence_level=level,
             notes=tuple(map(str, data["notes"])),
             cluster_errors=_read_errors(data.get("cluster_errors")),
             none=data.get("none"),
             sections=_read_sections(data.get("sections")),
+            extra_metrics=own,
+            kept_numbers=kept or None,
         )
         if evaluation.none is not None and evaluation.none not in labels:
             raise ValueError(f"the class that stands for no span must be a label, got {evaluation.none!r:.40}")

@@ -1,6 +1,7 @@
 """Statistics -> numbers, by pure functions. Needs NumPy and SciPy only."""
 
-from cmtrack.metrics.catalog import CATALOG, Metric, lookup
+from cmtrack.metrics.catalog import CATALOG, lookup
+from cmtrack.metrics.metric import Metric
 from cmtrack.metrics.prevalence.estimate import PrevalenceEstimate
 from cmtrack.metrics.prevalence.mixture import em_shares, prior_corrected
 from cmtrack.metrics.prevalence.quantify import estimate_prevalence

@@ -1,61 +1,169 @@
-"""Metrics of a 2x2+IM matrix.
+"""Metrics of a 2x2+IM matrix: the section ``binary/`` as far as the six counts give it.
 
 Source: Markoulidakis et al. (2021), Tables 2 and 5 and equations 24-36, in the corrected forms: predicted
 negatives are TN + FN + IMN (equation 27 prints IMP) and the numerator of Matthews' correlation is
 (TP+IMP)(TN+IMN) - FN FP (equation 28 lacks TP IMN). With IMN = 0 for a one-class negative group the published
 Table 8 cannot be right: specificity, negative predictive value, fall-out and false omission rate there break
 equations 34 and 36.
+
+Where mismatches exist the classical identities split. ``informedness`` is recall - fall-out and ``markedness`` is
+precision - false omission rate, the source's own forms; ``threat_score`` counts mismatches as failures,
+TP/(P_act + P_pred - TP) = F1/(2-F1); ``prevalence_threshold`` is sqrt(FPR)/(sqrt(TPR)+sqrt(FPR)), the form that its
+derivation needs. :func:`literal_forms` has the others.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from functools import partial
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 
+from cmtrack.metrics.cells import SixCells
+from cmtrack.metrics.metric import Metric
 from cmtrack.statistics import BinaryCounts
+from cmtrack.statistics.inputs import FloatArray
 
-# Shares of 2x2+IM: numerator and denominator as members of (tp, fn, imp, fp, tn, imn).
-_ACTUAL_POSITIVE, _ACTUAL_NEGATIVE = ("tp", "fn", "imp"), ("fp", "tn", "imn")
-_PREDICTED_POSITIVE, _PREDICTED_NEGATIVE = ("tp", "fp", "imp"), ("tn", "fn", "imn")
-PROPORTIONS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
-    "accuracy": (("tp", "tn"), BinaryCounts._fields),
-    "recall": (("tp",), _ACTUAL_POSITIVE),
-    "fnr": (("fn",), _ACTUAL_POSITIVE),
-    "pimr": (("imp",), _ACTUAL_POSITIVE),
-    "specificity": (("tn",), _ACTUAL_NEGATIVE),
-    "fpr": (("fp",), _ACTUAL_NEGATIVE),
-    "nimr": (("imn",), _ACTUAL_NEGATIVE),
-    "precision": (("tp",), _PREDICTED_POSITIVE),
-    "fdr": (("fp",), _PREDICTED_POSITIVE),
-    "ppimr": (("imp",), _PREDICTED_POSITIVE),
-    "npv": (("tn",), _PREDICTED_NEGATIVE),
-    "for": (("fn",), _PREDICTED_NEGATIVE),
-    "npimr": (("imn",), _PREDICTED_NEGATIVE),
-}
+if TYPE_CHECKING:
+    from cmtrack.metrics.results import Results
 
-Vector = npt.NDArray[np.float64] | npt.NDArray[np.complex128]
+
+@dataclass(frozen=True)
+class Proportion:
+    """A share of samples: ``above`` of ``below``, members of (tp, fn, imp, fp, tn, imn)."""
+
+    above: tuple[str, ...]
+    below: tuple[str, ...]
+
+    def __call__(self, b: BinaryCounts) -> Any:
+        return sum(getattr(b, part) for part in self.above) / sum(getattr(b, part) for part in self.below)
+
+    def denominator(self, b: BinaryCounts) -> FloatArray:
+        """Which cells the share is of, shape (6,)."""
+        return np.array([part in self.below for part in b._fields], dtype=np.float64)
+
+    def influence(self, b: BinaryCounts) -> FloatArray:
+        """Influence of a sample in each cell, shape (6,)."""
+        inside = np.array([part in self.above for part in b._fields], dtype=np.float64)
+        below, weight = self.denominator(b), np.array(b, dtype=np.float64)
+        base = float(weight @ below)
+        psi: FloatArray = (inside - float(weight @ inside) / base * below) * (float(weight.sum()) / base)
+        return psi
+
+
+@dataclass(frozen=True)
+class Count:
+    """One of the six counts."""
+
+    part: str
+
+    def __call__(self, b: BinaryCounts) -> Any:
+        return getattr(b, self.part)
+
+    def influence(self, b: BinaryCounts) -> FloatArray:
+        """n times the influence of its share, shape (6,)."""
+        inside = np.array([part == self.part for part in b._fields], dtype=np.float64)
+        psi: FloatArray = float(sum(b)) * inside - float(self(b))
+        return psi
+
+
+ACTUAL_POSITIVE, ACTUAL_NEGATIVE = ("tp", "fn", "imp"), ("fp", "tn", "imn")
+PREDICTED_POSITIVE, PREDICTED_NEGATIVE = ("tp", "fp", "imp"), ("tn", "fn", "imn")
+RECALL, FALL_OUT = Proportion(("tp",), ACTUAL_POSITIVE), Proportion(("fp",), ACTUAL_NEGATIVE)
+SPECIFICITY = Proportion(("tn",), ACTUAL_NEGATIVE)
+PRECISION, FALSE_OMISSION = Proportion(("tp",), PREDICTED_POSITIVE), Proportion(("fn",), PREDICTED_NEGATIVE)
+
+
+def _f1(b: BinaryCounts) -> Any:
+    return 2 * b.tp / (b.actual_positives + b.predicted_positives)
+
+
+def _fowlkes_mallows(b: BinaryCounts) -> Any:
+    return b.tp / np.sqrt(b.actual_positives * b.predicted_positives)
+
+
+def _balanced_accuracy(b: BinaryCounts) -> Any:
+    return (RECALL(b) + SPECIFICITY(b)) / 2
+
+
+def _threat_score(b: BinaryCounts) -> Any:
+    return b.tp / (b.actual_positives + b.predicted_positives - b.tp)
+
+
+def _prevalence_threshold(b: BinaryCounts) -> Any:
+    fall_out, recall = np.sqrt(FALL_OUT(b)), np.sqrt(RECALL(b))
+    return fall_out / (recall + fall_out)
+
+
+def _informedness(b: BinaryCounts) -> Any:
+    return RECALL(b) - FALL_OUT(b)
+
+
+def _markedness(b: BinaryCounts) -> Any:
+    return PRECISION(b) - FALSE_OMISSION(b)
+
+
+def _matthews(b: BinaryCounts) -> Any:
+    actual, predicted = (
+        np.sqrt(b.actual_positives * b.predicted_positives),
+        np.sqrt(b.actual_negatives * b.predicted_negatives),
+    )
+    return ((b.tp + b.imp) * (b.tn + b.imn) - b.fn * b.fp) / (actual * predicted)
+
+
+def _binary(name: str, value: Any, formula: str, source: str, **words: Any) -> Metric:
+    """A metric of the section: a share of samples unless ``words`` say otherwise."""
+    usual = {"low": 0.0, "high": 1.0, "interval": "wilson", "headline": False}
+    source = f"Markoulidakis et al. (2021), {source}"
+    return Metric(f"binary/{name}", value, of="binary", formula=formula, source=source, **{**usual, **words})
+
+
+def _count(part: str, formula: str) -> Metric:
+    return _binary(part, Count(part), formula, "fig. 5", high=math.inf, better="", interval="count")
+
+
+_TABLE_2, _TABLE_5, _RATES = "Table 2", "Table 5", "eq. 29-32"
+
+BINARY = (
+    _count("tp", "hits of the positive group"),
+    _count("fn", "actual positives predicted negative"),
+    _count("imp", "intragroup mismatches of the positive group"),
+    _count("fp", "actual negatives predicted positive"),
+    _count("tn", "hits of the negative group"),
+    _count("imn", "intragroup mismatches of the negative group"),
+    _binary("accuracy", Proportion(("tp", "tn"), BinaryCounts._fields), "(TP + TN) / n", _TABLE_5),
+    _binary("recall", RECALL, "TP / (TP + FN + IMP)", _TABLE_5, headline=True),
+    _binary("specificity", SPECIFICITY, "TN / (TN + FP + IMN)", _TABLE_5, headline=True),
+    _binary("precision", PRECISION, "TP / (TP + FP + IMP)", _TABLE_5, headline=True),
+    _binary("npv", Proportion(("tn",), PREDICTED_NEGATIVE), "TN / (TN + FN + IMN)", _TABLE_5),
+    _binary("fnr", Proportion(("fn",), ACTUAL_POSITIVE), "FN / (TP + FN + IMP)", _TABLE_5, better="lower"),
+    _binary("fpr", FALL_OUT, "FP / (TN + FP + IMN)", _TABLE_5, better="lower"),
+    _binary("fdr", Proportion(("fp",), PREDICTED_POSITIVE), "FP / (TP + FP + IMP)", _TABLE_5, better="lower"),
+    _binary("for", FALSE_OMISSION, "FN / (TN + FN + IMN)", _TABLE_5, better="lower"),
+    _binary("pimr", Proportion(("imp",), ACTUAL_POSITIVE), "IMP / (TP + FN + IMP)", _RATES, better="lower"),
+    _binary("nimr", Proportion(("imn",), ACTUAL_NEGATIVE), "IMN / (TN + FP + IMN)", _RATES, better="lower"),
+    _binary("ppimr", Proportion(("imp",), PREDICTED_POSITIVE), "IMP / (TP + FP + IMP)", _RATES, better="lower"),
+    _binary("npimr", Proportion(("imn",), PREDICTED_NEGATIVE), "IMN / (TN + FN + IMN)", _RATES, better="lower"),
+    _binary("f1", _f1, "2 TP / (P_actual + P_predicted)", _TABLE_2, interval="wald", headline=True),
+    _binary("fowlkes_mallows", _fowlkes_mallows, "TP / √(P_actual · P_predicted)", _TABLE_2, interval="wald"),
+    _binary("balanced_accuracy", _balanced_accuracy, "(recall + specificity) / 2", _TABLE_2, interval="wald"),
+    _binary("threat_score", _threat_score, "TP / (P_actual + P_predicted − TP)", _TABLE_2, interval="wald"),
+    _binary("prevalence_threshold", _prevalence_threshold, "√FPR / (√TPR + √FPR)", _TABLE_2, interval="wald",
+            better="lower"),
+    _binary("informedness", _informedness, "recall − fall-out", _TABLE_2, low=-1.0, interval="wald"),
+    _binary("markedness", _markedness, "precision − false omission rate", _TABLE_2, low=-1.0, interval="wald"),
+    _binary("matthews_corrcoef", _matthews, "((TP + IMP)(TN + IMN) − FN · FP) / √(P_act P_pred N_act N_pred)",
+            "eq. 28 corrected", low=-1.0, interval="atanh", headline=True),
+)  # fmt: skip
 
 
 def binary_metrics(counts: BinaryCounts) -> dict[str, float]:
-    """All ``binary/`` metrics that the six counts give, NaN where a denominator is zero.
-
-    Notes
-    -----
-    Where mismatches exist the classical identities split. ``informedness`` is recall - fall-out and
-    ``markedness`` is precision - false omission rate, the source's own forms; ``threat_score`` counts
-    mismatches as failures, TP/(P_act + P_pred - TP) = F1/(2-F1); ``prevalence_threshold`` is
-    sqrt(FPR)/(sqrt(TPR)+sqrt(FPR)), the form that its derivation needs. :func:`literal_forms` has the others.
-    """
-    vector = np.array(counts, dtype=np.float64)
-    values = dict(zip(BinaryCounts._fields, map(float, vector), strict=True))
-    with np.errstate(invalid="ignore", divide="ignore"):
-        values.update({name: float(_share(vector, name)) for name in PROPORTIONS})
-        values.update({name: _real(formula(vector)) for name, formula in FORMULAS.items()})
-    return values
+    """All ``binary/`` metrics that the six counts give, by their short names; NaN where a denominator is zero."""
+    six = SixCells.of_counts(counts)
+    argument = six.argument(six.weight)
+    values = {metric.name.removeprefix("binary/"): metric.number(argument) for metric in BINARY}
+    return {name: value if math.isfinite(value) else math.nan for name, value in values.items()}
 
 
 def literal_forms(counts: BinaryCounts) -> dict[str, float]:
@@ -79,111 +187,12 @@ def literal_forms(counts: BinaryCounts) -> dict[str, float]:
     }
 
 
-def influence(name: str, counts: BinaryCounts) -> npt.NDArray[np.float64]:
-    """Influence value of a sample in each of the six cells, shape (6,), for any ``binary/`` metric of the counts.
-
-    The derivative is taken by a complex step, exact to rounding.
-    """
-    vector = np.array(counts, dtype=np.float64)
-    total = vector.sum()
-    if name in BinaryCounts._fields:
-        inside = np.array([field == name for field in BinaryCounts._fields], dtype=np.float64)
-        own: npt.NDArray[np.float64] = total * inside - float(inside @ vector)
-        return own
-    formula = FORMULAS.get(name) or partial(_share, name=name)
-    gradient = np.empty(6)
-    with np.errstate(invalid="ignore", divide="ignore"):
-        for cell in range(6):
-            stepped = vector.astype(np.complex128)
-            stepped[cell] += 1e-30j * total
-            gradient[cell] = formula(stepped).imag / 1e-30
-    gradient[vector == 0] = 0.0  # a cell without samples has no influence, whatever the derivative there
-    return gradient
-
-
-def standard_error(name: str, counts: BinaryCounts, squares: BinaryCounts | None = None) -> float:
-    """Standard error by the influence of each of the six cells.
-
-    ``squares`` holds the sums of squared weights where weights are fractions.
-    """
-    weight = np.array(counts if squares is None else squares, dtype=np.float64)
-    return math.sqrt(float(weight @ influence(name, counts) ** 2)) / sum(counts)
-
-
-def denominator(name: str, counts: BinaryCounts) -> float:
-    """The denominator of one of :data:`PROPORTIONS`."""
-    return float(sum(getattr(counts, part) for part in PROPORTIONS[name][1]))
-
-
-def _index(parts: tuple[str, ...]) -> list[int]:
-    return [BinaryCounts._fields.index(part) for part in parts]
-
-
-def _share(c: Vector, name: str) -> np.complex128 | np.float64:
-    numerator, below = PROPORTIONS[name]
-    share: np.complex128 | np.float64 = c[_index(numerator)].sum() / c[_index(below)].sum()
-    return share
-
-
-def _sums(c: Vector) -> tuple[complex, complex, complex, complex]:
-    tp, fn, imp, fp, tn, imn = c
-    return tp + fn + imp, tp + fp + imp, tn + fp + imn, tn + fn + imn
-
-
-def _f1(c: Vector) -> complex:
-    actual, predicted, *_ = _sums(c)
-    value: complex = 2 * c[0] / (actual + predicted)
-    return value
-
-
-def _fowlkes_mallows(c: Vector) -> complex:
-    actual, predicted, *_ = _sums(c)
-    value: complex = c[0] / np.sqrt(actual * predicted)
-    return value
-
-
-def _balanced_accuracy(c: Vector) -> complex:
-    return (_share(c, "recall") + _share(c, "specificity")) / 2
-
-
-def _matthews(c: Vector) -> complex:
-    tp, fn, imp, fp, tn, imn = c
-    p_act, p_pred, n_act, n_pred = _sums(c)
-    value: complex = ((tp + imp) * (tn + imn) - fn * fp) / (np.sqrt(p_act * p_pred) * np.sqrt(n_act * n_pred))
-    return value
-
-
-def _prevalence_threshold(c: Vector) -> complex:
-    fall_out, recall = np.sqrt(_share(c, "fpr")), np.sqrt(_share(c, "recall"))
-    value: complex = fall_out / (recall + fall_out)
-    return value
-
-
-def _informedness(c: Vector) -> complex:
-    return _share(c, "recall") - _share(c, "fpr")
-
-
-def _markedness(c: Vector) -> complex:
-    return _share(c, "precision") - _share(c, "for")
-
-
-def _threat_score(c: Vector) -> complex:
-    actual, predicted, *_ = _sums(c)
-    value: complex = c[0] / (actual + predicted - c[0])
-    return value
-
-
-FORMULAS: dict[str, Callable[[Vector], complex]] = {
-    "f1": _f1,
-    "fowlkes_mallows": _fowlkes_mallows,
-    "balanced_accuracy": _balanced_accuracy,
-    "matthews_corrcoef": _matthews,
-    "prevalence_threshold": _prevalence_threshold,
-    "informedness": _informedness,
-    "markedness": _markedness,
-    "threat_score": _threat_score,
-}
-
-
-def _real(value: complex) -> float:
-    return float(np.real(value))
+def put_binary(results: Results, counts: BinaryCounts, squares: BinaryCounts | None) -> None:
+    """``binary/`` as far as the six counts give it."""
+    cells = SixCells.of_counts(counts, squares)
+    argument, total, everyone = cells.argument(cells.weight), cells.total, cells.everyone
+    for metric in BINARY:
+        if metric.interval == "count":
+            results.put_count(metric.name, metric.number(argument), total, everyone)
+        else:
+            results.put_metric(metric, argument, cells)

@@ -8,17 +8,86 @@ no hit. So one implementation serves both, values and influence functions alike.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
 
 import numpy as np
 
-from cmtrack.statistics import ConfusionMatrix, ReducedConfusionMatrix
+from cmtrack.statistics import BinaryCounts, ConfusionMatrix, ReducedConfusionMatrix
 from cmtrack.statistics.counting import Counts
 from cmtrack.statistics.inputs import BoolArray, FloatArray, IntArray
 
 
+class Weighted:
+    """Cells that samples fall into: ``weight`` and ``squares`` of shape (C,), and what both give."""
+
+    weight: FloatArray
+    squares: FloatArray
+
+    @property
+    def total(self) -> float:
+        """Sum of all weights."""
+        return float(self.weight.sum())
+
+    def standard_error(self, influence: FloatArray) -> float:
+        """Standard error of a metric from its influence value in each cell.
+
+        ``sqrt(sum of w_i^2 (psi_i - mean psi)^2) / sum of w_i``, the sandwich form.
+        """
+        mean = float(self.weight @ influence) / self.total
+        return math.sqrt(float(self.squares @ (influence - mean) ** 2)) / self.total
+
+    def effective(self, denominator: BoolArray | FloatArray) -> float:
+        """Effective sample size of the samples in a denominator: their number, or Kish's for weights."""
+        weight, squares = float(self.weight @ denominator), float(self.squares @ denominator)
+        return weight * weight / squares if squares > 0 else 0.0
+
+    @property
+    def everyone(self) -> float:
+        """Effective sample size of all samples."""
+        return self.effective(np.ones(len(self.weight)))
+
+    @property
+    def table_size(self) -> int:
+        """Number of counts that a function of the table is given."""
+        raise NotImplementedError
+
+    def argument(self, weight: Any) -> Any:
+        """What a function of the table is given where the cells have these weights, real or complex."""
+        raise NotImplementedError
+
+    def in_table(self, values: FloatArray) -> FloatArray | None:
+        """The values (C,) that stand in the cells' places of a table; None where it has another shape."""
+        raise NotImplementedError
+
+
 @dataclass(frozen=True, eq=False)
-class Cells:
+class SixCells(Weighted):
+    """The six cells of 2x2+IM, in the order of :class:`BinaryCounts`; arrays of shape (6,)."""
+
+    weight: FloatArray
+    squares: FloatArray
+
+    @classmethod
+    def of_counts(cls, counts: BinaryCounts, squares: BinaryCounts | None = None) -> SixCells:
+        """The six counts; ``squares`` holds the squared weights where they are fractions."""
+        return cls(*(np.array(six, dtype=np.float64) for six in (counts, counts if squares is None else squares)))
+
+    @property
+    def table_size(self) -> int:
+        return 6
+
+    def argument(self, weight: Any) -> BinaryCounts:
+        return BinaryCounts(*weight)
+
+    def in_table(self, values: FloatArray) -> FloatArray | None:
+        return values if values.shape == (6,) else None
+
+
+@dataclass(frozen=True, eq=False)
+class Cells(Weighted):
     """The non-empty cells of a table of K classes.
 
     Attributes
@@ -64,11 +133,6 @@ class Cells:
         kept = weight > 0
         return cls(actual[kept], predicted[kept], hit[kept], _floats(weight[kept]), _floats(square[kept]), size)
 
-    @property
-    def total(self) -> float:
-        """Sum of all weights."""
-        return float(self.weight.sum())
-
     def by_actual(self, values: FloatArray) -> FloatArray:
         """Sum values (C,) over the cells of each actual class, shape (K,)."""
         return np.bincount(self.actual, values, self.size).astype(np.float64, copy=False)
@@ -77,18 +141,69 @@ class Cells:
         """Sum values (C,) over the cells of each predicted class, shape (K,)."""
         return np.bincount(self.predicted, values, self.size).astype(np.float64, copy=False)
 
-    def standard_error(self, influence: FloatArray) -> float:
-        """Standard error of a metric from its influence value in each cell.
+    @property
+    def table_size(self) -> int:
+        return self.size * self.size
 
-        ``sqrt(sum of w_i^2 (psi_i - mean psi)^2) / sum of w_i``, the sandwich form.
-        """
-        mean = float(self.weight @ influence) / self.total
-        return math.sqrt(float(self.squares @ (influence - mean) ** 2)) / self.total
+    def argument(self, weight: Any) -> Any:
+        """The counts (K, K), rows actual."""
+        table = np.zeros((self.size, self.size), dtype=weight.dtype)
+        table[self.actual, self.predicted] = weight
+        return table
 
-    def effective(self, denominator: BoolArray | FloatArray) -> float:
-        """Effective sample size of the samples in a denominator: their number, or Kish's for weights."""
-        weight, squares = float(self.weight @ denominator), float(self.squares @ denominator)
-        return weight * weight / squares if squares > 0 else 0.0
+    def in_table(self, values: FloatArray) -> FloatArray | None:
+        return values[self.actual, self.predicted] if values.shape == (self.size, self.size) else None
+
+
+class Table:
+    """A table of K classes or groups as its metrics see it: each part is computed once.
+
+    Parameters
+    ----------
+    cells : Cells
+    over : ndarray of shape (K,), bool, optional
+        The classes that averages are taken over; by default all.
+    whole : bool, default True
+        Whether cells hold counts, not fractional weights.
+    """
+
+    def __init__(self, cells: Cells, over: BoolArray | None = None, whole: bool = True) -> None:
+        self.cells, self.over, self.whole = cells, over, whole
+        self._known: dict[Any, Any] = {}
+
+    def once(self, function: Callable[..., Any], *arguments: Any) -> Any:
+        """``function(table, *arguments)``, computed when it is first asked for."""
+        key = function, *arguments
+        if key not in self._known:
+            self._known[key] = function(self, *arguments)
+        return self._known[key]
+
+    @cached_property
+    def kept(self) -> BoolArray:
+        """The classes that averages are taken over, shape (K,)."""
+        return np.ones(self.cells.size, dtype=np.bool_) if self.over is None else self.over
+
+    @cached_property
+    def hits(self) -> FloatArray:
+        """Hits of each class, shape (K,)."""
+        return self.cells.by_actual(self.cells.weight * self.cells.hit)
+
+    @cached_property
+    def actual(self) -> FloatArray:
+        """Samples of each actual class, shape (K,)."""
+        return self.cells.by_actual(self.cells.weight)
+
+    @cached_property
+    def predicted(self) -> FloatArray:
+        """Samples of each predicted class, shape (K,)."""
+        return self.cells.by_predicted(self.cells.weight)
+
+    @cached_property
+    def counts(self) -> FloatArray:
+        """The counts (K, K), rows actual; a mismatch is on the diagonal."""
+        table = np.zeros((self.cells.size, self.cells.size))
+        np.add.at(table, (self.cells.actual, self.cells.predicted), self.cells.weight)
+        return table
 
 
 def _floats(counts: Counts) -> FloatArray:

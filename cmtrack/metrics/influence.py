@@ -8,32 +8,30 @@ that of a difference of two models on the same rows comes from ``psi_A - psi_B``
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from functools import cached_property
 
 import numpy as np
 
 from cmtrack.grouping import ComposedStep, Grouping
-from cmtrack.metrics import binary, multiclass
 from cmtrack.metrics.catalog import lookup
-from cmtrack.metrics.cells import Cells
+from cmtrack.metrics.cells import Cells, SixCells, Table
 from cmtrack.metrics.fisher import fisher_influence
+from cmtrack.metrics.metric import Metric
+from cmtrack.metrics.multiclass import argument
 from cmtrack.metrics.names import encode_label
-from cmtrack.metrics.rough.section import alpha_slope
 from cmtrack.metrics.score_influence import ScoreInfluence
 from cmtrack.metrics.spcc import least_pair, spcc_ovo
-from cmtrack.statistics import BinaryCounts, ScoreMoments
+from cmtrack.statistics import ScoreMoments
 from cmtrack.statistics.collected import accepted_within, group_scores, is_positive
 from cmtrack.statistics.cross_moments import features_of
 from cmtrack.statistics.inputs import BoolArray, FloatArray, IntArray
 from cmtrack.statistics.predictions import Predictions
 
-Averages = dict[str, tuple[float, FloatArray]]
 _OF_SCORE = ("actual", "expected", "expected_count", "bias", "expected_count_sd_labels_only")
 
 
-class TableInfluence:
-    """Influence values of the metrics of one table: the full matrix, or a reduced one."""
+class RowCells:
+    """The cell of each row in a table: the full matrix, or a reduced one."""
 
     def __init__(
         self,
@@ -48,46 +46,17 @@ class TableInfluence:
         used, self._cell = np.unique(code, return_inverse=True)
         pair = used // 2
         weight = np.bincount(self._cell, weights, len(used)).astype(np.float64)
-        self.cells = Cells(pair // size, pair % size, used % 2 == 1, weight, weight, size)
-        self._over = over
+        self.table = Table(Cells(pair // size, pair % size, used % 2 == 1, weight, weight, size), over)
 
-    @cached_property
-    def averages(self) -> Averages:
-        """Accuracy and the averages over classes."""
-        values = multiclass.table_metrics(self.cells, self._over)
-        mismatch = (~self.cells.hit & (self.cells.actual == self.cells.predicted)).astype(np.float64)
-        rate = float(self.cells.weight @ mismatch) / self.cells.total
-        values["mismatch_rate"] = rate, mismatch - rate
-        accuracy, psi = values["accuracy"]
-        values["rough_alpha_upper"] = accuracy / (2 - accuracy), alpha_slope(accuracy) * psi
-        return values
+    def of(self, metric: Metric) -> FloatArray | None:
+        """psi of a metric of the whole table, shape (n,)."""
+        psi = metric.by_cell(argument(metric, self.table), self.table.cells)
+        return None if psi is None else self._rows(psi)
 
-    def of_spans(self, name: str) -> FloatArray:
-        """psi of a metric of ``spans/``, shape (n,)."""
-        assert self._over is not None  # the section exists only where a class stands for no span
-        return self._rows(multiclass.span_metrics(self.cells, self._over)[name][1])
-
-    def average(self, name: str) -> FloatArray:
-        """psi of one of :attr:`averages`, shape (n,)."""
-        return self._rows(self.averages[name][1])
-
-    def of_class(self, k: int, name: str) -> FloatArray:
-        """psi of precision, recall, F1, alpha_upper, support or mismatches of one class or group, shape (n,)."""
-        cells = self.cells
-        is_actual, is_predicted = 1.0 * (cells.actual == k), 1.0 * (cells.predicted == k)
-        hit = is_actual * cells.hit
-        if name == "support":
-            return self._rows(_count(is_actual, cells))
-        if name == "mismatches":
-            return self._rows(_count(is_actual * is_predicted * ~cells.hit, cells))
-        below = {
-            "recall": is_actual,
-            "precision": is_predicted,
-            "f1": is_actual + is_predicted,
-            "alpha_upper": np.maximum(is_actual, is_predicted),
-        }[name]
-        above = 2 * hit if name == "f1" else hit
-        return self._rows(_ratio(above, below, cells.weight))
+    def of_class(self, metric: Metric, k: int) -> FloatArray | None:
+        """psi of a metric of one class or group, shape (n,); None for what has no error."""
+        of = getattr(metric.value, "influence_of", None)
+        return None if of is None else self._rows(of(self.table, k))
 
     def _rows(self, values: FloatArray) -> FloatArray:
         rows: FloatArray = values[self._cell]
@@ -116,34 +85,41 @@ class Influence:
     ) -> None:
         self._rows, self._grouping, self._step, self._over = rows, grouping, step, over
 
-    def __call__(self, name: str) -> FloatArray | None:
-        """psi of a metric by its full name, shape (n,); None where it has no influence function."""
-        if lookup(name).needs == "probabilities" and self._rows.source is None:  # the rows were kept without them
+    def __call__(self, metric: Metric | str) -> FloatArray | None:
+        """psi of a metric, shape (n,); None where it has no influence function.
+
+        Parameters
+        ----------
+        metric : Metric or str
+            A metric of one's own, or a full name.
+        """
+        if isinstance(metric, Metric):
+            entry, parts = metric, metric.name.split("/")
+        else:
+            entry, parts = lookup(metric), metric.split("/")
+        if entry.of in ("table", "whole table", "spans", "counts"):
+            return (self._reduced[parts[1]][0] if parts[0] == "reduced" else self._table).of(entry)
+        if entry.of == "classes":
+            table, places = self._reduced[parts[1]] if parts[0] == "reduced" else (self._table, self._class_index)
+            return table.of_class(entry, places[parts[-2]])
+        if entry.of == "binary":
+            return self._of_six(entry)
+        if self._rows.source is None:  # the rows were kept without probabilities
             return None
-        section, *rest = name.split("/")
-        handlers: dict[str, Callable[[list[str]], FloatArray | None]] = {
-            "multiclass": lambda parts: self._table.average(parts[0]),
-            "class": self._of_class,
-            "reduced": self._of_reduced,
-            "binary": self._of_binary,
-            "spcc": self._of_scores,
-            "prevalence": self._of_prevalence,
-            "rough": self._of_rough,
-            "spans": lambda parts: self._table.of_spans(parts[0]),
-        }
-        return handlers[section](rest)
+        handlers = {"binary": self._of_area, "spcc": self._of_scores, "prevalence": self._of_prevalence}
+        return handlers[parts[0]](parts[1:]) if parts[0] in handlers else None
 
     @cached_property
-    def _table(self) -> TableInfluence:
+    def _table(self) -> RowCells:
         r = self._rows
-        return TableInfluence(r.actual, r.predicted, r.actual == r.predicted, len(r.labels), r.weights, self._over)
+        return RowCells(r.actual, r.predicted, r.actual == r.predicted, len(r.labels), r.weights, self._over)
 
     @cached_property
     def _class_index(self) -> dict[str, int]:
         return {encode_label(label): k for k, label in enumerate(self._rows.labels)}
 
     @cached_property
-    def _reduced(self) -> dict[str, tuple[TableInfluence, dict[str, int]]]:
+    def _reduced(self) -> dict[str, tuple[RowCells, dict[str, int]]]:
         steps = () if self._grouping is None else self._grouping.compose(self._rows.labels)
         return {
             encode_label(step.name): (
@@ -153,32 +129,24 @@ class Influence:
             for step in steps
         }
 
-    def _reduce(self, step: ComposedStep) -> TableInfluence:
+    def _reduce(self, step: ComposedStep) -> RowCells:
         r = self._rows
         actual, predicted = step.group_of_class[r.actual], step.group_of_class[r.predicted]
         hit = (actual == predicted) & step.accept[r.actual, r.predicted]
         over = groups_over(step, self._over)
-        return TableInfluence(actual, predicted, hit, len(step.labels), r.weights, over)
+        return RowCells(actual, predicted, hit, len(step.labels), r.weights, over)
 
-    def _of_class(self, parts: list[str]) -> FloatArray:
-        return self._table.of_class(self._class_index[parts[0]], parts[1])
+    def _of_area(self, parts: list[str]) -> FloatArray | None:
+        return None if self._scores is None else self._scores.roc(parts[0])
 
-    def _of_reduced(self, parts: list[str]) -> FloatArray:
-        table, groups = self._reduced[parts[0]]
-        return table.average(parts[1]) if len(parts) == 2 else table.of_class(groups[parts[1]], parts[2])
-
-    def _of_binary(self, parts: list[str]) -> FloatArray | None:
-        if parts[0].startswith("roc_auc"):
-            return None if self._scores is None else self._scores.roc(parts[0])
-        return self._six(parts[0])
-
-    def _six(self, name: str) -> FloatArray:
+    def _of_six(self, metric: Metric) -> FloatArray | None:
         """psi of a metric of the six counts of 2x2+IM."""
-        index, counts = self._six_cells
-        return binary.influence(name, counts)[index]
+        index, cells = self._six_cells
+        psi = metric.by_cell(cells.argument(cells.weight), cells)
+        return None if psi is None else psi[index]
 
     @cached_property
-    def _six_cells(self) -> tuple[IntArray, BinaryCounts]:
+    def _six_cells(self) -> tuple[IntArray, SixCells]:
         assert self._step is not None  # binary metrics exist only where two groups do
         r = self._rows
         positive, called = is_positive(r.actual, self._step), is_positive(r.predicted, self._step)
@@ -189,7 +157,8 @@ class Influence:
             np.where(called == 0, 1, np.where(accepted, 0, 2)),
             np.where(called == 1, 3, np.where(accepted, 4, 5)),
         )
-        return index, BinaryCounts(*np.bincount(index, r.weights, 6).tolist())
+        weight = np.bincount(index, r.weights, 6).astype(np.float64)
+        return index, SixCells(weight, weight)
 
     @cached_property
     def _scores(self) -> ScoreInfluence | None:
@@ -235,13 +204,6 @@ class Influence:
         spread = np.zeros(len(r))
         spread[inside] = pair.of("spcc") * (everyone / pair.total)
         return spread
-
-    def _of_rough(self, parts: list[str]) -> FloatArray | None:
-        if parts[-1] == "gamma_upper":
-            return self._table.average("accuracy")
-        if parts == ["alpha_upper"]:
-            return self._table.average("rough_alpha_upper")
-        return self._table.of_class(self._class_index[parts[0]], parts[1]) if parts[-1] == "alpha_upper" else None
 
     @cached_property
     def _moments(self) -> ScoreMoments:
@@ -309,17 +271,3 @@ def covariance(
     squares = weights if weights.dtype.kind == "i" else weights**2
     found: FloatArray = (centred * squares[:, None]).T @ centred / total**2
     return found
-
-
-def _ratio(above: FloatArray, below: FloatArray, weight: FloatArray) -> FloatArray:
-    """psi of sum(above) / sum(below)."""
-    base = float(weight @ below)
-    if base == 0:
-        return np.full(len(above), math.nan)
-    psi: FloatArray = (above - float(weight @ above) / base * below) * (weight.sum() / base)
-    return psi
-
-
-def _count(inside: FloatArray, cells: Cells) -> FloatArray:
-    """psi of a count: n times that of the share."""
-    return (inside - float(cells.weight @ inside) / cells.total) * cells.total

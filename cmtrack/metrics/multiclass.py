@@ -1,25 +1,85 @@
-"""Metrics of a table of classes or groups: values, and the standard error of each.
+"""Metrics of a whole table of classes or groups: ``multiclass/``, ``reduced/<step>/`` and ``spans/``.
 
 Ratios without a denominator are NaN; averages over classes pass them over. The metrics of a reduced matrix
 use the same code: a mismatch is in its group but no hit (Markoulidakis et al. 2021, Table 4).
 
 The article on multiclass metrics that counts kappa's chance agreement on 74 dishes prints .56; with its own
 formula the value is .569636 (the chance terms .28 should be .2027 and .2920).
+
+Both macro F1 are in use: the mean of F1 is the usual one; Table 3 of Markoulidakis et al. (2021) defines the other,
+the harmonic mean of macro recall and macro precision, never below it. Their names keep them apart.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
-from cmtrack.metrics.cells import Cells, ratio
+from cmtrack.metrics import per_class
+from cmtrack.metrics.cells import Cells, Table
+from cmtrack.metrics.metric import Metric
+from cmtrack.metrics.names import encode_label
+from cmtrack.metrics.per_class import CLASSES, GROUPS, put_classes
+from cmtrack.statistics import ReducedConfusionMatrix
 from cmtrack.statistics.inputs import BoolArray, FloatArray, IntArray
 
-ZERO_COUNTED = ("precision_macro", "precision_weighted", "f1_macro")
-"""Averages that are also given with undefined classes counted as 0, under their name with ``_zero`` behind."""
+if TYPE_CHECKING:
+    from cmtrack.metrics.results import Results
+
+Both: TypeAlias = tuple[float, FloatArray]
+"""A value and its influence per cell, shape (C,)."""
 PASSING_OVER = ("precision_macro", "precision_weighted", "f1_of_macro_means")
 """Averages that leave out a class with samples where it is never predicted."""
+
+
+@dataclass(frozen=True)
+class Share:
+    """A ratio of two sums over the samples of a table; both are given as values per cell, shape (C,)."""
+
+    above: Callable[[Table], FloatArray]
+    below: Callable[[Table], FloatArray] | None = None
+
+    def __call__(self, table: Table) -> float:
+        base = float(table.cells.weight @ self.denominator(table))
+        return float(table.cells.weight @ self.above(table)) / base if base else math.nan
+
+    def denominator(self, table: Table) -> FloatArray:
+        """The denominator of a sample in each cell; by default every sample counts."""
+        return np.ones(len(table.cells.weight)) if self.below is None else self.below(table)
+
+    def influence(self, table: Table) -> FloatArray:
+        """Influence per cell, shape (C,)."""
+        below = self.denominator(table)
+        base = float(table.cells.weight @ below)
+        psi: FloatArray = (self.above(table) - self(table) * below) * (table.cells.total / base if base else math.nan)
+        return psi
+
+
+class Closed:
+    """A function of a table that gives value and influence together, in closed form."""
+
+    def __init__(self, function: Callable[..., Both], *arguments: Any) -> None:
+        self.function, self.arguments = function, arguments
+
+    def __call__(self, table: Table) -> float:
+        value: float = table.once(self.function, *self.arguments)[0]
+        return value
+
+    def influence(self, table: Table) -> FloatArray:
+        """Influence per cell, shape (C,)."""
+        psi: FloatArray = table.once(self.function, *self.arguments)[1]
+        return psi
+
+    def denominator(self, table: Table) -> FloatArray:
+        """Of shares: every sample counts."""
+        return np.ones(len(table.cells.weight))
+
+
+# -- values and influences -----------------------------------------------------------------------------------
 
 
 def class_metrics(cells: Cells, zero_division: float = math.nan) -> dict[str, FloatArray]:
@@ -31,164 +91,67 @@ def class_metrics(cells: Cells, zero_division: float = math.nan) -> dict[str, Fl
     zero_division : float, default NaN
         The value of a ratio without a denominator: NaN, 0 or 1.
     """
-    hits, actual, predicted = _margins(cells)
-    return {
-        "precision": ratio(hits, predicted, zero_division),
-        "recall": ratio(hits, actual, zero_division),
-        "f1": ratio(2 * hits, actual + predicted, zero_division),
-        "support": actual,
-    }
+    table = Table(cells)
+    three = {"precision": per_class.PRECISION, "recall": per_class.RECALL, "f1": per_class.F1}
+    return {name: ratio(table, zero_division) for name, ratio in three.items()} | {"support": table.actual}
 
 
-def class_standard_errors(cells: Cells) -> dict[str, FloatArray]:
-    """Standard errors of F1, and effective denominators of precision and recall, shape (K,)."""
-    f1 = class_metrics(cells)["f1"]
-    _, actual, predicted = _margins(cells)
-    own = cells.actual == cells.predicted
-    f1_i, f1_j = f1[cells.actual], f1[cells.predicted]
-    as_actual = np.where(own, (2.0 * cells.hit - 2 * f1_i) ** 2, f1_i**2)
-    as_predicted = np.where(own, 0.0, f1_j**2)
-    spread = cells.by_actual(cells.squares * as_actual) + cells.by_predicted(cells.squares * as_predicted)
-    error = ratio(np.sqrt(spread), actual + predicted)
-    squares_actual, squares_predicted = cells.by_actual(cells.squares), cells.by_predicted(cells.squares)
-    return {
-        "f1": error,
-        "recall_n": ratio(actual**2, squares_actual, 0.0),
-        "precision_n": ratio(predicted**2, squares_predicted, 0.0),
-    }
+def recall_macro(table: Table, undefined: float = math.nan) -> Both:
+    """Mean of recall over the classes; ``undefined`` is the recall of a class without samples, NaN is passed over."""
+    cells, recall = table.cells, _of_classes(table, per_class.RECALL, undefined)
+    i = cells.actual
+    psi = table.kept[i] * (cells.hit - np.nan_to_num(recall[i])) / (table.actual[i] / cells.total)
+    return _mean(recall), psi / _defined(recall)
 
 
-def averages(
-    cells: Cells, zero_division: float = math.nan, over: BoolArray | None = None
-) -> dict[str, tuple[float, FloatArray]]:
-    """Accuracy and the averages over classes, each with its influence value per cell.
+def precision_macro(table: Table, undefined: float = math.nan) -> Both:
+    """Mean of precision over the classes."""
+    cells, precision = table.cells, _of_classes(table, per_class.PRECISION, undefined)
+    j = cells.predicted
+    psi = table.kept[j] * (cells.hit - np.nan_to_num(precision[j])) / (table.predicted[j] / cells.total)
+    return _mean(precision), psi / _defined(precision)
 
-    Parameters
-    ----------
-    cells : Cells
-    zero_division : float, default NaN
-        As in :func:`class_metrics`; NaN is passed over.
-    over : ndarray of shape (K,), bool, optional
-        The classes that averages are taken over; by default all. Weights are the shares among them.
 
-    Returns
-    -------
-    dict of name to (value, influence of shape (C,))
-        accuracy, recall_macro, precision_macro, f1_macro (mean of F1), f1_of_macro_means (harmonic mean of
-        macro recall and macro precision, never below f1_macro), and the averages weighted by support.
+def f1_macro(table: Table, undefined: float = math.nan) -> Both:
+    """Mean of F1 over the classes."""
+    f1 = _of_classes(table, per_class.F1, undefined)
+    return _mean(f1), _f1_terms(table, f1, table.kept.astype(np.float64)) / _defined(f1)
 
-    Notes
-    -----
-    Both macro F1 are in use: the mean of F1 is the usual one; Table 3 of Markoulidakis et al. (2021) defines
-    the other. Their names keep them apart.
-    """
-    n = cells.total
-    kept = np.ones(cells.size, dtype=np.bool_) if over is None else over
-    hits, actual, predicted = _margins(cells)
-    t, q = actual / n, predicted / n
-    per_class = {name: np.where(kept, values, math.nan) for name, values in class_metrics(cells, zero_division).items()}
-    recall, precision, f1 = per_class["recall"], per_class["precision"], per_class["f1"]
-    i, j, hit = cells.actual, cells.predicted, cells.hit.astype(np.float64)
-    t_i, q_j, both = t[i], q[j], t + q
 
-    def f1_terms(scale: FloatArray) -> FloatArray:
-        share = np.nan_to_num(scale * f1) / np.where(both > 0, both, 1)
-        return 2 * hit * scale[i] / both[i] - share[i] - share[j]
+def f1_of_macro_means(table: Table) -> Both:
+    """Harmonic mean of macro recall and macro precision."""
+    (a, psi_a), (b, psi_b) = table.once(recall_macro, math.nan), table.once(precision_macro, math.nan)
+    if not a + b > 0:
+        return math.nan, np.full(len(psi_a), math.nan)
+    return 2 * a * b / (a + b), 2 * (b * b * psi_a + a * a * psi_b) / (a + b) ** 2
 
-    accuracy = float(hits.sum() / n)
-    out = {"accuracy": (accuracy, hit - accuracy)}
-    out["recall_macro"] = _mean(recall), kept[i] * (hit - np.nan_to_num(recall[i])) / t_i / _defined(recall)
-    out["precision_macro"] = _mean(precision), kept[j] * (hit - np.nan_to_num(precision[j])) / q_j / _defined(precision)
-    out["f1_macro"] = _mean(f1), f1_terms(kept.astype(np.float64)) / _defined(f1)
-    out["f1_of_macro_means"] = _harmonic(out["recall_macro"], out["precision_macro"])
-    weight = np.where(np.isnan(precision), 0.0, t)
+
+def precision_weighted(table: Table, undefined: float = math.nan) -> Both:
+    """Mean of precision weighted by support."""
+    cells, precision = table.cells, _of_classes(table, per_class.PRECISION, undefined)
+    i, j, n = cells.actual, cells.predicted, cells.total
+    weight = np.where(np.isnan(precision), 0.0, table.actual / n)
     known = np.nan_to_num(precision)
-    out["precision_weighted"] = _weighted(weight, known, (weight[i] > 0), i, weight[j] / q_j * (hit - known[j]))
-    own = np.where(kept, t, 0.0)
-    known = np.nan_to_num(recall)
-    out["recall_weighted"] = _weighted(own, known, kept[i], i, kept[i] * (hit - known[i]))
-    if over is None:
-        out["recall_weighted"] = out["accuracy"]  # the same number, by definition
-    out["f1_weighted"] = _weighted(own, np.nan_to_num(f1), kept[i], i, f1_terms(own))
-    return out
+    terms = weight[j] / (table.predicted[j] / n) * (cells.hit - known[j])
+    return _weighted(weight, known, weight[i] > 0, i, terms)
 
 
-def micro_averages(cells: Cells, over: BoolArray) -> dict[str, tuple[float, FloatArray, float]]:
-    """Precision, recall and F1 of some classes together, each with its influence per cell and its denominator.
-
-    Returns
-    -------
-    dict of name to (value, influence of shape (C,), effective denominator)
-        precision_micro ``sum C_ii / sum predicted``, recall_micro ``sum C_ii / sum actual``, f1_micro
-        ``2 sum C_ii / (sum actual + sum predicted)``, sums over the classes in ``over``.
-    """
-    is_actual, is_predicted = over[cells.actual].astype(np.float64), over[cells.predicted].astype(np.float64)
-    hit = is_actual * cells.hit
-    parts = {
-        "precision_micro": (hit, is_predicted),
-        "recall_micro": (hit, is_actual),
-        "f1_micro": (2 * hit, is_actual + is_predicted),
-    }
-    out = {}
-    for name, (above, below) in parts.items():
-        base = float(cells.weight @ below)
-        value = float(cells.weight @ above) / base if base else math.nan
-        influence = (above - value * below) * (cells.total / base if base else math.nan)
-        out[name] = value, influence, cells.effective(below)
-    return out
+def recall_weighted(table: Table) -> Both:
+    """Mean of recall weighted by support; over all classes it is the accuracy."""
+    if table.over is None:
+        return ACCURACY(table), ACCURACY.influence(table)
+    cells, i = table.cells, table.cells.actual
+    known = np.nan_to_num(_of_classes(table, per_class.RECALL))
+    return _weighted(_own_shares(table), known, table.kept[i], i, table.kept[i] * (cells.hit - known[i]))
 
 
-def table_metrics(cells: Cells, over: BoolArray | None = None) -> dict[str, tuple[float, FloatArray]]:
-    """Every metric of a whole table by its name, each with its influence value per cell.
-
-    ``<average>_zero`` counts undefined classes as 0, as scikit-learn does by default; the plain averages pass them
-    over. Where averages are ``over`` some of the classes, the agreement beyond chance (kappa, Matthews) is left out:
-    the cell in which neither side names one of them is always empty.
-    """
-    values = averages(cells, over=over)
-    values["balanced_accuracy"] = values["recall_macro"]
-    counted = averages(cells, 0.0, over)
-    values |= {f"{name}_zero": counted[name] for name in ZERO_COUNTED}
-    if over is None:
-        values["cohen_kappa"] = cohen_kappa(cells)
-        values["cohen_kappa_linear"] = cohen_kappa(cells, "linear")
-        values["cohen_kappa_quadratic"] = cohen_kappa(cells, "quadratic")
-        values["matthews_corrcoef"] = matthews_corrcoef(cells)
-    return values
+def f1_weighted(table: Table) -> Both:
+    """Mean of F1 weighted by support."""
+    f1, own, i = _of_classes(table, per_class.F1), _own_shares(table), table.cells.actual
+    return _weighted(own, np.nan_to_num(f1), table.kept[i], i, _f1_terms(table, f1, own))
 
 
-def span_metrics(cells: Cells, over: BoolArray) -> dict[str, tuple[float, FloatArray, float]]:
-    """Micro and macro averages over the labels of spans: (value, influence per cell, effective denominator).
-
-    ``over`` are the labels; the class that stands for no span is not among them. With spans paired by their extent,
-    the micro averages, F1 and the ``_zero`` forms are those of seqeval.
-    """
-    out = micro_averages(cells, over)
-    plain, counted = averages(cells, over=over), averages(cells, 0.0, over)
-    everyone = cells.effective(np.ones(len(cells.weight)))
-    for name in ("precision_macro", "recall_macro", "f1_macro"):
-        out[name] = *plain[name], everyone
-    for name in ("precision_macro", "recall_macro"):
-        out[f"{name}_zero"] = *counted[name], everyone
-    return out
-
-
-def passed_over(name: str, cells: Cells, over: BoolArray | None = None) -> IntArray:
-    """The classes that have samples and that an average leaves out because they are never predicted.
-
-    Parameters
-    ----------
-    name : str
-        The metric without its section, such as ``"precision_macro"``.
-    """
-    if name not in PASSING_OVER:
-        return np.zeros(0, dtype=np.int64)
-    _, actual, predicted = _margins(cells)
-    left_out = (actual > 0) & (predicted == 0) & (True if over is None else over)
-    return np.asarray(np.flatnonzero(left_out), dtype=np.int64)
-
-
-def cohen_kappa(cells: Cells, weights: str | None = None) -> tuple[float, FloatArray]:
+def cohen_kappa(table: Table, weights: str | None = None) -> Both:
     """Cohen's kappa and its influence per cell.
 
     Parameters
@@ -200,8 +163,8 @@ def cohen_kappa(cells: Cells, weights: str | None = None) -> tuple[float, FloatA
     -----
     0 is chance, not the minimum; -p_e/(1-p_e) is. Undefined (NaN) where everything is of one class.
     """
-    n = cells.total
-    t, q = cells.by_actual(cells.weight) / n, cells.by_predicted(cells.weight) / n
+    cells, n = table.cells, table.cells.total
+    t, q = table.actual / n, table.predicted / n
     i, j = cells.actual, cells.predicted
     if weights is None:
         agree = (i == j).astype(np.float64)
@@ -223,7 +186,7 @@ def cohen_kappa(cells: Cells, weights: str | None = None) -> tuple[float, FloatA
     return 1 - q_o / q_e, -(w[i, j] - q_o) / q_e + q_o / q_e**2 * (w_q[i] + t_w[j] - 2 * q_e)
 
 
-def matthews_corrcoef(cells: Cells) -> tuple[float, FloatArray]:
+def matthews_corrcoef(table: Table) -> Both:
     """Matthews' correlation for K classes (Gorodkin's R_K) and its influence per cell.
 
     For two classes it is the Pearson correlation of the two indicators (Gubbels 2023, appendix A with its
@@ -231,8 +194,8 @@ def matthews_corrcoef(cells: Cells) -> tuple[float, FloatArray]:
     agreement, so relaxed, strict and hybrid grouping give one value. The numerator of equation 28 in
     Markoulidakis et al. (2021) lacks TP x IMN. Undefined (NaN) where actual or predicted are of one class.
     """
-    n = cells.total
-    t, q = cells.by_actual(cells.weight) / n, cells.by_predicted(cells.weight) / n
+    cells, n = table.cells, table.cells.total
+    t, q = table.actual / n, table.predicted / n
     i, j = cells.actual, cells.predicted
     agree = (i == j).astype(np.float64)
     p_o, p_e = float(cells.weight @ agree) / n, float(t @ q)
@@ -245,17 +208,45 @@ def matthews_corrcoef(cells: Cells) -> tuple[float, FloatArray]:
     return value, x / math.sqrt(a * b) - value / 2 * (x1 / a + x2 / b)
 
 
-def _margins(cells: Cells) -> tuple[FloatArray, FloatArray, FloatArray]:
-    return (
-        cells.by_actual(cells.weight * cells.hit),
-        cells.by_actual(cells.weight),
-        cells.by_predicted(cells.weight),
-    )
+def passed_over(name: str, cells: Cells, over: BoolArray | None = None) -> IntArray:
+    """The classes that have samples and that an average leaves out because they are never predicted.
+
+    Parameters
+    ----------
+    name : str
+        The metric without its section, such as ``"precision_macro"``.
+    """
+    if name not in PASSING_OVER:
+        return np.zeros(0, dtype=np.int64)
+    table = Table(cells, over)
+    left_out = (table.actual > 0) & (table.predicted == 0) & table.kept
+    return np.asarray(np.flatnonzero(left_out), dtype=np.int64)
 
 
-def _weighted(
-    weight: FloatArray, values: FloatArray, inside: BoolArray, of: IntArray, terms: FloatArray
-) -> tuple[float, FloatArray]:
+def _of_classes(table: Table, ratio: per_class.ClassRatio, undefined: float = math.nan) -> FloatArray:
+    """A ratio of each class, NaN for the classes that averages are not taken over."""
+    values: FloatArray = np.where(table.kept, table.once(_ratio, ratio, undefined), math.nan)
+    return values
+
+
+def _ratio(table: Table, ratio: per_class.ClassRatio, undefined: float) -> FloatArray:
+    return ratio(table, undefined)
+
+
+def _f1_terms(table: Table, f1: FloatArray, scale: FloatArray) -> FloatArray:
+    """What the classes' own F1 add to the influence of their sum by ``scale`` (K,), shape (C,)."""
+    cells = table.cells
+    i, j, both = cells.actual, cells.predicted, (table.actual + table.predicted) / cells.total
+    share = np.nan_to_num(scale * f1) / np.where(both > 0, both, 1)
+    terms: FloatArray = 2.0 * cells.hit * scale[i] / both[i] - share[i] - share[j]
+    return terms
+
+
+def _own_shares(table: Table) -> FloatArray:
+    return np.where(table.kept, table.actual / table.cells.total, 0.0)
+
+
+def _weighted(weight: FloatArray, values: FloatArray, inside: BoolArray, of: IntArray, terms: FloatArray) -> Both:
     """Mean of a class metric by weights that are shares of samples; ``terms`` are what its own values add."""
     covered = float(weight.sum())
     value = float(weight @ values) / covered if covered > 0 else math.nan
@@ -270,8 +261,153 @@ def _mean(values: FloatArray) -> float:
     return float(np.nanmean(values)) if not np.isnan(values).all() else math.nan
 
 
-def _harmonic(first: tuple[float, FloatArray], second: tuple[float, FloatArray]) -> tuple[float, FloatArray]:
-    (a, psi_a), (b, psi_b) = first, second
-    if not a + b > 0:
-        return math.nan, np.full(len(psi_a), math.nan)
-    return 2 * a * b / (a + b), 2 * (b * b * psi_a + a * a * psi_b) / (a + b) ** 2
+def _hit(table: Table) -> FloatArray:
+    return table.cells.hit.astype(np.float64)
+
+
+def _mismatch(table: Table) -> FloatArray:
+    mismatch: BoolArray = ~table.cells.hit & (table.cells.actual == table.cells.predicted)
+    return mismatch.astype(np.float64)
+
+
+def _actual_kept(table: Table) -> FloatArray:
+    return table.kept[table.cells.actual].astype(np.float64)
+
+
+def _predicted_kept(table: Table) -> FloatArray:
+    return table.kept[table.cells.predicted].astype(np.float64)
+
+
+def _hit_kept(table: Table) -> FloatArray:
+    return _hit(table) * _actual_kept(table)
+
+
+# -- declarations --------------------------------------------------------------------------------------------
+
+ACCURACY = Share(_hit)
+_SOKOLOVA, _ZERO = "Sokolova & Lapalme (2009)", "scikit-learn, zero_division=0"
+_MARKOULIDAKIS = "Markoulidakis et al. (2021)"
+_COHEN, _GORODKIN, _SEQEVAL = "Cohen (1960, 1968)", "Gorodkin (2004)", "Nakayama (2018), seqeval"
+
+
+def _of_table(section: str, source: str, **usual: Any) -> Callable[..., Metric]:
+    """How the metrics of a section are declared: between 0 and 1, with a Wald interval, unless ``words`` differ."""
+
+    def declare(name: str, value: Any, formula: str, **words: Any) -> Metric:
+        known = {"of": "table", "low": 0.0, "high": 1.0, "headline": False, "source": source, **usual, **words}
+        return Metric(f"{section}/{name}", value, formula=formula, **known)
+
+    return declare
+
+
+_multiclass = _of_table("multiclass", _SOKOLOVA, reason="all samples are of one actual or one predicted class")
+_reduced = _of_table("reduced/<step>", f"{_MARKOULIDAKIS}, Tables 3 and 4")
+_spans = _of_table("spans", _SEQEVAL, of="spans", reason="no actual spans")
+_beyond_chance = {"of": "whole table", "low": -1.0}
+_unpredicted = {"reason": "no predicted spans"}
+
+MULTICLASS = (
+    _multiclass("accuracy", ACCURACY, "Σ C_ii / n", interval="wilson", headline=True),
+    _multiclass("recall_weighted", Closed(recall_weighted), "mean of recall weighted by support; equals accuracy",
+                interval="wilson"),
+    _multiclass("balanced_accuracy", Closed(recall_macro, math.nan), "mean of recall over classes", headline=True),
+    _multiclass("precision_macro", Closed(precision_macro, math.nan), "mean of precision over classes"),
+    _multiclass("recall_macro", Closed(recall_macro, math.nan), "mean of recall over classes"),
+    _multiclass("f1_macro", Closed(f1_macro), "mean of F1 over classes", headline=True),
+    _multiclass("precision_weighted", Closed(precision_weighted), "mean of precision weighted by support"),
+    _multiclass("f1_weighted", Closed(f1_weighted), "mean of F1 weighted by support"),
+    _multiclass("precision_macro_zero", Closed(precision_macro, 0.0),
+                "precision_macro, a class that is never predicted counted as 0", source=_ZERO),
+    _multiclass("precision_weighted_zero", Closed(precision_weighted, 0.0),
+                "precision_weighted, a class that is never predicted counted as 0", source=_ZERO),
+    _multiclass("f1_macro_zero", Closed(f1_macro, 0.0),
+                "f1_macro, a class that is neither actual nor predicted counted as 0", source=_ZERO),
+    _multiclass("f1_of_macro_means", Closed(f1_of_macro_means), "harmonic mean of precision_macro and recall_macro",
+                source=f"{_MARKOULIDAKIS}, Table 3"),
+    _multiclass("cohen_kappa", Closed(cohen_kappa), "(p_o − p_e) / (1 − p_e)", source=_COHEN, headline=True,
+                **_beyond_chance),
+    _multiclass("cohen_kappa_linear", Closed(cohen_kappa, "linear"),
+                "1 − Σ W P / Σ W T Q, W = |i − j| / (K − 1), in label order", source=_COHEN, **_beyond_chance),
+    _multiclass("cohen_kappa_quadratic", Closed(cohen_kappa, "quadratic"),
+                "1 − Σ W P / Σ W T Q, W = (i − j)² / (K − 1)², in label order", source=_COHEN, **_beyond_chance),
+    _multiclass("matthews_corrcoef", Closed(matthews_corrcoef), "(p_o − Σ T Q) / √((1 − Σ T²)(1 − Σ Q²))",
+                source=_GORODKIN, interval="atanh", headline=True, **_beyond_chance),
+)  # fmt: skip
+
+REDUCED = (
+    _reduced("accuracy", ACCURACY, "Σ TP_g / n", source=f"{_MARKOULIDAKIS}, Table 4", interval="wilson", headline=True),
+    _reduced("precision_macro", Closed(precision_macro, math.nan), "mean of precision over groups"),
+    _reduced("recall_macro", Closed(recall_macro, math.nan), "mean of recall over groups"),
+    _reduced("f1_macro", Closed(f1_macro), "mean of F1 over groups", headline=True),
+    _reduced("f1_of_macro_means", Closed(f1_of_macro_means), "harmonic mean of precision_macro and recall_macro"),
+    _reduced("precision_macro_zero", Closed(precision_macro, 0.0),
+             "precision_macro, a group that is never predicted counted as 0", source=_ZERO),
+    _reduced("f1_macro_zero", Closed(f1_macro, 0.0),
+             "f1_macro, a group that is neither actual nor predicted counted as 0", source=_ZERO),
+    _reduced("matthews_corrcoef", Closed(matthews_corrcoef),
+             "R_K of the groups; a mismatch counts as agreement of its group", source=_GORODKIN, interval="atanh",
+             **_beyond_chance),
+    _reduced("mismatch_rate", Share(_mismatch), "Σ IM_g / n", source=f"{_MARKOULIDAKIS}, eq. 7", interval="wilson",
+             better="lower", headline=True),
+)  # fmt: skip
+
+SPANS = (
+    _spans("precision_micro", Share(_hit_kept, _predicted_kept), "right spans / predicted spans", interval="wilson",
+           headline=True, **_unpredicted),
+    _spans("recall_micro", Share(_hit_kept, _actual_kept), "right spans / actual spans", interval="wilson",
+           headline=True),
+    _spans("f1_micro", Share(lambda t: 2 * _hit_kept(t), lambda t: _actual_kept(t) + _predicted_kept(t)),
+           "2 right spans / (predicted + actual spans)", headline=True),
+    _spans("precision_macro", Closed(precision_macro, math.nan), "mean of precision over the labels of spans",
+           **_unpredicted),
+    _spans("recall_macro", Closed(recall_macro, math.nan), "mean of recall over the labels of spans"),
+    _spans("f1_macro", Closed(f1_macro), "mean of F1 over the labels of spans", headline=True),
+    _spans("precision_macro_zero", Closed(precision_macro, 0.0),
+           "precision_macro, a label that is never predicted counted as 0", **_unpredicted),
+    _spans("recall_macro_zero", Closed(recall_macro, 0.0), "recall_macro, a label that is never actual counted as 0"),
+)  # fmt: skip
+
+
+# -- sections ------------------------------------------------------------------------------------------------
+
+
+def put_table(results: Results, metrics: Sequence[Metric], table: Table, step: str = "") -> None:
+    """Metrics of a whole table, in the section of their names or in that of a step.
+
+    Where averages are over some of the classes, the agreement beyond chance (kappa, Matthews) is left out: the cell in
+    which neither side names one of them is always empty.
+    """
+    for metric in metrics:
+        if table.over is None or metric.of != "whole table":
+            name = metric.name.replace("<step>", step)
+            results.put_metric(metric, argument(metric, table), table.cells, name)
+
+
+def argument(metric: Metric, table: Table) -> Any:
+    """What a metric of a table is a function of."""
+    return table.counts if metric.of == "counts" else table
+
+
+def put_multiclass(results: Results, table: Table, labels: Sequence[object]) -> None:
+    """``multiclass/`` and ``class/<label>/``."""
+    put_table(results, MULTICLASS, table)
+    put_classes(results, CLASSES, table, _held(table, {k: f"class/{encode_label(x)}" for k, x in enumerate(labels)}))
+
+
+def put_reduced(
+    results: Results,
+    reduced: ReducedConfusionMatrix,
+    squares: ReducedConfusionMatrix | None,
+    over: BoolArray | None = None,
+) -> None:
+    """``reduced/<step>/``; ``over`` are the groups that averages are taken over, by default all."""
+    table = Table(Cells.of_reduced(reduced, squares), over)
+    step = encode_label(reduced.name)
+    put_table(results, REDUCED, table, step)
+    prefixes = {g: f"reduced/{step}/{encode_label(group)}" for g, group in enumerate(reduced.labels)}
+    put_classes(results, [m for m in GROUPS if m.interval != "count"], table, _held(table, prefixes))
+    put_classes(results, [m for m in GROUPS if m.interval == "count"], table, prefixes)
+
+
+def _held(table: Table, prefixes: Mapping[int, str]) -> dict[int, str]:
+    return {k: prefix for k, prefix in prefixes.items() if table.kept[k]}

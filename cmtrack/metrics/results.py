@@ -8,7 +8,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from cmtrack.metrics.catalog import lookup
+from cmtrack.metrics.cells import Weighted
 from cmtrack.metrics.intervals import ROUNDING, Interval, on_scale, settled, wilson
+from cmtrack.metrics.metric import Metric
 from cmtrack.metrics.names import near
 
 
@@ -33,7 +35,8 @@ class ByName(dict[str, Any]):
 class Results:
     """Collects values by full name; finite ones get the standard error and the interval that their scale allows.
 
-    ``overrides`` are standard errors that know more than the statistics do (rows that belong together).
+    ``overrides`` are standard errors that know more than the statistics do (rows that belong together). Without
+    ``with_errors`` metrics that bring their functions get their values only.
     """
 
     confidence_level: float = 0.95
@@ -42,9 +45,35 @@ class Results:
     errors: dict[str, float] = field(default_factory=dict)
     intervals: dict[str, Interval] = field(default_factory=dict)
     undefined: dict[str, str] = field(default_factory=dict)
+    with_errors: bool = True
+
+    def put_metric(self, metric: Metric, argument: Any, cells: Weighted, name: str = "") -> None:
+        """Add a metric of counts by its function.
+
+        Parameters
+        ----------
+        metric : Metric
+        argument
+            What its function is given.
+        cells : Weighted
+            The cells that the argument was made of.
+        name : str, optional
+            The full name, where the declaration stands for several.
+        """
+        value, error, n = metric.number(argument), None, None
+        if self.with_errors and math.isfinite(value):
+            error, n = metric.spread(argument, cells, value)
+        self.put(name or metric.name, value, error=error, n=n, metric=metric)
 
     def put(
-        self, name: str, value: float, *, error: float | None = None, n: float | None = None, reason: str = ""
+        self,
+        name: str,
+        value: float,
+        *,
+        error: float | None = None,
+        n: float | None = None,
+        reason: str = "",
+        metric: Metric | None = None,
     ) -> None:
         """Add a metric.
 
@@ -55,17 +84,19 @@ class Results:
         n : float, optional
             For proportions, the (effective) size of the denominator.
         reason : str
-            Why it is undefined, if it is.
+            Why it is undefined, if it is; by default what the metric says.
+        metric : Metric, optional
+            Its declaration; by default that of its name.
         """
-        metric = lookup(name)
+        metric = lookup(name) if metric is None else metric
         value = settled(float(value), metric.low, metric.high)
         self.metrics[name] = value
         if not math.isfinite(value):
             self.metrics[name] = math.nan
-            self.undefined[name] = reason or "its denominator is zero"
+            self.undefined[name] = reason or metric.reason or "its denominator is zero"
             return
         spread = value * (1 - value)
-        if metric.scale == "wilson" and n:
+        if metric.interval == "wilson" and n:
             error = math.sqrt(max(spread, 0.0) / n)
         if name in self.overrides:
             error = self.overrides[name]
@@ -76,10 +107,10 @@ class Results:
             error = 0.0
         self.errors[name] = float(error)
         interval = None
-        if metric.scale == "wilson":
+        if metric.interval == "wilson":
             interval = wilson(value, n, self.confidence_level) if n is not None else None
-        elif metric.scale in ("wald", "atanh", "logit"):
-            interval = on_scale(metric.scale, value, error, self.confidence_level, (metric.low, metric.high))
+        elif metric.interval in ("wald", "atanh", "logit"):
+            interval = on_scale(metric.interval, value, error, self.confidence_level, (metric.low, metric.high))
         if interval is not None:
             self.intervals[name] = interval
 

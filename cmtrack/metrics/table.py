@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 
-from cmtrack.metrics.catalog import CATALOG, Metric
+from cmtrack.metrics.catalog import CATALOG
+from cmtrack.metrics.metric import Metric
 
 _SCALES = {
     "wilson": "Wilson",
@@ -31,7 +32,7 @@ def _cells(metric: Metric) -> list[str]:
         metric.formula.replace("|", "\\|"),
         bounds,
         metric.better or "–",
-        _SCALES.get(metric.scale, "–"),
+        _SCALES.get(metric.interval, "–"),
         metric.source or "–",
     ]
 

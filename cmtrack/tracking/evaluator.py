@@ -23,7 +23,16 @@ from cmtrack.tracking import names
 from cmtrack.tracking.log import LoggedEvaluation, log_evaluation, tell
 
 OUTPUT = "output"
-_AS_THEY_ARE = ("labels", "positive", "calibration", "target", "normalize", "sections", "confidence_level")
+_AS_THEY_ARE = (
+    "labels",
+    "positive",
+    "calibration",
+    "target",
+    "normalize",
+    "sections",
+    "confidence_level",
+    "extra_metrics",
+)
 _BY_ROW = ("sample_weight", "groups", "row_ids")
 _MAX_TAG = 4000
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any
 
 from cmtrack.evaluation import Evaluation
 from cmtrack.evaluation.face import loads
+from cmtrack.metrics.metric import Metric
 from cmtrack.tracking import artifacts, cache
 from cmtrack.tracking.names import EVALUATION_FILE, PREDICTIONS_FILE, ROWS_FILE, digest_tag, file_name, tag
 from cmtrack.tracking.runs import TrackedRun, find, first_line
@@ -19,7 +21,12 @@ if TYPE_CHECKING:
 
 
 def load_evaluation(
-    run_id: Any, *, prefix: str = "", rows: bool = False, client: MlflowClient | None = None
+    run_id: Any,
+    *,
+    prefix: str = "",
+    rows: bool = False,
+    extra_metrics: Sequence[Metric] = (),
+    client: MlflowClient | None = None,
 ) -> Evaluation | Any:
     """Read the evaluation that :func:`cmtrack.log_evaluation` left in a run.
 
@@ -32,6 +39,9 @@ def load_evaluation(
         As it was logged; ``"test"`` is enough where that was ``"test/"``.
     rows : bool, default False
         Whether the rows' predictions are loaded too, for paired comparisons.
+    extra_metrics : sequence of Metric, optional
+        The functions of metrics of one's own, which a run does not hold: without them the numbers that were logged
+        are there, and what needs the functions (regrouping, merging, paired differences) is not.
     client : mlflow.MlflowClient, optional
         By default one for the current tracking URI.
 
@@ -59,7 +69,8 @@ def load_evaluation(
     except ValueError as error:
         why = "" if found.status(prefix) else found.why_incomplete(prefix)
         raise ValueError(f"{error}; {why}" if why else str(error)) from None
-    return with_predictions(evaluation, found, client, prefix) if rows else evaluation
+    evaluation = with_predictions(evaluation, found, client, prefix) if rows else evaluation
+    return evaluation.with_metrics(extra_metrics) if isinstance(evaluation, Evaluation) else evaluation
 
 
 def evaluation_of(run: TrackedRun, client: MlflowClient, prefix: str = "") -> Evaluation | Any:

@@ -14,6 +14,7 @@ from cmtrack import untrusted
 from cmtrack.evaluation import Evaluation, evaluate
 from cmtrack.evaluation.face import KINDS, Judged
 from cmtrack.grouping import Grouping, Label
+from cmtrack.metrics.metric import Metric
 from cmtrack.tracking import settings, spool
 from cmtrack.tracking.deliver import deliver
 from cmtrack.tracking.names import check_prefix
@@ -73,6 +74,7 @@ def log_evaluation(
     normalize: bool | str = "warn",
     sections: Sequence[str] | None = None,
     confidence_level: float = 0.95,
+    extra_metrics: Sequence[Metric] = (),
     run_id: str | None = None,
     model_id: str | None = None,
     step: int | None = None,
@@ -100,7 +102,7 @@ def log_evaluation(
     ----------
     evaluation_or_y_true : Evaluation, FamilyEvaluation or array-like of shape (n,)
     y_pred, y_prob, labels, positive, grouping, calibration, target, sample_weight, groups, row_ids,
-    normalize, sections, confidence_level
+    normalize, sections, confidence_level, extra_metrics
         As in :func:`cmtrack.evaluate`, where labels are given.
     run_id : str, optional
         The run to write to; by default the active run of this thread.
@@ -137,6 +139,8 @@ def log_evaluation(
             if y_pred is not None or y_prob is not None:
                 raise ValueError("y_pred and y_prob go with labels, not with an Evaluation")
             evaluation = evaluation_or_y_true
+            if isinstance(evaluation, Evaluation):
+                evaluation = evaluation.with_metrics(extra_metrics)
         else:
             given = {"y_true": evaluation_or_y_true, "y_pred": y_pred, "y_prob": y_prob, "weight": sample_weight}
             evaluation = evaluate(
@@ -154,6 +158,7 @@ def log_evaluation(
                 normalize=normalize,
                 sections=sections,
                 confidence_level=confidence_level,
+                extra_metrics=extra_metrics,
             )
         evaluation.metrics  # noqa: B018 - computed here, so that a failure is caught
     except Exception as error:

@@ -11,6 +11,8 @@ import numpy as np
 
 from cmtrack.evaluation import Evaluation
 from cmtrack.grouping import Grouping, Label
+from cmtrack.metrics.metric import Metric
+from cmtrack.metrics.own import own_metrics
 from cmtrack.tracking import LoggedEvaluation, log_evaluation
 from cmtrack.tracking import names as run_names
 from cmtrack.tracking.log import tell
@@ -28,6 +30,7 @@ class EvaluateOptions(TypedDict, total=False):
     normalize: bool | str
     sections: Sequence[str] | None
     confidence_level: float
+    extra_metrics: Sequence[Metric]
 
 
 class Options(EvaluateOptions, total=False):
@@ -80,6 +83,7 @@ class Hook:
         if unknown:
             raise TypeError(f"there is no option {unknown[0]!r}; the options are {sorted(known)}")
         run_names.check_prefix(options.get("prefix", ""))
+        own_metrics(options.get("extra_metrics", ()))
         self.options: dict[str, Any] = dict(options)
         self.strict = bool(options.get("strict", False))
         self.run_id: str | None = options.get("run_id")

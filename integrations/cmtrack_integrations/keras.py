@@ -38,8 +38,8 @@ class EvaluationCallback(keras.callbacks.Callback):  # type: ignore[misc]
         Of predictions from arrays.
     **options
         ``labels``, ``positive``, ``grouping``, ``calibration``, ``target``, ``normalize``, ``sections``,
-        ``confidence_level``, ``sample_weight``, ``groups``, ``row_ids``, ``run_id``, ``model_id``, ``prefix``,
-        ``metrics``, ``predictions``, ``strict``, as in :func:`cmtrack.log_evaluation`. ``labels`` are by
+        ``confidence_level``, ``extra_metrics``, ``sample_weight``, ``groups``, ``row_ids``, ``run_id``, ``model_id``,
+        ``prefix``, ``metrics``, ``predictions``, ``strict``, as in :func:`cmtrack.log_evaluation`. ``labels`` are by
         default 0 to K - 1; where they are names, ``y`` holds numbers.
 
     Attributes

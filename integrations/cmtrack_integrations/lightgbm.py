@@ -40,8 +40,8 @@ class EvaluationCallback:
         whose outputs are margins.
     **options
         ``labels``, ``positive``, ``grouping``, ``calibration``, ``target``, ``normalize``, ``sections``,
-        ``confidence_level``, ``sample_weight``, ``groups``, ``row_ids``, ``run_id``, ``model_id``, ``prefix``,
-        ``metrics``, ``predictions``, ``strict``, as in :func:`cmtrack.log_evaluation`.
+        ``confidence_level``, ``extra_metrics``, ``sample_weight``, ``groups``, ``row_ids``, ``run_id``, ``model_id``,
+        ``prefix``, ``metrics``, ``predictions``, ``strict``, as in :func:`cmtrack.log_evaluation`.
 
     Attributes
     ----------

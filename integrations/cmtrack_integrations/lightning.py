@@ -48,8 +48,9 @@ class EvaluationCallback(Callback):  # type: ignore[misc, valid-type]
         Which one, where there are several.
     **options
         ``labels``, ``positive``, ``grouping``, ``calibration``, ``target``, ``normalize``, ``sections``,
-        ``confidence_level``, ``run_id``, ``model_id``, ``prefix``, ``metrics``, ``predictions``, ``strict``, as in
-        :func:`cmtrack.log_evaluation`; more on ranks and rows in :class:`cmtrack_integrations.torch.EpochAccumulator`.
+        ``confidence_level``, ``extra_metrics``, ``run_id``, ``model_id``, ``prefix``, ``metrics``, ``predictions``,
+        ``strict``, as in :func:`cmtrack.log_evaluation`; more on ranks and rows in
+        :class:`cmtrack_integrations.torch.EpochAccumulator`.
 
     Attributes
     ----------

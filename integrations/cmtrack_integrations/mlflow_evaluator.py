@@ -15,8 +15,8 @@ NAME = "cmtrack"
 OPTIONS = frozenset(
     {
         "y_prob", "labels", "positive", "grouping", "calibration", "target", "sample_weight", "groups", "row_ids",
-        "normalize", "sections", "confidence_level", "prefix", "step", "metrics", "on_existing", "params",
-        "predictions", "strict",
+        "normalize", "sections", "confidence_level", "extra_metrics", "prefix", "step", "metrics", "on_existing",
+        "params", "predictions", "strict",
     }
 )  # fmt: skip
 
@@ -39,7 +39,7 @@ class CmtrackEvaluator(ModelEvaluator):  # type: ignore[misc]
         A column of the data, or the values.
     grouping : Grouping, mapping or path
         As an object, as plain data (``Grouping.from_dict``), or as a YAML or JSON file.
-    labels, positive, calibration, target, normalize, sections, confidence_level
+    labels, positive, calibration, target, normalize, sections, confidence_level, extra_metrics
         As in :func:`cmtrack.evaluate`.
     prefix, step, metrics, on_existing, predictions, strict
         As in :func:`cmtrack.log_evaluation`.

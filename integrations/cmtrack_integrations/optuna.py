@@ -43,8 +43,8 @@ class EvaluatedTrials:
         A metric of the registry, or several for a Pareto front.
     **options
         ``labels``, ``positive``, ``grouping``, ``calibration``, ``target``, ``normalize``, ``sections``,
-        ``confidence_level``, ``sample_weight``, ``groups``, ``row_ids``, ``run_id`` (of the parent), ``prefix``,
-        ``metrics``, ``predictions``, ``strict``, as in :func:`cmtrack.log_evaluation`.
+        ``confidence_level``, ``extra_metrics``, ``sample_weight``, ``groups``, ``row_ids``, ``run_id`` (of the parent),
+        ``prefix``, ``metrics``, ``predictions``, ``strict``, as in :func:`cmtrack.log_evaluation`.
 
     Examples
     --------

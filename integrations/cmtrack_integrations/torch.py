@@ -38,9 +38,9 @@ class EpochAccumulator:
     ----------
     **options
         ``labels``, ``positive``, ``grouping``, ``calibration``, ``target``, ``normalize``, ``sections``,
-        ``confidence_level``, ``run_id``, ``model_id``, ``prefix``, ``metrics``, ``predictions``, ``strict``, as in
-        :func:`cmtrack.log_evaluation`. ``labels`` are by default 0 to K - 1; where they are names, ``y_true`` holds
-        class numbers.
+        ``confidence_level``, ``extra_metrics``, ``run_id``, ``model_id``, ``prefix``, ``metrics``, ``predictions``,
+        ``strict``, as in :func:`cmtrack.log_evaluation`. ``labels`` are by default 0 to K - 1; where they are names,
+        ``y_true`` holds class numbers.
 
     Examples
     --------

@@ -103,9 +103,9 @@ def compute_metrics(*, from_logits: bool = True, **options: Unpack[Options]) -> 
         False where ``predictions`` are probabilities.
     **options
         ``labels``, ``positive``, ``grouping``, ``calibration``, ``target``, ``normalize``, ``sections``,
-        ``confidence_level``, ``metrics``, and for :class:`EvaluationCallback` ``run_id``, ``model_id``, ``prefix``,
-        ``predictions``, ``strict``, as in :func:`cmtrack.log_evaluation`. ``labels`` may be names, in the order of the
-        model's outputs.
+        ``confidence_level``, ``extra_metrics``, ``metrics``, and for :class:`EvaluationCallback` ``run_id``,
+        ``model_id``, ``prefix``, ``predictions``, ``strict``, as in :func:`cmtrack.log_evaluation`. ``labels`` may be
+        names, in the order of the model's outputs.
 
     Returns
     -------

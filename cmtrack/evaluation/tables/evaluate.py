@@ -12,6 +12,8 @@ from cmtrack.evaluation.tables.labels import order_of_labels, place_of_probabili
 from cmtrack.evaluation.tables.opening import Tables, categories_of, is_table, opened
 from cmtrack.evaluation.tables.watching import watched
 from cmtrack.grouping import ComposedStep, Grouping, Label
+from cmtrack.metrics.metric import Metric
+from cmtrack.metrics.own import own_metrics
 from cmtrack.statistics.scores import ScoreCounts
 from cmtrack.statistics.tables import (
     Columns,
@@ -44,6 +46,7 @@ def evaluate_table(
     normalize: bool | str = "warn",
     sections: Sequence[str] | None = None,
     confidence_level: float = 0.95,
+    extra_metrics: Sequence[Metric] = (),
     progress: bool | None = None,
 ) -> Evaluation:
     """Judge predictions that are in files, or in a frame of any engine, without loading them.
@@ -66,7 +69,7 @@ def evaluate_table(
         The columns of each class's probability: in the order of ``labels``, by label, or by a pattern such as
         ``"p_*"`` where the star stands for the label. One column holds lists of K probabilities, or the probability of
         the positive class of two.
-    labels, positive, grouping, normalize, sections, confidence_level
+    labels, positive, grouping, normalize, sections, confidence_level, extra_metrics
         As in :func:`cmtrack.evaluate`.
     calibration : path, frame or (y, scores), optional
         Labelled, held-out rows: a table with the same columns of labels and probabilities, or arrays as in
@@ -94,6 +97,7 @@ def evaluate_table(
         If the table is none, or a column's name is no text.
     """
     chosen_sections = check_options(grouping, confidence_level, normalize, sections)
+    own = own_metrics(extra_metrics)
     if y_pred is None and y_prob is None:
         raise ValueError("y_pred or y_prob must be given, got neither")
     if y_prob is None and (calibration is not None or target is not None):
@@ -130,7 +134,7 @@ def evaluate_table(
                     statistics, scaled_rows=((statistics.scaled_rows or 0) + sum(held.scaled)) or None, **kept
                 )
     tell_scaled(statistics)
-    return assemble(statistics, grouping, positive, step, confidence_level, chosen_sections)
+    return assemble(statistics, grouping, positive, step, confidence_level, chosen_sections, own=own)
 
 
 @dataclass(frozen=True)

@@ -10,6 +10,7 @@ import numpy as np
 
 from cmtrack.evaluation import Evaluation, evaluate
 from cmtrack.grouping import Grouping, Label
+from cmtrack.metrics.metric import Metric
 from cmtrack.statistics.inputs import FloatArray, IntArray
 from cmtrack.tracking import LoggedEvaluation, log_evaluation
 from cmtrack.tracking.nested import NestedEvaluation, log_nested
@@ -132,6 +133,7 @@ def cross_validate_evaluation(
     normalize: bool | str = "warn",
     sections: Sequence[str] | None = None,
     confidence_level: float = 0.95,
+    extra_metrics: Sequence[Metric] = (),
     fit_params: Mapping[str, Any] | None = None,
     n_jobs: int | None = None,
 ) -> CrossValidated:
@@ -152,7 +154,7 @@ def cross_validate_evaluation(
         Passed to ``fit``; values with one entry per row are cut to the training rows.
     n_jobs : int, optional
         Folds that are fitted at a time.
-    labels, positive, grouping, sample_weight, row_ids, normalize, sections, confidence_level
+    labels, positive, grouping, sample_weight, row_ids, normalize, sections, confidence_level, extra_metrics
         As in :func:`cmtrack.evaluate`. ``sample_weight`` weighs the judgement; ``fit_params`` takes that of the fit.
 
     Returns
@@ -171,7 +173,7 @@ def cross_validate_evaluation(
     parts = fit_and_predict([estimator], X, actual, splits, order, fit_params, n_jobs)[0]
     options: dict[str, Any] = {
         "positive": positive, "grouping": grouping, "normalize": normalize, "sections": sections,
-        "confidence_level": confidence_level,
+        "confidence_level": confidence_level, "extra_metrics": extra_metrics,
     }  # fmt: skip
     by_row = {"sample_weight": sample_weight, "groups": groups, "row_ids": row_ids}
     y_pred, y_prob = joined(parts, splits)

@@ -7,6 +7,7 @@ from typing import Any, Unpack
 
 from cmtrack.evaluation import Evaluation, evaluate
 from cmtrack.grouping import Grouping, Label
+from cmtrack.metrics.metric import Metric
 from cmtrack.tracking import LoggedEvaluation, log_evaluation
 from cmtrack.tracking.log import tell
 from cmtrack_integrations._hook import DataOptions
@@ -32,6 +33,7 @@ def evaluate_estimator(
     normalize: bool | str = "warn",
     sections: Sequence[str] | None = None,
     confidence_level: float = 0.95,
+    extra_metrics: Sequence[Metric] = (),
 ) -> Evaluation:
     """Judge a fitted classifier on rows that it was not fitted on.
 
@@ -51,7 +53,7 @@ def evaluate_estimator(
         :func:`cross_validate_evaluation` on its training rows.
     target : array-like of shape (m, n_features), optional
         Features of unlabelled rows whose prevalence is wanted.
-    positive, grouping, sample_weight, groups, row_ids, normalize, sections, confidence_level
+    positive, grouping, sample_weight, groups, row_ids, normalize, sections, confidence_level, extra_metrics
         As in :func:`cmtrack.evaluate`. The decisions judged are those of ``predict``.
 
     Returns
@@ -76,6 +78,7 @@ def evaluate_estimator(
         normalize=normalize,
         sections=sections,
         confidence_level=confidence_level,
+        extra_metrics=extra_metrics,
         **given,
     )
     return with_notes(evaluation, predicted.notes)

@@ -9,6 +9,7 @@ import numpy as np
 
 from cmtrack.evaluation import evaluate
 from cmtrack.grouping import Grouping, Label
+from cmtrack.metrics.metric import Metric
 from cmtrack.tracking import LoggedEvaluation
 from cmtrack.tracking.log import chosen_run, tell
 from cmtrack.tracking.nested import NestedEvaluation, log_nested
@@ -31,6 +32,7 @@ def log_candidates(
     normalize: bool | str = "warn",
     sections: Sequence[str] | None = None,
     confidence_level: float = 0.95,
+    extra_metrics: Sequence[Metric] = (),
     fit_params: Mapping[str, Any] | None = None,
     n_jobs: int | None = None,
     run_id: str | None = None,
@@ -59,7 +61,7 @@ def log_candidates(
         Passed to ``fit``; values with one entry per row are cut to the training rows.
     n_jobs : int, optional
         Folds that are fitted at a time.
-    labels, positive, grouping, sample_weight, row_ids, normalize, sections, confidence_level
+    labels, positive, grouping, sample_weight, row_ids, normalize, sections, confidence_level, extra_metrics
         As in :func:`cmtrack.evaluate`.
     run_id, metrics, predictions, strict
         As in :func:`cmtrack.log_evaluation`; the run is the parent, by default the active one. Where there is none,
@@ -87,7 +89,7 @@ def log_candidates(
             by_row={"sample_weight": sample_weight, "groups": groups, "row_ids": row_ids},
             options={
                 "positive": positive, "grouping": grouping, "normalize": normalize, "sections": sections,
-                "confidence_level": confidence_level,
+                "confidence_level": confidence_level, "extra_metrics": extra_metrics,
             },
         )  # fmt: skip
         return log_nested(children, run_id=run_id, metrics=metrics, predictions=predictions, strict=strict)

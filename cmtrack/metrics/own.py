@@ -1,0 +1,237 @@
+"""Metrics of one's own: checked when they are given, computed like the others, and written with their numbers.
+
+A file holds no functions. An evaluation that is read where a function is not known keeps the numbers that were written;
+whatever needs the function (other counts, rows) leaves the metric undefined and says why.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from cmtrack.metrics.catalog import CATALOG, declare
+from cmtrack.metrics.cells import Cells, SixCells
+from cmtrack.metrics.intervals import Interval, on_scale, wilson
+from cmtrack.metrics.metric import BETTER, Metric
+from cmtrack.metrics.results import Results
+
+RESERVED = frozenset(metric.section for metric in CATALOG) | {"probability", "calibration", "confidence", "cost"}
+"""Sections that are cmtrack's own."""
+INTERVALS = ("wald", "wilson", "atanh", "logit")
+TEXTS = ("better", "interval", "of", "title", "brief", "source", "formula")
+UNKNOWN = (
+    "its function is not known here, only the numbers that were written: give extra_metrics=[...] to what loads or "
+    "compares it"
+)
+
+_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_-]{0,79}/[A-Za-z0-9_][A-Za-z0-9_-]{0,79}")
+_LONGEST = 2000
+
+
+@dataclass(frozen=True)
+class Kept:
+    """The numbers that a file holds of a metric whose function is not known.
+
+    Attributes
+    ----------
+    value : float
+    error : float or None
+    ends : (float, float) or None
+        Its interval at ``level``.
+    level : float
+    reason : str
+        Why it is undefined, where it is.
+    """
+
+    value: float
+    error: float | None
+    ends: Interval | None
+    level: float
+    reason: str
+
+
+def own_metrics(extra_metrics: Iterable[Metric]) -> tuple[Metric, ...]:
+    """Check metrics that a caller gives, and make their names known to this process.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If one is no :class:`Metric`, has no function, or its words break a rule; the text names it.
+    """
+    if isinstance(extra_metrics, Metric):
+        raise TypeError(f"extra_metrics must be a list of Metric, got the Metric {extra_metrics.name!r} itself")
+    metrics = tuple(extra_metrics)
+    for metric in metrics:
+        if not isinstance(metric, Metric):
+            raise TypeError(f"extra_metrics must hold Metric objects, got {type(metric).__name__}")
+        _check(metric)
+        if not callable(metric.value):
+            raise TypeError(f"the metric {metric.name!r} needs a function, got {metric.value!r:.40}")
+    names = [metric.name for metric in metrics]
+    twice = next((name for name in names if names.count(name) > 1), None)
+    if twice is not None:
+        raise ValueError(f"extra_metrics must have different names, got {twice!r} twice")
+    for metric in metrics:
+        declare(metric)
+    return metrics
+
+
+def _check(metric: Metric) -> None:
+    name = metric.name
+    if not isinstance(name, str) or not _NAME.fullmatch(name):
+        raise ValueError(f"a metric's name must be 'section/metric' of letters, digits, _ and -, got {name!r:.100}")
+    if metric.section in RESERVED:
+        raise ValueError(
+            f"the section {metric.section!r} is one of cmtrack's own: a metric needs another, such as "
+            f"'custom/{name.split('/')[1]}', got {name!r}"
+        )
+    if metric.of not in ("counts", "binary"):
+        raise ValueError(f"the metric {name!r} must be of 'counts' or 'binary', got {metric.of!r:.40}")
+    if metric.better not in BETTER:
+        raise ValueError(f"better of the metric {name!r} must be one of {BETTER}, got {metric.better!r:.40}")
+    if metric.interval not in INTERVALS:
+        raise ValueError(f"the interval of the metric {name!r} must be one of {INTERVALS}, got {metric.interval!r:.40}")
+    lowest, highest = {"wald": (-math.inf, math.inf), "atanh": (-1.0, 1.0)}.get(metric.interval, (0.0, 1.0))
+    if not lowest <= metric.low < metric.high <= highest:
+        raise ValueError(
+            f"low and high of the metric {name!r} must lie between {lowest:g} and {highest:g} for the interval "
+            f"{metric.interval!r}, low first, got {metric.low!r} and {metric.high!r}"
+        )
+
+
+def put_own(
+    results: Results,
+    metrics: Iterable[Metric],
+    kept: Mapping[str, Kept],
+    cells: Cells,
+    six: SixCells | None,
+) -> tuple[str, ...]:
+    """Values, errors and intervals of metrics of one's own, and what is to be said of them.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If a function fails, or gives what is no number or lies outside its range; the text names the metric.
+    """
+    warnings = []
+    for metric in metrics:
+        own = cells if metric.of == "counts" else six
+        name = metric.name
+        if name in kept:
+            _put_kept(results, metric, kept[name])
+        elif metric.value is None:
+            results.put(name, math.nan, reason=UNKNOWN, metric=metric)
+        elif own is None:
+            results.put(name, math.nan, reason="it is of two groups, and there are none", metric=metric)
+        else:
+            argument = own.argument(own.weight)
+            value = metric.number(argument)
+            slack = 1e-9 * max(1.0, abs(value))
+            if math.isfinite(value) and not metric.low - slack <= value <= metric.high + slack:
+                raise ValueError(
+                    f"the metric {name!r} must lie between {metric.low:g} and {metric.high:g}, got {value!r}"
+                )
+            error = n = None
+            clustered = bool(results.overrides) and name not in results.overrides
+            if results.with_errors and math.isfinite(value) and not clustered:
+                error, n = metric.spread(argument, own, value)
+                if error is None and n is None:
+                    warnings.append(
+                        f"no standard error of {name}: taking the derivative by each of {len(own.weight):,} counts "
+                        "would take too long; give the metric its influence"
+                    )
+            reason = metric.reason or "its function gives no finite number"
+            results.put(name, value, error=error, n=n, reason=reason, metric=metric)
+    return tuple(warnings)
+
+
+def _put_kept(results: Results, metric: Metric, kept: Kept) -> None:
+    name, value, error = metric.name, kept.value, kept.error
+    results.metrics[name] = value
+    if not math.isfinite(value):
+        results.undefined[name] = kept.reason or "no reason is known"
+        return
+    if error is None:
+        return
+    results.errors[name] = error
+    ends: Interval | None = kept.ends
+    if kept.level != results.confidence_level:
+        if metric.interval == "wilson":
+            inside = 0 < value < 1 and error > 0
+            ends = wilson(value, value * (1 - value) / error**2, results.confidence_level) if inside else None
+        else:
+            ends = on_scale(metric.interval, value, error, results.confidence_level, (metric.low, metric.high))
+    if ends is not None:
+        results.intervals[name] = ends
+
+
+def to_data(metrics: Iterable[Metric], results: Results) -> list[dict[str, Any]]:
+    """Declarations and numbers as plain data."""
+    out = []
+    for metric in metrics:
+        name = metric.name
+        ends, value = results.intervals.get(name), results.metrics[name]
+        out.append(
+            {
+                "name": name,
+                **{text: getattr(metric, text) for text in TEXTS},
+                "low": metric.low if math.isfinite(metric.low) else None,
+                "high": metric.high if math.isfinite(metric.high) else None,
+                "headline": metric.headline,
+                "value": value if math.isfinite(value) else None,
+                "standard_error": results.errors.get(name),
+                "ends": None if ends is None else list(ends),
+                "undefined": results.undefined.get(name, ""),
+            }
+        )
+    return out
+
+
+def from_data(data: Any, level: float) -> tuple[tuple[Metric, ...], dict[str, Kept]]:
+    """Read :func:`to_data`.
+
+    Raises
+    ------
+    TypeError, ValueError, KeyError, AttributeError
+        If the data are damaged.
+    """
+    metrics, kept = [], {}
+    if not isinstance(data, list):
+        raise ValueError(f"extra_metrics must be a list, got {data!r:.40}")
+    for item in data:
+        texts = {name: item[name] for name in TEXTS}
+        if any(not isinstance(text, str) or len(text) > _LONGEST for text in texts.values()):
+            raise ValueError(f"the words of a metric must be texts, got {texts!r:.80}")
+        low, high = _number(item["low"], -math.inf), _number(item["high"], math.inf)
+        metric = Metric(item["name"], None, low=low, high=high, headline=item["headline"] is True, **texts)
+        _check(metric)
+        if metric.name in kept:
+            raise ValueError(f"extra_metrics must have different names, got {metric.name!r} twice")
+        value, ends = _number(item["value"], math.nan), item["ends"]
+        if math.isfinite(value) and not low <= value <= high:
+            raise ValueError(f"the metric {metric.name!r} must lie between {low:g} and {high:g}, got {value!r}")
+        error = None if item["standard_error"] is None else _number(item["standard_error"], math.nan)
+        if error is not None and not error >= 0:
+            raise ValueError(f"the standard error of {metric.name!r} must not be negative, got {error!r}")
+        between = None
+        if ends is not None:
+            first, last = ends
+            between = _number(first, math.nan), _number(last, math.nan)
+            if not between[0] <= between[1]:
+                raise ValueError(f"the interval of {metric.name!r} must have its lower end first, got {ends!r:.80}")
+        kept[metric.name] = Kept(value, error, between, level, str(item["undefined"])[:_LONGEST])
+        metrics.append(metric)
+    for metric in metrics:
+        declare(metric)
+    return tuple(metrics), kept
+
+
+def _number(value: Any, missing: float) -> float:
+    if value is None:
+        return missing
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value):
+        raise ValueError(f"a number of a metric must be finite, got {value!r:.40}")
+    return float(value)

@@ -1,0 +1,154 @@
+"""Metrics of each class of a table, or of each group of a reduced one: ``class/<label>/``, ``reduced/<step>/<group>/``.
+
+All but the counts are ratios of a class's hits to its margins. Ratios without a denominator are NaN.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from cmtrack.metrics.cells import Cells, Table, ratio
+from cmtrack.metrics.metric import Metric
+from cmtrack.statistics.inputs import FloatArray
+
+if TYPE_CHECKING:
+    from cmtrack.metrics.results import Results
+
+
+@dataclass(frozen=True)
+class ClassRatio:
+    """``hits × C_ii / (actual × row total + predicted × column total + common × C_ii)`` of each class.
+
+    ``common`` is -1 where the denominator counts the samples of the row or the column, each once.
+    """
+
+    hits: float
+    actual: float
+    predicted: float
+    common: float = 0.0
+
+    def __call__(self, table: Table, undefined: float = math.nan) -> FloatArray:
+        """The ratio of each class, shape (K,); ``undefined`` where the denominator is 0."""
+        return ratio(self.hits * table.hits, self.below(table), undefined)
+
+    def below(self, table: Table) -> FloatArray:
+        """The denominator of each class, shape (K,)."""
+        return self.actual * table.actual + self.predicted * table.predicted + self.common * table.hits
+
+    def sizes(self, table: Table) -> FloatArray:
+        """The effective denominator of each class, shape (K,): that of a share of samples."""
+        return ratio(self.below(table) ** 2, self._squares(table.cells, 0.0, None), 0.0)
+
+    def errors(self, table: Table) -> FloatArray:
+        """The standard error of each class's ratio, shape (K,)."""
+        values = self(table)
+        return ratio(np.sqrt(self._squares(table.cells, self.hits, values)), self.below(table))
+
+    def _squares(self, cells: Cells, hits: float, values: FloatArray | None) -> FloatArray:
+        """Sums of squared weights times squares of ``hits × hit - value × denominator``; of 1 without values."""
+        i, j = cells.actual, cells.predicted
+        own = i == j
+        both = self.actual + self.predicted + self.common * cells.hit
+        if values is None:
+            row, column = np.where(own, both, self.actual), np.where(own, 0.0, self.predicted)
+        else:
+            row = np.where(own, hits * cells.hit - both * values[i], self.actual * values[i])
+            column = np.where(own, 0.0, self.predicted * values[j])
+        return cells.by_actual(cells.squares * row**2) + cells.by_predicted(cells.squares * column**2)
+
+    def influence_of(self, table: Table, k: int) -> FloatArray:
+        """Influence per cell of class k's ratio, shape (C,)."""
+        cells = table.cells
+        row, column = 1.0 * (cells.actual == k), 1.0 * (cells.predicted == k)
+        hit = row * cells.hit
+        below = self.actual * row + self.predicted * column + self.common * row * column
+        base = float(cells.weight @ below)
+        if base == 0:
+            return np.full(len(below), math.nan)
+        value = float(cells.weight @ (self.hits * hit)) / base
+        psi: FloatArray = (self.hits * hit - value * below) * (cells.total / base)
+        return psi
+
+
+@dataclass(frozen=True)
+class ClassCount:
+    """The samples of each actual class, or only its mismatches: right group, a pair of classes not accepted."""
+
+    mismatches: bool = False
+
+    def __call__(self, table: Table) -> FloatArray:
+        """The count of each class, shape (K,)."""
+        if not self.mismatches:
+            return table.actual
+        cells = table.cells
+        return cells.by_actual(cells.weight * (~cells.hit & (cells.actual == cells.predicted)))
+
+    def influence_of(self, table: Table, k: int) -> FloatArray:
+        """Influence per cell of class k's count, shape (C,): n times that of its share."""
+        cells = table.cells
+        inside = 1.0 * (cells.actual == k)
+        if self.mismatches:
+            inside = inside * (cells.predicted == k) * ~cells.hit
+        psi: FloatArray = (inside - float(cells.weight @ inside) / cells.total) * cells.total
+        return psi
+
+
+PRECISION, RECALL, F1 = ClassRatio(1, 0, 1), ClassRatio(1, 1, 0), ClassRatio(2, 1, 1)
+_NEVER, _NO_ACTUAL, _NEITHER = "never predicted", "no actual samples", "neither actual nor predicted samples"
+_SHARE: dict[str, Any] = {"of": "classes", "low": 0.0, "high": 1.0, "headline": False}
+_COUNT: dict[str, Any] = {"of": "classes", "low": 0.0, "better": "", "interval": "count", "headline": False}
+_SOKOLOVA = "Sokolova & Lapalme (2009)"
+_MARKOULIDAKIS = "Markoulidakis et al. (2021)"
+
+CLASSES = (
+    Metric("class/<label>/precision", PRECISION, interval="wilson", formula="C_ii / predicted total",
+           source=_SOKOLOVA, reason=_NEVER, **_SHARE),
+    Metric("class/<label>/recall", RECALL, interval="wilson", formula="C_ii / actual total",
+           source=_SOKOLOVA, reason=_NO_ACTUAL, **_SHARE),
+    Metric("class/<label>/f1", F1, formula="2 C_ii / (actual + predicted total)",
+           source="van Rijsbergen (1979)", reason=_NEITHER, **_SHARE),
+    Metric("class/<label>/support", ClassCount(), formula="actual total", **_COUNT),
+)  # fmt: skip
+
+GROUPS = (
+    Metric("reduced/<step>/<group>/precision", PRECISION, interval="wilson", formula="TP_g / (TP_g + FP_g + IM_g)",
+           source=f"{_MARKOULIDAKIS}, Table 4", reason=_NEVER, **_SHARE),
+    Metric("reduced/<step>/<group>/recall", RECALL, interval="wilson", formula="TP_g / (TP_g + FN_g + IM_g)",
+           source=f"{_MARKOULIDAKIS}, Table 4", reason=_NO_ACTUAL, **_SHARE),
+    Metric("reduced/<step>/<group>/f1", F1, formula="2 TP_g / (actual + predicted total)",
+           source=f"{_MARKOULIDAKIS}, Table 4", reason=_NEITHER, **_SHARE),
+    Metric("reduced/<step>/<group>/mismatches", ClassCount(mismatches=True),
+           formula="IM_g: right group, a pair of classes that is not accepted",
+           source=f"{_MARKOULIDAKIS}, eq. 7", **_COUNT),
+)  # fmt: skip
+
+
+def put_classes(results: Results, metrics: Sequence[Metric], table: Table, prefixes: Mapping[int, str]) -> None:
+    """Metrics of each class or group; ``prefixes`` stand before their names, by the class's number."""
+    cells = table.cells
+    everyone, total = cells.everyone, cells.total
+    columns = []
+    for metric in metrics:
+        of_class: Any = metric.value
+        extra: FloatArray | None = None  # what its error follows from
+        if not results.with_errors:
+            pass
+        elif metric.interval == "wilson":
+            extra = of_class.sizes(table)
+        elif metric.interval == "wald":
+            extra = of_class.errors(table)
+        columns.append((metric, metric.name.rsplit("/", 1)[1], of_class(table), extra))
+    for k, prefix in prefixes.items():
+        for metric, last, values, extra in columns:
+            name = f"{prefix}/{last}"
+            if metric.interval == "count":
+                results.put_count(name, values[k], total, everyone)
+                continue
+            known = None if extra is None else float(extra[k])
+            share = metric.interval == "wilson"
+            results.put(name, values[k], error=None if share else known, n=known if share else None, metric=metric)
