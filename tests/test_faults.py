@@ -403,7 +403,7 @@ def test_an_artifact_folder_that_takes_nothing(store, judged, tmp_path, monkeypa
         logged = log_evaluation(judged, run_id=run_id)
     assert logged.status == "saved"
     assert store.get_run(run_id).data.tags["cmtrack.status"] == "started"
-    with pytest.raises(ValueError, match="holds no|cannot be read"):
+    with pytest.raises(ValueError, match=r"holds no|cannot be read"):
         load_evaluation(run_id)
 
 
@@ -558,3 +558,36 @@ def test_the_training_script_ends_well_without_a_server(tmp_path):
     assert process.stdout.strip() == "saved"
     assert "EvaluationWarning" in process.stderr
     assert len(list((tmp_path / "cmtrack_spool").iterdir())) == 1
+
+
+def test_an_entry_that_another_process_sends_is_left_to_it(store, judged):
+    with pytest.warns(EvaluationWarning, match="no run is active"):
+        logged = log_evaluation(judged)
+    with spool.claimed(logged.path) as ours:
+        assert ours
+        (kept,) = push(experiment_name="e")
+    assert (kept.status, kept.reason) == ("kept", "it is being sent already")
+    assert [entry.status for entry in push(experiment_name="e")] == ["sent"]
+
+
+def test_a_push_takes_over_from_the_thread_behind_the_script(proxy, judged):
+    run_id = new_run()
+    released, held = threading.Event(), []
+
+    def late(method: str, path: str, number: int) -> object:
+        if batch(method, path, number) and not held:
+            held.append(number)
+            released.wait(60)
+        return PASS
+
+    proxy.fault = late
+    with pytest.warns(EvaluationWarning, match="not answered for 2 seconds"):
+        log_evaluation(judged, run_id=run_id)
+    assert [(entry.status, entry.reason) for entry in push()] == [("sent", "")]
+    released.set()
+    for _ in range(200):
+        if not any(thread.name == "cmtrack-send" for thread in threading.enumerate()):
+            break
+        time.sleep(0.1)
+    assert state_of(run_id)["images"] == 2  # the thread stopped: a picture and its thumbnail, once
+    assert load_evaluation(run_id) == judged

@@ -172,7 +172,8 @@ def test_one_run_has_nothing_beside_it():
 
 
 def test_runs_without_rows_are_said_to_be_unpaired(tmp_path):
-    runs = {name: cmtrack.Evaluation.load(e.save(tmp_path / name, rows=False)) for name, e in made({"A": 1.0, "B": 2.0}).items()}
+    both = made({"A": 1.0, "B": 2.0})
+    runs = {name: cmtrack.Evaluation.load(e.save(tmp_path / name, rows=False)) for name, e in both.items()}
     said = " ".join(verdict(compare(runs)))
     assert "Not compared row by row: all runs (its predictions by row were not kept)" in said
     assert "a real one may be missed" in said

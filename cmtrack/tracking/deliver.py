@@ -6,6 +6,7 @@ import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import Future, wait
+from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from cmtrack.tracking import spool
@@ -21,12 +22,17 @@ PATIENCE = 10.0
 Result = TypeVar("Result")
 
 _AGAIN = 0.5
+_sending: dict[Path, threading.Event] = {}
 _PASSING = ("TEMPORARILY_UNAVAILABLE", "REQUEST_LIMIT_EXCEEDED")
 _LOCKED = "database is locked"
 
 
 class NoAnswer(ConnectionError):
     """The store has not answered for a while; sending goes on behind the script."""
+
+
+class BusyEntry(Exception):
+    """Somebody else is sending the entry."""
 
 
 def deliver(package: Package, client: MlflowClient | None = None) -> Sent:
@@ -51,6 +57,8 @@ def deliver(package: Package, client: MlflowClient | None = None) -> Sent:
     ------
     NoAnswer
         If the store does not answer for so long.
+    BusyEntry
+        If the entry is being sent already.
     Exception
         What the store said.
     """
@@ -65,17 +73,37 @@ def deliver(package: Package, client: MlflowClient | None = None) -> Sent:
         began = time.monotonic()
         while True:
             try:
-                sent = send(package, known, answered)
+                return send(package, known, answered)
             except Exception as error:
                 if not _passes(error) or time.monotonic() - began > PATIENCE:
                     raise
                 time.sleep(_AGAIN)
-            else:
-                if package.folder is not None:
-                    spool.remove(package.folder)
-                return sent
 
-    return within_patience(until_it_is_sent)
+    def as_the_only_one(answered: Callable[[], object]) -> Sent:
+        if package.folder is None:
+            return until_it_is_sent(answered)
+        taken_over, earlier = threading.Event(), _sending.get(package.folder)
+        if earlier is not None:  # a thread of this process that its caller has left: it stops with its next answer
+            earlier.set()
+        _sending[package.folder] = taken_over
+
+        def heard() -> None:
+            if taken_over.is_set():
+                raise BusyEntry("somebody else sends it now")
+            answered()
+
+        try:
+            with spool.claimed(package.folder) as ours:  # by the thread: it may go on when the caller has gone
+                if not ours and earlier is None:
+                    raise BusyEntry("it is being sent already")
+                sent = until_it_is_sent(heard)
+            spool.remove(package.folder)
+            return sent
+        finally:
+            if _sending.get(package.folder) is taken_over:
+                del _sending[package.folder]
+
+    return within_patience(as_the_only_one)
 
 
 def within_patience(ask: Callable[[Callable[[], object]], Result]) -> Result:

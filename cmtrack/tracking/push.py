@@ -12,7 +12,7 @@ from cmtrack import untrusted
 from cmtrack.evaluation.face import loads
 from cmtrack.tracking import package as packages
 from cmtrack.tracking import settings, spool
-from cmtrack.tracking.deliver import NoAnswer, deliver, within_patience
+from cmtrack.tracking.deliver import BusyEntry, NoAnswer, deliver, within_patience
 from cmtrack.tracking.manifest import MAX_BYTES, read
 from cmtrack.tracking.names import EVALUATION_FILE, check_prefix, file_name
 from cmtrack.tracking.runs import ABSENT, client_for, first_line
@@ -90,8 +90,7 @@ def push(
     out = []
     for done, entry in enumerate(waiting):
         tell(f"sending {entry.name}", done, len(waiting))
-        with spool.claimed(entry) as ours:
-            out.append(job.push(entry) if ours else _kept(entry.folder, None, "another process sends it"))
+        out.append(job.push(entry))
     tell("done", len(waiting), len(waiting))
     return out
 
@@ -114,6 +113,8 @@ class _Push:
             return _refused(entry.folder, "it belongs to another user: name the store with tracking_uri")
         try:
             package = _rebuilt(entry) if entry.kind == "unfinished" else read(entry.folder)
+        except BusyEntry as error:
+            return _kept(entry.folder, None, first_line(error))
         except Exception as error:
             return _refused(entry.folder, first_line(error))
         folder = package.folder
@@ -197,6 +198,8 @@ def _rebuilt(entry: spool.Entry) -> packages.Package:
     ------
     ValueError
         If not even the evaluation is whole.
+    BusyEntry
+        If somebody else does the same.
     """
     intent = spool.read_intent(entry.folder)
     prefix = check_prefix(str(intent.get("prefix") or ""))
@@ -213,10 +216,13 @@ def _rebuilt(entry: spool.Entry) -> packages.Package:
         evaluation = loads(untrusted.read_file(file, MAX_BYTES).decode("utf-8"))
     except (OSError, ValueError) as error:
         raise ValueError(f"it was cut off before the evaluation was whole: {first_line(error)}") from None
-    with spool.new_entry(**intent) as draft:
-        package = packages.build(evaluation, draft.write, prefix=prefix, **options)
-        folder = draft.settle()
-    if folder is None:
-        raise OSError(f"it could not be written anew: {'; '.join(draft.refusals)}")
+    with spool.claimed(entry.folder) as ours:
+        if not ours:
+            raise BusyEntry("it is being sent already")
+        with spool.new_entry(**intent) as draft:
+            package = packages.build(evaluation, draft.write, prefix=prefix, **options)
+            folder = draft.settle()
+        if folder is None:
+            raise OSError(f"it could not be written anew: {'; '.join(draft.refusals)}")
     spool.remove(entry.folder)
     return replace(package, folder=folder)

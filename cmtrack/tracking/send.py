@@ -262,7 +262,8 @@ def _log_images(client: MlflowClient, run: Any, package: Package) -> None:
     files = {path.name: path for path in package.files}
     run_id, step = run.info.run_id, package.step or 0
     known: list[str] = []
-    if package.images and names.tag("status", package.prefix) in run.data.tags:  # else nothing of the kind was sent before
+    # without a status nothing of the kind was sent before
+    if package.images and names.tag("status", package.prefix) in run.data.tags:
         known = [file.path for file in client.list_artifacts(run_id, "images")]
     for key, file in package.images.items():
         # MLflow names an image by these three and a number of its own: one that is there already was sent before
@@ -324,7 +325,7 @@ def _with_table(listed: str, table: str) -> str:
     entry = {"path": table, "type": "table"}
     try:
         entries = json.loads(listed)
-    except ValueError:
+    except (ValueError, RecursionError):
         entries = []
     entries = entries if isinstance(entries, list) else []
     return json.dumps(entries if entry in entries else [*entries, entry])

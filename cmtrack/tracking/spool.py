@@ -193,7 +193,7 @@ class Draft:
     def release(self) -> None:
         """Give up the lock: what was written is anybody's to send."""
         if self._lock is not None:
-            os.close(self._lock)
+            _release(self._lock)
             self._lock = None
 
     def _leave(self, error: OSError) -> None:
@@ -335,10 +335,10 @@ def read_intent(folder: Path) -> dict[str, Any]:
 
 
 @contextlib.contextmanager
-def claimed(entry: Entry) -> Iterator[bool]:
-    """Hold an entry while it is sent; False where another process holds it."""
+def claimed(folder: Path) -> Iterator[bool]:
+    """Hold an entry while it is sent; False where somebody else, in this process or another, holds it."""
     try:
-        handle = _acquire(entry.folder)
+        handle = _acquire(folder)
     except BlockingIOError:
         yield False
         return
@@ -348,7 +348,7 @@ def claimed(entry: Entry) -> Iterator[bool]:
         yield True
     finally:
         if handle is not None:
-            os.close(handle)
+            _release(handle)
 
 
 def _abandoned(folder: Path) -> bool:
@@ -357,7 +357,7 @@ def _abandoned(folder: Path) -> bool:
         if (folder / _LOCK).is_file():
             handle = _acquire(folder)
             if handle is not None:
-                os.close(handle)
+                _release(handle)
                 return True
     except BlockingIOError:
         return False
@@ -365,6 +365,15 @@ def _abandoned(folder: Path) -> bool:
         return False  # somebody else's
     newest = max(path.stat().st_mtime for path in (folder, *folder.rglob("*")))
     return time.time() - newest > GRACE
+
+
+def _release(handle: int) -> None:
+    """Give up a lock, for workers that were forked meanwhile, too."""
+    if sys.platform != "win32":
+        import fcntl
+
+        fcntl.flock(handle, fcntl.LOCK_UN)
+    os.close(handle)
 
 
 def _acquire(folder: Path) -> int | None:
