@@ -32,7 +32,8 @@ NEEDS = {
     "granules": "granules",
 }
 """What a metric may be a function of, and the least data that this is computed from."""
-BETTER = ("higher", "lower", "nearest zero", "")
+BETTER = {"higher": "higher is better", "lower": "lower is better", "nearest zero": "nearest zero is best"}
+"""What a comparison may prefer, in words."""
 MAX_STEPS = 2 * 10**8
 """Most cells, times the cells in use, for which a derivative of a function of the whole table is taken cell by cell."""
 
@@ -119,6 +120,11 @@ class Metric:
     def section(self) -> str:
         """The part before the first slash."""
         return self.name.split("/")[0]
+
+    def heading(self, brief: bool = False) -> str:
+        """Its title for people, without the parts of the name that vary; ``brief`` for the head of a table."""
+        title = (self.brief or self.title) if brief else self.title
+        return title or self.name.rsplit("/", 1)[-1].replace("_", " ")
 
     @property
     def needs(self) -> str:
