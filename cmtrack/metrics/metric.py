@@ -11,6 +11,7 @@ import math
 import numbers
 import warnings
 from collections.abc import Callable
+from contextlib import nullcontext
 from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
@@ -216,8 +217,9 @@ class Metric:
         assert self.value is not None  # checked by the caller
         gradient, step = np.zeros(len(cells.weight)), _STEP * cells.total
         try:
-            with np.errstate(all="ignore"), warnings.catch_warnings():
-                warnings.simplefilter("error", np.exceptions.ComplexWarning)
+            with np.errstate(all="ignore"), nullcontext() if self.of == "binary" else warnings.catch_warnings():
+                if self.of != "binary":  # the six counts are plain complex numbers, which refuse by themselves
+                    warnings.simplefilter("error", np.exceptions.ComplexWarning)
                 for c in used:
                     stepped: _Complex = cells.weight.astype(np.complex128)
                     stepped[c] += 1j * step
