@@ -11,14 +11,16 @@ import pytest
 
 import cmtrack
 from cmtrack import Accumulator, Evaluation, Grouping, Metric, compare, evaluate, evaluate_table, paired_differences
+from cmtrack.comparison.review.titles import metric_title
 from cmtrack.metrics.catalog import lookup
 from cmtrack.metrics.own import UNKNOWN
+from cmtrack.tracking.report import report_html
 
 GROUPS = Grouping({"rest": [0, 1], "c": [2]}, "strict", name="two")
 WORDS: dict[str, Any] = {"of": "binary", "low": 0, "high": 1}
 F1 = Metric("custom/f1", lambda b: 2 * b.tp / (2 * b.tp + 2 * b.imp + b.fn + b.fp), **WORDS)
 RECALL = Metric("custom/recall", lambda b: b.tp / (b.tp + b.fn + b.imp), of="binary", interval="wilson")
-GAIN = Metric("custom/gain", lambda b: 5 * b.tp - b.fp, of="binary", title="gain")
+GAIN = Metric("custom/gain", lambda b: 5 * b.tp - b.fp, of="binary", title="gain of the campaign")
 ACCURACY = Metric("custom/accuracy", lambda c: np.trace(c) / c.sum(), interval="wilson")
 KAPPA = Metric(
     "custom/kappa",
@@ -97,8 +99,10 @@ def test_gates_tie_breakers_and_the_report_know_it(tmp_path) -> None:
     limit = (runs["a"].metrics["custom/gain"] + runs["b"].metrics["custom/gain"]) / 2
     found = compare(runs, rank_by="custom/f1", require=f"custom/gain >= {limit}", tie_breakers="custom/gain")
     assert [stop.run.name for stop in found.failed] == ["b"]
-    page = found.report(tmp_path / "review.html")
-    assert "gain" in page.read_text()
+    page = compare(runs, rank_by="custom/gain").report(tmp_path / "review.html")
+    assert "gain of the campaign" in page.read_text()
+    assert metric_title("custom/gain") == "gain of the campaign"
+    assert "gain of the campaign" in report_html(runs["a"], {})
     frame = runs["a"].to_frame().set_index("metric")
     assert frame.loc["custom/gain", "better"] == "higher"
 

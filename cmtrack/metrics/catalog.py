@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 import re
+from dataclasses import replace
 from typing import Any
 
 from cmtrack.metrics.binary import BINARY
@@ -173,7 +174,43 @@ GRANULES = (
     """),
 )  # fmt: skip
 
-CATALOG: tuple[Metric, ...] = (
+_TITLES = {
+    "matthews_corrcoef": ("Matthews correlation", "MCC"),
+    "cohen_kappa": ("Cohen's kappa", "kappa"),
+    "cohen_kappa_linear": ("Cohen's kappa, linear weights", "linear kappa"),
+    "cohen_kappa_quadratic": ("Cohen's kappa, quadratic weights", "quadratic kappa"),
+    "roc_auc": ("area under the ROC curve", "ROC AUC"),
+    "roc_auc_normalized": ("normalised area under the ROC curve", "normalised AUC"),
+    "roc_auc_ceiling": ("ceiling of the ROC curve", "ROC ceiling"),
+    "f1": ("F1", "F1"),
+    "f1_macro": ("macro F1", "macro F1"),
+    "f1_weighted": ("weighted F1", "weighted F1"),
+    "f1_of_macro_means": ("F1 of the macro means", "F1 of means"),
+    "precision_macro": ("macro precision", "macro precision"),
+    "recall_macro": ("macro recall", "macro recall"),
+    "precision_micro": ("micro precision", "micro precision"),
+    "recall_micro": ("micro recall", "micro recall"),
+    "f1_micro": ("micro F1", "micro F1"),
+    "precision_macro_zero": ("macro precision, undefined as 0", "macro precision (0)"),
+    "precision_weighted_zero": ("weighted precision, undefined as 0", "weighted precision (0)"),
+    "recall_macro_zero": ("macro recall, undefined as 0", "macro recall (0)"),
+    "f1_macro_zero": ("macro F1, undefined as 0", "macro F1 (0)"),
+    "match_share": ("share of matching labels", "match share"),
+    "confusion_share": ("share of labels confused within their family", "confused"),
+    "oof_share": ("share of labels out of family", "out of family"),
+    "hierarchical_precision": ("hierarchical precision", "hier. precision"),
+    "hierarchical_recall": ("hierarchical recall", "hier. recall"),
+    "hierarchical_f1": ("hierarchical F1", "hier. F1"),
+    "ovr_fisher": ("separation of each class from the rest (sPCC, Fisher mean)", "sPCC ovr"),
+    "ovr_min": ("separation of the worst class from the rest (sPCC)", "sPCC ovr min"),
+    "ovo_fisher": ("separation of pairs of classes (sPCC, Fisher mean)", "sPCC ovo"),
+    "ovo_min": ("separation of the worst pair of classes (sPCC)", "sPCC ovo min"),
+    "bias": ("prevalence bias", "prev. bias"),
+    "calibrated_bias": ("calibrated prevalence bias", "calibrated bias"),
+}
+"""Titles for people, in full and for the head of a table, by the last part of the name; others are that part itself."""
+
+_DECLARED: tuple[Metric, ...] = (
     *MULTICLASS,
     *CLASSES,
     *REDUCED,
@@ -187,6 +224,12 @@ CATALOG: tuple[Metric, ...] = (
     *GRANULES,
 )
 
+CATALOG: tuple[Metric, ...] = tuple(
+    replace(metric, title=titles[0], brief=titles[1])
+    if (titles := _TITLES.get(metric.name.rsplit("/", 1)[1])) and not metric.title
+    else metric
+    for metric in _DECLARED
+)
 _EXACT = {metric.name: metric for metric in CATALOG if "<" not in metric.name}
 _PATTERNS: dict[str, list[tuple[re.Pattern[str], Metric]]] = {metric.section: [] for metric in CATALOG}
 for _metric in CATALOG:

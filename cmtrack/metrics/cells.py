@@ -80,7 +80,7 @@ class SixCells(Weighted):
         return 6
 
     def argument(self, weight: Any) -> BinaryCounts:
-        return BinaryCounts(*weight)
+        return BinaryCounts(*(weight.tolist() if weight.dtype.kind == "c" else weight))
 
     def in_table(self, values: FloatArray) -> FloatArray | None:
         return values if values.shape == (6,) else None

@@ -11,6 +11,7 @@ import math
 import numbers
 import warnings
 from collections.abc import Callable
+from contextlib import nullcontext
 from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
@@ -32,7 +33,8 @@ NEEDS = {
     "granules": "granules",
 }
 """What a metric may be a function of, and the least data that this is computed from."""
-BETTER = ("higher", "lower", "nearest zero", "")
+BETTER = {"higher": "higher is better", "lower": "lower is better", "nearest zero": "nearest zero is best"}
+"""What a comparison may prefer, in words."""
 MAX_STEPS = 2 * 10**8
 """Most cells, times the cells in use, for which a derivative of a function of the whole table is taken cell by cell."""
 
@@ -119,6 +121,11 @@ class Metric:
     def section(self) -> str:
         """The part before the first slash."""
         return self.name.split("/")[0]
+
+    def heading(self, brief: bool = False) -> str:
+        """Its title for people, without the parts of the name that vary; ``brief`` for the head of a table."""
+        title = (self.brief or self.title) if brief else self.title
+        return title or self.name.rsplit("/", 1)[-1].replace("_", " ")
 
     @property
     def needs(self) -> str:
@@ -210,8 +217,9 @@ class Metric:
         assert self.value is not None  # checked by the caller
         gradient, step = np.zeros(len(cells.weight)), _STEP * cells.total
         try:
-            with np.errstate(all="ignore"), warnings.catch_warnings():
-                warnings.simplefilter("error", np.exceptions.ComplexWarning)
+            with np.errstate(all="ignore"), nullcontext() if self.of == "binary" else warnings.catch_warnings():
+                if self.of != "binary":  # the six counts are plain complex numbers, which refuse by themselves
+                    warnings.simplefilter("error", np.exceptions.ComplexWarning)
                 for c in used:
                     stepped: _Complex = cells.weight.astype(np.complex128)
                     stepped[c] += 1j * step

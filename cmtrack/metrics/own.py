@@ -90,8 +90,8 @@ def _check(metric: Metric) -> None:
         )
     if metric.of not in ("counts", "binary"):
         raise ValueError(f"the metric {name!r} must be of 'counts' or 'binary', got {metric.of!r:.40}")
-    if metric.better not in BETTER:
-        raise ValueError(f"better of the metric {name!r} must be one of {BETTER}, got {metric.better!r:.40}")
+    if metric.better and metric.better not in BETTER:
+        raise ValueError(f"better of the metric {name!r} must be one of {[*BETTER, '']}, got {metric.better!r:.40}")
     if metric.interval not in INTERVALS:
         raise ValueError(f"the interval of the metric {name!r} must be one of {INTERVALS}, got {metric.interval!r:.40}")
     lowest, highest = {"wald": (-math.inf, math.inf), "atanh": (-1.0, 1.0)}.get(metric.interval, (0.0, 1.0))

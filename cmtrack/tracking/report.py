@@ -13,7 +13,7 @@ from typing import Any
 
 from cmtrack.evaluation import Evaluation
 from cmtrack.evaluation.face import Judged
-from cmtrack.metrics.catalog import lookup
+from cmtrack.metrics.catalog import lookup, own_of
 from cmtrack.metrics.names import decode_label, encode_label
 from cmtrack.statistics import ReducedConfusionMatrix
 from cmtrack.tracking import words
@@ -118,6 +118,8 @@ def _metric_title(name: str) -> str:
     parts = name.split("/")[2 if name.startswith("reduced/") else 1 :]
     if "<" in lookup(name).name:
         parts = [*map(decode_label, parts[:-1]), parts[-1]]
+    if own_of(name):
+        return lookup(name).heading()
     last = " ".join(_WORDS.get(word, word) for word in parts[-1].split("_"))
     return " · ".join([*(words.short(part) for part in parts[:-1]), last])
 

@@ -10,6 +10,7 @@ from cmtrack.comparison.criterion import Criterion
 from cmtrack.comparison.result import Comparison
 from cmtrack.grouping import Label
 from cmtrack.metrics.catalog import lookup
+from cmtrack.metrics.metric import BETTER
 from cmtrack.metrics.names import decode_label
 from cmtrack.names import distinct, quoted
 from cmtrack.tracking import words
@@ -18,47 +19,11 @@ from cmtrack.untrusted import one_line
 WIDTH = 60  # characters of a run's name in sentences and tables
 Say: TypeAlias = Callable[[str], str]
 
-_SPECIAL = {
-    "matthews_corrcoef": ("Matthews correlation", "MCC"),
-    "cohen_kappa": ("Cohen's kappa", "kappa"),
-    "cohen_kappa_linear": ("Cohen's kappa, linear weights", "linear kappa"),
-    "cohen_kappa_quadratic": ("Cohen's kappa, quadratic weights", "quadratic kappa"),
-    "roc_auc": ("area under the ROC curve", "ROC AUC"),
-    "roc_auc_normalized": ("normalised area under the ROC curve", "normalised AUC"),
-    "roc_auc_ceiling": ("ceiling of the ROC curve", "ROC ceiling"),
-    "f1": ("F1", "F1"),
-    "f1_macro": ("macro F1", "macro F1"),
-    "f1_weighted": ("weighted F1", "weighted F1"),
-    "f1_of_macro_means": ("F1 of the macro means", "F1 of means"),
-    "precision_macro": ("macro precision", "macro precision"),
-    "recall_macro": ("macro recall", "macro recall"),
-    "precision_micro": ("micro precision", "micro precision"),
-    "recall_micro": ("micro recall", "micro recall"),
-    "f1_micro": ("micro F1", "micro F1"),
-    "precision_macro_zero": ("macro precision, undefined as 0", "macro precision (0)"),
-    "precision_weighted_zero": ("weighted precision, undefined as 0", "weighted precision (0)"),
-    "recall_macro_zero": ("macro recall, undefined as 0", "macro recall (0)"),
-    "f1_macro_zero": ("macro F1, undefined as 0", "macro F1 (0)"),
-    "match_share": ("share of matching labels", "match share"),
-    "confusion_share": ("share of labels confused within their family", "confused"),
-    "oof_share": ("share of labels out of family", "out of family"),
-    "hierarchical_precision": ("hierarchical precision", "hier. precision"),
-    "hierarchical_recall": ("hierarchical recall", "hier. recall"),
-    "hierarchical_f1": ("hierarchical F1", "hier. F1"),
-    "ovr_fisher": ("separation of each class from the rest (sPCC, Fisher mean)", "sPCC ovr"),
-    "ovr_min": ("separation of the worst class from the rest (sPCC)", "sPCC ovr min"),
-    "ovo_fisher": ("separation of pairs of classes (sPCC, Fisher mean)", "sPCC ovo"),
-    "ovo_min": ("separation of the worst pair of classes (sPCC)", "sPCC ovo min"),
-    "bias": ("prevalence bias", "prev. bias"),
-    "calibrated_bias": ("calibrated prevalence bias", "calibrated bias"),
-}
-_BETTER = {"higher": "higher is better", "lower": "lower is better", "nearest zero": "nearest zero is best"}
-
 
 def metric_title(name: str, positive: Label | None = None, *, brief: bool = False) -> str:
     """``binary/recall`` as "recall of promoter"; ``brief`` for a table's head."""
     head, *rest = name.split("/")
-    last = _word(rest[-1], brief)
+    last = lookup(name).heading(brief)
     if head == "binary" or name == "prevalence/bias":
         if positive is None:
             return last
@@ -94,9 +59,9 @@ def direction(criterion: Criterion) -> str:
     if criterion.pareto:
         ways = {lookup(name).better for name in criterion.metrics}
         if len(ways) == 1:
-            return _BETTER[ways.pop()]
-        return "; ".join(f"{metric_title(n, brief=True)}: {_BETTER[lookup(n).better]}" for n in criterion.metrics)
-    return _BETTER[criterion.direction]
+            return BETTER[ways.pop()]
+        return "; ".join(f"{metric_title(n, brief=True)}: {BETTER[lookup(n).better]}" for n in criterion.metrics)
+    return BETTER[criterion.direction]
 
 
 def level(confidence_level: float) -> str:
@@ -159,9 +124,3 @@ def p_equals(value: float) -> str:
 def _label(encoded: str, brief: bool) -> str:
     label = decode_label(encoded)
     return words.short(label, 30) if brief else quoted(label)
-
-
-def _word(name: str, brief: bool) -> str:
-    if name in _SPECIAL:
-        return _SPECIAL[name][brief]
-    return name.replace("_", " ")

@@ -7,11 +7,10 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
+from cmtrack.metrics.metric import BETTER
 from cmtrack.plots.style import FloatArray
 
 BoolArray = npt.NDArray[np.bool_]
-
-BETTER = {"higher": "higher is better", "lower": "lower is better", "nearest zero": "nearest zero is best"}
 
 
 def check_names(names: Sequence[object], least: int = 1) -> int:

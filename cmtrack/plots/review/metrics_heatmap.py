@@ -11,6 +11,7 @@ from matplotlib.colors import Colormap, LinearSegmentedColormap, Normalize
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
+from cmtrack.metrics.metric import BETTER
 from cmtrack.plots import heatmap as heat
 from cmtrack.plots import labels as text
 from cmtrack.plots.style import EMPTY, INK, SMALL_SIZE, TITLE_SIZE, FloatArray, extent_points, sheet
@@ -21,7 +22,7 @@ from .layout import caption_under, decimals, number
 _WIDTH, _HEIGHT = 0.72, 0.25  # inches of a cell
 _LARGEST = 16.0  # standard errors behind the best, from which on the colour is the deepest
 _ARROWS = {"higher": "↑", "lower": "↓", "nearest zero": "→0"}
-_WORDS = {"↑": "higher is better", "↓": "lower is better", "→0": "nearest zero is best"}
+_WORDS = {arrow: BETTER[word] for word, arrow in _ARROWS.items()}
 
 
 def plot_metric_heatmap(

@@ -12,6 +12,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.transforms import ScaledTranslation
 
+from cmtrack.metrics.metric import BETTER
 from cmtrack.names import quoted
 from cmtrack.plots import labels as text
 from cmtrack.plots.style import BLUE, INK, ORANGE, SMALL_SIZE, TITLE_SIZE, FloatArray, name_axes
@@ -121,7 +122,7 @@ def plot_ranking(
     ]  # fmt: skip
     for ax, words in zip((left, right), texts, strict=True):
         write_numbers(ax, words)
-    name_axes(left, f"{text.wrap(metric, 36)}\n({checks.BETTER[better]})", "", None)
+    name_axes(left, f"{text.wrap(metric, 36)}\n({BETTER[better]})", "", None)
     name_axes(right, "difference from the leader\n" + _worse_side(better), "", None)
     left.set_ylim(n - 0.5 + 0.05 / _ROW, -0.5 - 0.05 / _ROW)
     short = text.short_names(names, 40)
