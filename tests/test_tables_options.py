@@ -67,9 +67,10 @@ def test_one_categorical_column_of_two() -> None:
 
 
 def test_floats_and_the_order_of_labels() -> None:
-    y, t = Y + 0.5, PREDICTED + 0.5
+    y, t = Y * 1.0, PREDICTED * 1.0
+    assert_same(evaluate_table(pl.DataFrame({"y": y, "t": t}), y_true="y", y_pred="t"), evaluate(y, t))
+    y, t = y + 0.5, t + 0.5
     frame = pl.DataFrame({"y": y, "t": t})
-    assert_same(evaluate_table(frame, y_true="y", y_pred="t"), evaluate(y, t))
     order = [2.5, 0.5, 9.5, 1.5]
     found = evaluate_table(frame, y_true="y", y_pred="t", labels=order)
     assert_same(found, evaluate(y, t, labels=order))
