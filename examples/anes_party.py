@@ -34,7 +34,7 @@ x_train, x_test, y_train, y_test = train_test_split(x, y, test_size=0.2, stratif
 # Labelled scores for the prevalence: people that the fitted model has not seen.
 x_fit, x_held, y_fit, y_held = train_test_split(x_train, y_train, test_size=0.25, stratify=y_train, random_state=SEED)
 
-# Which party (how strongly does not matter), and then: who is no democrat? An independent taken for a republican is
+# Which party (how strongly does not matter), and then: who is not a Democrat? An independent taken for a republican is
 # on the right side, but still an error: an intragroup mismatch.
 question = Grouping({"democrat": [0, 1, 2], "independent": [3], "republican": [4, 5, 6]}, name="party").then(
     Grouping(

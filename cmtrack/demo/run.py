@@ -18,10 +18,10 @@ from cmtrack.tracking.names import REPORT_FILE
 from cmtrack.tracking.store import quiet, tracking_store
 
 EXPERIMENT = "party identification (ANES 1996)"
-# The question is who is no democrat: this one number counts all four ways of being right and wrong about it, and a
+# The question is who is not a Democrat: this one number counts all four ways of being right and wrong about it, and a
 # baseline that gives everybody the same answer has none. It is among the logged metrics, so the UI can sort by it.
 RANK_BY = "binary/matthews_corrcoef"
-QUESTION = "Party identification, 1996: who is no democrat?"
+QUESTION = "Party identification, 1996: who is not a Democrat?"
 REVIEW = "review.html"
 
 

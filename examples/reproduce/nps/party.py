@@ -12,7 +12,7 @@ from nps.algorithms import SCALED, Size, algorithms, fitted, probabilities
 from nps.survey import Split
 
 PARTY = question()
-"""Relaxed to democrat, independent and republican; then strict: who is no democrat?"""
+"""Relaxed to democrat, independent and republican; then strict: who is not a Democrat?"""
 SCALED_HERE = (*SCALED, "k-NN")
 LABELS = tuple(range(7))
 
