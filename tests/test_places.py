@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import multiprocessing
+import os
 import threading
 import traceback
 from concurrent.futures import ThreadPoolExecutor
@@ -107,3 +108,39 @@ def test_a_run_that_somebody_else_opened_is_left_open(store):
     log_evaluation(Y, predicted(0), run_id=run_id, strict=True)
     assert store.get_run(run_id).info.status == "RUNNING"
     assert mlflow.active_run() is None
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
+def test_a_fork_waits_while_another_thread_draws_for_the_first_time():
+    from cmtrack.tracking.parallel import forks_wait_once
+
+    begun, finish, order = threading.Event(), threading.Event(), []
+
+    def draw() -> None:
+        with forks_wait_once("a test's first figure"):
+            begun.set()
+            finish.wait(30)
+            order.append("drawn")
+
+    def fork() -> None:
+        child = os.fork()
+        if child == 0:
+            os._exit(0)  # the child goes on: it holds no lock
+        order.append("forked")
+        os.waitpid(child, 0)
+
+    drawing = threading.Thread(target=draw)
+    drawing.start()
+    assert begun.wait(30)
+    forking = threading.Thread(target=fork)
+    forking.start()
+    forking.join(0.3)
+    assert order == []
+    finish.set()
+    forking.join(30)
+    drawing.join(30)
+    assert order == ["drawn", "forked"]
+    with forks_wait_once("a test's first figure"):  # known by now: nothing waits
+        fork()
+    assert order == ["drawn", "forked", "forked"]

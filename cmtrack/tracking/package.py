@@ -23,6 +23,7 @@ from cmtrack.metrics.names import encode_label
 from cmtrack.tracking import names
 from cmtrack.tracking.cache import digest_of
 from cmtrack.tracking.description import description
+from cmtrack.tracking.parallel import forks_wait_once
 from cmtrack.tracking.spool import ARTIFACTS, MANIFEST, write_private
 from cmtrack.tracking.views import Views, views_of
 
@@ -137,7 +138,8 @@ def build(
     views = views_of(evaluation)
     pictures: dict[str, bytes] = {}
     if views_too and figures:
-        attempt("figures", lambda: _draw(evaluation, views, pictures, problems))
+        with forks_wait_once("drawing"):
+            attempt("figures", lambda: _draw(evaluation, views, pictures, problems))
     files = {name: _picture_file(name) for name in pictures}
     for name, content in pictures.items():
         keep(files[name], content)

@@ -1,14 +1,20 @@
-"""The same work on many runs at once, with kept order, progress, and an interrupt that leaves no run half done."""
+"""Work in threads: the same on many runs at once, and what workers that are forked meanwhile must not inherit."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import os
+import threading
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, as_completed
+from contextlib import contextmanager
 from contextvars import copy_context
 from typing import TypeVar
 
 WORKERS = 8
 """Runs at once: below the ten connections to a server that MLflow keeps open."""
+
+_importing = threading.RLock()
+_done: set[str] = set()
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -47,3 +53,22 @@ def each(
     finally:
         pool.shutdown(wait=True, cancel_futures=True)
     return list(jobs)
+
+
+@contextmanager
+def forks_wait_once(what: str) -> Iterator[None]:
+    """Hold back forks of this process while something is done for the first time, and imports much.
+
+    A worker that another thread forks in the middle of an import inherits the import's lock, and waits for it for ever.
+    """
+    if what in _done or not hasattr(os, "register_at_fork"):
+        yield
+        return
+    with _importing:
+        if "handlers" not in _done:
+            os.register_at_fork(
+                before=_importing.acquire, after_in_parent=_importing.release, after_in_child=_importing.release
+            )
+            _done.add("handlers")
+        yield
+        _done.add(what)
