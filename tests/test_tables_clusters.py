@@ -22,7 +22,16 @@ import psutil
 import pyarrow as pa
 import pyarrow.parquet
 import pytest
-from clusters import QUICK_START, DaskCluster, SparkCluster, dask_cluster, need_java, one_lost, spark_cluster
+from clusters import (
+    QUICK_START,
+    DaskCluster,
+    NothingLost,
+    SparkCluster,
+    dask_cluster,
+    need_java,
+    one_lost,
+    spark_cluster,
+)
 from samples import random_problem
 from tables import assert_same
 
@@ -162,7 +171,7 @@ def test_dask_agrees_and_returns_few_rows(
 def test_workers_are_lost_in_the_middle(
     cluster: SparkCluster | DaskCluster, files: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    losses = {"most probable classes": "at work", "moments": "done"}
+    losses: dict[str, str] = {}
 
     def run_with_loss(name: str, plan: nw.LazyFrame[Any]) -> Any:
         if name not in losses:
@@ -173,7 +182,14 @@ def test_workers_are_lost_in_the_middle(
         return answer
 
     monkeypatch.setattr(watching, "run", run_with_loss)
-    assert_agrees(cluster.read(files), "classes")
+    for left in reversed(range(3)):  # a scheduler may give the frozen worker nothing: no loss, so once more
+        losses |= {"most probable classes": "at work", "moments": "done"}
+        try:
+            assert_agrees(cluster.read(files), "classes")
+            break
+        except NothingLost:
+            if not left:
+                raise
     assert not losses
 
 
