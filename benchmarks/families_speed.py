@@ -17,7 +17,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from cmtrack import evaluate_families
-from cmtrack.statistics.families import MATCHINGS
+from cmtrack.families.counts import MATCHINGS
 
 
 def generate(documents: int, codes: int, labels: float, seed: int = 0) -> tuple[sp.csr_matrix, sp.csr_matrix]:

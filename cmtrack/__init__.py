@@ -12,12 +12,14 @@ if TYPE_CHECKING:
     from cmtrack.comparison import Comparison, compare, paired_differences
     from cmtrack.evaluation import Evaluation, evaluate
     from cmtrack.evaluation.accumulator import Accumulator
-    from cmtrack.evaluation.families import FamilyEvaluation, evaluate_families, evaluate_family_levels
     from cmtrack.evaluation.spans import evaluate_spans
     from cmtrack.evaluation.tables import evaluate_table
+    from cmtrack.families.evaluate import evaluate_families, evaluate_family_levels
+    from cmtrack.families.hierarchy import Prefix, Tree
+    from cmtrack.families.result import FamilyEvaluation
     from cmtrack.grouping import Grouping
     from cmtrack.metrics import Metric, PrevalenceEstimate, estimate_prevalence
-    from cmtrack.metrics.rough import (
+    from cmtrack.rough import (
         AttributeSubsets,
         GranuleTable,
         RoughApproximations,
@@ -27,40 +29,39 @@ if TYPE_CHECKING:
         rough_bounds,
     )
     from cmtrack.statistics import ConfusionMatrix, ReducedConfusionMatrix
-    from cmtrack.statistics.families import Prefix, Tree
     from cmtrack.tracking import LoggedEvaluation, load_evaluation, log_evaluation, regroup_runs
 
 _HOME = {
     "Accumulator": "cmtrack.evaluation.accumulator",
-    "AttributeSubsets": "cmtrack.metrics.rough",
+    "AttributeSubsets": "cmtrack.rough",
     "Comparison": "cmtrack.comparison",
     "ConfusionMatrix": "cmtrack.statistics",
     "Evaluation": "cmtrack.evaluation",
-    "FamilyEvaluation": "cmtrack.evaluation.families",
-    "GranuleTable": "cmtrack.metrics.rough",
+    "FamilyEvaluation": "cmtrack.families.result",
+    "GranuleTable": "cmtrack.rough",
     "Grouping": "cmtrack.grouping",
     "LoggedEvaluation": "cmtrack.tracking",
     "Metric": "cmtrack.metrics",
-    "Prefix": "cmtrack.statistics.families",
+    "Prefix": "cmtrack.families.hierarchy",
     "PrevalenceEstimate": "cmtrack.metrics",
     "ReducedConfusionMatrix": "cmtrack.statistics",
-    "RoughApproximations": "cmtrack.metrics.rough",
-    "RoughBounds": "cmtrack.metrics.rough",
-    "Tree": "cmtrack.statistics.families",
-    "attribute_subsets": "cmtrack.metrics.rough",
+    "RoughApproximations": "cmtrack.rough",
+    "RoughBounds": "cmtrack.rough",
+    "Tree": "cmtrack.families.hierarchy",
+    "attribute_subsets": "cmtrack.rough",
     "compare": "cmtrack.comparison",
     "estimate_prevalence": "cmtrack.metrics",
     "evaluate": "cmtrack.evaluation",
-    "evaluate_families": "cmtrack.evaluation.families",
-    "evaluate_family_levels": "cmtrack.evaluation.families",
+    "evaluate_families": "cmtrack.families.evaluate",
+    "evaluate_family_levels": "cmtrack.families.evaluate",
     "evaluate_spans": "cmtrack.evaluation.spans",
     "evaluate_table": "cmtrack.evaluation.tables",
-    "granule_table": "cmtrack.metrics.rough",
+    "granule_table": "cmtrack.rough",
     "load_evaluation": "cmtrack.tracking",
     "log_evaluation": "cmtrack.tracking",
     "paired_differences": "cmtrack.comparison",
     "regroup_runs": "cmtrack.tracking",
-    "rough_bounds": "cmtrack.metrics.rough",
+    "rough_bounds": "cmtrack.rough",
 }
 
 __all__ = [

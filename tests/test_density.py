@@ -9,12 +9,12 @@ import pytest
 
 import cmtrack
 from cmtrack import PrevalenceEstimate, estimate_prevalence
-from cmtrack.metrics.prevalence.density_models import MODELS
-from cmtrack.metrics.prevalence.folds import at_random, in_turn
-from cmtrack.metrics.prevalence.moment_match import MomentMatch
-from cmtrack.metrics.prevalence.score_cells import score_cells
-from cmtrack.metrics.prevalence.stacking import MEMBERS, fit_ratio, whole_ratio
-from cmtrack.metrics.prevalence.two_foldings import TwoFoldings
+from cmtrack.prevalence.density_models import MODELS
+from cmtrack.prevalence.folds import at_random, in_turn
+from cmtrack.prevalence.moment_match import MomentMatch
+from cmtrack.prevalence.score_cells import score_cells
+from cmtrack.prevalence.stacking import MEMBERS, fit_ratio, whole_ratio
+from cmtrack.prevalence.two_foldings import TwoFoldings
 from cmtrack.statistics import ScoreCounts
 
 INTERVALS = ("adjusted", "realised", "wald", "score", "bootstrap", "naive")

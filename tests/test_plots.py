@@ -19,7 +19,6 @@ from matplotlib.patches import Rectangle, StepPatch
 from scipy.stats import chi2
 
 from cmtrack import evaluate
-from cmtrack.metrics.prevalence.estimate import Likelihood
 from cmtrack.plots import (
     evaluation_figures,
     plot_confusion_matrix,
@@ -33,6 +32,7 @@ from cmtrack.plots import labels as text
 from cmtrack.plots.heatmap import cell_for
 from cmtrack.plots.scores import histogram
 from cmtrack.plots.words import Words
+from cmtrack.prevalence.estimate import Likelihood
 from cmtrack.statistics import ScoreMoments
 
 NPS = np.array([[20, 59, 1], [4, 185, 23], [2, 127, 88]])

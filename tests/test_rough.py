@@ -29,8 +29,8 @@ from cmtrack import (
     rough_bounds,
 )
 from cmtrack.metrics.catalog import CATALOG, lookup
-from cmtrack.metrics.rough import reducts as search_module
 from cmtrack.plots import plot_rough_approximations
+from cmtrack.rough import reducts as search_module
 
 # Düntsch & Gediga (2019), Table 3
 SETS: dict[str, list[Any]] = {

@@ -16,8 +16,8 @@ from cmtrack import Accumulator, Evaluation, Grouping, evaluate, evaluate_table,
 from cmtrack.cli import main
 from cmtrack.evaluation.sections import SECTIONS
 from cmtrack.metrics import em_shares
-from cmtrack.metrics.prevalence import class_shares
-from cmtrack.metrics.prevalence.densities import smoothed
+from cmtrack.prevalence import class_shares
+from cmtrack.prevalence.densities import smoothed
 from cmtrack.statistics.counting import count_codes
 from cmtrack.statistics.top_scores import TopScoreCounts
 from cmtrack.tracking.report import report_html

@@ -13,8 +13,8 @@ from cmtrack import ConfusionMatrix, Grouping
 from cmtrack.metrics.cells import Cells, Table
 from cmtrack.metrics.multiclass import MULTICLASS
 from cmtrack.metrics.multiclass import REDUCED as REDUCED_METRICS
-from cmtrack.metrics.prevalence.densities import leave_one_out, n_bins, quantile_bins
 from cmtrack.metrics.score_errors import standard_error
+from cmtrack.prevalence.densities import leave_one_out, n_bins, quantile_bins
 from cmtrack.statistics import ScoreCounts, ScoreMoments, scores
 from cmtrack.statistics.top_scores import CELLS, TopScoreCounts
 
@@ -110,8 +110,8 @@ def test_merging_goes_to_the_grid_where_the_whole_would(monkeypatch: pytest.Monk
 
 
 def test_class_densities_leave_the_own_sample_out() -> None:
-    from cmtrack.metrics.prevalence.class_shares import _most_likely
-    from cmtrack.metrics.prevalence.mixture import em_shares
+    from cmtrack.prevalence.class_shares import _most_likely
+    from cmtrack.prevalence.mixture import em_shares
 
     # each class's own samples see their own density without themselves, half a count in each of two bins: by hand
     rows = np.array([[2.5 / 3, 1.5 / 4], [3.5 / 4, 0.5 / 3], [0.5 / 4, 1.5 / 3]])

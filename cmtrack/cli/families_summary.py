@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from cmtrack.cli.frame import plain
 from cmtrack.cli.summary import MAX_ROWS, cell, headline_table, new_table
-from cmtrack.evaluation.families import FamilyEvaluation
+from cmtrack.families.result import FamilyEvaluation
 from cmtrack.metrics.names import encode_label
 from cmtrack.tracking import families_words, words
 

@@ -18,7 +18,7 @@ def show_command(run: str, prefix: str, tracking_uri: str | None, as_json: bool)
     with working() as step:
         step("reading the run", 0, 1)
         from cmtrack.cli import families_summary, summary
-        from cmtrack.evaluation.families import FamilyEvaluation
+        from cmtrack.families.result import FamilyEvaluation
         from cmtrack.tracking import load_evaluation
         from cmtrack.tracking.runs import client_for, find
         from cmtrack.tracking.store import quiet, tracking_store

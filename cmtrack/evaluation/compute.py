@@ -15,14 +15,14 @@ from cmtrack.metrics.cells import Cells, SixCells, Table, ratio
 from cmtrack.metrics.influence import groups_over
 from cmtrack.metrics.metric import Metric
 from cmtrack.metrics.own import Kept, put_own
-from cmtrack.metrics.prevalence.binned import binned_estimate
-from cmtrack.metrics.prevalence.class_shares import ClassShares, class_shares
-from cmtrack.metrics.prevalence.estimate import PrevalenceEstimate
-from cmtrack.metrics.prevalence.modelled import modelled_estimate
 from cmtrack.metrics.results import Results
 from cmtrack.metrics.roc import RocCurve, roc_curve
-from cmtrack.metrics.rough.section import put_rough
 from cmtrack.names import quoted
+from cmtrack.prevalence.binned import binned_estimate
+from cmtrack.prevalence.class_shares import ClassShares, class_shares
+from cmtrack.prevalence.estimate import PrevalenceEstimate
+from cmtrack.prevalence.modelled import modelled_estimate
+from cmtrack.rough.section import put_rough
 from cmtrack.statistics import BinaryCounts, ReducedConfusionMatrix
 from cmtrack.statistics.collected import Statistics
 from cmtrack.statistics.counting import Counts

@@ -5,13 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
-from cmtrack.evaluation.families.result import FamilyEvaluation
-from cmtrack.evaluation.families.storage import KIND as FAMILIES
-from cmtrack.evaluation.families.storage import from_data as families_from_data
 from cmtrack.evaluation.result import Evaluation
 from cmtrack.evaluation.storage import KIND as CLASSES
 from cmtrack.evaluation.storage import from_data as classes_from_data
 from cmtrack.evaluation.storage import parse
+from cmtrack.families.result import FamilyEvaluation
+from cmtrack.families.storage import KIND as FAMILIES
+from cmtrack.families.storage import from_data as families_from_data
 from cmtrack.grouping import Grouping, Label
 from cmtrack.metrics.intervals import Interval
 from cmtrack.statistics import LabelDigest

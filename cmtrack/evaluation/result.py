@@ -27,9 +27,9 @@ from cmtrack.metrics.intervals import Interval
 from cmtrack.metrics.metric import Metric
 from cmtrack.metrics.names import encode_label
 from cmtrack.metrics.own import UNKNOWN, Kept, own_metrics, to_data
-from cmtrack.metrics.prevalence.estimate import PrevalenceEstimate
 from cmtrack.metrics.results import ByName
 from cmtrack.metrics.roc import RocCurve
+from cmtrack.prevalence.estimate import PrevalenceEstimate
 from cmtrack.statistics import BinaryCounts, ConfusionMatrix, ReducedConfusionMatrix, ScoreCounts
 from cmtrack.statistics.collected import Statistics
 from cmtrack.statistics.inputs import BoolArray, FloatArray

@@ -2,11 +2,11 @@
 
 from cmtrack.metrics.catalog import CATALOG, lookup
 from cmtrack.metrics.metric import Metric
-from cmtrack.metrics.prevalence.estimate import PrevalenceEstimate
-from cmtrack.metrics.prevalence.mixture import em_shares, prior_corrected
-from cmtrack.metrics.prevalence.quantify import estimate_prevalence
 from cmtrack.metrics.roc import RocCurve, roc_curve
-from cmtrack.metrics.rough import (
+from cmtrack.prevalence.estimate import PrevalenceEstimate
+from cmtrack.prevalence.mixture import em_shares, prior_corrected
+from cmtrack.prevalence.quantify import estimate_prevalence
+from cmtrack.rough import (
     AttributeSubsets,
     GranuleTable,
     RoughApproximations,

@@ -8,9 +8,9 @@ from functools import cached_property
 
 import numpy as np
 
-from cmtrack.metrics.prevalence.densities import quantile_bins
 from cmtrack.metrics.score_errors import row_influence
 from cmtrack.metrics.spcc import bayes_index_slope, spcc
+from cmtrack.prevalence.densities import quantile_bins
 from cmtrack.statistics import ScoreCounts, ScoreMoments
 from cmtrack.statistics.inputs import BoolArray, FloatArray, IntArray
 

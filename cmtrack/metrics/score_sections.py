@@ -12,11 +12,11 @@ from cmtrack.metrics import score_errors
 from cmtrack.metrics import spcc as correlation
 from cmtrack.metrics.fisher import fisher_standard_error
 from cmtrack.metrics.names import encode_label
-from cmtrack.metrics.prevalence.class_shares import ClassShares
-from cmtrack.metrics.prevalence.densities import BinnedDensities, quantile_bins
-from cmtrack.metrics.prevalence.estimate import PrevalenceEstimate
 from cmtrack.metrics.results import Results
 from cmtrack.metrics.roc import RocCurve
+from cmtrack.prevalence.class_shares import ClassShares
+from cmtrack.prevalence.densities import BinnedDensities, quantile_bins
+from cmtrack.prevalence.estimate import PrevalenceEstimate
 from cmtrack.statistics import ScoreCounts, ScoreMoments
 from cmtrack.statistics.collected import Statistics
 from cmtrack.statistics.inputs import FloatArray

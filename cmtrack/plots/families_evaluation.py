@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from matplotlib.figure import Figure
 
-from cmtrack.metrics.families import FEW, family_tallies
+from cmtrack.families.metrics import FEW, family_tallies
 from cmtrack.metrics.names import encode_label
 from cmtrack.names import elide
 from cmtrack.untrusted import one_line
@@ -19,7 +19,8 @@ from .drawing import OnError, draw_all
 from .families import FamilyPanel, plot_family_matrix, plot_worst_families
 
 if TYPE_CHECKING:
-    from cmtrack.evaluation.families import CodeAnswer, FamilyEvaluation
+    from cmtrack.families.answers import CodeAnswer
+    from cmtrack.families.result import FamilyEvaluation
     from cmtrack.grouping import Label
 
 MOST_FAMILIES = 6

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from cmtrack.evaluation.families import FamilyEvaluation
+from cmtrack.families.result import FamilyEvaluation
 from cmtrack.metrics.catalog import lookup
 from cmtrack.metrics.names import encode_label
 from cmtrack.tracking import families_words, words

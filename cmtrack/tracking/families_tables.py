@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from cmtrack.evaluation.families import FamilyEvaluation
+from cmtrack.families.result import FamilyEvaluation
 from cmtrack.tracking.tables import BETWEEN
 
 if TYPE_CHECKING:

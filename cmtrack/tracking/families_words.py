@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from cmtrack.evaluation.families import FamilyEvaluation
-from cmtrack.metrics.families import FEW, family_tallies
+from cmtrack.families.metrics import FEW, family_tallies
+from cmtrack.families.result import FamilyEvaluation
 from cmtrack.tracking.words import counted, named, percent, with_interval
 
 

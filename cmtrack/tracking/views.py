@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 
 from cmtrack.evaluation import rows as class_rows
 from cmtrack.evaluation.face import Judged
-from cmtrack.evaluation.families import FamilyEvaluation
-from cmtrack.evaluation.families import rows as family_rows
+from cmtrack.families import rows as family_rows
+from cmtrack.families.result import FamilyEvaluation
 from cmtrack.tracking.families_report import family_report_html
 from cmtrack.tracking.families_tables import code_table
 from cmtrack.tracking.report import report_html

@@ -9,7 +9,7 @@ import numpy as np
 
 from cmtrack.evaluation import Evaluation
 from cmtrack.evaluation.face import Judged
-from cmtrack.evaluation.families import FamilyEvaluation
+from cmtrack.families.result import FamilyEvaluation
 from cmtrack.grouping import Label
 from cmtrack.metrics.intervals import Interval
 from cmtrack.metrics.names import encode_label

@@ -1,0 +1,184 @@
+"""The statistics of label sets in families, and how those of two sets of documents are put together."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from typing import Any
+
+import numpy as np
+
+from cmtrack.families.hierarchy import Families
+from cmtrack.families.tallies import Tallies
+from cmtrack.statistics.digest import LabelDigest
+from cmtrack.statistics.inputs import FloatArray, IntArray
+
+MATCHINGS = ("product", "row", "column", "balanced")
+UNIT = 232_792_560
+"""Shares are kept as whole numbers of 1/UNIT, the least common multiple of 1 to 20: shards add up exactly, in any
+order. Halves, thirds, ... twentieths are exact; a share of more siblings is rounded to 4e-9."""
+HITS, PREDICTED, ACTUAL, PREDICTED_OUTSIDE, ACTUAL_OUTSIDE = range(5)
+
+
+@dataclass(frozen=True, eq=False)
+class PairCounts:
+    """Pairs of an actual and a predicted code of one family, for every matching at once.
+
+    Attributes
+    ----------
+    keys : ndarray of shape (R,), int64, increasing
+        ``actual * L + predicted``, places among the codes.
+    masses : ndarray of shape (R, 4), int64
+        By :data:`MATCHINGS`; the product in ones, the others in 1/UNIT.
+    surplus : ndarray of shape (L, 2), int64
+        Balanced mass, in 1/UNIT, of predicted and of actual codes that goes out of the family although there are
+        siblings, because there are fewer of them.
+    """
+
+    keys: IntArray
+    masses: IntArray
+    surplus: IntArray
+
+    def placed(self, place: IntArray, size: int) -> PairCounts:
+        """The same pairs among ``size`` codes, where the code i stands at ``place[i]``."""
+        old = len(self.surplus)
+        keys = place[self.keys // old] * size + place[self.keys % old]
+        surplus = np.zeros((size, 2), dtype=np.int64)
+        surplus[place] = self.surplus
+        order = np.argsort(keys)
+        return PairCounts(keys[order], self.masses[order], surplus)
+
+    def __add__(self, other: PairCounts) -> PairCounts:
+        keys, masses = sum_by_key(np.concatenate((self.keys, other.keys)), np.concatenate((self.masses, other.masses)))
+        return PairCounts(keys, masses, self.surplus + other.surplus)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, PairCounts):
+            return NotImplemented
+        return all(np.array_equal(getattr(self, f.name), getattr(other, f.name)) for f in fields(self))
+
+    def within(self, start: int, stop: int, matching: str) -> FloatArray:
+        """Masses of the pairs of codes ``start`` to ``stop``, shape (k, k), rows actual, columns predicted."""
+        size, width = len(self.surplus), stop - start
+        low, high = np.searchsorted(self.keys, [start * size, stop * size])
+        keys, column = self.keys[low:high], MATCHINGS.index(matching)
+        out = np.zeros((width, width))
+        out[keys // size - start, keys % size - start] = self.masses[low:high, column] / (1 if column == 0 else UNIT)
+        return out
+
+
+@dataclass(frozen=True, eq=False)
+class FamilyStatistics:
+    """What is kept of documents' predicted and actual codes.
+
+    Attributes
+    ----------
+    families : Families
+    digest : LabelDigest
+        Of the documents' actual codes.
+    codes : ndarray of shape (L, 5), int64
+        Documents by code: with the code on both sides, predicted, actual, predicted out of family, actual out of
+        family.
+    pairs : PairCounts
+        Of unmatched codes.
+    together : PairCounts or None
+        Of all codes, the matched ones among them, where this was asked for.
+    alone : ndarray of shape (L, 2) or None
+        With ``together``: documents whose other side has no code of the family at all, by predicted and actual code.
+    patterns : ndarray of shape (R, 5), int64
+        Family, codes on both sides, unmatched predicted, unmatched actual codes of it, and the number of documents
+        that are so; documents without a code of the family are left out.
+    tallies : Tallies
+    repeated : ndarray of shape (2,), int64
+        Codes that stood more than once in a document (each counts once), actual and predicted.
+    row_ids : LabelDigest, optional
+        Of the documents' names.
+    """
+
+    families: Families
+    digest: LabelDigest
+    codes: IntArray
+    pairs: PairCounts
+    patterns: IntArray
+    tallies: Tallies
+    repeated: IntArray
+    together: PairCounts | None = None
+    alone: IntArray | None = None
+    row_ids: LabelDigest | None = None
+
+    def __add__(self, other: FamilyStatistics) -> FamilyStatistics:
+        """Merge disjoint sets of documents, whose codes may differ where they stand in sorted order.
+
+        Raises
+        ------
+        ValueError
+            If families differ, or one side lacks what the other has.
+        """
+        families = self.families.merged(other.families)
+        ours, theirs = self.placed(families), other.placed(families)
+        merged: dict[str, Any] = {"families": families}
+        for item in fields(self)[1:]:
+            a, b = getattr(ours, item.name), getattr(theirs, item.name)
+            if (a is None) != (b is None):
+                raise ValueError(f"evaluations must hold the same statistics, one has no {item.name!r}")
+            if item.name == "patterns":
+                merged[item.name] = count_rows(np.concatenate((a, b)))
+            else:
+                merged[item.name] = None if a is None else a + b
+        return FamilyStatistics(**merged)
+
+    def placed(self, families: Families) -> FamilyStatistics:
+        """The same counts with codes, and families, at other places."""
+        if families == self.families:
+            return self
+        place = np.array([families.place(code) for code in self.families.codes], dtype=np.int64)
+        at = {name: f for f, name in enumerate(families.names)}
+        home = np.array([at[name] for name in self.families.names], dtype=np.int64)
+        size = len(families.codes)
+
+        def spread(table: IntArray) -> IntArray:
+            out = np.zeros((size, table.shape[1]), dtype=np.int64)
+            out[place] = table
+            return out
+
+        patterns = np.column_stack((home[self.patterns[:, 0]], self.patterns[:, 1:]))
+        return FamilyStatistics(
+            families,
+            self.digest,
+            spread(self.codes),
+            self.pairs.placed(place, size),
+            patterns,
+            self.tallies,
+            self.repeated,
+            None if self.together is None else self.together.placed(place, size),
+            None if self.alone is None else spread(self.alone),
+            self.row_ids,
+        )
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, FamilyStatistics):
+            return NotImplemented
+        return all(_same(getattr(self, f.name), getattr(other, f.name)) for f in fields(self))
+
+
+def _same(ours: Any, theirs: Any) -> bool:
+    return np.array_equal(ours, theirs) if isinstance(ours, np.ndarray) else bool(ours == theirs)
+
+
+def sum_by_key(keys: IntArray, values: IntArray) -> tuple[IntArray, IntArray]:
+    """Distinct keys in order, and the sums of the rows of ``values`` (n, c) by key."""
+    if not len(keys):
+        return keys, values
+    order = np.argsort(keys, kind="stable")
+    keys = keys[order]
+    first = np.flatnonzero(np.concatenate(([True], keys[1:] != keys[:-1])))
+    return keys[first], np.add.reduceat(values[order], first, axis=0)
+
+
+def count_rows(table: IntArray) -> IntArray:
+    """Rows that are equal but for the last column put together, in order; the last column summed."""
+    if not len(table):
+        return table
+    distinct, index = np.unique(table[:, :-1], axis=0, return_inverse=True)
+    total = np.zeros(len(distinct), dtype=np.int64)
+    np.add.at(total, index.ravel(), table[:, -1])
+    return np.column_stack((distinct, total))

@@ -1,0 +1,178 @@
+"""``evaluate_families``: sets of codes -> :class:`FamilyEvaluation`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from typing import Any
+
+from cmtrack.families.collect import collect_families
+from cmtrack.families.hierarchy import Rule, Tree, assign
+from cmtrack.families.inputs import Given, read_sets
+from cmtrack.families.matrix import check_matching
+from cmtrack.families.metrics import document_errors
+from cmtrack.families.result import FamilyEvaluation
+from cmtrack.grouping import Label
+from cmtrack.grouping.step import plain
+from cmtrack.statistics import LabelDigest
+from cmtrack.statistics.labels import encode_row_ids
+
+
+def evaluate_families(
+    y_true_sets: Any,
+    y_pred_sets: Any,
+    families: Rule,
+    *,
+    matching: str = "product",
+    remove_matches: bool = True,
+    codes: Sequence[Label] | None = None,
+    unassigned: Label | None = None,
+    columns: tuple[str, str] = ("document", "code"),
+    documents: Any = None,
+    row_ids: Any = None,
+    confidence_level: float = 0.95,
+) -> FamilyEvaluation:
+    """Judge predicted sets of codes, where a wrong code of the right family is less wrong than another.
+
+    Parameters
+    ----------
+    y_true_sets, y_pred_sets
+        The documents' actual and predicted codes, both in one of these forms:
+
+        * iterables with a set (list, array) of codes for each document; a set may be empty;
+        * indicator matrices of shape (documents, codes), SciPy sparse or dense, whose columns ``codes`` names;
+        * long frames (pandas, polars) with a row for each code of a document; ``columns`` names their columns, and
+          ``documents`` says which documents there are.
+    families : mapping, callable, Prefix or Tree
+        ``{code: family}``, a function of the code, ``Prefix(separator=".")``, ``Prefix(length=3)``, or
+        ``Tree({child: parent}, level=1)``.
+    matching : "product", "row", "column" or "balanced"
+        What a pair of unmatched codes counts in :meth:`FamilyEvaluation.matrix`, where a document has a predicted and b
+        actual ones left in a family: 1, 1/b, 1/a, or 1/max(a, b) with the rest out of family. All four are kept, this
+        is the one shown by default; no metric depends on it.
+    remove_matches : bool, default True
+        If False, matrices hold the plain co-occurrence within families: codes on both sides are partners too. Metrics
+        and distributions are not affected.
+    codes : sequence, optional
+        All codes in order; for matrices, of the columns. By default those seen, sorted.
+    unassigned : label, optional
+        The family of codes that ``families`` gives none. Without it such a code is an error.
+    columns : (str, str), default ("document", "code")
+    documents : array-like of shape (n,), optional
+        Names of all documents of long frames, also of those without any code.
+    row_ids : array-like of shape (n,), optional
+        Names of the documents (for long frames, ``documents`` is). Paired comparisons check that they are the same.
+    confidence_level : float, default 0.95
+
+    Returns
+    -------
+    FamilyEvaluation
+
+    Raises
+    ------
+    ValueError, TypeError
+        Wrong input; the text gives the rule and the value.
+
+    Notes
+    -----
+    The rules are those of M. Falis, Hierarchical Confusion Matrices: a code on both sides is a match and no one's
+    partner; the other predicted codes of a family meet its other actual codes; a code that is left without any partner
+    is out of family (OOF). A code that stands twice in a document counts once, and a warning counts these.
+    """
+    given, digest = _read(y_true_sets, y_pred_sets, codes, columns, documents, row_ids)
+    return _evaluate(given, digest, families, codes, unassigned, matching, remove_matches, confidence_level)
+
+
+def evaluate_family_levels(
+    y_true_sets: Any,
+    y_pred_sets: Any,
+    tree: Tree,
+    levels: Iterable[int],
+    *,
+    matching: str = "product",
+    remove_matches: bool = True,
+    codes: Sequence[Label] | None = None,
+    unassigned: Label | None = None,
+    columns: tuple[str, str] = ("document", "code"),
+    documents: Any = None,
+    row_ids: Any = None,
+    confidence_level: float = 0.95,
+) -> dict[int, FamilyEvaluation]:
+    """Judge predicted sets of codes at several levels of a tree.
+
+    Parameters
+    ----------
+    tree : Tree
+        Its own level does not matter.
+    levels : iterable of int
+        0 is the top.
+    y_true_sets, y_pred_sets, matching, remove_matches, codes, unassigned, columns, documents, row_ids, confidence_level
+        As in :func:`evaluate_families`.
+
+    Returns
+    -------
+    dict of int to FamilyEvaluation
+
+    Raises
+    ------
+    ValueError, TypeError
+        Wrong input; the text gives the rule and the value.
+    """
+    if not isinstance(tree, Tree):
+        raise TypeError(f"levels need a Tree, got {type(tree).__name__}")
+    given, digest = _read(y_true_sets, y_pred_sets, codes, columns, documents, row_ids)
+    return {
+        level: _evaluate(
+            given,
+            digest,
+            replace(tree, level=level),
+            codes,
+            unassigned,
+            matching,
+            remove_matches,
+            confidence_level,
+        )
+        for level in levels
+    }
+
+
+def _read(
+    y_true: Any, y_pred: Any, codes: Sequence[Label] | None, columns: tuple[str, str], documents: Any, row_ids: Any
+) -> tuple[Given, LabelDigest | None]:
+    given = read_sets(y_true, y_pred, codes=codes, columns=columns, documents=documents)
+    if row_ids is not None and documents is not None:
+        raise ValueError("documents names the documents already: leave out row_ids")
+    names = given.ids if row_ids is None else row_ids
+    if names is None:
+        return given, None
+    return given, LabelDigest.from_codes(*encode_row_ids(names, given.actual.size))
+
+
+def _evaluate(
+    given: Given,
+    row_ids: LabelDigest | None,
+    rule: Rule,
+    codes: Sequence[Label] | None,
+    unassigned: Label | None,
+    matching: str,
+    remove_matches: bool,
+    confidence_level: float,
+) -> FamilyEvaluation:
+    check_matching(matching)
+    if not 0 < confidence_level < 1:
+        raise ValueError(f"confidence_level must lie between 0 and 1, got {confidence_level!r}")
+    listed = given.seen if codes is None else [plain(code) for code in codes]
+    if len(set(listed)) != len(listed):
+        twice = next(code for code in listed if listed.count(code) > 1)
+        raise ValueError(f"codes must not repeat, got {twice!r} more than once")
+    families = assign(rule, listed, chosen=codes is not None, unassigned=unassigned)
+    actual, predicted = given.renumbered(families.codes)
+    statistics, rows = collect_families(actual, predicted, families, remove_matches=remove_matches, row_ids=row_ids)
+    return FamilyEvaluation(
+        statistics,
+        matching=matching,
+        confidence_level=confidence_level,
+        notes=(given.note,) if given.note else (),
+        macro_errors=document_errors(statistics, rows),
+        rows=rows,
+    )

@@ -1,0 +1,371 @@
+"""The :class:`FamilyEvaluation`: sparse counts, and every number and view that follows from them."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from cmtrack.evaluation.frames import metric_frame
+from cmtrack.families import metrics as metrics_of
+from cmtrack.families import storage
+from cmtrack.families.answers import CodeAnswer, answer
+from cmtrack.families.counts import FamilyStatistics
+from cmtrack.families.matrix import FamilyMatrix, family_distribution, family_matrix
+from cmtrack.families.tallies import DocumentRows
+from cmtrack.grouping import Label
+from cmtrack.metrics.catalog import lookup
+from cmtrack.metrics.intervals import Interval
+from cmtrack.metrics.results import ByName, Results
+from cmtrack.statistics.inputs import FloatArray
+from cmtrack.untrusted import for_page
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.figure import Figure
+
+
+@dataclass(frozen=True, eq=False)
+class FamilyEvaluation:
+    """How predicted sets of codes did, with families of codes. Make one with :func:`cmtrack.evaluate_families`.
+
+    Attributes
+    ----------
+    statistics : FamilyStatistics
+        What is kept of the data.
+    matching : "product", "row", "column" or "balanced"
+        Of :meth:`matrix` by default.
+    confidence_level : float
+    notes : tuple of str
+        What the reading of the data left to be said.
+    macro_errors : dict of str to float, optional
+        Standard errors of the macro averages by documents.
+    rows : DocumentRows or None
+        The documents one by one, where this evaluation was made from them: paired comparisons need them. They are
+        neither merged nor compared.
+    """
+
+    statistics: FamilyStatistics
+    matching: str = "product"
+    confidence_level: float = 0.95
+    notes: tuple[str, ...] = ()
+    macro_errors: dict[str, float] | None = None
+    rows: DocumentRows | None = field(default=None, repr=False)
+
+    # -- numbers ---------------------------------------------------------------------------------------
+
+    @cached_property
+    def _results(self) -> Results:
+        return metrics_of.family_results(self.statistics, self.confidence_level, self.macro_errors)
+
+    @property
+    def metrics(self) -> dict[str, float]:
+        """Every metric by its full name; NaN where it is undefined (see :attr:`undefined`)."""
+        return ByName(self._results.metrics)
+
+    @property
+    def intervals(self) -> dict[str, Interval]:
+        """(low, high) of the metrics that have an interval; documents are the sampling unit."""
+        return ByName(self._results.intervals, "interval of")
+
+    @property
+    def standard_errors(self) -> dict[str, float]:
+        """Standard errors of the metrics that have one."""
+        return ByName(self._results.errors, "standard error of")
+
+    @property
+    def undefined(self) -> dict[str, str]:
+        """Why a metric is NaN."""
+        return ByName(self._results.undefined, "undefined metric")
+
+    @cached_property
+    def warnings(self) -> tuple[str, ...]:
+        """When not to trust a number: rare codes and families, codes that averages pass over, repeated codes."""
+        return (*self.notes, *metrics_of.family_warnings(self.statistics))
+
+    # -- parts -----------------------------------------------------------------------------------------
+
+    @property
+    def codes(self) -> tuple[Label, ...]:
+        """The codes, those of a family side by side."""
+        return self.statistics.families.codes
+
+    @property
+    def families(self) -> tuple[Label, ...]:
+        """The families in order."""
+        return self.statistics.families.names
+
+    def family_of(self, code: Label) -> Label:
+        """The family of a code.
+
+        Raises
+        ------
+        KeyError
+            If there is no such code.
+        """
+        place = self.statistics.families.place(code)
+        return self.families[int(self.statistics.families.family_of_code[place])]
+
+    @property
+    def n_samples(self) -> float:
+        """Number of documents."""
+        return float(self.statistics.digest.rows)
+
+    @property
+    def labels_digest(self) -> str:
+        """Digest of the documents' sets of actual codes: equal digests, same test documents."""
+        return str(self.statistics.digest)
+
+    @property
+    def labels(self) -> tuple[Label, ...]:
+        """The codes."""
+        return self.codes
+
+    @property
+    def grouping(self) -> None:
+        """None: families are no grouping of single labels."""
+
+    @property
+    def positive(self) -> None:
+        """None: there are no two groups."""
+
+    def classes_passed_over(self, metric: str) -> tuple[Label, ...]:
+        """The codes of some document that an average leaves out, because they are never predicted."""
+        if metric != "family/precision_macro":
+            return ()
+        return tuple(self.codes[i] for i in metrics_of.never_predicted(self.statistics))
+
+    @property
+    def design(self) -> tuple[tuple[str, str], ...]:
+        """What must be the same for two evaluations to be put in one order: the families of the actual codes."""
+        held = self.statistics.codes[:, 2] > 0
+        families = self.statistics.families
+        paths = [path for path, is_held in zip(families.paths, held, strict=True) if is_held]
+        return (("families", storage.digest_of_paths(sorted(paths, key=str), families.level)),)
+
+    # -- views of a family and of a code ---------------------------------------------------------------
+
+    def matrix(self, family: Label, matching: str | None = None) -> FamilyMatrix:
+        """A family's confusion matrix with its out-of-family (OOF) row and column: rows actual, columns predicted.
+
+        Parameters
+        ----------
+        family : label
+        matching : "product", "row", "column" or "balanced", optional
+            By default that of the evaluation.
+
+        Raises
+        ------
+        KeyError, ValueError
+            If there is no such family or matching.
+        """
+        return family_matrix(self.statistics, family, matching or self.matching)
+
+    def distribution(self, family: Label, given: str = "predicted", normalization: str = "mass") -> FamilyMatrix:
+        """A family's conditional distributions.
+
+        Parameters
+        ----------
+        family : label
+        given : "predicted" or "actual"
+            "predicted": columns sum to 1 and the diagonal is precision; "actual": rows do and it is recall.
+        normalization : "mass" or "reference"
+            "reference" divides the product counts by their sum instead, as the source's code does; documents with many
+            mismatches then weigh more, and the diagonal is neither precision nor recall.
+
+        Raises
+        ------
+        KeyError, ValueError
+            If there is no such family, direction or normalisation.
+        """
+        return family_distribution(self.statistics, family, given, normalization)
+
+    def given_predicted(self, code: Label) -> CodeAnswer:
+        """The code was predicted: how likely is it right, which sibling is it instead, is it out of family?
+
+        Raises
+        ------
+        KeyError
+            If there is no such code.
+        """
+        return answer(self.statistics, code, "predicted", self.confidence_level)
+
+    def given_actual(self, code: Label) -> CodeAnswer:
+        """The document has the code: how likely is it predicted, which sibling is instead, or none of the family?
+
+        Raises
+        ------
+        KeyError
+            If there is no such code.
+        """
+        return answer(self.statistics, code, "actual", self.confidence_level)
+
+    def family_figure(self, family: Label, given: str = "actual") -> Figure:
+        """One family's matrix, coloured by shares given the actual code (recall) or the "predicted" one (precision).
+
+        Raises
+        ------
+        KeyError, ValueError
+            If there is no such family or direction.
+        """
+        from cmtrack.plots.families_evaluation import family_matrix_figure
+
+        return family_matrix_figure(self, family, given=given)
+
+    def code_figure(self, code: Label) -> Figure:
+        """What stands behind a code where it is predicted, and what becomes of it where it is actual.
+
+        Raises
+        ------
+        KeyError
+            If there is no such code.
+        """
+        from cmtrack.plots.families_evaluation import code_figure
+
+        return code_figure(self, code)
+
+    def code_table(self) -> pd.DataFrame:
+        """One row per code: its family, numbers of documents, precision, recall, F1, shares and frequent partners.
+
+        The shares ``match``, ``confused`` and ``oof`` sum to 1 in each direction; ``partner`` is the sibling that most
+        often stands for the code.
+        """
+        from cmtrack.families.tables import code_table
+
+        return code_table(self)
+
+    def family_table(self) -> pd.DataFrame:
+        """One row per family: its metrics with their intervals."""
+        from cmtrack.families.tables import family_table
+
+        return family_table(self)
+
+    # -- doing -----------------------------------------------------------------------------------------
+
+    def influence(self, metric: str) -> FloatArray | None:
+        """What each document adds to the error of a metric, shape (n,); None for a metric of a single family.
+
+        Raises
+        ------
+        ValueError
+            If the evaluation has no rows.
+        KeyError
+            If no metric has that name.
+        """
+        lookup(metric)
+        if self.rows is None:
+            raise ValueError("this evaluation has no rows (loaded without them, or merged): influence values need them")
+        return metrics_of.influence(metric, self.statistics, self.rows)
+
+    def __add__(self, other: FamilyEvaluation) -> FamilyEvaluation:
+        """The evaluation of both sets of documents together. Counts add up exactly, in any order.
+
+        Raises
+        ------
+        ValueError
+            If families, or options, differ.
+        """
+        if not isinstance(other, FamilyEvaluation):
+            return NotImplemented
+        for name in ("matching", "confidence_level"):
+            ours, theirs = getattr(self, name), getattr(other, name)
+            if ours != theirs:
+                raise ValueError(f"evaluations must have the same {name} to be merged, got {ours!r} and {theirs!r}")
+        merged = replace(
+            self,
+            statistics=self.statistics + other.statistics,
+            notes=(*self.notes, *(note for note in other.notes if note not in self.notes)),
+            macro_errors=None,
+            rows=None,
+        )
+        return replace(merged, macro_errors=_merged_errors(self, other, merged))
+
+    def __radd__(self, other: object) -> FamilyEvaluation:
+        return self if other == 0 else NotImplemented  # lets sum(...) start at 0
+
+    def save(self, directory: str | Path, *, rows: bool | str = "auto") -> Path:
+        """Write ``cmtrack_evaluation.json`` into a folder (made if need be) and return the file's path.
+
+        Parameters
+        ----------
+        directory : path
+        rows : "auto", True or False, default "auto"
+            Whether the rows, which paired comparisons need, are kept beside it in ``cmtrack_predictions.parquet``.
+            "auto": where there are any, up to 32 MB before compression; beyond, a warning says that they are not.
+        """
+        return storage.save(self, Path(directory), rows)
+
+    def to_json(self) -> str:
+        """The text that :meth:`save` writes."""
+        return storage.dumps(self)
+
+    @classmethod
+    def load(cls, directory: str | Path, *, rows: bool = True) -> FamilyEvaluation:
+        """Read what :meth:`save` wrote; ``directory`` may also be the file itself.
+
+        Parameters
+        ----------
+        directory : path
+        rows : bool, default True
+            Whether the rows are read, where they were kept; without them ``.rows`` is None, and comparisons are
+            unpaired.
+
+        Raises
+        ------
+        FileNotFoundError
+            If there is no evaluation.
+        ValueError
+            If the file is damaged, of another kind, or of a newer schema than this version reads.
+        """
+        return storage.load(Path(directory), rows)
+
+    # -- views -----------------------------------------------------------------------------------------
+
+    def to_frame(self) -> pd.DataFrame:
+        """One row per metric: metric, value, low, high, better, and why it is undefined."""
+        return metric_frame(self)
+
+    def figures(self) -> dict[str, Figure]:
+        """Every figure that applies, by name."""
+        from cmtrack.plots.families_evaluation import family_figures
+
+        return family_figures(self)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, FamilyEvaluation):
+            return NotImplemented
+        names = ("statistics", "matching", "confidence_level", "notes", "macro_errors")
+        return all(getattr(self, name) == getattr(other, name) for name in names)
+
+    def __repr__(self) -> str:
+        m = self.metrics
+        head = f"{self.n_samples:g} documents, {len(self.codes)} codes in {len(self.families)} families"
+        shown = {"micro F1": "f1_micro", "confused": "confusion_share", "out of family": "oof_share"}
+        parts = [f"{words} {m[f'family/{name}']:.4g}" for words, name in shown.items()]
+        return f"FamilyEvaluation({head}: {', '.join(parts)})"
+
+    def _repr_html_(self) -> str:
+        frame = self.to_frame()
+        shown = frame[[lookup(name).headline for name in frame["metric"]]]
+        return for_page(shown.drop(columns="undefined").to_html(index=False, float_format="{:.4f}".format))
+
+
+def _merged_errors(
+    first: FamilyEvaluation, second: FamilyEvaluation, merged: FamilyEvaluation
+) -> dict[str, float] | None:
+    """Errors of the macro averages of both sets of documents together.
+
+    The larger of two: the sides' sums of squares (which know of codes that share a document, but are too small where a
+    side has few documents of a code), and that of independent codes in the merged counts.
+    """
+    ours, theirs = first.macro_errors, second.macro_errors
+    if ours is None or theirs is None:
+        return None
+    a, b, own = first.n_samples, second.n_samples, merged.standard_errors
+    return {
+        name: max(math.hypot(ours[name] * a, theirs[name] * b) / (a + b), own.get(name, 0.0))
+        for name in ours
+        if name in theirs
+    }

@@ -1,0 +1,16 @@
+"""Rough sets: what attributes or a confusion matrix say of classes that they cannot separate."""
+
+from cmtrack.rough.approximations import RoughApproximations
+from cmtrack.rough.bounds import RoughBounds, rough_bounds
+from cmtrack.rough.reducts import AttributeSubsets
+from cmtrack.rough.table import GranuleTable, attribute_subsets, granule_table
+
+__all__ = [
+    "AttributeSubsets",
+    "GranuleTable",
+    "RoughApproximations",
+    "RoughBounds",
+    "attribute_subsets",
+    "granule_table",
+    "rough_bounds",
+]

@@ -1,0 +1,81 @@
+"""The section ``rough/`` of ``Evaluation.metrics``: bounds that the confusion counts give.
+
+Source: Düntsch & Gediga (2019), Confusion matrices and rough set data analysis, sections 3 and 4. Each hit is a sample
+of the intersection of two sets, so the accuracies of approximation are shares of samples and have their errors.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from cmtrack.metrics.cells import Table
+from cmtrack.metrics.metric import Metric
+from cmtrack.metrics.multiclass import ACCURACY, put_table
+from cmtrack.metrics.names import encode_label
+from cmtrack.metrics.per_class import ClassRatio, put_classes
+from cmtrack.rough.bounds import bounds_of_cells
+from cmtrack.statistics.inputs import FloatArray
+
+if TYPE_CHECKING:
+    from cmtrack.metrics.results import Results
+
+DUENTSCH = "Düntsch & Gediga (2019)"
+
+
+@dataclass(frozen=True)
+class Bound:
+    """A bound of each class's lower or upper approximation; it holds for these samples and has no error."""
+
+    name: str
+
+    def __call__(self, table: Table) -> FloatArray:
+        return np.asarray(table.once(_bounds)[self.name], dtype=np.float64)
+
+
+class WeightedAlpha:
+    """The accuracy of approximation of all classes: hits over the samples of the rows or the columns."""
+
+    def __call__(self, table: Table) -> float:
+        bounds = table.once(_bounds)
+        return float(bounds["hits"].sum()) / float(bounds["union"].sum())
+
+    def influence(self, table: Table) -> FloatArray:
+        """Influence per cell, shape (C,): by the derivative of g / (2 - g), g the accuracy."""
+        g = ACCURACY(table)
+        return 2 / (2 - g) ** 2 * ACCURACY.influence(table)
+
+
+def _bounds(table: Table) -> dict[str, FloatArray]:
+    return bounds_of_cells(table.cells, table.whole)
+
+
+ROUGH = (
+    Metric("rough/gamma_upper", ACCURACY, of="table", low=0, high=1, interval="wilson", headline=False,
+           formula="at least the quality of approximation γ: Σ C_ii / n, the accuracy", source=f"{DUENTSCH}, eq. 3.6"),
+    Metric("rough/alpha_upper", WeightedAlpha(), of="table", low=0, high=1, headline=False,
+           formula="at least the weighted accuracy of approximation: Σ C_ii / (2n − Σ C_ii)",
+           source=f"{DUENTSCH}, eq. 3.5-3.6 corrected"),
+)  # fmt: skip
+
+ROUGH_CLASSES = (
+    Metric("rough/<label>/lower_upper_bound", Bound("lower_upper_bound"), of="classes", low=0, high=math.inf,
+           better="", interval="", headline=False, source=f"{DUENTSCH}, theorem 4.1",
+           formula="at least the lower approximation: C_ii, less 1 if the class is also predicted for others"),
+    Metric("rough/<label>/upper_lower_bound", Bound("upper_lower_bound"), of="classes", low=0, high=math.inf,
+           better="", interval="", headline=False, source=f"{DUENTSCH}, theorem 4.2",
+           formula="at most the upper approximation: actual or predicted, plus 1 for each class it is taken for"),
+    Metric("rough/<label>/alpha_upper", ClassRatio(1, 1, 1, -1), of="classes", low=0, high=1, interval="wilson",
+           headline=False, reason="neither actual nor predicted samples", source=f"{DUENTSCH}, eq. 3.4",
+           formula="at least the accuracy of approximation: C_ii / (actual + predicted total − C_ii)"),
+)  # fmt: skip
+
+
+def put_rough(results: Results, table: Table, labels: Sequence[object]) -> None:
+    """``rough/`` of a full matrix."""
+    put_table(results, ROUGH, table)
+    put_classes(results, ROUGH_CLASSES, table, {k: f"rough/{encode_label(label)}" for k, label in enumerate(labels)})

@@ -1,0 +1,293 @@
+"""The granule table: rows that attributes cannot tell apart, by class.
+
+Source: Pawlak (1982), Rough sets; Düntsch & Gediga (2019), Confusion matrices and rough set data analysis, section 2
+and Table 4 (whose text has the class first and whose table has the granule first; here granules are the rows).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from cmtrack.grouping import Label
+from cmtrack.rough.approximations import RoughApproximations, approximate
+from cmtrack.rough.bounds import RoughBounds, rough_bounds
+from cmtrack.rough.granules import Values, count_granules
+from cmtrack.rough.reducts import AttributeSubsets, search
+from cmtrack.statistics import ConfusionMatrix
+from cmtrack.statistics.confusion import merged_labels
+from cmtrack.statistics.inputs import BoolArray, IntArray
+from cmtrack.statistics.labels import encode_labels
+from cmtrack.untrusted import for_page
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+_SHOWN = 60
+
+
+@dataclass(frozen=True, eq=False)
+class GranuleTable:
+    """Counts of granules by class; :func:`granule_table` makes one.
+
+    A granule is a set of rows with equal attributes. Whatever sees only these attributes must treat its rows alike.
+
+    Attributes
+    ----------
+    counts : ndarray of shape (S, K), int64
+        Samples of each granule and class; no granule is empty.
+    labels : tuple of length K
+        The classes in order.
+    attributes : tuple of length A
+        Their names.
+    values : tuple of S tuples of length A
+        The attributes' values of each granule; None is a missing value, a value of its own.
+    """
+
+    counts: IntArray
+    labels: tuple[Label, ...]
+    attributes: tuple[Hashable, ...]
+    values: Values
+
+    def __post_init__(self) -> None:
+        counts = np.asarray(self.counts)
+        shape = (len(self.values), len(self.labels))
+        if counts.shape != shape or not counts.size:
+            raise ValueError(f"counts must have shape (n_granules, n_classes), here {shape}, got {counts.shape}")
+        if counts.dtype.kind not in "iu" or (counts < 0).any():
+            raise ValueError(f"counts must be whole numbers that are not negative, got {counts.dtype}")
+        empty = np.flatnonzero(~counts.any(axis=1))
+        if empty.size:
+            raise ValueError(f"every granule must have a sample, got none in granule {empty[0]}")
+        values = tuple(tuple(row) for row in self.values)
+        if {len(row) for row in values} != {len(self.attributes)}:
+            raise ValueError(f"values must have one value per attribute {self.attributes}, got rows like {values[0]}")
+        if len(set(values)) != len(values):
+            raise ValueError("every granule must have values of its own, got some twice")
+        counts = counts.astype(np.int64)
+        counts.setflags(write=False)
+        object.__setattr__(self, "counts", counts)
+        object.__setattr__(self, "labels", tuple(self.labels))
+        object.__setattr__(self, "attributes", tuple(self.attributes))
+        object.__setattr__(self, "values", values)
+
+    @property
+    def total(self) -> int:
+        """Number of samples."""
+        return int(self.counts.sum())
+
+    @property
+    def sizes(self) -> IntArray:
+        """Samples of each granule, shape (S,)."""
+        return np.asarray(self.counts.sum(axis=1))
+
+    @property
+    def deterministic(self) -> BoolArray:
+        """Whether a granule lies inside one class, shape (S,)."""
+        return np.asarray((self.counts > 0).sum(axis=1) == 1)
+
+    # -- classifiers -----------------------------------------------------------------------------------
+
+    def majority(self) -> tuple[Label, ...]:
+        """The most frequent class of each granule, the first in label order on ties ("maximal row classifier")."""
+        return tuple(self.labels[k] for k in self.counts.argmax(axis=1))
+
+    def classifier(self, X: Any, y_pred: Any) -> tuple[Label, ...]:
+        """The class that a model assigns to each granule, from its predictions for rows.
+
+        Parameters
+        ----------
+        X : frame, mapping or array
+            Rows with the table's attributes; each granule of the table must occur.
+        y_pred : array-like of shape (n_samples,)
+            Their predicted classes.
+
+        Raises
+        ------
+        ValueError
+            If a granule gets more than one class or none, or a row is of no granule of the table.
+        """
+        found = GranuleTable(*count_granules(X, y_pred, self.attributes, self.labels, "y_pred"))
+        mixed = np.flatnonzero(~found.deterministic)
+        if mixed.size:
+            given = [f"{label!r} {n}×" for label, n in zip(self.labels, found.counts[mixed[0]], strict=True) if n]
+            raise ValueError(
+                f"y_pred must be constant within granules, got {' and '.join(given)} in "
+                f"{found._granule(int(mixed[0]))}; it is not in {len(mixed)} of {len(found.values)} granules"
+            )
+        assigned = dict(zip(found.values, found.majority(), strict=True))
+        known = set(self.values)
+        strange = [i for i, values in enumerate(found.values) if values not in known]
+        if strange:
+            raise ValueError(f"X must have rows of the table's granules only, got also {found._granule(strange[0])}")
+        missing = [i for i, values in enumerate(self.values) if values not in assigned]
+        if missing:
+            raise ValueError(f"every granule needs a prediction, got none for {self._granule(missing[0])}")
+        return tuple(assigned[values] for values in self.values)
+
+    def confusion_matrix(self, classifier: Sequence[Label]) -> ConfusionMatrix:
+        """The confusion matrix of a classifier: granules are replaced by the class assigned to them (equation 3.2).
+
+        Parameters
+        ----------
+        classifier : sequence of length S
+            The class that each granule is assigned to, such as :meth:`majority`.
+        """
+        assigned = self._assigned(classifier)
+        counts = np.zeros((len(self.labels), len(self.labels)), dtype=np.int64)
+        np.add.at(counts, assigned, self.counts)
+        return ConfusionMatrix(counts.T, self.labels)  # rows actual, columns predicted
+
+    # -- rough sets ------------------------------------------------------------------------------------
+
+    def approximations(self) -> RoughApproximations:
+        """Lower and upper approximation of each class, quality and accuracies: exact, whatever the classifier."""
+        return approximate(self.counts, self.labels)
+
+    def bounds(self, classifier: Sequence[Label]) -> RoughBounds:
+        """The bounds that the classifier's confusion matrix gives, with the condition under which they hold checked.
+
+        Those for a classifier of most frequent classes are there where it is one.
+        """
+        assigned = self._assigned(classifier)
+        own = self.counts[np.arange(len(assigned)), assigned]
+        broken = tuple(np.flatnonzero(own == 0).tolist())
+        found = rough_bounds(self.confusion_matrix(classifier), majority=bool((own == self.counts.max(axis=1)).all()))
+        return replace(found, condition_holds=not broken, broken_by=broken)
+
+    def attribute_subsets(self) -> AttributeSubsets:
+        """What is lost with fewer attributes; see :func:`cmtrack.attribute_subsets`."""
+        return search(self.counts, self.attributes, self.values)
+
+    def _assigned(self, classifier: Sequence[Label]) -> IntArray:
+        if len(classifier) != len(self.counts):
+            raise ValueError(
+                f"classifier must have one class per granule, {len(self.counts)}, got {len(classifier)}; "
+                ".classifier(X, y_pred) makes one of predictions for rows"
+            )
+        return encode_labels({"classifier": classifier}, self.labels)[1]["classifier"]
+
+    def _granule(self, at: int) -> str:
+        return "the granule " + ", ".join(f"{a}={v!r}" for a, v in zip(self.attributes, self.values[at], strict=True))
+
+    # -- merging and views -----------------------------------------------------------------------------
+
+    def __add__(self, other: GranuleTable) -> GranuleTable:
+        """Merge the tables of two disjoint sets of samples; labels may differ where both are in sorted order.
+
+        Raises
+        ------
+        ValueError
+            If the attributes differ.
+        """
+        if not isinstance(other, GranuleTable):
+            return NotImplemented
+        if self.attributes != other.attributes:
+            ours, theirs = list(self.attributes), list(other.attributes)
+            raise ValueError(f"tables must have the same attributes in the same order, got {ours} and {theirs}")
+        labels = merged_labels(self.labels, other.labels)
+        place = {values: i for i, values in enumerate(dict.fromkeys((*self.values, *other.values)))}
+        counts = np.zeros((len(place), len(labels)), dtype=np.int64)
+        for table in (self, other):
+            rows = [place[values] for values in table.values]
+            counts[np.ix_(rows, [labels.index(label) for label in table.labels])] += table.counts
+        return GranuleTable(counts, labels, self.attributes, tuple(place))
+
+    def __radd__(self, other: object) -> GranuleTable:
+        return self if other == 0 else NotImplemented  # lets sum(...) start at 0
+
+    def __eq__(self, other: object) -> bool:
+        """Whether the same granules hold the same samples, in whatever order they stand."""
+        if not isinstance(other, GranuleTable):
+            return NotImplemented
+        if (self.labels, self.attributes) != (other.labels, other.attributes):
+            return False
+        ours, theirs = (dict(zip(t.values, t.counts.tolist(), strict=True)) for t in (self, other))
+        return ours == theirs
+
+    def to_frame(self) -> pd.DataFrame:
+        """The counts: rows named by the granules' values, columns by class."""
+        import pandas as pd
+
+        names = [str(name) for name in self.attributes]
+        if len(names) == 1:
+            index = pd.Index([row[0] for row in self.values], name=names[0], tupleize_cols=False)
+        else:
+            index = pd.MultiIndex.from_tuples(self.values, names=names)
+        columns = pd.Index(self.labels, name="class", tupleize_cols=False)
+        return pd.DataFrame(self.counts, index=index, columns=columns)
+
+    def __repr__(self) -> str:
+        pure = int(self.deterministic.sum())
+        return (
+            f"GranuleTable({self.total} samples, {len(self.counts)} granules of {len(self.attributes)} attributes, "
+            f"{pure} inside one of {len(self.labels)} classes)"
+        )
+
+    def _repr_html_(self) -> str:
+        return for_page(self.to_frame().to_html(max_rows=_SHOWN))
+
+
+def granule_table(
+    X: Any, y: Any, *, attributes: Sequence[Hashable] | None = None, labels: Sequence[Label] | None = None
+) -> GranuleTable:
+    """Put rows with equal attributes into granules and count them by class.
+
+    Parameters
+    ----------
+    X : pandas, polars or Arrow frame, mapping of columns, series, or array of shape (n_samples, n_attributes)
+        Attributes of any kind of value that can be compared. A missing value is a value of its own: rows that lack it
+        are alike in that, so that "equal attributes" stays an equivalence. Numbers with many digits make every row its
+        own granule, where everything is certain and nothing learned: put them into groups first.
+    y : array-like of shape (n_samples,)
+        Actual classes.
+    attributes : sequence, optional
+        The columns to use, by name, or by position in an array; by default all of them.
+    labels : sequence, optional
+        The classes in order, also absent ones; by default the sorted classes seen.
+
+    Returns
+    -------
+    GranuleTable
+        With the granules in the order in which they first appear.
+
+    Raises
+    ------
+    ValueError
+        Unequal lengths, missing or unknown labels, fewer than two classes, unknown or repeated attributes, more than
+        100,000,000 cells.
+
+    References
+    ----------
+    Düntsch & Gediga (2019), Confusion matrices and rough set data analysis, section 2.
+    """
+    return GranuleTable(*count_granules(X, y, attributes, labels))
+
+
+def attribute_subsets(
+    X: Any, y: Any, *, attributes: Sequence[Hashable] | None = None, labels: Sequence[Label] | None = None
+) -> AttributeSubsets:
+    """Which attributes are worth having: the quality of approximation of subsets of them, reducts and core.
+
+    Up to 15 attributes every subset is judged. With more, the search is greedy: it begins with the core, adds the
+    attribute that raises the quality most, and at the end drops what is not needed; it gives one reduct, which need
+    not be the smallest, and says so (``exact`` is False).
+
+    Parameters
+    ----------
+    X, y, attributes, labels
+        As in :func:`granule_table`.
+
+    Returns
+    -------
+    AttributeSubsets
+
+    References
+    ----------
+    Pawlak (1982), Rough sets; Chouchoulas & Shen (2001), Rough set-aided keyword reduction for text categorisation
+    (QuickReduct).
+    """
+    return granule_table(X, y, attributes=attributes, labels=labels).attribute_subsets()
