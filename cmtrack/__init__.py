@@ -9,7 +9,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from cmtrack.comparison import Comparison, compare, paired_differences
+    from cmtrack.comparison import Comparison, paired_differences
     from cmtrack.evaluation import Evaluation, evaluate
     from cmtrack.evaluation.accumulator import Accumulator
     from cmtrack.evaluation.spans import evaluate_spans
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
         rough_bounds,
     )
     from cmtrack.statistics import ConfusionMatrix, ReducedConfusionMatrix
-    from cmtrack.tracking import LoggedEvaluation, load_evaluation, log_evaluation, regroup_runs
+    from cmtrack.tracking import LoggedEvaluation, compare, load_evaluation, log_evaluation, regroup_runs
 
 _HOME = {
     "Accumulator": "cmtrack.evaluation.accumulator",
@@ -49,7 +49,7 @@ _HOME = {
     "RoughBounds": "cmtrack.rough",
     "Tree": "cmtrack.families.hierarchy",
     "attribute_subsets": "cmtrack.rough",
-    "compare": "cmtrack.comparison",
+    "compare": "cmtrack.tracking",
     "estimate_prevalence": "cmtrack.metrics",
     "evaluate": "cmtrack.evaluation",
     "evaluate_families": "cmtrack.families.evaluate",

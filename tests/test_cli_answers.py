@@ -21,11 +21,11 @@ from cmtrack.cli import main
 from cmtrack.cli.comparison_table import print_comparison
 from cmtrack.cli.gate import _not_shown
 from cmtrack.cli.push import _next_steps
+from cmtrack.report.tables import class_table
 from cmtrack.tracking.log import EvaluationWarning
 from cmtrack.tracking.push import push
 from cmtrack.tracking.runs import TrackedRun
 from cmtrack.tracking.store import quiet, tracking_store
-from cmtrack.tracking.tables import class_table
 
 N = 240
 Y = np.concatenate((np.arange(3), np.random.default_rng(0).integers(0, 3, N - 3)))

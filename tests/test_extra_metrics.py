@@ -11,10 +11,10 @@ import pytest
 
 import cmtrack
 from cmtrack import Accumulator, Evaluation, Grouping, Metric, compare, evaluate, evaluate_table, paired_differences
-from cmtrack.comparison.review.titles import metric_title
 from cmtrack.metrics.catalog import lookup
 from cmtrack.metrics.own import UNKNOWN
-from cmtrack.tracking.report import report_html
+from cmtrack.report.evaluation_page import report_html
+from cmtrack.report.review.titles import metric_title
 
 GROUPS = Grouping({"rest": [0, 1], "c": [2]}, "strict", name="two")
 WORDS: dict[str, Any] = {"of": "binary", "low": 0, "high": 1}

@@ -17,9 +17,9 @@ from cmtrack import FamilyEvaluation, compare, evaluate, evaluate_families, load
 from cmtrack.cli import main
 from cmtrack.comparison import paired_differences, randomization_test
 from cmtrack.metrics.catalog import lookup
-from cmtrack.tracking.families_report import family_report_html
-from cmtrack.tracking.families_tables import code_table
-from cmtrack.tracking.families_words import verdict
+from cmtrack.report.families_page import family_report_html
+from cmtrack.report.families_tables import code_table
+from cmtrack.report.families_words import verdict
 
 
 def of_quality(right: float, n: int = 500) -> FamilyEvaluation:

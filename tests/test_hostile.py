@@ -17,8 +17,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 
 from cmtrack import Evaluation, Grouping, Prefix, compare, evaluate, evaluate_families, load_evaluation, log_evaluation
-from cmtrack.evaluation.face import loads
-from cmtrack.evaluation.rows import checked_table, read_predictions, write_predictions
+from cmtrack.archive import checked_table
+from cmtrack.evaluation.rows import read_predictions, write_predictions
+from cmtrack.evaluation.storage import loads
 from cmtrack.metrics.names import decode_label, encode_label
 from cmtrack.tracking import spool
 from cmtrack.tracking.manifest import read
@@ -309,7 +310,7 @@ def test_a_parquet_bomb_is_refused_before_it_is_read(monkeypatch, bomb):
     rows, columns, said = BOMBS[bomb]
     content = written(columns())
     assert len(content) < 100_000
-    monkeypatch.setattr("cmtrack.evaluation.rows._ALWAYS_READ", 1 << 24)
+    monkeypatch.setattr("cmtrack.archive._ALWAYS_READ", 1 << 24)
     no_table_is_read(monkeypatch)
     with pytest.raises(ValueError, match=f"the predictions .*{said}"):
         checked_table(content, rows, ("y_true", "y_pred"), ("sample_weight", "prob/0"))
@@ -379,7 +380,7 @@ def test_an_evaluation_file_that_is_too_large_or_no_file_is_refused(tmp_path, mo
     file = JUDGED.save(tmp_path)
     (tmp_path / "link.json").symlink_to(file)
     assert Evaluation.load(tmp_path / "link.json") == JUDGED  # one's own links are followed
-    monkeypatch.setattr("cmtrack.evaluation.storage.MAX_BYTES", 1000)
+    monkeypatch.setattr("cmtrack.archive.MAX_BYTES", 1000)
     with pytest.raises(ValueError, match="must not be larger"):
         Evaluation.load(tmp_path)
 

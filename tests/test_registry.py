@@ -11,7 +11,7 @@ from cmtrack import Evaluation, compare, evaluate, paired_differences
 from cmtrack.metrics import binary, catalog, multiclass
 from cmtrack.metrics.metric import Metric
 from cmtrack.metrics.table import markdown_table
-from cmtrack.tracking.report import report_html
+from cmtrack.report.evaluation_page import report_html
 
 YOUDEN_DOUBLE = Metric(
     "binary/dice_of_errors", lambda b: (b.fn + b.fp) / (b.fn + b.fp + b.tp), of="binary", better="lower", low=0, high=1,

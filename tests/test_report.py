@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 from cmtrack import Evaluation, Grouping, evaluate
-from cmtrack.tracking import words
-from cmtrack.tracking.report import MAX_CLASS_ROWS, report_html
+from cmtrack.report import words
+from cmtrack.report.evaluation_page import MAX_CLASS_ROWS, report_html
 
 VOID = {"meta", "img", "br", "input", "link"}
 
@@ -81,15 +81,15 @@ def drawn(evaluation: Evaluation) -> dict[str, bytes]:
 
 @pytest.fixture(scope="module")
 def html(evaluation: Evaluation, drawn: dict[str, bytes]) -> str:
-    return report_html(evaluation, drawn, title="Judged", subtitle="on Tuesday")
+    return report_html(evaluation, drawn, title="BaseEvaluation", subtitle="on Tuesday")
 
 
 def test_the_page_is_well_formed_and_has_its_titles(html: str) -> None:
     page = Page(html)
     assert page.open == []
-    assert ("h1", "Judged") in page.text
+    assert ("h1", "BaseEvaluation") in page.text
     assert ("p", "on Tuesday") in page.text
-    assert ("title", "Judged") in page.text
+    assert ("title", "BaseEvaluation") in page.text
     assert "{{" not in html
     assert "{%" not in html
 

@@ -11,16 +11,16 @@ import pytest
 
 import cmtrack
 from cmtrack import Grouping, compare, evaluate, log_evaluation
-from cmtrack.comparison.review import figures as review_figures_module
-from cmtrack.comparison.review.cell_changes import cell_changes
-from cmtrack.comparison.review.figures import review_figures, varied
-from cmtrack.comparison.review.page import context
-from cmtrack.comparison.review.report import html, markdown
-from cmtrack.comparison.review.titles import and_list, metric_title
-from cmtrack.comparison.review.words import lead, verdict
+from cmtrack.comparison.cell_changes import cell_changes
 from cmtrack.metrics.catalog import CATALOG
 from cmtrack.metrics.names import encode_label
 from cmtrack.names import quoted
+from cmtrack.report.review import figures as review_figures_module
+from cmtrack.report.review.figures import review_figures, varied
+from cmtrack.report.review.page import context
+from cmtrack.report.review.report import html, markdown
+from cmtrack.report.review.titles import and_list, metric_title
+from cmtrack.report.review.words import lead, verdict
 from cmtrack.tracking.runs import TrackedRun
 
 N = 600
@@ -119,8 +119,8 @@ def test_the_chosen_run_is_not_the_leader():
 
 
 def test_an_earlier_rule_is_not_blamed_on_the_last_one():
-    from cmtrack.comparison.review.tie_words import tie_sentence
     from cmtrack.comparison.tie_breakers import TieBreaker, decide
+    from cmtrack.report.review.tie_words import tie_sentence
 
     tied = [
         (name, TrackedRun(name, name, params={"depth": depth}, tags={"size": size}), {})
@@ -659,7 +659,7 @@ def test_an_alias_that_is_refused_is_said_in_plain_words(store):
 
 
 def test_a_long_description_ends_with_a_whole_line():
-    from cmtrack.comparison.review.publish import MAX_NOTE, _cut
+    from cmtrack.tracking.publish import MAX_NOTE, _cut
 
     long = "\n".join(f"line {k} of many" for k in range(2000))
     cut = _cut(long)

@@ -22,11 +22,11 @@ from cmtrack.comparison.blocks import rank_models
 from cmtrack.comparison.criterion import Criterion
 from cmtrack.comparison.ranking import Candidate
 from cmtrack.comparison.repetitions import Blocks
-from cmtrack.comparison.review.report import as_json, html, markdown
-from cmtrack.comparison.review.titles import p_text
 from cmtrack.comparison.tie_breakers import TieBreaker
 from cmtrack.plots.style import BLUE, ORANGE
-from cmtrack.tracking import words
+from cmtrack.report import words
+from cmtrack.report.review.report import as_json, html, markdown
+from cmtrack.report.review.titles import p_text
 from cmtrack.tracking.runs import TrackedRun
 
 ACCURACY = "multiclass/accuracy"
@@ -266,7 +266,7 @@ def test_the_figures_colours_follow_the_standing(name):
     if len(ranking.runs) < 2 or comparison.criterion.pareto:
         pytest.skip("no figure of a ranking")
     # only the figure of the ranking is drawn
-    from cmtrack.comparison.review import figures as module
+    from cmtrack.report.review import figures as module
 
     figure = module._ranking(ranking)
     left, right = figure.axes[:2]

@@ -18,10 +18,10 @@ from cmtrack.evaluation.sections import SECTIONS
 from cmtrack.metrics import em_shares
 from cmtrack.prevalence import class_shares
 from cmtrack.prevalence.densities import smoothed
+from cmtrack.report.evaluation_page import report_html
+from cmtrack.report.words import verdict
 from cmtrack.statistics.counting import count_codes
 from cmtrack.statistics.top_scores import TopScoreCounts
-from cmtrack.tracking.report import report_html
-from cmtrack.tracking.words import verdict
 
 
 def rows(k: int, n: int, apart: float = 2.0, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:

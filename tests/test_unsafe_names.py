@@ -13,9 +13,9 @@ from click.testing import CliRunner
 
 from cmtrack import Grouping, Prefix, compare, evaluate, evaluate_families, log_evaluation
 from cmtrack.cli import main
-from cmtrack.tracking.families_report import family_report_html
+from cmtrack.report.evaluation_page import report_html
+from cmtrack.report.families_page import family_report_html
 from cmtrack.tracking.log import EvaluationWarning, tell
-from cmtrack.tracking.report import report_html
 from cmtrack.tracking.runs import first_line
 from cmtrack.untrusted import for_page, one_line, printable, printable_json
 

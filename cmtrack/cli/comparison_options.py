@@ -143,8 +143,8 @@ def compared(
     if block is None and (model is not None or block_kind != "auto"):
         raise click.UsageError("--model and --block-kind go with --block")
     step("loading libraries", 0, 1)
-    from cmtrack.comparison import compare
     from cmtrack.comparison.tie_breakers import NothingToDecideBy, TieBreaker
+    from cmtrack.tracking import compare
     from cmtrack.tracking.store import quiet, tracking_store
 
     grouping, group = read_grouping(grouping_file, positive)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from cmtrack.cli.frame import plain
 from cmtrack.cli.summary import new_table
 from cmtrack.names import quoted
-from cmtrack.tracking import words
+from cmtrack.report import words
 from cmtrack.untrusted import one_line
 
 if TYPE_CHECKING:
@@ -123,7 +123,7 @@ def _table(columns: Sequence[Column], rows: Sequence[Any], longest: int | None =
 
 def _titles(comparison: Comparison) -> list[str]:
     """What each ranking is of; where there are several, what differs between them."""
-    from cmtrack.comparison.review.words import heading
+    from cmtrack.report.review.words import heading
 
     titles = [heading(comparison, place) for place in range(len(comparison.rankings))]
     return [f"{title}, by {comparison.criterion}" for title in titles]
@@ -198,13 +198,13 @@ def _ranks(run: RankedRun) -> str:
 
 
 def _status(run: Any, ranking: Any) -> str:
-    from cmtrack.comparison.review.standing import standing
+    from cmtrack.report.review.standing import standing
 
     return standing(run, ranking)
 
 
 def _p(value: float, leads: bool) -> str:
-    from cmtrack.comparison.review.titles import p_text
+    from cmtrack.report.review.titles import p_text
 
     return "" if leads else p_text(value)
 

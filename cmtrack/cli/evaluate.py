@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import warnings
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -270,14 +269,13 @@ def _write(evaluation: Evaluation, folder: Path, file: Path, step: Step) -> list
     """Numbers, figures and report, under the names that a run gets."""
     from cmtrack.metrics.names import encode_label
     from cmtrack.plots.style import as_png
+    from cmtrack.report.evaluation_page import report_html
     from cmtrack.tracking.names import PREDICTIONS_FILE, REPORT_FILE
-    from cmtrack.tracking.report import report_html
-    from cmtrack.tracking.settings import rows_of
+    from cmtrack.tracking.settings import with_kept_rows
 
     step("drawing figures", 0, 1)
-    rows = rows_of(evaluation)[0]
-    kept = evaluation if rows is evaluation.rows else replace(evaluation, rows=rows)
-    written = [kept.save(folder, rows=rows is not None)]
+    kept = with_kept_rows(evaluation)[0]
+    written = [evaluation.save(folder, rows=False) if kept is None else kept.save(folder, rows=True)]
     written += [path for path in [folder / PREDICTIONS_FILE] if path.exists()]
     pictures: dict[str, bytes] = {}
     figures = evaluation.figures()
@@ -297,7 +295,7 @@ def _log(evaluation: Evaluation, file: Path, where: dict[str, str | None]) -> di
 
     from cmtrack.tracking import EvaluationWarning, log_evaluation
     from cmtrack.tracking.send import probe
-    from cmtrack.tracking.settings import rows_of
+    from cmtrack.tracking.settings import with_kept_rows
     from cmtrack.tracking.store import end_run, quiet, tracking_store
 
     with quiet(), tracking_store(where["tracking_uri"]) as uri, warnings.catch_warnings():
@@ -311,7 +309,7 @@ def _log(evaluation: Evaluation, file: Path, where: dict[str, str | None]) -> di
             name = where["run_name"] or file.stem
             run_id = str(client.create_run(experiment, run_name=name).info.run_id)
         wish = _WISHES[where["predictions"]]
-        rows = rows_of(evaluation, wish)[1]
+        rows = with_kept_rows(evaluation, wish)[1]
         logged = log_evaluation(evaluation, run_id=run_id, prefix=where["prefix"] or "", predictions=wish)
         if own:
             end_run(client, run_id, "FINISHED" if logged.status == "completed" else "FAILED")

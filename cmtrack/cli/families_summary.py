@@ -8,7 +8,7 @@ from cmtrack.cli.frame import plain
 from cmtrack.cli.summary import MAX_ROWS, cell, headline_table, new_table
 from cmtrack.families.result import FamilyEvaluation
 from cmtrack.metrics.names import encode_label
-from cmtrack.tracking import families_words, words
+from cmtrack.report import families_words, words
 
 if TYPE_CHECKING:
     from rich.console import Console

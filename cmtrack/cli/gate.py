@@ -221,7 +221,7 @@ def _value(result: GateResult) -> str:
 
 def _not_worse(comparison: Comparison, run: RankedRun, baseline: RankedRun | None) -> Check:
     """The default: the run is not significantly worse than the baseline."""
-    from cmtrack.tracking import words
+    from cmtrack.report import words
 
     text = f"not significantly worse than the baseline in {comparison.criterion}"
     note = (
@@ -250,7 +250,7 @@ def _not_worse(comparison: Comparison, run: RankedRun, baseline: RankedRun | Non
 
 def _not_shown(worse: bool, ends: tuple[float, float], samples: str) -> str:
     """What an interval that reaches below zero leaves open: not shown to be worse is not shown to be as good."""
-    from cmtrack.tracking import words
+    from cmtrack.report import words
 
     if worse or ends[0] >= 0:
         return ""
@@ -262,7 +262,7 @@ def _not_shown(worse: bool, ends: tuple[float, float], samples: str) -> str:
 
 
 def _markdown(verdict: Verdict) -> str:
-    from cmtrack.tracking import words
+    from cmtrack.report import words
 
     against = f" against `{_named(verdict.baseline)}`" if verdict.baseline is not None else ""
     lines = [

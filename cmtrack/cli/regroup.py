@@ -160,7 +160,7 @@ def _print(
 
 def _columns(runs: Sequence[RegroupedRun]) -> list[Column]:
     from cmtrack.cli.comparison_table import ALWAYS, Column
-    from cmtrack.tracking import words
+    from cmtrack.report import words
 
     def shift(before: float | None, after: float | None) -> str:
         return " → ".join("–" if value is None else words.number(value) for value in (before, after))

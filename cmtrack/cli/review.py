@@ -12,7 +12,7 @@ from cmtrack.cli.frame import BadInput, WorkFailed, echo, echo_json, plain_error
 
 if TYPE_CHECKING:
     from cmtrack.comparison import Comparison
-    from cmtrack.comparison.review.publish import LoggedReview
+    from cmtrack.tracking.publish import LoggedReview
 
 _ENDINGS = (".html", ".md", ".json")
 
@@ -114,7 +114,7 @@ def _print(comparison: Comparison, written: list[str], logged: LoggedReview | No
 
 
 def _tagged(logged: LoggedReview) -> str:
-    from cmtrack.tracking import words
+    from cmtrack.report import words
 
     runs = words.counted(len(logged.tagged_runs), "run")
     models = words.counted(len(logged.tagged_models), "logged model")

@@ -5,13 +5,13 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
+from cmtrack.base import BaseEvaluation
 from cmtrack.cli.frame import plain
 from cmtrack.evaluation import Evaluation
-from cmtrack.evaluation.face import Judged
 from cmtrack.metrics.catalog import lookup
 from cmtrack.metrics.names import encode_label
-from cmtrack.tracking import words
-from cmtrack.tracking.report import is_count
+from cmtrack.report import words
+from cmtrack.report.evaluation_page import is_count
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -78,7 +78,7 @@ def new_table(title: str) -> Table:
     return Table(title=Text(title, style="bold"), title_justify="left", **look)  # type: ignore[arg-type]
 
 
-def headline_table(evaluation: Judged) -> Table:
+def headline_table(evaluation: BaseEvaluation) -> Table:
     """The headline metrics with their intervals."""
     level = f"{100 * evaluation.confidence_level:g} % interval"
     named = "" if evaluation.positive is None else f" (positive: {words.short(evaluation.positive, 30)})"

@@ -1,7 +1,6 @@
 """Many evaluations: which differences are real, which run to take."""
 
 from cmtrack.comparison.differences import Difference, Differences, McNemar, mcnemar, paired_differences
-from cmtrack.comparison.from_runs import compare
 from cmtrack.comparison.randomization import randomization_test
 from cmtrack.comparison.ranking import RankedRun, Ranking
 from cmtrack.comparison.result import Comparison, LeftOut
@@ -14,7 +13,6 @@ __all__ = [
     "McNemar",
     "RankedRun",
     "Ranking",
-    "compare",
     "mcnemar",
     "paired_differences",
     "randomization_test",

@@ -8,18 +8,17 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from cmtrack.comparison.criterion import Criterion
+from cmtrack.comparison.criterion import Criterion, distance_from_best
 from cmtrack.comparison.differences import why_unpaired
 from cmtrack.comparison.gates import Gate, GateResult
 from cmtrack.comparison.ranking import Candidate, StoppedRun
 from cmtrack.comparison.repeated import Gap, RepeatedResult, analyse
 from cmtrack.comparison.repetitions import Blocks, by_block, names_of_models, natural_order
-from cmtrack.comparison.shortlist import logged_distance
+from cmtrack.comparison.run import Run
 from cmtrack.comparison.tie_breakers import Decision, TieBreaker, decide
 from cmtrack.metrics.catalog import lookup
 from cmtrack.metrics.influence import covariance
 from cmtrack.statistics.inputs import FloatArray
-from cmtrack.tracking.runs import TrackedRun
 
 
 @dataclass(frozen=True, eq=False)
@@ -174,7 +173,7 @@ def rank_models(
         return None, failed, notes
     scores = np.array([[_value(table.get((m, b)), criterion.metrics[0]) for m in models] for b in block_names])
     kind = blocks.kind_of([candidate for of_model in runs.values() for candidate in of_model])
-    gain = -np.vectorize(lambda value: logged_distance(criterion.metrics[0], value))(scores)
+    gain = -np.vectorize(lambda value: distance_from_best(criterion.metrics[0], value))(scores)
     ratio = _ratio(blocks, len(block_names)) if kind == "folds" else None
     whole = _complete(table, models, block_names)
     errors = None
@@ -231,7 +230,7 @@ def _standing(
     unit = 1.0 if criterion.direction == "higher" else -1.0
     ends = (math.nan, math.nan) if gap is None else tuple(sorted((unit * gap.joint_low, unit * gap.joint_high)))
     metric = criterion.metrics[0]
-    best_first = sorted(runs[name], key=lambda c: logged_distance(metric, c.evaluation.metrics[metric]))
+    best_first = sorted(runs[name], key=lambda c: distance_from_best(metric, c.evaluation.metrics[metric]))
     return RankedModel(
         name=name,
         runs=tuple(best_first),
@@ -272,10 +271,10 @@ def _may_be_chosen(model: RankedModel, criterion: Criterion, margin: float | Non
     return bool((-model.difference_low if higher else model.difference_high) <= margin)
 
 
-def _standing_for(name: str, runs: Sequence[Candidate]) -> TrackedRun:
+def _standing_for(name: str, runs: Sequence[Candidate]) -> Run:
     """A model as a run without an id, in the store of its first run."""
     first = runs[0].run
-    return TrackedRun("", name, first.experiment_id, first.tracking_uri)
+    return Run("", name, first.experiment_id, first.tracking_uri)
 
 
 def _value(candidate: Candidate | None, metric: str) -> float:
@@ -356,7 +355,7 @@ def _of_pairs(found: FloatArray) -> FloatArray:
     return np.asarray(np.sqrt(np.maximum(variance[:, None] + variance[None, :] - 2 * found, 0)))
 
 
-def _typical(model: RankedModel) -> TrackedRun:
+def _typical(model: RankedModel) -> Run:
     """A run that stands for a model: the first one's parameters, the mean of the logged metrics."""
     first = model.runs[0].run
     names = set.intersection(*(set(candidate.run.metrics) for candidate in model.runs))

@@ -6,12 +6,12 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
+from cmtrack.base import BaseEvaluation
 from cmtrack.comparison.criterion import Criterion, reads
 from cmtrack.comparison.gates import Gate
 from cmtrack.comparison.ranking import Candidate, Ranking, content
 from cmtrack.comparison.tie_breakers import TieBreaker
 from cmtrack.evaluation import Evaluation
-from cmtrack.evaluation.face import Judged
 from cmtrack.metrics.catalog import lookup
 from cmtrack.names import distinct, quoted
 from cmtrack.statistics import LabelDigest
@@ -95,7 +95,7 @@ def _depths(candidates: Iterable[Candidate]) -> dict[str, int]:
     return out
 
 
-def _design(evaluation: Judged, read: frozenset[str]) -> tuple[tuple[str, str], ...]:
+def _design(evaluation: BaseEvaluation, read: frozenset[str]) -> tuple[tuple[str, str], ...]:
     return tuple((name, text) for name, text in evaluation.design if name in read or name not in _READ_BY_SOME)
 
 
@@ -120,21 +120,21 @@ class _Fact:
         How a sentence says that it differs.
     """
 
-    key: Callable[[Judged], object]
-    shown: Callable[[Judged], str]
+    key: Callable[[BaseEvaluation], object]
+    shown: Callable[[BaseEvaluation], str]
     why: str
 
 
-def _design_of(name: str) -> Callable[[Judged], object]:
+def _design_of(name: str) -> Callable[[BaseEvaluation], object]:
     return lambda evaluation: dict(evaluation.design).get(name)
 
 
-def _grouped(evaluation: Judged) -> str:
+def _grouped(evaluation: BaseEvaluation) -> str:
     steps = [] if evaluation.grouping is None else [quoted(step.name) for step in evaluation.grouping.steps]
     return f"grouped by {', then '.join(steps)}" if steps else "not grouped"
 
 
-def _classes(evaluation: Judged) -> str:
+def _classes(evaluation: BaseEvaluation) -> str:
     return "classes " + ", ".join(map(one_line, evaluation.labels))
 
 

@@ -114,3 +114,9 @@ def _checked(name: object) -> str:
     if not better:
         raise ValueError(f"{name!r} describes the data and has no better or worse: runs cannot be ranked by it")
     return name
+
+
+def distance_from_best(metric: str, value: float) -> float:
+    """How far a value is from the best there is: smaller is better."""
+    better = lookup(metric).better
+    return abs(value) if better == "nearest zero" else -value if better == "higher" else value

@@ -12,8 +12,8 @@ import numpy as np
 from scipy.special import ndtr
 from scipy.stats import binom
 
+from cmtrack.base import BaseEvaluation
 from cmtrack.evaluation import Evaluation
-from cmtrack.evaluation.face import Judged
 from cmtrack.metrics.catalog import lookup
 from cmtrack.metrics.influence import standard_error
 from cmtrack.metrics.intervals import normal_quantile
@@ -139,8 +139,8 @@ class Differences:
 
 
 def paired_differences(
-    first: Judged,
-    second: Judged,
+    first: BaseEvaluation,
+    second: BaseEvaluation,
     *,
     metrics: Iterable[str] | None = None,
     groups: Any = None,
@@ -190,12 +190,12 @@ def paired_differences(
     return Differences(rows, True, lacking, level, _mcnemar_of(first, second))
 
 
-def why_no_error(evaluation: Judged, name: str) -> str:
+def why_no_error(evaluation: BaseEvaluation, name: str) -> str:
     """Why a metric of an evaluation that has rows has no error by row."""
     return _not_by_row(evaluation, name) or f"{name} has no error by row"
 
 
-def _not_by_row(evaluation: Judged, name: str) -> str:
+def _not_by_row(evaluation: BaseEvaluation, name: str) -> str:
     rows = evaluation.rows
     if isinstance(evaluation, Evaluation) and evaluation.without_function(name):
         return f"{name} has no error by row: {UNKNOWN}"
@@ -204,7 +204,7 @@ def _not_by_row(evaluation: Judged, name: str) -> str:
     return ""
 
 
-def why_unpaired(first: Judged, second: Judged) -> str:
+def why_unpaired(first: BaseEvaluation, second: BaseEvaluation) -> str:
     """Why two evaluations cannot be compared row by row; empty where they can."""
     if first.labels_digest != second.labels_digest:
         return "the evaluations are of different rows (their labels' digests differ)"
@@ -224,14 +224,14 @@ def why_unpaired(first: Judged, second: Judged) -> str:
     return ""
 
 
-def _clusters(evaluation: Judged, groups: Any) -> Any:
+def _clusters(evaluation: BaseEvaluation, groups: Any) -> Any:
     assert evaluation.rows is not None  # checked by the caller
     if groups is None:
         return evaluation.rows.clusters
     return encode_groups(groups, len(evaluation.rows))
 
 
-def _paired_error(first: Judged, second: Judged, name: str, clusters: Any) -> float:
+def _paired_error(first: BaseEvaluation, second: BaseEvaluation, name: str, clusters: Any) -> float:
     ours, theirs = first.influence(name), second.influence(name)
     if ours is None or theirs is None:
         return math.nan
@@ -239,7 +239,7 @@ def _paired_error(first: Judged, second: Judged, name: str, clusters: Any) -> fl
     return standard_error(ours - theirs, first.rows.weights, clusters)
 
 
-def _independent_error(first: Judged, second: Judged, name: str) -> float:
+def _independent_error(first: BaseEvaluation, second: BaseEvaluation, name: str) -> float:
     return math.hypot(first.standard_errors.get(name, math.nan), second.standard_errors.get(name, math.nan))
 
 
@@ -254,7 +254,7 @@ def _difference(name: str, ours: float, theirs: float, error: float, level: floa
     return Difference(name, ours, theirs, gap, error, gap - reach, gap + reach, pvalue)
 
 
-def _mcnemar_of(first: Judged, second: Judged) -> McNemar | None:
+def _mcnemar_of(first: BaseEvaluation, second: BaseEvaluation) -> McNemar | None:
     a, b = first.rows, second.rows
     if not (isinstance(a, Predictions) and isinstance(b, Predictions)):
         return None  # a document is not simply right or wrong

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from cmtrack.base import BaseEvaluation
 from cmtrack.comparison.criterion import Criterion
 from cmtrack.comparison.differences import why_no_error, why_unpaired
-from cmtrack.evaluation.face import Judged
 from cmtrack.metrics.catalog import lookup
 from cmtrack.metrics.influence import covariance
 from cmtrack.metrics.intervals import normal_quantile
@@ -56,7 +56,7 @@ class Evidence:
         return np.where(typical > 0, typical, 1.0)
 
 
-def gather(evaluations: Sequence[Judged], criterion: Criterion) -> Evidence:
+def gather(evaluations: Sequence[BaseEvaluation], criterion: Criterion) -> Evidence:
     """Values and errors of a criterion's metrics.
 
     Runs that kept their rows are paired with each other: their errors come from the influence values of the same
@@ -101,7 +101,7 @@ def gather(evaluations: Sequence[Judged], criterion: Criterion) -> Evidence:
     return Evidence(raw * signs, joint, folded, known, unpaired)
 
 
-def own_error(evaluation: Judged, name: str) -> float:
+def own_error(evaluation: BaseEvaluation, name: str) -> float:
     """A metric's standard error; from its interval's width where there is no other; NaN where there is none."""
     error = evaluation.standard_errors.get(name, math.nan)
     if math.isfinite(error):
@@ -118,7 +118,7 @@ def _sign(name: str, value: float) -> float:
     return 1.0 if better == "higher" else -1.0
 
 
-def _unpaired(evaluations: Sequence[Judged]) -> dict[int, str]:
+def _unpaired(evaluations: Sequence[BaseEvaluation]) -> dict[int, str]:
     """Which runs cannot be compared row by row with the others, and why."""
     first = next((e for e in evaluations if e.rows is not None), None)
     out = {}

@@ -11,15 +11,15 @@ from functools import cached_property
 import numpy as np
 from scipy.special import ndtr
 
+from cmtrack.base import BaseEvaluation
 from cmtrack.comparison import inference
 from cmtrack.comparison.criterion import Criterion
 from cmtrack.comparison.evidence import Evidence, gather
 from cmtrack.comparison.gates import GateResult
+from cmtrack.comparison.run import Run
 from cmtrack.comparison.tie_breakers import Decision, TieBreaker, decide
-from cmtrack.evaluation import Evaluation
 from cmtrack.metrics.intervals import normal_quantile
 from cmtrack.statistics.inputs import FloatArray
-from cmtrack.tracking.runs import TrackedRun
 
 NAN = math.nan
 
@@ -30,13 +30,13 @@ class Candidate:
 
     Attributes
     ----------
-    run : TrackedRun
-    evaluation : Evaluation
+    run : Run
+    evaluation : BaseEvaluation
     gates : tuple of GateResult
     """
 
-    run: TrackedRun
-    evaluation: Evaluation
+    run: Run
+    evaluation: BaseEvaluation
     gates: tuple[GateResult, ...] = ()
 
     @property
@@ -61,12 +61,12 @@ class StoppedRun:
 
     Attributes
     ----------
-    run : TrackedRun
+    run : Run
     gates : tuple of GateResult
         Those that it fails are among them; a run that was stopped by its logged values has no others.
     """
 
-    run: TrackedRun
+    run: Run
     gates: tuple[GateResult, ...]
 
     @property
@@ -197,7 +197,7 @@ class Ranking:
         return len(self.runs) > 1 and not any(run.unpaired for run in self.runs)
 
     @property
-    def evaluation(self) -> Evaluation:
+    def evaluation(self) -> BaseEvaluation:
         """The leader's, for what all runs have in common: labels, grouping, positive group, data."""
         return self.leader.evaluation
 
@@ -337,7 +337,7 @@ def _single(
 
 
 def _own_interval(
-    evaluation: Evaluation, criterion: Criterion, value: float, variance: float, level: float
+    evaluation: BaseEvaluation, criterion: Criterion, value: float, variance: float, level: float
 ) -> tuple[float, float]:
     """The run's own interval: the metric's, on its own scale; plain for a weighted sum."""
     if criterion.single:

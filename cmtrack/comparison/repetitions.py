@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from cmtrack.comparison.ranking import Candidate
-from cmtrack.tracking.runs import TrackedRun
+from cmtrack.comparison.run import Run
 
 KINDS = ("auto", "folds", "seeds", "datasets")
 _SOURCES = ("params", "tags", "metrics")
@@ -53,7 +53,7 @@ class Blocks:
         return "folds" if _FOLD.search(self.by) else "datasets"
 
 
-def read_key(run: TrackedRun, by: str) -> str | None:
+def read_key(run: Run, by: str) -> str | None:
     """What a run has under ``"params.fold"``, ``"tags.x"``, ``"metrics.x"`` or ``"name"``."""
     if by == "name":
         return run.name

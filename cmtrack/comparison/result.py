@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from cmtrack.comparison.criterion import Criterion
 from cmtrack.comparison.gates import Gate
 from cmtrack.comparison.ranking import Candidate, RankedRun, Ranking, StoppedRun
-from cmtrack.tracking.runs import TrackedRun
+from cmtrack.comparison.run import Run
 from cmtrack.untrusted import printable
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from cmtrack.comparison.blocks import RankedModel, RepeatedRanking
-    from cmtrack.comparison.review.publish import LoggedReview
+    from cmtrack.tracking.publish import LoggedReview
 
 
 @dataclass(frozen=True)
@@ -28,11 +28,11 @@ class LeftOut:
 
     Attributes
     ----------
-    run : TrackedRun
+    run : Run
     reason : str
     """
 
-    run: TrackedRun
+    run: Run
     reason: str
 
 
@@ -52,7 +52,7 @@ class Comparison:
         Runs (or models of repeated runs) that a gate stopped, with the gates' results.
     left_out : tuple of LeftOut
         Runs without a complete or readable evaluation, or with an undefined metric.
-    passed_over : tuple of TrackedRun
+    passed_over : tuple of Run
         Complete runs whose logged value was too low for the short list.
     baseline : Candidate or None
         What ``.difference`` gates compare with.
@@ -73,7 +73,7 @@ class Comparison:
     confidence_level: float = 0.95
     failed: tuple[StoppedRun, ...] = ()
     left_out: tuple[LeftOut, ...] = ()
-    passed_over: tuple[TrackedRun, ...] = ()
+    passed_over: tuple[Run, ...] = ()
     baseline: Candidate | None = None
     notes: tuple[str, ...] = ()
     how: dict[str, Any] = field(default_factory=dict)
@@ -119,25 +119,25 @@ class Comparison:
 
     def to_frame(self) -> pd.DataFrame:
         """One row per run: the ranked ones best first, then those that a gate stopped, then those left out."""
-        from cmtrack.comparison.review.frame import to_frame
+        from cmtrack.report.review.frame import to_frame
 
         return to_frame(self)
 
     def to_dict(self) -> dict[str, Any]:
         """Everything as plain data, for machines."""
-        from cmtrack.comparison.review.plain import to_dict
+        from cmtrack.report.review.plain import to_dict
 
         return to_dict(self)
 
     def summary(self) -> str:
         """The decision and its evidence in a few sentences."""
-        from cmtrack.comparison.review.words import verdict
+        from cmtrack.report.review.words import verdict
 
         return printable(" ".join(verdict(self)))
 
     def figures(self) -> dict[str, Figure]:
         """Every figure that applies, by name."""
-        from cmtrack.comparison.review.figures import review_figures
+        from cmtrack.report.review.figures import review_figures
 
         return review_figures(self)
 
@@ -160,7 +160,7 @@ class Comparison:
         ValueError
             If the file's ending is another one.
         """
-        from cmtrack.comparison.review.report import write
+        from cmtrack.report.review.report import write
 
         return write(self, Path(path), title)
 
@@ -196,19 +196,19 @@ class Comparison:
         ConnectionError
             If the tracking server does not answer.
         """
-        from cmtrack.comparison.review.publish import publish
+        from cmtrack.tracking.publish import publish
 
         return publish(
             self, experiment_name=experiment_name, run_name=run_name, alias=alias, registered_model=registered_model
         )
 
     def __repr__(self) -> str:
-        from cmtrack.comparison.review.words import lead
+        from cmtrack.report.review.words import lead
 
         return printable(f"Comparison({len(self)} ranked, {len(self.failed)} stopped by gates: {lead(self)})")
 
     def _repr_html_(self) -> str:
-        from cmtrack.comparison.review.frame import to_html
+        from cmtrack.report.review.frame import to_html
 
         return to_html(self)
 

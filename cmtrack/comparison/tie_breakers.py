@@ -8,9 +8,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from cmtrack.comparison.run import Run
 from cmtrack.metrics.catalog import known_names, lookup
 from cmtrack.metrics.names import near
-from cmtrack.tracking.runs import TrackedRun
 
 _FORM = re.compile(r"(?P<name>.+?)(?:\s+(?P<order>asc|desc))?", re.IGNORECASE | re.DOTALL)
 _NOUNS = {"params": "the parameter", "metrics": "the logged metric", "tags": "the tag"}
@@ -68,7 +68,7 @@ class TieBreaker:
             return cls(name, order == "desc")
         return cls(name, better == "higher", better == "nearest zero")
 
-    def value(self, run: TrackedRun, metrics: Mapping[str, float]) -> float | str | None:
+    def value(self, run: Run, metrics: Mapping[str, float]) -> float | str | None:
         """What a run with the metrics of an evaluation has; None where it has nothing, or something undefined."""
         source, _, rest = self.name.partition(".")
         found = getattr(run, source).get(rest) if source in _SOURCES and rest else metrics.get(self.name)
@@ -85,7 +85,7 @@ class TieBreaker:
         return f"{way} {self.name}"
 
 
-def check_there(rules: Sequence[TieBreaker], runs: Sequence[TrackedRun]) -> None:
+def check_there(rules: Sequence[TieBreaker], runs: Sequence[Run]) -> None:
     """Refuse rules on a parameter, a logged metric or a tag that no run has.
 
     Raises
@@ -124,7 +124,7 @@ class Decision:
     values: tuple[float | str | None, ...] = ()
 
 
-def decide(runs: Sequence[tuple[TrackedRun, Mapping[str, float]]], rules: Sequence[TieBreaker]) -> Decision:
+def decide(runs: Sequence[tuple[Run, Mapping[str, float]]], rules: Sequence[TieBreaker]) -> Decision:
     """Choose among runs, best first: the first rule that tells the remaining ones apart, then the next.
 
     A run without a value loses to any that has one. Where no rule tells the last ones apart, the first of them in

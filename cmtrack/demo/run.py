@@ -9,11 +9,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from cmtrack.comparison import Comparison, compare
+from cmtrack.comparison import Comparison
 from cmtrack.demo.data import Data, load, question
 from cmtrack.demo.models import Model, models
 from cmtrack.evaluation import Evaluation
-from cmtrack.tracking import log_evaluation
+from cmtrack.tracking import compare, log_evaluation
 from cmtrack.tracking.names import REPORT_FILE
 from cmtrack.tracking.store import quiet, tracking_store
 
@@ -109,7 +109,7 @@ def _track(model: Model, data: Data, experiment: str, folder: Path) -> DemoRun:
             calibration=(data.y_held, fitted.predict_proba(data.x_held)),
             strict=True,
         )
-    assert logged.evaluation is not None  # strict
+    assert isinstance(logged.evaluation, Evaluation)  # strict
     run_id = str(run.info.run_id)
     return DemoRun(model.name, run_id, logged.evaluation, folder / "artifacts" / run_id / "artifacts" / REPORT_FILE)
 

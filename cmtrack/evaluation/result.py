@@ -8,14 +8,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 import numpy as np
 
+from cmtrack import archive
+from cmtrack.base import BaseEvaluation
 from cmtrack.evaluation import regrouping, storage
 from cmtrack.evaluation.compute import Computed, compute
-from cmtrack.evaluation.frames import class_frame, metric_frame
+from cmtrack.evaluation.frames import class_frame
 from cmtrack.evaluation.resampling import resample_tables
+from cmtrack.evaluation.rows import predictions_size, read_predictions, write_predictions
 from cmtrack.evaluation.sections import SECTIONS, check_sections
 from cmtrack.evaluation.steps import scored_step
 from cmtrack.grouping import ComposedStep, Grouping, Label
@@ -27,7 +30,7 @@ from cmtrack.metrics.intervals import Interval
 from cmtrack.metrics.metric import Metric
 from cmtrack.metrics.names import encode_label
 from cmtrack.metrics.own import UNKNOWN, Kept, own_metrics, to_data
-from cmtrack.metrics.results import ByName
+from cmtrack.metrics.results import Results
 from cmtrack.metrics.roc import RocCurve
 from cmtrack.prevalence.estimate import PrevalenceEstimate
 from cmtrack.statistics import BinaryCounts, ConfusionMatrix, ReducedConfusionMatrix, ScoreCounts
@@ -60,7 +63,7 @@ class ReducedSteps(tuple[ReducedConfusionMatrix, ...]):
 
 
 @dataclass(frozen=True, eq=False)
-class Evaluation:
+class Evaluation(BaseEvaluation):
     """How a classifier did on labelled data.
 
     An evaluation keeps small mergeable statistics; numbers and figures are computed from them when they are
@@ -105,6 +108,7 @@ class Evaluation:
     sections: tuple[str, ...] | None = None
     extra_metrics: tuple[Metric, ...] = ()
     kept_numbers: dict[str, Kept] | None = field(default=None, repr=False)
+    kind = archive.CLASSES
 
     # -- numbers ---------------------------------------------------------------------------------------
 
@@ -122,6 +126,10 @@ class Evaluation:
             numbers=self.kept_numbers,
         )
 
+    @property
+    def _results(self) -> Results:
+        return self._computed.results
+
     @cached_property
     def _step(self) -> ComposedStep | None:
         if self.none is not None and self.grouping is None:
@@ -132,26 +140,6 @@ class Evaluation:
     def _averaged(self) -> BoolArray | None:
         """The classes that averages are taken over, shape (K,); None for all."""
         return None if self.none is None else np.array([label != self.none for label in self.labels])
-
-    @property
-    def metrics(self) -> dict[str, float]:
-        """Every metric by its full name; NaN where it is undefined (see :attr:`undefined`)."""
-        return ByName(self._computed.results.metrics)
-
-    @property
-    def intervals(self) -> dict[str, Interval]:
-        """(low, high) of the metrics that have an interval."""
-        return ByName(self._computed.results.intervals, "interval of")
-
-    @property
-    def standard_errors(self) -> dict[str, float]:
-        """Standard errors of the metrics that have one."""
-        return ByName(self._computed.results.errors, "standard error of")
-
-    @property
-    def undefined(self) -> dict[str, str]:
-        """Why a metric is NaN."""
-        return ByName(self._computed.results.undefined, "undefined metric")
 
     @property
     def warnings(self) -> tuple[str, ...]:
@@ -197,11 +185,6 @@ class Evaluation:
         if self.none is None:
             return matrix.total
         return matrix.total - float(matrix.counts[matrix.labels.index(self.none)].sum())
-
-    @property
-    def labels_digest(self) -> str:
-        """Digest of the sequence of actual labels: equal digests, same test rows."""
-        return str(self.statistics.digest)
 
     @property
     def design(self) -> tuple[tuple[str, str], ...]:
@@ -291,19 +274,7 @@ class Evaluation:
             return replace(other, notes=(*(n for n in other.notes if n != _NO_CLUSTERS), _NO_CLUSTERS))
         return other
 
-    def influence(self, metric: str) -> FloatArray | None:
-        """What each row adds to the error of a metric, shape (n,); of spans, what each document adds.
-
-        The standard error is ``sqrt(sum (w psi)^2) / sum w``; that of a difference of two models on the same rows
-        comes from the difference of their values. None where the metric has no influence function.
-
-        Raises
-        ------
-        ValueError
-            If the evaluation has no rows.
-        KeyError
-            If no metric has that name.
-        """
+    def _influence_of(self, metric: str) -> FloatArray | None:
         own = next((known for known in self.extra_metrics if known.name == metric), None)
         if own is not None and (own.value is None or not math.isfinite(self.metrics[metric])):
             return None  # without_function says which
@@ -312,8 +283,7 @@ class Evaluation:
 
     @cached_property
     def _influence(self) -> Influence:
-        if self.rows is None:
-            raise ValueError("this evaluation has no rows (loaded without them, or merged): influence values need them")
+        assert self.rows is not None  # influence() has asked
         rows = self.rows.matches if isinstance(self.rows, SpanRows) else self.rows
         return Influence(rows, self.grouping, self._step, self._averaged)
 
@@ -420,28 +390,36 @@ class Evaluation:
             kept_numbers=None,
         )
 
-    def __radd__(self, other: object) -> Evaluation:
-        return self if other == 0 else NotImplemented  # lets sum(...) start at 0
-
-    def save(self, directory: str | Path, *, rows: bool | str = "auto") -> Path:
-        """Write ``cmtrack_evaluation.json`` into a folder (made if need be) and return the file's path.
-
-        Parameters
-        ----------
-        directory : path
-        rows : "auto", True or False, default "auto"
-            Whether the rows, which paired comparisons need, are kept beside it in ``cmtrack_predictions.parquet``.
-            "auto": where there are any, up to 32 MB before compression; beyond, a warning says that they are not.
-        """
-        return storage.save(self, Path(directory), rows)
-
     def extra_data(self) -> list[dict[str, Any]]:
         """The metrics of one's own as plain data: their words and numbers, without their functions."""
         return to_data(self.extra_metrics, self._computed.results) if self.extra_metrics else []
 
     def to_json(self) -> str:
         """The text that :meth:`save` writes."""
-        return storage.dumps(self)
+        return storage.to_json(self)
+
+    @classmethod
+    def from_data(cls, data: dict[str, Any]) -> Evaluation:
+        """The evaluation that plain data of :meth:`to_json` hold."""
+        return storage.from_data(data)
+
+    def without_probabilities(self) -> Evaluation:
+        """The same evaluation, its rows without their probabilities."""
+        return replace(self, rows=replace(self.rows, source=None)) if isinstance(self.rows, Predictions) else self
+
+    @property
+    def rows_size(self) -> int:
+        """Bytes of the rows' columns before compression."""
+        return 0 if self.rows is None else predictions_size(self.rows)
+
+    def write_rows(self, file: Path | BinaryIO) -> None:
+        """Write the rows as Parquet."""
+        assert self.rows is not None  # the caller's business
+        write_predictions(file, self.rows)
+
+    def with_rows(self, content: bytes) -> Evaluation:
+        """The same evaluation with the rows that :meth:`write_rows` wrote."""
+        return replace(self, rows=read_predictions(content, self))
 
     @classmethod
     def load(cls, directory: str | Path, *, rows: bool = True, extra_metrics: Sequence[Metric] = ()) -> Evaluation:
@@ -449,27 +427,14 @@ class Evaluation:
 
         Parameters
         ----------
-        directory : path
-        rows : bool, default True
-            Whether the rows are read, where they were kept; without them ``.rows`` is None, and comparisons are
-            unpaired.
+        directory, rows
+            As in :meth:`BaseEvaluation.load`, which also says what is refused.
         extra_metrics : sequence of Metric, optional
             The functions of metrics of one's own, which the file does not hold.
-
-        Raises
-        ------
-        FileNotFoundError
-            If there is no evaluation.
-        ValueError
-            If the file is damaged, or of a newer schema than this version reads.
         """
-        return storage.load(Path(directory), rows).with_metrics(extra_metrics)
+        return super().load(directory, rows=rows).with_metrics(extra_metrics)
 
     # -- views -----------------------------------------------------------------------------------------
-
-    def to_frame(self) -> pd.DataFrame:
-        """One row per metric: metric, value, low, high, better, and why it is undefined."""
-        return metric_frame(self)
 
     def class_table(self) -> pd.DataFrame:
         """One row per class.

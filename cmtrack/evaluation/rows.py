@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import replace
 from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
@@ -11,6 +9,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 import numpy as np
 import numpy.typing as npt
 
+from cmtrack import archive
 from cmtrack.statistics import LabelDigest
 from cmtrack.statistics.codes import Codes
 from cmtrack.statistics.counting import count_pairs
@@ -24,8 +23,6 @@ if TYPE_CHECKING:
 
 _PROBABILITY = "prob/"
 _TEXTS, _NUMBERS = ("y_true", "y_pred"), ("sample_weight", "group")
-_ALWAYS_READ = 1 << 30
-_MAX_RATIO = 1000
 
 
 def predictions_size(rows: Predictions | SpanRows) -> int:
@@ -42,7 +39,6 @@ def write_predictions(path: Path | BinaryIO, rows: Predictions | SpanRows) -> No
     Labels are dictionary-coded texts in the order of the evaluation's labels; probabilities are float32.
     """
     import pyarrow as pa
-    import pyarrow.parquet as pq
 
     rows = rows.matches if isinstance(rows, SpanRows) else rows
     texts = pa.array([str(label) for label in rows.labels])
@@ -57,12 +53,7 @@ def write_predictions(path: Path | BinaryIO, rows: Predictions | SpanRows) -> No
     if rows.probabilities is not None:
         for k, label in enumerate(rows.labels):
             table[f"{_PROBABILITY}{label}"] = rows.probabilities[:, k].astype(np.float32)
-    pq.write_table(pa.table(table), path, compression="zstd")
-
-
-def without_probabilities(rows: Any) -> Any:
-    """The same rows without their probabilities; unchanged where they have none, as documents."""
-    return replace(rows, source=None) if isinstance(rows, Predictions) else rows
+    archive.write_table(path, table)
 
 
 def file_without_probabilities(content: bytes) -> bytes:
@@ -100,7 +91,7 @@ def read_predictions(content: bytes, evaluation: Evaluation) -> Predictions | Sp
     expected = int(evaluation.statistics.matrix.total) if spans else evaluation.statistics.digest.rows
     names = {str(label): k for k, label in enumerate(evaluation.labels)}
     columns = [f"{_PROBABILITY}{label}" for label in evaluation.labels]
-    table = checked_table(content, expected, _TEXTS, (*_NUMBERS, *columns))
+    table = archive.checked_table(content, expected, _TEXTS, (*_NUMBERS, *columns))
     try:
         codes = {column: _codes(table[column], names) for column in _TEXTS}
         probabilities = None
@@ -123,72 +114,6 @@ def read_predictions(content: bytes, evaluation: Evaluation) -> Predictions | Sp
     if clusters is None or int(clusters.max(initial=0)) >= size:
         raise ValueError(f"the predictions must name documents below {size}, as the evaluation of spans has them")
     return SpanRows(rows, size)
-
-
-def checked_table(content: bytes, rows: int, texts: Iterable[str], numbers: Iterable[str]) -> Any:
-    """Columns of a Parquet file, those of these names only; what the file says of itself is checked before it is read.
-
-    Parameters
-    ----------
-    content : bytes
-    rows : int
-        How many it must have.
-    texts, numbers : iterable of str
-        Names of the columns that hold texts, and of those that hold numbers.
-
-    Returns
-    -------
-    pyarrow.Table
-
-    Raises
-    ------
-    ValueError
-        If the file is damaged, has other rows or kinds of columns, or is more than 1 GB and 1,000 times its size when
-        it is unpacked.
-    """
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    try:
-        file = pq.ParquetFile(pa.BufferReader(content))
-        stored, schema, metadata = file.metadata.num_rows, file.schema_arrow, file.metadata
-        if stored != rows:
-            raise ValueError(f"the predictions must have {rows} rows, as the evaluation, got {stored}")
-        wanted = dict.fromkeys(texts, _is_text) | dict.fromkeys(numbers, _is_number)
-        found = [field for field in schema if field.name in wanted]
-        for field in found:
-            if not wanted[field.name](field.type):
-                raise ValueError(f"the predictions are damaged: column {field.name!r:.80} holds {field.type!s:.80}")
-        places = {metadata.schema.column(k).path: k for k in range(metadata.num_columns)}
-        packed = sum(
-            metadata.row_group(group).column(places[field.name]).total_uncompressed_size
-            for group in range(metadata.num_row_groups)
-            for field in found
-        )
-        size, allowed = max(packed, 8 * rows * len(found)), max(_ALWAYS_READ, _MAX_RATIO * len(content))
-        if size > allowed:
-            raise ValueError(f"the predictions must have at most {allowed:,} bytes when unpacked, got {size:,}")
-        table = file.read([field.name for field in found])
-    except ValueError as error:
-        known = str(error).startswith("the predictions ") and not isinstance(error, pa.ArrowException)
-        raise ValueError(str(error) if known else f"the predictions are damaged: {error}") from None
-    except Exception as error:
-        raise ValueError(f"the predictions are damaged: {type(error).__name__}: {error}") from None
-    if table.num_rows != rows:
-        raise ValueError(f"the predictions must have {rows} rows, as the evaluation, got {table.num_rows}")
-    return table
-
-
-def _is_text(kind: Any) -> bool:
-    import pyarrow.types as types
-
-    return types.is_string(kind.value_type if types.is_dictionary(kind) else kind)  # type: ignore[no-any-return]
-
-
-def _is_number(kind: Any) -> bool:
-    import pyarrow.types as types
-
-    return types.is_floating(kind) or types.is_integer(kind)  # type: ignore[no-any-return]
 
 
 def _weights(column: npt.NDArray[Any] | None) -> FloatArray | IntArray | None:

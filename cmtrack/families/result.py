@@ -6,19 +6,20 @@ import math
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, BinaryIO
 
-from cmtrack.evaluation.frames import metric_frame
+from cmtrack import archive
+from cmtrack.base import BaseEvaluation
 from cmtrack.families import metrics as metrics_of
 from cmtrack.families import storage
 from cmtrack.families.answers import CodeAnswer, answer
 from cmtrack.families.counts import FamilyStatistics
 from cmtrack.families.matrix import FamilyMatrix, family_distribution, family_matrix
+from cmtrack.families.rows import documents_size, read_documents, write_documents
 from cmtrack.families.tallies import DocumentRows
 from cmtrack.grouping import Label
 from cmtrack.metrics.catalog import lookup
-from cmtrack.metrics.intervals import Interval
-from cmtrack.metrics.results import ByName, Results
+from cmtrack.metrics.results import Results
 from cmtrack.statistics.inputs import FloatArray
 from cmtrack.untrusted import for_page
 
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, eq=False)
-class FamilyEvaluation:
+class FamilyEvaluation(BaseEvaluation):
     """How predicted sets of codes did, with families of codes. Make one with :func:`cmtrack.evaluate_families`.
 
     Attributes
@@ -53,32 +54,14 @@ class FamilyEvaluation:
     notes: tuple[str, ...] = ()
     macro_errors: dict[str, float] | None = None
     rows: DocumentRows | None = field(default=None, repr=False)
+    kind = archive.FAMILIES
+    grouping = positive = None  # families are no grouping of single labels
 
     # -- numbers ---------------------------------------------------------------------------------------
 
     @cached_property
     def _results(self) -> Results:
         return metrics_of.family_results(self.statistics, self.confidence_level, self.macro_errors)
-
-    @property
-    def metrics(self) -> dict[str, float]:
-        """Every metric by its full name; NaN where it is undefined (see :attr:`undefined`)."""
-        return ByName(self._results.metrics)
-
-    @property
-    def intervals(self) -> dict[str, Interval]:
-        """(low, high) of the metrics that have an interval; documents are the sampling unit."""
-        return ByName(self._results.intervals, "interval of")
-
-    @property
-    def standard_errors(self) -> dict[str, float]:
-        """Standard errors of the metrics that have one."""
-        return ByName(self._results.errors, "standard error of")
-
-    @property
-    def undefined(self) -> dict[str, str]:
-        """Why a metric is NaN."""
-        return ByName(self._results.undefined, "undefined metric")
 
     @cached_property
     def warnings(self) -> tuple[str, ...]:
@@ -114,22 +97,9 @@ class FamilyEvaluation:
         return float(self.statistics.digest.rows)
 
     @property
-    def labels_digest(self) -> str:
-        """Digest of the documents' sets of actual codes: equal digests, same test documents."""
-        return str(self.statistics.digest)
-
-    @property
     def labels(self) -> tuple[Label, ...]:
         """The codes."""
         return self.codes
-
-    @property
-    def grouping(self) -> None:
-        """None: families are no grouping of single labels."""
-
-    @property
-    def positive(self) -> None:
-        """None: there are no two groups."""
 
     def classes_passed_over(self, metric: str) -> tuple[Label, ...]:
         """The codes of some document that an average leaves out, because they are never predicted."""
@@ -244,19 +214,9 @@ class FamilyEvaluation:
 
     # -- doing -----------------------------------------------------------------------------------------
 
-    def influence(self, metric: str) -> FloatArray | None:
-        """What each document adds to the error of a metric, shape (n,); None for a metric of a single family.
-
-        Raises
-        ------
-        ValueError
-            If the evaluation has no rows.
-        KeyError
-            If no metric has that name.
-        """
+    def _influence_of(self, metric: str) -> FloatArray | None:
         lookup(metric)
-        if self.rows is None:
-            raise ValueError("this evaluation has no rows (loaded without them, or merged): influence values need them")
+        assert self.rows is not None  # the caller's business
         return metrics_of.influence(metric, self.statistics, self.rows)
 
     def __add__(self, other: FamilyEvaluation) -> FamilyEvaluation:
@@ -282,50 +242,34 @@ class FamilyEvaluation:
         )
         return replace(merged, macro_errors=_merged_errors(self, other, merged))
 
-    def __radd__(self, other: object) -> FamilyEvaluation:
-        return self if other == 0 else NotImplemented  # lets sum(...) start at 0
-
-    def save(self, directory: str | Path, *, rows: bool | str = "auto") -> Path:
-        """Write ``cmtrack_evaluation.json`` into a folder (made if need be) and return the file's path.
-
-        Parameters
-        ----------
-        directory : path
-        rows : "auto", True or False, default "auto"
-            Whether the rows, which paired comparisons need, are kept beside it in ``cmtrack_predictions.parquet``.
-            "auto": where there are any, up to 32 MB before compression; beyond, a warning says that they are not.
-        """
-        return storage.save(self, Path(directory), rows)
-
     def to_json(self) -> str:
         """The text that :meth:`save` writes."""
-        return storage.dumps(self)
+        return storage.to_json(self)
 
     @classmethod
-    def load(cls, directory: str | Path, *, rows: bool = True) -> FamilyEvaluation:
-        """Read what :meth:`save` wrote; ``directory`` may also be the file itself.
+    def from_data(cls, data: dict[str, Any]) -> FamilyEvaluation:
+        """The evaluation that plain data of :meth:`to_json` hold."""
+        return storage.from_data(data)
 
-        Parameters
-        ----------
-        directory : path
-        rows : bool, default True
-            Whether the rows are read, where they were kept; without them ``.rows`` is None, and comparisons are
-            unpaired.
+    def without_probabilities(self) -> FamilyEvaluation:
+        """The same evaluation: documents have none."""
+        return self
 
-        Raises
-        ------
-        FileNotFoundError
-            If there is no evaluation.
-        ValueError
-            If the file is damaged, of another kind, or of a newer schema than this version reads.
-        """
-        return storage.load(Path(directory), rows)
+    @property
+    def rows_size(self) -> int:
+        """Bytes of the rows' columns before compression."""
+        return 0 if self.rows is None else documents_size(self.rows)
+
+    def write_rows(self, file: Path | BinaryIO) -> None:
+        """Write the documents as Parquet."""
+        assert self.rows is not None  # the caller's business
+        write_documents(file, self.rows)
+
+    def with_rows(self, content: bytes) -> FamilyEvaluation:
+        """The same evaluation with the documents that :meth:`write_rows` wrote."""
+        return replace(self, rows=read_documents(content, self))
 
     # -- views -----------------------------------------------------------------------------------------
-
-    def to_frame(self) -> pd.DataFrame:
-        """One row per metric: metric, value, low, high, better, and why it is undefined."""
-        return metric_frame(self)
 
     def figures(self) -> dict[str, Figure]:
         """Every figure that applies, by name."""

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 
 import numpy as np
 
-from cmtrack.evaluation.rows import checked_table
+from cmtrack.archive import checked_table, write_table
 from cmtrack.families.tallies import MACROS, TALLIES, DocumentRows
 
 if TYPE_CHECKING:
@@ -21,12 +21,9 @@ def documents_size(rows: DocumentRows) -> int:
 
 def write_documents(path: Path | BinaryIO, rows: DocumentRows) -> None:
     """Write a row per document: its tallies, and what it adds to the error of each macro average."""
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
     table: dict[str, Any] = {name: rows.tallies[:, k] for k, name in enumerate(TALLIES)}
     table |= {f"influence/{name}": rows.macros[:, k] for k, name in enumerate(MACROS)}
-    pq.write_table(pa.table(table), path, compression="zstd")
+    write_table(path, table)
 
 
 def read_documents(content: bytes, evaluation: FamilyEvaluation) -> DocumentRows:

@@ -5,23 +5,11 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterable
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from cmtrack.evaluation.storage import (
-    DAMAGED,
-    SCHEMA,
-    decode_array,
-    encode_array,
-    load_with_rows,
-    parse,
-    read_file,
-    read_level,
-    save_with_rows,
-    to_read,
-)
+from cmtrack.archive import DAMAGED, SCHEMA, decode_array, encode_array, read_level, to_read
 from cmtrack.families.counts import FamilyStatistics, PairCounts
 from cmtrack.families.hierarchy import Families
 from cmtrack.families.tallies import TALLIES, Tallies
@@ -31,31 +19,14 @@ from cmtrack.statistics.inputs import IntArray
 if TYPE_CHECKING:
     from cmtrack.families.result import FamilyEvaluation
 
-KIND = "families"
 
-
-def save(evaluation: FamilyEvaluation, directory: Path, keep_rows: bool | str = "auto") -> Path:
-    """Write the file, and that of the documents beside it, each whole or not at all."""
-    from cmtrack.families.rows import documents_size, write_documents
-
-    return save_with_rows(evaluation, directory, keep_rows, documents_size, write_documents)
-
-
-def load(path: Path, with_rows: bool = True) -> FamilyEvaluation:
-    """Read the file, or the file of that name in a folder, and that of the documents beside it."""
-    from cmtrack.families.rows import read_documents
-
-    evaluation: FamilyEvaluation = load_with_rows(loads(read_file(path)), path, read_documents if with_rows else None)
-    return evaluation
-
-
-def dumps(evaluation: FamilyEvaluation) -> str:
+def to_json(evaluation: FamilyEvaluation) -> str:
     """The JSON text. NaN is written as null."""
     families = evaluation.statistics.families
     return json.dumps(
         {
             "schema": SCHEMA,
-            "kind": KIND,
+            "kind": evaluation.kind,
             "families": {"level": families.level, "chosen": families.chosen, "paths": families.paths},
             "matching": evaluation.matching,
             "confidence_level": evaluation.confidence_level,
@@ -67,17 +38,6 @@ def dumps(evaluation: FamilyEvaluation) -> str:
         ensure_ascii=False,
         allow_nan=False,
     )
-
-
-def loads(text: str) -> FamilyEvaluation:
-    """Read :func:`dumps`.
-
-    Raises
-    ------
-    ValueError
-        If the text is damaged, of another kind, or of a newer schema.
-    """
-    return from_data(parse(text, KIND))
 
 
 def from_data(data: dict[str, Any]) -> FamilyEvaluation:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 import re
 
-from cmtrack.evaluation.face import Judged
+from cmtrack.base import BaseEvaluation
 from cmtrack.metrics.catalog import CATALOG
 
 NOTE = "mlflow.note.content"
@@ -17,7 +17,7 @@ MAX_NOTE = 8000
 _FIRST_VERSION = re.compile(r"\A\| cmtrack \|.*\n(?:\|.*(?:\n|\Z))*\n*")
 
 
-def description(evaluation: Judged, prefix: str = "") -> str:
+def description(evaluation: BaseEvaluation, prefix: str = "") -> str:
     """The block of an evaluation: which one it is, and its headline numbers as a table."""
     headline = [metric.name for metric in CATALOG if metric.headline and "<" not in metric.name]
     metrics, intervals = evaluation.metrics, evaluation.intervals
@@ -50,7 +50,7 @@ def with_block(note: str, block: str, prefix: str = "") -> str:
     return new if len(new) <= MAX_NOTE else note
 
 
-def _title(evaluation: Judged, prefix: str) -> str:
+def _title(evaluation: BaseEvaluation, prefix: str) -> str:
     what = f"Evaluation “{prefix.strip('/ ._-')}”" if prefix.strip("/ ._-") else "Evaluation"
     facts = [f"{evaluation.n_samples:.15g} samples"]
     if evaluation.positive is not None:

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any
 
+from cmtrack.base import BaseEvaluation
 from cmtrack.evaluation import Evaluation
-from cmtrack.evaluation.face import loads
+from cmtrack.evaluation.storage import loads
 from cmtrack.metrics.metric import Metric
 from cmtrack.tracking import artifacts, cache
 from cmtrack.tracking.names import EVALUATION_FILE, PREDICTIONS_FILE, ROWS_FILE, digest_tag, file_name, tag
 from cmtrack.tracking.runs import TrackedRun, find, first_line
 from cmtrack.tracking.send import probe
-from cmtrack.tracking.views import views_of
 
 if TYPE_CHECKING:
     from mlflow import MlflowClient
@@ -27,7 +26,7 @@ def load_evaluation(
     rows: bool = False,
     extra_metrics: Sequence[Metric] = (),
     client: MlflowClient | None = None,
-) -> Evaluation | Any:
+) -> BaseEvaluation:
     """Read the evaluation that :func:`cmtrack.log_evaluation` left in a run.
 
     Parameters
@@ -73,7 +72,7 @@ def load_evaluation(
     return evaluation.with_metrics(extra_metrics) if isinstance(evaluation, Evaluation) else evaluation
 
 
-def evaluation_of(run: TrackedRun, client: MlflowClient, prefix: str = "") -> Evaluation | Any:
+def evaluation_of(run: TrackedRun, client: MlflowClient, prefix: str = "") -> BaseEvaluation:
     """The evaluation of a run that is at hand.
 
     Raises
@@ -93,8 +92,8 @@ def evaluation_of(run: TrackedRun, client: MlflowClient, prefix: str = "") -> Ev
 
 
 def with_predictions(
-    evaluation: Evaluation | Any, run: TrackedRun, client: MlflowClient, prefix: str = ""
-) -> Evaluation | Any:
+    evaluation: BaseEvaluation, run: TrackedRun, client: MlflowClient, prefix: str = ""
+) -> BaseEvaluation:
     """The same evaluation with its rows.
 
     Raises
@@ -105,12 +104,12 @@ def with_predictions(
     if not keeps_rows(run, prefix):
         raise ValueError(f"run {run.run_id} holds no {rows_file(run, prefix)}: predictions by row were not kept")
     content = read_artifact(run, client, PREDICTIONS_FILE, prefix)
-    return replace(evaluation, rows=views_of(evaluation).read_rows(content, evaluation))
+    return evaluation.with_rows(content)
 
 
 def with_kept_predictions(
-    evaluation: Evaluation | Any, run: TrackedRun, client: MlflowClient, prefix: str = ""
-) -> tuple[Evaluation | Any, str]:
+    evaluation: BaseEvaluation, run: TrackedRun, client: MlflowClient, prefix: str = ""
+) -> tuple[BaseEvaluation, str]:
     """The same evaluation with its rows, where they were kept; and what is wrong with those that were."""
     try:
         return with_predictions(evaluation, run, client, prefix), ""

@@ -11,15 +11,14 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from cmtrack import untrusted
+from cmtrack.base import BaseEvaluation
 from cmtrack.evaluation import Evaluation, evaluate
-from cmtrack.evaluation.face import KINDS, Judged
 from cmtrack.grouping import Grouping, Label
 from cmtrack.metrics.metric import Metric
 from cmtrack.tracking import settings, spool
 from cmtrack.tracking.deliver import deliver
 from cmtrack.tracking.names import check_prefix
 from cmtrack.tracking.package import Package, build
-from cmtrack.tracking.views import views_of
 
 _log = logging.getLogger("cmtrack")
 
@@ -49,7 +48,7 @@ class LoggedEvaluation:
         Which other evaluation of the run had to make room, in a sentence; empty where none had.
     """
 
-    evaluation: Evaluation | Any | None
+    evaluation: BaseEvaluation | None
     run_id: str | None
     status: str
     path: Path | None = None
@@ -133,9 +132,9 @@ def log_evaluation(
     LoggedEvaluation
     """
     given: dict[str, Any] = {}
-    evaluation: Evaluation | Any
+    evaluation: BaseEvaluation
     try:
-        if isinstance(evaluation_or_y_true, KINDS):
+        if isinstance(evaluation_or_y_true, BaseEvaluation):
             if y_pred is not None or y_prob is not None:
                 raise ValueError("y_pred and y_prob go with labels, not with an Evaluation")
             evaluation = evaluation_or_y_true
@@ -211,7 +210,7 @@ class Destination:
     on_existing: str = "replace"
 
 
-def spooled(evaluation: Judged, wanted: Destination, *, views_too: bool = True) -> Package:
+def spooled(evaluation: BaseEvaluation, wanted: Destination, *, views_too: bool = True) -> Package:
     """The evaluation as an entry of the spool, whole; without a folder where no place can be written."""
     import mlflow
 
@@ -262,10 +261,10 @@ def _model(model_id: str | None) -> str | None:
     return mlflow.get_active_model_id()  # type: ignore[no-any-return]
 
 
-def _rows_writer(evaluation: Judged, wanted: bool | str) -> Callable[[BinaryIO], object] | None:
-    rows, said = settings.rows_of(evaluation, wanted)
+def _rows_writer(evaluation: BaseEvaluation, wanted: bool | str) -> Callable[[BinaryIO], object] | None:
+    kept, said = settings.with_kept_rows(evaluation, wanted)
     _log.info(said)
-    return None if rows is None else lambda file: views_of(evaluation).write_rows(file, rows)
+    return None if kept is None else kept.write_rows
 
 
 def _not_computed(
@@ -289,7 +288,7 @@ def _not_computed(
 
 
 def not_sent(
-    error: Exception, evaluation: Judged, entry: Path | None, run_id: str | None, strict: bool
+    error: Exception, evaluation: BaseEvaluation, entry: Path | None, run_id: str | None, strict: bool
 ) -> LoggedEvaluation:
     """Say that an evaluation waits in the spool: raised where that is wanted, else a warning."""
     if entry is None:
@@ -310,7 +309,7 @@ def _kept(entry: Path | None) -> str:
     )
 
 
-def _lost(error: Exception, why: str, evaluation: Judged, run_id: str | None, strict: bool) -> LoggedEvaluation:
+def _lost(error: Exception, why: str, evaluation: BaseEvaluation, run_id: str | None, strict: bool) -> LoggedEvaluation:
     kept = f"the evaluation could not be kept either: {why}"
     if strict:
         error.add_note(kept)

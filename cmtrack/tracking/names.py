@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 
-from cmtrack.evaluation.face import Judged
-from cmtrack.evaluation.storage import FILE_NAME, ROWS_NAME
+from cmtrack.archive import FILE_NAME, ROWS_NAME
+from cmtrack.base import BaseEvaluation
 from cmtrack.metrics.catalog import lookup
 
 EVALUATION_FILE = FILE_NAME
@@ -52,7 +52,7 @@ def digest_tag(name: str, prefix: str = "") -> str:
     return tag(f"{name.removeprefix('cmtrack_').split('.')[0]}_digest", prefix)
 
 
-def chosen_metrics(evaluation: Judged, chosen: str | Sequence[str]) -> dict[str, float]:
+def chosen_metrics(evaluation: BaseEvaluation, chosen: str | Sequence[str]) -> dict[str, float]:
     """The metrics to log, by full name.
 
     Parameters

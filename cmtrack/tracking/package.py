@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from cmtrack import schemas, untrusted
-from cmtrack.evaluation.face import Judged
+from cmtrack.base import BaseEvaluation
 from cmtrack.metrics.names import encode_label
 from cmtrack.tracking import names
 from cmtrack.tracking.cache import digest_of
@@ -90,7 +90,7 @@ class Package:
 
 
 def build(
-    evaluation: Judged,
+    evaluation: BaseEvaluation,
     write: Callable[[str, bytes], object],
     *,
     run_id: str | None = None,
@@ -173,7 +173,7 @@ def build(
     return package
 
 
-def build_into(evaluation: Judged, folder: Path, **options: Any) -> Package:
+def build_into(evaluation: BaseEvaluation, folder: Path, **options: Any) -> Package:
     """:func:`build` into a folder of one's own."""
     return replace(build(evaluation, lambda name, data: write_private(folder / name, data), **options), folder=folder)
 
@@ -197,7 +197,7 @@ def _in_memory(write: Callable[[BinaryIO], object]) -> bytes:
     return content.getvalue()
 
 
-def _draw(evaluation: Judged, views: Views, pictures: dict[str, bytes], problems: list[str]) -> None:
+def _draw(evaluation: BaseEvaluation, views: Views, pictures: dict[str, bytes], problems: list[str]) -> None:
     from cmtrack.plots.drawing import as_pictures
 
     pictures |= as_pictures(lambda failed: views.figures(evaluation, on_error=failed), problems)
@@ -207,11 +207,11 @@ def _picture_file(name: str) -> str:
     return f"cmtrack_{encode_label(name).replace(' ', '_')}.png"
 
 
-def _as_table(evaluation: Judged, views: Views) -> str:
+def _as_table(evaluation: BaseEvaluation, views: Views) -> str:
     return str(views.table(evaluation).to_json(orient="split", index=False, force_ascii=False))
 
 
-def _tags(evaluation: Judged, views: Views, prefix: str, undefined: list[str]) -> dict[str, str]:
+def _tags(evaluation: BaseEvaluation, views: Views, prefix: str, undefined: list[str]) -> dict[str, str]:
     tags = views.tags | {
         "schema": str(schemas.EVALUATION.newest),
         "labels_digest": evaluation.labels_digest,

@@ -14,6 +14,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from cmtrack.base import BaseEvaluation
 from cmtrack.evaluation import Evaluation
 from cmtrack.grouping import Grouping, Label
 from cmtrack.metrics.catalog import lookup
@@ -255,7 +256,7 @@ class _Job:
         """The evaluation with its rows, where they were kept and are whole."""
         evaluation = evaluation_of(run, client, self.source_prefix)
         evaluation, problem = with_kept_predictions(evaluation, run, client, self.source_prefix)
-        return evaluation, (f"regrouped without its predictions by row: {problem}",) if problem else ()
+        return of_classes(evaluation), (f"regrouped without its predictions by row: {problem}",) if problem else ()
 
     def _write(
         self, run: TrackedRun, client: MlflowClient, evaluation: Evaluation, mark: str, *, rows: bool
@@ -286,6 +287,19 @@ def _check_apart(prefix: str, source_prefix: str) -> None:
         if alike or names.file_name("", prefix) == names.file_name("", other):
             what = f"the evaluation under {other!r}" if other else "the run's own evaluation"
             raise ValueError(f"prefix must be another one, got {prefix!r}: it would overwrite {what}")
+
+
+def of_classes(evaluation: BaseEvaluation) -> Evaluation:
+    """The evaluation itself, if it is of single labels.
+
+    Raises
+    ------
+    ValueError
+        If it is of another kind, which no grouping fits.
+    """
+    if not isinstance(evaluation, Evaluation):
+        raise ValueError(f"a grouping is of single labels, and the evaluation is of the kind {evaluation.kind!r}")
+    return evaluation
 
 
 def check_classes(labels: Sequence[Label], grouping: Grouping) -> tuple[str, ...]:

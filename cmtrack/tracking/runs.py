@@ -5,10 +5,11 @@ from __future__ import annotations
 import difflib
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from cmtrack import untrusted
+from cmtrack.comparison.run import Run
 from cmtrack.metrics.catalog import CATALOG
 from cmtrack.tracking.names import tag
 from cmtrack.tracking.parallel import each
@@ -19,46 +20,13 @@ if TYPE_CHECKING:
 
 PAGE = 500
 ABSENT = ("RESOURCE_DOES_NOT_EXIST", "INVALID_PARAMETER_VALUE", "NOT_FOUND")
-_PARENT = "mlflow.parentRunId"
 _STATUS = re.compile(r"cmtrack\.(?:(.+)\.)?status", re.DOTALL)
 _SECTIONS = frozenset(metric.name.split("/", 1)[0] for metric in CATALOG)
 
 
 @dataclass(frozen=True, eq=False)
-class TrackedRun:
-    """One run, without its artifacts.
-
-    Attributes
-    ----------
-    run_id, name : str
-    experiment_id : str
-    tracking_uri : str
-        The store that it is in; it may hold a password, and is not shown.
-    metrics : dict of str to float
-        The logged ones, last values.
-    params, tags : dict of str to str
-    artifact_uri : str
-    start_time : int
-        Milliseconds since 1970; 0 where the run has none.
-    model_ids : tuple of str
-        Logged models that the run made, or that it stands for.
-    """
-
-    run_id: str
-    name: str
-    experiment_id: str = ""
-    tracking_uri: str = field(default="", repr=False)
-    metrics: dict[str, float] = field(default_factory=dict, repr=False)
-    params: dict[str, str] = field(default_factory=dict, repr=False)
-    tags: dict[str, str] = field(default_factory=dict, repr=False)
-    artifact_uri: str = field(default="", repr=False)
-    start_time: int = 0
-    model_ids: tuple[str, ...] = ()
-
-    @property
-    def parent_run_id(self) -> str | None:
-        """The run that this one is nested in."""
-        return self.tags.get(_PARENT)
+class TrackedRun(Run):
+    """A run of a tracking store, and what its tags say of the evaluations that it holds."""
 
     def status(self, prefix: str = "") -> str:
         """ "completed", "started", or "" where the run has no evaluation under a prefix."""

@@ -24,13 +24,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from cmtrack.evaluation.face import Judged
-from cmtrack.evaluation.rows import file_without_probabilities, without_probabilities
-from cmtrack.evaluation.storage import MAX_ROWS_BYTES
+from cmtrack.archive import MAX_ROWS_BYTES
+from cmtrack.base import BaseEvaluation
+from cmtrack.evaluation.rows import file_without_probabilities
 from cmtrack.statistics.predictions import Predictions
 from cmtrack.tracking import names
 from cmtrack.tracking.spool import write_private
-from cmtrack.tracking.views import views_of
 from cmtrack.untrusted import read_file
 
 if TYPE_CHECKING:
@@ -84,16 +83,17 @@ def kept_rows(asked: bool | str = "auto") -> KeptRows:
     return KeptRows("labels", limited, f"predictions={asked!r}") if wanted == "labels" else KeptRows("all", limited)
 
 
-def rows_of(evaluation: Judged, asked: bool | str = "auto") -> tuple[Any, str]:
-    """The rows of an evaluation that are written (None where none are), and a sentence for people that says which."""
-    rows, kept = evaluation.rows, kept_rows(asked)
-    if rows is None:
+def with_kept_rows(evaluation: BaseEvaluation, asked: bool | str = "auto") -> tuple[BaseEvaluation | None, str]:
+    """The evaluation with the rows that are written (None where none are), and a sentence that says which."""
+    kept = kept_rows(asked)
+    if evaluation.rows is None:
         return None, "No rows go with it: the evaluation has none."
     if kept.content == "off":
         return None, f"No rows go with it ({kept.reason})."
     if kept.content == "labels":
-        rows = without_probabilities(rows)
-    size = views_of(evaluation).rows_size(rows)
+        evaluation = evaluation.without_probabilities()
+    rows, size = evaluation.rows, evaluation.rows_size
+    assert rows is not None  # asked above
     if kept.limited and size > MAX_ROWS_BYTES:
         return None, f"No rows go with it: they have {size / 1e6:.0f} MB, more than {MAX_ROWS_BYTES >> 20} MB."
     held = ["actual and predicted labels"] if isinstance(rows, Predictions) else ["matches and confusions, no codes"]
@@ -101,7 +101,7 @@ def rows_of(evaluation: Judged, asked: bool | str = "auto") -> tuple[Any, str]:
         held.append("probabilities")
     held += [what for what, there in (("weights", rows.weights), ("groups", rows.clusters)) if there is not None]
     said = f"{len(rows):,} rows go with it ({', '.join(held)}; {size / 1e6:.1f} MB before compression)."
-    return rows, f"{said} {VARIABLE}=off keeps rows on this machine, {VARIABLE}=labels the probabilities."
+    return evaluation, f"{said} {VARIABLE}=off keeps rows on this machine, {VARIABLE}=labels the probabilities."
 
 
 def kept_inputs(arrays: Mapping[str, Any], asked: bool | str = "auto") -> tuple[dict[str, Any], str]:

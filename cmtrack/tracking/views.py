@@ -4,17 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO
+from typing import TYPE_CHECKING, Any
 
-from cmtrack.evaluation import rows as class_rows
-from cmtrack.evaluation.face import Judged
-from cmtrack.families import rows as family_rows
+from cmtrack.base import BaseEvaluation
 from cmtrack.families.result import FamilyEvaluation
-from cmtrack.tracking.families_report import family_report_html
-from cmtrack.tracking.families_tables import code_table
-from cmtrack.tracking.report import report_html
-from cmtrack.tracking.tables import class_table
+from cmtrack.report.evaluation_page import report_html
+from cmtrack.report.families_page import family_report_html
+from cmtrack.report.families_tables import code_table
+from cmtrack.report.tables import class_table
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -32,10 +29,6 @@ class Views:
     figures : callable (evaluation, on_error=)
     report : callable (evaluation, pictures)
     table : callable (evaluation)
-    write_rows : callable (path or file, rows)
-    read_rows : callable (content, evaluation)
-    rows_size : callable (rows)
-        Bytes before compression.
     image : str
         The figure that the chart view shows as an image.
     tags : dict of str to str
@@ -44,23 +37,17 @@ class Views:
     figures: Callable[..., dict[str, Figure]]
     report: Callable[[Any, Mapping[str, bytes]], str]
     table: Callable[[Any], pd.DataFrame]
-    write_rows: Callable[[Path | BinaryIO, Any], None]
-    read_rows: Callable[[bytes, Any], Any]
-    rows_size: Callable[[Any], int]
     image: str
     tags: dict[str, str]
 
 
-def views_of(evaluation: Judged) -> Views:
+def views_of(evaluation: BaseEvaluation) -> Views:
     """The views of an evaluation."""
     if isinstance(evaluation, FamilyEvaluation):
         return Views(
             _family_figures,
             family_report_html,
             code_table,
-            family_rows.write_documents,
-            family_rows.read_documents,
-            family_rows.documents_size,
             "family_matrix",
             {
                 "kind": "families",
@@ -71,9 +58,6 @@ def views_of(evaluation: Judged) -> Views:
         _class_figures,
         report_html,
         class_table,
-        class_rows.write_predictions,
-        class_rows.read_predictions,
-        class_rows.predictions_size,
         "confusion_matrix",
         {},
     )

@@ -6,9 +6,10 @@ import time
 from collections.abc import Sequence
 from typing import Any, Unpack
 
-from cmtrack.comparison import Comparison, compare
+from cmtrack.comparison import Comparison
 from cmtrack.comparison.criterion import Criterion
 from cmtrack.metrics.catalog import lookup
+from cmtrack.tracking import compare
 from cmtrack_integrations._extras import needs
 from cmtrack_integrations._hook import DataOptions, Hook
 

@@ -10,8 +10,8 @@ from typing import Any, Unpack
 
 import numpy as np
 
+from cmtrack.archive import MAX_ROWS_BYTES
 from cmtrack.evaluation import Evaluation, evaluate
-from cmtrack.evaluation.storage import MAX_ROWS_BYTES
 from cmtrack.tracking import LoggedEvaluation
 from cmtrack_integrations._extras import needs
 from cmtrack_integrations._hook import Hook, Options, as_array, class_codes, main_process, named

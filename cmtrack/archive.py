@@ -1,0 +1,312 @@
+"""Saved evaluations: one versioned JSON file, and the rows beside it as Parquet; what all kinds have in common."""
+
+from __future__ import annotations
+
+import base64
+import math
+import os
+import warnings
+import zlib
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, BinaryIO, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from cmtrack import untrusted
+from cmtrack.schemas import EVALUATION
+
+if TYPE_CHECKING:
+    from cmtrack.base import BaseEvaluation
+
+    AnyEvaluation = TypeVar("AnyEvaluation", bound=BaseEvaluation)
+
+SCHEMA = EVALUATION.newest
+FILE_NAME = "cmtrack_evaluation.json"
+ROWS_NAME = "cmtrack_predictions.parquet"
+MAX_ROWS_BYTES = 32 << 20
+"""Most bytes of rows, before compression, that are kept where that is left to cmtrack ("auto")."""
+CLASSES, FAMILIES = "classes", "families"
+"""Kinds of evaluations; files without a kind are of the first."""
+_OWNERS = {CLASSES: "Evaluation.load", FAMILIES: "FamilyEvaluation.load"}
+DAMAGED = (
+    KeyError, TypeError, ValueError, AttributeError, IndexError, OverflowError, RecursionError, zlib.error,
+)  # fmt: skip
+"""What reading a file that was changed by others may end in."""
+
+MAX_BYTES = 4 << 30
+"""Largest file that is read."""
+
+_PLAIN_SIZE = 512
+_MOST_BYTES_OF_ROWS = 4 << 30
+_MAX_ARRAYS = 1 << 30
+"""Bytes of the largest array, and of all arrays together beside those that grow with the square of the classes."""
+_BY_SQUARE = 16 * (5 + 4 * 64)
+"""Bytes of the latter per squared class: the counts, four moments, four tables of 64 cells; twice where weighted."""
+_ALWAYS_READ = 1 << 30
+_MAX_RATIO = 1000
+
+
+def save(evaluation: BaseEvaluation, directory: Path, keep_rows: bool | str = "auto") -> Path:
+    """Write an evaluation's text, and its rows beside it where they are wanted.
+
+    The rows of an evaluation that stood there before are removed first: rows never stand beside another evaluation.
+
+    Raises
+    ------
+    ValueError
+        If rows must be kept and there are none, or ``keep_rows`` is none of "auto", True and False.
+    """
+    if not (isinstance(keep_rows, bool) or keep_rows == "auto"):
+        raise ValueError(f'rows must be "auto", True or False, got {keep_rows!r}')
+    rows = evaluation.rows
+    if keep_rows is True and rows is None:
+        raise ValueError("rows=True needs an evaluation with rows, this one has none (loaded without them, or merged)")
+    target = directory / ROWS_NAME
+    target.unlink(missing_ok=True)
+    path = write_file(evaluation.to_json(), directory)
+    if rows is None or keep_rows is False:
+        return path
+    needed = evaluation.rows_size
+    if keep_rows == "auto" and needed > MAX_ROWS_BYTES:
+        warnings.warn(
+            f"the rows are not kept: they need {needed / 2**20:,.0f} MB, and up to {MAX_ROWS_BYTES >> 20} MB are kept "
+            "by default (rows=True keeps them); without them, comparisons of the loaded evaluation are not paired",
+            UserWarning,
+            stacklevel=3,
+        )
+        return path
+    partial = target.with_name(f".{ROWS_NAME}.{os.getpid()}")
+    evaluation.write_rows(partial)
+    os.replace(partial, target)
+    return path
+
+
+def with_rows(evaluation: AnyEvaluation, path: Path) -> AnyEvaluation:
+    """The evaluation with the rows that stand beside its file, where there are any.
+
+    Raises
+    ------
+    ValueError
+        If they are damaged, or of another evaluation.
+    """
+    file = (path if path.is_dir() else path.parent) / ROWS_NAME
+    if not file.exists():
+        return evaluation
+    try:
+        return evaluation.with_rows(untrusted.read_file(file, _MOST_BYTES_OF_ROWS))
+    except (OSError, ValueError) as error:
+        raise ValueError(f"{file}: {error}; rows=False loads the evaluation without its rows") from None
+
+
+def write_file(text: str, directory: Path) -> Path:
+    """Write an evaluation's text into a folder, whole or not at all."""
+    directory.mkdir(parents=True, exist_ok=True)
+    path = directory / FILE_NAME
+    partial = path.with_name(f".{FILE_NAME}.{os.getpid()}")
+    partial.write_text(text, encoding="utf-8")
+    os.replace(partial, path)
+    return path
+
+
+def read_file(path: Path) -> str:
+    """The text of the file, or of the file of that name in a folder."""
+    if path.is_dir():
+        path = path / FILE_NAME
+    if not path.is_file():
+        raise FileNotFoundError(f"there is no evaluation at {path}")
+    try:
+        return untrusted.read_file(path.resolve(), MAX_BYTES).decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise ValueError(f"this is no evaluation of cmtrack: {error}") from None
+
+
+def to_read(evaluation: BaseEvaluation) -> dict[str, Any]:
+    """What every kind of evaluation writes for people and other programs; it follows from the statistics."""
+    return {
+        "labels_digest": evaluation.labels_digest,
+        "metrics": {name: value if math.isfinite(value) else None for name, value in evaluation.metrics.items()},
+        "intervals": {name: list(ends) for name, ends in evaluation.intervals.items()},
+        "undefined": evaluation.undefined,
+        "warnings": list(evaluation.warnings),
+    }
+
+
+def parse(text: str, kind: str | None = None) -> dict[str, Any]:
+    """The plain data of an evaluation's text.
+
+    Parameters
+    ----------
+    kind : str, optional
+        The kind that it must be of.
+
+    Raises
+    ------
+    ValueError
+        If the text is no evaluation, of a newer schema, or of another kind.
+    """
+    try:
+        data: dict[str, Any] = untrusted.parsed_json(text)
+        data["schema"]
+        found = data.get("kind", CLASSES)
+    except (ValueError, TypeError, KeyError, AttributeError) as error:
+        raise ValueError(f"this is no evaluation of cmtrack: {error}") from None
+    data = EVALUATION.migrated(data)
+    if not isinstance(found, str):
+        raise ValueError(f"the evaluation is damaged: its kind must be a text, got {found!r:.40}")
+    if kind is not None and found != kind:
+        raise ValueError(
+            f"this is an evaluation of the kind {found!r}, not {kind!r}: "
+            f"{_OWNERS.get(found, 'a newer cmtrack')} reads it"
+        )
+    try:
+        _check_sizes(data)
+    except ValueError as error:
+        raise ValueError(f"the evaluation is damaged: {error}") from None
+    return data
+
+
+def _check_sizes(data: dict[str, Any]) -> None:
+    """Refuse an evaluation whose arrays are larger, once unpacked, than its classes make them; nothing is unpacked."""
+    labels, total, waiting = data.get("labels"), 0, [data.get("statistics")]
+    while waiting:
+        found = waiting.pop()
+        if not isinstance(found, dict):
+            continue
+        if "zlib" in found:
+            total += untrusted.array_bytes(found.get("shape"), _MAX_ARRAYS)
+        waiting += found.values()
+    classes = len(labels) if isinstance(labels, list) else 0
+    allowed = _MAX_ARRAYS + _BY_SQUARE * classes**2
+    if total > allowed:
+        raise ValueError(f"its arrays must have at most {allowed:,} bytes, got {total:,}")
+
+
+def read_level(level: Any) -> float:
+    """A confidence level out of a file."""
+    if not 0 < float(level) < 1:
+        raise ValueError(f"confidence_level must lie between 0 and 1, got {level!r}")
+    return float(level)
+
+
+# -- arrays and tables -----------------------------------------------------------------------------------------
+
+
+def encode_array(array: npt.NDArray[Any]) -> Any:
+    """Small arrays as nested lists, large ones as compressed little-endian bytes."""
+    if array.size <= _PLAIN_SIZE:
+        return array.tolist()
+    kind = "<i8" if array.dtype.kind == "i" else "<f8"
+    packed = zlib.compress(np.ascontiguousarray(array, dtype=kind).tobytes(), 6)
+    return {"dtype": kind, "shape": list(array.shape), "zlib": base64.b64encode(packed).decode("ascii")}
+
+
+def decode_array(data: Any, expected: tuple[int | None, ...] | None = None) -> npt.NDArray[Any]:
+    """Read :func:`encode_array`.
+
+    Parameters
+    ----------
+    data : list or dict
+    expected : tuple of int or None, optional
+        The shape that it must have, None for any length; what has another is not unpacked.
+
+    Raises
+    ------
+    ValueError
+        If the data are damaged, or of another shape.
+    """
+    if isinstance(data, list):
+        array = np.array(data)
+        if array.dtype.kind not in "if":
+            raise ValueError(f"an array must hold numbers, got {array.dtype}")
+        _check_shape(array.shape, expected)
+        return array.astype(np.int64 if array.dtype.kind == "i" else np.float64)
+    kind, size = data["dtype"], untrusted.array_bytes(data["shape"], _MAX_ARRAYS)
+    if kind not in ("<i8", "<f8"):
+        raise ValueError(f"an array of {kind!r:.20} is not read")
+    shape = tuple(data["shape"])
+    _check_shape(shape, expected)
+    return np.frombuffer(untrusted.unpacked(data["zlib"], size), dtype=kind).reshape(shape).astype(kind[1:])
+
+
+def _check_shape(shape: tuple[int, ...], expected: tuple[int | None, ...] | None) -> None:
+    if expected is None:
+        return
+    if len(shape) != len(expected) or any(want not in (None, n) for want, n in zip(expected, shape, strict=True)):
+        wanted = ", ".join("any" if want is None else str(want) for want in expected)
+        raise ValueError(f"an array must have shape ({wanted}), got {shape}")
+
+
+def write_table(file: Path | BinaryIO, columns: dict[str, Any]) -> None:
+    """Write columns as Parquet."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    pq.write_table(pa.table(columns), file, compression="zstd")
+
+
+def checked_table(content: bytes, rows: int, texts: Iterable[str], numbers: Iterable[str]) -> Any:
+    """Columns of a Parquet file, those of these names only; what the file says of itself is checked before it is read.
+
+    Parameters
+    ----------
+    content : bytes
+    rows : int
+        How many it must have.
+    texts, numbers : iterable of str
+        Names of the columns that hold texts, and of those that hold numbers.
+
+    Returns
+    -------
+    pyarrow.Table
+
+    Raises
+    ------
+    ValueError
+        If the file is damaged, has other rows or kinds of columns, or is more than 1 GB and 1,000 times its size when
+        it is unpacked.
+    """
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    try:
+        file = pq.ParquetFile(pa.BufferReader(content))
+        stored, schema, metadata = file.metadata.num_rows, file.schema_arrow, file.metadata
+        if stored != rows:
+            raise ValueError(f"the predictions must have {rows} rows, as the evaluation, got {stored}")
+        wanted = dict.fromkeys(texts, _is_text) | dict.fromkeys(numbers, _is_number)
+        found = [field for field in schema if field.name in wanted]
+        for field in found:
+            if not wanted[field.name](field.type):
+                raise ValueError(f"the predictions are damaged: column {field.name!r:.80} holds {field.type!s:.80}")
+        places = {metadata.schema.column(k).path: k for k in range(metadata.num_columns)}
+        packed = sum(
+            metadata.row_group(group).column(places[field.name]).total_uncompressed_size
+            for group in range(metadata.num_row_groups)
+            for field in found
+        )
+        size, allowed = max(packed, 8 * rows * len(found)), max(_ALWAYS_READ, _MAX_RATIO * len(content))
+        if size > allowed:
+            raise ValueError(f"the predictions must have at most {allowed:,} bytes when unpacked, got {size:,}")
+        table = file.read([field.name for field in found])
+    except ValueError as error:
+        known = str(error).startswith("the predictions ") and not isinstance(error, pa.ArrowException)
+        raise ValueError(str(error) if known else f"the predictions are damaged: {error}") from None
+    except Exception as error:
+        raise ValueError(f"the predictions are damaged: {type(error).__name__}: {error}") from None
+    if table.num_rows != rows:
+        raise ValueError(f"the predictions must have {rows} rows, as the evaluation, got {table.num_rows}")
+    return table
+
+
+def _is_text(kind: Any) -> bool:
+    import pyarrow.types as types
+
+    return types.is_string(kind.value_type if types.is_dictionary(kind) else kind)  # type: ignore[no-any-return]
+
+
+def _is_number(kind: Any) -> bool:
+    import pyarrow.types as types
+
+    return types.is_floating(kind) or types.is_integer(kind)  # type: ignore[no-any-return]

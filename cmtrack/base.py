@@ -1,0 +1,244 @@
+"""What every kind of evaluation is: numbers by name, files, and the views that open on request."""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, BinaryIO, ClassVar, Protocol, Self
+
+from cmtrack import archive
+from cmtrack.grouping import Grouping, Label
+from cmtrack.metrics.catalog import lookup
+from cmtrack.metrics.intervals import Interval
+from cmtrack.metrics.results import ByName, Results
+from cmtrack.statistics import LabelDigest
+from cmtrack.statistics.inputs import FloatArray, IntArray
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.figure import Figure
+
+
+class Digests(Protocol):
+    """Statistics that say which rows were evaluated."""
+
+    @property
+    def digest(self) -> LabelDigest: ...
+    @property
+    def row_ids(self) -> LabelDigest | None: ...
+
+
+class Rows(Protocol):
+    """The evaluated rows, one by one: samples or documents."""
+
+    @property
+    def weights(self) -> FloatArray | IntArray | None: ...
+    @property
+    def clusters(self) -> IntArray | None: ...
+    def __len__(self) -> int: ...
+
+
+class BaseEvaluation(ABC):
+    """An :class:`~cmtrack.Evaluation` or a :class:`~cmtrack.FamilyEvaluation`: what logging and comparing need.
+
+    Attributes
+    ----------
+    statistics : object
+        What is kept of the data; small, and mergeable.
+    confidence_level : float
+    notes : tuple of str
+        What the making of it left to be said.
+    rows : object or None
+        The evaluated rows, where they are at hand: paired comparisons need them.
+    grouping : Grouping or None
+    positive : label or None
+    """
+
+    kind: ClassVar[str]
+    """The kind that stored files name."""
+    statistics: Digests
+    confidence_level: float
+    notes: tuple[str, ...]
+    rows: Rows | None
+    grouping: Grouping | None
+    positive: Label | None
+
+    # -- numbers ---------------------------------------------------------------------------------------
+
+    @property
+    @abstractmethod
+    def _results(self) -> Results: ...
+
+    @property
+    def metrics(self) -> dict[str, float]:
+        """Every metric by its full name; NaN where it is undefined (see :attr:`undefined`)."""
+        return ByName(self._results.metrics)
+
+    @property
+    def intervals(self) -> dict[str, Interval]:
+        """(low, high) of the metrics that have an interval; the sampling unit is the row, or the document."""
+        return ByName(self._results.intervals, "interval of")
+
+    @property
+    def standard_errors(self) -> dict[str, float]:
+        """Standard errors of the metrics that have one."""
+        return ByName(self._results.errors, "standard error of")
+
+    @property
+    def undefined(self) -> dict[str, str]:
+        """Why a metric is NaN."""
+        return ByName(self._results.undefined, "undefined metric")
+
+    @property
+    @abstractmethod
+    def warnings(self) -> tuple[str, ...]:
+        """When not to trust a number."""
+
+    def influence(self, metric: str) -> FloatArray | None:
+        """What each row, or document, adds to the error of a metric, shape (n,).
+
+        The standard error is ``sqrt(sum (w psi)^2) / sum w``; that of a difference of two models on the same rows
+        comes from the difference of their values. None where the metric has no influence function.
+
+        Raises
+        ------
+        ValueError
+            If the evaluation has no rows.
+        KeyError
+            If no metric has that name.
+        """
+        if self.rows is None:
+            raise ValueError("this evaluation has no rows (loaded without them, or merged): influence values need them")
+        return self._influence_of(metric)
+
+    @abstractmethod
+    def _influence_of(self, metric: str) -> FloatArray | None: ...
+
+    # -- what was evaluated ----------------------------------------------------------------------------
+
+    @property
+    @abstractmethod
+    def labels(self) -> tuple[Label, ...]:
+        """The classes, or codes, in order."""
+
+    @property
+    @abstractmethod
+    def n_samples(self) -> float:
+        """Number (or weight) of evaluated samples, spans or documents."""
+
+    @property
+    def labels_digest(self) -> str:
+        """Digest of the actual labels of all rows: equal digests, same test rows."""
+        return str(self.statistics.digest)
+
+    @property
+    @abstractmethod
+    def design(self) -> tuple[tuple[str, str], ...]:
+        """What must be the same, by name, for two evaluations to be put in one order, besides the data."""
+
+    @abstractmethod
+    def classes_passed_over(self, metric: str) -> tuple[Label, ...]:
+        """The classes, groups or codes with samples that an average leaves out: they are never predicted."""
+
+    def at_level(self, confidence_level: float) -> Self:
+        """The same evaluation with intervals of another confidence level."""
+        if confidence_level == self.confidence_level:
+            return self
+        changed: Self = replace(self, confidence_level=confidence_level)  # type: ignore[type-var]  # all are dataclasses
+        return changed
+
+    # -- files -----------------------------------------------------------------------------------------
+
+    def save(self, directory: str | Path, *, rows: bool | str = "auto") -> Path:
+        """Write ``cmtrack_evaluation.json`` into a folder (made if need be) and return the file's path.
+
+        Parameters
+        ----------
+        directory : path
+        rows : "auto", True or False, default "auto"
+            Whether the rows, which paired comparisons need, are kept beside it in ``cmtrack_predictions.parquet``.
+            "auto": where there are any, up to 32 MB before compression; beyond, a warning says that they are not.
+        """
+        return archive.save(self, Path(directory), rows)
+
+    @classmethod
+    def load(cls, directory: str | Path, *, rows: bool = True) -> Self:
+        """Read what :meth:`save` wrote; ``directory`` may also be the file itself.
+
+        Parameters
+        ----------
+        directory : path
+        rows : bool, default True
+            Whether the rows are read, where they were kept; without them ``.rows`` is None, and comparisons are
+            unpaired.
+
+        Raises
+        ------
+        FileNotFoundError
+            If there is no evaluation.
+        ValueError
+            If the file is damaged, of another kind, or of a newer schema than this version reads.
+        """
+        path = Path(directory)
+        evaluation = cls.from_data(archive.parse(archive.read_file(path), cls.kind))
+        return archive.with_rows(evaluation, path) if rows else evaluation
+
+    @abstractmethod
+    def to_json(self) -> str:
+        """The text that :meth:`save` writes."""
+
+    @classmethod
+    @abstractmethod
+    def from_data(cls, data: dict[str, Any]) -> Self:
+        """The evaluation that plain data of :meth:`to_json` hold.
+
+        Raises
+        ------
+        ValueError
+            If they are damaged.
+        """
+
+    @abstractmethod
+    def without_probabilities(self) -> Self:
+        """The same evaluation, its rows without their probabilities."""
+
+    @property
+    @abstractmethod
+    def rows_size(self) -> int:
+        """Bytes of the rows' columns before compression."""
+
+    @abstractmethod
+    def write_rows(self, file: Path | BinaryIO) -> None:
+        """Write the rows as Parquet."""
+
+    @abstractmethod
+    def with_rows(self, content: bytes) -> Self:
+        """The same evaluation with the rows that :meth:`write_rows` wrote.
+
+        Raises
+        ------
+        ValueError
+            If they are damaged, or of another evaluation.
+        """
+
+    # -- views -----------------------------------------------------------------------------------------
+
+    def to_frame(self) -> pd.DataFrame:
+        """One row per metric: metric, value, low, high, better, and why it is undefined."""
+        import pandas as pd
+
+        intervals, undefined, nothing = self.intervals, self.undefined, (math.nan, math.nan)
+        rows = [
+            (name, value, *intervals.get(name, nothing), lookup(name).better, undefined.get(name, ""))
+            for name, value in self.metrics.items()
+        ]
+        return pd.DataFrame(rows, columns=["metric", "value", "low", "high", "better", "undefined"])
+
+    @abstractmethod
+    def figures(self) -> dict[str, Figure]:
+        """Every figure that applies, by name."""
+
+    def __radd__(self, other: object) -> Self:
+        return self if other == 0 else NotImplemented  # lets sum(...) start at 0

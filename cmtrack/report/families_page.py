@@ -1,0 +1,154 @@
+"""The report of a family evaluation: families and codes in the page of an evaluation."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from cmtrack.families.result import FamilyEvaluation
+from cmtrack.metrics.catalog import lookup
+from cmtrack.metrics.names import encode_label
+from cmtrack.report import families_words, words
+from cmtrack.report.evaluation_page import all_metrics, figure_entry, metric_row, version_fact
+from cmtrack.report.html import render_page
+
+MAX_FAMILIES = 100
+MAX_CODES = 50
+
+_READING = {
+    "family_matrix": "Rows are actual codes, columns predicted ones; the diagonal holds the matches. The separate "
+    "column and row hold codes that are out of family: no unmatched code of the family is on the other side.",
+    "worst_families": "Rows are actual codes, columns predicted ones; the last column is out of family (OOF).",
+    "code_shares": "Left: the documents in which the code is predicted, by what is actual. Right: the documents in "
+    "which it is actual, by what is predicted.",
+}
+_TITLES = {
+    "family_matrix": "The family with the most confused labels",
+    "worst_families": "Families with the most confused labels",
+    "code_shares": "The code with the largest share of confused labels",
+}
+
+
+def family_report_html(
+    evaluation: FamilyEvaluation, pictures: Mapping[str, bytes], *, title: str = "Evaluation", subtitle: str = ""
+) -> str:
+    """Write the report.
+
+    Parameters
+    ----------
+    evaluation : FamilyEvaluation
+    pictures : mapping of str to bytes
+        PNG images by the names of :meth:`FamilyEvaluation.figures`; they are embedded.
+    title, subtitle : str
+
+    Returns
+    -------
+    str
+        One HTML document without any reference to the outside.
+    """
+    sentences = families_words.verdict(evaluation)
+    codes, families = _codes(evaluation), _families(evaluation)
+    return render_page(
+        "families.html",
+        title=title,
+        subtitle=subtitle,
+        lead=sentences[:2],
+        verdict=sentences[2:],
+        warnings=evaluation.warnings,
+        level=f"{100 * evaluation.confidence_level:g} %",
+        key_metrics=[{"name": "All documents", "rows": _key_metrics(evaluation)}],
+        families=families,
+        n_families=len(evaluation.families),
+        codes=codes,
+        n_codes=len(evaluation.codes),
+        figures=[
+            figure_entry(name, data) | {"title": _TITLES.get(name, name), "reading": _READING.get(name, "")}
+            for name, data in pictures.items()
+        ],
+        all_metrics=all_metrics(evaluation),
+        n_metrics=len(evaluation.metrics),
+        facts=_facts(evaluation),
+    )
+
+
+def _key_metrics(evaluation: FamilyEvaluation) -> list[dict[str, Any]]:
+    return [metric_row(evaluation, name) for name in evaluation.metrics if lookup(name).headline]
+
+
+def _families(evaluation: FamilyEvaluation) -> list[dict[str, Any]]:
+    """The families with the most labels that are no match."""
+    names = ("f1_micro", "precision_micro", "recall_micro", "confusion_share", "oof_share")
+    metrics = evaluation.metrics
+    rows = []
+    sizes = np.diff(evaluation.statistics.families.starts)
+    for family, size in zip(evaluation.families, sizes, strict=True):
+        prefix = f"family/{encode_label(family)}"
+        support = metrics[f"{prefix}/support"]
+        wrong = 0.0 if np.isnan(metrics[f"{prefix}/match_share"]) else 1 - metrics[f"{prefix}/match_share"]
+        rows.append((wrong * support, family, int(size), support, prefix))
+    rows.sort(key=lambda row: -row[0])
+    return [
+        {
+            "label": str(family),
+            "shown": words.short(family),
+            "codes": size,
+            "support": support,
+            "support_shown": words.count(support),
+            **{name: metric_row(evaluation, f"{prefix}/{name}") for name in names},
+        }
+        for _, family, size, support, prefix in rows[:MAX_FAMILIES]
+    ]
+
+
+def _codes(evaluation: FamilyEvaluation) -> list[dict[str, Any]]:
+    """The codes with the most labels that are no match, of both sides."""
+    table = evaluation.code_table()
+    wrong = (table["predicted"] + table["actual"] - 2 * evaluation.statistics.codes[:, 0]).to_numpy()
+    rows = []
+    for place in np.argsort(-wrong, kind="stable")[:MAX_CODES].tolist():
+        row = table.iloc[place]
+        out: dict[str, Any] = {
+            "label": str(row["code"]),
+            "shown": words.short(row["code"]),
+            "family": words.short(row["family"], 30),
+        }
+        for side in ("predicted", "actual"):
+            n = int(row[side])
+            out[side] = {
+                "n": n,
+                "shown": words.count(n),
+                "few": bool(row[f"too_few_{side}"]),
+                **{part: _share(row[f"{part}_given_{side}"]) for part in ("match", "confused", "oof")},
+                "partner": _partner(row[f"partner_given_{side}"], row[f"partner_share_given_{side}"]),
+            }
+        rows.append(out)
+    return rows
+
+
+def _share(value: float) -> dict[str, Any]:
+    return {"sort": "" if np.isnan(value) else value, "shown": "–" if np.isnan(value) else words.percent(value)}
+
+
+def _partner(code: object, share: float) -> str:
+    return "" if code is None or code != code else f"{words.short(code, 40)} ({words.percent(share)})"
+
+
+def _facts(evaluation: FamilyEvaluation) -> list[tuple[str, str]]:
+    codes = evaluation.statistics.codes
+    families = ", ".join(words.short(name, 40) for name in evaluation.families[:40])
+    more = f" and {len(evaluation.families) - 40} more" if len(evaluation.families) > 40 else ""
+    return [
+        ("Documents", words.count(evaluation.n_samples)),
+        (
+            "Labels",
+            f"{words.count(float(codes[:, 2].sum()))} actual, {words.count(float(codes[:, 1].sum()))} predicted",
+        ),
+        ("Families", f"{len(evaluation.families)}: {families}{more}"),
+        ("Codes", words.count(float(len(evaluation.codes)))),
+        ("Matching of matrices", evaluation.matching),
+        ("Confidence level of intervals", f"{100 * evaluation.confidence_level:g} %"),
+        ("Digest of the actual sets", evaluation.labels_digest),
+        version_fact(),
+    ]

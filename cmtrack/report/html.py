@@ -1,0 +1,82 @@
+"""HTML pages that stand alone: templates become documents that load nothing and that no name in them can disturb.
+
+Whoever names a run, a label or a group decides what stands on a page that other people open. The templates escape every
+value; what is here holds for the finished page, so that no template and no value can be forgotten.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import re
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+from cmtrack.untrusted import for_page, printable
+
+if TYPE_CHECKING:
+    from jinja2 import Template
+
+_FIRST = '<meta charset="utf-8">'
+_COPIED = re.compile(r"(<pre>.*?</pre>)", re.DOTALL)
+
+
+def render_page(name: str, /, **values: Any) -> str:
+    """One HTML document without any reference to the outside.
+
+    It carries a Content-Security-Policy by which a browser loads nothing and runs nothing but the page's own script
+    and style, which are named by their hashes; it works in a frame with ``sandbox="allow-scripts"``, as that of the
+    MLflow UI. Names cannot reorder the text around them (:func:`cmtrack.untrusted.for_page`).
+
+    Parameters
+    ----------
+    name : str
+        The template.
+    **values
+        What it shows; text is escaped.
+    """
+    html = _template(name).render(values)
+    # what people copy into a terminal or a script holds no marks that they do not see
+    parts = [printable(part) if place % 2 else for_page(part) for place, part in enumerate(_COPIED.split(html))]
+    html = "".join(parts)
+    meta = f'<meta http-equiv="Content-Security-Policy" content="{_policy(html)}">'
+    return html.replace(_FIRST, f"{_FIRST}\n{meta}", 1)
+
+
+@cache
+def _template(name: str) -> Template:
+    from jinja2 import Environment, PackageLoader, StrictUndefined
+
+    return Environment(
+        loader=PackageLoader("cmtrack.report"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    ).get_template(name)
+
+
+def _policy(html: str) -> str:
+    """What a browser may do with a page: show it, with its own style, script and pictures.
+
+    Style *attributes* are allowed without a hash: the widths in them come from the numbers, and nothing that they could
+    name (a picture, a font) can be loaded.
+    """
+    return "; ".join(
+        (
+            "default-src 'none'",
+            "img-src data:",
+            f"style-src {_hashes('style', html)}",
+            "style-src-attr 'unsafe-inline'",
+            f"script-src {_hashes('script', html)}",
+            "base-uri 'none'",
+            "form-action 'none'",
+        )
+    )
+
+
+def _hashes(element: str, html: str) -> str:
+    """The hashes of an element's contents; all are the template's, as a ``<`` of a value is escaped."""
+    found = re.findall(rf"<{element}\b[^>]*>(.*?)</{element}>", html, re.DOTALL)
+    digests = (hashlib.sha256(content.encode("utf-8")).digest() for content in found)
+    return " ".join(f"'sha256-{base64.b64encode(digest).decode()}'" for digest in digests) or "'none'"

@@ -1,0 +1,265 @@
+"""The figures of a review."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Sequence
+
+import numpy as np
+from matplotlib.figure import Figure
+
+from cmtrack.base import BaseEvaluation
+from cmtrack.comparison.cell_changes import MAX_CLASSES, cell_changes
+from cmtrack.comparison.criterion import reads
+from cmtrack.comparison.ranking import RankedRun, Ranking
+from cmtrack.comparison.result import Comparison
+from cmtrack.evaluation import Evaluation
+from cmtrack.metrics.catalog import lookup
+from cmtrack.metrics.intervals import normal_quantile
+from cmtrack.plots import review as plots
+from cmtrack.plots.drawing import OnError, as_pictures, draw_all
+from cmtrack.report.review import repeated_figures
+from cmtrack.report.review.titles import criterion_title, metric_title
+from cmtrack.statistics.inputs import FloatArray
+
+MAX_METRICS = 12
+MAX_RUNS = 30  # in the table of metrics
+_LEAST_SET = 3  # runs that must have a parameter before a figure of it says anything
+_REPETITION = re.compile(
+    r"(?i)(?<![a-z])(seeds?|folds?|splits?|random_?state|repetitions?|repeats?|run|trial)(?![a-z])"
+)
+
+
+def review_figures(comparison: Comparison, *, on_error: OnError | None = None) -> dict[str, Figure]:
+    """Draw every figure that applies, of the first ranking.
+
+    Parameters
+    ----------
+    comparison : Comparison
+    on_error : callable (name, error), optional
+        Called for a figure that fails, which is then left out; by default the error is raised.
+
+    Returns
+    -------
+    dict of str to matplotlib.figure.Figure
+        Of runs on the same data ``ranking``, ``metrics``, ``confusion_difference``, ``confusion_matrices``, ``roc``,
+        ``rank_distribution`` and ``parameter``; of repeated ones ``critical_difference`` and ``metric_by_block``.
+    """
+    drawings: dict[str, Callable[[], Figure | None]] = {}
+    ranking = comparison.ranking
+    if comparison.repeated is not None:
+        drawings = repeated_figures.drawings(comparison.repeated)
+    elif ranking is not None:
+        for name, draw in _DRAWINGS.items():
+            drawings[name] = _bound(draw, ranking)
+    return draw_all(drawings, on_error)
+
+
+def pictures(comparison: Comparison, problems: list[str]) -> dict[str, bytes]:
+    """The figures as PNG; what fails is named in ``problems``."""
+    return as_pictures(lambda failed: review_figures(comparison, on_error=failed), problems)
+
+
+def rival(ranking: Ranking) -> RankedRun | None:
+    """What the chosen run is compared with: the leader, or the next one where it leads itself."""
+    if len(ranking.runs) < 2:
+        return None
+    return ranking.leader if ranking.foremost is not ranking.leader else ranking.runs[1]
+
+
+def _bound(draw: Callable[[Ranking], Figure | None], ranking: Ranking) -> Callable[[], Figure | None]:
+    return lambda: draw(ranking)
+
+
+def _names(ranking: Ranking) -> list[str]:
+    return [run.name for run in ranking.runs]
+
+
+def _place(ranking: Ranking) -> int | None:
+    return next((place for place, run in enumerate(ranking.runs) if run.chosen), None)
+
+
+def _alike(ranking: Ranking, read: frozenset[str]) -> bool:
+    """Whether all runs of a ranking have the same grouping or positive group, where a metric reads it."""
+    designs = {tuple(text for name, text in run.evaluation.design if name in read) for run in ranking.runs}
+    return len(designs) == 1
+
+
+def _ranking(ranking: Ranking) -> Figure | None:
+    criterion, runs = ranking.criterion, ranking.runs
+    if criterion.pareto or len(runs) < 2:
+        return None
+    title = criterion_title(criterion, ranking.evaluation.positive)
+    return plots.plot_ranking(
+        _names(ranking),
+        [run.value for run in runs],
+        [(run.low, run.high) for run in runs],
+        [run.difference for run in runs],
+        [(run.difference_low, run.difference_high) for run in runs],
+        tied=np.array([run.tied for run in runs]),
+        metric_title=_capital(title if criterion.single else "weighted sum, in standard errors"),
+        better=criterion.direction,
+        chosen=_place(ranking),
+        confidence_level=ranking.confidence_level,
+    )
+
+
+def _metrics(ranking: Ranking) -> Figure | None:
+    names, runs = headline(ranking), ranking.runs[:MAX_RUNS]
+    left = len(ranking.runs) - len(runs)
+    return plots.plot_metric_heatmap(
+        [run.name for run in runs],
+        [metric_title(name, ranking.evaluation.positive, brief=True) for name in names],
+        [[run.evaluation.metrics.get(name, math.nan) for name in names] for run in runs],
+        [lookup(name).better for name in names],
+        errors=[[_standard_error(run.evaluation, name) for name in names] for run in runs],
+        tied=np.array([run.tied for run in runs]),
+        title=f"The first {len(runs)} of {len(ranking.runs)} runs" if left else None,
+    )
+
+
+def headline(ranking: Ranking) -> list[str]:
+    """The criterion's metrics, then the headline ones that a run has and that have a direction."""
+    known = dict.fromkeys(ranking.criterion.metrics)
+    for run in ranking.runs:
+        found = run.evaluation.metrics
+        known |= dict.fromkeys(n for n in found if lookup(n).headline and lookup(n).better and math.isfinite(found[n]))
+    # metrics of the same name that are of different groups answer different questions
+    return [name for name in known if _alike(ranking, reads(name))][:MAX_METRICS]
+
+
+def _confusion_difference(ranking: Ranking) -> Figure | None:
+    other = rival(ranking)
+    if other is None or not isinstance(ranking.evaluation, Evaluation):  # sets of codes have a matrix per family
+        return None
+    changes = cell_changes(other.evaluation, ranking.foremost.evaluation)
+    return plots.plot_matrix_difference(
+        changes.difference,
+        changes.labels,
+        first=other.name,
+        second=ranking.foremost.name,
+        significant=changes.significant(ranking.confidence_level),
+        counts=changes.counts,
+        totals=np.minimum(*(_class_sizes(run.evaluation, changes.step) for run in (other, ranking.foremost))),
+    )
+
+
+def _standard_error(evaluation: BaseEvaluation, metric: str) -> float:
+    """About that of a metric's interval; NaN without one."""
+    low, high = evaluation.intervals.get(metric, (math.nan, math.nan))
+    return (high - low) / (2 * normal_quantile(evaluation.confidence_level))
+
+
+def _class_sizes(evaluation: Evaluation, step: str) -> FloatArray:
+    """Samples of each actual class, or group of a step."""
+    actual = evaluation.reduced[step].actual if step else evaluation.confusion_matrix.counts.sum(axis=1)
+    return np.asarray(actual, dtype=np.float64)
+
+
+def _confusion_matrices(ranking: Ranking) -> Figure | None:
+    first = ranking.evaluation
+    if not isinstance(first, Evaluation):
+        return None
+    if len(first.labels) > MAX_CLASSES and _alike(ranking, frozenset({"grouping"})):
+        for step in first.reduced:
+            if len(step.labels) <= MAX_CLASSES:
+                found = [(run.name, run.evaluation.reduced[step.name].counts) for run in ranking.runs]
+                return plots.plot_matrices(found, step.labels, title=f"Groups of {step.name}, without mismatches")
+    whole = [(run.name, run.evaluation.confusion_matrix.counts) for run in ranking.runs]
+    return plots.plot_matrices(whole, first.labels)
+
+
+def _roc(ranking: Ranking) -> Figure | None:
+    if not isinstance(ranking.evaluation, Evaluation) or not _alike(ranking, reads("binary/roc_auc")):
+        return None
+    curves = [(run.name, run.evaluation.roc) for run in ranking.runs]
+    known = [(name, roc) for name, roc in curves if roc is not None and np.isfinite(roc.tpr).all()]
+    if not known:
+        return None
+    nothing = (math.nan, math.nan)
+    return plots.plot_roc_overlay(
+        [(name, roc.fpr, roc.tpr) for name, roc in known],
+        areas=[roc.auc for _, roc in known],
+        intervals=[roc.auc_interval or nothing for _, roc in known],
+        ceilings=[roc.ceiling for _, roc in known],
+        normalized=[roc.auc_normalized for _, roc in known],
+        positive=known[0][1].positive,
+    )
+
+
+def _rank_distribution(ranking: Ranking) -> Figure | None:
+    if len(ranking.runs) < 2 or not np.isfinite(ranking.rank_distribution).all():
+        return None
+    return plots.plot_rank_distribution(_names(ranking), ranking.rank_distribution)
+
+
+def _parameter(ranking: Ranking) -> Figure | None:
+    runs = family(ranking)
+    name = varied(runs)
+    if name is None or ranking.criterion.pareto:
+        return None
+    single = ranking.criterion.single
+    title = criterion_title(ranking.criterion, ranking.evaluation.positive) if single else "weighted sum"
+    return plots.plot_metric_against_parameter(
+        [_number(run, name) for run in runs],
+        [run.value for run in runs],
+        [(run.low, run.high) for run in runs],
+        parameter=name,
+        metric_title=_capital(title),
+        names=[run.name for run in runs],
+        tied=np.array([run.tied for run in runs]),
+        highlight=next((place for place, run in enumerate(runs) if run.chosen), None),
+        title=None if len(runs) == len(ranking.runs) else f"{len(runs)} runs of the same kind as the best one",
+    )
+
+
+def family(ranking: Ranking) -> list[RankedRun]:
+    """The runs of the same kind as the one to take: with the same values of all parameters that are not numbers.
+
+    Over models of several kinds, a line through the means at each value of a parameter would mean nothing.
+    """
+
+    def kind(run: RankedRun) -> set[tuple[str, str]]:
+        own = {name: text for name, text in run.run.params.items() if not _REPETITION.search(name)}
+        return {(name, text) for name, text in own.items() if _number(run, name) is None}
+
+    return [run for run in ranking.runs if kind(run) == kind(ranking.foremost)]
+
+
+def varied(runs: Sequence[RankedRun]) -> str | None:
+    """The numeric parameter with the most distinct values among those that at least half of the runs have.
+
+    Seeds, folds and other numbers of a repetition are none: their order means nothing.
+    """
+    values: dict[str, list[float]] = {}
+    for run in runs:
+        for name in run.run.params:
+            number = _number(run, name)
+            if number is not None and not _REPETITION.search(name):
+                values.setdefault(name, []).append(number)
+    enough = {n: len(set(v)) for n, v in values.items() if len(v) >= max(_LEAST_SET, len(runs) / 2) and len(set(v)) > 1}
+    return max(enough, key=lambda name: enough[name], default=None)
+
+
+def _number(run: RankedRun, parameter: str) -> float | None:
+    try:
+        number = float(run.run.params[parameter])
+    except (KeyError, ValueError):
+        return None
+    return number if math.isfinite(number) else None
+
+
+def _capital(text: str) -> str:
+    return text[:1].upper() + text[1:]
+
+
+_DRAWINGS: dict[str, Callable[[Ranking], Figure | None]] = {
+    "ranking": _ranking,
+    "metrics": _metrics,
+    "confusion_difference": _confusion_difference,
+    "confusion_matrices": _confusion_matrices,
+    "roc": _roc,
+    "rank_distribution": _rank_distribution,
+    "parameter": _parameter,
+}

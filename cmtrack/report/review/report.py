@@ -1,0 +1,148 @@
+"""The review as a file: one self-contained HTML page, Markdown, or JSON.
+
+The MLflow UI shows the page in a frame with ``sandbox="allow-scripts"``: no network, no storage. Everything is
+inline, and the page reads the same without its script.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from cmtrack.comparison.result import Comparison
+from cmtrack.report.html import render_page
+from cmtrack.report.review.figures import pictures as draw
+from cmtrack.report.review.page import context
+from cmtrack.report.review.plain import to_dict
+from cmtrack.untrusted import for_page, one_line, printable, printable_json
+
+SUFFIXES = (".html", ".md", ".json")
+_MARKS = "\\`*_{}[]|#!"
+_ENTITIES = {"&": "&amp;", "<": "&lt;", ">": "&gt;"}  # MLflow's pages show the backslash of a "\\<"
+
+
+def write(comparison: Comparison, path: Path, title: str | None = None) -> Path:
+    """Write the review; the file's ending says as what.
+
+    The file is whole or not there: it is written beside its place and then moved. Folders are made if need be.
+
+    Raises
+    ------
+    ValueError
+        If the ending is another one.
+    """
+    path = Path(path)
+    suffix = path.suffix.lower()
+    if suffix not in SUFFIXES:
+        raise ValueError(f"a review is written as one of {list(SUFFIXES)}, got {path.name!r}")
+    if suffix == ".html":
+        content = html(comparison, title)
+    elif suffix == ".md":
+        content = markdown(comparison, title)
+    else:
+        content = as_json(comparison)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    handle, scratch = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    try:
+        with os.fdopen(handle, "w", encoding="utf-8") as file:
+            file.write(content)
+        os.chmod(scratch, 0o666 & ~_umask())
+        os.replace(scratch, path)
+    except BaseException:
+        Path(scratch).unlink(missing_ok=True)
+        raise
+    return path
+
+
+def html(comparison: Comparison, title: str | None = None, *, pictures: Mapping[str, bytes] | None = None) -> str:
+    """One HTML document without any reference to the outside.
+
+    Parameters
+    ----------
+    comparison : Comparison
+    title : str, optional
+    pictures : mapping of str to bytes, optional
+        The figures as PNG where they are drawn already.
+    """
+    problems: list[str] = []
+    shown = draw(comparison, problems) if pictures is None else pictures
+    values = context(comparison, title, shown)
+    values["further"] += [f"Not drawn: {problem}." for problem in problems]
+    return render_page("review.html", **values)
+
+
+def markdown(comparison: Comparison, title: str | None = None) -> str:
+    """The review for a pull request or a run's description: decision, ranking, gates, what was left out."""
+    page = context(comparison, title, {})
+    lines = [f"## {_plain(page['title'])}", "", f"**{_plain(page['headline'])}**"]
+    lines += [line for sentence in page["evidence"] for line in ("", _plain(sentence))]
+    lines += ["", f"*{_plain('; '.join(page['facts']))}.*"]
+    for table in page["tables"]:
+        lines += ["", f"### {_plain(table['name'])}", "", *_ranking(table), "", f"*{_plain(table['reading'])}*"]
+    if page["further"]:
+        lines += ["", "### Notes", "", *(f"- {_plain(sentence)}" for sentence in page["further"])]
+    if page["gates"]:
+        heads = ["Run", *page["gates"]["heads"]]
+        body = [[_name(row["name"]), *map(_gate, row["cells"])] for row in page["gates"]["rows"]]
+        lines += ["", "### Gates", "", *_table(heads, body)]
+    if page["confusions"]:
+        lines += [
+            "",
+            f"### {_plain(page['confusions']['chosen'])} compared with {_plain(page['confusions']['rival'])}",
+            "",
+        ]
+        lines += [_plain(sentence) for sentence in page["confusions"]["sentences"]]
+    if page["warnings"]:
+        lines += ["", "### Warnings of the evaluations", ""]
+        lines += [f"- {_plain(w['text'])} ({_plain(w['runs'])})" for w in page["warnings"]]
+    if page["aside"]:
+        body = [[_plain(row["name"]), row["what"], _plain(row["why"])] for row in page["aside"]]
+        lines += ["", "### Not ranked", "", *_table(["Run", "What", "Why"], body)]
+    lines += ["", "### Reproduce this review", "", "```python", printable(page["python"]), "```"]
+    if page["command"]:
+        lines += ["", "```sh", printable(page["command"]), "```"]
+    return "\n".join(lines) + "\n"
+
+
+def as_json(comparison: Comparison) -> str:
+    """Plain data, with a line end."""
+    return printable_json(json.dumps(to_dict(comparison), ensure_ascii=False, indent=1, allow_nan=False)) + "\n"
+
+
+def _umask() -> int:
+    current = os.umask(0)
+    os.umask(current)
+    return current
+
+
+def _plain(text: object) -> str:
+    """A text on one line that Markdown shows as it is."""
+    return for_page("".join(f"\\{mark}" if mark in _MARKS else _ENTITIES.get(mark, mark) for mark in one_line(text)))
+
+
+def _name(cell: Mapping[str, Any]) -> str:
+    return _plain(cell["text"]) + (f" `{cell['id']}`" if cell["id"] else "")
+
+
+def _gate(cell: Mapping[str, Any]) -> str:
+    mark = "" if cell["passed"] is None else "✓ " if cell["passed"] else "✗ "
+    return mark + _plain(cell["text"])
+
+
+def _ranking(table: Mapping[str, Any]) -> list[str]:
+    body = []
+    for row in table["rows"]:
+        rank, name, standing, *others = row["cells"]
+        mark = "**" if row["status"] == "chosen" else ""
+        shown = [_plain(" ".join(filter(None, (c["text"], c["beside"])))) for c in others]
+        body.append([rank["text"], f"{mark}{_plain(name['text'])}{mark}", standing["text"], *shown])
+    return _table(table["heads"], body)
+
+
+def _table(heads: Sequence[str], body: Sequence[Sequence[str]]) -> list[str]:
+    lines = [f"| {' | '.join(map(_plain, heads))} |", f"|{'---|' * len(heads)}"]
+    return [*lines, *(f"| {' | '.join(row)} |" for row in body)]
