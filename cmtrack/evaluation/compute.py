@@ -21,7 +21,7 @@ from cmtrack.names import quoted
 from cmtrack.prevalence.class_shares import ClassShares, class_shares
 from cmtrack.prevalence.estimators import binned_estimate, modelled_estimate
 from cmtrack.prevalence.results import PrevalenceEstimate
-from cmtrack.rough.section import put_rough
+from cmtrack.rough.metrics import put_rough
 from cmtrack.statistics import BinaryCounts, ReducedConfusionMatrix
 from cmtrack.statistics.collected import Statistics
 from cmtrack.statistics.counting import Counts

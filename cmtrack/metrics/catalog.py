@@ -16,7 +16,7 @@ from cmtrack.metrics.binary import BINARY
 from cmtrack.metrics.metric import Metric
 from cmtrack.metrics.multiclass import MULTICLASS, REDUCED, SPANS
 from cmtrack.metrics.per_class import CLASSES, GROUPS
-from cmtrack.rough.section import DUENTSCH, ROUGH, ROUGH_CLASSES
+from cmtrack.rough.metrics import DUENTSCH, ROUGH, ROUGH_CLASSES
 
 MARKOULIDAKIS = "Markoulidakis et al. (2021)"
 GUBBELS = "Gubbels (2023)"

@@ -18,7 +18,7 @@ from cmtrack.metrics.metric import Metric
 from cmtrack.metrics.multiclass import ACCURACY, put_table
 from cmtrack.metrics.names import encode_label
 from cmtrack.metrics.per_class import ClassRatio, put_classes
-from cmtrack.rough.bounds import bounds_of_cells
+from cmtrack.rough.approximations import bounds_of_cells
 from cmtrack.statistics.inputs import FloatArray
 
 if TYPE_CHECKING:
