@@ -17,7 +17,7 @@ from sklearn.metrics import f1_score, precision_score, recall_score
 from sklearn.preprocessing import MultiLabelBinarizer
 
 from cmtrack import Evaluation, FamilyEvaluation, Prefix, Tree, evaluate, evaluate_families, evaluate_family_levels
-from cmtrack.evaluation.storage import loads
+from cmtrack.evaluation.loading import loads
 from cmtrack.families.counts import MATCHINGS
 from cmtrack.metrics.catalog import CATALOG, lookup
 

@@ -1,19 +1,22 @@
-"""All numbers of an evaluation from its statistics."""
+"""All numbers of an evaluation from its statistics: which sections and which two groups, values, errors, warnings."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
-from cmtrack.grouping import ComposedStep, Grouping
+from cmtrack.grouping import ComposedStep, Grouping, Label
 from cmtrack.metrics import multiclass, score_sections
 from cmtrack.metrics.binary import put_binary
+from cmtrack.metrics.catalog import CATALOG
 from cmtrack.metrics.cells import Cells, SixCells, Table, ratio
 from cmtrack.metrics.influence import groups_over
+from cmtrack.metrics.intervals import Interval
 from cmtrack.metrics.metric import Metric
+from cmtrack.metrics.names import near
 from cmtrack.metrics.own import Kept, put_own
 from cmtrack.metrics.results import Results
 from cmtrack.metrics.roc import RocCurve, roc_curve
@@ -22,13 +25,73 @@ from cmtrack.prevalence.class_shares import ClassShares, class_shares
 from cmtrack.prevalence.estimators import binned_estimate, modelled_estimate
 from cmtrack.prevalence.results import PrevalenceEstimate
 from cmtrack.rough.metrics import put_rough
-from cmtrack.statistics import BinaryCounts, ReducedConfusionMatrix
+from cmtrack.statistics import BinaryCounts, ConfusionMatrix, ReducedConfusionMatrix
 from cmtrack.statistics.collected import Statistics
 from cmtrack.statistics.counting import Counts
 from cmtrack.statistics.cross_moments import MAX_CLASSES
 from cmtrack.statistics.inputs import BoolArray, FloatArray
 from cmtrack.statistics.probabilities import LEAST_SUM, MOST_SUM
 from cmtrack.statistics.reduced import reduce_counts
+
+SECTIONS = tuple(
+    dict.fromkeys(metric.section for metric in CATALOG if metric.needs not in ("label sets", "granules", "documents"))
+)
+"""The parts of names before the first slash, of what an :class:`Evaluation` may hold."""
+
+
+def check_sections(sections: Iterable[str] | None) -> tuple[str, ...] | None:
+    """The sections in the order of the catalog; None for all.
+
+    Raises
+    ------
+    TypeError
+        If they are one text, or no texts.
+    ValueError
+        If there are none, or one does not exist.
+    """
+    if sections is None:
+        return None
+    if isinstance(sections, str):
+        raise TypeError(f"sections must be a list of names, got {sections!r}")
+    wanted = list(sections)
+    if not wanted:
+        raise ValueError(f"sections must name at least one of {list(SECTIONS)}, or be None for all, got none")
+    for name in wanted:
+        if not isinstance(name, str):
+            raise TypeError(f"sections must be a list of names, got {name!r:.40}")
+        if name not in SECTIONS:
+            raise ValueError(
+                f"there is no section {name!r:.80}{near(name, SECTIONS)}; the sections are {', '.join(SECTIONS)}"
+            )
+    return tuple(name for name in SECTIONS if name in wanted)
+
+
+def scored_step(labels: tuple[Label, ...], grouping: Grouping | None, positive: Label | None) -> ComposedStep | None:
+    """The last two-group step of a chain, or two classes as they are; None where there is neither.
+
+    Raises
+    ------
+    ValueError
+        If ``positive`` is given and is neither one of two groups nor one of two classes.
+    """
+    step = None
+    if grouping is not None:
+        two = [composed for composed in grouping.compose(labels) if len(composed.labels) == 2]
+        step = two[-1] if two else None
+    if step is None and len(labels) == 2:
+        step = ComposedStep("classes", labels, np.arange(2), np.eye(2, dtype=bool), 1)
+    if positive is None:
+        return step
+    if step is None:
+        raise ValueError(
+            f"positive={positive!r} needs two classes or a grouping step of two groups, got {len(labels)} classes"
+        )
+    if positive not in step.labels:
+        raise ValueError(f"positive must be one of {list(step.labels)}, got {positive!r}")
+    return replace(step, positive=step.labels.index(positive))
+
+
+# -- numbers ------------------------------------------------------------------------------------------
 
 RARE = 20
 PASSED_OVER = "precision_macro, precision_weighted and f1_of_macro_means"
@@ -311,3 +374,52 @@ def _list(names: Sequence[str], most: int = 8) -> str:
     if len(names) > most:
         return f"{', '.join(names[:most])} and {len(names) - most} more"
     return " and ".join(part for part in (", ".join(names[:-1]), names[-1]) if part)
+
+
+# -- bootstrap of counts: multinomial tables instead of resampled rows --------------------------------
+
+
+def resample_tables(
+    statistics: Statistics,
+    grouping: Grouping | None,
+    step: ComposedStep | None,
+    confidence_level: float,
+    n_resamples: int,
+    seed: int,
+    over: BoolArray | None = None,
+    own: Sequence[Metric] = (),
+) -> dict[str, Interval]:
+    """Percentile intervals of every metric of the counts, by name.
+
+    Raises
+    ------
+    ValueError
+        If weights are fractions.
+    """
+    counts = statistics.matrix.counts
+    if counts.dtype.kind != "i":
+        raise ValueError("a bootstrap of tables needs whole counts; with fractional weights use method='influence'")
+    rng = np.random.default_rng(seed)
+    total = int(counts.sum())
+    drawn = rng.multinomial(total, counts.ravel() / total, n_resamples)
+    names: list[str] = []
+    values = np.empty((0, 0))
+    for b, table in enumerate(drawn):
+        matrix = ConfusionMatrix(table.reshape(counts.shape), statistics.matrix.labels)
+        plain = Statistics(matrix, statistics.digest)
+        metrics = compute(
+            plain, grouping, step, confidence_level, over=over, with_errors=False, own=own
+        ).results.metrics
+        if b == 0:
+            names = list(metrics)
+            values = np.empty((n_resamples, len(names)))
+        values[b] = [metrics[name] for name in names]
+    tails = [(1 - confidence_level) / 2, (1 + confidence_level) / 2]
+    out: dict[str, Interval] = {}
+    for name, column in zip(names, values.T, strict=True):
+        known = column[~np.isnan(column)]
+        if known.size:
+            low, high = np.quantile(known, tails)
+            if not math.isnan(low):
+                out[name] = (float(low), float(high))
+    return out

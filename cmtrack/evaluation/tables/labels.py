@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from cmtrack.evaluation.compute import scored_step
 from cmtrack.evaluation.from_arrays import scores_first
-from cmtrack.evaluation.steps import scored_step
 from cmtrack.grouping import ComposedStep, Grouping, Label
 from cmtrack.grouping.step import plain
 from cmtrack.statistics.inputs import IntArray, listed
