@@ -18,8 +18,8 @@ from cmtrack.metrics import em_shares, prior_corrected
 from cmtrack.metrics.binary import literal_forms
 from cmtrack.metrics.multiclass import cohen_kappa
 from cmtrack.metrics.spcc import bayes_index, fisher_mean, separation_indices, standardised_spcc
-from cmtrack.prevalence.binned import binned_estimate
 from cmtrack.prevalence.class_shares import covariance_parts
+from cmtrack.prevalence.estimators import binned_estimate
 from cmtrack.prevalence.mixture import Mixture
 from cmtrack.statistics import ScoreCounts, ScoreMoments
 

@@ -18,10 +18,9 @@ from cmtrack.metrics.own import Kept, put_own
 from cmtrack.metrics.results import Results
 from cmtrack.metrics.roc import RocCurve, roc_curve
 from cmtrack.names import quoted
-from cmtrack.prevalence.binned import binned_estimate
 from cmtrack.prevalence.class_shares import ClassShares, class_shares
-from cmtrack.prevalence.estimate import PrevalenceEstimate
-from cmtrack.prevalence.modelled import modelled_estimate
+from cmtrack.prevalence.estimators import binned_estimate, modelled_estimate
+from cmtrack.prevalence.results import PrevalenceEstimate
 from cmtrack.rough.section import put_rough
 from cmtrack.statistics import BinaryCounts, ReducedConfusionMatrix
 from cmtrack.statistics.collected import Statistics

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -14,12 +15,14 @@ from cmtrack.metrics.fisher import fisher_standard_error
 from cmtrack.metrics.names import encode_label
 from cmtrack.metrics.results import Results
 from cmtrack.metrics.roc import RocCurve
-from cmtrack.prevalence.class_shares import ClassShares
 from cmtrack.prevalence.densities import BinnedDensities, quantile_bins
-from cmtrack.prevalence.estimate import PrevalenceEstimate
 from cmtrack.statistics import ScoreCounts, ScoreMoments
 from cmtrack.statistics.collected import Statistics
 from cmtrack.statistics.inputs import FloatArray
+
+if TYPE_CHECKING:
+    from cmtrack.prevalence.class_shares import ClassShares
+    from cmtrack.prevalence.results import PrevalenceEstimate
 
 
 def put_roc(results: Results, roc: RocCurve, effective_positives: float) -> None:
