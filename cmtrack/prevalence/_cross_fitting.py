@@ -363,6 +363,7 @@ def _end(
 
 # -- two sets of folds --------------------------------------------------------------------------------
 
+
 @dataclass(frozen=True, eq=False)
 class TwoFoldings:
     """The same target and labelled samples, matched by folds in turn and by folds at random."""
@@ -401,7 +402,8 @@ class TwoFoldings:
             return Variance(np.inf, np.inf, np.inf, 0.0)
         w = self.weight
         target, positives, negatives = (
-            w * getattr(alternating, part) + (1 - w) * getattr(random, part) for part in ("target", "positives", "negatives")
+            w * getattr(alternating, part) + (1 - w) * getattr(random, part)
+            for part in ("target", "positives", "negatives")
         )
         between = w * (1 - w) * (self.estimates[0] - self.estimates[1]) ** 2
         labelled = positives + negatives

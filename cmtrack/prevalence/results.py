@@ -129,6 +129,7 @@ class Likelihood(NamedTuple):
 
 # -- estimates ----------------------------------------------------------------------------------------
 
+
 @dataclass(frozen=True, eq=False)
 class BasePrevalence(ABC):
     """An estimated share of positives in a target, with its error.
