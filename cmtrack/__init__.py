@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from cmtrack.evaluation import Evaluation, evaluate
     from cmtrack.evaluation.accumulator import Accumulator
     from cmtrack.evaluation.spans import evaluate_spans
-    from cmtrack.evaluation.tables import evaluate_table
+    from cmtrack.evaluation.from_tables import evaluate_table
     from cmtrack.families.evaluate import evaluate_families, evaluate_family_levels
     from cmtrack.families.hierarchy import Prefix, Tree
     from cmtrack.families.result import FamilyEvaluation
@@ -55,7 +55,7 @@ _HOME = {
     "evaluate_families": "cmtrack.families.evaluate",
     "evaluate_family_levels": "cmtrack.families.evaluate",
     "evaluate_spans": "cmtrack.evaluation.spans",
-    "evaluate_table": "cmtrack.evaluation.tables",
+    "evaluate_table": "cmtrack.evaluation.from_tables",
     "granule_table": "cmtrack.rough",
     "load_evaluation": "cmtrack.tracking",
     "log_evaluation": "cmtrack.tracking",
