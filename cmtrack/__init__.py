@@ -12,8 +12,8 @@ if TYPE_CHECKING:
     from cmtrack.comparison import Comparison, paired_differences
     from cmtrack.evaluation import Evaluation, evaluate
     from cmtrack.evaluation.accumulator import Accumulator
-    from cmtrack.evaluation.spans import evaluate_spans
     from cmtrack.evaluation.from_tables import evaluate_table
+    from cmtrack.evaluation.spans import evaluate_spans
     from cmtrack.families.evaluate import evaluate_families, evaluate_family_levels
     from cmtrack.families.hierarchy import Prefix, Tree
     from cmtrack.families.result import FamilyEvaluation

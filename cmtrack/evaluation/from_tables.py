@@ -155,7 +155,9 @@ class _Classes:
             return _checked(self.labels)
         categories, kinds = self._categories, {label_kind(self.source.schema.field(name).type) for name in self._names}
         if any(own is not None for own in categories):
-            return _checked(categories[0]) if categories[0] and all(own == categories[0] for own in categories) else None
+            return (
+                _checked(categories[0]) if categories[0] and all(own == categories[0] for own in categories) else None
+            )
         if len(kinds) > 1 or kinds == {object} or (self.columns.lists and self.grouping is not None):
             return None
         kind, declared = kinds.pop(), self._declared(len(self.columns.scores))
@@ -212,6 +214,7 @@ class _Reader:
     begin: Reading
     normalize: bool | str
     what: tuple[str, str] = ("y_true", "y_prob")
+    name: str = "rows"
     width: int = 0
 
     def count_as_they_come(self, with_lists: bool) -> Tally:
@@ -235,7 +238,7 @@ class _Reader:
         ValueError
             If rows are wrong; the text says how many.
         """
-        tally = self._read(self.what[1].split()[0], self.columns, Kernel(order, places, step, self.normalize))
+        tally = self._read(self.name, self.columns, Kernel(order, places, step, self.normalize))
         self._refuse(tally, order, declared)
         if self.columns.lists and self.width not in places:
             _place(self.columns, self.width, order, step, None)
@@ -269,7 +272,7 @@ class _Reader:
             columns = replace(check_kinds(columns, source.schema), declared=self.columns.declared)
         except ValueError as error:
             raise ValueError(f"{what[1]}: {error}") from None
-        return _Reader(source, columns, self.begin, self.normalize, what)
+        return _Reader(source, columns, self.begin, self.normalize, what, what[1].split()[0])
 
     def check_same_width(self, other: _Reader) -> None:
         """Refuse lists of another length."""
@@ -287,7 +290,7 @@ class _Reader:
             faults.refuse_lengths(columns.scores[0])
         self.width = max(faults.lengths, default=len(columns.scores))
         faults.refuse(self.what, columns.parts(self.width), self.normalize, order, declared)
-        if columns.weight is not None and tally.weights_are_zero:
+        if tally.weights_are_zero:
             raise ValueError("sample_weight must not be zero everywhere")
 
 

@@ -59,8 +59,8 @@ def open_source(table: Any) -> Source:
     source = find_source(table)
     if source is None:
         raise TypeError(
-            "table must be a path, a glob, a list of paths, or a frame (DuckDB, Polars, pandas, PyArrow, PySpark, Dask, "
-            f"Ray, Ibis, or any other that streams Arrow), got {type(table).__name__}"
+            "table must be a path, a glob, a list of paths, or a frame (DuckDB, Polars, pandas, PyArrow, PySpark, "
+            f"Dask, Ray, Ibis, or any other that streams Arrow), got {type(table).__name__}"
         )
     return source
 

@@ -88,11 +88,10 @@ class Work:
 
     def _width(self, batch: pa.RecordBatch) -> int:
         """Numbers in a row, about."""
-        if not self.columns.lists or not batch.num_rows:
-            return batch.num_columns
-        return batch.num_columns + len(batch.column(self.columns.scores[0]).slice(0, 100).flatten()) // min(
-            100, batch.num_rows
-        )
+        width: int = batch.num_columns
+        if self.columns.lists and batch.num_rows:
+            width += len(batch.column(self.columns.scores[0]).slice(0, 100).flatten()) // min(100, batch.num_rows)
+        return width
 
 
 def unpacked(packed: Any) -> Tally:
@@ -148,7 +147,8 @@ def _numbers(column: pa.Array) -> npt.NDArray[Any]:
     kind = column.type
     if pa.types.is_decimal(kind) or pa.types.is_null(kind) or (column.null_count and not pa.types.is_floating(kind)):
         column = column.cast(pa.float64())
-    return column.to_numpy(zero_copy_only=False)
+    numbers: npt.NDArray[Any] = column.to_numpy(zero_copy_only=False)
+    return numbers
 
 
 def _lists(column: pa.Array) -> tuple[tuple[npt.NDArray[Any], ...], Counter[int]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator
 from functools import cached_property
 from typing import Any
@@ -52,12 +53,14 @@ class SparkCluster(Cluster):
         try:
             return [row.tally for row in tallies.collect()]
         except Exception as error:
-            if "No module named 'cmtrack'" in str(error):
-                raise RuntimeError(
-                    "cmtrack must be installed where Spark's executors run Python, and there is no module named "
-                    "'cmtrack': install it in their environment, or send one along by spark.archives"
-                ) from error
-            raise
+            lacking = re.search(r"No module named '([\w.]+)'", str(error))
+            if lacking is None:
+                raise
+            raise RuntimeError(
+                f"cmtrack must be installed where Spark's workers run Python, and they have no module "
+                f"{lacking[1]!r}: install cmtrack in their environment, send one along by spark.archives, or set "
+                "PYSPARK_PYTHON to a Python that has it (sys.executable, where Spark is on this machine)"
+            ) from error
 
 
 def _one(work: Callable[[Iterable[pa.RecordBatch]], bytes]) -> Callable[[Any], Iterator[pa.RecordBatch]]:

@@ -113,9 +113,7 @@ class Faults:
         strange = {
             (name, label): n for label, n in rows if order is not None and not is_missing(label) and label not in known
         }
-        return replace(
-            self, missing=self.missing + Counter({name: missing}), unknown=self.unknown + Counter(strange)
-        )
+        return replace(self, missing=self.missing + Counter({name: missing}), unknown=self.unknown + Counter(strange))
 
     def with_scores(self, columns: Sequence[Any], normalize: Normalize) -> Faults:
         """The same with the faults of columns of probabilities."""

@@ -96,7 +96,7 @@ class Tally:
         self.kernel = kernel
         self.faults = Faults()
         self.seen: dict[str, set[Any]] = {}
-        self.weights_are_zero = True
+        self.weights_are_zero: bool | None = None
         self.fractions = False
         self._kept: dict[str, Any] | None = None
 
@@ -123,13 +123,15 @@ class Tally:
             if not self._look_for_faults(batch):
                 raise
         if batch.weights is not None:
-            self.weights_are_zero &= not batch.weights.any()
-            self.fractions |= batch.weights.dtype.kind == "f" and bool((batch.weights % 1).any())
+            self.weights_are_zero = self.weights_are_zero is not False and not batch.weights.any()
+            if batch.weights.dtype.kind == "f" and not self.faults:
+                self.fractions |= bool((batch.weights % 1).any())
 
     def __add__(self, other: Tally) -> Tally:
         """The tally of both sets of rows; neither may be used afterwards."""
         self.faults += other.faults
-        self.weights_are_zero &= other.weights_are_zero
+        if other.weights_are_zero is not None:
+            self.weights_are_zero = self.weights_are_zero is not False and other.weights_are_zero
         self.fractions |= other.fractions
         for name, labels in other.seen.items():
             self.seen.setdefault(name, set()).update(labels)
