@@ -23,6 +23,7 @@ import numpy.typing as npt
 from cmtrack.grouping import Label
 from cmtrack.metrics.cells import Cells, ratio
 from cmtrack.metrics.names import encode_label
+from cmtrack.rough.metrics import ROUGH, bounds_of_cells
 from cmtrack.statistics import ConfusionMatrix
 from cmtrack.statistics.counting import Counts
 from cmtrack.statistics.inputs import FloatArray, IntArray
@@ -88,17 +89,11 @@ class RoughApproximations:
 
         The shares of a class without samples are undefined and NaN.
         """
-        found = {"rough/gamma": self.gamma, "rough/alpha": self.weighted_alpha}
-        alpha, inner, outer = self.alpha, self.lower_share, self.upper_share
+        metrics = [metric for metric in ROUGH.metrics if metric.of == "granules"]
+        found = {metric.name: metric.number(self) for metric in metrics if "<" not in metric.name}
+        of_each = [(metric.name, metric.value(self)) for metric in metrics if metric.value and "<" in metric.name]
         for k, label in enumerate(self.labels):
-            prefix = f"rough/{encode_label(label)}"
-            found |= {
-                f"{prefix}/lower": float(self.lower[k]),
-                f"{prefix}/upper": float(self.upper[k]),
-                f"{prefix}/alpha": float(alpha[k]),
-                f"{prefix}/lower_share": float(inner[k]),
-                f"{prefix}/upper_share": float(outer[k]),
-            }
+            found |= {name.replace("<label>", encode_label(label)): float(values[k]) for name, values in of_each}
         return found
 
     @property
@@ -282,6 +277,9 @@ class RoughBounds:
         return for_page(f"{self.to_frame().to_html()}<p>{escape(self.condition_text)}</p>")
 
 
+_FIELDS = ("class_sizes", "hits", "lower_upper_bound", "union", "upper_lower_bound")
+
+
 def rough_bounds(confusion_matrix: ConfusionMatrix, majority: bool = False) -> RoughBounds:
     """Bounds of the rough approximations of the classes, from a confusion matrix alone.
 
@@ -328,34 +326,6 @@ def rough_bounds(confusion_matrix: ConfusionMatrix, majority: bool = False) -> R
     if majority:
         known |= {name: value.astype(kind) for name, value in _majority(cells, labels, bounds).items()}
     return RoughBounds(labels, **known, condition_holds=False if never else None, never_right=never)
-
-
-_FIELDS = ("class_sizes", "hits", "lower_upper_bound", "union", "upper_lower_bound")
-
-
-def bounds_of_cells(cells: Cells, whole: bool) -> dict[str, FloatArray]:
-    """The bounds that need no classifier of most frequent classes, arrays of shape (K,).
-
-    Parameters
-    ----------
-    cells : Cells
-    whole : bool
-        Whether the cells hold counts, so that a sample weighs at least one.
-    """
-    hits, actual, predicted = (
-        cells.by_actual(cells.weight * cells.hit), cells.by_actual(cells.weight), cells.by_predicted(cells.weight),
-    )  # fmt: skip
-    union = actual + predicted - hits
-    missed = (~cells.hit).astype(np.float64) if whole else np.zeros(len(cells.hit))
-    less = cells.by_predicted(missed) > 0
-    return {
-        "class_sizes": actual,
-        "predicted": predicted,
-        "hits": hits,
-        "lower_upper_bound": np.maximum(hits - less, 0.0),
-        "union": union,
-        "upper_lower_bound": union + cells.by_actual(missed),
-    }
 
 
 def _majority(cells: Cells, labels: tuple[Label, ...], bounds: dict[str, FloatArray]) -> dict[str, FloatArray]:
