@@ -128,8 +128,8 @@ def assert_counts(found: Any, expected: Any) -> None:
 def assert_moments(found: Any, expected: Any) -> None:
     """Moments to 1e-10, the third ones, which may cancel, of their bound; and to the rounding of sums of powers.
 
-    A power sum of n scores that are at most s away from 0 is added up and moved to another centre with an error of a few
-    eps n s^k, which is all there is where the scores of a class are alike.
+    A power sum of n scores that are at most s away from 0 is added up, and moved to another centre, with an error of a
+    few eps n s^k, which is all there is where the scores of a class are alike.
     """
     assert_counts(found.n, expected.n)
     n = np.maximum(expected.n.astype(np.float64), 1).reshape(-1, 1)
@@ -140,4 +140,3 @@ def assert_moments(found: Any, expected: Any) -> None:
         rounding = 8 * np.finfo(float).eps * largest**power * (n if power > 1 else 1)
         off = np.abs(getattr(found, name) - getattr(expected, name))
         assert (off <= 1e-10 * scale[name] + rounding).all(), (name, off.max())
-
