@@ -242,7 +242,7 @@ def file_without_probabilities(content: bytes) -> bytes:
     if not any(name.startswith(_PROBABILITY) for name in names):
         return content
     file = BytesIO()
-    pq.write_table(checked_table(content, None, _TEXTS, _NUMBERS), file, compression="zstd")
+    pq.write_table(archive.checked_table(content, None, _TEXTS, _NUMBERS), file, compression="zstd")
     return file.getvalue()
 
 
