@@ -392,7 +392,7 @@ def test_save_is_the_callers_own_act_and_goes_by_its_own_rows(tmp_path, monkeypa
     for folder, rows in (("auto", "auto"), ("none", False)):
         evaluation.save(tmp_path / folder, rows=rows)
         assert (tmp_path / folder / "cmtrack_predictions.parquet").exists() == (rows == "auto")
-    assert settings.rows_of(evaluation)[0] is None  # what is logged
+    assert settings.kept_rows().content == "off"  # what is logged
     assert "CMTRACK_PREDICTIONS" in str(Evaluation.save.__doc__)
 
 
