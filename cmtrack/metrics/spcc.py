@@ -120,16 +120,6 @@ def fisher_mean(correlations: FloatArray) -> float:
     return math.tanh(float(np.arctanh(np.clip(known, -_CLIP, _CLIP)).mean())) if known.size else math.nan
 
 
-def least_pair(matrix: FloatArray) -> tuple[int, int] | None:
-    """Row and column of the smallest entry off the diagonal; None where none is defined."""
-    entries = matrix.copy()
-    np.fill_diagonal(entries, math.nan)
-    if np.isnan(entries).all():
-        return None
-    row, column = divmod(int(np.nanargmin(entries)), len(matrix))
-    return row, column
-
-
 class ClassScores(Samples):
     """Samples by the scores of all classes.
 
