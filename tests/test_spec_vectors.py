@@ -19,8 +19,8 @@ from cmtrack.metrics.binary import literal_forms
 from cmtrack.metrics.moments import ScoreSamples, Sides
 from cmtrack.metrics.multiclass import cohen_kappa
 from cmtrack.metrics.spcc import bayes_index, d_a, d_e, fisher_mean, standardised_spcc
-from cmtrack.prevalence.binned import binned_estimate
 from cmtrack.prevalence.class_shares import covariance_parts
+from cmtrack.prevalence.estimators import binned_estimate
 from cmtrack.prevalence.mixture import Mixture
 from cmtrack.statistics import ScoreCounts, ScoreMoments
 

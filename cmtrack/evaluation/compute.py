@@ -16,7 +16,7 @@ from cmtrack.metrics.results import Results
 from cmtrack.metrics.roc import RocCurve, sweep
 from cmtrack.metrics.views import EvaluationViews
 from cmtrack.names import quoted
-from cmtrack.prevalence.estimate import PrevalenceEstimate
+from cmtrack.prevalence.results import PrevalenceEstimate
 from cmtrack.statistics.collected import Statistics
 from cmtrack.statistics.counting import Counts
 from cmtrack.statistics.cross_moments import MAX_CLASSES

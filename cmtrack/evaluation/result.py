@@ -31,7 +31,7 @@ from cmtrack.metrics.own import UNKNOWN, Kept, own_metrics, to_data
 from cmtrack.metrics.results import Results
 from cmtrack.metrics.roc import RocCurve
 from cmtrack.metrics.views import EvaluationViews
-from cmtrack.prevalence.estimate import PrevalenceEstimate
+from cmtrack.prevalence.results import PrevalenceEstimate
 from cmtrack.statistics import BinaryCounts, ConfusionMatrix, ReducedConfusionMatrix, ScoreCounts
 from cmtrack.statistics.collected import Statistics
 from cmtrack.statistics.inputs import BoolArray, FloatArray

@@ -15,10 +15,9 @@ from cmtrack.metrics.binary import PREDICTED_POSITIVE, Proportion
 from cmtrack.metrics.metric import Metric, Section
 from cmtrack.metrics.moments import TwoClasses
 from cmtrack.metrics.samples import Samples
-from cmtrack.prevalence.binned import binned_estimate
 from cmtrack.prevalence.class_shares import ClassShares, class_shares
-from cmtrack.prevalence.estimate import PrevalenceEstimate
-from cmtrack.prevalence.modelled import modelled_estimate
+from cmtrack.prevalence.estimators import binned_estimate, modelled_estimate
+from cmtrack.prevalence.results import PrevalenceEstimate
 from cmtrack.statistics import BinaryCounts
 from cmtrack.statistics.collected import Statistics
 
