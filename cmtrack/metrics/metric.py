@@ -186,13 +186,17 @@ class Metric:
     def spread(self, samples: Samples, value: Any) -> tuple[Any, Any]:
         """The standard error, and of a share the effective size of its denominator; None where not known.
 
+        Of a count: the number of all samples, and its effective size.
+
         Parameters
         ----------
         samples : Samples
         value : float or ndarray of shape (K,)
             What the function gave.
         """
-        if self.interval in ("", "count", "profile"):
+        if self.interval == "count":
+            return samples.total, samples.effective(None)
+        if self.interval in ("", "profile"):
             return None, None
         function: Any = self.value
         share = self.interval == "wilson"

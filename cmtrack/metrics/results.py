@@ -83,7 +83,7 @@ class Results:
         """Add a value; ``spread`` is what :meth:`Metric.spread` gives, or nothing."""
         error, n = spread or (None, None)
         if metric.interval == "count":
-            self.put_count(name, value, samples.total, samples.effective(None))
+            self._put_count(name, value, error or 0.0, n or 0.0)
             return
         why = getattr(metric.value, "reason", None)
         reason = "" if why is None or math.isfinite(value) else why(samples.argument(), k)
@@ -143,10 +143,9 @@ class Results:
         if interval is not None:
             self.intervals[name] = interval
 
-    def put_count(self, name: str, count: float, total: float, effective: float | None = None) -> None:
-        """Add a count of ``total`` samples: its interval is that of its share."""
+    def _put_count(self, name: str, count: float, total: float, n: float) -> None:
+        """Add a count of ``total`` samples, effectively ``n``: its interval is that of its share."""
         self.metrics[name] = float(count)
-        n = total if effective is None else effective
         if not n > 0:
             return
         share = float(count) / total
