@@ -185,7 +185,7 @@ _VARIANCE: dict[str, Any] = {"source": "variance by source", "interval": ""}
 
 PREVALENCE = Section("prevalence", "Prevalence", (
     _share("actual", Actual(), "means", "share of actual positives", "", interval="wilson", headline=True,
-           title="actual prevalence", brief="prevalence"),
+           title="actual prevalence"),
     _share("expected", _expected, "means", "mean score", _EXPECTED, title="expected prevalence"),
     _share("expected_count", attrgetter("score_sum"), "means", "sum of scores", _EXPECTED, high=math.inf),
     _share("bias", _bias, "means", "(Σ s − Σ y) / n", _EXPECTED, headline=True, **_BIAS),
@@ -195,7 +195,7 @@ PREVALENCE = Section("prevalence", "Prevalence", (
            "share of predicted positives", "", interval="wilson"),
     _share("calibrated", OfEstimate(attrgetter("value"), attrgetter("estimate.low", "estimate.high")), "calibrated",
            "maximum-likelihood share of positives, by labelled score densities", interval="profile", headline=True,
-           title="calibrated prevalence", brief="calibrated"),
+           title="calibrated prevalence", brief="prevalence"),
     _share("calibrated_low", OfEstimate(attrgetter("low")), "calibrated", "lower end of its interval", interval="",
            headline=True),
     _share("calibrated_high", OfEstimate(attrgetter("high")), "calibrated", "upper end of its interval", interval="",
