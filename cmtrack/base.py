@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, ClassVar, Protocol, Self
@@ -12,9 +13,10 @@ from cmtrack import archive
 from cmtrack.grouping import Grouping, Label
 from cmtrack.metrics.catalog import lookup
 from cmtrack.metrics.intervals import Interval
+from cmtrack.metrics.metric import Metric
 from cmtrack.metrics.results import ByName, Results
 from cmtrack.statistics import LabelDigest
-from cmtrack.statistics.inputs import FloatArray, IntArray
+from cmtrack.statistics.inputs import FloatArray, IntArray, listed
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -112,6 +114,21 @@ class BaseEvaluation(ABC):
         if self.rows is None:
             raise ValueError("this evaluation has no rows (loaded without them, or merged): influence values need them")
         return self._influence_of(metric)
+
+    def with_metrics(self, extra_metrics: Sequence[Metric]) -> BaseEvaluation:
+        """The same evaluation with metrics of one's own.
+
+        Raises
+        ------
+        TypeError
+            If there are any, and the evaluation is of no single labels.
+        """
+        if extra_metrics:
+            raise TypeError(
+                f"extra_metrics are functions of counts of single labels: a {type(self).__name__} takes none, got "
+                f"{listed([metric.name for metric in extra_metrics])}"
+            )
+        return self
 
     @abstractmethod
     def _influence_of(self, metric: str) -> FloatArray | None: ...

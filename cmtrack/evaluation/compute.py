@@ -134,8 +134,8 @@ def compute(
         views.put(results, section)
     names = {section.name for section in wanted}
     roc = _roc(results, views) if "binary" in names else None
-    spcc_matrix = views.class_scores.matrix if views.class_scores and "spcc" in names else None
-    prevalence = views.calibrated.estimate if views.calibrated and "prevalence" in names else None
+    spcc_matrix = views.class_scores.matrix if "spcc" in names and views.class_scores else None
+    prevalence = views.calibrated.estimate if "prevalence" in names and views.calibrated else None
     said = put_own(results, own, numbers or {}, views.table.cells, views.six)
     return Computed(results, roc, spcc_matrix, prevalence, (*_warnings(views, results, roc, prevalence), *said))
 

@@ -461,10 +461,9 @@ class Evaluation(BaseEvaluation):
     def __repr__(self) -> str:
         m = self.metrics
         if self.none is not None:
-            names = {"F1 micro": "spans/f1_micro", "macro": "spans/f1_macro"}
             head = f"{self.n_samples:g} spans, {len(self.classes)} labels"
-            return f"Evaluation({_with_values(head, names, m)})"
-        names = {"accuracy": "multiclass/accuracy", "MCC": "multiclass/matthews_corrcoef", "ROC AUC": "binary/roc_auc"}
+            return f"Evaluation({_with_values(head, ('spans/f1_micro', 'spans/f1_macro'), m)})"
+        names = ("multiclass/accuracy", "multiclass/matthews_corrcoef", "binary/roc_auc")
         head = f"{self.n_samples:g} samples, {len(self.labels)} classes"
         if self.positive is not None:
             head += f", positive {self.positive!r}"
@@ -501,9 +500,9 @@ class Evaluation(BaseEvaluation):
         )
 
 
-def _with_values(head: str, names: dict[str, str], metrics: dict[str, float]) -> str:
+def _with_values(head: str, names: Sequence[str], metrics: dict[str, float]) -> str:
     """``head: accuracy 0.5, MCC 0.1``, of the metrics that are there."""
-    shown = [f"{title} {metrics[name]:.4g}" for title, name in names.items() if name in metrics]
+    shown = [f"{lookup(name).heading(brief=True)} {metrics[name]:.4g}" for name in names if name in metrics]
     return f"{head}: {', '.join(shown)}" if shown else head
 
 

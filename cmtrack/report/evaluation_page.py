@@ -13,8 +13,9 @@ from typing import Any
 
 from cmtrack.base import BaseEvaluation
 from cmtrack.evaluation import Evaluation
-from cmtrack.metrics.catalog import lookup, own_of
-from cmtrack.metrics.names import decode_label, encode_label
+from cmtrack.metrics.catalog import lookup, section_title, title
+from cmtrack.metrics.names import encode_label
+from cmtrack.names import quoted
 from cmtrack.report import words
 from cmtrack.report.html import render_page
 from cmtrack.statistics import ReducedConfusionMatrix
@@ -25,17 +26,6 @@ MAX_GROUPS = 30
 CSS_PER_PIXEL = 96 / 130  # figures are drawn at 130 dots an inch
 SMALL_FIGURE = 720  # up to this width two stand side by side on a wide screen
 
-_SECTIONS = {
-    "multiclass": "All classes",
-    "binary": "Positive group against the rest (2×2+IM)",
-    "spans": "Spans",
-    "spcc": "Separation by the probabilities (sPCC)",
-    "prevalence": "Prevalence",
-}
-_WORDS = {
-    "f1": "F1", "roc": "ROC", "auc": "AUC", "corrcoef": "correlation", "matthews": "Matthews", "cohen": "Cohen",
-    "ovr": "one-vs-rest,", "ovo": "one-vs-one,", "fisher": "Fisher mean", "min": "smallest", "sd": "s.d.",
-}  # fmt: skip
 _READING = {
     "confusion_matrix": "Rows are actual classes, columns predicted ones; the diagonal holds the hits. Colours are "
     "shares of the row; rows of fewer than 20 samples are pale.",
@@ -97,7 +87,7 @@ def metric_row(evaluation: BaseEvaluation, name: str) -> dict[str, Any]:
     entry = lookup(name)
     return {
         "name": name,
-        "title": _metric_title(name),
+        "title": title(name, _shown),
         "value": words.count(value) if is_count(name) else words.number(value, ends),
         "sort": value if math.isfinite(value) else "",
         "interval": words.interval(value, ends),
@@ -114,34 +104,19 @@ def is_count(name: str) -> bool:
     return math.isinf(entry.high) and not entry.better
 
 
-def _metric_title(name: str) -> str:
-    parts = name.split("/")[2 if name.startswith("reduced/") else 1 :]
-    if "<" in lookup(name).name:
-        parts = [*map(decode_label, parts[:-1]), parts[-1]]
-    if own_of(name):
-        return lookup(name).heading()
-    last = " ".join(_WORDS.get(word, word) for word in parts[-1].split("_"))
-    return " · ".join([*(words.short(part) for part in parts[:-1]), last])
-
-
 def _key_metrics(evaluation: Evaluation) -> list[dict[str, Any]]:
     """Headline metrics in sections; the ends of an interval stand beside their value already."""
     sections: dict[str, list[dict[str, Any]]] = {}
+    positive = "" if evaluation.positive is None else words.short(evaluation.positive)
     for name in evaluation.metrics:
         entry = lookup(name)
         if entry.headline and not name.endswith(("_low", "_high")):
-            sections.setdefault(_section(evaluation, name), []).append(metric_row(evaluation, name))
+            sections.setdefault(section_title(name, words.short, positive), []).append(metric_row(evaluation, name))
     return [{"name": name, "rows": rows} for name, rows in sections.items()]
 
 
-def _section(evaluation: Evaluation, name: str) -> str:
-    head, *rest = name.split("/")
-    if head == "reduced":
-        return f"Grouped: {words.short(decode_label(rest[0]))}"
-    shown = _SECTIONS.get(head, head)
-    if evaluation.positive is not None and head in ("binary", "prevalence"):
-        shown = f"{shown} · positive: {words.short(evaluation.positive)}"
-    return shown
+def _shown(label: object) -> str:
+    return quoted(words.short(label))
 
 
 def _classes(evaluation: Evaluation) -> list[dict[str, Any]]:

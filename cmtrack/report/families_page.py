@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from cmtrack.families.metrics import FAMILY
 from cmtrack.families.result import FamilyEvaluation
 from cmtrack.metrics.catalog import lookup
 from cmtrack.metrics.names import encode_label
@@ -58,7 +59,7 @@ def family_report_html(
         verdict=sentences[2:],
         warnings=evaluation.warnings,
         level=f"{100 * evaluation.confidence_level:g} %",
-        key_metrics=[{"name": "All documents", "rows": _key_metrics(evaluation)}],
+        key_metrics=[{"name": FAMILY.title, "rows": _key_metrics(evaluation)}],
         families=families,
         n_families=len(evaluation.families),
         codes=codes,

@@ -12,7 +12,7 @@ from typing import Any, BinaryIO, Unpack
 
 from cmtrack import untrusted
 from cmtrack.base import BaseEvaluation
-from cmtrack.evaluation import Evaluation, evaluate
+from cmtrack.evaluation import evaluate
 from cmtrack.evaluation.options import Options, check_names, takes_options
 from cmtrack.grouping import Label
 from cmtrack.tracking import settings, spool
@@ -137,9 +137,7 @@ def log_evaluation(
             if isinstance(evaluation_or_y_true, BaseEvaluation):
                 if y_pred is not None or y_prob is not None:
                     raise ValueError("y_pred and y_prob go with labels, not with an Evaluation")
-                evaluation = evaluation_or_y_true
-                if isinstance(evaluation, Evaluation):
-                    evaluation = evaluation.with_metrics(options.get("extra_metrics", ()))
+                evaluation = evaluation_or_y_true.with_metrics(options.get("extra_metrics", ()))
             else:
                 given = {"y_true": evaluation_or_y_true, "y_pred": y_pred, "y_prob": y_prob, "weight": sample_weight}
                 evaluation = evaluate(

@@ -9,9 +9,8 @@ from typing import Any, TypeAlias
 from cmtrack.comparison.criterion import Criterion
 from cmtrack.comparison.result import Comparison
 from cmtrack.grouping import Label
-from cmtrack.metrics.catalog import lookup
+from cmtrack.metrics.catalog import lookup, title
 from cmtrack.metrics.metric import BETTER
-from cmtrack.metrics.names import decode_label
 from cmtrack.names import distinct, quoted
 from cmtrack.report import words
 from cmtrack.untrusted import one_line
@@ -22,25 +21,8 @@ Say: TypeAlias = Callable[[str], str]
 
 def metric_title(name: str, positive: Label | None = None, *, brief: bool = False) -> str:
     """``binary/recall`` as "recall of promoter"; ``brief`` for a table's head."""
-    head, *rest = name.split("/")
-    last = lookup(name).heading(brief)
-    if head == "binary" or name == "prevalence/bias":
-        if positive is None:
-            return last
-        return f"{last}, {words.short(positive, 16)}" if brief else f"{last} for {quoted(positive)}"
-    if head == "class":
-        return f"{last} of {_label(rest[0], brief)}"
-    if head == "reduced":
-        step, *group = (_label(part, brief) for part in rest[:-1])
-        return f"{last} of {group[0]} ({step})" if group else f"{last} ({step})"
-    if head == "spcc" and rest[0] == "ovr":
-        label = _label(rest[1], brief)
-        return f"sPCC of {label}" if brief else f"separation of {label} from the rest (sPCC)"
-    if head == "spcc" and rest[0] == "binary":
-        return "sPCC" if brief else "separation of the two groups (sPCC)"
-    if head in ("prevalence", "family") and len(rest) > 1:
-        return f"{last} of {_label(rest[0], brief)}"
-    return last
+    shown = "" if positive is None else words.short(positive, 16) if brief else quoted(positive)
+    return title(name, (lambda label: words.short(label, 30)) if brief else quoted, shown, brief)
 
 
 def criterion_title(criterion: Criterion, positive: Label | None = None) -> str:
@@ -118,8 +100,3 @@ def p_equals(value: float) -> str:
     """ "p = 0.012" or "p < 0.001"."""
     shown = p_text(value)
     return f"p {shown}" if shown.startswith("<") else f"p = {shown}"
-
-
-def _label(encoded: str, brief: bool) -> str:
-    label = decode_label(encoded)
-    return words.short(label, 30) if brief else quoted(label)
