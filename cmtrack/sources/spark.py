@@ -63,17 +63,20 @@ class SparkCluster(Cluster):
             ) from error
 
 
-def _one(work: Callable[[Iterable[pa.RecordBatch]], bytes]) -> Callable[[Any], Iterator[pa.RecordBatch]]:
-    """What ``mapInArrow`` runs on a partition: one row comes back."""
+def _one(work: Callable[[Iterable[pa.RecordBatch]], bytes | None]) -> Callable[[Any], Iterator[pa.RecordBatch]]:
+    """What ``mapInArrow`` runs on a partition: one row comes back, or none."""
 
     def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        yield pa.RecordBatch.from_arrays([pa.array([work(batches)], pa.binary())], names=["tally"])
+        tally = work(batches)
+        if tally is not None:
+            yield pa.RecordBatch.from_arrays([pa.array([tally], pa.binary())], names=["tally"])
 
     return run
 
 
-def _sum(batches: Iterable[pa.RecordBatch]) -> bytes:
-    return packed_sum(value.as_py() for batch in batches for value in batch.column(0))
+def _sum(batches: Iterable[pa.RecordBatch]) -> bytes | None:
+    packed = [value.as_py() for batch in batches for value in batch.column(0)]
+    return packed_sum(packed) if packed else None
 
 
 def _partitions(frame: Any) -> int:
