@@ -32,7 +32,7 @@ from cmtrack.plots import labels as text
 from cmtrack.plots.heatmap import cell_for
 from cmtrack.plots.scores import histogram
 from cmtrack.plots.words import Words
-from cmtrack.prevalence.estimate import Likelihood
+from cmtrack.prevalence.results import Likelihood
 from cmtrack.statistics import ScoreMoments
 
 NPS = np.array([[20, 59, 1], [4, 185, 23], [2, 127, 88]])

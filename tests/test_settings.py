@@ -352,12 +352,12 @@ def test_an_evaluation_loaded_without_probabilities_keeps_its_numbers_and_regrou
 
 
 def test_the_file_without_probabilities_is_the_one_that_labels_writes():
-    from cmtrack.evaluation.rows import file_without_probabilities, without_probabilities, write_predictions
+    from cmtrack.evaluation.storage import file_without_probabilities
 
-    rows = evaluate(Y, y_prob=P, groups=Y).rows
+    evaluation = evaluate(Y, y_prob=P, groups=Y)
     full, narrow = BytesIO(), BytesIO()
-    write_predictions(full, rows)
-    write_predictions(narrow, without_probabilities(rows))
+    evaluation.write_rows(full)
+    evaluation.without_probabilities().write_rows(narrow)
     made = file_without_probabilities(full.getvalue())
     assert pq.read_table(BytesIO(made)).equals(pq.read_table(BytesIO(narrow.getvalue())))
     assert file_without_probabilities(made) == made

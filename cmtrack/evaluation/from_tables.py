@@ -7,9 +7,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from cmtrack.evaluation.compute import scored_step
 from cmtrack.evaluation.from_arrays import assemble, check_options, scores_first, tell_scaled, with_calibration
 from cmtrack.evaluation.result import Evaluation
-from cmtrack.evaluation.steps import scored_step
 from cmtrack.grouping import ComposedStep, Grouping, Label
 from cmtrack.grouping.step import plain
 from cmtrack.metrics.metric import Metric

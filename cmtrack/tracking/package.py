@@ -23,7 +23,7 @@ from cmtrack.metrics.names import encode_label
 from cmtrack.tracking import names
 from cmtrack.tracking.cache import digest_of
 from cmtrack.tracking.description import description
-from cmtrack.tracking.parallel import forks_wait_once
+from cmtrack.tracking.parallel import forks_wait
 from cmtrack.tracking.spool import ARTIFACTS, MANIFEST, write_private
 from cmtrack.tracking.views import Views, views_of
 
@@ -89,6 +89,7 @@ class Package:
         return sorted(found, key=lambda path: (path.name != first, path.stat().st_size, path.name))
 
 
+@forks_wait()
 def build(
     evaluation: BaseEvaluation,
     write: Callable[[str, bytes], object],
@@ -138,8 +139,7 @@ def build(
     views = views_of(evaluation)
     pictures: dict[str, bytes] = {}
     if views_too and figures:
-        with forks_wait_once("drawing"):
-            attempt("figures", lambda: _draw(evaluation, views, pictures, problems))
+        attempt("figures", lambda: _draw(evaluation, views, pictures, problems))
     files = {name: _picture_file(name) for name in pictures}
     for name, content in pictures.items():
         keep(files[name], content)

@@ -10,6 +10,7 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from cmtrack.base import BaseEvaluation
+from cmtrack.comparison.blocks import RepeatedRanking
 from cmtrack.comparison.cell_changes import MAX_CLASSES, cell_changes
 from cmtrack.comparison.criterion import reads
 from cmtrack.comparison.ranking import RankedRun, Ranking
@@ -48,8 +49,8 @@ def review_figures(comparison: Comparison, *, on_error: OnError | None = None) -
     """
     drawings: dict[str, Callable[[], Figure | None]] = {}
     ranking = comparison.ranking
-    if comparison.repeated is not None:
-        drawings = repeated_figures.drawings(comparison.repeated)
+    if isinstance(ranking, RepeatedRanking):
+        drawings = repeated_figures.drawings(ranking)
     elif ranking is not None:
         for name, draw in _DRAWINGS.items():
             drawings[name] = _bound(draw, ranking)

@@ -1,0 +1,108 @@
+"""The section ``rough/`` of ``Evaluation.metrics``: bounds that the confusion counts give.
+
+Source: Düntsch & Gediga (2019), Confusion matrices and rough set data analysis, sections 3 and 4. Each hit is a sample
+of the intersection of two sets, so the accuracies of approximation are shares of samples and have their errors.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from operator import attrgetter
+from typing import Any
+
+import numpy as np
+
+from cmtrack.metrics.cells import Cells, Table
+from cmtrack.metrics.metric import Metric, Section
+from cmtrack.metrics.multiclass import ACCURACY
+from cmtrack.metrics.per_class import ClassRatio
+from cmtrack.statistics.inputs import FloatArray
+
+_DUENTSCH = "Düntsch & Gediga (2019)"
+
+
+def bounds_of_cells(cells: Cells, whole: bool) -> dict[str, FloatArray]:
+    """The bounds that need no classifier of most frequent classes, arrays of shape (K,).
+
+    Parameters
+    ----------
+    cells : Cells
+    whole : bool
+        Whether the cells hold counts, so that a sample weighs at least one.
+    """
+    hits, actual, predicted = (
+        cells.by_actual(cells.weight * cells.hit), cells.by_actual(cells.weight), cells.by_predicted(cells.weight),
+    )  # fmt: skip
+    union = actual + predicted - hits
+    missed = (~cells.hit).astype(np.float64) if whole else np.zeros(len(cells.hit))
+    less = cells.by_predicted(missed) > 0
+    return {
+        "class_sizes": actual,
+        "predicted": predicted,
+        "hits": hits,
+        "lower_upper_bound": np.maximum(hits - less, 0.0),
+        "union": union,
+        "upper_lower_bound": union + cells.by_actual(missed),
+    }
+
+
+@dataclass(frozen=True)
+class Bound:
+    """A bound of each class's lower or upper approximation; it holds for these samples and has no error."""
+
+    name: str
+
+    def __call__(self, table: Table) -> FloatArray:
+        return np.asarray(table.once(_bounds)[self.name], dtype=np.float64)
+
+
+class WeightedAlpha:
+    """The accuracy of approximation of all classes: hits over the samples of the rows or the columns."""
+
+    def __call__(self, table: Table) -> float:
+        bounds = table.once(_bounds)
+        return float(bounds["hits"].sum()) / float(bounds["union"].sum())
+
+    def influence(self, table: Table) -> FloatArray:
+        """Influence per cell, shape (C,): by the derivative of g / (2 - g), g the accuracy."""
+        g = ACCURACY(table)
+        return 2 / (2 - g) ** 2 * ACCURACY.influence(table)
+
+
+def _bounds(table: Table) -> dict[str, FloatArray]:
+    return bounds_of_cells(table.cells, table.whole)
+
+
+def _granules(name: str, attribute: str, formula: str, **words: Any) -> Metric:
+    """A metric of granules, by the attribute of a :class:`RoughApproximations`."""
+    usual = {"low": 0, "high": 1, "interval": "", "headline": False, "source": f"{_DUENTSCH}, eq. 3.4"}
+    known = {**usual, "of": "granules", "reason": "no actual samples", **words}
+    return Metric(f"rough/{name}", attrgetter(attribute), formula=formula, **known)
+
+
+_SIZE: dict[str, Any] = {"high": math.inf, "better": "", "source": "Pawlak (1982)"}
+
+ROUGH = Section("rough", "Rough sets", (
+    Metric("rough/gamma_upper", ACCURACY, of="table", low=0, high=1, interval="wilson", headline=False,
+           formula="at least the quality of approximation γ: Σ C_ii / n, the accuracy", source=f"{_DUENTSCH}, eq. 3.6"),
+    Metric("rough/alpha_upper", WeightedAlpha(), of="table", low=0, high=1, headline=False,
+           formula="at least the weighted accuracy of approximation: Σ C_ii / (2n − Σ C_ii)",
+           source=f"{_DUENTSCH}, eq. 3.5-3.6 corrected"),
+    Metric("rough/<label>/lower_upper_bound", Bound("lower_upper_bound"), of="classes", low=0, high=math.inf,
+           better="", interval="", headline=False, source=f"{_DUENTSCH}, theorem 4.1",
+           formula="at least the lower approximation: C_ii, less 1 if the class is also predicted for others"),
+    Metric("rough/<label>/upper_lower_bound", Bound("upper_lower_bound"), of="classes", low=0, high=math.inf,
+           better="", interval="", headline=False, source=f"{_DUENTSCH}, theorem 4.2",
+           formula="at most the upper approximation: actual or predicted, plus 1 for each class it is taken for"),
+    Metric("rough/<label>/alpha_upper", ClassRatio(1, 1, 1, -1), of="classes", low=0, high=1, interval="wilson",
+           headline=False, reason="neither actual nor predicted samples", source=f"{_DUENTSCH}, eq. 3.4",
+           formula="at least the accuracy of approximation: C_ii / (actual + predicted total − C_ii)"),
+    _granules("gamma", "gamma", "share of samples in granules of a single class", source=f"{_DUENTSCH}, eq. 3.3"),
+    _granules("alpha", "weighted_alpha", "Σ lower / Σ upper approximations", source=f"{_DUENTSCH}, eq. 3.5"),
+    _granules("<label>/lower", "lower", "lower approximation: samples in granules inside the class", **_SIZE),
+    _granules("<label>/upper", "upper", "upper approximation: samples in granules that meet the class", **_SIZE),
+    _granules("<label>/alpha", "alpha", "lower / upper"),
+    _granules("<label>/lower_share", "lower_share", "lower / actual total"),
+    _granules("<label>/upper_share", "upper_share", "actual total / upper"),
+))  # fmt: skip
