@@ -141,14 +141,12 @@ def test_ibis() -> None:
 
 
 @pytest.fixture(scope="module")
-def ray(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
-    ray = pytest.importorskip("ray")
-    import ray.data
-
-    ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False, logging_level="ERROR")
-    ray.data.DataContext.get_current().enable_progress_bars = False
-    yield ray.data
-    ray.shutdown()
+def ray() -> Iterator[Any]:
+    cluster, data = pytest.importorskip("ray"), pytest.importorskip("ray.data")
+    cluster.init(num_cpus=2, include_dashboard=False, log_to_driver=False, logging_level="ERROR")
+    data.DataContext.get_current().enable_progress_bars = False
+    yield data
+    cluster.shutdown()
 
 
 @pytest.mark.parametrize("case", CASES)

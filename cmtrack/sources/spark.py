@@ -44,12 +44,13 @@ class SparkCluster(Cluster):
         return pa.schema(fields)
 
     def tallies(self, work: Work) -> Iterable[Any]:
-        """The tally of each partition; those of many are added up by the executors first."""
+        """The tally of each partition; those of many are added up by the executors in a tree first."""
         chosen = self.frame.select(*("`" + name.replace("`", "``") + "`" for name in work.columns.names))
         tallies = chosen.mapInArrow(_one(work.packed), "tally binary")
         n_parts = _partitions(chosen)
-        if n_parts > FAN_IN:
-            tallies = tallies.repartition(-(-n_parts // FAN_IN)).mapInArrow(_one(_sum), "tally binary")
+        while n_parts > FAN_IN:
+            n_parts = -(-n_parts // FAN_IN)
+            tallies = tallies.repartition(n_parts).mapInArrow(_one(_sum), "tally binary")
         try:
             return [row.tally for row in tallies.collect()]
         except Exception as error:
