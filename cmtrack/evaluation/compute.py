@@ -1,4 +1,4 @@
-"""All numbers of an evaluation from its statistics: which sections and which two groups, values, errors, warnings."""
+"""Numbers of an evaluation from its statistics: the sections and the two groups, values, errors, warnings."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ SECTIONS = tuple(
 
 
 def check_sections(sections: Iterable[str] | None) -> tuple[str, ...] | None:
-    """The sections in the order of the catalog; None for all.
+    """Check sections, and return them in the order of the catalog; None for all.
 
     Raises
     ------
@@ -98,7 +98,7 @@ COUNTED = "precision_macro_zero and precision_weighted_zero"
 
 @dataclass(frozen=True, eq=False)
 class Computed:
-    """What follows from the statistics of one evaluation."""
+    """Numbers and warnings that follow from the statistics of one evaluation."""
 
     results: Results
     roc: RocCurve | None
@@ -238,7 +238,7 @@ def _effective(totals: Counts, squares: Counts | None) -> Counts:
 
 
 def scaled_rows_warning(rows: int) -> str:
-    """What is said of probabilities that were scaled."""
+    """Warning about probabilities that were scaled."""
     return (
         f"{rows:,} {'row' if rows == 1 else 'rows'} of probabilities summed to {LEAST_SUM:g} to {MOST_SUM:g} instead "
         "of 1 and were scaled to sum to 1 (normalize=True: without this warning, normalize=False: refused)"

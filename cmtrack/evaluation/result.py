@@ -60,7 +60,7 @@ class ReducedSteps(tuple[ReducedConfusionMatrix, ...]):
 
 @dataclass(frozen=True, eq=False)
 class Evaluation(BaseEvaluation):
-    """How a classifier did on labelled data.
+    """Evaluation of a classifier on labelled data.
 
     An evaluation keeps small mergeable statistics; numbers and figures are computed from them when they are
     asked for. Make one with :func:`cmtrack.evaluate`.
@@ -133,7 +133,7 @@ class Evaluation(BaseEvaluation):
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """When not to trust a number: rare classes, weak identification, what is undefined, coarse scores."""
+        """Warnings: rare classes, weak identification, undefined numbers, coarse scores."""
         return (*self.notes, *self._computed.warnings)
 
     # -- parts -----------------------------------------------------------------------------------------
@@ -175,7 +175,7 @@ class Evaluation(BaseEvaluation):
 
     @property
     def design(self) -> tuple[tuple[str, str], ...]:
-        """What must be the same for two evaluations to be put in one order: labels, grouping and positive group."""
+        """Parts that must be equal for two evaluations to be ranked together: labels, grouping and positive group."""
         grouping = "" if self.grouping is None else repr(_without_positive(self.grouping.to_dict()))
         spans = () if self.none is None else (("none", repr(self.none)),)
         return ("labels", repr(self.labels)), ("grouping", grouping), ("positive", str(self.positive)), *spans
@@ -233,7 +233,7 @@ class Evaluation(BaseEvaluation):
         return regrouping.regroup(self, grouping, positive)
 
     def has_section(self, name: str) -> bool:
-        """Whether a section of metrics is computed, where it applies."""
+        """True for a section of metrics that is computed where it applies."""
         return self.sections is None or name in self.sections
 
     def with_sections(self, sections: Sequence[str] | None) -> Evaluation:
@@ -326,7 +326,7 @@ class Evaluation(BaseEvaluation):
         return changed if self.cluster_errors is None else changed.with_cluster_errors()
 
     def without_function(self, metric: str) -> bool:
-        """Whether a metric is one of the user's own whose function is not known here."""
+        """True for a metric of the user's own whose function is not known here."""
         return any(known.name == metric and known.value is None for known in self.extra_metrics)
 
     def _with_functions(self, what: str) -> tuple[Metric, ...]:
@@ -378,7 +378,7 @@ class Evaluation(BaseEvaluation):
 
     @classmethod
     def from_data(cls, data: dict[str, Any]) -> Evaluation:
-        """The evaluation that plain data of :meth:`to_json` hold."""
+        """Read the plain data of :meth:`to_json`."""
         try:
             return cls(**storage.fields_of(data))
         except archive.DAMAGED as error:
@@ -471,7 +471,7 @@ class Evaluation(BaseEvaluation):
         return f"Evaluation({_with_values(head, names, m)})"
 
     def _repr_html_(self) -> str:
-        """The headline numbers with their intervals, what was judged, and what to be careful with."""
+        """The headline numbers with their intervals, the evaluated data, and warnings."""
         from html import escape
 
         metrics, intervals, undefined = self.metrics, self.intervals, self.undefined

@@ -1,4 +1,4 @@
-"""The door of the room: :func:`estimate_prevalence` reads scores and options, and chooses an estimator."""
+"""Entry point: :func:`estimate_prevalence` reads scores and options, and chooses an estimator."""
 
 from __future__ import annotations
 

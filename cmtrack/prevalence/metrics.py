@@ -28,10 +28,11 @@ class Estimated(Samples):
         self.estimate, self.actual = estimate, actual
 
     def argument(self) -> Estimated:
+        """Return the estimate itself, with the actual share."""
         return self
 
     def influence(self, metric: Metric) -> None:
-        """None: an estimate brings its interval."""
+        """Return None: an estimate brings its interval."""
 
 
 class EstimatedShares(Samples):
@@ -41,10 +42,11 @@ class EstimatedShares(Samples):
         self.shares = shares
 
     def argument(self) -> ClassShares:
+        """Return the shares."""
         return self.shares
 
     def influence(self, metric: Metric) -> None:
-        """None: an estimate brings its interval."""
+        """Return None: an estimate brings its interval."""
 
 
 def estimated(statistics: Statistics, step: ComposedStep, level: float) -> Estimated | None:
@@ -104,7 +106,7 @@ class Actual:
         return s.n1 / s.n
 
     def denominator(self, s: TwoClasses) -> None:
-        """None: every sample counts."""
+        """Return None: every sample counts."""
 
 
 def _expected(s: TwoClasses) -> Any:
@@ -132,7 +134,7 @@ class OfEstimate:
         return math.nan if e.estimate is None else self.value(e.estimate)
 
     def reason(self, e: Estimated, k: None) -> str:
-        """Why it is undefined."""
+        """Reason why it is undefined."""
         if e.estimate is None:
             return "a class has no labelled scores"
         default = "two bins leave no degree of freedom" if self.why == "fit_pvalue" else ""
@@ -157,7 +159,7 @@ class OfShares:
         return self.value(shares)
 
     def reason(self, shares: ClassShares, k: int) -> str:
-        """Why it is undefined."""
+        """Reason why it is undefined."""
         if not shares.identified[k]:
             return "not identified: the scores do not tell this class from others"
         return "no labelled samples of this class"

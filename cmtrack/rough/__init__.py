@@ -1,4 +1,4 @@
-"""Rough sets: what attributes or a confusion matrix say of classes that they cannot separate."""
+"""Rough sets: granules of rows, approximations of classes, reducts, and bounds by a confusion matrix."""
 
 from cmtrack.rough.approximations import RoughApproximations, RoughBounds, rough_bounds
 from cmtrack.rough.reducts import AttributeSubsets
