@@ -15,7 +15,7 @@ import numpy as np
 from cmtrack import archive
 from cmtrack.base import BaseEvaluation
 from cmtrack.evaluation import regrouping, storage
-from cmtrack.evaluation.compute import SECTIONS, Computed, check_sections, compute, resample_tables, scored_step
+from cmtrack.evaluation.compute import SECTION_NAMES, Computed, check_sections, compute, resample_tables, scored_step
 from cmtrack.evaluation.storage import predictions_size, read_predictions, write_predictions
 from cmtrack.grouping import ComposedStep, Grouping, Label
 from cmtrack.metrics import multiclass
@@ -256,7 +256,7 @@ class Evaluation(BaseEvaluation):
         if (
             self.rows is None
             and self.cluster_errors is not None
-            and not set(chosen or SECTIONS) <= set(self.sections or SECTIONS)
+            and not set(chosen or SECTION_NAMES) <= set(self.sections or SECTION_NAMES)
         ):
             return replace(other, notes=(*(n for n in other.notes if n != _NO_CLUSTERS), _NO_CLUSTERS))
         return other

@@ -1,4 +1,4 @@
-"""From label sets to statistics, in one pass over blocks of documents.
+"""Statistics of label sets, collected in one pass over blocks of documents.
 
 Codes are numbered so that those of a family, and those below any node, stand side by side. Then the keys
 ``document * L + code``, ``document * F + family`` and ``document * N + node`` of sorted labels are sorted too, and

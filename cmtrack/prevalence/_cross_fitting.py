@@ -186,7 +186,7 @@ class MomentMatch:
     """Three count vectors over cells, and the log density ratio of each cell.
 
     With several folds every labelled sample is weighed by the h that was fitted without it, and the target by
-    the mean of all h (cross-fitting): h that has seen a sample flatters it, which would bias small shares upwards.
+    the mean of all h (cross-fitting): an h fitted on a sample fits it too well, which would bias small shares upwards.
 
     Attributes
     ----------

@@ -20,7 +20,7 @@ from cmtrack.tracking.store import tracking_store
 
 
 class EvaluateOptions(TypedDict, total=False):
-    """Options of :func:`cmtrack.evaluate` that a hook takes; the predictions are its own affair."""
+    """Options of :func:`cmtrack.evaluate` that a hook takes; it makes the predictions itself."""
 
     labels: Sequence[Label] | None
     positive: Label | None
@@ -34,7 +34,7 @@ class EvaluateOptions(TypedDict, total=False):
 
 
 class Options(EvaluateOptions, total=False):
-    """Options of :func:`cmtrack.log_evaluation` that a hook takes; the step is its own affair."""
+    """Options of :func:`cmtrack.log_evaluation` that a hook takes; it counts the steps itself."""
 
     run_id: str | None
     model_id: str | None
