@@ -14,7 +14,7 @@ import numpy as np
 
 from cmtrack import archive
 from cmtrack.base import BaseEvaluation
-from cmtrack.evaluation import regrouping, storage
+from cmtrack.evaluation import _regrouping, storage
 from cmtrack.evaluation.compute import SECTION_NAMES, Computed, check_sections, compute, resample_tables, scored_step
 from cmtrack.evaluation.storage import predictions_size, read_predictions, write_predictions
 from cmtrack.grouping import ComposedStep, Grouping, Label
@@ -230,7 +230,7 @@ class Evaluation(BaseEvaluation):
         group need its scores: they are taken from the rows where these are at hand, stay without them where the group
         consists of the same classes, and are left out (and said to be, in :attr:`warnings`) where it does not.
         """
-        return regrouping.regroup(self, grouping, positive)
+        return _regrouping.regroup(self, grouping, positive)
 
     def has_section(self, name: str) -> bool:
         """True for a section of metrics that is computed where it applies."""

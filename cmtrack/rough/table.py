@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from cmtrack.grouping import Label
+from cmtrack.rough._attributes import Values, count_granules
+from cmtrack.rough._reducts import AttributeSubsets, search
 from cmtrack.rough.approximations import RoughApproximations, RoughBounds, approximate, rough_bounds
-from cmtrack.rough.attributes import Values, count_granules
-from cmtrack.rough.reducts import AttributeSubsets, search
 from cmtrack.statistics import ConfusionMatrix
 from cmtrack.statistics.confusion import merged_labels
 from cmtrack.statistics.inputs import BoolArray, IntArray
