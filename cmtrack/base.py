@@ -160,6 +160,11 @@ class BaseEvaluation(ABC):
         rows : "auto", True or False, default "auto"
             Whether the rows, which paired comparisons need, are kept beside it in ``cmtrack_predictions.parquet``.
             "auto": where there are any, up to 32 MB before compression; beyond, a warning says that they are not.
+
+        Notes
+        -----
+        This is the caller's own act, in a folder that the caller names, and sends nothing: ``CMTRACK_PREDICTIONS`` and
+        ``[tool.cmtrack] predictions``, which limit what is logged, do not limit it. ``rows=False`` keeps no rows.
         """
         return archive.save(self, Path(directory), rows)
 

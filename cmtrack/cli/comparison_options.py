@@ -144,7 +144,7 @@ def compared(
         raise click.UsageError("--model and --block-kind go with --block")
     step("loading libraries", 0, 1)
     from cmtrack.comparison.tie_breakers import NothingToDecideBy, TieBreaker
-    from cmtrack.tracking import compare
+    from cmtrack.tracking.comparing import compare
     from cmtrack.tracking.store import quiet, tracking_store
 
     grouping, group = read_grouping(grouping_file, positive)

@@ -1,6 +1,5 @@
 """Evaluation <-> MLflow."""
 
-from cmtrack.tracking.comparing import compare
 from cmtrack.tracking.load import load_evaluation
 from cmtrack.tracking.log import EvaluationWarning, LoggedEvaluation, log_evaluation
 from cmtrack.tracking.regroup import RegroupedRun, regroup_runs
@@ -9,7 +8,6 @@ __all__ = [
     "EvaluationWarning",
     "LoggedEvaluation",
     "RegroupedRun",
-    "compare",
     "load_evaluation",
     "log_evaluation",
     "regroup_runs",

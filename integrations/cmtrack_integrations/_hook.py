@@ -5,13 +5,13 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
-from typing import Any, TypedDict
+from typing import Any
 
 import numpy as np
 
 from cmtrack.evaluation import Evaluation
-from cmtrack.grouping import Grouping, Label
-from cmtrack.metrics.metric import Metric
+from cmtrack.evaluation.options import Options as _Shared
+from cmtrack.grouping import Label
 from cmtrack.metrics.own import own_metrics
 from cmtrack.tracking import LoggedEvaluation, log_evaluation
 from cmtrack.tracking import names as run_names
@@ -19,18 +19,12 @@ from cmtrack.tracking.log import tell
 from cmtrack.tracking.store import tracking_store
 
 
-class EvaluateOptions(TypedDict, total=False):
+class EvaluateOptions(_Shared, total=False):
     """Options of :func:`cmtrack.evaluate` that a hook takes; it makes the predictions itself."""
 
     labels: Sequence[Label] | None
-    positive: Label | None
-    grouping: Grouping | None
     calibration: Any
     target: Any
-    normalize: bool | str
-    sections: Sequence[str] | None
-    confidence_level: float
-    extra_metrics: Sequence[Metric]
 
 
 class Options(EvaluateOptions, total=False):

@@ -37,8 +37,8 @@ class EvaluationCallback(keras.callbacks.Callback):  # type: ignore[misc]
     batch_size : int, optional
         Of predictions from arrays.
     **options
-        ``labels``, ``positive``, ``grouping``, ``calibration``, ``target``, ``normalize``, ``sections``,
-        ``confidence_level``, ``extra_metrics``, ``sample_weight``, ``groups``, ``row_ids``, ``run_id``, ``model_id``,
+        Those of :class:`cmtrack.evaluation.options.Options`, ``labels``, ``calibration``, ``target``,
+        ``sample_weight``, ``groups``, ``row_ids``, ``run_id``, ``model_id``,
         ``prefix``, ``metrics``, ``predictions``, ``strict``, as in :func:`cmtrack.log_evaluation`. ``labels`` are by
         default 0 to K - 1; where they are names, ``y`` holds numbers.
 

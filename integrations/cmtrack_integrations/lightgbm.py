@@ -39,8 +39,8 @@ class EvaluationCallback:
         ``predict(booster, X, num_iteration)`` gives probabilities, (n,) or (n, K); needed for objectives of your own,
         whose outputs are margins.
     **options
-        ``labels``, ``positive``, ``grouping``, ``calibration``, ``target``, ``normalize``, ``sections``,
-        ``confidence_level``, ``extra_metrics``, ``sample_weight``, ``groups``, ``row_ids``, ``run_id``, ``model_id``,
+        Those of :class:`cmtrack.evaluation.options.Options`, ``labels``, ``calibration``, ``target``,
+        ``sample_weight``, ``groups``, ``row_ids``, ``run_id``, ``model_id``,
         ``prefix``, ``metrics``, ``predictions``, ``strict``, as in :func:`cmtrack.log_evaluation`.
 
     Attributes

@@ -47,8 +47,8 @@ class EvaluationCallback(Callback):  # type: ignore[misc, valid-type]
     dataloader : int, default 0
         Which one, where there are several.
     **options
-        ``labels``, ``positive``, ``grouping``, ``calibration``, ``target``, ``normalize``, ``sections``,
-        ``confidence_level``, ``extra_metrics``, ``run_id``, ``model_id``, ``prefix``, ``metrics``, ``predictions``,
+        Those of :class:`cmtrack.evaluation.options.Options`, ``labels``, ``calibration``, ``target``,
+        ``run_id``, ``model_id``, ``prefix``, ``metrics``, ``predictions``,
         ``strict``, as in :func:`cmtrack.log_evaluation`; more on ranks and rows in
         :class:`cmtrack_integrations.torch.EpochAccumulator`.
 

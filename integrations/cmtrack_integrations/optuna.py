@@ -9,7 +9,7 @@ from typing import Any, Unpack
 from cmtrack.comparison import Comparison
 from cmtrack.comparison.criterion import Criterion
 from cmtrack.metrics.catalog import lookup
-from cmtrack.tracking import compare
+from cmtrack.tracking.comparing import compare
 from cmtrack_integrations._extras import needs
 from cmtrack_integrations._hook import DataOptions, Hook
 
@@ -43,8 +43,8 @@ class EvaluatedTrials:
     objective : str or sequence of str, default "multiclass/matthews_corrcoef"
         A metric of the registry, or several for a Pareto front.
     **options
-        ``labels``, ``positive``, ``grouping``, ``calibration``, ``target``, ``normalize``, ``sections``,
-        ``confidence_level``, ``extra_metrics``, ``sample_weight``, ``groups``, ``row_ids``, ``run_id`` (of the parent),
+        Those of :class:`cmtrack.evaluation.options.Options`, ``labels``, ``calibration``, ``target``,
+        ``sample_weight``, ``groups``, ``row_ids``, ``run_id`` (of the parent),
         ``prefix``, ``metrics``, ``predictions``, ``strict``, as in :func:`cmtrack.log_evaluation`.
 
     Examples

@@ -37,8 +37,8 @@ class EpochAccumulator:
     Parameters
     ----------
     **options
-        ``labels``, ``positive``, ``grouping``, ``calibration``, ``target``, ``normalize``, ``sections``,
-        ``confidence_level``, ``extra_metrics``, ``run_id``, ``model_id``, ``prefix``, ``metrics``, ``predictions``,
+        Those of :class:`cmtrack.evaluation.options.Options`, ``labels``, ``calibration``, ``target``,
+        ``run_id``, ``model_id``, ``prefix``, ``metrics``, ``predictions``,
         ``strict``, as in :func:`cmtrack.log_evaluation`. ``labels`` are by default 0 to K - 1; where they are names,
         ``y_true`` holds class numbers.
 

@@ -102,8 +102,8 @@ def compute_metrics(*, from_logits: bool = True, **options: Unpack[Options]) -> 
     from_logits : bool, default True
         False where ``predictions`` are probabilities.
     **options
-        ``labels``, ``positive``, ``grouping``, ``calibration``, ``target``, ``normalize``, ``sections``,
-        ``confidence_level``, ``extra_metrics``, ``metrics``, and for :class:`EvaluationCallback` ``run_id``,
+        Those of :class:`cmtrack.evaluation.options.Options`, ``labels``, ``calibration``, ``target``,
+        ``metrics``, and for :class:`EvaluationCallback` ``run_id``,
         ``model_id``, ``prefix``, ``predictions``, ``strict``, as in :func:`cmtrack.log_evaluation`. ``labels`` may be
         names, in the order of the model's outputs.
 
