@@ -1,4 +1,4 @@
-"""What the commands that compare runs share: their options, and how these become a comparison."""
+"""Options of the commands that compare runs, and the comparison that follows from them."""
 
 from __future__ import annotations
 
@@ -190,7 +190,7 @@ def _named(runs: Sequence[str], experiments: Sequence[str], error: ValueError) -
 
 
 def parsed(parse: Callable[[Any], Parsed], given: Any) -> Parsed:
-    """What a text of the command line means; an error is the user's."""
+    """Parse a text of the command line; an error is the user's."""
     try:
         return parse(given)
     except (TypeError, ValueError) as error:

@@ -261,7 +261,7 @@ def _evaluate_files(
 
 
 def _explained(text: str, file: Path, y_prob: str | None) -> str:
-    """An input error with what a person at the terminal can do about it."""
+    """An input error with advice for a person at the terminal."""
     if "missing labels" in text and ".csv" in file.name.lower():
         return f"{text} (an empty field, NA and None are read as missing)"
     if text.startswith("y_prob must have shape") and y_prob is not None and "*" not in y_prob:
@@ -278,7 +278,7 @@ def _positive(text: str, grouping: Grouping | None, as_label: Any) -> Any:
 
 
 def _write(evaluation: Evaluation, folder: Path, file: Path, step: Step) -> list[Path]:
-    """Numbers, figures and report, under the names that a run gets."""
+    """Write numbers, figures and report, under the names that a run gets."""
     from cmtrack.metrics.names import encode_label
     from cmtrack.plots.style import as_png
     from cmtrack.report.evaluation_page import report_html
@@ -302,7 +302,7 @@ def _write(evaluation: Evaluation, folder: Path, file: Path, step: Step) -> list
 
 
 def _log(evaluation: Evaluation, file: Path, where: dict[str, str | None]) -> dict[str, str]:
-    """The run's id and store."""
+    """Log to a run, and return its id and store."""
     from mlflow import MlflowClient
 
     from cmtrack.tracking import EvaluationWarning, log_evaluation

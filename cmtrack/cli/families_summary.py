@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def as_data(evaluation: FamilyEvaluation) -> dict[str, Any]:
-    """Everything a script may want, as JSON can hold it."""
+    """Plain data of an evaluation for scripts, as JSON can hold it."""
     return {
         "kind": "families",
         "n_documents": evaluation.n_samples,
@@ -32,7 +32,7 @@ def as_data(evaluation: FamilyEvaluation) -> dict[str, Any]:
 
 
 def print_evaluation(console: Console, evaluation: FamilyEvaluation) -> None:
-    """Verdict, headline metrics, families and warnings."""
+    """Print verdict, headline metrics, families and warnings."""
     from rich.text import Text
 
     for sentence in families_words.verdict(evaluation):

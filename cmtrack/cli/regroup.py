@@ -188,7 +188,7 @@ def _last(metrics: dict[str, float], name: str) -> float | None:
 
 
 def _print_warnings(console: Console, runs: Sequence[RegroupedRun]) -> None:
-    """Each warning once, with the number of runs it is of."""
+    """Print each warning once, with the number of runs it is of."""
     from collections import Counter
 
     from rich.text import Text

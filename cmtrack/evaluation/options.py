@@ -66,7 +66,7 @@ def _level(level: Any) -> Any:
 
 
 class Options(TypedDict, total=False):
-    """How rows are evaluated."""
+    """Options of an evaluation of rows."""
 
     positive: Annotated[
         Label | None,

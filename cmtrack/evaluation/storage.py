@@ -92,7 +92,7 @@ def _read_labels(labels: Any) -> tuple[Any, ...]:
 
 
 def _read_sections(data: Any) -> tuple[str, ...] | None:
-    """Sections as they are called; those that a later version knows say nothing here."""
+    """Names of sections; those that only a later version knows have no effect."""
     if data is None:
         return None
     if not isinstance(data, list) or not data or not all(isinstance(name, str) for name in data):

@@ -29,10 +29,11 @@ class Estimated(Samples):
         self.estimate, self.actual = estimate, actual
 
     def argument(self) -> Estimated:
+        """Return the estimate itself, with the actual share."""
         return self
 
     def influence(self, metric: Metric) -> None:
-        """None: an estimate brings its interval."""
+        """Return None: an estimate brings its interval."""
 
 
 class EstimatedShares(Samples):
@@ -42,10 +43,11 @@ class EstimatedShares(Samples):
         self.shares = shares
 
     def argument(self) -> ClassShares:
+        """Return the shares."""
         return self.shares
 
     def influence(self, metric: Metric) -> None:
-        """None: an estimate brings its interval."""
+        """Return None: an estimate brings its interval."""
 
 
 def estimated(statistics: Statistics, step: ComposedStep, level: float) -> Estimated | None:
@@ -105,7 +107,7 @@ class Actual:
         return s.n1 / s.n
 
     def denominator(self, s: TwoClasses) -> None:
-        """None: every sample counts."""
+        """Return None: every sample counts."""
 
 
 def _expected(s: TwoClasses) -> Any:
@@ -133,7 +135,7 @@ class OfEstimate:
         return math.nan if e.estimate is None else self.value(e.estimate)
 
     def reason(self, e: Estimated, k: None) -> str:
-        """Why it is undefined."""
+        """Reason why it is undefined."""
         if e.estimate is None:
             return "a class has no labelled scores"
         default = "two bins leave no degree of freedom" if self.why == "fit_pvalue" else ""
@@ -158,7 +160,7 @@ class OfShares:
         return self.value(shares)
 
     def reason(self, shares: ClassShares, k: int) -> str:
-        """Why it is undefined."""
+        """Reason why it is undefined."""
         if not shares.identified[k]:
             return "not identified: the scores do not tell this class from others"
         return "no labelled samples of this class"

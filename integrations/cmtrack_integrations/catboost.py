@@ -76,7 +76,7 @@ def _classes(model: Any) -> list[Any] | None:
 
 
 def _like(y: Any, classes: list[Any] | None) -> Any:
-    """Labels of a Pool are texts, whatever the classes are."""
+    """Labels of a Pool, which are texts, as the classes that they name."""
     import numpy as np
 
     array = np.asarray(y)

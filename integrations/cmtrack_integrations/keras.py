@@ -18,7 +18,7 @@ Arrays = tuple[Any, Any, Any]
 
 
 class EvaluationCallback(keras.callbacks.Callback):  # type: ignore[misc]
-    """Evaluates on validation data at the end of the training, and after every few epochs if asked.
+    """Callback that evaluates on validation data at the end of the training, and every few epochs if asked.
 
     What is evaluated at the end is the model as it is then: put this callback **after**
     ``EarlyStopping(restore_best_weights=True)`` in the list, so that it is the best epoch's.
@@ -70,7 +70,7 @@ class EvaluationCallback(keras.callbacks.Callback):  # type: ignore[misc]
         return self._hook.logged
 
     def on_train_begin(self, logs: Any = None) -> None:
-        """Take down the run."""
+        """Remember the active run."""
         self._epoch, self._evaluated = -1, None
         with self._hook.guarded():
             self._hook.begin()

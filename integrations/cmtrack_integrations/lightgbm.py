@@ -19,7 +19,7 @@ _STOPPING = ("early_stopping_round", "early_stopping_rounds", "early_stopping", 
 
 
 class EvaluationCallback:
-    """Evaluates on a validation set at the end of the training, and every few rounds if asked.
+    """Callback that evaluates on a validation set at the end of the training, and every few rounds if asked.
 
     LightGBM does not tell its callbacks that a training was stopped early, so early stopping is given to this
     callback instead of beside it: ``EvaluationCallback(X, y, early_stopping=50)``. The best iteration is then what is

@@ -28,7 +28,7 @@ def options() -> frozenset[str]:
 
 
 class CmtrackEvaluator(ModelEvaluator):  # type: ignore[misc]
-    """Judges a classifier with cmtrack inside ``mlflow.models.evaluate``.
+    """Evaluator of classifiers with cmtrack inside ``mlflow.models.evaluate``.
 
     It runs where it is asked for, by name (``evaluators="cmtrack"``, ``evaluators=["default", "cmtrack"]``) or by its
     configuration (``evaluator_config={"cmtrack": {...}}``), and never else. If it fails, it warns; the run and the
@@ -55,7 +55,7 @@ class CmtrackEvaluator(ModelEvaluator):  # type: ignore[misc]
 
     @classmethod
     def can_evaluate(cls, *, model_type: Any, evaluator_config: Any, **kwargs: Any) -> bool:
-        """Whether cmtrack was asked for, for a classifier.
+        """True where cmtrack was asked for, for a classifier.
 
         ``evaluators=None`` asks every installed evaluator, before the run starts, with the configuration of its own
         name, or with one that is meant for all: only one that consists of cmtrack's options counts. An evaluator that

@@ -224,7 +224,7 @@ def fit_and_predict(
     fit_params: Mapping[str, Any] | None = None,
     n_jobs: int | None = None,
 ) -> list[list[Predicted]]:
-    """Each estimator fitted on each training part; what it says of the test parts."""
+    """Fit each estimator on each training part, and predict the test parts."""
     from sklearn.utils.parallel import Parallel, delayed
 
     jobs = [(estimator, train, test) for estimator in estimators for train, test in splits]
@@ -271,7 +271,7 @@ def _by_row(values: Any, n: int) -> bool:
 
 
 def _calibrates(y: Any, like: Evaluation) -> bool:
-    """Whether labels hold both groups (or two classes) that a calibration needs."""
+    """True where labels hold both groups (or two classes) that a calibration needs."""
     step = like._step
     if step is None:
         return len(np.unique(y)) > 1

@@ -121,7 +121,7 @@ def log_estimator(
 def _arguments(
     estimator: Any, X: Any, y: Any, labels: Sequence[Label] | None, calibration: Any, target: Any
 ) -> tuple[Predicted, dict[str, Any]]:
-    """What ``evaluate`` gets of the classifier."""
+    """Arguments of ``evaluate`` that the classifier gives."""
     predicted = predict(estimator, X, y, labels)
     given: dict[str, Any] = {"y_pred": predicted.y_pred, "y_prob": predicted.y_prob}
     order = predicted.labels
