@@ -24,6 +24,7 @@ from pathlib import Path
 from typing import Any
 
 import mlflow
+from samples import sqlite_store
 
 START_SECONDS = 120
 BUCKET = "companys"
@@ -160,7 +161,7 @@ def tracking_server(
     """MLflow's tracking server; by default on SQLite, with its artifacts in the folder."""
     port = free_port()
     command = [sys.executable, "-m", "mlflow", "server", "--host", "127.0.0.1", "--port", str(port), "--workers", "1"]
-    command += ["--backend-store-uri", store or f"sqlite:///{folder}/server.db"]
+    command += ["--backend-store-uri", store or sqlite_store(folder / "server.db")]
     command += ["--artifacts-destination", artifacts or str(folder / "server_artifacts"), *arguments]
     return Service(command, port, folder, name, lambda: _answers(port, "/health"), environment or {})
 

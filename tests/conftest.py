@@ -6,9 +6,14 @@ import os
 import sys
 from pathlib import Path
 
-import hypothesis
-import numpy as np
-import pytest
+# Before NumPy and the frameworks: the workers of the suite are as many as the cores, and each counts with one thread.
+for _name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
+    os.environ.setdefault(_name, "1")
+
+import hypothesis  # noqa: E402
+import numpy as np  # noqa: E402
+import pytest  # noqa: E402
+from samples import sqlite_store  # noqa: E402
 
 os.environ.setdefault("MPLBACKEND", "Agg")
 os.environ.setdefault("MLFLOW_DISABLE_TELEMETRY", "true")
@@ -21,6 +26,12 @@ if not hasattr(sys.modules["__main__"], "__file__"):
 hypothesis.settings.register_profile("ci", derandomize=True, deadline=None)
 if os.environ.get("CI"):
     hypothesis.settings.load_profile("ci")
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Put the slow tests first, so that no worker is left with a long file in the end."""
+    items.sort(key=lambda item: item.get_closest_marker("slow") is None)
 
 
 @pytest.fixture(autouse=True)
@@ -41,7 +52,7 @@ def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv("CMTRACK_CACHE", str(tmp_path / "cache"))
     from cmtrack.tracking.store import tracking_store
 
-    with tracking_store(f"sqlite:///{tmp_path}/mlflow.db"):
+    with tracking_store(sqlite_store(tmp_path / "mlflow.db")):
         mlflow.create_experiment("e", artifact_location=(tmp_path / "artifacts").as_uri())
         mlflow.set_experiment("e")
         yield mlflow.MlflowClient()

@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
+import functools
+import shutil
+import sqlite3
+import tempfile
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -52,3 +58,28 @@ def standard_error(evaluation: cmtrack.Evaluation, name: str, scale: str) -> flo
         logit = np.log(high / (1 - high)) - np.log(low / (1 - low))
         return float(logit / (2 * z) * value * (1 - value))
     return (high - low) / (2 * z)
+
+
+@functools.cache
+def _empty_store() -> tuple[tempfile.TemporaryDirectory[str], Path]:
+    """A database in which MLflow has made its tables, and the folder that goes with it."""
+    import mlflow
+
+    from cmtrack.tracking.store import quiet
+
+    folder = tempfile.TemporaryDirectory(prefix="cmtrack-empty-store-")
+    path = Path(folder.name, "mlflow.db")
+    with quiet():
+        mlflow.MlflowClient(f"sqlite:///{path}").search_experiments()
+    with contextlib.closing(sqlite3.connect(path)) as connection, connection:
+        connection.execute("DELETE FROM experiments")  # the default one: it says where this folder's artifacts are
+    return folder, path
+
+
+def sqlite_store(path: Path) -> str:
+    """The URI of a new tracking store in this file.
+
+    It is a copy: MLflow makes the tables of a database by all migrations since its first version, which takes seconds.
+    """
+    shutil.copyfile(_empty_store()[1], path)
+    return f"sqlite:///{path}"

@@ -15,6 +15,7 @@ import pandas as pd
 import pytest
 from click.testing import CliRunner, Result
 from rich.console import Console
+from samples import sqlite_store
 
 from cmtrack import Grouping, compare, evaluate, load_evaluation, log_evaluation
 from cmtrack.cli import main
@@ -42,7 +43,7 @@ def scores(seed: int, skill: float = 1.5):
 def filled(tmp_path_factory):
     """A store with two runs, one of them a registered model's, and one with evaluations under prefixes only."""
     folder = tmp_path_factory.mktemp("store")
-    uri, runs = f"sqlite:///{folder}/mlflow.db", {}
+    uri, runs = sqlite_store(folder / "mlflow.db"), {}
     with pytest.MonkeyPatch.context() as patch, quiet(), tracking_store(uri):
         patch.setattr("cmtrack.tracking.package._draw", lambda *_: None)
         patch.setenv("CMTRACK_SPOOL", str(folder / "spool"))

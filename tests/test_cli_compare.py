@@ -16,7 +16,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from click.testing import CliRunner, Result
-from samples import random_problem
+from samples import random_problem, sqlite_store
 
 import cmtrack
 from cmtrack import Grouping, log_evaluation
@@ -46,7 +46,7 @@ def scores(y: Any, seed: int, skill: float) -> Any:
 
 def filled(folder: Path, kinds: dict[str, dict[str, Any]], experiment: str = "runs") -> Filled:
     """Log simulated classifiers, without their figures, which are the slow part."""
-    uri = f"sqlite:///{folder}/mlflow.db"
+    uri = sqlite_store(folder / "mlflow.db")
     y, runs = random_problem(0, n=N)[0], {}
     with pytest.MonkeyPatch.context() as patch, quiet(), tracking_store(uri):
         patch.setattr("cmtrack.tracking.package._draw", lambda *_: None)

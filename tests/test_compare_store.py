@@ -9,6 +9,7 @@ from pathlib import Path
 import mlflow
 import numpy as np
 import pytest
+from samples import sqlite_store
 
 from cmtrack import Grouping, compare, evaluate, log_evaluation
 from cmtrack.tracking import artifacts, cache, load
@@ -30,7 +31,7 @@ def problem(skill, seed=0, n=300, k=3):
 def world(tmp_path_factory):
     """A store with three complete runs, one half-written, one without an evaluation; and what they are called."""
     folder = tmp_path_factory.mktemp("world")
-    with quiet(), tracking_store(f"sqlite:///{folder}/mlflow.db") as uri:
+    with quiet(), tracking_store(sqlite_store(folder / "mlflow.db")) as uri:
         mlflow.create_experiment("models", artifact_location=(folder / "artifacts").as_uri())
         mlflow.create_experiment("empty")
         mlflow.set_experiment("models")
@@ -101,7 +102,7 @@ def test_runs_are_named_in_many_ways(world, uri):
 
 
 def test_logged_models_and_registered_versions_stand_for_their_runs(tmp_path, world):
-    with quiet(), tracking_store(f"sqlite:///{tmp_path}/models.db"):
+    with quiet(), tracking_store(sqlite_store(tmp_path / "models.db")):
         mlflow.create_experiment("m", artifact_location=(tmp_path / "a").as_uri())
         mlflow.set_experiment("m")
         client = mlflow.MlflowClient()
@@ -163,7 +164,7 @@ def test_an_unreachable_server_is_said_at_once():
 
 
 def test_damaged_and_newer_evaluations_are_left_out_and_named(tmp_path, world):
-    with quiet(), tracking_store(f"sqlite:///{tmp_path}/d.db"):
+    with quiet(), tracking_store(sqlite_store(tmp_path / "d.db")):
         mlflow.create_experiment("d", artifact_location=(tmp_path / "a").as_uri())
         mlflow.set_experiment("d")
         files = {}
@@ -248,7 +249,7 @@ def test_another_grouping_for_runs_of_the_past(uri):
 
 
 def test_runs_of_two_stores_are_compared(tmp_path, world):
-    with quiet(), tracking_store(f"sqlite:///{tmp_path}/second.db") as second:
+    with quiet(), tracking_store(sqlite_store(tmp_path / "second.db")) as second:
         mlflow.create_experiment("elsewhere", artifact_location=(tmp_path / "a").as_uri())
         mlflow.set_experiment("elsewhere")
         y, p = problem(3.0, 8)

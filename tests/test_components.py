@@ -27,7 +27,7 @@ from cmtrack.tracking import EvaluationWarning, deliver, spool
 from cmtrack.tracking.push import push
 from cmtrack.tracking.store import tracking_store
 
-pytestmark = pytest.mark.components
+pytestmark = [pytest.mark.components, pytest.mark.slow]
 NAMELESS = "mlflow.corp.invalid"  # no resolver knows it (RFC 6761)
 
 

@@ -21,6 +21,8 @@ from cmtrack.demo.data import FEATURES, load, question
 from cmtrack.demo.models import models
 from cmtrack.demo.run import EXPERIMENT, RANK_BY
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).parent.parent
 
 

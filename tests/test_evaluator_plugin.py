@@ -27,6 +27,8 @@ from cmtrack.metrics.catalog import lookup
 from cmtrack.tracking import EvaluationWarning
 from cmtrack_integrations.mlflow_evaluator import CmtrackEvaluator, options
 
+pytestmark = pytest.mark.slow
+
 LEVEL = Grouping({"low": [0, 1, 2, 3], "high": [4, 5, 6]}, name="level")
 COLUMNS = [f"p_{k}" for k in range(7)]
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from samples import sqlite_store
 
 import cmtrack
 from cmtrack import Accumulator, Evaluation, Grouping, Metric, compare, evaluate, evaluate_table, paired_differences
@@ -310,7 +311,7 @@ def test_runs_are_compared_by_it_where_the_function_is_not_known(tmp_path, monke
     from cmtrack import load_evaluation, log_evaluation
     from cmtrack.metrics import catalog
 
-    uri = f"sqlite:///{tmp_path / 'runs.db'}"
+    uri = sqlite_store(tmp_path / "runs.db")
     monkeypatch.chdir(tmp_path)
     mlflow.set_tracking_uri(uri)
     try:

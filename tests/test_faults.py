@@ -29,6 +29,8 @@ from cmtrack.tracking.listing import listing
 from cmtrack.tracking.push import push
 from cmtrack.tracking.store import quiet, tracking_store
 
+pytestmark = pytest.mark.slow
+
 GROUPING = Grouping({"low": [0, 1], "high": [2]}, name="two")
 
 

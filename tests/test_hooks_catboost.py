@@ -12,6 +12,8 @@ from cmtrack.tracking import EvaluationWarning
 catboost = pytest.importorskip("catboost", reason="needs pip install 'cmtrack[catboost]'", exc_type=ImportError)
 from cmtrack_integrations.catboost import log_fitted  # noqa: E402
 
+pytestmark = pytest.mark.slow
+
 OPTIONS = {
     "depth": 3,
     "learning_rate": 0.5,

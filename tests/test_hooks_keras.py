@@ -17,6 +17,8 @@ if importlib.util.find_spec("tensorflow") is None and importlib.util.find_spec("
 keras = pytest.importorskip("keras", reason="needs pip install 'cmtrack[keras]' and a backend", exc_type=ImportError)
 from cmtrack_integrations.keras import EvaluationCallback  # noqa: E402
 
+pytestmark = pytest.mark.slow
+
 
 def problem(classes: int = 3, n: int = 160):
     rng = np.random.default_rng(0)

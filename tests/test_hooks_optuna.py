@@ -15,6 +15,8 @@ from cmtrack.tracking import EvaluationWarning
 optuna = pytest.importorskip("optuna", reason="needs pip install 'cmtrack[optuna]'", exc_type=ImportError)
 from cmtrack_integrations.optuna import EvaluatedTrials, compare_study, directions  # noqa: E402
 
+pytestmark = pytest.mark.slow
+
 optuna.logging.set_verbosity(optuna.logging.ERROR)
 RNG = np.random.default_rng(3)
 Y = RNG.integers(0, 2, 300)

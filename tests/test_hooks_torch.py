@@ -17,6 +17,8 @@ from cmtrack.tracking import EvaluationWarning
 torch = pytest.importorskip("torch", reason="needs pip install 'cmtrack[torch]'", exc_type=ImportError)
 from cmtrack_integrations.torch import EpochAccumulator, probabilities  # noqa: E402
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).parent.parent
 
 

@@ -19,6 +19,8 @@ transformers = pytest.importorskip(
 pytest.importorskip("accelerate", reason="needs pip install 'cmtrack[transformers]'", exc_type=ImportError)
 from cmtrack_integrations.transformers import EvaluationCallback, compute_metrics  # noqa: E402
 
+pytestmark = pytest.mark.slow
+
 NAMES = ["bad", "fair", "good"]
 
 

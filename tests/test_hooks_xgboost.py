@@ -14,6 +14,8 @@ from cmtrack.tracking import EvaluationWarning
 xgb = pytest.importorskip("xgboost", reason="needs pip install 'cmtrack[xgboost]'", exc_type=ImportError)
 from cmtrack_integrations.xgboost import EvaluationCallback  # noqa: E402
 
+pytestmark = pytest.mark.slow
+
 MULTI = {"objective": "multi:softprob", "num_class": 3, "max_depth": 2, "nthread": 1, "eta": 0.5}
 BINARY = {"objective": "binary:logistic", "max_depth": 2, "nthread": 1, "eta": 0.5}
 

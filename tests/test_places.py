@@ -21,6 +21,8 @@ import pytest
 from cmtrack import evaluate, load_evaluation, log_evaluation
 from cmtrack.tracking import EvaluationWarning, deliver, parallel, spool
 
+pytestmark = pytest.mark.slow
+
 Y = np.arange(40) % 3
 
 

@@ -476,5 +476,5 @@ def test_prevalence_stands_increasing_transformations(seed: int, kind: str) -> N
     assert bent.fit_pvalue == pytest.approx(plain.fit_pvalue)
     assert bent.low <= bent.value <= bent.high
     turned = estimate_prevalence(-target, calibration=(y, -held), positive=0)
-    assert 1 - turned.value == pytest.approx(plain.value, abs=0.08)  # bins fall a little differently
+    assert plain.low <= 1 - turned.value <= plain.high  # bins fall a little differently
     assert plain.posterior(target).sum() == pytest.approx(plain.count, rel=1e-6)

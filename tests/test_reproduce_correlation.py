@@ -28,6 +28,8 @@ from correlation.explanations import equal_bins
 from correlation.machines import Machine, machines, network, scored
 from correlation.trials import Trials, judge
 
+pytestmark = pytest.mark.slow
+
 NAME = "gubbels_2023_correlation"
 TABLES = [f"Table 1.{k}" for k in range(1, 8)]
 FIGURES = [f"Figure 1.{k}" for k in range(1, 10)]

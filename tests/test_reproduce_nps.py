@@ -26,6 +26,8 @@ from nps.reductions import NPS, ROWS_8, STEP_1, STEP_2, expanded
 from nps.survey import ROWS, Market, Split
 from nps.trials import Trial, by_group, judge, precision_with_zeros
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).parent.parent
 NAME = "markoulidakis_2021"
 ITEMS = {

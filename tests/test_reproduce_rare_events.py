@@ -26,6 +26,8 @@ from rare_events.machine import POSITIVE_WEIGHTS, TextMachine
 from rare_events.variants import Scored, labels_only_sd, score, variants
 from rare_events.websites import Web, Websites
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).parent.parent
 NAME = "gubbels_2023_rare_events"
 SMALL = Web(n_words=3000, platform_words=150, kind_words=40, kinds=10)

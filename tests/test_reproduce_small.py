@@ -27,6 +27,8 @@ from rough.example import partition
 from rough.printed import alpha_as_printed, middle_of_3_6
 from rough.random_tables import KINDS, random_classifier, random_table, table_of
 
+pytestmark = pytest.mark.slow
+
 OUTCOMES = {
     "kappa_article": {
         "Table of 74 dishes", "Houses: accuracy, macro recall, values of each house", "Recall", "Macro F1",

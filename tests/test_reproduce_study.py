@@ -16,6 +16,8 @@ from matplotlib.figure import Figure
 from study import Spread, Study, beside, nearness
 from study.overview import README, REPORTS, SOURCES, overview, with_overview
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).parents[1]
 
 

@@ -25,6 +25,8 @@ from cmtrack.tracking.parallel import each
 from cmtrack.tracking.runs import client_for, from_entity, search
 from cmtrack.tracking.store import tracking_store
 
+pytestmark = pytest.mark.slow
+
 RUNS, ROWS = 20, 120
 PARITY = Grouping({"even": [0, 2], "odd": [1, 3]}, "strict", name="parity")
 Y = random_problem(0, n=ROWS)[0]

@@ -8,6 +8,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from samples import sqlite_store
 
 import cmtrack
 from cmtrack import Grouping, compare, evaluate, log_evaluation
@@ -704,7 +705,7 @@ def test_runs_of_two_stores_are_tagged_where_they_are(tmp_path, monkeypatch):
     y = np.random.default_rng(0).integers(0, 3, 200)
     uris, ids = [], []
     for k, skill in enumerate((1.0, 2.5)):
-        uri = f"sqlite:///{tmp_path}/{k}.db"
+        uri = sqlite_store(tmp_path / f"{k}.db")
         with tracking_store(uri):
             mlflow.create_experiment("e", artifact_location=(tmp_path / f"artifacts{k}").as_uri())
             mlflow.set_experiment("e")

@@ -14,6 +14,8 @@ import pytest
 from cmtrack import Grouping, Prefix, compare, evaluate, evaluate_families
 from cmtrack.tracking.package import build_into
 
+pytestmark = pytest.mark.slow
+
 playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")

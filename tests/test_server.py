@@ -14,6 +14,8 @@ from cmtrack import Grouping, compare, load_evaluation, log_evaluation
 from cmtrack.tracking import EvaluationWarning
 from cmtrack.tracking.store import tracking_store
 
+pytestmark = pytest.mark.slow
+
 CHAIN = Grouping({"low": [0, 1, 2], "mid": [3], "high": [4, 5, 6]}, name="level")
 
 

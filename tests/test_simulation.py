@@ -11,6 +11,8 @@ from samples import Array, standard_error
 
 from cmtrack import Grouping, estimate_prevalence, evaluate
 
+pytestmark = pytest.mark.slow
+
 SHARES = np.array([0.45, 0.3, 0.25])
 REPEATS = 250
 

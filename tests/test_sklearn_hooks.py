@@ -47,6 +47,8 @@ from cmtrack_integrations.sklearn import (
     log_estimator,
 )
 
+pytestmark = pytest.mark.slow
+
 SIDE = Grouping({"left": [0, 1], "right": [2, 3]}, "strict", name="side")
 
 

@@ -14,6 +14,8 @@ from tables import ENGINES, as_table, assert_numbers, assert_same, assert_same_s
 from cmtrack import Grouping, evaluate, evaluate_table
 from cmtrack.statistics.scores import grid_edges
 
+pytestmark = pytest.mark.slow
+
 N, K = 700, 5
 Y, BEST, P = random_problem(3, n=N, k=K, digits=3)
 PREDICTED = np.roll(BEST, 1)

@@ -38,6 +38,8 @@ from tables import assert_same
 from cmtrack import Grouping, evaluate, evaluate_table
 from cmtrack.sources import source
 
+pytestmark = pytest.mark.slow
+
 EXAMPLE = Path(__file__).parent.parent / "examples" / "table_engines.py"
 N, K = 30_000, 4
 Y, BEST, P = random_problem(5, n=N, k=K, digits=3)

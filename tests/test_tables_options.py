@@ -20,6 +20,8 @@ from tables import as_table, assert_same
 from cmtrack import Evaluation, Grouping, compare, evaluate, evaluate_table
 from cmtrack.statistics import LabelDigest
 
+pytestmark = pytest.mark.slow
+
 Y, BEST, P = random_problem(11, n=400, k=3)
 PREDICTED = np.roll(BEST, 1)
 NAMES = np.array(["no", "maybe", "yes"])

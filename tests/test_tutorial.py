@@ -13,6 +13,8 @@ from pathlib import Path
 import pytest
 from scripts import environment_without
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).parents[1]
 TUTORIAL = ROOT / "examples" / "tutorial.ipynb"
 
