@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, ClassVar, Protocol, Self
@@ -237,8 +238,36 @@ class BaseEvaluation(ABC):
         return pd.DataFrame(rows, columns=["metric", "value", "low", "high", "better", "undefined"])
 
     @abstractmethod
-    def figures(self) -> dict[str, Figure]:
-        """Every figure that applies, by name."""
+    def figures(self, *, on_error: Callable[[str, Exception], object] | None = None) -> dict[str, Figure]:
+        """Every figure that applies, by name.
+
+        Parameters
+        ----------
+        on_error : callable (name, error), optional
+            Called for a figure that fails, which is then left out; by default the error is raised.
+        """
+
+    @abstractmethod
+    def report(self, path: str | Path, *, title: str | None = None) -> Path:
+        """Write the report, the page that :func:`~cmtrack.log_evaluation` logs: one HTML file that loads nothing.
+
+        Parameters
+        ----------
+        path : path
+            Its ending is ``.html``. Folders are made if need be; the file is whole or not there.
+        title : str, optional
+            By default "Evaluation".
+
+        Returns
+        -------
+        Path
+            The file.
+
+        Raises
+        ------
+        ValueError
+            If the file's ending is another one.
+        """
 
     def __radd__(self, other: object) -> Self:
         return self if other == 0 else NotImplemented  # lets sum(...) start at 0

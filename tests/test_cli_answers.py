@@ -376,7 +376,7 @@ def test_the_command_evaluates_with_groups_ids_and_calibration_as_python_does(fi
 
 def test_the_folder_of_the_command_holds_the_rows_that_the_setting_allows(files, monkeypatch, tmp_path):
     rows = tmp_path / "out" / "cmtrack_predictions.parquet"
-    monkeypatch.setattr("cmtrack.plots.evaluation_figures", lambda *_, **__: {})
+    monkeypatch.setattr("cmtrack.report.figures.CLASSES", ())
     evaluated("--output", "out")
     assert "prob/0" in pd.read_parquet(rows).columns
     monkeypatch.setenv("CMTRACK_PREDICTIONS", "labels")

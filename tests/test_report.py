@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import io
 import math
 from html.parser import HTMLParser
 
@@ -13,6 +12,7 @@ import pytest
 from cmtrack import Evaluation, Grouping, evaluate
 from cmtrack.report import words
 from cmtrack.report.evaluation_page import MAX_CLASS_ROWS, report_html
+from cmtrack.report.figures import Picture, draw_pictures
 
 VOID = {"meta", "img", "br", "input", "link"}
 
@@ -60,27 +60,18 @@ def grouped() -> Evaluation:
     return evaluate(y, y_prob=p, grouping=chain)
 
 
-def pictures(evaluation: Evaluation) -> dict[str, bytes]:
-    out = {}
-    for name, figure in evaluation.figures().items():
-        buffer = io.BytesIO()
-        figure.savefig(buffer, format="png")
-        out[name] = buffer.getvalue()
-    return out
-
-
 @pytest.fixture(scope="module")
 def evaluation() -> Evaluation:
     return grouped()
 
 
 @pytest.fixture(scope="module")
-def drawn(evaluation: Evaluation) -> dict[str, bytes]:
-    return pictures(evaluation)
+def drawn(evaluation: Evaluation) -> dict[str, Picture]:
+    return draw_pictures(evaluation)
 
 
 @pytest.fixture(scope="module")
-def html(evaluation: Evaluation, drawn: dict[str, bytes]) -> str:
+def html(evaluation: Evaluation, drawn: dict[str, Picture]) -> str:
     return report_html(evaluation, drawn, title="BaseEvaluation", subtitle="on Tuesday")
 
 
@@ -108,7 +99,7 @@ def test_nothing_comes_from_outside(html: str) -> None:
         assert not [name for name in attributes if name.startswith("on")]
 
 
-def test_every_picture_is_embedded_as_it_is(html: str, drawn: dict[str, bytes]) -> None:
+def test_every_picture_is_embedded_as_it_is(html: str, drawn: dict[str, Picture]) -> None:
     sources = [attributes["src"] or "" for tag, attributes in Page(html).tags if tag == "img"]
     assert [base64.b64decode(s.split(",", 1)[1]) for s in sources] == list(drawn.values())
     assert {"confusion_matrix", "reduced_level", "reduced_side", "roc"} <= set(drawn)
@@ -164,7 +155,7 @@ def test_html_in_labels_stays_text() -> None:
     step = Grouping({bad: [bad], quote: [quote]}, name="<b>step</b>")
     page = report_html(
         evaluate(names[y], y_prob=dict(zip(names, p.T, strict=True)), grouping=step),
-        {"reduced_<b>step</b>": b"\x89PNG not really"},
+        {"reduced": Picture("reduced", "<b>step</b>", "<i>it</i>", "", b"\x89PNG, but not really a picture")},
         title="<i>title</i>",
         subtitle="<u>sub</u>",
     )

@@ -15,8 +15,9 @@ from cmtrack.comparison.cell_changes import cell_changes
 from cmtrack.metrics.catalog import CATALOG
 from cmtrack.metrics.names import encode_label
 from cmtrack.names import quoted
-from cmtrack.report.review import figures as review_figures_module
-from cmtrack.report.review.figures import review_figures, varied
+from cmtrack.report import figures as listing
+from cmtrack.report.figures import draw_figures
+from cmtrack.report.review.figures import varied
 from cmtrack.report.review.page import context
 from cmtrack.report.review.report import html, markdown
 from cmtrack.report.review.titles import and_list, metric_title
@@ -431,14 +432,15 @@ def test_a_figure_that_fails_leaves_the_others(close, monkeypatch):
     def fail(ranking):
         raise RuntimeError("no ink")
 
-    monkeypatch.setitem(review_figures_module._DRAWINGS, "metrics", fail)
+    entries = tuple(replace(entry, draw=fail) if entry.name == "metrics" else entry for entry in listing.RUNS)
+    monkeypatch.setattr(listing, "RUNS", entries)
     failed = []
-    figures = review_figures(close, on_error=lambda name, error: failed.append((name, str(error))))
+    figures = draw_figures(close, on_error=lambda name, error: failed.append((name, str(error))))
     assert failed == [("metrics", "no ink")]
     assert "ranking" in figures
     assert "metrics" not in figures
     with pytest.raises(RuntimeError, match="no ink"):
-        review_figures(close)
+        draw_figures(close)
     assert "Not drawn: figure metrics: RuntimeError: no ink." in html(close)
 
 

@@ -268,7 +268,7 @@ def test_the_figures_colours_follow_the_standing(name):
     # only the figure of the ranking is drawn
     from cmtrack.report.review import figures as module
 
-    figure = module._ranking(ranking)
+    figure = module.ranking_figure(ranking)
     left, right = figure.axes[:2]
     for place, run in enumerate(ranking.runs):
         for ax in (left, right):

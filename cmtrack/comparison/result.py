@@ -137,9 +137,9 @@ class Comparison:
 
     def figures(self) -> dict[str, Figure]:
         """Every figure that applies, by name."""
-        from cmtrack.report.review.figures import review_figures
+        from cmtrack.report.figures import draw_figures
 
-        return review_figures(self)
+        return draw_figures(self)
 
     def report(self, path: str | Path, *, title: str | None = None) -> Path:
         """Write the review.

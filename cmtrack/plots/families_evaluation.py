@@ -1,8 +1,7 @@
-"""All figures that apply to a family evaluation."""
+"""The figures of a family evaluation, each drawn from the whole of it."""
 
 from __future__ import annotations
 
-from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -15,7 +14,6 @@ from cmtrack.untrusted import one_line
 
 from . import labels as text
 from .code_shares import plot_code_shares
-from .drawing import OnError, draw_all
 from .families import FamilyPanel, plot_family_matrix, plot_worst_families
 
 if TYPE_CHECKING:
@@ -26,26 +24,6 @@ if TYPE_CHECKING:
 MOST_FAMILIES = 6
 MOST_CODES = 60
 """Families with more codes are drawn without the codes that hold the fewest labels."""
-
-
-def family_figures(evaluation: FamilyEvaluation, *, on_error: OnError | None = None) -> dict[str, Figure]:
-    """Draw the figures of the families and of the code that matter most.
-
-    Parameters
-    ----------
-    evaluation : FamilyEvaluation
-    on_error : callable (name, error), optional
-        Called for a figure that fails, which is then left out; by default the error is raised.
-
-    Returns
-    -------
-    dict of str to matplotlib.figure.Figure
-        ``family_matrix`` (of the family with the most confused labels), ``worst_families`` (where two or more have any)
-        and ``code_shares`` (of the code of at least 20 documents with the largest share of confused labels). None where
-        nothing is confused.
-    """
-    drawings = {"family_matrix": _worst_matrix, "worst_families": _worst_families, "code_shares": _worst_code}
-    return draw_all({name: partial(draw, evaluation) for name, draw in drawings.items()}, on_error)
 
 
 def family_matrix_figure(
@@ -115,12 +93,14 @@ def _worst(evaluation: FamilyEvaluation) -> list[int]:
     return [f for f in sorted(range(len(confused)), key=lambda f: -confused[f]) if confused[f] > 0]
 
 
-def _worst_matrix(evaluation: FamilyEvaluation) -> Figure | None:
+def worst_matrix_figure(evaluation: FamilyEvaluation) -> Figure | None:
+    """The matrix of the family with the most confused labels; None where nothing is confused."""
     worst = _worst(evaluation)
     return family_matrix_figure(evaluation, evaluation.families[worst[0]]) if worst else None
 
 
-def _worst_families(evaluation: FamilyEvaluation) -> Figure | None:
+def worst_families_figure(evaluation: FamilyEvaluation) -> Figure | None:
+    """The families with the most confused labels; None where fewer than two have any."""
     worst = _worst(evaluation)[:MOST_FAMILIES]
     if len(worst) < 2:
         return None
@@ -151,7 +131,8 @@ def _most_frequent(evaluation: FamilyEvaluation, family: Label, most: int = MOST
     return sorted(int(i) for i in np.argsort(-labels, kind="stable")[:most])
 
 
-def _worst_code(evaluation: FamilyEvaluation) -> Figure | None:
+def worst_code_figure(evaluation: FamilyEvaluation) -> Figure | None:
+    """The code of at least 20 documents with the largest share of confused labels; None where nothing is confused."""
     codes = evaluation.statistics.codes
     confused = codes[:, 1] + codes[:, 2] - 2 * codes[:, 0] - codes[:, 3] - codes[:, 4]
     if not len(confused) or not confused.max() > 0:

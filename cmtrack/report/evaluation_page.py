@@ -6,24 +6,24 @@ and the page reads the same without its script.
 
 from __future__ import annotations
 
-import base64
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from cmtrack.base import BaseEvaluation
 from cmtrack.evaluation import Evaluation
 from cmtrack.metrics.catalog import lookup, own_of
 from cmtrack.metrics.names import decode_label, encode_label
 from cmtrack.report import words
-from cmtrack.report.html import render_page
+from cmtrack.report.html import figure_block, render_page
 from cmtrack.statistics import ReducedConfusionMatrix
+
+if TYPE_CHECKING:
+    from cmtrack.report.figures import Picture
 
 MAX_CLASS_ROWS = 500
 MAX_METRIC_ROWS = 3000
 MAX_GROUPS = 30
-CSS_PER_PIXEL = 96 / 130  # figures are drawn at 130 dots an inch
-SMALL_FIGURE = 720  # up to this width two stand side by side on a wide screen
 
 _SECTIONS = {
     "multiclass": "All classes",
@@ -36,33 +36,26 @@ _WORDS = {
     "f1": "F1", "roc": "ROC", "auc": "AUC", "corrcoef": "correlation", "matthews": "Matthews", "cohen": "Cohen",
     "ovr": "one-vs-rest,", "ovo": "one-vs-one,", "fisher": "Fisher mean", "min": "smallest", "sd": "s.d.",
 }  # fmt: skip
-_READING = {
-    "confusion_matrix": "Rows are actual classes, columns predicted ones; the diagonal holds the hits. Colours are "
-    "shares of the row; rows of fewer than 20 samples are pale.",
-    "reduced": "Rows are actual groups, columns predicted ones. " + words.MISMATCHES,
-    "roc": "Up and left is better. The dotted line is chance. A dashed level line, where there is one, is the ceiling: "
-    "the largest recall that any threshold can reach. The marker shows the predicted labels (most probable class).",
-    "spcc_matrix": "How well the probabilities separate two classes, as if both had equally many samples: 1 is "
-    "perfect, 0 is no separation. Dark cells are pairs that the scores do not separate; grey ones have fewer than 20 "
-    "samples of a class. The sPCC metrics are those at the actual shares, which are lower for rare classes.",
-    "score_histogram": "Scores by actual class, as shares of each class and as counts. The less the classes overlap, "
-    "the better a threshold can separate them.",
-    "prevalence_likelihood": "How plausible each share of positives is, given the scores. The interval ends where the "
-    "solid curve crosses the dotted cut. Lines and marks show the actual share and simpler estimates.",
-}
 
 
 def report_html(
-    evaluation: Evaluation, pictures: Mapping[str, bytes], *, title: str = "Evaluation", subtitle: str = ""
+    evaluation: Evaluation,
+    pictures: Mapping[str, Picture],
+    *,
+    title: str = "Evaluation",
+    subtitle: str = "",
+    problems: Sequence[str] = (),
 ) -> str:
     """Write the report.
 
     Parameters
     ----------
     evaluation : Evaluation
-    pictures : mapping of str to bytes
-        PNG images by the names of :meth:`Evaluation.figures`; they are embedded.
+    pictures : mapping of str to Picture
+        The figures, which are embedded.
     title, subtitle : str
+    problems : sequence of str
+        What could not be drawn.
 
     Returns
     -------
@@ -76,7 +69,7 @@ def report_html(
         subtitle=subtitle,
         lead=sentences[:2],
         verdict=sentences[2:],
-        warnings=evaluation.warnings,
+        warnings=[*evaluation.warnings, *(f"Not drawn: {problem}." for problem in problems)],
         level=f"{100 * evaluation.confidence_level:g} %",
         key_metrics=_key_metrics(evaluation),
         classes=_classes(evaluation),
@@ -84,7 +77,7 @@ def report_html(
         n_classes=len(evaluation.classes),
         mismatches=words.MISMATCHES,
         steps=[_step(evaluation, s) for s in evaluation.reduced if evaluation.has_section("reduced")],
-        figures=[figure_entry(name, data) for name, data in pictures.items()],
+        figures=[figure_block(picture) for picture in pictures.values()],
         all_metrics=all_metrics(evaluation),
         n_metrics=len(evaluation.metrics),
         facts=_facts(evaluation),
@@ -215,27 +208,6 @@ def describe_step(evaluation: Evaluation, name: str) -> str:
 
 def _listed(names: Sequence[str], most: int = 24) -> str:
     return ", ".join(names[:most]) + (f" and {len(names) - most} more" if len(names) > most else "")
-
-
-def figure_entry(name: str, data: bytes) -> dict[str, Any]:
-    """A picture as the page shows it."""
-    width = int.from_bytes(data[16:20], "big") if data[:4] == b"\x89PNG" else 0
-    height = int.from_bytes(data[20:24], "big") if width else 0
-    kind = "reduced" if name.startswith("reduced_") else name
-    return {
-        "name": name,
-        "title": "Reduced matrix: " + name.removeprefix("reduced_") if kind == "reduced" else _figure_title(name),
-        "reading": _READING.get(kind, ""),
-        "source": "data:image/png;base64," + base64.b64encode(data).decode("ascii"),
-        "width": round(width * CSS_PER_PIXEL),
-        "height": round(height * CSS_PER_PIXEL),
-        "small": 0 < width * CSS_PER_PIXEL <= SMALL_FIGURE,
-    }
-
-
-def _figure_title(name: str) -> str:
-    titles = {"roc": "ROC curve", "spcc_matrix": "Separation of pairs of classes (one-vs-one sPCC at equal shares)"}
-    return titles.get(name, name.replace("_", " ").capitalize())
 
 
 def all_metrics(evaluation: BaseEvaluation) -> list[dict[str, Any]]:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -11,37 +11,34 @@ from cmtrack.families.result import FamilyEvaluation
 from cmtrack.metrics.catalog import lookup
 from cmtrack.metrics.names import encode_label
 from cmtrack.report import families_words, words
-from cmtrack.report.evaluation_page import all_metrics, figure_entry, metric_row, version_fact
-from cmtrack.report.html import render_page
+from cmtrack.report.evaluation_page import all_metrics, metric_row, version_fact
+from cmtrack.report.html import figure_block, render_page
+
+if TYPE_CHECKING:
+    from cmtrack.report.figures import Picture
 
 MAX_FAMILIES = 100
 MAX_CODES = 50
 
-_READING = {
-    "family_matrix": "Rows are actual codes, columns predicted ones; the diagonal holds the matches. The separate "
-    "column and row hold codes that are out of family: no unmatched code of the family is on the other side.",
-    "worst_families": "Rows are actual codes, columns predicted ones; the last column is out of family (OOF).",
-    "code_shares": "Left: the documents in which the code is predicted, by what is actual. Right: the documents in "
-    "which it is actual, by what is predicted.",
-}
-_TITLES = {
-    "family_matrix": "The family with the most confused labels",
-    "worst_families": "Families with the most confused labels",
-    "code_shares": "The code with the largest share of confused labels",
-}
-
 
 def family_report_html(
-    evaluation: FamilyEvaluation, pictures: Mapping[str, bytes], *, title: str = "Evaluation", subtitle: str = ""
+    evaluation: FamilyEvaluation,
+    pictures: Mapping[str, Picture],
+    *,
+    title: str = "Evaluation",
+    subtitle: str = "",
+    problems: Sequence[str] = (),
 ) -> str:
     """Write the report.
 
     Parameters
     ----------
     evaluation : FamilyEvaluation
-    pictures : mapping of str to bytes
-        PNG images by the names of :meth:`FamilyEvaluation.figures`; they are embedded.
+    pictures : mapping of str to Picture
+        The figures, which are embedded.
     title, subtitle : str
+    problems : sequence of str
+        What could not be drawn.
 
     Returns
     -------
@@ -56,17 +53,14 @@ def family_report_html(
         subtitle=subtitle,
         lead=sentences[:2],
         verdict=sentences[2:],
-        warnings=evaluation.warnings,
+        warnings=[*evaluation.warnings, *(f"Not drawn: {problem}." for problem in problems)],
         level=f"{100 * evaluation.confidence_level:g} %",
         key_metrics=[{"name": "All documents", "rows": _key_metrics(evaluation)}],
         families=families,
         n_families=len(evaluation.families),
         codes=codes,
         n_codes=len(evaluation.codes),
-        figures=[
-            figure_entry(name, data) | {"title": _TITLES.get(name, name), "reading": _READING.get(name, "")}
-            for name, data in pictures.items()
-        ],
+        figures=[figure_block(picture) for picture in pictures.values()],
         all_metrics=all_metrics(evaluation),
         n_metrics=len(evaluation.metrics),
         facts=_facts(evaluation),

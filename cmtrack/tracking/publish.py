@@ -13,7 +13,7 @@ from cmtrack.comparison.blocks import RankedModel
 from cmtrack.comparison.result import Comparison
 from cmtrack.comparison.run import Run
 from cmtrack.names import quoted
-from cmtrack.report.review.figures import pictures as draw
+from cmtrack.report.figures import draw_pictures
 from cmtrack.report.review.report import as_json, html, markdown
 from cmtrack.report.review.table import ranking_json
 from cmtrack.report.review.words import decision, lead
@@ -182,7 +182,7 @@ def _tied(comparison: Comparison) -> list[str]:
 
 
 def _upload(comparison: Comparison, client: MlflowClient, run_id: str, problems: list[str]) -> None:
-    shown = draw(comparison, problems)
+    shown = draw_pictures(comparison, problems)
     text = markdown(comparison)
     with tempfile.TemporaryDirectory(prefix="cmtrack-") as scratch:
         folder = Path(scratch)
@@ -194,8 +194,8 @@ def _upload(comparison: Comparison, client: MlflowClient, run_id: str, problems:
         }
         for name, make in files.items():
             (folder / name).write_text(make(), encoding="utf-8")
-        for name, data in shown.items():
-            (folder / f"cmtrack_review_{name}.png").write_bytes(data)
+        for picture in shown.values():
+            (folder / picture.file).write_bytes(picture.content)
         client.log_artifacts(run_id, scratch)
     # without the tag mlflow.loggedArtifacts: the evaluation view would open on this table, empty for every other run
     client.set_tag(run_id, "mlflow.note.content", _cut(text))

@@ -4,22 +4,19 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 from matplotlib.figure import Figure
 
 from cmtrack.base import BaseEvaluation
-from cmtrack.comparison.cell_changes import MAX_CLASSES, cell_changes
+from cmtrack.comparison.cell_changes import MAX_CLASSES, CellChanges, cell_changes
 from cmtrack.comparison.criterion import reads
 from cmtrack.comparison.ranking import RankedRun, Ranking
-from cmtrack.comparison.result import Comparison
 from cmtrack.evaluation import Evaluation
 from cmtrack.metrics.catalog import lookup
 from cmtrack.metrics.intervals import normal_quantile
 from cmtrack.plots import review as plots
-from cmtrack.plots.drawing import OnError, as_pictures, draw_all
-from cmtrack.report.review import repeated_figures
 from cmtrack.report.review.titles import criterion_title, metric_title
 from cmtrack.statistics.inputs import FloatArray
 
@@ -31,36 +28,6 @@ _REPETITION = re.compile(
 )
 
 
-def review_figures(comparison: Comparison, *, on_error: OnError | None = None) -> dict[str, Figure]:
-    """Draw every figure that applies, of the first ranking.
-
-    Parameters
-    ----------
-    comparison : Comparison
-    on_error : callable (name, error), optional
-        Called for a figure that fails, which is then left out; by default the error is raised.
-
-    Returns
-    -------
-    dict of str to matplotlib.figure.Figure
-        Of runs on the same data ``ranking``, ``metrics``, ``confusion_difference``, ``confusion_matrices``, ``roc``,
-        ``rank_distribution`` and ``parameter``; of repeated ones ``critical_difference`` and ``metric_by_block``.
-    """
-    drawings: dict[str, Callable[[], Figure | None]] = {}
-    ranking = comparison.ranking
-    if comparison.repeated is not None:
-        drawings = repeated_figures.drawings(comparison.repeated)
-    elif ranking is not None:
-        for name, draw in _DRAWINGS.items():
-            drawings[name] = _bound(draw, ranking)
-    return draw_all(drawings, on_error)
-
-
-def pictures(comparison: Comparison, problems: list[str]) -> dict[str, bytes]:
-    """The figures as PNG; what fails is named in ``problems``."""
-    return as_pictures(lambda failed: review_figures(comparison, on_error=failed), problems)
-
-
 def rival(ranking: Ranking) -> RankedRun | None:
     """What the chosen run is compared with: the leader, or the next one where it leads itself."""
     if len(ranking.runs) < 2:
@@ -68,8 +35,18 @@ def rival(ranking: Ranking) -> RankedRun | None:
     return ranking.leader if ranking.foremost is not ranking.leader else ranking.runs[1]
 
 
-def _bound(draw: Callable[[Ranking], Figure | None], ranking: Ranking) -> Callable[[], Figure | None]:
-    return lambda: draw(ranking)
+def of_classes(ranking: Ranking) -> list[tuple[RankedRun, Evaluation]]:
+    """The runs with their evaluations of single classes, best first; none where they are of sets of codes."""
+    found = [(run, run.evaluation) for run in ranking.runs if isinstance(run.evaluation, Evaluation)]
+    return found if len(found) == len(ranking.runs) else []
+
+
+def changes_of(ranking: Ranking) -> CellChanges | None:
+    """The cells of the confusion matrix in which the chosen run and its rival differ; None without a rival."""
+    other, known = rival(ranking), {run.name: evaluation for run, evaluation in of_classes(ranking)}
+    if other is None or not known:  # sets of codes have a matrix per family
+        return None
+    return cell_changes(known[other.name], known[ranking.foremost.name])
 
 
 def _names(ranking: Ranking) -> list[str]:
@@ -86,7 +63,8 @@ def _alike(ranking: Ranking, read: frozenset[str]) -> bool:
     return len(designs) == 1
 
 
-def _ranking(ranking: Ranking) -> Figure | None:
+def ranking_figure(ranking: Ranking) -> Figure | None:
+    """The values and their differences from the leader."""
     criterion, runs = ranking.criterion, ranking.runs
     if criterion.pareto or len(runs) < 2:
         return None
@@ -105,7 +83,8 @@ def _ranking(ranking: Ranking) -> Figure | None:
     )
 
 
-def _metrics(ranking: Ranking) -> Figure | None:
+def metrics_figure(ranking: Ranking) -> Figure | None:
+    """All headline metrics of the first runs."""
     names, runs = headline(ranking), ranking.runs[:MAX_RUNS]
     left = len(ranking.runs) - len(runs)
     return plots.plot_metric_heatmap(
@@ -129,11 +108,12 @@ def headline(ranking: Ranking) -> list[str]:
     return [name for name in known if _alike(ranking, reads(name))][:MAX_METRICS]
 
 
-def _confusion_difference(ranking: Ranking) -> Figure | None:
-    other = rival(ranking)
-    if other is None or not isinstance(ranking.evaluation, Evaluation):  # sets of codes have a matrix per family
+def confusion_difference_figure(ranking: Ranking) -> Figure | None:
+    """The confusion matrix of the chosen run against that of its rival."""
+    other, changes = rival(ranking), changes_of(ranking)
+    if other is None or changes is None:
         return None
-    changes = cell_changes(other.evaluation, ranking.foremost.evaluation)
+    sizes = [_class_sizes(one, changes.step) for run, one in of_classes(ranking) if run in (other, ranking.foremost)]
     return plots.plot_matrix_difference(
         changes.difference,
         changes.labels,
@@ -141,7 +121,7 @@ def _confusion_difference(ranking: Ranking) -> Figure | None:
         second=ranking.foremost.name,
         significant=changes.significant(ranking.confidence_level),
         counts=changes.counts,
-        totals=np.minimum(*(_class_sizes(run.evaluation, changes.step) for run in (other, ranking.foremost))),
+        totals=np.minimum(*sizes),
     )
 
 
@@ -157,23 +137,26 @@ def _class_sizes(evaluation: Evaluation, step: str) -> FloatArray:
     return np.asarray(actual, dtype=np.float64)
 
 
-def _confusion_matrices(ranking: Ranking) -> Figure | None:
-    first = ranking.evaluation
-    if not isinstance(first, Evaluation):
+def confusion_matrices_figure(ranking: Ranking) -> Figure | None:
+    """The confusion matrices side by side."""
+    runs = of_classes(ranking)
+    if not runs:
         return None
+    first = runs[0][1]
     if len(first.labels) > MAX_CLASSES and _alike(ranking, frozenset({"grouping"})):
         for step in first.reduced:
             if len(step.labels) <= MAX_CLASSES:
-                found = [(run.name, run.evaluation.reduced[step.name].counts) for run in ranking.runs]
+                found = [(run.name, evaluation.reduced[step.name].counts) for run, evaluation in runs]
                 return plots.plot_matrices(found, step.labels, title=f"Groups of {step.name}, without mismatches")
-    whole = [(run.name, run.evaluation.confusion_matrix.counts) for run in ranking.runs]
+    whole = [(run.name, evaluation.confusion_matrix.counts) for run, evaluation in runs]
     return plots.plot_matrices(whole, first.labels)
 
 
-def _roc(ranking: Ranking) -> Figure | None:
-    if not isinstance(ranking.evaluation, Evaluation) or not _alike(ranking, reads("binary/roc_auc")):
+def roc_figure(ranking: Ranking) -> Figure | None:
+    """The ROC curves in one figure."""
+    if not _alike(ranking, reads("binary/roc_auc")):
         return None
-    curves = [(run.name, run.evaluation.roc) for run in ranking.runs]
+    curves = [(run.name, evaluation.roc) for run, evaluation in of_classes(ranking)]
     known = [(name, roc) for name, roc in curves if roc is not None and np.isfinite(roc.tpr).all()]
     if not known:
         return None
@@ -188,13 +171,15 @@ def _roc(ranking: Ranking) -> Figure | None:
     )
 
 
-def _rank_distribution(ranking: Ranking) -> Figure | None:
+def rank_distribution_figure(ranking: Ranking) -> Figure | None:
+    """How often each run would have each rank."""
     if len(ranking.runs) < 2 or not np.isfinite(ranking.rank_distribution).all():
         return None
     return plots.plot_rank_distribution(_names(ranking), ranking.rank_distribution)
 
 
-def _parameter(ranking: Ranking) -> Figure | None:
+def parameter_figure(ranking: Ranking) -> Figure | None:
+    """The metric by a parameter that varies."""
     runs = family(ranking)
     name = varied(runs)
     if name is None or ranking.criterion.pareto:
@@ -252,14 +237,3 @@ def _number(run: RankedRun, parameter: str) -> float | None:
 
 def _capital(text: str) -> str:
     return text[:1].upper() + text[1:]
-
-
-_DRAWINGS: dict[str, Callable[[Ranking], Figure | None]] = {
-    "ranking": _ranking,
-    "metrics": _metrics,
-    "confusion_difference": _confusion_difference,
-    "confusion_matrices": _confusion_matrices,
-    "roc": _roc,
-    "rank_distribution": _rank_distribution,
-    "parameter": _parameter,
-}

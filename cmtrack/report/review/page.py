@@ -2,41 +2,25 @@
 
 from __future__ import annotations
 
-import base64
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from cmtrack.base import BaseEvaluation
 from cmtrack.comparison.result import Comparison
 from cmtrack.evaluation import Evaluation
 from cmtrack.names import quoted
 from cmtrack.plots.review.ranking import SHARPER
 from cmtrack.report import words
-from cmtrack.report.evaluation_page import CSS_PER_PIXEL, SMALL_FIGURE
+from cmtrack.report.html import figure_block
 from cmtrack.report.review import repeated_words, reproduce, rows
 from cmtrack.report.review.titles import criterion_title, direction, level, say_of, short_id
 from cmtrack.report.review.words import decision, further, heading
 
-_FIGURES = {
-    "ranking": ("Ranking", "Left: the value of each run with its own interval. Right: the difference from the leader. "
-                "Blue runs are tied with the best one, orange ones are behind."),
-    "metrics": ("All headline metrics", "Each column is one metric. A run that is good in one column and bad in "
-                "another is a trade-off."),
-    "confusion_difference": ("Which confusions change", "The first run against its closest rival: blue cells are "
-                             "better in the first run, orange ones worse."),
-    "confusion_matrices": ("Confusion matrices", "Rows are actual classes, columns predicted ones; colours are shares "
-                           "of the row."),
-    "roc": ("ROC curves", "Up and left is better. Where curves cross, one has fewer false alarms and the other fewer "
-            "misses."),
-    "rank_distribution": ("How certain the ranks are", "How often each run would have each rank if the test rows were "
-                          "drawn again."),
-    "parameter": ("Effect of a parameter", "The metric by one parameter; the star is the chosen run. Blue runs are "
-                  "tied with the best one, orange ones are behind."),
-    "critical_difference": ("Average ranks", "Bars join models that do not differ significantly."),
-    "metric_by_block": ("Every model in every block", "Each column is one block."),
-}  # fmt: skip
+if TYPE_CHECKING:
+    from cmtrack.report.figures import Picture
 
 
-def context(comparison: Comparison, title: str | None, pictures: Mapping[str, bytes]) -> dict[str, Any]:
+def context(comparison: Comparison, title: str | None, pictures: Mapping[str, Picture]) -> dict[str, Any]:
     """Everything on the page."""
     said = decision(comparison, beside_tables=True)
     repeated = comparison.repeated
@@ -55,7 +39,7 @@ def context(comparison: Comparison, title: str | None, pictures: Mapping[str, by
         ],
         "figures_of": "" if len(comparison.rankings) < 2 else "ranking 1",
         "gates": rows.gate_table(comparison),
-        "figures": [_figure(name, data) for name, data in pictures.items()],
+        "figures": [figure_block(picture) for picture in pictures.values()],
         "confusions": rows.confusions(comparison),
         "warnings": warnings(comparison),
         "aside": aside(comparison),
@@ -70,7 +54,7 @@ def default_title(comparison: Comparison) -> str:
     return f"Review by {criterion_title(comparison.criterion, _positive(comparison))}"
 
 
-def evaluation_of(comparison: Comparison) -> Evaluation | None:
+def evaluation_of(comparison: Comparison) -> BaseEvaluation | None:
     """One of the ranked evaluations, for what they have in common."""
     if comparison.repeated is not None:
         return comparison.repeated.leader.runs[0].evaluation
@@ -246,17 +230,3 @@ def _reading(comparison: Comparison) -> str:
     )
     beyond = any(not run.tied and run.difference_low <= 0 <= run.difference_high for run in comparison.runs)
     return f"{said} {SHARPER}" if beyond else said
-
-
-def _figure(name: str, data: bytes) -> dict[str, Any]:
-    width = int.from_bytes(data[16:20], "big") if data[:4] == b"\x89PNG" else 0
-    height = int.from_bytes(data[20:24], "big") if width else 0
-    title, reading = _FIGURES.get(name, (name.replace("_", " ").capitalize(), ""))
-    return {
-        "title": title,
-        "reading": reading,
-        "source": "data:image/png;base64," + base64.b64encode(data).decode("ascii"),
-        "width": round(width * CSS_PER_PIXEL),
-        "height": round(height * CSS_PER_PIXEL),
-        "small": 0 < width * CSS_PER_PIXEL <= SMALL_FIGURE,
-    }

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 
 from matplotlib.figure import Figure
 
@@ -13,15 +12,7 @@ from cmtrack.plots import review as plots
 from cmtrack.report.review.titles import metric_title
 
 
-def drawings(ranking: RepeatedRanking) -> dict[str, Callable[[], Figure | None]]:
-    """What can be drawn, by name."""
-    return {
-        "critical_difference": lambda: _critical_difference(ranking),
-        "metric_by_block": lambda: _metric_by_block(ranking),
-    }
-
-
-def _critical_difference(ranking: RepeatedRanking) -> Figure | None:
+def critical_difference_figure(ranking: RepeatedRanking) -> Figure | None:
     """Average ranks over data sets, joined where the signed-rank tests tell no pair apart."""
     result = ranking.result
     if ranking.kind != "datasets" or result.friedman is None or len(result.names) < 2:
@@ -34,7 +25,7 @@ def _critical_difference(ranking: RepeatedRanking) -> Figure | None:
     )
 
 
-def _metric_by_block(ranking: RepeatedRanking) -> Figure | None:
+def metric_by_block_figure(ranking: RepeatedRanking) -> Figure | None:
     """Every model in every block."""
     values = ranking.scores.T.tolist()
     if not any(math.isfinite(value) for row in values for value in row):

@@ -7,15 +7,13 @@ inline, and the page reads the same without its script.
 from __future__ import annotations
 
 import json
-import os
-import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from cmtrack.comparison.result import Comparison
-from cmtrack.report.html import render_page
-from cmtrack.report.review.figures import pictures as draw
+from cmtrack.report.figures import Picture, draw_pictures
+from cmtrack.report.html import render_page, write_text
 from cmtrack.report.review.page import context
 from cmtrack.report.review.plain import to_dict
 from cmtrack.untrusted import for_page, one_line, printable, printable_json
@@ -45,31 +43,21 @@ def write(comparison: Comparison, path: Path, title: str | None = None) -> Path:
         content = markdown(comparison, title)
     else:
         content = as_json(comparison)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    handle, scratch = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    try:
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
-            file.write(content)
-        os.chmod(scratch, 0o666 & ~_umask())
-        os.replace(scratch, path)
-    except BaseException:
-        Path(scratch).unlink(missing_ok=True)
-        raise
-    return path
+    return write_text(path, content)
 
 
-def html(comparison: Comparison, title: str | None = None, *, pictures: Mapping[str, bytes] | None = None) -> str:
+def html(comparison: Comparison, title: str | None = None, *, pictures: Mapping[str, Picture] | None = None) -> str:
     """One HTML document without any reference to the outside.
 
     Parameters
     ----------
     comparison : Comparison
     title : str, optional
-    pictures : mapping of str to bytes, optional
-        The figures as PNG where they are drawn already.
+    pictures : mapping of str to Picture, optional
+        The figures where they are drawn already.
     """
     problems: list[str] = []
-    shown = draw(comparison, problems) if pictures is None else pictures
+    shown = draw_pictures(comparison, problems) if pictures is None else pictures
     values = context(comparison, title, shown)
     values["further"] += [f"Not drawn: {problem}." for problem in problems]
     return render_page("review.html", **values)
@@ -111,12 +99,6 @@ def markdown(comparison: Comparison, title: str | None = None) -> str:
 def as_json(comparison: Comparison) -> str:
     """Plain data, with a line end."""
     return printable_json(json.dumps(to_dict(comparison), ensure_ascii=False, indent=1, allow_nan=False)) + "\n"
-
-
-def _umask() -> int:
-    current = os.umask(0)
-    os.umask(current)
-    return current
 
 
 def _plain(text: object) -> str:

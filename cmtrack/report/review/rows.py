@@ -8,14 +8,13 @@ from typing import Any
 import numpy as np
 
 from cmtrack.comparison.blocks import RankedModel, RepeatedRanking
-from cmtrack.comparison.cell_changes import CellChanges, cell_changes
+from cmtrack.comparison.cell_changes import CellChanges
 from cmtrack.comparison.gates import Gate, GateResult
 from cmtrack.comparison.ranking import RankedRun, Ranking
 from cmtrack.comparison.result import Comparison
-from cmtrack.evaluation import Evaluation
 from cmtrack.names import quoted
 from cmtrack.report import words
-from cmtrack.report.review.figures import rival
+from cmtrack.report.review.figures import changes_of, rival
 from cmtrack.report.review.standing import STANDINGS, standing
 from cmtrack.report.review.titles import metric_title, p_equals, p_text, plain_number, say_of, short_id, signed
 from cmtrack.untrusted import one_line
@@ -176,10 +175,10 @@ def confusions(comparison: Comparison) -> dict[str, Any] | None:
     """Which confusions the chosen run wins and loses against its rival, the clearest first."""
     ranking = comparison.ranking
     other = None if ranking is None else rival(ranking)
-    if ranking is None or other is None or not isinstance(ranking.evaluation, Evaluation):
+    changes = None if ranking is None else changes_of(ranking)
+    if ranking is None or other is None or changes is None:
         return None
     chosen, say = ranking.foremost, say_of(comparison)
-    changes = cell_changes(other.evaluation, chosen.evaluation)
     clear = changes.significant(ranking.confidence_level)
     places = [(int(i), int(j)) for i, j in zip(*np.nonzero(np.nan_to_num(changes.difference)), strict=True)]
     places.sort(key=lambda at: (not clear[at], -abs(changes.difference[at]) * math.sqrt(abs(changes.counts[at]))))
