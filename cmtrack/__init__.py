@@ -6,32 +6,9 @@ Names are imported when they are first used, so that ``import cmtrack`` is quick
 from __future__ import annotations
 
 import importlib
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-if TYPE_CHECKING:
-    from cmtrack.comparison import Comparison, paired_differences
-    from cmtrack.evaluation import Evaluation, evaluate
-    from cmtrack.evaluation.accumulator import Accumulator
-    from cmtrack.evaluation.spans import evaluate_spans
-    from cmtrack.evaluation.tables import evaluate_table
-    from cmtrack.families.evaluate import evaluate_families, evaluate_family_levels
-    from cmtrack.families.hierarchy import Prefix, Tree
-    from cmtrack.families.result import FamilyEvaluation
-    from cmtrack.grouping import Grouping
-    from cmtrack.metrics import Metric, PrevalenceEstimate, estimate_prevalence
-    from cmtrack.rough import (
-        AttributeSubsets,
-        GranuleTable,
-        RoughApproximations,
-        RoughBounds,
-        attribute_subsets,
-        granule_table,
-        rough_bounds,
-    )
-    from cmtrack.statistics import ConfusionMatrix, ReducedConfusionMatrix
-    from cmtrack.tracking import LoggedEvaluation, compare, load_evaluation, log_evaluation, regroup_runs
-
-_HOME = {
+_HOME = {  # and in __init__.pyi, with their types
     "Accumulator": "cmtrack.evaluation.accumulator",
     "AttributeSubsets": "cmtrack.rough",
     "Comparison": "cmtrack.comparison",
@@ -43,14 +20,14 @@ _HOME = {
     "LoggedEvaluation": "cmtrack.tracking",
     "Metric": "cmtrack.metrics",
     "Prefix": "cmtrack.families.hierarchy",
-    "PrevalenceEstimate": "cmtrack.metrics",
+    "PrevalenceEstimate": "cmtrack.prevalence",
     "ReducedConfusionMatrix": "cmtrack.statistics",
     "RoughApproximations": "cmtrack.rough",
     "RoughBounds": "cmtrack.rough",
     "Tree": "cmtrack.families.hierarchy",
     "attribute_subsets": "cmtrack.rough",
     "compare": "cmtrack.tracking",
-    "estimate_prevalence": "cmtrack.metrics",
+    "estimate_prevalence": "cmtrack.prevalence",
     "evaluate": "cmtrack.evaluation",
     "evaluate_families": "cmtrack.families.evaluate",
     "evaluate_family_levels": "cmtrack.families.evaluate",
@@ -64,38 +41,7 @@ _HOME = {
     "rough_bounds": "cmtrack.rough",
 }
 
-__all__ = [
-    "Accumulator",
-    "AttributeSubsets",
-    "Comparison",
-    "ConfusionMatrix",
-    "Evaluation",
-    "FamilyEvaluation",
-    "GranuleTable",
-    "Grouping",
-    "LoggedEvaluation",
-    "Metric",
-    "Prefix",
-    "PrevalenceEstimate",
-    "ReducedConfusionMatrix",
-    "RoughApproximations",
-    "RoughBounds",
-    "Tree",
-    "attribute_subsets",
-    "compare",
-    "estimate_prevalence",
-    "evaluate",
-    "evaluate_families",
-    "evaluate_family_levels",
-    "evaluate_spans",
-    "evaluate_table",
-    "granule_table",
-    "load_evaluation",
-    "log_evaluation",
-    "paired_differences",
-    "regroup_runs",
-    "rough_bounds",
-]
+__all__ = sorted(_HOME)
 
 
 def __getattr__(name: str) -> Any:

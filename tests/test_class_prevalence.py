@@ -9,6 +9,8 @@ import pandas as pd
 import pytest
 
 from cmtrack import estimate_prevalence, evaluate
+from cmtrack.prevalence import BasePrevalence, ClassPrevalenceEstimate, PrevalenceEstimate
+from cmtrack_integrations.sklearn import PrevalenceDisplay
 
 SHARES = np.array([0.5, 0.3, 0.15, 0.05])
 
@@ -178,3 +180,25 @@ def test_an_evaluation_says_which_shares_its_scores_cannot_tell() -> None:
     evaluation = evaluate(y, y_prob=np.tile([0.5, 0.3, 0.2], (100, 1)))
     assert np.isnan(evaluation.metrics["prevalence/1/calibrated"])
     assert evaluation.undefined["prevalence/1/calibrated"].startswith("not identified")
+
+
+def test_the_result_has_what_it_can_do_and_no_more(problem):
+    y, held, _, target = problem
+    found = estimate_prevalence(target, calibration=(y, held))
+    assert isinstance(found, ClassPrevalenceEstimate)
+    assert not isinstance(found, PrevalenceEstimate)
+    missing = {"likelihood", "figure", "mixture", "densities", "target_scores", "target", "deviance", "members"}
+    assert not missing & set(dir(found))
+    rows = y < 2
+    two = estimate_prevalence(target[:, 0], calibration=(y[rows], held[rows, 0]))
+    assert isinstance(two, PrevalenceEstimate)
+    assert not isinstance(two, ClassPrevalenceEstimate)
+    common = {name for name in dir(BasePrevalence) if not name.startswith("_")}
+    assert {"count", "count_sd", "plan", "labels", "posterior", "efficiency", "to_frame"} <= common
+    assert common <= set(dir(found)) & set(dir(two))
+
+
+def test_the_likelihood_is_drawn_for_two_classes(problem):
+    y, held, _, target = problem
+    with pytest.raises(ValueError, match=r"for two classes, got the classes \[0, 1, 2, 3\]"):
+        PrevalenceDisplay.from_predictions(target, calibration=(y, held))

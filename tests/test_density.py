@@ -9,12 +9,16 @@ import pytest
 
 import cmtrack
 from cmtrack import PrevalenceEstimate, estimate_prevalence
-from cmtrack.prevalence.density_models import MODELS
-from cmtrack.prevalence.folds import at_random, in_turn
-from cmtrack.prevalence.moment_match import MomentMatch
-from cmtrack.prevalence.score_cells import score_cells
-from cmtrack.prevalence.stacking import MEMBERS, fit_ratio, whole_ratio
-from cmtrack.prevalence.two_foldings import TwoFoldings
+from cmtrack.prevalence._cross_fitting import (
+    MEMBERS,
+    MomentMatch,
+    TwoFoldings,
+    at_random,
+    fit_ratio,
+    in_turn,
+    whole_ratio,
+)
+from cmtrack.prevalence.densities import MODELS, score_cells
 from cmtrack.statistics import ScoreCounts
 
 INTERVALS = ("adjusted", "realised", "wald", "score", "bootstrap", "naive")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import importlib
 import json
 import re
 import subprocess
@@ -27,9 +28,19 @@ def test_the_package_loads_nothing() -> None:
     assert loaded_by("import cmtrack; dir(cmtrack)") == set()
 
 
-@pytest.mark.parametrize("module", ["cmtrack.grouping", "cmtrack.statistics", "cmtrack.metrics"])
+@pytest.mark.parametrize(
+    "module",
+    [
+        "cmtrack.grouping",
+        "cmtrack.statistics",
+        "cmtrack.metrics",
+        "cmtrack.prevalence",
+        "cmtrack.rough",
+        "cmtrack.families.result",
+    ],
+)
 def test_numbers_need_numpy_and_scipy_only(module: str) -> None:
-    loaded = loaded_by(f"import {module}")
+    loaded = loaded_by(f"from {module} import *")
     assert "numpy" in loaded
     assert loaded <= {"numpy", "scipy"}
 
@@ -61,6 +72,25 @@ def test_every_public_name_exists() -> None:
     assert set(cmtrack.__all__) <= set(dir(cmtrack))
     for name in cmtrack.__all__:
         assert getattr(cmtrack, name).__doc__
+
+
+@pytest.mark.parametrize("package", ["cmtrack", "cmtrack.metrics"])
+def test_the_stub_gives_types_to_the_names_that_the_package_has(package: str) -> None:
+    module = importlib.import_module(package)
+    stub = ast.parse(Path(str(module.__file__)).with_suffix(".pyi").read_text(encoding="utf-8"))
+    typed = {
+        alias.asname: node.module for node in stub.body if isinstance(node, ast.ImportFrom) for alias in node.names
+    }
+    assert typed == module._HOME
+
+
+@pytest.mark.parametrize(
+    "module",
+    ["cmtrack.prevalence.results", "cmtrack.rough.section", "cmtrack.families.metrics", "cmtrack.metrics.catalog"],
+)
+def test_a_room_can_be_entered_by_any_door(module: str) -> None:
+    """The catalog reads the rooms' sections, and the rooms stand on modules of metrics: no import may meet itself."""
+    assert loaded_by(f"import {module}") <= {"numpy", "scipy"}
 
 
 # -- what is declared ------------------------------------------------------------------------------------------------

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import importlib
 import multiprocessing
 import os
+import signal
+import sys
 import threading
+import time
 import traceback
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -14,7 +19,7 @@ import numpy as np
 import pytest
 
 from cmtrack import evaluate, load_evaluation, log_evaluation
-from cmtrack.tracking import EvaluationWarning
+from cmtrack.tracking import EvaluationWarning, deliver, parallel, spool
 
 Y = np.arange(40) % 3
 
@@ -110,37 +115,140 @@ def test_a_run_that_somebody_else_opened_is_left_open(store):
     assert mlflow.active_run() is None
 
 
-@pytest.mark.filterwarnings("ignore::DeprecationWarning")
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
-def test_a_fork_waits_while_another_thread_draws_for_the_first_time():
-    from cmtrack.tracking.parallel import forks_wait_once
+def forking(test: Any) -> Any:
+    test = pytest.mark.filterwarnings("ignore::DeprecationWarning")(test)
+    return pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")(test)
 
-    begun, finish, order = threading.Event(), threading.Event(), []
 
-    def draw() -> None:
-        with forks_wait_once("a test's first figure"):
-            begun.set()
-            finish.wait(30)
-            order.append("drawn")
+def code_of_worker(task: Callable[[], bool]) -> int:
+    """Exit code of a forked worker: 0 where the task gave True, -14 where it hung."""
+    child = os.fork()
+    if child == 0:
+        signal.alarm(30)
+        code = 2
+        try:
+            code = 0 if task() else 1
+        finally:
+            os._exit(code)
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
 
-    def fork() -> None:
-        child = os.fork()
-        if child == 0:
-            os._exit(0)  # the child goes on: it holds no lock
-        order.append("forked")
-        os.waitpid(child, 0)
 
-    drawing = threading.Thread(target=draw)
-    drawing.start()
-    assert begun.wait(30)
-    forking = threading.Thread(target=fork)
-    forking.start()
-    forking.join(0.3)
-    assert order == []
-    finish.set()
-    forking.join(30)
-    drawing.join(30)
-    assert order == ["drawn", "forked"]
-    with forks_wait_once("a test's first figure"):  # known by now: nothing waits
-        fork()
-    assert order == ["drawn", "forked", "forked"]
+class Working:
+    """A thread that holds forks back until it is told to end."""
+
+    def __init__(self, once: str = "") -> None:
+        self.order: list[str] = []
+        self._begun, self._finish = threading.Event(), threading.Event()
+        self._thread = threading.Thread(target=self._work, args=(once,))
+        self._thread.start()
+        assert self._begun.wait(30)
+
+    def _work(self, once: str) -> None:
+        with parallel.forks_wait(once):
+            self._begun.set()
+            self._finish.wait(30)
+            self.order.append("done")
+
+    def end(self) -> None:
+        self._finish.set()
+        self._thread.join(30)
+
+
+@forking
+def test_a_fork_waits_for_what_another_thread_has_under_way():
+    working = Working()
+    forked = threading.Thread(target=lambda: working.order.append(f"worker {code_of_worker(lambda: True)}"))
+    forked.start()
+    forked.join(0.3)
+    assert working.order == []
+    working.end()
+    forked.join(30)
+    assert working.order == ["done", "worker 0"]
+
+
+@forking
+def test_a_fork_goes_on_after_its_patience_and_the_next_one_does_not_wait(monkeypatch):
+    working = Working()
+    monkeypatch.setattr(parallel, "FORK_PATIENCE", 0.2)
+    assert code_of_worker(lambda: True) == 0
+    monkeypatch.setattr(parallel, "FORK_PATIENCE", 1e6)  # a fork that waited now would never end
+    assert code_of_worker(lambda: True) == 0
+    assert working.order == []
+    working.end()
+
+
+@forking
+def test_a_thread_that_forks_does_not_wait_for_itself_and_its_worker_can_go_on(monkeypatch):
+    monkeypatch.setattr(parallel, "FORK_PATIENCE", 1e6)
+
+    def work_too() -> bool:
+        with parallel.forks_wait():
+            return True
+
+    with parallel.forks_wait():
+        assert code_of_worker(work_too) == 0
+
+
+@forking
+def test_what_was_done_once_holds_nothing_back(monkeypatch):
+    monkeypatch.setattr(parallel, "_done", set())
+    Working("a test's first time").end()
+    monkeypatch.setattr(parallel, "FORK_PATIENCE", 1e6)
+    again = Working("a test's first time")
+    assert code_of_worker(lambda: True) == 0
+    again.end()
+
+
+@forking
+@pytest.mark.parametrize("part", ["log.evaluate", "log.chosen_run", "package._as_table", "deliver.send"])
+def test_a_worker_forked_amid_an_import_of_another_threads_evaluation_completes_its_own(
+    store, tmp_path, monkeypatch, part
+):
+    module = f"slow_part_of_{part.replace('.', '_')}"
+    (tmp_path / f"{module}.py").write_text("import time\ntime.sleep(1)\n")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.setattr(parallel, "_done", set())
+    place, name = part.split(".")
+    place = importlib.import_module(f"cmtrack.tracking.{place}")
+    real = getattr(place, name)
+
+    def importing(*args: Any, **options: Any) -> Any:
+        importlib.import_module(module)
+        return real(*args, **options)
+
+    monkeypatch.setattr(place, name, importing)
+    ids = [store.create_run("1").info.run_id for _ in range(2)]
+    thread = threading.Thread(target=lambda: log_evaluation(Y, predicted(0), run_id=ids[0], strict=True))
+    thread.start()
+    while module not in sys.modules:
+        time.sleep(0.01)
+    code = code_of_worker(lambda: log_evaluation(Y, predicted(1), run_id=ids[1]).status == "completed")
+    thread.join(60)
+    assert code == 0
+    assert [load_evaluation(run_id) for run_id in ids] == [evaluate(Y, predicted(seed)) for seed in range(2)]
+
+
+@forking
+def test_a_worker_inherits_neither_the_locks_of_entries_nor_what_is_being_sent(tmp_path):
+    entry = tmp_path / "entry"
+    entry.mkdir()
+
+    def free_of_both() -> bool:
+        try:
+            os.fstat(handle)
+        except OSError:
+            return not deliver._sending and not spool._held
+        return False
+
+    with spool.claimed(entry) as ours:
+        assert ours
+        (handle,) = spool._held
+        deliver._sending[entry] = threading.Event()
+        try:
+            assert code_of_worker(free_of_both) == 0
+        finally:
+            del deliver._sending[entry]
+        with spool.claimed(entry) as also:  # the worker's end has released nothing
+            assert not also
+    with spool.claimed(entry) as again:
+        assert again

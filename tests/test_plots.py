@@ -31,7 +31,7 @@ from cmtrack.plots import (
 from cmtrack.plots.heatmap import cell_for
 from cmtrack.plots.scores import histogram
 from cmtrack.plots.words import Words
-from cmtrack.prevalence.estimate import Likelihood
+from cmtrack.prevalence.results import Likelihood
 from cmtrack.report.figures import CLASSES
 from cmtrack.statistics import ScoreMoments
 

@@ -16,7 +16,7 @@ from samples import Array, random_problem
 
 from cmtrack import ConfusionMatrix, Evaluation, Grouping, evaluate
 from cmtrack.metrics import lookup
-from cmtrack.metrics.binary import BINARY, binary_metrics
+from cmtrack.metrics.binary import SIX, binary_metrics
 from cmtrack.statistics import BinaryCounts, LabelDigest, ScoreMoments
 
 SEEDS = st.integers(0, 2**32 - 1)
@@ -129,7 +129,7 @@ def test_identities_of_2x2_with_mismatches(cells: list[int]) -> None:
     assert m["markedness"] == pytest.approx(m["precision"] - m["for"], nan_ok=True)
     assert m["threat_score"] == pytest.approx(m["f1"] / (2 - m["f1"]), nan_ok=True)
     assert m["fowlkes_mallows"] == pytest.approx(math.sqrt(m["precision"] * m["recall"]), nan_ok=True)
-    for name in (metric.name.removeprefix("binary/") for metric in BINARY if metric.interval == "wilson"):
+    for name in (metric.name.removeprefix("binary/") for metric in SIX if metric.interval == "wilson"):
         assert math.isnan(m[name]) or 0 <= m[name] <= 1
     if counts.imp == counts.imn == 0 and not math.isnan(m["matthews_corrcoef"]):
         assert m["matthews_corrcoef"] ** 2 == pytest.approx(m["informedness"] * m["markedness"], abs=1e-12)

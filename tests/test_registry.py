@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import math
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
 
 from cmtrack import Evaluation, compare, evaluate, paired_differences
-from cmtrack.metrics import binary, catalog, multiclass
+from cmtrack.metrics import catalog
 from cmtrack.metrics.metric import Metric
 from cmtrack.metrics.table import markdown_table
 from cmtrack.report.evaluation_page import report_html
@@ -23,22 +25,33 @@ OFF_BY_ONE = Metric(
 )  # fmt: skip
 
 
-@pytest.fixture(params=[YOUDEN_DOUBLE, OFF_BY_ONE], ids=lambda metric: metric.name.replace("/", "-"))
+SPREAD = Metric(
+    "spcc/gap_over_sd", lambda s: s.gap / np.sqrt((s.m20 + s.m21) / s.n), of="moments", low=-math.inf,
+    formula="(μ₁ − μ₀) / √((v₀ + v₁) / 2)", source="a test",
+)  # fmt: skip
+"""A function of scores: nothing but its value is declared."""
+
+
+@pytest.fixture(params=[YOUDEN_DOUBLE, OFF_BY_ONE, SPREAD], ids=lambda metric: metric.name.replace("/", "-"))
 def declared(request: Any, monkeypatch: pytest.MonkeyPatch) -> Metric:
-    """A metric as if it stood in its section's file: one entry of the section's tuple."""
+    """A metric as if it stood in its section's file: one entry of the section's metrics."""
     metric: Metric = request.param
-    module, section = (binary, "BINARY") if metric.section == "binary" else (multiclass, "MULTICLASS")
-    monkeypatch.setattr(module, section, (*getattr(module, section), metric))
-    monkeypatch.setattr(catalog, "CATALOG", (*catalog.CATALOG, metric))
-    monkeypatch.setattr("cmtrack.metrics.table.CATALOG", (*catalog.CATALOG,))
+    sections = tuple(
+        replace(section, metrics=(*section.metrics, metric)) if section.name == metric.section else section
+        for section in catalog.SECTIONS
+    )
+    monkeypatch.setattr("cmtrack.evaluation.compute.SECTIONS", sections)
+    monkeypatch.setattr("cmtrack.metrics.table.CATALOG", (*catalog.CATALOG, metric))
     monkeypatch.setitem(catalog._EXACT, metric.name, metric)
     return metric
 
 
 def judged(metric: Metric, right: float) -> Evaluation:
-    size = 2 if metric.section == "binary" else 4
+    size = 4 if metric.section == "multiclass" else 2
     rng = np.random.default_rng(int(100 * right))
     y = np.random.default_rng(0).integers(0, size, 400)
+    if metric.section == "spcc":
+        return evaluate(y, y_prob=1 / (1 + np.exp(-3 * right * (y - 0.5) - rng.normal(size=400))))
     return evaluate(y, np.where(rng.random(400) < right, y, rng.integers(0, size, 400)), labels=range(size))
 
 
@@ -57,5 +70,7 @@ def test_a_new_metric_is_everywhere(declared: Metric) -> None:
     gated = compare({"bad": bad, "good": good}, require=f"{name} {sign} {good.metrics[name]}")
     assert [stop.run.name for stop in gated.failed] == ["bad"]
     assert paired_differences(good, bad)[name].pvalue < 1e-3
-    assert good.count_intervals("bootstrap", n_resamples=30)[name][0] > 0
+    if metric_of_counts := declared.needs != "probabilities":
+        assert good.count_intervals("bootstrap", n_resamples=30)[name][0] > 0
+    assert (name in good.count_intervals()) == metric_of_counts
     assert name in Evaluation.metrics.fget(good + good)  # type: ignore[attr-defined]

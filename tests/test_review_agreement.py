@@ -17,7 +17,7 @@ from rich.console import Console
 from cmtrack import Grouping, compare, evaluate
 from cmtrack.cli.comparison_table import print_comparison
 from cmtrack.cli.gate import _not_worse
-from cmtrack.comparison import Comparison
+from cmtrack.comparison import ModelComparison
 from cmtrack.comparison.blocks import rank_models
 from cmtrack.comparison.criterion import Criterion
 from cmtrack.comparison.ranking import Candidate
@@ -63,7 +63,7 @@ def over(kind):
     criterion = Criterion.of(ACCURACY)
     blocks = Blocks("params.block", "params.model", kind)
     ranking, _, notes = rank_models(candidates, criterion, blocks, tie_breakers=[TieBreaker.parse("params.model")])
-    return Comparison((), criterion, notes=notes, repeated=ranking, how={"tie_breakers": "params.model"})
+    return ModelComparison(rankings=(ranking,), criterion=criterion, notes=notes, how={"tie_breakers": "params.model"})
 
 
 CASES = {
@@ -150,11 +150,11 @@ def rankings_of(comparison):
 
 
 def pvalue(run, comparison):
-    return run["p_holm"] if comparison.repeated is not None else run["p_set"]
+    return run["p_holm"] if isinstance(comparison, ModelComparison) else run["p_set"]
 
 
 def value(run, comparison):
-    if comparison.repeated is not None:
+    if isinstance(comparison, ModelComparison):
         return run["mean"]
     return run["value"] if comparison.criterion.single else next(iter(run["values"].values()))
 

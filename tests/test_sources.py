@@ -13,7 +13,8 @@ from scipy.stats import lognorm, norm
 from cmtrack import Grouping, evaluate
 from cmtrack.metrics import prior_corrected
 from cmtrack.metrics.binary import binary_metrics, literal_forms
-from cmtrack.metrics.spcc import fisher_mean, separation_indices, spcc
+from cmtrack.metrics.moments import ScoreSamples, Sides
+from cmtrack.metrics.spcc import d_a, fisher_mean, spcc
 from cmtrack.statistics import BinaryCounts, ScoreMoments
 
 # Markoulidakis et al. (2021), figure 7: logistic regression on the net promoter score
@@ -216,10 +217,11 @@ def test_perfect_separation_is_not_correlation_one() -> None:
 
 def test_d_a_needs_normal_scores_not_equal_variances() -> None:
     z = norm.ppf((np.arange(200_000) + 0.5) / 200_000)
-    d_a, _ = separation_indices(binary_moments(1.3 + 2 * z, 0.5 * z))
+    moments = binary_moments(1.3 + 2 * z, 0.5 * z)
+    value = d_a(ScoreSamples(Sides.of_score(moments)).argument())
     auc = norm.cdf(1.3 / math.hypot(2, 0.5))
-    assert d_a == pytest.approx(math.sqrt(2) * norm.ppf(auc), abs=1e-3)
-    assert d_a == pytest.approx(0.891793, abs=1e-3)
+    assert value == pytest.approx(math.sqrt(2) * norm.ppf(auc), abs=1e-3)
+    assert value == pytest.approx(0.891793, abs=1e-3)
 
 
 def test_average_index_takes_the_root() -> None:

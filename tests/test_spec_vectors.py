@@ -16,10 +16,11 @@ import cmtrack
 from cmtrack import ConfusionMatrix, Grouping, estimate_prevalence, evaluate
 from cmtrack.metrics import em_shares, prior_corrected
 from cmtrack.metrics.binary import literal_forms
+from cmtrack.metrics.moments import ScoreSamples, Sides
 from cmtrack.metrics.multiclass import cohen_kappa
-from cmtrack.metrics.spcc import bayes_index, fisher_mean, separation_indices, standardised_spcc
-from cmtrack.prevalence.binned import binned_estimate
+from cmtrack.metrics.spcc import bayes_index, d_a, d_e, fisher_mean, standardised_spcc
 from cmtrack.prevalence.class_shares import covariance_parts
+from cmtrack.prevalence.estimators import binned_estimate
 from cmtrack.prevalence.mixture import Mixture
 from cmtrack.statistics import ScoreCounts, ScoreMoments
 
@@ -288,7 +289,8 @@ def test_unequal_normals_separation() -> None:
 
     z = ndtri((np.arange(200_000) + 0.5) / 200_000)
     moments = ScoreMoments.from_scores(np.repeat([0, 1], len(z)), np.concatenate((z * 0.5, z * 2 + 1.3))[:, None], 2)
-    close(separation_indices(moments), (0.8917926, 1.04), 1e-3)
+    score = ScoreSamples(Sides.of_score(moments)).argument()
+    close((d_a(score), d_e(score)), (0.8917926, 1.04), 1e-3)
     edges = np.linspace(-15, 15, 300_001)
     cells = [np.diff(norm.cdf(edges, mean, sd)) for mean, sd in ((1.3, 2), (0, 0.5))]
     close(bayes_index(*cells), 1.8569223, 1e-6)

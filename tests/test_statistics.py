@@ -11,21 +11,22 @@ from samples import random_problem
 
 from cmtrack import ConfusionMatrix, Grouping
 from cmtrack.metrics.cells import Cells, Table
+from cmtrack.metrics.moments import ScoreSamples, Sides
 from cmtrack.metrics.multiclass import MULTICLASS
 from cmtrack.metrics.multiclass import REDUCED as REDUCED_METRICS
-from cmtrack.metrics.score_errors import standard_error
+from cmtrack.metrics.spcc import correlation
 from cmtrack.prevalence.densities import leave_one_out, n_bins, quantile_bins
 from cmtrack.statistics import ScoreCounts, ScoreMoments, scores
 from cmtrack.statistics.top_scores import CELLS, TopScoreCounts
 
 TABLE = ConfusionMatrix(np.array([[9, 2, 1, 0], [1, 12, 3, 0], [0, 4, 7, 0], [2, 1, 3, 0]]), tuple("abcd"))
 REDUCED = TABLE.reduce(Grouping({"x": ["a", "b"], "y": ["c"], "z": ["d"]}, "strict"))
-METRICS = (*MULTICLASS, *REDUCED_METRICS)
+METRICS = [m for m in (*MULTICLASS.metrics, *REDUCED_METRICS.metrics) if m.of != "classes"]
 
 
 def all_metrics(cells: Cells) -> dict[str, tuple[float, Any]]:
     table = Table(cells)
-    return {metric.name: (metric.number(table), metric.by_cell(table, cells)) for metric in METRICS}
+    return {metric.name: (metric.number(table), metric.influence_in(table)) for metric in METRICS}
 
 
 @pytest.mark.parametrize("kind", ["full", "reduced"])
@@ -57,7 +58,8 @@ def test_spcc_error_from_moments_is_that_of_the_samples(weighted: bool) -> None:
     psi = standard[0] * standard[1] - r / 2 * (standard[0] ** 2 + standard[1] ** 2)
     expected = np.sqrt((w**2 * psi**2).sum()) / w.sum()
     moments, squares = (ScoreMoments.from_scores(y, s[:, None], 2, v) for v in (w, w**2))
-    assert standard_error("spcc", moments, squares if weighted else None) == pytest.approx(expected, rel=1e-12)
+    samples = ScoreSamples(Sides.of_score(moments), Sides.of_score(squares) if weighted else None)
+    assert samples.standard_error(samples.quadratic(correlation)) == pytest.approx(expected, rel=1e-12)
 
 
 def test_quantile_bins_are_class_balanced() -> None:

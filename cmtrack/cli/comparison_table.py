@@ -58,13 +58,18 @@ class Column:
 
 def print_comparison(console: Console, comparison: Comparison) -> None:
     """Everything that ``cmtrack compare`` shows."""
+    from cmtrack.comparison import RunComparison
+    from cmtrack.comparison.blocks import RepeatedRanking
+    from cmtrack.report.review.words import heading
+
     print_sentences(console, comparison)
     console.print()
-    if comparison.repeated is not None:
-        _print_models(console, comparison.repeated)
-    for ranking, title in zip(comparison.rankings, _titles(comparison), strict=True):
-        _print_runs(console, ranking, title)
-        _say_unpaired(console, ranking)
+    for place, ranking in enumerate(comparison.rankings):
+        if isinstance(ranking, RepeatedRanking):
+            _print_models(console, ranking)
+        elif isinstance(comparison, RunComparison):
+            _print_runs(console, ranking, f"{heading(comparison, place)}, by {comparison.criterion}")
+            _say_unpaired(console, ranking)
     _list_stopped(console, comparison)
     print_left_out(console, [(entry.run.name, entry.reason) for entry in comparison.left_out])
 
@@ -119,14 +124,6 @@ def _table(columns: Sequence[Column], rows: Sequence[Any], longest: int | None =
 
 
 # -- rankings --------------------------------------------------------------------------------------------------
-
-
-def _titles(comparison: Comparison) -> list[str]:
-    """What each ranking is of; where there are several, what differs between them."""
-    from cmtrack.report.review.words import heading
-
-    titles = [heading(comparison, place) for place in range(len(comparison.rankings))]
-    return [f"{title}, by {comparison.criterion}" for title in titles]
 
 
 def _print_runs(console: Console, ranking: Ranking, title: str) -> None:

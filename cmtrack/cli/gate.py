@@ -7,7 +7,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import click
 
@@ -26,7 +26,7 @@ from cmtrack.cli.frame import Failed, echo, echo_json, plain_errors, working
 from cmtrack.untrusted import for_page, one_line
 
 if TYPE_CHECKING:
-    from cmtrack.comparison import Comparison, RankedRun
+    from cmtrack.comparison import RankedRun, RunComparison
     from cmtrack.comparison.gates import GateResult
 
 _ALWAYS_DEFINED = "multiclass/accuracy"
@@ -158,7 +158,7 @@ def gate_command(
             tracking_uris=() if tracking_uri is None else (tracking_uri,),
             **options,
         )
-        verdict = _verdict(comparison, require)
+        verdict = _verdict(cast("RunComparison", comparison), require)  # no blocks are given
     text = _markdown(verdict)
     if summary_file is not None:
         _append(summary_file, for_page(text))
@@ -170,7 +170,7 @@ def gate_command(
         raise click.exceptions.Exit(1)
 
 
-def _verdict(comparison: Comparison, require: Sequence[str]) -> Verdict:
+def _verdict(comparison: RunComparison, require: Sequence[str]) -> Verdict:
     from cmtrack.comparison.cohorts import why_apart
     from cmtrack.comparison.differences import why_unpaired
 
@@ -219,7 +219,7 @@ def _value(result: GateResult) -> str:
     return result.reason or f"{result.value:.4g}".replace("-", "−")
 
 
-def _not_worse(comparison: Comparison, run: RankedRun, baseline: RankedRun | None) -> Check:
+def _not_worse(comparison: RunComparison, run: RankedRun, baseline: RankedRun | None) -> Check:
     """The default: the run is not significantly worse than the baseline."""
     from cmtrack.report import words
 

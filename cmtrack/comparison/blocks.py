@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from cmtrack.base import BaseEvaluation
 from cmtrack.comparison.criterion import Criterion, distance_from_best
 from cmtrack.comparison.differences import why_unpaired
 from cmtrack.comparison.gates import Gate, GateResult
@@ -114,9 +115,19 @@ class RepeatedRanking:
     margin: float | None = None
 
     @property
+    def standings(self) -> tuple[RankedModel, ...]:
+        """The models, best first."""
+        return self.models
+
+    @property
     def leader(self) -> RankedModel:
         """The model of the best mean (of data sets: average rank)."""
         return self.models[0]
+
+    @property
+    def evaluation(self) -> BaseEvaluation:
+        """That of the leader's best run, for what all runs have in common."""
+        return self.leader.runs[0].evaluation
 
     @property
     def chosen(self) -> RankedModel:

@@ -169,6 +169,11 @@ class Ranking:
     margin: float | None = None
 
     @property
+    def standings(self) -> tuple[RankedRun, ...]:
+        """The runs, best first."""
+        return self.runs
+
+    @property
     def leader(self) -> RankedRun:
         """The run of the best value."""
         return self.runs[0]

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from cmtrack.comparison.blocks import RankedModel, RepeatedRanking
 from cmtrack.comparison.criterion import Criterion
 from cmtrack.comparison.gates import Gate
 from cmtrack.comparison.ranking import Candidate, RankedRun, Ranking, StoppedRun
@@ -18,7 +20,6 @@ if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.figure import Figure
 
-    from cmtrack.comparison.blocks import RankedModel, RepeatedRanking
     from cmtrack.tracking.publish import LoggedReview
 
 
@@ -36,20 +37,21 @@ class LeftOut:
     reason: str
 
 
-@dataclass(frozen=True, eq=False)
-class Comparison:
-    """Runs compared for a decision. Make one with :func:`cmtrack.compare`.
+@dataclass(frozen=True, eq=False, kw_only=True, repr=False)
+class Comparison(ABC):
+    """Runs, or models over repeated runs, compared for a decision. Make one with :func:`cmtrack.compare`.
+
+    It is a :class:`RunComparison` or a :class:`ModelComparison`; this is what both have.
 
     Attributes
     ----------
-    rankings : tuple of Ranking
-        One for each set of runs that were judged on the same data in the same way; that of the most rows first, and
-        parents before the runs that are nested in them. Runs of different rankings are never put in one order.
+    rankings : tuple of Ranking or of RepeatedRanking
+        That to decide by first. Runs of different rankings are never put in one order.
     criterion : Criterion
     gates : tuple of Gate
     confidence_level : float
     failed : tuple of StoppedRun
-        Runs (or models of repeated runs) that a gate stopped, with the gates' results.
+        Runs (or models) that a gate stopped, with the gates' results.
     left_out : tuple of LeftOut
         Runs without a complete or readable evaluation, or with an undefined metric.
     passed_over : tuple of Run
@@ -60,14 +62,12 @@ class Comparison:
         What a reader should know about how the comparison was made.
     how : dict of str to object
         The arguments that were given, to do it again.
-    repeated : RepeatedRanking or None
-        The ranking of models over blocks, where ``block`` was given.
     reads : frozenset of str
         What the criterion, the gates and the tie-breakers depend on beside the labels: "grouping", "positive", both or
         nothing. Runs that differ in it are in different rankings.
     """
 
-    rankings: tuple[Ranking, ...]
+    rankings: tuple[Ranking | RepeatedRanking, ...]
     criterion: Criterion
     gates: tuple[Gate, ...] = ()
     confidence_level: float = 0.95
@@ -77,35 +77,32 @@ class Comparison:
     baseline: Candidate | None = None
     notes: tuple[str, ...] = ()
     how: dict[str, Any] = field(default_factory=dict)
-    repeated: RepeatedRanking | None = None
     reads: frozenset[str] = frozenset({"grouping", "positive"})
 
     @property
-    def ranking(self) -> Ranking | None:
-        """The first ranking, of the most rows; None where no run is ranked."""
+    def ranking(self) -> Ranking | RepeatedRanking | None:
+        """The first ranking; None where nothing is ranked."""
         return self.rankings[0] if self.rankings else None
 
     @property
     def best(self) -> RankedRun | RankedModel | None:
-        """The run to take, or the model of repeated runs.
+        """The run, or the model of repeated runs, to take.
 
-        It leads the ranking of the most rows, or the tie-breakers chose it among the tied runs within the margin. None
-        where no run passed, and where several rankings have the same number of rows and none of them holds the
-        parents of the others: which of them to decide by is not for this package to say.
+        It leads the first ranking, or the tie-breakers chose it among the tied ones within the margin. None where
+        nothing passed, and where several rankings have the same number of rows and none of them holds the parents of
+        the others: which of them to decide by is not for this package to say.
         """
-        if self.repeated is not None:
-            return self.repeated.chosen
-        return self.rankings[0].chosen if self.rankings else None
-
-    @property
-    def runs(self) -> tuple[RankedRun, ...]:
-        """The ranked runs of all rankings, one ranking after the other."""
-        return tuple(run for ranking in self.rankings for run in ranking.runs)
+        return None if self.ranking is None else self.ranking.chosen
 
     @property
     def standings(self) -> tuple[RankedRun | RankedModel, ...]:
-        """What is ranked: the runs, or the models of repeated runs."""
-        return self.runs if self.repeated is None else self.repeated.models
+        """Everything that is ranked, runs or models, one ranking after the other."""
+        return tuple(entry for ranking in self.rankings for entry in ranking.standings)
+
+    @property
+    @abstractmethod
+    def runs(self) -> tuple[Candidate, ...]:
+        """Every run that is ranked, or that a ranked model stands for."""
 
     def __len__(self) -> int:
         return len(self.standings)
@@ -211,6 +208,58 @@ class Comparison:
         from cmtrack.report.review.frame import to_html
 
         return to_html(self)
+
+
+@dataclass(frozen=True, eq=False, kw_only=True, repr=False)
+class RunComparison(Comparison):
+    """Rankings of runs.
+
+    Attributes
+    ----------
+    rankings : tuple of Ranking
+        One for each set of runs that were judged on the same data in the same way; that of the most rows first, and
+        parents before the runs that are nested in them.
+    """
+
+    rankings: tuple[Ranking, ...]
+
+    @property
+    def ranking(self) -> Ranking | None:
+        """The first ranking, of the most rows; None where no run is ranked."""
+        return self.rankings[0] if self.rankings else None
+
+    @property
+    def runs(self) -> tuple[RankedRun, ...]:
+        """The ranked runs of all rankings, one ranking after the other."""
+        return tuple(run for ranking in self.rankings for run in ranking.runs)
+
+
+@dataclass(frozen=True, eq=False, kw_only=True, repr=False)
+class ModelComparison(Comparison):
+    """A ranking of models over repeated runs.
+
+    Attributes
+    ----------
+    rankings : tuple of RepeatedRanking
+        One; none where gates stopped every model.
+    """
+
+    rankings: tuple[RepeatedRanking, ...]
+
+    @property
+    def ranking(self) -> RepeatedRanking | None:
+        """The ranking of models over blocks; None where gates stopped every model."""
+        return self.rankings[0] if self.rankings else None
+
+    @property
+    def repeated(self) -> RepeatedRanking | None:
+        """The same as :attr:`ranking`."""
+        return self.ranking
+
+    @property
+    def runs(self) -> tuple[Candidate, ...]:
+        """The runs of all ranked models, one model after the other."""
+        return tuple(run for ranking in self.rankings for model in ranking.models for run in model.runs)
 
 
 def unique_names(runs: Mapping[str, str]) -> dict[str, str]:

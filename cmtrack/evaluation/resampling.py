@@ -7,24 +7,16 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from cmtrack.evaluation.compute import compute
-from cmtrack.grouping import ComposedStep, Grouping
+from cmtrack.evaluation.compute import metric_values
 from cmtrack.metrics.intervals import Interval
 from cmtrack.metrics.metric import Metric
+from cmtrack.metrics.views import EvaluationViews
 from cmtrack.statistics import ConfusionMatrix
 from cmtrack.statistics.collected import Statistics
-from cmtrack.statistics.inputs import BoolArray
 
 
 def resample_tables(
-    statistics: Statistics,
-    grouping: Grouping | None,
-    step: ComposedStep | None,
-    confidence_level: float,
-    n_resamples: int,
-    seed: int,
-    over: BoolArray | None = None,
-    own: Sequence[Metric] = (),
+    views: EvaluationViews, n_resamples: int, seed: int, own: Sequence[Metric] = ()
 ) -> dict[str, Interval]:
     """Percentile intervals of every metric of the counts, by name.
 
@@ -33,6 +25,7 @@ def resample_tables(
     ValueError
         If weights are fractions.
     """
+    statistics, level = views.statistics, views.level
     counts = statistics.matrix.counts
     if counts.dtype.kind != "i":
         raise ValueError("a bootstrap of tables needs whole counts; with fractional weights use method='influence'")
@@ -44,14 +37,12 @@ def resample_tables(
     for b, table in enumerate(drawn):
         matrix = ConfusionMatrix(table.reshape(counts.shape), statistics.matrix.labels)
         plain = Statistics(matrix, statistics.digest)
-        metrics = compute(
-            plain, grouping, step, confidence_level, over=over, with_errors=False, own=own
-        ).results.metrics
+        metrics = metric_values(EvaluationViews(plain, views.grouping, views.step, views.over, level), own)
         if b == 0:
             names = list(metrics)
             values = np.empty((n_resamples, len(names)))
         values[b] = [metrics[name] for name in names]
-    tails = [(1 - confidence_level) / 2, (1 + confidence_level) / 2]
+    tails = [(1 - level) / 2, (1 + level) / 2]
     out: dict[str, Interval] = {}
     for name, column in zip(names, values.T, strict=True):
         known = column[~np.isnan(column)]

@@ -23,16 +23,15 @@ from cmtrack.evaluation.sections import SECTIONS, check_sections
 from cmtrack.evaluation.steps import scored_step
 from cmtrack.grouping import ComposedStep, Grouping, Label
 from cmtrack.metrics import multiclass
-from cmtrack.metrics.catalog import lookup
-from cmtrack.metrics.cells import Cells
-from cmtrack.metrics.influence import Influence, groups_over, standard_error
+from cmtrack.metrics.catalog import find, lookup
+from cmtrack.metrics.influence import Influence, standard_error
 from cmtrack.metrics.intervals import Interval
 from cmtrack.metrics.metric import Metric
-from cmtrack.metrics.names import encode_label
 from cmtrack.metrics.own import UNKNOWN, Kept, own_metrics, to_data
 from cmtrack.metrics.results import Results
 from cmtrack.metrics.roc import RocCurve
-from cmtrack.prevalence.estimate import PrevalenceEstimate
+from cmtrack.metrics.views import EvaluationViews
+from cmtrack.prevalence.results import PrevalenceEstimate
 from cmtrack.statistics import BinaryCounts, ConfusionMatrix, ReducedConfusionMatrix, ScoreCounts
 from cmtrack.statistics.collected import Statistics
 from cmtrack.statistics.inputs import BoolArray, FloatArray
@@ -113,18 +112,12 @@ class Evaluation(BaseEvaluation):
     # -- numbers ---------------------------------------------------------------------------------------
 
     @cached_property
+    def _views(self) -> EvaluationViews:
+        return EvaluationViews(self.statistics, self.grouping, self._step, self._averaged, self.confidence_level)
+
+    @cached_property
     def _computed(self) -> Computed:
-        return compute(
-            self.statistics,
-            self.grouping,
-            self._step,
-            self.confidence_level,
-            self.cluster_errors,
-            self._averaged,
-            self.sections,
-            own=self.extra_metrics,
-            numbers=self.kept_numbers,
-        )
+        return compute(self._views, self.cluster_errors, self.sections, self.extra_metrics, self.kept_numbers)
 
     @property
     def _results(self) -> Results:
@@ -167,16 +160,13 @@ class Evaluation(BaseEvaluation):
             Full name. Averages that leave none out, and other metrics, give none; ``<metric>_zero`` counts them as 0.
         """
         section, *middle, last = metric.split("/")
-        if section == "reduced" and len(middle) == 1:
-            for one in self.reduced:
-                if encode_label(one.name) == middle[0]:
-                    step = next(s for s in self.grouping.compose(self.labels) if s.name == one.name)  # type: ignore[union-attr]
-                    left_out = multiclass.passed_over(last, Cells.of_reduced(one), groups_over(step, self._averaged))
-                    return tuple(one.labels[g] for g in left_out)
-        if section not in ("multiclass", "spans") or middle:
+        if section == "reduced" and len(middle) == 1 and middle[0] in self._views.reduced:
+            table, labels = self._views.reduced[middle[0]][0], self._views.composed[middle[0]].labels
+        elif section in ("multiclass", "spans") and not middle:
+            table, labels = self._views.table, self.labels
+        else:
             return ()
-        left_out = multiclass.passed_over(last, Cells.of_matrix(self.confusion_matrix), self._averaged)
-        return tuple(self.labels[k] for k in left_out)
+        return tuple(labels[k] for k in multiclass.passed_over(last, table))
 
     @property
     def n_samples(self) -> float:
@@ -207,12 +197,12 @@ class Evaluation(BaseEvaluation):
     @cached_property
     def reduced(self) -> ReducedSteps:
         """The reduced matrix of each step, in order; also by the step's name."""
-        return ReducedSteps(self._computed.reduced)
+        return ReducedSteps(own for own, _ in self._views.matrices)
 
     @property
     def binary(self) -> BinaryCounts | None:
         """The six counts of 2x2+IM, where there are two groups or two classes."""
-        return self._computed.binary
+        return None if self._views.binary is None else self._views.binary[0]
 
     @property
     def roc(self) -> RocCurve | None:
@@ -276,16 +266,16 @@ class Evaluation(BaseEvaluation):
 
     def _influence_of(self, metric: str) -> FloatArray | None:
         own = next((known for known in self.extra_metrics if known.name == metric), None)
-        if own is not None and (own.value is None or not math.isfinite(self.metrics[metric])):
+        entry, parts = (own, {}) if own is not None else find(metric)
+        if entry.value is None or not math.isfinite(self.metrics.get(metric, 0.0)):
             return None  # without_function says which
-        psi = self._influence(metric if own is None else own)
+        psi = self._influence(entry, parts)
         return self.rows.by_document(psi) if isinstance(self.rows, SpanRows) and psi is not None else psi
 
     @cached_property
     def _influence(self) -> Influence:
         assert self.rows is not None  # influence() has asked
-        rows = self.rows.matches if isinstance(self.rows, SpanRows) else self.rows
-        return Influence(rows, self.grouping, self._step, self._averaged)
+        return Influence(self.rows.matches if isinstance(self.rows, SpanRows) else self.rows, self._views)
 
     def with_cluster_errors(self) -> Evaluation:
         """The same evaluation with errors that know of the clusters of its rows; unchanged where there are none."""
@@ -317,16 +307,7 @@ class Evaluation(BaseEvaluation):
             If the method is another one, or weights are fractions (a table of fractions is not multinomial).
         """
         if method == "bootstrap":
-            return resample_tables(
-                self.statistics,
-                self.grouping,
-                self._step,
-                self.confidence_level,
-                n_resamples,
-                seed,
-                self._averaged,
-                self._with_functions("a bootstrap"),
-            )
+            return resample_tables(self._views, n_resamples, seed, self._with_functions("a bootstrap"))
         if method != "influence":
             raise ValueError(f"method must be 'influence' or 'bootstrap', got {method!r}")
         return {name: ends for name, ends in self.intervals.items() if lookup(name).needs != "probabilities"}

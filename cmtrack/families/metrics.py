@@ -12,19 +12,197 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from functools import cached_property
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from cmtrack.families.counts import ACTUAL, HITS, PREDICTED, FamilyStatistics
-from cmtrack.families.ratios import FAMILY_RATIOS, RATIOS, Ratio
 from cmtrack.families.tallies import MACROS, DocumentRows
 from cmtrack.metrics.cells import ratio
+from cmtrack.metrics.metric import Metric, Section
 from cmtrack.metrics.names import encode_label
 from cmtrack.metrics.results import Results
+from cmtrack.metrics.samples import Samples, Sums
+from cmtrack.metrics.views import Views
 from cmtrack.names import quoted
 from cmtrack.statistics.inputs import FloatArray, IntArray
 
 FEW = 20
+
+
+class Sums8(NamedTuple):
+    """Sums of the documents' tallies, in the order of :data:`cmtrack.families.tallies.TALLIES`."""
+
+    hits: Any
+    predicted_confused: Any
+    actual_confused: Any
+    predicted_outside: Any
+    actual_outside: Any
+    shared_nodes: Any = 0.0
+    predicted_nodes: Any = 0.0
+    actual_nodes: Any = 0.0
+
+    @property
+    def predicted(self) -> Any:
+        """Predicted codes."""
+        return self.hits + self.predicted_confused + self.predicted_outside
+
+    @property
+    def actual(self) -> Any:
+        """Actual codes."""
+        return self.hits + self.actual_confused + self.actual_outside
+
+    @property
+    def labels(self) -> Any:
+        """Both together."""
+        return self.predicted + self.actual
+
+
+class CodeAverage:
+    """A mean over codes; the error takes codes as independent of each other where documents do not tell otherwise."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def __call__(self, codes: IntArray) -> float:
+        return macro_averages(codes)[self.name][0]
+
+    def spread(self, codes: IntArray, share: bool) -> float:
+        """The standard error."""
+        return macro_averages(codes)[self.name][1]
+
+
+_FALIS, _SOKOLOVA = "Falis, Hierarchical Confusion Matrices", "Sokolova & Lapalme (2009)"
+_KIRITCHENKO = "Kiritchenko et al. (2005)"
+_NO_PREDICTED, _NO_ACTUAL, _NO_LABEL = "no code was predicted", "no document has a code", "there is no code"
+
+
+def _ratio(name: str, value: Any, source: str, reason: str, formula: str, **words: Any) -> Metric:
+    usual = {"low": 0.0, "high": 1.0, "interval": "logit", "headline": False}
+    of = "family" if name.startswith("<family>") else "documents"
+    known = {**usual, "of": of, "source": source, "reason": reason, "formula": formula, **words}
+    return Metric(f"family/{name}", value, **known)
+
+
+def _macro(name: str, formula: str, **words: Any) -> Metric:
+    known = {"of": "codes", "low": 0.0, "high": 1.0, "headline": False, "source": _SOKOLOVA, **words}
+    return Metric(f"family/{name}", CodeAverage(name), formula=formula, reason="no code has a defined value", **known)
+
+
+_MATCH: dict[str, Any] = {"title": "share of matching labels", "brief": "match share"}
+_CONFUSED: dict[str, Any] = {"title": "share of labels confused within their family", "brief": "confused"}
+_OUTSIDE: dict[str, Any] = {"title": "share of labels out of family", "brief": "out of family"}
+_VALUES = {
+    "match_share": lambda t: 2 * t.hits / t.labels,
+    "confusion_share": lambda t: (t.predicted_confused + t.actual_confused) / t.labels,
+    "oof_share": lambda t: (t.predicted_outside + t.actual_outside) / t.labels,
+    "precision_micro": lambda t: t.hits / t.predicted,
+    "recall_micro": lambda t: t.hits / t.actual,
+}
+"""Of all documents, and of each family."""
+_WORSE: dict[str, Any] = {"better": "lower"}
+
+FAMILY = Section("family", "All documents", (
+    _ratio("match_share", _VALUES["match_share"], _FALIS, _NO_LABEL,
+           "2 matches / labels, predicted and actual ones together; equals f1_micro", headline=True, **_MATCH),
+    _ratio("confusion_share", _VALUES["confusion_share"], _FALIS, _NO_LABEL,
+           "labels, no match, with an unmatched code of their family on the other side / labels", headline=True,
+           **_CONFUSED, **_WORSE),
+    _ratio("oof_share", _VALUES["oof_share"], _FALIS, _NO_LABEL,
+           "labels, no match, without one (out of family) / labels", headline=True, **_OUTSIDE, **_WORSE),
+    _ratio("precision_micro", _VALUES["precision_micro"], _SOKOLOVA, _NO_PREDICTED,
+           "matches / predicted codes, over all documents", headline=True),
+    _ratio("recall_micro", _VALUES["recall_micro"], _SOKOLOVA, _NO_ACTUAL,
+           "matches / actual codes, over all documents", headline=True),
+    _ratio("f1_micro", _VALUES["match_share"], _SOKOLOVA, _NO_LABEL,
+           "2 matches / (predicted + actual codes), over all documents", headline=True),
+    _ratio("confusion_share_predicted", lambda t: t.predicted_confused / t.predicted, _FALIS, _NO_PREDICTED,
+           "confused predicted codes / predicted codes", **_WORSE),
+    _ratio("oof_share_predicted", lambda t: t.predicted_outside / t.predicted, _FALIS, _NO_PREDICTED,
+           "predicted codes out of family / predicted codes", **_WORSE),
+    _ratio("confusion_share_actual", lambda t: t.actual_confused / t.actual, _FALIS, _NO_ACTUAL,
+           "confused actual codes / actual codes", **_WORSE),
+    _ratio("oof_share_actual", lambda t: t.actual_outside / t.actual, _FALIS, _NO_ACTUAL,
+           "actual codes out of family / actual codes", **_WORSE),
+    _ratio("hierarchical_precision", lambda t: t.shared_nodes / t.predicted_nodes, _KIRITCHENKO, _NO_PREDICTED,
+           "Σ |P∩A| / Σ |P|, sets of codes with all their ancestors", headline=True, brief="hier. precision",
+           title="hierarchical precision"),
+    _ratio("hierarchical_recall", lambda t: t.shared_nodes / t.actual_nodes, _KIRITCHENKO, _NO_ACTUAL,
+           "Σ |P∩A| / Σ |A|", headline=True, title="hierarchical recall", brief="hier. recall"),
+    _ratio("hierarchical_f1", lambda t: 2 * t.shared_nodes / (t.predicted_nodes + t.actual_nodes), _KIRITCHENKO,
+           _NO_LABEL, "2 Σ |P∩A| / (Σ |P| + Σ |A|)", headline=True, title="hierarchical F1", brief="hier. F1"),
+    _macro("precision_macro", "mean of precision over codes"),
+    _macro("recall_macro", "mean of recall over codes"),
+    _macro("f1_macro", "mean of F1 over codes", headline=True),
+    _ratio("<family>/match_share", _VALUES["match_share"], _FALIS, _NO_LABEL,
+           "2 matches / labels of the family; equals f1_micro", **_MATCH),
+    _ratio("<family>/confusion_share", _VALUES["confusion_share"], _FALIS, _NO_LABEL,
+           "confused labels / labels of the family", **_CONFUSED, **_WORSE),
+    _ratio("<family>/oof_share", _VALUES["oof_share"], _FALIS, _NO_LABEL,
+           "labels out of family / labels of the family", **_OUTSIDE, **_WORSE),
+    _ratio("<family>/precision_micro", _VALUES["precision_micro"], _SOKOLOVA, _NO_PREDICTED,
+           "matches / predicted codes of the family"),
+    _ratio("<family>/recall_micro", _VALUES["recall_micro"], _SOKOLOVA, _NO_ACTUAL,
+           "matches / actual codes of the family"),
+    _ratio("<family>/f1_micro", _VALUES["match_share"], _SOKOLOVA, _NO_LABEL,
+           "2 matches / (predicted + actual codes of the family)"),
+    _ratio("<family>/support", lambda t: t.actual, "", "", "actual codes of the family", high=math.inf, better="",
+           interval=""),
+))  # fmt: skip
+
+
+class Codes(Samples):
+    """Counts of each code."""
+
+    def __init__(self, codes: IntArray) -> None:
+        self.codes = codes
+
+    def argument(self) -> IntArray:
+        return self.codes
+
+
+class FamilyViews(Views):
+    """The views of a family evaluation."""
+
+    def __init__(self, statistics: FamilyStatistics) -> None:
+        self.statistics = statistics
+
+    def of(self, metric: Metric, step: str = "") -> Samples:
+        found: Samples = getattr(self, metric.of)
+        return found
+
+    def names(self, metric: Metric, step: str = "") -> dict[int, str] | None:
+        return self._families if metric.of == "family" else None
+
+    @cached_property
+    def _families(self) -> dict[int, str]:
+        return {f: encode_label(family) for f, family in enumerate(self.statistics.families.names)}
+
+    @cached_property
+    def documents(self) -> Sums:
+        """All documents."""
+        tallies = self.statistics.tallies
+        sums, products = tallies.sums.astype(np.float64), tallies.products.astype(np.float64)
+        return Sums(Sums8, sums, products, self.statistics.digest.rows)
+
+    @cached_property
+    def family(self) -> Sums:
+        """The documents of each family."""
+        sums, products = family_tallies(self.statistics)
+        return Sums(Sums8, sums.T, np.moveaxis(products, 0, -1), self.statistics.digest.rows)
+
+    @cached_property
+    def codes(self) -> Codes:
+        """The codes."""
+        return Codes(self.statistics.codes)
+
+    def influence(self, metric: Metric, rows: DocumentRows) -> FloatArray | None:
+        """Influence values (n,) of an overall metric; None for one of a single family, which documents do not hold."""
+        if metric.of == "codes":
+            return rows.macros[:, MACROS.index(metric.name.rsplit("/", 1)[1])]
+        psi = metric.influence_in(self.documents) if metric.of == "documents" else None
+        return None if psi is None or not np.isfinite(psi).all() else self.documents.by_row(psi, rows.tallies)
 
 
 def family_results(
@@ -41,32 +219,8 @@ def family_results(
         independent of each other.
     """
     results = Results(confidence_level, macro_errors or {})
-    n = statistics.digest.rows
-    sums, products = statistics.tallies.sums.astype(np.float64), statistics.tallies.products.astype(np.float64)
-    for name, part in RATIOS.items():
-        value, error = _value(part, sums, products, n)
-        results.put(f"family/{name}", value, error=error, reason=part.reason)
-    for name, (value, error) in macro_averages(statistics.codes).items():
-        results.put(f"family/{name}", value, error=error, reason="no code has a defined value")
-    table, squares = family_tallies(statistics)
-    for f, family in enumerate(statistics.families.names):
-        prefix = f"family/{encode_label(family)}"
-        for name, part in FAMILY_RATIOS.items():
-            value, error = _value(part, table[f], squares[f], n)
-            results.put(f"{prefix}/{name}", value, error=error, reason=part.reason)
-        results.metrics[f"{prefix}/support"] = float(table[f][[0, 2, 4]].sum())
+    FamilyViews(statistics).put(results, FAMILY)
     return results
-
-
-def influence(name: str, statistics: FamilyStatistics, rows: DocumentRows) -> FloatArray | None:
-    """Influence values (n,) of an overall metric; None for those of a single family, which documents do not hold."""
-    _, short = name.split("/", 1)
-    if short in MACROS:
-        return rows.macros[:, MACROS.index(short)]
-    if short not in RATIOS:
-        return None
-    gradient = _gradient(RATIOS[short], statistics.tallies.sums.astype(np.float64))
-    return None if gradient is None else np.asarray(len(rows) * (rows.tallies @ gradient))
 
 
 def code_ratios(codes: IntArray) -> dict[str, FloatArray]:
@@ -168,24 +322,3 @@ def never_predicted(statistics: FamilyStatistics) -> IntArray:
     """Places of the codes that some document has and none is predicted to have."""
     predicted, actual = statistics.codes[:, PREDICTED], statistics.codes[:, ACTUAL]
     return np.asarray(np.flatnonzero((actual > 0) & (predicted == 0)))
-
-
-def _value(part: Ratio, sums: FloatArray, products: FloatArray, n: int) -> tuple[float, float]:
-    gradient = _gradient(part, sums)
-    if gradient is None:
-        return math.nan, math.nan
-    size = len(sums)
-    above, below = part.above[:size], part.below[:size]
-    error = math.sqrt(max(0.0, float(gradient @ products @ gradient)))  # the mean of the influence is 0
-    return float(above @ sums) / float(below @ sums), error
-
-
-def _gradient(part: Ratio, sums: FloatArray) -> FloatArray | None:
-    """Derivative by the sums; None where the denominator is zero."""
-    size = len(sums)
-    above, below = part.above[:size], part.below[:size]
-    base = float(below @ sums)
-    if base == 0:
-        return None
-    out: FloatArray = (above - float(above @ sums) / base * below) / base
-    return out

@@ -216,9 +216,8 @@ class FamilyEvaluation(BaseEvaluation):
     # -- doing -----------------------------------------------------------------------------------------
 
     def _influence_of(self, metric: str) -> FloatArray | None:
-        lookup(metric)
         assert self.rows is not None  # the caller's business
-        return metrics_of.influence(metric, self.statistics, self.rows)
+        return metrics_of.FamilyViews(self.statistics).influence(lookup(metric), self.rows)
 
     def __add__(self, other: FamilyEvaluation) -> FamilyEvaluation:
         """The evaluation of both sets of documents together. Counts add up exactly, in any order.

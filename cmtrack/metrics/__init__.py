@@ -1,36 +1,41 @@
-"""Statistics -> numbers, by pure functions. Needs NumPy and SciPy only."""
+"""Metrics: from statistics to numbers, by pure functions on NumPy and SciPy.
 
-from cmtrack.metrics.catalog import CATALOG, lookup
-from cmtrack.metrics.metric import Metric
-from cmtrack.metrics.roc import RocCurve, roc_curve
-from cmtrack.prevalence.estimate import PrevalenceEstimate
-from cmtrack.prevalence.mixture import em_shares, prior_corrected
-from cmtrack.prevalence.quantify import estimate_prevalence
-from cmtrack.rough import (
-    AttributeSubsets,
-    GranuleTable,
-    RoughApproximations,
-    RoughBounds,
-    attribute_subsets,
-    granule_table,
-    rough_bounds,
-)
+Names are imported when they are first used: the catalog reads the sections of other rooms, which stand on the modules
+of this one. Those of rough sets and of prevalence live in rooms of their own and are had from here as well.
+"""
 
-__all__ = [
-    "CATALOG",
-    "AttributeSubsets",
-    "GranuleTable",
-    "Metric",
-    "PrevalenceEstimate",
-    "RocCurve",
-    "RoughApproximations",
-    "RoughBounds",
-    "attribute_subsets",
-    "em_shares",
-    "estimate_prevalence",
-    "granule_table",
-    "lookup",
-    "prior_corrected",
-    "roc_curve",
-    "rough_bounds",
-]
+from __future__ import annotations
+
+import importlib
+from typing import Any
+
+_HOME = {  # and in __init__.pyi, with their types
+    "AttributeSubsets": "cmtrack.rough",
+    "CATALOG": "cmtrack.metrics.catalog",
+    "GranuleTable": "cmtrack.rough",
+    "Metric": "cmtrack.metrics.metric",
+    "PrevalenceEstimate": "cmtrack.prevalence",
+    "RocCurve": "cmtrack.metrics.roc",
+    "RoughApproximations": "cmtrack.rough",
+    "RoughBounds": "cmtrack.rough",
+    "attribute_subsets": "cmtrack.rough",
+    "em_shares": "cmtrack.prevalence",
+    "estimate_prevalence": "cmtrack.prevalence",
+    "granule_table": "cmtrack.rough",
+    "lookup": "cmtrack.metrics.catalog",
+    "prior_corrected": "cmtrack.prevalence",
+    "roc_curve": "cmtrack.metrics.roc",
+    "rough_bounds": "cmtrack.rough",
+}
+
+__all__ = sorted(_HOME)
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME:
+        raise AttributeError(f"module 'cmtrack.metrics' has no attribute {name!r}")
+    return getattr(importlib.import_module(_HOME[name]), name)
+
+
+def __dir__() -> list[str]:
+    return __all__

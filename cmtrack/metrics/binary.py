@@ -16,17 +16,16 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from cmtrack.metrics.cells import SixCells
-from cmtrack.metrics.metric import Metric
+from cmtrack.metrics.metric import Metric, Section
+from cmtrack.metrics.multiclass import MATTHEWS
+from cmtrack.metrics.roc import AREAS
 from cmtrack.statistics import BinaryCounts
 from cmtrack.statistics.inputs import FloatArray
-
-if TYPE_CHECKING:
-    from cmtrack.metrics.results import Results
 
 
 @dataclass(frozen=True)
@@ -125,7 +124,7 @@ def _count(part: str, formula: str) -> Metric:
 
 _TABLE_2, _TABLE_5, _RATES = "Table 2", "Table 5", "eq. 29-32"
 
-BINARY = (
+SIX = (
     _count("tp", "hits of the positive group"),
     _count("fn", "actual positives predicted negative"),
     _count("imp", "intragroup mismatches of the positive group"),
@@ -154,15 +153,17 @@ BINARY = (
     _binary("informedness", _informedness, "recall − fall-out", _TABLE_2, low=-1.0, interval="wald"),
     _binary("markedness", _markedness, "precision − false omission rate", _TABLE_2, low=-1.0, interval="wald"),
     _binary("matthews_corrcoef", _matthews, "((TP + IMP)(TN + IMN) − FN · FP) / √(P_act P_pred N_act N_pred)",
-            "eq. 28 corrected", low=-1.0, interval="atanh", headline=True),
+            "eq. 28 corrected", low=-1.0, interval="atanh", headline=True, **MATTHEWS),
 )  # fmt: skip
+"""The metrics of the six counts."""
+
+BINARY = Section("binary", "Positive group against the rest (2×2+IM)", (*SIX, *AREAS), of_positive=True)
 
 
 def binary_metrics(counts: BinaryCounts) -> dict[str, float]:
     """All ``binary/`` metrics that the six counts give, by their short names; NaN where a denominator is zero."""
     six = SixCells.of_counts(counts)
-    argument = six.argument(six.weight)
-    values = {metric.name.removeprefix("binary/"): metric.number(argument) for metric in BINARY}
+    values = {metric.name.removeprefix("binary/"): metric.number(six.argument()) for metric in SIX}
     return {name: value if math.isfinite(value) else math.nan for name, value in values.items()}
 
 
@@ -185,14 +186,3 @@ def literal_forms(counts: BinaryCounts) -> dict[str, float]:
         "informedness_consistent": recall + m["specificity"] - 1,
         "markedness_consistent": m["precision"] + m["npv"] - 1,
     }
-
-
-def put_binary(results: Results, counts: BinaryCounts, squares: BinaryCounts | None) -> None:
-    """``binary/`` as far as the six counts give it."""
-    cells = SixCells.of_counts(counts, squares)
-    argument, total, everyone = cells.argument(cells.weight), cells.total, cells.everyone
-    for metric in BINARY:
-        if metric.interval == "count":
-            results.put_count(metric.name, metric.number(argument), total, everyone)
-        else:
-            results.put_metric(metric, argument, cells)

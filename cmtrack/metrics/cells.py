@@ -11,56 +11,17 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from cmtrack.metrics.samples import Samples, Weighted
 from cmtrack.statistics import BinaryCounts, ConfusionMatrix, ReducedConfusionMatrix
 from cmtrack.statistics.counting import Counts
 from cmtrack.statistics.inputs import BoolArray, FloatArray, IntArray
 
-
-class Weighted:
-    """Cells that samples fall into: ``weight`` and ``squares`` of shape (C,), and what both give."""
-
-    weight: FloatArray
-    squares: FloatArray
-
-    @property
-    def total(self) -> float:
-        """Sum of all weights."""
-        return float(self.weight.sum())
-
-    def standard_error(self, influence: FloatArray) -> float:
-        """Standard error of a metric from its influence value in each cell.
-
-        ``sqrt(sum of w_i^2 (psi_i - mean psi)^2) / sum of w_i``, the sandwich form.
-        """
-        mean = float(self.weight @ influence) / self.total
-        return math.sqrt(float(self.squares @ (influence - mean) ** 2)) / self.total
-
-    def effective(self, denominator: BoolArray | FloatArray) -> float:
-        """Effective sample size of the samples in a denominator: their number, or Kish's for weights."""
-        weight, squares = float(self.weight @ denominator), float(self.squares @ denominator)
-        return weight * weight / squares if squares > 0 else 0.0
-
-    @property
-    def everyone(self) -> float:
-        """Effective sample size of all samples."""
-        return self.effective(np.ones(len(self.weight)))
-
-    @property
-    def table_size(self) -> int:
-        """Number of counts that a function of the table is given."""
-        raise NotImplementedError
-
-    def argument(self, weight: Any) -> Any:
-        """What a function of the table is given where the cells have these weights, real or complex."""
-        raise NotImplementedError
-
-    def in_table(self, values: FloatArray) -> FloatArray | None:
-        """The values (C,) that stand in the cells' places of a table; None where it has another shape."""
-        raise NotImplementedError
+if TYPE_CHECKING:
+    from cmtrack.metrics.metric import Metric
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,7 +40,8 @@ class SixCells(Weighted):
     def table_size(self) -> int:
         return 6
 
-    def argument(self, weight: Any) -> BinaryCounts:
+    def argument(self, weight: Any = None) -> BinaryCounts:
+        weight = self.weight if weight is None else weight
         return BinaryCounts(*(weight.tolist() if weight.dtype.kind == "c" else weight))
 
     def in_table(self, values: FloatArray) -> FloatArray | None:
@@ -133,6 +95,19 @@ class Cells(Weighted):
         kept = weight > 0
         return cls(actual[kept], predicted[kept], hit[kept], _floats(weight[kept]), _floats(square[kept]), size)
 
+    def with_empty(self, actual: IntArray, predicted: IntArray, hit: BoolArray) -> tuple[Cells, IntArray]:
+        """These cells, and those that only rows without weight fall into; and the cell of each row, shape (n,)."""
+        code = (actual * self.size + predicted) * 2 + hit
+        number = np.full(2 * self.size**2, -1)
+        number[(self.actual * self.size + self.predicted) * 2 + self.hit] = np.arange(len(self.weight))
+        new = np.unique(code[number[code] < 0])
+        number[new] = len(self.weight) + np.arange(len(new))
+        pair, none = new // 2, np.zeros(len(new))
+        own = (pair // self.size, pair % self.size, new % 2 == 1, none, none)
+        ours = (self.actual, self.predicted, self.hit, self.weight, self.squares)
+        cells = Cells(*map(np.concatenate, zip(ours, own, strict=True)), self.size) if len(new) else self
+        return cells, number[code]
+
     def by_actual(self, values: FloatArray) -> FloatArray:
         """Sum values (C,) over the cells of each actual class, shape (K,)."""
         return np.bincount(self.actual, values, self.size).astype(np.float64, copy=False)
@@ -145,17 +120,18 @@ class Cells(Weighted):
     def table_size(self) -> int:
         return self.size * self.size
 
-    def argument(self, weight: Any) -> Any:
-        """The counts (K, K), rows actual."""
+    def argument(self, weight: Any = None) -> Any:
+        """The counts (K, K), rows actual; a mismatch is on the diagonal."""
+        weight = self.weight if weight is None else weight
         table = np.zeros((self.size, self.size), dtype=weight.dtype)
-        table[self.actual, self.predicted] = weight
+        np.add.at(table, (self.actual, self.predicted), weight)
         return table
 
     def in_table(self, values: FloatArray) -> FloatArray | None:
         return values[self.actual, self.predicted] if values.shape == (self.size, self.size) else None
 
 
-class Table:
+class Table(Samples):
     """A table of K classes or groups as its metrics see it: each part is computed once.
 
     Parameters
@@ -170,6 +146,23 @@ class Table:
     def __init__(self, cells: Cells, over: BoolArray | None = None, whole: bool = True) -> None:
         self.cells, self.over, self.whole = cells, over, whole
         self._known: dict[Any, Any] = {}
+
+    @property
+    def total(self) -> float:
+        return self.cells.total
+
+    def argument(self) -> Table:
+        return self
+
+    def influence(self, metric: Metric) -> FloatArray | None:
+        """None: functions of a table bring theirs."""
+        return None
+
+    def standard_error(self, influence: FloatArray) -> float:
+        return self.cells.standard_error(influence)
+
+    def effective(self, denominator: FloatArray | None) -> float:
+        return self.cells.effective(denominator)
 
     def once(self, function: Callable[..., Any], *arguments: Any) -> Any:
         """``function(table, *arguments)``, computed when it is first asked for."""
@@ -197,13 +190,6 @@ class Table:
     def predicted(self) -> FloatArray:
         """Samples of each predicted class, shape (K,)."""
         return self.cells.by_predicted(self.cells.weight)
-
-    @cached_property
-    def counts(self) -> FloatArray:
-        """The counts (K, K), rows actual; a mismatch is on the diagonal."""
-        table = np.zeros((self.cells.size, self.cells.size))
-        np.add.at(table, (self.cells.actual, self.cells.predicted), self.cells.weight)
-        return table
 
 
 def _floats(counts: Counts) -> FloatArray:

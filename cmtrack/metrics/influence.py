@@ -8,59 +8,21 @@ that of a difference of two models on the same rows comes from ``psi_A - psi_B``
 from __future__ import annotations
 
 import math
-from functools import cached_property
+from collections.abc import Mapping
 
 import numpy as np
 
-from cmtrack.grouping import ComposedStep, Grouping
-from cmtrack.metrics.catalog import lookup
 from cmtrack.metrics.cells import Cells, SixCells, Table
-from cmtrack.metrics.fisher import fisher_influence
 from cmtrack.metrics.metric import Metric
-from cmtrack.metrics.multiclass import argument
-from cmtrack.metrics.names import encode_label
-from cmtrack.metrics.score_influence import ScoreInfluence
-from cmtrack.metrics.spcc import least_pair, spcc_ovo
-from cmtrack.statistics import ScoreMoments
+from cmtrack.metrics.moments import ScoreSamples
+from cmtrack.metrics.roc import ScoreTable
+from cmtrack.metrics.samples import Samples
+from cmtrack.metrics.spcc import ClassScores
+from cmtrack.metrics.views import EvaluationViews
 from cmtrack.statistics.collected import accepted_within, group_scores, is_positive
-from cmtrack.statistics.cross_moments import features_of
-from cmtrack.statistics.inputs import BoolArray, FloatArray, IntArray
+from cmtrack.statistics.inputs import FloatArray, IntArray
 from cmtrack.statistics.predictions import Predictions
-
-_OF_SCORE = ("actual", "expected", "expected_count", "bias", "expected_count_sd_labels_only")
-
-
-class RowCells:
-    """The cell of each row in a table: the full matrix, or a reduced one."""
-
-    def __init__(
-        self,
-        actual: IntArray,
-        predicted: IntArray,
-        hit: BoolArray,
-        size: int,
-        weights: FloatArray | IntArray | None,
-        over: BoolArray | None = None,
-    ) -> None:
-        code = (actual * size + predicted) * 2 + hit
-        used, self._cell = np.unique(code, return_inverse=True)
-        pair = used // 2
-        weight = np.bincount(self._cell, weights, len(used)).astype(np.float64)
-        self.table = Table(Cells(pair // size, pair % size, used % 2 == 1, weight, weight, size), over)
-
-    def of(self, metric: Metric) -> FloatArray | None:
-        """psi of a metric of the whole table, shape (n,)."""
-        psi = metric.by_cell(argument(metric, self.table), self.table.cells)
-        return None if psi is None else self._rows(psi)
-
-    def of_class(self, metric: Metric, k: int) -> FloatArray | None:
-        """psi of a metric of one class or group, shape (n,); None for what has no error."""
-        of = getattr(metric.value, "influence_of", None)
-        return None if of is None else self._rows(of(self.table, k))
-
-    def _rows(self, values: FloatArray) -> FloatArray:
-        rows: FloatArray = values[self._cell]
-        return rows
+from cmtrack.statistics.scores import cells_of
 
 
 class Influence:
@@ -69,167 +31,107 @@ class Influence:
     Parameters
     ----------
     rows : Predictions
-    grouping : Grouping, optional
-    step : ComposedStep, optional
-        The scored two-group step.
-    over : ndarray of shape (K,), bool, optional
-        The classes that averages are taken over; by default all.
+    views : EvaluationViews
     """
 
-    def __init__(
-        self,
-        rows: Predictions,
-        grouping: Grouping | None,
-        step: ComposedStep | None,
-        over: BoolArray | None = None,
-    ) -> None:
-        self._rows, self._grouping, self._step, self._over = rows, grouping, step, over
+    def __init__(self, rows: Predictions, views: EvaluationViews) -> None:
+        self._rows, self._views = rows, views
+        self._located: dict[int, tuple[Samples, IntArray]] = {}
 
-    def __call__(self, metric: Metric | str) -> FloatArray | None:
+    def __call__(self, metric: Metric, parts: Mapping[str, str]) -> FloatArray | None:
         """psi of a metric, shape (n,); None where it has no influence function.
 
         Parameters
         ----------
-        metric : Metric or str
-            A metric of one's own, or a full name.
+        metric : Metric
+        parts : mapping of str to str
+            The encoded step, label or group in its name.
         """
-        if isinstance(metric, Metric):
-            entry, parts = metric, metric.name.split("/")
-        else:
-            entry, parts = lookup(metric), metric.split("/")
-        if entry.of in ("table", "whole table", "spans", "counts"):
-            return (self._reduced[parts[1]][0] if parts[0] == "reduced" else self._table).of(entry)
-        if entry.of == "classes":
-            table, places = self._reduced[parts[1]] if parts[0] == "reduced" else (self._table, self._class_index)
-            return table.of_class(entry, places[parts[-2]])
-        if entry.of == "binary":
-            return self._of_six(entry)
-        if self._rows.source is None:  # the rows were kept without probabilities
+        rows, views = self._rows, self._views
+        if metric.interval in ("", "profile"):  # it has no error, or brings an interval
             return None
-        handlers = {"binary": self._of_area, "spcc": self._of_scores, "prevalence": self._of_prevalence}
-        return handlers[parts[0]](parts[1:]) if parts[0] in handlers else None
+        if metric.needs == "probabilities" and rows.source is None:  # the rows were kept without probabilities
+            return None
+        step = parts.get("step", "")
+        samples, names = views.of(metric, step), views.names(metric, step)
+        if samples is None:
+            return None
+        k = (
+            None
+            if names is None
+            else next(k for k, name in names.items() if name == parts.get("group", parts.get("label")))
+        )
+        if isinstance(samples, (ClassScores, ScoreSamples)):
+            psi = metric.influence_in(samples)
+            assert rows.probabilities is not None  # the section exists only with probabilities
+            if psi is None:
+                return None
+            if isinstance(samples, ClassScores):
+                return samples.by_row(psi, rows.actual, rows.probabilities)
+            return samples.by_row(psi, *self._score(k), k)
+        samples, place = self._locate(samples, step)
+        if k is not None and hasattr(metric.value, "influence_of"):
+            psi = metric.value.influence_of(samples.argument(), k)
+        else:
+            psi = metric.influence_in(samples)
+        return None if psi is None else np.asarray(psi[place])
 
-    @cached_property
-    def _table(self) -> RowCells:
-        r = self._rows
-        return RowCells(r.actual, r.predicted, r.actual == r.predicted, len(r.labels), r.weights, self._over)
+    def _score(self, k: int | None = None) -> tuple[IntArray, FloatArray]:
+        """Of each row whether it is positive, and the score of class k or of the positive group."""
+        rows, step = self._rows, self._views.step
+        assert rows.probabilities is not None  # the section exists only with probabilities
+        if k is not None:
+            return (rows.actual == k).astype(np.int64), rows.probabilities[:, k]
+        assert step is not None  # the section exists only with two groups
+        return is_positive(rows.actual, step), group_scores(rows.probabilities, step)
 
-    @cached_property
-    def _class_index(self) -> dict[str, int]:
-        return {encode_label(label): k for k, label in enumerate(self._rows.labels)}
+    def _locate(self, samples: Samples, step: str) -> tuple[Samples, IntArray]:
+        """The samples, and the cell of each row, shape (n,)."""
+        if id(samples) not in self._located:
+            if isinstance(samples, ScoreTable):
+                found = samples, self._in_scores(samples)
+            elif isinstance(samples, SixCells):
+                found = samples, self._in_six()
+            elif isinstance(samples, Table):
+                cells, place = self._in_table(samples.cells, step)
+                found = (samples if cells is samples.cells else Table(cells, samples.over, samples.whole)), place
+            elif isinstance(samples, Cells):
+                found = self._in_table(samples, step)
+            else:
+                raise TypeError(f"no influence by row of {type(samples).__name__}")
+            self._located[id(samples)] = found
+        return self._located[id(samples)]
 
-    @cached_property
-    def _reduced(self) -> dict[str, tuple[RowCells, dict[str, int]]]:
-        steps = () if self._grouping is None else self._grouping.compose(self._rows.labels)
-        return {
-            encode_label(step.name): (
-                self._reduce(step),
-                {encode_label(group): g for g, group in enumerate(step.labels)},
-            )
-            for step in steps
-        }
+    def _in_table(self, cells: Cells, step: str) -> tuple[Cells, IntArray]:
+        actual, predicted = self._rows.actual, self._rows.predicted
+        if not step:
+            return cells.with_empty(actual, predicted, actual == predicted)
+        composed = self._views.composed[step]
+        accepted = composed.accept[actual, predicted]
+        actual, predicted = composed.group_of_class[actual], composed.group_of_class[predicted]
+        return cells.with_empty(actual, predicted, (actual == predicted) & accepted)
 
-    def _reduce(self, step: ComposedStep) -> RowCells:
-        r = self._rows
-        actual, predicted = step.group_of_class[r.actual], step.group_of_class[r.predicted]
-        hit = (actual == predicted) & step.accept[r.actual, r.predicted]
-        over = groups_over(step, self._over)
-        return RowCells(actual, predicted, hit, len(step.labels), r.weights, over)
-
-    def _of_area(self, parts: list[str]) -> FloatArray | None:
-        return None if self._scores is None else self._scores.roc(parts[0])
-
-    def _of_six(self, metric: Metric) -> FloatArray | None:
-        """psi of a metric of the six counts of 2x2+IM."""
-        index, cells = self._six_cells
-        psi = metric.by_cell(cells.argument(cells.weight), cells)
-        return None if psi is None else psi[index]
-
-    @cached_property
-    def _six_cells(self) -> tuple[IntArray, SixCells]:
-        assert self._step is not None  # binary metrics exist only where two groups do
-        r = self._rows
-        positive, called = is_positive(r.actual, self._step), is_positive(r.predicted, self._step)
-        accepted = self._step.accept[r.actual, r.predicted]
+    def _in_six(self) -> IntArray:
+        rows, step = self._rows, self._views.step
+        assert step is not None  # the section exists only with two groups
+        positive, called = is_positive(rows.actual, step), is_positive(rows.predicted, step)
+        accepted = step.accept[rows.actual, rows.predicted]
         # tp fn imp fp tn imn
-        index = np.where(
+        return np.where(
             positive == 1,
             np.where(called == 0, 1, np.where(accepted, 0, 2)),
             np.where(called == 1, 3, np.where(accepted, 4, 5)),
         )
-        weight = np.bincount(index, r.weights, 6).astype(np.float64)
-        return index, SixCells(weight, weight)
 
-    @cached_property
-    def _scores(self) -> ScoreInfluence | None:
-        r, step = self._rows, self._step
-        if r.probabilities is None or step is None:
-            return None
-        positive = is_positive(r.actual, step)
-        accepted = accepted_within(r.actual, r.probabilities, step)
-        return ScoreInfluence(positive, group_scores(r.probabilities, step), r.weights, accepted)
-
-    def _one_vs_rest(self, k: int) -> ScoreInfluence:
-        r = self._rows
-        assert r.probabilities is not None  # the section exists only with probabilities
-        return ScoreInfluence((r.actual == k).astype(np.int64), r.probabilities[:, k], r.weights)
-
-    def _of_scores(self, parts: list[str]) -> FloatArray | None:
-        if parts[0] == "ovr":
-            return self._one_vs_rest(self._class_index[parts[1]]).of("spcc")
-        if parts[0].startswith(("ovr_", "ovo_")):
-            return self._combined(*parts[0].split("_"))
-        if self._scores is None:
-            return None
-        return self._scores.of("spcc" if parts[0] == "binary" else parts[0])
-
-    def _combined(self, kind: str, how: str) -> FloatArray | None:
-        """Fisher mean or minimum of the one-vs-rest or one-vs-one correlations."""
-        r = self._rows
-        assert r.probabilities is not None  # the section exists only with probabilities
-        if how == "fisher":
-            psi = fisher_influence(self._moments, kind)[r.actual]
-            return np.asarray(np.einsum("ij,ij->i", psi, features_of(r.probabilities)))
-        if kind == "ovr":
-            values = [self._one_vs_rest(k).correlation for k in range(len(r.labels))]
-            return None if np.isnan(values).all() else self._one_vs_rest(int(np.nanargmin(values))).of("spcc")
-        least = least_pair(spcc_ovo(self._moments))
-        if least is None:
-            return None
-        c, d = least
-        inside = (r.actual == c) | (r.actual == d)
-        weights = None if r.weights is None else r.weights[inside]
-        pair = ScoreInfluence((r.actual[inside] == c).astype(np.int64), r.probabilities[inside, c], weights)
-        everyone = float(len(r)) if r.weights is None else float(r.weights.sum())
-        spread = np.zeros(len(r))
-        spread[inside] = pair.of("spcc") * (everyone / pair.total)
-        return spread
-
-    @cached_property
-    def _moments(self) -> ScoreMoments:
-        r = self._rows
-        assert r.probabilities is not None  # the section exists only with probabilities
-        return ScoreMoments.from_scores(r.actual, r.probabilities, len(r.labels), r.weights)
-
-    def _of_prevalence(self, parts: list[str]) -> FloatArray | None:
-        if len(parts) == 2:
-            known = parts[1] in ("actual", "expected", "bias")
-            return self._one_vs_rest(self._class_index[parts[0]]).of(parts[1]) if known else None
-        if parts[0] == "classify_and_count":
-            index, _ = self._six_cells
-            called = np.isin(index, (0, 2, 3)).astype(np.float64)
-            return called - float(np.average(called, weights=self._rows.weights))
-        if self._scores is None or parts[0] not in _OF_SCORE:
-            return None
-        return self._scores.of(parts[0])
-
-
-def groups_over(step: ComposedStep, over: BoolArray | None) -> BoolArray | None:
-    """The groups that averages are taken over: those that hold a class that averages are taken over."""
-    if over is None:
-        return None
-    held: BoolArray = np.bincount(step.group_of_class[over], minlength=len(step.labels)) > 0
-    return None if held.all() else held
+    def _in_scores(self, table: ScoreTable) -> IntArray:
+        rows, step = self._rows, self._views.step
+        assert step is not None  # the section exists only with two groups
+        assert rows.probabilities is not None  # and with probabilities
+        positive, score = self._score()
+        accepted, values = accepted_within(rows.actual, rows.probabilities, step), table.scores.values
+        place = np.searchsorted(values, score).clip(max=len(values) - 1) if table.scores.exact else cells_of(score)
+        channel = 2 * (1 - positive) + ~accepted
+        return np.asarray(channel * len(values) + place)
 
 
 def standard_error(

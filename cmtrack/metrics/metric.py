@@ -1,45 +1,44 @@
-"""The :class:`Metric`: name, words and function in one declaration, and what follows from the function.
+"""The :class:`Metric`: name, words and function in one declaration, and the :class:`Section` that metrics stand in.
 
-A metric of counts is a function of the cells of a table. Its influence, what one sample in a cell adds to its error, is
-n times the derivative by that cell's count; standard errors, intervals, errors by cluster and paired differences follow
-from it. Where a declaration brings no influence of its own, the derivative is taken here.
+A metric is a function of what :mod:`cmtrack.metrics.samples` makes of the samples. Its influence is the derivative of
+the function, taken there, or one that the function brings in closed form; standard errors, intervals, errors by cluster
+and paired differences follow from it.
+
+A function may be an object that brings more: ``influence(argument)``, the influence in closed form;
+``denominator(argument)``, of a share, whose interval is then that of its denominator; ``spread(argument, share)``,
+standard errors or denominators of each class; ``influence_of(argument, k)``, the influence of one class's value;
+``ends(argument)``, an interval that was made with the value; ``reason(argument)``, why it is undefined.
 """
 
 from __future__ import annotations
 
 import math
 import numbers
-import warnings
 from collections.abc import Callable
-from contextlib import nullcontext
 from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from cmtrack.metrics.cells import Weighted
+from cmtrack.metrics.samples import Samples
 from cmtrack.statistics.inputs import FloatArray
 
 NEEDS = {
-    "counts": "labels",
-    "table": "labels",
-    "whole table": "labels",
-    "classes": "labels",
-    "binary": "two groups",
-    "spans": "spans",
-    "probabilities": "probabilities",
-    "label sets": "label sets",
-    "granules": "granules",
-}
-"""What a metric may be a function of, and the least data that this is computed from."""
+    "labels": ("counts", "table", "whole table", "classes"),
+    "two groups": ("binary",),
+    "spans": ("spans",),
+    "probabilities": (
+        "scores", "means", "spread", "moments", "calibrated", "calibrated rows",
+        "class moments", "class means", "class scores", "class shares",
+    ),
+    "label sets": ("documents", "family", "codes"),
+    "granules": ("granules",),
+}  # fmt: skip
+"""What metrics may be functions of, by the least data that this is computed from."""
 BETTER = {"higher": "higher is better", "lower": "lower is better", "nearest zero": "nearest zero is best"}
 """What a comparison may prefer, in words."""
-MAX_STEPS = 2 * 10**8
-"""Most cells, times the cells in use, for which a derivative of a function of the whole table is taken cell by cell."""
-
-_STEP = 1e-30
-_Complex = npt.NDArray[np.complex128]
+AVERAGES = ("macro", "micro", "weighted")
+"""What names of averages end in, before ``_zero``: a class without a value counted as 0."""
 
 
 @dataclass(frozen=True)
@@ -79,6 +78,9 @@ class Metric:
         A title for the head of a table.
     reason : str, optional
         Why it is undefined where it is; by default that its denominator is zero.
+    needs : str, optional
+        The least that it is computed from: "labels", "two groups", "probabilities", "label sets", ...; by default what
+        ``of`` says.
 
     Notes
     -----
@@ -110,12 +112,16 @@ class Metric:
     influence: Callable[[Any], FloatArray] | None = None
     brief: str = ""
     reason: str = ""
+    needs: str = ""
 
     def __post_init__(self) -> None:
         usual = {"atanh": (-1.0, 1.0), "wilson": (0.0, 1.0), "logit": (0.0, 1.0)}.get(self.interval)
         if usual is not None and (self.low, self.high) == (-math.inf, math.inf):
             object.__setattr__(self, "low", usual[0])
             object.__setattr__(self, "high", usual[1])
+        if not self.needs:
+            needs = next((needs for needs, of in NEEDS.items() if self.of in of), self.of)
+            object.__setattr__(self, "needs", needs)
 
     @property
     def section(self) -> str:
@@ -123,14 +129,15 @@ class Metric:
         return self.name.split("/")[0]
 
     def heading(self, brief: bool = False) -> str:
-        """Its title for people, without the parts of the name that vary; ``brief`` for the head of a table."""
-        title = (self.brief or self.title) if brief else self.title
-        return title or self.name.rsplit("/", 1)[-1].replace("_", " ")
-
-    @property
-    def needs(self) -> str:
-        """The least that it is computed from: "labels", "two groups", "probabilities", "label sets", ..."""
-        return NEEDS[self.of]
+        """Its title for people, as it is declared or made of its name; ``brief`` for the head of a table."""
+        if self.title:
+            return (self.brief or self.title) if brief else self.title
+        stem = self.name.rsplit("/", 1)[-1]
+        words = ["F1" if word == "f1" else word for word in stem.removesuffix("_zero").split("_")]
+        if words[-1] in AVERAGES:  # as people say it: "macro F1"
+            words = [words[-1], *words[:-1]]
+        undefined = "" if not stem.endswith("_zero") else " (0)" if brief else ", undefined as 0"
+        return " ".join(words) + undefined
 
     def number(self, argument: Any) -> float:
         """The value of an argument.
@@ -154,95 +161,61 @@ class Metric:
             raise TypeError(f"the metric {self.name!r} must give one real number, got {value!r:.60}")
         return float(value)
 
-    def spread(self, argument: Any, cells: Weighted, value: float) -> tuple[float | None, float | None]:
-        """The standard error of a value, and for a share the effective size of its denominator; None where not known.
+    def of_each(self, samples: Samples) -> FloatArray:
+        """The values of each class, shape (K,)."""
+        assert self.value is not None  # the caller computes what has a function
+        with np.errstate(all="ignore"):
+            return np.asarray(self.value(samples.argument()), dtype=np.float64)
+
+    def influence_in(self, samples: Samples) -> FloatArray | None:
+        """The influence as the samples take it, such as a number for each cell; None where it is not known."""
+        closed = getattr(self.value, "influence", None)
+        return samples.influence(self) if closed is None else np.asarray(closed(samples.argument()), dtype=np.float64)
+
+    def spread(self, samples: Samples, value: Any) -> tuple[Any, Any]:
+        """The standard error, and of a share the effective size of its denominator; None where not known.
 
         Parameters
         ----------
-        argument
-            What the function is given.
-        cells : Weighted
-            The cells that ``argument`` was made of.
-        value : float
+        samples : Samples
+        value : float or ndarray of shape (K,)
             What the function gave.
         """
-        denominator = getattr(self.value, "denominator", None)
-        if self.interval == "wilson" and denominator is not None:
-            return None, cells.effective(denominator(argument))
-        psi = self.by_cell(argument, cells)
-        if psi is None:
+        if self.interval in ("", "count", "profile"):
             return None, None
-        error = cells.standard_error(psi)
-        if self.interval != "wilson":
+        share = self.interval == "wilson"
+        if hasattr(self.value, "spread"):
+            known = self.value.spread(samples.argument(), share)
+            return (None, known) if share else (known, None)
+        if share and hasattr(self.value, "denominator"):
+            return None, samples.effective(self.value.denominator(samples.argument()))
+        with np.errstate(all="ignore"):
+            psi = self.influence_in(samples)
+            error = None if psi is None else samples.standard_error(psi)
+        if error is None or not share:
             return error, None
         if 0 < value < 1 and error > 0:
             return error, value * (1 - value) / error**2
-        return error, self._share_of(cells)
+        return error, samples.denominator_of(self)
 
-    def _share_of(self, cells: Weighted) -> float | None:
-        """The denominator of a share of 0 or 1: one sample more above or below moves it by one over it."""
-        if len(cells.weight) < cells.table_size:
-            return None  # the derivative by a cell that is empty tells
-        gradient = self._complex_step(cells, np.arange(len(cells.weight)))
-        reach = 0.0 if gradient is None else float(np.ptp(gradient))
-        return cells.everyone / cells.total / reach if reach > 0 else None
 
-    def by_cell(self, argument: Any, cells: Weighted) -> FloatArray | None:
-        """Influence of a sample in each cell, shape (C,), less its mean over the samples; None where not known."""
-        closed = getattr(self.value, "influence", None)
-        if closed is not None:
-            return np.asarray(closed(argument), dtype=np.float64)
-        if self.influence is not None:
-            given = np.asarray(self.influence(argument), dtype=np.float64)
-            psi = cells.in_table(given)
-            if psi is None:
-                raise ValueError(
-                    f"the influence of {self.name!r} must have one value for each count, got shape {given.shape}"
-                )
-        else:
-            assert self.value is not None  # the caller computes what has a function
-            if len(cells.weight) * cells.table_size > MAX_STEPS:
-                return None
-            psi = cells.total * self._derivative(cells)
-        return np.asarray(psi - float(cells.weight @ psi) / cells.total)
+@dataclass(frozen=True)
+class Section:
+    """Metrics whose names have one beginning.
 
-    def _derivative(self, cells: Weighted) -> FloatArray:
-        """Derivative by the count of each cell, shape (C,); 0 where a cell is empty."""
-        used = np.flatnonzero(cells.weight)
-        found = self._complex_step(cells, used)
-        return self._central_differences(cells, used) if found is None else found
+    Attributes
+    ----------
+    name : str
+        The part before the first slash, and further parts in angle brackets.
+    title : str
+        Over its metrics in a report; ``{step}`` stands for the step's name.
+    metrics : tuple of Metric
+        In the order in which they are shown.
+    of_positive : bool
+        Whether they are metrics of the positive group.
+    """
 
-    def _complex_step(self, cells: Weighted, used: npt.NDArray[np.intp]) -> FloatArray | None:
-        """The derivative, exact to rounding; None where the function does not carry complex numbers through."""
-        assert self.value is not None  # checked by the caller
-        gradient, step = np.zeros(len(cells.weight)), _STEP * cells.total
-        try:
-            with np.errstate(all="ignore"), nullcontext() if self.of == "binary" else warnings.catch_warnings():
-                if self.of != "binary":  # the six counts are plain complex numbers, which refuse by themselves
-                    warnings.simplefilter("error", np.exceptions.ComplexWarning)
-                for c in used:
-                    stepped: _Complex = cells.weight.astype(np.complex128)
-                    stepped[c] += 1j * step
-                    gradient[c] = complex(self.value(cells.argument(stepped))).imag / step
-        except Exception:  # whatever the function finds wrong with complex numbers
-            return None
-        if not np.isfinite(gradient).all():
-            return None
-        along = 1e-5 * cells.weight * np.cos(0.7 + np.arange(len(cells.weight)))
-        ends = [self._at(cells, cells.weight + sign * along) for sign in (1, -1)]
-        near = 1e-4 * float(np.abs(gradient * along).sum()) + 1e-12 * abs(ends[0])
-        return gradient if abs((ends[0] - ends[1]) / 2 - float(gradient @ along)) <= near else None
-
-    def _central_differences(self, cells: Weighted, used: npt.NDArray[np.intp]) -> FloatArray:
-        gradient = np.zeros(len(cells.weight))
-        for c in used:
-            step, ends = 6e-6 * cells.weight[c], []
-            for sign in (1, -1):
-                stepped = cells.weight.copy()
-                stepped[c] += sign * step
-                ends.append(self._at(cells, stepped))
-            gradient[c] = (ends[0] - ends[1]) / (2 * step)
-        return gradient
-
-    def _at(self, cells: Weighted, weight: FloatArray) -> float:
-        return self.number(cells.argument(weight))
+    name: str
+    title: str
+    metrics: tuple[Metric, ...]
+    of_positive: bool = False

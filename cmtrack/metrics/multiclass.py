@@ -13,22 +13,17 @@ the harmonic mean of macro recall and macro precision, never below it. Their nam
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 
 from cmtrack.metrics import per_class
 from cmtrack.metrics.cells import Cells, Table
-from cmtrack.metrics.metric import Metric
-from cmtrack.metrics.names import encode_label
-from cmtrack.metrics.per_class import CLASSES, GROUPS, put_classes
-from cmtrack.statistics import ReducedConfusionMatrix
+from cmtrack.metrics.metric import Metric, Section
+from cmtrack.metrics.per_class import GROUPS
 from cmtrack.statistics.inputs import BoolArray, FloatArray, IntArray
-
-if TYPE_CHECKING:
-    from cmtrack.metrics.results import Results
 
 Both: TypeAlias = tuple[float, FloatArray]
 """A value and its influence per cell, shape (C,)."""
@@ -208,7 +203,7 @@ def matthews_corrcoef(table: Table) -> Both:
     return value, x / math.sqrt(a * b) - value / 2 * (x1 / a + x2 / b)
 
 
-def passed_over(name: str, cells: Cells, over: BoolArray | None = None) -> IntArray:
+def passed_over(name: str, table: Table) -> IntArray:
     """The classes that have samples and that an average leaves out because they are never predicted.
 
     Parameters
@@ -218,9 +213,7 @@ def passed_over(name: str, cells: Cells, over: BoolArray | None = None) -> IntAr
     """
     if name not in PASSING_OVER:
         return np.zeros(0, dtype=np.int64)
-    table = Table(cells, over)
-    left_out = (table.actual > 0) & (table.predicted == 0) & table.kept
-    return np.asarray(np.flatnonzero(left_out), dtype=np.int64)
+    return np.asarray(np.flatnonzero((table.actual > 0) & (table.predicted == 0) & table.kept))
 
 
 def _of_classes(table: Table, ratio: per_class.ClassRatio, undefined: float = math.nan) -> FloatArray:
@@ -305,8 +298,10 @@ _reduced = _of_table("reduced/<step>", f"{_MARKOULIDAKIS}, Tables 3 and 4")
 _spans = _of_table("spans", _SEQEVAL, of="spans", reason="no actual spans")
 _beyond_chance = {"of": "whole table", "low": -1.0}
 _unpredicted = {"reason": "no predicted spans"}
+_OF_MEANS = {"title": "F1 of the macro means", "brief": "F1 of means"}
+MATTHEWS = {"title": "Matthews correlation", "brief": "MCC"}
 
-MULTICLASS = (
+MULTICLASS = Section("multiclass", "All classes", (
     _multiclass("accuracy", ACCURACY, "Σ C_ii / n", interval="wilson", headline=True),
     _multiclass("recall_weighted", Closed(recall_weighted), "mean of recall weighted by support; equals accuracy",
                 interval="wilson"),
@@ -323,35 +318,40 @@ MULTICLASS = (
     _multiclass("f1_macro_zero", Closed(f1_macro, 0.0),
                 "f1_macro, a class that is neither actual nor predicted counted as 0", source=_ZERO),
     _multiclass("f1_of_macro_means", Closed(f1_of_macro_means), "harmonic mean of precision_macro and recall_macro",
-                source=f"{_MARKOULIDAKIS}, Table 3"),
+                source=f"{_MARKOULIDAKIS}, Table 3", **_OF_MEANS),
     _multiclass("cohen_kappa", Closed(cohen_kappa), "(p_o − p_e) / (1 − p_e)", source=_COHEN, headline=True,
-                **_beyond_chance),
+                title="Cohen's kappa", brief="kappa", **_beyond_chance),
     _multiclass("cohen_kappa_linear", Closed(cohen_kappa, "linear"),
-                "1 − Σ W P / Σ W T Q, W = |i − j| / (K − 1), in label order", source=_COHEN, **_beyond_chance),
+                "1 − Σ W P / Σ W T Q, W = |i − j| / (K − 1), in label order", source=_COHEN,
+                title="Cohen's kappa, linear weights", brief="linear kappa", **_beyond_chance),
     _multiclass("cohen_kappa_quadratic", Closed(cohen_kappa, "quadratic"),
-                "1 − Σ W P / Σ W T Q, W = (i − j)² / (K − 1)², in label order", source=_COHEN, **_beyond_chance),
+                "1 − Σ W P / Σ W T Q, W = (i − j)² / (K − 1)², in label order", source=_COHEN,
+                title="Cohen's kappa, quadratic weights", brief="quadratic kappa", **_beyond_chance),
     _multiclass("matthews_corrcoef", Closed(matthews_corrcoef), "(p_o − Σ T Q) / √((1 − Σ T²)(1 − Σ Q²))",
-                source=_GORODKIN, interval="atanh", headline=True, **_beyond_chance),
-)  # fmt: skip
+                source=_GORODKIN, interval="atanh", headline=True, **MATTHEWS,
+                **_beyond_chance),
+))  # fmt: skip
 
-REDUCED = (
+REDUCED = Section("reduced", "Grouped: {step}", (
     _reduced("accuracy", ACCURACY, "Σ TP_g / n", source=f"{_MARKOULIDAKIS}, Table 4", interval="wilson", headline=True),
     _reduced("precision_macro", Closed(precision_macro, math.nan), "mean of precision over groups"),
     _reduced("recall_macro", Closed(recall_macro, math.nan), "mean of recall over groups"),
     _reduced("f1_macro", Closed(f1_macro), "mean of F1 over groups", headline=True),
-    _reduced("f1_of_macro_means", Closed(f1_of_macro_means), "harmonic mean of precision_macro and recall_macro"),
+    _reduced("f1_of_macro_means", Closed(f1_of_macro_means), "harmonic mean of precision_macro and recall_macro",
+             **_OF_MEANS),
     _reduced("precision_macro_zero", Closed(precision_macro, 0.0),
              "precision_macro, a group that is never predicted counted as 0", source=_ZERO),
     _reduced("f1_macro_zero", Closed(f1_macro, 0.0),
              "f1_macro, a group that is neither actual nor predicted counted as 0", source=_ZERO),
     _reduced("matthews_corrcoef", Closed(matthews_corrcoef),
              "R_K of the groups; a mismatch counts as agreement of its group", source=_GORODKIN, interval="atanh",
-             **_beyond_chance),
+             **MATTHEWS, **_beyond_chance),
     _reduced("mismatch_rate", Share(_mismatch), "Σ IM_g / n", source=f"{_MARKOULIDAKIS}, eq. 7", interval="wilson",
              better="lower", headline=True),
-)  # fmt: skip
+    *GROUPS,
+))  # fmt: skip
 
-SPANS = (
+SPANS = Section("spans", "Spans", (
     _spans("precision_micro", Share(_hit_kept, _predicted_kept), "right spans / predicted spans", interval="wilson",
            headline=True, **_unpredicted),
     _spans("recall_micro", Share(_hit_kept, _actual_kept), "right spans / actual spans", interval="wilson",
@@ -365,49 +365,4 @@ SPANS = (
     _spans("precision_macro_zero", Closed(precision_macro, 0.0),
            "precision_macro, a label that is never predicted counted as 0", **_unpredicted),
     _spans("recall_macro_zero", Closed(recall_macro, 0.0), "recall_macro, a label that is never actual counted as 0"),
-)  # fmt: skip
-
-
-# -- sections ------------------------------------------------------------------------------------------------
-
-
-def put_table(results: Results, metrics: Sequence[Metric], table: Table, step: str = "") -> None:
-    """Metrics of a whole table, in the section of their names or in that of a step.
-
-    Where averages are over some of the classes, the agreement beyond chance (kappa, Matthews) is left out: the cell in
-    which neither side names one of them is always empty.
-    """
-    for metric in metrics:
-        if table.over is None or metric.of != "whole table":
-            name = metric.name.replace("<step>", step)
-            results.put_metric(metric, argument(metric, table), table.cells, name)
-
-
-def argument(metric: Metric, table: Table) -> Any:
-    """What a metric of a table is a function of."""
-    return table.counts if metric.of == "counts" else table
-
-
-def put_multiclass(results: Results, table: Table, labels: Sequence[object]) -> None:
-    """``multiclass/`` and ``class/<label>/``."""
-    put_table(results, MULTICLASS, table)
-    put_classes(results, CLASSES, table, _held(table, {k: f"class/{encode_label(x)}" for k, x in enumerate(labels)}))
-
-
-def put_reduced(
-    results: Results,
-    reduced: ReducedConfusionMatrix,
-    squares: ReducedConfusionMatrix | None,
-    over: BoolArray | None = None,
-) -> None:
-    """``reduced/<step>/``; ``over`` are the groups that averages are taken over, by default all."""
-    table = Table(Cells.of_reduced(reduced, squares), over)
-    step = encode_label(reduced.name)
-    put_table(results, REDUCED, table, step)
-    prefixes = {g: f"reduced/{step}/{encode_label(group)}" for g, group in enumerate(reduced.labels)}
-    put_classes(results, [m for m in GROUPS if m.interval != "count"], table, _held(table, prefixes))
-    put_classes(results, [m for m in GROUPS if m.interval == "count"], table, prefixes)
-
-
-def _held(table: Table, prefixes: Mapping[int, str]) -> dict[int, str]:
-    return {k: prefix for k, prefix in prefixes.items() if table.kept[k]}
+))  # fmt: skip

@@ -127,8 +127,7 @@ def put_own(
         elif own is None:
             results.put(name, math.nan, reason="it is of two groups, and there are none", metric=metric)
         else:
-            argument = own.argument(own.weight)
-            value = metric.number(argument)
+            value = metric.number(own.argument())
             slack = 1e-9 * max(1.0, abs(value))
             if math.isfinite(value) and not metric.low - slack <= value <= metric.high + slack:
                 raise ValueError(
@@ -137,7 +136,7 @@ def put_own(
             error = n = None
             clustered = bool(results.overrides) and name not in results.overrides
             if results.with_errors and math.isfinite(value) and not clustered:
-                error, n = metric.spread(argument, own, value)
+                error, n = metric.spread(own, value)
                 if error is None and n is None:
                     warnings.append(
                         f"no standard error of {name}: taking the derivative by each of {len(own.weight):,} counts "

@@ -6,18 +6,14 @@ All but the counts are ratios of a class's hits to its margins. Ratios without a
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from cmtrack.metrics.cells import Cells, Table, ratio
-from cmtrack.metrics.metric import Metric
+from cmtrack.metrics.metric import Metric, Section
 from cmtrack.statistics.inputs import FloatArray
-
-if TYPE_CHECKING:
-    from cmtrack.metrics.results import Results
 
 
 @dataclass(frozen=True)
@@ -40,14 +36,11 @@ class ClassRatio:
         """The denominator of each class, shape (K,)."""
         return self.actual * table.actual + self.predicted * table.predicted + self.common * table.hits
 
-    def sizes(self, table: Table) -> FloatArray:
-        """The effective denominator of each class, shape (K,): that of a share of samples."""
-        return ratio(self.below(table) ** 2, self._squares(table.cells, 0.0, None), 0.0)
-
-    def errors(self, table: Table) -> FloatArray:
-        """The standard error of each class's ratio, shape (K,)."""
-        values = self(table)
-        return ratio(np.sqrt(self._squares(table.cells, self.hits, values)), self.below(table))
+    def spread(self, table: Table, share: bool) -> FloatArray:
+        """The standard error of each class's ratio, shape (K,); of a share of samples, its effective denominator."""
+        if share:
+            return ratio(self.below(table) ** 2, self._squares(table.cells, 0.0, None), 0.0)
+        return ratio(np.sqrt(self._squares(table.cells, self.hits, self(table))), self.below(table))
 
     def _squares(self, cells: Cells, hits: float, values: FloatArray | None) -> FloatArray:
         """Sums of squared weights times squares of ``hits × hit - value × denominator``; of 1 without values."""
@@ -105,7 +98,7 @@ _COUNT: dict[str, Any] = {"of": "classes", "low": 0.0, "better": "", "interval":
 _SOKOLOVA = "Sokolova & Lapalme (2009)"
 _MARKOULIDAKIS = "Markoulidakis et al. (2021)"
 
-CLASSES = (
+CLASS = Section("class", "Each class", (
     Metric("class/<label>/precision", PRECISION, interval="wilson", formula="C_ii / predicted total",
            source=_SOKOLOVA, reason=_NEVER, **_SHARE),
     Metric("class/<label>/recall", RECALL, interval="wilson", formula="C_ii / actual total",
@@ -113,7 +106,7 @@ CLASSES = (
     Metric("class/<label>/f1", F1, formula="2 C_ii / (actual + predicted total)",
            source="van Rijsbergen (1979)", reason=_NEITHER, **_SHARE),
     Metric("class/<label>/support", ClassCount(), formula="actual total", **_COUNT),
-)  # fmt: skip
+))  # fmt: skip
 
 GROUPS = (
     Metric("reduced/<step>/<group>/precision", PRECISION, interval="wilson", formula="TP_g / (TP_g + FP_g + IM_g)",
@@ -126,29 +119,3 @@ GROUPS = (
            formula="IM_g: right group, a pair of classes that is not accepted",
            source=f"{_MARKOULIDAKIS}, eq. 7", **_COUNT),
 )  # fmt: skip
-
-
-def put_classes(results: Results, metrics: Sequence[Metric], table: Table, prefixes: Mapping[int, str]) -> None:
-    """Metrics of each class or group; ``prefixes`` stand before their names, by the class's number."""
-    cells = table.cells
-    everyone, total = cells.everyone, cells.total
-    columns = []
-    for metric in metrics:
-        of_class: Any = metric.value
-        extra: FloatArray | None = None  # what its error follows from
-        if not results.with_errors:
-            pass
-        elif metric.interval == "wilson":
-            extra = of_class.sizes(table)
-        elif metric.interval == "wald":
-            extra = of_class.errors(table)
-        columns.append((metric, metric.name.rsplit("/", 1)[1], of_class(table), extra))
-    for k, prefix in prefixes.items():
-        for metric, last, values, extra in columns:
-            name = f"{prefix}/{last}"
-            if metric.interval == "count":
-                results.put_count(name, values[k], total, everyone)
-                continue
-            known = None if extra is None else float(extra[k])
-            share = metric.interval == "wilson"
-            results.put(name, values[k], error=None if share else known, n=known if share else None, metric=metric)

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Mapping
+import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from cmtrack.metrics.catalog import lookup
-from cmtrack.metrics.cells import Weighted
+import numpy as np
+
 from cmtrack.metrics.intervals import ROUNDING, Interval, on_scale, settled, wilson
 from cmtrack.metrics.metric import Metric
 from cmtrack.metrics.names import near
+from cmtrack.metrics.samples import Samples
+
+_PLACE = re.compile("<(?:label|group|family)>")
 
 
 class ByName(dict[str, Any]):
@@ -47,23 +51,51 @@ class Results:
     undefined: dict[str, str] = field(default_factory=dict)
     with_errors: bool = True
 
-    def put_metric(self, metric: Metric, argument: Any, cells: Weighted, name: str = "") -> None:
-        """Add a metric of counts by its function.
+    def put_metric(self, metric: Metric, samples: Samples, name: str = "") -> None:
+        """Add a metric by its function; ``name`` is the full one, where the declaration stands for several."""
+        argument = samples.argument()
+        value = metric.number(argument)
+        known = self.with_errors and math.isfinite(value)
+        self._put_computed(
+            metric, samples, name or metric.name, value, *(metric.spread(samples, value) if known else ())
+        )
 
-        Parameters
-        ----------
-        metric : Metric
-        argument
-            What its function is given.
-        cells : Weighted
-            The cells that the argument was made of.
-        name : str, optional
-            The full name, where the declaration stands for several.
-        """
-        value, error, n = metric.number(argument), None, None
-        if self.with_errors and math.isfinite(value):
-            error, n = metric.spread(argument, cells, value)
-        self.put(name or metric.name, value, error=error, n=n, metric=metric)
+    def put_each(self, metrics: Sequence[tuple[Metric, Samples]], names: Mapping[int, str], step: str = "") -> None:
+        """Add metrics of each class, group or family; ``names`` are their encoded names by number."""
+        columns = []
+        for metric, samples in metrics:
+            values = metric.of_each(samples)
+            spread = metric.spread(samples, values) if self.with_errors else ()
+            known = [None if part is None else np.broadcast_to(part, values.shape).tolist() for part in spread]
+            head, tail = _PLACE.split(metric.name.replace("<step>", step))
+            columns.append((metric, samples, head, tail, values.tolist(), known))
+        for k, name in names.items():
+            for metric, samples, head, tail, numbers, known in columns:
+                own = (None if part is None else part[k] for part in known)
+                self._put_computed(metric, samples, f"{head}{name}{tail}", numbers[k], *own, k=k)
+
+    def _put_computed(
+        self,
+        metric: Metric,
+        samples: Samples,
+        name: str,
+        value: float,
+        error: float | None = None,
+        n: float | None = None,
+        k: int | None = None,
+    ) -> None:
+        if metric.interval == "count":
+            self.put_count(name, value, samples.total, samples.effective(None))
+            return
+        why = getattr(metric.value, "reason", None)
+        reason = "" if why is None or math.isfinite(value) else why(samples.argument(), k)
+        self.put(name, value, error=error, n=n, reason=reason, metric=metric)
+        ends = getattr(metric.value, "ends", None)
+        value = self.metrics[name]
+        if ends is not None and math.isfinite(value):
+            low, high = (float(end if k is None else end[k]) for end in ends(samples.argument()))
+            if math.isfinite(low) and math.isfinite(high):
+                self.intervals[name] = (min(low, value), max(high, value))
 
     def put(
         self,
@@ -73,7 +105,7 @@ class Results:
         error: float | None = None,
         n: float | None = None,
         reason: str = "",
-        metric: Metric | None = None,
+        metric: Metric,
     ) -> None:
         """Add a metric.
 
@@ -85,10 +117,9 @@ class Results:
             For proportions, the (effective) size of the denominator.
         reason : str
             Why it is undefined, if it is; by default what the metric says.
-        metric : Metric, optional
-            Its declaration; by default that of its name.
+        metric : Metric
+            Its declaration.
         """
-        metric = lookup(name) if metric is None else metric
         value = settled(float(value), metric.low, metric.high)
         self.metrics[name] = value
         if not math.isfinite(value):
@@ -114,12 +145,6 @@ class Results:
         if interval is not None:
             self.intervals[name] = interval
 
-    def keep(self, sections: Collection[str]) -> None:
-        """Forget the metrics of other sections."""
-        for numbers in (self.metrics, self.errors, self.intervals, self.undefined):
-            for name in [name for name in numbers if name.split("/")[0] not in sections]:
-                del numbers[name]
-
     def put_count(self, name: str, count: float, total: float, effective: float | None = None) -> None:
         """Add a count of ``total`` samples: its interval is that of its share."""
         self.metrics[name] = float(count)
@@ -135,10 +160,3 @@ class Results:
         ends = wilson(share, n, self.confidence_level)
         if ends is not None:
             self.intervals[name] = (ends[0] * total, ends[1] * total)
-
-    def put_ends(self, name: str, value: float, ends: Interval, reason: str = "") -> None:
-        """Add a metric whose interval is already known."""
-        self.put(name, value, reason=reason)
-        value = self.metrics[name]
-        if math.isfinite(value) and all(map(math.isfinite, ends)):
-            self.intervals[name] = (min(float(ends[0]), value), max(float(ends[1]), value))

@@ -9,12 +9,16 @@ wrong can therefore never be a hit: the curve ends at a *ceiling* below 1. Sourc
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from cmtrack.grouping import Label
+from cmtrack.metrics.metric import Metric
+from cmtrack.metrics.samples import Weighted
+from cmtrack.prevalence.densities import BinnedDensities, quantile_bins
 from cmtrack.statistics import ScoreCounts
 from cmtrack.statistics.counting import Counts
 from cmtrack.statistics.inputs import FloatArray
@@ -105,6 +109,12 @@ def roc_curve(scores: ScoreCounts, squares: ScoreCounts | None = None) -> RocCur
     """
     if len(scores.counts) != 4:
         raise ValueError(f"the sweep needs four channels, got {len(scores.counts)}")
+    return sweep(ScoreTable(scores, squares))
+
+
+def sweep(table: ScoreTable) -> RocCurve:
+    """The curve of scores as metrics see them."""
+    scores = table.scores
     counts = scores.counts[:, ::-1]
     accepted, rejected, kept, refused = np.concatenate(
         (np.zeros((4, 1), dtype=counts.dtype), np.cumsum(counts, axis=1)), axis=1
@@ -116,44 +126,146 @@ def roc_curve(scores: ScoreCounts, squares: ScoreCounts | None = None) -> RocCur
     imn = counts[2:].sum() - fp - tn
     with np.errstate(invalid="ignore", divide="ignore"):
         fpr, tpr, tnr = fp / np.float64(negatives), tp / np.float64(positives), tn / np.float64(negatives)
-    area = _area(scores, scores if squares is None else squares)
-    return RocCurve(np.concatenate(([math.inf], scores.values[::-1])), tp, fn, imp, fp, tn, imn, fpr, tpr, tnr, *area)
+    numbers = []
+    for area in (AREA, NORMALIZED):
+        value = area(table)
+        error = table.standard_error(area.influence(table)) if math.isfinite(value) else math.nan
+        numbers.append((value, error))
+    (auc, auc_error), (normalized, normalized_error) = numbers
+    bound = 0.0 if scores.exact or math.isnan(auc) else table.tied / 2
+    return RocCurve(
+        np.concatenate(([math.inf], scores.values[::-1])), tp, fn, imp, fp, tn, imn, fpr, tpr, tnr,
+        auc, auc_error, math.nan if math.isnan(auc) else bound, table.ceiling, normalized, normalized_error,
+    )  # fmt: skip
 
 
-def _area(scores: ScoreCounts, squares: ScoreCounts) -> tuple[float, float, float, float, float, float]:
-    """auc, its error, its bound, ceiling, normalised auc, its error."""
-    counts = scores.counts.astype(np.float64)
-    accepted, everyone = counts[ACCEPTED_POSITIVE], counts[:2].sum(axis=0)
-    against = counts[2:].sum(axis=0)
-    positives, negatives, hits = everyone.sum(), against.sum(), accepted.sum()
-    if positives == 0 or negatives == 0:
-        return (math.nan,) * 6
-    below = (np.cumsum(against) - against + against / 2) / negatives  # placement of a positive
-    above = (hits - np.cumsum(accepted) + accepted / 2) / positives  # placement of a negative
-    auc = float(accepted @ below) / positives
-    bound = 0.0 if scores.exact else float(accepted @ against) / (2 * positives * negatives)
-    ceiling = float(hits / positives)
-    weight = squares.counts.astype(np.float64)
-    rejected, opposed = weight[REJECTED_POSITIVE], weight[2:].sum(axis=0)
-    squared = float(weight[:2].sum()), float(opposed.sum())
+class ScoreTable(Weighted):
+    """Samples by channel and score, as metrics see them: cells of shape (4 U,).
 
-    def error(of_accepted: FloatArray, of_rejected: float, of_negative: FloatArray) -> float:
-        own = weight[ACCEPTED_POSITIVE] @ of_accepted**2 + rejected.sum() * of_rejected**2
-        other = opposed @ of_negative**2
-        return math.sqrt(_corrected(own, positives, squared[0]) + _corrected(other, negatives, squared[1]))
-
-    auc_error = error(below - auc, -auc, above - auc)
-    if ceiling == 0:
-        return auc, auc_error, bound, 0.0, math.nan, math.nan
-    normalized = auc / ceiling
-    normalized_error = error((below - normalized) / ceiling, 0.0, above / ceiling - normalized)
-    return auc, auc_error, bound, ceiling, normalized, normalized_error
-
-
-def _corrected(sum_of_squares: float, total: float, squared_weights: float) -> float:
-    """Variance of a weighted mean with one degree of freedom spent (NaN for a single value).
-
-    The degree is taken from the effective number, so that the scale of fractional weights does not matter.
+    Parameters
+    ----------
+    scores : ScoreCounts with four channels
+    squares : ScoreCounts, optional
+        With squared weights, where weights are fractions.
     """
-    size = total * total / squared_weights
-    return sum_of_squares / total**2 * (size / (size - 1)) if size > 1 + 1e-9 else math.nan
+
+    def __init__(self, scores: ScoreCounts, squares: ScoreCounts | None = None) -> None:
+        self.scores, self._squares = scores, squares
+        self.weight = scores.counts.ravel().astype(np.float64)
+        self.squares = self.weight if squares is None else squares.counts.ravel().astype(np.float64)
+        self.sides = self.weight.reshape(2, 2, -1).sum(axis=1).sum(axis=1)  # in the order of one channel alone
+
+    def argument(self, weight: Any = None) -> ScoreTable:
+        return self
+
+    def influence(self, metric: Metric) -> FloatArray | None:
+        """None: functions of counted scores bring theirs."""
+        return None
+
+    @property
+    def has_both(self) -> bool:
+        """Whether there are positives and negatives."""
+        return bool((self.sides > 0).all())
+
+    @cached_property
+    def ceiling(self) -> float:
+        """Share of the positives that are accepted."""
+        counts = self.weight.reshape(4, -1)
+        return float(counts[ACCEPTED_POSITIVE].sum() / self.sides[0]) if self.has_both else math.nan
+
+    @cached_property
+    def placements(self) -> tuple[FloatArray, FloatArray]:
+        """Share of the negatives below each score, and of the accepted positives above it among all positives.
+
+        Ties count half (DeLong et al. 1988, extended to accepted positives).
+        """
+        counts = self.weight.reshape(4, -1)
+        accepted, against = counts[ACCEPTED_POSITIVE], counts[2:].sum(axis=0)
+        below = (np.cumsum(against) - against / 2) / self.sides[1]
+        return below, (accepted.sum() - np.cumsum(accepted) + accepted / 2) / self.sides[0]
+
+    @property
+    def tied(self) -> float:
+        """Share of the pairs of an accepted positive and a negative that have one score."""
+        counts = self.weight.reshape(4, -1)
+        return float(counts[ACCEPTED_POSITIVE] @ counts[2:].sum(axis=0)) / float(self.sides.prod())
+
+    @cached_property
+    def corrections(self) -> FloatArray:
+        """sqrt(n / (n - 1)) of both sides, shape (2,), n their effective size: each mean spends a degree of freedom."""
+        size = self.sides**2 / self.squares.reshape(2, -1).sum(axis=1)
+        with np.errstate(all="ignore"):
+            return np.where(size > 1 + 1e-9, np.sqrt(size / (size - 1)), math.nan)
+
+    @cached_property
+    def bands(self) -> BinnedDensities:
+        """Both sides in quantile bins; half a count is half an effective sample, whatever the weights' scale."""
+        scale = self.total / float(self.squares.sum())
+        sides = self.scores.channels((2, 3), (0, 1))
+        return quantile_bins(sides if self._squares is None else replace(sides, counts=sides.counts * scale))
+
+    def by_channel(self, accepted: Any, rejected: Any, negative: Any, corrected: bool = True) -> FloatArray:
+        """Influence (4 U,) from what a sample of a channel and a score adds to the mean of its side."""
+        parts = np.stack([np.broadcast_to(part, len(self.scores.values)) for part in (accepted, rejected, negative)])
+        factor = self.total / self.sides * (self.corrections if corrected else 1.0)
+        psi: FloatArray = parts[[0, 1, 2, 2]] * np.repeat(factor, 2)[:, None]
+        return psi.ravel()
+
+
+class Area:
+    """Area under (fall-out, recall)."""
+
+    def __call__(self, table: ScoreTable) -> float:
+        if not table.has_both:
+            return math.nan
+        accepted = table.weight.reshape(4, -1)[ACCEPTED_POSITIVE]
+        return float(accepted @ table.placements[0]) / float(table.sides[0])
+
+    def influence(self, table: ScoreTable) -> FloatArray:
+        """Influence by placement values."""
+        below, above = table.placements
+        auc = self(table)
+        return table.by_channel(below - auc, -auc, above - auc)
+
+
+class Ceiling:
+    """Largest recall that any threshold reaches: the share of the positives that are accepted."""
+
+    def __call__(self, table: ScoreTable) -> float:
+        return table.ceiling
+
+    def denominator(self, table: ScoreTable) -> FloatArray:
+        """The positives."""
+        return np.repeat([1.0, 1.0, 0.0, 0.0], len(table.scores.values))
+
+    def influence(self, table: ScoreTable) -> FloatArray:
+        """That of a share of the positives."""
+        return table.by_channel(1 - table.ceiling, -table.ceiling, 0.0, corrected=False)
+
+
+class NormalizedArea:
+    """Area over ceiling."""
+
+    def __call__(self, table: ScoreTable) -> float:
+        return AREA(table) / table.ceiling if table.ceiling > 0 else math.nan
+
+    def influence(self, table: ScoreTable) -> FloatArray:
+        """That of the ordinary area of accepted positives against all negatives."""
+        below, above = table.placements
+        value, ceiling = self(table), table.ceiling
+        return table.by_channel((below - value) / ceiling, 0.0, above / ceiling - value)
+
+
+AREA, NORMALIZED = Area(), NormalizedArea()
+_AREA: dict[str, Any] = {"of": "scores", "low": 0.0, "high": 1.0, "source": "Markoulidakis et al. (2021), section 4.3"}
+_NO_SIDE = "a group has no samples"
+
+AREAS = (
+    Metric("binary/roc_auc", AREA, interval="logit", reason=_NO_SIDE, title="area under the ROC curve", brief="ROC AUC",
+           formula="area under (FPR, TPR); with mismatches at most the ceiling", **_AREA),
+    Metric("binary/roc_auc_ceiling", Ceiling(), interval="wilson", reason=_NO_SIDE, title="ceiling of the ROC curve",
+           brief="ROC ceiling", formula="largest recall that any threshold reaches", **_AREA),
+    Metric("binary/roc_auc_normalized", NORMALIZED, interval="logit", reason=f"{_NO_SIDE} or the ceiling is 0",
+           title="normalised area under the ROC curve", brief="normalised AUC", headline=False,
+           formula="roc_auc / roc_auc_ceiling; chance is 1/2", **_AREA),
+)  # fmt: skip

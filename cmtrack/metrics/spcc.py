@@ -1,7 +1,7 @@
-"""Sample Pearson correlation (sPCC) of labels and scores, separation indices, bias.
+"""Sample Pearson correlation (sPCC) of labels and scores, and separation indices: the section ``spcc/``.
 
 Source: Gubbels (2023), chapter 1: equations 1.9-1.12 (binary, one-vs-one, one-vs-rest), section 1.2.2 (indices
-d_a, d_e, d_b), and the bias of section 1.2.3. Corrected here: the Fisher averages carry the factor 1/m that the
+d_a, d_e, d_b). Corrected here: the Fisher averages carry the factor 1/m that the
 printed ones lack (with it Table 1.7's one-vs-rest entries give the .7871 of Table 1.6; its one-vs-one .8351 is
 not reproducible, the six entries give .8255); d_e is the root of the printed right side, with the predictions'
 total variance in the numerator. A bias lies in [-pi, 1-pi], so the 2.8372 of Table 1.2 cannot be right.
@@ -10,14 +10,49 @@ total variance in the numerator. A bias lies in [-pi, 1-pi], so the 2.8372 of Ta
 from __future__ import annotations
 
 import math
+from functools import cached_property
+from typing import Any
 
 import numpy as np
 from scipy.special import ndtri
 
+from cmtrack.metrics.metric import Metric, Section
+from cmtrack.metrics.moments import ScoreSamples, Sides, TwoClasses, quadratic_error
+from cmtrack.metrics.roc import ScoreTable
+from cmtrack.metrics.samples import Samples
 from cmtrack.statistics import ScoreMoments
-from cmtrack.statistics.inputs import FloatArray
+from cmtrack.statistics.cross_moments import CrossMoments, features_of
+from cmtrack.statistics.inputs import FloatArray, IntArray
 
 _CLIP = 1 - 1e-12
+
+
+# -- of one score and two classes ----------------------------------------------------------------------------
+
+
+def correlation(s: TwoClasses) -> Any:
+    """Correlation of a two-class indicator with a score; NaN where a class is empty or the score does not vary."""
+    return _correlation(s.n1, s.n0, s.gap, s.m20 + s.m21)
+
+
+def _correlation(p: Any, n: Any, delta: Any, within: Any) -> Any:
+    share = p * n / (p + n)
+    return np.where(np.real(share) > 0, delta * np.sqrt(share) / np.sqrt(within + delta**2 * share), math.nan)
+
+
+def d_a(s: TwoClasses) -> Any:
+    """Distance of the mean scores over the root mean square of the classes' standard deviations.
+
+    ``d_a = sqrt(2) z(AUC)`` holds for any two normal class distributions and fails otherwise.
+    """
+    v0, v1 = s.variances
+    return np.sqrt(s.gap**2) / np.sqrt((v0 + v1) / 2)
+
+
+def d_e(s: TwoClasses) -> Any:
+    """Distance of the mean scores over the average of the classes' standard deviations."""
+    v0, v1 = s.variances
+    return 2 * np.sqrt(s.gap**2) / (np.sqrt(v0) + np.sqrt(v1))
 
 
 def spcc(moments: ScoreMoments) -> float:
@@ -34,13 +69,24 @@ def spcc(moments: ScoreMoments) -> float:
         In [-1, 1]; 1 where the score is constant within each class; NaN where a class is empty or the score
         does not vary.
     """
-    return float(_correlation(moments.n[1], moments.n[0], *_pair(moments)))
+    with np.errstate(all="ignore"):
+        return float(np.clip(correlation(ScoreSamples(Sides.of_score(moments)).argument()), -1.0, 1.0))
 
 
-def one_vs_rest(moments: ScoreMoments) -> list[ScoreMoments]:
-    """For each class k, the moments of score k over the others and over class k, shape (2, 1) each."""
-    classes = np.arange(len(moments.n))
-    return [moments.component(k).by_group((classes == k).astype(np.int64), 2) for k in range(len(classes))]
+def standardised_spcc(moments: ScoreMoments, prevalence: float) -> float:
+    """The sPCC that these class-wise scores would have at another prevalence."""
+    if not 0 < prevalence < 1:
+        raise ValueError(f"prevalence must lie between 0 and 1, got {prevalence}")
+    sides = Sides.of_score(moments)
+    if not (sides.n > 0).all():
+        return math.nan
+    (v0, v1), delta = sides.m2 / sides.n, sides.mean[1] - sides.mean[0]
+    between = prevalence * (1 - prevalence)
+    total = prevalence * v1 + (1 - prevalence) * v0 + between * delta**2
+    return float(delta * math.sqrt(between) / math.sqrt(total)) if total > 0 else math.nan
+
+
+# -- of the scores of all classes ----------------------------------------------------------------------------
 
 
 def spcc_ovo(moments: ScoreMoments, *, equal_shares: bool = False) -> FloatArray:
@@ -75,11 +121,6 @@ def fisher_mean(correlations: FloatArray) -> float:
     return math.tanh(float(np.arctanh(np.clip(known, -_CLIP, _CLIP)).mean())) if known.size else math.nan
 
 
-def off_diagonal(matrix: FloatArray) -> FloatArray:
-    """The K(K-1) entries off the diagonal."""
-    return matrix[~np.eye(len(matrix), dtype=bool)]
-
-
 def least_pair(matrix: FloatArray) -> tuple[int, int] | None:
     """Row and column of the smallest entry off the diagonal; None where none is defined."""
     entries = matrix.copy()
@@ -90,36 +131,147 @@ def least_pair(matrix: FloatArray) -> tuple[int, int] | None:
     return row, column
 
 
-def standardised_spcc(moments: ScoreMoments, prevalence: float) -> float:
-    """The sPCC that these class-wise scores would have at another prevalence."""
-    if not 0 < prevalence < 1:
-        raise ValueError(f"prevalence must lie between 0 and 1, got {prevalence}")
-    delta, _ = _pair(moments)
-    if not (moments.n > 0).all():
-        return math.nan
-    v0, v1 = moments.m2[:, 0] / moments.n
-    between = prevalence * (1 - prevalence)
-    total = prevalence * v1 + (1 - prevalence) * v0 + between * delta**2
-    return float(delta * math.sqrt(between) / math.sqrt(total)) if total > 0 else math.nan
+class ClassScores(Samples):
+    """Samples by the scores of all classes.
 
+    An influence is given as coefficients (K, 2K+1) of the features (1, s, s^2) of
+    :func:`cmtrack.statistics.cross_moments.features_of`, by a sample's class: that of a sample on each correlation is a
+    quadratic in one of its scores, so that on their mean is a quadratic in all of them.
 
-def separation_indices(moments: ScoreMoments, squares: ScoreMoments | None = None) -> tuple[float, float]:
-    """d_a (root mean square of the two sds) and d_e (their average); NaN below two samples a class.
-
-    ``d_a = sqrt(2) z(AUC)`` holds for any two normal class distributions and fails otherwise. ``squares`` holds
-    the moments with squared weights where weights are fractions: their effective numbers lose the degree of
-    freedom, so that the scale of the weights does not matter.
+    Parameters
+    ----------
+    moments : ScoreMoments of shape (K, K)
+    cross : CrossMoments, optional
+        The joint moments that the error of a mean of correlations needs.
+    squares, squared_cross : optional
+        The same with squared weights, where weights are fractions.
     """
-    if not (moments.n > 0).all():
-        return math.nan, math.nan
-    size = moments.n if squares is None else moments.n**2 / squares.n
-    if not (size > 1 + 1e-9).all():
-        return math.nan, math.nan
-    delta = abs(float(_pair(moments)[0]))
-    v0, v1 = moments.m2[:, 0] / moments.n * (size / (size - 1))
-    if v0 + v1 == 0:
-        return math.nan, math.nan
-    return delta / math.sqrt((v0 + v1) / 2), 2 * delta / (math.sqrt(v0) + math.sqrt(v1))
+
+    def __init__(
+        self,
+        moments: ScoreMoments,
+        cross: CrossMoments | None = None,
+        squares: ScoreMoments | None = None,
+        squared_cross: CrossMoments | None = None,
+    ) -> None:
+        self.moments, self.squares = moments, squares
+        self.cross = cross if squares is None else squared_cross
+
+    @property
+    def total(self) -> float:
+        return float(self.moments.n.sum())
+
+    def argument(self) -> ClassScores:
+        return self
+
+    @cached_property
+    def one_vs_rest(self) -> ScoreSamples:
+        """Each class against the others."""
+        return ScoreSamples(
+            Sides.one_vs_rest(self.moments), None if self.squares is None else Sides.one_vs_rest(self.squares)
+        )
+
+    @cached_property
+    def matrix(self) -> FloatArray:
+        """One-vs-one correlations (K, K), the diagonal 0."""
+        return spcc_ovo(self.moments)
+
+    def standard_error(self, influence: FloatArray) -> float | None:
+        """Of a quadratic in one score by its moments, of others by joint moments; None where there are none."""
+        size = len(self.moments.n)
+        used = np.flatnonzero(np.logical_or(*influence[:, 1:].reshape(-1, 2, size).any(axis=0)))
+        if len(used) == 1:
+            (j,) = used
+            own = Sides.of_classes(self.moments.component(j))
+            squares = own if self.squares is None else Sides.of_classes(self.squares.component(j))
+            about = _moved(influence[:, [0, 1 + j, 1 + size + j]].T, own.mean - 1 / size)
+            return float(quadratic_error(about, own, squares)) / self.total
+        if self.cross is None:
+            return None
+        squared = float(np.einsum("ki,kij,kj->", influence, self.cross.sums, influence))
+        return math.sqrt(squared) / self.total if squared >= 0 else None
+
+    @staticmethod
+    def by_row(influence: FloatArray, actual: IntArray, probabilities: FloatArray) -> FloatArray:
+        """Influence of rows (n,) from their classes (n,) and probabilities (n, K)."""
+        return np.asarray(np.einsum("ij,ij->i", influence[actual], features_of(probabilities)))
+
+
+def _moved(quadratic: FloatArray, by: FloatArray) -> FloatArray:
+    """Coefficients (3, ...) of (1, x, x^2) as those of (1, d, d^2), where x = d + ``by``."""
+    a, b, c = quadratic
+    return np.stack((a + b * by + c * by**2, b + 2 * c * by, c))
+
+
+class Correlations:
+    """The one-vs-rest ("ovr") or one-vs-one ("ovo") correlations of all classes, in one number."""
+
+    def __init__(self, kind: str) -> None:
+        self.kind = kind
+
+    def values(self, scores: ClassScores) -> FloatArray:
+        """The correlations, shape (K,) or (K(K-1),)."""
+        if self.kind == "ovr":
+            with np.errstate(all="ignore"):
+                return np.clip(correlation(scores.one_vs_rest.argument()), -1.0, 1.0)
+        return scores.matrix[~np.eye(len(scores.matrix), dtype=np.bool_)]
+
+    def combined(self, scores: ClassScores, terms: IntArray, weights: FloatArray) -> FloatArray:
+        """Influence (K, 2K+1) on a sum of some of the correlations, the terms, each with its weight."""
+        moments, size = scores.moments, len(scores.moments.n)
+        of = np.arange(len(terms))
+        if self.kind == "ovr":
+            sides = Sides(*(part[:, terms] for part in vars(scores.one_vs_rest.sides).values()))
+            own, (other, of) = terms, np.nonzero(np.arange(size)[:, None] != terms)
+        else:
+            own, other = terms // (size - 1), terms % (size - 1)
+            other = other + (other >= own)
+            powers = (getattr(moments, name) for name in ("mean", "m2", "m3", "m4"))
+            n = moments.n.astype(np.float64)
+            sides = Sides(np.stack((n[other], n[own])), *(np.stack((p[other, own], p[own, own])) for p in powers))
+        pairs = ScoreSamples(sides)
+        scale = weights * scores.total / pairs.total
+        negative, positive = _moved(scale * pairs.quadratic(correlation), 1 / size - sides.mean).swapaxes(0, 1)
+        found = np.zeros((size, 2 * size + 1))
+        for classes, parts, of_term in ((own, positive, np.arange(len(terms))), (other, negative, of)):
+            column = own[of_term]
+            for place, part in zip((0 * column, 1 + column, 1 + size + column), parts, strict=True):
+                np.add.at(found, (classes, place), part[of_term])
+        return found
+
+
+class Fisher(Correlations):
+    """tanh of the mean of their atanh."""
+
+    def __call__(self, scores: ClassScores) -> float:
+        return fisher_mean(self.values(scores))
+
+    def influence(self, scores: ClassScores) -> FloatArray:
+        """Influence (K, 2K+1)."""
+        values = self.values(scores)
+        terms = np.flatnonzero(np.isfinite(values))
+        known = values[terms]
+        slope = (1 - fisher_mean(known) ** 2) / (1 - np.minimum(known**2, _CLIP))
+        return self.combined(scores, terms, slope / len(terms))
+
+    def spread(self, scores: ClassScores, share: bool) -> float | None:
+        """The standard error, where the joint moments are kept."""
+        return None if scores.cross is None else scores.standard_error(self.influence(scores))
+
+
+class Least(Correlations):
+    """The smallest of them."""
+
+    def __call__(self, scores: ClassScores) -> float:
+        values = self.values(scores)
+        return math.nan if np.isnan(values).all() else float(np.nanmin(values))
+
+    def influence(self, scores: ClassScores) -> FloatArray:
+        """Influence (K, 2K+1)."""
+        return self.combined(scores, np.array([np.nanargmin(self.values(scores))]), np.ones(1))
+
+
+# -- of binned scores ----------------------------------------------------------------------------------------
 
 
 def bayes_index(positive: FloatArray, negative: FloatArray) -> float:
@@ -134,24 +286,64 @@ def bayes_index_slope(positive: FloatArray, negative: FloatArray) -> float:
     return -2 * math.sqrt(2 * math.pi) * math.exp(float(ndtri(error)) ** 2 / 2)
 
 
-def bias(moments: ScoreMoments) -> float:
-    """Mean score minus share of positives (scores in [0, 1])."""
-    n = float(moments.n.sum())
-    mean = moments.mean[:, 0]
-    return float(moments.n @ (mean - np.array([0.0, 1.0]))) / n
+class BayesIndex:
+    """d_b of the positive group's score in quantile bins, which its influence takes as given."""
+
+    def __call__(self, table: ScoreTable) -> float:
+        if not table.has_both:
+            return math.nan
+        return bayes_index(table.bands.p, table.bands.q)
+
+    def influence(self, table: ScoreTable) -> FloatArray:
+        """Influence by channel and score, shape (4 U,)."""
+        bands = table.bands
+        place = bands.bin_of(table.scores.values)
+        slope = bayes_index_slope(bands.p, bands.q) / 2
+        psi = np.empty((4, len(place)))
+        for channels, counts, lower in (
+            (slice(0, 2), bands.positives, bands.p < bands.q),
+            (slice(2, 4), bands.negatives, bands.q <= bands.p),
+        ):
+            mean = float(counts @ lower) / float(counts.sum())
+            psi[channels] = slope * (lower[place] - mean) * table.total / table.sides[channels.start // 2]
+        return psi.ravel()
 
 
-def _pair(moments: ScoreMoments) -> tuple[float, float]:
-    if moments.mean.shape != (2, 1):
-        raise ValueError(f"two classes and one score are needed, got shape {moments.mean.shape}")
-    return moments.mean[1, 0] - moments.mean[0, 0], moments.m2.sum()
+# -- declarations --------------------------------------------------------------------------------------------
+
+_EQ, _MEAN = "Gubbels (2023), eq. 1.9-1.10", "Gubbels (2023), section 1.3.1, with the factor 1/m"
+_INDEX = "Gubbels (2023), section 1.2.2"
+_CONSTANT = "a class has no samples or its score does not vary"
 
 
-def _correlation(
-    p: FloatArray | float, n: FloatArray | float, delta: FloatArray | float, within: FloatArray | float
-) -> FloatArray:
-    with np.errstate(invalid="ignore", divide="ignore"):
-        share = np.asarray(p, dtype=np.float64) * n / (np.asarray(p, dtype=np.float64) + n)
-        value = delta * np.sqrt(share) / np.sqrt(within + delta**2 * share)
-    value = np.where(share > 0, value, math.nan)
-    return np.clip(value, -1.0, 1.0)
+def _spcc(name: str, value: Any, of: str, source: str, formula: str, **words: Any) -> Metric:
+    """A metric of the section: a correlation unless ``words`` say otherwise."""
+    usual = {"low": -1.0, "high": 1.0, "interval": "atanh", "headline": False, "reason": _CONSTANT}
+    return Metric(f"spcc/{name}", value, of=of, source=source, formula=formula, **{**usual, **words})
+
+
+_DISTANCE: dict[str, Any] = {"low": 0.0, "high": math.inf, "interval": "wald"}
+_NO_SPREAD = "a class has fewer than two samples, or no score varies in its class"
+
+SPCC = Section("spcc", "Separation by the probabilities (sPCC)", (
+    _spcc("ovr/<label>", correlation, "class moments", _EQ,
+          "correlation of one class's indicator and its score over all samples",
+          title="separation of {label} from the rest (sPCC)", brief="sPCC of {label}"),
+    _spcc("ovr_fisher", Fisher("ovr"), "class scores", _MEAN, "tanh of the mean atanh of the one-vs-rest correlations",
+          title="separation of each class from the rest (sPCC, Fisher mean)", brief="sPCC ovr", headline=True),
+    _spcc("ovo_fisher", Fisher("ovo"), "class scores", _MEAN, "tanh of the mean atanh of the one-vs-one correlations",
+          title="separation of pairs of classes (sPCC, Fisher mean)", brief="sPCC ovo"),
+    _spcc("ovr_min", Least("ovr"), "class scores", _MEAN, "smallest one-vs-rest correlation",
+          title="separation of the worst class from the rest (sPCC)", brief="sPCC ovr min", headline=True),
+    _spcc("ovo_min", Least("ovo"), "class scores", _MEAN, "smallest one-vs-one correlation",
+          title="separation of the worst pair of classes (sPCC)", brief="sPCC ovo min"),
+    _spcc("binary", correlation, "moments", _EQ,
+          "sample correlation of the positive group's indicator and its score",
+          title="separation of the two groups (sPCC)", brief="sPCC", headline=True,
+          reason="a class has no samples or the score does not vary"),
+    _spcc("d_a", d_a, "moments", _INDEX, "|μ₁ − μ₀| / √((v₁ + v₀) / 2)", reason=_NO_SPREAD, **_DISTANCE),
+    _spcc("d_e", d_e, "moments", _INDEX, "2 |μ₁ − μ₀| / (√v₁ + √v₀)", reason=_NO_SPREAD, **_DISTANCE),
+    _spcc("d_b", BayesIndex(), "scores", _INDEX,
+          "−2 Φ⁻¹(e), e the Bayes error at equal priors of the binned densities",
+          reason="a class has no samples", **_DISTANCE),
+))  # fmt: skip

@@ -22,7 +22,7 @@ from .spcc import plot_spcc_matrix
 if TYPE_CHECKING:
     from cmtrack.base import BaseEvaluation
     from cmtrack.evaluation import Evaluation
-    from cmtrack.metrics import PrevalenceEstimate
+    from cmtrack.prevalence import PrevalenceEstimate
     from cmtrack.statistics import ReducedConfusionMatrix
 
 _SELF_CALIBRATED = (

@@ -1,5 +1,19 @@
-"""How many positives a target holds: densities of labelled scores, estimates, intervals, plans.
+"""Counting positives: densities of labelled scores, estimators, intervals, plans.
 
-``quantify`` is the door; ``estimate`` what comes out; ``binned`` and ``modelled`` the two ways for two classes and
-``classes`` the way for more; the other modules are their parts.
+:func:`estimate_prevalence` is the door and ``results`` what comes out. ``estimators`` holds the ways to an estimate.
+They stand on ``densities`` (of two classes), ``mixture`` (maximum likelihood of shares) and ``class_shares`` (of K
+classes).
 """
+
+from cmtrack.prevalence.estimate import estimate_prevalence
+from cmtrack.prevalence.mixture import em_shares, prior_corrected
+from cmtrack.prevalence.results import BasePrevalence, ClassPrevalenceEstimate, PrevalenceEstimate
+
+__all__ = [
+    "BasePrevalence",
+    "ClassPrevalenceEstimate",
+    "PrevalenceEstimate",
+    "em_shares",
+    "estimate_prevalence",
+    "prior_corrected",
+]

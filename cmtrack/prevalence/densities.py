@@ -1,13 +1,19 @@
-"""Class-conditional score densities from labelled scores: class-balanced quantile bins with half counts.
+"""Densities of labelled scores by class: quantile bins, finer cells, and models of the ratio of two densities.
 
 The densities of a prevalence estimate must come from labelled scores that the scorer was not trained on:
 held out, or out of fold. Fitted on training scores they are badly wrong for flexible scorers, and nothing in
 the scores gives it away.
+
+Sources of the models: logistic, Platt (1999); beta, Kull, Silva Filho & Flach (2017); isotonic, Zadrozny & Elkan
+(2002); kernel densities for quantification, Moreo, González & del Coz (2025), here on the logit with the bandwidth of
+Silverman (1986).
 """
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 
@@ -130,3 +136,210 @@ def _line(scores: FloatArray, unit: bool) -> FloatArray:
     inside = np.clip(scores, 1e-12, 1 - 1e-12)
     line: FloatArray = np.log(inside / (1 - inside))
     return line
+
+
+# -- cells: what models are fitted on, in any number of samples ---------------------------------------
+
+MAX_CELLS = 200
+_STEPS = 1 << 14
+
+
+@dataclass(frozen=True, eq=False)
+class ScoreCells:
+    """Counts of labelled scores by cell, each cell with a place on the real line.
+
+    Attributes
+    ----------
+    cells : BinnedDensities
+        Edges and counts. Edges lie halfway (in logits for scores in [0, 1]) between the labelled scores of
+        neighbouring cells.
+    place : ndarray of shape (B,)
+        Where the models see the cell: the mean logit of its labelled scores where scores are probabilities,
+        else the logit of its class-balanced mid-rank, which no increasing transformation changes.
+    lower : ndarray of shape (B-1,) or None
+        For scores that are no probabilities: the lowest labelled score of each cell but the first. ``edges``
+        are then the highest ones, and a target score in the gap between is counted half in each cell.
+    """
+
+    cells: BinnedDensities
+    place: FloatArray
+    lower: FloatArray | None
+
+    @property
+    def positives(self) -> FloatArray:
+        """Labelled positives of each cell."""
+        return self.cells.positives
+
+    @property
+    def negatives(self) -> FloatArray:
+        """Labelled negatives of each cell."""
+        return self.cells.negatives
+
+    def count(self, scores: FloatArray | ScoreCounts) -> FloatArray:
+        """Target samples of each cell, from the scores or from their counts (one channel)."""
+        size = len(self.place)
+        if isinstance(scores, ScoreCounts):
+            values, weight = scores.values, scores.counts[0]
+            places = [np.searchsorted(self.cells.edges, values, side="left")]
+            if self.lower is not None:
+                places.append(np.searchsorted(self.lower, values, side="right"))
+            tallied = [np.bincount(place, weight, size).astype(np.float64) for place in places]
+            return sum(tallied[1:], tallied[0]) / len(tallied)
+        upper = _tally(self.cells.edges, "left", scores, size)
+        if self.lower is None:
+            return upper
+        return (upper + _tally(self.lower, "right", scores, size)) / 2
+
+
+def score_cells(labelled: ScoreCounts, cells: int = MAX_CELLS) -> ScoreCells:
+    """Cells at class-balanced quantiles of labelled scores; single distinct scores where these are few.
+
+    Parameters
+    ----------
+    labelled : ScoreCounts with two channels
+        Negatives, positives.
+    """
+    bands = quantile_bins(labelled, cells)
+    used = labelled.values[labelled.counts.sum(axis=0) > 0]
+    last = np.searchsorted(used, bands.edges, side="right")
+    upper, lower = used[last - 1], used[last]
+    if bands.unit:
+        middle = 1 / (1 + np.exp(-(bands.line(upper) + bands.line(lower)) / 2))
+        edges = np.clip(middle, upper, np.nextafter(lower, upper))
+        return ScoreCells(_moved(bands, edges), bands.centres, None)
+    balanced = (bands.negatives / bands.m0 + bands.positives / bands.m1) / 2
+    rank = np.cumsum(balanced) - balanced / 2
+    return ScoreCells(_moved(bands, upper), np.log(rank / (1 - rank)), lower)
+
+
+def _tally(keys: FloatArray, side: Literal["left", "right"], scores: FloatArray, size: int) -> FloatArray:
+    """How many scores are put into each gap between the keys, as by ``searchsorted``.
+
+    Of many scores each is first put into a step of an even grid; only steps that a key may cut are searched.
+    """
+    width = (keys[-1] - keys[0]) / _STEPS if len(keys) else 0.0
+    if len(scores) < 8 * _STEPS or not 0 < width < np.inf:
+        return _counted(np.searchsorted(keys, scores, side=side), size)
+    bounds = keys[0] + np.arange(_STEPS + 1) * width
+    margin = 1e-6 * width + 4 * np.spacing(np.abs(keys).max())  # far more than rounding moves a score
+    below = np.searchsorted(keys, np.append(-np.inf, bounds[1:-1] - margin), side=side)
+    above = np.searchsorted(keys, np.append(bounds[1:-1] + margin, np.inf), side=side)
+    whole = below == above
+    step = np.clip((scores - keys[0]) * (1 / width), 0, _STEPS - 1).astype(np.int64)
+    by_step = np.bincount(step, minlength=_STEPS).astype(np.float64)
+    cut = np.flatnonzero(~whole[step])
+    known = np.bincount(below[whole], by_step[whole], size)
+    total: FloatArray = known + _counted(np.searchsorted(keys, scores[cut], side=side), size)
+    return total
+
+
+def _counted(index: IntArray, size: int) -> FloatArray:
+    return np.bincount(index, minlength=size).astype(np.float64)
+
+
+def _moved(bands: BinnedDensities, edges: FloatArray) -> BinnedDensities:
+    return BinnedDensities(edges, bands.negatives, bands.positives, bands.q, bands.p, bands.centres, bands.unit)
+
+
+# -- models: log density ratio of each cell, for each row of counts -----------------------------------
+
+_SMALLEST = 1e-12
+
+
+def kde_logit(place: FloatArray, positives: FloatArray, negatives: FloatArray) -> FloatArray:
+    """Gaussian kernel density of each class, Silverman's bandwidth over all rows' sum."""
+    return np.log(_kernel_density(place, positives)) - np.log(_kernel_density(place, negatives))
+
+
+def logistic(place: FloatArray, positives: FloatArray, negatives: FloatArray) -> FloatArray:
+    """Log ratio linear in the logit of the score."""
+    return _regression(np.column_stack((np.ones_like(place), place)), positives, negatives)
+
+
+def beta(place: FloatArray, positives: FloatArray, negatives: FloatArray) -> FloatArray:
+    """Log ratio linear in log s and log(1-s)."""
+    features = (np.ones_like(place), -np.logaddexp(0, -place), -np.logaddexp(0, place))
+    return _regression(np.column_stack(features), positives, negatives)
+
+
+def isotonic(place: FloatArray, positives: FloatArray, negatives: FloatArray) -> FloatArray:
+    """Blocks of the non-decreasing fit (pooled adjacent violators), half a count added to each block and class.
+
+    The half counts keep outer blocks of one class finite, and can let a small block step back.
+    """
+    return np.stack([_pooled(a, c) for a, c in zip(positives, negatives, strict=True)])
+
+
+MODELS = {"kde_logit": kde_logit, "logistic": logistic, "beta": beta, "isotonic": isotonic}
+
+
+def _kernel_density(place: FloatArray, counts: FloatArray) -> FloatArray:
+    total = counts.sum(axis=0)
+    width = _silverman(place, total, float(total.sum()) / max(len(counts) - 1, 1))
+    kernel = np.exp(-0.5 * ((place[:, None] - place[None, :]) / width) ** 2) / width
+    density: FloatArray = counts @ kernel / counts.sum(axis=1, keepdims=True) + _SMALLEST
+    return density
+
+
+def _silverman(place: FloatArray, counts: FloatArray, size: float) -> float:
+    share = counts / counts.sum()
+    mean = float(share @ place)
+    spread = math.sqrt(float(share @ (place - mean) ** 2))
+    order = np.argsort(place, kind="stable")
+    ranks = np.cumsum(share[order]) - share[order] / 2
+    low, high = np.interp((0.25, 0.75), ranks, place[order])
+    if high > low:
+        spread = min(spread, float(high - low) / 1.349)
+    return max(0.9 * spread * float(size**-0.2), 1e-3)
+
+
+def _regression(features: FloatArray, positives: FloatArray, negatives: FloatArray) -> FloatArray:
+    """Logistic regression of every row at once, with Platt's targets so that separated classes have a finite fit."""
+    m1, m0 = positives.sum(axis=1, keepdims=True), negatives.sum(axis=1, keepdims=True)
+    trials = positives + negatives
+    hits = positives * ((m1 + 1) / (m1 + 2)) + negatives / (m0 + 2)
+    scale = np.maximum(np.abs(features).max(axis=0), 1.0)
+    x = features / scale
+    size = x.shape[1]
+    ridge = 1e-6 * np.eye(size)
+
+    def objective(weights: FloatArray) -> FloatArray:
+        line = weights @ x.T
+        loss = (trials * np.logaddexp(0, line) - hits * line).sum(axis=1)
+        value: FloatArray = loss + 0.5e-6 * (weights**2).sum(axis=1)
+        return value
+
+    weights = np.zeros((len(positives), size))
+    value = objective(weights)
+    for _ in range(60):
+        chance = 1 / (1 + np.exp(-np.clip(weights @ x.T, -500, 500)))
+        gradient = (hits - trials * chance) @ x - 1e-6 * weights
+        curvature = np.einsum("rb,bi,bj->rij", trials * chance * (1 - chance), x, x, optimize=True) + ridge
+        step = np.linalg.solve(curvature, gradient[:, :, None])[:, :, 0]
+        length = np.ones((len(weights), 1))
+        following = objective(weights + step)
+        while (worse := following > value + 1e-9).any() and length.min() > 1e-6:
+            length[worse] /= 2
+            following = objective(weights + length * step)
+        weights = weights + length * step
+        done = np.abs(value - following).max() < 1e-9
+        value = following
+        if done:
+            break
+    ratio: FloatArray = weights @ x.T + np.log(m0 / m1)
+    return ratio
+
+
+def _pooled(positives: FloatArray, negatives: FloatArray) -> FloatArray:
+    blocks: list[tuple[float, float, int]] = []  # positives, all, cells
+    for hit, count in zip(positives.tolist(), (positives + negatives).tolist(), strict=True):
+        block = (hit, count, 1)
+        while blocks and (block[1] == 0 or blocks[-1][0] * block[1] >= block[0] * blocks[-1][1]):
+            last = blocks.pop()
+            block = (last[0] + block[0], last[1] + block[1], last[2] + block[2])
+        blocks.append(block)
+    hits, counts, lengths = (np.array(column) for column in zip(*blocks, strict=True))
+    m1, m0, half = positives.sum(), negatives.sum(), len(blocks) / 2
+    ratio = np.log((hits + 0.5) / (m1 + half)) - np.log((counts - hits + 0.5) / (m0 + half))
+    out: FloatArray = np.repeat(ratio, lengths)
+    return out

@@ -1,299 +1,150 @@
-"""Calibration-corrected prevalence: how many positives a target holds, with an interval that holds.
-
-Source: Gubbels (2023), section 0.4 ("Bayesian calibration"), with honest densities, a variance that knows of
-the labelled scores' error, and an interval by the adjusted profile likelihood. The square root of
-sum(tau (1-tau)), published as the error of the count (Table 2.4), is only the spread of the labels given
-correct probabilities: the truth lies 12 to 29 of it away there.
-"""
+"""The door of the room: :func:`estimate_prevalence` reads scores and options, and chooses an estimator."""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable
-from dataclasses import dataclass, field
-from functools import cached_property
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any
 
 import numpy as np
-from scipy.optimize import brentq
-from scipy.special import expit
 
 from cmtrack.grouping import Label
-from cmtrack.prevalence.densities import BinnedDensities
-from cmtrack.prevalence.mixture import Mixture, Variance
-from cmtrack.prevalence.planning import CountedLabels, SamplePlan, highest_scores, sample_plan
+from cmtrack.prevalence.densities import MODELS
+from cmtrack.prevalence.estimators import (
+    INTERVALS,
+    DensityRatio,
+    binned_estimate,
+    class_estimate,
+    modelled_estimate,
+    raw_estimate,
+)
+from cmtrack.prevalence.results import ClassPrevalenceEstimate, PrevalenceEstimate
 from cmtrack.statistics import ScoreCounts
-from cmtrack.statistics.inputs import FloatArray
-from cmtrack.untrusted import for_page
+from cmtrack.statistics.inputs import FloatArray, IntArray, column_names, n_rows, to_float_array
+from cmtrack.statistics.labels import encode_labels
+from cmtrack.statistics.probabilities import as_probabilities
 
-if TYPE_CHECKING:
-    import pandas as pd
-    from matplotlib.figure import Figure
+DENSITIES = ("auto", "bins", *MODELS, "raw")
 
 
-class Likelihood(NamedTuple):
-    """Deviance of each prevalence of a grid: 0 at the estimate, the chi-square quantile at the ends of an interval.
+def estimate_prevalence(
+    scores: Any,
+    *,
+    calibration: Any,
+    positive: Label | None = None,
+    density: str | DensityRatio = "auto",
+    interval: str = "adjusted",
+    confidence_level: float = 0.95,
+) -> PrevalenceEstimate | ClassPrevalenceEstimate:
+    """Estimate the share and the number of positives among unlabelled scores.
 
-    Attributes
+    Parameters
     ----------
-    prevalence : ndarray of shape (P,)
-    adjusted : ndarray of shape (P,)
-        By the variance that the estimate's interval takes: with the error of the labelled scores, but for
-        ``interval="naive"``; about the target's own share for ``interval="realised"``.
-    naive : ndarray of shape (P,)
-        With the densities taken as known.
+    scores : array-like of shape (n,) or (n, 2), or frame or mapping of one column per label
+        Scores of the target, any real numbers that grow with the belief in the positive class. For K > 2 classes
+        probabilities (n, K).
+    calibration : (y, scores)
+        Labelled scores of the same scorer, **held out or out of fold**. Scores of rows that the scorer was
+        trained on cannot be told from honest ones, and make the estimate badly wrong for flexible scorers: in a
+        documented case 412.6 positives were estimated where 69 were, against 80.1 with out-of-fold scores.
+    positive : label, optional
+        The positive class; by default the last label in sorted order.
+    density : {"auto", "bins", "kde_logit", "logistic", "beta", "isotonic", "raw"} or function, default "auto"
+        Estimator of the ratio of the two classes' score densities. "auto": a stack of "isotonic", "kde_logit" and
+        "beta", weighted by cross-validated log score of the labelled scores and cross-fitted in two ways, of which the
+        interval holds both; "bins" where there are no more distinct labelled scores than bins, which then smear
+        nothing. "bins": class-balanced quantile bins with half counts, by maximum likelihood. "raw": the scores are
+        taken for posteriors at the calibration set's prevalence (Saerens et al. 2002); badly wrong, without a sign of
+        it, where they are not. A function of the labelled negatives' and positives' scores returns a function that
+        gives the ratio f1 / f0 at scores.
+        All but "bins" and "raw" match a moment of the scores that the ratio makes efficient, so a wrong ratio
+        costs width, not bias. For K > 2: "vector" (slope and bias per class on log-probabilities; "auto" where
+        labelled samples are few), "matrix" (all slopes; "auto" from 50 K labelled samples of each class on),
+        "temperature" (one slope; "auto" above 50 classes), "bins".
+    interval : "adjusted", "realised", "wald", "score", "bootstrap" or "naive"
+        "adjusted": profile likelihood widened for the error of the densities, of the prevalence that the target
+        was drawn from. "realised": the same for the target's own share. "naive" ignores the error of the
+        densities and covers far too seldom. "raw" takes "naive" and "adjusted" only; K > 2
+        takes "adjusted" (a Wald interval there), "wald" and "realised".
+    confidence_level : float, default 0.95
+
+    Returns
+    -------
+    PrevalenceEstimate, or ClassPrevalenceEstimate for K > 2
+        ``value``, ``low``, ``high``; ``count`` with ``count_low`` and ``count_high`` of this target; for K > 2
+        also ``by_class``.
+
+    Raises
+    ------
+    ValueError
+        Wrong input; calibration scores of one class only.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> rng = np.random.default_rng(0)
+    >>> y = np.repeat([0, 1], 500)
+    >>> labelled = rng.normal(2 * y)
+    >>> target = np.concatenate((rng.normal(0, 1, 9_500), rng.normal(2, 1, 500)))
+    >>> estimate = estimate_prevalence(target, calibration=(y, labelled))
+    >>> bool(estimate.low < 0.05 < estimate.high)
+    True
     """
+    if not 0 < confidence_level < 1:
+        raise ValueError(f"confidence_level must lie between 0 and 1, got {confidence_level!r}")
+    try:
+        y, calibration_scores = calibration
+    except (TypeError, ValueError):
+        raise ValueError(f"calibration must be (y, scores), got {type(calibration).__name__}") from None
+    labels, codes = encode_labels({"calibration y": y})
+    positive = labels[-1] if positive is None else positive
+    if positive not in labels:
+        raise ValueError(f"positive must be one of {list(labels)}, got {positive!r}")
+    options: dict[str, Any] = {"positive": positive, "interval": interval, "confidence_level": confidence_level}
+    if len(labels) > 2:
+        held, target = (
+            as_probabilities(data, labels, n_rows(data), False, name).array
+            for data, name in ((calibration_scores, "calibration scores"), (scores, "scores"))
+        )
+        if len(held) != len(codes["calibration y"]):
+            raise ValueError(f"calibration needs one row per label, got {len(held)} and {len(codes['calibration y'])}")
+        return class_estimate(codes["calibration y"], held, target, labels, density=density, **options)
+    _check_options(density, interval)
+    actual: IntArray = (codes["calibration y"] == labels.index(positive)).astype(np.int64)
+    held = _one_score("calibration scores", calibration_scores, labels, positive)
+    target = _one_score("scores", scores, labels, positive)
+    if len(held) != len(actual):
+        raise ValueError(f"calibration needs one score per label, got {len(held)} scores and {len(actual)} labels")
+    if not len(target):
+        raise ValueError("scores must not be empty")
+    if density == "raw":
+        return raw_estimate(target, float(actual.mean()), **options)
+    labelled = ScoreCounts.from_scores(held, actual, 2, exact=True)
+    if density != "bins":
+        return modelled_estimate(labelled, target, density=density, **options)
+    return binned_estimate(labelled, ScoreCounts.from_scores(target, exact=True), **options)
 
-    prevalence: FloatArray
-    adjusted: FloatArray
-    naive: FloatArray
 
-
-@dataclass(frozen=True, eq=False)
-class PrevalenceEstimate:
-    """An estimated share of positives in a target, with its error.
-
-    Attributes
-    ----------
-    value, low, high : float
-        Prevalence and the ends of its interval, in [0, 1]; NaN where it is not identified.
-    confidence_level : float
-    positive : label
-    n_target, n_positives, n_negatives : float
-        (Effective) sizes of the target and of the labelled scores of each class.
-    variance : Variance
-        By source: target, labelled positives, labelled negatives.
-    interval : str
-        The interval's method.
-    fit_pvalue : float
-        Whether the target's scores look like a mixture of the two labelled densities. A small value means that
-        not only the prevalence changed, and the estimate should not be trusted. NaN where it cannot be tested.
-    undefined : dict of str to str
-        Reasons of what is NaN.
-    warnings : tuple of str
-    density : str
-        The density model.
-    members : dict of str to float
-        Of ``density="auto"``: the weight of each stacked model.
-    """
-
-    value: float
-    low: float
-    high: float
-    confidence_level: float
-    positive: Label
-    n_target: float
-    variance: Variance
-    interval: str
-    mixture: Mixture = field(repr=False)
-    densities: BinnedDensities | None = field(repr=False)
-    target_scores: ScoreCounts | FloatArray = field(repr=False)
-    density: str = "bins"
-    members: dict[str, float] = field(default_factory=dict)
-    deviance: Callable[[FloatArray, str], FloatArray] | None = field(default=None, repr=False)
-    fit_statistic: float = math.nan
-    fit_df: int = 0
-    fit_pvalue: float = math.nan
-    fit_contributions: tuple[tuple[int, float], ...] = ()
-    realised: tuple[float, float] = (math.nan, math.nan)
-    undefined: dict[str, str] = field(default_factory=dict)
-    warnings: tuple[str, ...] = ()
-
-    @property
-    def n_positives(self) -> float:
-        """Labelled positives."""
-        return self.densities.m1 if self.densities else math.nan
-
-    @property
-    def n_negatives(self) -> float:
-        """Labelled negatives."""
-        return self.densities.m0 if self.densities else math.nan
-
-    @cached_property
-    def target(self) -> ScoreCounts:
-        """The target's scores, counted."""
-        if isinstance(self.target_scores, ScoreCounts):
-            return self.target_scores
-        return ScoreCounts.from_scores(self.target_scores, exact=True)
-
-    @property
-    def count(self) -> float:
-        """Estimated number of positives in this target."""
-        return self.value * self.n_target
-
-    @property
-    def count_low(self) -> float:
-        """Lower end of the interval of the number of positives in *this* target (realised, not expected)."""
-        return self.realised[0] * self.n_target
-
-    @property
-    def count_high(self) -> float:
-        """Upper end of the interval of the number of positives in *this* target."""
-        return self.realised[1] * self.n_target
-
-    @property
-    def count_sd(self) -> float:
-        """Standard error of :attr:`count` about the realised number: n sqrt(V - pi(1-pi)/n)."""
-        spread = self.variance.total - self.value * (1 - self.value) / self.n_target
-        return self.n_target * math.sqrt(max(spread, 0.0)) if math.isfinite(spread) else math.nan
-
-    @property
-    def shares(self) -> tuple[float, float, float]:
-        """Shares of the variance due to (target, labelled positives, labelled negatives).
-
-        The largest says what to add: more scored targets, or more labelled samples of that class.
-        """
-        return self.variance.shares if math.isfinite(self.variance.total) else (math.nan,) * 3
-
-    @property
-    def inflation(self) -> float:
-        """Total variance over target variance; the naive likelihood interval takes it for 1."""
-        return self.variance.total / self.variance.target if math.isfinite(self.variance.total) else math.nan
-
-    @property
-    def implied_spcc(self) -> float:
-        """The sPCC of the recalibrated posterior that the model implies: sqrt(I pi (1-pi))."""
-        return math.sqrt(self.variance.information * self.value * (1 - self.value))
-
-    @property
-    def sd_labels_only(self) -> float:
-        """sqrt(sum tau(1-tau)) of the binned posteriors: the labels' spread alone, not the count's error."""
-        mix = self.mixture.mix(self.value)
-        tau = self.value * self.mixture.p / mix
-        return math.sqrt(float(self.mixture.w @ (tau * (1 - tau))))
-
-    @property
-    def efficiency(self) -> float:
-        """n sPCC^2: how many labelled target samples the n unlabelled ones are worth, were the densities known."""
-        return self.n_target * self.implied_spcc**2
-
-    def plan(self, half_width: float) -> SamplePlan:
-        """How many more target scores, labelled positives or labelled negatives (each alone) reach a half-width."""
-        if not math.isfinite(self.variance.total):
-            raise ValueError("a plan needs an identified prevalence; this estimate is NaN")
-        sizes = (self.n_target, self.n_positives, self.n_negatives)
-        return sample_plan(self.variance, sizes, half_width, self.confidence_level)
-
-    def labels(self, scores: Any, rule: str = "posterior") -> CountedLabels:
-        """Labels of scores: "posterior" at least 1/2, or the round(share x n) highest, "count".
-
-        The first may find no positives where they are rare; the second agrees with the estimated count, equal
-        scores kept together.
-        """
-        array = np.asarray(scores, dtype=np.float64)
-        if rule == "count":
-            if math.isnan(self.value):
-                raise ValueError("rule='count' needs an identified prevalence; this estimate is NaN")
-            return highest_scores(array, self.value * len(array))
-        if rule != "posterior":
-            raise ValueError(f"rule must be 'posterior' or 'count', got {rule!r}")
-        return CountedLabels(self.posterior(array) >= 0.5, 0)
-
-    def likelihood(self, n_points: int = 401) -> Likelihood:
-        """The deviance 2 (l_max - l) on a grid of prevalences around the estimate, adjusted and naive.
-
-        The adjusted curve crosses the chi-square quantile at :attr:`low` and :attr:`high` where the interval is made
-        of a likelihood (``interval="adjusted"``, ``"realised"`` or ``"naive"``). Without an estimate the likelihood is
-        flat: deviance 0 everywhere.
-        """
-        if math.isnan(self.value):
-            return Likelihood(np.linspace(0.0, 1.0, n_points), np.zeros(n_points), np.zeros(n_points))
-        reach = max(self.high - self.value, self.value - self.low, 1e-6) * 2
-        low, high = max(0.0, self.value - reach), min(1.0, self.value + reach)
-        grid = np.union1d(np.linspace(low, high, n_points), [self.value])
-        kind = self.interval if self.interval in ("naive", "realised") else "adjusted"
-        if self.deviance is not None:
-            return Likelihood(grid, self.deviance(grid, kind), self.deviance(grid, "naive"))
-        top = self.mixture.log_likelihood(self.value)
-        gaps = np.array([top - self.mixture.log_likelihood(float(x)) for x in grid])
-        naive = 2 * gaps * (self._effective / float(self.mixture.w.sum()))
-        inflation = {"naive": 1.0, "realised": self._realised_inflation}.get(kind, self.inflation)
-        return Likelihood(grid, naive / inflation if math.isfinite(inflation) else naive, naive)
-
-    @property
-    def _effective(self) -> float:
-        """Effective size of the target: of weights fewer than their sum."""
-        size = 1 / (self.variance.target * self.variance.information) if self.variance.information > 0 else math.nan
-        return size if math.isfinite(size) else float(self.mixture.w.sum())
-
-    @property
-    def _realised_inflation(self) -> float:
-        """Of the variance about the target's own share of positives, over the target's variance."""
-        return self.variance.about_target(self.value, self._effective) / self.variance.target
-
-    def posterior(self, scores: Any, method: str = "interpolated") -> FloatArray:
-        """Recalibrated probabilities of being positive in the target.
-
-        Parameters
-        ----------
-        scores : array-like of shape (n,)
-        method : "interpolated" or "bins"
-            Log ratios interpolated between bin centres, shifted so that they sum to the estimated count over
-            the target; or one value a bin, which sums to it exactly but changes ranks.
-        """
-        array = np.asarray(scores, dtype=np.float64)
-        if method not in ("interpolated", "bins"):
-            raise ValueError(f"method must be 'interpolated' or 'bins', got {method!r}")
-        if self.densities is None or math.isnan(self.value) or self.value in (0.0, 1.0):
-            return np.full(array.shape, self.value)
-        prior = math.log(self.value / (1 - self.value))
-        log_ratio = np.log(self.densities.p / self.densities.q)
-        if method == "bins":
-            return np.asarray(expit(log_ratio[self.densities.bin_of(array)] + prior))
-        order = np.argsort(self.densities.centres, kind="stable")
-        centres, heights = self.densities.centres[order], log_ratio[order]
-        weight = self.target.counts.sum(axis=0).astype(np.float64)
-        at_target = np.interp(self.densities.line(self.target.values), centres, heights) + prior
-
-        def excess(shift: float) -> float:
-            return float(weight @ expit(at_target + shift)) / float(weight.sum()) - self.value
-
-        shift = brentq(excess, -60.0, 60.0)
-        return np.asarray(expit(np.interp(self.densities.line(array), centres, heights) + prior + shift))
-
-    def figure(self) -> Figure:
-        """The likelihood of the prevalence with its interval."""
-        from cmtrack import plots
-
-        return plots.prevalence_figure(self)
-
-    def to_frame(self) -> pd.DataFrame:
-        """One row: value, interval, count, shares of the variance, fit."""
-        import pandas as pd
-
-        names = ("value", "low", "high", "count", "count_low", "count_high", "count_sd", "fit_pvalue")
-        row: dict[str, Any] = {"positive": self.positive} | {name: getattr(self, name) for name in names}
-        row |= dict(zip(("share_target", "share_positives", "share_negatives"), self.shares, strict=True))
-        return pd.DataFrame([row])
-
-    def __repr__(self) -> str:
-        return (
-            f"PrevalenceEstimate({self.positive!r}: {self.value:.6g} [{self.low:.6g}, {self.high:.6g}], "
-            f"count {self.count:.6g} [{self.count_low:.6g}, {self.count_high:.6g}] of {self.n_target:g})"
+def _check_options(density: Any, interval: str) -> None:
+    if not callable(density) and density not in DENSITIES:
+        raise ValueError(f"density must be a function or one of {DENSITIES}, got {density!r}")
+    if interval not in INTERVALS:
+        raise ValueError(f"interval must be one of {INTERVALS}, got {interval!r}")
+    if density == "raw" and interval not in ("naive", "adjusted"):
+        raise ValueError(
+            f"density='raw' knows the densities, so interval must be 'naive' or 'adjusted', got {interval!r}"
         )
 
-    def _repr_html_(self) -> str:
-        """Share and number with their intervals, what their errors come from, and what to be careful with."""
-        from html import escape
 
-        careful = "".join(
-            f"<li>{escape(text)}</li>" for text in dict.fromkeys((*self.warnings, *self.undefined.values()))
-        )
-        careful = f"<ul>{careful}</ul>" if careful else ""
-        what, n = f"“{self.positive}”", f"{self.n_target:g}"
-        if math.isnan(self.value):
-            return for_page(f"<div><p>The share of {escape(what)} is undefined.</p>{careful}</div>")
-        share = (f"{100 * x:.3g} %" for x in (self.value, self.low, self.high))
-        number = (f"{x:.4g}" for x in (self.count, self.count_low, self.count_high))
-        rows = [(f"share of {what} in the population", *share), (f"number of {what} among these {n}", *number)]
-        lines = "".join(
-            f'<tr><td style="text-align:left">{escape(name)}</td><td>{value}</td><td>{low} to {high}</td></tr>'
-            for name, value, low, high in rows
-        )
-        target, positives, negatives = (f"{100 * x:.0f} %" for x in self.shares)
-        return for_page(
-            f"<div><table><thead><tr><th></th><th>estimate</th><th>{100 * self.confidence_level:g} % interval</th></tr>"
-            f"</thead><tbody>{lines}</tbody></table><p>{target} of the variance comes from the {n} scores, {positives} "
-            f"from the {self.n_positives:g} labelled positives, {negatives} from the {self.n_negatives:g} labelled "
-            f"negatives. Test that the scores fit the labelled ones: p = {self.fit_pvalue:.2g}.</p>{careful}</div>"
-        )
+def _one_score(name: str, data: Any, labels: tuple[Label, ...], positive: Label) -> FloatArray:
+    """The positive class's score, shape (n,)."""
+    names = column_names(data)
+    if names is not None:
+        by_text = {str(column): column for column in names}
+        if str(positive) not in by_text:
+            raise ValueError(f"{name} must have a column for {positive!r}, got {names[:12]}")
+        return to_float_array(name, data[by_text[str(positive)]])
+    array = to_float_array(name, data)
+    if array.ndim == 2 and array.shape[1] in (1, 2):
+        return array[:, labels.index(positive) if array.shape[1] == 2 else 0]
+    if array.ndim != 1:
+        raise ValueError(f"{name} must have shape (n,) or (n, 2), got {array.shape}")
+    return array

@@ -13,7 +13,7 @@ from typing import Any, TypeAlias, TypeVar
 from matplotlib.figure import Figure
 
 from cmtrack.base import BaseEvaluation
-from cmtrack.comparison.result import Comparison
+from cmtrack.comparison.result import Comparison, ModelComparison, RunComparison
 from cmtrack.evaluation import Evaluation
 from cmtrack.families.result import FamilyEvaluation
 from cmtrack.metrics.names import encode_label
@@ -221,15 +221,19 @@ MODELS = (
 
 
 def listed(subject: BaseEvaluation | Comparison) -> tuple[tuple[FigureEntry, ...], Any]:
-    """The entries for a kind of evaluation or comparison, and what their functions take."""
-    if isinstance(subject, Comparison):
-        if subject.repeated is not None:
-            return MODELS, subject.repeated
-        return (RUNS, subject.ranking) if subject.ranking is not None else ((), None)
-    for kind, entries in ((Evaluation, CLASSES), (FamilyEvaluation, FAMILIES)):
+    """The entries for a kind of evaluation or comparison, and what their functions take.
+
+    Raises
+    ------
+    TypeError
+        If it is of no known kind.
+    """
+    kinds = {Evaluation: CLASSES, FamilyEvaluation: FAMILIES, RunComparison: RUNS, ModelComparison: MODELS}
+    for kind, entries in kinds.items():
         if isinstance(subject, kind):
-            return entries, subject
-    raise TypeError(f"figures are drawn of an evaluation or a comparison, got {type(subject).__name__}")
+            shown = subject.ranking if isinstance(subject, Comparison) else subject
+            return (() if shown is None else entries), shown
+    raise TypeError(f"figures are drawn of an evaluation or a comparison, got {subject!r:.60}")
 
 
 def file_name(name: str, *, review: bool = False) -> str:

@@ -15,6 +15,7 @@ import numpy as np
 from cmtrack.grouping import Label
 from cmtrack.metrics.cells import ratio
 from cmtrack.metrics.names import encode_label
+from cmtrack.rough.section import ROUGH
 from cmtrack.rough.views import approximation_figure
 from cmtrack.statistics.counting import Counts
 from cmtrack.statistics.inputs import FloatArray, IntArray
@@ -80,17 +81,11 @@ class RoughApproximations:
 
         The shares of a class without samples are undefined and NaN.
         """
-        found = {"rough/gamma": self.gamma, "rough/alpha": self.weighted_alpha}
-        alpha, inner, outer = self.alpha, self.lower_share, self.upper_share
+        metrics = [metric for metric in ROUGH.metrics if metric.of == "granules"]
+        found = {metric.name: metric.number(self) for metric in metrics if "<" not in metric.name}
+        of_each = [(metric.name, metric.value(self)) for metric in metrics if metric.value and "<" in metric.name]
         for k, label in enumerate(self.labels):
-            prefix = f"rough/{encode_label(label)}"
-            found |= {
-                f"{prefix}/lower": float(self.lower[k]),
-                f"{prefix}/upper": float(self.upper[k]),
-                f"{prefix}/alpha": float(alpha[k]),
-                f"{prefix}/lower_share": float(inner[k]),
-                f"{prefix}/upper_share": float(outer[k]),
-            }
+            found |= {name.replace("<label>", encode_label(label)): float(values[k]) for name, values in of_each}
         return found
 
     @property

@@ -7,24 +7,20 @@ of the intersection of two sets, so the accuracies of approximation are shares o
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from operator import attrgetter
+from typing import Any
 
 import numpy as np
 
 from cmtrack.metrics.cells import Table
-from cmtrack.metrics.metric import Metric
-from cmtrack.metrics.multiclass import ACCURACY, put_table
-from cmtrack.metrics.names import encode_label
-from cmtrack.metrics.per_class import ClassRatio, put_classes
+from cmtrack.metrics.metric import Metric, Section
+from cmtrack.metrics.multiclass import ACCURACY
+from cmtrack.metrics.per_class import ClassRatio
 from cmtrack.rough.bounds import bounds_of_cells
 from cmtrack.statistics.inputs import FloatArray
 
-if TYPE_CHECKING:
-    from cmtrack.metrics.results import Results
-
-DUENTSCH = "Düntsch & Gediga (2019)"
+_DUENTSCH = "Düntsch & Gediga (2019)"
 
 
 @dataclass(frozen=True)
@@ -54,28 +50,35 @@ def _bounds(table: Table) -> dict[str, FloatArray]:
     return bounds_of_cells(table.cells, table.whole)
 
 
-ROUGH = (
+def _granules(name: str, attribute: str, formula: str, **words: Any) -> Metric:
+    """A metric of granules, by the attribute of a :class:`RoughApproximations`."""
+    usual = {"low": 0, "high": 1, "interval": "", "headline": False, "source": f"{_DUENTSCH}, eq. 3.4"}
+    known = {**usual, "of": "granules", "reason": "no actual samples", **words}
+    return Metric(f"rough/{name}", attrgetter(attribute), formula=formula, **known)
+
+
+_SIZE: dict[str, Any] = {"high": math.inf, "better": "", "source": "Pawlak (1982)"}
+
+ROUGH = Section("rough", "Rough sets", (
     Metric("rough/gamma_upper", ACCURACY, of="table", low=0, high=1, interval="wilson", headline=False,
-           formula="at least the quality of approximation γ: Σ C_ii / n, the accuracy", source=f"{DUENTSCH}, eq. 3.6"),
+           formula="at least the quality of approximation γ: Σ C_ii / n, the accuracy", source=f"{_DUENTSCH}, eq. 3.6"),
     Metric("rough/alpha_upper", WeightedAlpha(), of="table", low=0, high=1, headline=False,
            formula="at least the weighted accuracy of approximation: Σ C_ii / (2n − Σ C_ii)",
-           source=f"{DUENTSCH}, eq. 3.5-3.6 corrected"),
-)  # fmt: skip
-
-ROUGH_CLASSES = (
+           source=f"{_DUENTSCH}, eq. 3.5-3.6 corrected"),
     Metric("rough/<label>/lower_upper_bound", Bound("lower_upper_bound"), of="classes", low=0, high=math.inf,
-           better="", interval="", headline=False, source=f"{DUENTSCH}, theorem 4.1",
+           better="", interval="", headline=False, source=f"{_DUENTSCH}, theorem 4.1",
            formula="at least the lower approximation: C_ii, less 1 if the class is also predicted for others"),
     Metric("rough/<label>/upper_lower_bound", Bound("upper_lower_bound"), of="classes", low=0, high=math.inf,
-           better="", interval="", headline=False, source=f"{DUENTSCH}, theorem 4.2",
+           better="", interval="", headline=False, source=f"{_DUENTSCH}, theorem 4.2",
            formula="at most the upper approximation: actual or predicted, plus 1 for each class it is taken for"),
     Metric("rough/<label>/alpha_upper", ClassRatio(1, 1, 1, -1), of="classes", low=0, high=1, interval="wilson",
-           headline=False, reason="neither actual nor predicted samples", source=f"{DUENTSCH}, eq. 3.4",
+           headline=False, reason="neither actual nor predicted samples", source=f"{_DUENTSCH}, eq. 3.4",
            formula="at least the accuracy of approximation: C_ii / (actual + predicted total − C_ii)"),
-)  # fmt: skip
-
-
-def put_rough(results: Results, table: Table, labels: Sequence[object]) -> None:
-    """``rough/`` of a full matrix."""
-    put_table(results, ROUGH, table)
-    put_classes(results, ROUGH_CLASSES, table, {k: f"rough/{encode_label(label)}" for k, label in enumerate(labels)})
+    _granules("gamma", "gamma", "share of samples in granules of a single class", source=f"{_DUENTSCH}, eq. 3.3"),
+    _granules("alpha", "weighted_alpha", "Σ lower / Σ upper approximations", source=f"{_DUENTSCH}, eq. 3.5"),
+    _granules("<label>/lower", "lower", "lower approximation: samples in granules inside the class", **_SIZE),
+    _granules("<label>/upper", "upper", "upper approximation: samples in granules that meet the class", **_SIZE),
+    _granules("<label>/alpha", "alpha", "lower / upper"),
+    _granules("<label>/lower_share", "lower_share", "lower / actual total"),
+    _granules("<label>/upper_share", "upper_share", "actual total / upper"),
+))  # fmt: skip

@@ -137,6 +137,12 @@ class ScoreMoments:
         stacked = (np.concatenate([getattr(p, name) for p in parts]) for name in ("n", "mean", "m2", "m3", "m4"))
         return ScoreMoments(*stacked)
 
+    def others(self) -> tuple[FloatArray, ...]:
+        """Count, mean and power sums of each component over the samples of all other classes, shape (K,) each."""
+        own = np.eye(len(self.n), dtype=np.bool_)
+        n, *powers = (np.where(own, 0.0, each) for each in (self.n[:, None], self.mean, self.m2, self.m3, self.m4))
+        return n.sum(axis=0), *_merged(n, *powers)
+
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, ScoreMoments):
             return NotImplemented

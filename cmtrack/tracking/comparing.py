@@ -9,13 +9,13 @@ from functools import partial
 from typing import Any
 
 from cmtrack import untrusted
-from cmtrack.comparison.blocks import RepeatedRanking, rank_models
+from cmtrack.comparison.blocks import rank_models
 from cmtrack.comparison.cohorts import apart, decides, read_by, split
 from cmtrack.comparison.criterion import Criterion, RankBy
 from cmtrack.comparison.gates import Gate
-from cmtrack.comparison.ranking import Candidate, Ranking, rank
+from cmtrack.comparison.ranking import Candidate, rank
 from cmtrack.comparison.repetitions import Blocks
-from cmtrack.comparison.result import Comparison, LeftOut
+from cmtrack.comparison.result import Comparison, LeftOut, ModelComparison, RunComparison
 from cmtrack.comparison.tie_breakers import TieBreaker, check_there
 from cmtrack.grouping import Grouping, Label
 from cmtrack.metrics.catalog import known_names
@@ -124,7 +124,8 @@ def compare(
 
     Returns
     -------
-    Comparison
+    RunComparison or ModelComparison
+        The second where ``block`` is given.
 
     Raises
     ------
@@ -183,9 +184,16 @@ def compare(
     read = reader.read(listed, criterion, baseline)
     notes = [*read.notes, *_notes(source, listed, max_runs, limit), *passed_over_notes(read.candidates, criterion)]
     tell("ranking", 0, 0)
-    stopped = (*listed.stopped, *read.failed)
-    repeated: RepeatedRanking | None = None
-    rankings: tuple[Ranking, ...] = ()
+    both: dict[str, Any] = {
+        "criterion": criterion,
+        "gates": gates,
+        "confidence_level": confidence_level,
+        "left_out": (*read.left_out, *(LeftOut(run, reason) for run, reason in listed.incomplete)),
+        "passed_over": listed.passed_over,
+        "baseline": read.baseline,
+        "how": how,
+        "reads": beside,
+    }
     if blocks is not None:
         repeated, stopped, more = rank_models(
             read.candidates,
@@ -196,37 +204,24 @@ def compare(
             confidence_level=confidence_level,
             margin=margin,
         )
-    else:
-        parts = split(read.passed, beside)
-        decided = decides(parts)
-        rankings = tuple(
-            rank(
-                part,
-                criterion,
-                tie_breakers=rules,
-                confidence_level=confidence_level,
-                seed=seed,
-                margin=margin,
-                choose=decided and place == 0,
-            )
-            for place, part in enumerate(parts)
+        ranked = () if repeated is None else (repeated,)
+        return ModelComparison(rankings=ranked, failed=stopped, notes=(*notes, *more), **both)
+    parts = split(read.passed, beside)
+    decided = decides(parts)
+    rankings = tuple(
+        rank(
+            part,
+            criterion,
+            tie_breakers=rules,
+            confidence_level=confidence_level,
+            seed=seed,
+            margin=margin,
+            choose=decided and place == 0,
         )
-        more = apart(rankings, beside)
-    notes += more
-    return Comparison(
-        rankings,
-        criterion,
-        gates,
-        confidence_level,
-        failed=stopped,
-        left_out=(*read.left_out, *(LeftOut(run, reason) for run, reason in listed.incomplete)),
-        passed_over=listed.passed_over,
-        baseline=read.baseline,
-        notes=tuple(notes),
-        how=how,
-        repeated=repeated,
-        reads=beside,
+        for place, part in enumerate(parts)
     )
+    notes += apart(rankings, beside)
+    return RunComparison(rankings=rankings, failed=(*listed.stopped, *read.failed), notes=tuple(notes), **both)
 
 
 def _not_known(*texts: Any) -> bool:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from cmtrack.tracking import spool
 from cmtrack.tracking.package import Package
+from cmtrack.tracking.parallel import forks_wait, in_forked_workers
 from cmtrack.tracking.send import Sent, probe, send
 
 if TYPE_CHECKING:
@@ -23,6 +24,7 @@ Result = TypeVar("Result")
 
 _AGAIN = 0.5
 _sending: dict[Path, threading.Event] = {}
+in_forked_workers(_sending.clear)  # their threads are not there
 _PASSING = ("TEMPORARILY_UNAVAILABLE", "REQUEST_LIMIT_EXCEEDED")
 _LOCKED = "database is locked"
 
@@ -62,12 +64,6 @@ def deliver(package: Package, client: MlflowClient | None = None) -> Sent:
     Exception
         What the store said.
     """
-    from mlflow import MlflowClient
-
-    if client is None:
-        client = MlflowClient()
-        probe(client.tracking_uri)
-    known = client
 
     def until_it_is_sent(answered: Callable[[], object]) -> Sent:
         began = time.monotonic()
@@ -103,7 +99,14 @@ def deliver(package: Package, client: MlflowClient | None = None) -> Sent:
             if _sending.get(package.folder) is taken_over:
                 del _sending[package.folder]
 
-    return within_patience(as_the_only_one)
+    with forks_wait(once=f"sending to {package.tracking_uri}"):  # the first time, which imports much
+        from mlflow import MlflowClient
+
+        if client is None:
+            client = MlflowClient()
+            probe(client.tracking_uri)
+        known = client
+        return within_patience(as_the_only_one)
 
 
 def within_patience(ask: Callable[[Callable[[], object]], Result]) -> Result:

@@ -19,6 +19,7 @@ from cmtrack.tracking import settings, spool
 from cmtrack.tracking.deliver import deliver
 from cmtrack.tracking.names import check_prefix
 from cmtrack.tracking.package import Package, build
+from cmtrack.tracking.parallel import forks_wait
 
 _log = logging.getLogger("cmtrack")
 
@@ -134,50 +135,52 @@ def log_evaluation(
     given: dict[str, Any] = {}
     evaluation: BaseEvaluation
     try:
-        if isinstance(evaluation_or_y_true, BaseEvaluation):
-            if y_pred is not None or y_prob is not None:
-                raise ValueError("y_pred and y_prob go with labels, not with an Evaluation")
-            evaluation = evaluation_or_y_true
-            if isinstance(evaluation, Evaluation):
-                evaluation = evaluation.with_metrics(extra_metrics)
-        else:
-            given = {"y_true": evaluation_or_y_true, "y_pred": y_pred, "y_prob": y_prob, "weight": sample_weight}
-            evaluation = evaluate(
-                evaluation_or_y_true,
-                y_pred,
-                y_prob=y_prob,
-                labels=labels,
-                positive=positive,
-                grouping=grouping,
-                calibration=calibration,
-                target=target,
-                sample_weight=sample_weight,
-                groups=groups,
-                row_ids=row_ids,
-                normalize=normalize,
-                sections=sections,
-                confidence_level=confidence_level,
-                extra_metrics=extra_metrics,
-            )
-        evaluation.metrics  # noqa: B018 - computed here, so that a failure is caught
+        with forks_wait():
+            if isinstance(evaluation_or_y_true, BaseEvaluation):
+                if y_pred is not None or y_prob is not None:
+                    raise ValueError("y_pred and y_prob go with labels, not with an Evaluation")
+                evaluation = evaluation_or_y_true
+                if isinstance(evaluation, Evaluation):
+                    evaluation = evaluation.with_metrics(extra_metrics)
+            else:
+                given = {"y_true": evaluation_or_y_true, "y_pred": y_pred, "y_prob": y_prob, "weight": sample_weight}
+                evaluation = evaluate(
+                    evaluation_or_y_true,
+                    y_pred,
+                    y_prob=y_prob,
+                    labels=labels,
+                    positive=positive,
+                    grouping=grouping,
+                    calibration=calibration,
+                    target=target,
+                    sample_weight=sample_weight,
+                    groups=groups,
+                    row_ids=row_ids,
+                    normalize=normalize,
+                    sections=sections,
+                    confidence_level=confidence_level,
+                    extra_metrics=extra_metrics,
+                )
+            evaluation.metrics  # noqa: B018 - computed here, so that a failure is caught
     except Exception as error:
         return _not_computed(error, given, predictions, run_id, strict)
-    try:
-        check_prefix(prefix)
-        if on_existing not in ("replace", "error"):
-            raise ValueError(f"on_existing must be 'replace' or 'error', got {on_existing!r}")
-        wanted = Destination(chosen_run(run_id), _model(model_id), prefix, step, metrics, predictions, on_existing)
-        problem: Exception | None = None
-    except Exception as error:
-        wanted, problem = Destination(predictions=settings.safe(predictions)), error
-    try:
-        package = spooled(evaluation, wanted)
-    except Exception as error:  # what was asked for cannot be made: the evaluation itself is kept all the same
-        problem = problem or error
+    with forks_wait():
         try:
-            package = spooled(evaluation, Destination(predictions=settings.safe(predictions)), views_too=False)
-        except Exception as second:
-            return _lost(problem, str(second), evaluation, run_id, strict)
+            check_prefix(prefix)
+            if on_existing not in ("replace", "error"):
+                raise ValueError(f"on_existing must be 'replace' or 'error', got {on_existing!r}")
+            wanted = Destination(chosen_run(run_id), _model(model_id), prefix, step, metrics, predictions, on_existing)
+            problem: Exception | None = None
+        except Exception as error:
+            wanted, problem = Destination(predictions=settings.safe(predictions)), error
+        try:
+            package = spooled(evaluation, wanted)
+        except Exception as error:  # what was asked for cannot be made: the evaluation itself is kept all the same
+            problem = problem or error
+            try:
+                package = spooled(evaluation, Destination(predictions=settings.safe(predictions)), views_too=False)
+            except Exception as second:
+                return _lost(problem, str(second), evaluation, run_id, strict)
     try:
         if problem is not None:
             raise problem

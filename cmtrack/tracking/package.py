@@ -24,7 +24,7 @@ from cmtrack.report.views import page, table_json
 from cmtrack.tracking import names
 from cmtrack.tracking.cache import digest_of
 from cmtrack.tracking.description import description
-from cmtrack.tracking.parallel import forks_wait_once
+from cmtrack.tracking.parallel import forks_wait
 from cmtrack.tracking.spool import ARTIFACTS, MANIFEST, write_private
 
 if TYPE_CHECKING:
@@ -92,6 +92,7 @@ class Package:
         return sorted(found, key=lambda path: (path.name != first, path.stat().st_size, path.name))
 
 
+@forks_wait()
 def build(
     evaluation: BaseEvaluation,
     write: Callable[[str, bytes], object],
@@ -140,8 +141,7 @@ def build(
     keep(names.EVALUATION_FILE, evaluation.to_json())
     pictures: dict[str, Picture] = {}
     if views_too and figures:
-        with forks_wait_once("drawing"):
-            attempt("figures", lambda: pictures.update(_drawn(evaluation, problems)))
+        attempt("figures", lambda: pictures.update(_drawn(evaluation, problems)))
     for picture in pictures.values():
         keep(picture.file, picture.content)
     if views_too:

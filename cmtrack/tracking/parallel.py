@@ -13,7 +13,11 @@ from typing import TypeVar
 WORKERS = 8
 """Runs at once: below the ten connections to a server that MLflow keeps open."""
 
-_importing = threading.RLock()
+FORK_PATIENCE = 30.0
+"""Seconds that a fork waits at most for what other threads have under way."""
+
+_gate = threading.Condition()
+_under_way: dict[object, int] = {}
 _done: set[str] = set()
 
 Item = TypeVar("Item")
@@ -56,19 +60,52 @@ def each(
 
 
 @contextmanager
-def forks_wait_once(what: str) -> Iterator[None]:
-    """Hold back forks of this process while something is done for the first time, and imports much.
+def forks_wait(once: str = "") -> Iterator[None]:
+    """Hold back forks of this process by other threads while something is done that holds locks and imports modules.
 
-    A worker that another thread forks in the middle of an import inherits the import's lock, and waits for it for ever.
+    A worker inherits locks that nobody in it will ever release: of a module that is being imported, of a figure that is
+    being drawn, of a property that is being computed. So a fork waits for what is under way, at most
+    :data:`FORK_PATIENCE` seconds; what takes longer holds back no further fork.
+
+    Parameters
+    ----------
+    once : str, optional
+        What is done: after the first time that it ended well it holds back nothing any more.
     """
-    if what in _done or not hasattr(os, "register_at_fork"):
+    if once in _done:
         yield
         return
-    with _importing:
-        if "handlers" not in _done:
-            os.register_at_fork(
-                before=_importing.acquire, after_in_parent=_importing.release, after_in_child=_importing.release
-            )
-            _done.add("handlers")
+    work = object()
+    with _gate:
+        _under_way[work] = threading.get_ident()
+    try:
         yield
-        _done.add(what)
+        if once:
+            _done.add(once)
+    finally:
+        with _gate:
+            _under_way.pop(work, None)
+            _gate.notify_all()
+
+
+def in_forked_workers(action: Callable[[], object]) -> None:
+    """Have something done at the beginning of every process that is forked from this one."""
+    if hasattr(os, "register_at_fork"):
+        os.register_at_fork(after_in_child=action)
+
+
+def _before_fork() -> None:
+    own = threading.get_ident()
+    _gate.acquire()
+    if not _gate.wait_for(lambda: all(thread == own for thread in _under_way.values()), FORK_PATIENCE):
+        _under_way.clear()
+
+
+def _forked() -> None:
+    global _gate
+    _gate = threading.Condition()
+    _under_way.clear()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(before=_before_fork, after_in_parent=lambda: _gate.release(), after_in_child=_forked)

@@ -143,8 +143,6 @@ def _home(comparison: Comparison) -> Run:
 
 def _others(comparison: Comparison) -> Iterator[Run]:
     yield from (run.run for run in comparison.runs)
-    if comparison.repeated is not None:
-        yield from (one.run for model in comparison.repeated.models for one in model.runs)
     yield from (stop.run for stop in comparison.failed)
 
 
@@ -167,7 +165,7 @@ def _review_tags(comparison: Comparison) -> dict[str, str]:
         tag("best"): "" if best is None else best.run_id,
         tag("best_name"): "" if best is None else best.name,
         tag("tied"): ", ".join(quoted(name) for name in _tied(comparison)),
-        tag("ranked"): str(len(comparison.repeated.models if comparison.repeated else comparison.runs)),
+        tag("ranked"): str(len(comparison)),
         tag("stopped"): str(len(comparison.failed)),
     }
     if comparison.gates:
@@ -176,9 +174,9 @@ def _review_tags(comparison: Comparison) -> dict[str, str]:
 
 
 def _tied(comparison: Comparison) -> list[str]:
-    if comparison.repeated is not None:
-        return [model.name for model in comparison.repeated.tied]
-    return [] if comparison.best is None else [run.name for run in comparison.rankings[0].tied]
+    if comparison.ranking is None or comparison.best is None:
+        return []
+    return [entry.name for entry in comparison.ranking.tied]
 
 
 def _upload(comparison: Comparison, client: MlflowClient, run_id: str, problems: list[str]) -> None:
@@ -232,9 +230,9 @@ def _tag_all(
 def _standings(comparison: Comparison) -> Iterator[tuple[Run, str]]:
     for place, ranking in enumerate(comparison.rankings, 1):
         aside = "" if place == 1 else f" in ranking {place}"
-        yield from ((run.run, f"{run.rank}{aside}") for run in ranking.runs)
-    if comparison.repeated is not None:
-        yield from ((one.run, str(model.rank)) for model in comparison.repeated.models for one in model.runs)
+        for entry in ranking.standings:
+            runs = entry.runs if isinstance(entry, RankedModel) else (entry,)
+            yield from ((one.run, f"{entry.rank}{aside}") for one in runs)
     yield from ((stop.run, STOPPED) for stop in comparison.failed)
 
 

@@ -26,6 +26,7 @@ from typing import Any
 import numpy as np
 
 from cmtrack import schemas, untrusted
+from cmtrack.tracking.parallel import in_forked_workers
 
 DEFAULT = "cmtrack_spool"
 INTENT = "intent.json"
@@ -40,6 +41,7 @@ _LOCK = ".lock"
 _TEMPORARY = "cmtrack-spool-"
 _MEMORY = Path("/dev/shm")
 _MAX_INTENT = 1 << 20
+_held: set[int] = set()
 
 
 @dataclass(frozen=True)
@@ -368,7 +370,10 @@ def _abandoned(folder: Path) -> bool:
 
 
 def _release(handle: int) -> None:
-    """Give up a lock, for workers that were forked meanwhile, too."""
+    """Give up a lock, unless it is another process's: of the one from which this one was forked."""
+    if handle not in _held:
+        return
+    _held.discard(handle)
     if sys.platform != "win32":
         import fcntl
 
@@ -406,4 +411,15 @@ def _acquire(folder: Path) -> int | None:
         with contextlib.suppress(OSError):
             os.unlink(folder / _LOCK)
         return None
+    _held.add(handle)
     return handle
+
+
+def _forked() -> None:
+    """Let go of what was inherited: a lock is its owner's alone, and ends with it."""
+    for handle in _held:
+        os.close(handle)
+    _held.clear()
+
+
+in_forked_workers(_forked)

@@ -8,7 +8,7 @@ import numpy as np
 
 from cmtrack.comparison.gates import GateResult
 from cmtrack.comparison.ranking import RankedRun, Ranking
-from cmtrack.comparison.result import Comparison
+from cmtrack.comparison.result import Comparison, RunComparison
 from cmtrack.evaluation import Evaluation
 from cmtrack.names import quoted
 from cmtrack.report.review.titles import Say, and_list, plain_number
@@ -75,7 +75,7 @@ def unpaired(ranking: Ranking, say: Say) -> list[str]:
 def positives(comparison: Comparison, say: Say) -> list[str]:
     """A warning where runs of one comparison have different positive groups."""
     found: dict[str, list[str]] = {}
-    for run in comparison.runs:
+    for run in comparison.runs if isinstance(comparison, RunComparison) else ():
         if isinstance(run.evaluation, Evaluation) and run.evaluation.positive is not None:
             found.setdefault(quoted(run.evaluation.positive), []).append(say(run.name))
     if len(found) < 2:
@@ -91,6 +91,8 @@ def identical(comparison: Comparison, say: Say) -> list[str]:
     """Runs of one ranking with identical predictions."""
     said = []
     for ranking in comparison.rankings:
+        if not isinstance(ranking, Ranking):
+            continue
         groups = ([say(run.name) for run in group] for group in _identical(ranking.runs))
         said += [f"{and_list(names)} have identical predictions." for names in groups]
     return said

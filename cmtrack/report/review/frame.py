@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from cmtrack.comparison.blocks import RepeatedRanking
 from cmtrack.comparison.ranking import RankedRun, Ranking
-from cmtrack.comparison.result import Comparison
+from cmtrack.comparison.result import Comparison, ModelComparison
 from cmtrack.report.review.standing import standing
 from cmtrack.untrusted import for_page
 
@@ -40,12 +40,12 @@ def to_frame(comparison: Comparison) -> pd.DataFrame:
     """
     import pandas as pd
 
-    repeated = comparison.repeated is not None
-    columns = list(MODEL_COLUMNS if repeated else COLUMNS)
-    if not repeated and not comparison.criterion.single:
+    of_models = isinstance(comparison, ModelComparison)
+    columns = list(MODEL_COLUMNS if of_models else COLUMNS)
+    if not of_models and not comparison.criterion.single:
         place = columns.index("difference")
         columns[place:place] = comparison.criterion.metrics
-    params = [] if repeated else _varying(comparison)
+    params = [] if of_models else _varying(comparison)
     frame = pd.DataFrame(list(_rows(comparison, params)), columns=columns + [f"params.{name}" for name in params])
     for name in columns:
         if name in _WHOLE:
@@ -64,7 +64,7 @@ def to_html(comparison: Comparison) -> str:
     said = "".join(f"<p>{escape(sentence)}</p>" for sentence in decision(comparison))
     frame = to_frame(comparison)
     shown = frame[[name for name in frame.columns if name in _HTML or name in comparison.criterion.metrics]]
-    if not (comparison.criterion.pareto or comparison.repeated):
+    if not (comparison.criterion.pareto or isinstance(comparison, ModelComparison)):
         shown = shown.drop(columns="p_holm", errors="ignore")  # p_set decides: one p-value on a page
     shown = shown.dropna(axis="columns", how="all")
     return for_page(said + shown.to_html(index=False, float_format="{:.4f}".format, na_rep="", escape=True))
@@ -78,9 +78,10 @@ def _varying(comparison: Comparison) -> list[str]:
 
 
 def _rows(comparison: Comparison, params: Sequence[str]) -> Iterator[dict[str, Any]]:
-    if comparison.repeated is not None:
-        yield from _models(comparison.repeated)
     for place, ranking in enumerate(comparison.rankings, 1):
+        if isinstance(ranking, RepeatedRanking):
+            yield from _models(ranking)
+            continue
         for run in ranking.runs:
             own = {f"params.{name}": run.run.params.get(name) for name in params}
             yield own | _ranked(place, run, ranking, several=not comparison.criterion.single)

@@ -6,7 +6,9 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from cmtrack.base import BaseEvaluation
-from cmtrack.comparison.result import Comparison
+from cmtrack.comparison.blocks import RepeatedRanking
+from cmtrack.comparison.ranking import RankedRun, Ranking
+from cmtrack.comparison.result import Comparison, RunComparison
 from cmtrack.evaluation import Evaluation
 from cmtrack.names import quoted
 from cmtrack.plots.review.ranking import SHARPER
@@ -23,10 +25,6 @@ if TYPE_CHECKING:
 def context(comparison: Comparison, title: str | None, pictures: Mapping[str, Picture]) -> dict[str, Any]:
     """Everything on the page."""
     said = decision(comparison, beside_tables=True)
-    repeated = comparison.repeated
-    tables = [rows.ranking_table(ranking) for ranking in comparison.rankings]
-    if repeated is not None:
-        tables = [rows.model_table(repeated)]
     return {
         "title": title or default_title(comparison),
         "facts": facts(comparison),
@@ -34,8 +32,8 @@ def context(comparison: Comparison, title: str | None, pictures: Mapping[str, Pi
         "evidence": said[1:],
         "further": further(comparison, beside_tables=True),
         "tables": [
-            table | {"name": _table_name(comparison, place), "reading": _reading(comparison)}
-            for place, table in enumerate(tables)
+            rows.table(ranking) | {"name": _table_name(comparison, place), "reading": _reading(comparison)}
+            for place, ranking in enumerate(comparison.rankings)
         ],
         "figures_of": "" if len(comparison.rankings) < 2 else "ranking 1",
         "gates": rows.gate_table(comparison),
@@ -56,17 +54,15 @@ def default_title(comparison: Comparison) -> str:
 
 def evaluation_of(comparison: Comparison) -> BaseEvaluation | None:
     """One of the ranked evaluations, for what they have in common."""
-    if comparison.repeated is not None:
-        return comparison.repeated.leader.runs[0].evaluation
     return None if comparison.ranking is None else comparison.ranking.evaluation
 
 
 def facts(comparison: Comparison) -> list[str]:
     """What was compared on what, in a few words each."""
-    evaluation, ranking, repeated = evaluation_of(comparison), comparison.ranking, comparison.repeated
+    evaluation, ranking = evaluation_of(comparison), comparison.ranking
     out = []
-    if repeated is not None:
-        out.append(f"{words.counted(len(repeated.models), 'model')} over {repeated_words.over(repeated)}")
+    if isinstance(ranking, RepeatedRanking):
+        out.append(f"{words.counted(len(ranking.models), 'model')} over {repeated_words.over(ranking)}")
     elif len(comparison.rankings) > 1:
         out.append(f"{words.counted(len(comparison.runs), 'run')} in {len(comparison.rankings)} rankings")
     elif ranking is not None:
@@ -74,15 +70,15 @@ def facts(comparison: Comparison) -> list[str]:
     if evaluation is not None:
         out.append(words.counted(len(evaluation.labels), "class" if isinstance(evaluation, Evaluation) else "code"))
         if evaluation.grouping is not None:
-            groupings = {repr(run.evaluation.design) for run in comparison.runs} if not repeated else set()
+            groupings = {repr(run.evaluation.design) for run in _ranked(comparison)}
             steps = ", then ".join(quoted(step.name) for step in evaluation.grouping.steps)
             out.append(f"grouped by {steps}" if len(groupings) < 2 else "groupings differ")
-        positives = {run.evaluation.positive for run in comparison.runs}
+        positives = {run.evaluation.positive for run in _ranked(comparison)}
         if evaluation.positive is not None and len(positives) < 2:
             out.append(f"positive group {quoted(evaluation.positive)}")
     out.append(f"ranked by {criterion_title(comparison.criterion)} ({direction(comparison.criterion)})")
     out.append(f"{level(comparison.confidence_level)} level")
-    if ranking is not None and len(ranking.runs) > 1:
+    if isinstance(ranking, Ranking) and len(ranking.runs) > 1:
         paired = sum(not run.unpaired for run in ranking.runs)
         out.append(
             "compared row by row"
@@ -94,13 +90,16 @@ def facts(comparison: Comparison) -> list[str]:
     return out
 
 
+def _ranked(comparison: Comparison) -> tuple[RankedRun, ...]:
+    """The ranked runs; none where models are ranked."""
+    return comparison.runs if isinstance(comparison, RunComparison) else ()
+
+
 def warnings(comparison: Comparison) -> list[dict[str, Any]]:
     """Warnings of the ranked evaluations and the runs that have them; the most frequent first."""
     found: dict[str, list[str]] = {}
     say = say_of(comparison)
     judged = [(run.name, run.evaluation) for run in comparison.runs]
-    if comparison.repeated is not None:
-        judged += [(c.name, c.evaluation) for model in comparison.repeated.models for c in model.runs]
     for name, evaluation in judged:
         for warning in evaluation.warnings:
             found.setdefault(warning, []).append(say(name))
@@ -133,9 +132,9 @@ def methods(comparison: Comparison) -> list[str]:
 
 def _methods(comparison: Comparison) -> list[str]:
     at = level(comparison.confidence_level)
-    if comparison.repeated is not None:
+    if isinstance(comparison.ranking, RepeatedRanking):
         return [
-            *(note for note in comparison.repeated.result.notes if note not in comparison.notes),
+            *(note for note in comparison.ranking.result.notes if note not in comparison.notes),
             f"A model is behind the leader where the p-value of their difference, adjusted for all pairs of models, "
             f"is at most {1 - comparison.confidence_level:.3g}; all others are tied. Intervals of the differences hold "
             f"for all pairs at once at {at} (Bonferroni). {SHARPER.replace('run', 'model')}",
@@ -190,7 +189,7 @@ def _margin(comparison: Comparison) -> str:
 
 def _positive(comparison: Comparison) -> Any:
     evaluation = evaluation_of(comparison)
-    same = len({run.evaluation.positive for run in comparison.runs}) < 2
+    same = len({run.evaluation.positive for run in _ranked(comparison)}) < 2
     return None if evaluation is None or not same else evaluation.positive
 
 
@@ -201,18 +200,21 @@ def _who(names: list[str], of: int) -> str:
 
 
 def _table_name(comparison: Comparison, place: int) -> str:
-    return "Ranking" if len(comparison.rankings) < 2 else heading(comparison, place)
+    if isinstance(comparison, RunComparison) and len(comparison.rankings) > 1:
+        return heading(comparison, place)
+    return "Ranking"
 
 
 def _reading(comparison: Comparison) -> str:
     at, alpha = level(comparison.confidence_level), 1 - comparison.confidence_level
-    if comparison.repeated is not None:
-        rope = comparison.repeated.result.rope
+    ranking = comparison.ranking
+    if isinstance(ranking, RepeatedRanking):
+        rope = ranking.result.rope
         said = (
             f"Brackets are simultaneous {at} intervals. A model is behind where p, adjusted for all pairs of models, "
             f"is at most {alpha:.3g}."
         )
-        if any(not m.tied and m.difference_low <= 0 <= m.difference_high for m in comparison.repeated.models):
+        if any(not m.tied and m.difference_low <= 0 <= m.difference_high for m in ranking.models):
             said += f" {SHARPER.replace('run', 'model')}"
         if rope is None:
             return said
@@ -228,5 +230,5 @@ def _reading(comparison: Comparison) -> str:
         "first if the test rows were drawn again. p: of being among the best; a run is behind where it is at most "
         f"{alpha:.3g}."
     )
-    beyond = any(not run.tied and run.difference_low <= 0 <= run.difference_high for run in comparison.runs)
+    beyond = any(not run.tied and run.difference_low <= 0 <= run.difference_high for run in _ranked(comparison))
     return f"{said} {SHARPER}" if beyond else said

@@ -99,8 +99,6 @@ def references(runs: Any, comparison: Comparison) -> list[str]:
 def every_run(comparison: Comparison) -> list[Run]:
     """All runs that a comparison saw."""
     found = [run.run for run in comparison.runs]
-    if comparison.repeated is not None:
-        found += [candidate.run for model in comparison.repeated.models for candidate in model.runs]
     found += [stop.run for stop in comparison.failed]
     found += [left.run for left in comparison.left_out]
     return [*found, *comparison.passed_over]

@@ -120,6 +120,11 @@ def _head(text: str) -> str:
     return text[:1].upper() + text[1:]
 
 
+def table(ranking: Ranking | RepeatedRanking) -> Table:
+    """Every run, or model, of a ranking, best first."""
+    return model_table(ranking) if isinstance(ranking, RepeatedRanking) else ranking_table(ranking)
+
+
 def model_table(ranking: RepeatedRanking) -> Table:
     """Every model of repeated runs, best first."""
     title = metric_title(ranking.criterion.metrics[0], brief=True)
@@ -152,9 +157,10 @@ def gate_table(comparison: Comparison) -> Table | None:
     if not comparison.gates:
         return None
     judged: list[tuple[str, str, tuple[GateResult, ...]]] = [(s.name, s.run_id, s.gates) for s in comparison.failed]
-    judged += [(run.name, run.run_id, run.gates) for run in comparison.runs]
-    if comparison.repeated is not None:
-        judged += [(model.name, "", model.gates) for model in comparison.repeated.models]
+    judged += [
+        (entry.name, "" if isinstance(entry, RankedModel) else entry.run_id, entry.gates)
+        for entry in comparison.standings
+    ]
     rows = []
     for name, run_id, results in judged:
         found = {result.gate.text: result for result in results}
@@ -174,9 +180,10 @@ def _gate(found: dict[str, GateResult], gate: Gate) -> dict[str, Any]:
 def confusions(comparison: Comparison) -> dict[str, Any] | None:
     """Which confusions the chosen run wins and loses against its rival, the clearest first."""
     ranking = comparison.ranking
-    other = None if ranking is None else rival(ranking)
-    changes = None if ranking is None else changes_of(ranking)
-    if ranking is None or other is None or changes is None:
+    if not isinstance(ranking, Ranking):
+        return None
+    other, changes = rival(ranking), changes_of(ranking)
+    if other is None or changes is None:
         return None
     chosen, say = ranking.foremost, say_of(comparison)
     clear = changes.significant(ranking.confidence_level)

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from cmtrack.comparison.result import Comparison
-from cmtrack.report.review.rows import model_table, ranking_table
+from cmtrack.report.review.rows import table as table_of
 
 
 def ranking_json(comparison: Comparison) -> str:
     """Rows of all rankings, the run first: the artifact view groups by the first column."""
     import pandas as pd
 
-    tables = [ranking_table(ranking) for ranking in comparison.rankings]
-    if comparison.repeated is not None:
-        tables = [model_table(comparison.repeated)]
+    tables = [table_of(ranking) for ranking in comparison.rankings]
     rows = []
     for place, table in enumerate(tables, 1):
         for row in table["rows"]:

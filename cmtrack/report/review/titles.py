@@ -71,8 +71,7 @@ def level(confidence_level: float) -> str:
 
 def say_of(comparison: Comparison) -> Say:
     """The names of a comparison's runs as its sentences write them: quoted, shortened by what they have in common."""
-    repeated = comparison.repeated
-    full = [run.name for run in comparison.runs] + [model.name for model in (repeated.models if repeated else ())]
+    full = [entry.name for entry in comparison.standings]
     full += [stop.name for stop in comparison.failed] + [left.run.name for left in comparison.left_out]
     full += [run.name for run in comparison.passed_over]
     short = dict(zip(full, distinct(full, WIDTH), strict=True))

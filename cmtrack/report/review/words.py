@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import math
 
+from cmtrack.comparison.blocks import RepeatedRanking
 from cmtrack.comparison.cohorts import apart, headings
 from cmtrack.comparison.ranking import RankedRun, Ranking
-from cmtrack.comparison.result import Comparison
+from cmtrack.comparison.result import Comparison, ModelComparison, RunComparison
 from cmtrack.report import words
 from cmtrack.report.review import repeated_words
 from cmtrack.report.review.around import identical, left_out, passed_over, positives, stopped, unpaired
@@ -29,11 +30,11 @@ from cmtrack.report.review.titles import (
 def lead(comparison: Comparison) -> str:
     """One short clause: who leads, with what, and how many are tied with it."""
     say = say_of(comparison)
-    if comparison.repeated is not None:
-        return repeated_words.lead(comparison.repeated, say)
     ranking = comparison.ranking
     if ranking is None:
         return "no run is ranked"
+    if isinstance(ranking, RepeatedRanking):
+        return repeated_words.lead(ranking, say)
     first, ties = ranking.leader, len(ranking.tied) - 1
     tied = f", {ties} tied" if ties else ""
     if comparison.criterion.pareto:
@@ -67,11 +68,16 @@ def decision(comparison: Comparison, *, beside_tables: bool = False) -> list[str
     """
     say = say_of(comparison)
     gates = _stopped_briefly(comparison) if beside_tables else stopped(comparison, say)
-    if comparison.repeated is not None:
-        return [*repeated_words.decision(comparison, comparison.repeated, say), *gates]
     ranking = comparison.ranking
-    if ranking is None:
-        return [_nothing(comparison), *(gates if comparison.failed and not beside_tables else ())]
+    if isinstance(ranking, RepeatedRanking):
+        return [*repeated_words.decision(comparison, ranking, say), *gates]
+    if isinstance(comparison, RunComparison) and ranking is not None:
+        return _decision(comparison, ranking, gates, say)
+    return [_nothing(comparison), *(gates if comparison.failed and not beside_tables else ())]
+
+
+def _decision(comparison: RunComparison, ranking: Ranking, gates: list[str], say: Say) -> list[str]:
+    """The same of rankings of runs."""
     if ranking.chosen is None:
         return [*_undecided(comparison, say), *gates]
     several = len(comparison.rankings)
@@ -99,12 +105,14 @@ def further(comparison: Comparison, *, beside_tables: bool = False) -> list[str]
     """Notes: other rankings, runs that are in none, and how the comparison was made."""
     say = say_of(comparison)
     said = []
-    if comparison.ranking is not None and comparison.ranking.chosen is not None:
-        said = [_other(comparison, place, say) for place in range(1, len(comparison.rankings))]
+    known: set[str] = set()
+    if isinstance(comparison, RunComparison):
+        known = {*apart(comparison.rankings, comparison.reads)}
+        if comparison.best is not None:
+            said = [_other(comparison, place, say) for place in range(1, len(comparison.rankings))]
     said += [*positives(comparison, say), *identical(comparison, say)]
     if not beside_tables:
         said += [*left_out(comparison, say), *passed_over(comparison, say)]
-    known = {*apart(comparison.rankings, comparison.reads)}
     return said + [note if note.endswith(".") else f"{note}." for note in comparison.notes if note not in known]
 
 
@@ -226,7 +234,7 @@ def _price(ranking: Ranking, say: Say) -> list[str]:
     return [f"{said}, not a significant difference ({p_equals(chosen.p_set)})."]
 
 
-def _undecided(comparison: Comparison, say: Say) -> list[str]:
+def _undecided(comparison: RunComparison, say: Say) -> list[str]:
     """Several rankings, none of which is the one to decide by."""
     rankings = comparison.rankings
     rows = rankings[0].evaluation.statistics.digest.rows
@@ -239,7 +247,7 @@ def _undecided(comparison: Comparison, say: Say) -> list[str]:
     ]
 
 
-def heading(comparison: Comparison, place: int) -> str:
+def heading(comparison: RunComparison, place: int) -> str:
     """What one of several rankings is of: "Ranking 2 of 2: 3 runs on 719 samples, grouped by “parity”"."""
     ranking, several = comparison.rankings[place], len(comparison.rankings)
     said = f"{words.counted(len(ranking.runs), 'run')} on {words.samples(ranking.evaluation)}"
@@ -249,7 +257,7 @@ def heading(comparison: Comparison, place: int) -> str:
     return f"Ranking {place + 1} of {several}: {said}{f', {own}' if own else ''}"
 
 
-def _other(comparison: Comparison, place: int, say: Say) -> str:
+def _other(comparison: RunComparison, place: int, say: Say) -> str:
     ranking = comparison.rankings[place]
     first, ties = ranking.leader, len(ranking.tied) - 1
     if ranking.criterion.pareto:
@@ -262,9 +270,13 @@ def _other(comparison: Comparison, place: int, say: Say) -> str:
     return f"{heading(comparison, place)}. There, {said}{tied}."
 
 
+def _noun(comparison: Comparison) -> str:
+    return "model" if isinstance(comparison, ModelComparison) else "run"
+
+
 def _stopped_briefly(comparison: Comparison) -> list[str]:
     n = len(comparison.failed)
-    noun = "run" if comparison.repeated is None else "model"
+    noun = _noun(comparison)
     if not n:
         return []
     return [f"{words.counted(n, noun)} {'fails a gate and is' if n == 1 else 'fail a gate and are'} not ranked."]
@@ -274,7 +286,7 @@ def _nothing(comparison: Comparison) -> str:
     n = len(comparison.failed)
     if not n:
         return "Take none: no run could be ranked."
-    noun = "run" if all(stop.run_id for stop in comparison.failed) else "model"
+    noun = _noun(comparison)
     if n == 1:
         return f"Take none: the only evaluated {noun} fails a gate."
     return f"Take none: {'both' if n == 2 else f'all {n}'} evaluated {noun}s fail a gate."

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any, Self
 
 from cmtrack.evaluation import Evaluation, evaluate
 from cmtrack.grouping import Grouping, Label
-from cmtrack.metrics import PrevalenceEstimate, estimate_prevalence
 from cmtrack.metrics.roc import RocCurve
+from cmtrack.prevalence import PrevalenceEstimate, estimate_prevalence
 from cmtrack.statistics import ReducedConfusionMatrix
 from cmtrack_integrations.sklearn.estimators import evaluate_estimator
 from cmtrack_integrations.sklearn.predictions import known_labels, probabilities
@@ -216,4 +216,7 @@ class PrevalenceDisplay(_Display):
         cls, scores: Any, *, calibration: Any, title: str | None = None, ax: Axes | None = None, **options: Any
     ) -> Self:
         """Of the scores of unlabelled rows; arguments as in :func:`cmtrack.estimate_prevalence`."""
-        return cls(estimate_prevalence(scores, calibration=calibration, **options)).plot(ax, title=title)
+        estimate = estimate_prevalence(scores, calibration=calibration, **options)
+        if not isinstance(estimate, PrevalenceEstimate):
+            raise ValueError(f"the likelihood is drawn for two classes, got the classes {list(estimate.classes)}")
+        return cls(estimate).plot(ax, title=title)

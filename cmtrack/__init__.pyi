@@ -1,0 +1,32 @@
+from cmtrack.comparison import Comparison as Comparison
+from cmtrack.comparison import paired_differences as paired_differences
+from cmtrack.evaluation import Evaluation as Evaluation
+from cmtrack.evaluation import evaluate as evaluate
+from cmtrack.evaluation.accumulator import Accumulator as Accumulator
+from cmtrack.evaluation.spans import evaluate_spans as evaluate_spans
+from cmtrack.evaluation.tables import evaluate_table as evaluate_table
+from cmtrack.families.evaluate import evaluate_families as evaluate_families
+from cmtrack.families.evaluate import evaluate_family_levels as evaluate_family_levels
+from cmtrack.families.hierarchy import Prefix as Prefix
+from cmtrack.families.hierarchy import Tree as Tree
+from cmtrack.families.result import FamilyEvaluation as FamilyEvaluation
+from cmtrack.grouping import Grouping as Grouping
+from cmtrack.metrics import Metric as Metric
+from cmtrack.prevalence import PrevalenceEstimate as PrevalenceEstimate
+from cmtrack.prevalence import estimate_prevalence as estimate_prevalence
+from cmtrack.rough import AttributeSubsets as AttributeSubsets
+from cmtrack.rough import GranuleTable as GranuleTable
+from cmtrack.rough import RoughApproximations as RoughApproximations
+from cmtrack.rough import RoughBounds as RoughBounds
+from cmtrack.rough import attribute_subsets as attribute_subsets
+from cmtrack.rough import granule_table as granule_table
+from cmtrack.rough import rough_bounds as rough_bounds
+from cmtrack.statistics import ConfusionMatrix as ConfusionMatrix
+from cmtrack.statistics import ReducedConfusionMatrix as ReducedConfusionMatrix
+from cmtrack.tracking import LoggedEvaluation as LoggedEvaluation
+from cmtrack.tracking import compare as compare
+from cmtrack.tracking import load_evaluation as load_evaluation
+from cmtrack.tracking import log_evaluation as log_evaluation
+from cmtrack.tracking import regroup_runs as regroup_runs
+
+__version__: str

@@ -1,0 +1,189 @@
+"""Scores as their metrics see them: class-wise moments up to the fourth.
+
+The influence of a sample on a smooth function of class-wise counts, means and sums of squares is a quadratic in its
+score, with coefficients that depend on its class. They follow from the function's derivatives; the moments give the
+variance of the quadratic exactly, and rows give its values.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from cmtrack.metrics.metric import Metric
+from cmtrack.metrics.samples import Samples, gradient
+from cmtrack.statistics import ScoreMoments
+from cmtrack.statistics.inputs import BoolArray, FloatArray, IntArray
+
+
+class TwoClasses(NamedTuple):
+    """One score in two classes: what functions of moments are given; numbers, or arrays (K,), one for each score.
+
+    Attributes
+    ----------
+    n0, n1 : samples of the negatives and of the positives
+    mean0, mean1 : their mean scores
+    m20, m21 : sums of squares about the means
+    labels_variance : sum of s (1 - s) over all samples
+    inflation0, inflation1 : n / (n - 1), of effective numbers, NaN below two samples; no derivative is taken by them
+    """
+
+    n0: Any
+    n1: Any
+    mean0: Any
+    mean1: Any
+    m20: Any
+    m21: Any
+    labels_variance: Any
+    inflation0: Any
+    inflation1: Any
+
+    @property
+    def n(self) -> Any:
+        """All samples."""
+        return self.n0 + self.n1
+
+    @property
+    def gap(self) -> Any:
+        """Mean score of the positives less that of the negatives."""
+        return self.mean1 - self.mean0
+
+    @property
+    def score_sum(self) -> Any:
+        """Sum of all scores."""
+        return self.n0 * self.mean0 + self.n1 * self.mean1
+
+    @property
+    def variances(self) -> tuple[Any, Any]:
+        """Variances of the score among negatives and positives, with one degree of freedom spent."""
+        return self.m20 / self.n0 * self.inflation0, self.m21 / self.n1 * self.inflation1
+
+
+@dataclass(frozen=True, eq=False)
+class Sides:
+    """Moments of one score in two classes, or of K scores, each in two of its own; arrays of shape (2,) or (2, K)."""
+
+    n: FloatArray
+    mean: FloatArray
+    m2: FloatArray
+    m3: FloatArray
+    m4: FloatArray
+
+    @classmethod
+    def of_score(cls, moments: ScoreMoments) -> Sides:
+        """Of a single score: negatives, positives.
+
+        Raises
+        ------
+        ValueError
+            If there are not two classes and one score.
+        """
+        if moments.mean.shape != (2, 1):
+            raise ValueError(f"two classes and one score are needed, got shape {moments.mean.shape}")
+        return cls.of_classes(moments)
+
+    @classmethod
+    def of_classes(cls, moments: ScoreMoments) -> Sides:
+        """Of a single score in C classes, arrays (C,)."""
+        powers = (part[:, 0] for part in (moments.mean, moments.m2, moments.m3, moments.m4))
+        return cls(moments.n.astype(np.float64), *powers)
+
+    @classmethod
+    def one_vs_rest(cls, moments: ScoreMoments) -> Sides:
+        """Score k in the other classes together and in class k, for each class k."""
+        own = (np.diag(part) for part in (moments.mean, moments.m2, moments.m3, moments.m4))
+        n = moments.n.astype(np.float64)
+        return cls(*map(np.stack, zip(moments.others(), (n, *own), strict=True)))
+
+    @classmethod
+    def of_means(cls, moments: ScoreMoments, positive: BoolArray) -> Sides:
+        """Means of the sum of some classes' scores in these classes and in the others; its spread is not known."""
+        sums = moments.n * moments.mean[:, positive].sum(axis=1)
+        n, total = (np.array([part[~positive].sum(), part[positive].sum()], float) for part in (moments.n, sums))
+        return cls(n, np.divide(total, n, out=np.zeros(2), where=n > 0), *(np.full((3, 2), np.nan)))
+
+
+class ScoreSamples(Samples):
+    """Samples by one score and two classes, as functions of :class:`TwoClasses` see them.
+
+    Parameters
+    ----------
+    sides : Sides
+    squares : Sides, optional
+        With squared weights, where weights are fractions.
+    labels_variance : float
+        Sum of s (1 - s).
+    """
+
+    def __init__(self, sides: Sides, squares: Sides | None = None, labels_variance: float = np.nan) -> None:
+        self.sides, self.squares = sides, sides if squares is None else squares
+        self.labels_variance = labels_variance
+        with np.errstate(all="ignore"):
+            size = sides.n if squares is None else sides.n**2 / squares.n
+            self._inflation = np.where(size > 1 + 1e-9, size / (size - 1), np.nan)
+
+    @property
+    def total(self) -> Any:
+        return self.sides.n.sum(axis=0)
+
+    def argument(self) -> TwoClasses:
+        s = self.sides
+        return TwoClasses(*s.n, *s.mean, *s.m2, self.labels_variance, *self._inflation)
+
+    def effective(self, denominator: None) -> Any:
+        return self.total**2 / self.squares.n.sum(axis=0)
+
+    def influence(self, metric: Metric) -> FloatArray:
+        """Coefficients of (1, d, d^2), d a score less its side's mean, shape (3, 2) or (3, 2, K)."""
+        assert metric.value is not None  # the caller computes what has a function
+        return self.quadratic(metric.value)
+
+    def quadratic(self, function: Any) -> FloatArray:
+        """The influence of a function of :class:`TwoClasses`."""
+        s = self.sides
+        by = gradient(function, self.argument(), 7)
+        by_n, by_mean, by_m2, by_labels = by[:2], by[2:4], by[4:6], by[6]
+        with np.errstate(all="ignore"):
+            constant = by_n + by_labels * s.mean * (1 - s.mean)
+            linear = np.where(s.n > 0, by_mean / s.n, 0.0) + by_labels * (1 - 2 * s.mean)
+            square = np.where(s.m2 == 0, 0.0, by_m2 - by_labels)  # nothing deviates
+            average = (s.n * constant + np.nan_to_num(s.m2) * square).sum(axis=0) / self.total
+        psi: FloatArray = self.total * np.stack((constant - average, linear, square))
+        return psi
+
+    def standard_error(self, influence: FloatArray) -> Any:
+        return quadratic_error(influence, self.sides, self.squares) / self.total
+
+    def by_row(self, influence: FloatArray, positive: IntArray, score: FloatArray, k: int | None = None) -> FloatArray:
+        """Influence of rows (n,): ``positive`` is 1 or 0; ``k`` the number of the class where there are several."""
+        a, b, c = influence if k is None else influence[..., k]
+        mean = self.sides.mean if k is None else self.sides.mean[:, k]
+        deviation = score - mean[positive]
+        psi: FloatArray = a[positive] + b[positive] * deviation + c[positive] * deviation**2
+        return psi
+
+
+def quadratic_error(coefficients: FloatArray, moments: Sides, squares: Sides) -> Any:
+    """Root of the sum of squared weights times squared quadratics, over classes.
+
+    Parameters
+    ----------
+    coefficients : ndarray of shape (3, C, ...)
+        Of (1, d, d^2), d a score less its class's mean.
+    moments, squares : Sides
+        With weights and with squared weights; one object where these are the same.
+    """
+    n, mean = squares.n, squares.mean
+    m2, m3, m4 = squares.m2, squares.m3, squares.m4
+    if squares is not moments:  # squared weights have a mean of their own
+        e = np.where(n > 0, mean - moments.mean, 0.0)
+        m4 = m4 + 4 * e * m3 + 6 * e**2 * m2 + n * e**4
+        m3 = m3 + 3 * e * m2 + n * e**3
+        m2 = m2 + n * e**2
+    else:
+        e = np.zeros_like(mean)
+    a, b, c = np.where(n > 0, coefficients, 0.0)
+    total = a * a * n + 2 * a * b * n * e + (b * b + 2 * a * c) * m2 + 2 * b * c * m3 + c * c * m4
+    return np.sqrt(np.maximum(total.sum(axis=0), 0.0))

@@ -1,0 +1,213 @@
+"""Samples as metrics see them: what a function is given, and how an influence becomes a standard error.
+
+A metric is a function of numbers that sum up the samples: the counts of a table's cells, moments of scores, sums of
+what each sample contributes. Its influence, what one sample adds to its error, is its derivative along what that
+sample adds to these numbers. Each class here says how: it takes a metric's derivative where the metric brings no
+influence of its own, and turns an influence into a standard error. New data for metrics are a new class of this kind.
+"""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Callable
+from contextlib import nullcontext
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from cmtrack.statistics.inputs import FloatArray
+
+if TYPE_CHECKING:
+    from cmtrack.metrics.metric import Metric
+
+MAX_STEPS = 2 * 10**8
+"""Most cells, times the cells in use, for which a derivative of a function of the whole table is taken cell by cell."""
+
+_STEP = 1e-30
+_Complex = npt.NDArray[np.complex128]
+
+
+class Samples:
+    """Samples as the metrics of one kind see them, one number each or, where they are of each class, arrays (K,)."""
+
+    @property
+    def total(self) -> float:
+        """Number of samples, or sum of their weights."""
+        raise NotImplementedError
+
+    def argument(self) -> Any:
+        """What a metric's function is given."""
+        raise NotImplementedError
+
+    def influence(self, metric: Metric) -> FloatArray | None:
+        """Influence of a metric that brings none of its own, by its derivative; None where that takes too long."""
+        raise NotImplementedError
+
+    def standard_error(self, influence: FloatArray) -> Any:
+        """Standard error of a metric from its influence."""
+        raise NotImplementedError
+
+    def effective(self, denominator: Any) -> Any:
+        """Effective number of the samples in a denominator; None stands for all of them."""
+        raise NotImplementedError
+
+    def denominator_of(self, metric: Metric) -> float | None:
+        """The effective denominator of a share of exactly 0 or 1; None where it is not known."""
+        return None
+
+
+def gradient(function: Callable[[Any], Any], numbers: Any, n: int) -> FloatArray:
+    """Derivatives of an elementwise function by the first ``n`` fields of a named tuple, by complex steps.
+
+    Returns
+    -------
+    ndarray of shape (n, ...)
+        Exact to rounding, of the shape of the fields.
+    """
+    out = []
+    with np.errstate(all="ignore"):
+        for place in range(n):
+            stepped = list(numbers)
+            stepped[place] = stepped[place] + 1j * _STEP
+            out.append(np.imag(function(type(numbers)(*stepped))) / _STEP)
+    return np.array(out, dtype=np.float64)
+
+
+class Sums(Samples):
+    """Sums over samples of what each contributes, with the sums of products of the contributions.
+
+    A metric is a smooth function of the sums: a mean, a ratio of two sums. Its influence is given by the derivatives,
+    as weights of a sample's contributions.
+
+    Parameters
+    ----------
+    kind : type
+        A named tuple of T fields: what a function is given.
+    sums : ndarray of shape (T,) or (T, K)
+    products : ndarray of shape (T, T) or (T, T, K)
+        With squared weights, where weights are fractions.
+    total : float
+        Number of samples, or sum of weights.
+    """
+
+    def __init__(self, kind: Any, sums: FloatArray, products: FloatArray, total: float) -> None:
+        self.kind, self.sums, self.products, self._total = kind, sums, products, total
+
+    @property
+    def total(self) -> float:
+        return self._total
+
+    def argument(self) -> Any:
+        return self.kind(*self.sums)
+
+    def influence(self, metric: Metric) -> FloatArray:
+        assert metric.value is not None  # the caller computes what has a function
+        return gradient(metric.value, self.argument(), len(self.sums))
+
+    def standard_error(self, influence: FloatArray) -> Any:
+        squared = np.einsum("t...,tu...,u...->...", influence, self.products, influence)
+        mean = np.einsum("t...,t...->...", influence, self.sums)
+        return np.sqrt(np.maximum(squared - mean * mean / self._total, 0.0))
+
+    def by_row(self, influence: FloatArray, contributions: npt.NDArray[Any]) -> FloatArray:
+        """Influence of each sample, shape (n,), from what it contributes, shape (n, T)."""
+        psi: FloatArray = len(contributions) * (contributions @ influence)
+        return psi - psi.mean()
+
+
+class Weighted(Samples):
+    """Cells that samples fall into: ``weight`` and ``squares`` of shape (C,), and what both give."""
+
+    weight: FloatArray
+    squares: FloatArray
+
+    @property
+    def total(self) -> float:
+        """Sum of all weights."""
+        return float(self.weight.sum())
+
+    def standard_error(self, influence: FloatArray) -> float:
+        """Standard error of a metric from its influence value in each cell.
+
+        ``sqrt(sum of w_i^2 (psi_i - mean psi)^2) / sum of w_i``, the sandwich form.
+        """
+        mean = float(self.weight @ influence) / self.total
+        return math.sqrt(float(self.squares @ (influence - mean) ** 2)) / self.total
+
+    def effective(self, denominator: FloatArray | None) -> float:
+        """Effective sample size of the samples in a denominator: their number, or Kish's for weights."""
+        inside = np.ones(len(self.weight)) if denominator is None else denominator
+        weight, squares = float(self.weight @ inside), float(self.squares @ inside)
+        return weight * weight / squares if squares > 0 else 0.0
+
+    def argument(self, weight: Any = None) -> Any:
+        """What a function of the table is given where the cells have these weights, real or complex."""
+        raise NotImplementedError
+
+    @property
+    def table_size(self) -> int:
+        """Number of counts that a function of the table is given."""
+        raise NotImplementedError
+
+    def in_table(self, values: FloatArray) -> FloatArray | None:
+        """The values (C,) that stand in the cells' places of a table; None where it has another shape."""
+        raise NotImplementedError
+
+    def influence(self, metric: Metric) -> FloatArray | None:
+        """Influence of a sample in each cell, shape (C,), less its mean over the samples."""
+        if metric.influence is not None:
+            given = np.asarray(metric.influence(self.argument()), dtype=np.float64)
+            psi = self.in_table(given)
+            if psi is None:
+                raise ValueError(
+                    f"the influence of {metric.name!r} must have one value for each count, got shape {given.shape}"
+                )
+        elif len(self.weight) * self.table_size > MAX_STEPS:
+            return None
+        else:
+            used = np.flatnonzero(self.weight)
+            found = self._complex_step(metric, used)
+            psi = self.total * (self._central_differences(metric, used) if found is None else found)
+        return np.asarray(psi - float(self.weight @ psi) / self.total)
+
+    def denominator_of(self, metric: Metric) -> float | None:
+        """The denominator of a share of 0 or 1: one sample more above or below moves it by one over it."""
+        if len(self.weight) < self.table_size:
+            return None  # the derivative by a cell that is empty tells
+        slopes = self._complex_step(metric, np.arange(len(self.weight)))
+        reach = 0.0 if slopes is None else float(np.ptp(slopes))
+        return self.effective(None) / self.total / reach if reach > 0 else None
+
+    def _complex_step(self, metric: Metric, used: npt.NDArray[np.intp]) -> FloatArray | None:
+        """Derivatives by the cells' counts, exact to rounding; None where the function refuses complex numbers."""
+        assert metric.value is not None  # the caller computes what has a function
+        found, step = np.zeros(len(self.weight)), _STEP * self.total
+        try:
+            with np.errstate(all="ignore"), nullcontext() if metric.of == "binary" else warnings.catch_warnings():
+                if metric.of != "binary":  # the six counts are plain complex numbers, which refuse by themselves
+                    warnings.simplefilter("error", np.exceptions.ComplexWarning)
+                for c in used:
+                    stepped: _Complex = self.weight.astype(np.complex128)
+                    stepped[c] += 1j * step
+                    found[c] = complex(metric.value(self.argument(stepped))).imag / step
+        except Exception:  # whatever the function finds wrong with complex numbers
+            return None
+        if not np.isfinite(found).all():
+            return None
+        along = 1e-5 * self.weight * np.cos(0.7 + np.arange(len(self.weight)))
+        ends = [metric.number(self.argument(self.weight + sign * along)) for sign in (1, -1)]
+        near = 1e-4 * float(np.abs(found * along).sum()) + 1e-12 * abs(ends[0])
+        return found if abs((ends[0] - ends[1]) / 2 - float(found @ along)) <= near else None
+
+    def _central_differences(self, metric: Metric, used: npt.NDArray[np.intp]) -> FloatArray:
+        found = np.zeros(len(self.weight))
+        for c in used:
+            step, ends = 6e-6 * self.weight[c], []
+            for sign in (1, -1):
+                stepped = self.weight.copy()
+                stepped[c] += sign * step
+                ends.append(metric.number(self.argument(stepped)))
+            found[c] = (ends[0] - ends[1]) / (2 * step)
+        return found

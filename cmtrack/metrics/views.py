@@ -1,0 +1,247 @@
+"""The samples of an evaluation as each of its metrics sees them, and the sections computed from them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cached_property
+from itertools import groupby
+
+import numpy as np
+
+from cmtrack.grouping import ComposedStep, Grouping, Label
+from cmtrack.metrics.cells import Cells, SixCells, Table
+from cmtrack.metrics.metric import Metric, Section
+from cmtrack.metrics.moments import ScoreSamples, Sides
+from cmtrack.metrics.names import encode_label
+from cmtrack.metrics.results import Results
+from cmtrack.metrics.roc import ScoreTable
+from cmtrack.metrics.samples import Samples
+from cmtrack.metrics.spcc import ClassScores
+from cmtrack.prevalence.section import Estimated, EstimatedShares, estimated, estimated_shares
+from cmtrack.statistics import BinaryCounts, ReducedConfusionMatrix
+from cmtrack.statistics.collected import Statistics
+from cmtrack.statistics.inputs import BoolArray
+from cmtrack.statistics.reduced import reduce_counts
+
+Names = Mapping[int, str]
+
+
+class Views:
+    """What metrics are functions of, by their ``of``."""
+
+    @property
+    def steps(self) -> tuple[str, ...]:
+        """Encoded names of the grouping's steps."""
+        return ()
+
+    def of(self, metric: Metric, step: str = "") -> Samples | None:
+        """The samples as a metric sees them; None where it does not apply."""
+        raise NotImplementedError
+
+    def names(self, metric: Metric, step: str = "") -> Names | None:
+        """Encoded names of the classes, groups or families that a metric is of, by number; None for a single one."""
+        raise NotImplementedError
+
+    def put(self, results: Results, section: Section) -> None:
+        """Compute the metrics of a section that apply."""
+        for step in self.steps if "<step>" in section.metrics[0].name else ("",):
+            there = [(self.names(m, step), m, self.of(m, step)) for m in section.metrics]
+            for _, run in groupby((one for one in there if one[2] is not None), lambda one: id(one[0])):
+                (names, *_), *_ = together = list(run)
+                if names is not None:
+                    results.put_each([(metric, samples) for _, metric, samples in together if samples], names, step)
+                    continue
+                for _, metric, samples in together:
+                    if samples is not None:
+                        results.put_metric(metric, samples, metric.name.replace("<step>", step))
+
+
+class EvaluationViews(Views):
+    """The views of an :class:`Evaluation`; each is made when it is first asked for.
+
+    Parameters
+    ----------
+    statistics : Statistics
+    grouping : Grouping, optional
+    step : ComposedStep, optional
+        The two groups, or classes, one of which is the positive one.
+    over : ndarray of shape (K,), bool, optional
+        The classes that averages are taken over where one class stands for no span; by default all.
+    level : float
+        Confidence level of the estimates that bring their own intervals.
+    """
+
+    def __init__(
+        self,
+        statistics: Statistics,
+        grouping: Grouping | None = None,
+        step: ComposedStep | None = None,
+        over: BoolArray | None = None,
+        level: float = 0.95,
+    ) -> None:
+        self.statistics, self.grouping, self.step, self.over, self.level = statistics, grouping, step, over, level
+        self._squares = statistics.squares
+
+    def of(self, metric: Metric, step: str = "") -> Samples | None:
+        kind = metric.of
+        if metric.needs in ("label sets", "granules"):
+            return None
+        if kind in ("counts", "table", "whole table", "classes", "spans"):
+            if (kind == "whole table" or metric.section == "rough") and self.over is not None:
+                return None  # the cell in which neither side names a span is always empty; spans are no partition
+            if kind == "spans" and self.over is None:
+                return None
+            table = self.reduced[step][0] if step else self.table
+            return table.cells if kind == "counts" else table
+        found: Samples | None = getattr(self, "six" if kind == "binary" else kind.replace(" ", "_"))
+        return None if metric.section == "prevalence" and kind == "binary" and self.means is None else found
+
+    def names(self, metric: Metric, step: str = "") -> Names | None:
+        if "<group>" in metric.name:
+            return self.reduced[step][1 if metric.interval == "count" else 2]
+        return self.held if "<label>" in metric.name else None
+
+    # -- tables ----------------------------------------------------------------------------------------
+
+    @cached_property
+    def table(self) -> Table:
+        matrix, squares = self.statistics.matrix, self._squares
+        cells = Cells.of_matrix(matrix, squares.matrix if squares else None)
+        return Table(cells, self.over, whole=matrix.counts.dtype.kind == "i")
+
+    @cached_property
+    def held(self) -> dict[int, str]:
+        """Names of the classes that are no class for the absence of a span."""
+        return _held(self.table, self.statistics.matrix.labels)
+
+    @cached_property
+    def composed(self) -> dict[str, ComposedStep]:
+        """The steps of the grouping by their encoded names."""
+        steps = () if self.grouping is None else self.grouping.compose(self.statistics.matrix.labels)
+        return {encode_label(step.name): step for step in steps}
+
+    @property
+    def steps(self) -> tuple[str, ...]:
+        return tuple(self.composed)
+
+    @cached_property
+    def matrices(self) -> tuple[tuple[ReducedConfusionMatrix, ReducedConfusionMatrix | None], ...]:
+        """The reduced matrix of each step, and the same with squared weights where these are fractions."""
+        if self.grouping is None:
+            return ()
+        own = self.statistics.matrix.reductions(self.grouping)
+        squared = self._squares.matrix.reductions(self.grouping) if self._squares else (None,) * len(own)
+        return tuple(zip(own, squared, strict=True))
+
+    @cached_property
+    def reduced(self) -> dict[str, tuple[Table, dict[int, str], dict[int, str]]]:
+        """Of each step the table of its groups, the names of all groups, and of those that averages are taken over."""
+        found = {}
+        for (name, step), (own, squared) in zip(self.composed.items(), self.matrices, strict=True):
+            table = Table(Cells.of_reduced(own, squared), groups_over(step, self.over))
+            everyone = {g: encode_label(group) for g, group in enumerate(own.labels)}
+            found[name] = table, everyone, _held(table, own.labels)
+        return found
+
+    @cached_property
+    def binary(self) -> tuple[BinaryCounts, BinaryCounts | None] | None:
+        """The six counts, and the same with squared weights where these are fractions."""
+        if self.step is None:
+            return None
+        squares = self._squares
+        return (
+            reduce_counts(self.statistics.matrix.counts, self.step).as_binary(),
+            reduce_counts(squares.matrix.counts, self.step).as_binary() if squares else None,
+        )
+
+    @cached_property
+    def six(self) -> SixCells | None:
+        return None if self.binary is None else SixCells.of_counts(*self.binary)
+
+    # -- scores ----------------------------------------------------------------------------------------
+
+    @cached_property
+    def scores(self) -> ScoreTable | None:
+        """The positive group's score, counted."""
+        if self.statistics.scores is None or self.step is None:
+            return None
+        return ScoreTable(self.statistics.scores, self._squares.scores if self._squares else None)
+
+    @cached_property
+    def spread(self) -> ScoreSamples | None:
+        """Moments of the positive group's score."""
+        if self.statistics.score_moments is None or self.step is None:
+            return None
+        squares = self._squares.score_moments if self._squares else None
+        return ScoreSamples(
+            Sides.of_score(self.statistics.score_moments),
+            None if squares is None else Sides.of_score(squares),
+            self.statistics.labels_variance or 0.0,
+        )
+
+    @property
+    def moments(self) -> ScoreSamples | None:
+        """The same, where the scores are counted too."""
+        return None if self.scores is None else self.spread
+
+    @cached_property
+    def means(self) -> ScoreSamples | None:
+        """The same, or means without spreads: those of the group's classes add up."""
+        if self.spread is not None or self.step is None or self.statistics.moments is None:
+            return self.spread
+        squares = self._squares.moments if self._squares else None
+        positive = self.step.in_positive
+        return ScoreSamples(
+            Sides.of_means(self.statistics.moments, positive),
+            None if squares is None else Sides.of_means(squares, positive),
+        )
+
+    @cached_property
+    def class_scores(self) -> ClassScores | None:
+        """The scores of all classes, where there are more than two."""
+        return self._class_scores if len(self.statistics.matrix.labels) > 2 else None
+
+    @cached_property
+    def _class_scores(self) -> ClassScores | None:
+        statistics, squares = self.statistics, self._squares
+        if statistics.moments is None:
+            return None
+        squared = (squares.moments, squares.cross) if squares else (None, None)
+        return ClassScores(statistics.moments, statistics.cross, *squared)
+
+    @property
+    def class_moments(self) -> ScoreSamples | None:
+        """Each class's score, against the others."""
+        return None if self.class_scores is None else self.class_scores.one_vs_rest
+
+    @property
+    def class_means(self) -> ScoreSamples | None:
+        """The same, where there are no two groups."""
+        return self._class_scores.one_vs_rest if self._class_scores and self.step is None else None
+
+    @cached_property
+    def calibrated(self) -> Estimated | None:
+        """The calibrated prevalence of the positive group."""
+        return None if self.step is None else estimated(self.statistics, self.step, self.level)
+
+    @property
+    def calibrated_rows(self) -> Estimated | None:
+        """The same, of the evaluated rows themselves."""
+        return None if self.calibrated is None or self.calibrated.actual is None else self.calibrated
+
+    @cached_property
+    def class_shares(self) -> EstimatedShares | None:
+        """The calibrated shares of all classes."""
+        return None if self.class_means is None else estimated_shares(self.statistics, self.level)
+
+
+def groups_over(step: ComposedStep, over: BoolArray | None) -> BoolArray | None:
+    """The groups that averages are taken over: those that hold a class that averages are taken over."""
+    if over is None:
+        return None
+    held: BoolArray = np.bincount(step.group_of_class[over], minlength=len(step.labels)) > 0
+    return None if held.all() else held
+
+
+def _held(table: Table, labels: tuple[Label, ...]) -> dict[int, str]:
+    return {k: encode_label(label) for k, label in enumerate(labels) if table.kept[k]}

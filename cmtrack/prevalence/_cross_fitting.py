@@ -1,0 +1,436 @@
+"""Prevalence by matching a moment of the scores, with density ratios that are fitted without the samples they weigh.
+
+For a function h of the score, mean_target h = pi mean_positives h + (1-pi) mean_negatives h whatever the
+densities are. With density ratio r and sizes n, m1, m0 the h of least variance is
+
+    h = (r - 1) / ((pi r + 1 - pi)/n + pi^2 r/m1 + (1-pi)^2/m0),
+
+generalised least squares over the cells: it discounts cells where any of the three samples is noisy. Known
+densities (m1, m0 large) give the likelihood score. An error of the ratio costs variance, not bias, so the
+ratio's own error does not enter the variance to first order, and one interval serves every density model.
+Relatives: PACC (Bella et al. 2010), h = the posterior; method of moments, Hansen (1982). Stacks of densities: Smyth &
+Wolpert (1999); of posteriors, Wolpert (1992).
+
+The estimate is made with two sets of folds (:class:`TwoFoldings`). Alternating folds take the labelled samples in score
+order in turn: low variance, but the folds share their noise, so that the ratio of one fits the other too well, the
+classes look farther apart than they are, and the estimate is pulled towards one half. That costs little at medium
+prevalences and multiplies rare ones. Random folds have no such bias, and more variance where labelled samples are few.
+How far the two disagree decides the weight of each.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from cmtrack.metrics.intervals import Interval
+from cmtrack.prevalence.densities import MODELS, ScoreCells
+from cmtrack.prevalence.mixture import Variance, deviance_limit
+from cmtrack.statistics.inputs import FloatArray
+
+# -- folds: functions of the counts alone, the same for every order of the samples --------------------
+
+Folding = Callable[[FloatArray, int], FloatArray]
+"""Of counts (B,) and a number of folds: counts (folds, B) that sum to the former."""
+
+_SEED = 20230813
+_MOST = 10**9
+"""Samples that a hypergeometric distribution is drawn of; with more, folds differ by nothing that could be seen."""
+
+
+def in_turn(counts: FloatArray, folds: int) -> FloatArray:
+    """The samples in score order go to the folds in turn, fractional counts (weights) likewise.
+
+    The folds are as alike as can be, and so a model that is fitted on the others has nearly seen this one.
+
+    Returns
+    -------
+    ndarray of shape (folds, B)
+    """
+    ends = np.concatenate(([0.0], np.cumsum(counts)))
+    turns, within = np.divmod(ends, folds)
+    fold = np.arange(folds)[:, None]
+    up_to = turns + np.clip(within - fold, 0.0, 1.0)
+    return np.diff(up_to, axis=1)
+
+
+def at_random(counts: FloatArray, folds: int) -> FloatArray:
+    """Folds of equal size, drawn with a fixed seed: as unlike as samples are.
+
+    Fractional counts (weights) are split in the shares in which as many whole ones would be.
+
+    Returns
+    -------
+    ndarray of shape (folds, B)
+    """
+    whole = np.ceil(counts).astype(np.int64)
+    if not 0 < whole.sum() < _MOST:
+        return in_turn(counts, folds)
+    rng = np.random.default_rng(_SEED)
+    left, out = whole.copy(), np.zeros((folds, len(whole)))
+    for fold in range(folds):
+        size = int(left.sum()) // (folds - fold)
+        drawn = rng.multivariate_hypergeometric(left, size, method="marginals") if fold < folds - 1 else left
+        out[fold] = drawn
+        left = left - drawn
+    return out * np.divide(counts, whole, out=np.zeros(len(whole)), where=whole > 0)
+
+
+# -- density ratios: one model, or a stack weighted by cross-validated log score ----------------------
+
+MEMBERS = ("isotonic", "kde_logit", "beta")
+FOLDS = 2
+_STEPS = 100
+
+
+@dataclass(frozen=True, eq=False)
+class FittedRatio:
+    """Log density ratios of cells, without each fold of labelled samples.
+
+    Attributes
+    ----------
+    left : ndarray of shape (F, B)
+    positives, negatives : ndarray of shape (F, B)
+        Counts of the fold that was left out.
+    members : dict of str to float
+        Weight of each model.
+    """
+
+    left: FloatArray
+    positives: FloatArray
+    negatives: FloatArray
+    members: dict[str, float]
+
+
+def fit_ratio(
+    cells: ScoreCells, members: tuple[str, ...] = MEMBERS, folding: Folding = in_turn, most: int = FOLDS
+) -> FittedRatio:
+    """Fit one density model, or a stack of several.
+
+    A member's ratio r gives the probability r / (1 + r) of a positive among as many negatives. These
+    probabilities are averaged. The weights maximise the log score of the labelled classes, both classes of
+    weight one half, with every sample judged by members fitted without its fold; one sample's worth of weight
+    is added to each member, so that with few samples the average is close to the plain one.
+
+    Parameters
+    ----------
+    folding, most : how labelled samples are split into at most how many folds
+    """
+    place, positives, negatives = cells.place, cells.positives, cells.negatives
+    weights = np.full(len(members), 1 / len(members))
+    folds = int(min(most, positives.sum(), negatives.sum()))
+    if folds < 2:
+        return FittedRatio(
+            whole_ratio(cells, members)[None], positives[None], negatives[None], _named(members, weights)
+        )
+    held1, held0 = folding(positives, folds), folding(negatives, folds)
+    left = _members(place, positives - held1, negatives - held0, members)
+    if len(members) > 1:
+        weights = _weights(left, held1, held0)
+    mean = np.tensordot(weights, left, 1)
+    return FittedRatio(_log_odds(mean), held1, held0, _named(members, weights))
+
+
+def whole_ratio(cells: ScoreCells, members: tuple[str, ...] = MEMBERS) -> FloatArray:
+    """Log density ratio of each cell from all labelled samples, members weighing the same."""
+    fits = _members(cells.place, cells.positives[None], cells.negatives[None], members)[:, 0]
+    return _log_odds(fits.mean(axis=0))
+
+
+def _named(members: tuple[str, ...], weights: FloatArray) -> dict[str, float]:
+    return dict(zip(members, weights.tolist(), strict=True))
+
+
+def _log_odds(chance: FloatArray) -> FloatArray:
+    out: FloatArray = np.log(chance) - np.log1p(-chance)
+    return out
+
+
+def _members(place: FloatArray, positives: FloatArray, negatives: FloatArray, members: tuple[str, ...]) -> FloatArray:
+    """Probabilities of each member (first axis), no more extreme than half a count among all would give."""
+    top, bottom = np.log(2 * positives.sum(axis=1) + 1), np.log(2 * negatives.sum(axis=1) + 1)
+    fits = [np.clip(MODELS[m](place, positives, negatives), -bottom[:, None], top[:, None]) for m in members]
+    out: FloatArray = 1 / (1 + np.exp(-np.stack(fits)))
+    return out
+
+
+def _weights(left: FloatArray, positives: FloatArray, negatives: FloatArray) -> FloatArray:
+    """Convex weights of the best log score, by expectation-maximisation from equal weights."""
+    m1, m0 = positives.sum(), negatives.sum()
+    size = m1 + m0
+    own = np.concatenate((left[:, positives > 0], 1 - left[:, negatives > 0]), axis=1)
+    mass = np.concatenate((positives[positives > 0] / m1, negatives[negatives > 0] / m0)) * (size / 2)
+    weights = np.full(len(left), 1 / len(left))
+    for _ in range(_STEPS):
+        share = own * weights[:, None]
+        following = (share / share.sum(axis=0)) @ mass + 1.0
+        following /= following.sum()
+        done = np.abs(following - weights).max() < 1e-4
+        weights = following
+        if done:
+            break
+    return weights
+
+
+# -- the moment ---------------------------------------------------------------------------------------
+
+_CLIP = 30.0
+_POINTS = 161
+
+
+@dataclass(frozen=True, eq=False)
+class MomentMatch:
+    """Three count vectors over cells, and the log density ratio of each cell.
+
+    With several folds every labelled sample is weighed by the h that was fitted without it, and the target by
+    the mean of all h (cross-fitting): h that has seen a sample flatters it, which would bias small shares upwards.
+
+    Attributes
+    ----------
+    log_ratio : ndarray of shape (F, B)
+        By fold that was left out of the fit.
+    target : ndarray of shape (B,)
+        Shares of target samples.
+    positives, negatives : ndarray of shape (F, B)
+        Shares of labelled samples of each class, by fold; each sums to 1.
+    sizes : (n, m1, m0)
+        (Effective) numbers of samples.
+    """
+
+    log_ratio: FloatArray
+    target: FloatArray
+    positives: FloatArray
+    negatives: FloatArray
+    sizes: tuple[float, float, float]
+
+    @cached_property
+    def odds(self) -> FloatArray:
+        """The density ratio, shape (F, B)."""
+        out: FloatArray = np.exp(np.clip(self.log_ratio, -_CLIP, _CLIP))
+        return out
+
+    @cached_property
+    def densities(self) -> tuple[FloatArray, FloatArray]:
+        """Class densities (positives, negatives) that have the ratio and the labelled scores' pooled mass."""
+        chance = (self.odds / (1 + self.odds)).mean(axis=0)
+        mass = (self.positives.sum(axis=0) + self.negatives.sum(axis=0)) / 2
+        p, q = mass * chance, mass * (1 - chance)
+        return p / p.sum(), q / q.sum()
+
+    def weights(self, prevalence: FloatArray) -> FloatArray:
+        """n h at each prevalence, shape (len(prevalence), F, B)."""
+        n, m1, m0 = self.sizes
+        pi = prevalence[:, None, None]
+        h: FloatArray = (self.odds - 1) / ((pi + pi**2 * n / m1) * self.odds + (1 - pi) + (1 - pi) ** 2 * n / m0)
+        return h
+
+    def equation(self, prevalence: FloatArray) -> FloatArray:
+        """mean_target h - pi mean_positives h - (1-pi) mean_negatives h; 0 at the estimate, falling."""
+        pi = prevalence[:, None, None]
+        gap = self.target / len(self.odds) - pi * self.positives - (1 - pi) * self.negatives
+        value: FloatArray = (gap * self.weights(prevalence)).sum(axis=(1, 2))
+        return value
+
+    def solve(self) -> float:
+        """The root in [0, 1] next to a first estimate; the end of the range where there is none.
+
+        The first estimate takes h at 1/2, which no cell dominates. Near 0 and 1 a few samples of extreme ratio can
+        give the equation more roots.
+        """
+        h = self.weights(np.array([0.5]))[0]
+        target, above, below = (float((h * x).sum()) for x in (self.target / len(h), self.positives, self.negatives))
+        start = min(max((target - below) / (above - below), 0.0), 1.0) if above > below else 0.5
+        rising = self.equation(np.array([start]))[0] > 0
+        end = 1.0 if rising else 0.0
+        path = start + (end - start) * (np.arange(_POINTS) / (_POINTS - 1)) ** 2
+        turned = np.flatnonzero((self.equation(path) > 0) != rising)
+        if not len(turned):
+            return end
+        low, high = sorted((float(path[turned[0] - 1]), float(path[turned[0]])))
+        for _ in range(46):
+            middle = (low + high) / 2
+            low, high = (middle, high) if self.equation(np.array([middle]))[0] > 0 else (low, middle)
+        return (low + high) / 2
+
+    def spread(self, prevalence: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
+        """Variances of the equation due to (target, positives, negatives), and minus its slope, at each prevalence."""
+        n, m1, m0 = self.sizes
+        h, pi = self.weights(prevalence), prevalence
+        p, q = self.densities
+        mean1, own1 = _moments(h, self.positives)
+        mean0, own0 = _moments(h, self.negatives)
+        average = h.mean(axis=1, keepdims=True)
+        v1 = np.maximum(own1, _moments(average, p)[1])
+        v0 = np.maximum(own0, _moments(average, q)[1])
+        slope = mean1 - mean0
+        of_target = pi * v1 + (1 - pi) * v0 + pi * (1 - pi) * slope**2
+        return of_target / n, pi**2 * v1 / m1, (1 - pi) ** 2 * v0 / m0, slope
+
+    def variance(self, prevalence: float) -> Variance:
+        """Variance of the estimate by source; the information is that of the likelihood."""
+        target, positives, negatives, slope = (float(part[0]) for part in self.spread(np.array([prevalence])))
+        if not slope > 0:
+            return Variance(np.inf, np.inf, np.inf, 0.0)
+        p, q = self.densities
+        mix = prevalence * p + (1 - prevalence) * q
+        information = float(((p - q)[mix > 0] ** 2 / mix[mix > 0]).sum())
+        return Variance(target / slope**2, positives / slope**2, negatives / slope**2, information)
+
+    def deviance(self, estimate: float, grid: FloatArray, kind: str = "adjusted") -> FloatArray:
+        """Quasi-deviance 2 |integral of slope x equation / variance| from the estimate to each point of an even grid.
+
+        "adjusted" takes the whole variance, "realised" leaves out pi(1-pi)/n, "naive" keeps the target's part only.
+        """
+        points = np.union1d(grid, [estimate])
+        target, positives, negatives, slope = self.spread(points)
+        whole = target + positives + negatives
+        if kind == "naive":
+            whole = target
+        elif kind == "realised":
+            whole = np.maximum(whole - slope**2 * points * (1 - points) / self.sizes[0], 1e-3 * whole)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            rate = np.where(whole > 0, slope * self.equation(points) / whole, 0.0)
+        area = np.concatenate(([0.0], np.cumsum((rate[1:] + rate[:-1]) / 2 * np.diff(points))))
+        start = np.searchsorted(points, estimate)
+        deviance: FloatArray = 2 * (area[start] - area)
+        return deviance[np.searchsorted(points, grid)]
+
+    def interval(self, kind: str, estimate: float, confidence_level: float) -> Interval:
+        """Ends of the adjusted, realised, naive or score interval."""
+        limit = deviance_limit(confidence_level)
+
+        def outside(grid: FloatArray) -> FloatArray:
+            if kind == "score":
+                target, positives, negatives, _ = self.spread(grid)
+                with np.errstate(divide="ignore", invalid="ignore"):
+                    ratio = self.equation(grid) ** 2 / (target + positives + negatives)
+                return np.where(np.isfinite(ratio), ratio, 0.0)
+            return self.deviance(estimate, grid, kind)
+
+        reach = max(6 * float(np.sqrt(min(self.variance(estimate).total, 1.0))), 1e-6)
+        return _end(estimate, 0.0, reach, limit, outside), _end(estimate, 1.0, reach, limit, outside)
+
+    def bootstrap(self, estimate: float, confidence_level: float, replicates: int = 1000) -> Interval:
+        """Percentiles over multinomial resamples of the three count vectors (fixed seed), with h as estimated."""
+        rng = np.random.default_rng(20230813)
+        h = self.weights(np.array([estimate]))[0]
+
+        def resampled(size: float, shares: FloatArray, values: FloatArray) -> FloatArray:
+            drawn = rng.multinomial(round(size), shares / shares.sum(), replicates)
+            mean: FloatArray = drawn @ values / round(size)
+            return mean
+
+        used1, used0 = self.positives > 0, self.negatives > 0
+        target = resampled(self.sizes[0], self.target, h.mean(axis=0))
+        above = resampled(self.sizes[1], self.positives[used1], h[used1])
+        below = resampled(self.sizes[2], self.negatives[used0], h[used0])
+        with np.errstate(divide="ignore", invalid="ignore"):
+            values = np.where(above > below, (target - below) / (above - below), estimate)
+        level = [(1 - confidence_level) / 2, (1 + confidence_level) / 2]
+        low, high = np.quantile(np.clip(values, 0.0, 1.0), level)
+        return min(float(low), estimate), max(float(high), estimate)
+
+
+def _moments(h: FloatArray, shares: FloatArray) -> tuple[FloatArray, FloatArray]:
+    mean = (h * shares).sum(axis=(1, 2))
+    return mean, np.maximum((h**2 * shares).sum(axis=(1, 2)) - mean**2, 0.0)
+
+
+def _end(
+    estimate: float, limit_at: float, reach: float, limit: float, outside: Callable[[FloatArray], FloatArray]
+) -> float:
+    """Where the deviance first passes the limit on the way from the estimate to 0 or 1."""
+    while True:
+        edge = max(estimate - reach, 0.0) if limit_at == 0.0 else min(estimate + reach, 1.0)
+        grid = np.linspace(estimate, edge, _POINTS)
+        ascending = grid if edge >= estimate else grid[::-1]
+        values = outside(ascending)
+        values = values if edge >= estimate else values[::-1]
+        beyond = np.flatnonzero(values > limit)
+        if len(beyond):
+            at = int(beyond[0])
+            if at == 0:
+                return estimate
+            rest = (limit - values[at - 1]) / (values[at] - values[at - 1])
+            return float(grid[at - 1] + rest * (grid[at] - grid[at - 1]))
+        if edge == limit_at:
+            return limit_at
+        reach *= 2
+
+
+# -- two sets of folds --------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class TwoFoldings:
+    """The same target and labelled samples, matched by folds in turn and by folds at random."""
+
+    in_turn: MomentMatch
+    at_random: MomentMatch
+
+    @cached_property
+    def estimates(self) -> tuple[float, float]:
+        """By folds in turn, and at random."""
+        return self.in_turn.solve(), self.at_random.solve()
+
+    @cached_property
+    def weight(self) -> float:
+        """Of the estimate by folds in turn: its variance over variance plus squared disagreement."""
+        alternating, random = self.estimates
+        variance = self.in_turn.variance(alternating).total
+        if not np.isfinite(variance) or alternating == random:
+            return 1.0
+        return variance / (variance + (alternating - random) ** 2)
+
+    @property
+    def densities(self) -> tuple[FloatArray, FloatArray]:
+        """Class densities (positives, negatives) by cell."""
+        return self.in_turn.densities
+
+    def solve(self) -> float:
+        """The weighted mean of both estimates."""
+        alternating, random = self.estimates
+        return self.weight * alternating + (1 - self.weight) * random
+
+    def variance(self, prevalence: float) -> Variance:
+        """Weighted mean of both variances, and their disagreement, which the labelled samples cause."""
+        alternating, random = (match.variance(prevalence) for match in (self.in_turn, self.at_random))
+        if not np.isfinite(alternating.total + random.total):
+            return Variance(np.inf, np.inf, np.inf, 0.0)
+        w = self.weight
+        target, positives, negatives = (
+            w * getattr(alternating, part) + (1 - w) * getattr(random, part)
+            for part in ("target", "positives", "negatives")
+        )
+        between = w * (1 - w) * (self.estimates[0] - self.estimates[1]) ** 2
+        labelled = positives + negatives
+        share = positives / labelled if labelled > 0 else 0.5
+        return Variance(target, positives + share * between, negatives + (1 - share) * between, alternating.information)
+
+    def deviance(self, grid: FloatArray, kind: str = "adjusted") -> FloatArray:
+        """The smaller of the two quasi-deviances, 0 between the two estimates: what either allows is allowed."""
+        low, high = sorted(self.estimates)
+        pair = zip((self.in_turn, self.at_random), self.estimates, strict=True)
+        smaller = np.minimum(*(match.deviance(estimate, grid, kind) for match, estimate in pair))
+        return np.where((low <= grid) & (grid <= high), 0.0, smaller)
+
+    def interval(self, kind: str, confidence_level: float) -> Interval:
+        """From the lower of the two lower ends to the upper of the two upper ones."""
+        return _hull(
+            self.in_turn.interval(kind, self.estimates[0], confidence_level),
+            self.at_random.interval(kind, self.estimates[1], confidence_level),
+        )
+
+    def bootstrap(self, confidence_level: float) -> Interval:
+        """As :meth:`interval`, by percentiles of multinomial resamples."""
+        return _hull(
+            self.in_turn.bootstrap(self.estimates[0], confidence_level),
+            self.at_random.bootstrap(self.estimates[1], confidence_level),
+        )
+
+
+def _hull(one: Interval, other: Interval) -> Interval:
+    return min(one[0], other[0]), max(one[1], other[1])

@@ -1,0 +1,470 @@
+"""Prevalence estimators: by bins, by models of the density ratio, from posteriors, and of more than two classes.
+
+* :func:`binned_estimate`: maximum likelihood over class-balanced quantile bins.
+* :func:`modelled_estimate`: any model of the density ratio, cross-fitted, by matching a moment of the scores.
+* :func:`raw_estimate`: scores taken for posteriors.
+* :func:`class_estimate`: shares of K classes.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
+from typing import Any, TypedDict
+
+import numpy as np
+from scipy.special import chdtrc
+
+from cmtrack.grouping import Label
+from cmtrack.metrics.intervals import Interval, normal_quantile
+from cmtrack.prevalence._cross_fitting import (
+    FOLDS,
+    MEMBERS,
+    FittedRatio,
+    Folding,
+    MomentMatch,
+    TwoFoldings,
+    at_random,
+    fit_ratio,
+    in_turn,
+)
+from cmtrack.prevalence.class_shares import (
+    FORMS,
+    class_shares,
+    default_form,
+    fit_of_shares,
+    fit_scaling,
+    scaled_shares,
+)
+from cmtrack.prevalence.densities import BinnedDensities, ScoreCells, leave_one_out, n_bins, quantile_bins, score_cells
+from cmtrack.prevalence.mixture import Mixture, Variance, profile_interval, score_interval, variance
+from cmtrack.prevalence.results import ClassPrevalenceEstimate, PrevalenceEstimate
+from cmtrack.statistics import ScoreCounts
+from cmtrack.statistics.inputs import FloatArray, IntArray
+from cmtrack.statistics.top_scores import TopScoreCounts
+
+CLASS_DENSITIES = ("auto", *FORMS, "bins")
+CLASS_INTERVALS = ("adjusted", "wald", "realised")
+INTERVALS = ("adjusted", "realised", "wald", "score", "bootstrap", "naive")
+_SAME_ROWS = "labelled scores and target are the same rows: the fit cannot be tested"
+_NOT_IDENTIFIED = "not identified: positives and negatives have the same scores"
+_RANDOM_FOLDS = 5
+
+RatioFunction = Callable[[FloatArray], FloatArray]
+DensityRatio = Callable[[FloatArray, FloatArray], RatioFunction]
+"""Of the labelled negatives' and the labelled positives' scores: a function of scores, the ratio f1 / f0 there."""
+
+
+class _Fit(TypedDict, total=False):
+    fit_statistic: float
+    fit_df: int
+    fit_pvalue: float
+    fit_contributions: tuple[tuple[int, float], ...]
+
+
+def binned_estimate(
+    labelled: ScoreCounts,
+    target: ScoreCounts | None,
+    *,
+    positive: Label,
+    interval: str = "adjusted",
+    confidence_level: float = 0.95,
+    sizes: tuple[float, float, float] | None = None,
+    bins: int | None = None,
+) -> PrevalenceEstimate:
+    """Estimate from counted scores.
+
+    Parameters
+    ----------
+    labelled : ScoreCounts with two channels
+        Negatives, positives; scores that the scorer was not trained on.
+    target : ScoreCounts with one channel, or None
+        None: the labelled scores are the target too. Each is then left out of its own class's density
+        (:func:`leave_one_out`).
+    sizes : (n, m1, m0), optional
+        Effective sizes where samples are weighted; the counts by default.
+    """
+    if interval not in INTERVALS:
+        raise ValueError(f"interval must be one of {INTERVALS}, got {interval!r}")
+    if target is not None and labelled.exact != target.exact:
+        labelled, target = labelled.to_grid(), target.to_grid()
+    same = target is None
+    target = labelled.channels((0, 1)) if target is None else target
+    if sizes is not None:  # half a count is half an effective sample, whatever the scale of the weights
+        factor = (sizes[1] + sizes[2]) / float(labelled.counts.sum())
+        labelled = replace(labelled, counts=labelled.counts * factor)
+    bands = quantile_bins(labelled, bins)
+    binned = np.bincount(bands.bin_of(target.values), target.counts[0], len(bands.p)).astype(np.float64)
+    mixture = Mixture(bands.p, bands.q, binned)
+    if same:
+        own = np.concatenate((bands.positives, bands.negatives))
+        mixture = Mixture(
+            np.concatenate((leave_one_out(bands.positives), bands.p)),
+            np.concatenate((bands.q, leave_one_out(bands.negatives))),
+            own * (binned.sum() / own.sum()),
+        )
+    n, m1, m0 = sizes or (float(binned.sum()), bands.m1, bands.m0)
+    value = math.nan if np.array_equal(bands.p, bands.q) else mixture.maximise()
+    make = partial(
+        PrevalenceEstimate, positive=positive, n_target=float(binned.sum()), confidence_level=confidence_level,
+        interval=interval, mixture=mixture, densities=bands, target_scores=target, density="bins",
+    )  # fmt: skip
+    if math.isnan(value):
+        return make(**_not_identified())
+    spread = variance(bands.p, bands.q, value, n, m1, m0)
+    scaled = Mixture(mixture.p, mixture.q, mixture.w * (n / mixture.w.sum()))
+    realised = spread.about_target(value, n)
+    ends = profile_interval(scaled, value, realised / spread.target, confidence_level)
+    low, high = _binned_interval(interval, scaled, bands, value, spread, (n, m1, m0), confidence_level, ends)
+    fit: _Fit = {} if same else fit_diagnostic(bands, binned * (n / binned.sum()), value, m1, m0)
+    return make(
+        value=value, low=low, high=high, variance=spread, realised=ends,
+        undefined={"fit_pvalue": _SAME_ROWS} if same else {},
+        warnings=warnings_of(bands, spread, fit.get("fit_pvalue", math.nan)), **fit,
+    )  # fmt: skip
+
+
+def _binned_interval(
+    method: str,
+    mixture: Mixture,
+    bands: BinnedDensities,
+    value: float,
+    spread: Variance,
+    sizes: tuple[float, float, float],
+    level: float,
+    realised: Interval,
+) -> Interval:
+    if method == "realised":
+        return realised
+    if method == "wald":
+        return _wald(value, spread.total, level)
+    binned = Mixture(bands.p, bands.q, mixture.w)
+    if len(mixture.p) != len(bands.p):  # left out one by one: add the two classes' parts
+        binned = Mixture(bands.p, bands.q, mixture.w.reshape(2, -1).sum(axis=0))
+    if method == "score":
+        return score_interval(binned, value, *sizes[1:], level)
+    if method == "bootstrap":
+        return _bootstrap(binned, bands, level)
+    inflation = 1.0 if method == "naive" else spread.total / spread.target
+    return profile_interval(mixture, value, inflation, level)
+
+
+def _bootstrap(binned: Mixture, bands: BinnedDensities, level: float, replicates: int = 1000) -> Interval:
+    """Percentiles over multinomial resamples of the three count vectors (fixed seed)."""
+    rng = np.random.default_rng(20230813)
+
+    def resample(counts: FloatArray) -> FloatArray:
+        return rng.multinomial(round(counts.sum()), counts / counts.sum(), replicates).astype(np.float64)
+
+    def densities(counts: FloatArray) -> FloatArray:
+        drawn = resample(counts)
+        shares: FloatArray = (drawn + 0.5) / (drawn.sum(axis=1, keepdims=True) + len(counts) / 2)
+        return shares
+
+    p, q, w = densities(bands.positives), densities(bands.negatives), resample(binned.w)
+    low_end, high_end = np.zeros(replicates), np.ones(replicates)
+    for _ in range(45):  # the score falls in the prevalence: bisection on all replicates at once
+        values = (low_end + high_end) / 2
+        rising = (w * (p - q) / (values[:, None] * p + (1 - values[:, None]) * q)).sum(axis=1) > 0
+        low_end, high_end = np.where(rising, values, low_end), np.where(rising, high_end, values)
+    values = (low_end + high_end) / 2
+    low, high = np.quantile(values, [(1 - level) / 2, (1 + level) / 2])
+    return float(low), float(high)
+
+
+def fit_diagnostic(bands: BinnedDensities, binned: FloatArray, value: float, m1: float, m0: float) -> _Fit:
+    """Goodness of fit of the target's bin counts to the mixture (chi-square with B - 2 degrees of freedom)."""
+    n, df = float(binned.sum()), len(bands.p) - 2
+    mix = value * bands.p + (1 - value) * bands.q
+    parts = (binned / n - mix) ** 2 / (mix / n + value**2 * bands.p / m1 + (1 - value) ** 2 * bands.q / m0)
+    worst = np.argsort(parts)[::-1][:3]
+    total = float(parts.sum())
+    return {
+        "fit_statistic": total,
+        "fit_df": df,
+        "fit_pvalue": float(chdtrc(df, total)) if df > 0 else math.nan,
+        "fit_contributions": tuple((int(b), float(parts[b])) for b in worst),
+    }
+
+
+def warnings_of(bands: BinnedDensities, spread: Variance, fit_pvalue: float) -> tuple[str, ...]:
+    """What an estimate should be distrusted for."""
+    out = []
+    distance = 0.5 * float(np.abs(bands.p - bands.q).sum())
+    if spread.total > 1 / 12 or distance < math.sqrt(len(bands.p) / min(bands.m1, bands.m0)):
+        out.append("the prevalence is weakly identified: the scores hardly separate the classes")
+    if min(bands.m1, bands.m0) < 20:
+        out.append(f"only {min(bands.m1, bands.m0):g} labelled scores of one class (< 20): the interval is approximate")
+    if fit_pvalue < 0.05:
+        out.append(
+            f"the target's scores do not fit the labelled ones (p = {fit_pvalue:.2g}): not only the prevalence "
+            "changed, or the labelled scores are training scores; do not trust the estimate"
+        )
+    return tuple(out)
+
+
+def modelled_estimate(
+    labelled: ScoreCounts,
+    target: FloatArray | ScoreCounts,
+    *,
+    positive: Label,
+    density: str | DensityRatio = "auto",
+    interval: str = "adjusted",
+    confidence_level: float = 0.95,
+    effective: float | None = None,
+) -> PrevalenceEstimate:
+    """Estimate with the ratio of "auto" (a stack), of one named model, or of a function.
+
+    Parameters
+    ----------
+    labelled : ScoreCounts with two channels
+        Negatives, positives, by distinct score.
+    target : ndarray of shape (n,), or ScoreCounts with one channel
+        The target's scores.
+    effective : float, optional
+        Effective size of the target, where its samples are weighted.
+    """
+    if isinstance(target, ScoreCounts) and labelled.exact != target.exact:
+        labelled, target = labelled.to_grid(), target.to_grid()
+    if density == "auto" and few_distinct(labelled):
+        counts = target if isinstance(target, ScoreCounts) else ScoreCounts.from_scores(target, exact=True)
+        m0, m1 = labelled.counts.sum(axis=1).tolist()
+        sizes = None if effective is None else (effective, m1, m0)
+        return binned_estimate(
+            labelled, counts, positive=positive, interval=interval, confidence_level=confidence_level, sizes=sizes
+        )
+    cells = score_cells(labelled)
+    counted = cells.count(target)
+    total, m1, m0 = float(counted.sum()), cells.cells.m1, cells.cells.m0
+    n = total if effective is None else effective
+    name = density if isinstance(density, str) else getattr(density, "__name__", "function")
+    make = partial(
+        PrevalenceEstimate, confidence_level=confidence_level, positive=positive, n_target=total, interval=interval,
+        target_scores=target, density=name,
+    )  # fmt: skip
+    if np.allclose(cells.positives / m1, cells.negatives / m0, rtol=0, atol=1e-12):
+        known = Mixture(cells.cells.p, cells.cells.q, counted)
+        return make(mixture=known, densities=cells.cells, **_not_identified())
+    matches = []
+    for folding, folds in ((in_turn, FOLDS), (at_random, _RANDOM_FOLDS)):
+        if isinstance(density, str):
+            fitted = fit_ratio(cells, MEMBERS if density == "auto" else (density,), folding, folds)
+        else:
+            fitted = _of_function(density, labelled, cells, folding, folds)
+        shares = (fitted.positives / m1, fitted.negatives / m0)
+        matches.append((fitted.members, MomentMatch(fitted.left, counted / total, *shares, (n, m1, m0))))
+    match = TwoFoldings(*(found for _, found in matches))
+    value = match.solve()
+    spread = match.variance(value)
+    if not math.isfinite(spread.total):
+        ends = realised = (0.0, 1.0)
+    else:
+        realised = match.interval("realised", confidence_level)
+        ends = _modelled_interval(match, interval, value, spread, realised, confidence_level)
+    p, q = match.densities
+    ranks = ScoreCounts(np.arange(len(p), dtype=np.float64), np.stack((cells.negatives, cells.positives)), exact=True)
+    bands = quantile_bins(ranks)
+    binned = np.bincount(bands.bin_of(ranks.values), counted, len(bands.p)).astype(np.float64)
+    fit = fit_diagnostic(bands, binned * (n / total), value, m1, m0)
+    return make(
+        value=value, low=ends[0], high=ends[1], variance=spread, realised=realised,
+        mixture=Mixture(p, q, counted), densities=replace(cells.cells, p=p, q=q),
+        deviance=match.deviance, members=matches[0][0],
+        warnings=warnings_of(bands, spread, fit.get("fit_pvalue", math.nan)), **fit,
+    )  # fmt: skip
+
+
+def few_distinct(labelled: ScoreCounts) -> bool:
+    """Whether each distinct labelled score can have a bin of its own, so that bins smear nothing."""
+    negatives, positives = labelled.counts.sum(axis=1)
+    used = int(np.count_nonzero(labelled.counts.sum(axis=0)))
+    return bool(min(negatives, positives) > 0) and used <= n_bins(float(positives), float(negatives))
+
+
+def _modelled_interval(
+    match: TwoFoldings, method: str, value: float, spread: Variance, realised: Interval, level: float
+) -> Interval:
+    if method == "realised":
+        return realised
+    if method == "wald":
+        return _wald(value, spread.total, level)
+    if method == "bootstrap":
+        return match.bootstrap(level)
+    return match.interval(method, level)
+
+
+def _of_function(
+    density: DensityRatio, labelled: ScoreCounts, cells: ScoreCells, folding: Folding, most: int
+) -> FittedRatio:
+    """Ratios by a user's function, fitted without each fold of labelled scores."""
+    negatives, positives = labelled.counts.astype(np.float64)
+    at = 1 / (1 + np.exp(-cells.place)) if cells.cells.unit else cells.cells.centres
+
+    def log_ratio(without0: FloatArray, without1: FloatArray) -> FloatArray:
+        samples = [np.repeat(labelled.values, np.rint(c).astype(np.int64)) for c in (without0, without1)]
+        ratio = np.asarray(density(samples[0], samples[1])(at), dtype=np.float64)
+        if ratio.shape != at.shape or not (ratio >= 0).all():
+            raise ValueError(
+                "density must be a function of (negatives' scores, positives' scores) that returns a function of "
+                f"scores with one ratio >= 0 for each, got {ratio.shape} for {at.shape}"
+            )
+        with np.errstate(divide="ignore"):
+            out: FloatArray = np.log(ratio)
+        return out
+
+    folds = int(min(most, positives.sum(), negatives.sum()))
+    members = {"function": 1.0}
+    if folds < 2:
+        return FittedRatio(log_ratio(negatives, positives)[None], cells.positives[None], cells.negatives[None], members)
+    held1, held0 = folding(positives, folds), folding(negatives, folds)
+    left = np.stack([log_ratio(negatives - out0, positives - out1) for out0, out1 in zip(held0, held1, strict=True)])
+    index = cells.cells.bin_of(labelled.values)
+    size = len(cells.place)
+    by_cell = [np.zeros((folds, size)), np.zeros((folds, size))]
+    for own, held in zip(by_cell, (held1, held0), strict=True):
+        for out, row in zip(own, held, strict=True):
+            out += np.bincount(index, row, size)
+    return FittedRatio(left, by_cell[0], by_cell[1], members)
+
+
+def raw_estimate(
+    target: FloatArray, trained: float, *, positive: Label, interval: str, confidence_level: float
+) -> PrevalenceEstimate:
+    """Estimate with scores taken for posteriors at the prevalence ``trained`` (Saerens et al. 2002).
+
+    Parameters
+    ----------
+    target : ndarray of shape (n,)
+        In [0, 1].
+    """
+    if target.min() < 0 or target.max() > 1:
+        raise ValueError(f"density='raw' needs scores in [0, 1], got {target.min()} to {target.max()}")
+    counted = ScoreCounts.from_scores(target, exact=True)
+    s, n = counted.values, float(len(target))
+    mixture = Mixture(s / trained, (1 - s) / (1 - trained), counted.counts[0].astype(np.float64))
+    value = mixture.maximise()
+    ends: Interval = (math.nan, math.nan)
+    information = math.nan
+    if not math.isnan(value):
+        ends = profile_interval(mixture, value, 1.0, confidence_level)
+        gap = (mixture.p - mixture.q) / mixture.mix(value)
+        information = float(mixture.w @ gap**2) / n
+    return PrevalenceEstimate(
+        value,
+        *ends,
+        confidence_level=confidence_level,
+        positive=positive,
+        n_target=n,
+        variance=Variance(1 / (n * information), 0.0, 0.0, information),
+        interval=interval,
+        mixture=mixture,
+        densities=None,
+        target_scores=counted,
+        density="raw",
+        realised=ends,
+        undefined={"fit_pvalue": "densities are taken as known: the fit cannot be tested"},
+        warnings=("density='raw' holds only for scores that are calibrated at the calibration set's prevalence",),
+    )
+
+
+def class_estimate(
+    actual: IntArray,
+    held: FloatArray,
+    target: FloatArray,
+    labels: tuple[Label, ...],
+    *,
+    positive: Label,
+    density: Any,
+    interval: str,
+    confidence_level: float,
+) -> ClassPrevalenceEstimate:
+    """Estimate the shares of more than two classes in a target (n, K) from labelled probabilities (m, K).
+
+    Raises
+    ------
+    ValueError
+        If the density or the interval is none for more than two classes, or a class has fewer than two labelled
+        samples.
+    """
+    if density not in CLASS_DENSITIES:
+        raise ValueError(f"for more than two classes density must be one of {CLASS_DENSITIES}, got {density!r}")
+    if interval not in CLASS_INTERVALS:
+        raise ValueError(f"for more than two classes interval must be one of {CLASS_INTERVALS}, got {interval!r}")
+    size, n = len(labels), len(target)
+    labelled = np.bincount(actual, minlength=size).astype(np.float64)
+    if labelled.min() < 2:
+        few = [label for label, m in zip(labels, labelled, strict=True) if m < 2]
+        raise ValueError(f"calibration needs at least two labelled samples of each class, too few of {few[:10]}")
+    tops = TopScoreCounts.from_scores(actual, held, size)
+    wanted = TopScoreCounts.from_scores(np.zeros(n, dtype=np.int64), target, 1)
+    scaling = None
+    if density == "bins":
+        shares = class_shares(tops, wanted, confidence_level)
+    else:
+        scaling = fit_scaling(actual, held, default_form(labelled) if density == "auto" else density)
+        shares = scaled_shares(scaling, target, confidence_level)
+    k = labels.index(positive)
+    own, every = float(shares.of_labelled[k, k]), float(shares.of_labelled[:, k].sum())
+    total = float(shares.covariance[k, k])
+    value = float(shares.values[k])
+    spread = Variance(max(total - every, 0.0), own, every - own, math.nan)
+    realised = _wald(value, max(total - value * (1 - value) / n, 1e-3 * total), confidence_level)
+    undefined = {}
+    statistic, df, pvalue = math.nan, 0, math.nan
+    if shares.identified.all():
+        statistic, df, pvalue = fit_of_shares(tops, wanted, shares.values)
+    else:
+        lost = [label for label, known in zip(labels, shares.identified, strict=True) if not known]
+        undefined["by_class"] = f"not identified, the scores do not tell them apart: {lost[:10]}"
+        if math.isnan(value):
+            undefined |= dict.fromkeys(("value", "low", "high"), undefined["by_class"])
+            realised = (math.nan, math.nan)
+    warnings = []
+    if labelled.min() < 20:
+        warnings.append(f"a class has only {labelled.min():g} labelled samples (< 20): the intervals are approximate")
+    if pvalue < 0.05:
+        warnings.append(
+            f"the target's probabilities do not fit the labelled ones (p = {pvalue:.2g}): not only the shares changed, "
+            "or the labelled scores are training scores; do not trust the estimate"
+        )
+    ends = realised if interval == "realised" else (float(shares.low[k]), float(shares.high[k]))
+    return ClassPrevalenceEstimate(
+        value,
+        *ends,
+        confidence_level=confidence_level,
+        positive=positive,
+        n_target=float(n),
+        variance=spread,
+        interval="realised" if interval == "realised" else "wald",
+        density=scaling.form if scaling is not None else "bins",
+        fit_statistic=statistic,
+        fit_df=df,
+        fit_pvalue=pvalue,
+        realised=realised,
+        undefined=undefined,
+        warnings=tuple(warnings),
+        classes=labels,
+        class_shares=shares,
+        n_labelled=labelled,
+        scaling=scaling,
+        at_target=target,
+    )
+
+
+def _wald(value: float, total: float, confidence_level: float) -> Interval:
+    """Wald interval cut at 0 and 1, by the total variance."""
+    reach = normal_quantile(confidence_level) * math.sqrt(total)
+    return max(0.0, value - reach), min(1.0, value + reach)
+
+
+def _not_identified() -> dict[str, Any]:
+    """Fields of an estimate from scores that do not tell the classes apart."""
+    return {
+        "value": math.nan,
+        "low": math.nan,
+        "high": math.nan,
+        "variance": Variance(math.inf, math.inf, math.inf, 0.0),
+        "undefined": dict.fromkeys(("value", "low", "high", "fit_pvalue"), _NOT_IDENTIFIED),
+    }

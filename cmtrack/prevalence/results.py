@@ -1,0 +1,534 @@
+"""Results of a prevalence estimate: shares and counts with their intervals, plans, labels that agree with a count.
+
+Source: Gubbels (2023), section 0.4 ("Bayesian calibration"), with honest densities, a variance that knows of
+the labelled scores' error, and an interval by the adjusted profile likelihood. The square root of
+sum(tau (1-tau)), published as the error of the count (Table 2.4), is only the spread of the labels given
+correct probabilities: the truth lies 12 to 29 of it away there.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import KW_ONLY, dataclass, field
+from functools import cached_property
+from html import escape
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from scipy.optimize import brentq
+from scipy.special import expit
+
+from cmtrack.grouping import Label
+from cmtrack.metrics.intervals import normal_quantile
+from cmtrack.prevalence.class_shares import ClassShares, Scaling
+from cmtrack.prevalence.densities import BinnedDensities
+from cmtrack.prevalence.mixture import Mixture, Variance
+from cmtrack.statistics import ScoreCounts
+from cmtrack.statistics.inputs import BoolArray, FloatArray
+from cmtrack.untrusted import for_page
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.figure import Figure
+
+
+@dataclass(frozen=True)
+class SamplePlan:
+    """How many more samples of one kind alone reach a half-width.
+
+    Attributes
+    ----------
+    half_width : float
+        The wanted one.
+    now : float
+        The half-width z sqrt(V) of the estimate as it is.
+    target, positives, negatives : int or None
+        More target scores, labelled positives or labelled negatives; 0 where nothing is needed, None where this
+        kind alone cannot do it, because the other two parts of the variance already exceed the wanted one.
+    """
+
+    half_width: float
+    now: float
+    target: int | None
+    positives: int | None
+    negatives: int | None
+
+
+@dataclass(frozen=True, eq=False)
+class CountedLabels:
+    """Labels of target scores.
+
+    Attributes
+    ----------
+    positive : ndarray of shape (n,) of bool
+    tied : int
+        Samples at the score where the count falls within a block of equal scores, 0 if it does not. The block is
+        labelled as a whole, whichever way comes nearer to the count.
+    """
+
+    positive: BoolArray
+    tied: int
+
+
+def sample_plan(
+    spread: Variance, sizes: tuple[float, float, float], half_width: float, confidence_level: float
+) -> SamplePlan:
+    """Solve z^2 (V_t n/n' + V_1 + V_0) = half_width^2 for n', and so for the labelled samples of each class."""
+    if not half_width > 0:
+        raise ValueError(f"half_width must be positive, got {half_width!r}")
+    z = normal_quantile(confidence_level)
+    wanted = (half_width / z) ** 2
+    parts = (spread.target, spread.positives, spread.negatives)
+
+    def more(part: float, size: float) -> int | None:
+        if spread.total <= wanted:
+            return 0
+        room = wanted - (spread.total - part)
+        if not room > 0 or not math.isfinite(room):
+            return None
+        return math.ceil(size * (part / room - 1) - 1e-9)
+
+    needed = [more(part, size) for part, size in zip(parts, sizes, strict=True)]
+    return SamplePlan(half_width, z * math.sqrt(spread.total), needed[0], needed[1], needed[2])
+
+
+def highest_scores(scores: FloatArray, count: float) -> CountedLabels:
+    """The round(count) highest scores are positive; equal scores stay together."""
+    wanted = round(count)
+    if wanted <= 0:
+        return CountedLabels(np.zeros(len(scores), dtype=bool), 0)
+    if wanted >= len(scores):
+        return CountedLabels(np.ones(len(scores), dtype=bool), 0)
+    last = np.partition(scores, len(scores) - wanted)[len(scores) - wanted]
+    above, reaching = int((scores > last).sum()), int((scores >= last).sum())
+    if reaching == wanted:
+        return CountedLabels(scores >= last, 0)
+    whole = reaching - wanted <= wanted - above
+    return CountedLabels(scores >= last if whole else scores > last, reaching - above)
+
+
+class Likelihood(NamedTuple):
+    """Deviance of each prevalence of a grid: 0 at the estimate, the chi-square quantile at the ends of an interval.
+
+    Attributes
+    ----------
+    prevalence : ndarray of shape (P,)
+    adjusted : ndarray of shape (P,)
+        By the variance that the estimate's interval takes: with the error of the labelled scores, but for
+        ``interval="naive"``; about the target's own share for ``interval="realised"``.
+    naive : ndarray of shape (P,)
+        With the densities taken as known.
+    """
+
+    prevalence: FloatArray
+    adjusted: FloatArray
+    naive: FloatArray
+
+
+# -- estimates ----------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class BasePrevalence(ABC):
+    """An estimated share of positives in a target, with its error.
+
+    Attributes
+    ----------
+    value, low, high : float
+        Prevalence and the ends of its interval, in [0, 1]; NaN where it is not identified.
+    confidence_level : float
+    positive : label
+    n_target, n_positives, n_negatives : float
+        (Effective) sizes of the target and of the labelled scores of each class.
+    variance : Variance
+        By source: target, labelled positives, labelled negatives.
+    interval : str
+        The interval's method.
+    density : str
+        The density model.
+    fit_statistic, fit_df, fit_pvalue : float, int, float
+        Test that the target's scores are a mixture of the labelled densities. A small p-value means that
+        not only the prevalence changed, and the estimate should not be trusted. NaN where it cannot be tested.
+    realised : (float, float)
+        Ends of the interval of the target's own share of positives.
+    undefined : dict of str to str
+        Reasons of what is NaN.
+    warnings : tuple of str
+    """
+
+    value: float
+    low: float
+    high: float
+    confidence_level: float
+    positive: Label
+    n_target: float
+    variance: Variance
+    interval: str
+    _: KW_ONLY
+    density: str = "bins"
+    fit_statistic: float = math.nan
+    fit_df: int = 0
+    fit_pvalue: float = math.nan
+    realised: tuple[float, float] = (math.nan, math.nan)
+    undefined: dict[str, str] = field(default_factory=dict)
+    warnings: tuple[str, ...] = ()
+
+    @property
+    @abstractmethod
+    def n_positives(self) -> float:
+        """Labelled samples of the positive class."""
+
+    @property
+    @abstractmethod
+    def n_negatives(self) -> float:
+        """Labelled samples of all other classes."""
+
+    @property
+    def count(self) -> float:
+        """Estimated number of positives in this target."""
+        return self.value * self.n_target
+
+    @property
+    def count_low(self) -> float:
+        """Lower end of the interval of the number of positives in *this* target (realised, not expected)."""
+        return self.realised[0] * self.n_target
+
+    @property
+    def count_high(self) -> float:
+        """Upper end of the interval of the number of positives in *this* target."""
+        return self.realised[1] * self.n_target
+
+    @property
+    def count_sd(self) -> float:
+        """Standard error of :attr:`count` about the realised number: n sqrt(V - pi(1-pi)/n)."""
+        spread = self.variance.total - self.value * (1 - self.value) / self.n_target
+        return self.n_target * math.sqrt(max(spread, 0.0)) if math.isfinite(spread) else math.nan
+
+    @property
+    def shares(self) -> tuple[float, float, float]:
+        """Shares of the variance due to (target, labelled positives, labelled negatives).
+
+        The largest says what to add: more scored targets, or more labelled samples of that class.
+        """
+        return self.variance.shares if math.isfinite(self.variance.total) else (math.nan,) * 3
+
+    @property
+    def inflation(self) -> float:
+        """Total variance over target variance; the naive likelihood interval takes it for 1."""
+        return self.variance.total / self.variance.target if math.isfinite(self.variance.total) else math.nan
+
+    @property
+    @abstractmethod
+    def implied_spcc(self) -> float:
+        """The sPCC of the recalibrated posterior that the model implies."""
+
+    @property
+    @abstractmethod
+    def sd_labels_only(self) -> float:
+        """sqrt(sum tau (1-tau)) of the posteriors tau: the labels' spread alone, not the count's error."""
+
+    @property
+    def efficiency(self) -> float:
+        """n sPCC^2: how many labelled target samples the n unlabelled ones are worth, were the densities known."""
+        return self.n_target * self.implied_spcc**2
+
+    def plan(self, half_width: float) -> SamplePlan:
+        """How many more target scores, labelled positives or labelled negatives (each alone) reach a half-width."""
+        if not math.isfinite(self.variance.total):
+            raise ValueError("a plan needs an identified prevalence; this estimate is NaN")
+        sizes = (self.n_target, self.n_positives, self.n_negatives)
+        return sample_plan(self.variance, sizes, half_width, self.confidence_level)
+
+    def labels(self, scores: Any, rule: str = "posterior") -> CountedLabels:
+        """Label scores by the posterior or by the estimated count.
+
+        Parameters
+        ----------
+        scores : array-like of shape (n,), for more than two classes (n, K)
+        rule : "posterior" or "count"
+            "posterior": the positive class is the most probable one, which may find no positives where they are rare.
+            "count": the round(share x n) rows with the highest score of it, equal ones kept together.
+        """
+        array = np.asarray(scores, dtype=np.float64)
+        if rule == "posterior":
+            return CountedLabels(self._most_probable(array), 0)
+        if rule != "count":
+            raise ValueError(f"rule must be 'posterior' or 'count', got {rule!r}")
+        if math.isnan(self.value):
+            raise ValueError("rule='count' needs an identified prevalence; this estimate is NaN")
+        return highest_scores(self._ordering(array), self.value * len(array))
+
+    @abstractmethod
+    def posterior(self, scores: Any) -> FloatArray:
+        """Recalibrated probabilities in the target."""
+
+    @abstractmethod
+    def _most_probable(self, scores: FloatArray) -> BoolArray:
+        """Flags of the rows whose most probable class is the positive one, shape (n,)."""
+
+    @abstractmethod
+    def _ordering(self, scores: FloatArray) -> FloatArray:
+        """Numbers that grow with the positive class's posterior, shape (n,)."""
+
+    @abstractmethod
+    def to_frame(self) -> pd.DataFrame:
+        """The estimates as a table."""
+
+
+@dataclass(frozen=True, eq=False)
+class PrevalenceEstimate(BasePrevalence):
+    """An estimated share of positives in a target of two classes, with its error.
+
+    Beside what every prevalence has (:class:`BasePrevalence`):
+
+    Attributes
+    ----------
+    mixture : Mixture
+        The target's scores with the densities of both classes.
+    densities : BinnedDensities or None
+        None where the densities are taken as known.
+    target_scores : ScoreCounts or ndarray of shape (n,)
+    members : dict of str to float
+        Of ``density="auto"``: the weight of each stacked model.
+    deviance : callable, optional
+        Quasi-deviance by a grid of prevalences and a kind, where there is no likelihood.
+    fit_contributions : tuple of (int, float)
+        The bins that fit worst, with their parts of the statistic.
+    """
+
+    mixture: Mixture = field(repr=False)
+    densities: BinnedDensities | None = field(repr=False)
+    target_scores: ScoreCounts | FloatArray = field(repr=False)
+    _: KW_ONLY
+    members: dict[str, float] = field(default_factory=dict)
+    deviance: Callable[[FloatArray, str], FloatArray] | None = field(default=None, repr=False)
+    fit_contributions: tuple[tuple[int, float], ...] = ()
+
+    @property
+    def n_positives(self) -> float:
+        """Labelled positives."""
+        return self.densities.m1 if self.densities else math.nan
+
+    @property
+    def n_negatives(self) -> float:
+        """Labelled negatives."""
+        return self.densities.m0 if self.densities else math.nan
+
+    @cached_property
+    def target(self) -> ScoreCounts:
+        """The target's scores, counted."""
+        if isinstance(self.target_scores, ScoreCounts):
+            return self.target_scores
+        return ScoreCounts.from_scores(self.target_scores, exact=True)
+
+    @property
+    def implied_spcc(self) -> float:
+        """The sPCC of the recalibrated posterior that the model implies: sqrt(I pi (1-pi))."""
+        return math.sqrt(self.variance.information * self.value * (1 - self.value))
+
+    @property
+    def sd_labels_only(self) -> float:
+        """sqrt(sum tau(1-tau)) of the binned posteriors: the labels' spread alone, not the count's error."""
+        mix = self.mixture.mix(self.value)
+        tau = self.value * self.mixture.p / mix
+        return math.sqrt(float(self.mixture.w @ (tau * (1 - tau))))
+
+    def likelihood(self, n_points: int = 401) -> Likelihood:
+        """The deviance 2 (l_max - l) on a grid of prevalences around the estimate, adjusted and naive.
+
+        The adjusted curve crosses the chi-square quantile at :attr:`low` and :attr:`high` where the interval is made
+        of a likelihood (``interval="adjusted"``, ``"realised"`` or ``"naive"``). Without an estimate the likelihood is
+        flat: deviance 0 everywhere.
+        """
+        if math.isnan(self.value):
+            return Likelihood(np.linspace(0.0, 1.0, n_points), np.zeros(n_points), np.zeros(n_points))
+        reach = max(self.high - self.value, self.value - self.low, 1e-6) * 2
+        low, high = max(0.0, self.value - reach), min(1.0, self.value + reach)
+        grid = np.union1d(np.linspace(low, high, n_points), [self.value])
+        kind = self.interval if self.interval in ("naive", "realised") else "adjusted"
+        if self.deviance is not None:
+            return Likelihood(grid, self.deviance(grid, kind), self.deviance(grid, "naive"))
+        top = self.mixture.log_likelihood(self.value)
+        gaps = np.array([top - self.mixture.log_likelihood(float(x)) for x in grid])
+        naive = 2 * gaps * (self._effective / float(self.mixture.w.sum()))
+        inflation = {"naive": 1.0, "realised": self._realised_inflation}.get(kind, self.inflation)
+        return Likelihood(grid, naive / inflation if math.isfinite(inflation) else naive, naive)
+
+    @property
+    def _effective(self) -> float:
+        """Effective size of the target: of weights fewer than their sum."""
+        size = 1 / (self.variance.target * self.variance.information) if self.variance.information > 0 else math.nan
+        return size if math.isfinite(size) else float(self.mixture.w.sum())
+
+    @property
+    def _realised_inflation(self) -> float:
+        """Of the variance about the target's own share of positives, over the target's variance."""
+        return self.variance.about_target(self.value, self._effective) / self.variance.target
+
+    def posterior(self, scores: Any, method: str = "interpolated") -> FloatArray:
+        """Recalibrated probabilities of being positive in the target.
+
+        Parameters
+        ----------
+        scores : array-like of shape (n,)
+        method : "interpolated" or "bins"
+            Log ratios interpolated between bin centres, shifted so that they sum to the estimated count over
+            the target; or one value a bin, which sums to it exactly but changes ranks.
+        """
+        array = np.asarray(scores, dtype=np.float64)
+        if method not in ("interpolated", "bins"):
+            raise ValueError(f"method must be 'interpolated' or 'bins', got {method!r}")
+        if self.densities is None or math.isnan(self.value) or self.value in (0.0, 1.0):
+            return np.full(array.shape, self.value)
+        prior = math.log(self.value / (1 - self.value))
+        log_ratio = np.log(self.densities.p / self.densities.q)
+        if method == "bins":
+            return np.asarray(expit(log_ratio[self.densities.bin_of(array)] + prior))
+        order = np.argsort(self.densities.centres, kind="stable")
+        centres, heights = self.densities.centres[order], log_ratio[order]
+        weight = self.target.counts.sum(axis=0).astype(np.float64)
+        at_target = np.interp(self.densities.line(self.target.values), centres, heights) + prior
+
+        def excess(shift: float) -> float:
+            return float(weight @ expit(at_target + shift)) / float(weight.sum()) - self.value
+
+        shift = brentq(excess, -60.0, 60.0)
+        return np.asarray(expit(np.interp(self.densities.line(array), centres, heights) + prior + shift))
+
+    def _most_probable(self, scores: FloatArray) -> BoolArray:
+        return np.asarray(self.posterior(scores) >= 0.5)
+
+    def _ordering(self, scores: FloatArray) -> FloatArray:
+        return scores
+
+    def figure(self) -> Figure:
+        """The likelihood of the prevalence with its interval."""
+        from cmtrack import plots
+
+        return plots.prevalence_figure(self)
+
+    def to_frame(self) -> pd.DataFrame:
+        """One row: value, interval, count, shares of the variance, fit."""
+        import pandas as pd
+
+        names = ("value", "low", "high", "count", "count_low", "count_high", "count_sd", "fit_pvalue")
+        row: dict[str, Any] = {"positive": self.positive} | {name: getattr(self, name) for name in names}
+        row |= dict(zip(("share_target", "share_positives", "share_negatives"), self.shares, strict=True))
+        return pd.DataFrame([row])
+
+    def __repr__(self) -> str:
+        return (
+            f"PrevalenceEstimate({self.positive!r}: {self.value:.6g} [{self.low:.6g}, {self.high:.6g}], "
+            f"count {self.count:.6g} [{self.count_low:.6g}, {self.count_high:.6g}] of {self.n_target:g})"
+        )
+
+    def _repr_html_(self) -> str:
+        """Share and number with their intervals, what their errors come from, and what to be careful with."""
+        careful = "".join(
+            f"<li>{escape(text)}</li>" for text in dict.fromkeys((*self.warnings, *self.undefined.values()))
+        )
+        careful = f"<ul>{careful}</ul>" if careful else ""
+        what, n = f"“{self.positive}”", f"{self.n_target:g}"
+        if math.isnan(self.value):
+            return for_page(f"<div><p>The share of {escape(what)} is undefined.</p>{careful}</div>")
+        share = (f"{100 * x:.3g} %" for x in (self.value, self.low, self.high))
+        number = (f"{x:.4g}" for x in (self.count, self.count_low, self.count_high))
+        rows = [(f"share of {what} in the population", *share), (f"number of {what} among these {n}", *number)]
+        lines = "".join(
+            f'<tr><td style="text-align:left">{escape(name)}</td><td>{value}</td><td>{low} to {high}</td></tr>'
+            for name, value, low, high in rows
+        )
+        target, positives, negatives = (f"{100 * x:.0f} %" for x in self.shares)
+        return for_page(
+            f"<div><table><thead><tr><th></th><th>estimate</th><th>{100 * self.confidence_level:g} % interval</th></tr>"
+            f"</thead><tbody>{lines}</tbody></table><p>{target} of the variance comes from the {n} scores, {positives} "
+            f"from the {self.n_positives:g} labelled positives, {negatives} from the {self.n_negatives:g} labelled "
+            f"negatives. Test that the scores fit the labelled ones: p = {self.fit_pvalue:.2g}.</p>{careful}</div>"
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class ClassPrevalenceEstimate(BasePrevalence):
+    """Estimated shares of K classes; ``value``, ``low``, ``high`` and ``count`` are those of ``positive``.
+
+    Attributes
+    ----------
+    classes : tuple of length K
+    class_shares : ClassShares
+        All classes' shares and their covariance.
+    n_labelled : ndarray of shape (K,)
+        Labelled samples of each class.
+    scaling : Scaling or None
+        The recalibration; None for ``density="bins"``.
+    at_target : ndarray of shape (n, K)
+        The target's probabilities.
+    """
+
+    classes: tuple[Label, ...]
+    class_shares: ClassShares = field(repr=False)
+    n_labelled: FloatArray = field(repr=False)
+    scaling: Scaling | None = field(repr=False)
+    at_target: FloatArray = field(repr=False)
+
+    @property
+    def by_class(self) -> dict[Label, tuple[float, float, float]]:
+        """(value, low, high) of every class."""
+        s = self.class_shares
+        rows = zip(s.values.tolist(), s.low.tolist(), s.high.tolist(), strict=True)
+        return dict(zip(self.classes, rows, strict=True))
+
+    @property
+    def n_positives(self) -> float:
+        """Labelled samples of the positive class."""
+        return float(self.n_labelled[self.classes.index(self.positive)])
+
+    @property
+    def n_negatives(self) -> float:
+        """Labelled samples of all other classes."""
+        return float(self.n_labelled.sum()) - self.n_positives
+
+    @property
+    def implied_spcc(self) -> float:
+        """The sPCC of the recalibrated posterior of the positive class that the model implies."""
+        tau = self._ordering(self.at_target)
+        return math.sqrt(float(tau.var()) / (self.value * (1 - self.value))) if 0 < self.value < 1 else math.nan
+
+    @property
+    def sd_labels_only(self) -> float:
+        """sqrt(sum tau (1-tau)) of the positive class: the labels' spread alone, not the count's error."""
+        tau = self._ordering(self.at_target)
+        return math.sqrt(float((tau * (1 - tau)).sum()))
+
+    def posterior(self, scores: Any) -> FloatArray:
+        """Recalibrated probabilities (n, K) in the target, from probabilities (n, K)."""
+        if self.scaling is None:
+            raise ValueError("density='bins' recalibrates no single probabilities; use 'vector'")
+        weighted = self.scaling.ratios(np.asarray(scores, dtype=np.float64)) * self.class_shares.values
+        posterior: FloatArray = weighted / weighted.sum(axis=1, keepdims=True)
+        return posterior
+
+    def _most_probable(self, scores: FloatArray) -> BoolArray:
+        return np.asarray(self.posterior(scores).argmax(axis=1) == self.classes.index(self.positive))
+
+    def _ordering(self, scores: FloatArray) -> FloatArray:
+        ordering: FloatArray = self.posterior(scores)[:, self.classes.index(self.positive)]
+        return ordering
+
+    def to_frame(self) -> pd.DataFrame:
+        """One row per class: label, value, low, high, count."""
+        import pandas as pd
+
+        rows = [(label, *ends, ends[0] * self.n_target) for label, ends in self.by_class.items()]
+        return pd.DataFrame(rows, columns=["label", "value", "low", "high", "count"])
+
+    def __repr__(self) -> str:
+        shown = [
+            f"{label!r}: {value:.6g} [{low:.6g}, {high:.6g}]" for label, (value, low, high) in self.by_class.items()
+        ]
+        more = f", … ({len(shown)} classes in all)" if len(shown) > 12 else ""
+        return f"{type(self).__name__}({', '.join(shown[:12])}{more}, of {self.n_target:g})"
+
+    def _repr_html_(self) -> str:
+        return for_page(self.to_frame().to_html(index=False, float_format="{:.4g}".format))

@@ -1,0 +1,229 @@
+"""The section ``prevalence/``: actual, called, expected and estimated shares of the positive group or of each class."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from cmtrack.grouping import ComposedStep
+from cmtrack.metrics.binary import PREDICTED_POSITIVE, Proportion
+from cmtrack.metrics.metric import Metric, Section
+from cmtrack.metrics.moments import TwoClasses
+from cmtrack.metrics.samples import Samples
+from cmtrack.prevalence.class_shares import ClassShares, class_shares
+from cmtrack.prevalence.estimators import binned_estimate, modelled_estimate
+from cmtrack.prevalence.results import PrevalenceEstimate
+from cmtrack.statistics import BinaryCounts
+from cmtrack.statistics.collected import Statistics
+
+
+class Estimated(Samples):
+    """An estimated share of positives, or why there is none; of the evaluated rows, beside their actual share."""
+
+    def __init__(self, estimate: PrevalenceEstimate | None, actual: float | None) -> None:
+        self.estimate, self.actual = estimate, actual
+
+    def argument(self) -> Estimated:
+        return self
+
+    def influence(self, metric: Metric) -> None:
+        """None: an estimate brings its interval."""
+
+
+class EstimatedShares(Samples):
+    """Estimated shares of all classes."""
+
+    def __init__(self, shares: ClassShares) -> None:
+        self.shares = shares
+
+    def argument(self) -> ClassShares:
+        return self.shares
+
+    def influence(self, metric: Metric) -> None:
+        """None: an estimate brings its interval."""
+
+
+def estimated(statistics: Statistics, step: ComposedStep, level: float) -> Estimated | None:
+    """The calibrated prevalence of the positive group; None without its scores."""
+    assert step.positive is not None  # a scored step has a positive group
+    if statistics.scores is None or statistics.score_moments is None:
+        return None
+    own, target = statistics.scores.channels((2, 3), (0, 1)), statistics.target
+    labelled = own if statistics.labelled is None else statistics.labelled
+    n0, n1 = statistics.score_moments.n.tolist()
+    actual = float(n1) / (n0 + n1) if target is None else None
+    if not (labelled.counts.sum(axis=1) > 0).all():  # only own labels: a calibration set of one class is refused
+        return Estimated(None, actual)
+    if target is None and statistics.labelled is not None:
+        target = own.channels((0, 1))  # given labelled scores, evaluated target
+    m0, m1 = (float(c) for c in labelled.counts.sum(axis=1))
+    n = float(own.counts.sum() if target is None else target.counts.sum())
+    scale = effective_share(statistics)
+    effective = n * (scale if statistics.target is None else 1.0)
+    positive = step.labels[step.positive]
+    if statistics.labelled is not None and target is not None:  # calibration sets carry no weights
+        estimate = modelled_estimate(labelled, target, positive=positive, confidence_level=level, effective=effective)
+    else:
+        sizes = (effective, m1 * scale, m0 * scale)
+        estimate = binned_estimate(labelled, target, positive=positive, confidence_level=level, sizes=sizes)
+    return Estimated(estimate, actual)
+
+
+def estimated_shares(statistics: Statistics, level: float) -> EstimatedShares | None:
+    """The calibrated shares of all classes; None without their scores."""
+    labelled = statistics.labelled_tops if statistics.labelled_tops is not None else statistics.tops
+    if labelled is None or statistics.tops is None or np.count_nonzero(labelled.counts.sum(axis=(1, 2))) < 2:
+        return None
+    target, scale = statistics.target_tops, effective_share(statistics)
+    if target is None and statistics.labelled_tops is not None:
+        target = replace(statistics.tops, counts=statistics.tops.counts.sum(axis=0, keepdims=True))
+    given = (statistics.labelled_tops is not None, statistics.target_tops is not None)
+    return EstimatedShares(
+        class_shares(labelled, target, level, (1.0 if given[0] else scale, 1.0 if given[1] else scale))
+    )
+
+
+def effective_share(statistics: Statistics) -> float:
+    """Kish's effective sample size over the sum of weights; 1 without fractional weights."""
+    if statistics.squares is None:
+        return 1.0
+    return statistics.matrix.total / statistics.squares.matrix.total
+
+
+# -- values --------------------------------------------------------------------------------------------------
+
+
+class Actual:
+    """Share of the samples that are positive."""
+
+    def __call__(self, s: TwoClasses) -> Any:
+        return s.n1 / s.n
+
+    def denominator(self, s: TwoClasses) -> None:
+        """None: every sample counts."""
+
+
+def _expected(s: TwoClasses) -> Any:
+    return s.score_sum / s.n
+
+
+def _bias(s: TwoClasses) -> Any:
+    return (s.n0 * s.mean0 + s.n1 * (s.mean1 - 1)) / s.n
+
+
+def _labels_sd(s: TwoClasses) -> Any:
+    variance = s.labels_variance
+    return np.sqrt(variance) if np.isrealobj(variance) or variance.real > 0 else complex(math.nan, math.nan)
+
+
+@dataclass(frozen=True)
+class OfEstimate:
+    """A number of an estimate, with the ends of its interval where it has one."""
+
+    value: Callable[[Any], float]
+    ends: Callable[[Estimated], tuple[float, float]] | None = None
+    why: str = "value"
+
+    def __call__(self, e: Estimated) -> float:
+        return math.nan if e.estimate is None else self.value(e.estimate)
+
+    def reason(self, e: Estimated, k: None) -> str:
+        """Why it is undefined."""
+        if e.estimate is None:
+            return "a class has no labelled scores"
+        default = "two bins leave no degree of freedom" if self.why == "fit_pvalue" else ""
+        return e.estimate.undefined.get(self.why, default)
+
+
+class Bias(OfEstimate):
+    """An estimated share less the actual one."""
+
+    def __call__(self, e: Estimated) -> float:
+        return math.nan if e.actual is None else super().__call__(e) - e.actual
+
+
+@dataclass(frozen=True)
+class OfShares:
+    """A number of each class's estimated share."""
+
+    value: Callable[[ClassShares], Any]
+    ends: Callable[[ClassShares], tuple[Any, Any]] | None = None
+
+    def __call__(self, shares: ClassShares) -> Any:
+        return self.value(shares)
+
+    def reason(self, shares: ClassShares, k: int) -> str:
+        """Why it is undefined."""
+        if not shares.identified[k]:
+            return "not identified: the scores do not tell this class from others"
+        return "no labelled samples of this class"
+
+
+def _ends(e: Any) -> tuple[Any, Any]:
+    return (e.estimate.low, e.estimate.high) if isinstance(e, Estimated) else (e.low, e.high)
+
+
+def _count_ends(e: Any) -> tuple[float, float]:
+    return e.estimate.count_low, e.estimate.count_high
+
+
+def _bias_ends(e: Any) -> tuple[float, float]:
+    return e.estimate.realised[0] - e.actual, e.estimate.realised[1] - e.actual
+
+
+# -- declarations --------------------------------------------------------------------------------------------
+
+_EXPECTED, _CALIBRATED = "Gubbels (2023), section 1.2.3", "Gubbels (2023), section 0.4"
+
+
+def _share(name: str, value: Any, of: str, formula: str, source: str = _CALIBRATED, **words: Any) -> Metric:
+    """A metric of the section: between 0 and 1 and not ranked, unless ``words`` say otherwise."""
+    usual = {"low": 0.0, "high": 1.0, "better": "", "headline": False, "needs": "probabilities"}
+    return Metric(f"prevalence/{name}", value, of=of, formula=formula, source=source, **{**usual, **words})
+
+
+_ZERO: dict[str, Any] = {"low": -1.0, "better": "nearest zero"}
+_BIAS: dict[str, Any] = {"title": "prevalence bias", "brief": "prev. bias", **_ZERO}
+_VARIANCE: dict[str, Any] = {"source": "variance by source", "interval": ""}
+
+PREVALENCE = Section("prevalence", "Prevalence", (
+    _share("actual", Actual(), "means", "share of actual positives", "", interval="wilson", headline=True),
+    _share("expected", _expected, "means", "mean score", _EXPECTED),
+    _share("expected_count", TwoClasses.score_sum.fget, "means", "sum of scores", _EXPECTED, high=math.inf),
+    _share("bias", _bias, "means", "(Σ s − Σ y) / n", _EXPECTED, headline=True, **_BIAS),
+    _share("expected_count_sd_labels_only", _labels_sd, "spread",
+           "√Σ s (1 − s): the labels' spread, not the count's error", _EXPECTED, high=math.inf),
+    _share("classify_and_count", Proportion(PREDICTED_POSITIVE, BinaryCounts._fields), "binary",
+           "share of predicted positives", "", interval="wilson"),
+    _share("calibrated", OfEstimate(lambda e: e.value, _ends), "calibrated",
+           "maximum-likelihood share of positives, by labelled score densities", interval="profile", headline=True),
+    _share("calibrated_low", OfEstimate(lambda e: e.low), "calibrated", "lower end of its interval", interval="",
+           headline=True),
+    _share("calibrated_high", OfEstimate(lambda e: e.high), "calibrated", "upper end of its interval", interval="",
+           headline=True),
+    _share("calibrated_count", OfEstimate(lambda e: e.count, _count_ends), "calibrated",
+           "calibrated share times the target's size", interval="profile", high=math.inf),
+    _share("calibrated_bias", Bias(lambda e: e.value, _bias_ends), "calibrated rows", "calibrated − actual",
+           interval="profile", title="calibrated prevalence bias", brief="calibrated bias", **_ZERO),
+    _share("share_target", OfEstimate(lambda e: e.shares[0]), "calibrated",
+           "share of the error that comes from the target's size", **_VARIANCE),
+    _share("share_positives", OfEstimate(lambda e: e.shares[1]), "calibrated",
+           "share that comes from the labelled positives", **_VARIANCE),
+    _share("share_negatives", OfEstimate(lambda e: e.shares[2]), "calibrated",
+           "share that comes from the labelled negatives", **_VARIANCE),
+    _share("fit_pvalue", OfEstimate(lambda e: e.fit_pvalue, why="fit_pvalue"), "calibrated",
+           "small: not only the prevalence changed", "Pearson's X² of target against mixture", interval=""),
+    _share("<label>/actual", Actual(), "class means", "share of the class", "", interval="wilson"),
+    _share("<label>/expected", _expected, "class means", "mean probability of the class", _EXPECTED),
+    _share("<label>/bias", _bias, "class means", "expected − actual", _EXPECTED, **_BIAS),
+    _share("<label>/calibrated", OfShares(lambda s: s.values, _ends), "class shares",
+           "maximum-likelihood share of the class, all classes jointly", interval="profile"),
+    _share("<label>/calibrated_low", OfShares(lambda s: s.low), "class shares", "lower end of its interval",
+           interval=""),
+    _share("<label>/calibrated_high", OfShares(lambda s: s.high), "class shares", "upper end of its interval",
+           interval=""),
+), of_positive=True)  # fmt: skip
