@@ -14,11 +14,14 @@ from cmtrack.base import BaseEvaluation
 from cmtrack.evaluation import Evaluation
 from cmtrack.metrics.catalog import lookup, own_of
 from cmtrack.metrics.names import decode_label, encode_label
-from cmtrack.report import words
+from cmtrack.report import formatting as fmt
+from cmtrack.report import narrative
 from cmtrack.report.html import figure_block, render_page
 from cmtrack.statistics import ReducedConfusionMatrix
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from cmtrack.report.figures import Picture
 
 MAX_CLASS_ROWS = 500
@@ -62,7 +65,7 @@ def report_html(
     str
         One HTML document without any reference to the outside.
     """
-    sentences = words.verdict(evaluation)
+    sentences = narrative.verdict(evaluation)
     return render_page(
         "report.html",
         title=title,
@@ -70,12 +73,12 @@ def report_html(
         lead=sentences[:2],
         verdict=sentences[2:],
         warnings=[*evaluation.warnings, *(f"Not drawn: {problem}." for problem in problems)],
-        level=f"{100 * evaluation.confidence_level:g} %",
+        level=fmt.level(evaluation.confidence_level),
         key_metrics=_key_metrics(evaluation),
         classes=_classes(evaluation),
-        label_width=min(24, max(len(words.short(label)) for label in evaluation.labels) + 2),
+        label_width=min(24, max(len(fmt.short(label)) for label in evaluation.labels) + 2),
         n_classes=len(evaluation.classes),
-        mismatches=words.MISMATCHES,
+        mismatches=narrative.MISMATCHES,
         steps=[_step(evaluation, s) for s in evaluation.reduced if evaluation.has_section("reduced")],
         figures=[figure_block(picture) for picture in pictures.values()],
         all_metrics=all_metrics(evaluation),
@@ -91,20 +94,14 @@ def metric_row(evaluation: BaseEvaluation, name: str) -> dict[str, Any]:
     return {
         "name": name,
         "title": _metric_title(name),
-        "value": words.count(value) if is_count(name) else words.number(value, ends),
+        "value": fmt.metric_value(name, value, ends),
         "sort": value if math.isfinite(value) else "",
-        "interval": words.interval(value, ends),
+        "interval": fmt.interval(value, ends),
         "better": entry.better,
         "meaning": entry.formula,
         "source": entry.source,
         "undefined": evaluation.undefined.get(name, ""),
     }
-
-
-def is_count(name: str) -> bool:
-    """Whether a metric counts samples."""
-    entry = lookup(name)
-    return math.isinf(entry.high) and not entry.better
 
 
 def _metric_title(name: str) -> str:
@@ -114,7 +111,7 @@ def _metric_title(name: str) -> str:
     if own_of(name):
         return lookup(name).heading()
     last = " ".join(_WORDS.get(word, word) for word in parts[-1].split("_"))
-    return " · ".join([*(words.short(part) for part in parts[:-1]), last])
+    return " · ".join([*(fmt.short(part) for part in parts[:-1]), last])
 
 
 def _key_metrics(evaluation: Evaluation) -> list[dict[str, Any]]:
@@ -130,37 +127,37 @@ def _key_metrics(evaluation: Evaluation) -> list[dict[str, Any]]:
 def _section(evaluation: Evaluation, name: str) -> str:
     head, *rest = name.split("/")
     if head == "reduced":
-        return f"Grouped: {words.short(decode_label(rest[0]))}"
+        return f"Grouped: {fmt.short(decode_label(rest[0]))}"
     shown = _SECTIONS.get(head, head)
     if evaluation.positive is not None and head in ("binary", "prevalence"):
-        shown = f"{shown} · positive: {words.short(evaluation.positive)}"
+        shown = f"{shown} · positive: {fmt.short(evaluation.positive)}"
     return shown
 
 
 def _classes(evaluation: Evaluation) -> list[dict[str, Any]]:
     if not evaluation.has_section("class"):
         return []
-    confused = {actual: (predicted, count, share) for actual, predicted, count, share in words.confusions(evaluation)}
+    confused = {actual: error for actual, *error in narrative.confusions(evaluation)}
     rows = []
     for label in evaluation.classes:
         row = _scores(evaluation, f"class/{encode_label(label)}", label)
         row["support"] = evaluation.metrics[f"class/{encode_label(label)}/support"]
-        row["share"] = words.percent(row["support"] / evaluation.n_samples if evaluation.n_samples else math.nan)
+        row["share"] = fmt.percent(row["support"] / evaluation.n_samples if evaluation.n_samples else math.nan)
         row["confused"] = ""
         if label in confused:
             predicted, count, share = confused[label]
-            row["confused"] = f"{words.short(predicted, 40)} ({words.count(count)}, {words.percent(share)})"
+            row["confused"] = f"{fmt.short(predicted, 40)} ({fmt.count(count)}, {fmt.percent(share)})"
         row["confused_sort"] = confused[label][1] if label in confused else 0
         rows.append(row)
     if len(rows) > MAX_CLASS_ROWS:  # the weakest ones are what a reviewer looks for
         rows = sorted(rows, key=lambda row: (row["f1"]["sort"] == "", row["f1"]["sort"]))[:MAX_CLASS_ROWS]
     for row in rows:
-        row["support_shown"] = words.count(row["support"])
+        row["support_shown"] = fmt.count(row["support"])
     return rows
 
 
 def _scores(evaluation: Evaluation, prefix: str, label: object) -> dict[str, Any]:
-    row: dict[str, Any] = {"label": str(label), "shown": words.short(label)}
+    row: dict[str, Any] = {"label": str(label), "shown": fmt.short(label)}
     for name in ("precision", "recall", "f1"):
         row[name] = metric_row(evaluation, f"{prefix}/{name}")
     return row
@@ -171,20 +168,20 @@ def _step(evaluation: Evaluation, step: ReducedConfusionMatrix) -> dict[str, Any
     groups = []
     for group, im in zip(step.labels, step.mismatches, strict=True):
         row = _scores(evaluation, f"{prefix}/{encode_label(group)}", group)
-        row["mismatches"] = words.count(im.item())
+        row["mismatches"] = fmt.count(im.item())
         groups.append(row)
     small = len(step.labels) <= MAX_GROUPS
     cells = [
-        [*(words.count(v.item()) for v in counts), words.count(im.item())]
+        [*(fmt.count(v.item()) for v in counts), fmt.count(im.item())]
         for counts, im in zip(step.counts, step.mismatches, strict=True)
     ]
     return {
         "name": str(step.name),
         "labels": [str(g) for g in step.labels],
         "cells": cells if small else [],
-        "mismatches": [words.count(im.item()) for im in step.mismatches],
+        "mismatches": [fmt.count(im.item()) for im in step.mismatches],
         "any_mismatch": bool(step.mismatches.any()),
-        "total": words.count(step.total),
+        "total": fmt.count(step.total),
         "groups": groups,
         "positive": None if step.positive is None else str(step.positive),
         "text": describe_step(evaluation, step.name),
@@ -200,14 +197,10 @@ def describe_step(evaluation: Evaluation, name: str) -> str:
     modes = data["mode"] if isinstance(data["mode"], list) else [data["mode"]] * len(step.groups)
     texts = []
     for (group, members), mode in zip(step.groups.items(), modes, strict=True):
-        listed = _listed([words.short(m, 40) for m in members])
+        listed = fmt.in_row(members, 24)
         rule = mode if isinstance(mode, str) else f"hybrid, {len(mode)} accepted pairs"
-        texts.append(f"{words.short(group)} = {listed} ({rule})")
+        texts.append(f"{fmt.short(group)} = {listed} ({rule})")
     return "; ".join(texts)
-
-
-def _listed(names: Sequence[str], most: int = 24) -> str:
-    return ", ".join(names[:most]) + (f" and {len(names) - most} more" if len(names) > most else "")
 
 
 def all_metrics(evaluation: BaseEvaluation) -> list[dict[str, Any]]:
@@ -219,28 +212,28 @@ def all_metrics(evaluation: BaseEvaluation) -> list[dict[str, Any]]:
 
 
 def _facts(evaluation: Evaluation) -> list[tuple[str, str]]:
-    labels = _listed([words.short(label, 40) for label in evaluation.classes], 60)
     facts = [
-        ("Samples", words.samples(evaluation)),
-        ("Classes", f"{len(evaluation.classes)}: {labels}"),
+        ("Samples", fmt.samples(evaluation)),
+        ("Classes", f"{len(evaluation.classes)}: {fmt.in_row(evaluation.classes, 60)}"),
     ]
     if evaluation.positive is not None:
-        facts.append(("Positive", f"{words.short(evaluation.positive)} (against {words.short(evaluation.negative)})"))
+        facts.append(("Positive", f"{fmt.short(evaluation.positive)} (against {fmt.short(evaluation.negative)})"))
     facts += [(f"Grouping step “{s.name}”", describe_step(evaluation, s.name)) for s in evaluation.reduced]
     if evaluation.prevalence is not None:
         given = evaluation.statistics.labelled is not None
         facts.append(("Labelled scores", "given for calibration" if given else "the evaluated samples, cross-fitted"))
     if evaluation.statistics.squares is not None:
         facts.append(("Weights", "fractional; intervals use the effective sample size"))
-    facts.append(("Confidence level of intervals", f"{100 * evaluation.confidence_level:g} %"))
-    facts.append(("Digest of the actual labels", evaluation.labels_digest))
-    facts.append(version_fact())
-    return facts
+    return [*facts, *last_facts(evaluation, "labels")]
 
 
-def version_fact() -> tuple[str, str]:
-    """What wrote the report."""
-    return "Written by", f"cmtrack {_version()}".rstrip()
+def last_facts(evaluation: BaseEvaluation, of: str) -> list[tuple[str, str]]:
+    """What is said of every evaluation at the end."""
+    return [
+        ("Confidence level of intervals", fmt.level(evaluation.confidence_level)),
+        (f"Digest of the actual {of}", evaluation.labels_digest),
+        ("Written by", f"cmtrack {_version()}".rstrip()),
+    ]
 
 
 def _version() -> str:
@@ -250,3 +243,30 @@ def _version() -> str:
         return version("cmtrack")
     except PackageNotFoundError:
         return ""
+
+
+# -- the table of MLflow's views -------------------------------------------------------------------------------
+
+
+def class_table(evaluation: Evaluation) -> pd.DataFrame:
+    """One row per class, the label first: the artifact view groups runs by the first column."""
+    import pandas as pd
+
+    rows = []
+    for row in evaluation.class_table().to_dict("records"):
+        shown: list[str] = []
+        numbers: dict[str, float | None] = {}
+        for name in ("recall", "precision", "f1"):
+            value, low, high = row[name], row[f"{name}_low"], row[f"{name}_high"]
+            numbers |= {name: fmt.rounded(value), f"{name}_low": fmt.rounded(low), f"{name}_high": fmt.rounded(high)}
+            shown.append(_with_ends(name, value, low, high))
+        # the view that compares runs opens with the second column, and shows it on one line
+        result = fmt.BETWEEN.join(shown)
+        rows.append({"label": str(row["label"]), "result": result, "support": row["support"], **numbers})
+    return pd.DataFrame(rows)
+
+
+def _with_ends(name: str, value: float, low: float, high: float) -> str:
+    if not math.isfinite(value):
+        return f"{name} undefined"
+    return f"{name} {value:.3f} [{low:.3f}, {high:.3f}]" if math.isfinite(low + high) else f"{name} {value:.3f}"

@@ -20,9 +20,9 @@ from cmtrack.metrics.names import encode_label
 from cmtrack.plots import evaluation as of_classes
 from cmtrack.plots import families_evaluation as of_families
 from cmtrack.plots.style import as_png
+from cmtrack.report.narrative import MISMATCHES
 from cmtrack.report.review import figures as of_runs
 from cmtrack.report.review import repeated_figures as of_models
-from cmtrack.report.words import MISMATCHES
 
 OnError: TypeAlias = Callable[[str, Exception], object]
 Step: TypeAlias = Callable[[str, int, int], object]

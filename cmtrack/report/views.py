@@ -10,11 +10,9 @@ from typing import TYPE_CHECKING, Any
 from cmtrack.base import BaseEvaluation
 from cmtrack.evaluation import Evaluation
 from cmtrack.families.result import FamilyEvaluation
-from cmtrack.report.evaluation_page import report_html
-from cmtrack.report.families_page import family_report_html
-from cmtrack.report.families_tables import code_table
+from cmtrack.report.evaluation_page import class_table, report_html
+from cmtrack.report.families_page import code_table, family_report_html
 from cmtrack.report.html import write_text
-from cmtrack.report.tables import class_table
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -1,4 +1,4 @@
-"""An evaluation in plain words: numbers as people read them, and the sentences of a verdict."""
+"""An evaluation in plain words: what a reader who did not run the model should know first."""
 
 from __future__ import annotations
 
@@ -7,15 +7,24 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from cmtrack.base import BaseEvaluation
 from cmtrack.evaluation import Evaluation
+from cmtrack.families.metrics import FEW, family_tallies
 from cmtrack.families.result import FamilyEvaluation
 from cmtrack.grouping import Label
-from cmtrack.metrics.intervals import Interval
 from cmtrack.metrics.names import encode_label
-from cmtrack.names import quoted
+from cmtrack.report.formatting import (
+    count,
+    counted,
+    level,
+    listed,
+    named,
+    number,
+    percent,
+    percent_with_interval,
+    samples,
+    with_interval,
+)
 
-SHORT = 60
 MISMATCHES = "IM: right group, wrong class. Shown twice (row and column): do not add them."
 _SOURCES = (
     "the number of scored samples: scoring more samples",
@@ -24,94 +33,8 @@ _SOURCES = (
 )
 
 
-def number(value: float, ends: Interval | None = None) -> str:
-    """A number with as many digits as its interval makes sensible; "undefined" for NaN."""
-    if math.isnan(value):
-        return "undefined"
-    if math.isinf(value):
-        return "∞" if value > 0 else "−∞"
-    if float(value).is_integer() and abs(value) >= 2:
-        return f"{value:,.0f}".replace("-", "−")
-    if abs(value) >= 1000:
-        return f"{value:,.0f}".replace("-", "−")
-    if 0 < abs(value) < 5e-4:
-        return f"{value:.2g}".replace("-", "−")
-    return f"{value:.{_places(value, ends)}f}".replace("-", "−")
-
-
-def count(value: float) -> str:
-    """A number of samples: whole, or with one decimal where it is not."""
-    if math.isnan(value):
-        return "undefined"
-    return f"{value:,.0f}" if float(value).is_integer() else f"{value:,.1f}"
-
-
-def interval(value: float, ends: Interval | None) -> str:
-    """``[low, high]``, or nothing where there is no interval."""
-    if ends is None or not all(map(math.isfinite, ends)):
-        return ""
-    places = _places(value, ends)
-    low, high = (f"{end:.{places}f}".replace("-", "−") for end in ends)
-    return f"[{low}, {high}]"
-
-
-def with_interval(value: float, ends: Interval | None) -> str:
-    """``0.712 [0.653, 0.766]``."""
-    return f"{number(value, ends)} {interval(value, ends)}".rstrip()
-
-
-def percent(share: float) -> str:
-    """A share in per cent, with more digits close to 0 and 100 %."""
-    if math.isnan(share):
-        return "undefined"
-    edge = min(share, 1 - share)
-    return f"{100 * share:.{0 if edge == 0 else 1 if edge >= 0.001 else 3}f} %"
-
-
-def percent_with_interval(share: float, ends: Interval | None) -> str:
-    """``79.9 % [73.6, 85.0]``: one unit for the value and its interval."""
-    if ends is None or not all(map(math.isfinite, (share, *ends))):
-        return percent(share)
-    places = max(1, _places(share, ends) - 2)
-    low, high = (f"{100 * end:.{places}f}" for end in ends)
-    return f"{100 * share:.{places}f} % [{low}, {high}]"
-
-
-def named(label: object, most: int = SHORT) -> str:
-    """A label in a sentence, quoted."""
-    return quoted(short(label, most))
-
-
-def listed(names: Sequence[str], most: int = 3) -> str:
-    """``“a”, “b” and “c”``, of many names the first ``most`` and how many more there are."""
-    if len(names) > most:
-        return f"{', '.join(names[:most])} and {len(names) - most} more"
-    return " and ".join(part for part in (", ".join(names[:-1]), names[-1]) if part)
-
-
-def short(label: object, most: int = SHORT) -> str:
-    """A label on one line, cut in its middle where it is long."""
-    text = " ".join(str(label).split()) or "(empty)"
-    return text if len(text) <= most else f"{text[: most // 2]}…{text[-(most - most // 2 - 1) :]}"
-
-
-def counted(n: float, noun: str) -> str:
-    """``1 sample``, ``1,200 samples``; fractional weights keep a decimal."""
-    return f"{count(n)} {noun}" if n == 1 else f"{count(n)} {noun}{'es' if noun.endswith('s') else 's'}"
-
-
-def samples(evaluation: BaseEvaluation) -> str:
-    """How many samples, or documents, were evaluated, and their weight where it is another number."""
-    rows = evaluation.statistics.digest.rows
-    weight = evaluation.n_samples
-    if isinstance(evaluation, Evaluation) and evaluation.none is not None:
-        return f"{counted(weight, 'span')} in {counted(rows, 'document')}"
-    noun = "document" if isinstance(evaluation, FamilyEvaluation) else "sample"
-    return counted(rows, noun) + ("" if rows == weight else f" (weight {count(weight)})")
-
-
 def verdict(evaluation: Evaluation) -> list[str]:
-    """What a reader who did not run the model should know first, in sentences made from the numbers."""
+    """The sentences on an evaluation, made from its numbers, the most important first."""
     parts = {
         _overall: "multiclass" if evaluation.none is None else "spans", _classes: "class", _confusion: "multiclass",
         _steps: "reduced", _positive_group: "binary", _probabilities: "prevalence", _prevalence: "prevalence",
@@ -133,17 +56,6 @@ def confusions(evaluation: Evaluation) -> list[tuple[Label, Label, float, float]
             labels = evaluation.labels
             rows.append((labels[actual], labels[predicted], float(count), float(count / counts[actual].sum())))
     return rows
-
-
-def _places(value: float, ends: Interval | None) -> int:
-    if ends is None or not all(map(math.isfinite, ends)):
-        return 3
-    width = ends[1] - ends[0]
-    return 3 if width <= 0 else min(7, max(3, 1 - math.floor(math.log10(width))))
-
-
-def _level(evaluation: Evaluation) -> str:
-    return f"{100 * evaluation.confidence_level:g} % interval"
 
 
 def _overall_spans(evaluation: Evaluation) -> list[str]:
@@ -180,8 +92,8 @@ def _overall(evaluation: Evaluation) -> list[str]:
         comparison = "not clearly different from"
     out = [
         f"On {samples(evaluation)} of {counted(len(evaluation.labels), 'class')} the accuracy is "
-        f"{percent_with_interval(accuracy, reach)} ({_level(evaluation)}). This is {comparison} always predicting the "
-        f"most frequent class, {most} ({percent(baseline)})."
+        f"{percent_with_interval(accuracy, reach)} ({level(evaluation.confidence_level)} interval). This is {comparison} "
+        f"always predicting the most frequent class, {most} ({percent(baseline)})."
     ]
     mcc = m["multiclass/matthews_corrcoef"]
     if math.isnan(mcc):
@@ -306,3 +218,63 @@ def _prevalence(evaluation: Evaluation) -> list[str]:
             "interval most"
         )
     return [text + "."]
+
+
+# -- families of codes -----------------------------------------------------------------------------------------
+
+
+def families_verdict(evaluation: FamilyEvaluation) -> list[str]:
+    """The sentences on a family evaluation, the most important first."""
+    return [
+        sentence
+        for part in (_families_overall, _families_errors, _families_hierarchy, _worst_family, _worst_code)
+        for sentence in part(evaluation)
+    ]
+
+
+def _families_overall(evaluation: FamilyEvaluation) -> list[str]:
+    m, ends = evaluation.metrics, evaluation.intervals
+    names = ("family/precision_micro", "family/recall_micro", "family/f1_micro")
+    precision, recall, f1 = (with_interval(m[name], ends.get(name)) for name in names)
+    return [
+        f"On {counted(evaluation.n_samples, 'document')} with {counted(len(evaluation.codes), 'code')} in "
+        f"{len(evaluation.families)} families: precision {precision}, recall {recall}, F1 {f1} over all labels "
+        f"({level(evaluation.confidence_level)} intervals)."
+    ]
+
+
+def _families_errors(evaluation: FamilyEvaluation) -> list[str]:
+    m = evaluation.metrics
+    confused, outside = m["family/confusion_share"], m["family/oof_share"]
+    if not confused + outside > 0:
+        return ["There are no errors."]
+    return [
+        f"Of all labels, predicted and actual, {percent(confused)} are confused with a code of their family and "
+        f"{percent(outside)} are out of family: {percent(confused / (confused + outside))} of the errors stay within "
+        "the family."
+    ]
+
+
+def _families_hierarchy(evaluation: FamilyEvaluation) -> list[str]:
+    name = "family/hierarchical_f1"
+    shown = with_interval(evaluation.metrics[name], evaluation.intervals.get(name))
+    return [f"With the ancestors of all codes counted, which gives credit for near misses, F1 is {shown}."]
+
+
+def _worst_family(evaluation: FamilyEvaluation) -> list[str]:
+    sums, _ = family_tallies(evaluation.statistics)
+    confused = sums[:, 1] + sums[:, 2]
+    if not len(confused) or not confused.max() > 0:
+        return []
+    worst = int(confused.argmax())
+    share = confused[worst] / confused.sum()
+    return [f"The family {named(evaluation.families[worst])} has the most confused labels ({percent(share)} of them)."]
+
+
+def _worst_code(evaluation: FamilyEvaluation) -> list[str]:
+    codes = evaluation.statistics.codes
+    confused = codes[:, 1] - codes[:, 0] - codes[:, 3]
+    confused = np.where(codes[:, 1] >= FEW, confused, 0)
+    if not len(confused) or not confused.max() > 0:
+        return []
+    return [str(evaluation.given_predicted(evaluation.codes[int(confused.argmax())]))]
