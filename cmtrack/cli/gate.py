@@ -221,7 +221,7 @@ def _value(result: GateResult) -> str:
 
 def _not_worse(comparison: RunComparison, run: RankedRun, baseline: RankedRun | None) -> Check:
     """The default: the run is not significantly worse than the baseline."""
-    from cmtrack.report import words
+    from cmtrack.report import formatting as fmt
 
     text = f"not significantly worse than the baseline in {comparison.criterion}"
     note = (
@@ -242,19 +242,19 @@ def _not_worse(comparison: RunComparison, run: RankedRun, baseline: RankedRun | 
     worse = second is run and not run.tied
     if second is not run:
         gap, ends = -gap, (-ends[1], -ends[0])
-    shown = f"difference {words.with_interval(gap, ends)}, p = {second.p_set:.3f}"
-    shown += _not_shown(worse, ends, words.samples(run.evaluation))
+    shown = f"difference {fmt.with_interval(gap, ends)}, p = {second.p_set:.3f}"
+    shown += _not_shown(worse, ends, fmt.samples(run.evaluation))
     data |= {"passed": not worse, "difference": gap, "low": ends[0], "high": ends[1], "reason": ""}
     return Check(text, shown, not worse, data, "" if worse else note)
 
 
 def _not_shown(worse: bool, ends: tuple[float, float], samples: str) -> str:
     """What an interval that reaches below zero leaves open: not shown to be worse is not shown to be as good."""
-    from cmtrack.report import words
+    from cmtrack.report import formatting as fmt
 
     if worse or ends[0] >= 0:
         return ""
-    lowest = words.number(-ends[0], ends)
+    lowest = fmt.number(-ends[0], ends)
     return (
         f": not shown to be worse, but {samples} leave room for {lowest} less; a margin says how much is too much "
         "(--require 'METRIC.difference.low >= -MARGIN')"
@@ -262,13 +262,13 @@ def _not_shown(worse: bool, ends: tuple[float, float], samples: str) -> str:
 
 
 def _markdown(verdict: Verdict) -> str:
-    from cmtrack.report import words
+    from cmtrack.report import formatting as fmt
 
     against = f" against `{_named(verdict.baseline)}`" if verdict.baseline is not None else ""
     lines = [
         f"### Gate: {'passed' if verdict.passed else 'failed'}",
         "",
-        f"`{_named(verdict.run)}`{against}, {words.samples(verdict.run.evaluation)}.",
+        f"`{_named(verdict.run)}`{against}, {fmt.samples(verdict.run.evaluation)}.",
         "",
         "| required | value | |",
         "|---|---|---|",

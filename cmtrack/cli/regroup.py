@@ -160,10 +160,10 @@ def _print(
 
 def _columns(runs: Sequence[RegroupedRun]) -> list[Column]:
     from cmtrack.cli.comparison_table import ALWAYS, Column
-    from cmtrack.report import words
+    from cmtrack.report import formatting as fmt
 
     def shift(before: float | None, after: float | None) -> str:
-        return " → ".join("–" if value is None else words.number(value) for value in (before, after))
+        return " → ".join("–" if value is None else fmt.number(value) for value in (before, after))
 
     def of_metric(name: str) -> Column:
         return Column(_SHOWN[name], lambda run: shift(run.before.get(name), run.after.get(name)), 50)

@@ -116,19 +116,19 @@ class Comparison(ABC):
 
     def to_frame(self) -> pd.DataFrame:
         """One row per run: the ranked ones best first, then those that a gate stopped, then those left out."""
-        from cmtrack.report.review.frame import to_frame
+        from cmtrack.report.review.data import to_frame
 
         return to_frame(self)
 
     def to_dict(self) -> dict[str, Any]:
         """Everything as plain data, for machines."""
-        from cmtrack.report.review.plain import to_dict
+        from cmtrack.report.review.data import to_dict
 
         return to_dict(self)
 
     def summary(self) -> str:
         """The decision and its evidence in a few sentences."""
-        from cmtrack.report.review.words import verdict
+        from cmtrack.report.review.narrative import verdict
 
         return printable(" ".join(verdict(self)))
 
@@ -200,12 +200,12 @@ class Comparison(ABC):
         )
 
     def __repr__(self) -> str:
-        from cmtrack.report.review.words import lead
+        from cmtrack.report.review.narrative import lead
 
         return printable(f"Comparison({len(self)} ranked, {len(self.failed)} stopped by gates: {lead(self)})")
 
     def _repr_html_(self) -> str:
-        from cmtrack.report.review.frame import to_html
+        from cmtrack.report.review.data import to_html
 
         return to_html(self)
 

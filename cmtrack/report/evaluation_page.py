@@ -137,7 +137,7 @@ def _section(evaluation: Evaluation, name: str) -> str:
 def _classes(evaluation: Evaluation) -> list[dict[str, Any]]:
     if not evaluation.has_section("class"):
         return []
-    confused = {actual: error for actual, *error in narrative.confusions(evaluation)}
+    confused = {error[0]: error[1:] for error in narrative.confusions(evaluation)}
     rows = []
     for label in evaluation.classes:
         row = _scores(evaluation, f"class/{encode_label(label)}", label)

@@ -12,7 +12,7 @@ from cmtrack.metrics.catalog import lookup
 from cmtrack.metrics.names import encode_label
 from cmtrack.report import formatting as fmt
 from cmtrack.report import narrative
-from cmtrack.report.evaluation_page import all_metrics, metric_row, last_facts
+from cmtrack.report.evaluation_page import all_metrics, last_facts, metric_row
 from cmtrack.report.html import figure_block, render_page
 
 if TYPE_CHECKING:

@@ -21,8 +21,7 @@ from cmtrack.plots import evaluation as of_classes
 from cmtrack.plots import families_evaluation as of_families
 from cmtrack.plots.style import as_png
 from cmtrack.report.narrative import MISMATCHES
-from cmtrack.report.review import figures as of_runs
-from cmtrack.report.review import repeated_figures as of_models
+from cmtrack.report.review import figures as of_comparisons
 
 OnError: TypeAlias = Callable[[str, Exception], object]
 Step: TypeAlias = Callable[[str, int, int], object]
@@ -161,44 +160,44 @@ RUNS = (
         "Ranking",
         "Left: the value of each run with its own interval. Right: the difference from the leader. Blue runs are tied "
         "with the best one, orange ones are behind.",
-        of_runs.ranking_figure,
+        of_comparisons.ranking_figure,
     ),
     FigureEntry(
         "metrics",
         "All headline metrics",
         "Each column is one metric. A run that is good in one column and bad in another is a trade-off.",
-        of_runs.metrics_figure,
+        of_comparisons.metrics_figure,
     ),
     FigureEntry(
         "confusion_difference",
         "Which confusions change",
         "The first run against its closest rival: blue cells are better in the first run, orange ones worse.",
-        of_runs.confusion_difference_figure,
+        of_comparisons.confusion_difference_figure,
     ),
     FigureEntry(
         "confusion_matrices",
         "Confusion matrices",
         "Rows are actual classes, columns predicted ones; colours are shares of the row.",
-        of_runs.confusion_matrices_figure,
+        of_comparisons.confusion_matrices_figure,
     ),
     FigureEntry(
         "roc",
         "ROC curves",
         "Up and left is better. Where curves cross, one has fewer false alarms and the other fewer misses.",
-        of_runs.roc_figure,
+        of_comparisons.roc_figure,
     ),
     FigureEntry(
         "rank_distribution",
         "How certain the ranks are",
         "How often each run would have each rank if the test rows were drawn again.",
-        of_runs.rank_distribution_figure,
+        of_comparisons.rank_distribution_figure,
     ),
     FigureEntry(
         "parameter",
         "Effect of a parameter",
         "The metric by one parameter; the star is the chosen run. Blue runs are tied with the best one, orange ones "
         "are behind.",
-        of_runs.parameter_figure,
+        of_comparisons.parameter_figure,
     ),
 )
 """Of a comparison of runs on the same data: its first ranking."""
@@ -208,13 +207,13 @@ MODELS = (
         "critical_difference",
         "Average ranks",
         "Bars join models that do not differ significantly.",
-        of_models.critical_difference_figure,
+        of_comparisons.critical_difference_figure,
     ),
     FigureEntry(
         "metric_by_block",
         "Every model in every block",
         "Each column is one block.",
-        of_models.metric_by_block_figure,
+        of_comparisons.metric_by_block_figure,
     ),
 )
 """Of a comparison of models over repeated runs."""

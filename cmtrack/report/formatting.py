@@ -128,6 +128,11 @@ def two_places(value: float) -> str:
     return minus(f"{value:.2f}")
 
 
+def two_places_interval(ends: Interval) -> str:
+    """``[low, high]`` with two decimals, or nothing where there is no interval."""
+    return f"[{two_places(ends[0])}, {two_places(ends[1])}]" if all(map(math.isfinite, ends)) else ""
+
+
 def chance(probability: float) -> str:
     """A probability in whole per cent; "–" where it is not known."""
     if math.isnan(probability):

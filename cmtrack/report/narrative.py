@@ -92,8 +92,8 @@ def _overall(evaluation: Evaluation) -> list[str]:
         comparison = "not clearly different from"
     out = [
         f"On {samples(evaluation)} of {counted(len(evaluation.labels), 'class')} the accuracy is "
-        f"{percent_with_interval(accuracy, reach)} ({level(evaluation.confidence_level)} interval). This is {comparison} "
-        f"always predicting the most frequent class, {most} ({percent(baseline)})."
+        f"{percent_with_interval(accuracy, reach)} ({level(evaluation.confidence_level)} interval). This is "
+        f"{comparison} always predicting the most frequent class, {most} ({percent(baseline)})."
     ]
     mcc = m["multiclass/matthews_corrcoef"]
     if math.isnan(mcc):

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from cmtrack.base import BaseEvaluation
 from cmtrack.evaluation import Evaluation
 from cmtrack.families.result import FamilyEvaluation
+from cmtrack.report import narrative
 from cmtrack.report.evaluation_page import class_table, report_html
 from cmtrack.report.families_page import code_table, family_report_html
 from cmtrack.report.html import write_text
@@ -28,15 +29,18 @@ class View:
     ----------
     page : callable (evaluation, pictures, title=, subtitle=, problems=)
     table : callable (evaluation)
+    verdict : callable (evaluation)
+        Its sentences.
     """
 
     page: Callable[..., str]
     table: Callable[[Any], pd.DataFrame]
+    verdict: Callable[[Any], list[str]]
 
 
 _VIEWS: dict[type[BaseEvaluation], View] = {
-    Evaluation: View(report_html, class_table),
-    FamilyEvaluation: View(family_report_html, code_table),
+    Evaluation: View(report_html, class_table, narrative.verdict),
+    FamilyEvaluation: View(family_report_html, code_table, narrative.families_verdict),
 }
 
 

@@ -1,4 +1,4 @@
-"""The figures of a review."""
+"""The figures of a review, each drawn from a ranking; the list of them is :mod:`cmtrack.report.figures`."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from cmtrack.base import BaseEvaluation
+from cmtrack.comparison.blocks import RepeatedRanking
 from cmtrack.comparison.cell_changes import MAX_CLASSES, CellChanges, cell_changes
 from cmtrack.comparison.criterion import reads
 from cmtrack.comparison.ranking import RankedRun, Ranking
@@ -17,7 +18,8 @@ from cmtrack.evaluation import Evaluation
 from cmtrack.metrics.catalog import lookup
 from cmtrack.metrics.intervals import normal_quantile
 from cmtrack.plots import review as plots
-from cmtrack.report.review.titles import criterion_title, metric_title
+from cmtrack.report import formatting as fmt
+from cmtrack.report.review.phrases import criterion_title
 from cmtrack.statistics.inputs import FloatArray
 
 MAX_METRICS = 12
@@ -76,7 +78,7 @@ def ranking_figure(ranking: Ranking) -> Figure | None:
         [run.difference for run in runs],
         [(run.difference_low, run.difference_high) for run in runs],
         tied=np.array([run.tied for run in runs]),
-        metric_title=_capital(title if criterion.single else "weighted sum, in standard errors"),
+        metric_title=fmt.capital(title if criterion.single else "weighted sum, in standard errors"),
         better=criterion.direction,
         chosen=_place(ranking),
         confidence_level=ranking.confidence_level,
@@ -89,7 +91,7 @@ def metrics_figure(ranking: Ranking) -> Figure | None:
     left = len(ranking.runs) - len(runs)
     return plots.plot_metric_heatmap(
         [run.name for run in runs],
-        [metric_title(name, ranking.evaluation.positive, brief=True) for name in names],
+        [fmt.metric_title(name, ranking.evaluation.positive, brief=True) for name in names],
         [[run.evaluation.metrics.get(name, math.nan) for name in names] for run in runs],
         [lookup(name).better for name in names],
         errors=[[_standard_error(run.evaluation, name) for name in names] for run in runs],
@@ -191,7 +193,7 @@ def parameter_figure(ranking: Ranking) -> Figure | None:
         [run.value for run in runs],
         [(run.low, run.high) for run in runs],
         parameter=name,
-        metric_title=_capital(title),
+        metric_title=fmt.capital(title),
         names=[run.name for run in runs],
         tied=np.array([run.tied for run in runs]),
         highlight=next((place for place, run in enumerate(runs) if run.chosen), None),
@@ -235,5 +237,32 @@ def _number(run: RankedRun, parameter: str) -> float | None:
     return number if math.isfinite(number) else None
 
 
-def _capital(text: str) -> str:
-    return text[:1].upper() + text[1:]
+# -- models over repeated runs ---------------------------------------------------------------------------------
+
+
+def critical_difference_figure(ranking: RepeatedRanking) -> Figure | None:
+    """Average ranks over data sets, joined where the signed-rank tests tell no pair apart."""
+    result = ranking.result
+    if ranking.kind != "datasets" or result.friedman is None or len(result.names) < 2:
+        return None
+    return plots.plot_critical_difference(
+        result.names,
+        result.friedman.ranks,
+        groups=result.cliques,
+        caption=f"Average ranks over {result.blocks} data sets; signed-rank tests of all pairs, adjusted by Holm.",
+    )
+
+
+def metric_by_block_figure(ranking: RepeatedRanking) -> Figure | None:
+    """Every model in every block."""
+    values = ranking.scores.T.tolist()
+    if not any(math.isfinite(value) for row in values for value in row):
+        return None
+    metric = ranking.criterion.metrics[0]
+    return plots.plot_metric_heatmap(
+        [model.name for model in ranking.models],
+        list(ranking.block_names),
+        values,
+        [lookup(metric).better] * len(ranking.block_names),
+        title=f"{fmt.metric_title(metric, brief=True)} by {ranking.blocks.by}",
+    )

@@ -14,8 +14,9 @@ from typing import Any
 from cmtrack.comparison.result import Comparison
 from cmtrack.report.figures import Picture, draw_pictures
 from cmtrack.report.html import render_page, write_text
+from cmtrack.report.review.data import to_dict
 from cmtrack.report.review.page import context
-from cmtrack.report.review.plain import to_dict
+from cmtrack.report.review.page import table as table_of
 from cmtrack.untrusted import for_page, one_line, printable, printable_json
 
 SUFFIXES = (".html", ".md", ".json")
@@ -99,6 +100,25 @@ def markdown(comparison: Comparison, title: str | None = None) -> str:
 def as_json(comparison: Comparison) -> str:
     """Plain data, with a line end."""
     return printable_json(json.dumps(to_dict(comparison), ensure_ascii=False, indent=1, allow_nan=False)) + "\n"
+
+
+def ranking_json(comparison: Comparison) -> str:
+    """Rows of all rankings, the run first: the artifact view groups by the first column."""
+    import pandas as pd
+
+    tables = [table_of(ranking) for ranking in comparison.rankings]
+    rows = []
+    for place, table in enumerate(tables, 1):
+        for row in table["rows"]:
+            rank, name, standing, *others = row["cells"]
+            shown = {"run": name["title"], "standing": standing["text"], "rank": rank["sort"]}
+            if len(tables) > 1:
+                shown["ranking"] = place
+            for head, cell in zip(table["heads"][3:], others, strict=True):
+                shown[head] = " ".join(filter(None, (cell["text"], cell["beside"])))
+            rows.append(shown | {"run_id": name["run_id"]})
+    frame = pd.DataFrame(rows)
+    return str(frame.to_json(orient="split", index=False, force_ascii=False))
 
 
 def _plain(text: object) -> str:

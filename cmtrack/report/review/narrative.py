@@ -6,25 +6,33 @@ Nothing here says more than the statistics: runs that are not shown to differ ar
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
-from cmtrack.comparison.blocks import RepeatedRanking
+import numpy as np
+
+from cmtrack.comparison.blocks import RankedModel, RepeatedRanking
 from cmtrack.comparison.cohorts import apart, headings
+from cmtrack.comparison.gates import GateResult
 from cmtrack.comparison.ranking import RankedRun, Ranking
 from cmtrack.comparison.result import Comparison, ModelComparison, RunComparison
-from cmtrack.report import words
-from cmtrack.report.review import repeated_words
-from cmtrack.report.review.around import identical, left_out, passed_over, positives, stopped, unpaired
-from cmtrack.report.review.standing import all_others, gap_words, standing_sentences
-from cmtrack.report.review.tie_words import near_words, rule_title, tie_sentence
-from cmtrack.report.review.titles import (
+from cmtrack.evaluation import Evaluation
+from cmtrack.grouping import Label
+from cmtrack.names import quoted
+from cmtrack.report import formatting as fmt
+from cmtrack.report.review.phrases import (
+    KINDS,
     Say,
-    and_list,
+    all_others,
     criterion_title,
-    level,
-    metric_title,
-    p_equals,
+    gap_words,
+    near_words,
+    over,
+    rule_title,
     say_of,
+    standing_sentences,
+    tie_sentence,
 )
+from cmtrack.statistics.predictions import Predictions
 
 
 def lead(comparison: Comparison) -> str:
@@ -34,14 +42,14 @@ def lead(comparison: Comparison) -> str:
     if ranking is None:
         return "no run is ranked"
     if isinstance(ranking, RepeatedRanking):
-        return repeated_words.lead(ranking, say)
+        return _models_lead(ranking, say)
     first, ties = ranking.leader, len(ranking.tied) - 1
     tied = f", {ties} tied" if ties else ""
     if comparison.criterion.pareto:
         front = [say(run.name) for run in ranking.runs if run.rank == 1]
-        text = f"{and_list(front)} on the Pareto front"
+        text = f"{fmt.listed(front)} on the Pareto front"
     elif comparison.criterion.single:
-        title = metric_title(comparison.criterion.metrics[0], brief=True)
+        title = fmt.metric_title(comparison.criterion.metrics[0], brief=True)
         text = f"{say(first.name)} leads with {title} {_value(first)}{tied}"
     else:
         text = f"{say(first.name)} leads the weighted sum{tied}"
@@ -70,7 +78,7 @@ def decision(comparison: Comparison, *, beside_tables: bool = False) -> list[str
     gates = _stopped_briefly(comparison) if beside_tables else stopped(comparison, say)
     ranking = comparison.ranking
     if isinstance(ranking, RepeatedRanking):
-        return [*repeated_words.decision(comparison, ranking, say), *gates]
+        return [*_models_decision(comparison, ranking, say), *gates]
     if isinstance(comparison, RunComparison) and ranking is not None:
         return _decision(comparison, ranking, gates, say)
     return [_nothing(comparison), *(gates if comparison.failed and not beside_tables else ())]
@@ -123,7 +131,7 @@ def _best_of(run: RankedRun, ranking: Ranking, say: Say) -> str:
         return f"{name} is on the Pareto front"
     if not criterion.single:
         return f"{name} has the highest weighted sum"
-    value = words.number(run.value, (run.low, run.high))
+    value = fmt.number(run.value, (run.low, run.high))
     if criterion.direction == "nearest zero":
         return f"{name} is nearest to zero ({value})"
     return f"{name} scores {'highest' if criterion.direction == 'higher' else 'lowest, which is best'} ({value})"
@@ -154,7 +162,7 @@ def _headline(ranking: Ranking, say: Say) -> str:
 
 
 def _value(run: RankedRun) -> str:
-    return words.with_interval(run.value, (run.low, run.high))
+    return fmt.with_interval(run.value, (run.low, run.high))
 
 
 def _standing(ranking: Ranking, say: Say) -> list[str]:
@@ -168,7 +176,8 @@ def _standing(ranking: Ranking, say: Say) -> list[str]:
     if len(ranking.runs) == 1:
         return [f"Its {title} is {_value(first)}. There is no run to compare it with."] if criterion.single else []
     if not criterion.single:
-        shown = and_list([f"{metric_title(n, positive)} {words.number(v)}" for n, v in (first.values or {}).items()], 6)
+        values = [f"{fmt.metric_title(n, positive)} {fmt.number(v)}" for n, v in (first.values or {}).items()]
+        shown = fmt.listed(values, 6)
         said = f"{name} has the highest {title.removeprefix('the ')}, each metric in units of its standard error "
         said += f"({shown})."
     elif criterion.direction == "nearest zero":
@@ -202,18 +211,18 @@ def _front(ranking: Ranking, say: Say) -> list[str]:
     front = [run for run in ranking.runs if run.rank == 1]
     maybe = [say(run.name) for run in ranking.runs if run.rank > 1 and run.tied]
     off = [say(run.name) for run in ranking.runs if not run.tied]
-    titles = and_list([metric_title(name, positive) for name in criterion.metrics], 6)
-    shown = and_list(
-        [f"{say(run.name)} ({', '.join(map(words.number, (run.values or {}).values()))})" for run in front], 4
+    titles = fmt.listed([fmt.metric_title(name, positive) for name in criterion.metrics], 6)
+    shown = fmt.listed(
+        [f"{say(run.name)} ({', '.join(map(fmt.number, (run.values or {}).values()))})" for run in front], 4
     )
     if len(ranking.runs) == 1:
         return [f"{titles[:1].upper()}{titles[1:]}: {shown}. There is no run to compare it with."]
     be = "is alone" if len(front) == 1 else "are"
     said = [f"By {titles}, {shown} {be} on the Pareto front."]
     if maybe:
-        said.append(f"Not significantly dominated ({level(ranking.confidence_level)}): {and_list(maybe)}.")
+        said.append(f"Not significantly dominated ({fmt.level(ranking.confidence_level)}): {fmt.listed(maybe)}.")
     if off:
-        said.append(f"Significantly dominated in every metric: {and_list(off)}.")
+        said.append(f"Significantly dominated in every metric: {fmt.listed(off)}.")
     return [" ".join(said)]
 
 
@@ -231,7 +240,7 @@ def _price(ranking: Ranking, say: Say) -> list[str]:
     said = f"{say(chosen.name)} has {_value(chosen)}: {gap}"
     if math.isnan(chosen.p_set):
         return [f"{said}, with an unknown error."]
-    return [f"{said}, not a significant difference ({p_equals(chosen.p_set)})."]
+    return [f"{said}, not a significant difference ({fmt.p_equals(chosen.p_set)})."]
 
 
 def _undecided(comparison: RunComparison, say: Say) -> list[str]:
@@ -250,7 +259,7 @@ def _undecided(comparison: RunComparison, say: Say) -> list[str]:
 def heading(comparison: RunComparison, place: int) -> str:
     """What one of several rankings is of: "Ranking 2 of 2: 3 runs on 719 samples, grouped by “parity”"."""
     ranking, several = comparison.rankings[place], len(comparison.rankings)
-    said = f"{words.counted(len(ranking.runs), 'run')} on {words.samples(ranking.evaluation)}"
+    said = f"{fmt.counted(len(ranking.runs), 'run')} on {fmt.samples(ranking.evaluation)}"
     if several == 1:
         return said
     own = headings(comparison.rankings, comparison.reads)[place]
@@ -262,7 +271,7 @@ def _other(comparison: RunComparison, place: int, say: Say) -> str:
     first, ties = ranking.leader, len(ranking.tied) - 1
     if ranking.criterion.pareto:
         front = [say(run.name) for run in ranking.runs if run.rank == 1]
-        said = f"{and_list(front)} on the Pareto front"
+        said = f"{fmt.listed(front)} on the Pareto front"
     else:
         value = f" with {_value(first)}" if ranking.criterion.single else ""
         said = f"{say(first.name)} leads{value}" if len(ranking.runs) > 1 else f"{say(first.name)} has{value[5:]}"
@@ -279,7 +288,7 @@ def _stopped_briefly(comparison: Comparison) -> list[str]:
     noun = _noun(comparison)
     if not n:
         return []
-    return [f"{words.counted(n, noun)} {'fails a gate and is' if n == 1 else 'fail a gate and are'} not ranked."]
+    return [f"{fmt.counted(n, noun)} {'fails a gate and is' if n == 1 else 'fail a gate and are'} not ranked."]
 
 
 def _nothing(comparison: Comparison) -> str:
@@ -290,3 +299,214 @@ def _nothing(comparison: Comparison) -> str:
     if n == 1:
         return f"Take none: the only evaluated {noun} fails a gate."
     return f"Take none: {'both' if n == 2 else f'all {n}'} evaluated {noun}s fail a gate."
+
+
+# -- models over repeated runs ---------------------------------------------------------------------------------
+
+
+def _models_lead(ranking: RepeatedRanking, say: Say) -> str:
+    """One short clause."""
+    first, ties = ranking.leader, len(ranking.tied) - 1
+    title = fmt.metric_title(ranking.criterion.metrics[0], brief=True)
+    text = f"{say(first.name)} leads over {over(ranking)} with mean {title} {fmt.number(first.mean)}"
+    text += f", {ties} tied" if ties else ""
+    return text if ranking.chosen is first else f"take {say(ranking.chosen.name)}; {text}"
+
+
+def _models_decision(comparison: Comparison, ranking: RepeatedRanking, say: Say) -> list[str]:
+    """What to take and why."""
+    said = [_models_headline(ranking, say), _models_standing(ranking, say)]
+    other = ranking.chosen if ranking.chosen is not ranking.leader else next(iter(ranking.models[1:]), None)
+    if other is not None:
+        said += _gap(other, ranking, say)
+    said += tie_sentence(
+        [(m.name, m.runs[0].run, m.runs[0].evaluation.metrics) for m in ranking.models if m.within_margin],
+        len(ranking.tied),
+        ranking.decision,
+        comparison.how.get("tie_breakers", ()),
+        near_words(ranking.margin, ranking.criterion),
+        say,
+        "model",
+    )
+    return said
+
+
+def _best_mean(ranking: RepeatedRanking, title: str) -> str:
+    direction = ranking.criterion.direction
+    if direction == "nearest zero":
+        return f"the mean {title} nearest to zero"
+    return f"the {'highest' if direction == 'higher' else 'lowest'} mean {title}"
+
+
+def _models_standing(ranking: RepeatedRanking, say: Say) -> str:
+    first = ranking.leader
+    title = fmt.metric_title(ranking.criterion.metrics[0], _positive(ranking))
+    spread = f"standard deviation over the {KINDS[ranking.kind]}s {fmt.number(first.sd)}"
+    if math.isfinite(first.average_rank):
+        text = (
+            f"Over {over(ranking)}, {say(first.name)} has the best average rank, {first.average_rank:.2f} of "
+            f"{len(ranking.models)}; its mean {title} is {fmt.number(first.mean)} ({spread})."
+        )
+    else:
+        text = f"Over {over(ranking)}, {say(first.name)} has {_best_mean(ranking, title)}, "
+        text += f"{fmt.number(first.mean)} ({spread})."
+    tied = [say(model.name) for model in ranking.tied if model is not first]
+    behind = [say(model.name) for model in ranking.models if not model.tied]
+    return " ".join([text, *standing_sentences(tied, behind, [], ranking.confidence_level)])
+
+
+def _models_headline(ranking: RepeatedRanking, say: Say) -> str:
+    chosen, ties, size = say(ranking.chosen.name), len(ranking.tied), len(ranking.models)
+    if size == 1:
+        return f"Take {chosen}: it is the only model."
+    if ties == 1:
+        others = all_others(size - 1, "model")
+        return f"Take {chosen}: {others} significantly worse."
+    if ranking.decision.by is not None:
+        near = sum(model.within_margin for model in ranking.models)
+        return (
+            f"Take {chosen}: of the {near} tied models {near_words(ranking.margin, ranking.criterion)}, it has the "
+            f"{rule_title(ranking.decision.by)}."
+        )
+    others = "1 other model is" if ties == 2 else f"{ties - 1} other models are"
+    first = ranking.leader
+    how = f"mean {fmt.number(first.mean)}"
+    if math.isfinite(first.average_rank):
+        how = f"average rank {first.average_rank:.2f}"
+    best = f"{say(first.name)} is best on average ({how})"
+    return f"No clear winner. {best}; {others} statistically indistinguishable from it."
+
+
+def _positive(ranking: RepeatedRanking) -> Label | None:
+    return ranking.leader.runs[0].evaluation.positive
+
+
+def _gap(model: RankedModel, ranking: RepeatedRanking, say: Say) -> list[str]:
+    """The chosen or next model against the leader."""
+    if not math.isfinite(model.difference):
+        return []
+    gap = gap_words(
+        model.difference,
+        (model.difference_low, model.difference_high),
+        ranking.criterion.direction,
+        say(ranking.leader.name),
+    )
+    text = f"{say(model.name)} is {gap}"
+    if math.isnan(model.p_holm):
+        return [f"{text}; the difference was not tested."]
+    verdict = "not a significant difference" if model.tied else "a significant difference"
+    return [f"{text}, {verdict} ({fmt.p_equals(model.p_holm)}, adjusted for all pairs of models)."]
+
+
+# -- what stands around a ranking: gates, runs that are not ranked or not paired, identical runs -----------------
+
+
+def stopped(comparison: Comparison, say: Say) -> list[str]:
+    """Which gates stopped which runs, with the values that did."""
+    said = []
+    for gate in comparison.gates:
+        found = [(s.name, r) for s in comparison.failed for r in s.gates if r.gate == gate and not r.passed]
+        if len(found) == 1:
+            said.append(f"{say(found[0][0])} fails the gate {found[0][1]}.")
+        elif found:
+            texts = [f"{say(name)} ({_what(result)})" for name, result in found]
+            said.append(f"{len(found)} runs fail the gate {gate.text}: {fmt.listed(texts, 2)}.")
+    return said
+
+
+def left_out(comparison: Comparison, say: Say) -> list[str]:
+    """Runs that could not be ranked, by reason."""
+    return [
+        f"Not ranked: {fmt.listed([say(name) for name in names], 4)} ({reason})."
+        for reason, names in by_reason(comparison).items()
+    ]
+
+
+def passed_over(comparison: Comparison, say: Say) -> list[str]:
+    """Runs behind the end of the short list, where no note says it already."""
+    if not comparison.passed_over or any("(limit)" in note for note in comparison.notes):
+        return []
+    names = fmt.listed([say(run.name) for run in comparison.passed_over])
+    return [f"Not ranked, as their logged values are worse: {names}."]
+
+
+def by_reason(comparison: Comparison) -> dict[str, list[str]]:
+    """Names of the runs that are left out, by reason; the most frequent one first."""
+    found: dict[str, list[str]] = {}
+    for left in comparison.left_out:
+        # what names the run itself is no reason of its own
+        reason = left.reason.replace(f"run {left.run.run_id}", "the run") if left.run.run_id else left.reason
+        found.setdefault(reason.rstrip("."), []).append(left.run.name)
+    return dict(sorted(found.items(), key=lambda item: -len(item[1])))
+
+
+def unpaired(ranking: Ranking, say: Say) -> list[str]:
+    """Which differences do not use that the rows are the same, and why that matters."""
+    reasons: dict[str, list[str]] = {}
+    for run in ranking.runs:
+        if run.unpaired:
+            reasons.setdefault(run.unpaired, []).append(say(run.name))
+    if not reasons:
+        return []
+    if sum(map(len, reasons.values())) == len(ranking.runs) and len(reasons) == 1:
+        who = f"all runs ({next(iter(reasons))})"
+    else:
+        who = "; ".join(f"{fmt.listed(names)} ({reason})" for reason, names in reasons.items())
+    return [
+        f"Not compared row by row: {who}. Their errors count as independent, so that differences look less certain "
+        "than they are, and a real one may be missed."
+    ]
+
+
+def positives(comparison: Comparison, say: Say) -> list[str]:
+    """A warning where runs of one comparison have different positive groups."""
+    found: dict[str, list[str]] = {}
+    for run in comparison.runs if isinstance(comparison, RunComparison) else ():
+        if isinstance(run.evaluation, Evaluation) and run.evaluation.positive is not None:
+            found.setdefault(quoted(run.evaluation.positive), []).append(say(run.name))
+    if len(found) < 2:
+        return []
+    groups = "; ".join(f"{positive} in {fmt.listed(names)}" for positive, names in found.items())
+    return [
+        f"The runs have different positive groups: {groups}. Their metrics binary/… answer different questions and "
+        "must not be compared, here or in MLflow's charts."
+    ]
+
+
+def identical(comparison: Comparison, say: Say) -> list[str]:
+    """Runs of one ranking with identical predictions."""
+    said = []
+    for ranking in comparison.rankings:
+        if not isinstance(ranking, Ranking):
+            continue
+        groups = ([say(run.name) for run in group] for group in _identical(ranking.runs))
+        said += [f"{fmt.listed(names)} have identical predictions." for names in groups]
+    return said
+
+
+def _identical(runs: Sequence[RankedRun]) -> list[list[RankedRun]]:
+    groups: list[list[RankedRun]] = []
+    for run in runs:
+        if not isinstance(run.evaluation.rows, Predictions):
+            continue
+        home = next((group for group in groups if _same(group[0], run)), None)
+        if home is None:
+            groups.append([run])
+        else:
+            home.append(run)
+    return [group for group in groups if len(group) > 1]
+
+
+def _same(first: RankedRun, second: RankedRun) -> bool:
+    a, b = first.evaluation.rows, second.evaluation.rows
+    if not (isinstance(a, Predictions) and isinstance(b, Predictions)) or first.value != second.value:
+        return False
+    if first.evaluation.labels != second.evaluation.labels or not np.array_equal(a.predicted, b.predicted):
+        return False
+    if a.probabilities is None or b.probabilities is None:
+        return a.probabilities is b.probabilities
+    return np.array_equal(a.probabilities, b.probabilities)
+
+
+def _what(result: GateResult) -> str:
+    return result.reason or fmt.plain_number(result.value)
