@@ -192,6 +192,7 @@ def compare(
         "passed_over": listed.passed_over,
         "baseline": read.baseline,
         "how": how,
+        "defaults": dict(compare.__kwdefaults__ or {}),
         "reads": beside,
     }
     if blocks is not None:
