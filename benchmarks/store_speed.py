@@ -32,7 +32,7 @@ from mlflow.entities import Metric, RunTag
 from requests.adapters import HTTPAdapter
 
 import cmtrack
-from cmtrack.evaluation.rows import write_predictions
+from cmtrack.evaluation.storage import write_predictions
 from cmtrack.tracking import regroup_runs
 from cmtrack.tracking.names import EVALUATION_FILE, PREDICTIONS_FILE, file_name, tag
 from cmtrack.tracking.package import build

@@ -32,7 +32,7 @@ _HOME = {  # and in __init__.pyi, with their types
     "evaluate_families": "cmtrack.families.evaluate",
     "evaluate_family_levels": "cmtrack.families.evaluate",
     "evaluate_spans": "cmtrack.evaluation.spans",
-    "evaluate_table": "cmtrack.evaluation.tables",
+    "evaluate_table": "cmtrack.evaluation.from_tables",
     "granule_table": "cmtrack.rough",
     "load_evaluation": "cmtrack.tracking",
     "log_evaluation": "cmtrack.tracking",

@@ -3,8 +3,8 @@ from cmtrack.comparison import paired_differences as paired_differences
 from cmtrack.evaluation import Evaluation as Evaluation
 from cmtrack.evaluation import evaluate as evaluate
 from cmtrack.evaluation.accumulator import Accumulator as Accumulator
+from cmtrack.evaluation.from_tables import evaluate_table as evaluate_table
 from cmtrack.evaluation.spans import evaluate_spans as evaluate_spans
-from cmtrack.evaluation.tables import evaluate_table as evaluate_table
 from cmtrack.families.evaluate import evaluate_families as evaluate_families
 from cmtrack.families.evaluate import evaluate_family_levels as evaluate_family_levels
 from cmtrack.families.hierarchy import Prefix as Prefix

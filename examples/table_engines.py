@@ -1,11 +1,12 @@
-"""One evaluation by four engines: files read by DuckDB, a lazy Polars frame, a Dask cluster, Spark.
+"""One evaluation by five engines: files read by DuckDB, a lazy Polars frame, a Dask cluster, Spark, Ray.
 
-Run it with `python examples/table_engines.py` (half a minute). Polars, Dask and Spark are left out where they are not
-installed: `pip install polars distributed 'cmtrack[dask,spark]'`; Spark also needs Java 17 or newer.
+Run it with `python examples/table_engines.py` (half a minute). Polars, Dask, Spark and Ray are left out where they are
+not installed: `pip install polars distributed 'cmtrack[dask,ray,spark]'`; Spark also needs Java 17 or newer.
 """
 
 import os
 import shutil
+import sys
 import tempfile
 from importlib.util import find_spec
 from pathlib import Path
@@ -44,7 +45,7 @@ def by_duckdb(folder: Path) -> Evaluation | str:
 
 
 def by_polars(folder: Path) -> Evaluation | str:
-    """A lazy frame: Polars reads the files when the queries run, and only the columns that they need."""
+    """A lazy frame: Polars reads the files batch by batch, and only the columns that are needed."""
     if find_spec("polars") is None:
         return "pip install polars"
     import polars as pl
@@ -53,7 +54,7 @@ def by_polars(folder: Path) -> Evaluation | str:
 
 
 def by_dask(folder: Path) -> Evaluation | str:
-    """A cluster of two processes: the rows stay in them."""
+    """A cluster of two processes: the rows stay in them, and are counted there."""
     if find_spec("dask") is None or find_spec("distributed") is None:
         return "pip install distributed 'cmtrack[dask]'"
     import dask.dataframe as dd
@@ -68,7 +69,7 @@ def by_dask(folder: Path) -> Evaluation | str:
 
 
 def by_spark(folder: Path) -> Evaluation | str:
-    """The same queries, compiled by Spark: no Python function is run on rows."""
+    """The kernel runs in Spark's workers, over batches of Arrow, and small statistics come back."""
     if find_spec("pyspark") is None:
         return "pip install 'cmtrack[spark]'"
     home = os.environ.get("JAVA_HOME")
@@ -76,6 +77,7 @@ def by_spark(folder: Path) -> Evaluation | str:
         return "Java 17 or newer, and neither JAVA_HOME nor PATH leads to one"
     from pyspark.sql import SparkSession
 
+    os.environ["PYSPARK_PYTHON"] = sys.executable  # the workers need cmtrack; on a cluster it is in their image
     options = {
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.driver.host": "127.0.0.1",
@@ -93,6 +95,20 @@ def by_spark(folder: Path) -> Evaluation | str:
         spark.stop()
 
 
+def by_ray(folder: Path) -> Evaluation | str:
+    """The kernel runs in Ray's tasks; on a cluster, `runtime_env={"pip": ["cmtrack"]}` brings it there."""
+    if find_spec("ray") is None:
+        return "pip install 'cmtrack[ray]'"
+    import ray
+
+    ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False, logging_level="ERROR")
+    try:
+        ray.data.DataContext.get_current().enable_progress_bars = False
+        return judged(ray.data.read_parquet(str(folder)))
+    finally:
+        ray.shutdown()
+
+
 def main() -> None:
     """Write files, evaluate them by every engine, and compare with the same rows in memory."""
     frame = predictions()
@@ -104,7 +120,8 @@ def main() -> None:
         folder.mkdir()
         for number in range(4):  # as a job that scores rows in parallel leaves them
             frame[number::4].to_parquet(folder / f"part{number}.parquet", index=False)
-        for engine, judge in (("DuckDB", by_duckdb), ("Polars", by_polars), ("Dask", by_dask), ("Spark", by_spark)):
+        engines = {"DuckDB": by_duckdb, "Polars": by_polars, "Dask": by_dask, "Spark": by_spark, "Ray": by_ray}
+        for engine, judge in engines.items():
             found = judge(folder)
             if isinstance(found, str):
                 print(f"{engine} is left out: it needs {found}")

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import functools
+import os
 import shutil
+import sys
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
@@ -27,6 +29,7 @@ def spark() -> Any:
         pytest.skip("Spark needs Java")
     from pyspark.sql import SparkSession
 
+    os.environ["PYSPARK_PYTHON"] = sys.executable  # Spark's workers need cmtrack
     options = {"spark.ui.enabled": "false", "spark.sql.shuffle.partitions": "4", "spark.driver.memory": "1g"}
     session = functools.reduce(lambda made, pair: made.config(*pair), options.items(), SparkSession.builder)
     started = session.master("local[2]").appName("cmtrack").getOrCreate()

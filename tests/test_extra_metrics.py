@@ -52,7 +52,7 @@ def evaluated(right: float = 0.7, seed: int = 0, **options: Any) -> Evaluation:
 
 def logged_off(evaluation: Evaluation) -> Evaluation:
     """As another process reads it, where the functions are not known."""
-    return cmtrack.evaluation.storage.loads(evaluation.to_json())
+    return cmtrack.evaluation.loading.loads(evaluation.to_json())
 
 
 @pytest.mark.parametrize("kind", ["rows", "whole weights", "fractions", "groups"])
@@ -294,7 +294,7 @@ def test_files_that_were_changed_are_refused() -> None:
         data = json.loads(text)
         data["extra_metrics"][0] |= change
         with pytest.raises(ValueError, match="damaged"):
-            cmtrack.evaluation.storage.loads(json.dumps(data))
+            cmtrack.evaluation.loading.loads(json.dumps(data))
 
 
 def test_schema_1_without_them_is_what_was_written_before() -> None:

@@ -17,7 +17,7 @@ from sklearn.metrics import f1_score, precision_score, recall_score
 from sklearn.preprocessing import MultiLabelBinarizer
 
 from cmtrack import Evaluation, FamilyEvaluation, Prefix, Tree, evaluate, evaluate_families, evaluate_family_levels
-from cmtrack.evaluation.storage import loads
+from cmtrack.evaluation.loading import loads
 from cmtrack.families.counts import MATCHINGS
 from cmtrack.metrics.catalog import CATALOG, lookup
 
@@ -187,8 +187,8 @@ def test_large_families_and_many_siblings_take_the_other_path():
 def test_blocks_of_documents_make_no_difference(monkeypatch):
     actual, predicted = generated(400)
     whole = evaluate_families(actual, predicted, by_ten)
-    monkeypatch.setattr("cmtrack.families.collect._LABELS", 37)
-    monkeypatch.setattr("cmtrack.families.pairs._PAIRS", 11)
+    monkeypatch.setattr("cmtrack.families._collect._LABELS", 37)
+    monkeypatch.setattr("cmtrack.families._collect._PAIRS", 11)
     parts = evaluate_families(actual, predicted, by_ten)
     assert parts == whole
     np.testing.assert_array_equal(parts.rows.tallies, whole.rows.tallies)

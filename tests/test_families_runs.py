@@ -86,7 +86,7 @@ def test_documents_are_kept_one_by_one(logged, tmp_path):
 
 
 def test_rows_of_another_evaluation_are_refused(logged):
-    from cmtrack.families.rows import read_documents, write_documents
+    from cmtrack.families.result import read_documents, write_documents
 
     evaluation = logged[2]
     other = of_quality(0.4)

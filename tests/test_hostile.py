@@ -18,8 +18,8 @@ from hypothesis import HealthCheck, given, settings
 
 from cmtrack import Evaluation, Grouping, Prefix, compare, evaluate, evaluate_families, load_evaluation, log_evaluation
 from cmtrack.archive import checked_table
-from cmtrack.evaluation.rows import read_predictions, write_predictions
-from cmtrack.evaluation.storage import loads
+from cmtrack.evaluation.loading import loads
+from cmtrack.evaluation.storage import read_predictions, write_predictions
 from cmtrack.metrics.names import decode_label, encode_label
 from cmtrack.tracking import spool
 from cmtrack.tracking.manifest import read

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from sklearn.metrics import confusion_matrix
 
 from cmtrack import ConfusionMatrix, Grouping, evaluate
-from cmtrack.statistics import score_pass, scores
+from cmtrack.statistics import scores, top_scores
 from cmtrack.statistics.class_blocks import ClassBlock
 from cmtrack.statistics.counting import count_integer_pairs
 from cmtrack.statistics.cross_moments import CrossMoments, features_of, products
@@ -223,7 +223,7 @@ def test_blocks_threads_and_rows_in_another_order_change_nothing(
     w = weights_of(kind, len(y))
     whole = evaluate(y, y_prob=p, grouping=grouping, sample_weight=w)
     monkeypatch.setattr("cmtrack.statistics.probabilities.Probabilities.block_rows", 100)
-    monkeypatch.setattr(score_pass, "_MOST_CODES", 1)
+    monkeypatch.setattr(top_scores, "_MOST_CODES", 1)
     pieces = evaluate(y, y_prob=p, grouping=grouping, sample_weight=w)
     turned = evaluate(
         y[::-1],

@@ -18,7 +18,7 @@ from mlflow.entities import Metric, RunTag
 from samples import random_problem
 
 from cmtrack import Grouping, compare, evaluate, load_evaluation, log_evaluation, untrusted
-from cmtrack.evaluation.rows import write_predictions
+from cmtrack.evaluation.storage import write_predictions
 from cmtrack.tracking import artifacts, regroup_runs
 from cmtrack.tracking.package import build
 from cmtrack.tracking.parallel import each

@@ -20,7 +20,7 @@ from cmtrack import (
     log_evaluation,
     paired_differences,
 )
-from cmtrack.evaluation import storage
+from cmtrack.evaluation import loading
 from cmtrack.statistics.spans import Span, match_spans
 
 COLUMNS = ["document", "start", "end", "label"]
@@ -255,6 +255,6 @@ def test_an_evaluation_of_spans_without_the_name_of_its_extra_class_still_loads(
     """As version 0.1 wrote it."""
     data = json.loads(evaluate_spans(TRUE, PREDICTED).to_json())
     del data["none"]
-    old = storage.loads(json.dumps(data))
+    old = loading.loads(json.dumps(data))
     assert old.none is None
     assert "multiclass/matthews_corrcoef" in old.metrics

@@ -102,7 +102,7 @@ def test_lists_of_other_lengths() -> None:
         ({"y_pred": "t", "confidence_level": 2}, "confidence_level must lie between 0 and 1"),
         ({"y_pred": "t", "positive": 1}, "positive=1 needs two classes"),
         ({"y_pred": "t", "grouping": Grouping({"a": [0], "b": [1]})}, "must be among the declared classes"),
-        ({"y_pred": "t", "row_ids": "w"}, "row_ids must be a column of integers, got Float64 in 'w'"),
+        ({"y_pred": "t", "row_ids": "w"}, "row_ids must be a column of integers or strings, got Float64 in 'w'"),
         ({"y_prob": "p*", "calibration": FRAME[["y", "p0"]]}, r"calibration scores: y_prob must be a column.*'p1'"),
         ({"y_prob": "p*", "calibration": (Y[:3], P[:2])}, "calibration scores must have one row per label"),
         ({"y_prob": "p*", "target": FRAME.assign(p1=2.0)}, r"target must lie in \[0, 1\], got 2.0 and the like in 300"),

@@ -224,7 +224,7 @@ def _evaluate_files(
         raise BadInput(
             "--groups needs one file of less than 256 MB without columns of lists: its rows are held in memory"
         )
-    from cmtrack.evaluation.tables import evaluate_table
+    from cmtrack.evaluation.from_tables import evaluate_table
 
     grouping = None if grouping_file is None else read_grouping_file(grouping_file)
     try:

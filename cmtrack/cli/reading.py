@@ -95,16 +95,13 @@ def belongs_in_a_table(files: Sequence[str], y_prob: str | None) -> bool:
 
 def label_reader_of_files(files: Sequence[str], name: str) -> Callable[[str], Any]:
     """How a text of the command line becomes a label of the column ``name`` of these files."""
-    from cmtrack.evaluation.tables.opening import opened
+    from cmtrack.sources import label_kind, open_source
 
-    with opened() as tables:
-        schema = tables.open(list(files)).collect_schema()
-    if name not in schema:
-        raise BadInput(f"{files[0]} has no column {name!r}; {_near(name, list(schema))}")
-    kind = schema[name]
-    if kind.is_integer() or kind.is_float() or kind.is_decimal():
-        return _reader_of(int if kind.is_integer() else float, name)
-    return _reader_of(bool if str(kind) == "Boolean" else str, name)
+    schema = open_source(list(files)).schema
+    if name not in schema.names:
+        raise BadInput(f"{files[0]} has no column {name!r}; {_near(name, schema.names)}")
+    kind = label_kind(schema.field(name).type)
+    return _reader_of(kind if kind in (int, float, bool) else str, name)
 
 
 def find(name: str, names: Sequence[str], path: Path) -> str:
@@ -127,7 +124,7 @@ def _near(name: str, names: Sequence[str]) -> str:
 
 def _matches(pattern: str, names: Sequence[str], path: Path) -> dict[str, str]:
     """Column by the part that the star matches."""
-    from cmtrack.statistics.tables import match_pattern
+    from cmtrack.sources import match_pattern
 
     try:
         found = match_pattern(pattern, names)

@@ -61,9 +61,7 @@ class Comparison(ABC):
     notes : tuple of str
         What a reader should know about how the comparison was made.
     how : dict of str to object
-        The arguments of the comparison, to do it again.
-    defaults : dict of str to object
-        What those arguments are where they are not given.
+        The arguments that were given, to do it again.
     reads : frozenset of str
         What the criterion, the gates and the tie-breakers depend on beside the labels: "grouping", "positive", both or
         nothing. Runs that differ in it are in different rankings.
@@ -79,7 +77,6 @@ class Comparison(ABC):
     baseline: Candidate | None = None
     notes: tuple[str, ...] = ()
     how: dict[str, Any] = field(default_factory=dict)
-    defaults: dict[str, Any] = field(default_factory=dict)
     reads: frozenset[str] = frozenset({"grouping", "positive"})
 
     @property

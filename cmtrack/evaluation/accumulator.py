@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
+from cmtrack.evaluation.compute import scored_step
 from cmtrack.evaluation.from_arrays import assemble, check_options, scores_first, tell_scaled
 from cmtrack.evaluation.result import Evaluation
-from cmtrack.evaluation.steps import scored_step
 from cmtrack.grouping import Grouping, Label
 from cmtrack.metrics.metric import Metric
 from cmtrack.metrics.own import own_metrics

@@ -1,28 +1,95 @@
-"""All numbers of an evaluation from its statistics."""
+"""All numbers of an evaluation from its statistics: which sections and which two groups, values, errors, warnings."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from cmtrack.grouping import ComposedStep
-from cmtrack.metrics.catalog import SECTIONS
+import numpy as np
+
+from cmtrack.grouping import ComposedStep, Grouping, Label
+from cmtrack.metrics import catalog
 from cmtrack.metrics.cells import Cells, SixCells, ratio
+from cmtrack.metrics.intervals import Interval
 from cmtrack.metrics.metric import Metric
 from cmtrack.metrics.multiclass import passed_over
+from cmtrack.metrics.names import near
 from cmtrack.metrics.own import Kept, put_own
 from cmtrack.metrics.results import Results
 from cmtrack.metrics.roc import RocCurve, sweep
 from cmtrack.metrics.views import EvaluationViews
 from cmtrack.names import quoted
 from cmtrack.prevalence.results import PrevalenceEstimate
+from cmtrack.statistics import ConfusionMatrix
 from cmtrack.statistics.collected import Statistics
 from cmtrack.statistics.counting import Counts
 from cmtrack.statistics.cross_moments import MAX_CLASSES
 from cmtrack.statistics.inputs import FloatArray
 from cmtrack.statistics.probabilities import LEAST_SUM, MOST_SUM
 from cmtrack.statistics.reduced import reduce_counts
+
+SECTIONS = tuple(
+    dict.fromkeys(
+        metric.section for metric in catalog.CATALOG if metric.needs not in ("label sets", "granules", "documents")
+    )
+)
+"""The parts of names before the first slash, of what an :class:`Evaluation` may hold."""
+
+
+def check_sections(sections: Iterable[str] | None) -> tuple[str, ...] | None:
+    """The sections in the order of the catalog; None for all.
+
+    Raises
+    ------
+    TypeError
+        If they are one text, or no texts.
+    ValueError
+        If there are none, or one does not exist.
+    """
+    if sections is None:
+        return None
+    if isinstance(sections, str):
+        raise TypeError(f"sections must be a list of names, got {sections!r}")
+    wanted = list(sections)
+    if not wanted:
+        raise ValueError(f"sections must name at least one of {list(SECTIONS)}, or be None for all, got none")
+    for name in wanted:
+        if not isinstance(name, str):
+            raise TypeError(f"sections must be a list of names, got {name!r:.40}")
+        if name not in SECTIONS:
+            raise ValueError(
+                f"there is no section {name!r:.80}{near(name, SECTIONS)}; the sections are {', '.join(SECTIONS)}"
+            )
+    return tuple(name for name in SECTIONS if name in wanted)
+
+
+def scored_step(labels: tuple[Label, ...], grouping: Grouping | None, positive: Label | None) -> ComposedStep | None:
+    """The last two-group step of a chain, or two classes as they are; None where there is neither.
+
+    Raises
+    ------
+    ValueError
+        If ``positive`` is given and is neither one of two groups nor one of two classes.
+    """
+    step = None
+    if grouping is not None:
+        two = [composed for composed in grouping.compose(labels) if len(composed.labels) == 2]
+        step = two[-1] if two else None
+    if step is None and len(labels) == 2:
+        step = ComposedStep("classes", labels, np.arange(2), np.eye(2, dtype=bool), 1)
+    if positive is None:
+        return step
+    if step is None:
+        raise ValueError(
+            f"positive={positive!r} needs two classes or a grouping step of two groups, got {len(labels)} classes"
+        )
+    if positive not in step.labels:
+        raise ValueError(f"positive must be one of {list(step.labels)}, got {positive!r}")
+    return replace(step, positive=step.labels.index(positive))
+
+
+# -- numbers ------------------------------------------------------------------------------------------
 
 RARE = 20
 PASSED_OVER = "precision_macro, precision_weighted and f1_of_macro_means"
@@ -62,7 +129,7 @@ def compute(
         Those that were kept of metrics whose functions are not known.
     """
     results = Results(views.level, errors or {})
-    wanted = [section for section in SECTIONS if sections is None or section.name in sections]
+    wanted = [section for section in catalog.SECTIONS if sections is None or section.name in sections]
     for section in wanted:
         views.put(results, section)
     names = {section.name for section in wanted}
@@ -76,7 +143,7 @@ def compute(
 def metric_values(views: EvaluationViews, own: Sequence[Metric] = ()) -> dict[str, float]:
     """The values of every metric that applies, without errors."""
     results = Results(views.level, with_errors=False)
-    for section in SECTIONS:
+    for section in catalog.SECTIONS:
         views.put(results, section)
     put_own(results, own, {}, views.table.cells, views.six)
     return results.metrics
@@ -188,3 +255,44 @@ def _list(names: Sequence[str], most: int = 8) -> str:
     if len(names) > most:
         return f"{', '.join(names[:most])} and {len(names) - most} more"
     return " and ".join(part for part in (", ".join(names[:-1]), names[-1]) if part)
+
+
+# -- bootstrap of counts: multinomial tables instead of resampled rows --------------------------------
+
+
+def resample_tables(
+    views: EvaluationViews, n_resamples: int, seed: int, own: Sequence[Metric] = ()
+) -> dict[str, Interval]:
+    """Percentile intervals of every metric of the counts, by name.
+
+    Raises
+    ------
+    ValueError
+        If weights are fractions.
+    """
+    statistics, level = views.statistics, views.level
+    counts = statistics.matrix.counts
+    if counts.dtype.kind != "i":
+        raise ValueError("a bootstrap of tables needs whole counts; with fractional weights use method='influence'")
+    rng = np.random.default_rng(seed)
+    total = int(counts.sum())
+    drawn = rng.multinomial(total, counts.ravel() / total, n_resamples)
+    names: list[str] = []
+    values = np.empty((0, 0))
+    for b, table in enumerate(drawn):
+        matrix = ConfusionMatrix(table.reshape(counts.shape), statistics.matrix.labels)
+        plain = Statistics(matrix, statistics.digest)
+        metrics = metric_values(EvaluationViews(plain, views.grouping, views.step, views.over, level), own)
+        if b == 0:
+            names = list(metrics)
+            values = np.empty((n_resamples, len(names)))
+        values[b] = [metrics[name] for name in names]
+    tails = [(1 - level) / 2, (1 + level) / 2]
+    out: dict[str, Interval] = {}
+    for name, column in zip(names, values.T, strict=True):
+        known = column[~np.isnan(column)]
+        if known.size:
+            low, high = np.quantile(known, tails)
+            if not math.isnan(low):
+                out[name] = (float(low), float(high))
+    return out

@@ -9,10 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from cmtrack.evaluation.compute import check_own, scaled_rows_warning
+from cmtrack.evaluation.compute import check_own, check_sections, scaled_rows_warning, scored_step
 from cmtrack.evaluation.result import Evaluation
-from cmtrack.evaluation.sections import check_sections
-from cmtrack.evaluation.steps import scored_step
 from cmtrack.grouping import ComposedStep, Grouping, Label
 from cmtrack.metrics.metric import Metric
 from cmtrack.metrics.own import own_metrics

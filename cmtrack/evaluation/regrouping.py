@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from cmtrack.evaluation.steps import scored_step
+from cmtrack.evaluation.compute import scored_step
 from cmtrack.grouping import ComposedStep, Grouping, Label
 from cmtrack.statistics.collected import Statistics, collect_rows
 from cmtrack.statistics.predictions import Predictions

@@ -15,18 +15,15 @@ import numpy as np
 from cmtrack import archive
 from cmtrack.base import BaseEvaluation
 from cmtrack.evaluation import regrouping, storage
-from cmtrack.evaluation.compute import Computed, compute
-from cmtrack.evaluation.frames import class_frame
-from cmtrack.evaluation.resampling import resample_tables
-from cmtrack.evaluation.rows import predictions_size, read_predictions, write_predictions
-from cmtrack.evaluation.sections import SECTIONS, check_sections
-from cmtrack.evaluation.steps import scored_step
+from cmtrack.evaluation.compute import SECTIONS, Computed, check_sections, compute, resample_tables, scored_step
+from cmtrack.evaluation.storage import predictions_size, read_predictions, write_predictions
 from cmtrack.grouping import ComposedStep, Grouping, Label
 from cmtrack.metrics import multiclass
 from cmtrack.metrics.catalog import find, lookup
 from cmtrack.metrics.influence import Influence, standard_error
 from cmtrack.metrics.intervals import Interval
 from cmtrack.metrics.metric import Metric
+from cmtrack.metrics.names import encode_label
 from cmtrack.metrics.own import UNKNOWN, Kept, own_metrics, to_data
 from cmtrack.metrics.results import Results
 from cmtrack.metrics.roc import RocCurve
@@ -382,7 +379,10 @@ class Evaluation(BaseEvaluation):
     @classmethod
     def from_data(cls, data: dict[str, Any]) -> Evaluation:
         """The evaluation that plain data of :meth:`to_json` hold."""
-        return storage.from_data(data)
+        try:
+            return cls(**storage.fields_of(data))
+        except archive.DAMAGED as error:
+            raise ValueError(f"the evaluation is damaged: {type(error).__name__}: {error}") from None
 
     def without_probabilities(self) -> Evaluation:
         """The same evaluation, its rows without their probabilities."""
@@ -426,7 +426,22 @@ class Evaluation(BaseEvaluation):
             label, support and predicted (numbers or weights of samples), and precision, recall and f1, each followed by
             the ends of its interval, ``<name>_low`` and ``<name>_high``; NaN where undefined.
         """
-        return class_frame(self)
+        import pandas as pd
+
+        judged = self if self.has_section("class") else self.with_sections(["class"])
+        metrics, intervals = judged.metrics, judged.intervals
+        predicted = judged.confusion_matrix.counts.sum(axis=0)
+        rows = []
+        for label, called in zip(judged.labels, predicted.tolist(), strict=True):
+            if label == judged.none and judged.none is not None:
+                continue
+            prefix = f"class/{encode_label(label)}"
+            row = {"label": label, "support": metrics[f"{prefix}/support"], "predicted": float(called)}
+            for name in ("precision", "recall", "f1"):
+                low, high = intervals.get(f"{prefix}/{name}", (math.nan, math.nan))
+                row |= {name: metrics[f"{prefix}/{name}"], f"{name}_low": low, f"{name}_high": high}
+            rows.append(row)
+        return pd.DataFrame(rows)
 
     def figures(self, *, on_error: Callable[[str, Exception], object] | None = None) -> dict[str, Figure]:
         """Every figure that applies, by name; see :meth:`BaseEvaluation.figures`."""

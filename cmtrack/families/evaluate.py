@@ -6,12 +6,11 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
-from cmtrack.families.collect import collect_families
-from cmtrack.families.hierarchy import Rule, Tree, assign
-from cmtrack.families.inputs import Given, read_sets
-from cmtrack.families.matrix import check_matching
+from cmtrack.families._collect import collect_families
+from cmtrack.families.hierarchy import Given, Rule, Tree, assign, read_sets
 from cmtrack.families.metrics import document_errors
 from cmtrack.families.result import FamilyEvaluation
+from cmtrack.families.tables import check_matching
 from cmtrack.grouping import Label
 from cmtrack.grouping.step import plain
 from cmtrack.statistics import LabelDigest

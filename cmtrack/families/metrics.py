@@ -17,8 +17,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from cmtrack.families.counts import ACTUAL, HITS, PREDICTED, FamilyStatistics
-from cmtrack.families.tallies import MACROS, DocumentRows
+from cmtrack.families.counts import ACTUAL, HITS, MACROS, PREDICTED, DocumentRows, FamilyStatistics
 from cmtrack.metrics.cells import ratio
 from cmtrack.metrics.metric import Metric, Section
 from cmtrack.metrics.names import encode_label
@@ -32,7 +31,7 @@ FEW = 20
 
 
 class Sums8(NamedTuple):
-    """Sums of the documents' tallies, in the order of :data:`cmtrack.families.tallies.TALLIES`."""
+    """Sums of the documents' tallies, in the order of :data:`cmtrack.families.counts.TALLIES`."""
 
     hits: Any
     predicted_confused: Any

@@ -1,27 +1,42 @@
-"""The :class:`FamilyEvaluation`: sparse counts, and every number and view that follows from them."""
+"""The :class:`FamilyEvaluation`: sparse counts, every number and view that follows from them, and its stored form.
+
+The stored form is one versioned JSON text, with the statistics to compute from and the numbers to read; documents one
+by one are a compact Parquet file of tallies.
+"""
 
 from __future__ import annotations
 
+import hashlib
+import json
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
+import numpy as np
+
 from cmtrack import archive
+from cmtrack.archive import DAMAGED, SCHEMA, checked_table, decode_array, encode_array, read_level, to_read, write_table
 from cmtrack.base import BaseEvaluation
 from cmtrack.families import metrics as metrics_of
-from cmtrack.families import storage
-from cmtrack.families.answers import CodeAnswer, answer
-from cmtrack.families.counts import FamilyStatistics
-from cmtrack.families.matrix import FamilyMatrix, family_distribution, family_matrix
-from cmtrack.families.rows import documents_size, read_documents, write_documents
-from cmtrack.families.tallies import DocumentRows
+from cmtrack.families.counts import MACROS, TALLIES, DocumentRows, FamilyStatistics, PairCounts, Tallies
+from cmtrack.families.hierarchy import Families
+from cmtrack.families.tables import (
+    CodeAnswer,
+    FamilyMatrix,
+    answer,
+    code_table,
+    family_distribution,
+    family_matrix,
+    family_table,
+)
 from cmtrack.grouping import Label
 from cmtrack.metrics.catalog import lookup
 from cmtrack.metrics.results import Results
-from cmtrack.statistics.inputs import FloatArray
+from cmtrack.statistics import LabelDigest
+from cmtrack.statistics.inputs import FloatArray, IntArray
 from cmtrack.untrusted import for_page
 
 if TYPE_CHECKING:
@@ -114,7 +129,7 @@ class FamilyEvaluation(BaseEvaluation):
         held = self.statistics.codes[:, 2] > 0
         families = self.statistics.families
         paths = [path for path, is_held in zip(families.paths, held, strict=True) if is_held]
-        return (("families", storage.digest_of_paths(sorted(paths, key=str), families.level)),)
+        return (("families", _digest_of_paths(sorted(paths, key=str), families.level)),)
 
     # -- views of a family and of a code ---------------------------------------------------------------
 
@@ -203,15 +218,11 @@ class FamilyEvaluation(BaseEvaluation):
         The shares ``match``, ``confused`` and ``oof`` sum to 1 in each direction; ``partner`` is the sibling that most
         often stands for the code.
         """
-        from cmtrack.families.tables import code_table
-
-        return code_table(self)
+        return code_table(self.statistics)
 
     def family_table(self) -> pd.DataFrame:
         """One row per family: its metrics with their intervals."""
-        from cmtrack.families.tables import family_table
-
-        return family_table(self)
+        return family_table(self.statistics, self._results)
 
     # -- doing -----------------------------------------------------------------------------------------
 
@@ -243,13 +254,44 @@ class FamilyEvaluation(BaseEvaluation):
         return replace(merged, macro_errors=_merged_errors(self, other, merged))
 
     def to_json(self) -> str:
-        """The text that :meth:`save` writes."""
-        return storage.to_json(self)
+        """The text that :meth:`save` writes. NaN is written as null."""
+        families = self.statistics.families
+        return json.dumps(
+            {
+                "schema": SCHEMA,
+                "kind": self.kind,
+                "families": {"level": families.level, "chosen": families.chosen, "paths": families.paths},
+                "matching": self.matching,
+                "confidence_level": self.confidence_level,
+                "notes": list(self.notes),
+                "macro_errors": self.macro_errors,
+                **to_read(self),
+                "statistics": _write(self.statistics),
+            },
+            ensure_ascii=False,
+            allow_nan=False,
+        )
 
     @classmethod
     def from_data(cls, data: dict[str, Any]) -> FamilyEvaluation:
-        """The evaluation that plain data of :meth:`to_json` hold."""
-        return storage.from_data(data)
+        """Read the plain data of :meth:`to_json`.
+
+        Raises
+        ------
+        ValueError
+            If they are damaged.
+        """
+        try:
+            errors = data["macro_errors"]
+            return cls(
+                _read(data["statistics"], _families(data["families"])),
+                matching=str(data["matching"]),
+                confidence_level=read_level(data["confidence_level"]),
+                notes=tuple(map(str, data["notes"])),
+                macro_errors=None if errors is None else {str(name): float(value) for name, value in errors.items()},
+            )
+        except DAMAGED as error:
+            raise ValueError(f"the evaluation is damaged: {type(error).__name__}: {error}") from None
 
     def without_probabilities(self) -> FamilyEvaluation:
         """The same evaluation: documents have none."""
@@ -258,7 +300,7 @@ class FamilyEvaluation(BaseEvaluation):
     @property
     def rows_size(self) -> int:
         """Bytes of the rows' columns before compression."""
-        return 0 if self.rows is None else documents_size(self.rows)
+        return 0 if self.rows is None else len(self.rows) * (4 * len(TALLIES) + 8 * len(MACROS))
 
     def write_rows(self, file: Path | BinaryIO) -> None:
         """Write the documents as Parquet."""
@@ -319,3 +361,104 @@ def _merged_errors(
         for name in ours
         if name in theirs
     }
+
+
+# -- stored form --------------------------------------------------------------------------------------
+
+
+def _digest_of_paths(paths: Iterable[tuple[Any, ...]], level: int) -> str:
+    """A short digest of codes with their families."""
+    text = json.dumps([level, [[str(node) for node in path] for path in paths]])
+    return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).hexdigest()
+
+
+def _families(data: dict[str, Any]) -> Families:
+    paths = tuple(tuple(path) for path in data["paths"])
+    if not paths or not all(paths):
+        raise ValueError("every code must have a path")
+    if not all(isinstance(node, (str, int, float)) for path in paths for node in path):
+        raise ValueError("codes and families must be texts or numbers")
+    return Families(paths, int(data["level"]), bool(data["chosen"]))
+
+
+def _write(statistics: FamilyStatistics) -> dict[str, Any]:
+    out: dict[str, Any] = {
+        "digest": str(statistics.digest),
+        "codes": encode_array(statistics.codes),
+        "pairs": _write_pairs(statistics.pairs),
+        "patterns": encode_array(statistics.patterns),
+        "sums": encode_array(statistics.tallies.sums),
+        "products": encode_array(statistics.tallies.products),
+        "repeated": encode_array(statistics.repeated),
+    }
+    if statistics.row_ids is not None:
+        out["row_ids"] = str(statistics.row_ids)
+    if statistics.together is not None and statistics.alone is not None:
+        out["together"] = _write_pairs(statistics.together)
+        out["alone"] = encode_array(statistics.alone)
+    return out
+
+
+def _write_pairs(pairs: PairCounts) -> dict[str, Any]:
+    return {name: encode_array(getattr(pairs, name)) for name in ("keys", "masses", "surplus")}
+
+
+def _read(data: dict[str, Any], families: Families) -> FamilyStatistics:
+    size = len(families.codes)
+    return FamilyStatistics(
+        families,
+        LabelDigest.parse(data["digest"]),
+        _whole(data["codes"], (size, 5)),
+        _read_pairs(data["pairs"], size),
+        _whole(data["patterns"], (None, 5)),
+        Tallies(_whole(data["sums"], (len(TALLIES),)), _whole(data["products"], (len(TALLIES),) * 2)),
+        _whole(data["repeated"], (2,)),
+        _read_pairs(data["together"], size) if "together" in data else None,
+        _whole(data["alone"], (size, 2)) if "alone" in data else None,
+        LabelDigest.parse(data["row_ids"]) if "row_ids" in data else None,
+    )
+
+
+def _read_pairs(data: dict[str, Any], size: int) -> PairCounts:
+    keys = _whole(data["keys"], (None,))
+    if len(keys) and (keys[0] < 0 or keys[-1] >= size * size or (np.diff(keys) <= 0).any()):
+        raise ValueError(f"keys of pairs must increase below {size * size}")
+    return PairCounts(keys, _whole(data["masses"], (len(keys), 4)), _whole(data["surplus"], (size, 2)))
+
+
+def _whole(data: Any, shape: tuple[int | None, ...]) -> IntArray:
+    if data == [] and shape[0] in (None, 0):  # an empty table loses its second dimension as a list
+        return np.zeros(tuple(n or 0 for n in shape), dtype=np.int64)
+    array = decode_array(data, shape)
+    if array.dtype.kind != "i":
+        raise ValueError(f"an array must hold whole numbers, got {array.dtype}")
+    return array
+
+
+def write_documents(path: Path | BinaryIO, rows: DocumentRows) -> None:
+    """Write a row per document: its tallies, and what it adds to the error of each macro average."""
+    table: dict[str, Any] = {name: rows.tallies[:, k] for k, name in enumerate(TALLIES)}
+    table |= {f"influence/{name}": rows.macros[:, k] for k, name in enumerate(MACROS)}
+    write_table(path, table)
+
+
+def read_documents(content: bytes, evaluation: FamilyEvaluation) -> DocumentRows:
+    """Read what :func:`write_documents` wrote for an evaluation, from the file's bytes.
+
+    Raises
+    ------
+    ValueError
+        If the file is damaged, or its tallies do not add up to the evaluation's.
+    """
+    influences = [f"influence/{name}" for name in MACROS]
+    table = checked_table(content, evaluation.statistics.digest.rows, (), (*TALLIES, *influences))
+    try:
+        tallies = np.column_stack([table[name].to_numpy() for name in TALLIES]).astype(np.int32)
+        macros = np.column_stack([table[name].to_numpy() for name in influences]).astype(np.float64)
+    except Exception as error:
+        raise ValueError(f"the predictions are damaged: {type(error).__name__}: {error}") from None
+    if not np.isfinite(macros).all():
+        raise ValueError("the predictions must be finite numbers")
+    if not np.array_equal(tallies.sum(axis=0, dtype=np.int64), evaluation.statistics.tallies.sums):
+        raise ValueError("the predictions must add up to the evaluation's tallies: they are of another evaluation")
+    return DocumentRows(tallies, macros)

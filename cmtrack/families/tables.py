@@ -1,8 +1,10 @@
-"""Tables of a family evaluation: codes and families."""
+"""Views of families and codes: a family's matrix and distributions, answers about a code, tables of all of them."""
 
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
+from html import escape
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,26 +17,308 @@ from cmtrack.families.counts import (
     PREDICTED,
     PREDICTED_OUTSIDE,
     UNIT,
+    FamilyStatistics,
 )
 from cmtrack.families.metrics import FEW, code_ratios
 from cmtrack.grouping import Label
 from cmtrack.metrics.cells import ratio
+from cmtrack.metrics.intervals import Interval, wilson
 from cmtrack.metrics.names import encode_label
+from cmtrack.names import quoted
 from cmtrack.statistics.inputs import FloatArray, IntArray
+from cmtrack.untrusted import for_page, printable
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from cmtrack.families.result import FamilyEvaluation
+    from cmtrack.metrics.results import Results
+
+
+OOF = "OOF"
+NORMALIZATIONS = ("mass", "reference")
+GIVEN = ("predicted", "actual")
+
+
+@dataclass(frozen=True, eq=False)
+class FamilyMatrix:
+    """The codes of a family and, last, out of family (OOF): rows actual, columns predicted.
+
+    Attributes
+    ----------
+    family : label
+    codes : tuple of length k
+    values : ndarray of shape (k + 1, k + 1)
+        ``values[i, j]``: how often code i was actual where code j was predicted; the last row holds predicted codes
+        without an unmatched actual sibling, the last column actual codes without a predicted one. The source of this
+        matrix displays it the other way round, with predictions as rows.
+    what : str
+        What the values are.
+    """
+
+    family: Label
+    codes: tuple[Label, ...]
+    values: FloatArray
+    what: str
+
+    def __getitem__(self, pair: tuple[Label, Label]) -> float:
+        """The value of (actual, predicted); ``"OOF"`` stands for out of family unless a code has that name."""
+        return float(self.values[self._place(pair[0]), self._place(pair[1])])
+
+    def _place(self, code: Label) -> int:
+        if code in self.codes:
+            return self.codes.index(code)
+        if code == OOF:
+            return len(self.codes)
+        raise KeyError(f"the family {self.family!r} has no code {code!r}; its codes are {list(self.codes)[:12]}")
+
+    def to_frame(self) -> pd.DataFrame:
+        """The values with rows named ``actual`` and columns named ``predicted``, ``OOF`` last."""
+        import pandas as pd
+
+        names = [*self.codes, OOF]
+        return pd.DataFrame(
+            self.values, index=pd.Index(names, name="actual"), columns=pd.Index(names, name="predicted")
+        )
+
+    def __repr__(self) -> str:
+        return f"FamilyMatrix({self.family!r}, {len(self.codes)} codes, {self.what})"
+
+    def _repr_html_(self) -> str:
+        return for_page(f"<p>{escape(self.what)}</p>{self.to_frame().to_html()}")
+
+
+def family_matrix(statistics: FamilyStatistics, family: Label, matching: str) -> FamilyMatrix:
+    """The matrix under one matching; with the codes that match, where these were not to be removed.
+
+    Raises
+    ------
+    ValueError, KeyError
+        If there is no such matching or family.
+    """
+    check_matching(matching)
+    start, stop = _range(statistics, family)
+    rows = statistics.codes[start:stop]
+    size = stop - start
+    together = statistics.together
+    pairs = statistics.pairs if together is None else together
+    values = np.zeros((size + 1, size + 1))
+    values[:size, :size] = pairs.within(start, stop, matching)
+    if together is None:
+        values[np.arange(size), np.arange(size)] += rows[:, HITS]
+        alone = rows[:, [PREDICTED_OUTSIDE, ACTUAL_OUTSIDE]]
+    else:
+        assert statistics.alone is not None  # they are kept together
+        alone = statistics.alone[start:stop]
+    surplus = pairs.surplus[start:stop] / UNIT if matching == "balanced" else 0
+    outside = alone + surplus
+    values[size, :size], values[:size, size] = outside[:, 0], outside[:, 1]
+    unit = "documents" if matching == "product" else "mass"
+    kept = "" if together is None else ", matched codes not removed"
+    return FamilyMatrix(family, statistics.families.codes[start:stop], values, f"{matching} matching{kept}, {unit}")
+
+
+def family_distribution(
+    statistics: FamilyStatistics, family: Label, given: str, normalization: str = "mass"
+) -> FamilyMatrix:
+    """Given a predicted code: how its documents' actual codes are distributed (columns sum to 1); given an actual code:
+    how the predicted ones are (rows sum to 1). NaN where no document has the code.
+
+    Raises
+    ------
+    ValueError, KeyError
+        If there is no such direction, normalisation or family.
+
+    Notes
+    -----
+    "mass" gives each code of a document the mass 1, so that the diagonal is precision, or recall, exactly (row
+    matching given predicted codes, column matching given actual ones). "reference" divides the product counts by their
+    sum, as the source's own code does: documents with many mismatches weigh more, and the diagonal is neither.
+    """
+    if given not in GIVEN:
+        raise ValueError(f"given must be 'predicted' or 'actual', got {given!r}")
+    if normalization not in NORMALIZATIONS:
+        raise ValueError(f"normalization must be 'mass' or 'reference', got {normalization!r}")
+    start, stop = _range(statistics, family)
+    rows, size = statistics.codes[start:stop], stop - start
+    matching = "product" if normalization == "reference" else "row" if given == "predicted" else "column"
+    values = np.zeros((size + 1, size + 1))
+    values[:size, :size] = statistics.pairs.within(start, stop, matching)
+    values[np.arange(size), np.arange(size)] += rows[:, HITS]
+    if given == "predicted":
+        values[size, :size] = rows[:, PREDICTED_OUTSIDE]
+        total = rows[:, PREDICTED].astype(np.float64)
+    else:
+        values[:size, size] = rows[:, ACTUAL_OUTSIDE]
+        total = rows[:, ACTUAL].astype(np.float64)
+    axis = 0 if given == "predicted" else 1
+    if normalization == "reference":
+        total = values.sum(axis=axis)[:size]
+    full = np.append(np.where(total > 0, total, np.nan), np.nan)
+    shares = values / (full[None, :] if axis == 0 else full[:, None])
+    said = "actual, given predicted" if given == "predicted" else "predicted, given actual"
+    return FamilyMatrix(family, statistics.families.codes[start:stop], shares, f"shares of {said} ({normalization})")
+
+
+def check_matching(matching: str) -> str:
+    """The matching itself.
+
+    Raises
+    ------
+    ValueError
+        If there is none of that name.
+    """
+    if matching not in MATCHINGS:
+        raise ValueError(f"matching must be one of {list(MATCHINGS)}, got {matching!r}")
+    return matching
+
+
+def _range(statistics: FamilyStatistics, family: Label) -> tuple[int, int]:
+    place = statistics.families.family_place(family)
+    start, stop = statistics.families.starts[place : place + 2]
+    return int(start), int(stop)
+
+
+# -- answers about one code ---------------------------------------------------------------------------
+
+NOWHERE = (float("nan"), float("nan"))
+
+
+@dataclass(frozen=True)
+class CodeAnswer:
+    """What stands behind a predicted code, or what becomes of an actual one.
+
+    Attributes
+    ----------
+    code, family : label
+    given : "predicted" or "actual"
+    documents : int
+        With the code predicted (or actual).
+    right : float
+        Share of the documents in which it is right: precision given a predicted code, recall given an actual one.
+    outside : float
+        Share in which it is not, and has no unmatched sibling on the other side: out of family.
+    siblings : tuple of (label, float)
+        Siblings that stand for it on the other side, by their share of the documents, the most frequent first. With
+        ``right`` and ``outside`` the shares sum to 1.
+    right_interval, outside_interval : (float, float)
+        Wilson intervals.
+    sibling_intervals : tuple of (float, float)
+    confidence_level : float
+    """
+
+    code: Label
+    family: Label
+    given: str
+    documents: int
+    right: float
+    outside: float
+    siblings: tuple[tuple[Label, float], ...]
+    right_interval: Interval
+    outside_interval: Interval
+    sibling_intervals: tuple[Interval, ...]
+    confidence_level: float = 0.95
+
+    @property
+    def too_few(self) -> bool:
+        """Whether there are fewer than 20 documents: the shares say little then."""
+        return self.documents < FEW
+
+    @property
+    def confused(self) -> float:
+        """Share of the documents in which a sibling stands for it."""
+        return float(sum(share for _, share in self.siblings)) if self.documents else float("nan")
+
+    @property
+    def most_likely(self) -> Label | None:
+        """The sibling that most often stands for it; None where none does."""
+        return self.siblings[0][0] if self.siblings else None
+
+    def to_frame(self) -> pd.DataFrame:
+        """One row per outcome: outcome (right, sibling, out of family), code, share, low, high, documents, too few."""
+        import pandas as pd
+
+        rows = [("right", self.code, self.right, *self.right_interval)]
+        rows += [
+            ("sibling", code, share, *ends)
+            for (code, share), ends in zip(self.siblings, self.sibling_intervals, strict=True)
+        ]
+        rows.append(("out of family", None, self.outside, *self.outside_interval))
+        frame = pd.DataFrame(rows, columns=["outcome", "code", "share", "low", "high"])
+        return frame.assign(documents=self.documents, too_few=self.too_few)
+
+    def __str__(self) -> str:
+        if not self.documents:
+            return f"{quoted(self.code)} is {self.given} in no document."
+        other = "actual" if self.given == "predicted" else "predicted"
+        many = f"{self.documents:,} document" + ("s" if self.documents != 1 else "")
+        few = " (too few to rely on)" if self.too_few else ""
+        parts = [f"correct in {_said(self.right, self.right_interval)}"]
+        if self.siblings:
+            share = _said(self.siblings[0][1], self.sibling_intervals[0])
+            parts.append(f"{other} is instead most often {quoted(self.siblings[0][0])} ({share})")
+        parts.append(f"out of family in {_said(self.outside, self.outside_interval)}")
+        return f"{quoted(self.code)} is {self.given} in {many}{few}: {'; '.join(parts)}."
+
+    def __repr__(self) -> str:
+        return printable(f"CodeAnswer({self})")
+
+    def _repr_html_(self) -> str:
+        table = self.to_frame().to_html(index=False, float_format="{:.3f}".format)
+        return for_page(f"<p>{escape(str(self))}</p>{table}")
+
+
+def answer(statistics: FamilyStatistics, code: Label, given: str, confidence_level: float) -> CodeAnswer:
+    """The answer for one code.
+
+    Raises
+    ------
+    KeyError
+        If there is no such code.
+    """
+    place = statistics.families.place(code)
+    family = statistics.families.names[int(statistics.families.family_of_code[place])]
+    shares = family_distribution(statistics, family, given)
+    own = shares.codes.index(code)
+    line = shares.values[:, own] if given == "predicted" else shares.values[own]
+    n = int(statistics.codes[place, PREDICTED if given == "predicted" else ACTUAL])
+
+    def ends(share: float) -> Interval:
+        return wilson(min(1.0, share), n, confidence_level) or NOWHERE
+
+    order = _by_share(line[:-1])
+    siblings = tuple((shares.codes[j], float(line[j])) for j in order if j != own and line[j] > 0)
+    return CodeAnswer(
+        code,
+        family,
+        given,
+        n,
+        float(line[own]),
+        float(line[-1]),
+        siblings,
+        ends(float(line[own])),
+        ends(float(line[-1])),
+        tuple(ends(share) for _, share in siblings),
+        confidence_level,
+    )
+
+
+def _by_share(line: FloatArray) -> list[int]:
+    return [int(j) for j in np.argsort(-np.nan_to_num(line), kind="stable")]
+
+
+def _said(share: float, ends: Interval) -> str:
+    return f"{100 * share:.0f} % [{100 * ends[0]:.0f}, {100 * ends[1]:.0f}]"
+
+
+# -- tables of all codes and families -----------------------------------------------------------------
 
 _SIDES = (("predicted", PREDICTED, PREDICTED_OUTSIDE, "row"), ("actual", ACTUAL, ACTUAL_OUTSIDE, "column"))
 
 
-def code_table(evaluation: FamilyEvaluation) -> pd.DataFrame:
+def code_table(statistics: FamilyStatistics) -> pd.DataFrame:
     """One row per code (see :meth:`FamilyEvaluation.code_table`)."""
     import pandas as pd
 
-    statistics = evaluation.statistics
     codes, families = statistics.codes, statistics.families
     names = np.array([*families.names, None], dtype=object)[:-1]
     columns: dict[str, Any] = {"code": list(families.codes), "family": names[families.family_of_code]}
@@ -44,19 +328,19 @@ def code_table(evaluation: FamilyEvaluation) -> pd.DataFrame:
         columns[f"match_given_{side}"] = ratio(hits, n)
         columns[f"confused_given_{side}"] = ratio(n - hits - beyond, n)
         columns[f"oof_given_{side}"] = ratio(beyond, n)
-        partner, mass = most_frequent_partners(evaluation, matching)
+        partner, mass = _most_frequent_partners(statistics, matching)
         columns[f"partner_given_{side}"] = [families.codes[j] if j >= 0 else None for j in partner.tolist()]
         columns[f"partner_share_given_{side}"] = ratio(mass, n)
         columns[f"too_few_{side}"] = codes[:, total] < FEW
     return pd.DataFrame(columns)
 
 
-def most_frequent_partners(evaluation: FamilyEvaluation, matching: str) -> tuple[IntArray, FloatArray]:
+def _most_frequent_partners(statistics: FamilyStatistics, matching: str) -> tuple[IntArray, FloatArray]:
     """Each code's most frequent sibling on the other side, shape (L,), -1 where there is none, and its mass.
 
     ``matching`` is "row" for predicted codes (their actual siblings) and "column" for actual ones.
     """
-    pairs, size = evaluation.statistics.pairs, len(evaluation.codes)
+    pairs, size = statistics.pairs, len(statistics.families.codes)
     mass = pairs.masses[:, MATCHINGS.index(matching)]
     actual, predicted = pairs.keys // size, pairs.keys % size
     own, other = (predicted, actual) if matching == "row" else (actual, predicted)
@@ -67,28 +351,19 @@ def most_frequent_partners(evaluation: FamilyEvaluation, matching: str) -> tuple
     return partner, most
 
 
-def family_table(evaluation: FamilyEvaluation) -> pd.DataFrame:
+def family_table(statistics: FamilyStatistics, results: Results) -> pd.DataFrame:
     """One row per family (see :meth:`FamilyEvaluation.family_table`)."""
     import pandas as pd
 
-    rows = [
-        _family_row(evaluation, family, n) for family, n in zip(evaluation.families, _sizes(evaluation), strict=True)
-    ]
-    return pd.DataFrame(rows)
+    families = statistics.families
+    sizes = zip(families.names, np.diff(families.starts).tolist(), strict=True)
+    return pd.DataFrame([_family_row(results, family, codes) for family, codes in sizes])
 
 
-def _sizes(evaluation: FamilyEvaluation) -> list[int]:
-    return [int(n) for n in np.diff(evaluation.statistics.families.starts)]
-
-
-def _family_row(evaluation: FamilyEvaluation, family: Label, codes: int) -> dict[str, Any]:
-    prefix, metrics, intervals = (
-        f"family/{encode_label(family)}",
-        evaluation._results.metrics,
-        evaluation._results.intervals,
-    )
+def _family_row(results: Results, family: Label, codes: int) -> dict[str, Any]:
+    prefix, metrics = f"family/{encode_label(family)}", results.metrics
     row: dict[str, Any] = {"family": family, "codes": codes, "support": metrics[f"{prefix}/support"]}
     for name in ("f1_micro", "precision_micro", "recall_micro", "confusion_share", "oof_share"):
-        low, high = intervals.get(f"{prefix}/{name}", (math.nan, math.nan))
+        low, high = results.intervals.get(f"{prefix}/{name}", (math.nan, math.nan))
         row |= {name: metrics[f"{prefix}/{name}"], f"{name}_low": low, f"{name}_high": high}
     return row

@@ -15,8 +15,8 @@ from cmtrack.metrics.metric import Metric, Section
 from cmtrack.metrics.multiclass import MULTICLASS, REDUCED, SPANS
 from cmtrack.metrics.per_class import CLASS
 from cmtrack.metrics.spcc import SPCC
-from cmtrack.prevalence.section import PREVALENCE
-from cmtrack.rough.section import ROUGH
+from cmtrack.prevalence.metrics import PREVALENCE
+from cmtrack.rough.metrics import ROUGH
 
 SECTIONS: tuple[Section, ...] = (MULTICLASS, CLASS, SPANS, REDUCED, BINARY, SPCC, PREVALENCE, FAMILY, ROUGH)
 """Every section, in the order of their metrics in an evaluation."""

@@ -17,7 +17,7 @@ from cmtrack.metrics.results import Results
 from cmtrack.metrics.roc import ScoreTable
 from cmtrack.metrics.samples import Samples
 from cmtrack.metrics.spcc import ClassScores
-from cmtrack.prevalence.section import Estimated, EstimatedShares, estimated, estimated_shares
+from cmtrack.prevalence.metrics import Estimated, EstimatedShares, estimated, estimated_shares
 from cmtrack.statistics import BinaryCounts, ReducedConfusionMatrix
 from cmtrack.statistics.collected import Statistics
 from cmtrack.statistics.inputs import BoolArray

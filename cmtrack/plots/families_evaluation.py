@@ -17,8 +17,8 @@ from .code_shares import plot_code_shares
 from .families import FamilyPanel, plot_family_matrix, plot_worst_families
 
 if TYPE_CHECKING:
-    from cmtrack.families.answers import CodeAnswer
     from cmtrack.families.result import FamilyEvaluation
+    from cmtrack.families.tables import CodeAnswer
     from cmtrack.grouping import Label
 
 MOST_FAMILIES = 6

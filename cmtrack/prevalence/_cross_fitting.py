@@ -379,11 +379,11 @@ class TwoFoldings:
     @cached_property
     def weight(self) -> float:
         """Of the estimate by folds in turn: its variance over variance plus squared disagreement."""
-        alternating, random = self.estimates
-        variance = self.in_turn.variance(alternating).total
-        if not np.isfinite(variance) or alternating == random:
+        turn, drawn = self.estimates
+        variance = self.in_turn.variance(turn).total
+        if not np.isfinite(variance) or turn == drawn:
             return 1.0
-        return variance / (variance + (alternating - random) ** 2)
+        return variance / (variance + (turn - drawn) ** 2)
 
     @property
     def densities(self) -> tuple[FloatArray, FloatArray]:
@@ -392,23 +392,22 @@ class TwoFoldings:
 
     def solve(self) -> float:
         """The weighted mean of both estimates."""
-        alternating, random = self.estimates
-        return self.weight * alternating + (1 - self.weight) * random
+        turn, drawn = self.estimates
+        return self.weight * turn + (1 - self.weight) * drawn
 
     def variance(self, prevalence: float) -> Variance:
         """Weighted mean of both variances, and their disagreement, which the labelled samples cause."""
-        alternating, random = (match.variance(prevalence) for match in (self.in_turn, self.at_random))
-        if not np.isfinite(alternating.total + random.total):
+        turn, drawn = (match.variance(prevalence) for match in (self.in_turn, self.at_random))
+        if not np.isfinite(turn.total + drawn.total):
             return Variance(np.inf, np.inf, np.inf, 0.0)
         w = self.weight
         target, positives, negatives = (
-            w * getattr(alternating, part) + (1 - w) * getattr(random, part)
-            for part in ("target", "positives", "negatives")
+            w * getattr(turn, part) + (1 - w) * getattr(drawn, part) for part in ("target", "positives", "negatives")
         )
         between = w * (1 - w) * (self.estimates[0] - self.estimates[1]) ** 2
         labelled = positives + negatives
         share = positives / labelled if labelled > 0 else 0.5
-        return Variance(target, positives + share * between, negatives + (1 - share) * between, alternating.information)
+        return Variance(target, positives + share * between, negatives + (1 - share) * between, turn.information)
 
     def deviance(self, grid: FloatArray, kind: str = "adjusted") -> FloatArray:
         """The smaller of the two quasi-deviances, 0 between the two estimates: what either allows is allowed."""

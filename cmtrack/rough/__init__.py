@@ -1,7 +1,6 @@
 """Rough sets: what attributes or a confusion matrix say of classes that they cannot separate."""
 
-from cmtrack.rough.approximations import RoughApproximations
-from cmtrack.rough.bounds import RoughBounds, rough_bounds
+from cmtrack.rough.approximations import RoughApproximations, RoughBounds, rough_bounds
 from cmtrack.rough.reducts import AttributeSubsets
 from cmtrack.rough.table import GranuleTable, attribute_subsets, granule_table
 

@@ -1,25 +1,33 @@
-"""Lower and upper approximations of the classes by granules.
+"""Lower and upper approximations of the classes: exact ones by granules, bounds of them by a confusion matrix alone.
 
 Source: Pawlak (1982), Rough sets; Düntsch & Gediga (2019), Confusion matrices and rough set data analysis, equations
-2.1-2.3, 3.3 and 3.4 (where p^i = n_i / nu_i is printed as "ni / nu_i").
+2.1-2.3, 3.3 and 3.4 (where p^i = n_i / nu_i is printed as "ni / nu_i"), sections 3 and 4. Their matrices have
+predicted classes in rows, ours actual ones: what they write n_ij is ``counts[j, i]`` here. Three things printed there
+cannot be right. The weights of equations 3.5 and 3.6 must be n_i. + n_.i - n_ii, since with n_i. + n_.i their own
+example gives 1.226 for a share. The "gamma" of equation 3.6 is the share of hits, an upper bound of that of equation
+3.3. And theorem 4.4 means nu** on its left. Without condition 4.1 the bounds can fail: the granules [[0, 4], [3, 0],
+[1, 2]] that are put into the classes (0, 0, 1) have a "bound" of 8 for an upper approximation of 6.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from html import escape
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import numpy.typing as npt
 
 from cmtrack.grouping import Label
-from cmtrack.metrics.cells import ratio
+from cmtrack.metrics.cells import Cells, ratio
 from cmtrack.metrics.names import encode_label
-from cmtrack.rough.section import ROUGH
-from cmtrack.rough.views import approximation_figure
+from cmtrack.rough.metrics import ROUGH, bounds_of_cells
+from cmtrack.statistics import ConfusionMatrix
 from cmtrack.statistics.counting import Counts
 from cmtrack.statistics.inputs import FloatArray, IntArray
-from cmtrack.untrusted import for_page
+from cmtrack.untrusted import for_page, printable
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -109,7 +117,7 @@ class RoughApproximations:
 
     def figure(self) -> Figure:
         """Draw a bar per class from its lower to its upper approximation."""
-        return approximation_figure(self.lower, self.upper, self.class_sizes, self.labels)
+        return _figure(self.lower, self.upper, self.class_sizes, self.labels)
 
     def __repr__(self) -> str:
         numbers = f"gamma {self.gamma:.4g}, weighted_alpha {self.weighted_alpha:.4g}"
@@ -140,3 +148,214 @@ def _members(holds: np.ndarray) -> tuple[tuple[int, ...], ...]:
 
 def _share(part: Counts, whole: Counts) -> FloatArray:
     return ratio(part.astype(np.float64), whole.astype(np.float64))
+
+
+# -- bounds by a confusion matrix ---------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class RoughBounds:
+    """Bounds of the lower and upper approximation of each class, arrays of shape (K,) in the order of ``labels``.
+
+    They hold where every granule (set of rows that the classifier cannot tell apart) meets the class that it is
+    assigned to. A matrix alone cannot prove that; it disproves it where a class is predicted but never rightly.
+
+    Attributes
+    ----------
+    labels : tuple of length K
+    class_sizes : ndarray
+        n_j, actual samples of the class.
+    hits : ndarray
+        nl*_j = n_jj, at least the lower approximation.
+    lower_upper_bound : ndarray
+        nl**_j, at least the lower approximation and at most ``hits``: one less where the class is also predicted for
+        others.
+    majority_lower_upper_bound : ndarray or None
+        nl^m_j, sharper still, where the classifier takes the most frequent class of each granule; else None.
+    union : ndarray
+        nu*_j, samples that are of the class or predicted to be; at most the upper approximation.
+    upper_lower_bound : ndarray
+        nu**_j, at most the upper approximation and at least ``union``: one more for each other class that samples of
+        this one are predicted to be.
+    majority_upper_lower_bound : ndarray or None
+        nu^m_j, sharper still, as above.
+    condition_holds : bool or None
+        Whether every granule meets the class it is assigned to; None where the granules are not known.
+    broken_by : tuple of int
+        The granules that do not, by their place in the table, where it is known.
+    never_right : tuple of labels
+        Classes that are predicted, but never rightly: the condition fails for their granules.
+
+    Notes
+    -----
+    "One less" and "one more" count samples. Where sample weights are fractions a sample can weigh less than one, so
+    ``lower_upper_bound`` is ``hits`` and ``upper_lower_bound`` is ``union`` there. Whole weights mean repeated rows.
+    """
+
+    labels: tuple[Label, ...]
+    class_sizes: Counts
+    hits: Counts
+    lower_upper_bound: Counts
+    union: Counts
+    upper_lower_bound: Counts
+    majority_lower_upper_bound: Counts | None = None
+    majority_upper_lower_bound: Counts | None = None
+    condition_holds: bool | None = None
+    broken_by: tuple[int, ...] = ()
+    never_right: tuple[Label, ...] = ()
+
+    @property
+    def gamma_upper(self) -> float:
+        """Upper bound of the quality of approximation: the share of hits (equation 3.6 calls it gamma)."""
+        return float(self.hits.sum()) / float(self.class_sizes.sum())
+
+    @property
+    def alpha_upper(self) -> FloatArray:
+        """Upper bound of each class's accuracy of approximation (equation 3.4), hits / union; NaN for an absent one."""
+        return ratio(self.hits.astype(np.float64), self.union.astype(np.float64))
+
+    @property
+    def weighted_alpha_upper(self) -> float:
+        """Mean of :attr:`alpha_upper` weighted by union: g / (2 - g), g = ``gamma_upper`` (equation 3.6)."""
+        return float(self.hits.sum()) / float(self.union.sum())
+
+    @property
+    def metrics(self) -> dict[str, float]:
+        """The numbers by their names in the catalog, such as ``rough/gamma_upper``; as in an evaluation."""
+        found = {"rough/gamma_upper": self.gamma_upper, "rough/alpha_upper": self.weighted_alpha_upper}
+        for k, label in enumerate(self.labels):
+            prefix = f"rough/{encode_label(label)}"
+            found |= {
+                f"{prefix}/lower_upper_bound": float(self.lower_upper_bound[k]),
+                f"{prefix}/upper_lower_bound": float(self.upper_lower_bound[k]),
+                f"{prefix}/alpha_upper": float(self.alpha_upper[k]),
+            }
+        return found
+
+    def to_frame(self) -> pd.DataFrame:
+        """One row per class; NaN where a bound needs the classifier of most frequent classes."""
+        import pandas as pd
+
+        unknown = np.full(len(self.labels), math.nan)
+        lower, upper = self.majority_lower_upper_bound, self.majority_upper_lower_bound
+        columns = {
+            "size": self.class_sizes,
+            "hits": self.hits,
+            "lower_upper_bound": self.lower_upper_bound,
+            "majority_lower_upper_bound": unknown if lower is None else lower,
+            "union": self.union,
+            "upper_lower_bound": self.upper_lower_bound,
+            "majority_upper_lower_bound": unknown if upper is None else upper,
+            "alpha_upper": self.alpha_upper,
+        }
+        return pd.DataFrame(columns, index=pd.Index(self.labels, name="class", tupleize_cols=False))
+
+    def figure(self) -> Figure:
+        """Draw the sharpest bounds, a bar per class."""
+        lower, upper = self.majority_lower_upper_bound, self.majority_upper_lower_bound
+        lower = self.lower_upper_bound if lower is None else lower
+        upper = self.upper_lower_bound if upper is None else upper
+        return _figure(lower, upper, self.class_sizes, self.labels, self.condition_text)
+
+    @property
+    def condition_text(self) -> str:
+        """When the bounds hold, or that they do, or do not, as a sentence."""
+        if self.condition_holds:
+            return "They hold: every granule meets the class it is assigned to."
+        if self.broken_by:
+            listed = ", ".join(map(str, self.broken_by[:8])) + (", …" if len(self.broken_by) > 8 else "")
+            return f"They need not hold: these granules do not meet the class they are assigned to: {listed}."
+        if self.condition_holds is False:
+            return f"They need not hold: {self.never_right[0]} is predicted but never rightly."
+        return "They hold if every granule meets the class it is assigned to."
+
+    def __repr__(self) -> str:
+        numbers = f"gamma_upper {self.gamma_upper:.4g}, weighted_alpha_upper {self.weighted_alpha_upper:.4g}"
+        return printable(f"RoughBounds({len(self.labels)} classes, {numbers}. {self.condition_text[:-1]})")
+
+    def _repr_html_(self) -> str:
+        return for_page(f"{self.to_frame().to_html()}<p>{escape(self.condition_text)}</p>")
+
+
+_FIELDS = ("class_sizes", "hits", "lower_upper_bound", "union", "upper_lower_bound")
+
+
+def rough_bounds(confusion_matrix: ConfusionMatrix, majority: bool = False) -> RoughBounds:
+    """Bounds of the rough approximations of the classes, from a confusion matrix alone.
+
+    Parameters
+    ----------
+    confusion_matrix : ConfusionMatrix
+        Rows actual, columns predicted.
+    majority : bool, default False
+        Whether the classifier takes the most frequent class of each granule: two bounds are sharper then.
+
+    Returns
+    -------
+    RoughBounds
+        They hold where every granule meets the class that it is assigned to, which a matrix cannot prove;
+        :meth:`GranuleTable.bounds` checks it.
+
+    Raises
+    ------
+    TypeError
+        If it is no confusion matrix.
+    ValueError
+        If it is empty, or cannot be that of a classifier of most frequent classes.
+
+    References
+    ----------
+    Düntsch & Gediga (2019), Confusion matrices and rough set data analysis, equations 3.4-3.6, theorems 4.1-4.4.
+    """
+    if not isinstance(confusion_matrix, ConfusionMatrix):
+        kind = type(confusion_matrix).__name__
+        raise TypeError(f"confusion_matrix must be a ConfusionMatrix, got {kind}; from_predictions makes one")
+    if not confusion_matrix.total > 0:
+        raise ValueError("confusion_matrix must hold samples, got only zeros")
+    whole = confusion_matrix.counts.dtype.kind == "i"
+    cells = Cells.of_matrix(confusion_matrix)
+    labels = confusion_matrix.labels
+    bounds = bounds_of_cells(cells, whole)
+    kind = np.int64 if whole else np.float64
+    never = tuple(
+        label
+        for label, n, right in zip(labels, bounds["predicted"], bounds["hits"], strict=True)
+        if n > 0 and not right > 0
+    )
+    known: dict[str, Any] = {name: bounds[name].astype(kind) for name in _FIELDS}
+    if majority:
+        known |= {name: value.astype(kind) for name, value in _majority(cells, labels, bounds).items()}
+    return RoughBounds(labels, **known, condition_holds=False if never else None, never_right=never)
+
+
+def _majority(cells: Cells, labels: tuple[Label, ...], bounds: dict[str, FloatArray]) -> dict[str, FloatArray]:
+    """Theorems 4.3 and 4.4: every granule's own class is its most frequent one."""
+    second = np.zeros(cells.size)
+    off = ~cells.hit
+    np.maximum.at(second, cells.predicted[off], cells.weight[off])
+    wrong = np.flatnonzero(second > bounds["hits"])
+    if wrong.size:
+        j = int(wrong[0])
+        raise ValueError(
+            f"majority=True needs that no class is predicted more often for one other class than rightly, "
+            f"{labels[j]!r} is {bounds['hits'][j]:g} times right and {second[j]:g} times predicted for one other class"
+        )
+    missed = bounds["class_sizes"] - bounds["hits"]
+    return {
+        "majority_lower_upper_bound": bounds["hits"] - second,
+        "majority_upper_lower_bound": bounds["predicted"] + 2 * missed,
+    }
+
+
+def _figure(
+    lower: npt.ArrayLike,
+    upper: npt.ArrayLike,
+    sizes: npt.ArrayLike,
+    labels: Sequence[object],
+    condition: str | None = None,
+) -> Figure:
+    """Draw lower and upper approximations, or with a ``condition`` bounds of them."""
+    from cmtrack import plots
+
+    title = "Rough approximations" if condition is None else "Bounds of the rough approximations"
+    return plots.plot_rough_approximations(lower, upper, sizes, labels, condition=condition, title=title)

@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from cmtrack.rough.attributes import combine, encode_attribute
-from cmtrack.rough.granules import Values
+from cmtrack.rough.attributes import Values, combine, encode_attribute
 from cmtrack.statistics.inputs import BoolArray, FloatArray, IntArray
 from cmtrack.untrusted import for_page, printable
 

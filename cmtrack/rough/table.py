@@ -13,9 +13,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from cmtrack.grouping import Label
-from cmtrack.rough.approximations import RoughApproximations, approximate
-from cmtrack.rough.bounds import RoughBounds, rough_bounds
-from cmtrack.rough.granules import Values, count_granules
+from cmtrack.rough.approximations import RoughApproximations, RoughBounds, approximate, rough_bounds
+from cmtrack.rough.attributes import Values, count_granules
 from cmtrack.rough.reducts import AttributeSubsets, search
 from cmtrack.statistics import ConfusionMatrix
 from cmtrack.statistics.confusion import merged_labels

@@ -131,7 +131,45 @@ def collect(
     weights: FloatArray | IntArray | None = None,
     pairs: Counts | None = None,
 ) -> tuple[Statistics, Codes]:
-    """Collect the statistics of rows.
+    """Collect the statistics of rows that are in memory, in their order.
+
+    Parameters
+    ----------
+    actual, predicted, labels, probabilities, step, weights, pairs
+        As in :func:`count_rows`.
+
+    Returns
+    -------
+    statistics : Statistics
+    predicted : Codes of n rows
+
+    Raises
+    ------
+    ValueError
+        If a probability is wrong; the text gives the row.
+    """
+    kept, predicted = count_rows(
+        actual, predicted, labels, probabilities=probabilities, step=step, weights=weights, pairs=pairs
+    )
+    digest = _digest(actual, labels)
+    for part in (kept, kept.get("squares", {})):
+        part["digest"] = digest
+    return finished(kept), predicted
+
+
+def count_rows(
+    actual: Codes,
+    predicted: Codes | None,
+    labels: tuple[Label, ...],
+    *,
+    probabilities: Probabilities | None = None,
+    step: ComposedStep | None = None,
+    weights: FloatArray | IntArray | None = None,
+    pairs: Counts | None = None,
+    exact_rows: int | None = None,
+    threads: int | None = None,
+) -> tuple[dict[str, Any], Codes]:
+    """Count rows: the kernel that every source of rows comes to.
 
     Parameters
     ----------
@@ -146,10 +184,13 @@ def collect(
     weights : ndarray of shape (n,), optional
     pairs : ndarray of shape (K, K), optional
         The counts of actual and predicted classes, where they are known.
+    exact_rows, threads : int, optional
+        As in :class:`cmtrack.statistics.score_pass.ScorePass`.
 
     Returns
     -------
-    statistics : Statistics
+    kept : dict
+        What :func:`finished` makes ``Statistics`` of, all but the digest; see :func:`merged`.
     predicted : Codes of n rows
 
     Raises
@@ -160,31 +201,37 @@ def collect(
     kept: dict[str, Any] = {}
     if probabilities is not None:
         best = CompactCodes(len(actual), len(labels)) if predicted is None else None
-        kept = ScorePass(actual, probabilities, step, weights, best).run()
-        kept["scaled_rows"] = probabilities.scaled_rows or None
+        kept = ScorePass(actual, probabilities, step, weights, best, exact_rows, threads).run()
+        kept["scaled_rows"] = probabilities.scaled_rows
         predicted = Codes(best.array) if best is not None else predicted
     assert predicted is not None  # there are predictions or probabilities
-    kept["digest"] = _digest(actual, labels)
     if weights is not None and weights.dtype.kind == "f":
-        kept["squares"] = _squares(actual, predicted, labels, probabilities, step, weights, kept["digest"])
+        squared = weights**2
+        squares = {}
+        if probabilities is not None:
+            squares = ScorePass(actual, probabilities, step, squared, None, exact_rows, threads).run()
+        squares["matrix"] = ConfusionMatrix(count_pairs(actual, predicted, len(labels), squared), labels)
+        kept["squares"] = squares
     if pairs is None:
         pairs = count_pairs(actual, predicted, len(labels), weights)
-    return Statistics(ConfusionMatrix(pairs, labels), **kept), predicted
+    kept["matrix"] = ConfusionMatrix(pairs, labels)
+    return kept, predicted
 
 
-def _squares(
-    actual: Codes,
-    predicted: Codes,
-    labels: tuple[Label, ...],
-    probabilities: Probabilities | None,
-    step: ComposedStep | None,
-    weights: FloatArray | IntArray,
-    digest: LabelDigest,
-) -> Statistics:
-    squared = weights**2
-    kept = {} if probabilities is None else ScorePass(actual, probabilities, step, squared).run()
-    pairs = count_pairs(actual, predicted, len(labels), squared)
-    return Statistics(ConfusionMatrix(pairs, labels), digest, **kept)
+def merged(ours: dict[str, Any], theirs: dict[str, Any]) -> dict[str, Any]:
+    """What two sets of rows left behind, together; neither may be used afterwards."""
+    return {
+        name: merged(value, theirs[name]) if isinstance(value, dict) else value + theirs[name]
+        for name, value in ours.items()
+    }
+
+
+def finished(kept: dict[str, Any]) -> Statistics:
+    """The statistics of what the kernel left behind."""
+    done = {name: value.result() if hasattr(value, "result") else value for name, value in kept.items()}
+    if "squares" in done:
+        done["squares"] = finished(done["squares"])
+    return Statistics(**done | {"scaled_rows": done.get("scaled_rows") or None})
 
 
 def _digest(actual: Codes, labels: Sequence[Label]) -> LabelDigest:

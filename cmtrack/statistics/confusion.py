@@ -93,7 +93,7 @@ class ConfusionMatrix:
         if not isinstance(other, ConfusionMatrix):
             return NotImplemented
         labels = merged_labels(self.labels, other.labels)
-        return ConfusionMatrix(self._spread(labels) + other._spread(labels), labels)
+        return ConfusionMatrix(self.arranged(labels).counts + other.arranged(labels).counts, labels)
 
     def __radd__(self, other: object) -> ConfusionMatrix:
         return self if other == 0 else NotImplemented  # lets sum(...) start at 0
@@ -103,11 +103,15 @@ class ConfusionMatrix:
             return NotImplemented
         return self.labels == other.labels and np.array_equal(self.counts, other.counts)
 
-    def _spread(self, labels: tuple[Label, ...]) -> Counts:
-        place = [labels.index(label) for label in self.labels]
+    def arranged(self, labels: tuple[Label, ...]) -> ConfusionMatrix:
+        """The same counts with all of ``labels`` in their order; labels that are new have no samples."""
+        if labels == self.labels:
+            return self
+        index = {label: code for code, label in enumerate(labels)}
+        place = [index[label] for label in self.labels]
         spread = np.zeros((len(labels), len(labels)), dtype=self.counts.dtype)
         spread[np.ix_(place, place)] = self.counts
-        return spread
+        return ConfusionMatrix(spread, labels)
 
     def reduce(self, grouping: Grouping) -> ReducedConfusionMatrix:
         """Group classes; a chain gives its last step (see :meth:`reductions` for each step)."""

@@ -89,6 +89,24 @@ def number_labels(
     return Numbered(order, codes, counts)
 
 
+def number_as_they_come(columns: Mapping[str, Any]) -> tuple[tuple[Label, ...], dict[str, Codes]]:
+    """Number the classes that rows have, be it one, in sorted order.
+
+    Raises
+    ------
+    ValueError
+        Missing values, continuous values (scores), or labels that cannot be put in one order.
+    """
+    factors = {name: factorize(name, values) for name, values in columns.items()}
+    for name, factor in factors.items():
+        no_scores(name, factor.present)
+    order = _common_order(factors)
+    if len(order) > MAX_CLASSES:
+        raise ValueError(f"at most {MAX_CLASSES} classes are supported, got {len(order)}: are these classes?")
+    index = {label: i for i, label in enumerate(order)}
+    return order, {name: _renumber(name, factor, index) for name, factor in factors.items()}
+
+
 def encode_labels(
     columns: Mapping[str, Any],
     labels: Sequence[Label] | None = None,
@@ -246,10 +264,31 @@ def _spelled(name: str, kinds: set[type]) -> Any:
     raise ValueError(f"declared classes must be of the labels' kind {names}, got {name!r}")
 
 
-def _with_declared(seen: tuple[Label, ...], declared: Sequence[Any]) -> tuple[Label, ...]:
+def no_declared(order: Sequence[Label], strange: Sequence[Any]) -> str:
+    """The text of the error of labels that are not among the declared classes."""
+    return (
+        f"labels must be among the declared classes {listed(order, 20)}, got {listed(strange)}; "
+        "the columns of y_prob or the classes of the grouping declare them"
+    )
+
+
+def declared_order(declared: Sequence[Any], kind: type) -> tuple[Label, ...]:
+    """The declared classes in order, as labels of a kind.
+
+    Raises
+    ------
+    ValueError
+        If a text spells no label of that kind.
+    """
+    return _with_declared((False, True) if kind is bool else (), declared, {kind})
+
+
+def _with_declared(
+    seen: tuple[Label, ...], declared: Sequence[Any], kinds: set[type] | None = None
+) -> tuple[Label, ...]:
     """The declared classes in order, as labels of the kind that was seen."""
     by_text = {str(label): label for label in seen}
-    kinds = {type(label) for label in seen}
+    kinds = kinds or {type(label) for label in seen}
     order: list[Any] = []
     for name in declared:
         if name in seen or not isinstance(name, str) or str in kinds:
@@ -260,10 +299,7 @@ def _with_declared(seen: tuple[Label, ...], declared: Sequence[Any]) -> tuple[La
             order.append(_spelled(name, kinds))
     unknown = [label for label in seen if label not in order]
     if unknown:
-        raise ValueError(
-            f"labels must be among the declared classes {listed(order, 20)}, got {listed(unknown)}; "
-            "the columns of y_prob or the classes of the grouping declare them"
-        )
+        raise ValueError(no_declared(order, unknown))
     try:
         return tuple(sorted(order))
     except TypeError:

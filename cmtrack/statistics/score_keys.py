@@ -7,7 +7,7 @@ room for one of four channels.
 from __future__ import annotations
 
 from functools import cache
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -81,6 +81,69 @@ class GridCounts:
     def result(self) -> ScoreCounts:
         """The counts; by score where no cell holds two different ones."""
         return ScoreCounts.from_cells(self.counts, self.lowest, self.highest)
+
+
+class ScoreTally:
+    """Counts by score in the making: the same whatever the order and the number of the parts that are put together.
+
+    The keys themselves are kept while there are at most ``limit`` rows, and counts by cell beyond that.
+
+    Parameters
+    ----------
+    limit : int
+        Rows whose scores are counted one by one; 0: none are.
+    """
+
+    def __init__(self, limit: int) -> None:
+        self.limit = limit
+        self.rows = 0
+        self._keys: list[ScoreKeys] = []
+        self._weights: list[Any] = []
+        self._grid: GridCounts | None = None
+
+    @property
+    def exact(self) -> bool:
+        """Whether the rows so far are counted one by one."""
+        return self._grid is None
+
+    def add(self, keys: ScoreKeys, weights: FloatArray | IntArray | None) -> None:
+        """Count one block."""
+        self.rows += len(keys)
+        self._keys.append(keys)
+        self._weights.append(weights)
+        self._to_grid()
+
+    def __add__(self, other: ScoreTally) -> ScoreTally:
+        """Both sets of rows; neither tally may be used afterwards."""
+        self.rows += other.rows
+        self.limit = max(self.limit, other.limit)
+        self._keys += other._keys
+        self._weights += other._weights
+        if self._grid is None or other._grid is None:
+            self._grid = self._grid or other._grid
+        else:
+            self._grid += other._grid
+        self._to_grid()
+        return self
+
+    def result(self) -> ScoreCounts:
+        """The counts: by score for few rows, or where no cell of the grid holds two different scores."""
+        if self._grid is not None:
+            return self._grid.result()
+        return exact_counts(np.concatenate(self._keys), _joined(self._weights))
+
+    def _to_grid(self) -> None:
+        if not self._keys or (self._grid is None and self.rows <= self.limit):
+            return
+        if self._grid is None:
+            self._grid = GridCounts(self._weights[0])
+        for keys, weights in zip(self._keys, self._weights, strict=True):
+            self._grid.add(keys, weights)
+        self._keys, self._weights = [], []
+
+
+def _joined(weights: list[Any]) -> FloatArray | IntArray | None:
+    return None if weights[0] is None else np.concatenate(weights)
 
 
 @cache

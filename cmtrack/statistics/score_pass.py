@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import operator
 import os
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import reduce
 from typing import Any
 
 import numpy as np
@@ -16,19 +17,15 @@ from cmtrack.grouping import ComposedStep
 from cmtrack.statistics import scores
 from cmtrack.statistics.class_blocks import ClassBlock
 from cmtrack.statistics.codes import Codes, CompactCodes, blocks
-from cmtrack.statistics.counting import Counts, count_codes
 from cmtrack.statistics.cross_moments import MAX_CLASSES, CrossMoments, products
 from cmtrack.statistics.inputs import BoolArray, FloatArray, IntArray
 from cmtrack.statistics.moments import ScoreMoments
 from cmtrack.statistics.probabilities import Probabilities
-from cmtrack.statistics.score_keys import GridCounts, ScoreKeys, exact_counts, score_keys
-from cmtrack.statistics.scores import ScoreCounts
-from cmtrack.statistics.top_scores import CELLS, TopScoreCounts, cells_of
+from cmtrack.statistics.score_keys import ScoreTally, score_keys
+from cmtrack.statistics.top_scores import TopTally
 
 _CHUNK_BLOCKS = 8
 _MOST_THREADS = 16
-_MOST_CODES = 1 << 20
-"""Tables of more cells are counted once at the end, not block by block."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,6 +41,10 @@ class ScorePass:
     weights : ndarray of shape (n,), optional
     best : CompactCodes, optional
         Room for the most probable class of each row, where it is wanted.
+    exact_rows : int, optional
+        Rows up to which scores are counted one by one; by default :data:`cmtrack.statistics.scores.EXACT_ROWS`.
+    threads : int, optional
+        By default one for each core.
     """
 
     actual: Codes
@@ -51,20 +52,22 @@ class ScorePass:
     step: ComposedStep | None = None
     weights: FloatArray | IntArray | None = None
     best: CompactCodes | None = None
+    exact_rows: int | None = None
+    threads: int | None = None
 
     def run(self) -> dict[str, Any]:
-        """The statistics by their names in ``Statistics``."""
+        """The statistics by their names in ``Statistics``; scores and most probable classes are still tallies."""
         length = self.probabilities.block_rows * _CHUNK_BLOCKS
-        parts = in_threads(self._read, list(blocks(len(self.actual), length)))
+        parts = in_threads(self._read, list(blocks(len(self.actual), length)), self.threads)
         kept: dict[str, Any] = {}
         moments = ScoreMoments.merge([part.moments for part in parts])
         if self._has_cross:
             kept["cross"] = CrossMoments(sum(part.cross for part in parts))
         size = self.probabilities.n_classes
         if self.step is None:
-            kept["tops"] = self._tops(parts)
+            kept["tops"] = reduce(operator.add, [part.tops for part in parts])
         else:
-            kept["scores"] = self._scores(parts)
+            kept["scores"] = reduce(operator.add, [part.scores for part in parts])
             kept["score_moments"] = moments.component(size).by_group(self.step.in_positive.astype(np.int64), 2)
             kept["labels_variance"] = float(sum(part.variance for part in parts))
         return kept | {"moments": moments.components(slice(0, size))}
@@ -73,16 +76,13 @@ class ScorePass:
     def _has_cross(self) -> bool:
         return 2 < self.probabilities.n_classes <= MAX_CLASSES
 
-    @property
-    def _is_exact(self) -> bool:
-        return len(self.actual) <= scores.EXACT_ROWS
-
     def _read(self, chunk: slice) -> _Part:
         size = self.probabilities.n_classes
         width = size + (self.step is not None)
         length = min(self.probabilities.block_rows, chunk.stop - chunk.start)
         room = np.ones((2 * width + 1 if self._has_cross else width + 1, length))
-        part = _Part(size, self.weights)
+        limit = scores.EXACT_ROWS if self.exact_rows is None else self.exact_rows
+        part = _Part(TopTally(size), ScoreTally(limit if len(self.actual) <= limit else 0))
         moments = []
         for rows in blocks(chunk.stop - chunk.start, length):
             rows = slice(chunk.start + rows.start, chunk.start + rows.stop)
@@ -112,7 +112,7 @@ class ScorePass:
         if self.best is not None:
             self.best.array[rows.start + block.order] = best
         if self.step is None:
-            part.add_tops((block.codes * len(values) + best) * CELLS + cells_of(top), block.weights)
+            part.tops.add(block.codes, best, top, block.weights)
 
     def _read_group(self, part: _Part, block: ClassBlock, values: FloatArray) -> None:
         assert self.step is not None  # the caller's choice
@@ -122,65 +122,29 @@ class ScorePass:
         part.variance += float((spread if block.weights is None else spread * block.weights).sum())
         rejected = ~accepted_in_block(block, values[:-1], self.step)
         channel = np.where(self.step.in_positive, 0, 2)[block.codes] + rejected
-        keys = score_keys(score, channel)
-        if self._is_exact:
-            part.keys.append(keys)
-            part.key_weights.append(block.weights)
-        else:
-            part.grid.add(keys, block.weights)
-
-    def _scores(self, parts: Sequence[_Part]) -> ScoreCounts:
-        if self._is_exact:
-            keys = np.concatenate([keys for part in parts for keys in part.keys])
-            weights = [weights for part in parts for weights in part.key_weights]
-            return exact_counts(keys, None if self.weights is None else np.concatenate(weights))
-        total = GridCounts(self.weights)
-        for part in parts:
-            total += part.grid
-        return total.result()
-
-    def _tops(self, parts: Sequence[_Part]) -> TopScoreCounts:
-        size = self.probabilities.n_classes
-        counts: Counts = sum(part.tops for part in parts)
-        late = [codes for part in parts for codes in part.codes]
-        if late:
-            weights = [weights for part in parts for weights in part.key_weights]
-            own = None if self.weights is None else np.concatenate(weights)
-            counts = count_codes(np.concatenate(late), size * size * CELLS, own)
-        return TopScoreCounts(counts.reshape(size, size, CELLS))
+        part.scores.add(score_keys(score, channel), block.weights)
 
 
 @dataclass(eq=False)
 class _Part:
     """What one chunk of rows leaves behind."""
 
-    size: int
-    weights: FloatArray | IntArray | None
+    tops: TopTally
+    scores: ScoreTally
     moments: ScoreMoments = field(init=False)
     cross: Any = 0
     variance: float = 0.0
-    keys: list[ScoreKeys] = field(default_factory=list)
-    key_weights: list[Any] = field(default_factory=list)
-    codes: list[IntArray] = field(default_factory=list)
-    tops: Any = 0
-
-    @cached_property
-    def grid(self) -> GridCounts:
-        return GridCounts(self.weights)
-
-    def add_tops(self, codes: IntArray, weights: FloatArray | IntArray | None) -> None:
-        cells = self.size * self.size * CELLS
-        if cells > _MOST_CODES:
-            self.codes.append(codes)
-            self.key_weights.append(weights)
-        else:
-            self.tops = self.tops + count_codes(codes, cells, weights)
 
 
-def in_threads(work: Callable[[slice], _Part], chunks: Sequence[slice]) -> list[_Part]:
-    """Do the work on every chunk, on the cores that this process may use; results and errors in order."""
+def n_threads() -> int:
+    """The cores that this process may use, up to 16."""
     available = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    threads = min(len(chunks), available, _MOST_THREADS)
+    return min(available, _MOST_THREADS)
+
+
+def in_threads(work: Callable[[slice], _Part], chunks: Sequence[slice], threads: int | None = None) -> list[_Part]:
+    """Do the work on every chunk, on all cores unless told otherwise; results and errors in order."""
+    threads = min(len(chunks), n_threads() if threads is None else threads)
     if threads == 1:
         return [work(chunk) for chunk in chunks]
     with ThreadPoolExecutor(threads) as pool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -11,6 +12,9 @@ from cmtrack.statistics.inputs import FloatArray, IntArray
 
 CELLS = 64
 _LOW, _HIGH = -4.0, 12.0
+_MOST_CODES = 1 << 20
+"""Tables of more cells are counted once at the end, not block by block."""
+_MOST_WAITING = 1 << 22
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,6 +46,53 @@ class TopScoreCounts:
         if not isinstance(other, TopScoreCounts):
             return NotImplemented
         return np.array_equal(self.counts, other.counts)
+
+
+class TopTally:
+    """Counts by actual class, most probable class and cell in the making; of many classes the codes wait.
+
+    Parameters
+    ----------
+    size : int
+        Number of classes.
+    """
+
+    def __init__(self, size: int) -> None:
+        self.size = size
+        self._counts: Any = 0
+        self._codes: list[IntArray] = []
+        self._weights: list[Any] = []
+
+    def add(self, actual: IntArray, best: IntArray, top: FloatArray, weights: FloatArray | IntArray | None) -> None:
+        """Count one block of rows by class, most probable class and its probability, all of shape (b,)."""
+        codes = (actual * self.size + best) * CELLS + cells_of(top)
+        if self.size * self.size * CELLS <= _MOST_CODES:
+            self._counts = self._counts + count_codes(codes, self.size * self.size * CELLS, weights)
+        else:
+            self._wait(codes, np.ones(len(codes), dtype=np.int64) if weights is None else weights)
+
+    def __add__(self, other: TopTally) -> TopTally:
+        """Both sets of rows; neither tally may be used afterwards."""
+        self._counts = self._counts + other._counts
+        for codes, weights in zip(other._codes, other._weights, strict=True):
+            self._wait(codes, weights)
+        return self
+
+    def result(self) -> TopScoreCounts:
+        """The counts."""
+        counts = self._counts
+        if self._codes:
+            cells = self.size * self.size * CELLS
+            counts = count_codes(np.concatenate(self._codes), cells, np.concatenate(self._weights))
+        return TopScoreCounts(counts.reshape(self.size, self.size, CELLS))
+
+    def _wait(self, codes: IntArray, weights: FloatArray | IntArray) -> None:
+        self._codes.append(codes)
+        self._weights.append(weights)
+        if sum(map(len, self._codes)) > _MOST_WAITING and len(self._codes) > 1:
+            found, place = np.unique(np.concatenate(self._codes), return_inverse=True)
+            self._codes = [found]
+            self._weights = [count_codes(place, len(found), np.concatenate(self._weights))]
 
 
 def cells_of(top: FloatArray) -> IntArray:

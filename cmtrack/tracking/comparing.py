@@ -192,7 +192,6 @@ def compare(
         "passed_over": listed.passed_over,
         "baseline": read.baseline,
         "how": how,
-        "defaults": dict(compare.__kwdefaults__ or {}),
         "reads": beside,
     }
     if blocks is not None:

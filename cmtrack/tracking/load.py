@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from cmtrack.base import BaseEvaluation
 from cmtrack.evaluation import Evaluation
-from cmtrack.evaluation.storage import loads
+from cmtrack.evaluation.loading import loads
 from cmtrack.metrics.metric import Metric
 from cmtrack.tracking import artifacts, cache
 from cmtrack.tracking.names import EVALUATION_FILE, PREDICTIONS_FILE, ROWS_FILE, digest_tag, file_name, tag

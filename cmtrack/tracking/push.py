@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cmtrack import untrusted
-from cmtrack.evaluation.storage import loads
+from cmtrack.evaluation.loading import loads
 from cmtrack.tracking import package as packages
 from cmtrack.tracking import settings, spool
 from cmtrack.tracking.deliver import BusyEntry, NoAnswer, deliver, within_patience

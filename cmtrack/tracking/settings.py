@@ -26,7 +26,7 @@ import numpy as np
 
 from cmtrack.archive import MAX_ROWS_BYTES
 from cmtrack.base import BaseEvaluation
-from cmtrack.evaluation.rows import file_without_probabilities
+from cmtrack.evaluation.storage import file_without_probabilities
 from cmtrack.statistics.predictions import Predictions
 from cmtrack.tracking import names
 from cmtrack.tracking.spool import write_private

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import shlex
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -30,11 +31,14 @@ _NOT_THERE = {"rope", "test_train_ratio", "max_runs", "seed"}  # only Python has
 
 def given(comparison: Comparison) -> dict[str, Any]:
     """The arguments of ``compare`` that differ from its defaults."""
+    import cmtrack
+
+    defaults = {name: p.default for name, p in inspect.signature(cmtrack.compare).parameters.items()}
     missing = object()
     return {
         name: value
         for name, value in comparison.how.items()
-        if value is not None and not _same(value, comparison.defaults.get(name, missing))
+        if value is not None and not _same(value, defaults.get(name, missing))
     }
 
 

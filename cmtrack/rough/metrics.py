@@ -13,14 +13,38 @@ from typing import Any
 
 import numpy as np
 
-from cmtrack.metrics.cells import Table
+from cmtrack.metrics.cells import Cells, Table
 from cmtrack.metrics.metric import Metric, Section
 from cmtrack.metrics.multiclass import ACCURACY
 from cmtrack.metrics.per_class import ClassRatio
-from cmtrack.rough.bounds import bounds_of_cells
 from cmtrack.statistics.inputs import FloatArray
 
 _DUENTSCH = "Düntsch & Gediga (2019)"
+
+
+def bounds_of_cells(cells: Cells, whole: bool) -> dict[str, FloatArray]:
+    """The bounds that need no classifier of most frequent classes, arrays of shape (K,).
+
+    Parameters
+    ----------
+    cells : Cells
+    whole : bool
+        Whether the cells hold counts, so that a sample weighs at least one.
+    """
+    hits, actual, predicted = (
+        cells.by_actual(cells.weight * cells.hit), cells.by_actual(cells.weight), cells.by_predicted(cells.weight),
+    )  # fmt: skip
+    union = actual + predicted - hits
+    missed = (~cells.hit).astype(np.float64) if whole else np.zeros(len(cells.hit))
+    less = cells.by_predicted(missed) > 0
+    return {
+        "class_sizes": actual,
+        "predicted": predicted,
+        "hits": hits,
+        "lower_upper_bound": np.maximum(hits - less, 0.0),
+        "union": union,
+        "upper_lower_bound": union + cells.by_actual(missed),
+    }
 
 
 @dataclass(frozen=True)

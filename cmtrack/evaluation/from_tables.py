@@ -1,0 +1,386 @@
+"""``evaluate_table``: a table that is anywhere -> :class:`Evaluation`."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from cmtrack.evaluation.compute import scored_step
+from cmtrack.evaluation.from_arrays import assemble, check_options, scores_first, tell_scaled, with_calibration
+from cmtrack.evaluation.result import Evaluation
+from cmtrack.grouping import ComposedStep, Grouping, Label
+from cmtrack.grouping.step import plain
+from cmtrack.metrics.metric import Metric
+from cmtrack.metrics.own import own_metrics
+from cmtrack.sources import Columns, Source, Work, check_kinds, choose_columns, find_source, label_kind, open_source
+from cmtrack.sources.progress import Reading, watched
+from cmtrack.statistics.collected import Statistics
+from cmtrack.statistics.inputs import listed
+from cmtrack.statistics.kernel import Kernel, Tally
+from cmtrack.statistics.labels import declared_order, encode_labels, number_labels
+from cmtrack.statistics.top_scores import TopScoreCounts
+
+
+def evaluate_table(
+    table: Any,
+    *,
+    y_true: str,
+    y_pred: str | None = None,
+    y_prob: str | Sequence[str] | Mapping[Label, str] | None = None,
+    labels: Sequence[Label] | None = None,
+    positive: Label | None = None,
+    grouping: Grouping | None = None,
+    calibration: Any = None,
+    target: Any = None,
+    sample_weight: str | None = None,
+    row_ids: str | None = None,
+    normalize: bool | str = "warn",
+    sections: Sequence[str] | None = None,
+    confidence_level: float = 0.95,
+    extra_metrics: Sequence[Metric] = (),
+    progress: bool | None = None,
+) -> Evaluation:
+    """Judge predictions that are in files, or in a frame of any engine, without loading them.
+
+    The rows are read once, in batches of columns, and one kernel counts them: files, DuckDB, Polars, pandas, PyArrow
+    and Ibis stream their batches to this process; in Spark, Dask and Ray it runs on the workers, and only small
+    statistics come back. The counts, and all that follows from them, are those of :func:`cmtrack.evaluate` on the same
+    rows; moments agree to rounding.
+
+    The workers of a cluster need cmtrack, of the same version. Either it is installed in their image or environment,
+    or it is sent along: Spark by ``spark.archives`` (an environment packed by venv-pack or conda-pack) or
+    ``spark.addArtifact`` / ``addPyFile`` with the wheel where NumPy, SciPy and PyArrow are there already, Dask by the
+    plug-in ``PipInstall(["cmtrack"])`` or ``UploadDirectory``, Ray by ``ray.init(runtime_env={"pip": ["cmtrack"]})``.
+
+    Parameters
+    ----------
+    table : path, list of paths, or frame
+        A file, glob or folder of Parquet or CSV; or a DuckDB relation, a frame of Polars (DataFrame, LazyFrame),
+        pandas, PyArrow, PySpark, Dask or Ibis, a Ray data set, any other object that streams Arrow, or a
+        :class:`cmtrack.sources.Source`. It is read once; where there are probabilities and nothing names the classes
+        (neither ``labels``, nor ``y_prob`` by label, nor a grouping, nor categories), the columns of labels are read
+        once more, first.
+    y_true : str
+        Column of actual labels.
+    y_pred : str, optional
+        Column of predicted labels; by default the class of highest probability (the first one on ties).
+    y_prob : str, list of str, or mapping of label to str, optional
+        The columns of each class's probability: in the order of ``labels``, by label, or by a pattern such as
+        ``"p_*"`` where the star stands for the label. One column holds lists of K probabilities, or the probability of
+        the positive class of two.
+    labels, positive, grouping, normalize, sections, confidence_level, extra_metrics
+        As in :func:`cmtrack.evaluate`.
+    calibration : path, frame or (y, scores), optional
+        Labelled, held-out rows: a table with the same columns of labels and probabilities, or arrays as in
+        :func:`cmtrack.evaluate`.
+    target : path, frame or array-like, optional
+        Unlabelled rows whose prevalence is wanted: a table with the same columns of probabilities, or arrays.
+    sample_weight : str, optional
+        Column of non-negative weights; whole numbers mean repeated rows.
+    row_ids : str, optional
+        Column of integers or strings that name the rows. A table has no order: without ids, two evaluations count as
+        "of the same data" if they have as many rows of each label.
+    progress : bool, optional
+        Whether to show on stderr how many rows were read; by default where that is a terminal.
+
+    Returns
+    -------
+    Evaluation
+        Without rows (``rows=None``).
+
+    Raises
+    ------
+    ValueError
+        Wrong input; the text gives the rule, the value and the number of rows.
+    TypeError
+        If the table is none, or a column's name is no text.
+    RuntimeError
+        If a cluster's workers have no cmtrack.
+    """
+    chosen_sections = check_options(grouping, confidence_level, normalize, sections)
+    own = own_metrics(extra_metrics)
+    if y_pred is None and y_prob is None:
+        raise ValueError("y_pred or y_prob must be given, got neither")
+    if y_prob is None and (calibration is not None or target is not None):
+        raise ValueError("calibration and target need y_prob, got none")
+    source = open_source(table)
+    columns = choose_columns(
+        source.schema.names, y_true=y_true, y_pred=y_pred, y_prob=y_prob, sample_weight=sample_weight, row_ids=row_ids
+    )
+    columns = check_kinds(columns, source.schema)
+    sides = [_source_of(side) for side in (calibration, target)]
+    classes = _Classes(source, columns, labels, grouping)
+    known = classes.known()
+    with watched(progress, 1 + (known is None and bool(columns.scores)) + sum(s is not None for s in sides)) as begin:
+        table_reader = _Reader(source, columns, begin, normalize)
+        tally: Tally | None = None
+        order = known
+        if order is None:
+            tally = table_reader.count_as_they_come(with_lists=grouping is not None)
+            order = classes.seen(tally)
+        step, alone = _scored(columns, order, grouping, positive)
+        if columns.scores or tally is None:
+            places = table_reader.places(order, step, alone)
+            tally = table_reader.count(order, places, step, declared=classes.declared)
+        statistics = tally.statistics(order)
+        if columns.scores:
+            arrays = [side if found is None else None for side, found in zip((calibration, target), sides, strict=True)]
+            first = scores_first(order, step)
+            statistics = with_calibration(statistics, order, step, first, arrays[0], arrays[1], normalize)
+            for held, names in zip(sides, (("calibration y", "calibration scores"), ("target", "target")), strict=True):
+                if held is not None:
+                    reader = table_reader.beside(held, names)
+                    beside = reader.count(order, reader.places(order, step, alone), step)
+                    reader.check_same_width(table_reader)
+                    statistics = _with_side(statistics, beside.statistics(order), step, names[0])
+    tell_scaled(statistics)
+    return assemble(statistics, grouping, positive, step, confidence_level, chosen_sections, own=own)
+
+
+@dataclass(eq=False)
+class _Classes:
+    """The classes of a table in the order that :func:`cmtrack.evaluate` gives them."""
+
+    source: Source
+    columns: Columns
+    labels: Sequence[Label] | None
+    grouping: Grouping | None
+    declared: bool = False
+
+    def known(self) -> tuple[Label, ...] | None:
+        """The classes, where they are known before the rows are."""
+        if self.labels is not None:
+            return _checked(self.labels)
+        categories, kinds = self._categories, {label_kind(self.source.schema.field(name).type) for name in self._names}
+        if any(own is not None for own in categories):
+            return (
+                _checked(categories[0]) if categories[0] and all(own == categories[0] for own in categories) else None
+            )
+        if len(kinds) > 1 or kinds == {object} or (self.columns.lists and self.grouping is not None):
+            return None
+        kind, declared = kinds.pop(), self._declared(len(self.columns.scores))
+        assert kind is not None  # the columns hold labels
+        if declared is not None:
+            self.declared = True
+            return _checked(declared_order(declared, kind))
+        return (False, True) if kind is bool else None
+
+    def seen(self, tally: Tally) -> tuple[Label, ...]:
+        """The classes that the rows have, with those that categories, columns or groups name.
+
+        Raises
+        ------
+        ValueError
+            Labels of several kinds, or fewer than two classes.
+        """
+        chosen = [own for own in self._categories if own is not None]
+        seen = {name: list(labels) for name, labels in tally.seen.items()}
+        if chosen:
+            known = list(dict.fromkeys(label for column in (*seen.values(), *chosen) for label in column))
+            if set(known) == set(chosen[0]):
+                return _checked(chosen[0])
+            seen = dict.fromkeys(seen, known)
+        longest = max(map(len, seen.values()))
+        alike = {name: labels + labels[:1] * (longest - len(labels)) for name, labels in seen.items()}
+        widths = tally.faults.lengths or [len(self.columns.scores)]
+        return encode_labels(alike, None, None if chosen else self._declared(max(widths)))[0]
+
+    @property
+    def _names(self) -> list[str]:
+        return [name for name in (self.columns.y_true, self.columns.y_pred) if name is not None]
+
+    @property
+    def _categories(self) -> list[list[Any] | None]:
+        return [self.source.categories(name) for name in self._names]
+
+    def _declared(self, width: int) -> list[Any] | None:
+        """Classes that the columns of probabilities or the groups name."""
+        if self.columns.declared is not None and len(self.columns.declared) > 1:
+            return list(self.columns.declared)
+        if self.grouping is None:
+            return None
+        classes = [label for members in self.grouping.steps[0].groups.values() for label in members]
+        return classes if width < 2 or width == len(classes) else None
+
+
+@dataclass(eq=False)
+class _Reader:
+    """Counts the rows of a source, and refuses wrong ones."""
+
+    source: Source
+    columns: Columns
+    begin: Reading
+    normalize: bool | str
+    what: tuple[str, str] = ("y_true", "y_prob")
+    name: str = "rows"
+    width: int = 0
+
+    def count_as_they_come(self, with_lists: bool) -> Tally:
+        """The labels; where there are no probabilities, all that is counted."""
+        columns = self.columns
+        if columns.scores:
+            columns = replace(columns, weight=None, row_ids=None)
+            if not (columns.lists and with_lists):
+                columns = replace(columns, scores=(), lists=False)
+        tally = self._read("labels" if self.columns.scores else "rows", columns, Kernel(None))
+        self._refuse(tally, ())
+        return tally
+
+    def count(
+        self, order: tuple[Label, ...], places: dict[int, list[int]], step: ComposedStep | None, declared: bool = False
+    ) -> Tally:
+        """The tally of all rows.
+
+        Raises
+        ------
+        ValueError
+            If rows are wrong; the text says how many.
+        """
+        tally = self._read(self.name, self.columns, Kernel(order, places, step, self.normalize))
+        self._refuse(tally, order, declared)
+        if self.columns.lists and self.width not in places:
+            _place(self.columns, self.width, order, step, None)
+        return tally
+
+    def places(self, order: tuple[Label, ...], step: ComposedStep | None, alone: int | None) -> dict[int, list[int]]:
+        """For each number of columns of probabilities which of them is that of each class.
+
+        Raises
+        ------
+        ValueError
+            If there is not one for each class; wrong numbers in the columns are told first.
+        """
+        if not self.columns.scores:
+            return {}
+        widths = [len(self.columns.scores)]
+        if self.columns.lists:  # of two classes one may be given
+            widths = [len(order), 1] if len(order) == 2 else [len(order)]
+        try:
+            return {width: _place(self.columns, width, order, step, alone) for width in widths}
+        except ValueError:
+            kernel = Kernel(order, normalize=self.normalize, only_faults=True)
+            self._refuse(self._read("what is wrong", self.columns, kernel), order)
+            raise
+
+    def beside(self, source: Source, what: tuple[str, str]) -> _Reader:
+        """The reader of a calibration or target table, which has the same columns of probabilities."""
+        y_true = self.columns.y_true if what[0] != what[1] else None
+        try:
+            columns = choose_columns(source.schema.names, y_true=y_true, y_prob=list(self.columns.scores))
+            columns = replace(check_kinds(columns, source.schema), declared=self.columns.declared)
+        except ValueError as error:
+            raise ValueError(f"{what[1]}: {error}") from None
+        return _Reader(source, columns, self.begin, self.normalize, what, what[1].split()[0])
+
+    def check_same_width(self, other: _Reader) -> None:
+        """Refuse lists of another length."""
+        if self.width != other.width:
+            raise ValueError(
+                f"{self.what[1]} must have as many probabilities as y_prob, got {self.width} and {other.width}"
+            )
+
+    def _read(self, name: str, columns: Columns, kernel: Kernel) -> Tally:
+        return self.source.count(Work(columns, kernel), self.begin(name, self.source.n_rows))
+
+    def _refuse(self, tally: Tally, order: Sequence[Label], declared: bool = False) -> None:
+        columns, faults = self.columns, tally.faults
+        if columns.lists and faults.lengths:
+            faults.refuse_lengths(columns.scores[0])
+        self.width = max(faults.lengths, default=len(columns.scores))
+        faults.refuse(self.what, columns.parts(self.width), self.normalize, order, declared)
+        if tally.weights_are_zero:
+            raise ValueError("sample_weight must not be zero everywhere")
+
+
+def _scored(
+    columns: Columns, order: tuple[Label, ...], grouping: Grouping | None, positive: Label | None
+) -> tuple[ComposedStep | None, int | None]:
+    """The scored step, and which class a single column of probabilities names."""
+    single = columns.declared is not None and len(columns.scores) == 1
+    alone = _named(columns.declared or (), order).index(0) if single else None
+    if alone is not None and positive is None and grouping is None:
+        positive = order[alone]
+    return scored_step(order, grouping, positive), alone
+
+
+def _place(
+    columns: Columns, width: int, order: tuple[Label, ...], step: ComposedStep | None, alone: int | None
+) -> list[int]:
+    """For each class the place of its probability among ``width`` columns; -1 for the one of two that has none.
+
+    Raises
+    ------
+    ValueError
+        If there is not one column for each class.
+    """
+    if width == 1 and len(order) == 2:
+        if alone is None:
+            alone = 0 if scores_first(order, step) else 1
+        return [0, -1] if alone == 0 else [-1, 0]
+    if columns.declared is not None:
+        return _named(columns.declared, order)
+    if width != len(order):
+        expected = f"(n_samples, {len(order)})" + (" or (n_samples,)" if len(order) == 2 else "")
+        raise ValueError(
+            f"y_prob must have shape {expected} for the labels {listed(order, 12)}, got {width} "
+            f"column{'s' if width > 1 else ''}; name all classes of the model with labels="
+        )
+    return list(range(width))
+
+
+def _named(names: Sequence[Label], order: tuple[Label, ...]) -> list[int]:
+    """The place of each class among the names; -1 for the other one of two classes where one is named."""
+    by_text = {str(name): place for place, name in enumerate(names)}
+    places = [by_text.get(str(label), -1) for label in order]
+    missing = [label for label, place in zip(order, places, strict=True) if place < 0]
+    if missing and (len(order) != 2 or len(names) != 1 or len(missing) == 2):
+        raise ValueError(f"y_prob must have a column for each label, {listed(missing)} not in {listed(names, 20)}")
+    strange = [name for place, name in enumerate(names) if place not in places]
+    if strange:
+        raise ValueError(f"y_prob has columns that are no labels: {listed(strange)}; labels are {listed(order, 20)}")
+    return places
+
+
+def _checked(labels: Sequence[Any]) -> tuple[Label, ...]:
+    """Classes that are given, in their order."""
+    given = [plain(label) for label in labels]
+    return number_labels({"labels": given}, given).labels
+
+
+def _with_side(kept: Statistics, side: Statistics, step: ComposedStep | None, what: str) -> Statistics:
+    """The statistics with those of a calibration or target table.
+
+    Raises
+    ------
+    ValueError
+        If calibration rows are all of one side.
+    """
+    found: dict[str, Any] = {"scaled_rows": ((kept.scaled_rows or 0) + (side.scaled_rows or 0)) or None}
+    labelled = what != "target"
+    if step is None:
+        assert side.tops is not None  # there is no step
+        counts = side.tops.counts
+        found["labelled_tops" if labelled else "target_tops"] = (
+            side.tops if labelled else TopScoreCounts(counts.sum(axis=0, keepdims=True))
+        )
+        return replace(kept, **found)
+    assert side.scores is not None  # there is a step
+    if not labelled:
+        return replace(kept, **found, target=side.scores.channels((0, 1, 2, 3)))
+    rows = Counter(dict(zip(side.matrix.labels, side.matrix.counts.sum(axis=1).tolist(), strict=True)))
+    scores = side.scores.channels((2, 3), (0, 1))
+    if not scores.counts.any(axis=1).all():
+        raise ValueError(
+            f"calibration must hold labels of both {list(step.labels)}, got only {rows.total()} like "
+            f"{rows.most_common(1)[0][0]!r}"
+        )
+    return replace(kept, **found, labelled=scores)
+
+
+def _source_of(side: Any) -> Source | None:
+    """The source of a calibration or target set that is a table; None for arrays."""
+    if side is None or (isinstance(side, str) and side == "cross-fit"):
+        return None
+    return find_source(side)

@@ -1,0 +1,25 @@
+"""Stored evaluations of any kind."""
+
+from __future__ import annotations
+
+from cmtrack import archive
+from cmtrack.base import BaseEvaluation
+from cmtrack.evaluation.result import Evaluation
+from cmtrack.families.result import FamilyEvaluation
+
+_KINDS: dict[str, type[BaseEvaluation]] = {one.kind: one for one in (Evaluation, FamilyEvaluation)}
+
+
+def loads(text: str) -> BaseEvaluation:
+    """Read an evaluation of whatever kind from its text.
+
+    Raises
+    ------
+    ValueError
+        If the text is damaged, of a newer schema, or of a kind that this version does not know.
+    """
+    data = archive.parse(text)
+    kind = data.get("kind", archive.CLASSES)
+    if kind not in _KINDS:
+        raise ValueError(f"the evaluation is of the kind {kind!r}, this version reads {list(_KINDS)}: upgrade cmtrack")
+    return _KINDS[kind].from_data(data)

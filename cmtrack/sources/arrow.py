@@ -1,0 +1,58 @@
+"""PyArrow's tables, and every object that streams Arrow by its C interface."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import cached_property
+from typing import Any
+
+import pyarrow as pa
+
+from cmtrack.sources.source import Stream
+
+
+def opened(table: Any) -> ArrowStream | None:
+    """The source of an Arrow table, batch or data set, or of what can be read as one any number of times."""
+    if isinstance(table, pa.RecordBatch):
+        table = pa.Table.from_batches([table])
+    if isinstance(table, pa.RecordBatchReader):
+        raise TypeError("table must be readable more than once, got RecordBatchReader: give its read_all()")
+    if hasattr(table, "to_batches") or hasattr(table, "__arrow_c_stream__"):
+        return ArrowStream(table)
+    return None
+
+
+class ArrowStream(Stream):
+    """Batches of an Arrow table, or of a stream."""
+
+    def __init__(self, table: Any) -> None:
+        self.table = table
+        self.n_rows = getattr(table, "num_rows", None)
+
+    @cached_property
+    def schema(self) -> pa.Schema:
+        """Names and kinds of all columns."""
+        return self.table.schema if isinstance(self.table, pa.Table) or not self._streams else self._reader().schema
+
+    def categories(self, name: str) -> list[Any] | None:
+        """The values of an ordered dictionary."""
+        kind = self.schema.field(name).type
+        if not (pa.types.is_dictionary(kind) and kind.ordered and isinstance(self.table, pa.Table)):
+            return None
+        column = self.table.column(name).unify_dictionaries()
+        return list(column.chunk(0).dictionary.to_pylist()) if column.num_chunks else []
+
+    def batches(self, names: list[str]) -> Iterable[pa.RecordBatch]:
+        """The named columns."""
+        if isinstance(self.table, pa.Table):
+            return self.table.select(names).to_batches()  # type: ignore[no-any-return]
+        if not self._streams:
+            return self.table.to_batches(columns=names)  # type: ignore[no-any-return]
+        return (batch.select(names) for batch in self._reader())
+
+    @property
+    def _streams(self) -> bool:
+        return hasattr(self.table, "__arrow_c_stream__")
+
+    def _reader(self) -> pa.RecordBatchReader:
+        return pa.RecordBatchReader.from_stream(self.table)

@@ -1,0 +1,165 @@
+"""Batches of Arrow -> the kernel's batches, wherever they are read."""
+
+from __future__ import annotations
+
+import pickle
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from cmtrack.sources.columns import Columns, is_list
+from cmtrack.statistics.kernel import Batch, Kernel, Tally
+
+_MOST_ROWS, _FEWEST_ROWS, _VALUES = 1 << 17, 1 << 13, 1 << 21
+
+
+@dataclass(frozen=True, eq=False)
+class Work:
+    """The kernel and the columns that it counts: what is sent to where the rows are.
+
+    Attributes
+    ----------
+    columns : Columns
+    kernel : Kernel
+    """
+
+    columns: Columns
+    kernel: Kernel
+
+    def tally(self, batches: Iterable[pa.RecordBatch]) -> Tally:
+        """Count all batches in this thread."""
+        tally = Tally(self.kernel)
+        for batch in self.whole(batches):
+            tally.add(self.read(batch))
+        return tally
+
+    def packed(self, batches: Iterable[pa.RecordBatch]) -> bytes:
+        """The tally of a partition, or the error of its rows, as bytes that a driver takes."""
+        try:
+            return pickle.dumps(self.tally(batches), protocol=5)
+        except (TypeError, ValueError) as error:
+            return pickle.dumps(error, protocol=5)
+
+    def whole(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """The same rows in batches that are neither small nor large."""
+        waiting: list[pa.RecordBatch] = []
+        n_waiting, wanted = 0, _MOST_ROWS
+        for batch in batches:
+            wanted = max(_FEWEST_ROWS, min(_MOST_ROWS, _VALUES // max(self._width(batch), 1)))
+            for start in range(0, batch.num_rows, wanted):
+                part = batch.slice(start, wanted)
+                if part.num_rows + n_waiting > wanted:
+                    yield _joined(waiting)
+                    waiting, n_waiting = [], 0
+                waiting.append(part)
+                n_waiting += part.num_rows
+        if waiting:
+            yield _joined(waiting)
+
+    def read(self, batch: pa.RecordBatch) -> Batch:
+        """A batch of Arrow as columns of NumPy; columns of strings stay Arrow's."""
+        columns = self.columns
+        lengths: Counter[int] | None = None
+        scores: tuple[npt.NDArray[Any], ...] = ()
+        if columns.lists:
+            scores, lengths = _lists(batch.column(columns.scores[0]))
+        else:
+            scores = tuple(_numbers(batch.column(name)) for name in columns.scores)
+        weights = None
+        if columns.weight is not None:
+            weights = _numbers(batch.column(columns.weight))
+            weights = weights.astype(np.int64 if columns.whole_weights and weights.dtype.kind in "iub" else np.float64)
+        known = self.kernel.labels is not None
+        return Batch(
+            batch.num_rows,
+            None if columns.y_true is None else _labels(batch.column(columns.y_true), known),
+            None if columns.y_pred is None else _labels(batch.column(columns.y_pred), known),
+            scores,
+            weights,
+            None if columns.row_ids is None else _labels(batch.column(columns.row_ids), False),
+            lengths,
+        )
+
+    def _width(self, batch: pa.RecordBatch) -> int:
+        """Numbers in a row, about."""
+        width: int = batch.num_columns
+        if self.columns.lists and batch.num_rows:
+            width += len(batch.column(self.columns.scores[0]).slice(0, 100).flatten()) // min(100, batch.num_rows)
+        return width
+
+
+def unpacked(packed: Any) -> Tally:
+    """The tally of a partition.
+
+    Raises
+    ------
+    TypeError, ValueError
+        Those of its rows.
+    """
+    found = pickle.loads(bytes(packed))
+    if isinstance(found, Exception):
+        raise found
+    tally: Tally = found
+    return tally
+
+
+def packed_sum(packed: Iterable[Any]) -> bytes:
+    """The sum of several tallies, as bytes."""
+    try:
+        tallies = map(unpacked, packed)
+        return pickle.dumps(sum(tallies, next(tallies)), protocol=5)
+    except (TypeError, ValueError) as error:
+        return pickle.dumps(error, protocol=5)
+
+
+def _joined(batches: list[pa.RecordBatch]) -> pa.RecordBatch:
+    if len(batches) == 1:
+        return batches[0]
+    table = pa.Table.from_batches(batches).unify_dictionaries().combine_chunks()
+    return pa.RecordBatch.from_arrays(
+        [column.chunk(0) if column.num_chunks else pa.array([], column.type) for column in table.columns],
+        names=table.column_names,
+    )
+
+
+def _labels(column: pa.Array, coded: bool) -> Any:
+    """Labels without a copy where they are numbers; ``coded``: dictionaries may stay what they are."""
+    kind = column.type
+    if pa.types.is_dictionary(kind):
+        return column if coded else _labels(column.dictionary_decode(), coded)
+    if pa.types.is_null(kind) or str(kind) == "string_view":
+        return column.cast(pa.string())
+    if pa.types.is_decimal(kind):
+        column = column.cast(pa.float64())
+    if column.null_count or pa.types.is_string(kind) or pa.types.is_large_string(kind):
+        return column
+    return column.to_numpy(zero_copy_only=False)
+
+
+def _numbers(column: pa.Array) -> npt.NDArray[Any]:
+    """Numbers without a copy where none is missing; NaN for null."""
+    kind = column.type
+    if pa.types.is_decimal(kind) or pa.types.is_null(kind) or (column.null_count and not pa.types.is_floating(kind)):
+        column = column.cast(pa.float64())
+    numbers: npt.NDArray[Any] = column.to_numpy(zero_copy_only=False)
+    return numbers
+
+
+def _lists(column: pa.Array) -> tuple[tuple[npt.NDArray[Any], ...], Counter[int]]:
+    """Columns of the lists' entries, if the lists are of one length, and rows by length."""
+    if pa.types.is_dictionary(column.type):
+        column = column.dictionary_decode()
+    if not is_list(column.type):
+        raise ValueError(f"y_prob must hold lists of numbers, got {column.type}")
+    found = pc.fill_null(pc.list_value_length(column), -1).value_counts().to_pylist()
+    lengths = Counter({int(each["values"]): each["counts"] for each in found})
+    if len(lengths) != 1 or min(lengths) < 1:
+        return (), lengths
+    values = _numbers(column.flatten()).reshape(len(column), -1)
+    return tuple(values.T), lengths

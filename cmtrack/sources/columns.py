@@ -1,0 +1,186 @@
+"""Which columns of a table are what, and of which kinds they may be."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import pyarrow as pa
+
+from cmtrack.grouping import Label
+from cmtrack.statistics.inputs import listed
+
+
+@dataclass(frozen=True)
+class Columns:
+    """Names of columns.
+
+    Attributes
+    ----------
+    y_true, y_pred, weight, row_ids : str, optional
+    scores : tuple of str
+        Columns of probabilities, or one column of lists.
+    declared : tuple of labels, optional
+        The labels that the columns of probabilities stand for; None where only their order tells.
+    lists : bool
+        Whether the one column of probabilities holds lists.
+    whole_weights : bool
+        Whether the weights are integers.
+    """
+
+    y_true: str | None
+    y_pred: str | None = None
+    weight: str | None = None
+    row_ids: str | None = None
+    scores: tuple[str, ...] = ()
+    declared: tuple[Label, ...] | None = None
+    lists: bool = False
+    whole_weights: bool = False
+
+    @property
+    def names(self) -> list[str]:
+        """Every column that is read, once."""
+        single = (self.y_true, self.y_pred, self.weight, self.row_ids)
+        return list(dict.fromkeys([name for name in single if name is not None] + list(self.scores)))
+
+    def parts(self, width: int) -> list[str]:
+        """What error texts call each given probability, where lists have this length."""
+        if not self.lists:
+            return [f"column {name!r}" for name in self.scores]
+        return [f"entry {k} of column {self.scores[0]!r}" for k in range(width)]
+
+
+def choose_columns(
+    names: Sequence[str],
+    *,
+    y_true: str | None,
+    y_pred: str | None = None,
+    y_prob: Any = None,
+    sample_weight: str | None = None,
+    row_ids: str | None = None,
+) -> Columns:
+    """Find the columns among ``names``.
+
+    Raises
+    ------
+    ValueError
+        If a column is not there, or a pattern matches none.
+    TypeError
+        If a name is no text.
+    """
+    single = {"y_true": y_true, "y_pred": y_pred, "sample_weight": sample_weight, "row_ids": row_ids}
+    for what, name in single.items():
+        if name is not None:
+            _check(what, name, names)
+    declared: tuple[Label, ...] | None = None
+    if y_prob is None:
+        scores: tuple[str, ...] = ()
+    elif isinstance(y_prob, str) and "*" in y_prob and y_prob not in names:
+        found = match_pattern(y_prob, [name for name in names if name not in single.values()])
+        if not found:
+            raise ValueError(f"no column matches {y_prob!r}; the columns are {listed(names, 20)}")
+        declared, scores = tuple(found), tuple(found.values())
+    elif isinstance(y_prob, Mapping):
+        declared, scores = tuple(y_prob), tuple(y_prob.values())
+    elif isinstance(y_prob, str):
+        scores = (y_prob,)
+    elif isinstance(y_prob, Sequence) and y_prob:
+        scores = tuple(y_prob)
+    else:
+        raise TypeError(
+            "y_prob must be a column's name, a pattern with *, a list of names or a mapping of label to name, "
+            f"got {y_prob!r:.80}"
+        )
+    for name in scores:
+        _check("y_prob", name, names)
+    if len(set(scores)) != len(scores):
+        raise ValueError(f"y_prob must not name a column twice, got {listed(scores, 20)}")
+    return Columns(y_true, y_pred, sample_weight, row_ids, scores, declared)
+
+
+def match_pattern(pattern: str, names: Sequence[str]) -> dict[str, str]:
+    """Columns by the part that the star of a pattern such as ``p_*`` matches.
+
+    Raises
+    ------
+    ValueError
+        If there is more than one star.
+    """
+    if pattern.count("*") != 1:
+        raise ValueError(f"y_prob takes one *, which stands for the label, got {pattern!r}")
+    head, tail = pattern.split("*")
+    return {
+        name[len(head) : len(name) - len(tail)]: name
+        for name in names
+        if name.startswith(head) and name.endswith(tail) and len(name) > len(head) + len(tail)
+    }
+
+
+def check_kinds(columns: Columns, schema: pa.Schema) -> Columns:
+    """Check the kinds of the columns; the same with what they tell of lists and weights.
+
+    Raises
+    ------
+    ValueError
+        If a column is of a wrong kind.
+    """
+    for what, name in (("y_true", columns.y_true), ("y_pred", columns.y_pred)):
+        if name is not None and label_kind(schema.field(name).type) is None:
+            kind = _shown(schema.field(name).type)
+            raise ValueError(f"{what} must hold integers, strings, booleans or floats, got {kind} in {name!r}")
+    if columns.row_ids is not None and label_kind(schema.field(columns.row_ids).type) not in (int, str, object):
+        kind = _shown(schema.field(columns.row_ids).type)
+        raise ValueError(f"row_ids must be a column of integers or strings, got {kind} in {columns.row_ids!r}")
+    lists = bool(columns.scores) and is_list(schema.field(columns.scores[0]).type)
+    if lists and len(columns.scores) > 1:
+        raise ValueError(f"y_prob must be one column of lists or several of numbers, got {list(columns.scores)}")
+    for name in columns.scores:
+        _check_number("y_prob", name, schema.field(name).type.value_type if lists else schema.field(name).type)
+    if columns.weight is None:
+        return replace(columns, lists=lists)
+    kind = schema.field(columns.weight).type
+    _check_number("sample_weight", columns.weight, kind)
+    return replace(columns, lists=lists, whole_weights=pa.types.is_integer(kind) or pa.types.is_boolean(kind))
+
+
+def is_list(kind: pa.DataType) -> bool:
+    """Whether a column holds a list in each row."""
+    return bool(pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind))
+
+
+def label_kind(kind: pa.DataType) -> type | None:
+    """What the labels of a column are: int, float, str or bool; object where nothing tells, None if they are none."""
+    if pa.types.is_dictionary(kind):
+        return label_kind(kind.value_type)
+    kinds = (
+        (int, (pa.types.is_integer,)),
+        (float, (pa.types.is_floating, pa.types.is_decimal)),
+        (bool, (pa.types.is_boolean,)),
+        (str, (pa.types.is_string, pa.types.is_large_string, _is_string_view)),
+        (object, (pa.types.is_null,)),
+    )
+    return next((found for found, tests in kinds if any(test(kind) for test in tests)), None)
+
+
+def _check_number(what: str, name: str, kind: pa.DataType) -> None:
+    if label_kind(kind) in (None, str) or pa.types.is_dictionary(kind):
+        raise ValueError(f"{what} must hold numbers, got {_shown(kind)} in column {name!r}")
+
+
+def _is_string_view(kind: pa.DataType) -> bool:
+    return str(kind) == "string_view"
+
+
+def _shown(kind: pa.DataType) -> str:
+    """The kind of a column as data frames call it."""
+    names = {"double": "Float64", "float": "Float32", "large_string": "String", "string": "String", "bool": "Boolean"}
+    text = str(kind)
+    return names.get(text, text.replace("timestamp", "Datetime"))
+
+
+def _check(what: str, name: Any, names: Sequence[str]) -> None:
+    if not isinstance(name, str):
+        raise TypeError(f"{what} must be the name of a column, got {name!r:.80}")
+    if name not in names:
+        raise ValueError(f"{what} must be a column of the table, got {name!r}; the columns are {listed(names, 20)}")

@@ -1,0 +1,58 @@
+"""DuckDB's relations, computed batch by batch on all cores."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from functools import cached_property
+from typing import Any
+
+import pyarrow as pa
+
+from cmtrack.sources.source import Stream
+
+_ROWS = 1 << 16
+
+
+def opened(table: Any) -> DuckDBStream | None:
+    """The source of a relation."""
+    return DuckDBStream(table) if type(table).__name__ == "DuckDBPyRelation" else None
+
+
+class DuckDBStream(Stream):
+    """Batches of a relation."""
+
+    def __init__(self, relation: Any) -> None:
+        self.relation = relation
+
+    @cached_property
+    def schema(self) -> pa.Schema:
+        """Names and kinds of all columns."""
+        return _reader(self.relation.limit(0)).schema
+
+    def categories(self, name: str) -> list[Any] | None:
+        """The values of an ENUM."""
+        kind = self.relation.types[self.relation.columns.index(name)]
+        return list(dict(kind.children)["values"]) if kind.id == "enum" else None
+
+    def batches(self, names: list[str]) -> Iterable[pa.RecordBatch]:
+        """The named columns.
+
+        Raises
+        ------
+        ValueError
+            If the table cannot be read.
+        """
+        quoted = ", ".join('"' + name.replace('"', '""') + '"' for name in names)
+        return _explained(_reader(self.relation.project(quoted)))
+
+
+def _reader(relation: Any) -> pa.RecordBatchReader:
+    read = relation.to_arrow_reader if hasattr(relation, "to_arrow_reader") else relation.fetch_record_batch
+    return read(_ROWS)
+
+
+def _explained(reader: pa.RecordBatchReader) -> Iterator[pa.RecordBatch]:
+    try:
+        yield from reader
+    except OSError as error:  # what DuckDB says comes through Arrow
+        raise ValueError(f"the table could not be read: {str(error).partition(chr(10))[0]}") from error

@@ -1,0 +1,34 @@
+"""Ibis: expressions that their own backend computes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import pyarrow as pa
+
+from cmtrack.sources.source import Stream
+
+
+def opened(table: Any) -> IbisStream | None:
+    """The source of an expression that is a table."""
+    from cmtrack.sources import kind_of
+
+    package, _ = kind_of(table)
+    return IbisStream(table) if package == "ibis" and hasattr(table, "to_pyarrow_batches") else None
+
+
+class IbisStream(Stream):
+    """Batches of an expression."""
+
+    def __init__(self, table: Any) -> None:
+        self.table = table
+
+    @property
+    def schema(self) -> pa.Schema:
+        """Names and kinds of all columns."""
+        return self.table.schema().to_pyarrow()
+
+    def batches(self, names: list[str]) -> Iterable[pa.RecordBatch]:
+        """The named columns."""
+        return self.table.select(*names).to_pyarrow_batches(chunk_size=1 << 16)  # type: ignore[no-any-return]

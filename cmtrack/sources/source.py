@@ -1,0 +1,112 @@
+"""The interface of a source of rows: streams of batches that are counted here, and clusters that count there.
+
+A source of its own is a class of about thirty lines: how its columns are called, and either the batches of some of
+them (:class:`Stream`) or how each of its partitions is counted where it is (:class:`Cluster`).
+"""
+
+from __future__ import annotations
+
+import threading
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import pyarrow as pa
+
+from cmtrack.sources.batches import Work, unpacked
+from cmtrack.statistics.kernel import Tally
+from cmtrack.statistics.score_pass import n_threads
+
+Watch = Callable[[int], object]
+"""Is told how many rows were counted since it was last told."""
+
+
+class Source(ABC):
+    """A table that is somewhere.
+
+    Attributes
+    ----------
+    n_rows : int, optional
+        How many rows there are, where that is known without reading them.
+    """
+
+    n_rows: int | None = None
+
+    @property
+    @abstractmethod
+    def schema(self) -> pa.Schema:
+        """Names and kinds of all columns; null where nothing tells the kind."""
+
+    def categories(self, name: str) -> list[Any] | None:
+        """The values of a column that someone put in an order; None for any other column."""
+        return None
+
+    @abstractmethod
+    def count(self, work: Work, watch: Watch) -> Tally:
+        """Count the rows."""
+
+
+class Stream(Source):
+    """Rows that come to this process batch by batch, and are counted by a thread for each core."""
+
+    @abstractmethod
+    def batches(self, names: list[str]) -> Iterable[pa.RecordBatch]:
+        """The named columns; asked for again for each reading."""
+
+    def count(self, work: Work, watch: Watch) -> Tally:
+        """Count the rows; no more batches are in memory than there are threads."""
+        batches = _Shared(work.whole(self.batches(work.columns.names)))
+
+        def tally(_: int) -> Tally:
+            own = Tally(work.kernel)
+            try:
+                for batch in batches:
+                    own.add(work.read(batch))
+                    watch(batch.num_rows)
+            finally:
+                batches.stop()  # after an error the others need not go on
+            return own
+
+        with ThreadPoolExecutor(n_threads()) as pool:
+            tallies = pool.map(tally, range(n_threads()))
+            return sum(tallies, next(tallies))
+
+
+class Cluster(Source):
+    """Rows that stay where they are: the kernel runs on the workers, which need cmtrack, and tallies come back."""
+
+    @abstractmethod
+    def tallies(self, work: Work) -> Iterable[Any]:
+        """The packed tally of each partition, or of several together (``work.packed``, ``packed_sum``)."""
+
+    def count(self, work: Work, watch: Watch) -> Tally:
+        """Count the rows, and add the tallies up as they come."""
+        total = Tally(work.kernel)
+        for packed in self.tallies(work):
+            tally = unpacked(packed)
+            watch(tally.faults.n_rows)
+            total += tally
+        return total
+
+
+class _Shared:
+    """Batches that several threads take turns to read."""
+
+    def __init__(self, batches: Iterator[pa.RecordBatch]) -> None:
+        self._batches = batches
+        self._lock = threading.Lock()
+        self._stopped = False
+
+    def __iter__(self) -> _Shared:
+        return self
+
+    def __next__(self) -> pa.RecordBatch:
+        with self._lock:
+            if self._stopped:
+                raise StopIteration
+            return next(self._batches)
+
+    def stop(self) -> None:
+        """Give out no more batches."""
+        self._stopped = True

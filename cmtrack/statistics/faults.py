@@ -1,0 +1,214 @@
+"""Wrong values of a table, counted over all batches of its rows, and what is said of them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from cmtrack.grouping import Label
+from cmtrack.grouping.step import plain
+from cmtrack.statistics.factorize import is_missing
+from cmtrack.statistics.inputs import FloatArray, IntArray
+from cmtrack.statistics.labels import no_declared, no_scores, unknown_labels
+from cmtrack.statistics.probabilities import ROUNDING, Normalize, most_off, sum_rule
+
+
+@dataclass(frozen=True, eq=False)
+class NumberFaults:
+    """Rows with wrong numbers in each of C columns, and the ends of the numbers that are finite."""
+
+    missing: IntArray
+    infinite: IntArray
+    outside: IntArray
+    low: FloatArray
+    high: FloatArray
+
+    @classmethod
+    def find(cls, columns: Sequence[Any], low: float, high: float) -> NumberFaults:
+        """Look through columns of numbers that should lie between ``low`` and ``high``."""
+        values = np.stack([np.asarray(column, dtype=np.float64) for column in columns])
+        finite, outside = np.isfinite(values), (values < low) | (values > high)
+        return cls(
+            np.isnan(values).sum(axis=1),
+            np.isinf(values).sum(axis=1),
+            (finite & outside).sum(axis=1),
+            np.where(finite, values, np.inf).min(axis=1, initial=np.inf),
+            np.where(finite, values, -np.inf).max(axis=1, initial=-np.inf),
+        )
+
+    def __add__(self, other: NumberFaults) -> NumberFaults:
+        return NumberFaults(
+            self.missing + other.missing,
+            self.infinite + other.infinite,
+            self.outside + other.outside,
+            np.minimum(self.low, other.low),
+            np.maximum(self.high, other.high),
+        )
+
+    def refuse_missing(self, column: int, what: str, also: str, n_rows: int, part: str) -> None:
+        """Raise the error of missing or infinite numbers in a column, if there are any."""
+        missing, infinite = int(self.missing[column]), int(self.infinite[column])
+        if missing or infinite:
+            kind = " or ".join(["NaN or null"] * bool(missing) + ["infinity"] * bool(infinite))
+            raise ValueError(f"{what} must be finite{also}, got {kind} in {missing + infinite} of {n_rows} rows{part}")
+
+
+@dataclass(frozen=True, eq=False)
+class Faults:
+    """What is wrong with rows; faults of disjoint rows add up.
+
+    Attributes
+    ----------
+    n_rows : int
+        All rows, also those without a fault.
+    missing : Counter
+        Rows without a label or an id, by what is missing.
+    unknown : Counter
+        Rows by argument and label that is no class.
+    lengths : Counter
+        Rows by length of their list of probabilities, where they are lists; -1 for rows without one.
+    scores, weights : NumberFaults, optional
+        Of the columns of probabilities, and of the weights.
+    off : int
+        Rows of probabilities that do not sum to 1.
+    worst : float
+        By how much.
+    """
+
+    n_rows: int = 0
+    missing: Counter[str] = field(default_factory=Counter)
+    unknown: Counter[tuple[str, Any]] = field(default_factory=Counter)
+    lengths: Counter[int] = field(default_factory=Counter)
+    scores: NumberFaults | None = None
+    weights: NumberFaults | None = None
+    off: int = 0
+    worst: float = 0.0
+
+    def __add__(self, other: Faults) -> Faults:
+        return Faults(
+            self.n_rows + other.n_rows,
+            self.missing + other.missing,
+            self.unknown + other.unknown,
+            self.lengths + other.lengths,
+            _sum(self.scores, other.scores),
+            _sum(self.weights, other.weights),
+            self.off + other.off,
+            max(self.worst, other.worst),
+        )
+
+    def __bool__(self) -> bool:
+        numbers = (self.scores, self.weights)
+        wrong = any(f.missing.any() or f.infinite.any() or f.outside.any() for f in numbers if f is not None)
+        return bool(self.missing or self.unknown or self.off or wrong)
+
+    def with_labels(self, name: str, values: Any, order: tuple[Label, ...] | None) -> Faults:
+        """The same with the faults of a column of labels."""
+        rows = label_rows(values)
+        missing = sum(n for label, n in rows if is_missing(label) or label in (np.inf, -np.inf))
+        known = set(order) if order is not None else set()
+        strange = {
+            (name, label): n for label, n in rows if order is not None and not is_missing(label) and label not in known
+        }
+        return replace(self, missing=self.missing + Counter({name: missing}), unknown=self.unknown + Counter(strange))
+
+    def with_scores(self, columns: Sequence[Any], normalize: Normalize) -> Faults:
+        """The same with the faults of columns of probabilities."""
+        found = replace(self, scores=_sum(self.scores, NumberFaults.find(columns, -ROUNDING, 1 + ROUNDING)))
+        if len(columns) < 2:
+            return found
+        off = np.abs(np.sum([np.asarray(column, dtype=np.float64) for column in columns], axis=0) - 1)
+        wrong = off > most_off(normalize)
+        return replace(found, off=self.off + int(wrong.sum()), worst=max(self.worst, off[wrong].max(initial=0.0)))
+
+    def with_weights(self, weights: Any) -> Faults:
+        """The same with the faults of weights."""
+        return replace(self, weights=_sum(self.weights, NumberFaults.find([weights], 0.0, np.inf)))
+
+    def refuse(
+        self, what: tuple[str, str], parts: Sequence[str], normalize: Normalize, order: Sequence[Label], declared: bool
+    ) -> None:
+        """Raise the ValueError that says what is wrong and in how many rows, if anything is.
+
+        Parameters
+        ----------
+        what : pair of str
+            What error texts call the labels and the probabilities.
+        parts : sequence of str
+            What they call each column of probabilities.
+        normalize : "warn", True or False
+        order : sequence of labels
+            The classes.
+        declared : bool
+            Whether these are the classes that columns or a grouping name.
+        """
+        if not self.n_rows:
+            raise ValueError("the table must have at least one row, got none")
+        self._refuse_missing("y_true", what[0])
+        if self.scores is not None:
+            self._refuse_scores(what[1], parts, normalize)
+        if self.weights is not None:
+            self.weights.refuse_missing(0, "sample_weight", " and not negative", self.n_rows, "")
+            if self.weights.outside[0]:
+                raise ValueError(
+                    f"sample_weight must be finite and not negative, got negative ones in {self.weights.outside[0]} "
+                    f"of {self.n_rows} rows, the least is {self.weights.low[0]}"
+                )
+        if self.missing["row_ids"]:
+            raise ValueError(f"row_ids must not be null, got null in {self.missing['row_ids']} of {self.n_rows} rows")
+        self._refuse_missing("y_pred", "y_pred")
+        for name in dict.fromkeys(name for name, _ in self.unknown):
+            strange = {label: n for (other, label), n in self.unknown.items() if other == name}
+            no_scores(name, list(strange))
+            shown = sorted(strange) if len({type(label) for label in strange}) == 1 else list(strange)
+            if declared:
+                raise ValueError(no_declared(order, shown))
+            shown_name = what[0] if name == "y_true" else name
+            raise ValueError(unknown_labels(shown_name, shown, order, sum(strange.values())))
+
+    def refuse_lengths(self, name: str) -> None:
+        """Raise the ValueError of lists that are not all of one length, if they are not."""
+        total, usual = self.lengths.total(), max(self.lengths, key=self.lengths.__getitem__, default=1)
+        if len(self.lengths) > 1 or usual < 1:
+            shown = {("null" if length < 0 else length): n for length, n in sorted(self.lengths.items())}
+            raise ValueError(
+                f"y_prob must hold lists of one length in column {name!r}, got {total - self.lengths[usual]} of "
+                f"{total} rows that have not {usual}: rows by length are {shown}"
+            )
+
+    def _refuse_missing(self, name: str, shown: str) -> None:
+        if self.missing[name]:
+            raise ValueError(f"{shown} must not have missing labels, got {self.missing[name]} in {self.n_rows} rows")
+
+    def _refuse_scores(self, what: str, parts: Sequence[str], normalize: Normalize) -> None:
+        assert self.scores is not None
+        for column, part in enumerate(parts):
+            self.scores.refuse_missing(column, what, "", self.n_rows, f" ({part})")
+        for column, part in enumerate(parts):
+            if self.scores.outside[column]:
+                low, high = self.scores.low[column], self.scores.high[column]
+                raise ValueError(
+                    f"{what} must lie in [0, 1], got {low if low < -ROUNDING else high} and the like in "
+                    f"{self.scores.outside[column]} of {self.n_rows} rows ({part}); decision scores are welcome in "
+                    "estimate_prevalence and in cmtrack.metrics"
+                )
+        if self.off:
+            raise ValueError(
+                f"each row of {what} must sum to 1, {self.off} of {self.n_rows} rows do not: the worst is off by "
+                f"{self.worst:.6g} ({sum_rule(normalize)})"
+            )
+
+
+def label_rows(values: Any) -> list[tuple[Any, int]]:
+    """Each label of an Arrow or NumPy column, None for rows without one, and its number of rows."""
+    if hasattr(values, "value_counts"):
+        return [(plain(each["values"]), each["counts"]) for each in values.value_counts().to_pylist()]
+    found, rows = np.unique(values, return_counts=True)
+    return list(zip(found.tolist(), rows.tolist(), strict=True))
+
+
+def _sum(ours: NumberFaults | None, theirs: NumberFaults | None) -> NumberFaults | None:
+    return ours + theirs if ours is not None and theirs is not None else ours or theirs

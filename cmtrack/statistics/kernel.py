@@ -1,0 +1,253 @@
+"""The kernel of tables: batches of columns -> what makes ``Statistics``, merged in any order."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from cmtrack.grouping import ComposedStep, Label
+from cmtrack.statistics import scores
+from cmtrack.statistics.codes import Codes
+from cmtrack.statistics.collected import Statistics, count_rows, finished, merged
+from cmtrack.statistics.confusion import ConfusionMatrix
+from cmtrack.statistics.digest import LabelDigest, label_hashes
+from cmtrack.statistics.faults import Faults
+from cmtrack.statistics.inputs import IntArray, as_weights
+from cmtrack.statistics.labels import number_as_they_come, number_labels
+from cmtrack.statistics.probabilities import Normalize, Probabilities
+
+MODULUS = 2**31 - 1
+"""Integer row ids are taken modulo this prime, so that sums of their powers are exact in 64 bits."""
+
+
+@dataclass(frozen=True, eq=False)
+class Batch:
+    """Columns of n rows; None for what there is not.
+
+    Attributes
+    ----------
+    n_rows : int
+    actual, predicted : array of labels
+        NumPy, or Arrow where these are strings or where some are missing.
+    scores : tuple of ndarrays of shape (n,)
+        The given columns of probabilities.
+    weights : ndarray of shape (n,)
+        Integers mean repeated rows.
+    row_ids : array
+        Integers, or Arrow strings.
+    lengths : Counter, optional
+        Rows by length of the list that their probabilities came in.
+    """
+
+    n_rows: int
+    actual: Any = None
+    predicted: Any = None
+    scores: tuple[npt.NDArray[Any], ...] = ()
+    weights: npt.NDArray[Any] | None = None
+    row_ids: Any = None
+    lengths: Counter[int] | None = None
+
+    @property
+    def labels(self) -> dict[str, Any]:
+        """The columns of labels, by the name of their argument."""
+        columns = {"y_true": self.actual, "y_pred": self.predicted}
+        return {name: column for name, column in columns.items() if column is not None}
+
+
+@dataclass(frozen=True, eq=False)
+class Kernel:
+    """What is counted of each batch; it can be pickled and sent to where the rows are.
+
+    Attributes
+    ----------
+    labels : tuple of length K, optional
+        None: the labels are taken as they come, and there are no probabilities.
+    places : mapping of int to list of int
+        For each possible number of given columns of probabilities, which of them is that of each class; -1 for the
+        one of two classes whose probability is one less the other's. Empty: only labels and faults are collected.
+    step : ComposedStep, optional
+        The two groups whose positive one is scored.
+    normalize : "warn", True or False
+    exact_rows : int
+        Rows up to which scores are counted one by one.
+    """
+
+    labels: tuple[Label, ...] | None
+    places: Mapping[int, list[int]] = field(default_factory=dict)
+    step: ComposedStep | None = None
+    normalize: Normalize = False
+    only_faults: bool = False
+    exact_rows: int = field(default_factory=lambda: scores.EXACT_ROWS)
+
+
+class Tally:
+    """What the kernel leaves behind of the batches so far.
+
+    Tallies of disjoint rows add up to the tally of all rows: counts exactly, and moments but for rounding, whatever
+    the number of batches and their order.
+    """
+
+    def __init__(self, kernel: Kernel) -> None:
+        self.kernel = kernel
+        self.faults = Faults()
+        self.seen: dict[str, set[Any]] = {}
+        self.weights_are_zero: bool | None = None
+        self.fractions = False
+        self._kept: dict[str, Any] | None = None
+
+    def add(self, batch: Batch) -> None:
+        """Count the rows of a batch; if some are wrong, their number is kept and no more.
+
+        Raises
+        ------
+        ValueError
+            If a column holds something else than it should.
+        """
+        lengths = batch.lengths or Counter()
+        self.faults += Faults(batch.n_rows, lengths=lengths)
+        if not batch.n_rows or len(lengths) > 1 or -1 in lengths:
+            return
+        try:
+            if self.kernel.only_faults:
+                self._look_for_faults(batch)
+            elif self.kernel.labels is None:
+                self._keep(_count_as_they_come(batch, self.seen))
+            elif len(batch.scores) in self.kernel.places or not self.kernel.places:
+                self._keep(_count(batch, self.kernel, self._limit))
+        except ValueError:
+            if not self._look_for_faults(batch):
+                raise
+        if batch.weights is not None:
+            self.weights_are_zero = self.weights_are_zero is not False and not batch.weights.any()
+            if batch.weights.dtype.kind == "f" and not self.faults:
+                self.fractions |= bool((batch.weights % 1).any())
+
+    def __add__(self, other: Tally) -> Tally:
+        """The tally of both sets of rows; neither may be used afterwards."""
+        self.faults += other.faults
+        if other.weights_are_zero is not None:
+            self.weights_are_zero = self.weights_are_zero is not False and other.weights_are_zero
+        self.fractions |= other.fractions
+        for name, labels in other.seen.items():
+            self.seen.setdefault(name, set()).update(labels)
+        if other._kept is not None:
+            self._keep(other._kept)
+        return self
+
+    def statistics(self, labels: tuple[Label, ...]) -> Statistics:
+        """The statistics of all rows, with the classes in this order."""
+        assert self._kept is not None  # there are rows, and none is wrong
+        done = finished(self._kept)
+        if done.squares is not None and not self.fractions:
+            done = _as_whole(done)
+        parts = [done] if done.squares is None else [done, done.squares]
+        parts = [replace(part, matrix=part.matrix.arranged(labels)) for part in parts]
+        return replace(parts[0], squares=parts[1] if len(parts) > 1 else None)
+
+    @property
+    def _limit(self) -> int:
+        """Rows whose scores are counted one by one in the next batch."""
+        before = None if self._kept is None else self._kept.get("scores")
+        return self.kernel.exact_rows if before is None or before.exact else 0
+
+    def _keep(self, kept: dict[str, Any]) -> None:
+        if not self.faults:  # of rows that will be refused nothing is kept
+            self._kept = kept if self._kept is None else merged(self._kept, kept)
+
+    def _look_for_faults(self, batch: Batch) -> bool:
+        found, kernel = Faults(), self.kernel
+        for name, column in batch.labels.items():
+            found = found.with_labels(name, column, kernel.labels)
+        if batch.scores:
+            found = found.with_scores(batch.scores, kernel.normalize)
+        if batch.weights is not None:
+            found = found.with_weights(batch.weights)
+        nulls = getattr(batch.row_ids, "null_count", 0)
+        if nulls:
+            found += Faults(missing=Counter({"row_ids": nulls}))
+        self.faults += found
+        return bool(found)
+
+
+def _count(batch: Batch, kernel: Kernel, limit: int) -> dict[str, Any]:
+    """What the rows of a batch leave behind, by their known classes."""
+    assert kernel.labels is not None
+    weights, labels = _weights(batch), kernel.labels
+    if batch.labels:
+        numbered = number_labels(batch.labels, labels)
+        actual, predicted = numbered.codes.get("y_true"), numbered.codes.get("y_pred")
+        pairs = None if predicted is None else numbered.count("y_true", "y_pred", weights)
+    else:
+        actual, predicted, pairs = Codes(np.zeros(batch.n_rows, dtype=np.int8)), None, None
+    assert actual is not None
+    probabilities = None
+    if batch.scores:
+        place = kernel.places[len(batch.scores)]
+        given = [batch.scores[c] for c in place if c >= 0]
+        probabilities = Probabilities(given, first=place[0] >= 0 > place[-1], normalize=kernel.normalize)
+    kept, _ = count_rows(
+        actual, predicted, labels, probabilities=probabilities, step=kernel.step,
+        weights=weights, pairs=pairs, exact_rows=limit, threads=1,
+    )  # fmt: skip
+    return _with_digests(kept, batch, actual.all(), labels)
+
+
+def _count_as_they_come(batch: Batch, seen: dict[str, set[Any]]) -> dict[str, Any]:
+    """The same where the classes are not known: those of the batch, in sorted order."""
+    labels, codes = number_as_they_come(batch.labels)
+    for name, column in codes.items():
+        held = np.unique(column.all())
+        seen.setdefault(name, set()).update(labels[code] for code in held)
+    if len(codes) == 1:
+        return {}
+    kept, _ = count_rows(codes["y_true"], codes["y_pred"], labels, weights=_weights(batch))
+    return _with_digests(kept, batch, codes["y_true"].all(), labels)
+
+
+def _with_digests(kept: dict[str, Any], batch: Batch, actual: IntArray, labels: tuple[Label, ...]) -> dict[str, Any]:
+    rows = np.bincount(actual, minlength=len(labels))
+    for part in (kept, kept.get("squares", {})):
+        part["digest"] = LabelDigest.unordered(rows, labels)
+    if batch.row_ids is not None:
+        kept["row_ids"] = _digest_of_ids(batch.row_ids, actual, rows, labels)
+    return kept
+
+
+def _weights(batch: Batch) -> npt.NDArray[Any] | None:
+    """Checked weights; those that are floats stay floats, since another batch may hold fractions."""
+    if batch.weights is None:
+        return None
+    checked = as_weights(batch.weights, batch.n_rows, may_be_zero=True)
+    return batch.weights.astype(np.float64) if batch.weights.dtype.kind == "f" else checked
+
+
+def _digest_of_ids(ids: Any, actual: IntArray, rows: IntArray, labels: tuple[Label, ...]) -> LabelDigest:
+    """The digest of row ids in no order: of integers by label, of strings that of :func:`cmtrack.evaluate`."""
+    if getattr(ids, "null_count", 0):
+        raise ValueError("row_ids must not be null")
+    array = np.asarray(ids)
+    if array.dtype.kind not in "iu":
+        hashes = label_hashes(array.tolist())
+        return LabelDigest(int(hashes.sum(dtype=np.uint64)), len(hashes))
+    first = (array % MODULUS).astype(np.int64)
+    second = first * first % MODULUS
+    powers = (first, second, second * first % MODULUS)
+    sums = [np.bincount(actual, power, len(labels)).astype(np.int64) for power in powers]  # exact below 2**22 rows
+    return LabelDigest.unordered(rows, labels, np.stack(sums, axis=1))
+
+
+def _as_whole(statistics: Statistics) -> Statistics:
+    """Weights that are whole numbers after all mean repeated rows."""
+    kept: dict[str, Any] = {"squares": None}
+    matrix = statistics.matrix
+    kept["matrix"] = ConfusionMatrix(np.rint(matrix.counts).astype(np.int64), matrix.labels)
+    for name, counts in (("moments", "n"), ("score_moments", "n"), ("scores", "counts"), ("tops", "counts")):
+        value = getattr(statistics, name)
+        if value is not None:
+            kept[name] = replace(value, **{counts: np.rint(getattr(value, counts)).astype(np.int64)})
+    return replace(statistics, **kept)
