@@ -22,7 +22,7 @@ from cmtrack.cli.comparison_table import print_comparison
 from cmtrack.cli.gate import _not_shown
 from cmtrack.cli.push import _next_steps
 from cmtrack.report.evaluation_page import class_table
-from cmtrack.tracking.log import EvaluationWarning
+from cmtrack.tracking import EvaluationWarning
 from cmtrack.tracking.push import push
 from cmtrack.tracking.runs import TrackedRun
 from cmtrack.tracking.store import quiet, tracking_store

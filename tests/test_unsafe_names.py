@@ -15,7 +15,7 @@ from cmtrack import Grouping, Prefix, compare, evaluate, evaluate_families, log_
 from cmtrack.cli import main
 from cmtrack.report.evaluation_page import report_html
 from cmtrack.report.families_page import family_report_html
-from cmtrack.tracking.log import EvaluationWarning, tell
+from cmtrack.tracking._warn import EvaluationWarning, tell
 from cmtrack.tracking.runs import first_line
 from cmtrack.untrusted import for_page, one_line, printable, printable_json
 

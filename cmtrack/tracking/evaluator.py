@@ -20,7 +20,8 @@ from mlflow.models.evaluation.base import EvaluationArtifact, EvaluationResult
 
 from cmtrack.grouping import Grouping
 from cmtrack.tracking import names
-from cmtrack.tracking.log import LoggedEvaluation, log_evaluation, tell
+from cmtrack.tracking._warn import tell
+from cmtrack.tracking.log import LoggedEvaluation, log_evaluation
 
 OUTPUT = "output"
 _AS_THEY_ARE = (

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import logging
-import sys
-import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -16,16 +14,13 @@ from cmtrack.evaluation import Evaluation, evaluate
 from cmtrack.grouping import Grouping, Label
 from cmtrack.metrics.metric import Metric
 from cmtrack.tracking import settings, spool
+from cmtrack.tracking._warn import tell
 from cmtrack.tracking.deliver import deliver
 from cmtrack.tracking.names import check_prefix
 from cmtrack.tracking.package import Package, build
 from cmtrack.tracking.parallel import forks_wait
 
 _log = logging.getLogger("cmtrack")
-
-
-class EvaluationWarning(UserWarning):
-    """Something of an evaluation could not be made or sent; the training goes on."""
 
 
 @dataclass(frozen=True)
@@ -320,12 +315,3 @@ def _lost(error: Exception, why: str, evaluation: BaseEvaluation, run_id: str | 
     reason = untrusted.without_credentials(str(error))
     tell(f"the evaluation was not logged: {reason} ({kept})")
     return LoggedEvaluation(evaluation, run_id, "failed", None, reason)
-
-
-def tell(message: str, stacklevel: int = 4) -> None:
-    """Warn, also where warnings are turned into errors: a training is not ended by a warning."""
-    text = f"cmtrack: {untrusted.printable(untrusted.without_credentials(message))}"
-    try:
-        warnings.warn(text, EvaluationWarning, stacklevel=stacklevel)
-    except Warning:
-        print(text, file=sys.stderr)

@@ -29,6 +29,7 @@ from cmtrack.base import BaseEvaluation
 from cmtrack.evaluation.storage import file_without_probabilities
 from cmtrack.statistics.predictions import Predictions
 from cmtrack.tracking import names
+from cmtrack.tracking._warn import tell
 from cmtrack.tracking.spool import write_private
 from cmtrack.untrusted import read_file
 
@@ -221,7 +222,5 @@ def _read(value: Any, what: str, source: str) -> tuple[str, str]:
 def _unreadable(problem: str, source: str) -> tuple[str, str]:
     if problem not in _told:
         _told.add(problem)
-        from cmtrack.tracking.log import tell  # which itself asks here
-
         tell(f"{problem}: no rows are written or sent until this is mended", stacklevel=5)
     return "off", source

@@ -15,7 +15,7 @@ from cmtrack.metrics.metric import Metric
 from cmtrack.metrics.own import own_metrics
 from cmtrack.tracking import LoggedEvaluation, log_evaluation
 from cmtrack.tracking import names as run_names
-from cmtrack.tracking.log import tell
+from cmtrack.tracking._warn import tell
 from cmtrack.tracking.store import tracking_store
 
 

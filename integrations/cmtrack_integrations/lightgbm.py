@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any, Unpack
 
 from cmtrack.tracking import LoggedEvaluation
-from cmtrack.tracking.log import tell
+from cmtrack.tracking._warn import tell
 from cmtrack_integrations._boosting import Predictions, Rounds
 from cmtrack_integrations._extras import needs
 from cmtrack_integrations._hook import DataOptions, named

@@ -9,7 +9,7 @@ from cmtrack.evaluation import Evaluation, evaluate
 from cmtrack.grouping import Grouping, Label
 from cmtrack.metrics.metric import Metric
 from cmtrack.tracking import LoggedEvaluation, log_evaluation
-from cmtrack.tracking.log import tell
+from cmtrack.tracking._warn import tell
 from cmtrack_integrations._hook import DataOptions
 from cmtrack_integrations.sklearn.cross_validation import CrossValidated
 from cmtrack_integrations.sklearn.predictions import Predicted, known_labels, predict, probabilities, with_notes

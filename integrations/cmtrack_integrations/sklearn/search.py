@@ -11,7 +11,8 @@ from cmtrack.evaluation import evaluate
 from cmtrack.grouping import Grouping, Label
 from cmtrack.metrics.metric import Metric
 from cmtrack.tracking import LoggedEvaluation
-from cmtrack.tracking.log import chosen_run, tell
+from cmtrack.tracking._warn import tell
+from cmtrack.tracking.log import chosen_run
 from cmtrack.tracking.nested import NestedEvaluation, log_nested
 from cmtrack_integrations.sklearn.cross_validation import fit_and_predict, joined, splits_of
 from cmtrack_integrations.sklearn.predictions import with_notes
