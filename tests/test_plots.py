@@ -19,7 +19,7 @@ from matplotlib.patches import Rectangle, StepPatch
 from scipy.stats import chi2
 
 from cmtrack import evaluate
-from cmtrack.plots import labels as text
+from cmtrack.plots import _text as text
 from cmtrack.plots import (
     plot_confusion_matrix,
     plot_prevalence_likelihood,
@@ -28,9 +28,9 @@ from cmtrack.plots import (
     plot_score_histogram,
     plot_spcc_matrix,
 )
-from cmtrack.plots.heatmap import cell_for
+from cmtrack.plots._heatmap import cell_for, contrast
+from cmtrack.plots._text_artist import Words
 from cmtrack.plots.scores import histogram
-from cmtrack.plots.words import Words
 from cmtrack.prevalence.results import Likelihood
 from cmtrack.report.figures import CLASSES
 from cmtrack.statistics import ScoreMoments
@@ -559,6 +559,6 @@ def test_share_text(share: float, shown: str) -> None:
 
 
 def test_contrast_and_wrap_and_ordinal() -> None:
-    assert text.contrast(np.array([[0, 0, 0.3, 1], [1, 1, 1, 1.0]])) == ["white", "#222222"]
+    assert contrast(np.array([[0, 0, 0.3, 1], [1, 1, 1, 1.0]])) == ["white", "#222222"]
     assert text.wrap("wholesale_trade of medical goods", 16) == "wholesale_trade\nof medical goods"
     assert [text.ordinal(n) for n in (1, 2, 3, 5, 11, 22)] == ["1st", "2nd", "3rd", "5th", "11th", "22nd"]

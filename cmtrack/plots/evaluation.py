@@ -12,7 +12,7 @@ from matplotlib.figure import Figure
 
 from cmtrack.metrics.spcc import spcc_ovo
 
-from . import labels as text
+from . import _text as text
 from .confusion import plot_confusion_matrix, plot_reduced_matrix
 from .prevalence import plot_prevalence_likelihood
 from .roc import plot_roc

@@ -13,7 +13,7 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import PercentFormatter
 from scipy.stats import chi2
 
-from . import labels as text
+from . import _text as text
 from .style import (
     BLUE,
     GREEN,

@@ -18,7 +18,7 @@ from cmtrack.evaluation import Evaluation
 from cmtrack.families.result import FamilyEvaluation
 from cmtrack.metrics.names import encode_label
 from cmtrack.plots import evaluation as of_classes
-from cmtrack.plots import families_evaluation as of_families
+from cmtrack.plots import families as of_families
 from cmtrack.plots.style import as_png
 from cmtrack.report.narrative import MISMATCHES
 from cmtrack.report.review import figures as of_comparisons

@@ -10,7 +10,7 @@ from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from cmtrack.plots.fonts import use_fallbacks
+from cmtrack.plots._text import use_fallbacks
 from cmtrack.plots.style import DPI, MUTED, SMALL_SIZE, FloatArray, ShownFigure, fold, plain_axes
 
 _PAD = 0.1  # inches around a figure

@@ -16,8 +16,9 @@ from matplotlib.patches import Rectangle
 
 from cmtrack.untrusted import one_line
 
-from . import labels as text
-from .fonts import columns
+from . import _text as text
+from ._text import columns
+from ._text_artist import Words
 from .style import (
     EMPTY,
     FRAME,
@@ -33,13 +34,16 @@ from .style import (
     root_figure,
     sheet,
 )
-from .words import Words
 
 Cells = Sequence[tuple[float, float]]
 
 FEW = 20
 """Samples below which a class's shares are drawn pale, as a single sample would look like a finding."""
 PALE = 0.35
+SHARES = {0.0: "0%", 0.25: "25%", 0.5: "50%", 0.75: "75%", 1.0: "100%"}
+"""Ticks of a colour bar."""
+ROOTS = {0.0: "0%", 0.01: "1%", 0.05: "5%", 0.1: "10%", 0.25: "25%", 0.5: "50%", 0.75: "75%", 1.0: "100%"}
+"""Ticks of a square-root colour bar."""
 
 
 @dataclass(frozen=True)
@@ -52,6 +56,11 @@ class Cell:
     def font(self) -> float:
         """Size of class names beside such cells."""
         return float(np.clip(0.8 * self.points, TINY_SIZE, TEXT_SIZE))
+
+    @property
+    def text_font(self) -> float:
+        """Size of the texts in such cells."""
+        return float(np.clip(self.points / 5.0, 6.5, TEXT_SIZE + 1))
 
     @property
     def holds_two_lines(self) -> bool:
@@ -166,7 +175,7 @@ def write_cells(
     opacity = image.get_alpha()
     if opacity is not None:  # on white
         drawn = 1 - np.asarray(opacity)[..., None] * (1 - drawn)
-    colours = text.contrast(drawn.reshape(-1, 4))
+    colours = contrast(drawn.reshape(-1, 4))
     words = [texts(i, j) for i, j in np.ndindex(values.shape)]
     inks = [MUTED if word == "0" else colour for word, colour in zip(words, colours, strict=True)]
     places = np.argwhere(np.ones(values.shape, dtype=np.bool_))[:, ::-1] + np.asarray(at)
@@ -227,3 +236,19 @@ def colour_bar(ax: Axes, image: AxesImage, label: str, ticks: Mapping[float, str
     place.tick_params(labelsize=SMALL_SIZE, labelcolor=INK, color=FRAME, length=3, width=0.8)
     for spine in place.spines.values():
         spine.set(color=FRAME, linewidth=0.8)
+
+
+def contrast(rgba: FloatArray) -> list[str]:
+    """The text colour, white or ink, that reads best on each of the (N, 4) background colours."""
+    linear = np.where(rgba[:, :3] <= 0.04045, rgba[:, :3] / 12.92, ((rgba[:, :3] + 0.055) / 1.055) ** 2.4)
+    luminance = linear @ np.array([0.2126, 0.7152, 0.0722])
+    return ["white" if light < 0.24 else INK for light in luminance]
+
+
+def frame_parts(ax: Axes, size: int, apart: float) -> None:
+    """Frame a matrix and the column and row that stand apart from it, but not their corner."""
+    for spine in ax.spines.values():
+        spine.set_visible(False)
+    for x, y, width, height in ((0, 0, size, size), (apart, 0, 1, size), (0, apart, size, 1)):
+        corner = (x - 0.5, y - 0.5)
+        ax.add_patch(Rectangle(corner, width, height, fill=False, edgecolor=FRAME, linewidth=0.8, clip_on=False))
