@@ -12,8 +12,9 @@ import pytest
 from cmtrack import Evaluation, Grouping, evaluate
 from cmtrack.report import formatting as fmt
 from cmtrack.report import narrative
-from cmtrack.report.evaluation_page import MAX_CLASS_ROWS, report_html
+from cmtrack.report.evaluation_page import MAX_CLASS_ROWS
 from cmtrack.report.figures import Picture, draw_pictures
+from cmtrack.report.views import report_html
 
 VOID = {"meta", "img", "br", "input", "link"}
 

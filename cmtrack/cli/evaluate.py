@@ -269,7 +269,7 @@ def _write(evaluation: Evaluation, folder: Path, file: Path, step: Step) -> list
     """Numbers, figures and report, under the names that a run gets."""
     from cmtrack.report.figures import draw_pictures
     from cmtrack.report.html import write_text
-    from cmtrack.report.views import page
+    from cmtrack.report.views import report_html
     from cmtrack.tracking.names import PREDICTIONS_FILE, REPORT_FILE
     from cmtrack.tracking.settings import with_kept_rows
 
@@ -281,7 +281,7 @@ def _write(evaluation: Evaluation, folder: Path, file: Path, step: Step) -> list
     for picture in pictures.values():
         written.append(folder / picture.file)
         written[-1].write_bytes(picture.content)
-    report = page(evaluation, pictures, subtitle=file.name)
+    report = report_html(evaluation, pictures, subtitle=file.name)
     return [*written, write_text(folder / REPORT_FILE, report)]
 
 

@@ -1,13 +1,8 @@
-"""The report: one self-contained HTML page for a reviewer who did not run the model.
-
-The MLflow UI shows it in a frame with ``sandbox="allow-scripts"``: no network, no storage. Everything is inline,
-and the page reads the same without its script.
-"""
+"""What the report of an evaluation shows: metrics in sections, classes, grouping steps, and what was evaluated."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from cmtrack.base import BaseEvaluation
@@ -16,13 +11,11 @@ from cmtrack.metrics.catalog import lookup, own_of
 from cmtrack.metrics.names import decode_label, encode_label
 from cmtrack.report import formatting as fmt
 from cmtrack.report import narrative
-from cmtrack.report.html import figure_block, render_page
 from cmtrack.statistics import ReducedConfusionMatrix
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from cmtrack.report.figures import Picture
 
 MAX_CLASS_ROWS = 500
 MAX_METRIC_ROWS = 3000
@@ -41,50 +34,17 @@ _WORDS = {
 }  # fmt: skip
 
 
-def report_html(
-    evaluation: Evaluation,
-    pictures: Mapping[str, Picture],
-    *,
-    title: str = "Evaluation",
-    subtitle: str = "",
-    problems: Sequence[str] = (),
-) -> str:
-    """Write the report.
-
-    Parameters
-    ----------
-    evaluation : Evaluation
-    pictures : mapping of str to Picture
-        The figures, which are embedded.
-    title, subtitle : str
-    problems : sequence of str
-        What could not be drawn.
-
-    Returns
-    -------
-    str
-        One HTML document without any reference to the outside.
-    """
-    sentences = narrative.verdict(evaluation)
-    return render_page(
-        "report.html",
-        title=title,
-        subtitle=subtitle,
-        lead=sentences[:2],
-        verdict=sentences[2:],
-        warnings=[*evaluation.warnings, *(f"Not drawn: {problem}." for problem in problems)],
-        level=fmt.level(evaluation.confidence_level),
-        key_metrics=_key_metrics(evaluation),
-        classes=_classes(evaluation),
-        label_width=min(24, max(len(fmt.short(label)) for label in evaluation.labels) + 2),
-        n_classes=len(evaluation.classes),
-        mismatches=narrative.MISMATCHES,
-        steps=[_step(evaluation, s) for s in evaluation.reduced if evaluation.has_section("reduced")],
-        figures=[figure_block(picture) for picture in pictures.values()],
-        all_metrics=all_metrics(evaluation),
-        n_metrics=len(evaluation.metrics),
-        facts=_facts(evaluation),
-    )
+def content(evaluation: Evaluation) -> dict[str, Any]:
+    """What the page shows of single classes, beside what it shows of every kind."""
+    return {
+        "key_metrics": _key_metrics(evaluation),
+        "classes": _classes(evaluation),
+        "label_width": min(24, max(len(fmt.short(label)) for label in evaluation.labels) + 2),
+        "n_classes": len(evaluation.classes),
+        "mismatches": narrative.MISMATCHES,
+        "steps": [_step(evaluation, s) for s in evaluation.reduced if evaluation.has_section("reduced")],
+        "facts": _facts(evaluation),
+    }
 
 
 def metric_row(evaluation: BaseEvaluation, name: str) -> dict[str, Any]:

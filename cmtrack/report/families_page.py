@@ -1,8 +1,7 @@
-"""The report of a family evaluation: families and codes in the page of an evaluation."""
+"""What the report of a family evaluation shows: families, codes, and what was evaluated."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,64 +10,27 @@ from cmtrack.families.result import FamilyEvaluation
 from cmtrack.metrics.catalog import lookup
 from cmtrack.metrics.names import encode_label
 from cmtrack.report import formatting as fmt
-from cmtrack.report import narrative
-from cmtrack.report.evaluation_page import all_metrics, last_facts, metric_row
-from cmtrack.report.html import figure_block, render_page
+from cmtrack.report.evaluation_page import last_facts, metric_row
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from cmtrack.report.figures import Picture
 
 MAX_FAMILIES = 100
 MAX_CODES = 50
 MAX_ROWS = 2000
 
 
-def family_report_html(
-    evaluation: FamilyEvaluation,
-    pictures: Mapping[str, Picture],
-    *,
-    title: str = "Evaluation",
-    subtitle: str = "",
-    problems: Sequence[str] = (),
-) -> str:
-    """Write the report.
-
-    Parameters
-    ----------
-    evaluation : FamilyEvaluation
-    pictures : mapping of str to Picture
-        The figures, which are embedded.
-    title, subtitle : str
-    problems : sequence of str
-        What could not be drawn.
-
-    Returns
-    -------
-    str
-        One HTML document without any reference to the outside.
-    """
-    sentences = narrative.families_verdict(evaluation)
-    codes, families = _codes(evaluation), _families(evaluation)
-    return render_page(
-        "families.html",
-        title=title,
-        subtitle=subtitle,
-        lead=sentences[:2],
-        verdict=sentences[2:],
-        warnings=[*evaluation.warnings, *(f"Not drawn: {problem}." for problem in problems)],
-        level=fmt.level(evaluation.confidence_level),
-        key_metrics=[{"name": "All documents", "rows": _key_metrics(evaluation)}],
-        families=families,
-        n_families=len(evaluation.families),
-        codes=codes,
-        n_codes=len(evaluation.codes),
-        figures=[figure_block(picture) for picture in pictures.values()],
-        all_metrics=all_metrics(evaluation),
-        n_metrics=len(evaluation.metrics),
-        facts=_facts(evaluation),
-    )
+def content(evaluation: FamilyEvaluation) -> dict[str, Any]:
+    """What the page shows of families and codes, beside what it shows of every kind."""
+    return {
+        "key_metrics": [{"name": "All documents", "rows": _key_metrics(evaluation)}],
+        "families": _families(evaluation),
+        "n_families": len(evaluation.families),
+        "codes": _codes(evaluation),
+        "n_codes": len(evaluation.codes),
+        "facts": _facts(evaluation),
+    }
 
 
 def _key_metrics(evaluation: FamilyEvaluation) -> list[dict[str, Any]]:

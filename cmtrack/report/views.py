@@ -1,4 +1,8 @@
-"""What each kind of evaluation is shown as: its page, its sentences, and the table for MLflow's views."""
+"""The report of an evaluation, by its kind: one self-contained HTML page for a reviewer who did not run the model.
+
+The MLflow UI shows it in a frame with ``sandbox="allow-scripts"``: no network, no storage. Everything is inline, and
+the page reads the same without its script.
+"""
 
 from __future__ import annotations
 
@@ -10,10 +14,9 @@ from typing import TYPE_CHECKING, Any
 from cmtrack.base import BaseEvaluation
 from cmtrack.evaluation import Evaluation
 from cmtrack.families.result import FamilyEvaluation
-from cmtrack.report import narrative
-from cmtrack.report.evaluation_page import class_table, report_html
-from cmtrack.report.families_page import code_table, family_report_html
-from cmtrack.report.html import write_text
+from cmtrack.report import evaluation_page, families_page, narrative
+from cmtrack.report.formatting import level
+from cmtrack.report.html import figure_block, render_page, write_text
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -27,20 +30,27 @@ class View:
 
     Attributes
     ----------
-    page : callable (evaluation, pictures, title=, subtitle=, problems=)
-    table : callable (evaluation)
+    template : str
+        Of the page.
+    content : callable (evaluation)
+        What the template shows beside what every page does.
     verdict : callable (evaluation)
-        Its sentences.
+        Sentences, the most important first.
+    table : callable (evaluation)
+        The table that MLflow's views show and compare.
     """
 
-    page: Callable[..., str]
-    table: Callable[[Any], pd.DataFrame]
+    template: str
+    content: Callable[[Any], dict[str, Any]]
     verdict: Callable[[Any], list[str]]
+    table: Callable[[Any], pd.DataFrame]
 
 
 _VIEWS: dict[type[BaseEvaluation], View] = {
-    Evaluation: View(report_html, class_table, narrative.verdict),
-    FamilyEvaluation: View(family_report_html, code_table, narrative.families_verdict),
+    Evaluation: View("report.html", evaluation_page.content, narrative.verdict, evaluation_page.class_table),
+    FamilyEvaluation: View(
+        "families.html", families_page.content, narrative.families_verdict, families_page.code_table
+    ),
 }
 
 
@@ -58,7 +68,7 @@ def view_of(evaluation: BaseEvaluation) -> View:
     raise TypeError(f"an evaluation must be one of {[kind.__name__ for kind in _VIEWS]}, got {evaluation!r:.60}")
 
 
-def page(
+def report_html(
     evaluation: BaseEvaluation,
     pictures: Mapping[str, Picture],
     *,
@@ -79,8 +89,20 @@ def page(
     problems : sequence of str
         What could not be drawn.
     """
-    return view_of(evaluation).page(
-        evaluation, pictures, title=title or "Evaluation", subtitle=subtitle, problems=problems
+    view = view_of(evaluation)
+    sentences = view.verdict(evaluation)
+    return render_page(
+        view.template,
+        title=title or "Evaluation",
+        subtitle=subtitle,
+        lead=sentences[:2],
+        verdict=sentences[2:],
+        warnings=[*evaluation.warnings, *(f"Not drawn: {problem}." for problem in problems)],
+        level=level(evaluation.confidence_level),
+        figures=[figure_block(picture) for picture in pictures.values()],
+        all_metrics=evaluation_page.all_metrics(evaluation),
+        n_metrics=len(evaluation.metrics),
+        **view.content(evaluation),
     )
 
 
@@ -98,4 +120,4 @@ def write_report(evaluation: BaseEvaluation, path: str | Path, title: str | None
         raise ValueError(f"a report is written as .html, got {path.name!r}; .save keeps the numbers as JSON")
     problems: list[str] = []
     pictures = draw_pictures(evaluation, problems)
-    return write_text(path, page(evaluation, pictures, title=title, problems=problems))
+    return write_text(path, report_html(evaluation, pictures, title=title, problems=problems))

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 from cmtrack import schemas, untrusted
 from cmtrack.base import BaseEvaluation
 from cmtrack.families.result import FamilyEvaluation
-from cmtrack.report.views import page, table_json
+from cmtrack.report.views import report_html, table_json
 from cmtrack.tracking import names
 from cmtrack.tracking.cache import digest_of
 from cmtrack.tracking.description import description
@@ -146,7 +146,7 @@ def build(
         keep(picture.file, picture.content)
     if views_too:
         undrawn = tuple(problems)
-        attempt("report", lambda: keep(names.REPORT_FILE, page(evaluation, pictures, problems=undrawn)))
+        attempt("report", lambda: keep(names.REPORT_FILE, report_html(evaluation, pictures, problems=undrawn)))
         attempt("class table", lambda: keep(names.CLASSES_FILE, table_json(evaluation)))
     if rows is not None:
         attempt("predictions", lambda: keep(names.PREDICTIONS_FILE, _in_memory(rows)))

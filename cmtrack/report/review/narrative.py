@@ -6,7 +6,7 @@ Nothing here says more than the statistics: runs that are not shown to differ ar
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
@@ -15,6 +15,7 @@ from cmtrack.comparison.cohorts import apart, headings
 from cmtrack.comparison.gates import GateResult
 from cmtrack.comparison.ranking import RankedRun, Ranking
 from cmtrack.comparison.result import Comparison, ModelComparison, RunComparison
+from cmtrack.comparison.run import Run
 from cmtrack.evaluation import Evaluation
 from cmtrack.grouping import Label
 from cmtrack.names import quoted
@@ -26,6 +27,7 @@ from cmtrack.report.review.phrases import (
     criterion_title,
     gap_words,
     near_words,
+    noun_of,
     over,
     rule_title,
     say_of,
@@ -93,17 +95,8 @@ def _decision(comparison: RunComparison, ranking: Ranking, gates: list[str], say
     if several > 1:
         head += f" This covers ranking 1 of {several} only: the rankings were not compared with each other."
     said = [head, *_standing(ranking, say)]
-    rules = comparison.how.get("tie_breakers", ())
-    if rules or not ranking.criterion.pareto:
-        said += tie_sentence(
-            [(run.name, run.run, run.evaluation.metrics) for run in ranking.runs if run.within_margin],
-            len(ranking.tied),
-            ranking.decision,
-            rules,
-            near_words(ranking.margin, ranking.criterion),
-            say,
-            "run",
-        )
+    if comparison.how.get("tie_breakers", ()) or not ranking.criterion.pareto:
+        said += _tie(comparison, ranking, say)
     said += _price(ranking, say)
     said += [*gates, *unpaired(ranking, say)]
     return [*said, *apart(comparison.rankings, comparison.reads)]
@@ -127,8 +120,6 @@ def further(comparison: Comparison, *, beside_tables: bool = False) -> list[str]
 def _best_of(run: RankedRun, ranking: Ranking, say: Say) -> str:
     """ "“A” scores highest (0.712)"."""
     criterion, name = ranking.criterion, say(run.name)
-    if criterion.pareto:
-        return f"{name} is on the Pareto front"
     if not criterion.single:
         return f"{name} has the highest weighted sum"
     value = fmt.number(run.value, (run.low, run.high))
@@ -137,28 +128,51 @@ def _best_of(run: RankedRun, ranking: Ranking, say: Say) -> str:
     return f"{name} scores {'highest' if criterion.direction == 'higher' else 'lowest, which is best'} ({value})"
 
 
-def _headline(ranking: Ranking, say: Say) -> str:
-    chosen, ties = say(ranking.foremost.name), len(ranking.tied)
-    if len(ranking.runs) == 1:
-        return f"Take {chosen}: it is the only run."
+def _headline(ranking: Ranking | RepeatedRanking, say: Say) -> str:
+    taken = ranking.chosen or ranking.leader
+    chosen, noun, ties = say(taken.name), noun_of(ranking), len(ranking.tied)
+    if len(ranking.standings) == 1:
+        return f"Take {chosen}: it is the only {noun}."
     if ties == 1:
-        others = all_others(len(ranking.runs) - 1, "run")
+        others = all_others(len(ranking.standings) - 1, noun)
         return f"Take {chosen}: {others} significantly worse."
     if ranking.decision.by is not None:
-        near = sum(run.within_margin for run in ranking.runs)
+        near = sum(entry.within_margin for entry in ranking.standings)
         return (
-            f"Take {chosen}: of the {near} tied runs {near_words(ranking.margin, ranking.criterion)}, it has the "
+            f"Take {chosen}: of the {near} tied {noun}s {near_words(ranking.margin, ranking.criterion)}, it has the "
             f"{rule_title(ranking.decision.by)}."
         )
-    others = "1 other run is" if ties == 2 else f"{ties - 1} other runs are"
-    if ranking.criterion.pareto:
+    others = f"1 other {noun} is" if ties == 2 else f"{ties - 1} other {noun}s are"
+    if isinstance(ranking, RepeatedRanking):
+        best = _best_model(ranking.leader, say)
+    elif ranking.criterion.pareto:
         front = [run for run in ranking.runs if run.rank == 1]
         if len(front) == 1:
             return f"Take {chosen}: no run is better in any metric, but {others} not significantly dominated."
         return f"No single best run. {len(front)} runs are on the Pareto front; {chosen} is the first of them."
-    return (
-        f"No clear winner. {_best_of(ranking.leader, ranking, say)}; {others} statistically indistinguishable from it."
-    )
+    else:
+        best = _best_of(ranking.leader, ranking, say)
+    return f"No clear winner. {best}; {others} statistically indistinguishable from it."
+
+
+def _tie(comparison: Comparison, ranking: Ranking | RepeatedRanking, say: Say) -> list[str]:
+    """What chose among the tied ones."""
+    near = [entry for entry in ranking.standings if entry.within_margin]
+    judged = [(entry.name, *_judged(entry)) for entry in near]
+    rules, where = comparison.how.get("tie_breakers", ()), near_words(ranking.margin, ranking.criterion)
+    return tie_sentence(judged, len(ranking.tied), ranking.decision, rules, where, say, noun_of(ranking))
+
+
+def _judged(entry: RankedRun | RankedModel) -> tuple[Run, Mapping[str, float]]:
+    """The run, of a model its first one, and its metrics."""
+    one = entry.runs[0] if isinstance(entry, RankedModel) else entry
+    return one.run, one.evaluation.metrics
+
+
+def _from_leader(entry: RankedRun | RankedModel, ranking: Ranking | RepeatedRanking, say: Say) -> str:
+    """Its difference from the leader in words."""
+    ends = (entry.difference_low, entry.difference_high)
+    return gap_words(entry.difference, ends, ranking.criterion.direction, say(ranking.leader.name))
 
 
 def _value(run: RankedRun) -> str:
@@ -231,13 +245,7 @@ def _price(ranking: Ranking, say: Say) -> list[str]:
     chosen, first = ranking.foremost, ranking.leader
     if chosen is first or not ranking.criterion.single:
         return []
-    gap = gap_words(
-        chosen.difference,
-        (chosen.difference_low, chosen.difference_high),
-        ranking.criterion.direction,
-        say(first.name),
-    )
-    said = f"{say(chosen.name)} has {_value(chosen)}: {gap}"
+    said = f"{say(chosen.name)} has {_value(chosen)}: {_from_leader(chosen, ranking, say)}"
     if math.isnan(chosen.p_set):
         return [f"{said}, with an unknown error."]
     return [f"{said}, not a significant difference ({fmt.p_equals(chosen.p_set)})."]
@@ -315,20 +323,11 @@ def _models_lead(ranking: RepeatedRanking, say: Say) -> str:
 
 def _models_decision(comparison: Comparison, ranking: RepeatedRanking, say: Say) -> list[str]:
     """What to take and why."""
-    said = [_models_headline(ranking, say), _models_standing(ranking, say)]
+    said = [_headline(ranking, say), _models_standing(ranking, say)]
     other = ranking.chosen if ranking.chosen is not ranking.leader else next(iter(ranking.models[1:]), None)
     if other is not None:
         said += _gap(other, ranking, say)
-    said += tie_sentence(
-        [(m.name, m.runs[0].run, m.runs[0].evaluation.metrics) for m in ranking.models if m.within_margin],
-        len(ranking.tied),
-        ranking.decision,
-        comparison.how.get("tie_breakers", ()),
-        near_words(ranking.margin, ranking.criterion),
-        say,
-        "model",
-    )
-    return said
+    return said + _tie(comparison, ranking, say)
 
 
 def _best_mean(ranking: RepeatedRanking, title: str) -> str:
@@ -355,26 +354,11 @@ def _models_standing(ranking: RepeatedRanking, say: Say) -> str:
     return " ".join([text, *standing_sentences(tied, behind, [], ranking.confidence_level)])
 
 
-def _models_headline(ranking: RepeatedRanking, say: Say) -> str:
-    chosen, ties, size = say(ranking.chosen.name), len(ranking.tied), len(ranking.models)
-    if size == 1:
-        return f"Take {chosen}: it is the only model."
-    if ties == 1:
-        others = all_others(size - 1, "model")
-        return f"Take {chosen}: {others} significantly worse."
-    if ranking.decision.by is not None:
-        near = sum(model.within_margin for model in ranking.models)
-        return (
-            f"Take {chosen}: of the {near} tied models {near_words(ranking.margin, ranking.criterion)}, it has the "
-            f"{rule_title(ranking.decision.by)}."
-        )
-    others = "1 other model is" if ties == 2 else f"{ties - 1} other models are"
-    first = ranking.leader
-    how = f"mean {fmt.number(first.mean)}"
-    if math.isfinite(first.average_rank):
-        how = f"average rank {first.average_rank:.2f}"
-    best = f"{say(first.name)} is best on average ({how})"
-    return f"No clear winner. {best}; {others} statistically indistinguishable from it."
+def _best_model(first: RankedModel, say: Say) -> str:
+    """ "“A” is best on average (mean 0.712)"."""
+    ranked = math.isfinite(first.average_rank)
+    how = f"average rank {first.average_rank:.2f}" if ranked else f"mean {fmt.number(first.mean)}"
+    return f"{say(first.name)} is best on average ({how})"
 
 
 def _positive(ranking: RepeatedRanking) -> Label | None:
@@ -385,13 +369,7 @@ def _gap(model: RankedModel, ranking: RepeatedRanking, say: Say) -> list[str]:
     """The chosen or next model against the leader."""
     if not math.isfinite(model.difference):
         return []
-    gap = gap_words(
-        model.difference,
-        (model.difference_low, model.difference_high),
-        ranking.criterion.direction,
-        say(ranking.leader.name),
-    )
-    text = f"{say(model.name)} is {gap}"
+    text = f"{say(model.name)} is {_from_leader(model, ranking, say)}"
     if math.isnan(model.p_holm):
         return [f"{text}; the difference was not tested."]
     verdict = "not a significant difference" if model.tied else "a significant difference"

@@ -79,6 +79,11 @@ def standing(run: RankedRun | RankedModel, ranking: Ranking | RepeatedRanking) -
     return "tied" if run.tied else "behind"
 
 
+def noun_of(ranking: Ranking | RepeatedRanking) -> str:
+    """ "run" or "model"."""
+    return "model" if isinstance(ranking, RepeatedRanking) else "run"
+
+
 def all_others(n: int, noun: str) -> str:
     """ "the other run is", "both other runs are", "all 5 other runs are"."""
     if n == 1:
