@@ -93,7 +93,7 @@ def matrix_sheet(n_cells: float, cell: Cell, ax: Axes | None) -> Sheet:
 
 
 def notes(names: Sequence[str], empty: int = 0, few: int = 0) -> list[str]:
-    """What has to be explained under the matrix: hatched rows, pale rows and numbered names."""
+    """Explanations under the matrix: hatched rows, pale rows and numbered names."""
     lines = [f"Hatched: no samples of this class ({empty} of {len(names)} classes)."] if empty else []
     if few:
         lines.append(f"Pale rows: fewer than {FEW} samples ({few} of {len(names)} classes).")
@@ -101,7 +101,7 @@ def notes(names: Sequence[str], empty: int = 0, few: int = 0) -> list[str]:
 
 
 def few_samples(totals: FloatArray) -> npt.NDArray[np.bool_]:
-    """Which rows have samples, but too few to read much into their shares. Of fractional weights none is called so."""
+    """Rows with samples, but too few to read much into their shares. Of fractional weights none is called so."""
     if not (totals == np.round(totals)).all():
         return np.zeros(totals.shape, dtype=np.bool_)
     return (totals > 0) & (totals < FEW)

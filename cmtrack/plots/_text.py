@@ -74,7 +74,7 @@ def text_width(text: str, size: float) -> float:
 
 
 def characters(points: float, size: float) -> float:
-    """How many characters of font `size` fit into `points`."""
+    """The number of characters of font `size` that fit into `points`."""
     return points / (size * _GLYPH)
 
 

@@ -174,7 +174,7 @@ def _limits(grid: FloatArray, value: float, low: float, high: float, others: lis
 
 
 def _place(share: float, left: float, right: float) -> tuple[float, str]:
-    """Where to mark a share, and a hint where that is only the axis' end."""
+    """The place to mark a share at, and a hint where that is only the axis' end."""
     if share > right:
         return right, " (further right)"
     if share < left:

@@ -229,7 +229,7 @@ def arrange(figure: Figure, panels: Sequence[Sequence[Axes]], below: Artist | No
 
 
 def _around(ax: Axes, renderer: Any) -> tuple[float, float, float, float]:
-    """How far left, right, above and below of the axes something is written."""
+    """Reach of the texts to the left, right, above and below of the axes."""
     inner, outer = ax.get_window_extent(renderer), ax.get_tightbbox(renderer, bbox_extra_artists=[])
     if outer is None:
         return 0.0, 0.0, 0.0, 0.0

@@ -1,4 +1,4 @@
-"""What the report of an evaluation shows: metrics in sections, classes, grouping steps, and what was evaluated."""
+"""Content of the report of an evaluation: metrics in sections, classes, grouping steps, and what was evaluated."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _WORDS = {
 
 
 def content(evaluation: Evaluation) -> dict[str, Any]:
-    """What the page shows of single classes, beside what it shows of every kind."""
+    """Content of the page of single classes, beside that of every kind."""
     return {
         "key_metrics": _key_metrics(evaluation),
         "classes": _classes(evaluation),
@@ -188,7 +188,7 @@ def _facts(evaluation: Evaluation) -> list[tuple[str, str]]:
 
 
 def last_facts(evaluation: BaseEvaluation, of: str) -> list[tuple[str, str]]:
-    """What is said of every evaluation at the end."""
+    """The last facts of every evaluation."""
     return [
         ("Confidence level of intervals", fmt.level(evaluation.confidence_level)),
         (f"Digest of the actual {of}", evaluation.labels_digest),

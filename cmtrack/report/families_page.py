@@ -1,4 +1,4 @@
-"""What the report of a family evaluation shows: families, codes, and what was evaluated."""
+"""Content of the report of a family evaluation: families, codes, and what was evaluated."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ MAX_ROWS = 2000
 
 
 def content(evaluation: FamilyEvaluation) -> dict[str, Any]:
-    """What the page shows of families and codes, beside what it shows of every kind."""
+    """Content of the page of families and codes, beside that of every kind."""
     return {
         "key_metrics": [{"name": "All documents", "rows": _key_metrics(evaluation)}],
         "families": _families(evaluation),

@@ -189,7 +189,7 @@ def counted(n: float, noun: str) -> str:
 
 
 def samples(evaluation: BaseEvaluation) -> str:
-    """How many samples, or documents, were evaluated, and their weight where it is another number."""
+    """The number of evaluated samples or documents, and their weight where it is another number."""
     rows = evaluation.statistics.digest.rows
     weight = evaluation.n_samples
     if isinstance(evaluation, Evaluation) and evaluation.none is not None:
@@ -230,7 +230,7 @@ def _label(encoded: str, brief: bool) -> str:
 
 
 def is_count(name: str) -> bool:
-    """Whether a metric counts samples."""
+    """True of a metric that counts samples."""
     entry = lookup(name)
     return math.isinf(entry.high) and not entry.better
 

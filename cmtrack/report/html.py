@@ -99,7 +99,7 @@ def _template(name: str) -> Template:
 
 
 def _policy(html: str) -> str:
-    """What a browser may do with a page: show it, with its own style, script and pictures.
+    """The rules for a browser: show the page, with its own style, script and pictures.
 
     Style *attributes* are allowed without a hash: the widths in them come from the numbers, and nothing that they could
     name (a picture, a font) can be loaded.

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class View:
-    """How one kind of evaluation is shown; its figures stand in :mod:`cmtrack.report.figures`.
+    """The views of one kind of evaluation; its figures stand in :mod:`cmtrack.report.figures`.
 
     Attributes
     ----------
@@ -55,7 +55,7 @@ _VIEWS: dict[type[BaseEvaluation], View] = {
 
 
 def view_of(evaluation: BaseEvaluation) -> View:
-    """How an evaluation is shown.
+    """The views of an evaluation's kind.
 
     Raises
     ------

@@ -228,7 +228,7 @@ def _tags(evaluation: BaseEvaluation, prefix: str, undefined: list[str]) -> dict
 
 
 def digests(written: dict[str, bytes], prefix: str) -> dict[str, str]:
-    """What later readers know the files by."""
+    """Digests by which later readers know the files."""
     tags = {}
     for name in (names.EVALUATION_FILE, names.PREDICTIONS_FILE):
         file = names.file_name(name, prefix)

@@ -35,7 +35,7 @@ _MAX_TAG = 4000
 
 @dataclass(frozen=True)
 class LoggedReview:
-    """What became of a review.
+    """A logged review.
 
     Attributes
     ----------

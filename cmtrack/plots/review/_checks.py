@@ -1,4 +1,4 @@
-"""What the review figures ask of their arguments."""
+"""Checks of the arguments of the review figures."""
 
 from __future__ import annotations
 

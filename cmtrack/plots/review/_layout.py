@@ -56,7 +56,7 @@ def caption_under(ax: Axes, anchor: Artist, lines: Sequence[str], points: float,
 
 
 def decimals(values: FloatArray) -> int:
-    """How many decimals tell `values` apart: three for shares, more where they are close, fewer for large ones."""
+    """Decimals that tell `values` apart: three for shares, more where they are close, fewer for large ones."""
     known = values[np.isfinite(values)]
     if not known.size:
         return 3

@@ -140,7 +140,7 @@ def _font(cell: heat.Cell) -> float:
 
 
 def _writes(counts: Sequence[FloatArray], cell: heat.Cell) -> bool:
-    """Whether the longest count fits into a cell."""
+    """True where the longest count fits into a cell."""
     longest = max(text.text_width(text.count_text(value), _font(cell)) for m in counts for value in m.flat)
     return cell.points >= 20 and longest <= 0.95 * cell.points
 
@@ -255,7 +255,7 @@ def plot_matrix_difference(
 
 
 def _top(values: FloatArray, *, tested: bool) -> float:
-    """Where the colours end: at the largest difference, but where none of those tested is significant not below 5 %."""
+    """The end of the colours: the largest difference, but where none of those tested is significant not below 5 %."""
     known = np.abs(values[~np.isnan(values)])
     return max(float(known.max()) if known.size else 0.0, 0.05 if tested else 0.01)
 

@@ -119,7 +119,7 @@ def plot_metric_heatmap(
 
 
 def column_tones(values: FloatArray, better: Sequence[str], errors: FloatArray) -> FloatArray:
-    """How far each value is behind the best of its column: 0 up to one standard error, then logarithmic to 1 at 16."""
+    """Distance of each value from the best of its column: 0 up to one standard error, then logarithmic to 1 at 16."""
     tones = np.full(values.shape, np.nan)
     for j, word in enumerate(better):
         good = checks.goodness(values[:, j], word)

@@ -31,7 +31,7 @@ _REPETITION = re.compile(
 
 
 def rival(ranking: Ranking) -> RankedRun | None:
-    """What the chosen run is compared with: the leader, or the next one where it leads itself."""
+    """The run that the chosen one is compared with: the leader, or the next one where it leads itself."""
     if len(ranking.runs) < 2:
         return None
     return ranking.leader if ranking.foremost is not ranking.leader else ranking.runs[1]
@@ -60,7 +60,7 @@ def _place(ranking: Ranking) -> int | None:
 
 
 def _alike(ranking: Ranking, read: frozenset[str]) -> bool:
-    """Whether all runs of a ranking have the same grouping or positive group, where a metric reads it."""
+    """True where all runs of a ranking have the same grouping or positive group, as far as a metric reads it."""
     designs = {tuple(text for name, text in run.evaluation.design if name in read) for run in ranking.runs}
     return len(designs) == 1
 
@@ -174,7 +174,7 @@ def roc_figure(ranking: Ranking) -> Figure | None:
 
 
 def rank_distribution_figure(ranking: Ranking) -> Figure | None:
-    """How often each run would have each rank."""
+    """The distribution of each run's rank."""
     if len(ranking.runs) < 2 or not np.isfinite(ranking.rank_distribution).all():
         return None
     return plots.plot_rank_distribution(_names(ranking), ranking.rank_distribution)

@@ -68,7 +68,7 @@ def verdict(comparison: Comparison) -> list[str]:
 
 
 def decision(comparison: Comparison, *, beside_tables: bool = False) -> list[str]:
-    """What to take and why: what a reader must know first.
+    """The run to take and the reasons: what a reader must know first.
 
     Parameters
     ----------
@@ -156,7 +156,7 @@ def _headline(ranking: Ranking | RepeatedRanking, say: Say) -> str:
 
 
 def _tie(comparison: Comparison, ranking: Ranking | RepeatedRanking, say: Say) -> list[str]:
-    """What chose among the tied ones."""
+    """The sentence on what chose among the tied ones."""
     near = [entry for entry in ranking.standings if entry.within_margin]
     judged = [(entry.name, *_judged(entry)) for entry in near]
     rules, where = comparison.how.get("tie_breakers", ()), near_words(ranking.margin, ranking.criterion)
@@ -180,7 +180,7 @@ def _value(run: RankedRun) -> str:
 
 
 def _standing(ranking: Ranking, say: Say) -> list[str]:
-    """Who leads, who is tied with it, who is behind."""
+    """The leader, the runs tied with it, and those behind it."""
     criterion, positive = ranking.criterion, ranking.evaluation.positive
     first = ranking.leader
     name = say(first.name)
@@ -209,7 +209,7 @@ def _others(ranking: Ranking, say: Say) -> list[str]:
 
 
 def _chances(ranking: Ranking, say: Say) -> list[str]:
-    """How probable it is that the leader comes first again."""
+    """The probability that the leader comes first again."""
     first = ranking.leader
     if math.isnan(first.probability_best) or len(ranking.tied) < 2:
         return []
@@ -241,7 +241,7 @@ def _front(ranking: Ranking, say: Say) -> list[str]:
 
 
 def _price(ranking: Ranking, say: Say) -> list[str]:
-    """What the chosen run gives up against the leader."""
+    """The price of the chosen run against the leader."""
     chosen, first = ranking.foremost, ranking.leader
     if chosen is first or not ranking.criterion.single:
         return []
@@ -265,7 +265,7 @@ def _undecided(comparison: RunComparison, say: Say) -> list[str]:
 
 
 def heading(comparison: RunComparison, place: int) -> str:
-    """What one of several rankings is of: "Ranking 2 of 2: 3 runs on 719 samples, grouped by “parity”"."""
+    """The heading of one of several rankings: "Ranking 2 of 2: 3 runs on 719 samples, grouped by “parity”"."""
     ranking, several = comparison.rankings[place], len(comparison.rankings)
     said = f"{fmt.counted(len(ranking.runs), 'run')} on {fmt.samples(ranking.evaluation)}"
     if several == 1:
@@ -322,7 +322,7 @@ def _models_lead(ranking: RepeatedRanking, say: Say) -> str:
 
 
 def _models_decision(comparison: Comparison, ranking: RepeatedRanking, say: Say) -> list[str]:
-    """What to take and why."""
+    """The model to take and the reasons."""
     said = [_headline(ranking, say), _models_standing(ranking, say)]
     other = ranking.chosen if ranking.chosen is not ranking.leader else next(iter(ranking.models[1:]), None)
     if other is not None:
@@ -380,7 +380,7 @@ def _gap(model: RankedModel, ranking: RepeatedRanking, say: Say) -> list[str]:
 
 
 def stopped(comparison: Comparison, say: Say) -> list[str]:
-    """Which gates stopped which runs, with the values that did."""
+    """The gates that stopped runs, with the values that did."""
     said = []
     for gate in comparison.gates:
         found = [(s.name, r) for s in comparison.failed for r in s.gates if r.gate == gate and not r.passed]
@@ -419,7 +419,7 @@ def by_reason(comparison: Comparison) -> dict[str, list[str]]:
 
 
 def unpaired(ranking: Ranking, say: Say) -> list[str]:
-    """Which differences do not use that the rows are the same, and why that matters."""
+    """The runs whose differences do not use that the rows are the same, and why that matters."""
     reasons: dict[str, list[str]] = {}
     for run in ranking.runs:
         if run.unpaired:

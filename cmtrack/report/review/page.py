@@ -70,7 +70,7 @@ def evaluation_of(comparison: Comparison) -> BaseEvaluation | None:
 
 
 def facts(comparison: Comparison) -> list[str]:
-    """What was compared on what, in a few words each."""
+    """The compared runs, their data and the criterion, in a few words each."""
     evaluation, ranking = evaluation_of(comparison), comparison.ranking
     out = []
     if isinstance(ranking, RepeatedRanking):
@@ -188,7 +188,7 @@ def _methods(comparison: Comparison) -> list[str]:
 
 
 def _margin(comparison: Comparison) -> str:
-    """How a tie-breaker may choose."""
+    """The rule by which a tie-breaker may choose."""
     margin = comparison.how.get("margin")
     rule = (
         "within one standard error of the paired difference from the leader (Breiman, Friedman, Olshen and Stone 1984)"
@@ -388,7 +388,7 @@ def _gate(found: dict[str, GateResult], gate: Gate) -> dict[str, Any]:
 
 
 def confusions(comparison: Comparison) -> dict[str, Any] | None:
-    """Which confusions the chosen run wins and loses against its rival, the clearest first."""
+    """The confusions that the chosen run wins and loses against its rival, the clearest first."""
     ranking = comparison.ranking
     if not isinstance(ranking, Ranking):
         return None

@@ -42,7 +42,7 @@ def say_of(comparison: Comparison) -> Say:
 
 
 def criterion_title(criterion: Criterion, positive: Label | None = None) -> str:
-    """What runs are ranked by, in fmt."""
+    """The criterion in words."""
     titles = [fmt.metric_title(name, positive) for name in criterion.metrics]
     if criterion.pareto:
         return f"{fmt.listed(titles, 6)} side by side (Pareto front)"
@@ -53,7 +53,7 @@ def criterion_title(criterion: Criterion, positive: Label | None = None) -> str:
 
 
 def direction(criterion: Criterion) -> str:
-    """Which values are better."""
+    """The better values, in words."""
     if criterion.pareto:
         ways = {lookup(name).better for name in criterion.metrics}
         if len(ways) == 1:
@@ -92,7 +92,7 @@ def all_others(n: int, noun: str) -> str:
 
 
 def standing_sentences(tied: list[str], behind: list[str], unsure: list[str], confidence_level: float) -> list[str]:
-    """Which runs or models are tied with the leader, and which are behind it; names as they are to be shown."""
+    """Sentences on the runs or models tied with the leader and behind it; names as they are to be shown."""
     at = fmt.level(confidence_level)
     said = []
     if tied:
@@ -132,7 +132,7 @@ def near_words(margin: float | None, criterion: Criterion) -> str:
 def tie_sentence(
     near: Sequence[Tied], n_tied: int, decision: Decision, rules: Any, where: str, say: Say, noun: str
 ) -> list[str]:
-    """What chose among the tied ones; nothing where there is only one.
+    """The sentence on what chose among the tied ones; nothing where there is only one.
 
     Parameters
     ----------
@@ -203,7 +203,7 @@ def _by_rule(near: Sequence[Tied], decision: Decision, rule: TieBreaker, where: 
 
 
 def _before(rule: TieBreaker, value: float | str | None, best: float | str | None) -> bool:
-    """Whether a value is better than the chosen one's, so that another rule had decided against its run."""
+    """True where a value is better than the chosen one's: another rule had decided against its run."""
     if value is None or best is None:
         return best is None
     if isinstance(value, str) or isinstance(best, str):
