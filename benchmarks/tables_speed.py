@@ -1,13 +1,12 @@
-"""`evaluate_table` on Parquet files that are made for it: how time and memory grow, by engine.
+"""`evaluate_table` on Parquet files that are made for it: how time and memory grow, by source.
 
-Every line is a new process that evaluates the same files of class probabilities, and reads every column once for
-comparison ("floor": the same engine sums all columns). Memory is the largest resident size of the process and of those
-it started (Spark's Java machine) above what it was before the call, mapped pages of the files included; where the
-engine wants the table in memory (pandas, PyArrow) it is there before, and the column "input" says how large. "Results"
-are the tables that came back from the engine, so their number is that of its queries; their cells, of some eight bytes
-each, are all that a driver gets, and the most that each task of a distributed engine hands over.
+Every line is a new process that evaluates the same files of class probabilities, after a first small table, and has
+DuckDB sum all columns for comparison ("floor"). Memory is the largest resident size of the process and of those it
+started (Spark's Java machine and Python workers, Ray's store) above what it was before the call, mapped pages of the
+files included; where the table is wanted in memory (pandas, PyArrow) it is there before, and the column "input" says
+how large. "Tallies" are what came back from the workers of a cluster, and "kB back" their bytes.
 
-python benchmarks/tables_speed.py [--rows 1e6,1e7] [--engines duckdb,polars,pandas,pyarrow,dask,spark] [--classes 11]
+python benchmarks/tables_speed.py [--rows 1e6,1e7] [--engines path,duckdb,polars,pandas,dask,spark,ray] [--classes 11]
     [--growth 1e6,1e7,1e8] [--widths 2,11,30,100] [--repeats 3] [--folder where the files are made]
 """
 
@@ -16,17 +15,16 @@ from __future__ import annotations
 import argparse
 import os
 import shutil
+import sys
 import tempfile
 import time
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
-from functools import wraps
 from pathlib import Path
 from typing import Any
 
-import narwhals as nw
 import numpy as np
 from measure import Peak, blocks, family, in_fresh_process, numbers, probabilities_of, say, shown, table
 
@@ -45,9 +43,9 @@ class Took:
     given: float
     """MiB that the table had in memory before."""
     floor: float
-    results: int
-    cells: int
-    largest: int
+    tallies: int
+    back: float
+    """kB that they had."""
     kept: int
     """Numbers in the evaluation's statistics."""
 
@@ -113,7 +111,18 @@ def _dask(pattern: str) -> Any:
     return dd.read_parquet(pattern)
 
 
+def _ray(pattern: str) -> Any:
+    import ray.data
+
+    if not ray.is_initialized():
+        ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False, logging_level="ERROR")
+        ray.data.range(10).count()  # its start does not count
+    ray.data.DataContext.get_current().enable_progress_bars = False
+    return ray.data.read_parquet(str(Path(pattern).parent))
+
+
 def _spark(pattern: str) -> Any:
+    os.environ["PYSPARK_PYTHON"] = sys.executable
     from pyspark.sql import SparkSession
 
     session = (
@@ -136,6 +145,7 @@ ENGINES: dict[str, Callable[[str], Any]] = {
     "pyarrow": _pyarrow,
     "dask": _dask,
     "spark": _spark,
+    "ray": _ray,
 }
 
 
@@ -163,19 +173,19 @@ def one(engine: str, folder: str, warm: str, classes: int, rows: int) -> Took:
         wall, cpu = time.perf_counter() - start, _cpu() - start_cpu
     if evaluation.n_samples != rows:
         raise ValueError(f"{rows:,} rows were written, {evaluation.n_samples:,} evaluated")
-    floor = _floor(_duckdb(f"{folder}/*.parquet") if engine == "path" else given)
-    sizes = [rows * columns for rows, columns in came]
     return Took(
-        wall, cpu, peak.bytes / 2**20, held.bytes / 2**20, floor,
-        len(sizes), sum(sizes), max(sizes, default=0), cells_of(evaluation.statistics),
+        wall, cpu, peak.bytes / 2**20, held.bytes / 2**20, _floor(f"{folder}/*.parquet"),
+        len(came), sum(came) / 1e3, cells_of(evaluation.statistics),
     )  # fmt: skip
 
 
-def _floor(given: Any) -> float:
+def _floor(pattern: str) -> float:
+    import duckdb
+
     times = []
     for _ in range(2):
         start = time.perf_counter()
-        nw.from_native(given).lazy().select(nw.all().sum()).collect()
+        duckdb.sql(f"select sum(columns(*)) from '{pattern}'").fetchall()
         times.append(time.perf_counter() - start)
     return min(times)
 
@@ -188,27 +198,27 @@ def _cpu() -> float:
             fields = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
         except OSError:
             continue
-        ticks += int(fields[11]) + int(fields[12])
+        ticks += sum(map(int, fields[11:15]))
     return ticks / TICKS
 
 
 @contextmanager
-def results() -> Iterator[list[tuple[int, int]]]:
-    """Rows and columns of each table that an engine hands back meanwhile, seen from outside at narwhals' door."""
-    came: list[tuple[int, int]] = []
-    collect = nw.LazyFrame.collect
+def results() -> Iterator[list[int]]:
+    """Bytes of each tally that workers hand back meanwhile."""
+    from cmtrack.sources import source
 
-    @wraps(collect)
-    def watched(self: Any, *arguments: Any, **options: Any) -> Any:
-        answer = collect(self, *arguments, **options)
-        came.append(answer.shape)
-        return answer
+    came: list[int] = []
+    unpacked = source.unpacked
 
-    nw.LazyFrame.collect = watched  # type: ignore[method-assign]
+    def watched(packed: Any) -> Any:
+        came.append(len(packed))
+        return unpacked(packed)
+
+    source.unpacked = watched
     try:
         yield came
     finally:
-        nw.LazyFrame.collect = collect  # type: ignore[method-assign]
+        source.unpacked = unpacked
 
 
 def cells_of(value: Any) -> int:
@@ -224,7 +234,7 @@ def cells_of(value: Any) -> int:
 
 HEAD = (
     "engine", "rows", "classes", "Parquet, MB", "s", "processor, s", "× floor", "M rows a s", "peak, MiB", "input, MiB",
-    "results", "cells back", "largest", "cells kept",
+    "tallies", "kB back", "cells kept",
 )  # fmt: skip
 
 
@@ -248,7 +258,7 @@ def line(engine: str, rows: int, classes: int, options: argparse.Namespace) -> l
             took = {field: float(np.median([asdict(each)[field] for each in had])) for field in asdict(had[0])}
             over = float(np.median([each.wall / each.floor for each in had]))
             speed = rows / took["wall"] / 1e6
-            back = (int(took[field]) for field in ("results", "cells", "largest", "kept"))
+            back = (f"{took[field]:,.0f}" for field in ("tallies", "back", "kept"))
             memory = (f"{took[field]:,.0f}" for field in ("peak", "given"))
             times = (f"{took['wall']:.2f}", f"{took['cpu']:.2f}", shown(over), shown(speed))
             lines.append((name, rows, classes, f"{size:,.0f}", *times, *memory, *back))
@@ -259,7 +269,7 @@ def main() -> None:
     """Print Markdown tables."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rows", type=numbers, default=[10**6], help="rows for each engine")
-    parser.add_argument("--engines", "--engine", default="path,duckdb,polars,pandas,pyarrow,dask,spark")
+    parser.add_argument("--engines", "--engine", default="path,duckdb,polars,pandas,pyarrow,dask,spark,ray")
     parser.add_argument("--classes", type=int, default=11)
     parser.add_argument("--growth", type=numbers, default=[10**6, 10**7], help="rows for DuckDB alone; empty: none")
     parser.add_argument("--widths", type=numbers, default=[2, 11, 30, 100], help="classes for DuckDB; empty: none")

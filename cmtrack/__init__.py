@@ -26,7 +26,7 @@ _HOME = {  # and in __init__.pyi, with their types
     "RoughBounds": "cmtrack.rough",
     "Tree": "cmtrack.families.hierarchy",
     "attribute_subsets": "cmtrack.rough",
-    "compare": "cmtrack.tracking",
+    "compare": "cmtrack.tracking.comparing",
     "estimate_prevalence": "cmtrack.prevalence",
     "evaluate": "cmtrack.evaluation",
     "evaluate_families": "cmtrack.families.evaluate",

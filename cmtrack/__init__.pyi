@@ -24,9 +24,9 @@ from cmtrack.rough import rough_bounds as rough_bounds
 from cmtrack.statistics import ConfusionMatrix as ConfusionMatrix
 from cmtrack.statistics import ReducedConfusionMatrix as ReducedConfusionMatrix
 from cmtrack.tracking import LoggedEvaluation as LoggedEvaluation
-from cmtrack.tracking import compare as compare
 from cmtrack.tracking import load_evaluation as load_evaluation
 from cmtrack.tracking import log_evaluation as log_evaluation
 from cmtrack.tracking import regroup_runs as regroup_runs
+from cmtrack.tracking.comparing import compare as compare
 
 __version__: str

@@ -246,14 +246,14 @@ def write_table(file: Path | BinaryIO, columns: dict[str, Any]) -> None:
     pq.write_table(pa.table(columns), file, compression="zstd")
 
 
-def checked_table(content: bytes, rows: int, texts: Iterable[str], numbers: Iterable[str]) -> Any:
+def checked_table(content: bytes, rows: int | None, texts: Iterable[str], numbers: Iterable[str]) -> Any:
     """Columns of a Parquet file, those of these names only; what the file says of itself is checked before it is read.
 
     Parameters
     ----------
     content : bytes
-    rows : int
-        How many it must have.
+    rows : int or None
+        How many it must have; None: as many as it says.
     texts, numbers : iterable of str
         Names of the columns that hold texts, and of those that hold numbers.
 
@@ -273,6 +273,7 @@ def checked_table(content: bytes, rows: int, texts: Iterable[str], numbers: Iter
     try:
         file = pq.ParquetFile(pa.BufferReader(content))
         stored, schema, metadata = file.metadata.num_rows, file.schema_arrow, file.metadata
+        rows = stored if rows is None else rows
         if stored != rows:
             raise ValueError(f"the predictions must have {rows} rows, as the evaluation, got {stored}")
         wanted = dict.fromkeys(texts, _is_text) | dict.fromkeys(numbers, _is_number)

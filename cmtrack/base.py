@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, ClassVar, Protocol, Self
@@ -13,9 +13,10 @@ from cmtrack import archive
 from cmtrack.grouping import Grouping, Label
 from cmtrack.metrics.catalog import lookup
 from cmtrack.metrics.intervals import Interval
+from cmtrack.metrics.metric import Metric
 from cmtrack.metrics.results import ByName, Results
 from cmtrack.statistics import LabelDigest
-from cmtrack.statistics.inputs import FloatArray, IntArray
+from cmtrack.statistics.inputs import FloatArray, IntArray, listed
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -114,6 +115,21 @@ class BaseEvaluation(ABC):
             raise ValueError("this evaluation has no rows (loaded without them, or merged): influence values need them")
         return self._influence_of(metric)
 
+    def with_metrics(self, extra_metrics: Sequence[Metric]) -> BaseEvaluation:
+        """The same evaluation with metrics of one's own.
+
+        Raises
+        ------
+        TypeError
+            If there are any, and the evaluation is of no single labels.
+        """
+        if extra_metrics:
+            raise TypeError(
+                f"extra_metrics are functions of counts of single labels: a {type(self).__name__} takes none, got "
+                f"{listed([metric.name for metric in extra_metrics])}"
+            )
+        return self
+
     @abstractmethod
     def _influence_of(self, metric: str) -> FloatArray | None: ...
 
@@ -161,6 +177,11 @@ class BaseEvaluation(ABC):
         rows : "auto", True or False, default "auto"
             Whether the rows, which paired comparisons need, are kept beside it in ``cmtrack_predictions.parquet``.
             "auto": where there are any, up to 32 MB before compression; beyond, a warning says that they are not.
+
+        Notes
+        -----
+        This is the caller's own act, in a folder that the caller names, and sends nothing: ``CMTRACK_PREDICTIONS`` and
+        ``[tool.cmtrack] predictions``, which limit what is logged, do not limit it. ``rows=False`` keeps no rows.
         """
         return archive.save(self, Path(directory), rows)
 

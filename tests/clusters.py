@@ -19,6 +19,8 @@ import psutil
 import pytest
 import tables
 
+import cmtrack
+
 PATIENCE = 60.0
 """Seconds after which something that should have happened has not."""
 
@@ -132,6 +134,7 @@ def spark_cluster(folder: Path) -> Iterator[SparkCluster]:
         "spark.driver.memory": "1g",
         "spark.driver.extraJavaOptions": QUICK_START,
         "spark.executor.memory": "1g",
+        "spark.executorEnv.PYTHONPATH": str(Path(cmtrack.__file__).parents[1]),  # workers need the same cmtrack
         "spark.executor.extraJavaOptions": QUICK_START,
         "spark.local.dir": str(folder / "local"),
         "spark.shuffle.io.retryWait": "200ms",

@@ -338,3 +338,109 @@ def test_runs_are_compared_by_it_where_the_function_is_not_known(tmp_path, monke
             compare(runs, rank_by="custom/gain")
     finally:
         mlflow.set_tracking_uri(None)
+
+
+# -- through every door --------------------------------------------------------------------------------------
+
+
+def twin(evaluation: Evaluation) -> None:
+    """F1 of one's own stands beside the built-in one, with the same numbers."""
+    for numbers in (evaluation.metrics, evaluation.standard_errors, evaluation.intervals):
+        assert numbers["custom/f1"] == pytest.approx(numbers["binary/f1"], rel=1e-9)
+
+
+def scored(n: int = 120) -> tuple[np.ndarray, np.ndarray]:
+    """Two classes and four features."""
+    rng = np.random.default_rng(4)
+    x = rng.normal(size=(n, 4))
+    return x, (x[:, 0] + 0.7 * rng.normal(size=n) > 0).astype(int)
+
+
+@pytest.mark.parametrize("form", ["labels", "an evaluation"])
+def test_log_evaluation_takes_them(store: Any, form: str) -> None:
+    import mlflow
+
+    from cmtrack import load_evaluation, log_evaluation
+
+    y, p = rows(0)
+    given = (y, p) if form == "labels" else (evaluate(y, p, grouping=GROUPS),)
+    options = {"grouping": GROUPS} if form == "labels" else {}
+    with mlflow.start_run():
+        logged = log_evaluation(*given, **options, extra_metrics=[F1], strict=True)
+    twin(load_evaluation(logged.run_id))
+    assert store.get_run(logged.run_id).data.metrics["custom/f1"] == logged.evaluation.metrics["binary/f1"]
+
+
+def test_the_scikit_learn_integration_takes_them(store: Any) -> None:
+    import mlflow
+    from sklearn.linear_model import LogisticRegression
+
+    from cmtrack_integrations.sklearn import cross_validate_evaluation, evaluate_estimator, log_estimator
+
+    x, y = scored()
+    model = LogisticRegression().fit(x[:60], y[:60])
+    twin(evaluate_estimator(model, x[60:], y[60:], extra_metrics=[F1]))
+    with mlflow.start_run():
+        twin(log_estimator(model, x[60:], y[60:], extra_metrics=[F1], strict=True).evaluation)
+    folds = cross_validate_evaluation(LogisticRegression(), x, y, cv=3, extra_metrics=[F1])
+    for evaluation in (folds.evaluation, *folds.folds):
+        twin(evaluation)
+
+
+def test_a_hook_takes_them(store: Any) -> None:
+    import mlflow
+
+    from cmtrack import load_evaluation
+
+    xgb = pytest.importorskip("xgboost", exc_type=ImportError)
+    from cmtrack_integrations.xgboost import EvaluationCallback
+
+    x, y = scored()
+    callback = EvaluationCallback(x[60:], y[60:], extra_metrics=[F1], every=1, strict=True)
+    with mlflow.start_run() as run:
+        options = {"objective": "binary:logistic", "max_depth": 2, "nthread": 1}
+        xgb.train(options, xgb.DMatrix(x[:60], y[:60]), 2, callbacks=[callback])
+    twin(load_evaluation(run.info.run_id))
+    assert [point.step for point in store.get_metric_history(run.info.run_id, "custom/f1")] == [1, 2]
+
+
+def test_the_mlflow_evaluator_takes_them(store: Any) -> None:
+    import mlflow
+    import pandas as pd
+    from mlflow.models.evaluation.evaluator_registry import _model_evaluation_registry as registry
+
+    from cmtrack import load_evaluation
+    from cmtrack_integrations.mlflow_evaluator import CmtrackEvaluator
+
+    if not registry.is_registered("cmtrack"):
+        registry.register("cmtrack", CmtrackEvaluator)
+    y, p = rows(0)
+    config = {"cmtrack": {"grouping": GROUPS, "extra_metrics": [F1]}}
+    result = mlflow.models.evaluate(
+        data=pd.DataFrame({"y": y, "p": p}), targets="y", predictions="p", model_type="classifier",
+        evaluators=["cmtrack"], evaluator_config=config,
+    )  # fmt: skip
+    assert result.metrics["custom/f1"] == result.metrics["binary/f1"]
+    (run,) = store.search_runs([e.experiment_id for e in store.search_experiments()])
+    twin(load_evaluation(run.info.run_id))
+
+
+def test_spans_take_them() -> None:
+    true = [(d, 10 * i, 10 * i + 5, "AB"[(d + i) % 2]) for d in range(12) for i in range(4)]
+    found = [(d, 10 * i, 10 * i + 5, "AB"[d * i % 2]) for d in range(12) for i in range(4) if d * i % 5]
+    right = Metric("custom/right", lambda c: np.trace(c[:-1, :-1]) / c[:-1].sum())
+    evaluation = cmtrack.evaluate_spans(true, found, extra_metrics=[right])
+    for numbers in (evaluation.metrics, evaluation.standard_errors):
+        assert numbers["custom/right"] == pytest.approx(numbers["spans/recall_micro"], rel=1e-9)
+    np.testing.assert_allclose(
+        evaluation.influence("custom/right"), evaluation.influence("spans/recall_micro"), atol=1e-9
+    )
+
+
+def test_families_of_codes_refuse_them(store: Any) -> None:
+    families = cmtrack.evaluate_families([["A1"], ["A2", "B1"]], [["A1"], ["B1"]], lambda code: code[0])
+    with pytest.raises(TypeError, match="unexpected keyword argument 'extra_metrics'"):
+        cmtrack.evaluate_families([["A1"]], [["A1"]], lambda code: code[0], extra_metrics=[F1])
+    message = r"functions of counts of single labels: a FamilyEvaluation takes none, got \['custom/f1'\]"
+    with pytest.raises(TypeError, match=message):
+        cmtrack.log_evaluation(families, extra_metrics=[F1], strict=True)

@@ -12,7 +12,9 @@ import sys
 import threading
 import time
 import warnings
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import mlflow
 import numpy as np
@@ -591,3 +593,22 @@ def test_a_push_takes_over_from_the_thread_behind_the_script(proxy, judged):
         time.sleep(0.1)
     assert state_of(run_id)["images"] == 2  # the thread stopped: a picture and its thumbnail, once
     assert load_evaluation(run_id) == judged
+
+
+@pytest.mark.parametrize("pool", [False, True], ids=["no pool", "a pool of the client's"])
+def test_a_late_end_of_the_process_is_said_where_the_stores_client_waits_in_threads(monkeypatch, pool):
+    monkeypatch.setattr(deliver, "PATIENCE", 0.3)
+    answered = threading.Event()
+
+    def ask(_: Any) -> None:
+        if pool:
+            with ThreadPoolExecutor(1) as uploads:
+                uploads.submit(answered.wait, 30).result()
+        answered.wait(30)
+
+    try:
+        with pytest.raises(deliver.NoAnswer) as caught:
+            deliver.within_patience(ask)
+    finally:
+        answered.set()
+    assert ("the end of this process may wait for them" in str(caught.value)) == pool

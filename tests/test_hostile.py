@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+import os
 import re
 import zlib
 from collections.abc import Callable
@@ -22,7 +23,7 @@ from cmtrack.evaluation.loading import loads
 from cmtrack.evaluation.storage import read_predictions, write_predictions
 from cmtrack.metrics.names import decode_label, encode_label
 from cmtrack.tracking import spool
-from cmtrack.tracking.manifest import read
+from cmtrack.tracking.manifest import destination, read
 from cmtrack.tracking.package import build_into
 from cmtrack.tracking.push import push
 
@@ -211,6 +212,32 @@ def test_a_manifest_names_nothing_outside_its_entry(tmp_path, change, words):
     (folder / spool.MANIFEST).write_text(json.dumps(good | change), encoding="utf-8")
     with pytest.raises(ValueError, match=words):
         read(folder)
+
+
+@pytest.mark.parametrize("file", ["manifest.json", "intent.json"])
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"run_id": "../1"}, "run_id must be an id of letters"),
+        ({"model_id": 3}, "model_id must be a str, got int"),
+        ({"step": True}, "step must be a int, got bool"),
+        ({"prefix": ["a"]}, "prefix must be a str, got list"),
+        ({"tracking_uri": "ftp://host"}, "a tracking URI must be of one of the schemes"),
+    ],
+    ids=["run", "model", "step", "prefix", "store"],
+)
+def test_both_files_of_an_entry_say_where_it_belongs_under_the_same_checks(tmp_path, file, change, words):
+    good = {"run_id": "1" * 32, "model_id": None, "prefix": "", "step": None, "tracking_uri": "http://host:1"}
+    assert destination(good, file) == good
+    with pytest.raises(ValueError, match=words):
+        destination(good | change, file)
+    entry = tmp_path / ".20260101T000000000000-00000000"
+    spool.write_private(entry / spool.INTENT, json.dumps(good | change).encode())
+    os.utime(entry / spool.INTENT, (0, 0))
+    os.utime(entry, (0, 0))
+    (pushed,) = push(tmp_path)
+    assert pushed.status == "refused"
+    assert words in pushed.reason
 
 
 def test_a_manifest_with_infinite_numbers_is_refused(tmp_path):

@@ -4,6 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from cmtrack.metrics.catalog import title
 from cmtrack.names import distinct, elide, one_line, quoted
 
 
@@ -65,3 +66,22 @@ def test_names_that_differ_in_a_number_fit(numbers):
     short = distinct(names, 24)
     assert max(map(len, short)) <= 24
     assert all(str(number) in brief for number, brief in zip(numbers, short, strict=True))
+
+
+@pytest.mark.parametrize(
+    ("name", "full", "brief"),
+    [
+        ("class/7/recall", "recall of “7”", "recall of “7”"),
+        ("reduced/two/a_u2f_b/f1", "F1 of “a/b” (“two”)", "F1 of “a/b” (“two”)"),
+        ("reduced/two/f1_macro", "macro F1 (“two”)", "macro F1 (“two”)"),
+        ("spcc/ovr/7", "separation of “7” from the rest (sPCC)", "sPCC of “7”"),
+        ("binary/matthews_corrcoef", "Matthews correlation for positives", "MCC, positives"),
+        ("prevalence/bias", "prevalence bias for positives", "prev. bias, positives"),
+        ("prevalence/7/bias", "prevalence bias of “7”", "prev. bias of “7”"),
+        ("multiclass/precision_macro_zero", "macro precision, undefined as 0", "macro precision (0)"),
+        ("multiclass/recall_weighted", "weighted recall", "weighted recall"),
+    ],
+)
+def test_titles_are_those_of_the_declarations(name: str, full: str, brief: str) -> None:
+    assert title(name, positive="positives") == full
+    assert title(name, positive="positives", brief=True) == brief

@@ -200,12 +200,12 @@ def test_what_was_done_once_holds_nothing_back(monkeypatch):
 
 
 @forking
-@pytest.mark.parametrize("part", ["log.evaluate", "log.chosen_run", "package._as_table", "deliver.send"])
+@pytest.mark.parametrize("part", ["log.evaluate", "log.chosen_run", "package.table_json", "deliver.send"])
 def test_a_worker_forked_amid_an_import_of_another_threads_evaluation_completes_its_own(
     store, tmp_path, monkeypatch, part
 ):
     module = f"slow_part_of_{part.replace('.', '_')}"
-    (tmp_path / f"{module}.py").write_text("import time\ntime.sleep(1)\n")
+    (tmp_path / f"{module}.py").write_text("import time\ntime.sleep(1)\nwhole = True\n")
     monkeypatch.syspath_prepend(str(tmp_path))
     monkeypatch.setattr(parallel, "_done", set())
     place, name = part.split(".")
@@ -213,7 +213,7 @@ def test_a_worker_forked_amid_an_import_of_another_threads_evaluation_completes_
     real = getattr(place, name)
 
     def importing(*args: Any, **options: Any) -> Any:
-        importlib.import_module(module)
+        assert importlib.import_module(module).whole
         return real(*args, **options)
 
     monkeypatch.setattr(place, name, importing)

@@ -103,7 +103,7 @@ def test_nothing_comes_from_outside(html: str) -> None:
 
 def test_every_picture_is_embedded_as_it_is(html: str, drawn: dict[str, Picture]) -> None:
     sources = [attributes["src"] or "" for tag, attributes in Page(html).tags if tag == "img"]
-    assert [base64.b64decode(s.split(",", 1)[1]) for s in sources] == list(drawn.values())
+    assert [base64.b64decode(s.split(",", 1)[1]) for s in sources] == [picture.content for picture in drawn.values()]
     assert {"confusion_matrix", "reduced_level", "reduced_side", "roc"} <= set(drawn)
     for tag, attributes in Page(html).tags:
         if tag == "img":
@@ -122,12 +122,12 @@ def test_the_numbers_stand_in_the_page(html: str, evaluation: Evaluation) -> Non
     assert "above = mid, high (strict)" in page.words
     assert "The positive group is “above”." in page.words
     assert "(TP + IMP)(TN + IMN)" in page.words
-    assert not [w for w in page.fmt.split() if w in ("nan", "None", "inf", "[nan,")]
+    assert not [w for w in page.words.split() if w in ("nan", "None", "inf", "[nan,")]
 
 
 def test_the_reduced_matrix_stands_in_the_printed_layout(html: str, evaluation: Evaluation) -> None:
     table = html.split('<table class="matrix">')[2].split("</table>")[0]
-    rows = [Page("<tr>" + row.split("</tr>")[0] + "</tr>").fmt.split() for row in table.split("<tr>")[1:]]
+    rows = [Page("<tr>" + row.split("</tr>")[0] + "</tr>").words.split() for row in table.split("<tr>")[1:]]
     step = evaluation.reduced["side"]
     (a, b), (c, d), (im, im2) = *step.counts, step.mismatches
     assert rows[0][-3:] == ["low", "above", "IM"]

@@ -171,7 +171,7 @@ def test_ranking_near_zero_has_a_zero_line_on_the_left() -> None:
     ("change", "message"),
     [
         ({"values": [1, 2, 3, 4]}, r"values must come best first \(higher\), got 1.0 before 2.0 in row 0"),
-        ({"better": "more"}, "better must be 'higher', 'lower' or 'nearest zero', got 'more'"),
+        ({"better": "more"}, r"better must be one of \['higher', 'lower', 'nearest zero'\], got 'more'"),
         ({"tied": [1, 0, 0, 0]}, r"tied must be booleans of shape \(4,\), got int64"),
         ({"intervals": np.zeros((4, 3))}, r"intervals must have shape \(4, 2\), got \(4, 3\)"),
         ({"intervals": [[1, 0]] * 4}, r"intervals must hold \(low, high\), got \(1.0, 0.0\) in row 0"),
@@ -396,7 +396,7 @@ def test_metric_heatmap_of_40_runs_and_15_metrics_and_bad_input() -> None:
     figure = plot_metric_heatmap(range(40), [f"a metric {j}" for j in range(15)], values, ["higher"] * 15)
     assert len(texts(figure.axes[0])) == 601
     assert len(tick_names(figure.axes[0])) == 40
-    with pytest.raises(ValueError, match="better must be 'higher', 'lower' or 'nearest zero', got 'up'"):
+    with pytest.raises(ValueError, match=r"better must be one of \['higher', 'lower', 'nearest zero'\], got 'up'"):
         plot_metric_heatmap(["a"], ["m"], [[1]], ["up"])
     with pytest.raises(ValueError, match="better must hold 1 words, got 2"):
         plot_metric_heatmap(["a"], ["m"], [[1]], ["lower", "lower"])

@@ -30,7 +30,7 @@ from cmtrack import (
 )
 from cmtrack.metrics.catalog import CATALOG, lookup
 from cmtrack.plots import plot_rough_approximations
-from cmtrack.rough import reducts as search_module
+from cmtrack.rough import _reducts as search_module
 
 # Düntsch & Gediga (2019), Table 3
 SETS: dict[str, list[Any]] = {

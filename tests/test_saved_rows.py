@@ -13,7 +13,6 @@ import pytest
 from samples import random_problem
 
 from cmtrack import Evaluation, FamilyEvaluation, Prefix, compare, evaluate, evaluate_families, paired_differences
-from cmtrack.evaluation import storage
 
 NAME = "cmtrack_predictions.parquet"
 
@@ -80,7 +79,7 @@ def test_rows_are_kept_where_and_as_long_as_they_are_wanted(tmp_path: Path, monk
     evaluation.save(tmp_path, rows=False)  # those that stood there are of no evaluation now
     assert not (tmp_path / NAME).exists()
     assert Evaluation.load(tmp_path).rows is None
-    monkeypatch.setattr(storage, "MAX_ROWS_BYTES", 1000)
+    monkeypatch.setattr("cmtrack.archive.MAX_ROWS_BYTES", 1000)
     with pytest.warns(UserWarning, match="the rows are not kept.*rows=True keeps them"):
         evaluation.save(tmp_path)
     assert not (tmp_path / NAME).exists()

@@ -14,7 +14,7 @@ from click.testing import CliRunner
 import cmtrack
 from cmtrack import Accumulator, Evaluation, Grouping, evaluate, evaluate_table, log_evaluation
 from cmtrack.cli import main
-from cmtrack.evaluation.compute import SECTIONS
+from cmtrack.evaluation.compute import SECTION_NAMES as SECTIONS
 from cmtrack.metrics import em_shares
 from cmtrack.prevalence import class_shares
 from cmtrack.prevalence.densities import smoothed

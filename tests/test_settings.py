@@ -8,11 +8,12 @@ from io import BytesIO
 
 import mlflow
 import numpy as np
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from click.testing import CliRunner
 
-from cmtrack import compare, evaluate, load_evaluation, log_evaluation, paired_differences
+from cmtrack import Evaluation, compare, evaluate, load_evaluation, log_evaluation, paired_differences
 from cmtrack.cli import main
 from cmtrack.tracking import EvaluationWarning, settings, spool
 from cmtrack.tracking.nested import NestedEvaluation, log_nested
@@ -362,6 +363,36 @@ def test_the_file_without_probabilities_is_the_one_that_labels_writes():
     assert file_without_probabilities(made) == made
     with pytest.raises(ValueError, match="the predictions are damaged"):
         file_without_probabilities(b"PAR1nonsense")
+
+
+def test_a_file_that_loses_its_probabilities_is_checked_as_one_that_is_read(monkeypatch):
+    from cmtrack import archive
+    from cmtrack.evaluation import storage as stored
+
+    full, odd = BytesIO(), BytesIO()
+    stored.write_predictions(full, evaluate(Y, y_prob=P).rows)
+    table = pq.read_table(BytesIO(full.getvalue()))
+    kinds = table.set_column(0, "y_true", pa.array([["nested"]] * len(table)))
+    pq.write_table(kinds, odd)
+    with pytest.raises(ValueError, match="the predictions are damaged: column 'y_true' holds list"):
+        stored.file_without_probabilities(odd.getvalue())
+    more = BytesIO()
+    pq.write_table(table.append_column("a name that nobody knows", pa.array(["x" * 50] * len(table))), more)
+    assert pq.read_schema(BytesIO(stored.file_without_probabilities(more.getvalue()))).names == ["y_true", "y_pred"]
+    monkeypatch.setattr(archive, "_ALWAYS_READ", 10)
+    monkeypatch.setattr(archive, "_MAX_RATIO", 0)
+    with pytest.raises(ValueError, match="the predictions must have at most 10 bytes when unpacked"):
+        stored.file_without_probabilities(full.getvalue())
+
+
+def test_save_is_the_callers_own_act_and_goes_by_its_own_rows(tmp_path, monkeypatch):
+    monkeypatch.setenv("CMTRACK_PREDICTIONS", "off")
+    evaluation = evaluate(Y, y_prob=P)
+    for folder, rows in (("auto", "auto"), ("none", False)):
+        evaluation.save(tmp_path / folder, rows=rows)
+        assert (tmp_path / folder / "cmtrack_predictions.parquet").exists() == (rows == "auto")
+    assert settings.kept_rows().content == "off"  # what is logged
+    assert "CMTRACK_PREDICTIONS" in str(Evaluation.save.__doc__)
 
 
 # -- what the command line says ----------------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""What the commands that compare runs share: their options, and how these become a comparison."""
+"""Options of the commands that compare runs, and the comparison that follows from them."""
 
 from __future__ import annotations
 
@@ -144,7 +144,7 @@ def compared(
         raise click.UsageError("--model and --block-kind go with --block")
     step("loading libraries", 0, 1)
     from cmtrack.comparison.tie_breakers import NothingToDecideBy, TieBreaker
-    from cmtrack.tracking import compare
+    from cmtrack.tracking.comparing import compare
     from cmtrack.tracking.store import quiet, tracking_store
 
     grouping, group = read_grouping(grouping_file, positive)
@@ -190,7 +190,7 @@ def _named(runs: Sequence[str], experiments: Sequence[str], error: ValueError) -
 
 
 def parsed(parse: Callable[[Any], Parsed], given: Any) -> Parsed:
-    """What a text of the command line means; an error is the user's."""
+    """Parse a text of the command line; an error is the user's."""
     try:
         return parse(given)
     except (TypeError, ValueError) as error:

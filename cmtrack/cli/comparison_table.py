@@ -57,7 +57,7 @@ class Column:
 
 
 def print_comparison(console: Console, comparison: Comparison) -> None:
-    """Everything that ``cmtrack compare`` shows."""
+    """Print everything that ``cmtrack compare`` shows."""
     from cmtrack.comparison import RunComparison
     from cmtrack.comparison.blocks import RepeatedRanking
     from cmtrack.report.review.narrative import heading
@@ -75,13 +75,12 @@ def print_comparison(console: Console, comparison: Comparison) -> None:
 
 
 def print_sentences(console: Console, comparison: Comparison) -> None:
-    """The decision and its evidence."""
-
+    """Print the decision and its evidence."""
     console.print(plain(comparison.summary()))
 
 
 def print_left_out(console: Console, left_out: Iterable[tuple[str, str]], head: str = "Not ranked") -> None:
-    """Runs by the reason why they are left out, the most frequent reason first."""
+    """Print runs by the reason why they are left out, the most frequent reason first."""
     by_reason: dict[str, list[str]] = {}
     for name, reason in left_out:
         by_reason.setdefault(reason, []).append(name)
@@ -92,7 +91,7 @@ def print_left_out(console: Console, left_out: Iterable[tuple[str, str]], head: 
 
 
 def print_table(console: Console, title: str, columns: Sequence[Column], rows: Sequence[Any]) -> None:
-    """A title, and a table of as many columns as the terminal has room for."""
+    """Print a title, and a table of as many columns as the terminal has room for."""
     from rich.text import Text
 
     kept = _kept(console, columns, rows)
@@ -206,7 +205,7 @@ def _p(value: float, leads: bool) -> str:
 
 
 def _say_unpaired(console: Console, ranking: Ranking) -> None:
-    """Which differences do not use that the rows are the same, and why."""
+    """Print the differences that do not use that the rows are the same, with the reason."""
     by_reason: dict[str, list[str]] = {}
     for run in ranking.runs:
         if run.unpaired:

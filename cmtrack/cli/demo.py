@@ -77,7 +77,7 @@ def _print(result: DemoResult, command: str) -> None:
 
 
 def _tool(name: str) -> str:
-    """How to call a program of this environment from here: by its name where the shell finds that one."""
+    """Command that calls a program of this environment: its name where the shell finds that one."""
     own = Path(sys.executable).with_name(name)
     found = shutil.which(name)
     if not own.exists() or (found is not None and Path(found).resolve() == own.resolve()):

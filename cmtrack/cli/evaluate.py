@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -24,6 +25,7 @@ from cmtrack.cli.frame import (
 
 if TYPE_CHECKING:
     from cmtrack.evaluation import Evaluation
+    from cmtrack.evaluation.options import About
     from cmtrack.grouping import Grouping
 
 _OF_THE_RUN = ("run_id", "experiment", "run_name", "prefix", "predictions", "tracking_uri")
@@ -31,7 +33,48 @@ _WISHES: dict[str | None, bool | str] = {None: "auto", "auto": "auto", "labels":
 _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 
 
-@click.command("evaluate")
+class _WithOptions(click.Command):
+    """A command with the options that every way to evaluate has; they are read when the command is called."""
+
+    def get_params(self, ctx: click.Context) -> list[click.Parameter]:
+        """The command's own parameters, and a flag for each option that has one."""
+        return [*super().get_params(ctx), *_shared_options()]
+
+
+@cache
+def _shared_options() -> tuple[click.Option, ...]:
+    from cmtrack.evaluation.options import OPTIONS
+
+    return tuple(
+        click.Option(
+            [about.flag, name],
+            multiple=about.several,
+            default=None if about.several else _shown(about, about.default),
+            show_default=not about.several,
+            type=click.Choice(list(about.choices)) if about.choices else type(about.default or ""),
+            metavar="NAME" if about.several else None,
+            help=about.help,
+            callback=partial(_checked, about),
+        )
+        for name, about in OPTIONS.items()
+        if about.flag
+    )
+
+
+def _shown(about: About, value: Any) -> Any:
+    """A value as the command line writes it."""
+    return next((text for text, meant in (about.choices or {}).items() if meant == value), value)
+
+
+def _checked(about: About, ctx: click.Context, param: click.Parameter, value: Any) -> Any:
+    """A value as the evaluation takes it."""
+    try:
+        return about.check(about.choices[value] if about.choices else (value or about.default))
+    except (TypeError, ValueError) as error:
+        raise click.BadParameter(str(error), ctx, param) from None
+
+
+@click.command("evaluate", cls=_WithOptions)
 @click.argument("files", metavar="FILE...", nargs=-1, required=True)
 @click.option("--y-true", required=True, metavar="COLUMN", help="Column of actual labels.")
 @click.option("--y-pred", metavar="COLUMN", help="Column of predicted labels; by default the most probable class.")
@@ -53,27 +96,6 @@ _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
     "calibration_file",
     type=_FILE,
     help="File with the same columns, of labelled rows that the model was not trained on, for the prevalence.",
-)
-@click.option(
-    "--section",
-    "sections",
-    multiple=True,
-    metavar="NAME",
-    help="Section of metrics to compute, such as multiclass or binary; may be repeated. By default all that apply.",
-)
-@click.option(
-    "--normalize",
-    type=click.Choice(["warn", "yes", "no"]),
-    default="warn",
-    show_default=True,
-    help="Rows of rounded probabilities that sum to 0.98 to 1.02: scale and warn, scale, or refuse them.",
-)
-@click.option(
-    "--confidence-level",
-    type=click.FloatRange(0, 1, min_open=True, max_open=True),
-    default=0.95,
-    show_default=True,
-    help="Of the intervals.",
 )
 @click.option(
     "--output",
@@ -105,8 +127,6 @@ def evaluate_command(files: tuple[str, ...], output: Path | None, log: bool, as_
 
         check_prefix(where["prefix"])
     _check_files(files)
-    options["normalize"] = {"warn": "warn", "yes": True, "no": False}[options["normalize"]]
-    options["sections"] = options["sections"] or None
     file = Path(files[0])
     done: dict[str, Any] = {"file": files[0] if len(files) == 1 else list(files)}
     with warnings.catch_warnings():
@@ -157,9 +177,7 @@ def _evaluate(
     groups: str | None,
     row_ids: str | None,
     calibration_file: Path | None,
-    normalize: bool | str,
-    sections: tuple[str, ...] | None,
-    confidence_level: float,
+    **options: Any,
 ) -> Evaluation:
     if y_pred is None and y_prob is None:
         raise click.UsageError("give --y-pred or --y-prob, or both")
@@ -188,9 +206,7 @@ def _evaluate(
             sample_weight=data.weight,
             groups=data.groups,
             row_ids=data.row_ids,
-            normalize=normalize,
-            sections=sections,
-            confidence_level=confidence_level,
+            **options,
         )
         evaluation.metrics  # noqa: B018 - computed here, under the progress bar
         return evaluation
@@ -211,9 +227,7 @@ def _evaluate_files(
     groups: str | None,
     row_ids: str | None,
     calibration_file: Path | None,
-    normalize: bool | str,
-    sections: tuple[str, ...] | None,
-    confidence_level: float,
+    **options: Any,
 ) -> Evaluation | None:
     """The evaluation of files as one table; None where it is one small file."""
     from cmtrack.cli.reading import belongs_in_a_table, label_reader_of_files, read_grouping_file
@@ -240,16 +254,14 @@ def _evaluate_files(
             calibration=None if calibration_file is None else str(calibration_file),
             sample_weight=weight,
             row_ids=row_ids,
-            normalize=normalize,
-            sections=sections,
-            confidence_level=confidence_level,
+            **options,
         )
     except (OSError, TypeError, ValueError) as error:
         raise BadInput(first_line(error)) from None
 
 
 def _explained(text: str, file: Path, y_prob: str | None) -> str:
-    """An input error with what a person at the terminal can do about it."""
+    """An input error with advice for a person at the terminal."""
     if "missing labels" in text and ".csv" in file.name.lower():
         return f"{text} (an empty field, NA and None are read as missing)"
     if text.startswith("y_prob must have shape") and y_prob is not None and "*" not in y_prob:
@@ -266,7 +278,7 @@ def _positive(text: str, grouping: Grouping | None, as_label: Any) -> Any:
 
 
 def _write(evaluation: Evaluation, folder: Path, file: Path, step: Step) -> list[Path]:
-    """Numbers, figures and report, under the names that a run gets."""
+    """Write numbers, figures and report, under the names that a run gets."""
     from cmtrack.report.figures import draw_pictures
     from cmtrack.report.html import write_text
     from cmtrack.report.views import report_html
@@ -286,7 +298,7 @@ def _write(evaluation: Evaluation, folder: Path, file: Path, step: Step) -> list
 
 
 def _log(evaluation: Evaluation, file: Path, where: dict[str, str | None]) -> dict[str, str]:
-    """The run's id and store."""
+    """Log to a run, and return its id and store."""
     from mlflow import MlflowClient
 
     from cmtrack.tracking import EvaluationWarning, log_evaluation

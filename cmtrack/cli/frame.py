@@ -1,4 +1,4 @@
-"""What all commands share: one-sentence errors, exit codes, progress on stderr, JSON alone on stdout.
+"""Shared parts of all commands: one-sentence errors, exit codes, progress on stderr, JSON alone on stdout.
 
 Everything that a command prints goes through :func:`echo`, :func:`echo_json` or :func:`terminal`: names of runs, labels
 and groups, and what a server says, come from others and may hold sequences that a terminal obeys.
@@ -34,13 +34,13 @@ class Failed(click.ClickException):
 
 
 class WorkFailed(Failed):
-    """The work could not be done: exit code 1."""
+    """Error of the work itself: exit code 1."""
 
     exit_code = 1
 
 
 class BadInput(Failed):
-    """What was given is wrong: exit code 2, as click's own usage errors."""
+    """Error of the input: exit code 2, as click's own usage errors."""
 
     exit_code = 2
 
@@ -119,7 +119,7 @@ def plain(text: object) -> Any:
 
 
 def echo_json(data: Any) -> None:
-    """One JSON object; numbers that are not finite become null."""
+    """Print one JSON object; numbers that are not finite become null."""
     click.echo(printable_json(json.dumps(_finite(data), ensure_ascii=False, allow_nan=False, default=str)))
 
 
@@ -134,5 +134,5 @@ def _finite(data: Any) -> Any:
 
 
 def warn(text: str) -> None:
-    """A line on stderr that does not end the command."""
+    """Print a line on stderr that does not end the command."""
     echo(f"Warning: {text}", err=True)

@@ -1,4 +1,4 @@
-"""``cmtrack gate``: may this run replace the baseline? For a pipeline that goes on or stops."""
+"""``cmtrack gate``: an exit code for pipelines that says whether a run may replace the baseline."""
 
 from __future__ import annotations
 
@@ -33,14 +33,14 @@ _ALWAYS_DEFINED = "multiclass/accuracy"
 
 
 class NotJudged(Failed):
-    """There is no verdict: exit code 2, which is not that of a gate that fails."""
+    """Error without a verdict: exit code 2, which is not that of a gate that fails."""
 
     exit_code = 2
 
 
 @dataclass(frozen=True)
 class Check:
-    """One thing that was asked of the run.
+    """One requirement of the run, with its outcome.
 
     Attributes
     ----------
@@ -62,7 +62,7 @@ class Check:
 
 @dataclass(frozen=True)
 class Verdict:
-    """What became of the run."""
+    """Outcome of the gates for a run."""
 
     run: RankedRun
     baseline: RankedRun | None
@@ -72,12 +72,12 @@ class Verdict:
 
     @property
     def passed(self) -> bool:
-        """Whether it does all that was asked."""
+        """True where all requirements are met."""
         return all(check.passed for check in self.checks)
 
 
 def _no_verdict(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Whatever keeps a run from being judged ends with exit code 2: 1 says that a gate fails, and nothing else."""
+    """End with exit code 2 whatever keeps a run from being judged: 1 says that a gate fails, and nothing else."""
 
     @functools.wraps(function)
     def wrapped(*args: Any, **options: Any) -> Any:
@@ -249,7 +249,7 @@ def _not_worse(comparison: RunComparison, run: RankedRun, baseline: RankedRun | 
 
 
 def _not_shown(worse: bool, ends: tuple[float, float], samples: str) -> str:
-    """What an interval that reaches below zero leaves open: not shown to be worse is not shown to be as good."""
+    """Caution about an interval that reaches below zero: not shown to be worse is not shown to be as good."""
     from cmtrack.report import formatting as fmt
 
     if worse or ends[0] >= 0:

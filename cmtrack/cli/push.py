@@ -1,4 +1,4 @@
-"""``cmtrack push`` and ``cmtrack spool``: what could not be sent, sent later."""
+"""``cmtrack push`` and ``cmtrack spool``: evaluations that could not be sent at once."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def _where(folder: Path | None) -> str:
 
 
 def _next_steps(kinds: Sequence[str]) -> list[str]:
-    """What can be done with entries of these kinds."""
+    """Advice on entries of these kinds."""
     from cmtrack.tracking.push import HOW_TO_EVALUATE
 
     inputs, damaged = kinds.count("inputs"), kinds.count("damaged")

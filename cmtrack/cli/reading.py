@@ -23,7 +23,7 @@ _BIG = 1 << 28
 
 @dataclass(frozen=True)
 class Predictions:
-    """The columns read, and how texts of the command line become labels of their kind."""
+    """The columns read, and the reader of labels that are given as texts."""
 
     y_true: Any
     y_pred: Any
@@ -79,7 +79,7 @@ def read_predictions(
 
 
 def belongs_in_a_table(files: Sequence[str], y_prob: str | None) -> bool:
-    """Whether files are evaluated without reading them whole: several of them, a big one, or one with lists."""
+    """True for files that are evaluated without reading them whole: several, a big one, or one with lists."""
     path = Path(files[0])
     if len(files) > 1 or not path.is_file() or path.stat().st_size > _BIG:
         return True
@@ -94,7 +94,7 @@ def belongs_in_a_table(files: Sequence[str], y_prob: str | None) -> bool:
 
 
 def label_reader_of_files(files: Sequence[str], name: str) -> Callable[[str], Any]:
-    """How a text of the command line becomes a label of the column ``name`` of these files."""
+    """Reader of texts of the command line as labels of the column ``name`` of these files."""
     from cmtrack.sources import label_kind, open_source
 
     schema = open_source(list(files)).schema
@@ -147,7 +147,7 @@ def _label_reader(column: pd.Series[Any], name: str) -> Callable[[str], Any]:
 
 
 def _reader_of(kind: type, name: str) -> Callable[[str], Any]:
-    """How a text of the command line becomes a label of the column ``name``."""
+    """Reader of texts of the command line as labels of the column ``name``."""
     if kind is str:
         return lambda text: text
     booleans = {"true": True, "1": True, "false": False, "0": False}

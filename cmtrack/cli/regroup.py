@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from cmtrack.tracking import RegroupedRun
 
 _OTHER_QUESTION = "The two numbers answer different questions about the same predictions: no run got better or worse."
-_SHOWN = {"binary/matthews_corrcoef": "MCC", "binary/roc_auc": "ROC AUC", "prevalence/calibrated": "prevalence"}
+_SHOWN = ("binary/matthews_corrcoef", "binary/roc_auc", "prevalence/calibrated")
 
 
 @click.command("regroup")
@@ -160,13 +160,15 @@ def _print(
 
 def _columns(runs: Sequence[RegroupedRun]) -> list[Column]:
     from cmtrack.cli.comparison_table import ALWAYS, Column
+    from cmtrack.metrics.catalog import lookup
     from cmtrack.report import formatting as fmt
 
     def shift(before: float | None, after: float | None) -> str:
         return " → ".join("–" if value is None else fmt.number(value) for value in (before, after))
 
     def of_metric(name: str) -> Column:
-        return Column(_SHOWN[name], lambda run: shift(run.before.get(name), run.after.get(name)), 50)
+        head = lookup(name).heading(brief=True)
+        return Column(head, lambda run: shift(run.before.get(name), run.after.get(name)), 50)
 
     def of_groups(name: str, head: str, keep: int) -> Column:
         return Column(head, lambda run: shift(_last(run.before, name), _last(run.after, name)), keep)
@@ -186,7 +188,7 @@ def _last(metrics: dict[str, float], name: str) -> float | None:
 
 
 def _print_warnings(console: Console, runs: Sequence[RegroupedRun]) -> None:
-    """Each warning once, with the number of runs it is of."""
+    """Print each warning once, with the number of runs it is of."""
     from collections import Counter
 
     from rich.text import Text

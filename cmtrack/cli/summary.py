@@ -28,7 +28,7 @@ MAX_GROUPS = 8
 
 
 def as_data(evaluation: BaseEvaluation) -> dict[str, Any]:
-    """Everything a script may want, as JSON can hold it."""
+    """Plain data of an evaluation for scripts, as JSON can hold it."""
     own: dict[str, Any] = {}
     if isinstance(evaluation, FamilyEvaluation):
         own = {
@@ -64,7 +64,7 @@ def as_data(evaluation: BaseEvaluation) -> dict[str, Any]:
 
 
 def print_evaluation(console: Console, evaluation: BaseEvaluation) -> None:
-    """Verdict, headline metrics, classes or families, reduced matrices and warnings."""
+    """Print verdict, headline metrics, classes or families, reduced matrices and warnings."""
     from rich.padding import Padding
     from rich.text import Text
 
@@ -147,7 +147,7 @@ def _last_if_undefined(value: float) -> float:
 
 
 def _cell(value: float, ends: tuple[float, float] | None) -> Any:
-    """Two digits, to leave room for three intervals in 80 columns."""
+    """Format with two digits, to leave room for three intervals in 80 columns."""
     if math.isnan(value):
         return plain("undefined")
     return plain(f"{value:.2f}" if ends is None else f"{value:.2f} [{ends[0]:.2f}, {ends[1]:.2f}]")

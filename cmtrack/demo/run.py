@@ -13,7 +13,8 @@ from cmtrack.comparison import Comparison
 from cmtrack.demo.data import Data, load, question
 from cmtrack.demo.models import Model, models
 from cmtrack.evaluation import Evaluation
-from cmtrack.tracking import compare, log_evaluation
+from cmtrack.tracking import log_evaluation
+from cmtrack.tracking.comparing import compare
 from cmtrack.tracking.names import REPORT_FILE
 from cmtrack.tracking.store import quiet, tracking_store
 

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 
 from cmtrack.evaluation.compute import scored_step
-from cmtrack.evaluation.from_arrays import assemble, check_options, scores_first, tell_scaled
+from cmtrack.evaluation.from_arrays import assemble, scores_first, tell_scaled
+from cmtrack.evaluation.options import Options, complete, takes_options
 from cmtrack.evaluation.result import Evaluation
-from cmtrack.grouping import Grouping, Label
-from cmtrack.metrics.metric import Metric
-from cmtrack.metrics.own import own_metrics
+from cmtrack.grouping import Label
 from cmtrack.statistics.alignment import align_rows
 from cmtrack.statistics.codes import Codes, compact
 from cmtrack.statistics.collected import Statistics, collect
@@ -24,6 +23,7 @@ from cmtrack.statistics.probabilities import Probabilities, as_probabilities
 _MOST_WAITING = 1 << 16
 
 
+@takes_options
 class Accumulator:
     """Take predictions batch by batch, and judge them together.
 
@@ -37,8 +37,8 @@ class Accumulator:
     ----------
     labels : sequence of length K
         All classes in order; a batch need not hold each of them.
-    positive, grouping, normalize, sections, confidence_level, extra_metrics
-        As in :func:`cmtrack.evaluate`.
+    **options
+        As in :class:`cmtrack.evaluation.options.Options`.
 
     Examples
     --------
@@ -53,22 +53,11 @@ class Accumulator:
     def __init__(
         self,
         labels: Sequence[Label],
-        *,
-        positive: Label | None = None,
-        grouping: Grouping | None = None,
-        normalize: bool | str = "warn",
-        sections: Sequence[str] | None = None,
-        confidence_level: float = 0.95,
-        extra_metrics: Sequence[Metric] = (),
+        **options: Unpack[Options],
     ) -> None:
-        self.sections = check_options(grouping, confidence_level, normalize, sections)
-        self.normalize = normalize
-        self.extra_metrics = own_metrics(extra_metrics)
+        self.options = complete(options, "Accumulator")
         self.labels = number_labels({"labels": list(labels)}, labels).labels
-        self.positive = positive
-        self.grouping = grouping
-        self.confidence_level = confidence_level
-        self._step = scored_step(self.labels, grouping, positive)
+        self._step = scored_step(self.labels, self.options["grouping"], self.options["positive"])
         self._given: tuple[str, ...] | None = None
         self._waiting: list[tuple[Any, ...]] = []
         self._n_waiting = 0
@@ -104,7 +93,7 @@ class Accumulator:
         probabilities, scaled = None, 0
         if y_prob is not None:
             first = scores_first(self.labels, self._step)
-            read = as_probabilities(y_prob, self.labels, n_rows, first, normalize=self.normalize)
+            read = as_probabilities(y_prob, self.labels, n_rows, first, normalize=self.options["normalize"])
             probabilities, scaled = read.array, read.scaled_rows
         own = [compact(codes[name].all(), len(self.labels)).copy() for name in columns]
         self._waiting.append((own[0], own[1] if y_pred is not None else None, _copied(probabilities), _copied(weights)))
@@ -130,15 +119,7 @@ class Accumulator:
             total += kept
         total = replace(total, scaled_rows=self._scaled or None)
         tell_scaled(total)
-        return assemble(
-            total,
-            self.grouping,
-            self.positive,
-            self._step,
-            self.confidence_level,
-            self.sections,
-            own=self.extra_metrics,
-        )
+        return assemble(total, self._step, self.options)
 
     def reset(self) -> None:
         """Forget all rows."""
@@ -155,22 +136,14 @@ class Accumulator:
         """
         if not isinstance(other, Accumulator):
             return NotImplemented
-        options = ("labels", "positive", "grouping", "normalize", "sections", "confidence_level", "extra_metrics")
-        for name in options:
-            ours, theirs = getattr(self, name), getattr(other, name)
+        mine, others = ({"labels": one.labels, **one.options} for one in (self, other))
+        for name, ours in mine.items():
+            theirs = others[name]
             if ours != theirs:
                 raise ValueError(f"accumulators must have the same {name} to be merged, got {ours!r} and {theirs!r}")
         if None not in (self._given, other._given) and self._given != other._given:
             raise ValueError(f"accumulators must have taken the same columns, got {self._given} and {other._given}")
-        merged = Accumulator(
-            self.labels,
-            positive=self.positive,
-            grouping=self.grouping,
-            normalize=self.normalize,
-            sections=self.sections,
-            confidence_level=self.confidence_level,
-            extra_metrics=self.extra_metrics,
-        )
+        merged = Accumulator(self.labels, **self.options)
         merged._given = self._given or other._given
         merged._scaled = self._scaled + other._scaled
         for one in (self, other):

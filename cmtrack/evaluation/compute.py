@@ -1,4 +1,4 @@
-"""All numbers of an evaluation from its statistics: which sections and which two groups, values, errors, warnings."""
+"""Numbers of an evaluation from its statistics: the sections and the two groups, values, errors, warnings."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from cmtrack.grouping import ComposedStep, Grouping, Label
-from cmtrack.metrics import catalog
+from cmtrack.metrics.catalog import CATALOG, SECTIONS
 from cmtrack.metrics.cells import Cells, SixCells, ratio
 from cmtrack.metrics.intervals import Interval
 from cmtrack.metrics.metric import Metric
@@ -29,16 +29,14 @@ from cmtrack.statistics.inputs import FloatArray
 from cmtrack.statistics.probabilities import LEAST_SUM, MOST_SUM
 from cmtrack.statistics.reduced import reduce_counts
 
-SECTIONS = tuple(
-    dict.fromkeys(
-        metric.section for metric in catalog.CATALOG if metric.needs not in ("label sets", "granules", "documents")
-    )
+SECTION_NAMES = tuple(
+    dict.fromkeys(metric.section for metric in CATALOG if metric.needs not in ("label sets", "granules", "documents"))
 )
 """The parts of names before the first slash, of what an :class:`Evaluation` may hold."""
 
 
 def check_sections(sections: Iterable[str] | None) -> tuple[str, ...] | None:
-    """The sections in the order of the catalog; None for all.
+    """Check sections, and return them in the order of the catalog; None for all.
 
     Raises
     ------
@@ -53,15 +51,14 @@ def check_sections(sections: Iterable[str] | None) -> tuple[str, ...] | None:
         raise TypeError(f"sections must be a list of names, got {sections!r}")
     wanted = list(sections)
     if not wanted:
-        raise ValueError(f"sections must name at least one of {list(SECTIONS)}, or be None for all, got none")
+        raise ValueError(f"sections must name at least one of {list(SECTION_NAMES)}, or be None for all, got none")
     for name in wanted:
         if not isinstance(name, str):
             raise TypeError(f"sections must be a list of names, got {name!r:.40}")
-        if name not in SECTIONS:
-            raise ValueError(
-                f"there is no section {name!r:.80}{near(name, SECTIONS)}; the sections are {', '.join(SECTIONS)}"
-            )
-    return tuple(name for name in SECTIONS if name in wanted)
+        if name not in SECTION_NAMES:
+            known = ", ".join(SECTION_NAMES)
+            raise ValueError(f"there is no section {name!r:.80}{near(name, SECTION_NAMES)}; the sections are {known}")
+    return tuple(name for name in SECTION_NAMES if name in wanted)
 
 
 def scored_step(labels: tuple[Label, ...], grouping: Grouping | None, positive: Label | None) -> ComposedStep | None:
@@ -98,7 +95,7 @@ COUNTED = "precision_macro_zero and precision_weighted_zero"
 
 @dataclass(frozen=True, eq=False)
 class Computed:
-    """What follows from the statistics of one evaluation."""
+    """Numbers and warnings that follow from the statistics of one evaluation."""
 
     results: Results
     roc: RocCurve | None
@@ -129,13 +126,13 @@ def compute(
         Those that were kept of metrics whose functions are not known.
     """
     results = Results(views.level, errors or {})
-    wanted = [section for section in catalog.SECTIONS if sections is None or section.name in sections]
+    wanted = [section for section in SECTIONS if sections is None or section.name in sections]
     for section in wanted:
         views.put(results, section)
     names = {section.name for section in wanted}
     roc = _roc(results, views) if "binary" in names else None
-    spcc_matrix = views.class_scores.matrix if views.class_scores and "spcc" in names else None
-    prevalence = views.calibrated.estimate if views.calibrated and "prevalence" in names else None
+    spcc_matrix = views.class_scores.matrix if "spcc" in names and views.class_scores else None
+    prevalence = views.calibrated.estimate if "prevalence" in names and views.calibrated else None
     said = put_own(results, own, numbers or {}, views.table.cells, views.six)
     return Computed(results, roc, spcc_matrix, prevalence, (*_warnings(views, results, roc, prevalence), *said))
 
@@ -143,7 +140,7 @@ def compute(
 def metric_values(views: EvaluationViews, own: Sequence[Metric] = ()) -> dict[str, float]:
     """The values of every metric that applies, without errors."""
     results = Results(views.level, with_errors=False)
-    for section in catalog.SECTIONS:
+    for section in SECTIONS:
         views.put(results, section)
     put_own(results, own, {}, views.table.cells, views.six)
     return results.metrics
@@ -238,7 +235,7 @@ def _effective(totals: Counts, squares: Counts | None) -> Counts:
 
 
 def scaled_rows_warning(rows: int) -> str:
-    """What is said of probabilities that were scaled."""
+    """Warning about probabilities that were scaled."""
     return (
         f"{rows:,} {'row' if rows == 1 else 'rows'} of probabilities summed to {LEAST_SUM:g} to {MOST_SUM:g} instead "
         "of 1 and were scaled to sum to 1 (normalize=True: without this warning, normalize=False: refused)"

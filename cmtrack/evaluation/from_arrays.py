@@ -5,42 +5,37 @@ from __future__ import annotations
 import warnings
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 
-from cmtrack.evaluation.compute import check_own, check_sections, scaled_rows_warning, scored_step
+from cmtrack.evaluation.compute import check_own, scaled_rows_warning, scored_step
+from cmtrack.evaluation.options import Options, complete, takes_options
 from cmtrack.evaluation.result import Evaluation
 from cmtrack.grouping import ComposedStep, Grouping, Label
-from cmtrack.metrics.metric import Metric
-from cmtrack.metrics.own import own_metrics
 from cmtrack.statistics import LabelDigest, ScoreCounts
 from cmtrack.statistics.alignment import align_rows
 from cmtrack.statistics.collected import Statistics, collect, collect_rows, group_scores, is_positive
 from cmtrack.statistics.inputs import FloatArray, IntArray, as_weights, column_names, n_rows
 from cmtrack.statistics.labels import encode_groups, encode_labels, encode_row_ids, number_labels
 from cmtrack.statistics.predictions import Predictions
-from cmtrack.statistics.probabilities import Normalize, as_probabilities, check_normalize
+from cmtrack.statistics.probabilities import Normalize, as_probabilities
 from cmtrack.statistics.top_scores import TopScoreCounts
 
 
+@takes_options
 def evaluate(
     y_true: Any,
     y_pred: Any = None,
     *,
     y_prob: Any = None,
     labels: Sequence[Label] | None = None,
-    positive: Label | None = None,
-    grouping: Grouping | None = None,
     calibration: Any = None,
     target: Any = None,
     sample_weight: Any = None,
     groups: Any = None,
     row_ids: Any = None,
-    normalize: bool | str = "warn",
-    sections: Sequence[str] | None = None,
-    confidence_level: float = 0.95,
-    extra_metrics: Sequence[Metric] = (),
+    **options: Unpack[Options],
 ) -> Evaluation:
     """Judge a classifier's predictions.
 
@@ -60,11 +55,6 @@ def evaluate(
     labels : sequence of length K, optional
         All classes in order, also those absent from the data. By default the sorted labels seen, with the
         classes of ``grouping`` or the columns of ``y_prob`` where these name them.
-    positive : label, optional
-        The positive class of two, or the positive group of a two-group step; by default the last one (a
-        grouping may name its own). It is written down with the result.
-    grouping : Grouping, optional
-        Classes put into groups, in one step or a chain.
     calibration : (y, scores), optional
         Labelled scores for the calibration-corrected prevalence, in the forms of ``y_true`` and ``y_prob``. They
         must be **held out or out of fold**: scores of rows that the model was trained on make the estimate badly
@@ -83,18 +73,8 @@ def evaluate(
     row_ids : array-like of shape (n,), optional
         Names of the rows. Paired comparisons check that they are the same; without them the sequence of labels has
         to do.
-    normalize : "warn", True or False, default "warn"
-        What is done with rows of probabilities that were rounded and sum to 0.98 to 1.02: they are scaled to sum to 1
-        and a warning gives their number, they are scaled without one, or they are refused. Rows further off are
-        always refused.
-    sections : list of str, optional
-        The sections of metrics that are computed, such as ``["multiclass", "class"]``; by default all that apply:
-        multiclass, spans, class, reduced, binary, spcc, prevalence and rough. The others are absent from
-        ``Evaluation.metrics``, and from figures and reports; :meth:`Evaluation.with_sections` computes them later.
-    confidence_level : float, default 0.95
-    extra_metrics : sequence of Metric, optional
-        Metrics of your own: each has value, standard error and interval like the others, and takes part in
-        comparisons, rankings and gates.
+    **options
+        As in :class:`cmtrack.evaluation.options.Options`.
 
     Returns
     -------
@@ -110,8 +90,8 @@ def evaluate(
     ScaledProbabilitiesWarning
         If rows of probabilities were scaled; the same is in :attr:`Evaluation.warnings`.
     """
-    chosen = check_options(grouping, confidence_level, normalize, sections)
-    own = own_metrics(extra_metrics)
+    chosen = complete(options, "evaluate")
+    positive, grouping, normalize = chosen["positive"], chosen["grouping"], chosen["normalize"]
     given = {"y_true": y_true, "y_pred": y_pred, "y_prob": y_prob, "sample_weight": sample_weight, "groups": groups}
     given = align_rows({**given, "row_ids": row_ids})
     y_true, y_pred, y_prob, sample_weight, groups, row_ids = given.values()
@@ -141,8 +121,7 @@ def evaluate(
     if probabilities is not None:
         statistics = with_calibration(statistics, order, step, first, calibration, target, normalize)
     tell_scaled(statistics)
-    evaluation = assemble(statistics, grouping, positive, step, confidence_level, chosen, rows, own)
-    return evaluation.with_cluster_errors()
+    return assemble(statistics, step, chosen, rows).with_cluster_errors()
 
 
 class ScaledProbabilitiesWarning(UserWarning):
@@ -155,49 +134,22 @@ def tell_scaled(statistics: Statistics) -> None:
         warnings.warn(scaled_rows_warning(statistics.scaled_rows), ScaledProbabilitiesWarning, stacklevel=3)
 
 
-def check_options(
-    grouping: Grouping | None,
-    confidence_level: float,
-    normalize: Normalize = "warn",
-    sections: Sequence[str] | None = None,
-) -> tuple[str, ...] | None:
-    """Refuse options that no data could make right; the sections are given back in order.
-
-    Raises
-    ------
-    ValueError, TypeError
-        The text gives the rule and the value.
-    """
-    if not 0 < confidence_level < 1:
-        raise ValueError(f"confidence_level must lie between 0 and 1, got {confidence_level!r}")
-    if grouping is not None and not isinstance(grouping, Grouping):
-        raise TypeError(f"grouping must be a Grouping, got {type(grouping).__name__}")
-    check_normalize(normalize)
-    return check_sections(sections)
-
-
 def assemble(
-    statistics: Statistics,
-    grouping: Grouping | None,
-    positive: Label | None,
-    step: ComposedStep | None,
-    confidence_level: float,
-    sections: tuple[str, ...] | None = None,
-    rows: Predictions | None = None,
-    own: tuple[Metric, ...] = (),
+    statistics: Statistics, step: ComposedStep | None, options: Options, rows: Predictions | None = None
 ) -> Evaluation:
     """An evaluation from statistics, with the positive class or group written down as it was used."""
+    grouping, positive, own = options["grouping"], options["positive"], tuple(options["extra_metrics"])
     check_own(statistics, step, own)
     if grouping is not None and positive is not None and step is not None and step.labels != statistics.matrix.labels:
         grouping = grouping.with_positive(positive)
-    name = None if step is None or step.positive is None else step.labels[step.positive]
+    sections = options["sections"]
     return Evaluation(
         statistics,
         grouping=grouping,
-        positive=name,
-        confidence_level=confidence_level,
+        positive=None if step is None or step.positive is None else step.labels[step.positive],
+        confidence_level=options["confidence_level"],
         rows=rows,
-        sections=sections,
+        sections=None if sections is None else tuple(sections),
         extra_metrics=own,
     )
 

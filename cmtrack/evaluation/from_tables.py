@@ -5,15 +5,14 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Unpack
 
 from cmtrack.evaluation.compute import scored_step
-from cmtrack.evaluation.from_arrays import assemble, check_options, scores_first, tell_scaled, with_calibration
+from cmtrack.evaluation.from_arrays import assemble, scores_first, tell_scaled, with_calibration
+from cmtrack.evaluation.options import Options, complete, takes_options
 from cmtrack.evaluation.result import Evaluation
 from cmtrack.grouping import ComposedStep, Grouping, Label
 from cmtrack.grouping.step import plain
-from cmtrack.metrics.metric import Metric
-from cmtrack.metrics.own import own_metrics
 from cmtrack.sources import Columns, Source, Work, check_kinds, choose_columns, find_source, label_kind, open_source
 from cmtrack.sources.progress import Reading, watched
 from cmtrack.statistics.collected import Statistics
@@ -23,6 +22,7 @@ from cmtrack.statistics.labels import declared_order, encode_labels, number_labe
 from cmtrack.statistics.top_scores import TopScoreCounts
 
 
+@takes_options
 def evaluate_table(
     table: Any,
     *,
@@ -30,17 +30,12 @@ def evaluate_table(
     y_pred: str | None = None,
     y_prob: str | Sequence[str] | Mapping[Label, str] | None = None,
     labels: Sequence[Label] | None = None,
-    positive: Label | None = None,
-    grouping: Grouping | None = None,
     calibration: Any = None,
     target: Any = None,
     sample_weight: str | None = None,
     row_ids: str | None = None,
-    normalize: bool | str = "warn",
-    sections: Sequence[str] | None = None,
-    confidence_level: float = 0.95,
-    extra_metrics: Sequence[Metric] = (),
     progress: bool | None = None,
+    **options: Unpack[Options],
 ) -> Evaluation:
     """Judge predictions that are in files, or in a frame of any engine, without loading them.
 
@@ -70,7 +65,7 @@ def evaluate_table(
         The columns of each class's probability: in the order of ``labels``, by label, or by a pattern such as
         ``"p_*"`` where the star stands for the label. One column holds lists of K probabilities, or the probability of
         the positive class of two.
-    labels, positive, grouping, normalize, sections, confidence_level, extra_metrics
+    labels
         As in :func:`cmtrack.evaluate`.
     calibration : path, frame or (y, scores), optional
         Labelled, held-out rows: a table with the same columns of labels and probabilities, or arrays as in
@@ -84,6 +79,8 @@ def evaluate_table(
         "of the same data" if they have as many rows of each label.
     progress : bool, optional
         Whether to show on stderr how many rows were read; by default where that is a terminal.
+    **options
+        As in :class:`cmtrack.evaluation.options.Options`.
 
     Returns
     -------
@@ -99,8 +96,8 @@ def evaluate_table(
     RuntimeError
         If a cluster's workers have no cmtrack.
     """
-    chosen_sections = check_options(grouping, confidence_level, normalize, sections)
-    own = own_metrics(extra_metrics)
+    chosen = complete(options, "evaluate_table")
+    positive, grouping, normalize = chosen["positive"], chosen["grouping"], chosen["normalize"]
     if y_pred is None and y_prob is None:
         raise ValueError("y_pred or y_prob must be given, got neither")
     if y_prob is None and (calibration is not None or target is not None):
@@ -136,7 +133,7 @@ def evaluate_table(
                     reader.check_same_width(table_reader)
                     statistics = _with_side(statistics, beside.statistics(order), step, names[0])
     tell_scaled(statistics)
-    return assemble(statistics, grouping, positive, step, confidence_level, chosen_sections, own=own)
+    return assemble(statistics, step, chosen)
 
 
 @dataclass(eq=False)

@@ -14,8 +14,8 @@ import numpy as np
 
 from cmtrack import archive
 from cmtrack.base import BaseEvaluation
-from cmtrack.evaluation import regrouping, storage
-from cmtrack.evaluation.compute import SECTIONS, Computed, check_sections, compute, resample_tables, scored_step
+from cmtrack.evaluation import _regrouping, storage
+from cmtrack.evaluation.compute import SECTION_NAMES, Computed, check_sections, compute, resample_tables, scored_step
 from cmtrack.evaluation.storage import predictions_size, read_predictions, write_predictions
 from cmtrack.grouping import ComposedStep, Grouping, Label
 from cmtrack.metrics import multiclass
@@ -60,7 +60,7 @@ class ReducedSteps(tuple[ReducedConfusionMatrix, ...]):
 
 @dataclass(frozen=True, eq=False)
 class Evaluation(BaseEvaluation):
-    """How a classifier did on labelled data.
+    """Evaluation of a classifier on labelled data.
 
     An evaluation keeps small mergeable statistics; numbers and figures are computed from them when they are
     asked for. Make one with :func:`cmtrack.evaluate`.
@@ -133,7 +133,7 @@ class Evaluation(BaseEvaluation):
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """When not to trust a number: rare classes, weak identification, what is undefined, coarse scores."""
+        """Warnings: rare classes, weak identification, undefined numbers, coarse scores."""
         return (*self.notes, *self._computed.warnings)
 
     # -- parts -----------------------------------------------------------------------------------------
@@ -175,7 +175,7 @@ class Evaluation(BaseEvaluation):
 
     @property
     def design(self) -> tuple[tuple[str, str], ...]:
-        """What must be the same for two evaluations to be put in one order: labels, grouping and positive group."""
+        """Parts that must be equal for two evaluations to be ranked together: labels, grouping and positive group."""
         grouping = "" if self.grouping is None else repr(_without_positive(self.grouping.to_dict()))
         spans = () if self.none is None else (("none", repr(self.none)),)
         return ("labels", repr(self.labels)), ("grouping", grouping), ("positive", str(self.positive)), *spans
@@ -230,10 +230,10 @@ class Evaluation(BaseEvaluation):
         group need its scores: they are taken from the rows where these are at hand, stay without them where the group
         consists of the same classes, and are left out (and said to be, in :attr:`warnings`) where it does not.
         """
-        return regrouping.regroup(self, grouping, positive)
+        return _regrouping.regroup(self, grouping, positive)
 
     def has_section(self, name: str) -> bool:
-        """Whether a section of metrics is computed, where it applies."""
+        """True for a section of metrics that is computed where it applies."""
         return self.sections is None or name in self.sections
 
     def with_sections(self, sections: Sequence[str] | None) -> Evaluation:
@@ -256,7 +256,7 @@ class Evaluation(BaseEvaluation):
         if (
             self.rows is None
             and self.cluster_errors is not None
-            and not set(chosen or SECTIONS) <= set(self.sections or SECTIONS)
+            and not set(chosen or SECTION_NAMES) <= set(self.sections or SECTION_NAMES)
         ):
             return replace(other, notes=(*(n for n in other.notes if n != _NO_CLUSTERS), _NO_CLUSTERS))
         return other
@@ -326,7 +326,7 @@ class Evaluation(BaseEvaluation):
         return changed if self.cluster_errors is None else changed.with_cluster_errors()
 
     def without_function(self, metric: str) -> bool:
-        """Whether a metric is one of the user's own whose function is not known here."""
+        """True for a metric of the user's own whose function is not known here."""
         return any(known.name == metric and known.value is None for known in self.extra_metrics)
 
     def _with_functions(self, what: str) -> tuple[Metric, ...]:
@@ -378,7 +378,7 @@ class Evaluation(BaseEvaluation):
 
     @classmethod
     def from_data(cls, data: dict[str, Any]) -> Evaluation:
-        """The evaluation that plain data of :meth:`to_json` hold."""
+        """Read the plain data of :meth:`to_json`."""
         try:
             return cls(**storage.fields_of(data))
         except archive.DAMAGED as error:
@@ -467,17 +467,16 @@ class Evaluation(BaseEvaluation):
     def __repr__(self) -> str:
         m = self.metrics
         if self.none is not None:
-            names = {"F1 micro": "spans/f1_micro", "macro": "spans/f1_macro"}
             head = f"{self.n_samples:g} spans, {len(self.classes)} labels"
-            return f"Evaluation({_with_values(head, names, m)})"
-        names = {"accuracy": "multiclass/accuracy", "MCC": "multiclass/matthews_corrcoef", "ROC AUC": "binary/roc_auc"}
+            return f"Evaluation({_with_values(head, ('spans/f1_micro', 'spans/f1_macro'), m)})"
+        names = ("multiclass/accuracy", "multiclass/matthews_corrcoef", "binary/roc_auc")
         head = f"{self.n_samples:g} samples, {len(self.labels)} classes"
         if self.positive is not None:
             head += f", positive {self.positive!r}"
         return f"Evaluation({_with_values(head, names, m)})"
 
     def _repr_html_(self) -> str:
-        """The headline numbers with their intervals, what was judged, and what to be careful with."""
+        """The headline numbers with their intervals, the evaluated data, and warnings."""
         from html import escape
 
         metrics, intervals, undefined = self.metrics, self.intervals, self.undefined
@@ -507,9 +506,9 @@ class Evaluation(BaseEvaluation):
         )
 
 
-def _with_values(head: str, names: dict[str, str], metrics: dict[str, float]) -> str:
+def _with_values(head: str, names: Sequence[str], metrics: dict[str, float]) -> str:
     """``head: accuracy 0.5, MCC 0.1``, of the metrics that are there."""
-    shown = [f"{title} {metrics[name]:.4g}" for title, name in names.items() if name in metrics]
+    shown = [f"{lookup(name).heading(brief=True)} {metrics[name]:.4g}" for name in names if name in metrics]
     return f"{head}: {', '.join(shown)}" if shown else head
 
 

@@ -9,6 +9,7 @@ from typing import Any
 from cmtrack.evaluation.from_arrays import evaluate
 from cmtrack.evaluation.result import Evaluation
 from cmtrack.grouping import Grouping, Label
+from cmtrack.metrics.metric import Metric
 from cmtrack.statistics.inputs import listed
 from cmtrack.statistics.predictions import Predictions
 from cmtrack.statistics.spans import OTHER_DOCUMENTS, Span, SpanRows, match_spans, places_of, read_spans
@@ -25,6 +26,7 @@ def evaluate_spans(
     positive: Label | None = None,
     columns: tuple[str, str, str, str] = Span._fields,
     confidence_level: float = 0.95,
+    extra_metrics: Sequence[Metric] = (),
 ) -> Evaluation:
     """Judge labelled spans, such as entities in texts; over- and under-prediction are confusions with ``none``.
 
@@ -48,6 +50,8 @@ def evaluate_spans(
     columns : (str, str, str, str), default ("document", "start", "end", "label")
         Of frames.
     confidence_level : float, default 0.95
+    extra_metrics : sequence of Metric, optional
+        As in :func:`cmtrack.evaluate`. Functions of counts get those of all labels, ``none`` the last one.
 
     Returns
     -------
@@ -95,6 +99,7 @@ def evaluate_spans(
         grouping=grouping,
         positive=positive,
         confidence_level=confidence_level,
+        extra_metrics=extra_metrics,
     )
     assert isinstance(plain.rows, Predictions)  # it was made from rows
     places, digest = places_of([found.document for found in matches], actual, match)

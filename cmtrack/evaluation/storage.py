@@ -92,7 +92,7 @@ def _read_labels(labels: Any) -> tuple[Any, ...]:
 
 
 def _read_sections(data: Any) -> tuple[str, ...] | None:
-    """Sections as they are called; those that a later version knows say nothing here."""
+    """Names of sections; those that only a later version knows have no effect."""
     if data is None:
         return None
     if not isinstance(data, list) or not data or not all(isinstance(name, str) for name in data):
@@ -236,14 +236,13 @@ def file_without_probabilities(content: bytes) -> bytes:
     import pyarrow.parquet as pq
 
     try:
-        table = pq.read_table(pa.BufferReader(content))
+        names = pq.read_schema(pa.BufferReader(content)).names
     except Exception as error:
         raise ValueError(f"the predictions are damaged: {type(error).__name__}: {error}") from None
-    kept = [name for name in table.column_names if not name.startswith(_PROBABILITY)]
-    if len(kept) == len(table.column_names):
+    if not any(name.startswith(_PROBABILITY) for name in names):
         return content
     file = BytesIO()
-    pq.write_table(table.select(kept), file, compression="zstd")
+    pq.write_table(archive.checked_table(content, None, _TEXTS, _NUMBERS), file, compression="zstd")
     return file.getvalue()
 
 

@@ -1,4 +1,4 @@
-"""From label sets to statistics, in one pass over blocks of documents.
+"""Statistics of label sets, collected in one pass over blocks of documents.
 
 Codes are numbered so that those of a family, and those below any node, stand side by side. Then the keys
 ``document * L + code``, ``document * F + family`` and ``document * N + node`` of sorted labels are sorted too, and
@@ -73,7 +73,7 @@ class Runs:
 
 
 def shared(ours: IntArray, theirs: IntArray) -> tuple[BoolArray, BoolArray]:
-    """Which of the distinct sorted keys of each side are on the other side too."""
+    """Flags of the distinct sorted keys of each side that are on the other side too."""
     mine, yours = np.zeros(len(ours), dtype=bool), np.zeros(len(theirs), dtype=bool)
     if len(ours) and len(theirs):
         at = np.searchsorted(theirs, ours)
@@ -97,7 +97,7 @@ class Left(NamedTuple):
 
 
 class PairSum:
-    """Adds up pairs.
+    """Sum of pairs.
 
     With a predicted and b actual codes left, a pair counts 1 (product), 1/b (row: each predicted code has mass 1), 1/a
     (column: each actual code has mass 1) and 1/max(a, b) (balanced: the mean of all largest one-to-one pairings);
@@ -159,7 +159,7 @@ class PairSum:
         return sum_by_key(np.concatenate(keys), np.concatenate(values))
 
     def result(self) -> PairCounts:
-        """What was added."""
+        """The pairs added so far."""
         if self._dense is None:
             keys, masses = self._compact()
         else:

@@ -148,7 +148,7 @@ class PairCounts:
 
 @dataclass(frozen=True, eq=False)
 class FamilyStatistics:
-    """What is kept of documents' predicted and actual codes.
+    """Mergeable statistics of documents' predicted and actual codes.
 
     Attributes
     ----------

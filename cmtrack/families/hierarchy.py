@@ -139,7 +139,7 @@ class Families:
 
     @cached_property
     def starts(self) -> IntArray:
-        """Where each family begins among the codes, and the number of codes, shape (F + 1,)."""
+        """First place of each family among the codes, and the number of codes, shape (F + 1,)."""
         return np.concatenate(([0], np.cumsum(np.bincount(self.family_of_code, minlength=len(self.names)))))
 
     @cached_property
@@ -159,7 +159,7 @@ class Families:
         return table
 
     def place(self, code: Label) -> int:
-        """Where a code stands.
+        """Place of a code.
 
         Raises
         ------
@@ -171,7 +171,7 @@ class Families:
         return self._places[code]
 
     def family_place(self, family: Label) -> int:
-        """Where a family stands.
+        """Place of a family.
 
         Raises
         ------
@@ -197,7 +197,7 @@ class Families:
         return self.level == other.level and self.paths == other.paths
 
     def merged(self, other: Families) -> Families:
-        """The codes of both.
+        """Merge the codes of both.
 
         Raises
         ------
@@ -353,7 +353,7 @@ class LabelSets:
 
 @dataclass(frozen=True)
 class Given:
-    """Both sides as they came.
+    """Both sides as they were given.
 
     Attributes
     ----------
@@ -412,7 +412,7 @@ def read_sets(
     columns: tuple[str, str] = ("document", "code"),
     documents: Any = None,
 ) -> Given:
-    """Read both sides.
+    """Read the label sets of both sides.
 
     Parameters
     ----------

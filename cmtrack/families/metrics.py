@@ -54,7 +54,7 @@ class Sums8(NamedTuple):
 
     @property
     def labels(self) -> Any:
-        """Both together."""
+        """Predicted and actual codes together."""
         return self.predicted + self.actual
 
 
@@ -158,6 +158,7 @@ class Codes(Samples):
         self.codes = codes
 
     def argument(self) -> IntArray:
+        """Return the counts (L, 5)."""
         return self.codes
 
 
@@ -168,10 +169,12 @@ class FamilyViews(Views):
         self.statistics = statistics
 
     def of(self, metric: Metric, step: str = "") -> Samples:
+        """Return the samples that a metric is a function of."""
         found: Samples = getattr(self, metric.of)
         return found
 
     def names(self, metric: Metric, step: str = "") -> dict[int, str] | None:
+        """Return the families' parts of names, for a metric of each family."""
         return self._families if metric.of == "family" else None
 
     @cached_property
@@ -279,7 +282,7 @@ def family_tallies(statistics: FamilyStatistics) -> tuple[FloatArray, FloatArray
 
 
 def family_warnings(statistics: FamilyStatistics) -> tuple[str, ...]:
-    """What a reader should know: repeated codes, rare codes, codes without a defined ratio, rare families."""
+    """Warnings: repeated codes, rare codes, codes without a defined ratio, rare families."""
     out = []
     for n, side in zip(statistics.repeated.tolist(), ("y_true_sets", "y_pred_sets"), strict=True):
         if n:

@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class FamilyEvaluation(BaseEvaluation):
-    """How predicted sets of codes did, with families of codes. Make one with :func:`cmtrack.evaluate_families`.
+    """Evaluation of predicted sets of codes, with families. Make one with :func:`cmtrack.evaluate_families`.
 
     Attributes
     ----------
@@ -81,7 +81,7 @@ class FamilyEvaluation(BaseEvaluation):
 
     @cached_property
     def warnings(self) -> tuple[str, ...]:
-        """When not to trust a number: rare codes and families, codes that averages pass over, repeated codes."""
+        """Warnings: rare codes and families, codes that averages pass over, repeated codes."""
         return (*self.notes, *metrics_of.family_warnings(self.statistics))
 
     # -- parts -----------------------------------------------------------------------------------------
@@ -125,7 +125,7 @@ class FamilyEvaluation(BaseEvaluation):
 
     @property
     def design(self) -> tuple[tuple[str, str], ...]:
-        """What must be the same for two evaluations to be put in one order: the families of the actual codes."""
+        """Parts that must be equal for two evaluations to be ranked together: the families of the actual codes."""
         held = self.statistics.codes[:, 2] > 0
         families = self.statistics.families
         paths = [path for path, is_held in zip(families.paths, held, strict=True) if is_held]
@@ -169,7 +169,7 @@ class FamilyEvaluation(BaseEvaluation):
         return family_distribution(self.statistics, family, given, normalization)
 
     def given_predicted(self, code: Label) -> CodeAnswer:
-        """The code was predicted: how likely is it right, which sibling is it instead, is it out of family?
+        """Outcomes where the code is predicted: it is right, a sibling is, or it is out of family.
 
         Raises
         ------
@@ -179,7 +179,7 @@ class FamilyEvaluation(BaseEvaluation):
         return answer(self.statistics, code, "predicted", self.confidence_level)
 
     def given_actual(self, code: Label) -> CodeAnswer:
-        """The document has the code: how likely is it predicted, which sibling is instead, or none of the family?
+        """Outcomes where a document has the code: it is predicted, a sibling is, or none of the family.
 
         Raises
         ------
@@ -201,7 +201,7 @@ class FamilyEvaluation(BaseEvaluation):
         return plots.family_matrix_figure(self, family, given=given)
 
     def code_figure(self, code: Label) -> Figure:
-        """What stands behind a code where it is predicted, and what becomes of it where it is actual.
+        """Draw the outcomes of a code where it is predicted, and where it is actual.
 
         Raises
         ------
@@ -294,7 +294,7 @@ class FamilyEvaluation(BaseEvaluation):
             raise ValueError(f"the evaluation is damaged: {type(error).__name__}: {error}") from None
 
     def without_probabilities(self) -> FamilyEvaluation:
-        """The same evaluation: documents have none."""
+        """Return the evaluation itself: documents have none."""
         return self
 
     @property

@@ -120,8 +120,9 @@ def family_matrix(statistics: FamilyStatistics, family: Label, matching: str) ->
 def family_distribution(
     statistics: FamilyStatistics, family: Label, given: str, normalization: str = "mass"
 ) -> FamilyMatrix:
-    """Given a predicted code: how its documents' actual codes are distributed (columns sum to 1); given an actual code:
-    how the predicted ones are (rows sum to 1). NaN where no document has the code.
+    """Distribution of a family's actual codes given the predicted one, or the reverse.
+
+    Given predicted codes columns sum to 1, given actual ones rows do. NaN where no document has the code.
 
     Raises
     ------
@@ -160,7 +161,7 @@ def family_distribution(
 
 
 def check_matching(matching: str) -> str:
-    """The matching itself.
+    """Return the matching, if there is one of that name.
 
     Raises
     ------
@@ -185,7 +186,7 @@ NOWHERE = (float("nan"), float("nan"))
 
 @dataclass(frozen=True)
 class CodeAnswer:
-    """What stands behind a predicted code, or what becomes of an actual one.
+    """Outcomes of a predicted code, or of an actual one.
 
     Attributes
     ----------
@@ -220,7 +221,7 @@ class CodeAnswer:
 
     @property
     def too_few(self) -> bool:
-        """Whether there are fewer than 20 documents: the shares say little then."""
+        """True with fewer than 20 documents: the shares say little then."""
         return self.documents < FEW
 
     @property

@@ -1,4 +1,4 @@
-"""Class groups and how a prediction inside the right group is counted.
+"""Class groups, and rules for counting predictions inside the right group.
 
 A :class:`Grouping` puts every class into one group and says which (actual, predicted) pairs *inside*
 a group count as right: all of them (relaxed), only equal classes (strict), or chosen pairs (hybrid).

@@ -42,7 +42,7 @@ class ComposedStep:
 
     @property
     def in_positive(self) -> npt.NDArray[np.bool_]:
-        """Whether each original class belongs to the positive group, shape (K,)."""
+        """Flags of the original classes in the positive group, shape (K,)."""
         inside: npt.NDArray[np.bool_] = self.group_of_class == self.positive
         return inside
 

@@ -9,6 +9,7 @@ from cmtrack.grouping.step import Label, Step
 
 
 def write_step(step: Step) -> dict[str, Any]:
+    """Write a step as plain data."""
     written: dict[str, Any] = {"name": step.name}
     if all(isinstance(group, str) for group in step.labels):
         written["groups"] = {group: list(own) for group, own in step.members}
@@ -31,6 +32,7 @@ MAX_RANGE = 100_000
 
 
 def read_step(data: Mapping[str, Any]) -> dict[str, Any]:
+    """Read the options of a step from plain data."""
     known = {"groups", "mode", "positive", "name", "include_diagonal"}
     if "groups" not in data or set(data) - known:
         raise ValueError(f"a grouping has 'groups' and maybe {sorted(known - {'groups'})}, got {list(data)}")

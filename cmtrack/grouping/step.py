@@ -1,4 +1,4 @@
-"""One checked grouping step: who belongs to which group, and which pairs inside it are hits."""
+"""One checked grouping step: the members of each group, and the pairs inside it that are hits."""
 
 from __future__ import annotations
 
@@ -29,6 +29,7 @@ class Step:
 
     @property
     def labels(self) -> tuple[Label, ...]:
+        """Group names in order."""
         return tuple(group for group, _ in self.members)
 
 
@@ -52,6 +53,7 @@ def plain(value: Any) -> Label:
 
 
 def check_members(groups: Mapping[Any, Iterable[Any]]) -> Members:
+    """Check that groups have names and classes of their own, and return them as tuples."""
     if not isinstance(groups, Mapping):
         raise TypeError(f"groups must map group names to classes, got {type(groups).__name__}")
     if len(groups) < 2:
@@ -75,6 +77,7 @@ def check_members(groups: Mapping[Any, Iterable[Any]]) -> Members:
 
 
 def check_mode(members: Members, mode: Mode, include_diagonal: bool) -> tuple[str | Pairs, ...]:
+    """Check how the pairs inside each group count, and return the rule of each group."""
     if isinstance(mode, str):
         _check_word(mode)
         return tuple(mode for _ in members)
@@ -114,6 +117,7 @@ def _check_acceptance(
 
 
 def check_cover(step: Step, names: Sequence[Label], what: str) -> None:
+    """Refuse a step whose members are not exactly ``names``."""
     known = [member for _, members in step.members for member in members]
     missing = [n for n in names if n not in known]
     strange = [n for n in known if n not in names]

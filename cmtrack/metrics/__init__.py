@@ -1,7 +1,7 @@
 """Metrics: from statistics to numbers, by pure functions on NumPy and SciPy.
 
-Names are imported when they are first used: the catalog reads the sections of other rooms, which stand on the modules
-of this one. Those of rough sets and of prevalence live in rooms of their own and are had from here as well.
+Names are imported when they are first used: the catalog reads the sections of other packages, which stand on modules of
+this one. The names of rough sets and of prevalence live in packages of their own and can be imported from here as well.
 """
 
 from __future__ import annotations

@@ -8,13 +8,16 @@ name, a group's or a family's name.
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 
 from cmtrack.families.metrics import FAMILY
 from cmtrack.metrics.binary import BINARY
 from cmtrack.metrics.metric import Metric, Section
 from cmtrack.metrics.multiclass import MULTICLASS, REDUCED, SPANS
+from cmtrack.metrics.names import decode_label
 from cmtrack.metrics.per_class import CLASS
 from cmtrack.metrics.spcc import SPCC
+from cmtrack.names import quoted
 from cmtrack.prevalence.metrics import PREVALENCE
 from cmtrack.rough.metrics import ROUGH
 
@@ -23,6 +26,7 @@ SECTIONS: tuple[Section, ...] = (MULTICLASS, CLASS, SPANS, REDUCED, BINARY, SPCC
 
 CATALOG: tuple[Metric, ...] = tuple(metric for section in SECTIONS for metric in section.metrics)
 
+_OF_POSITIVE = {metric.name for section in SECTIONS if section.of_positive for metric in section.metrics}
 _EXACT = {metric.name: metric for metric in CATALOG if "<" not in metric.name}
 _PATTERNS: dict[str, list[tuple[re.Pattern[str], Metric]]] = {section.name: [] for section in SECTIONS}
 for _metric in CATALOG:
@@ -71,3 +75,38 @@ def find(name: str) -> tuple[Metric, dict[str, str]]:
 def lookup(name: str) -> Metric:
     """The metric of a full name, as in :func:`find`."""
     return find(name)[0]
+
+
+def title(name: str, show: Callable[[str], str] = quoted, positive: str = "", brief: bool = False) -> str:
+    """The title of a full metric name for people: ``class/7/recall`` as "recall of “7”".
+
+    Parameters
+    ----------
+    name : str
+    show : callable
+        How labels, groups and steps are written.
+    positive : str, optional
+        The positive group as it is to be written after metrics of it.
+    brief : bool
+        For the head of a table.
+    """
+    metric, parts = find(name)
+    shown = {part: show(decode_label(encoded)) for part, encoded in parts.items()}
+    heading, step = metric.heading(brief), shown.pop("step", "")
+    if "{" in heading:
+        return heading.format(**shown)
+    if shown:
+        heading += f" of {shown.popitem()[1]}"
+    elif positive and name in _OF_POSITIVE:
+        heading += f", {positive}" if brief else f" for {positive}"
+    return f"{heading} ({step})" if step else heading
+
+
+def section_title(name: str, show: Callable[[str], str] = quoted, positive: str = "") -> str:
+    """The title of the section that a metric stands in; the arguments are those of :func:`title`."""
+    metric, parts = find(name)
+    section = next((section for section in SECTIONS if section.name == metric.section), None)
+    if section is None:
+        return metric.section
+    shown = section.title.format(step=show(decode_label(parts.get("step", ""))))
+    return f"{shown} · positive: {positive}" if positive and section.of_positive else shown

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -102,11 +102,13 @@ class Cells(Weighted):
         number[(self.actual * self.size + self.predicted) * 2 + self.hit] = np.arange(len(self.weight))
         new = np.unique(code[number[code] < 0])
         number[new] = len(self.weight) + np.arange(len(new))
-        pair, none = new // 2, np.zeros(len(new))
-        own = (pair // self.size, pair % self.size, new % 2 == 1, none, none)
-        ours = (self.actual, self.predicted, self.hit, self.weight, self.squares)
-        cells = Cells(*map(np.concatenate, zip(ours, own, strict=True)), self.size) if len(new) else self
-        return cells, number[code]
+        group, none = new // 2, np.zeros(len(new))
+        own = (group // self.size, group % self.size, new % 2 == 1, none, none)
+        ours = {name: getattr(self, name) for name in ("actual", "predicted", "hit", "weight", "squares")}
+        parts: dict[str, Any] = {
+            name: np.concatenate(both) for (name, *both) in zip(ours, ours.values(), own, strict=True)
+        }
+        return (replace(self, **parts) if len(new) else self), number[code]
 
     def by_actual(self, values: FloatArray) -> FloatArray:
         """Sum values (C,) over the cells of each actual class, shape (K,)."""

@@ -70,10 +70,7 @@ class Influence:
                 return samples.by_row(psi, rows.actual, rows.probabilities)
             return samples.by_row(psi, *self._score(k), k)
         samples, place = self._locate(samples, step)
-        if k is not None and hasattr(metric.value, "influence_of"):
-            psi = metric.value.influence_of(samples.argument(), k)
-        else:
-            psi = metric.influence_in(samples)
+        psi = metric.influence_in(samples, k)
         return None if psi is None else np.asarray(psi[place])
 
     def _score(self, k: int | None = None) -> tuple[IntArray, FloatArray]:
@@ -88,6 +85,7 @@ class Influence:
     def _locate(self, samples: Samples, step: str) -> tuple[Samples, IntArray]:
         """The samples, and the cell of each row, shape (n,)."""
         if id(samples) not in self._located:
+            found: tuple[Samples, IntArray]
             if isinstance(samples, ScoreTable):
                 found = samples, self._in_scores(samples)
             elif isinstance(samples, SixCells):

@@ -167,13 +167,26 @@ class Metric:
         with np.errstate(all="ignore"):
             return np.asarray(self.value(samples.argument()), dtype=np.float64)
 
-    def influence_in(self, samples: Samples) -> FloatArray | None:
-        """The influence as the samples take it, such as a number for each cell; None where it is not known."""
-        closed = getattr(self.value, "influence", None)
-        return samples.influence(self) if closed is None else np.asarray(closed(samples.argument()), dtype=np.float64)
+    def influence_in(self, samples: Samples, k: int | None = None) -> FloatArray | None:
+        """The influence as the samples take it, such as a number for each cell; None where it is not known.
+
+        Parameters
+        ----------
+        samples : Samples
+        k : int, optional
+            The number of the class, where the function gives a value of each.
+        """
+        function: Any = self.value
+        if k is not None and hasattr(function, "influence_of"):
+            return np.asarray(function.influence_of(samples.argument(), k), dtype=np.float64)
+        if hasattr(function, "influence"):
+            return np.asarray(function.influence(samples.argument()), dtype=np.float64)
+        return samples.influence(self)
 
     def spread(self, samples: Samples, value: Any) -> tuple[Any, Any]:
         """The standard error, and of a share the effective size of its denominator; None where not known.
+
+        Of a count: the number of all samples, and its effective size.
 
         Parameters
         ----------
@@ -181,14 +194,17 @@ class Metric:
         value : float or ndarray of shape (K,)
             What the function gave.
         """
-        if self.interval in ("", "count", "profile"):
+        if self.interval == "count":
+            return samples.total, samples.effective(None)
+        if self.interval in ("", "profile"):
             return None, None
+        function: Any = self.value
         share = self.interval == "wilson"
-        if hasattr(self.value, "spread"):
-            known = self.value.spread(samples.argument(), share)
+        if hasattr(function, "spread"):
+            known = function.spread(samples.argument(), share)
             return (None, known) if share else (known, None)
-        if share and hasattr(self.value, "denominator"):
-            return None, samples.effective(self.value.denominator(samples.argument()))
+        if share and hasattr(function, "denominator"):
+            return None, samples.effective(function.denominator(samples.argument()))
         with np.errstate(all="ignore"):
             psi = self.influence_in(samples)
             error = None if psi is None else samples.standard_error(psi)

@@ -130,7 +130,8 @@ class ScoreSamples(Samples):
 
     def argument(self) -> TwoClasses:
         s = self.sides
-        return TwoClasses(*s.n, *s.mean, *s.m2, self.labels_variance, *self._inflation)
+        (n0, n1), (mean0, mean1), (m20, m21), (by0, by1) = s.n, s.mean, s.m2, self._inflation
+        return TwoClasses(n0, n1, mean0, mean1, m20, m21, self.labels_variance, by0, by1)
 
     def effective(self, denominator: None) -> Any:
         return self.total**2 / self.squares.n.sum(axis=0)

@@ -53,12 +53,9 @@ class Results:
 
     def put_metric(self, metric: Metric, samples: Samples, name: str = "") -> None:
         """Add a metric by its function; ``name`` is the full one, where the declaration stands for several."""
-        argument = samples.argument()
-        value = metric.number(argument)
-        known = self.with_errors and math.isfinite(value)
-        self._put_computed(
-            metric, samples, name or metric.name, value, *(metric.spread(samples, value) if known else ())
-        )
+        value = metric.number(samples.argument())
+        spread = metric.spread(samples, value) if self.with_errors and math.isfinite(value) else ()
+        self._put_computed(metric, samples, name or metric.name, value, spread)
 
     def put_each(self, metrics: Sequence[tuple[Metric, Samples]], names: Mapping[int, str], step: str = "") -> None:
         """Add metrics of each class, group or family; ``names`` are their encoded names by number."""
@@ -71,8 +68,8 @@ class Results:
             columns.append((metric, samples, head, tail, values.tolist(), known))
         for k, name in names.items():
             for metric, samples, head, tail, numbers, known in columns:
-                own = (None if part is None else part[k] for part in known)
-                self._put_computed(metric, samples, f"{head}{name}{tail}", numbers[k], *own, k=k)
+                own = tuple(None if part is None else part[k] for part in known)
+                self._put_computed(metric, samples, f"{head}{name}{tail}", numbers[k], own, k)
 
     def _put_computed(
         self,
@@ -80,12 +77,13 @@ class Results:
         samples: Samples,
         name: str,
         value: float,
-        error: float | None = None,
-        n: float | None = None,
+        spread: tuple[float | None, ...],
         k: int | None = None,
     ) -> None:
+        """Add a value; ``spread`` is what :meth:`Metric.spread` gives, or nothing."""
+        error, n = spread or (None, None)
         if metric.interval == "count":
-            self.put_count(name, value, samples.total, samples.effective(None))
+            self._put_count(name, value, error or 0.0, n or 0.0)
             return
         why = getattr(metric.value, "reason", None)
         reason = "" if why is None or math.isfinite(value) else why(samples.argument(), k)
@@ -145,10 +143,9 @@ class Results:
         if interval is not None:
             self.intervals[name] = interval
 
-    def put_count(self, name: str, count: float, total: float, effective: float | None = None) -> None:
-        """Add a count of ``total`` samples: its interval is that of its share."""
+    def _put_count(self, name: str, count: float, total: float, n: float) -> None:
+        """Add a count of ``total`` samples, effectively ``n``: its interval is that of its share."""
         self.metrics[name] = float(count)
-        n = total if effective is None else effective
         if not n > 0:
             return
         share = float(count) / total

@@ -114,7 +114,7 @@ class Sums(Samples):
     def by_row(self, influence: FloatArray, contributions: npt.NDArray[Any]) -> FloatArray:
         """Influence of each sample, shape (n,), from what it contributes, shape (n, T)."""
         psi: FloatArray = len(contributions) * (contributions @ influence)
-        return psi - psi.mean()
+        return np.asarray(psi - psi.mean())
 
 
 class Weighted(Samples):

@@ -101,13 +101,12 @@ def spcc_ovo(moments: ScoreMoments, *, equal_shares: bool = False) -> FloatArray
         np.diag(moments.m2)[:, None],
         moments.m2.T,
     )
+    share, within = n, own_m2 + other_m2
     if equal_shares:
-        share = np.where(n > 0, 0.5, 0.0)
-        safe = np.where(n > 0, n, 1.0)
+        share, safe = np.where(n > 0, 0.5, 0.0), np.where(n > 0, n, 1.0)
         within = (own_m2 / safe[:, None] + other_m2 / safe[None, :]) / 2
-        matrix = _correlation(share[:, None], share[None, :], delta, within)
-    else:
-        matrix = _correlation(n[:, None], n[None, :], delta, own_m2 + other_m2)
+    with np.errstate(all="ignore"):
+        matrix: FloatArray = np.clip(_correlation(share[:, None], share[None, :], delta, within), -1.0, 1.0)
     np.fill_diagonal(matrix, 0.0)
     return matrix
 
@@ -119,16 +118,6 @@ def fisher_mean(correlations: FloatArray) -> float:
     """
     known = correlations[~np.isnan(correlations)]
     return math.tanh(float(np.arctanh(np.clip(known, -_CLIP, _CLIP)).mean())) if known.size else math.nan
-
-
-def least_pair(matrix: FloatArray) -> tuple[int, int] | None:
-    """Row and column of the smallest entry off the diagonal; None where none is defined."""
-    entries = matrix.copy()
-    np.fill_diagonal(entries, math.nan)
-    if np.isnan(entries).all():
-        return None
-    row, column = divmod(int(np.nanargmin(entries)), len(matrix))
-    return row, column
 
 
 class ClassScores(Samples):
@@ -179,9 +168,9 @@ class ClassScores(Samples):
     def standard_error(self, influence: FloatArray) -> float | None:
         """Of a quadratic in one score by its moments, of others by joint moments; None where there are none."""
         size = len(self.moments.n)
-        used = np.flatnonzero(np.logical_or(*influence[:, 1:].reshape(-1, 2, size).any(axis=0)))
+        used = np.flatnonzero(influence[:, 1:].reshape(-1, 2, size).any(axis=(0, 1)))
         if len(used) == 1:
-            (j,) = used
+            j = int(used[0])
             own = Sides.of_classes(self.moments.component(j))
             squares = own if self.squares is None else Sides.of_classes(self.squares.component(j))
             about = _moved(influence[:, [0, 1 + j, 1 + size + j]].T, own.mean - 1 / size)
@@ -213,7 +202,7 @@ class Correlations:
         """The correlations, shape (K,) or (K(K-1),)."""
         if self.kind == "ovr":
             with np.errstate(all="ignore"):
-                return np.clip(correlation(scores.one_vs_rest.argument()), -1.0, 1.0)
+                return np.asarray(np.clip(correlation(scores.one_vs_rest.argument()), -1.0, 1.0))
         return scores.matrix[~np.eye(len(scores.matrix), dtype=np.bool_)]
 
     def combined(self, scores: ClassScores, terms: IntArray, weights: FloatArray) -> FloatArray:

@@ -98,7 +98,8 @@ class EvaluationViews(Views):
 
     def names(self, metric: Metric, step: str = "") -> Names | None:
         if "<group>" in metric.name:
-            return self.reduced[step][1 if metric.interval == "count" else 2]
+            _, everyone, held = self.reduced[step]
+            return everyone if metric.interval == "count" else held
         return self.held if "<label>" in metric.name else None
 
     # -- tables ----------------------------------------------------------------------------------------

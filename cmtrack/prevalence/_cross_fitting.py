@@ -42,7 +42,7 @@ _MOST = 10**9
 
 
 def in_turn(counts: FloatArray, folds: int) -> FloatArray:
-    """The samples in score order go to the folds in turn, fractional counts (weights) likewise.
+    """Deal the samples in score order to the folds in turn, fractional counts (weights) likewise.
 
     The folds are as alike as can be, and so a model that is fitted on the others has nearly seen this one.
 
@@ -58,7 +58,7 @@ def in_turn(counts: FloatArray, folds: int) -> FloatArray:
 
 
 def at_random(counts: FloatArray, folds: int) -> FloatArray:
-    """Folds of equal size, drawn with a fixed seed: as unlike as samples are.
+    """Draw folds of equal size at random, with a fixed seed.
 
     Fractional counts (weights) are split in the shares in which as many whole ones would be.
 
@@ -186,7 +186,7 @@ class MomentMatch:
     """Three count vectors over cells, and the log density ratio of each cell.
 
     With several folds every labelled sample is weighed by the h that was fitted without it, and the target by
-    the mean of all h (cross-fitting): h that has seen a sample flatters it, which would bias small shares upwards.
+    the mean of all h (cross-fitting): an h fitted on a sample fits it too well, which would bias small shares upwards.
 
     Attributes
     ----------
@@ -221,14 +221,14 @@ class MomentMatch:
         return p / p.sum(), q / q.sum()
 
     def weights(self, prevalence: FloatArray) -> FloatArray:
-        """n h at each prevalence, shape (len(prevalence), F, B)."""
+        """Values of n h at each prevalence, shape (len(prevalence), F, B)."""
         n, m1, m0 = self.sizes
         pi = prevalence[:, None, None]
         h: FloatArray = (self.odds - 1) / ((pi + pi**2 * n / m1) * self.odds + (1 - pi) + (1 - pi) ** 2 * n / m0)
         return h
 
     def equation(self, prevalence: FloatArray) -> FloatArray:
-        """mean_target h - pi mean_positives h - (1-pi) mean_negatives h; 0 at the estimate, falling."""
+        """Gap mean_target h - pi mean_positives h - (1-pi) mean_negatives h; 0 at the estimate, falling."""
         pi = prevalence[:, None, None]
         gap = self.target / len(self.odds) - pi * self.positives - (1 - pi) * self.negatives
         value: FloatArray = (gap * self.weights(prevalence)).sum(axis=(1, 2))
@@ -342,7 +342,7 @@ def _moments(h: FloatArray, shares: FloatArray) -> tuple[FloatArray, FloatArray]
 def _end(
     estimate: float, limit_at: float, reach: float, limit: float, outside: Callable[[FloatArray], FloatArray]
 ) -> float:
-    """Where the deviance first passes the limit on the way from the estimate to 0 or 1."""
+    """First point between the estimate and 0 or 1 where the deviance passes the limit."""
     while True:
         edge = max(estimate - reach, 0.0) if limit_at == 0.0 else min(estimate + reach, 1.0)
         grid = np.linspace(estimate, edge, _POINTS)
@@ -366,19 +366,19 @@ def _end(
 
 @dataclass(frozen=True, eq=False)
 class TwoFoldings:
-    """The same target and labelled samples, matched by folds in turn and by folds at random."""
+    """One target and its labelled samples, matched by alternating and by random folds."""
 
     in_turn: MomentMatch
     at_random: MomentMatch
 
     @cached_property
     def estimates(self) -> tuple[float, float]:
-        """By folds in turn, and at random."""
+        """Estimates by alternating and by random folds."""
         return self.in_turn.solve(), self.at_random.solve()
 
     @cached_property
     def weight(self) -> float:
-        """Of the estimate by folds in turn: its variance over variance plus squared disagreement."""
+        """Weight of the estimate by alternating folds: variance over variance plus squared disagreement."""
         turn, drawn = self.estimates
         variance = self.in_turn.variance(turn).total
         if not np.isfinite(variance) or turn == drawn:
@@ -410,21 +410,21 @@ class TwoFoldings:
         return Variance(target, positives + share * between, negatives + (1 - share) * between, turn.information)
 
     def deviance(self, grid: FloatArray, kind: str = "adjusted") -> FloatArray:
-        """The smaller of the two quasi-deviances, 0 between the two estimates: what either allows is allowed."""
+        """The smaller of the two quasi-deviances; 0 between the two estimates."""
         low, high = sorted(self.estimates)
         pair = zip((self.in_turn, self.at_random), self.estimates, strict=True)
         smaller = np.minimum(*(match.deviance(estimate, grid, kind) for match, estimate in pair))
         return np.where((low <= grid) & (grid <= high), 0.0, smaller)
 
     def interval(self, kind: str, confidence_level: float) -> Interval:
-        """From the lower of the two lower ends to the upper of the two upper ones."""
+        """Interval from the lower of the two lower ends to the upper of the two upper ones."""
         return _hull(
             self.in_turn.interval(kind, self.estimates[0], confidence_level),
             self.at_random.interval(kind, self.estimates[1], confidence_level),
         )
 
     def bootstrap(self, confidence_level: float) -> Interval:
-        """As :meth:`interval`, by percentiles of multinomial resamples."""
+        """Hull of the two intervals by percentiles of multinomial resamples."""
         return _hull(
             self.in_turn.bootstrap(self.estimates[0], confidence_level),
             self.at_random.bootstrap(self.estimates[1], confidence_level),

@@ -58,7 +58,7 @@ class ClassShares:
     def estimated(
         cls, values: FloatArray, covariance: FloatArray, of_labelled: FloatArray, identified: BoolArray, level: float
     ) -> ClassShares:
-        """With the ends of their Wald intervals; NaN where they are not identified."""
+        """Make shares with the ends of their Wald intervals; NaN where they are not identified."""
         values = np.where(identified, values, math.nan)
         with np.errstate(invalid="ignore"):
             reach = normal_quantile(level) * np.sqrt(np.maximum(np.diag(covariance), 0.0))
@@ -67,7 +67,7 @@ class ClassShares:
 
     @classmethod
     def nothing(cls) -> ClassShares:
-        """Of no classes."""
+        """Shares of no classes."""
         return cls(*(np.empty(0),) * 5, np.empty(0, dtype=bool))
 
 
@@ -110,7 +110,7 @@ def class_shares(
 def covariance_parts(
     densities: FloatArray, shares: FloatArray, n: float, labelled: FloatArray
 ) -> tuple[FloatArray, FloatArray, FloatArray, BoolArray]:
-    """The covariance of the shares by what causes it.
+    """Covariance of the shares by source.
 
     Parameters
     ----------
@@ -145,7 +145,7 @@ def covariance_parts(
 
 
 def inverse_information(information: FloatArray) -> tuple[FloatArray, BoolArray]:
-    """What a score of the first K-1 shares (columns) moves all K shares (rows) by, and which shares it can move.
+    """Change of all K shares (rows) by a score of the first K-1 (columns), and flags of the identified shares.
 
     A direction of the shares without information is left out; the classes that it would change are not identified.
     """
@@ -276,7 +276,7 @@ class Scaling:
 
 
 def default_form(labelled: FloatArray) -> str:
-    """The form that the numbers of labelled samples (K,) allow."""
+    """Choose the form by the numbers of labelled samples (K,)."""
     size = len(labelled)
     if size > 50:
         return "temperature"
@@ -342,7 +342,7 @@ def _score(ratios: FloatArray, shares: FloatArray) -> FloatArray:
 
 
 def _start(form: str, size: int) -> FloatArray:
-    """The parameters that change nothing."""
+    """Parameters of the identity."""
     slopes = {"vector": np.ones(size), "matrix": np.eye(size).ravel(), "temperature": np.ones(1)}[form]
     return np.concatenate((slopes, np.zeros(size)))
 

@@ -213,7 +213,7 @@ def score_cells(labelled: ScoreCounts, cells: int = MAX_CELLS) -> ScoreCells:
 
 
 def _tally(keys: FloatArray, side: Literal["left", "right"], scores: FloatArray, size: int) -> FloatArray:
-    """How many scores are put into each gap between the keys, as by ``searchsorted``.
+    """Number of scores in each gap between the keys, as by ``searchsorted``.
 
     Of many scores each is first put into a step of an even grid; only steps that a key may cut are searched.
     """

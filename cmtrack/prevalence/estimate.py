@@ -1,4 +1,4 @@
-"""The door of the room: :func:`estimate_prevalence` reads scores and options, and chooses an estimator."""
+"""Entry point: :func:`estimate_prevalence` reads scores and options, and chooses an estimator."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def estimate_prevalence(
         probabilities (n, K).
     calibration : (y, scores)
         Labelled scores of the same scorer, **held out or out of fold**. Scores of rows that the scorer was
-        trained on cannot be told from honest ones, and make the estimate badly wrong for flexible scorers: in a
+        trained on cannot be told from these, and make the estimate badly wrong for flexible scorers: in a
         documented case 412.6 positives were estimated where 69 were, against 80.1 with out-of-fold scores.
     positive : label, optional
         The positive class; by default the last label in sorted order.

@@ -74,7 +74,7 @@ def binned_estimate(
     sizes: tuple[float, float, float] | None = None,
     bins: int | None = None,
 ) -> PrevalenceEstimate:
-    """Estimate from counted scores.
+    """Estimate by maximum likelihood over class-balanced quantile bins of counted scores.
 
     Parameters
     ----------
@@ -190,7 +190,7 @@ def fit_diagnostic(bands: BinnedDensities, binned: FloatArray, value: float, m1:
 
 
 def warnings_of(bands: BinnedDensities, spread: Variance, fit_pvalue: float) -> tuple[str, ...]:
-    """What an estimate should be distrusted for."""
+    """Reasons to distrust an estimate."""
     out = []
     distance = 0.5 * float(np.abs(bands.p - bands.q).sum())
     if spread.total > 1 / 12 or distance < math.sqrt(len(bands.p) / min(bands.m1, bands.m0)):
@@ -277,7 +277,7 @@ def modelled_estimate(
 
 
 def few_distinct(labelled: ScoreCounts) -> bool:
-    """Whether each distinct labelled score can have a bin of its own, so that bins smear nothing."""
+    """True where each distinct labelled score can have a bin of its own, so that bins lose no detail."""
     negatives, positives = labelled.counts.sum(axis=1)
     used = int(np.count_nonzero(labelled.counts.sum(axis=0)))
     return bool(min(negatives, positives) > 0) and used <= n_bins(float(positives), float(negatives))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from operator import attrgetter
 from typing import Any
 
 import numpy as np
@@ -28,10 +29,11 @@ class Estimated(Samples):
         self.estimate, self.actual = estimate, actual
 
     def argument(self) -> Estimated:
+        """Return the estimate itself, with the actual share."""
         return self
 
     def influence(self, metric: Metric) -> None:
-        """None: an estimate brings its interval."""
+        """Return None: an estimate brings its interval."""
 
 
 class EstimatedShares(Samples):
@@ -41,10 +43,11 @@ class EstimatedShares(Samples):
         self.shares = shares
 
     def argument(self) -> ClassShares:
+        """Return the shares."""
         return self.shares
 
     def influence(self, metric: Metric) -> None:
-        """None: an estimate brings its interval."""
+        """Return None: an estimate brings its interval."""
 
 
 def estimated(statistics: Statistics, step: ComposedStep, level: float) -> Estimated | None:
@@ -104,7 +107,7 @@ class Actual:
         return s.n1 / s.n
 
     def denominator(self, s: TwoClasses) -> None:
-        """None: every sample counts."""
+        """Return None: every sample counts."""
 
 
 def _expected(s: TwoClasses) -> Any:
@@ -125,14 +128,14 @@ class OfEstimate:
     """A number of an estimate, with the ends of its interval where it has one."""
 
     value: Callable[[Any], float]
-    ends: Callable[[Estimated], tuple[float, float]] | None = None
+    ends: Callable[[Estimated], Any] | None = None
     why: str = "value"
 
     def __call__(self, e: Estimated) -> float:
         return math.nan if e.estimate is None else self.value(e.estimate)
 
     def reason(self, e: Estimated, k: None) -> str:
-        """Why it is undefined."""
+        """Reason why it is undefined."""
         if e.estimate is None:
             return "a class has no labelled scores"
         default = "two bins leave no degree of freedom" if self.why == "fit_pvalue" else ""
@@ -151,24 +154,16 @@ class OfShares:
     """A number of each class's estimated share."""
 
     value: Callable[[ClassShares], Any]
-    ends: Callable[[ClassShares], tuple[Any, Any]] | None = None
+    ends: Callable[[ClassShares], Any] | None = None
 
     def __call__(self, shares: ClassShares) -> Any:
         return self.value(shares)
 
     def reason(self, shares: ClassShares, k: int) -> str:
-        """Why it is undefined."""
+        """Reason why it is undefined."""
         if not shares.identified[k]:
             return "not identified: the scores do not tell this class from others"
         return "no labelled samples of this class"
-
-
-def _ends(e: Any) -> tuple[Any, Any]:
-    return (e.estimate.low, e.estimate.high) if isinstance(e, Estimated) else (e.low, e.high)
-
-
-def _count_ends(e: Any) -> tuple[float, float]:
-    return e.estimate.count_low, e.estimate.count_high
 
 
 def _bias_ends(e: Any) -> tuple[float, float]:
@@ -191,39 +186,46 @@ _BIAS: dict[str, Any] = {"title": "prevalence bias", "brief": "prev. bias", **_Z
 _VARIANCE: dict[str, Any] = {"source": "variance by source", "interval": ""}
 
 PREVALENCE = Section("prevalence", "Prevalence", (
-    _share("actual", Actual(), "means", "share of actual positives", "", interval="wilson", headline=True),
-    _share("expected", _expected, "means", "mean score", _EXPECTED),
-    _share("expected_count", TwoClasses.score_sum.fget, "means", "sum of scores", _EXPECTED, high=math.inf),
+    _share("actual", Actual(), "means", "share of actual positives", "", interval="wilson", headline=True,
+           title="actual prevalence"),
+    _share("expected", _expected, "means", "mean score", _EXPECTED, title="expected prevalence"),
+    _share("expected_count", attrgetter("score_sum"), "means", "sum of scores", _EXPECTED, high=math.inf),
     _share("bias", _bias, "means", "(Σ s − Σ y) / n", _EXPECTED, headline=True, **_BIAS),
     _share("expected_count_sd_labels_only", _labels_sd, "spread",
-           "√Σ s (1 − s): the labels' spread, not the count's error", _EXPECTED, high=math.inf),
+           "√Σ s (1 − s): the labels' spread, not the count's error", _EXPECTED, high=math.inf,
+           title="s.d. of the expected count, labels only"),
     _share("classify_and_count", Proportion(PREDICTED_POSITIVE, BinaryCounts._fields), "binary",
            "share of predicted positives", "", interval="wilson"),
-    _share("calibrated", OfEstimate(lambda e: e.value, _ends), "calibrated",
-           "maximum-likelihood share of positives, by labelled score densities", interval="profile", headline=True),
-    _share("calibrated_low", OfEstimate(lambda e: e.low), "calibrated", "lower end of its interval", interval="",
+    _share("calibrated", OfEstimate(attrgetter("value"), attrgetter("estimate.low", "estimate.high")), "calibrated",
+           "maximum-likelihood share of positives, by labelled score densities", interval="profile", headline=True,
+           title="calibrated prevalence", brief="prevalence"),
+    _share("calibrated_low", OfEstimate(attrgetter("low")), "calibrated", "lower end of its interval", interval="",
            headline=True),
-    _share("calibrated_high", OfEstimate(lambda e: e.high), "calibrated", "upper end of its interval", interval="",
+    _share("calibrated_high", OfEstimate(attrgetter("high")), "calibrated", "upper end of its interval", interval="",
            headline=True),
-    _share("calibrated_count", OfEstimate(lambda e: e.count, _count_ends), "calibrated",
-           "calibrated share times the target's size", interval="profile", high=math.inf),
-    _share("calibrated_bias", Bias(lambda e: e.value, _bias_ends), "calibrated rows", "calibrated − actual",
+    _share("calibrated_count", OfEstimate(attrgetter("count"), attrgetter("estimate.count_low", "estimate.count_high")),
+           "calibrated", "calibrated share times the target's size", interval="profile", high=math.inf),
+    _share("calibrated_bias", Bias(attrgetter("value"), _bias_ends), "calibrated rows", "calibrated − actual",
            interval="profile", title="calibrated prevalence bias", brief="calibrated bias", **_ZERO),
     _share("share_target", OfEstimate(lambda e: e.shares[0]), "calibrated",
-           "share of the error that comes from the target's size", **_VARIANCE),
+           "share of the error that comes from the target's size", **_VARIANCE,
+           title="share of the variance from the target"),
     _share("share_positives", OfEstimate(lambda e: e.shares[1]), "calibrated",
-           "share that comes from the labelled positives", **_VARIANCE),
+           "share that comes from the labelled positives", **_VARIANCE,
+           title="share of the variance from the labelled positives"),
     _share("share_negatives", OfEstimate(lambda e: e.shares[2]), "calibrated",
-           "share that comes from the labelled negatives", **_VARIANCE),
-    _share("fit_pvalue", OfEstimate(lambda e: e.fit_pvalue, why="fit_pvalue"), "calibrated",
-           "small: not only the prevalence changed", "Pearson's X² of target against mixture", interval=""),
+           "share that comes from the labelled negatives", **_VARIANCE,
+           title="share of the variance from the labelled negatives"),
+    _share("fit_pvalue", OfEstimate(attrgetter("fit_pvalue"), why="fit_pvalue"), "calibrated",
+           "small: not only the prevalence changed", "Pearson's X² of target against mixture", interval="",
+           title="p-value of the fit"),
     _share("<label>/actual", Actual(), "class means", "share of the class", "", interval="wilson"),
     _share("<label>/expected", _expected, "class means", "mean probability of the class", _EXPECTED),
     _share("<label>/bias", _bias, "class means", "expected − actual", _EXPECTED, **_BIAS),
-    _share("<label>/calibrated", OfShares(lambda s: s.values, _ends), "class shares",
+    _share("<label>/calibrated", OfShares(attrgetter("values"), attrgetter("low", "high")), "class shares",
            "maximum-likelihood share of the class, all classes jointly", interval="profile"),
-    _share("<label>/calibrated_low", OfShares(lambda s: s.low), "class shares", "lower end of its interval",
+    _share("<label>/calibrated_low", OfShares(attrgetter("low")), "class shares", "lower end of its interval",
            interval=""),
-    _share("<label>/calibrated_high", OfShares(lambda s: s.high), "class shares", "upper end of its interval",
+    _share("<label>/calibrated_high", OfShares(attrgetter("high")), "class shares", "upper end of its interval",
            interval=""),
 ), of_positive=True)  # fmt: skip

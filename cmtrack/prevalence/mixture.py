@@ -40,7 +40,7 @@ class Mixture:
     w: FloatArray
 
     def mix(self, prevalence: float) -> FloatArray:
-        """pi p + (1-pi) q."""
+        """Density of the mixture, pi p + (1-pi) q."""
         return prevalence * self.p + (1 - prevalence) * self.q
 
     def log_likelihood(self, prevalence: float) -> float:
@@ -85,7 +85,7 @@ class Mixture:
 
 @dataclass(frozen=True)
 class Variance:
-    """Variance of an estimated prevalence by where it comes from.
+    """Variance of an estimated prevalence by source.
 
     Attributes
     ----------
@@ -210,7 +210,7 @@ def climb(
     size: int,
     tolerance: float = 1e-9,
 ) -> FloatArray:
-    """:func:`em_shares` where the matrix D of densities, shape (B, K), is given by what it does.
+    """Expectation-maximisation of :func:`em_shares`, with the matrix D of densities (B, K) given by its products.
 
     Plain steps of expectation-maximisation first, which are enough where the densities are well apart; then steps that
     are extrapolated from two of them (Varadhan and Roland 2008, Scand. J. Statist. 35, 335-353, scheme S3), unless the

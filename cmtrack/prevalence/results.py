@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class SamplePlan:
-    """How many more samples of one kind alone reach a half-width.
+    """Numbers of further samples, of one kind alone, that reach a half-width.
 
     Attributes
     ----------
@@ -95,7 +95,7 @@ def sample_plan(
 
 
 def highest_scores(scores: FloatArray, count: float) -> CountedLabels:
-    """The round(count) highest scores are positive; equal scores stay together."""
+    """Label the round(count) highest scores positive; equal scores stay together."""
     wanted = round(count)
     if wanted <= 0:
         return CountedLabels(np.zeros(len(scores), dtype=bool), 0)
@@ -231,11 +231,11 @@ class BasePrevalence(ABC):
 
     @property
     def efficiency(self) -> float:
-        """n sPCC^2: how many labelled target samples the n unlabelled ones are worth, were the densities known."""
+        """Number of labelled target samples that the n unlabelled ones are worth if densities are known: n sPCC^2."""
         return self.n_target * self.implied_spcc**2
 
     def plan(self, half_width: float) -> SamplePlan:
-        """How many more target scores, labelled positives or labelled negatives (each alone) reach a half-width."""
+        """Numbers of further target scores, labelled positives or negatives (each alone) that reach a half-width."""
         if not math.isfinite(self.variance.total):
             raise ValueError("a plan needs an identified prevalence; this estimate is NaN")
         sizes = (self.n_target, self.n_positives, self.n_negatives)
@@ -358,13 +358,13 @@ class PrevalenceEstimate(BasePrevalence):
 
     @property
     def _effective(self) -> float:
-        """Effective size of the target: of weights fewer than their sum."""
+        """Effective size of the target; with weights less than their sum."""
         size = 1 / (self.variance.target * self.variance.information) if self.variance.information > 0 else math.nan
         return size if math.isfinite(size) else float(self.mixture.w.sum())
 
     @property
     def _realised_inflation(self) -> float:
-        """Of the variance about the target's own share of positives, over the target's variance."""
+        """Variance about the target's own share of positives over the target's variance."""
         return self.variance.about_target(self.value, self._effective) / self.variance.target
 
     def posterior(self, scores: Any, method: str = "interpolated") -> FloatArray:
@@ -425,7 +425,7 @@ class PrevalenceEstimate(BasePrevalence):
         )
 
     def _repr_html_(self) -> str:
-        """Share and number with their intervals, what their errors come from, and what to be careful with."""
+        """Share and number with their intervals, the sources of their errors, and warnings."""
         careful = "".join(
             f"<li>{escape(text)}</li>" for text in dict.fromkeys((*self.warnings, *self.undefined.values()))
         )
@@ -474,7 +474,7 @@ class ClassPrevalenceEstimate(BasePrevalence):
 
     @property
     def by_class(self) -> dict[Label, tuple[float, float, float]]:
-        """(value, low, high) of every class."""
+        """Share of every class as (value, low, high)."""
         s = self.class_shares
         rows = zip(s.values.tolist(), s.low.tolist(), s.high.tolist(), strict=True)
         return dict(zip(self.classes, rows, strict=True))

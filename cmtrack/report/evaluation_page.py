@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from cmtrack.base import BaseEvaluation
 from cmtrack.evaluation import Evaluation
-from cmtrack.metrics.catalog import lookup, own_of
-from cmtrack.metrics.names import decode_label, encode_label
+from cmtrack.metrics.catalog import lookup, section_title, title
+from cmtrack.metrics.names import encode_label
 from cmtrack.report import formatting as fmt
 from cmtrack.report import narrative
 from cmtrack.statistics import ReducedConfusionMatrix
@@ -20,18 +20,6 @@ if TYPE_CHECKING:
 MAX_CLASS_ROWS = 500
 MAX_METRIC_ROWS = 3000
 MAX_GROUPS = 30
-
-_SECTIONS = {
-    "multiclass": "All classes",
-    "binary": "Positive group against the rest (2×2+IM)",
-    "spans": "Spans",
-    "spcc": "Separation by the probabilities (sPCC)",
-    "prevalence": "Prevalence",
-}
-_WORDS = {
-    "f1": "F1", "roc": "ROC", "auc": "AUC", "corrcoef": "correlation", "matthews": "Matthews", "cohen": "Cohen",
-    "ovr": "one-vs-rest,", "ovo": "one-vs-one,", "fisher": "Fisher mean", "min": "smallest", "sd": "s.d.",
-}  # fmt: skip
 
 
 def content(evaluation: Evaluation) -> dict[str, Any]:
@@ -53,7 +41,7 @@ def metric_row(evaluation: BaseEvaluation, name: str) -> dict[str, Any]:
     entry = lookup(name)
     return {
         "name": name,
-        "title": _metric_title(name),
+        "title": title(name, fmt.named),
         "value": fmt.metric_value(name, value, ends),
         "sort": value if math.isfinite(value) else "",
         "interval": fmt.interval(value, ends),
@@ -64,34 +52,15 @@ def metric_row(evaluation: BaseEvaluation, name: str) -> dict[str, Any]:
     }
 
 
-def _metric_title(name: str) -> str:
-    parts = name.split("/")[2 if name.startswith("reduced/") else 1 :]
-    if "<" in lookup(name).name:
-        parts = [*map(decode_label, parts[:-1]), parts[-1]]
-    if own_of(name):
-        return lookup(name).heading()
-    last = " ".join(_WORDS.get(word, word) for word in parts[-1].split("_"))
-    return " · ".join([*(fmt.short(part) for part in parts[:-1]), last])
-
-
 def _key_metrics(evaluation: Evaluation) -> list[dict[str, Any]]:
     """Headline metrics in sections; the ends of an interval stand beside their value already."""
     sections: dict[str, list[dict[str, Any]]] = {}
+    positive = "" if evaluation.positive is None else fmt.short(evaluation.positive)
     for name in evaluation.metrics:
         entry = lookup(name)
         if entry.headline and not name.endswith(("_low", "_high")):
-            sections.setdefault(_section(evaluation, name), []).append(metric_row(evaluation, name))
+            sections.setdefault(section_title(name, fmt.short, positive), []).append(metric_row(evaluation, name))
     return [{"name": name, "rows": rows} for name, rows in sections.items()]
-
-
-def _section(evaluation: Evaluation, name: str) -> str:
-    head, *rest = name.split("/")
-    if head == "reduced":
-        return f"Grouped: {fmt.short(decode_label(rest[0]))}"
-    shown = _SECTIONS.get(head, head)
-    if evaluation.positive is not None and head in ("binary", "prevalence"):
-        shown = f"{shown} · positive: {fmt.short(evaluation.positive)}"
-    return shown
 
 
 def _classes(evaluation: Evaluation) -> list[dict[str, Any]]:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from cmtrack.families.metrics import FAMILY
 from cmtrack.families.result import FamilyEvaluation
 from cmtrack.metrics.catalog import lookup
 from cmtrack.metrics.names import encode_label
@@ -24,7 +25,7 @@ MAX_ROWS = 2000
 def content(evaluation: FamilyEvaluation) -> dict[str, Any]:
     """Content of the page of families and codes, beside that of every kind."""
     return {
-        "key_metrics": [{"name": "All documents", "rows": _key_metrics(evaluation)}],
+        "key_metrics": [{"name": FAMILY.title, "rows": _key_metrics(evaluation)}],
         "families": _families(evaluation),
         "n_families": len(evaluation.families),
         "codes": _codes(evaluation),

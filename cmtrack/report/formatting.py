@@ -10,9 +10,8 @@ from cmtrack.base import BaseEvaluation
 from cmtrack.evaluation import Evaluation
 from cmtrack.families.result import FamilyEvaluation
 from cmtrack.grouping import Label
-from cmtrack.metrics.catalog import lookup
+from cmtrack.metrics.catalog import lookup, title
 from cmtrack.metrics.intervals import Interval
-from cmtrack.metrics.names import decode_label
 from cmtrack.names import quoted
 from cmtrack.untrusted import one_line
 
@@ -203,30 +202,8 @@ def samples(evaluation: BaseEvaluation) -> str:
 
 def metric_title(name: str, positive: Label | None = None, *, brief: bool = False) -> str:
     """``binary/recall`` as "recall of promoter"; ``brief`` for a table's head."""
-    head, *rest = name.split("/")
-    last = lookup(name).heading(brief)
-    if head == "binary" or name == "prevalence/bias":
-        if positive is None:
-            return last
-        return f"{last}, {short(positive, 16)}" if brief else f"{last} for {quoted(positive)}"
-    if head == "class":
-        return f"{last} of {_label(rest[0], brief)}"
-    if head == "reduced":
-        step, *group = (_label(part, brief) for part in rest[:-1])
-        return f"{last} of {group[0]} ({step})" if group else f"{last} ({step})"
-    if head == "spcc" and rest[0] == "ovr":
-        label = _label(rest[1], brief)
-        return f"sPCC of {label}" if brief else f"separation of {label} from the rest (sPCC)"
-    if head == "spcc" and rest[0] == "binary":
-        return "sPCC" if brief else "separation of the two groups (sPCC)"
-    if head in ("prevalence", "family") and len(rest) > 1:
-        return f"{last} of {_label(rest[0], brief)}"
-    return last
-
-
-def _label(encoded: str, brief: bool) -> str:
-    label = decode_label(encoded)
-    return short(label, 30) if brief else quoted(label)
+    shown = "" if positive is None else short(positive, 16) if brief else quoted(positive)
+    return title(name, (lambda label: short(label, 30)) if brief else quoted, shown, brief)
 
 
 def is_count(name: str) -> bool:

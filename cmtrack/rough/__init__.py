@@ -1,7 +1,7 @@
-"""Rough sets: what attributes or a confusion matrix say of classes that they cannot separate."""
+"""Rough sets: granules of rows, approximations of classes, reducts, and bounds by a confusion matrix."""
 
+from cmtrack.rough._reducts import AttributeSubsets
 from cmtrack.rough.approximations import RoughApproximations, RoughBounds, rough_bounds
-from cmtrack.rough.reducts import AttributeSubsets
 from cmtrack.rough.table import GranuleTable, attribute_subsets, granule_table
 
 __all__ = [

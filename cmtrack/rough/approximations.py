@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class RoughApproximations:
-    """How well granules approximate each class; arrays of shape (K,) in the order of ``labels``.
+    """Approximations of each class by granules; arrays of shape (K,) in the order of ``labels``.
 
     Attributes
     ----------
@@ -75,12 +75,12 @@ class RoughApproximations:
 
     @property
     def lower_share(self) -> FloatArray:
-        """p_j = lower / class size: how much of the class is certain; NaN for a class without samples."""
+        """Certain share p_j = lower / class size of the class; NaN for a class without samples."""
         return _share(self.lower, self.class_sizes)
 
     @property
     def upper_share(self) -> FloatArray:
-        """p^j = class size / upper: how much of what may be the class is it; NaN for a class without samples."""
+        """Share p^j = class size / upper of what may be the class that is it; NaN for a class without samples."""
         return _share(self.class_sizes, self.upper)
 
     @property
@@ -98,7 +98,7 @@ class RoughApproximations:
 
     @property
     def undefined(self) -> dict[str, str]:
-        """Why a number of :attr:`metrics` is NaN."""
+        """Reasons why numbers of :attr:`metrics` are NaN."""
         return {name: "no actual samples" for name, value in self.metrics.items() if math.isnan(value)}
 
     def to_frame(self) -> pd.DataFrame:
@@ -259,7 +259,7 @@ class RoughBounds:
 
     @property
     def condition_text(self) -> str:
-        """When the bounds hold, or that they do, or do not, as a sentence."""
+        """The condition under which the bounds hold, or that it does or does not, as a sentence."""
         if self.condition_holds:
             return "They hold: every granule meets the class it is assigned to."
         if self.broken_by:

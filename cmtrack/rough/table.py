@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from cmtrack.grouping import Label
+from cmtrack.rough._attributes import Values, count_granules
+from cmtrack.rough._reducts import AttributeSubsets, search
 from cmtrack.rough.approximations import RoughApproximations, RoughBounds, approximate, rough_bounds
-from cmtrack.rough.attributes import Values, count_granules
-from cmtrack.rough.reducts import AttributeSubsets, search
 from cmtrack.statistics import ConfusionMatrix
 from cmtrack.statistics.confusion import merged_labels
 from cmtrack.statistics.inputs import BoolArray, IntArray
@@ -85,7 +85,7 @@ class GranuleTable:
 
     @property
     def deterministic(self) -> BoolArray:
-        """Whether a granule lies inside one class, shape (S,)."""
+        """Flags of the granules inside one class, shape (S,)."""
         return np.asarray((self.counts > 0).sum(axis=1) == 1)
 
     # -- classifiers -----------------------------------------------------------------------------------
@@ -158,7 +158,7 @@ class GranuleTable:
         return replace(found, condition_holds=not broken, broken_by=broken)
 
     def attribute_subsets(self) -> AttributeSubsets:
-        """What is lost with fewer attributes; see :func:`cmtrack.attribute_subsets`."""
+        """Quality of approximation with fewer attributes; see :func:`cmtrack.attribute_subsets`."""
         return search(self.counts, self.attributes, self.values)
 
     def _assigned(self, classifier: Sequence[Label]) -> IntArray:
@@ -199,7 +199,7 @@ class GranuleTable:
         return self if other == 0 else NotImplemented  # lets sum(...) start at 0
 
     def __eq__(self, other: object) -> bool:
-        """Whether the same granules hold the same samples, in whatever order they stand."""
+        """True where the same granules hold the same samples, in whatever order they stand."""
         if not isinstance(other, GranuleTable):
             return NotImplemented
         if (self.labels, self.attributes) != (other.labels, other.attributes):
@@ -269,7 +269,7 @@ def granule_table(
 def attribute_subsets(
     X: Any, y: Any, *, attributes: Sequence[Hashable] | None = None, labels: Sequence[Label] | None = None
 ) -> AttributeSubsets:
-    """Which attributes are worth having: the quality of approximation of subsets of them, reducts and core.
+    """Quality of approximation of subsets of the attributes, with reducts and core: the attributes worth having.
 
     Up to 15 attributes every subset is judged. With more, the search is greedy: it begins with the core, adds the
     attribute that raises the quality most, and at the end drops what is not needed; it gives one reduct, which need

@@ -44,12 +44,13 @@ class SparkCluster(Cluster):
         return pa.schema(fields)
 
     def tallies(self, work: Work) -> Iterable[Any]:
-        """The tally of each partition; those of many are added up by the executors first."""
+        """The tally of each partition; those of many are added up by the executors in a tree first."""
         chosen = self.frame.select(*("`" + name.replace("`", "``") + "`" for name in work.columns.names))
         tallies = chosen.mapInArrow(_one(work.packed), "tally binary")
         n_parts = _partitions(chosen)
-        if n_parts > FAN_IN:
-            tallies = tallies.repartition(-(-n_parts // FAN_IN)).mapInArrow(_one(_sum), "tally binary")
+        while n_parts > FAN_IN:
+            n_parts = -(-n_parts // FAN_IN)
+            tallies = tallies.repartition(n_parts).mapInArrow(_one(_sum), "tally binary")
         try:
             return [row.tally for row in tallies.collect()]
         except Exception as error:
@@ -63,17 +64,20 @@ class SparkCluster(Cluster):
             ) from error
 
 
-def _one(work: Callable[[Iterable[pa.RecordBatch]], bytes]) -> Callable[[Any], Iterator[pa.RecordBatch]]:
-    """What ``mapInArrow`` runs on a partition: one row comes back."""
+def _one(work: Callable[[Iterable[pa.RecordBatch]], bytes | None]) -> Callable[[Any], Iterator[pa.RecordBatch]]:
+    """What ``mapInArrow`` runs on a partition: one row comes back, or none."""
 
     def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        yield pa.RecordBatch.from_arrays([pa.array([work(batches)], pa.binary())], names=["tally"])
+        tally = work(batches)
+        if tally is not None:
+            yield pa.RecordBatch.from_arrays([pa.array([tally], pa.binary())], names=["tally"])
 
     return run
 
 
-def _sum(batches: Iterable[pa.RecordBatch]) -> bytes:
-    return packed_sum(value.as_py() for batch in batches for value in batch.column(0))
+def _sum(batches: Iterable[pa.RecordBatch]) -> bytes | None:
+    packed = [value.as_py() for batch in batches for value in batch.column(0)]
+    return packed_sum(packed) if packed else None
 
 
 def _partitions(frame: Any) -> int:

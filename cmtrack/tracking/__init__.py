@@ -1,7 +1,6 @@
 """Evaluation <-> MLflow."""
 
 from cmtrack.tracking._warn import EvaluationWarning
-from cmtrack.tracking.comparing import compare
 from cmtrack.tracking.load import load_evaluation
 from cmtrack.tracking.log import LoggedEvaluation, log_evaluation
 from cmtrack.tracking.regroup import RegroupedRun, regroup_runs
@@ -10,7 +9,6 @@ __all__ = [
     "EvaluationWarning",
     "LoggedEvaluation",
     "RegroupedRun",
-    "compare",
     "load_evaluation",
     "log_evaluation",
     "regroup_runs",

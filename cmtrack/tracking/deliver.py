@@ -27,6 +27,10 @@ _sending: dict[Path, threading.Event] = {}
 in_forked_workers(_sending.clear)  # their threads are not there
 _PASSING = ("TEMPORARILY_UNAVAILABLE", "REQUEST_LIMIT_EXCEEDED")
 _LOCKED = "database is locked"
+_LATE_END = (
+    "; its client waits on in threads of its own, and the end of this process may wait for them: with boto3's own "
+    "settings for about 3 minutes, with AWS_MAX_ATTEMPTS=1 for 1"
+)
 
 
 class NoAnswer(ConnectionError):
@@ -42,7 +46,9 @@ def deliver(package: Package, client: MlflowClient | None = None) -> Sent:
 
     The sending runs in a thread of its own. As long as the store answers, one call after the other, it is waited for;
     when nothing has come for :data:`PATIENCE` seconds the caller goes on. The thread goes on, too, as long as the
-    process lives; what it does not finish stays in the spool.
+    process lives; what it does not finish stays in the spool. The end of the process does not wait for it, but for the
+    thread pools of the store's client: boto3 uploads to S3 in one, waits 60 s for an answer and tries three times, and
+    neither MLflow nor the environment sets another time-out. That is said.
 
     Parameters
     ----------
@@ -123,6 +129,7 @@ def within_patience(ask: Callable[[Callable[[], object]], Result]) -> Result:
         If there is no answer for :data:`PATIENCE` seconds; the question is then left to itself.
     """
     future: Future[Result] = Future()
+    before = set(threading.enumerate())
     last, patience = [time.monotonic()], PATIENCE
 
     def answered() -> None:
@@ -134,11 +141,13 @@ def within_patience(ask: Callable[[Callable[[], object]], Result]) -> Result:
         except BaseException as error:
             future.set_exception(error)
 
-    threading.Thread(target=run, name="cmtrack-send", daemon=True).start()
+    sender = threading.Thread(target=run, name="cmtrack-send", daemon=True)
+    sender.start()
     while not future.done():
         left = last[0] + patience - time.monotonic()
         if left <= 0:
-            raise NoAnswer(f"the tracking store has not answered for {patience:g} seconds")
+            more = set(threading.enumerate()) - before - {sender}
+            raise NoAnswer(f"the tracking store has not answered for {patience:g} seconds{_LATE_END if more else ''}")
         wait([future], left)
     return future.result()
 

@@ -18,22 +18,14 @@ from mlflow.models.evaluation.artifacts import (
 )
 from mlflow.models.evaluation.base import EvaluationArtifact, EvaluationResult
 
+from cmtrack.evaluation.options import OPTIONS
 from cmtrack.grouping import Grouping
 from cmtrack.tracking import names
 from cmtrack.tracking._warn import tell
 from cmtrack.tracking.log import LoggedEvaluation, log_evaluation
 
 OUTPUT = "output"
-_AS_THEY_ARE = (
-    "labels",
-    "positive",
-    "calibration",
-    "target",
-    "normalize",
-    "sections",
-    "confidence_level",
-    "extra_metrics",
-)
+_AS_THEY_ARE = ("labels", "calibration", "target", *(name for name in OPTIONS if name != "grouping"))
 _BY_ROW = ("sample_weight", "groups", "row_ids")
 _MAX_TAG = 4000
 

@@ -7,7 +7,6 @@ from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any
 
 from cmtrack.base import BaseEvaluation
-from cmtrack.evaluation import Evaluation
 from cmtrack.evaluation.loading import loads
 from cmtrack.metrics.metric import Metric
 from cmtrack.tracking import artifacts, cache
@@ -69,7 +68,7 @@ def load_evaluation(
         why = "" if found.status(prefix) else found.why_incomplete(prefix)
         raise ValueError(f"{error}; {why}" if why else str(error)) from None
     evaluation = with_predictions(evaluation, found, client, prefix) if rows else evaluation
-    return evaluation.with_metrics(extra_metrics) if isinstance(evaluation, Evaluation) else evaluation
+    return evaluation.with_metrics(extra_metrics)
 
 
 def evaluation_of(run: TrackedRun, client: MlflowClient, prefix: str = "") -> BaseEvaluation:

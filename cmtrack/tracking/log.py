@@ -6,13 +6,13 @@ import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, Unpack
 
 from cmtrack import untrusted
 from cmtrack.base import BaseEvaluation
-from cmtrack.evaluation import Evaluation, evaluate
-from cmtrack.grouping import Grouping, Label
-from cmtrack.metrics.metric import Metric
+from cmtrack.evaluation import evaluate
+from cmtrack.evaluation.options import Options, check_names, takes_options
+from cmtrack.grouping import Label
 from cmtrack.tracking import settings, spool
 from cmtrack.tracking._warn import tell
 from cmtrack.tracking.deliver import deliver
@@ -53,23 +53,18 @@ class LoggedEvaluation:
     replaced: str = ""
 
 
+@takes_options
 def log_evaluation(
     evaluation_or_y_true: Any,
     y_pred: Any = None,
     *,
     y_prob: Any = None,
     labels: Sequence[Label] | None = None,
-    positive: Label | None = None,
-    grouping: Grouping | None = None,
     calibration: Any = None,
     target: Any = None,
     sample_weight: Any = None,
     groups: Any = None,
     row_ids: Any = None,
-    normalize: bool | str = "warn",
-    sections: Sequence[str] | None = None,
-    confidence_level: float = 0.95,
-    extra_metrics: Sequence[Metric] = (),
     run_id: str | None = None,
     model_id: str | None = None,
     step: int | None = None,
@@ -78,6 +73,7 @@ def log_evaluation(
     predictions: bool | str = "auto",
     on_existing: str = "replace",
     strict: bool = False,
+    **options: Unpack[Options],
 ) -> LoggedEvaluation:
     """Evaluate, unless it is an evaluation already, and log everything to an MLflow run.
 
@@ -96,8 +92,7 @@ def log_evaluation(
     Parameters
     ----------
     evaluation_or_y_true : Evaluation, FamilyEvaluation or array-like of shape (n,)
-    y_pred, y_prob, labels, positive, grouping, calibration, target, sample_weight, groups, row_ids,
-    normalize, sections, confidence_level, extra_metrics
+    y_pred, y_prob, labels, calibration, target, sample_weight, groups, row_ids
         As in :func:`cmtrack.evaluate`, where labels are given.
     run_id : str, optional
         The run to write to; by default the active run of this thread.
@@ -122,11 +117,14 @@ def log_evaluation(
         takes the place of the one before. The same evaluation again changes nothing.
     strict : bool, default False
         Raise instead of warning (the evaluation is kept in the local folder all the same).
+    **options
+        As in :class:`cmtrack.evaluation.options.Options`, where labels are given.
 
     Returns
     -------
     LoggedEvaluation
     """
+    check_names(options, "log_evaluation")
     given: dict[str, Any] = {}
     evaluation: BaseEvaluation
     try:
@@ -134,9 +132,7 @@ def log_evaluation(
             if isinstance(evaluation_or_y_true, BaseEvaluation):
                 if y_pred is not None or y_prob is not None:
                     raise ValueError("y_pred and y_prob go with labels, not with an Evaluation")
-                evaluation = evaluation_or_y_true
-                if isinstance(evaluation, Evaluation):
-                    evaluation = evaluation.with_metrics(extra_metrics)
+                evaluation = evaluation_or_y_true.with_metrics(options.get("extra_metrics", ()))
             else:
                 given = {"y_true": evaluation_or_y_true, "y_pred": y_pred, "y_prob": y_prob, "weight": sample_weight}
                 evaluation = evaluate(
@@ -144,17 +140,12 @@ def log_evaluation(
                     y_pred,
                     y_prob=y_prob,
                     labels=labels,
-                    positive=positive,
-                    grouping=grouping,
                     calibration=calibration,
                     target=target,
                     sample_weight=sample_weight,
                     groups=groups,
                     row_ids=row_ids,
-                    normalize=normalize,
-                    sections=sections,
-                    confidence_level=confidence_level,
-                    extra_metrics=extra_metrics,
+                    **options,
                 )
             evaluation.metrics  # noqa: B018 - computed here, so that a failure is caught
     except Exception as error:

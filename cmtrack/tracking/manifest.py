@@ -34,13 +34,10 @@ def read(folder: Path) -> Package:
     if not isinstance(data, dict):
         raise ValueError(f"{MANIFEST} must hold a mapping, got {type(data).__name__}")
     data = schemas.MANIFEST.migrated(data)
-    files, uri = _files(folder / ARTIFACTS), _optional(data, "tracking_uri", str)
+    files = _files(folder / ARTIFACTS)
     package = Package(
         folder=folder,
-        run_id=_identifier(data, "run_id"),
-        prefix=names.check_prefix(_text(data, "prefix")),
-        step=_optional(data, "step", int),
-        model_id=_identifier(data, "model_id"),
+        **destination(data, MANIFEST),
         metrics=_metrics(data),
         tags=_tags(data),
         images={key: _file(name, files) for key, name in _texts(data, "images").items()},
@@ -48,7 +45,6 @@ def read(folder: Path) -> Package:
         dataset=_texts(data, "dataset"),
         description=_text(data, "description"),
         timestamp=_required(data, "timestamp", int),
-        tracking_uri=None if uri is None else untrusted.tracking_uri(uri),
         on_existing=_text(data, "on_existing"),
         problems=tuple(map(str, _required(data, "problems", list))),
     )
@@ -59,6 +55,33 @@ def read(folder: Path) -> Package:
     if set(package.dataset) != {"name", "digest"}:
         raise ValueError(f"{MANIFEST}: dataset must hold name and digest, got {list(package.dataset)[:5]}")
     return package
+
+
+def destination(data: dict[str, Any], file: str) -> dict[str, Any]:
+    """Where an evaluation belongs: run_id, model_id, prefix, step and tracking_uri, as two files of an entry have them.
+
+    Parameters
+    ----------
+    data : dict
+        What the file holds.
+    file : str
+        Its name, for messages.
+
+    Raises
+    ------
+    ValueError
+        If one of them is of another kind, or no such id, prefix or URI.
+    """
+    run_id, model_id, prefix, uri = (
+        _optional(data, n, str, file) for n in ("run_id", "model_id", "prefix", "tracking_uri")
+    )
+    return {
+        "run_id": None if run_id is None else untrusted.identifier(run_id, f"{file}: run_id"),
+        "model_id": None if model_id is None else untrusted.identifier(model_id, f"{file}: model_id"),
+        "prefix": names.check_prefix(prefix or ""),
+        "step": _optional(data, "step", int, file),
+        "tracking_uri": None if uri is None else untrusted.tracking_uri(uri),
+    }
 
 
 def _files(folder: Path) -> set[str]:
@@ -121,19 +144,14 @@ def _text(data: dict[str, Any], name: str) -> str:
     return str(_required(data, name, str))
 
 
-def _identifier(data: dict[str, Any], name: str) -> str | None:
-    value = _optional(data, name, str)
-    return None if value is None else untrusted.identifier(value, f"{MANIFEST}: {name}")
+def _optional(data: dict[str, Any], name: str, kind: type, file: str) -> Any:
+    return None if data.get(name) is None else _required(data, name, kind, file)
 
 
-def _optional(data: dict[str, Any], name: str, kind: type) -> Any:
-    return None if data.get(name) is None else _required(data, name, kind)
-
-
-def _required(data: dict[str, Any], name: str, kind: type) -> Any:
+def _required(data: dict[str, Any], name: str, kind: type, file: str = MANIFEST) -> Any:
     value = data.get(name)
     if not isinstance(value, kind) or isinstance(value, bool):
-        raise ValueError(f"{MANIFEST}: {name} must be a {kind.__name__}, got {type(value).__name__}")
+        raise ValueError(f"{file}: {name} must be a {kind.__name__}, got {type(value).__name__}")
     return value
 
 

@@ -141,7 +141,7 @@ def build(
     keep(names.EVALUATION_FILE, evaluation.to_json())
     pictures: dict[str, Picture] = {}
     if views_too and figures:
-        attempt("figures", lambda: pictures.update(_drawn(evaluation, problems)))
+        attempt("figures", lambda: _draw(evaluation, pictures, problems))
     for picture in pictures.values():
         keep(picture.file, picture.content)
     if views_too:
@@ -199,10 +199,10 @@ def _in_memory(write: Callable[[BinaryIO], object]) -> bytes:
     return content.getvalue()
 
 
-def _drawn(evaluation: BaseEvaluation, problems: list[str]) -> dict[str, Picture]:
+def _draw(evaluation: BaseEvaluation, pictures: dict[str, Picture], problems: list[str]) -> None:
     from cmtrack.report.figures import draw_pictures
 
-    return draw_pictures(evaluation, problems)
+    pictures |= draw_pictures(evaluation, problems)
 
 
 def _tags(evaluation: BaseEvaluation, prefix: str, undefined: list[str]) -> dict[str, str]:

@@ -6,15 +6,15 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from cmtrack import untrusted
 from cmtrack.evaluation.loading import loads
 from cmtrack.tracking import package as packages
 from cmtrack.tracking import settings, spool
 from cmtrack.tracking.deliver import BusyEntry, NoAnswer, deliver, within_patience
-from cmtrack.tracking.manifest import MAX_BYTES, read
-from cmtrack.tracking.names import EVALUATION_FILE, check_prefix, file_name
+from cmtrack.tracking.manifest import MAX_BYTES, destination, read
+from cmtrack.tracking.names import EVALUATION_FILE, file_name
 from cmtrack.tracking.runs import ABSENT, client_for, first_line
 from cmtrack.tracking.store import end_run
 
@@ -202,16 +202,8 @@ def _rebuilt(entry: spool.Entry) -> packages.Package:
         If somebody else does the same.
     """
     intent = spool.read_intent(entry.folder)
-    prefix = check_prefix(str(intent.get("prefix") or ""))
-    options: dict[str, Any] = {name: intent.get(name) for name in ("run_id", "step", "model_id", "tracking_uri")}
-    for name in ("run_id", "model_id"):
-        if options[name] is not None:
-            untrusted.identifier(options[name], f"{spool.INTENT}: {name}")
-    if options["tracking_uri"] is not None:
-        untrusted.tracking_uri(options["tracking_uri"])
-    if options["step"] is not None and not isinstance(options["step"], int):
-        raise ValueError(f"{spool.INTENT}: step must be a whole number, got {options['step']!r:.40}")
-    file = entry.folder / spool.ARTIFACTS / file_name(EVALUATION_FILE, prefix)
+    place = destination(intent, spool.INTENT)
+    file = entry.folder / spool.ARTIFACTS / file_name(EVALUATION_FILE, place["prefix"])
     try:
         evaluation = loads(untrusted.read_file(file, MAX_BYTES).decode("utf-8"))
     except (OSError, ValueError) as error:
@@ -220,7 +212,7 @@ def _rebuilt(entry: spool.Entry) -> packages.Package:
         if not ours:
             raise BusyEntry("it is being sent already")
         with spool.new_entry(**intent) as draft:
-            package = packages.build(evaluation, draft.write, prefix=prefix, **options)
+            package = packages.build(evaluation, draft.write, **place)
             folder = draft.settle()
         if folder is None:
             raise OSError(f"it could not be written anew: {'; '.join(draft.refusals)}")

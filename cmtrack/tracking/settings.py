@@ -9,7 +9,8 @@ limits that for every caller on the machine, whatever the code asks for::
 
 The environment goes before the project, whose file is the nearest one, from the working directory upwards, that has the
 setting. A setting that cannot be read counts as "off" and is warned of once: what is private stays here, and the
-training goes on.
+training goes on. ``log_evaluation``, the hooks, ``push`` and the command line are bound by it. ``Evaluation.save`` is
+not: it writes into a folder that its caller names, sends nothing, and goes by its own ``rows=``.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What the hooks of gradient boosting share: an evaluation every few rounds, and one of the rounds that count."""
+"""Shared parts of the hooks of gradient boosting: evaluations every few rounds, and of the rounds that are used."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ Predictions = dict[str, Any]
 
 
 class Rounds(Hook):
-    """Evaluates a model of so many rounds on a validation set.
+    """Evaluations of a model after some of its rounds, on a validation set.
 
     Parameters
     ----------
@@ -32,14 +32,14 @@ class Rounds(Hook):
         self.trained = self.used = 0
 
     def after_round(self, trained: int, predict: Callable[[int], Predictions]) -> None:
-        """A round is done; ``predict`` gives the predictions of the first so many rounds."""
+        """Evaluate after a round where it is time; ``predict`` gives the predictions of the first rounds."""
         self.trained = trained
         if self.every is not None and trained % self.every == 0:
             with self.guarded():
                 self.evaluate(trained, trained, predict)
 
     def finish(self, used: int, predict: Callable[[int], Predictions]) -> None:
-        """The training has ended: evaluate the rounds that count, and say which."""
+        """Evaluate the rounds that are used at the end of the training, and tag their number."""
         step = None if self.every is None else self.trained
         with self.guarded():
             if self.logged is None or self.every is None or self.used != used or self.trained % self.every:
@@ -47,7 +47,7 @@ class Rounds(Hook):
             self.tag("rounds", f"{used} of {self.trained}" + (", by early stopping" if used < self.trained else ""))
 
     def evaluate(self, used: int, step: int | None, predict: Callable[[int], Predictions]) -> None:
-        """Log the evaluation of the first so many rounds."""
+        """Log the evaluation of the first ``used`` rounds."""
         self.used = used
         given = predict(used)
         self.log(given.pop("y_true"), step=step, **given)

@@ -1,4 +1,4 @@
-"""What is said where a framework is not installed."""
+"""Error where a framework is not installed."""
 
 from __future__ import annotations
 

@@ -1,17 +1,17 @@
-"""What the callbacks share: their options, the run, and failures that never reach the training."""
+"""Shared parts of the callbacks: their options, the run, and failures that never reach the training."""
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
-from typing import Any, TypedDict
+from typing import Any
 
 import numpy as np
 
 from cmtrack.evaluation import Evaluation
-from cmtrack.grouping import Grouping, Label
-from cmtrack.metrics.metric import Metric
+from cmtrack.evaluation.options import Options as _Shared
+from cmtrack.grouping import Label
 from cmtrack.metrics.own import own_metrics
 from cmtrack.tracking import LoggedEvaluation, log_evaluation
 from cmtrack.tracking import names as run_names
@@ -19,22 +19,16 @@ from cmtrack.tracking._warn import tell
 from cmtrack.tracking.store import tracking_store
 
 
-class EvaluateOptions(TypedDict, total=False):
-    """Options of :func:`cmtrack.evaluate` that a hook takes; the predictions are its own affair."""
+class EvaluateOptions(_Shared, total=False):
+    """Options of :func:`cmtrack.evaluate` that a hook takes; it makes the predictions itself."""
 
     labels: Sequence[Label] | None
-    positive: Label | None
-    grouping: Grouping | None
     calibration: Any
     target: Any
-    normalize: bool | str
-    sections: Sequence[str] | None
-    confidence_level: float
-    extra_metrics: Sequence[Metric]
 
 
 class Options(EvaluateOptions, total=False):
-    """Options of :func:`cmtrack.log_evaluation` that a hook takes; the step is its own affair."""
+    """Options of :func:`cmtrack.log_evaluation` that a hook takes; it counts the steps itself."""
 
     run_id: str | None
     model_id: str | None
@@ -58,7 +52,7 @@ _EVALUATE = frozenset(EvaluateOptions.__annotations__)
 
 
 class Hook:
-    """Logs the evaluations of one training to one run.
+    """Logger of the evaluations of one training to one run.
 
     Parameters
     ----------
@@ -96,7 +90,7 @@ class Hook:
         return {name: value for name, value in self.options.items() if name in _EVALUATE}
 
     def begin(self, run_id: str | None = None, tracking_uri: str | None = None) -> None:
-        """A training starts: take down its run once. Later ones may have other runs, or none in their thread.
+        """Remember the active run at the start of a training. Later trainings may have other runs, or none.
 
         Parameters
         ----------
@@ -115,7 +109,7 @@ class Hook:
         self.run_id = _active_run()
 
     def follow(self) -> None:
-        """An evaluation outside a training: the run that is active now, else that of the training before."""
+        """Remember the run of an evaluation outside a training: the active one, else that of the training before."""
         if self.options.get("run_id") is None:
             self.run_id = _active_run() or self.run_id
 
@@ -135,7 +129,7 @@ class Hook:
         return self.logged
 
     def tag(self, name: str, text: str) -> None:
-        """Say something of the evaluation in the run, as ``cmtrack.<name>``, where the evaluation is there."""
+        """Set the tag ``cmtrack.<name>`` of the run, where the evaluation is logged."""
         logged = self.logged
         if logged is None or logged.status != "completed" or logged.run_id is None:
             return
@@ -148,7 +142,7 @@ class Hook:
 
     @contextmanager
     def guarded(self, what: str = "the evaluation failed") -> Iterator[None]:
-        """Errors inside are warnings, unless ``strict``: the training goes on."""
+        """Turn errors inside into warnings, unless ``strict``: the training goes on."""
         try:
             yield
         except Exception as error:
@@ -158,7 +152,7 @@ class Hook:
 
 
 def main_process() -> bool:
-    """Whether this process is the one that logs: rank 0 of ``torch.distributed``, or the only one."""
+    """True in the process that logs: rank 0 of ``torch.distributed``, or the only one."""
     distributed = sys.modules.get("torch.distributed")
     if distributed is None or not distributed.is_available() or not distributed.is_initialized():
         return True
@@ -166,7 +160,7 @@ def main_process() -> bool:
 
 
 def check_every(every: int | None, what: str = "every") -> int | None:
-    """The period itself.
+    """Return the period, if it is one.
 
     Raises
     ------

@@ -36,8 +36,8 @@ def log_fitted(
     every : int, optional
         Also log an evaluation of the first so many rounds, twice as many, and so on; the step is the number of rounds.
     **options
-        ``labels``, ``positive``, ``grouping``, ``calibration``, ``target``, ``normalize``, ``sections``,
-        ``confidence_level``, ``extra_metrics``, ``sample_weight``, ``groups``, ``row_ids``, ``run_id``, ``model_id``,
+        Those of :class:`cmtrack.evaluation.options.Options`, ``labels``, ``calibration``, ``target``,
+        ``sample_weight``, ``groups``, ``row_ids``, ``run_id``, ``model_id``,
         ``prefix``, ``metrics``, ``predictions``, ``strict``, as in :func:`cmtrack.log_evaluation`. ``labels`` are by
         default the model's own classes.
 
@@ -76,7 +76,7 @@ def _classes(model: Any) -> list[Any] | None:
 
 
 def _like(y: Any, classes: list[Any] | None) -> Any:
-    """Labels of a Pool are texts, whatever the classes are."""
+    """Labels of a Pool, which are texts, as the classes that they name."""
     import numpy as np
 
     array = np.asarray(y)

@@ -18,7 +18,7 @@ Arrays = tuple[Any, Any, Any]
 
 
 class EvaluationCallback(keras.callbacks.Callback):  # type: ignore[misc]
-    """Evaluates on validation data at the end of the training, and after every few epochs if asked.
+    """Callback that evaluates on validation data at the end of the training, and every few epochs if asked.
 
     What is evaluated at the end is the model as it is then: put this callback **after**
     ``EarlyStopping(restore_best_weights=True)`` in the list, so that it is the best epoch's.
@@ -37,8 +37,8 @@ class EvaluationCallback(keras.callbacks.Callback):  # type: ignore[misc]
     batch_size : int, optional
         Of predictions from arrays.
     **options
-        ``labels``, ``positive``, ``grouping``, ``calibration``, ``target``, ``normalize``, ``sections``,
-        ``confidence_level``, ``extra_metrics``, ``sample_weight``, ``groups``, ``row_ids``, ``run_id``, ``model_id``,
+        Those of :class:`cmtrack.evaluation.options.Options`, ``labels``, ``calibration``, ``target``,
+        ``sample_weight``, ``groups``, ``row_ids``, ``run_id``, ``model_id``,
         ``prefix``, ``metrics``, ``predictions``, ``strict``, as in :func:`cmtrack.log_evaluation`. ``labels`` are by
         default 0 to K - 1; where they are names, ``y`` holds numbers.
 
@@ -70,7 +70,7 @@ class EvaluationCallback(keras.callbacks.Callback):  # type: ignore[misc]
         return self._hook.logged
 
     def on_train_begin(self, logs: Any = None) -> None:
-        """Take down the run."""
+        """Remember the active run."""
         self._epoch, self._evaluated = -1, None
         with self._hook.guarded():
             self._hook.begin()

@@ -19,7 +19,7 @@ _STOPPING = ("early_stopping_round", "early_stopping_rounds", "early_stopping", 
 
 
 class EvaluationCallback:
-    """Evaluates on a validation set at the end of the training, and every few rounds if asked.
+    """Callback that evaluates on a validation set at the end of the training, and every few rounds if asked.
 
     LightGBM does not tell its callbacks that a training was stopped early, so early stopping is given to this
     callback instead of beside it: ``EvaluationCallback(X, y, early_stopping=50)``. The best iteration is then what is
@@ -39,8 +39,8 @@ class EvaluationCallback:
         ``predict(booster, X, num_iteration)`` gives probabilities, (n,) or (n, K); needed for objectives of your own,
         whose outputs are margins.
     **options
-        ``labels``, ``positive``, ``grouping``, ``calibration``, ``target``, ``normalize``, ``sections``,
-        ``confidence_level``, ``extra_metrics``, ``sample_weight``, ``groups``, ``row_ids``, ``run_id``, ``model_id``,
+        Those of :class:`cmtrack.evaluation.options.Options`, ``labels``, ``calibration``, ``target``,
+        ``sample_weight``, ``groups``, ``row_ids``, ``run_id``, ``model_id``,
         ``prefix``, ``metrics``, ``predictions``, ``strict``, as in :func:`cmtrack.log_evaluation`.
 
     Attributes

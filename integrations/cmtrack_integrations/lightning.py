@@ -25,7 +25,7 @@ _PARTS = frozenset({"y_true", "y_pred", "y_prob", "logits", "sample_weight", "gr
 
 
 class EvaluationCallback(Callback):  # type: ignore[misc, valid-type]
-    """Collects the batches of a validation or test set, and evaluates them at the end, over all ranks.
+    """Callback that collects the batches of a validation or test set, and evaluates them over all ranks.
 
     ``validation_step`` (``test_step``) returns a mapping with ``"y_true"`` and one of ``"logits"``, ``"y_prob"`` and
     ``"y_pred"``; also ``"sample_weight"``, ``"groups"`` and ``"row_ids"`` where there are any. Or ``collect`` makes
@@ -47,8 +47,8 @@ class EvaluationCallback(Callback):  # type: ignore[misc, valid-type]
     dataloader : int, default 0
         Which one, where there are several.
     **options
-        ``labels``, ``positive``, ``grouping``, ``calibration``, ``target``, ``normalize``, ``sections``,
-        ``confidence_level``, ``extra_metrics``, ``run_id``, ``model_id``, ``prefix``, ``metrics``, ``predictions``,
+        Those of :class:`cmtrack.evaluation.options.Options`, ``labels``, ``calibration``, ``target``,
+        ``run_id``, ``model_id``, ``prefix``, ``metrics``, ``predictions``,
         ``strict``, as in :func:`cmtrack.log_evaluation`; more on ranks and rows in
         :class:`cmtrack_integrations.torch.EpochAccumulator`.
 
@@ -80,7 +80,7 @@ class EvaluationCallback(Callback):  # type: ignore[misc, valid-type]
         return self._hook.logged
 
     def setup(self, trainer: Any, pl_module: Any, stage: str) -> None:
-        """Take down the run."""
+        """Remember the active run."""
         if trainer.is_global_zero:
             with self._hook.guarded():
                 logger = _mlflow_logger(trainer)

@@ -12,17 +12,23 @@ from typing import Any
 from mlflow.models.evaluation.base import ModelEvaluator
 
 NAME = "cmtrack"
-OPTIONS = frozenset(
+_OWN = frozenset(
     {
-        "y_prob", "labels", "positive", "grouping", "calibration", "target", "sample_weight", "groups", "row_ids",
-        "normalize", "sections", "confidence_level", "extra_metrics", "prefix", "step", "metrics", "on_existing",
-        "params", "predictions", "strict",
+        "y_prob", "labels", "calibration", "target", "sample_weight", "groups", "row_ids", "prefix", "step", "metrics",
+        "on_existing", "params", "predictions", "strict",
     }
 )  # fmt: skip
 
 
+def options() -> frozenset[str]:
+    """The names of all options."""
+    from cmtrack.evaluation.options import OPTIONS
+
+    return _OWN | OPTIONS.keys()
+
+
 class CmtrackEvaluator(ModelEvaluator):  # type: ignore[misc]
-    """Judges a classifier with cmtrack inside ``mlflow.models.evaluate``.
+    """Evaluator of classifiers with cmtrack inside ``mlflow.models.evaluate``.
 
     It runs where it is asked for, by name (``evaluators="cmtrack"``, ``evaluators=["default", "cmtrack"]``) or by its
     configuration (``evaluator_config={"cmtrack": {...}}``), and never else. If it fails, it warns; the run and the
@@ -39,7 +45,7 @@ class CmtrackEvaluator(ModelEvaluator):  # type: ignore[misc]
         A column of the data, or the values.
     grouping : Grouping, mapping or path
         As an object, as plain data (``Grouping.from_dict``), or as a YAML or JSON file.
-    labels, positive, calibration, target, normalize, sections, confidence_level, extra_metrics
+    labels, calibration, target, and the options of ``cmtrack.evaluation.options.Options``
         As in :func:`cmtrack.evaluate`.
     prefix, step, metrics, on_existing, predictions, strict
         As in :func:`cmtrack.log_evaluation`.
@@ -49,7 +55,7 @@ class CmtrackEvaluator(ModelEvaluator):  # type: ignore[misc]
 
     @classmethod
     def can_evaluate(cls, *, model_type: Any, evaluator_config: Any, **kwargs: Any) -> bool:
-        """Whether cmtrack was asked for, for a classifier.
+        """True where cmtrack was asked for, for a classifier.
 
         ``evaluators=None`` asks every installed evaluator, before the run starts, with the configuration of its own
         name, or with one that is meant for all: only one that consists of cmtrack's options counts. An evaluator that
@@ -60,7 +66,7 @@ class CmtrackEvaluator(ModelEvaluator):  # type: ignore[misc]
         if sys._getframe(1).f_code.co_name == "_evaluate":  # in the list of evaluators: named, or asked for before
             return True
         config = own_config(evaluator_config)
-        return bool(config) and config.keys() <= OPTIONS
+        return bool(config) and config.keys() <= options()
 
     def evaluate(
         self,
@@ -82,7 +88,7 @@ class CmtrackEvaluator(ModelEvaluator):  # type: ignore[misc]
         return evaluate_dataset(
             dataset,
             config=own_config(evaluator_config),
-            known=OPTIONS,
+            known=options(),
             run_id=run_id,
             model=model,
             model_id=model_id,

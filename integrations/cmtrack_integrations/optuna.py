@@ -9,7 +9,7 @@ from typing import Any, Unpack
 from cmtrack.comparison import Comparison
 from cmtrack.comparison.criterion import Criterion
 from cmtrack.metrics.catalog import lookup
-from cmtrack.tracking import compare
+from cmtrack.tracking.comparing import compare
 from cmtrack_integrations._extras import needs
 from cmtrack_integrations._hook import DataOptions, Hook
 
@@ -20,7 +20,7 @@ _RUN, _METRICS = "cmtrack_run_id", "cmtrack_metrics"
 
 
 def directions(metrics: str | Sequence[str]) -> list[str]:
-    """ "maximize" or "minimize" for each metric of the registry; one whose best value is zero is minimised in size.
+    """Direction of each metric, "maximize" or "minimize"; one whose best value is zero is minimised in size.
 
     Raises
     ------
@@ -31,7 +31,7 @@ def directions(metrics: str | Sequence[str]) -> list[str]:
 
 
 class EvaluatedTrials:
-    """Evaluates trials, logs each to a nested run, and gives the objective's value.
+    """Objective that evaluates trials and logs each to a nested run.
 
     The runs are children of ``run_id``, else of the run that is active now, else of none, in its experiment or the
     active one; they have the trial's parameters, and the tags ``study`` and ``trial``. They are made by id: no run is
@@ -43,8 +43,8 @@ class EvaluatedTrials:
     objective : str or sequence of str, default "multiclass/matthews_corrcoef"
         A metric of the registry, or several for a Pareto front.
     **options
-        ``labels``, ``positive``, ``grouping``, ``calibration``, ``target``, ``normalize``, ``sections``,
-        ``confidence_level``, ``extra_metrics``, ``sample_weight``, ``groups``, ``row_ids``, ``run_id`` (of the parent),
+        Those of :class:`cmtrack.evaluation.options.Options`, ``labels``, ``calibration``, ``target``,
+        ``sample_weight``, ``groups``, ``row_ids``, ``run_id`` (of the parent),
         ``prefix``, ``metrics``, ``predictions``, ``strict``, as in :func:`cmtrack.log_evaluation`.
 
     Examples
@@ -70,7 +70,7 @@ class EvaluatedTrials:
             self._find_place()
 
     def create_study(self, **how: Any) -> Any:
-        """``optuna.create_study`` with the directions of the metrics; ``how`` goes on to it."""
+        """Create a study with the directions of the metrics; ``how`` goes on to ``optuna.create_study``."""
         return optuna.create_study(directions=directions(self.objective), **how)
 
     def __call__(

@@ -23,7 +23,7 @@ _BY_ROW = ("y_true", "y_prob", "y_pred", "sample_weight", "groups", "row_ids")
 
 
 class EpochAccumulator:
-    """Collects the predictions of an epoch, batch by batch, and evaluates them over all ranks.
+    """Accumulator of the predictions of an epoch, batch by batch, evaluated over all ranks.
 
     Where ``torch.distributed`` is initialised, ``compute`` and ``log`` are collective: every rank calls them, all get
     the evaluation of all rows, and rank 0 logs it. A rank that fails does not keep the others waiting.
@@ -37,8 +37,8 @@ class EpochAccumulator:
     Parameters
     ----------
     **options
-        ``labels``, ``positive``, ``grouping``, ``calibration``, ``target``, ``normalize``, ``sections``,
-        ``confidence_level``, ``extra_metrics``, ``run_id``, ``model_id``, ``prefix``, ``metrics``, ``predictions``,
+        Those of :class:`cmtrack.evaluation.options.Options`, ``labels``, ``calibration``, ``target``,
+        ``run_id``, ``model_id``, ``prefix``, ``metrics``, ``predictions``,
         ``strict``, as in :func:`cmtrack.log_evaluation`. ``labels`` are by default 0 to K - 1; where they are names,
         ``y_true`` holds class numbers.
 
@@ -170,7 +170,7 @@ class EpochAccumulator:
         return self._merged(own, labels)
 
     def _own(self) -> tuple[dict[str, Any], Any, Exception | None]:
-        """The rows of this rank, the labels that they have, and what went wrong."""
+        """Rows of this rank, their labels, and errors."""
         if self._error is not None or not self._rows:
             return {}, None, self._error
         try:

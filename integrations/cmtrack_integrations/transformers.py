@@ -25,7 +25,7 @@ IGNORED = -100
 
 
 class ComputeMetrics:
-    """What :func:`compute_metrics` gives: a function for the ``Trainer`` that keeps the last evaluation.
+    """Function for the ``Trainer`` that keeps the last evaluation; :func:`compute_metrics` makes it.
 
     Attributes
     ----------
@@ -102,8 +102,8 @@ def compute_metrics(*, from_logits: bool = True, **options: Unpack[Options]) -> 
     from_logits : bool, default True
         False where ``predictions`` are probabilities.
     **options
-        ``labels``, ``positive``, ``grouping``, ``calibration``, ``target``, ``normalize``, ``sections``,
-        ``confidence_level``, ``extra_metrics``, ``metrics``, and for :class:`EvaluationCallback` ``run_id``,
+        Those of :class:`cmtrack.evaluation.options.Options`, ``labels``, ``calibration``, ``target``,
+        ``metrics``, and for :class:`EvaluationCallback` ``run_id``,
         ``model_id``, ``prefix``, ``predictions``, ``strict``, as in :func:`cmtrack.log_evaluation`. ``labels`` may be
         names, in the order of the model's outputs.
 
@@ -116,7 +116,7 @@ def compute_metrics(*, from_logits: bool = True, **options: Unpack[Options]) -> 
 
 
 class EvaluationCallback(TrainerCallback):  # type: ignore[misc]
-    """Logs the evaluations of a ``Trainer`` to MLflow, from the process of world rank 0.
+    """Callback that logs the evaluations of a ``Trainer`` to MLflow, from the process of world rank 0.
 
     When the training ends, the last evaluation is logged; with ``load_best_model_at_end=True`` that of the best
     checkpoint, and the tag ``cmtrack.best_step`` says which. ``trainer.evaluate()`` and ``trainer.predict()`` outside
@@ -157,7 +157,7 @@ class EvaluationCallback(TrainerCallback):  # type: ignore[misc]
         return self._hook.logged
 
     def on_train_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
-        """Take down the run."""
+        """Remember the active run."""
         self._training = True
         self._count, self._last, self._best = {}, {}, {}
         if state.is_world_process_zero:
@@ -172,7 +172,7 @@ class EvaluationCallback(TrainerCallback):  # type: ignore[misc]
         self._evaluated(state, metrics)
 
     def on_train_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
-        """Log what the training has come to."""
+        """Log the best or the last evaluation of the training."""
         self._training = False
         if not state.is_world_process_zero:
             return
@@ -203,7 +203,7 @@ class EvaluationCallback(TrainerCallback):  # type: ignore[misc]
             self._log(key, evaluation, step)
 
     def _keep_best(self, state: Any) -> None:
-        """The trainer says which step is the best only after its evaluation."""
+        """Keep the best evaluation: the trainer names the best step only after its evaluation."""
         best = _best_step(state)
         for key, (step, evaluation) in self._last.items():
             if step == best:

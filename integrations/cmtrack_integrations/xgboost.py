@@ -20,7 +20,7 @@ _LABELS = ("multi:softmax", "binary:hinge")
 
 
 class EvaluationCallback(TrainingCallback):  # type: ignore[misc]
-    """Evaluates on a validation set at the end of the training, and every few rounds if asked.
+    """Callback that evaluates on a validation set at the end of the training, and every few rounds if asked.
 
     With early stopping the best iteration is what is evaluated at the end; the tag ``cmtrack.rounds`` says so
     (``"24 of 50, by early stopping"``). Wherever it is in the list of callbacks, and whether a run was opened by hand
@@ -38,8 +38,8 @@ class EvaluationCallback(TrainingCallback):  # type: ignore[misc]
         ``predict(booster, dmatrix, iteration_range)`` gives probabilities, (n,) or (n, K); needed for objectives of
         your own, whose outputs are margins.
     **options
-        ``labels``, ``positive``, ``grouping``, ``calibration``, ``target``, ``normalize``, ``sections``,
-        ``confidence_level``, ``extra_metrics``, ``sample_weight``, ``groups``, ``row_ids``, ``run_id``, ``model_id``,
+        Those of :class:`cmtrack.evaluation.options.Options`, ``labels``, ``calibration``, ``target``,
+        ``sample_weight``, ``groups``, ``row_ids``, ``run_id``, ``model_id``,
         ``prefix``, ``metrics``, ``predictions``, ``strict``, as in :func:`cmtrack.log_evaluation`.
 
     Attributes
@@ -77,7 +77,7 @@ class EvaluationCallback(TrainingCallback):  # type: ignore[misc]
         return self._rounds.trained
 
     def before_training(self, model: Any) -> Any:
-        """Take down the run, and what an earlier training left in the model."""
+        """Remember the active run, and what an earlier training left in the model."""
         with self._rounds.guarded():
             self._rounds.begin()
             if isinstance(model, Booster):

@@ -53,9 +53,9 @@ def check_index(name: str, index: int | None, n_rows: int) -> None:
 
 
 def check_better(name: str, better: str) -> None:
-    """ValueError unless `better` is one of the three words."""
+    """ValueError unless `better` is a word that a ranked metric has."""
     if better not in BETTER:
-        raise ValueError(f"{name} must be 'higher', 'lower' or 'nearest zero', got {better!r}")
+        raise ValueError(f"{name} must be one of {list(BETTER)}, got {better!r}")
 
 
 def check_limit(name: str, limit: int) -> None:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
 
 from cmtrack.evaluation import Evaluation, evaluate
-from cmtrack.grouping import Grouping, Label
-from cmtrack.metrics.metric import Metric
+from cmtrack.evaluation.options import Options, complete, takes_options
+from cmtrack.grouping import Label
 from cmtrack.statistics.inputs import FloatArray, IntArray
 from cmtrack.tracking import LoggedEvaluation, log_evaluation
 from cmtrack.tracking.nested import NestedEvaluation, log_nested
@@ -117,6 +117,7 @@ class CrossValidated:
         return f"CrossValidated({self.name}, {len(self.folds)} folds: {self.evaluation!r})"
 
 
+@takes_options
 def cross_validate_evaluation(
     estimator: Any,
     X: Any,
@@ -124,18 +125,13 @@ def cross_validate_evaluation(
     *,
     cv: Any = None,
     labels: Sequence[Label] | None = None,
-    positive: Label | None = None,
-    grouping: Grouping | None = None,
     target: Any = None,
     sample_weight: Any = None,
     groups: Any = None,
     row_ids: Any = None,
-    normalize: bool | str = "warn",
-    sections: Sequence[str] | None = None,
-    confidence_level: float = 0.95,
-    extra_metrics: Sequence[Metric] = (),
     fit_params: Mapping[str, Any] | None = None,
     n_jobs: int | None = None,
+    **options: Unpack[Options],
 ) -> CrossValidated:
     """Fit a classifier on each training part and judge it on the rows left out.
 
@@ -154,8 +150,10 @@ def cross_validate_evaluation(
         Passed to ``fit``; values with one entry per row are cut to the training rows.
     n_jobs : int, optional
         Folds that are fitted at a time.
-    labels, positive, grouping, sample_weight, row_ids, normalize, sections, confidence_level, extra_metrics
+    labels, sample_weight, row_ids
         As in :func:`cmtrack.evaluate`. ``sample_weight`` weighs the judgement; ``fit_params`` takes that of the fit.
+    **options
+        As in :class:`cmtrack.evaluation.options.Options`.
 
     Returns
     -------
@@ -171,10 +169,7 @@ def cross_validate_evaluation(
     splits = splits_of(estimator, X, actual, cv, groups)
     order = tuple(labels) if labels is not None else tuple(np.unique(actual).tolist())
     parts = fit_and_predict([estimator], X, actual, splits, order, fit_params, n_jobs)[0]
-    options: dict[str, Any] = {
-        "positive": positive, "grouping": grouping, "normalize": normalize, "sections": sections,
-        "confidence_level": confidence_level, "extra_metrics": extra_metrics,
-    }  # fmt: skip
+    complete(options, "cross_validate_evaluation")  # before the fits
     by_row = {"sample_weight": sample_weight, "groups": groups, "row_ids": row_ids}
     y_pred, y_prob = joined(parts, splits)
     whole = with_notes(
@@ -229,7 +224,7 @@ def fit_and_predict(
     fit_params: Mapping[str, Any] | None = None,
     n_jobs: int | None = None,
 ) -> list[list[Predicted]]:
-    """Each estimator fitted on each training part; what it says of the test parts."""
+    """Fit each estimator on each training part, and predict the test parts."""
     from sklearn.utils.parallel import Parallel, delayed
 
     jobs = [(estimator, train, test) for estimator in estimators for train, test in splits]
@@ -276,7 +271,7 @@ def _by_row(values: Any, n: int) -> bool:
 
 
 def _calibrates(y: Any, like: Evaluation) -> bool:
-    """Whether labels hold both groups (or two classes) that a calibration needs."""
+    """True where labels hold both groups (or two classes) that a calibration needs."""
     step = like._step
     if step is None:
         return len(np.unique(y)) > 1

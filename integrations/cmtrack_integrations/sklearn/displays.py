@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 class _Display:
-    """What the Displays share.
+    """Shared parts of the Displays.
 
     Attributes
     ----------
@@ -85,7 +85,7 @@ class ReducedConfusionMatrixDisplay(_Display):
         title: str | None = None,
         ax: Axes | None = None,
     ) -> Self:
-        """Of a fitted classifier on rows.
+        """Draw for a fitted classifier on rows.
 
         Parameters
         ----------
@@ -116,7 +116,7 @@ class ReducedConfusionMatrixDisplay(_Display):
         title: str | None = None,
         ax: Axes | None = None,
     ) -> Self:
-        """Of actual and predicted labels; options as in :meth:`from_estimator`."""
+        """Draw from actual and predicted labels; options as in :meth:`from_estimator`."""
         evaluation = evaluate(y_true, y_pred, labels=labels, grouping=grouping, sample_weight=sample_weight)
         return cls(evaluation.reduced[step]).plot(ax, title=title)
 
@@ -147,14 +147,14 @@ class ReducedRocDisplay(_Display):
     def from_estimator(
         cls, estimator: Any, X: Any, y: Any, *, title: str | None = None, ax: Axes | None = None, **options: Any
     ) -> Self:
-        """Of a fitted classifier on rows; ``options`` as in :func:`evaluate_estimator`."""
+        """Draw for a fitted classifier on rows; ``options`` as in :func:`evaluate_estimator`."""
         return cls._of(evaluate_estimator(estimator, X, y, **options), title, ax)
 
     @classmethod
     def from_predictions(
         cls, y_true: Any, y_prob: Any, *, title: str | None = None, ax: Axes | None = None, **options: Any
     ) -> Self:
-        """Of actual labels and probabilities; ``options`` as in :func:`cmtrack.evaluate`."""
+        """Draw from actual labels and probabilities; ``options`` as in :func:`cmtrack.evaluate`."""
         return cls._of(evaluate(y_true, y_prob=y_prob, **options), title, ax)
 
     @classmethod
@@ -192,7 +192,7 @@ class PrevalenceDisplay(_Display):
         ax: Axes | None = None,
         **options: Any,
     ) -> Self:
-        """Of a fitted classifier of two classes and unlabelled rows.
+        """Draw for a fitted classifier of two classes and unlabelled rows.
 
         Parameters
         ----------
@@ -215,7 +215,7 @@ class PrevalenceDisplay(_Display):
     def from_predictions(
         cls, scores: Any, *, calibration: Any, title: str | None = None, ax: Axes | None = None, **options: Any
     ) -> Self:
-        """Of the scores of unlabelled rows; arguments as in :func:`cmtrack.estimate_prevalence`."""
+        """Draw from the scores of unlabelled rows; arguments as in :func:`cmtrack.estimate_prevalence`."""
         estimate = estimate_prevalence(scores, calibration=calibration, **options)
         if not isinstance(estimate, PrevalenceEstimate):
             raise ValueError(f"the likelihood is drawn for two classes, got the classes {list(estimate.classes)}")

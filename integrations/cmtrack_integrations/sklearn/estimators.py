@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from typing import Any, Unpack
 
 from cmtrack.evaluation import Evaluation, evaluate
-from cmtrack.grouping import Grouping, Label
-from cmtrack.metrics.metric import Metric
+from cmtrack.evaluation.options import Options, takes_options
+from cmtrack.grouping import Label
 from cmtrack.tracking import LoggedEvaluation, log_evaluation
 from cmtrack.tracking._warn import tell
 from cmtrack_integrations._hook import DataOptions
@@ -17,23 +17,19 @@ from cmtrack_integrations.sklearn.predictions import Predicted, known_labels, pr
 _OF_THE_RUN = ("run_id", "model_id", "prefix", "metrics", "predictions", "strict")
 
 
+@takes_options
 def evaluate_estimator(
     estimator: Any,
     X: Any,
     y: Any,
     *,
     labels: Sequence[Label] | None = None,
-    positive: Label | None = None,
-    grouping: Grouping | None = None,
     calibration: Any = None,
     target: Any = None,
     sample_weight: Any = None,
     groups: Any = None,
     row_ids: Any = None,
-    normalize: bool | str = "warn",
-    sections: Sequence[str] | None = None,
-    confidence_level: float = 0.95,
-    extra_metrics: Sequence[Metric] = (),
+    **options: Unpack[Options],
 ) -> Evaluation:
     """Judge a fitted classifier on rows that it was not fitted on.
 
@@ -53,8 +49,10 @@ def evaluate_estimator(
         :func:`cross_validate_evaluation` on its training rows.
     target : array-like of shape (m, n_features), optional
         Features of unlabelled rows whose prevalence is wanted.
-    positive, grouping, sample_weight, groups, row_ids, normalize, sections, confidence_level, extra_metrics
+    sample_weight, groups, row_ids
         As in :func:`cmtrack.evaluate`. The decisions judged are those of ``predict``.
+    **options
+        As in :class:`cmtrack.evaluation.options.Options`.
 
     Returns
     -------
@@ -70,15 +68,10 @@ def evaluate_estimator(
     predicted, given = _arguments(estimator, X, y, labels, calibration, target)
     evaluation = evaluate(
         y,
-        positive=positive,
-        grouping=grouping,
         sample_weight=sample_weight,
         groups=groups,
         row_ids=row_ids,
-        normalize=normalize,
-        sections=sections,
-        confidence_level=confidence_level,
-        extra_metrics=extra_metrics,
+        **options,
         **given,
     )
     return with_notes(evaluation, predicted.notes)
@@ -128,7 +121,7 @@ def log_estimator(
 def _arguments(
     estimator: Any, X: Any, y: Any, labels: Sequence[Label] | None, calibration: Any, target: Any
 ) -> tuple[Predicted, dict[str, Any]]:
-    """What ``evaluate`` gets of the classifier."""
+    """Arguments of ``evaluate`` that the classifier gives."""
     predicted = predict(estimator, X, y, labels)
     given: dict[str, Any] = {"y_pred": predicted.y_pred, "y_prob": predicted.y_prob}
     order = predicted.labels

@@ -1,4 +1,4 @@
-"""What a fitted classifier says of rows: labels, and probabilities where it has them."""
+"""Predictions of a fitted classifier: labels, and probabilities where it has them."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def predict(estimator: Any, X: Any, y: Any = None, labels: Sequence[Label] | Non
 
 
 def has_probabilities(estimator: Any) -> bool:
-    """Whether the classifier has ``predict_proba`` as it is set up."""
+    """True where the classifier has ``predict_proba`` as it is set up."""
     return hasattr(estimator, "predict_proba")
 
 
@@ -154,7 +154,7 @@ def no_probabilities(estimator: Any) -> str:
 
 @contextmanager
 def without_autologging() -> Iterator[None]:
-    """Fits inside are cmtrack's own affair: MLflow's autologging would log them as trainings of the user's."""
+    """Switch off MLflow's autologging: it would log the fits inside as trainings of the user's."""
     if "mlflow" not in sys.modules:
         yield
         return

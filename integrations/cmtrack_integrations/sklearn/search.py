@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 
 from cmtrack.evaluation import evaluate
-from cmtrack.grouping import Grouping, Label
-from cmtrack.metrics.metric import Metric
+from cmtrack.evaluation.options import Options, check_names, takes_options
+from cmtrack.grouping import Label
 from cmtrack.tracking import LoggedEvaluation
 from cmtrack.tracking._warn import tell
 from cmtrack.tracking.log import chosen_run
@@ -18,6 +18,7 @@ from cmtrack_integrations.sklearn.cross_validation import fit_and_predict, joine
 from cmtrack_integrations.sklearn.predictions import with_notes
 
 
+@takes_options
 def log_candidates(
     search: Any,
     X: Any,
@@ -25,21 +26,16 @@ def log_candidates(
     *,
     max_candidates: int | None = 10,
     labels: Sequence[Label] | None = None,
-    positive: Label | None = None,
-    grouping: Grouping | None = None,
     sample_weight: Any = None,
     groups: Any = None,
     row_ids: Any = None,
-    normalize: bool | str = "warn",
-    sections: Sequence[str] | None = None,
-    confidence_level: float = 0.95,
-    extra_metrics: Sequence[Metric] = (),
     fit_params: Mapping[str, Any] | None = None,
     n_jobs: int | None = None,
     run_id: str | None = None,
     metrics: str | Sequence[str] = "headline",
     predictions: bool | str = "auto",
     strict: bool = False,
+    **options: Unpack[Options],
 ) -> tuple[LoggedEvaluation, ...]:
     """Log the candidates of a fitted search as nested runs, each judged out of fold on the **training** rows.
 
@@ -62,11 +58,13 @@ def log_candidates(
         Passed to ``fit``; values with one entry per row are cut to the training rows.
     n_jobs : int, optional
         Folds that are fitted at a time.
-    labels, positive, grouping, sample_weight, row_ids, normalize, sections, confidence_level, extra_metrics
+    labels, sample_weight, row_ids
         As in :func:`cmtrack.evaluate`.
     run_id, metrics, predictions, strict
         As in :func:`cmtrack.log_evaluation`; the run is the parent, by default the active one. Where there is none,
         nothing is fitted: a warning says so, and the result is empty.
+    **options
+        As in :class:`cmtrack.evaluation.options.Options`.
 
     Returns
     -------
@@ -74,6 +72,7 @@ def log_candidates(
         Best first. The nested runs hold the candidate's parameters, ``candidate`` (its place in ``cv_results_``) and
         ``rank``.
     """
+    check_names(options, "log_candidates")
     try:
         run_id = chosen_run(run_id)  # asked before the fits, which may take hours
     except ValueError as error:
@@ -88,10 +87,7 @@ def log_candidates(
         children = _candidates(
             search, X, np.asarray(y), max_candidates, labels, fit_params, n_jobs,
             by_row={"sample_weight": sample_weight, "groups": groups, "row_ids": row_ids},
-            options={
-                "positive": positive, "grouping": grouping, "normalize": normalize, "sections": sections,
-                "confidence_level": confidence_level, "extra_metrics": extra_metrics,
-            },
+            options=dict(options),
         )  # fmt: skip
         return log_nested(children, run_id=run_id, metrics=metrics, predictions=predictions, strict=strict)
     except Exception as error:

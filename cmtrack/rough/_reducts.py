@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from cmtrack.rough.attributes import Values, combine, encode_attribute
+from cmtrack.rough._attributes import Values, combine, encode_attribute
 from cmtrack.statistics.inputs import BoolArray, FloatArray, IntArray
 from cmtrack.untrusted import for_page, printable
 
@@ -195,7 +195,7 @@ def _greedy(data: _Granules) -> _Found:
 
 
 def _needed(data: _Granules, most: int) -> BoolArray:
-    """Whether the rows decided get fewer without each attribute, shape (A,); from partitions by the first and last."""
+    """Flags of the attributes without which fewer rows are decided, (A,); from partitions by the first and last."""
     n, rows = len(data.sizes), len(data.rows)
     nothing = (np.zeros(rows, dtype=np.int64), 1)
     last = [nothing]
@@ -225,7 +225,7 @@ def _decided(data: _Granules, subset: list[int]) -> int:
 
 
 def _impure(group: IntArray, size: int, decision: IntArray) -> BoolArray:
-    """Whether the group that each entry is in holds more than one class."""
+    """Flags of the entries whose group holds more than one class."""
     seen = np.empty(size, dtype=np.int64)
     seen[group] = decision  # any one of the group's
     mixed = np.zeros(size, dtype=bool)

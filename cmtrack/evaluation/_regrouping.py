@@ -34,7 +34,7 @@ _NO_TARGET = (
 
 
 def regroup(evaluation: Evaluation, grouping: Grouping, positive: Label | None) -> Evaluation:
-    """See :meth:`Evaluation.regroup`."""
+    """Evaluate under another grouping (see :meth:`Evaluation.regroup`)."""
     if not isinstance(grouping, Grouping):
         raise TypeError(f"grouping must be a Grouping, got {type(grouping).__name__}")
     labels = evaluation.labels
@@ -84,7 +84,7 @@ def _from_rows(
 
 
 def _carry(statistics: Statistics, old: ComposedStep | None, new: ComposedStep | None) -> tuple[Statistics, list[str]]:
-    """The statistics that still hold, and what is lost."""
+    """Statistics that still hold, and notes on the lost ones."""
     kept = _still_valid(statistics, old, new)
     if kept.moments is None:
         return kept, []
