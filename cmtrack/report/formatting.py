@@ -117,7 +117,7 @@ def p_text(value: float) -> str:
 
 
 def p_equals(value: float) -> str:
-    """ "p = 0.012" or "p < 0.001"."""
+    """A p-value in a sentence: "p = 0.012" or "p < 0.001"."""
     shown = p_text(value)
     return f"p {shown}" if shown.startswith("<") else f"p = {shown}"
 

@@ -273,6 +273,7 @@ def draw_panel(
 
 
 def numbers(centres: FloatArray, limits: FloatArray, *, sign: bool) -> list[str]:
+    """The texts beside the rows: each value with its interval."""
     places = decimals(centres)
     texts = []
     for centre, (low, high) in zip(centres, limits, strict=True):
@@ -284,6 +285,7 @@ def numbers(centres: FloatArray, limits: FloatArray, *, sign: bool) -> list[str]
 
 
 def write_numbers(ax: Axes, texts: Sequence[str]) -> None:
+    """Write texts at the right of the rows."""
     beside = ax.get_yaxis_transform() + ScaledTranslation(8 / 72, 0, ax.figure.dpi_scale_trans)
     for row, words in enumerate(texts):
         ax.text(1.0, row, words, transform=beside, va="center", ha="left", fontsize=FONT, color=INK)

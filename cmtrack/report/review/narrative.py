@@ -118,7 +118,7 @@ def further(comparison: Comparison, *, beside_tables: bool = False) -> list[str]
 
 
 def _best_of(run: RankedRun, ranking: Ranking, say: Say) -> str:
-    """ "“A” scores highest (0.712)"."""
+    """The leading run and its value: "“A” scores highest (0.712)"."""
     criterion, name = ranking.criterion, say(run.name)
     if not criterion.single:
         return f"{name} has the highest weighted sum"
@@ -355,7 +355,7 @@ def _models_standing(ranking: RepeatedRanking, say: Say) -> str:
 
 
 def _best_model(first: RankedModel, say: Say) -> str:
-    """ "“A” is best on average (mean 0.712)"."""
+    """The leading model and its mean: "“A” is best on average (mean 0.712)"."""
     ranked = math.isfinite(first.average_rank)
     how = f"average rank {first.average_rank:.2f}" if ranked else f"mean {fmt.number(first.mean)}"
     return f"{say(first.name)} is best on average ({how})"

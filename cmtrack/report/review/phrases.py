@@ -63,7 +63,7 @@ def direction(criterion: Criterion) -> str:
 
 
 def over(ranking: RepeatedRanking) -> str:
-    """ "10 folds", "30 seeds", "12 data sets"."""
+    """The number of blocks: "10 folds", "30 seeds", "12 data sets"."""
     return fmt.counted(len(ranking.block_names), KINDS[ranking.kind])
 
 
@@ -71,7 +71,7 @@ def over(ranking: RepeatedRanking) -> str:
 
 
 def standing(run: RankedRun | RankedModel, ranking: Ranking | RepeatedRanking) -> str:
-    """ "chosen", "leads", "tied" or "behind": the word for a run of a ranking, or a model of repeated runs."""
+    """The word for a run of a ranking, or a model of repeated runs: "chosen", "leads", "tied" or "behind"."""
     if run.chosen:
         return "chosen"
     if run is ranking.leader and not ranking.criterion.pareto:
@@ -80,12 +80,12 @@ def standing(run: RankedRun | RankedModel, ranking: Ranking | RepeatedRanking) -
 
 
 def noun_of(ranking: Ranking | RepeatedRanking) -> str:
-    """ "run" or "model"."""
+    """The noun for what is ranked: "run" or "model"."""
     return "model" if isinstance(ranking, RepeatedRanking) else "run"
 
 
 def all_others(n: int, noun: str) -> str:
-    """ "the other run is", "both other runs are", "all 5 other runs are"."""
+    """All but one, with the verb: "the other run is", "both other runs are", "all 5 other runs are"."""
     if n == 1:
         return f"the other {noun} is"
     return f"{'both' if n == 2 else f'all {n}'} other {noun}s are"
@@ -107,7 +107,7 @@ def standing_sentences(tied: list[str], behind: list[str], unsure: list[str], co
 
 
 def gap_words(difference: float, ends: tuple[float, float], direction: str, name: str) -> str:
-    """ "0.019 lower than “A” [−0.049, 0.012]"; the interval is that of the signed difference."""
+    """A difference such as "0.019 lower than “A” [−0.049, 0.012]"; the interval is that of the signed difference."""
     if difference == 0:
         return f"equal to {name} {fmt.interval(difference, ends)}".rstrip()
     shown = fmt.number(abs(difference), ends if all(map(math.isfinite, ends)) else None)
@@ -171,7 +171,7 @@ def tie_sentence(
 
 
 def rule_title(rule: TieBreaker) -> str:
-    """ "smallest params.depth", "largest accuracy"."""
+    """A tie-breaker in words: "smallest params.depth", "largest accuracy"."""
     way = "nearest zero" if rule.nearest_zero else "largest" if rule.descending else "smallest"
     known = rule.name.split(".", 1)[0] not in ("params", "metrics", "tags")
     name = fmt.metric_title(rule.name) if known else rule.name
