@@ -13,8 +13,8 @@ from typing import Any, BinaryIO, Unpack
 from cmtrack import untrusted
 from cmtrack.base import BaseEvaluation
 from cmtrack.evaluation import evaluate
-from cmtrack.evaluation.options import Options, check_names, takes_options
 from cmtrack.grouping import Label
+from cmtrack.options import Options, check_names, takes_options
 from cmtrack.tracking import settings, spool
 from cmtrack.tracking.deliver import deliver
 from cmtrack.tracking.names import check_prefix
@@ -123,7 +123,7 @@ def log_evaluation(
     strict : bool, default False
         Raise instead of warning (the evaluation is kept in the local folder all the same).
     **options
-        As in :class:`cmtrack.evaluation.options.Options`, where labels are given.
+        As in :class:`cmtrack.options.Options`, where labels are given.
 
     Returns
     -------
