@@ -7,6 +7,7 @@ import operator
 import re
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from cmtrack.comparison.differences import Difference
 from cmtrack.metrics.catalog import known_names, lookup
@@ -152,6 +153,16 @@ class GateResult:
     value: float
     passed: bool
     reason: str
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data."""
+        return {
+            "gate": self.gate.text,
+            "value": self.value,
+            "bound": self.gate.bound,
+            "passed": self.passed,
+            "reason": self.reason,
+        }
 
     def __str__(self) -> str:
         if self.reason:

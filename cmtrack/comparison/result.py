@@ -1,10 +1,8 @@
-"""The :class:`Comparison`: who leads, who cannot be told from the leader, who was left out and why."""
+"""The result of ``compare``: rankings of runs or of models, and what stands in none with the reasons."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections import Counter
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 from cmtrack.comparison.blocks import RankedModel, RepeatedRanking
 from cmtrack.comparison.criterion import Criterion
 from cmtrack.comparison.gates import Gate
-from cmtrack.comparison.ranking import Candidate, RankedRun, Ranking, StoppedRun
-from cmtrack.comparison.run import Run
+from cmtrack.comparison.ranking import RankedRun, Ranking
+from cmtrack.comparison.run import Candidate, LeftOut, Run, StoppedRun
 from cmtrack.untrusted import printable
 
 if TYPE_CHECKING:
@@ -21,20 +19,6 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from cmtrack.tracking.publish import LoggedReview
-
-
-@dataclass(frozen=True)
-class LeftOut:
-    """A run that is not ranked.
-
-    Attributes
-    ----------
-    run : Run
-    reason : str
-    """
-
-    run: Run
-    reason: str
 
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
@@ -260,19 +244,3 @@ class ModelComparison(Comparison):
     def runs(self) -> tuple[Candidate, ...]:
         """The runs of all ranked models, one model after the other."""
         return tuple(run for ranking in self.rankings for model in ranking.models for run in model.runs)
-
-
-def unique_names(runs: Mapping[str, str]) -> dict[str, str]:
-    """A distinct name for each run id: names that are shared get the beginning of the id."""
-    shared = Counter(runs.values())
-    taken = {name for name, times in shared.items() if times == 1}
-    out: dict[str, str] = {}
-    for run_id, name in runs.items():
-        label = name
-        for length in range(4, len(run_id) + 1, 4) if shared[name] > 1 else ():
-            label = f"{name} ({run_id[:length]})"
-            if label not in taken:
-                break
-        taken.add(label)
-        out[run_id] = label
-    return out

@@ -1,13 +1,18 @@
-"""A run as it is compared: what a tracking store lists of it, or a name for an evaluation in memory."""
+"""Runs before they are ranked: what a store lists of one, with its evaluation and gates, and why one is not ranked."""
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+
+from cmtrack.base import BaseEvaluation
+from cmtrack.comparison.gates import GateResult
 
 
 @dataclass(frozen=True, eq=False)
 class Run:
-    """One run, without its artifacts.
+    """One run, without its artifacts, or a name for an evaluation in memory.
 
     Attributes
     ----------
@@ -40,3 +45,89 @@ class Run:
     def parent_run_id(self) -> str | None:
         """The run that this one is nested in."""
         return self.tags.get("mlflow.parentRunId")
+
+
+@dataclass(frozen=True, eq=False)
+class Candidate:
+    """A run that may be ranked.
+
+    Attributes
+    ----------
+    run : Run
+    evaluation : BaseEvaluation
+    gates : tuple of GateResult
+    """
+
+    run: Run
+    evaluation: BaseEvaluation
+    gates: tuple[GateResult, ...] = ()
+
+    @property
+    def name(self) -> str:
+        """The run's name, made unique in a comparison."""
+        return self.run.name
+
+    @property
+    def run_id(self) -> str:
+        """The run's id; the name of an evaluation that is in no run."""
+        return self.run.run_id
+
+    @property
+    def passed(self) -> bool:
+        """Whether it passes all gates."""
+        return all(result.passed for result in self.gates)
+
+
+@dataclass(frozen=True)
+class StoppedRun:
+    """A run, or a model of repeated runs, that a gate stopped.
+
+    Attributes
+    ----------
+    run : Run
+    gates : tuple of GateResult
+        Those that it fails are among them; a run that was stopped by its logged values has no others.
+    """
+
+    run: Run
+    gates: tuple[GateResult, ...]
+
+    @property
+    def name(self) -> str:
+        """The run's name, made unique in a comparison."""
+        return self.run.name
+
+    @property
+    def run_id(self) -> str:
+        """The run's id; empty for a model."""
+        return self.run.run_id
+
+
+@dataclass(frozen=True)
+class LeftOut:
+    """A run that is not ranked.
+
+    Attributes
+    ----------
+    run : Run
+    reason : str
+    """
+
+    run: Run
+    reason: str
+
+
+def unique_names(runs: Mapping[str, str]) -> dict[str, str]:
+    """A distinct name for each run id: names that are shared get the beginning of the id."""
+    shared = Counter(runs.values())
+    taken = {name for name, times in shared.items() if times == 1}
+    out: dict[str, str] = {}
+    for run_id, name in runs.items():
+        label = name
+        for length in range(4, len(run_id) + 1, 4) if shared[name] > 1 else ():
+            label = f"{name} ({run_id[:length]})"
+            if label not in taken:
+                break
+        taken.add(label)
+        out[run_id] = label
+    return out

@@ -165,6 +165,23 @@ def experiment_ids(client: MlflowClient, names: Sequence[str]) -> list[str]:
     return ids
 
 
+def active_experiment_id() -> str:
+    """The id of the experiment that a new run would go into.
+
+    ``mlflow.set_experiment`` leaves it in the environment, where a user may set it, too, or its name; one that does
+    not exist is made, as MLflow does.
+    """
+    from mlflow.environment_variables import MLFLOW_EXPERIMENT_ID, MLFLOW_EXPERIMENT_NAME
+    from mlflow.tracking.default_experiment.registry import get_experiment_id
+
+    known, name = MLFLOW_EXPERIMENT_ID.get(), MLFLOW_EXPERIMENT_NAME.get()
+    if known is None and name is not None:
+        client = client_for()
+        found = client.get_experiment_by_name(name)
+        known = client.create_experiment(name) if found is None else found.experiment_id
+    return str(get_experiment_id() if known is None else known)
+
+
 def find(reference: Any, clients: Sequence[MlflowClient]) -> TrackedRun:
     """The run that a reference means.
 
