@@ -102,20 +102,11 @@ def gate_command(
         from cmtrack.comparison.verdict import ALWAYS_DEFINED, verdict_of
 
         check_gates(require, against)
-        comparison = compared(
+        comparison = compared(  # without the gates, which would hide the numbers of a run that they stop
             step,
             runs=(run,) if against is None else (run, against),  # the default metric is one that either of them has
             against=against,
-            experiments=(),
-            filter_string="",
             rank_by=(ALWAYS_DEFINED,) if require else rank_by,
-            require=(),  # judged below: here a gate would hide the numbers of the run that it stops
-            tie_breakers=(),
-            margin=None,
-            block=None,
-            model=None,
-            block_kind="auto",
-            limit=2,
             tracking_uris=() if tracking_uri is None else (tracking_uri,),
             **options,
         )

@@ -30,6 +30,10 @@ Progress = Callable[[str, int, int], object]
 NO_RUN = "no run was found: the experiments are empty, or the filter lets none through"
 
 
+class NothingFound(ValueError):
+    """There is nothing to compare."""
+
+
 @dataclass(frozen=True, eq=False)
 class CompareOptions:
     """Options of :func:`cmtrack.compare`, which documents them; in their order, with their defaults.
@@ -171,7 +175,7 @@ def compare_evaluations(
         if not isinstance(evaluation, BaseEvaluation):
             raise TypeError(f"runs by name must be Evaluations, got {type(evaluation).__name__} for {name!r}")
     if not evaluations:
-        raise ValueError(NO_RUN)
+        raise NothingFound(NO_RUN)
     runs = {str(name): Run(str(name), str(name)) for name in evaluations}
     check_there(options.rules, list(runs.values()))
     baseline = None

@@ -12,6 +12,7 @@ from cmtrack.base import BaseEvaluation
 from cmtrack.comparison.compare import (
     NO_RUN,
     CompareOptions,
+    NothingFound,
     Progress,
     compare_evaluations,
     compare_runs,
@@ -147,15 +148,18 @@ def compare(
     Nason 2011), which holds the best run with at least the confidence level. Many runs invite finding a winner by
     chance; p-values and intervals hold for all pairs of runs at once.
     """
-    given = {name: value for name, value in locals().items() if name not in ("runs", "progress")}
-    options = CompareOptions(**given)
-    check_prefix(prefix)
-    tell = progress or (lambda *_: None)
+    options = CompareOptions(**{name: value for name, value in locals().items() if name not in ("runs", "progress")})
+    return compare_by(options, runs, progress)
+
+
+def compare_by(options: CompareOptions, runs: Any = None, progress: Progress | None = None) -> Comparison:
+    """Compare runs by a record of options; see :func:`compare`."""
+    how, prefix, tell = options.how(runs), check_prefix(options.prefix), progress or (lambda *_: None)
     if isinstance(runs, Mapping):
         return compare_evaluations(runs, options, tell)
     options.own  # noqa: B018 - declared before any text is read
     listing = partial(list_runs, runs, options, tell)
-    if _not_known(rank_by, require, tie_breakers):
+    if _not_known(options.rank_by, options.require, options.tie_breakers):
         _read_declarations(listing(order=None), prefix)
     options.check()
     listed = listing(order=options.criterion)
@@ -163,9 +167,9 @@ def compare(
     options = replace(options, prefix=prefix)
     complete = [run for run in listed.runs if run.status(prefix) == "completed"]
     if not complete:
-        raise ValueError(_nothing(listed, prefix))
+        raise NothingFound(_nothing(listed, prefix))
     check_there(options.rules, complete)
-    baseline = None if against is None else _baseline(listed, against)
+    baseline = None if options.against is None else _baseline(listed, options.against)
     criterion = options.criterion or _default_criterion(complete, listed, options)
     listed = _shortened(listed, criterion, options, tell)
     chosen = {run.run_id: run for run in listed.runs}
@@ -186,7 +190,7 @@ def compare(
         left_out=(unreadable, listed.incomplete),
         passed_over=listed.passed_over,
         notes=[*notes, *_notes(listed, options)],
-        how=CompareOptions(**given).how(runs),
+        how=how,
     )
 
 

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from cmtrack.comparison.repeated.blocks import as_level, block_ranks, complete, order_by_rank
-from cmtrack.comparison.repeated.pairs import cliques
+from cmtrack.comparison.repeated._pairs import cliques
+from cmtrack.comparison.repeated._scores import as_level, block_ranks, complete, order_by_rank
 from cmtrack.statistics.inputs import FloatArray
 
 if TYPE_CHECKING:
