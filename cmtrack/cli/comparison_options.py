@@ -1,4 +1,4 @@
-"""Options of the commands that compare runs, and the comparison that follows from them."""
+"""Options that the commands on several runs share, and the comparison that they ask for."""
 
 from __future__ import annotations
 
@@ -175,7 +175,7 @@ def _named(runs: Sequence[str], experiments: Sequence[str], error: ValueError) -
 
 
 def parsed(parse: Callable[[Any], Parsed], given: Any) -> Parsed:
-    """Parse a text of the command line; an error is the user's."""
+    """The meaning of a text of the command line; an error is the user's."""
     try:
         return parse(given)
     except (TypeError, ValueError) as error:

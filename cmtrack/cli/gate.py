@@ -151,7 +151,7 @@ def _markdown(verdict: Verdict, run: RankedRun) -> str:
 
 
 def _required(check: GateResult | NotWorse) -> str:
-    """What was asked of the run."""
+    """The requirement."""
     from cmtrack.comparison.gates import GateResult
 
     if isinstance(check, GateResult):
@@ -160,7 +160,7 @@ def _required(check: GateResult | NotWorse) -> str:
 
 
 def _found(check: GateResult | NotWorse, samples: str) -> str:
-    """What the run has of it."""
+    """The finding on it."""
     from cmtrack.comparison.gates import GateResult
     from cmtrack.comparison.verdict import Outcome
     from cmtrack.report import words
@@ -187,7 +187,7 @@ def _hint(check: GateResult | NotWorse) -> list[str]:
 
 
 def _not_shown(worse: bool, ends: tuple[float, float], samples: str) -> str:
-    """Caution about an interval that reaches below zero: not shown to be worse is not shown to be as good."""
+    """Words for an interval that reaches below zero: not shown to be worse is not shown to be as good."""
     from cmtrack.report import words
 
     if worse or ends[0] >= 0:

@@ -1,4 +1,4 @@
-"""Many evaluations: which differences are real, which run to take."""
+"""Comparison of evaluations: differences, rankings of runs and of models, verdicts; numbers only, without MLflow."""
 
 from cmtrack.comparison.comparability import Reason
 from cmtrack.comparison.compare import CompareOptions, compare_evaluations

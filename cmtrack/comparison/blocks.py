@@ -27,7 +27,7 @@ _FOLD = re.compile(r"fold|split|cv", re.IGNORECASE)
 
 @dataclass(frozen=True)
 class Blocks:
-    """How repeated runs are told apart.
+    """Names that tell repeated runs apart, and the kind of repetition.
 
     Attributes
     ----------
@@ -315,7 +315,7 @@ def _error(gap: Gap, scores: FloatArray, column: int, best: int) -> float:
 
 
 def _may_be_chosen(model: RankedModel, criterion: Criterion, margin: float | None) -> bool:
-    """Whether a tie-breaker may name a model that does not lead."""
+    """True if a tie-breaker may name a model that does not lead."""
     if not model.tied:
         return False
     higher = criterion.direction == "higher"
@@ -426,7 +426,7 @@ def _mean_metrics(model: RankedModel) -> dict[str, float]:
 
 
 def _read_key(run: Run, by: str) -> str | None:
-    """What a run has under ``"params.fold"``, ``"tags.x"``, ``"metrics.x"`` or ``"name"``."""
+    """The text that a run has under ``"params.fold"``, ``"tags.x"``, ``"metrics.x"`` or ``"name"``."""
     if by == "name":
         return run.name
     source, _, rest = by.partition(".")

@@ -58,7 +58,7 @@ class CellChanges:
 
     @property
     def paired(self) -> bool:
-        """Whether the tests use that the rows are the same."""
+        """True if the tests use that the rows are the same."""
         return not self.reason
 
     def significant(self, confidence_level: float) -> np.ndarray[tuple[int, ...], np.dtype[np.bool_]]:

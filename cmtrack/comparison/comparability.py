@@ -26,7 +26,7 @@ Item = TypeVar("Item")
 
 
 class Reason(Enum):
-    """Why two evaluations are not compared; the value is the sentence, or how a sentence says it."""
+    """Reason why two evaluations are not compared; the value is the sentence, or how a sentence says it."""
 
     # not in one order
     DATA = "on different evaluation data"
@@ -55,7 +55,7 @@ class Reason(Enum):
 
 @dataclass(frozen=True)
 class Traits:
-    """What decides whether an evaluation may stand in one order with others; what is not known is None.
+    """Traits that decide if an evaluation may stand in one order with others; what is not known is None.
 
     Attributes
     ----------
@@ -80,7 +80,7 @@ class Traits:
 
     @classmethod
     def listed(cls, digest: str | None, row_ids: str | None, grouping: str | None, positive: str | None) -> Traits:
-        """What a store's tags say of an evaluation; they are compared with each other, not with evaluations."""
+        """The traits in a store's tags; they are compared with each other, not with those of evaluations."""
         try:
             known = LabelDigest.parse(digest or "")
         except ValueError:
@@ -164,7 +164,7 @@ def why_unpaired(first: BaseEvaluation, second: BaseEvaluation) -> Reason | None
 
 
 def unpaired_among(evaluations: Sequence[BaseEvaluation]) -> dict[int, str]:
-    """Why some of several evaluations cannot be compared row by row with the others, by their place."""
+    """Reasons why some of several evaluations cannot be compared row by row with the others, by place."""
     first = next((e for e in evaluations if e.rows is not None), None)
     out = {}
     for place, evaluation in enumerate(evaluations):
@@ -207,7 +207,7 @@ def split(items: Iterable[Item], traits: Callable[[Item], Traits], read: frozens
 
 
 def of_one_data_set(evaluations: Iterable[BaseEvaluation]) -> bool:
-    """Whether all evaluations are of the same rows in the same order, by their labels."""
+    """True if all evaluations are of the same rows in the same order, by their labels."""
     return len({evaluation.labels_digest for evaluation in evaluations}) == 1
 
 
@@ -234,7 +234,7 @@ def of_classes(evaluation: BaseEvaluation) -> Evaluation:
 
 
 def check_classes(labels: Sequence[Label], grouping: Grouping) -> tuple[str, ...]:
-    """What a reader should know where the evaluation has not all the classes that the grouping names.
+    """Check classes against a grouping, and return notes on classes of the grouping that are not there.
 
     Raises
     ------

@@ -286,7 +286,7 @@ def judged(gate: Gate, evaluation: BaseEvaluation, baseline: Candidate | None) -
 
 
 def why_undefined(evaluation: BaseEvaluation, metric: str) -> str:
-    """Why a run cannot be ranked by a metric; empty where it can."""
+    """Reason why a run cannot be ranked by a metric; empty where it can."""
     if metric not in evaluation.metrics:
         return f"it has no {metric}"
     if math.isfinite(evaluation.metrics[metric]):

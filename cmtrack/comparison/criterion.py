@@ -18,7 +18,7 @@ RankBy: TypeAlias = str | Sequence[str] | Mapping[str, float]
 
 FALLBACK = "multiclass/matthews_corrcoef"
 DEFAULTS = ("spans/f1_micro", "binary/matthews_corrcoef", FALLBACK, "family/f1_micro")
-"""Where no metric is named, the first of these that a run has: all ways of being right or wrong in one number."""
+"""The default metrics: the first of these that a run has; all ways of being right or wrong in one number."""
 
 _OF_LABELS = ("multiclass", "class", "confidence", "cost", "rough", "family", "spans")
 _OF_GROUPS = ("reduced", "probability")  # probability/log_loss is of the labels, probability/<step>/log_loss of groups
@@ -98,7 +98,7 @@ class Criterion:
 
     @property
     def single(self) -> bool:
-        """Whether one metric decides."""
+        """True if one metric decides."""
         return len(self.metrics) == 1
 
     @property

@@ -195,7 +195,7 @@ def paired_differences(
 
 
 def why_no_error(evaluation: BaseEvaluation, name: str) -> str:
-    """Why a metric of an evaluation that has rows has no error by row."""
+    """Reason why a metric of an evaluation that has rows has no error by row."""
     return _not_by_row(evaluation, name) or f"{name} has no error by row"
 
 

@@ -91,11 +91,11 @@ class Gate:
 
     @property
     def of_value(self) -> bool:
-        """Whether the metric's value alone decides (no interval, no baseline)."""
+        """True if the metric's value alone decides (no interval, no baseline)."""
         return not self.end and not self.difference
 
     def keeps(self, value: float) -> bool:
-        """Whether a value is within the bound; an undefined one is not."""
+        """True if a value is within the bound; an undefined one is not."""
         return math.isfinite(value) and _OPERATORS[self.operator](value, self.bound)
 
     def check(

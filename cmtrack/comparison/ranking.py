@@ -144,7 +144,7 @@ class Ranking:
 
     @property
     def paired(self) -> bool:
-        """Whether all differences use that the rows are the same."""
+        """True if all differences use that the rows are the same."""
         return len(self.runs) > 1 and not any(run.unpaired for run in self.runs)
 
     @property
@@ -172,7 +172,7 @@ def cohorts(candidates: Iterable[Candidate], read: frozenset[str]) -> list[list[
 
 
 def decides(parts: Sequence[Sequence[Candidate]]) -> bool:
-    """Whether the first part is the one to decide by: of the most rows, or the parents of the next ones."""
+    """True if the first part is the one to decide by: of the most rows, or the parents of the next ones."""
     if len(parts) < 2 or _rows(parts[0]) > _rows(parts[1]):
         return bool(parts)
     depth = _depths([candidate for part in parts for candidate in part])
@@ -253,14 +253,14 @@ def rank(
 
 
 def content(candidate: Candidate) -> tuple[str, ...]:
-    """What a candidate is sorted by where nothing else says an order: what it holds, then what it is called."""
+    """Sort key of a candidate where nothing else says an order: its numbers, then its names."""
     evaluation = candidate.evaluation
     held = hashlib.sha256(repr(sorted(evaluation.metrics.items())).encode()).hexdigest()
     return held, str(candidate.run.tags.get("mlflow.runName", candidate.name)), candidate.run_id
 
 
 def _may_be_chosen(run: RankedRun, leader: RankedRun, criterion: Criterion, margin: float | None) -> bool:
-    """Whether a tie-breaker may name a run."""
+    """True if a tie-breaker may name a run."""
     if run is leader:
         return True
     if not run.tied:
@@ -380,7 +380,7 @@ def _pareto(
 
 
 def _undominated(values: FloatArray) -> FloatArray:
-    """Which runs no other one beats or equals in everything, beating it in something; values (..., R, M)."""
+    """Mask of the runs that no other one equals in everything and beats in something; values (..., R, M)."""
     ours, theirs = values[..., :, None, :], values[..., None, :, :]
     beaten = (theirs >= ours).all(axis=-1) & (theirs > ours).any(axis=-1)
     return np.asarray(~beaten.any(axis=-1))
@@ -511,7 +511,7 @@ def own_error(evaluation: BaseEvaluation, name: str) -> float:
 
 
 def _sign(name: str, value: float) -> float:
-    """What makes larger better; nearest to zero, it gives minus the distance."""
+    """Sign that makes larger better; nearest to zero, it gives minus the distance."""
     better = lookup(name).better
     if better == "nearest zero":
         return 1.0 if value < 0 else -1.0

@@ -74,7 +74,7 @@ class Candidate:
 
     @property
     def passed(self) -> bool:
-        """Whether it passes all gates."""
+        """True if it passes all gates."""
         return all(result.passed for result in self.gates)
 
 

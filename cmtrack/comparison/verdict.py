@@ -18,11 +18,11 @@ from cmtrack.comparison.result import Comparison, RunComparison
 from cmtrack.metrics.names import near
 
 ALWAYS_DEFINED = "multiclass/accuracy"
-"""What two runs are ranked by where gates alone decide: it hides no run with an undefined metric."""
+"""Criterion of two runs where gates alone decide: it hides no run with an undefined metric."""
 
 
 class NotJudged(Enum):
-    """Why there is no verdict."""
+    """Reason why there is no verdict."""
 
     LEFT_OUT = "the run or the baseline has no evaluation to judge"
     APART = "the run and the baseline were judged on other data, or in other ways"
@@ -31,7 +31,7 @@ class NotJudged(Enum):
 
 
 class Outcome(Enum):
-    """What was found where a run must not be significantly worse than the baseline."""
+    """Outcome of the check that a run is not significantly worse than the baseline."""
 
     TESTED = ""
     SAME_RUN = "the same run"
@@ -71,7 +71,7 @@ class NotWorse:
 
 @dataclass(frozen=True)
 class Verdict:
-    """What became of a run.
+    """Result of judging a run.
 
     Attributes
     ----------
@@ -99,7 +99,7 @@ class Verdict:
 
     @property
     def passed(self) -> bool:
-        """Whether the run does all that was asked; False where it was not judged."""
+        """True if the run does all that was asked; False where it was not judged."""
         return self.not_judged is None and all(check.passed for check in self.checks)
 
     def to_dict(self) -> dict[str, Any]:

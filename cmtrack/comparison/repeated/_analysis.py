@@ -184,7 +184,7 @@ def analyse(
     test_train_ratio: float | None = None,
     test_errors: Any = None,
 ) -> RepeatedResult:
-    """Which of several models leads over repeated runs, and which of the others may be as good.
+    """Analyse several models over repeated runs: the leader, and the others that may be as good.
 
     Parameters
     ----------

@@ -21,7 +21,7 @@ _CELLS = 2_000_000  # weights that are held at a time
 
 @dataclass(frozen=True)
 class RopeProbabilities:
-    """Where a difference lies with respect to the region of practical equivalence, [-rope, rope].
+    """Probabilities of a difference with respect to the region of practical equivalence, [-rope, rope].
 
     Attributes
     ----------

@@ -397,7 +397,7 @@ class Pairwise:
         raise KeyError(f"there is no pair {models!r}")
 
     def apart(self, first: int, second: int) -> bool:
-        """Whether two models are told apart at the confidence level; False where there is no p-value."""
+        """True if two models are told apart at the confidence level; False where there is no p-value."""
         return self[first, second].adjusted_pvalue <= 1 - self.confidence_level
 
     def to_frame(self) -> pd.DataFrame:
