@@ -21,8 +21,8 @@ from mlflow.entities import Metric, Param, RunTag
 import cmtrack
 from cmtrack.comparison.criterion import Criterion
 from cmtrack.comparison.gates import Gate
+from cmtrack.tracking.comparing import Listed, reduced
 from cmtrack.tracking.runs import client_for, search
-from cmtrack.tracking.shortlist import Listed, reduced
 from cmtrack.tracking.store import quiet, tracking_store
 
 METRIC, ROWS, CLASSES, WHOLE = "multiclass/matthews_corrcoef", 10_000, 11, 50

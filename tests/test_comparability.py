@@ -15,9 +15,9 @@ import cmtrack
 from cmtrack import Grouping, compare, evaluate
 from cmtrack.comparison import CompareOptions, NotJudged, Outcome, Reason, RunComparison, judge, randomization_test
 from cmtrack.comparison.comparability import Traits, split, unpaired_among, why_apart, why_unpaired
+from cmtrack.tracking.comparing import Listed, reduced
 from cmtrack.tracking.names import tag
 from cmtrack.tracking.runs import TrackedRun
-from cmtrack.tracking.shortlist import Listed, reduced
 
 Y = np.arange(12) % 4
 PREDICTED = np.where(np.arange(12) % 5 == 0, (Y + 1) % 4, Y)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from cmtrack.base import BaseEvaluation
@@ -115,19 +113,3 @@ class LeftOut:
 
     run: Run
     reason: str
-
-
-def unique_names(runs: Mapping[str, str]) -> dict[str, str]:
-    """A distinct name for each run id: names that are shared get the beginning of the id."""
-    shared = Counter(runs.values())
-    taken = {name for name, times in shared.items() if times == 1}
-    out: dict[str, str] = {}
-    for run_id, name in runs.items():
-        label = name
-        for length in range(4, len(run_id) + 1, 4) if shared[name] > 1 else ():
-            label = f"{name} ({run_id[:length]})"
-            if label not in taken:
-                break
-        taken.add(label)
-        out[run_id] = label
-    return out
