@@ -69,6 +69,11 @@ class Comparison(ABC):
         return self.rankings[0] if self.rankings else None
 
     @property
+    def repeated(self) -> RepeatedRanking | None:
+        """The ranking of models over repeated runs; None where runs are ranked, or no model is."""
+        return self.ranking if isinstance(self.ranking, RepeatedRanking) else None
+
+    @property
     def best(self) -> RankedRun | RankedModel | None:
         """The run, or the model of repeated runs, to take.
 
@@ -234,11 +239,6 @@ class ModelComparison(Comparison):
     def ranking(self) -> RepeatedRanking | None:
         """The ranking of models over blocks; None where gates stopped every model."""
         return self.rankings[0] if self.rankings else None
-
-    @property
-    def repeated(self) -> RepeatedRanking | None:
-        """The same as :attr:`ranking`."""
-        return self.ranking
 
     @property
     def runs(self) -> tuple[Candidate, ...]:
