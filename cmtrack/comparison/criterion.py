@@ -103,7 +103,7 @@ class Criterion:
 
     @property
     def direction(self) -> str:
-        """ "higher", "lower" or "nearest zero" of a single metric; "higher" of a weighted sum."""
+        """Best direction of a single metric, "higher", "lower" or "nearest zero"; "higher" of a weighted sum."""
         return lookup(self.metrics[0]).better if self.single else "higher"
 
     def __str__(self) -> str:
