@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from cmtrack.evaluation.regrouping import Lost
 from samples import random_problem
 
 import cmtrack
 from cmtrack import Evaluation, Grouping
+from cmtrack.evaluation._regrouping import Lost
 
 Y, PRED, P = random_problem(11, n=240, k=5)
 HELD_Y, _, HELD_P = random_problem(12, n=200, k=5)

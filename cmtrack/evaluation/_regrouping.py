@@ -22,7 +22,7 @@ _GROUP_SCORES = ("scores", "score_moments", "labels_variance", "labelled", "targ
 
 
 class Lost(Enum):
-    """What a regrouping lost; the value is the note that evaluations and their files hold."""
+    """A loss of a regrouping; the value is the note that evaluations and their files hold."""
 
     SCORES = (
         "regrouped without the data: the counts by the positive group's score do not fit this grouping, so ROC, "
@@ -41,7 +41,7 @@ class Lost(Enum):
 
     @classmethod
     def by(cls, evaluation: Evaluation) -> frozenset[Lost]:
-        """What earlier regroupings of an evaluation lost."""
+        """Losses of earlier regroupings of an evaluation."""
         return frozenset(lost for lost in cls if lost.value in evaluation.notes)
 
 
