@@ -36,7 +36,7 @@ _MAX_TAG = 4000
 
 @dataclass(frozen=True)
 class LoggedReview:
-    """What became of a review.
+    """Result of logging a review.
 
     Attributes
     ----------

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 
 from cmtrack.comparison.blocks import RepeatedRanking
-from cmtrack.comparison.cohorts import apart, headings
+from cmtrack.comparison.comparability import apart, headings
 from cmtrack.comparison.ranking import RankedRun, Ranking
 from cmtrack.comparison.result import Comparison, ModelComparison, RunComparison
 from cmtrack.report import words
