@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy.special import ndtr
-from scipy.stats import binom
 
 from cmtrack.base import BaseEvaluation
 from cmtrack.comparison.comparability import why_unpaired
@@ -67,6 +66,8 @@ def mcnemar(only_first: int, only_second: int) -> McNemar:
     if n == 0:
         return McNemar(0, 0, math.nan, math.nan, 1.0, 1.0)
     least = min(b, c)
+    from scipy.stats import binom
+
     exact = min(1.0, 2 * float(binom.cdf(least, n, 0.5)))
     here = float(binom.pmf(least, n, 0.5))
     midp = 1 - here / 2 if b == c else exact - here  # at b = c the two tails share the outcome
