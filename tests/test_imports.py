@@ -143,6 +143,16 @@ def test_what_the_hooks_import_is_declared() -> None:
     assert {top: files for top, files in found.items() if DISTRIBUTIONS.get(top, top) not in known | alone} == {}
 
 
+def test_nothing_private_of_mlflow_is_imported() -> None:
+    found = []
+    for file in chain((ROOT / "cmtrack").rglob("*.py"), (ROOT / "integrations").rglob("*.py")):
+        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] == "mlflow":
+                names = [*node.module.split("."), *(alias.name for alias in node.names)]
+                found += [f"{file.name}: {name}" for name in names if name.startswith("_")]
+    assert found == []
+
+
 # -- the graph of the modules ----------------------------------------------------------------------------------------
 
 DOORS = {
@@ -224,23 +234,3 @@ def test_the_doors_are_those_of_the_linter() -> None:
     assert {(file, ".".join(room.split(".")[:2])) for file, room in declared} == {
         (file, room) for file, rooms in DOORS.items() for room in rooms
     }
-
-
-# -- how it is written -----------------------------------------------------------------------------------------------
-
-QUESTIONS = ("What ", "Whether ", "How ", "Which ", "Who ", "Where ", "When ", "Why ")
-PLAIN = ("cli", "evaluation", "families", "grouping", "plots", "prevalence", "report", "rough")
-"""Packages whose docstrings have been gone through; ruff's rules ``D`` hold in the same ones."""
-
-
-def test_a_first_line_of_a_docstring_is_no_question() -> None:
-    files = [*chain.from_iterable((ROOT / "cmtrack" / name).rglob("*.py") for name in PLAIN)]
-    files += (ROOT / "integrations").rglob("*.py")
-    waiting = {"accumulator.py", "from_arrays.py", "from_tables.py"}
-    found = []
-    for file in (file for file in files if file.name not in waiting):
-        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
-            documented = isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef)
-            if documented and (ast.get_docstring(node) or "").startswith(QUESTIONS):
-                found.append(f"{file.relative_to(ROOT)}: {ast.get_docstring(node)}")
-    assert not found

@@ -16,13 +16,12 @@ from rich.console import Console
 
 from cmtrack import Grouping, compare, evaluate
 from cmtrack.cli.comparison_table import print_comparison
-from cmtrack.cli.gate import _not_worse
 from cmtrack.comparison import ModelComparison
-from cmtrack.comparison.blocks import rank_models
+from cmtrack.comparison.blocks import Blocks, rank_models
 from cmtrack.comparison.criterion import Criterion
-from cmtrack.comparison.ranking import Candidate
-from cmtrack.comparison.repetitions import Blocks
+from cmtrack.comparison.run import Candidate
 from cmtrack.comparison.tie_breakers import TieBreaker
+from cmtrack.comparison.verdict import not_worse
 from cmtrack.plots.style import BLUE, ORANGE
 from cmtrack.report import formatting as fmt
 from cmtrack.report.review.report import as_json, html, markdown
@@ -285,5 +284,5 @@ def test_the_figures_colours_follow_the_standing(name):
 def test_the_gate_passes_a_run_that_is_not_behind(name):
     comparison = case(name)
     leader, other = comparison.runs
-    assert _not_worse(comparison, leader, other).passed
-    assert _not_worse(comparison, other, leader).passed == other.tied
+    assert not_worse(comparison, leader, other).passed
+    assert not_worse(comparison, other, leader).passed == other.tied

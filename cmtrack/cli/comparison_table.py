@@ -205,7 +205,7 @@ def _p(value: float, leads: bool) -> str:
 
 
 def _say_unpaired(console: Console, ranking: Ranking) -> None:
-    """Print the differences that do not use that the rows are the same, with the reason."""
+    """Print the differences that do not use that the rows are the same, and why."""
     by_reason: dict[str, list[str]] = {}
     for run in ranking.runs:
         if run.unpaired:

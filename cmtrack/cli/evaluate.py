@@ -25,8 +25,8 @@ from cmtrack.cli.frame import (
 
 if TYPE_CHECKING:
     from cmtrack.evaluation import Evaluation
-    from cmtrack.evaluation.options import About
     from cmtrack.grouping import Grouping
+    from cmtrack.options import About
 
 _OF_THE_RUN = ("run_id", "experiment", "run_name", "prefix", "predictions", "tracking_uri")
 _WISHES: dict[str | None, bool | str] = {None: "auto", "auto": "auto", "labels": "labels", "on": True, "off": False}
@@ -43,7 +43,7 @@ class _WithOptions(click.Command):
 
 @cache
 def _shared_options() -> tuple[click.Option, ...]:
-    from cmtrack.evaluation.options import OPTIONS
+    from cmtrack.options import OPTIONS
 
     return tuple(
         click.Option(

@@ -1,10 +1,8 @@
-"""The :class:`Comparison`: who leads, who cannot be told from the leader, who was left out and why."""
+"""The result of ``compare``: rankings of runs or of models, and what stands in none with the reasons."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections import Counter
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 from cmtrack.comparison.blocks import RankedModel, RepeatedRanking
 from cmtrack.comparison.criterion import Criterion
 from cmtrack.comparison.gates import Gate
-from cmtrack.comparison.ranking import Candidate, RankedRun, Ranking, StoppedRun
-from cmtrack.comparison.run import Run
+from cmtrack.comparison.ranking import RankedRun, Ranking
+from cmtrack.comparison.run import Candidate, LeftOut, Run, StoppedRun
 from cmtrack.untrusted import printable
 
 if TYPE_CHECKING:
@@ -21,20 +19,6 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from cmtrack.tracking.publish import LoggedReview
-
-
-@dataclass(frozen=True)
-class LeftOut:
-    """A run that is not ranked.
-
-    Attributes
-    ----------
-    run : Run
-    reason : str
-    """
-
-    run: Run
-    reason: str
 
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
@@ -83,6 +67,11 @@ class Comparison(ABC):
     def ranking(self) -> Ranking | RepeatedRanking | None:
         """The first ranking; None where nothing is ranked."""
         return self.rankings[0] if self.rankings else None
+
+    @property
+    def repeated(self) -> RepeatedRanking | None:
+        """The ranking of models over repeated runs; None where runs are ranked, or no model is."""
+        return self.ranking if isinstance(self.ranking, RepeatedRanking) else None
 
     @property
     def best(self) -> RankedRun | RankedModel | None:
@@ -252,27 +241,6 @@ class ModelComparison(Comparison):
         return self.rankings[0] if self.rankings else None
 
     @property
-    def repeated(self) -> RepeatedRanking | None:
-        """The same as :attr:`ranking`."""
-        return self.ranking
-
-    @property
     def runs(self) -> tuple[Candidate, ...]:
         """The runs of all ranked models, one model after the other."""
         return tuple(run for ranking in self.rankings for model in ranking.models for run in model.runs)
-
-
-def unique_names(runs: Mapping[str, str]) -> dict[str, str]:
-    """A distinct name for each run id: names that are shared get the beginning of the id."""
-    shared = Counter(runs.values())
-    taken = {name for name, times in shared.items() if times == 1}
-    out: dict[str, str] = {}
-    for run_id, name in runs.items():
-        label = name
-        for length in range(4, len(run_id) + 1, 4) if shared[name] > 1 else ():
-            label = f"{name} ({run_id[:length]})"
-            if label not in taken:
-                break
-        taken.add(label)
-        out[run_id] = label
-    return out

@@ -18,8 +18,8 @@ from mlflow.models.evaluation.artifacts import (
 )
 from mlflow.models.evaluation.base import EvaluationArtifact, EvaluationResult
 
-from cmtrack.evaluation.options import OPTIONS
 from cmtrack.grouping import Grouping
+from cmtrack.options import OPTIONS
 from cmtrack.tracking import names
 from cmtrack.tracking._warn import tell
 from cmtrack.tracking.log import LoggedEvaluation, log_evaluation

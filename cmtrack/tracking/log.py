@@ -11,8 +11,8 @@ from typing import Any, BinaryIO, Unpack
 from cmtrack import untrusted
 from cmtrack.base import BaseEvaluation
 from cmtrack.evaluation import evaluate
-from cmtrack.evaluation.options import Options, check_names, takes_options
 from cmtrack.grouping import Label
+from cmtrack.options import Options, check_names, takes_options
 from cmtrack.tracking import settings, spool
 from cmtrack.tracking._warn import tell
 from cmtrack.tracking.deliver import deliver
@@ -118,7 +118,7 @@ def log_evaluation(
     strict : bool, default False
         Raise instead of warning (the evaluation is kept in the local folder all the same).
     **options
-        As in :class:`cmtrack.evaluation.options.Options`, where labels are given.
+        As in :class:`cmtrack.options.Options`, where labels are given.
 
     Returns
     -------

@@ -35,7 +35,7 @@ _MAX_TAG = 4000
 
 @dataclass(frozen=True)
 class LoggedReview:
-    """A logged review.
+    """Result of logging a review.
 
     Attributes
     ----------

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import re
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -165,6 +166,23 @@ def experiment_ids(client: MlflowClient, names: Sequence[str]) -> list[str]:
     return ids
 
 
+def active_experiment_id() -> str:
+    """The id of the experiment that a new run would go into.
+
+    ``mlflow.set_experiment`` leaves it in the environment, where a user may set it, too, or its name; one that does
+    not exist is made, as MLflow does.
+    """
+    from mlflow.environment_variables import MLFLOW_EXPERIMENT_ID, MLFLOW_EXPERIMENT_NAME
+    from mlflow.tracking.default_experiment.registry import get_experiment_id
+
+    known, name = MLFLOW_EXPERIMENT_ID.get(), MLFLOW_EXPERIMENT_NAME.get()
+    if known is None and name is not None:
+        client = client_for()
+        found = client.get_experiment_by_name(name)
+        known = client.create_experiment(name) if found is None else found.experiment_id
+    return str(get_experiment_id() if known is None else known)
+
+
 def find(reference: Any, clients: Sequence[MlflowClient]) -> TrackedRun:
     """The run that a reference means.
 
@@ -209,6 +227,22 @@ def find_all(
     """The runs that references mean, in their order, asked for at the same time; errors are those of :func:`find`."""
     asked = [(reference, clients_of(reference)) for reference in references]
     return [job.result() for job in each(lambda pair: find(*pair), asked, lambda _, done: progress(done))]
+
+
+def unique_names(runs: Mapping[str, str]) -> dict[str, str]:
+    """A distinct name for each run id: names that are shared get the beginning of the id."""
+    shared = Counter(runs.values())
+    taken = {name for name, times in shared.items() if times == 1}
+    out: dict[str, str] = {}
+    for run_id, name in runs.items():
+        label = name
+        for length in range(4, len(run_id) + 1, 4) if shared[name] > 1 else ():
+            label = f"{name} ({run_id[:length]})"
+            if label not in taken:
+                break
+        taken.add(label)
+        out[run_id] = label
+    return out
 
 
 def first_line(error: BaseException) -> str:

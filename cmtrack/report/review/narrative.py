@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from cmtrack.comparison.blocks import RankedModel, RepeatedRanking
-from cmtrack.comparison.cohorts import apart, headings
+from cmtrack.comparison.comparability import apart, headings
 from cmtrack.comparison.gates import GateResult
 from cmtrack.comparison.ranking import RankedRun, Ranking
 from cmtrack.comparison.result import Comparison, ModelComparison, RunComparison

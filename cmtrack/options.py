@@ -11,14 +11,13 @@ import re
 import textwrap
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any, TypedDict, TypeVar, cast, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, TypedDict, TypeVar, cast, get_type_hints
 
-from cmtrack.evaluation.compute import check_sections
-from cmtrack.grouping import Grouping, Label
-from cmtrack.metrics.metric import Metric
 from cmtrack.metrics.names import near
-from cmtrack.metrics.own import own_metrics
-from cmtrack.statistics.probabilities import check_normalize
+
+if TYPE_CHECKING:
+    from cmtrack.grouping import Grouping, Label
+    from cmtrack.metrics.metric import Metric
 
 Taker = TypeVar("Taker", bound=Callable[..., Any])
 
@@ -53,7 +52,12 @@ class About:
     several: bool = False
 
 
+# The checks import what they need when they are called: the command line shows its help without NumPy.
+
+
 def _grouping(grouping: Any) -> Any:
+    from cmtrack.grouping import Grouping
+
     if grouping is not None and not isinstance(grouping, Grouping):
         raise TypeError(f"grouping must be a Grouping, got {type(grouping).__name__}")
     return grouping
@@ -63,6 +67,24 @@ def _level(level: Any) -> Any:
     if not 0 < level < 1:
         raise ValueError(f"confidence_level must lie between 0 and 1, got {level!r}")
     return level
+
+
+def _normalize(normalize: Any) -> Any:
+    from cmtrack.statistics.probabilities import check_normalize
+
+    return check_normalize(normalize)
+
+
+def _sections(sections: Any) -> Any:
+    from cmtrack.evaluation.compute import check_sections
+
+    return check_sections(sections)
+
+
+def _metrics(metrics: Any) -> Any:
+    from cmtrack.metrics.own import own_metrics
+
+    return own_metrics(metrics)
 
 
 class Options(TypedDict, total=False):
@@ -88,7 +110,7 @@ class Options(TypedDict, total=False):
             "to 1 and a warning gives their number, they are scaled without one, or they are refused. Rows further off "
             "are always refused.",
             default="warn",
-            check=check_normalize,
+            check=_normalize,
             flag="--normalize",
             help="Rows of rounded probabilities that sum to 0.98 to 1.02: scale and warn, scale, or refuse them.",
             choices={"warn": "warn", "yes": True, "no": False},
@@ -102,7 +124,7 @@ class Options(TypedDict, total=False):
             "apply: multiclass, spans, class, reduced, binary, spcc, prevalence and rough. The others are absent from "
             "``Evaluation.metrics``, and from figures and reports; :meth:`Evaluation.with_sections` computes them "
             "later.",
-            check=check_sections,
+            check=_sections,
             flag="--section",
             help="Section of metrics to compute, such as multiclass or binary; may be repeated. By default all that "
             "apply.",
@@ -127,13 +149,14 @@ class Options(TypedDict, total=False):
             "Metrics of your own: each has value, standard error and interval like the others, and takes part in "
             "comparisons, rankings and gates.",
             default=(),
-            check=own_metrics,
+            check=_metrics,
         ),
     ]
 
 
+_LATER = dict.fromkeys(("Grouping", "Label", "Metric"), Any)
 OPTIONS: dict[str, About] = {
-    name: hint.__metadata__[0] for name, hint in get_type_hints(Options, include_extras=True).items()
+    name: hint.__metadata__[0] for name, hint in get_type_hints(Options, None, _LATER, include_extras=True).items()
 }
 """What is said of each option, by name."""
 
@@ -175,14 +198,19 @@ def takes_options(function: Taker) -> Taker:
     target: Any = function.__init__ if isinstance(function, type) else function  # type: ignore[misc]
     signature = inspect.signature(target)
     own = [p for p in signature.parameters.values() if p.kind is not inspect.Parameter.VAR_KEYWORD]
-    hints = get_type_hints(Options)
     more = [
-        inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=about.default, annotation=hints[name])
+        inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=about.default, annotation=_type_of(name))
         for name, about in OPTIONS.items()
     ]
     target.__signature__ = signature.replace(parameters=[*own, *more])
     function.__doc__ = _with_entries(function.__doc__ or "")
     return function
+
+
+def _type_of(name: str) -> str:
+    """The type of an option as it is written, like those of a function's other parameters."""
+    written = Options.__annotations__[name].__forward_arg__
+    return re.sub(r"^Annotated\[\s*(.*?),\s*About\(.*$", r"\1", written, flags=re.DOTALL)
 
 
 def _with_entries(text: str) -> str:

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from cmtrack.comparison.repeated.blocks import as_level, block_ranks, complete, order_by_rank
-from cmtrack.comparison.repeated.pairs import cliques
+from cmtrack.comparison.repeated._pairs import cliques
+from cmtrack.comparison.repeated._scores import as_level, block_ranks, complete, order_by_rank
 from cmtrack.statistics.inputs import FloatArray
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Friedman:
-    """Whether any of k models differs from the others.
+    """Friedman's test that no model of k differs from the others.
 
     Attributes
     ----------
@@ -122,7 +122,7 @@ def friedman(scores: Any) -> Friedman:
 
 @dataclass(frozen=True, eq=False)
 class Nemenyi:
-    """Which of k models differ in average rank.
+    """Nemenyi's test of the differences of k models' average ranks.
 
     Attributes
     ----------

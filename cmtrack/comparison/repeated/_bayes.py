@@ -1,4 +1,4 @@
-"""How probable it is that one model is worse, as good for all practical purposes, or better."""
+"""Probabilities that one model is worse, as good for all practical purposes, or better."""
 
 from __future__ import annotations
 
@@ -9,18 +9,19 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy.special import ndtr, stdtr
 
-from cmtrack.comparison.repeated.blocks import as_differences
+from cmtrack.comparison.repeated._scores import as_differences
 from cmtrack.statistics.inputs import FloatArray
 
 if TYPE_CHECKING:
     import pandas as pd
+
 
 _CELLS = 2_000_000  # weights that are held at a time
 
 
 @dataclass(frozen=True)
 class RopeProbabilities:
-    """Where a difference lies with respect to the region of practical equivalence, [-rope, rope].
+    """Probabilities of a difference with respect to the region of practical equivalence, [-rope, rope].
 
     Attributes
     ----------
