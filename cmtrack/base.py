@@ -1,4 +1,4 @@
-"""What every kind of evaluation is: numbers by name, files, and the views that open on request."""
+"""The base of all evaluations: numbers by name, files, and the views that open on request."""
 
 from __future__ import annotations
 
@@ -90,16 +90,16 @@ class BaseEvaluation(ABC):
 
     @property
     def undefined(self) -> dict[str, str]:
-        """Why a metric is NaN."""
+        """The reason why a metric is NaN, by name."""
         return ByName(self._results.undefined, "undefined metric")
 
     @property
     @abstractmethod
     def warnings(self) -> tuple[str, ...]:
-        """When not to trust a number."""
+        """Remarks on numbers that are not to be trusted."""
 
     def influence(self, metric: str) -> FloatArray | None:
-        """What each row, or document, adds to the error of a metric, shape (n,).
+        """The part that each row, or document, adds to the error of a metric, shape (n,).
 
         The standard error is ``sqrt(sum (w psi)^2) / sum w``; that of a difference of two models on the same rows
         comes from the difference of their values. None where the metric has no influence function.
@@ -153,7 +153,7 @@ class BaseEvaluation(ABC):
     @property
     @abstractmethod
     def design(self) -> tuple[tuple[str, str], ...]:
-        """What must be the same, by name, for two evaluations to be put in one order, besides the data."""
+        """The parts, by name, that must be the same for two evaluations to be put in one order, besides the data."""
 
     @abstractmethod
     def classes_passed_over(self, metric: str) -> tuple[Label, ...]:

@@ -234,3 +234,19 @@ def test_the_doors_are_those_of_the_linter() -> None:
     assert {(file, ".".join(room.split(".")[:2])) for file, room in declared} == {
         (file, room) for file, rooms in DOORS.items() for room in rooms
     }
+
+
+# -- how it is written -----------------------------------------------------------------------------------------------
+
+
+QUESTIONS = ("What ", "Whether ", "How ", "Which ", "Who ", "Where ", "When ", "Why ")
+
+
+def test_a_first_line_of_a_docstring_is_no_question() -> None:
+    found = []
+    for file in chain((ROOT / "cmtrack").rglob("*.py"), (ROOT / "integrations").rglob("*.py")):
+        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+            documented = isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef)
+            if documented and (ast.get_docstring(node) or "").startswith(QUESTIONS):
+                found.append(f"{file.relative_to(ROOT)}: {ast.get_docstring(node)}")
+    assert not found

@@ -168,7 +168,7 @@ def evaluate_rows(rows: Predictions, like: Evaluation) -> Evaluation:
 
 
 def scores_first(order: tuple[Label, ...], step: ComposedStep | None) -> bool:
-    """Whether a single column of probabilities is that of the first of two classes."""
+    """True where a single column of probabilities is that of the first of two classes."""
     if step is None or len(order) != 2:
         return False
     return bool(step.group_of_class[0] == step.positive != step.group_of_class[1])

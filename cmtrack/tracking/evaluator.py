@@ -1,4 +1,4 @@
-"""What the evaluator plug-in of ``mlflow.models.evaluate`` does: MLflow's data and model -> ``log_evaluation``."""
+"""The work of the evaluator plug-in of ``mlflow.models.evaluate``: MLflow's data and model -> ``log_evaluation``."""
 
 from __future__ import annotations
 

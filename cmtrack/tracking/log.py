@@ -25,7 +25,7 @@ _log = logging.getLogger("cmtrack")
 
 @dataclass(frozen=True)
 class LoggedEvaluation:
-    """What became of an evaluation.
+    """The outcome of logging an evaluation.
 
     Attributes
     ----------
@@ -188,7 +188,7 @@ def log_evaluation(
 
 @dataclass(frozen=True)
 class Destination:
-    """Where an evaluation goes, and what of it; by default nowhere yet."""
+    """The destination of an evaluation, and the parts that go there; by default nowhere yet."""
 
     run_id: str | None = None
     model_id: str | None = None

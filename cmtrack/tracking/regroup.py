@@ -39,7 +39,7 @@ FIGURES_UP_TO = 100
 
 @dataclass(frozen=True)
 class RegroupedRun:
-    """What became of a run.
+    """The outcome of regrouping a run.
 
     Attributes
     ----------
@@ -196,7 +196,7 @@ class _Job:
     dry_run: bool
 
     def is_done(self, run: TrackedRun, with_figures: bool) -> bool:
-        """Whether a run holds what this job would write, as its tags say."""
+        """True where a run holds what this job would write, as its tags say."""
         if run.status(self.prefix) != "completed":
             return False
         mark, _, made = run.tags.get(names.tag(DONE, self.prefix), "").partition(" ")

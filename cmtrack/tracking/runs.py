@@ -30,11 +30,11 @@ class TrackedRun(Run):
     """A run of a tracking store, and what its tags say of the evaluations that it holds."""
 
     def status(self, prefix: str = "") -> str:
-        """ "completed", "started", or "" where the run has no evaluation under a prefix."""
+        """Give "completed", "started", or "" where the run has no evaluation under a prefix."""
         return self.tags.get(tag("status", prefix), "")
 
     def why_incomplete(self, prefix: str = "") -> str:
-        """Why there is no complete evaluation under a prefix; empty where there is one."""
+        """The reason why there is no complete evaluation under a prefix; empty where there is one."""
         status = self.status(prefix)
         if status == "completed":
             return ""
@@ -61,7 +61,7 @@ class TrackedRun(Run):
         return prefix
 
     def _others(self) -> str:
-        """Where a run that lacks an evaluation has others."""
+        """The prefixes of other evaluations in a run that lacks one, in words."""
         named = [prefix for prefix in self.prefixes if prefix]
         said = f"evaluations under the prefixes {', '.join(map(repr, named))}" if named else ""
         if len(named) == 1:
@@ -306,7 +306,7 @@ def _run_of_model(model_id: str, client: MlflowClient) -> str:
 
 
 def as_references(runs: Any) -> list[Any]:
-    """What ``compare(runs)`` takes, as a list: one reference, several, or a frame of ``mlflow.search_runs``."""
+    """References from what ``compare(runs)`` takes: one reference, several, or a frame of ``mlflow.search_runs``."""
     if isinstance(runs, (str, TrackedRun)) or (hasattr(runs, "run_id") and not hasattr(runs, "columns")):
         return [runs]
     if hasattr(runs, "columns"):

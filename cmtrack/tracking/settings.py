@@ -49,7 +49,7 @@ _told: set[str] = set()
 
 @dataclass(frozen=True)
 class KeptRows:
-    """Which rows of an evaluation are written.
+    """The rows of an evaluation that are written.
 
     Attributes
     ----------
@@ -66,7 +66,7 @@ class KeptRows:
 
 
 def kept_rows(asked: bool | str = "auto") -> KeptRows:
-    """What a caller's ``predictions=`` comes to under the settings.
+    """The outcome of a caller's ``predictions=`` under the settings.
 
     Raises
     ------
@@ -119,7 +119,7 @@ def kept_inputs(arrays: Mapping[str, Any], asked: bool | str = "auto") -> tuple[
 
 
 def safe(asked: bool | str) -> bool | str:
-    """What the caller asks for, or False where there is no such thing."""
+    """The caller's wish, or False where there is no such thing."""
     try:
         _asked(asked)
     except ValueError:
