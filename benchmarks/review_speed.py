@@ -21,8 +21,8 @@ from mlflow.entities import Metric, Param, RunTag
 import cmtrack
 from cmtrack.comparison.criterion import Criterion
 from cmtrack.comparison.gates import Gate
+from cmtrack.tracking.comparing import Listed, reduced
 from cmtrack.tracking.runs import client_for, search
-from cmtrack.tracking.shortlist import shorten
 from cmtrack.tracking.store import quiet, tracking_store
 
 METRIC, ROWS, CLASSES, WHOLE = "multiclass/matthews_corrcoef", 10_000, 11, 50
@@ -70,7 +70,7 @@ def main() -> None:
         for part in (runs // 4, runs // 2, runs):
             start = time.perf_counter()
             listed = search(client, ["1"], order_by=[f"metrics.`{METRIC}` DESC"], max_runs=part)
-            short = shorten(listed, Criterion.of(METRIC), [Gate.parse(GATE)], limit=WHOLE)
+            short = reduced(Listed(tuple(listed)), Criterion.of(METRIC), [Gate.parse(GATE)], limit=WHOLE)
             took = time.perf_counter() - start
             stopped = len(short.stopped)
             print(f"  {part} runs listed, gated and ranked by the logged value: {took:.2f} s ({stopped} stopped)")

@@ -123,7 +123,7 @@ def read_file(path: Path) -> str:
 
 
 def to_read(evaluation: BaseEvaluation) -> dict[str, Any]:
-    """What every kind of evaluation writes for people and other programs; it follows from the statistics."""
+    """The part of a file that people and other programs read; it follows from the statistics."""
     return {
         "labels_digest": evaluation.labels_digest,
         "metrics": {name: value if math.isfinite(value) else None for name, value in evaluation.metrics.items()},

@@ -1,10 +1,10 @@
-"""What every kind of evaluation is: numbers by name, files, and the views that open on request."""
+"""The base of all evaluations: numbers by name, files, and the views that open on request."""
 
 from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, ClassVar, Protocol, Self
@@ -90,16 +90,16 @@ class BaseEvaluation(ABC):
 
     @property
     def undefined(self) -> dict[str, str]:
-        """Why a metric is NaN."""
+        """The reason why a metric is NaN, by name."""
         return ByName(self._results.undefined, "undefined metric")
 
     @property
     @abstractmethod
     def warnings(self) -> tuple[str, ...]:
-        """When not to trust a number."""
+        """Remarks on numbers that are not to be trusted."""
 
     def influence(self, metric: str) -> FloatArray | None:
-        """What each row, or document, adds to the error of a metric, shape (n,).
+        """The part that each row, or document, adds to the error of a metric, shape (n,).
 
         The standard error is ``sqrt(sum (w psi)^2) / sum w``; that of a difference of two models on the same rows
         comes from the difference of their values. None where the metric has no influence function.
@@ -153,7 +153,7 @@ class BaseEvaluation(ABC):
     @property
     @abstractmethod
     def design(self) -> tuple[tuple[str, str], ...]:
-        """What must be the same, by name, for two evaluations to be put in one order, besides the data."""
+        """The parts, by name, that must be the same for two evaluations to be put in one order, besides the data."""
 
     @abstractmethod
     def classes_passed_over(self, metric: str) -> tuple[Label, ...]:
@@ -259,8 +259,36 @@ class BaseEvaluation(ABC):
         return pd.DataFrame(rows, columns=["metric", "value", "low", "high", "better", "undefined"])
 
     @abstractmethod
-    def figures(self) -> dict[str, Figure]:
-        """Every figure that applies, by name."""
+    def figures(self, *, on_error: Callable[[str, Exception], object] | None = None) -> dict[str, Figure]:
+        """Every figure that applies, by name.
+
+        Parameters
+        ----------
+        on_error : callable (name, error), optional
+            Called for a figure that fails, which is then left out; by default the error is raised.
+        """
+
+    @abstractmethod
+    def report(self, path: str | Path, *, title: str | None = None) -> Path:
+        """Write the report, the page that :func:`~cmtrack.log_evaluation` logs: one HTML file that loads nothing.
+
+        Parameters
+        ----------
+        path : path
+            Its ending is ``.html``. Folders are made if need be; the file is whole or not there.
+        title : str, optional
+            By default "Evaluation".
+
+        Returns
+        -------
+        Path
+            The file.
+
+        Raises
+        ------
+        ValueError
+            If the file's ending is another one.
+        """
 
     def __radd__(self, other: object) -> Self:
         return self if other == 0 else NotImplemented  # lets sum(...) start at 0

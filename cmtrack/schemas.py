@@ -1,4 +1,4 @@
-"""What cmtrack stores for good: the schema that each file has now, and how files of older ones are brought to it.
+"""Schemas of stored files: the one that each file has now, and how files of older ones are brought to it.
 
 A schema gets the next number when a file of the one before cannot be read as it is; a key that is added and may be
 absent needs none. Files of every schema lie in ``tests/golden`` and are read by the tests.

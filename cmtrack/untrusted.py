@@ -177,7 +177,7 @@ _SCHEMES = ("http", "https", "databricks", "file", "sqlite", "postgresql", "mysq
 
 
 def parsed_json(text: str | bytes) -> Any:
-    """What a JSON text holds.
+    """The data of a JSON text.
 
     Raises
     ------
@@ -206,7 +206,7 @@ def array_bytes(shape: Any, limit: int) -> int:
 
 
 def unpacked(text: Any, size: int) -> bytes:
-    """What a base64 text of zlib holds; more than ``size`` bytes are never unpacked.
+    """The bytes of a base64 text of zlib; more than ``size`` bytes are never unpacked.
 
     Raises
     ------

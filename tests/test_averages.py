@@ -92,7 +92,7 @@ def test_a_ranking_by_such_an_average_says_so() -> None:
 
 
 def test_the_report_shows_the_warning() -> None:
-    from cmtrack.report.evaluation_page import report_html
+    from cmtrack.report.views import report_html
 
     assert "precision_macro_zero" in report_html(evaluate(Y, LAZY), {}).split('class="metrics')[0]
 

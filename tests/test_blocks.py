@@ -9,11 +9,10 @@ import pytest
 from scipy.stats import norm, t
 
 from cmtrack import evaluate
-from cmtrack.comparison.blocks import rank_models
+from cmtrack.comparison.blocks import Blocks, rank_models
 from cmtrack.comparison.criterion import Criterion
 from cmtrack.comparison.gates import Gate
-from cmtrack.comparison.ranking import Candidate
-from cmtrack.comparison.repetitions import Blocks
+from cmtrack.comparison.run import Candidate
 from cmtrack.comparison.tie_breakers import TieBreaker
 from cmtrack.tracking.runs import TrackedRun
 

@@ -14,7 +14,7 @@ from click.testing import CliRunner
 
 from cmtrack import Accumulator, evaluate, evaluate_table, log_evaluation
 from cmtrack.cli import main
-from cmtrack.tracking.log import EvaluationWarning
+from cmtrack.tracking import EvaluationWarning
 from cmtrack_integrations.sklearn import evaluate_estimator
 
 RNG = np.random.default_rng(5)

@@ -22,8 +22,8 @@ from cmtrack.cli import main
 from cmtrack.cli.comparison_table import print_comparison
 from cmtrack.cli.gate import _not_shown
 from cmtrack.cli.push import _next_steps
-from cmtrack.report.tables import class_table
-from cmtrack.tracking.log import EvaluationWarning
+from cmtrack.report.evaluation_page import class_table
+from cmtrack.tracking import EvaluationWarning
 from cmtrack.tracking.push import push
 from cmtrack.tracking.runs import TrackedRun
 from cmtrack.tracking.store import quiet, tracking_store
@@ -377,7 +377,7 @@ def test_the_command_evaluates_with_groups_ids_and_calibration_as_python_does(fi
 
 def test_the_folder_of_the_command_holds_the_rows_that_the_setting_allows(files, monkeypatch, tmp_path):
     rows = tmp_path / "out" / "cmtrack_predictions.parquet"
-    monkeypatch.setattr("cmtrack.plots.evaluation_figures", lambda *_, **__: {})
+    monkeypatch.setattr("cmtrack.report.figures.CLASSES", ())
     evaluated("--output", "out")
     assert "prob/0" in pd.read_parquet(rows).columns
     monkeypatch.setenv("CMTRACK_PREDICTIONS", "labels")

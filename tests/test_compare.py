@@ -10,8 +10,7 @@ import pytest
 
 import cmtrack
 from cmtrack import Grouping, compare, evaluate, paired_differences
-from cmtrack.comparison.cohorts import read_by
-from cmtrack.comparison.criterion import Criterion
+from cmtrack.comparison.criterion import Criterion, read_by
 from cmtrack.comparison.inference import N_DRAWS
 from cmtrack.comparison.tie_breakers import TieBreaker
 
@@ -374,8 +373,8 @@ def test_the_ranking_of_the_most_rows_decides_not_that_of_the_most_runs():
 
 
 def test_parents_stand_before_the_runs_nested_in_them():
-    from cmtrack.comparison.cohorts import decides, split
-    from cmtrack.comparison.ranking import Candidate
+    from cmtrack.comparison.ranking import cohorts, decides
+    from cmtrack.comparison.run import Candidate
     from cmtrack.tracking.runs import TrackedRun
 
     candidates = []
@@ -383,7 +382,7 @@ def test_parents_stand_before_the_runs_nested_in_them():
         y, (p,) = classifiers([1.0], seed=seed)
         tags = {} if parent is None else {"mlflow.parentRunId": parent}
         candidates.append(Candidate(TrackedRun(name, name, tags=tags), evaluate(y, y_prob=p)))
-    parts = split(candidates, frozenset())
+    parts = cohorts(candidates, frozenset())
     assert [[c.name for c in part] for part in parts] == [["top"], ["child 1", "child 2"]]
     assert decides(parts)
     assert not decides([parts[1], [replace(candidates[1], run=TrackedRun("x", "x"))]])

@@ -13,6 +13,7 @@ from samples import sqlite_store
 
 from cmtrack import Grouping, compare, evaluate, log_evaluation
 from cmtrack.tracking import artifacts, cache, load
+from cmtrack.tracking.runs import active_experiment_id
 from cmtrack.tracking.store import quiet, tracking_store
 
 ACCURACY = "multiclass/accuracy"
@@ -83,6 +84,18 @@ def test_the_store_filters(uri):
 def test_the_active_experiment_is_the_default(uri):
     mlflow.set_experiment("models")
     assert len(compare(rank_by=ACCURACY)) == 3
+
+
+def test_the_active_experiment_is_that_of_the_environment(uri, monkeypatch):
+    monkeypatch.delenv("MLFLOW_EXPERIMENT_ID", raising=False)
+    monkeypatch.setenv("MLFLOW_EXPERIMENT_NAME", "models")
+    models = mlflow.get_experiment_by_name("models").experiment_id
+    assert active_experiment_id() == models
+    monkeypatch.setenv("MLFLOW_EXPERIMENT_ID", "7")  # set_experiment leaves the id there, and it is the later word
+    assert active_experiment_id() == "7"
+    monkeypatch.delenv("MLFLOW_EXPERIMENT_ID")
+    monkeypatch.delenv("MLFLOW_EXPERIMENT_NAME")
+    assert active_experiment_id() == "0"
 
 
 def test_runs_are_named_in_many_ways(world, uri):

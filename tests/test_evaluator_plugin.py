@@ -22,8 +22,8 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from cmtrack import Grouping, evaluate, load_evaluation
-from cmtrack.evaluation.options import OPTIONS
 from cmtrack.metrics.catalog import lookup
+from cmtrack.options import OPTIONS
 from cmtrack.tracking import EvaluationWarning
 from cmtrack_integrations.mlflow_evaluator import CmtrackEvaluator, options
 
@@ -456,5 +456,5 @@ def test_strict_raises(store, frame):
 
 
 def test_the_options_are_those_of_the_docstring():
-    for name in (*(options() - OPTIONS.keys()), "cmtrack.evaluation.options.Options"):
+    for name in (*(options() - OPTIONS.keys()), "cmtrack.options.Options"):
         assert name in str(CmtrackEvaluator.__doc__)

@@ -14,8 +14,8 @@ import cmtrack
 from cmtrack import Accumulator, Evaluation, Grouping, Metric, compare, evaluate, evaluate_table, paired_differences
 from cmtrack.metrics.catalog import lookup
 from cmtrack.metrics.own import UNKNOWN
-from cmtrack.report.evaluation_page import report_html
-from cmtrack.report.review.titles import metric_title
+from cmtrack.report.formatting import metric_title
+from cmtrack.report.views import report_html
 
 GROUPS = Grouping({"rest": [0, 1], "c": [2]}, "strict", name="two")
 WORDS: dict[str, Any] = {"of": "binary", "low": 0, "high": 1}

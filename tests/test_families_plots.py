@@ -10,10 +10,9 @@ from matplotlib.text import Text
 from test_families import by_ten, generated, of_figures
 
 from cmtrack import Prefix, evaluate_families
-from cmtrack.plots import plot_code_shares
+from cmtrack.plots import code_figure, family_figures, family_matrix_figure, plot_code_shares
+from cmtrack.plots._text_artist import Words
 from cmtrack.plots.families import FamilyPanel, plot_family_matrix, plot_worst_families
-from cmtrack.plots.families_evaluation import code_figure, family_figures, family_matrix_figure
-from cmtrack.plots.words import Words
 
 
 def texts(ax) -> list[str]:

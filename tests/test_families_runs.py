@@ -17,9 +17,9 @@ from cmtrack import FamilyEvaluation, compare, evaluate, evaluate_families, load
 from cmtrack.cli import main
 from cmtrack.comparison import paired_differences, randomization_test
 from cmtrack.metrics.catalog import lookup
-from cmtrack.report.families_page import family_report_html
-from cmtrack.report.families_tables import code_table
-from cmtrack.report.families_words import verdict
+from cmtrack.report.families_page import code_table
+from cmtrack.report.narrative import families_verdict
+from cmtrack.report.views import report_html
 
 
 def of_quality(right: float, n: int = 500) -> FamilyEvaluation:
@@ -187,18 +187,18 @@ def test_a_merged_evaluation_is_compared_without_its_rows():
 
 def test_the_report_is_one_page_in_plain_words():
     evaluation = of_quality(0.7)
-    page = family_report_html(evaluation, {}, title="Notes", subtitle="second try")
+    page = report_html(evaluation, {}, title="Notes", subtitle="second try")
     for text in ("<title>Notes</title>", "second try", "Predicted codes", "Actual codes", "Families"):
         assert text in page
     assert "http://" not in page
     assert "https://" not in page
-    sentences = verdict(evaluation)
+    sentences = families_verdict(evaluation)
     assert sentences[0].startswith("On 500 documents with 60 codes in 6 families: precision 0.")
     assert "errors stay within the family" in sentences[1]
     assert sentences[-1].startswith(f"“{int(sentences[-1].split()[0].strip('“”'))}” is predicted in ")
     perfect = evaluate_families([{"a.1"}], [{"a.1"}], lambda code: code[0])
-    assert verdict(perfect)[1] == "There are no errors."
-    assert "<script>alert" not in family_report_html(
+    assert families_verdict(perfect)[1] == "There are no errors."
+    assert "<script>alert" not in report_html(
         evaluate_families([{"<script>alert(1)</script>"}], [{"x"}], lambda _: "f"), {}
     )
 

@@ -11,7 +11,7 @@ from click.testing import CliRunner
 import cmtrack
 from cmtrack.cli import main
 from cmtrack.cli.evaluate import evaluate_command
-from cmtrack.evaluation.options import OPTIONS, Options, complete
+from cmtrack.options import OPTIONS, Options, complete
 from cmtrack_integrations._hook import DataOptions
 from cmtrack_integrations.mlflow_evaluator import options
 from cmtrack_integrations.sklearn.cross_validation import cross_validate_evaluation

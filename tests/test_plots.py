@@ -19,8 +19,8 @@ from matplotlib.patches import Rectangle, StepPatch
 from scipy.stats import chi2
 
 from cmtrack import evaluate
+from cmtrack.plots import _text as text
 from cmtrack.plots import (
-    evaluation_figures,
     plot_confusion_matrix,
     plot_prevalence_likelihood,
     plot_reduced_matrix,
@@ -28,11 +28,11 @@ from cmtrack.plots import (
     plot_score_histogram,
     plot_spcc_matrix,
 )
-from cmtrack.plots import labels as text
-from cmtrack.plots.heatmap import cell_for
+from cmtrack.plots._heatmap import cell_for, contrast
+from cmtrack.plots._text_artist import Words
 from cmtrack.plots.scores import histogram
-from cmtrack.plots.words import Words
 from cmtrack.prevalence.results import Likelihood
+from cmtrack.report.figures import CLASSES
 from cmtrack.statistics import ScoreMoments
 
 NPS = np.array([[20, 59, 1], [4, 185, 23], [2, 127, 88]])
@@ -423,8 +423,14 @@ def an_evaluation(**changes: Any) -> Any:
     return SimpleNamespace(**(parts | changes))
 
 
+def drawn(evaluation: SimpleNamespace) -> dict[str, Figure]:
+    """The figures of the list that apply, also of what only looks like an evaluation."""
+    figures = ((name, draw()) for entry in CLASSES for name, _, draw in entry.drawings(evaluation))
+    return {name: figure for name, figure in figures if figure is not None}
+
+
 def test_evaluation_figures_of_everything() -> None:
-    figures = evaluation_figures(an_evaluation())
+    figures = drawn(an_evaluation())
     assert list(figures) == [
         "confusion_matrix", "reduced_nps", "roc", "spcc_matrix", "score_histogram", "prevalence_likelihood",
     ]  # fmt: skip
@@ -438,7 +444,7 @@ def test_evaluation_figures_of_everything() -> None:
 
 def test_evaluation_figures_without_probabilities() -> None:
     nothing = an_evaluation(reduced=(), roc=None, spcc_matrix=None, positive_scores=None, prevalence=None, metrics={})
-    assert list(evaluation_figures(nothing)) == ["confusion_matrix"]
+    assert list(drawn(nothing)) == ["confusion_matrix"]
 
 
 # --- house rules ------------------------------------------------------------------------------------------
@@ -481,7 +487,7 @@ def test_figures_change_no_global_state_and_ignore_it() -> None:
         figure = plot_confusion_matrix(NPS, NPS_LABELS)
         assert dict(mpl.rcParams) == before
     assert main_axes(figure).get_facecolor() == (1, 1, 1, 1)
-    evaluation_figures(an_evaluation())
+    drawn(an_evaluation())
     import matplotlib.pyplot as plt
 
     plt.close("all")  # what other tests left
@@ -553,6 +559,6 @@ def test_share_text(share: float, shown: str) -> None:
 
 
 def test_contrast_and_wrap_and_ordinal() -> None:
-    assert text.contrast(np.array([[0, 0, 0.3, 1], [1, 1, 1, 1.0]])) == ["white", "#222222"]
+    assert contrast(np.array([[0, 0, 0.3, 1], [1, 1, 1, 1.0]])) == ["white", "#222222"]
     assert text.wrap("wholesale_trade of medical goods", 16) == "wholesale_trade\nof medical goods"
     assert [text.ordinal(n) for n in (1, 2, 3, 5, 11, 22)] == ["1st", "2nd", "3rd", "5th", "11th", "22nd"]

@@ -12,8 +12,8 @@ from matplotlib.figure import Figure
 from PIL import Image
 
 from cmtrack.plots import plot_confusion_matrix, plot_score_histogram
+from cmtrack.plots._text_artist import Words
 from cmtrack.plots.style import DPI, as_png
-from cmtrack.plots.words import Words
 from cmtrack.tracking.images import DrawnImage
 
 

@@ -12,8 +12,9 @@ from matplotlib.figure import Figure
 from matplotlib.text import Text
 
 from cmtrack import evaluate
-from cmtrack.plots import fonts, plot_confusion_matrix
-from cmtrack.plots import labels as text
+from cmtrack.plots import _text as fonts
+from cmtrack.plots import _text as text
+from cmtrack.plots import plot_confusion_matrix
 from cmtrack.plots.review import plot_ranking
 from cmtrack.plots.style import as_png
 

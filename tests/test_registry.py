@@ -13,7 +13,7 @@ from cmtrack import Evaluation, compare, evaluate, paired_differences
 from cmtrack.metrics import catalog
 from cmtrack.metrics.metric import Metric
 from cmtrack.metrics.table import markdown_table
-from cmtrack.report.evaluation_page import report_html
+from cmtrack.report.views import report_html
 
 YOUDEN_DOUBLE = Metric(
     "binary/dice_of_errors", lambda b: (b.fn + b.fp) / (b.fn + b.fp + b.tp), of="binary", better="lower", low=0, high=1,

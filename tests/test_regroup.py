@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from typing import Any
 
@@ -11,6 +12,7 @@ from samples import random_problem
 
 import cmtrack
 from cmtrack import Evaluation, Grouping
+from cmtrack.evaluation._regrouping import Lost
 
 Y, PRED, P = random_problem(11, n=240, k=5)
 HELD_Y, _, HELD_P = random_problem(12, n=200, k=5)
@@ -150,6 +152,14 @@ def test_a_calibration_set_of_the_old_group_is_not_used_for_a_new_one() -> None:
     after = evaluate(Y, y_prob=P, grouping=LOW_HIGH, calibration=(HELD_Y, HELD_P)).regroup(ODD_EVEN)
     assert after.prevalence is None
     assert after.notes
+
+
+def test_what_a_regrouping_lost_is_read_from_the_notes_of_a_stored_evaluation() -> None:
+    first = evaluate(Y, y_prob=P, grouping=LOW_HIGH, calibration=(HELD_Y, HELD_P))
+    bare = cmtrack.Evaluation.from_data(json.loads(first.regroup(ODD_EVEN).to_json()))
+    assert Lost.by(bare) == {Lost.SCORES}
+    assert bare.notes == (Lost.SCORES.value,)
+    assert Lost.by(first) == frozenset()
 
 
 HELD_OUT: dict[str, dict[str, Any]] = {

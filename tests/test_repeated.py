@@ -27,7 +27,7 @@ from cmtrack.comparison.repeated import (
     wilcoxon_holm,
     wilcoxon_signed_rank,
 )
-from cmtrack.comparison.repeated.pairs import cliques
+from cmtrack.comparison.repeated._pairs import cliques
 
 # Demšar (2006), JMLR 7, 1-30, Table 6: AUC of C4.5, C4.5+m, C4.5+cf and C4.5+m+cf on 14 data sets, and its ranks.
 # On "voting" (the last but one) .975 and .975 are ranked 2 and 3, by digits that are not printed.
@@ -377,7 +377,7 @@ def test_signed_rank_posterior_at_the_edges():
 
 
 def test_many_draws_of_many_blocks_are_the_same_in_chunks(monkeypatch):
-    from cmtrack.comparison.repeated import bayes
+    from cmtrack.comparison.repeated import _bayes as bayes
 
     values = np.random.default_rng(6).normal(0.005, 0.05, 200)
     found = bayesian_signed_rank(values, 0.01)

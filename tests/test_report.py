@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import io
 import math
 from html.parser import HTMLParser
 
@@ -11,8 +10,11 @@ import numpy as np
 import pytest
 
 from cmtrack import Evaluation, Grouping, evaluate
-from cmtrack.report import words
-from cmtrack.report.evaluation_page import MAX_CLASS_ROWS, report_html
+from cmtrack.report import formatting as fmt
+from cmtrack.report import narrative
+from cmtrack.report.evaluation_page import MAX_CLASS_ROWS
+from cmtrack.report.figures import Picture, draw_pictures
+from cmtrack.report.views import report_html
 
 VOID = {"meta", "img", "br", "input", "link"}
 
@@ -60,27 +62,18 @@ def grouped() -> Evaluation:
     return evaluate(y, y_prob=p, grouping=chain)
 
 
-def pictures(evaluation: Evaluation) -> dict[str, bytes]:
-    out = {}
-    for name, figure in evaluation.figures().items():
-        buffer = io.BytesIO()
-        figure.savefig(buffer, format="png")
-        out[name] = buffer.getvalue()
-    return out
-
-
 @pytest.fixture(scope="module")
 def evaluation() -> Evaluation:
     return grouped()
 
 
 @pytest.fixture(scope="module")
-def drawn(evaluation: Evaluation) -> dict[str, bytes]:
-    return pictures(evaluation)
+def drawn(evaluation: Evaluation) -> dict[str, Picture]:
+    return draw_pictures(evaluation)
 
 
 @pytest.fixture(scope="module")
-def html(evaluation: Evaluation, drawn: dict[str, bytes]) -> str:
+def html(evaluation: Evaluation, drawn: dict[str, Picture]) -> str:
     return report_html(evaluation, drawn, title="BaseEvaluation", subtitle="on Tuesday")
 
 
@@ -108,9 +101,9 @@ def test_nothing_comes_from_outside(html: str) -> None:
         assert not [name for name in attributes if name.startswith("on")]
 
 
-def test_every_picture_is_embedded_as_it_is(html: str, drawn: dict[str, bytes]) -> None:
+def test_every_picture_is_embedded_as_it_is(html: str, drawn: dict[str, Picture]) -> None:
     sources = [attributes["src"] or "" for tag, attributes in Page(html).tags if tag == "img"]
-    assert [base64.b64decode(s.split(",", 1)[1]) for s in sources] == list(drawn.values())
+    assert [base64.b64decode(s.split(",", 1)[1]) for s in sources] == [picture.content for picture in drawn.values()]
     assert {"confusion_matrix", "reduced_level", "reduced_side", "roc"} <= set(drawn)
     for tag, attributes in Page(html).tags:
         if tag == "img":
@@ -164,7 +157,7 @@ def test_html_in_labels_stays_text() -> None:
     step = Grouping({bad: [bad], quote: [quote]}, name="<b>step</b>")
     page = report_html(
         evaluate(names[y], y_prob=dict(zip(names, p.T, strict=True)), grouping=step),
-        {"reduced_<b>step</b>": b"\x89PNG not really"},
+        {"reduced": Picture("reduced", "<b>step</b>", "<i>it</i>", "", b"\x89PNG, but not really a picture")},
         title="<i>title</i>",
         subtitle="<u>sub</u>",
     )
@@ -199,7 +192,7 @@ def test_many_classes_stay_small() -> None:
 
 
 def test_the_verdict_tells_the_story(evaluation: Evaluation) -> None:
-    said = " ".join(words.verdict(evaluation))
+    said = " ".join(narrative.verdict(evaluation))
     assert said.startswith("On 300 samples of 4 classes the accuracy is ")
     assert "This is clearly better than always predicting the most frequent class, “" in said
     assert "Matthews correlation" in said
@@ -214,14 +207,14 @@ def test_the_verdict_tells_the_story(evaluation: Evaluation) -> None:
 def test_the_verdict_of_a_weak_and_of_a_perfect_classifier() -> None:
     rng = np.random.default_rng(3)
     y = rng.integers(0, 2, 200)
-    guessed = " ".join(words.verdict(evaluate(y, rng.permutation(y))))
+    guessed = " ".join(narrative.verdict(evaluate(y, rng.permutation(y))))
     assert "not clearly different from" in guessed
-    wrong = " ".join(words.verdict(evaluate(y, 1 - y)))
+    wrong = " ".join(narrative.verdict(evaluate(y, 1 - y)))
     assert "clearly worse than" in wrong
-    perfect = " ".join(words.verdict(evaluate(y, y)))
+    perfect = " ".join(narrative.verdict(evaluate(y, y)))
     assert "There are no errors on these samples." in perfect
     assert "All classes have the same F1 (1.000)." in perfect
-    absent = " ".join(words.verdict(evaluate([0, 1, 1, 3], [0, 1, 3, 2], labels=range(4))))
+    absent = " ".join(narrative.verdict(evaluate([0, 1, 1, 3], [0, 1, 3, 2], labels=range(4))))
     assert "Worst: “3” (F1 0, n = 1)." in absent  # class 2 has no samples to be judged on
 
 
@@ -232,18 +225,18 @@ def test_the_verdict_in_plain_english_with_one_unit_and_quoted_names() -> None:
     predicted = names[np.concatenate([np.repeat([0, 1, 2], row) for row in counts])]
     group = Grouping({"yes": ["a, b"], "no": ["c", "d"]}, mode="strict", positive="no", name="side")
     evaluation = evaluate(y, predicted, grouping=group)
-    assert words.verdict(evaluation) == [
+    assert narrative.verdict(evaluation) == [
         "On 100 samples of 3 classes the accuracy is 67.0 % [57.3, 75.4] (95 % interval). This is clearly better than "
         "always predicting the most frequent class, “a, b” (45.0 %).",
-        words.verdict(evaluation)[1],
+        narrative.verdict(evaluation)[1],
         "Best class by F1: “a, b” (F1 0.851, n = 45). Worst: “d” (F1 0.412, n = 25).",
         "Most frequent confusion: 18 samples of class “d” were predicted as “c” (72.0 % of the class).",
         "Grouped as “side” (“yes” and “no”), 67.0 % [57.3, 75.4] are correct; another 19.0 % are in the right group "
         "but the wrong class, which does not count.",
-        words.verdict(evaluation)[5],
+        narrative.verdict(evaluation)[5],
     ]
-    assert words.verdict(evaluation)[1].endswith(" (0: guessing, 1: perfect).")
-    assert words.verdict(evaluation)[5].startswith("For “no”, recall is 49.1 % [")
+    assert narrative.verdict(evaluation)[1].endswith(" (0: guessing, 1: perfect).")
+    assert narrative.verdict(evaluation)[5].startswith("For “no”, recall is 49.1 % [")
     few = evaluate([0, 0, 1, 2, 2], [0, 0, 0, 2, 1])
     assert few.warnings[0].startswith("classes “0” (n = 2), “1” (n = 1) and “2” (n = 2) have fewer than 20 samples: ")
     one = evaluate([0] * 30 + [1] * 3, [0] * 32 + [1])
@@ -258,15 +251,15 @@ def test_the_report_says_at_which_shares_the_matrix_of_pairs_is(html: str) -> No
 
 def test_the_verdict_tells_the_target_from_the_samples() -> None:
     y, p = predictions(2, 200)
-    said = " ".join(words.verdict(evaluate(y, y_prob=p, target=p[:50])))
+    said = " ".join(narrative.verdict(evaluate(y, y_prob=p, target=p[:50])))
     assert "in the target is " in said
     assert "(actual:" not in said
 
 
 def test_weights_are_told_from_samples() -> None:
     y = [0, 1, 0, 1]
-    assert "On 4 samples (weight 3)" in words.verdict(evaluate(y, y, sample_weight=[0.5, 1, 0.5, 1]))[0]
-    assert "On 4 samples of" in words.verdict(evaluate(y, y))[0]
+    assert "On 4 samples (weight 3)" in narrative.verdict(evaluate(y, y, sample_weight=[0.5, 1, 0.5, 1]))[0]
+    assert "On 4 samples of" in narrative.verdict(evaluate(y, y))[0]
 
 
 @pytest.mark.parametrize(
@@ -285,26 +278,26 @@ def test_weights_are_told_from_samples() -> None:
     ],
 )
 def test_numbers_for_people(value: float, ends: tuple[float, float] | None, shown: str) -> None:
-    assert words.number(value, ends) == shown
+    assert fmt.number(value, ends) == shown
 
 
 def test_intervals_and_names_for_people() -> None:
-    assert words.with_interval(0.5, (0.4, 0.6)) == "0.500 [0.400, 0.600]"
-    assert words.with_interval(0.5, None) == "0.500"
-    assert words.interval(math.nan, (math.nan, math.nan)) == ""
-    assert words.percent(1.0) == "100 %"
-    assert words.percent_with_interval(0.799, (0.736, 0.85)) == "79.9 % [73.6, 85.0]"
-    assert words.percent_with_interval(0.99877, (0.99871, 0.99882)) == "99.877 % [99.871, 99.882]"
-    assert words.percent_with_interval(0.5, None) == "50.0 %"
-    assert words.percent_with_interval(math.nan, (0.1, 0.2)) == "undefined"
-    assert words.listed(["“a”"]) == "“a”"
-    assert words.listed(["“a”", "“b”", "“c”"]) == "“a”, “b” and “c”"
-    assert words.listed(["a", "b", "c", "d", "e"]) == "a, b, c and 2 more"
-    assert words.percent(0.9999) == "99.990 %"
-    assert words.percent(math.nan) == "undefined"
-    assert words.short("x" * 100) == "x" * 30 + "…" + "x" * 29
-    assert words.short("a\n b") == "a b"
-    assert words.short("") == "(empty)"
-    assert words.counted(1, "class") == "1 class"
-    assert words.counted(2, "class") == "2 classes"
-    assert words.counted(1200, "sample") == "1,200 samples"
+    assert fmt.with_interval(0.5, (0.4, 0.6)) == "0.500 [0.400, 0.600]"
+    assert fmt.with_interval(0.5, None) == "0.500"
+    assert fmt.interval(math.nan, (math.nan, math.nan)) == ""
+    assert fmt.percent(1.0) == "100 %"
+    assert fmt.percent_with_interval(0.799, (0.736, 0.85)) == "79.9 % [73.6, 85.0]"
+    assert fmt.percent_with_interval(0.99877, (0.99871, 0.99882)) == "99.877 % [99.871, 99.882]"
+    assert fmt.percent_with_interval(0.5, None) == "50.0 %"
+    assert fmt.percent_with_interval(math.nan, (0.1, 0.2)) == "undefined"
+    assert fmt.listed(["“a”"]) == "“a”"
+    assert fmt.listed(["“a”", "“b”", "“c”"]) == "“a”, “b” and “c”"
+    assert fmt.listed(["a", "b", "c", "d", "e"]) == "a, b, c and 2 more"
+    assert fmt.percent(0.9999) == "99.990 %"
+    assert fmt.percent(math.nan) == "undefined"
+    assert fmt.short("x" * 100) == "x" * 30 + "…" + "x" * 29
+    assert fmt.short("a\n b") == "a b"
+    assert fmt.short("") == "(empty)"
+    assert fmt.counted(1, "class") == "1 class"
+    assert fmt.counted(2, "class") == "2 classes"
+    assert fmt.counted(1200, "sample") == "1,200 samples"

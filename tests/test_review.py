@@ -16,12 +16,13 @@ from cmtrack.comparison.cell_changes import cell_changes
 from cmtrack.metrics.catalog import CATALOG
 from cmtrack.metrics.names import encode_label
 from cmtrack.names import quoted
-from cmtrack.report.review import figures as review_figures_module
-from cmtrack.report.review.figures import review_figures, varied
+from cmtrack.report import figures as listing
+from cmtrack.report.figures import draw_figures
+from cmtrack.report.formatting import listed, metric_title
+from cmtrack.report.review.figures import varied
+from cmtrack.report.review.narrative import lead, verdict
 from cmtrack.report.review.page import context
 from cmtrack.report.review.report import html, markdown
-from cmtrack.report.review.titles import and_list, metric_title
-from cmtrack.report.review.words import lead, verdict
 from cmtrack.tracking.runs import TrackedRun
 
 N = 600
@@ -121,7 +122,7 @@ def test_the_chosen_run_is_not_the_leader():
 
 def test_an_earlier_rule_is_not_blamed_on_the_last_one():
     from cmtrack.comparison.tie_breakers import TieBreaker, decide
-    from cmtrack.report.review.tie_words import tie_sentence
+    from cmtrack.report.review.phrases import tie_sentence
 
     tied = [
         (name, TrackedRun(name, name, params={"depth": depth}, tags={"size": size}), {})
@@ -233,9 +234,9 @@ def test_pareto_weighted_and_nearest_zero_are_said_for_what_they_are():
 
 
 def test_lists_of_names_are_shortened_and_metrics_have_titles():
-    assert and_list("ABCDEFGHIJKL") == "A, B, C and 9 more"
-    assert and_list("ABCD") == "A, B, C and D"
-    assert and_list("A") == "A"
+    assert listed("ABCDEFGHIJKL") == "A, B, C and 9 more"
+    assert listed("ABCD") == "A, B, C and D"
+    assert listed("A") == "A"
     assert metric_title("binary/matthews_corrcoef", "promoter") == "Matthews correlation for “promoter”"
     assert metric_title(f"class/{encode_label('a/b')}/recall") == "recall of “a/b”"
     assert metric_title("reduced/party/left/f1") == "F1 of “left” (“party”)"
@@ -432,14 +433,15 @@ def test_a_figure_that_fails_leaves_the_others(close, monkeypatch):
     def fail(ranking):
         raise RuntimeError("no ink")
 
-    monkeypatch.setitem(review_figures_module._DRAWINGS, "metrics", fail)
+    entries = tuple(replace(entry, draw=fail) if entry.name == "metrics" else entry for entry in listing.RUNS)
+    monkeypatch.setattr(listing, "RUNS", entries)
     failed = []
-    figures = review_figures(close, on_error=lambda name, error: failed.append((name, str(error))))
+    figures = draw_figures(close, on_error=lambda name, error: failed.append((name, str(error))))
     assert failed == [("metrics", "no ink")]
     assert "ranking" in figures
     assert "metrics" not in figures
     with pytest.raises(RuntimeError, match="no ink"):
-        review_figures(close)
+        draw_figures(close)
     assert "Not drawn: figure metrics: RuntimeError: no ink." in html(close)
 
 

@@ -16,17 +16,15 @@ from rich.console import Console
 
 from cmtrack import Grouping, compare, evaluate
 from cmtrack.cli.comparison_table import print_comparison
-from cmtrack.cli.gate import _not_worse
 from cmtrack.comparison import ModelComparison
-from cmtrack.comparison.blocks import rank_models
+from cmtrack.comparison.blocks import Blocks, rank_models
 from cmtrack.comparison.criterion import Criterion
-from cmtrack.comparison.ranking import Candidate
-from cmtrack.comparison.repetitions import Blocks
+from cmtrack.comparison.run import Candidate
 from cmtrack.comparison.tie_breakers import TieBreaker
+from cmtrack.comparison.verdict import not_worse
 from cmtrack.plots.style import BLUE, ORANGE
-from cmtrack.report import words
+from cmtrack.report import formatting as fmt
 from cmtrack.report.review.report import as_json, html, markdown
-from cmtrack.report.review.titles import p_text
 from cmtrack.tracking.runs import TrackedRun
 
 ACCURACY = "multiclass/accuracy"
@@ -180,18 +178,18 @@ def test_every_view_has_the_same_standing_value_and_p(name):
             # the page: word, badge and colour of the row
             assert row["cells"][2] == row["badge"] == row["class"] == status
             assert row["cells"][0] == str(run["rank"])
-            shown = words.number(value(run, comparison))
+            shown = fmt.number(value(run, comparison))
             assert any(cell.startswith(shown[:4]) for cell in row["cells"][3:6])
             # the p that is shown is the p that decides
             p = pvalue(run, comparison)
             if len(runs) > 1 and p is not None and place:
-                assert p_text(p) in row["cells"]
+                assert fmt.p_text(p) in row["cells"]
                 assert (p <= 1 - comparison.confidence_level) == (status == "behind")
             # Markdown
             (line,) = [line for line in text.splitlines() if re.match(rf"\| {run['rank']} \| ", line)
                        and unescaped(line.split(" | ")[1]).strip("*") == run["name"].split("|")[0].strip()
                        and status_in(line) == status and shown[:4] in line][:1]  # fmt: skip
-            assert not (place and p is not None and len(runs) > 1) or p_text(p).replace("<", "&lt;") in line
+            assert not (place and p is not None and len(runs) > 1) or fmt.p_text(p).replace("<", "&lt;") in line
             # the frame
             (own,) = frame[frame["name"] == run["name"]].to_dict("records")
             assert (own["status"], own["tied"], own["chosen"]) == (status, run["tied"], run["chosen"])
@@ -201,7 +199,7 @@ def test_every_view_has_the_same_standing_value_and_p(name):
             ]
             assert lines
             if place and p is not None and len(runs) > 1:
-                assert any(p_text(p) in line for line in lines)
+                assert any(fmt.p_text(p) in line for line in lines)
     assert statuses.count("chosen") == (data["best"] is not None)
     assert set(frame["status"]) - {"failed", "stopped by a gate"} == set(statuses)
 
@@ -268,7 +266,7 @@ def test_the_figures_colours_follow_the_standing(name):
     # only the figure of the ranking is drawn
     from cmtrack.report.review import figures as module
 
-    figure = module._ranking(ranking)
+    figure = module.ranking_figure(ranking)
     left, right = figure.axes[:2]
     for place, run in enumerate(ranking.runs):
         for ax in (left, right):
@@ -286,5 +284,5 @@ def test_the_figures_colours_follow_the_standing(name):
 def test_the_gate_passes_a_run_that_is_not_behind(name):
     comparison = case(name)
     leader, other = comparison.runs
-    assert _not_worse(comparison, leader, other).passed
-    assert _not_worse(comparison, other, leader).passed == other.tied
+    assert not_worse(comparison, leader, other).passed
+    assert not_worse(comparison, other, leader).passed == other.tied

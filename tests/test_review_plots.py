@@ -17,6 +17,7 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 from matplotlib.text import Text
 
+from cmtrack.plots._text_artist import Words
 from cmtrack.plots.review import (
     plot_critical_difference,
     plot_matrices,
@@ -27,10 +28,9 @@ from cmtrack.plots.review import (
     plot_ranking,
     plot_roc_overlay,
 )
-from cmtrack.plots.review.layout import decimals, number
+from cmtrack.plots.review._layout import decimals, number
 from cmtrack.plots.review.metrics_heatmap import column_tones
 from cmtrack.plots.style import BLUE, ORANGE
-from cmtrack.plots.words import Words
 
 NAN = float("nan")
 

@@ -18,8 +18,8 @@ from cmtrack.evaluation.compute import SECTION_NAMES as SECTIONS
 from cmtrack.metrics import em_shares
 from cmtrack.prevalence import class_shares
 from cmtrack.prevalence.densities import smoothed
-from cmtrack.report.evaluation_page import report_html
-from cmtrack.report.words import verdict
+from cmtrack.report.narrative import verdict
+from cmtrack.report.views import report_html
 from cmtrack.statistics.counting import count_codes
 from cmtrack.statistics.top_scores import TopScoreCounts
 

@@ -13,9 +13,8 @@ from click.testing import CliRunner
 
 from cmtrack import Grouping, Prefix, compare, evaluate, evaluate_families, log_evaluation
 from cmtrack.cli import main
-from cmtrack.report.evaluation_page import report_html
-from cmtrack.report.families_page import family_report_html
-from cmtrack.tracking.log import EvaluationWarning, tell
+from cmtrack.report.views import report_html
+from cmtrack.tracking._warn import EvaluationWarning, tell
 from cmtrack.tracking.runs import first_line
 from cmtrack.untrusted import for_page, one_line, printable, printable_json
 
@@ -98,7 +97,7 @@ def test_words_written_from_right_to_left_are_isolated_one_name_at_a_time():
 def pages(compared, folder):
     judged, coded = evaluation(), families()
     yield "report", report_html(judged, {}, title=OVERRIDE, subtitle=ESCAPE)
-    yield "families", family_report_html(coded, {}, title=OVERRIDE, subtitle=ESCAPE)
+    yield "families", report_html(coded, {}, title=OVERRIDE, subtitle=ESCAPE)
     for ending in ("html", "md", "json"):
         yield ending, compared.report(folder / f"review.{ending}").read_text(encoding="utf-8")
 

@@ -1,4 +1,4 @@
-"""Options of the commands that compare runs, and the comparison that follows from them."""
+"""Options that the commands on several runs share, and the comparison that they ask for."""
 
 from __future__ import annotations
 
@@ -120,61 +120,44 @@ def compared(
     step: Step,
     *,
     runs: Sequence[str],
-    experiments: Sequence[str],
-    filter_string: str,
-    rank_by: Sequence[str],
-    require: Sequence[str],
-    tie_breakers: Sequence[str],
-    margin: float | None,
-    grouping_file: Path | None,
-    positive: str | None,
-    against: str | None,
-    block: str | None,
-    model: str | None,
-    block_kind: str,
-    prefix: str,
-    limit: int,
-    confidence_level: float,
-    tracking_uris: Sequence[str],
+    experiments: Sequence[str] = (),
+    rank_by: Sequence[str] = (),
+    grouping_file: Path | None = None,
+    positive: str | None = None,
+    tracking_uris: Sequence[str] = (),
+    **same: Any,
 ) -> Comparison:
-    """The comparison that the options ask for; what they hold is checked before a store is asked."""
-    if runs and filter_string and not experiments:
+    """The comparison that the options ask for; what they hold is checked before a store is asked.
+
+    ``same`` are options that :class:`~cmtrack.comparison.CompareOptions` has by the same names.
+    """
+    if runs and same.get("filter_string") and not experiments:
         raise click.UsageError("--filter chooses among the runs of --experiment: leave it out for named runs")
-    if block is None and (model is not None or block_kind != "auto"):
+    if same.get("block") is None and (same.get("model") is not None or same.get("block_kind", "auto") != "auto"):
         raise click.UsageError("--model and --block-kind go with --block")
     step("loading libraries", 0, 1)
+    from cmtrack.comparison import CompareOptions
     from cmtrack.comparison.tie_breakers import NothingToDecideBy, TieBreaker
-    from cmtrack.tracking.comparing import compare
+    from cmtrack.tracking.comparing import compare_by
     from cmtrack.tracking.store import quiet, tracking_store
 
     grouping, group = read_grouping(grouping_file, positive)
-    check_gates(require, against)
-    for rule in tie_breakers:
+    check_gates(same.get("require", ()), same.get("against"))
+    for rule in same.get("tie_breakers", ()):
         parsed(TieBreaker.parse, rule)
     criterion = read_rank_by(rank_by)
-    check_prefix(prefix)
+    check_prefix(same.get("prefix", ""))
     with quiet(), tracking_store(tracking_uris[0] if len(tracking_uris) == 1 else None):
         try:
-            return compare(
-                list(runs) or None,
+            options = CompareOptions(
                 experiment_names=list(experiments) or None,
-                filter_string=filter_string,
                 rank_by=criterion,
-                require=require,
-                tie_breakers=tie_breakers,
-                margin=margin,
                 grouping=grouping,
                 positive=group,
-                against=against,
-                block=block,
-                model=model,
-                block_kind=block_kind,
-                prefix=prefix,
-                limit=limit,
-                confidence_level=confidence_level,
                 tracking_uri=list(tracking_uris) or None,
-                progress=step,
+                **same,
             )
+            return compare_by(options, list(runs) or None, step)
         except NothingToDecideBy as error:
             raise BadInput(f"--tie-breaker: {first_line(error)}") from None
         except ValueError as error:
@@ -183,14 +166,16 @@ def compared(
 
 def _named(runs: Sequence[str], experiments: Sequence[str], error: ValueError) -> str:
     """A hint where nothing was named and nothing was found."""
+    from cmtrack.comparison.compare import NothingFound
+
     by_environment = {"MLFLOW_EXPERIMENT_NAME", "MLFLOW_EXPERIMENT_ID"} & set(os.environ)
-    if runs or experiments or by_environment or not str(error).startswith(("no run was found", "none of the")):
+    if runs or experiments or by_environment or not isinstance(error, NothingFound):
         return ""
     return "; --experiment names an experiment"
 
 
 def parsed(parse: Callable[[Any], Parsed], given: Any) -> Parsed:
-    """Parse a text of the command line; an error is the user's."""
+    """The meaning of a text of the command line; an error is the user's."""
     try:
         return parse(given)
     except (TypeError, ValueError) as error:

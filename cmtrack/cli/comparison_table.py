@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from cmtrack.cli.frame import plain
 from cmtrack.cli.summary import new_table
 from cmtrack.names import quoted
-from cmtrack.report import words
+from cmtrack.report import formatting as fmt
 from cmtrack.untrusted import one_line
 
 if TYPE_CHECKING:
@@ -60,7 +60,7 @@ def print_comparison(console: Console, comparison: Comparison) -> None:
     """Print everything that ``cmtrack compare`` shows."""
     from cmtrack.comparison import RunComparison
     from cmtrack.comparison.blocks import RepeatedRanking
-    from cmtrack.report.review.words import heading
+    from cmtrack.report.review.narrative import heading
 
     print_sentences(console, comparison)
     console.print()
@@ -155,10 +155,10 @@ def _print_runs(console: Console, ranking: Ranking, title: str) -> None:
 
 def _metric(name: str, level: str, keep: int) -> Column:
     def cell(run: RankedRun) -> str:
-        return words.with_interval((run.values or {})[name], run.evaluation.intervals.get(name))
+        return fmt.with_interval((run.values or {})[name], run.evaluation.intervals.get(name))
 
     def brief(run: RankedRun) -> str:
-        return words.number((run.values or {})[name])
+        return fmt.number((run.values or {})[name])
 
     *section, last = name.rsplit("/", 1)
     head = "/\n".join((*section, last))
@@ -166,18 +166,18 @@ def _metric(name: str, level: str, keep: int) -> Column:
 
 
 def _value_alone(run: Any) -> str:
-    return words.number(run.value, (run.low, run.high))
+    return fmt.number(run.value, (run.low, run.high))
 
 
 def _value(run: Any) -> str:
-    return words.with_interval(run.value, (run.low, run.high))
+    return fmt.with_interval(run.value, (run.low, run.high))
 
 
 def _difference(run: Any, leader: Any) -> str:
     if run is leader:
         return ""
     ends = (run.difference_low, run.difference_high)
-    shown = words.with_interval(run.difference, ends)
+    shown = fmt.with_interval(run.difference, ends)
     return shown if all(map(math.isfinite, ends)) else f"{shown} (no error known)"
 
 
@@ -194,19 +194,18 @@ def _ranks(run: RankedRun) -> str:
 
 
 def _status(run: Any, ranking: Any) -> str:
-    from cmtrack.report.review.standing import standing
+    from cmtrack.report.review.phrases import standing
 
     return standing(run, ranking)
 
 
 def _p(value: float, leads: bool) -> str:
-    from cmtrack.report.review.titles import p_text
 
-    return "" if leads else p_text(value)
+    return "" if leads else fmt.p_text(value)
 
 
 def _say_unpaired(console: Console, ranking: Ranking) -> None:
-    """Print the differences that do not use that the rows are the same, with the reason."""
+    """Print the differences that do not use that the rows are the same, and why."""
     by_reason: dict[str, list[str]] = {}
     for run in ranking.runs:
         if run.unpaired:
@@ -222,7 +221,7 @@ def _say_unpaired(console: Console, ranking: Ranking) -> None:
 def _print_models(console: Console, repeated: RepeatedRanking) -> None:
     level = f"[{100 * repeated.confidence_level:g} % interval]"
     title = (
-        f"{words.counted(len(repeated.models), 'model')} by {repeated.criterion}, "
+        f"{fmt.counted(len(repeated.models), 'model')} by {repeated.criterion}, "
         f"over {len(repeated.block_names)} {_KINDS[repeated.kind]}"
     )
     columns = [
@@ -236,7 +235,7 @@ def _print_models(console: Console, repeated: RepeatedRanking) -> None:
         Column("status", lambda model: _status(model, repeated), 90),
     ]
     if any(math.isfinite(model.average_rank) for model in repeated.models):
-        columns.insert(3, Column("average\nrank", lambda model: words.number(model.average_rank), 40, right=True))
+        columns.insert(3, Column("average\nrank", lambda model: fmt.number(model.average_rank), 40, right=True))
     print_table(console, title, columns, repeated.models)
 
 
@@ -244,7 +243,7 @@ _KINDS = {"folds": "folds", "seeds": "seeds", "datasets": "data sets"}
 
 
 def _mean(model: RankedModel) -> str:
-    return words.number(model.mean) + ("" if math.isnan(model.sd) else f" ± {words.number(model.sd)}")
+    return fmt.number(model.mean) + ("" if math.isnan(model.sd) else f" ± {fmt.number(model.sd)}")
 
 
 # -- runs that are in no ranking -------------------------------------------------------------------------------

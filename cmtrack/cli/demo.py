@@ -66,7 +66,7 @@ def _print(result: DemoResult, command: str) -> None:
     from cmtrack.demo.run import QUESTION
 
     console = terminal()
-    console.print(plain(f"{QUESTION} BaseEvaluation on people whom no model has seen.\n"))
+    console.print(plain(f"{QUESTION} Judged on people whom no model has seen.\n"))
     print_comparison(console, result.comparison)
     leader = result.runs[0]
     echo(f"\nThe review, to decide from:\n  {_shown(result.review)}")

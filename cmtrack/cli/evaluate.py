@@ -25,8 +25,8 @@ from cmtrack.cli.frame import (
 
 if TYPE_CHECKING:
     from cmtrack.evaluation import Evaluation
-    from cmtrack.evaluation.options import About
     from cmtrack.grouping import Grouping
+    from cmtrack.options import About
 
 _OF_THE_RUN = ("run_id", "experiment", "run_name", "prefix", "predictions", "tracking_uri")
 _WISHES: dict[str | None, bool | str] = {None: "auto", "auto": "auto", "labels": "labels", "on": True, "off": False}
@@ -43,7 +43,7 @@ class _WithOptions(click.Command):
 
 @cache
 def _shared_options() -> tuple[click.Option, ...]:
-    from cmtrack.evaluation.options import OPTIONS
+    from cmtrack.options import OPTIONS
 
     return tuple(
         click.Option(
@@ -279,9 +279,9 @@ def _positive(text: str, grouping: Grouping | None, as_label: Any) -> Any:
 
 def _write(evaluation: Evaluation, folder: Path, file: Path, step: Step) -> list[Path]:
     """Write numbers, figures and report, under the names that a run gets."""
-    from cmtrack.metrics.names import encode_label
-    from cmtrack.plots.style import as_png
-    from cmtrack.report.evaluation_page import report_html
+    from cmtrack.report.figures import draw_pictures
+    from cmtrack.report.html import write_text
+    from cmtrack.report.views import report_html
     from cmtrack.tracking.names import PREDICTIONS_FILE, REPORT_FILE
     from cmtrack.tracking.settings import with_kept_rows
 
@@ -289,16 +289,12 @@ def _write(evaluation: Evaluation, folder: Path, file: Path, step: Step) -> list
     kept = with_kept_rows(evaluation)[0]
     written = [evaluation.save(folder, rows=False) if kept is None else kept.save(folder, rows=True)]
     written += [path for path in [folder / PREDICTIONS_FILE] if path.exists()]
-    pictures: dict[str, bytes] = {}
-    figures = evaluation.figures()
-    for number, (name, figure) in enumerate(figures.items()):
-        step(f"drawing {name}", number, len(figures))
-        pictures[name] = as_png(figure)
-        written.append(folder / f"cmtrack_{encode_label(name).replace(' ', '_')}.png")
-        written[-1].write_bytes(pictures[name])
-    written.append(folder / REPORT_FILE)
-    written[-1].write_text(report_html(evaluation, pictures, subtitle=file.name), encoding="utf-8")
-    return written
+    pictures = draw_pictures(evaluation, step=step)
+    for picture in pictures.values():
+        written.append(folder / picture.file)
+        written[-1].write_bytes(picture.content)
+    report = report_html(evaluation, pictures, subtitle=file.name)
+    return [*written, write_text(folder / REPORT_FILE, report)]
 
 
 def _log(evaluation: Evaluation, file: Path, where: dict[str, str | None]) -> dict[str, str]:

@@ -161,10 +161,10 @@ def _print(
 def _columns(runs: Sequence[RegroupedRun]) -> list[Column]:
     from cmtrack.cli.comparison_table import ALWAYS, Column
     from cmtrack.metrics.catalog import lookup
-    from cmtrack.report import words
+    from cmtrack.report import formatting as fmt
 
     def shift(before: float | None, after: float | None) -> str:
-        return " → ".join("–" if value is None else words.number(value) for value in (before, after))
+        return " → ".join("–" if value is None else fmt.number(value) for value in (before, after))
 
     def of_metric(name: str) -> Column:
         head = lookup(name).heading(brief=True)

@@ -114,8 +114,8 @@ def _print(comparison: Comparison, written: list[str], logged: LoggedReview | No
 
 
 def _tagged(logged: LoggedReview) -> str:
-    from cmtrack.report import words
+    from cmtrack.report import formatting as fmt
 
-    runs = words.counted(len(logged.tagged_runs), "run")
-    models = words.counted(len(logged.tagged_models), "logged model")
+    runs = fmt.counted(len(logged.tagged_runs), "run")
+    models = fmt.counted(len(logged.tagged_models), "logged model")
     return f"{runs} and {models}" if logged.tagged_models else runs

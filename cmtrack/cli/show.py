@@ -17,8 +17,7 @@ def show_command(run: str, prefix: str, tracking_uri: str | None, as_json: bool)
     """Print the evaluation that RUN holds: a run id, a logged model's id, or a URI such as models:/name@champion."""
     with working() as step:
         step("reading the run", 0, 1)
-        from cmtrack.cli import families_summary, summary
-        from cmtrack.families.result import FamilyEvaluation
+        from cmtrack.cli import summary
         from cmtrack.tracking import load_evaluation
         from cmtrack.tracking.runs import client_for, find
         from cmtrack.tracking.store import quiet, tracking_store
@@ -27,9 +26,8 @@ def show_command(run: str, prefix: str, tracking_uri: str | None, as_json: bool)
             found = find(run, [client_for()])
             prefix = found.logged_prefix(prefix)
             evaluation = load_evaluation(found, prefix=prefix)
-        shown = families_summary if isinstance(evaluation, FamilyEvaluation) else summary
-        data = shown.as_data(evaluation)
+        data = summary.as_data(evaluation)
     if as_json:
         echo_json({"run_id": found.run_id, "prefix": prefix} | data)
         return
-    shown.print_evaluation(terminal(), evaluation)
+    summary.print_evaluation(terminal(), evaluation)

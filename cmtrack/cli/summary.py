@@ -8,15 +8,18 @@ from typing import TYPE_CHECKING, Any
 from cmtrack.base import BaseEvaluation
 from cmtrack.cli.frame import plain
 from cmtrack.evaluation import Evaluation
+from cmtrack.families.result import FamilyEvaluation
 from cmtrack.metrics.catalog import lookup
 from cmtrack.metrics.names import encode_label
-from cmtrack.report import words
-from cmtrack.report.evaluation_page import is_count
+from cmtrack.report import formatting as fmt
+from cmtrack.report import narrative
+from cmtrack.report.views import view_of
 
 if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
 
+MAX_SENTENCES = 4
 MAX_ROWS = 40
 MAX_WORST = 10
 ENOUGH = 5
@@ -24,46 +27,61 @@ ENOUGH = 5
 MAX_GROUPS = 8
 
 
-def as_data(evaluation: Evaluation) -> dict[str, Any]:
+def as_data(evaluation: BaseEvaluation) -> dict[str, Any]:
     """Plain data of an evaluation for scripts, as JSON can hold it."""
-    return {
-        "n_samples": evaluation.n_samples,
-        "labels": list(evaluation.labels),
-        "positive": evaluation.positive,
-        "grouping": None if evaluation.grouping is None else evaluation.grouping.to_dict(),
+    own: dict[str, Any] = {}
+    if isinstance(evaluation, FamilyEvaluation):
+        own = {
+            "kind": evaluation.kind,
+            "n_documents": evaluation.n_samples,
+            "families": [str(family) for family in evaluation.families],
+            "matching": evaluation.matching,
+        }
+    if isinstance(evaluation, Evaluation):
+        own = {
+            "n_samples": evaluation.n_samples,
+            "labels": list(evaluation.labels),
+            "positive": evaluation.positive,
+            "grouping": None if evaluation.grouping is None else evaluation.grouping.to_dict(),
+            "confusion_matrix": evaluation.confusion_matrix.counts.tolist(),
+            "reduced": {
+                step.name: {
+                    "labels": list(step.labels),
+                    "counts": step.counts.tolist(),
+                    "mismatches": step.mismatches.tolist(),
+                }
+                for step in evaluation.reduced
+            },
+        }
+    return own | {
         "confidence_level": evaluation.confidence_level,
         "labels_digest": evaluation.labels_digest,
         "metrics": evaluation.metrics,
         "intervals": evaluation.intervals,
         "undefined": evaluation.undefined,
         "warnings": list(evaluation.warnings),
-        "confusion_matrix": evaluation.confusion_matrix.counts.tolist(),
-        "reduced": {
-            step.name: {
-                "labels": list(step.labels),
-                "counts": step.counts.tolist(),
-                "mismatches": step.mismatches.tolist(),
-            }
-            for step in evaluation.reduced
-        },
     }
 
 
-def print_evaluation(console: Console, evaluation: Evaluation) -> None:
-    """Print verdict, headline metrics, classes, reduced matrices and warnings."""
+def print_evaluation(console: Console, evaluation: BaseEvaluation) -> None:
+    """Print verdict, headline metrics, classes or families, reduced matrices and warnings."""
     from rich.padding import Padding
     from rich.text import Text
 
-    for sentence in words.verdict(evaluation)[:4]:
+    sentences = view_of(evaluation).verdict(evaluation)
+    for sentence in sentences[:MAX_SENTENCES] if isinstance(evaluation, Evaluation) else sentences:
         console.print(plain(sentence))
-    console.print(headline_table(evaluation))
-    if evaluation.has_section("class"):
-        console.print(_classes(evaluation))
-    for step in evaluation.reduced:
-        if len(step.labels) <= MAX_GROUPS:
-            console.print(_reduced(step))
-    if any(step.mismatches.any() for step in evaluation.reduced):
-        console.print(Padding(Text(words.MISMATCHES, style="dim"), (0, 2, 1, 2)))
+    console.print(_headline(evaluation))
+    if isinstance(evaluation, FamilyEvaluation):
+        console.print(_families(evaluation))
+    if isinstance(evaluation, Evaluation):
+        if evaluation.has_section("class"):
+            console.print(_classes(evaluation))
+        for step in evaluation.reduced:
+            if len(step.labels) <= MAX_GROUPS:
+                console.print(_reduced(step))
+        if any(step.mismatches.any() for step in evaluation.reduced):
+            console.print(Padding(Text(narrative.MISMATCHES, style="dim"), (0, 2, 1, 2)))
     for warning in evaluation.warnings:
         console.print(Text.assemble(("Warning: ", "yellow"), warning))
 
@@ -78,10 +96,10 @@ def new_table(title: str) -> Table:
     return Table(title=Text(title, style="bold"), title_justify="left", **look)  # type: ignore[arg-type]
 
 
-def headline_table(evaluation: BaseEvaluation) -> Table:
+def _headline(evaluation: BaseEvaluation) -> Table:
     """The headline metrics with their intervals."""
-    level = f"{100 * evaluation.confidence_level:g} % interval"
-    named = "" if evaluation.positive is None else f" (positive: {words.short(evaluation.positive, 30)})"
+    level = f"{fmt.level(evaluation.confidence_level)} interval"
+    named = "" if evaluation.positive is None else f" (positive: {fmt.short(evaluation.positive, 30)})"
     table = new_table(f"Headline metrics{named}")
     table.add_column("metric", overflow="fold")
     table.add_column("value", justify="right")
@@ -92,8 +110,8 @@ def headline_table(evaluation: BaseEvaluation) -> Table:
         if not entry.headline or name.endswith(("_low", "_high")):
             continue
         ends = evaluation.intervals.get(name)
-        shown = words.count(value) if is_count(name) else words.number(value, ends)
-        table.add_row(plain(name), shown, plain(words.interval(value, ends)), entry.better)
+        shown = fmt.metric_value(name, value, ends)
+        table.add_row(plain(name), shown, plain(fmt.interval(value, ends)), entry.better)
     return table
 
 
@@ -115,20 +133,20 @@ def _classes(evaluation: Evaluation) -> Table:
         table.add_column(name, justify="left")
     for label in labels:
         prefix = f"class/{encode_label(label)}"
-        scores = (cell(m[f"{prefix}/{n}"], ends.get(f"{prefix}/{n}")) for n in ("precision", "recall", "f1"))
-        table.add_row(plain(words.short(label)), _support(m[f"{prefix}/support"]), *scores)
+        scores = (_cell(m[f"{prefix}/{n}"], ends.get(f"{prefix}/{n}")) for n in ("precision", "recall", "f1"))
+        table.add_row(plain(fmt.short(label)), _support(m[f"{prefix}/support"]), *scores)
     return table
 
 
 def _support(n: float) -> str:
-    return "1 (single)" if n == 1 else words.count(n)
+    return "1 (single)" if n == 1 else fmt.count(n)
 
 
 def _last_if_undefined(value: float) -> float:
     return math.inf if math.isnan(value) else value
 
 
-def cell(value: float, ends: tuple[float, float] | None) -> Any:
+def _cell(value: float, ends: tuple[float, float] | None) -> Any:
     """Format with two digits, to leave room for three intervals in 80 columns."""
     if math.isnan(value):
         return plain("undefined")
@@ -136,11 +154,30 @@ def cell(value: float, ends: tuple[float, float] | None) -> Any:
 
 
 def _reduced(step: Any) -> Table:
-    table = new_table(f"Grouped: {words.short(step.name)}")
+    table = new_table(f"Grouped: {fmt.short(step.name)}")
     table.add_column("actual / predicted", overflow="fold")
     for group in (*step.labels, "IM"):
-        table.add_column(plain(words.short(group, 20)), justify="right", overflow="fold")
+        table.add_column(plain(fmt.short(group, 20)), justify="right", overflow="fold")
     for group, counts, im in zip(step.labels, step.counts, step.mismatches, strict=True):
-        table.add_row(plain(words.short(group, 30)), *(words.count(v.item()) for v in counts), words.count(im.item()))
-    table.add_row("IM", *(words.count(im.item()) for im in step.mismatches), "0", style="dim")
+        table.add_row(plain(fmt.short(group, 30)), *(fmt.count(v.item()) for v in counts), fmt.count(im.item()))
+    table.add_row("IM", *(fmt.count(im.item()) for im in step.mismatches), "0", style="dim")
+    return table
+
+
+def _families(evaluation: FamilyEvaluation) -> Table:
+    m, ends = evaluation.metrics, evaluation.intervals
+    prefixes = {family: f"family/{encode_label(family)}" for family in evaluation.families}
+    order = sorted(prefixes, key=lambda f: -m[f"{prefixes[f]}/support"])
+    title = "Families"
+    if len(order) > MAX_ROWS:
+        order, title = order[:MAX_ROWS], f"The {MAX_ROWS} families with the most labels, of {len(order)}"
+    table = new_table(title)
+    table.add_column("family", overflow="fold")
+    table.add_column("labels", justify="right")
+    for name in ("F1", "confused", "out of family"):
+        table.add_column(name, justify="left")
+    for family in order:
+        names = (f"{prefixes[family]}/{name}" for name in ("f1_micro", "confusion_share", "oof_share"))
+        shown = (_cell(m[name], ends.get(name)) for name in names)
+        table.add_row(plain(fmt.short(family)), fmt.count(m[f"{prefixes[family]}/support"]), *shown)
     return table

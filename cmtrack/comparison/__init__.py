@@ -1,20 +1,38 @@
-"""Many evaluations: which differences are real, which run to take."""
+"""Comparison of evaluations: differences, rankings of runs and of models, verdicts; numbers only, without MLflow."""
 
-from cmtrack.comparison.differences import Difference, Differences, McNemar, mcnemar, paired_differences
-from cmtrack.comparison.randomization import randomization_test
+from cmtrack.comparison.comparability import Reason
+from cmtrack.comparison.compare import CompareOptions, compare_evaluations
+from cmtrack.comparison.differences import (
+    Difference,
+    Differences,
+    McNemar,
+    mcnemar,
+    paired_differences,
+    randomization_test,
+)
 from cmtrack.comparison.ranking import RankedRun, Ranking
-from cmtrack.comparison.result import Comparison, LeftOut, ModelComparison, RunComparison
+from cmtrack.comparison.result import Comparison, ModelComparison, RunComparison
+from cmtrack.comparison.run import LeftOut
+from cmtrack.comparison.verdict import NotJudged, NotWorse, Outcome, Verdict, judge
 
 __all__ = [
+    "CompareOptions",
     "Comparison",
     "Difference",
     "Differences",
     "LeftOut",
     "McNemar",
     "ModelComparison",
+    "NotJudged",
+    "NotWorse",
+    "Outcome",
     "RankedRun",
     "Ranking",
+    "Reason",
     "RunComparison",
+    "Verdict",
+    "compare_evaluations",
+    "judge",
     "mcnemar",
     "paired_differences",
     "randomization_test",

@@ -10,7 +10,8 @@ import numpy as np
 from scipy.special import ndtr
 from scipy.stats import chi2
 
-from cmtrack.comparison.differences import mcnemar, why_unpaired
+from cmtrack.comparison.comparability import why_unpaired
+from cmtrack.comparison.differences import mcnemar
 from cmtrack.comparison.inference import holm
 from cmtrack.evaluation import Evaluation
 from cmtrack.grouping import ComposedStep, Label
@@ -57,7 +58,7 @@ class CellChanges:
 
     @property
     def paired(self) -> bool:
-        """Whether the tests use that the rows are the same."""
+        """True if the tests use that the rows are the same."""
         return not self.reason
 
     def significant(self, confidence_level: float) -> np.ndarray[tuple[int, ...], np.dtype[np.bool_]]:
@@ -90,7 +91,8 @@ def cell_changes(first: Evaluation, second: Evaluation) -> CellChanges:
     totals = [counts.sum(axis=1) + extra for counts, extra in tables]
     shares = [_over(counts, total[:, None]) for (counts, _), total in zip(tables, totals, strict=True)]
     lost = [_over(extra, total) for (_, extra), total in zip(tables, totals, strict=True)]
-    reason = why_unpaired(first, second)
+    apart = why_unpaired(first, second)
+    reason = "" if apart is None else apart.between(first, second)
     if reason or not (isinstance(first.rows, Predictions) and isinstance(second.rows, Predictions)):
         pvalues = _two_proportions(tables[0][0], totals[0], tables[1][0], totals[1])
         sides = (np.full(pvalues.shape, math.nan),) * 2

@@ -1,27 +1,31 @@
-"""What the runs are ranked by: one metric, several with weights, or several side by side (Pareto)."""
+"""Criterion of a ranking: one metric, several with weights, or several side by side (Pareto)."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 from cmtrack.metrics.catalog import known_names, lookup, own_of
 from cmtrack.metrics.names import near
+
+if TYPE_CHECKING:
+    from cmtrack.comparison.gates import Gate
+    from cmtrack.comparison.tie_breakers import TieBreaker
 
 RankBy: TypeAlias = str | Sequence[str] | Mapping[str, float]
 
 FALLBACK = "multiclass/matthews_corrcoef"
 DEFAULTS = ("spans/f1_micro", "binary/matthews_corrcoef", FALLBACK, "family/f1_micro")
-"""Where no metric is named, the first of these that a run has: all ways of being right or wrong in one number."""
+"""The default metrics: the first of these that a run has; all ways of being right or wrong in one number."""
 
 _OF_LABELS = ("multiclass", "class", "confidence", "cost", "rough", "family", "spans")
 _OF_GROUPS = ("reduced", "probability")  # probability/log_loss is of the labels, probability/<step>/log_loss of groups
 
 
 def reads(metric: str) -> frozenset[str]:
-    """What a metric's value depends on beside the labels: "grouping" and "positive", one of them, or nothing.
+    """Names of what a metric's value depends on beside the labels: "grouping", "positive", both or nothing.
 
     Runs that differ in nothing else may be ranked together by it. A metric of a section that is not known here is
     taken to depend on both.
@@ -39,9 +43,21 @@ def reads(metric: str) -> frozenset[str]:
     return frozenset({"grouping", "positive"})
 
 
+def read_by(criterion: Criterion, gates: Iterable[Gate], rules: Iterable[TieBreaker]) -> frozenset[str]:
+    """Names of what a criterion, gates and tie-breakers read beside the labels: see :func:`reads`."""
+    names = [*criterion.metrics, *(gate.metric for gate in gates)]
+    for rule in rules:
+        name = rule.name.removeprefix("metrics.")  # a logged metric may be one of the registry
+        try:
+            names.append(lookup(name).name and name)
+        except KeyError:
+            continue
+    return frozenset().union(*map(reads, names))
+
+
 @dataclass(frozen=True)
 class Criterion:
-    """What runs are ranked by.
+    """A metric, several side by side, or their weighted sum.
 
     Attributes
     ----------
@@ -82,12 +98,12 @@ class Criterion:
 
     @property
     def single(self) -> bool:
-        """Whether one metric decides."""
+        """True if one metric decides."""
         return len(self.metrics) == 1
 
     @property
     def direction(self) -> str:
-        """ "higher", "lower" or "nearest zero" of a single metric; "higher" of a weighted sum."""
+        """Best direction of a single metric, "higher", "lower" or "nearest zero"; "higher" of a weighted sum."""
         return lookup(self.metrics[0]).better if self.single else "higher"
 
     def __str__(self) -> str:
@@ -117,6 +133,6 @@ def _checked(name: object) -> str:
 
 
 def distance_from_best(metric: str, value: float) -> float:
-    """How far a value is from the best there is: smaller is better."""
+    """Distance of a value from the best there is: smaller is better."""
     better = lookup(metric).better
     return abs(value) if better == "nearest zero" else -value if better == "higher" else value

@@ -1,4 +1,4 @@
-"""Two evaluations of the same rows: every metric's difference, with an error that knows of the pairing."""
+"""Differences of two evaluations of the same rows, with errors that know of the pairing, and two tests by row."""
 
 from __future__ import annotations
 
@@ -10,16 +10,18 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy.special import ndtr
-from scipy.stats import binom
 
 from cmtrack.base import BaseEvaluation
+from cmtrack.comparison.comparability import why_unpaired
 from cmtrack.evaluation import Evaluation
+from cmtrack.evaluation.from_arrays import evaluate_rows
 from cmtrack.metrics.catalog import lookup
 from cmtrack.metrics.influence import standard_error
 from cmtrack.metrics.intervals import normal_quantile
 from cmtrack.metrics.own import UNKNOWN
 from cmtrack.statistics.labels import encode_groups
 from cmtrack.statistics.predictions import Predictions
+from cmtrack.statistics.spans import SpanRows
 from cmtrack.untrusted import for_page, printable
 
 if TYPE_CHECKING:
@@ -64,6 +66,8 @@ def mcnemar(only_first: int, only_second: int) -> McNemar:
     if n == 0:
         return McNemar(0, 0, math.nan, math.nan, 1.0, 1.0)
     least = min(b, c)
+    from scipy.stats import binom
+
     exact = min(1.0, 2 * float(binom.cdf(least, n, 0.5)))
     here = float(binom.pmf(least, n, 0.5))
     midp = 1 - here / 2 if b == c else exact - here  # at b = c the two tails share the outcome
@@ -178,8 +182,9 @@ def paired_differences(
     missing = [name for name in names if name not in ours or name not in theirs]
     if missing:
         raise ValueError(f"a metric must be in both evaluations, these are not: {missing[:5]}")
-    reason = why_unpaired(first, second)
-    if reason:
+    apart = why_unpaired(first, second)
+    if apart:
+        reason = apart.between(first, second)
         if groups is not None:
             raise ValueError(f"groups need paired rows: {reason}")
         rows = tuple(_difference(n, ours[n], theirs[n], _independent_error(first, second, n), level) for n in names)
@@ -191,7 +196,7 @@ def paired_differences(
 
 
 def why_no_error(evaluation: BaseEvaluation, name: str) -> str:
-    """Why a metric of an evaluation that has rows has no error by row."""
+    """Reason why a metric of an evaluation that has rows has no error by row."""
     return _not_by_row(evaluation, name) or f"{name} has no error by row"
 
 
@@ -201,26 +206,6 @@ def _not_by_row(evaluation: BaseEvaluation, name: str) -> str:
         return f"{name} has no error by row: {UNKNOWN}"
     if isinstance(rows, Predictions) and rows.source is None and lookup(name).needs == "probabilities":
         return f"{name} needs the probabilities of the rows, which were not kept"
-    return ""
-
-
-def why_unpaired(first: BaseEvaluation, second: BaseEvaluation) -> str:
-    """Why two evaluations cannot be compared row by row; empty where they can."""
-    if first.labels_digest != second.labels_digest:
-        return "the evaluations are of different rows (their labels' digests differ)"
-    ids = first.statistics.row_ids, second.statistics.row_ids
-    if None not in ids and ids[0] != ids[1]:
-        return "the evaluations are of different rows (their row ids differ)"
-    if first.rows is None or second.rows is None:
-        which = "the first" if first.rows is None else "the second"
-        return f"{which} evaluation has no rows (load it with its predictions, or evaluate anew)"
-    if dict(first.design).get("labels") != dict(second.design).get("labels"):
-        return f"the labels are in another order: {list(first.labels)[:5]} and {list(second.labels)[:5]}"
-    weights = first.rows.weights, second.rows.weights
-    if (weights[0] is None) != (weights[1] is None) or (
-        weights[0] is not None and weights[1] is not None and not np.array_equal(weights[0], weights[1])
-    ):
-        return "the sample weights differ"
     return ""
 
 
@@ -263,3 +248,58 @@ def _mcnemar_of(first: BaseEvaluation, second: BaseEvaluation) -> McNemar | None
     right_a, right_b = a.actual == a.predicted, b.actual == b.predicted
     ones = np.ones(len(a), dtype=np.int64) if a.weights is None else a.weights
     return mcnemar(int(ones[right_a & ~right_b].sum()), int(ones[~right_a & right_b].sum()))
+
+
+def randomization_test(
+    first: Evaluation, second: Evaluation, metric: str, *, n_resamples: int = 1000, seed: int = 0
+) -> float:
+    """Two-sided p-value of a difference in any metric, without a distribution's assumption.
+
+    Each row's two predictions are exchanged by a coin, again and again.
+
+    Parameters
+    ----------
+    first, second : Evaluation
+        Of the same rows, both with rows.
+    metric : str
+    n_resamples : int, default 1000
+    seed : int, default 0
+
+    Returns
+    -------
+    float
+        ``(1 + number of exchanges with a difference at least as large) / (1 + n_resamples)``.
+
+    Raises
+    ------
+    ValueError
+        If a side has no rows, the rows differ, or the metric is undefined on one side.
+    """
+    if not (isinstance(first, Evaluation) and isinstance(second, Evaluation)):
+        kinds = type(first).__name__, type(second).__name__
+        raise TypeError(f"a randomisation test takes two Evaluations, got {kinds[0]} and {kinds[1]}")
+    reason, a, b = why_unpaired(first, second), first.rows, second.rows
+    if reason or a is None or b is None:
+        said = "" if reason is None else f": {reason.between(first, second)}"
+        raise ValueError(f"a randomisation test needs two evaluations of the same rows, both with their rows{said}")
+    if isinstance(a, SpanRows) or isinstance(b, SpanRows):
+        raise ValueError("a randomisation test exchanges predictions row by row; spans have none that two models share")
+    observed = first.metrics[metric] - second.metrics[metric]
+    if not math.isfinite(observed):
+        raise ValueError(f"{metric!r} is undefined in one of the evaluations")
+    rng = np.random.default_rng(seed)
+    extreme = 0
+    for _ in range(n_resamples):
+        swap = rng.random(len(a)) < 0.5
+        parts = []
+        for one, other in ((a, b), (b, a)):
+            probabilities = None
+            if one.probabilities is not None and other.probabilities is not None:
+                probabilities = np.where(swap[:, None], other.probabilities, one.probabilities)
+            predicted = np.where(swap, other.predicted, one.predicted)
+            rows = Predictions.from_arrays(one.labels, one.actual, predicted, probabilities, one.weights, one.clusters)
+            parts.append(evaluate_rows(rows, first))
+        gap = parts[0].metrics[metric] - parts[1].metrics[metric]
+        # sums in another order differ in the last digits; ties count
+        extreme += not abs(gap) < abs(observed) - 1e-12
+    return (1 + extreme) / (1 + n_resamples)

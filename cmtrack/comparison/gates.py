@@ -7,6 +7,7 @@ import operator
 import re
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from cmtrack.comparison.differences import Difference
 from cmtrack.metrics.catalog import known_names, lookup
@@ -90,11 +91,11 @@ class Gate:
 
     @property
     def of_value(self) -> bool:
-        """Whether the metric's value alone decides (no interval, no baseline)."""
+        """True if the metric's value alone decides (no interval, no baseline)."""
         return not self.end and not self.difference
 
     def keeps(self, value: float) -> bool:
-        """Whether a value is within the bound; an undefined one is not."""
+        """True if a value is within the bound; an undefined one is not."""
         return math.isfinite(value) and _OPERATORS[self.operator](value, self.bound)
 
     def check(
@@ -152,6 +153,16 @@ class GateResult:
     value: float
     passed: bool
     reason: str
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data."""
+        return {
+            "gate": self.gate.text,
+            "value": self.value,
+            "bound": self.gate.bound,
+            "passed": self.passed,
+            "reason": self.reason,
+        }
 
     def __str__(self) -> str:
         if self.reason:

@@ -1,4 +1,4 @@
-"""Which of many runs lead, from their values and the covariance of their errors.
+"""Inference on many runs from their values and the covariance of their errors: ranks, differences, the best set.
 
 Everything here is NumPy on a vector of R values and an (R, R) covariance; larger is better. What the statistics are
 taken from (paired rows, independent samples, several metrics) does not matter to it.
@@ -168,7 +168,7 @@ def pairs(
 
 
 def gain_signs(values: FloatArray, folded: bool) -> FloatArray:
-    """What makes larger better: 1, or where nearest to zero is best the sign that gives minus the distance."""
+    """Signs that make larger better: 1, or where nearest to zero is best the sign that gives minus the distance."""
     return np.where(values < 0, 1.0, -1.0) if folded else np.ones(len(values))
 
 
@@ -267,6 +267,6 @@ def _square(values: FloatArray, upper: tuple[IntArray, IntArray], size: int) -> 
 
 
 def in_set(pvalues: FloatArray, confidence_level: float) -> BoolArray:
-    """Which runs the model confidence set keeps."""
+    """Mask of the runs that the model confidence set keeps."""
     kept: BoolArray = pvalues > 1 - confidence_level
     return kept

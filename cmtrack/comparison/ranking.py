@@ -1,10 +1,10 @@
-"""Runs on the same data, in order, with what can be said about the order."""
+"""Rankings of runs on the same data: values, the covariance of their errors, and the order with its uncertainty."""
 
 from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -13,71 +13,17 @@ from scipy.special import ndtr
 
 from cmtrack.base import BaseEvaluation
 from cmtrack.comparison import inference
+from cmtrack.comparison.comparability import Traits, split, unpaired_among
 from cmtrack.comparison.criterion import Criterion
-from cmtrack.comparison.evidence import Evidence, gather
-from cmtrack.comparison.gates import GateResult
-from cmtrack.comparison.run import Run
+from cmtrack.comparison.differences import why_no_error
+from cmtrack.comparison.run import Candidate
 from cmtrack.comparison.tie_breakers import Decision, TieBreaker, decide
+from cmtrack.metrics.catalog import lookup
+from cmtrack.metrics.influence import covariance
 from cmtrack.metrics.intervals import normal_quantile
-from cmtrack.statistics.inputs import FloatArray
+from cmtrack.statistics.inputs import BoolArray, FloatArray
 
 NAN = math.nan
-
-
-@dataclass(frozen=True, eq=False)
-class Candidate:
-    """A run that may be ranked.
-
-    Attributes
-    ----------
-    run : Run
-    evaluation : BaseEvaluation
-    gates : tuple of GateResult
-    """
-
-    run: Run
-    evaluation: BaseEvaluation
-    gates: tuple[GateResult, ...] = ()
-
-    @property
-    def name(self) -> str:
-        """The run's name, made unique in a comparison."""
-        return self.run.name
-
-    @property
-    def run_id(self) -> str:
-        """The run's id; the name of an evaluation that is in no run."""
-        return self.run.run_id
-
-    @property
-    def passed(self) -> bool:
-        """Whether it passes all gates."""
-        return all(result.passed for result in self.gates)
-
-
-@dataclass(frozen=True)
-class StoppedRun:
-    """A run, or a model of repeated runs, that a gate stopped.
-
-    Attributes
-    ----------
-    run : Run
-    gates : tuple of GateResult
-        Those that it fails are among them; a run that was stopped by its logged values has no others.
-    """
-
-    run: Run
-    gates: tuple[GateResult, ...]
-
-    @property
-    def name(self) -> str:
-        """The run's name, made unique in a comparison."""
-        return self.run.name
-
-    @property
-    def run_id(self) -> str:
-        """The run's id; empty for a model."""
-        return self.run.run_id
 
 
 @dataclass(frozen=True, eq=False)
@@ -198,13 +144,57 @@ class Ranking:
 
     @property
     def paired(self) -> bool:
-        """Whether all differences use that the rows are the same."""
+        """True if all differences use that the rows are the same."""
         return len(self.runs) > 1 and not any(run.unpaired for run in self.runs)
 
     @property
     def evaluation(self) -> BaseEvaluation:
         """The leader's, for what all runs have in common: labels, grouping, positive group, data."""
         return self.leader.evaluation
+
+
+def cohorts(candidates: Iterable[Candidate], read: frozenset[str]) -> list[list[Candidate]]:
+    """Parts that may be ranked, that of the most rows first, parents before their children.
+
+    Parameters
+    ----------
+    candidates : iterable of Candidate
+    read : frozenset of str
+        From :func:`~cmtrack.comparison.criterion.read_by`.
+    """
+    chosen = list(candidates)
+    depth = _depths(chosen)
+    # the last key only makes the order the same whatever the order of the runs
+    return sorted(
+        split(chosen, lambda candidate: Traits.of(candidate.evaluation), read),
+        key=lambda part: (-_rows(part), min(depth[c.run_id] for c in part), min(map(content, part))),
+    )
+
+
+def decides(parts: Sequence[Sequence[Candidate]]) -> bool:
+    """True if the first part is the one to decide by: of the most rows, or the parents of the next ones."""
+    if len(parts) < 2 or _rows(parts[0]) > _rows(parts[1]):
+        return bool(parts)
+    depth = _depths([candidate for part in parts for candidate in part])
+    return min(depth[c.run_id] for c in parts[0]) < min(depth[c.run_id] for c in parts[1])
+
+
+def _rows(part: Sequence[Candidate]) -> int:
+    return max(candidate.evaluation.statistics.digest.rows for candidate in part)
+
+
+def _depths(candidates: Iterable[Candidate]) -> dict[str, int]:
+    """Number of the other candidates that each one is nested in, by its run's id."""
+    parents = {candidate.run_id: candidate.run.parent_run_id for candidate in candidates}
+    out = {}
+    for run_id in parents:
+        above: list[str] = []
+        parent = parents[run_id]
+        while parent in parents and parent not in above:
+            above.append(parent)
+            parent = parents[parent]
+        out[run_id] = len(above)
+    return out
 
 
 def rank(
@@ -263,14 +253,14 @@ def rank(
 
 
 def content(candidate: Candidate) -> tuple[str, ...]:
-    """What a candidate is sorted by where nothing else says an order: what it holds, then what it is called."""
+    """Sort key of a candidate where nothing else says an order: its numbers, then its names."""
     evaluation = candidate.evaluation
     held = hashlib.sha256(repr(sorted(evaluation.metrics.items())).encode()).hexdigest()
     return held, str(candidate.run.tags.get("mlflow.runName", candidate.name)), candidate.run_id
 
 
 def _may_be_chosen(run: RankedRun, leader: RankedRun, criterion: Criterion, margin: float | None) -> bool:
-    """Whether a tie-breaker may name a run."""
+    """True if a tie-breaker may name a run."""
     if run is leader:
         return True
     if not run.tied:
@@ -390,7 +380,7 @@ def _pareto(
 
 
 def _undominated(values: FloatArray) -> FloatArray:
-    """Which runs no other one beats or equals in everything, beating it in something; values (..., R, M)."""
+    """Mask of the runs that no other one equals in everything and beats in something; values (..., R, M)."""
     ours, theirs = values[..., :, None, :], values[..., None, :, :]
     beaten = (theirs >= ours).all(axis=-1) & (theirs > ours).any(axis=-1)
     return np.asarray(~beaten.any(axis=-1))
@@ -422,3 +412,107 @@ def _dominated_pvalues(evidence: Evidence) -> FloatArray:
     worst[:, ~evidence.known] = 1.0
     worst[~evidence.known] = 1.0
     return worst
+
+
+# -- values and their covariance --------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class Evidence:
+    """R runs in M metrics.
+
+    Attributes
+    ----------
+    values : ndarray of shape (R, M)
+        Larger is better, except where ``folded``.
+    covariance : ndarray of shape (R, M, R, M)
+        Of the errors; 0 between runs that are not paired.
+    folded : bool
+        A single metric that is best nearest to zero, with its sign.
+    known : ndarray of shape (R,), bool
+        Whether the error of each metric is known.
+    unpaired : dict of int to str
+        Why a run is not paired with the others, by its place.
+    """
+
+    values: FloatArray
+    covariance: FloatArray
+    folded: bool
+    known: BoolArray
+    unpaired: dict[int, str]
+
+    def of_metric(self, m: int) -> tuple[FloatArray, FloatArray]:
+        """Values (R,) and covariance (R, R) of one metric."""
+        return self.values[:, m], self.covariance[:, m, :, m]
+
+    def weighted(self, weights: Sequence[float]) -> tuple[FloatArray, FloatArray]:
+        """Values and covariance of the weighted sum, each metric in units of its runs' median standard error."""
+        factors = np.asarray(weights, dtype=np.float64) / self._typical_errors()
+        return self.values @ factors, np.einsum("m,imjn,n->ij", factors, self.covariance, factors)
+
+    def _typical_errors(self) -> FloatArray:
+        variances = np.einsum("imim->im", self.covariance)[self.known]
+        typical = np.sqrt(np.median(variances, axis=0)) if len(variances) else np.ones(self.values.shape[1])
+        return np.where(typical > 0, typical, 1.0)
+
+
+def gather(evaluations: Sequence[BaseEvaluation], criterion: Criterion) -> Evidence:
+    """Values and errors of a criterion's metrics.
+
+    Runs that kept their rows are paired with each other: their errors come from the influence values of the same
+    rows. Any other run's error stands for itself, which makes its differences look less certain than they are.
+
+    Parameters
+    ----------
+    evaluations : sequence of evaluations, length R
+        Of the same data, with all of the criterion's metrics defined.
+    criterion : Criterion
+    """
+    size, names = len(evaluations), criterion.metrics
+    folded = criterion.single and criterion.direction == "nearest zero"
+    raw = np.array([[evaluation.metrics[name] for name in names] for evaluation in evaluations]).reshape(size, -1)
+    signs = np.array(
+        [[1.0 if folded else _sign(name, value) for name, value in zip(names, row, strict=True)] for row in raw]
+    )
+    unpaired = unpaired_among(evaluations)
+    joint = np.zeros((size, len(names), size, len(names)))
+    inside = [r for r in range(size) if r not in unpaired]
+    columns: list[FloatArray] = []
+    places: list[tuple[int, int]] = []
+    known = np.ones(size, dtype=bool)
+    for r, evaluation in enumerate(evaluations):
+        for m, name in enumerate(names):
+            psi = evaluation.influence(name) if r in inside else None
+            if psi is not None and np.isfinite(psi).all():
+                columns.append(psi * signs[r, m])
+                places.append((r, m))
+                continue
+            error = own_error(evaluation, name)
+            known[r] &= math.isfinite(error)
+            joint[r, m, r, m] = error**2 if math.isfinite(error) else 0.0
+            if r in inside:
+                unpaired.setdefault(r, why_no_error(evaluation, name))
+    if columns:
+        rows = evaluations[inside[0]].rows
+        assert rows is not None  # it is paired
+        found = covariance(np.column_stack(columns), rows.weights, rows.clusters)
+        first, metric = (np.array(index) for index in zip(*places, strict=True))
+        joint[first[:, None], metric[:, None], first[None, :], metric[None, :]] = found
+    return Evidence(raw * signs, joint, folded, known, unpaired)
+
+
+def own_error(evaluation: BaseEvaluation, name: str) -> float:
+    """A metric's standard error; from its interval's width where there is no other; NaN where there is none."""
+    error = evaluation.standard_errors.get(name, math.nan)
+    if math.isfinite(error):
+        return error
+    low, high = evaluation.intervals.get(name, (math.nan, math.nan))
+    return (high - low) / (2 * normal_quantile(evaluation.confidence_level))
+
+
+def _sign(name: str, value: float) -> float:
+    """Sign that makes larger better; nearest to zero, it gives minus the distance."""
+    better = lookup(name).better
+    if better == "nearest zero":
+        return 1.0 if value < 0 else -1.0
+    return 1.0 if better == "higher" else -1.0

@@ -1,10 +1,8 @@
-"""The :class:`Comparison`: who leads, who cannot be told from the leader, who was left out and why."""
+"""The result of ``compare``: rankings of runs or of models, and what stands in none with the reasons."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections import Counter
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 from cmtrack.comparison.blocks import RankedModel, RepeatedRanking
 from cmtrack.comparison.criterion import Criterion
 from cmtrack.comparison.gates import Gate
-from cmtrack.comparison.ranking import Candidate, RankedRun, Ranking, StoppedRun
-from cmtrack.comparison.run import Run
+from cmtrack.comparison.ranking import RankedRun, Ranking
+from cmtrack.comparison.run import Candidate, LeftOut, Run, StoppedRun
 from cmtrack.untrusted import printable
 
 if TYPE_CHECKING:
@@ -21,20 +19,6 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from cmtrack.tracking.publish import LoggedReview
-
-
-@dataclass(frozen=True)
-class LeftOut:
-    """A run that is not ranked.
-
-    Attributes
-    ----------
-    run : Run
-    reason : str
-    """
-
-    run: Run
-    reason: str
 
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
@@ -85,6 +69,11 @@ class Comparison(ABC):
         return self.rankings[0] if self.rankings else None
 
     @property
+    def repeated(self) -> RepeatedRanking | None:
+        """The ranking of models over repeated runs; None where runs are ranked, or no model is."""
+        return self.ranking if isinstance(self.ranking, RepeatedRanking) else None
+
+    @property
     def best(self) -> RankedRun | RankedModel | None:
         """The run, or the model of repeated runs, to take.
 
@@ -116,27 +105,27 @@ class Comparison(ABC):
 
     def to_frame(self) -> pd.DataFrame:
         """One row per run: the ranked ones best first, then those that a gate stopped, then those left out."""
-        from cmtrack.report.review.frame import to_frame
+        from cmtrack.report.review.data import to_frame
 
         return to_frame(self)
 
     def to_dict(self) -> dict[str, Any]:
         """Everything as plain data, for machines."""
-        from cmtrack.report.review.plain import to_dict
+        from cmtrack.report.review.data import to_dict
 
         return to_dict(self)
 
     def summary(self) -> str:
         """The decision and its evidence in a few sentences."""
-        from cmtrack.report.review.words import verdict
+        from cmtrack.report.review.narrative import verdict
 
         return printable(" ".join(verdict(self)))
 
     def figures(self) -> dict[str, Figure]:
         """Every figure that applies, by name."""
-        from cmtrack.report.review.figures import review_figures
+        from cmtrack.report.figures import draw_figures
 
-        return review_figures(self)
+        return draw_figures(self)
 
     def report(self, path: str | Path, *, title: str | None = None) -> Path:
         """Write the review.
@@ -200,12 +189,12 @@ class Comparison(ABC):
         )
 
     def __repr__(self) -> str:
-        from cmtrack.report.review.words import lead
+        from cmtrack.report.review.narrative import lead
 
         return printable(f"Comparison({len(self)} ranked, {len(self.failed)} stopped by gates: {lead(self)})")
 
     def _repr_html_(self) -> str:
-        from cmtrack.report.review.frame import to_html
+        from cmtrack.report.review.data import to_html
 
         return to_html(self)
 
@@ -252,27 +241,6 @@ class ModelComparison(Comparison):
         return self.rankings[0] if self.rankings else None
 
     @property
-    def repeated(self) -> RepeatedRanking | None:
-        """The same as :attr:`ranking`."""
-        return self.ranking
-
-    @property
     def runs(self) -> tuple[Candidate, ...]:
         """The runs of all ranked models, one model after the other."""
         return tuple(run for ranking in self.rankings for model in ranking.models for run in model.runs)
-
-
-def unique_names(runs: Mapping[str, str]) -> dict[str, str]:
-    """A distinct name for each run id: names that are shared get the beginning of the id."""
-    shared = Counter(runs.values())
-    taken = {name for name, times in shared.items() if times == 1}
-    out: dict[str, str] = {}
-    for run_id, name in runs.items():
-        label = name
-        for length in range(4, len(run_id) + 1, 4) if shared[name] > 1 else ():
-            label = f"{name} ({run_id[:length]})"
-            if label not in taken:
-                break
-        taken.add(label)
-        out[run_id] = label
-    return out

@@ -1,13 +1,16 @@
-"""A run as it is compared: what a tracking store lists of it, or a name for an evaluation in memory."""
+"""Runs before they are ranked: what a store lists of one, with its evaluation and gates, and why one is not ranked."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from cmtrack.base import BaseEvaluation
+from cmtrack.comparison.gates import GateResult
+
 
 @dataclass(frozen=True, eq=False)
 class Run:
-    """One run, without its artifacts.
+    """One run, without its artifacts, or a name for an evaluation in memory.
 
     Attributes
     ----------
@@ -40,3 +43,73 @@ class Run:
     def parent_run_id(self) -> str | None:
         """The run that this one is nested in."""
         return self.tags.get("mlflow.parentRunId")
+
+
+@dataclass(frozen=True, eq=False)
+class Candidate:
+    """A run that may be ranked.
+
+    Attributes
+    ----------
+    run : Run
+    evaluation : BaseEvaluation
+    gates : tuple of GateResult
+    """
+
+    run: Run
+    evaluation: BaseEvaluation
+    gates: tuple[GateResult, ...] = ()
+
+    @property
+    def name(self) -> str:
+        """The run's name, made unique in a comparison."""
+        return self.run.name
+
+    @property
+    def run_id(self) -> str:
+        """The run's id; the name of an evaluation that is in no run."""
+        return self.run.run_id
+
+    @property
+    def passed(self) -> bool:
+        """True if it passes all gates."""
+        return all(result.passed for result in self.gates)
+
+
+@dataclass(frozen=True)
+class StoppedRun:
+    """A run, or a model of repeated runs, that a gate stopped.
+
+    Attributes
+    ----------
+    run : Run
+    gates : tuple of GateResult
+        Those that it fails are among them; a run that was stopped by its logged values has no others.
+    """
+
+    run: Run
+    gates: tuple[GateResult, ...]
+
+    @property
+    def name(self) -> str:
+        """The run's name, made unique in a comparison."""
+        return self.run.name
+
+    @property
+    def run_id(self) -> str:
+        """The run's id; empty for a model."""
+        return self.run.run_id
+
+
+@dataclass(frozen=True)
+class LeftOut:
+    """A run that is not ranked.
+
+    Attributes
+    ----------
+    run : Run
+    reason : str
+    """
+
+    run: Run
+    reason: str

@@ -69,7 +69,7 @@ class TieBreaker:
         return cls(name, better == "higher", better == "nearest zero")
 
     def value(self, run: Run, metrics: Mapping[str, float]) -> float | str | None:
-        """What a run with the metrics of an evaluation has; None where it has nothing, or something undefined."""
+        """Value of a run with the metrics of an evaluation; None where it has nothing, or something undefined."""
         source, _, rest = self.name.partition(".")
         found = getattr(run, source).get(rest) if source in _SOURCES and rest else metrics.get(self.name)
         if found is None:

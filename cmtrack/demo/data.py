@@ -52,7 +52,7 @@ def load() -> Data:
 
 
 def question() -> Grouping:
-    """Which party, and then: who is not a Democrat?
+    """The grouping of the demo: the party, then Democrats against all others.
 
     The first step is relaxed: how strongly somebody leans does not matter. The second asks for the people whom a
     democratic campaign could not count on, and is strict, as in equation 46 of Markoulidakis et al. (2021): an

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from enum import Enum
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -18,19 +19,33 @@ if TYPE_CHECKING:
 
 _HELD = ("labelled", "target", "labelled_tops", "target_tops")
 _GROUP_SCORES = ("scores", "score_moments", "labels_variance", "labelled", "target")
-_NO_SCORES = (
-    "regrouped without the data: the counts by the positive group's score do not fit this grouping, so ROC, "
-    "sPCC and calibrated prevalence of the positive group are left out"
-)
-_NO_TOPS = "regrouped without the data: the calibrated prevalence of each class is left out"
-_NO_HELD = (
-    "regrouped without the calibration set, whose scores were kept for the former grouping only: the calibrated "
-    "prevalence is cross-fitted on the evaluated rows and close to their actual share by construction"
-)
-_NO_TARGET = (
-    "regrouped without the target, whose scores were kept for the former grouping only: the calibrated prevalence is "
-    "that of the evaluated rows, to which it is cross-fitted"
-)
+
+
+class Lost(Enum):
+    """A loss of a regrouping; the value is the note that evaluations and their files hold."""
+
+    SCORES = (
+        "regrouped without the data: the counts by the positive group's score do not fit this grouping, so ROC, "
+        "sPCC and calibrated prevalence of the positive group are left out"
+    )
+    TOPS = "regrouped without the data: the calibrated prevalence of each class is left out"
+    TARGET = (
+        "regrouped without the target, whose scores were kept for the former grouping only: the calibrated prevalence "
+        "is that of the evaluated rows, to which it is cross-fitted"
+    )
+    HELD = (
+        "regrouped without the calibration set, whose scores were kept for the former grouping only: the calibrated "
+        "prevalence is cross-fitted on the evaluated rows and close to their actual share by construction"
+    )
+    ROWS = "regrouped without the rows: the intervals do not know which rows belong together"
+
+    @classmethod
+    def by(cls, evaluation: Evaluation) -> frozenset[Lost]:
+        """Losses of earlier regroupings of an evaluation."""
+        return frozenset(lost for lost in cls if lost.value in evaluation.notes)
+
+
+_STAYS = frozenset({Lost.TARGET, Lost.HELD})
 
 
 def regroup(evaluation: Evaluation, grouping: Grouping, positive: Label | None) -> Evaluation:
@@ -46,23 +61,23 @@ def regroup(evaluation: Evaluation, grouping: Grouping, positive: Label | None) 
     if positive is not None and len(grouping.labels) == 2:
         grouping = grouping.with_positive(positive)
     kept = evaluation.statistics
-    notes: list[str] = []
+    lost: list[Lost] = []
     if isinstance(evaluation.rows, SpanRows):
         statistics = kept  # spans have no scores
     elif evaluation.rows is not None:
-        statistics, notes = _from_rows(evaluation.rows, kept, old, new)
+        statistics, lost = _from_rows(evaluation.rows, kept, old, new)
     else:
-        statistics, notes = _carry(kept, old, new)
+        statistics, lost = _carry(kept, old, new)
         if evaluation.cluster_errors is not None:
-            notes.append("regrouped without the rows: the intervals do not know which rows belong together")
+            lost.append(Lost.ROWS)
     if statistics.scores is not None or statistics.tops is not None:  # what an earlier regrouping lost stays lost
-        notes += [note for note in (_NO_TARGET, _NO_HELD) if note in evaluation.notes and note not in notes]
+        lost += [one for one in Lost if one in _STAYS & Lost.by(evaluation) and one not in lost]
     return replace(
         evaluation,
         statistics=statistics,
         grouping=grouping,
         positive=name,
-        notes=tuple(notes),
+        notes=tuple(one.value for one in lost),
         cluster_errors=None,
         kept_numbers=None,
     ).with_cluster_errors()
@@ -70,27 +85,23 @@ def regroup(evaluation: Evaluation, grouping: Grouping, positive: Label | None) 
 
 def _from_rows(
     rows: Predictions, kept: Statistics, old: ComposedStep | None, new: ComposedStep | None
-) -> tuple[Statistics, list[str]]:
+) -> tuple[Statistics, list[Lost]]:
     """All statistics anew; calibration and target scores, which are not among the rows, where they still serve."""
     valid = _still_valid(kept, old, new)
     held: dict[str, Any] = {name: getattr(valid, name) for name in _HELD}
     lost = {name for name in _HELD if held[name] is None and getattr(kept, name) is not None}
-    notes = []
-    if lost & {"target", "target_tops"}:
-        notes.append(_NO_TARGET)
-    elif lost:
-        notes.append(_NO_HELD)
-    return replace(collect_rows(rows, new), row_ids=kept.row_ids, scaled_rows=kept.scaled_rows, **held), notes
+    found = [Lost.TARGET if lost & {"target", "target_tops"} else Lost.HELD] if lost else []
+    return replace(collect_rows(rows, new), row_ids=kept.row_ids, scaled_rows=kept.scaled_rows, **held), found
 
 
-def _carry(statistics: Statistics, old: ComposedStep | None, new: ComposedStep | None) -> tuple[Statistics, list[str]]:
-    """Statistics that still hold, and notes on the lost ones."""
+def _carry(statistics: Statistics, old: ComposedStep | None, new: ComposedStep | None) -> tuple[Statistics, list[Lost]]:
+    """The statistics that still hold, and what is lost."""
     kept = _still_valid(statistics, old, new)
     if kept.moments is None:
         return kept, []
     if new is None:
-        return kept, [] if kept.tops is not None else [_NO_TOPS]
-    return kept, [] if kept.scores is not None else [_NO_SCORES]
+        return kept, [] if kept.tops is not None else [Lost.TOPS]
+    return kept, [] if kept.scores is not None else [Lost.SCORES]
 
 
 def _still_valid(statistics: Statistics, old: ComposedStep | None, new: ComposedStep | None) -> Statistics:

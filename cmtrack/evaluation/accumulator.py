@@ -10,9 +10,9 @@ import numpy as np
 
 from cmtrack.evaluation.compute import scored_step
 from cmtrack.evaluation.from_arrays import assemble, scores_first, tell_scaled
-from cmtrack.evaluation.options import Options, complete, takes_options
 from cmtrack.evaluation.result import Evaluation
 from cmtrack.grouping import Label
+from cmtrack.options import Options, complete, takes_options
 from cmtrack.statistics.alignment import align_rows
 from cmtrack.statistics.codes import Codes, compact
 from cmtrack.statistics.collected import Statistics, collect
@@ -38,7 +38,7 @@ class Accumulator:
     labels : sequence of length K
         All classes in order; a batch need not hold each of them.
     **options
-        As in :class:`cmtrack.evaluation.options.Options`.
+        As in :class:`cmtrack.options.Options`.
 
     Examples
     --------

@@ -10,9 +10,9 @@ from typing import Any, Unpack
 import numpy as np
 
 from cmtrack.evaluation.compute import check_own, scaled_rows_warning, scored_step
-from cmtrack.evaluation.options import Options, complete, takes_options
 from cmtrack.evaluation.result import Evaluation
 from cmtrack.grouping import ComposedStep, Grouping, Label
+from cmtrack.options import Options, complete, takes_options
 from cmtrack.statistics import LabelDigest, ScoreCounts
 from cmtrack.statistics.alignment import align_rows
 from cmtrack.statistics.collected import Statistics, collect, collect_rows, group_scores, is_positive
@@ -74,7 +74,7 @@ def evaluate(
         Names of the rows. Paired comparisons check that they are the same; without them the sequence of labels has
         to do.
     **options
-        As in :class:`cmtrack.evaluation.options.Options`.
+        As in :class:`cmtrack.options.Options`.
 
     Returns
     -------
@@ -168,7 +168,7 @@ def evaluate_rows(rows: Predictions, like: Evaluation) -> Evaluation:
 
 
 def scores_first(order: tuple[Label, ...], step: ComposedStep | None) -> bool:
-    """Whether a single column of probabilities is that of the first of two classes."""
+    """True where a single column of probabilities is that of the first of two classes."""
     if step is None or len(order) != 2:
         return False
     return bool(step.group_of_class[0] == step.positive != step.group_of_class[1])

@@ -9,10 +9,10 @@ from typing import Any, Unpack
 
 from cmtrack.evaluation.compute import scored_step
 from cmtrack.evaluation.from_arrays import assemble, scores_first, tell_scaled, with_calibration
-from cmtrack.evaluation.options import Options, complete, takes_options
 from cmtrack.evaluation.result import Evaluation
 from cmtrack.grouping import ComposedStep, Grouping, Label
 from cmtrack.grouping.step import plain
+from cmtrack.options import Options, complete, takes_options
 from cmtrack.sources import Columns, Source, Work, check_kinds, choose_columns, find_source, label_kind, open_source
 from cmtrack.sources.progress import Reading, watched
 from cmtrack.statistics.collected import Statistics
@@ -80,7 +80,7 @@ def evaluate_table(
     progress : bool, optional
         Whether to show on stderr how many rows were read; by default where that is a terminal.
     **options
-        As in :class:`cmtrack.evaluation.options.Options`.
+        As in :class:`cmtrack.options.Options`.
 
     Returns
     -------

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -443,11 +443,17 @@ class Evaluation(BaseEvaluation):
             rows.append(row)
         return pd.DataFrame(rows)
 
-    def figures(self) -> dict[str, Figure]:
-        """Every figure that applies, by name."""
-        from cmtrack import plots
+    def figures(self, *, on_error: Callable[[str, Exception], object] | None = None) -> dict[str, Figure]:
+        """Every figure that applies, by name; see :meth:`BaseEvaluation.figures`."""
+        from cmtrack.report.figures import draw_figures
 
-        return plots.evaluation_figures(self)
+        return draw_figures(self, on_error)
+
+    def report(self, path: str | Path, *, title: str | None = None) -> Path:
+        """Write the report as one HTML file; see :meth:`BaseEvaluation.report`."""
+        from cmtrack.report.views import write_report
+
+        return write_report(self, path, title)
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Evaluation):

@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -196,9 +196,9 @@ class FamilyEvaluation(BaseEvaluation):
         KeyError, ValueError
             If there is no such family or direction.
         """
-        from cmtrack.plots.families_evaluation import family_matrix_figure
+        from cmtrack import plots
 
-        return family_matrix_figure(self, family, given=given)
+        return plots.family_matrix_figure(self, family, given=given)
 
     def code_figure(self, code: Label) -> Figure:
         """Draw the outcomes of a code where it is predicted, and where it is actual.
@@ -208,9 +208,9 @@ class FamilyEvaluation(BaseEvaluation):
         KeyError
             If there is no such code.
         """
-        from cmtrack.plots.families_evaluation import code_figure
+        from cmtrack import plots
 
-        return code_figure(self, code)
+        return plots.code_figure(self, code)
 
     def code_table(self) -> pd.DataFrame:
         """One row per code: its family, numbers of documents, precision, recall, F1, shares and frequent partners.
@@ -313,11 +313,17 @@ class FamilyEvaluation(BaseEvaluation):
 
     # -- views -----------------------------------------------------------------------------------------
 
-    def figures(self) -> dict[str, Figure]:
-        """Every figure that applies, by name."""
-        from cmtrack.plots.families_evaluation import family_figures
+    def figures(self, *, on_error: Callable[[str, Exception], object] | None = None) -> dict[str, Figure]:
+        """Every figure that applies, by name; see :meth:`BaseEvaluation.figures`."""
+        from cmtrack.report.figures import draw_figures
 
-        return family_figures(self)
+        return draw_figures(self, on_error)
+
+    def report(self, path: str | Path, *, title: str | None = None) -> Path:
+        """Write the report as one HTML file; see :meth:`BaseEvaluation.report`."""
+        from cmtrack.report.views import write_report
+
+        return write_report(self, path, title)
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, FamilyEvaluation):

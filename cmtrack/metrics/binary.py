@@ -39,7 +39,7 @@ class Proportion:
         return sum(getattr(b, part) for part in self.above) / sum(getattr(b, part) for part in self.below)
 
     def denominator(self, b: BinaryCounts) -> FloatArray:
-        """Which cells the share is of, shape (6,)."""
+        """The cells that the share is of, shape (6,)."""
         return np.array([part in self.below for part in b._fields], dtype=np.float64)
 
     def influence(self, b: BinaryCounts) -> FloatArray:

@@ -45,7 +45,7 @@ def declare(metric: Metric) -> None:
 
 
 def own_of(name: str) -> str | None:
-    """What a metric of one's own is a function of; None for any other name."""
+    """The ``of`` of a metric of one's own; None for any other name."""
     return _OWN[name].of if name in _OWN else None
 
 

@@ -227,7 +227,7 @@ def _ratio(table: Table, ratio: per_class.ClassRatio, undefined: float) -> Float
 
 
 def _f1_terms(table: Table, f1: FloatArray, scale: FloatArray) -> FloatArray:
-    """What the classes' own F1 add to the influence of their sum by ``scale`` (K,), shape (C,)."""
+    """The part that the classes' own F1 add to the influence of their sum by ``scale`` (K,), shape (C,)."""
     cells = table.cells
     i, j, both = cells.actual, cells.predicted, (table.actual + table.predicted) / cells.total
     share = np.nan_to_num(scale * f1) / np.where(both > 0, both, 1)
@@ -284,7 +284,7 @@ _COHEN, _GORODKIN, _SEQEVAL = "Cohen (1960, 1968)", "Gorodkin (2004)", "Nakayama
 
 
 def _of_table(section: str, source: str, **usual: Any) -> Callable[..., Metric]:
-    """How the metrics of a section are declared: between 0 and 1, with a Wald interval, unless ``words`` differ."""
+    """A declarer of a section's metrics: between 0 and 1, with a Wald interval, unless ``words`` differ."""
 
     def declare(name: str, value: Any, formula: str, **words: Any) -> Metric:
         known = {"of": "table", "low": 0.0, "high": 1.0, "headline": False, "source": source, **usual, **words}

@@ -10,8 +10,10 @@ import hashlib
 import re
 from collections.abc import Iterable
 from difflib import get_close_matches
+from typing import TYPE_CHECKING
 
-from cmtrack.grouping import Label
+if TYPE_CHECKING:
+    from cmtrack.grouping import Label
 
 MAX_LENGTH = 80
 _ILLEGAL = re.compile(r"[^\w .-]|_(?=u)", re.UNICODE)

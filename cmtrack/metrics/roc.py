@@ -164,7 +164,7 @@ class ScoreTable(Weighted):
 
     @property
     def has_both(self) -> bool:
-        """Whether there are positives and negatives."""
+        """True where there are positives and negatives."""
         return bool((self.sides > 0).all())
 
     @cached_property

@@ -38,7 +38,7 @@ class Samples:
         raise NotImplementedError
 
     def argument(self) -> Any:
-        """What a metric's function is given."""
+        """The argument of a metric's function."""
         raise NotImplementedError
 
     def influence(self, metric: Metric) -> FloatArray | None:
@@ -143,7 +143,7 @@ class Weighted(Samples):
         return weight * weight / squares if squares > 0 else 0.0
 
     def argument(self, weight: Any = None) -> Any:
-        """What a function of the table is given where the cells have these weights, real or complex."""
+        """The argument of a function of the table where the cells have these weights, real or complex."""
         raise NotImplementedError
 
     @property

@@ -27,7 +27,7 @@ Names = Mapping[int, str]
 
 
 class Views:
-    """What metrics are functions of, by their ``of``."""
+    """The arguments of metrics' functions, by their ``of``."""
 
     @property
     def steps(self) -> tuple[str, ...]:

@@ -7,11 +7,17 @@ without a display and in threads, and are freed like any other object.
 
 from __future__ import annotations
 
-from .code_shares import plot_code_shares
 from .confusion import plot_confusion_matrix, plot_reduced_matrix
 from .evaluation import evaluation_figures, prevalence_figure
-from .families import FamilyPanel, plot_family_matrix, plot_worst_families
-from .families_evaluation import code_figure, family_figures, family_matrix_figure
+from .evaluation import evaluation_figures as family_figures
+from .families import (
+    FamilyPanel,
+    code_figure,
+    family_matrix_figure,
+    plot_code_shares,
+    plot_family_matrix,
+    plot_worst_families,
+)
 from .prevalence import plot_prevalence_likelihood
 from .roc import plot_roc
 from .rough import plot_rough_approximations

@@ -9,16 +9,13 @@ import numpy.typing as npt
 from matplotlib.axes import Axes
 from matplotlib.colors import Normalize, PowerNorm
 from matplotlib.figure import Figure
-from matplotlib.patches import Rectangle
 
-from . import heatmap as heat
-from . import labels as text
+from . import _heatmap as heat
+from . import _text as text
 from .style import (
     EMPTY,
-    FRAME,
     INK,
     SMALL_SIZE,
-    TEXT_SIZE,
     FloatArray,
     caption_below,
     hit_map,
@@ -27,8 +24,6 @@ from .style import (
 )
 
 _GAP = 0.14  # between the groups and the mismatches, in cells
-_SHARES = {0.0: "0%", 0.25: "25%", 0.5: "50%", 0.75: "75%", 1.0: "100%"}
-_ROOTS = {0.0: "0%", 0.01: "1%", 0.05: "5%", 0.1: "10%", 0.25: "25%", 0.5: "50%", 0.75: "75%", 1.0: "100%"}
 _MISMATCH_CAPTION = [
     "Intragroup mismatch: right group, wrong class within it; neither hit nor false alarm.",
     "Mismatches are shown twice (row and column): rows add up to the actual, columns to the predicted totals.",
@@ -87,13 +82,13 @@ def plot_confusion_matrix(
     heat.hatch_rows(ax, empty, size)
     heat.frame_cells(ax, [(i, i) for i in range(size) if totals[i] > 0], cell)
     if cell.holds_text:
-        heat.write_cells(ax, image, shares, _cell_text(values, shares, cell), _cell_font(cell))
+        heat.write_cells(ax, image, shares, _cell_text(values, shares, cell), cell.text_font)
         _write_no_samples(ax, empty, size)
     step = heat.name_ticks(ax, names, row_names, cell, range(size))
     if cell.holds_two_lines:
-        heat.colour_bar(ax, image, "share of the actual class", _SHARES)
+        heat.colour_bar(ax, image, "share of the actual class", heat.SHARES)
     else:
-        heat.colour_bar(ax, image, "share of the actual class (square-root colour scale)", _ROOTS)
+        heat.colour_bar(ax, image, "share of the actual class (square-root colour scale)", heat.ROOTS)
     thinned = "" if step == 1 else f" (every {text.ordinal(step)} is named)"
     name_axes(ax, "predicted class" + thinned, "actual class" + thinned, title)
     caption_below(ax, heat.notes(names, empty.size, int(heat.few_samples(totals).sum())))
@@ -169,24 +164,20 @@ def plot_reduced_matrix(
     heat.hatch_rows(ax, empty, 1, start=apart)
     heat.frame_cells(ax, [(i, i) for i in range(size) if totals[i] > 0], cell)
     if cell.holds_text:
-        font = _cell_font(cell)
+        font = cell.text_font
         heat.write_cells(ax, image, shares, _cell_text(values, shares, cell), font)
         aside_text = _cell_text(aside[:, None], aside_shares, cell)
         heat.write_cells(ax, column, aside_shares, aside_text, font, at=(apart, 0.0))
         row_text = [text.count_text(value) for value in aside]
         heat.write_cells(ax, row, row_shares, lambda _, j: row_text[j], font, at=(0.0, apart))
         _write_no_samples(ax, empty, size)
-    _frame_parts(ax, size, apart)
+    heat.frame_parts(ax, size, apart)
     extra = ["intragroup\nmismatch"]
     heat.name_ticks(ax, names + extra, row_names + extra, cell, [*range(size), apart])
-    heat.colour_bar(ax, image, "share of the actual group", _SHARES)
+    heat.colour_bar(ax, image, "share of the actual group", heat.SHARES)
     name_axes(ax, "predicted group", "actual group", title)
     caption_below(ax, _MISMATCH_CAPTION + heat.notes(names, few=int(heat.few_samples(totals).sum())))
     return sheet.finish()
-
-
-def _cell_font(cell: heat.Cell) -> float:
-    return float(np.clip(cell.points / 5.0, 6.5, TEXT_SIZE + 1))
 
 
 def _cell_text(counts: FloatArray, shares: FloatArray, cell: heat.Cell) -> Callable[[int, int], str]:
@@ -207,12 +198,3 @@ def _write_no_samples(ax: Axes, rows: npt.NDArray[np.intp], columns: int) -> Non
             (columns - 1) / 2, float(row), "no samples", ha="center", va="center", fontsize=SMALL_SIZE,
             color=INK, bbox={"facecolor": EMPTY, "edgecolor": "none", "pad": 1.5}, zorder=3,
         )  # fmt: skip
-
-
-def _frame_parts(ax: Axes, size: int, apart: float) -> None:
-    """A frame around the groups and around each of the two copies of the mismatches, none at the corner."""
-    for spine in ax.spines.values():
-        spine.set_visible(False)
-    for x, y, width, height in ((0, 0, size, size), (apart, 0, 1, size), (0, apart, size, 1)):
-        corner = (x - 0.5, y - 0.5)
-        ax.add_patch(Rectangle(corner, width, height, fill=False, edgecolor=FRAME, linewidth=0.8, clip_on=False))

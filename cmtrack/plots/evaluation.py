@@ -1,10 +1,9 @@
-"""All figures that apply to an evaluation."""
+"""The figures of an evaluation, each drawn from the whole of it."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -13,15 +12,15 @@ from matplotlib.figure import Figure
 
 from cmtrack.metrics.spcc import spcc_ovo
 
-from . import labels as text
+from . import _text as text
 from .confusion import plot_confusion_matrix, plot_reduced_matrix
-from .drawing import OnError, draw_all
 from .prevalence import plot_prevalence_likelihood
 from .roc import plot_roc
 from .scores import plot_score_histogram
 from .spcc import plot_spcc_matrix
 
 if TYPE_CHECKING:
+    from cmtrack.base import BaseEvaluation
     from cmtrack.evaluation import Evaluation
     from cmtrack.prevalence import PrevalenceEstimate
     from cmtrack.statistics import ReducedConfusionMatrix
@@ -36,40 +35,21 @@ _REFERENCES = {
 }
 
 
-def evaluation_figures(evaluation: Evaluation, *, on_error: OnError | None = None) -> dict[str, Figure]:
-    """Draw every figure that applies to `evaluation`.
-
-    Parameters
-    ----------
-    evaluation : Evaluation
-        What :func:`cmtrack.evaluate` returned.
-    on_error : callable (name, error), optional
-        Called for a figure that fails, which is then left out; by default the error is raised.
-
-    Returns
-    -------
-    dict of str to matplotlib.figure.Figure
-        ``confusion_matrix``; ``reduced_<step>`` for each grouping step; and where the data allow them
-        ``roc``, ``spcc_matrix``, ``score_histogram`` and ``prevalence_likelihood``.
-    """
-    drawings: dict[str, Callable[[Evaluation], Figure | None]] = {"confusion_matrix": _confusion_matrix}
-    for step in evaluation.reduced:
-        drawings[f"reduced_{step.name}"] = partial(_reduced, step=step)
-    drawings |= {
-        "roc": _roc,
-        "spcc_matrix": _spcc_matrix,
-        "score_histogram": _score_histogram,
-        "prevalence_likelihood": _prevalence_likelihood,
-    }
-    return draw_all({name: partial(draw, evaluation) for name, draw in drawings.items()}, on_error)
+def evaluation_figures(
+    evaluation: BaseEvaluation, *, on_error: Callable[[str, Exception], object] | None = None
+) -> dict[str, Figure]:
+    """Draw every figure that applies to an evaluation: :meth:`BaseEvaluation.figures`."""
+    return evaluation.figures(on_error=on_error)
 
 
-def _confusion_matrix(evaluation: Evaluation) -> Figure:
+def confusion_matrix_figure(evaluation: Evaluation) -> Figure:
+    """The confusion matrix."""
     matrix = evaluation.confusion_matrix
     return plot_confusion_matrix(matrix.counts, matrix.labels, title="Confusion matrix")
 
 
-def _reduced(evaluation: Evaluation, step: ReducedConfusionMatrix) -> Figure:
+def reduced_figure(evaluation: Evaluation, step: ReducedConfusionMatrix) -> Figure:
+    """The reduced matrix of a grouping step."""
     title = f"Reduced confusion matrix “{_shown(step.name)}”"
     return plot_reduced_matrix(step.counts, step.mismatches, step.labels, title=title)
 
@@ -78,7 +58,8 @@ def _shown(name: object) -> str:
     return text.brief(name, 40)
 
 
-def _roc(evaluation: Evaluation) -> Figure | None:
+def roc_figure(evaluation: Evaluation) -> Figure | None:
+    """The ROC curve; None without scores of the positive group."""
     roc = evaluation.roc
     if roc is None:
         return None
@@ -89,7 +70,8 @@ def _roc(evaluation: Evaluation) -> Figure | None:
     )  # fmt: skip
 
 
-def _spcc_matrix(evaluation: Evaluation) -> Figure | None:
+def spcc_figure(evaluation: Evaluation) -> Figure | None:
+    """The one-vs-one sPCC matrix at equal shares; None without probabilities or with two classes."""
     if evaluation.spcc_matrix is None:
         return None
     moments, squares = evaluation.statistics.moments, evaluation.statistics.squares
@@ -104,7 +86,8 @@ def _spcc_matrix(evaluation: Evaluation) -> Figure | None:
     )  # fmt: skip
 
 
-def _score_histogram(evaluation: Evaluation) -> Figure | None:
+def score_figure(evaluation: Evaluation) -> Figure | None:
+    """Scores of the positive group by actual class; None without them."""
     scores, estimate = evaluation.positive_scores, evaluation.prevalence
     if scores is None:
         return None
@@ -123,7 +106,8 @@ def _score_histogram(evaluation: Evaluation) -> Figure | None:
     )  # fmt: skip
 
 
-def _prevalence_likelihood(evaluation: Evaluation) -> Figure | None:
+def likelihood_figure(evaluation: Evaluation) -> Figure | None:
+    """The likelihood of the calibrated prevalence; None where it is undefined."""
     estimate = evaluation.prevalence
     if estimate is None or math.isnan(estimate.value):
         return None

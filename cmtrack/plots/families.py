@@ -1,10 +1,11 @@
-"""Families of codes: one family's matrix, and the worst families side by side."""
+"""Families of codes: matrices of families, what stands behind one code, and the figures of a family evaluation."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
@@ -14,13 +15,22 @@ from matplotlib.figure import Figure
 from matplotlib.image import AxesImage
 from matplotlib.patches import Rectangle
 
-from . import heatmap as heat
-from . import labels as text
-from .fonts import use_fallbacks
+from cmtrack.families.metrics import FEW, family_tallies
+from cmtrack.metrics.names import encode_label
+from cmtrack.names import elide
+from cmtrack.untrusted import one_line
+
+from . import _heatmap as heat
+from . import _text as text
+from ._text import columns, use_fallbacks
 from .style import (
+    BLUE,
     EMPTY,
     FRAME,
+    GREEN,
     INK,
+    MUTED,
+    ORANGE,
     SMALL_SIZE,
     TEXT_SIZE,
     FloatArray,
@@ -28,13 +38,18 @@ from .style import (
     hit_map,
     mismatch_map,
     name_axes,
+    open_axes,
     panel_figure,
     plain_axes,
 )
 
+if TYPE_CHECKING:
+    from cmtrack.families.result import FamilyEvaluation
+    from cmtrack.families.tables import CodeAnswer
+    from cmtrack.grouping import Label
+
 _GAP = 0.14  # between the codes and out of family, in cells
 _OUT = "out of\nfamily"
-_SHARES = {0.0: "0%", 0.25: "25%", 0.5: "50%", 0.75: "75%", 1.0: "100%"}
 _ROOTS = {0.0: "0%", 0.01: "1%", 0.05: "5%", 0.1: "10%", 0.25: "25%", 0.5: "50%", 1.0: "100%"}
 _RULE = (
     "A code that is both actual and predicted in a document is a match. Any other code is paired with the unmatched "
@@ -119,20 +134,17 @@ def plot_family_matrix(
         shown = part if np.isfinite(part).any() else np.zeros_like(part)
         images.append(heat.draw_image(ax, shown, hue, norm, at=at))
         if cell.holds_text:
-            heat.write_cells(ax, images[-1], shown, _texts(count, part, cell), _font(cell), at=at)
+            heat.write_cells(ax, images[-1], shown, _texts(count, part, cell), cell.text_font, at=at)
     ax.set(xlim=(-0.5, apart + 0.5), ylim=(apart + 0.5, -0.5))
     _hatch(ax, empty, size, apart, given)
     heat.frame_cells(ax, [(i, i) for i in range(size) if i not in set(empty.tolist())], cell)
-    for spine in ax.spines.values():
-        spine.set_visible(False)
-    for x, y, width, height in ((0, 0, size, size), (apart, 0, 1, size), (0, apart, size, 1)):
-        ax.add_patch(Rectangle((x - 0.5, y - 0.5), width, height, fill=False, edgecolor=FRAME, lw=0.8, clip_on=False))
+    heat.frame_parts(ax, size, apart)
     last = [_OUT] if cell.points >= 22 else ["out of family"]
     step = heat.name_ticks(ax, names, names, cell, range(size))
     _tick_outside(ax, names, last[0], apart, step, cell)
     said = "the documents with the actual code" if given == "actual" else "the documents with the predicted code"
     scale = "" if cell.holds_two_lines else " (square-root colour scale)"
-    heat.colour_bar(ax, images[0], f"share of {said}{scale}", _SHARES if cell.holds_two_lines else _ROOTS)
+    heat.colour_bar(ax, images[0], f"share of {said}{scale}", heat.SHARES if cell.holds_two_lines else _ROOTS)
     thinned = "" if step == 1 else f" (every {text.ordinal(step)} is named)"
     name_axes(ax, "predicted code" + thinned, "actual code" + thinned, title)
     rule = [_RULE, _SPLIT] if matches_removed else [_ALL_PAIRS]
@@ -228,10 +240,6 @@ def _texts(counts: FloatArray, shares: FloatArray, cell: heat.Cell) -> Callable[
     return content
 
 
-def _font(cell: heat.Cell) -> float:
-    return float(np.clip(cell.points / 5.0, 6.5, TEXT_SIZE + 1))
-
-
 def _hatch(ax: Axes, empty: npt.NDArray[np.intp], size: int, apart: float, given: str) -> None:
     if given == "actual":
         heat.hatch_rows(ax, empty, size)
@@ -294,3 +302,213 @@ def _panel(ax: Axes, panel: FamilyPanel, *, left: bool, bottom: bool) -> AxesIma
     ax.set_xlabel("predicted" if bottom else "", fontsize=SMALL_SIZE, color=INK)
     ax.set_ylabel("actual" if left else "", fontsize=SMALL_SIZE, color=INK)
     return image
+
+
+def plot_code_shares(
+    code: object,
+    given_predicted: Sequence[tuple[str, float, float, float]],
+    given_actual: Sequence[tuple[str, float, float, float]],
+    documents: tuple[int, int],
+    *,
+    confidence_level: float = 0.95,
+    few: tuple[bool, bool] = (False, False),
+    most: int = 8,
+) -> Figure:
+    """Draw two distributions: the actual codes where a code is predicted, and the predicted ones where it is actual.
+
+    Parameters
+    ----------
+    code : object
+    given_predicted, given_actual : sequence of (name, share, low, high)
+        The code itself first, then siblings by their share, out of family last.
+    documents : (int, int)
+        With the code predicted, and actual.
+    confidence_level : float
+        Of the intervals.
+    few : (bool, bool)
+        Whether there are too few documents to rely on.
+    most : int
+        Siblings that are shown; the others are put together.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+    """
+    sides = [_shortened(side, most) for side in (given_predicted, given_actual)]
+    widest = max((columns(one_line(name)) for side in sides for name, *_ in side), default=8)
+    rows = max(1, *map(len, sides))
+    figure = panel_figure((7.2 + 0.11 * min(widest, 28), 1.75 + 0.34 * rows))
+    figure.suptitle(text.brief(code, 40), fontsize=12, color=INK)
+    titles = ("Actual codes where it is predicted", "Predicted codes where it is actual")
+    for ax, side, n, words, rare in zip(figure.subplots(1, 2), sides, documents, titles, few, strict=True):
+        _bars(ax, side, rows)
+        many = f"{n:,} document{'s' if n != 1 else ''}"
+        ax.set_title(
+            f"{words}\n{many}{' – too few to rely on' if rare else ''}",
+            fontsize=TEXT_SIZE,
+            color=ORANGE if rare else INK,
+        )
+    figure.supxlabel(
+        f"share of these documents, with {100 * confidence_level:g}% intervals", fontsize=SMALL_SIZE, color=INK
+    )
+    use_fallbacks(figure)
+    return figure
+
+
+def _shortened(side: Sequence[tuple[str, float, float, float]], most: int) -> list[tuple[str, float, float, float]]:
+    """The most frequent siblings, the others put together in one bar without an interval."""
+    if len(side) <= most + 2:
+        return list(side)
+    own, siblings, outside = side[0], side[1:-1], side[-1]
+    rest = siblings[most - 1 :]
+    together = (f"{len(rest)} more siblings", sum(share for _, share, *_ in rest), math.nan, math.nan)
+    return [own, *siblings[: most - 1], together, outside]
+
+
+def _bars(ax: Axes, side: Sequence[tuple[str, float, float, float]], rows: int) -> None:
+    plain_axes(ax)
+    open_axes(ax)
+    ax.grid(False, axis="y")
+    places = np.arange(len(side))
+    shares = np.nan_to_num([share for _, share, *_ in side])
+    colours = [GREEN, *[BLUE] * max(0, len(side) - 2), MUTED][: len(side)]
+    ax.barh(places, shares, color=colours, height=0.62, zorder=2)
+    for place, (_, share, low, high) in enumerate(side):
+        end = share
+        if math.isfinite(low):
+            ax.plot([low, high], [place, place], color=INK, lw=1.1, solid_capstyle="butt", zorder=3)
+            end = high
+        if math.isfinite(share):
+            ax.text(end + 0.015, place, text.share_text(share), va="center", fontsize=SMALL_SIZE, color=INK)
+    names = text.short_names([name for name, *_ in side], 28)
+    ax.set_yticks(places, names, fontsize=SMALL_SIZE, color=INK)
+    ax.set(xlim=(0, 1.14), ylim=(rows - 0.5, -0.5))
+    ax.set_xticks([0, 0.25, 0.5, 0.75, 1.0], list(heat.SHARES.values()), fontsize=SMALL_SIZE)
+    if not any(math.isfinite(share) for _, share, *_ in side):
+        ax.text(0.5, 0.5, "no documents", transform=ax.transAxes, ha="center", va="center", color=MUTED)
+
+
+MOST_FAMILIES = 6
+MOST_CODES = 60
+"""Families with more codes are drawn without the codes that hold the fewest labels."""
+
+
+def family_matrix_figure(
+    evaluation: FamilyEvaluation, family: Label, *, given: str = "actual", matching: str | None = None
+) -> Figure:
+    """Draw one family's matrix.
+
+    Parameters
+    ----------
+    evaluation : FamilyEvaluation
+    family : label
+    given : "actual" or "predicted"
+        Colours are shares given the actual code (the diagonal is recall) or the predicted one (precision).
+    matching : str, optional
+        Of the counts in the cells.
+    """
+    matrix = evaluation.matrix(family, matching)
+    shares = evaluation.distribution(family, given).values.copy()
+    other = evaluation.distribution(family, "predicted" if given == "actual" else "actual").values
+    if given == "actual":
+        shares[-1] = other[-1]
+    else:
+        shares[:, -1] = other[:, -1]
+    kept = _most_frequent(evaluation, family)
+    cells = np.ix_([*kept, len(matrix.codes)], [*kept, len(matrix.codes)])
+    codes = [matrix.codes[i] for i in kept]
+    left = len(matrix.codes) - len(kept)
+    more = f" (the {len(kept)} most frequent of {len(matrix.codes)} codes)" if left else ""
+    return plot_family_matrix(
+        matrix.values[cells], codes, shares=shares[cells], given=given, title=f"Family {_shown(family)}{more}",
+        matches_removed=evaluation.statistics.together is None,
+    )  # fmt: skip
+
+
+def code_figure(evaluation: FamilyEvaluation, code: Label) -> Figure:
+    """Draw the two distributions of one code."""
+    predicted, actual = evaluation.given_predicted(code), evaluation.given_actual(code)
+    return plot_code_shares(
+        code,
+        _outcomes(predicted),
+        _outcomes(actual),
+        (predicted.documents, actual.documents),
+        confidence_level=evaluation.confidence_level,
+        few=(predicted.too_few, actual.too_few),
+    )
+
+
+def _outcomes(answer: CodeAnswer) -> list[tuple[str, float, float, float]]:
+    other = "actual" if answer.given == "predicted" else "predicted"
+    out = [(f"{_shown(answer.code)} (right)", answer.right, *answer.right_interval)]
+    out += [
+        (_shown(code), share, *ends)
+        for (code, share), ends in zip(answer.siblings, answer.sibling_intervals, strict=True)
+    ]
+    return [*out, (f"no sibling {other}", answer.outside, *answer.outside_interval)]
+
+
+def _confused_labels(evaluation: FamilyEvaluation) -> list[float]:
+    """Confused labels of each family."""
+    sums, _ = family_tallies(evaluation.statistics)
+    return [float(value) for value in sums[:, 1] + sums[:, 2]]
+
+
+def _worst(evaluation: FamilyEvaluation) -> list[int]:
+    """Families with confused labels, the most first."""
+    confused = _confused_labels(evaluation)
+    return [f for f in sorted(range(len(confused)), key=lambda f: -confused[f]) if confused[f] > 0]
+
+
+def worst_matrix_figure(evaluation: FamilyEvaluation) -> Figure | None:
+    """The matrix of the family with the most confused labels; None where nothing is confused."""
+    worst = _worst(evaluation)
+    return family_matrix_figure(evaluation, evaluation.families[worst[0]]) if worst else None
+
+
+def worst_families_figure(evaluation: FamilyEvaluation) -> Figure | None:
+    """The families with the most confused labels; None where fewer than two have any."""
+    worst = _worst(evaluation)[:MOST_FAMILIES]
+    if len(worst) < 2:
+        return None
+    return plot_worst_families(
+        [_panel_of(evaluation, evaluation.families[f]) for f in worst], title="Families with the most confused labels"
+    )
+
+
+def _panel_of(evaluation: FamilyEvaluation, family: Label) -> FamilyPanel:
+    kept = _most_frequent(evaluation, family, 25)
+    shares = evaluation.distribution(family, "actual")
+    outside = len(shares.codes)
+    cells = np.ix_([*kept, outside], [*kept, outside])
+    metrics, prefix = evaluation.metrics, f"family/{encode_label(family)}"
+    confused = text.share_text(metrics[f"{prefix}/confusion_share"])
+    n = text.count_text(metrics[f"{prefix}/support"])
+    more = f", {len(kept)} of {outside} codes" if len(kept) < outside else ""
+    return FamilyPanel(
+        _shown(family), [shares.codes[i] for i in kept], shares.values[cells], f"{confused} confused, n={n}{more}"
+    )
+
+
+def _most_frequent(evaluation: FamilyEvaluation, family: Label, most: int = MOST_CODES) -> list[int]:
+    """Places within the family of the codes with the most labels, in order."""
+    families = evaluation.statistics.families
+    start, stop = families.starts[families.family_place(family) :][:2]
+    labels = evaluation.statistics.codes[start:stop, 1:3].sum(axis=1)
+    return sorted(int(i) for i in np.argsort(-labels, kind="stable")[:most])
+
+
+def worst_code_figure(evaluation: FamilyEvaluation) -> Figure | None:
+    """The code of at least 20 documents with the largest share of confused labels; None where nothing is confused."""
+    codes = evaluation.statistics.codes
+    confused = codes[:, 1] + codes[:, 2] - 2 * codes[:, 0] - codes[:, 3] - codes[:, 4]
+    if not len(confused) or not confused.max() > 0:
+        return None
+    enough = codes[:, 1:3].min(axis=1) >= FEW
+    if confused[enough].any():  # else the most confused labels, however few
+        confused = np.where(enough, confused / np.maximum(1, codes[:, 1] + codes[:, 2]), 0)
+    return code_figure(evaluation, evaluation.codes[int(confused.argmax())])
+
+
+def _shown(label: object) -> str:
+    return elide(one_line(label), 48) or "(empty)"

@@ -13,7 +13,7 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import PercentFormatter
 from scipy.stats import chi2
 
-from . import labels as text
+from . import _text as text
 from .style import (
     BLUE,
     GREEN,
@@ -174,7 +174,7 @@ def _limits(grid: FloatArray, value: float, low: float, high: float, others: lis
 
 
 def _place(share: float, left: float, right: float) -> tuple[float, str]:
-    """Where to mark a share, and a hint where that is only the axis' end."""
+    """The place to mark a share at, and a hint where that is only the axis' end."""
     if share > right:
         return right, " (further right)"
     if share < left:

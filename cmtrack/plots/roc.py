@@ -10,7 +10,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import PercentFormatter
 
-from . import labels as text
+from . import _text as text
 from .style import (
     BLUE,
     INK,

@@ -14,8 +14,8 @@ from matplotlib.patches import Patch
 from matplotlib.ticker import FuncFormatter, MaxNLocator
 from matplotlib.transforms import ScaledTranslation
 
-from . import heatmap as heat
-from . import labels as text
+from . import _heatmap as heat
+from . import _text as text
 from .style import (
     BLUE,
     INK,

@@ -13,8 +13,7 @@ from matplotlib.legend import Legend
 from matplotlib.patches import Patch, StepPatch
 from matplotlib.ticker import LogLocator, NullFormatter, PercentFormatter
 
-from . import labels as text
-from .panels import arrange
+from . import _text as text
 from .style import (
     BLUE,
     GREEN,
@@ -27,6 +26,7 @@ from .style import (
     TITLE_SIZE,
     YELLOW,
     FloatArray,
+    arrange,
     name_axes,
     new_figure,
     open_axes,

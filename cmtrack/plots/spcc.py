@@ -10,8 +10,8 @@ from matplotlib.axes import Axes
 from matplotlib.colors import Normalize
 from matplotlib.figure import Figure
 
-from . import heatmap as heat
-from . import labels as text
+from . import _heatmap as heat
+from . import _text as text
 from .style import FRAME, caption_below, name_axes, separation_map
 
 _TICKS = {-1.0: "−1", -0.5: "−0.5", 0.0: "0", 0.5: "0.5", 1.0: "1"}

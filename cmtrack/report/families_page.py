@@ -1,9 +1,8 @@
-"""The report of a family evaluation: families and codes in the page of an evaluation."""
+"""Content of the report of a family evaluation: families, codes, and what was evaluated."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -11,67 +10,28 @@ from cmtrack.families.metrics import FAMILY
 from cmtrack.families.result import FamilyEvaluation
 from cmtrack.metrics.catalog import lookup
 from cmtrack.metrics.names import encode_label
-from cmtrack.report import families_words, words
-from cmtrack.report.evaluation_page import all_metrics, figure_entry, metric_row, version_fact
-from cmtrack.report.html import render_page
+from cmtrack.report import formatting as fmt
+from cmtrack.report.evaluation_page import last_facts, metric_row
+
+if TYPE_CHECKING:
+    import pandas as pd
+
 
 MAX_FAMILIES = 100
 MAX_CODES = 50
-
-_READING = {
-    "family_matrix": "Rows are actual codes, columns predicted ones; the diagonal holds the matches. The separate "
-    "column and row hold codes that are out of family: no unmatched code of the family is on the other side.",
-    "worst_families": "Rows are actual codes, columns predicted ones; the last column is out of family (OOF).",
-    "code_shares": "Left: the documents in which the code is predicted, by what is actual. Right: the documents in "
-    "which it is actual, by what is predicted.",
-}
-_TITLES = {
-    "family_matrix": "The family with the most confused labels",
-    "worst_families": "Families with the most confused labels",
-    "code_shares": "The code with the largest share of confused labels",
-}
+MAX_ROWS = 2000
 
 
-def family_report_html(
-    evaluation: FamilyEvaluation, pictures: Mapping[str, bytes], *, title: str = "Evaluation", subtitle: str = ""
-) -> str:
-    """Write the report.
-
-    Parameters
-    ----------
-    evaluation : FamilyEvaluation
-    pictures : mapping of str to bytes
-        PNG images by the names of :meth:`FamilyEvaluation.figures`; they are embedded.
-    title, subtitle : str
-
-    Returns
-    -------
-    str
-        One HTML document without any reference to the outside.
-    """
-    sentences = families_words.verdict(evaluation)
-    codes, families = _codes(evaluation), _families(evaluation)
-    return render_page(
-        "families.html",
-        title=title,
-        subtitle=subtitle,
-        lead=sentences[:2],
-        verdict=sentences[2:],
-        warnings=evaluation.warnings,
-        level=f"{100 * evaluation.confidence_level:g} %",
-        key_metrics=[{"name": FAMILY.title, "rows": _key_metrics(evaluation)}],
-        families=families,
-        n_families=len(evaluation.families),
-        codes=codes,
-        n_codes=len(evaluation.codes),
-        figures=[
-            figure_entry(name, data) | {"title": _TITLES.get(name, name), "reading": _READING.get(name, "")}
-            for name, data in pictures.items()
-        ],
-        all_metrics=all_metrics(evaluation),
-        n_metrics=len(evaluation.metrics),
-        facts=_facts(evaluation),
-    )
+def content(evaluation: FamilyEvaluation) -> dict[str, Any]:
+    """Content of the page of families and codes, beside that of every kind."""
+    return {
+        "key_metrics": [{"name": FAMILY.title, "rows": _key_metrics(evaluation)}],
+        "families": _families(evaluation),
+        "n_families": len(evaluation.families),
+        "codes": _codes(evaluation),
+        "n_codes": len(evaluation.codes),
+        "facts": _facts(evaluation),
+    }
 
 
 def _key_metrics(evaluation: FamilyEvaluation) -> list[dict[str, Any]]:
@@ -93,10 +53,10 @@ def _families(evaluation: FamilyEvaluation) -> list[dict[str, Any]]:
     return [
         {
             "label": str(family),
-            "shown": words.short(family),
+            "shown": fmt.short(family),
             "codes": size,
             "support": support,
-            "support_shown": words.count(support),
+            "support_shown": fmt.count(support),
             **{name: metric_row(evaluation, f"{prefix}/{name}") for name in names},
         }
         for _, family, size, support, prefix in rows[:MAX_FAMILIES]
@@ -112,14 +72,14 @@ def _codes(evaluation: FamilyEvaluation) -> list[dict[str, Any]]:
         row = table.iloc[place]
         out: dict[str, Any] = {
             "label": str(row["code"]),
-            "shown": words.short(row["code"]),
-            "family": words.short(row["family"], 30),
+            "shown": fmt.short(row["code"]),
+            "family": fmt.short(row["family"], 30),
         }
         for side in ("predicted", "actual"):
             n = int(row[side])
             out[side] = {
                 "n": n,
-                "shown": words.count(n),
+                "shown": fmt.count(n),
                 "few": bool(row[f"too_few_{side}"]),
                 **{part: _share(row[f"{part}_given_{side}"]) for part in ("match", "confused", "oof")},
                 "partner": _partner(row[f"partner_given_{side}"], row[f"partner_share_given_{side}"]),
@@ -129,27 +89,67 @@ def _codes(evaluation: FamilyEvaluation) -> list[dict[str, Any]]:
 
 
 def _share(value: float) -> dict[str, Any]:
-    return {"sort": "" if np.isnan(value) else value, "shown": "–" if np.isnan(value) else words.percent(value)}
+    return {"sort": "" if np.isnan(value) else value, "shown": "–" if np.isnan(value) else fmt.percent(value)}
 
 
 def _partner(code: object, share: float) -> str:
-    return "" if code is None or code != code else f"{words.short(code, 40)} ({words.percent(share)})"
+    return "" if code is None or code != code else f"{fmt.short(code, 40)} ({fmt.percent(share)})"
 
 
 def _facts(evaluation: FamilyEvaluation) -> list[tuple[str, str]]:
     codes = evaluation.statistics.codes
-    families = ", ".join(words.short(name, 40) for name in evaluation.families[:40])
-    more = f" and {len(evaluation.families) - 40} more" if len(evaluation.families) > 40 else ""
     return [
-        ("Documents", words.count(evaluation.n_samples)),
+        ("Documents", fmt.count(evaluation.n_samples)),
         (
             "Labels",
-            f"{words.count(float(codes[:, 2].sum()))} actual, {words.count(float(codes[:, 1].sum()))} predicted",
+            f"{fmt.count(float(codes[:, 2].sum()))} actual, {fmt.count(float(codes[:, 1].sum()))} predicted",
         ),
-        ("Families", f"{len(evaluation.families)}: {families}{more}"),
-        ("Codes", words.count(float(len(evaluation.codes)))),
+        ("Families", f"{len(evaluation.families)}: {fmt.in_row(evaluation.families, 40)}"),
+        ("Codes", fmt.count(float(len(evaluation.codes)))),
         ("Matching of matrices", evaluation.matching),
-        ("Confidence level of intervals", f"{100 * evaluation.confidence_level:g} %"),
-        ("Digest of the actual sets", evaluation.labels_digest),
-        version_fact(),
+        *last_facts(evaluation, "sets"),
     ]
+
+
+# -- the table of MLflow's views -------------------------------------------------------------------------------
+
+
+def code_table(evaluation: FamilyEvaluation) -> pd.DataFrame:
+    """One row per code, the code first: the artifact view groups runs by the first column.
+
+    Of more than 2,000 codes those with the most labels.
+    """
+    import pandas as pd
+
+    table = evaluation.code_table()
+    if len(table) > MAX_ROWS:
+        labels = (table["predicted"] + table["actual"]).to_numpy()
+        table = table.iloc[np.sort(np.argsort(-labels, kind="stable")[:MAX_ROWS])]
+    rows = []
+    for row in table.to_dict("records"):
+        numbers = {name: fmt.rounded(row[name]) for name in ("recall", "precision", "f1")}
+        shown = [f"{name} {value:.3f}" if value is not None else f"{name} undefined" for name, value in numbers.items()]
+        if row["partner_given_predicted"] is not None:
+            shown.append(f"instead actual {row['partner_given_predicted']} {row['partner_share_given_predicted']:.3f}")
+        rows.append(
+            {
+                "label": str(row["code"]),
+                "result": fmt.BETWEEN.join(shown),  # the view that compares runs opens with the second column
+                "family": str(row["family"]),
+                "support": int(row["actual"]),
+                "predicted": int(row["predicted"]),
+                **numbers,
+                **{
+                    f"{share}_given_{side}": fmt.rounded(row[f"{share}_given_{side}"])
+                    for side in ("predicted", "actual")
+                    for share in ("confused", "oof")
+                },
+                **{f"partner_given_{side}": _text(row[f"partner_given_{side}"]) for side in ("predicted", "actual")},
+                "few": bool(row["too_few_predicted"] or row["too_few_actual"]),
+            }
+        )
+    return pd.DataFrame(rows)
+
+
+def _text(code: Any) -> str:
+    return "" if code is None or code != code else str(code)

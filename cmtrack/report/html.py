@@ -8,8 +8,11 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import os
 import re
+import tempfile
 from functools import cache
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cmtrack.untrusted import for_page, printable
@@ -17,6 +20,10 @@ from cmtrack.untrusted import for_page, printable
 if TYPE_CHECKING:
     from jinja2 import Template
 
+    from cmtrack.report.figures import Picture
+
+_CSS_PER_PIXEL = 96 / 130  # figures are drawn at 130 dots an inch
+_SMALL_FIGURE = 720  # up to this width two stand side by side on a wide screen
 _FIRST = '<meta charset="utf-8">'
 _COPIED = re.compile(r"(<pre>.*?</pre>)", re.DOTALL)
 
@@ -43,6 +50,41 @@ def render_page(name: str, /, **values: Any) -> str:
     return html.replace(_FIRST, f"{_FIRST}\n{meta}", 1)
 
 
+def figure_block(picture: Picture) -> dict[str, Any]:
+    """A picture as the pages show it."""
+    content = picture.content
+    width, height = (int.from_bytes(content[start : start + 4], "big") * _CSS_PER_PIXEL for start in (16, 20))
+    return {
+        "title": picture.title,
+        "reading": picture.reading,
+        "source": "data:image/png;base64," + base64.b64encode(content).decode("ascii"),
+        "width": round(width),
+        "height": round(height),
+        "small": width <= _SMALL_FIGURE,
+    }
+
+
+def write_text(path: Path, text: str) -> Path:
+    """Write a text as a file that is whole or not there; folders are made if need be."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    handle, scratch = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    try:
+        with os.fdopen(handle, "w", encoding="utf-8") as file:
+            file.write(text)
+        os.chmod(scratch, 0o666 & ~_umask())
+        os.replace(scratch, path)
+    except BaseException:
+        Path(scratch).unlink(missing_ok=True)
+        raise
+    return path
+
+
+def _umask() -> int:
+    current = os.umask(0)
+    os.umask(current)
+    return current
+
+
 @cache
 def _template(name: str) -> Template:
     from jinja2 import Environment, PackageLoader, StrictUndefined
@@ -57,7 +99,7 @@ def _template(name: str) -> Template:
 
 
 def _policy(html: str) -> str:
-    """What a browser may do with a page: show it, with its own style, script and pictures.
+    """The rules for a browser: show the page, with its own style, script and pictures.
 
     Style *attributes* are allowed without a hash: the widths in them come from the numbers, and nothing that they could
     name (a picture, a font) can be loaded.

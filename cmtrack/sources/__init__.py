@@ -1,4 +1,4 @@
-"""Where rows come from: files and frames that are read in batches, and clusters on whose workers the kernel runs.
+"""Sources of rows: files and frames that are read in batches, and clusters on whose workers the kernel runs.
 
 A new source is a module here with a class of :mod:`cmtrack.sources.source` and a function ``opened``, which gives
 one for the tables that are its own and None for others; its name stands in :data:`MODULES`.

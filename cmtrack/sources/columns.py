@@ -1,4 +1,4 @@
-"""Which columns of a table are what, and of which kinds they may be."""
+"""The columns of a table by their part in the evaluation, and the kinds that they may be of."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class Columns:
         return list(dict.fromkeys([name for name in single if name is not None] + list(self.scores)))
 
     def parts(self, width: int) -> list[str]:
-        """What error texts call each given probability, where lists have this length."""
+        """The names of the given probabilities in error texts, where lists have this length."""
         if not self.lists:
             return [f"column {name!r}" for name in self.scores]
         return [f"entry {k} of column {self.scores[0]!r}" for k in range(width)]
@@ -145,12 +145,12 @@ def check_kinds(columns: Columns, schema: pa.Schema) -> Columns:
 
 
 def is_list(kind: pa.DataType) -> bool:
-    """Whether a column holds a list in each row."""
+    """True for a column that holds a list in each row."""
     return bool(pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind))
 
 
 def label_kind(kind: pa.DataType) -> type | None:
-    """What the labels of a column are: int, float, str or bool; object where nothing tells, None if they are none."""
+    """The type of a column's labels: int, float, str or bool; object where nothing tells, None if they are none."""
     if pa.types.is_dictionary(kind):
         return label_kind(kind.value_type)
     kinds = (

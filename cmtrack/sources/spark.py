@@ -65,7 +65,7 @@ class SparkCluster(Cluster):
 
 
 def _one(work: Callable[[Iterable[pa.RecordBatch]], bytes | None]) -> Callable[[Any], Iterator[pa.RecordBatch]]:
-    """What ``mapInArrow`` runs on a partition: one row comes back, or none."""
+    """The function that ``mapInArrow`` runs on a partition: one row comes back, or none."""
 
     def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         tally = work(batches)

@@ -1,4 +1,4 @@
-"""What is kept of the data: small statistics that merge exactly, and from which every number is computed."""
+"""Statistics: what is kept of the data, small sums that merge exactly, and from which every number is computed."""
 
 from cmtrack.statistics.confusion import ConfusionMatrix
 from cmtrack.statistics.digest import LabelDigest

@@ -73,19 +73,19 @@ def _parts(name: str, values: Any) -> Iterator[tuple[str, Any]]:
 
 
 def _is_default(index: Any) -> bool:
-    """Whether an index is the one that pandas gives by itself, 0 to n - 1."""
+    """True for the index that pandas gives by itself, 0 to n - 1."""
     return type(index).__name__ == "RangeIndex" and bool(index.start == 0 and index.step == 1)
 
 
 def _contradicts(default: Any, index: Any) -> bool:
-    """Whether an index holds the keys 0 to n - 1 in another order."""
+    """True for an index that holds the keys 0 to n - 1 in another order."""
     if len(index) != len(default) or index.equals(default) or not index.is_unique:
         return False
     return bool((default.get_indexer(index) >= 0).all())
 
 
 def _order(first: str, index: Any, name: str, own: Any) -> Any:
-    """Where the rows of the first column stand in another one, shape (n,); None where they are in order."""
+    """Places of the first column's rows in another one, shape (n,); None where they are in order."""
     if own is index or len(own) != len(index) or own.equals(index):
         return None
     if not (own.is_unique and index.is_unique):

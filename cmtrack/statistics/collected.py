@@ -219,7 +219,7 @@ def count_rows(
 
 
 def merged(ours: dict[str, Any], theirs: dict[str, Any]) -> dict[str, Any]:
-    """What two sets of rows left behind, together; neither may be used afterwards."""
+    """The sum of what two sets of rows left behind; neither may be used afterwards."""
     return {
         name: merged(value, theirs[name]) if isinstance(value, dict) else value + theirs[name]
         for name, value in ours.items()
@@ -255,7 +255,7 @@ def is_positive(codes: IntArray, step: ComposedStep) -> IntArray:
 
 
 def accepted_within(actual: IntArray, probabilities: FloatArray, step: ComposedStep) -> BoolArray:
-    """Whether the most probable class of a row's own group is accepted for it, shape (n,); the first one on ties."""
+    """True where the most probable class of a row's own group is accepted for it, shape (n,); the first one on ties."""
     block = ClassBlock.sort(actual, len(step.group_of_class))
     accepted = np.empty(len(actual), dtype=np.bool_)
     accepted[block.order] = accepted_in_block(block, probabilities.T.take(block.order, axis=1), step)

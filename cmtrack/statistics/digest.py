@@ -85,7 +85,7 @@ class LabelDigest:
 
     @property
     def ordered(self) -> bool:
-        """Whether this is the digest of a sequence."""
+        """True for the digest of a sequence."""
         return self.content is not None
 
     def __add__(self, other: LabelDigest) -> LabelDigest:

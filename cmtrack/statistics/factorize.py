@@ -111,7 +111,7 @@ def integer_classes(low: int, present: npt.NDArray[np.bool_]) -> list[Label | No
 
 
 def is_missing(value: Any) -> bool:
-    """Whether a value stands for none: None, NaN, NA or NaT."""
+    """True for a value that stands for none: None, NaN, NA or NaT."""
     return (
         value is None or (isinstance(value, float) and value != value) or type(value).__name__ in ("NAType", "NaTType")
     )

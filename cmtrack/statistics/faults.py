@@ -59,7 +59,7 @@ class NumberFaults:
 
 @dataclass(frozen=True, eq=False)
 class Faults:
-    """What is wrong with rows; faults of disjoint rows add up.
+    """Faults of rows, counted; faults of disjoint rows add up.
 
     Attributes
     ----------

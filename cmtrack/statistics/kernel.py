@@ -61,7 +61,7 @@ class Batch:
 
 @dataclass(frozen=True, eq=False)
 class Kernel:
-    """What is counted of each batch; it can be pickled and sent to where the rows are.
+    """The counting of a batch; it can be pickled and sent to where the rows are.
 
     Attributes
     ----------
@@ -86,7 +86,7 @@ class Kernel:
 
 
 class Tally:
-    """What the kernel leaves behind of the batches so far.
+    """The counts of all batches so far.
 
     Tallies of disjoint rows add up to the tally of all rows: counts exactly, and moments but for rounding, whatever
     the number of batches and their order.
@@ -175,7 +175,7 @@ class Tally:
 
 
 def _count(batch: Batch, kernel: Kernel, limit: int) -> dict[str, Any]:
-    """What the rows of a batch leave behind, by their known classes."""
+    """The parts of the statistics of a batch, by their known classes."""
     assert kernel.labels is not None
     weights, labels = _weights(batch), kernel.labels
     if batch.labels:

@@ -248,7 +248,7 @@ def _renumber(name: str, factor: Factor, index: Mapping[Label, int]) -> Codes:
 
 
 def unknown_labels(name: str, strange: Sequence[Any], order: Sequence[Label], rows: int) -> str:
-    """What is said of labels that are no classes."""
+    """The error text for labels that are no classes."""
     return f"{name} has labels that are not in {listed(order, 20)}: {listed(strange)} ({rows} rows)"
 
 

@@ -109,7 +109,7 @@ class Probabilities:
 
     @cached_property
     def scaled_rows(self) -> int:
-        """How many rows were scaled of which that is to be told; known when all rows were read."""
+        """The number of scaled rows that are to be told of; known when all rows were read."""
         if not self._scales or self.normalize is True:
             return 0
         return sum(
@@ -169,12 +169,12 @@ def check_normalize(normalize: Normalize) -> Normalize:
 
 
 def most_off(normalize: Normalize) -> float:
-    """How far the sum of a row may be from 1."""
+    """The largest distance of a row's sum from 1."""
     return ROW_SUM_TOLERANCE if normalize is False else MOST_SUM - 1 + ROUNDING
 
 
 def sum_rule(normalize: Normalize) -> str:
-    """What becomes of rows whose sum is near 1."""
+    """The rule for rows whose sum is near 1, in words."""
     if normalize is False:
         return f"normalize=True scales rows that sum to {LEAST_SUM:g} to {MOST_SUM:g}"
     return f"rows that sum to {LEAST_SUM:g} to {MOST_SUM:g} are scaled, others are refused"

@@ -103,7 +103,7 @@ class ScoreTally:
 
     @property
     def exact(self) -> bool:
-        """Whether the rows so far are counted one by one."""
+        """True while the rows are counted one by one."""
         return self._grid is None
 
     def add(self, keys: ScoreKeys, weights: FloatArray | IntArray | None) -> None:

@@ -1,4 +1,4 @@
-"""What the probabilities leave behind, collected in one pass over blocks that stay in cache, on every core."""
+"""Statistics of probabilities, collected in one pass over blocks that stay in cache, on every core."""
 
 from __future__ import annotations
 
@@ -127,7 +127,7 @@ class ScorePass:
 
 @dataclass(eq=False)
 class _Part:
-    """What one chunk of rows leaves behind."""
+    """The statistics of one chunk of rows."""
 
     tops: TopTally
     scores: ScoreTally
@@ -176,7 +176,7 @@ def sum_of_group(values: FloatArray, members: IntArray) -> FloatArray:
 
 
 def accepted_in_block(block: ClassBlock, values: FloatArray, step: ComposedStep) -> BoolArray:
-    """Whether the most probable class of a row's own group is accepted for it, shape (b,); the first one on ties."""
+    """True where the most probable class of a row's own group is accepted for it, shape (b,); the first one on ties."""
     accepted = np.ones(len(block.codes), dtype=np.bool_)
     for code, start, stop in zip(block.present, block.starts, block.stops, strict=True):
         members = np.flatnonzero(step.in_positive == step.in_positive[code])

@@ -1,7 +1,8 @@
 """Evaluation <-> MLflow."""
 
+from cmtrack.tracking._warn import EvaluationWarning
 from cmtrack.tracking.load import load_evaluation
-from cmtrack.tracking.log import EvaluationWarning, LoggedEvaluation, log_evaluation
+from cmtrack.tracking.log import LoggedEvaluation, log_evaluation
 from cmtrack.tracking.regroup import RegroupedRun, regroup_runs
 
 __all__ = [

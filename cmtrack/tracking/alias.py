@@ -1,4 +1,4 @@
-"""Which version of a registered model a run stands for."""
+"""The version of a registered model that a run stands for."""
 
 from __future__ import annotations
 

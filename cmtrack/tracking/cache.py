@@ -74,6 +74,6 @@ def trim(limit: int = MAX_BYTES) -> None:
 
 
 def _place(digest: str) -> Path | None:
-    """Where the file of a digest is kept; None for what is no digest, which must never become a path."""
+    """The path of a digest's file; None for what is no digest, which must never become a path."""
     known = untrusted.digest(digest)
     return None if known is None else cache_folder() / known[:2] / known

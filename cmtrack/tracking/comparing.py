@@ -1,33 +1,53 @@
-"""``compare``: many runs, one decision."""
+"""``compare``: runs of tracking stores, or evaluations in memory, to one decision."""
 
 from __future__ import annotations
 
 import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from cmtrack import untrusted
-from cmtrack.comparison.blocks import rank_models
-from cmtrack.comparison.cohorts import apart, decides, read_by, split
-from cmtrack.comparison.criterion import Criterion, RankBy
-from cmtrack.comparison.gates import Gate
-from cmtrack.comparison.ranking import Candidate, rank
-from cmtrack.comparison.repetitions import Blocks
-from cmtrack.comparison.result import Comparison, LeftOut, ModelComparison, RunComparison
-from cmtrack.comparison.tie_breakers import TieBreaker, check_there
+from cmtrack.base import BaseEvaluation
+from cmtrack.comparison.comparability import Traits, split
+from cmtrack.comparison.compare import (
+    NO_RUN,
+    CompareOptions,
+    NothingFound,
+    Progress,
+    compare_evaluations,
+    compare_runs,
+    default_criterion,
+)
+from cmtrack.comparison.criterion import Criterion, RankBy, distance_from_best, read_by, reads
+from cmtrack.comparison.gates import Gate, GateResult
+from cmtrack.comparison.result import Comparison
+from cmtrack.comparison.run import LeftOut, StoppedRun
+from cmtrack.comparison.tie_breakers import check_there
 from cmtrack.grouping import Grouping, Label
-from cmtrack.metrics.catalog import known_names
+from cmtrack.metrics.catalog import known_names, lookup
 from cmtrack.metrics.metric import Metric
-from cmtrack.metrics.own import RESERVED, own_metrics
-from cmtrack.tracking.fetching import Progress, Wanted
-from cmtrack.tracking.load import evaluation_of
-from cmtrack.tracking.names import check_prefix
-from cmtrack.tracking.reading import Reader
-from cmtrack.tracking.run_sources import Source, from_memory, from_stores
-from cmtrack.tracking.runs import TrackedRun, find
-from cmtrack.tracking.shortlist import Shortlist, shorten
+from cmtrack.metrics.own import RESERVED
+from cmtrack.tracking import cache
+from cmtrack.tracking.load import evaluation_of, plain_reason, with_kept_predictions
+from cmtrack.tracking.names import KIND_TAG, REVIEW, check_prefix, tag
+from cmtrack.tracking.parallel import each
+from cmtrack.tracking.runs import (
+    TrackedRun,
+    active_experiment_id,
+    as_references,
+    client_for,
+    experiment_ids,
+    find,
+    find_all,
+    search,
+    shown_uri,
+    unique_names,
+)
+
+if TYPE_CHECKING:
+    from mlflow import MlflowClient
 
 _OWN_NAME = re.compile(r"(?<![\w.])(?!params\.|tags\.|metrics\.)\w[\w-]*/\w[\w-]*")
 _MOST_ASKED = 20
@@ -141,91 +161,134 @@ def compare(
     Nason 2011), which holds the best run with at least the confidence level. Many runs invite finding a winner by
     chance; p-values and intervals hold for all pairs of runs at once.
     """
-    if not 0 < confidence_level < 1:
-        raise ValueError(f"confidence_level must lie between 0 and 1, got {confidence_level!r}")
-    if limit < 1:
-        raise ValueError(f"limit must be at least 1, got {limit!r}")
-    if positive is not None and grouping is None:
-        raise ValueError("positive goes with grouping: without one, runs keep the positive group they were logged with")
-    if margin is not None and not 0 <= margin < math.inf:
-        raise ValueError(f"margin must be a finite number that is not negative, got {margin!r}")
-    how = {name: value for name, value in locals().items() if name not in ("progress", "extra_metrics")}
-    own = own_metrics(extra_metrics)
-    how["tracking_uri"] = _shown(tracking_uri)
-    check_prefix(prefix)
-    tell = progress or (lambda *_: None)
-    uris = [tracking_uri] if tracking_uri is None or isinstance(tracking_uri, str) else list(tracking_uri)
-    listing = partial(
-        from_stores, runs, experiment_names, filter_string, uris, prefix=prefix, max_runs=max_runs, progress=tell
-    )
-    if not isinstance(runs, Mapping) and _not_known(rank_by, require, tie_breakers):
+    options = CompareOptions(**{name: value for name, value in locals().items() if name not in ("runs", "progress")})
+    return compare_by(options, runs, progress)
+
+
+def compare_by(options: CompareOptions, runs: Any = None, progress: Progress | None = None) -> Comparison:
+    """Compare runs by a record of options; see :func:`compare`."""
+    how, prefix, tell = options.how(runs), check_prefix(options.prefix), progress or (lambda *_: None)
+    if isinstance(runs, Mapping):
+        return compare_evaluations(runs, options, tell)
+    options.own  # noqa: B018 - declared before any text is read
+    listing = partial(list_runs, runs, options, tell)
+    if _not_known(options.rank_by, options.require, options.tie_breakers):
         _read_declarations(listing(order=None), prefix)
-    gates = tuple(map(Gate.parse, [require] if isinstance(require, str) else require))
-    rules = tuple(map(TieBreaker.parse, [tie_breakers] if isinstance(tie_breakers, str) else tie_breakers))
-    if against is None and any(gate.difference for gate in gates):
-        raise ValueError("a .difference gate needs against=, the run to take the difference from")
-    asked = None if rank_by is None else Criterion.of(rank_by)
-    blocks = None if block is None else Blocks(block, model, block_kind, rope, test_train_ratio)
-    source = from_memory(runs) if isinstance(runs, Mapping) else listing(order=asked)
-    prefix = next((known for run in source.runs if (known := run.logged_prefix(prefix)) != prefix), prefix)
-    reader = Reader(source, Wanted(prefix, grouping, positive, confidence_level, extra_metrics=own), gates, tell)
-    complete = [run for run in source.runs if run.status(prefix) == "completed"]
+    options.check()
+    listed = listing(order=options.criterion)
+    prefix = next((known for run in listed.runs if (known := run.logged_prefix(prefix)) != prefix), prefix)
+    options = replace(options, prefix=prefix)
+    complete = [run for run in listed.runs if run.status(prefix) == "completed"]
     if not complete:
-        raise ValueError(_nothing(source, prefix))
-    check_there(rules, complete)
-    baseline = None if against is None else _baseline(source, against)
-    criterion = asked or reader.default_criterion(complete)
-    beside = read_by(criterion, gates, rules)
-    if blocks is None:
-        listed = shorten(source.runs, criterion, gates, limit=limit, prefix=prefix, grouping=grouping, read=beside)
-        listed = reader.narrowed(listed, criterion, limit, beside)
-    else:  # gates are of a model's mean over its blocks
-        listed = shorten(source.runs, criterion, (), limit=len(source.runs), prefix=prefix, grouping=grouping)
-    read = reader.read(listed, criterion, baseline)
-    notes = [*read.notes, *_notes(source, listed, max_runs, limit), *passed_over_notes(read.candidates, criterion)]
+        raise NothingFound(_nothing(listed, prefix))
+    check_there(options.rules, complete)
+    baseline = None if options.against is None else _baseline(listed, options.against)
+    criterion = options.criterion or _default_criterion(complete, listed, options)
+    listed = _shortened(listed, criterion, options, tell)
+    notes = _notes(listed, options)
+    chosen = {run.run_id: run for run in listed.runs}
+    if baseline is not None:
+        chosen.setdefault(baseline.run_id, baseline)
+    evaluations, unreadable, problems = _read(chosen.values(), listed.clients, options, tell)
+    if baseline is not None and baseline.run_id not in evaluations:
+        why = next(left.reason for left in unreadable if left.run.run_id == baseline.run_id)
+        raise ValueError(f"the baseline {baseline.name!r} cannot be read: {why}")
     tell("ranking", 0, 0)
-    both: dict[str, Any] = {
-        "criterion": criterion,
-        "gates": gates,
-        "confidence_level": confidence_level,
-        "left_out": (*read.left_out, *(LeftOut(run, reason) for run, reason in listed.incomplete)),
-        "passed_over": listed.passed_over,
-        "baseline": read.baseline,
-        "how": how,
-        "reads": beside,
-    }
-    if blocks is not None:
-        repeated, stopped, more = rank_models(
-            read.candidates,
-            criterion,
-            blocks,
-            gates=gates,
-            tie_breakers=rules,
-            confidence_level=confidence_level,
-            margin=margin,
-        )
-        ranked = () if repeated is None else (repeated,)
-        return ModelComparison(rankings=ranked, failed=stopped, notes=(*notes, *more), **both)
-    parts = split(read.passed, beside)
-    decided = decides(parts)
-    rankings = tuple(
-        rank(
-            part,
-            criterion,
-            tie_breakers=rules,
-            confidence_level=confidence_level,
-            seed=seed,
-            margin=margin,
-            choose=decided and place == 0,
-        )
-        for place, part in enumerate(parts)
+    return compare_runs(
+        chosen,
+        evaluations,
+        criterion,
+        options,
+        baseline=baseline,
+        stopped=listed.stopped,
+        left_out=(unreadable, listed.incomplete),
+        passed_over=listed.passed_over,
+        notes=[*problems, *notes],
+        how=how,
     )
-    notes += apart(rankings, beside)
-    return RunComparison(rankings=rankings, failed=(*listed.stopped, *read.failed), notes=tuple(notes), **both)
+
+
+def _shortened(listed: Listed, criterion: Criterion, options: CompareOptions, tell: Progress) -> Listed:
+    """The runs to read: all of repeated runs, whose gates are of a model's mean; else the best by their values."""
+    if options.blocks is not None:
+        return reduced(listed, criterion, (), options.prefix, limit=len(listed.runs), grouping=options.grouping)
+    prefix, grouping, limit = options.prefix, options.grouping, options.limit
+    read = read_by(criterion, options.gates, options.rules)
+    listed = reduced(listed, criterion, options.gates, prefix, limit=limit, grouping=grouping, read=read)
+    logged = all(prefix + criterion.metrics[0] in run.metrics for run in listed.runs)
+    if len(listed.runs) <= limit or not criterion.single or (logged and grouping is None):
+        return listed
+    # the listing could not order them: their evaluations are read for that
+    found, _, _ = _read(listed.runs, listed.clients, options, tell, rows=False)
+    known = {run.run_id: run for run in listed.runs}
+    current = [
+        replace(run, metrics={prefix + name: value for name, value in found[run.run_id].metrics.items()})
+        if run.run_id in found
+        else replace(run, metrics={})
+        for run in listed.runs
+    ]
+    return reduced(
+        replace(listed, runs=tuple(current)),
+        criterion,
+        options.gates,
+        prefix,
+        limit=limit,
+        grouping=grouping,
+        current=True,
+        read=read,
+    ).of(known)
+
+
+def _read(
+    runs: Iterable[TrackedRun],
+    clients: Mapping[str, MlflowClient],
+    options: CompareOptions,
+    tell: Progress,
+    *,
+    rows: bool = True,
+) -> tuple[dict[str, BaseEvaluation], list[LeftOut], list[str]]:
+    """Evaluations by run id, read in parallel, runs that cannot be read, and notes on rows that cannot be."""
+    runs = list(runs)
+    evaluations: dict[str, BaseEvaluation] = {}
+    unreadable: list[LeftOut] = []
+    notes: list[str] = []
+
+    def read(run: TrackedRun) -> tuple[BaseEvaluation, str]:
+        client = clients[run.tracking_uri]
+        evaluation, problem = evaluation_of(run, client, options.prefix), ""
+        if rows:  # that they were not kept is no problem
+            evaluation, problem = with_kept_predictions(evaluation, run, client, options.prefix)
+        return options.prepared(evaluation), problem
+
+    jobs = each(read, runs, lambda _, done: tell("reading evaluations", done, len(runs)))
+    for run, job in zip(runs, jobs, strict=True):
+        try:
+            evaluations[run.run_id], problem = job.result()
+        except Exception as error:
+            unreadable.append(LeftOut(run, plain_reason(error, run)))
+            continue
+        notes += [f"{run.name}: compared without its predictions by row: {problem}"] if problem else []
+    cache.trim()
+    return evaluations, unreadable, sorted(notes)
+
+
+def _default_criterion(runs: Sequence[TrackedRun], listed: Listed, options: CompareOptions) -> Criterion:
+    """The first default metric that a run logged, or says to be undefined; under a grouping, that one run has."""
+    if options.grouping is not None:
+        first = sorted(runs, key=lambda run: run.run_id)[:1]
+        found, _, _ = _read(first, listed.clients, options, lambda *_: None, rows=False)
+        return default_criterion(lambda name: any(name in evaluation.metrics for evaluation in found.values()))
+    undefined = tag("undefined", options.prefix)
+    names = {name for run in runs for name in (*run.metrics, *_prefixed(run.tags.get(undefined, ""), options.prefix))}
+    return default_criterion(lambda name: options.prefix + name in names)
+
+
+def _prefixed(listed: str, prefix: str) -> list[str]:
+    return [prefix + name for name in listed.split(", ")]
 
 
 def _not_known(*texts: Any) -> bool:
-    """Whether texts name a metric of a user's own that this process has not met."""
+    """True if texts name an own metric that this process has not met."""
     words: list[str] = []
     for given in texts:
         words += [given] if isinstance(given, str) else list(given) if isinstance(given, Iterable) else []
@@ -233,51 +296,38 @@ def _not_known(*texts: Any) -> bool:
     return any(name.split("/")[0] not in RESERVED and name not in known_names() for name in names)
 
 
-def _read_declarations(source: Source, prefix: str) -> None:
+def _read_declarations(listed: Listed, prefix: str) -> None:
     """Read evaluations until one brings metrics of its user's own; reading makes their names known."""
-    runs = [run for run in source.runs if run.status(run.logged_prefix(prefix)) == "completed"]
+    runs = [run for run in listed.runs if run.status(run.logged_prefix(prefix)) == "completed"]
     for run in runs[:_MOST_ASKED]:
         try:
-            evaluation = evaluation_of(run, source.clients[run.tracking_uri], run.logged_prefix(prefix))
+            evaluation = evaluation_of(run, listed.clients[run.tracking_uri], run.logged_prefix(prefix))
         except ValueError:
             continue
         if getattr(evaluation, "extra_metrics", ()):
             return
 
 
-def _baseline(source: Source, against: Any) -> TrackedRun:
-    """The run among those of the source, or one more of its stores.
+def _baseline(listed: Listed, against: Any) -> TrackedRun:
+    """The run among those that are listed, or one more of their stores.
 
     Raises
     ------
     ValueError
         If there is none.
     """
-    if not source.clients:
-        found = [run for run in source.runs if run.name == against]
-        if not found:
-            raise ValueError(f"against must be one of {[run.name for run in source.runs][:10]}, got {against!r}")
-        return found[0]
-    run = find(against, list(source.clients.values()))
-    named = [known for known in source.runs if known.run_id == run.run_id]
-    return named[0] if named else run
+    run = find(against, list(listed.clients.values()))
+    return next((known for known in listed.runs if known.run_id == run.run_id), run)
 
 
-def _shown(tracking_uri: str | Sequence[str] | None) -> str | list[str] | None:
-    """Tracking URIs as a review may show them."""
-    if tracking_uri is None or isinstance(tracking_uri, str):
-        return None if tracking_uri is None else untrusted.without_credentials(tracking_uri)
-    return [untrusted.without_credentials(str(uri)) for uri in tracking_uri]
-
-
-def _nothing(source: Source, prefix: str) -> str:
-    """Why there is nothing to compare."""
+def _nothing(listed: Listed, prefix: str) -> str:
+    """The error where no run holds a complete evaluation."""
     under = f" under the prefix {prefix!r}" if prefix else ""
-    others = sorted({known for run in source.runs for known in run.prefixes} - {prefix})
+    others = sorted({known for run in listed.runs for known in run.prefixes} - {prefix})
     named = [repr(known) for known in others if known]
-    if not source.runs:
-        return "no run was found: the experiments are empty, or the filter lets none through"
-    return f"none of the {len(source.runs)} runs holds a complete evaluation{under}: " + (
+    if not listed.runs:
+        return NO_RUN
+    return f"none of the {len(listed.runs)} runs holds a complete evaluation{under}: " + (
         f"there are evaluations {'without a prefix' if not named else f'under {_and_more(named)}'}"
         if others
         else "cmtrack.log_evaluation in the training script leaves one"
@@ -288,29 +338,210 @@ def _and_more(names: list[str]) -> str:
     return ", ".join(names[:6]) + (f" and {len(names) - 6} more prefixes" if len(names) > 6 else "")
 
 
-def passed_over_notes(candidates: Sequence[Candidate], criterion: Criterion) -> list[str]:
-    """What is said where runs are ranked by an average that leaves out classes that they never predict."""
+def _notes(listed: Listed, options: CompareOptions) -> list[str]:
     notes = []
-    for metric in criterion.metrics:
-        left_out = [(c.run.name, len(c.evaluation.classes_passed_over(metric))) for c in candidates]
-        left_out = [(name, number) for name, number in left_out if number]
-        if not left_out:
-            continue
-        shown = ", ".join(f"{number} of “{name}”" for name, number in left_out[:5])
-        more = f" and of {len(left_out) - 5} more runs" if len(left_out) > 5 else ""
-        zero = f"{metric}_zero"
-        counted = f"; {zero} counts them as 0" if any(zero in c.evaluation.metrics for c in candidates) else ""
-        notes.append(f"Ranked by {metric}, which passes over never-predicted classes: {shown}{more}{counted}.")
-    return notes
-
-
-def _notes(source: Source, listed: Shortlist, max_runs: int | None, limit: int) -> list[str]:
-    notes = []
-    if source.truncated:
-        notes.append(f"The store holds more runs than the {max_runs} that were listed (max_runs).")
+    if listed.truncated:
+        notes.append(f"The store holds more runs than the {options.max_runs} that were listed (max_runs).")
     if listed.passed_over:
         notes.append(
-            f"{len(listed.passed_over)} more complete runs have a worse logged value than the best {limit} of their "
-            "data and were not looked at closely (limit)."
+            f"{len(listed.passed_over)} more complete runs have a worse logged value than the best {options.limit} of "
+            "their data and were not looked at closely (limit)."
         )
     return notes
+
+
+# -- what stores list, and the short list of it -----------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class Listed:
+    """Runs that stores list, sorted by what is known before any artifact is read.
+
+    Attributes
+    ----------
+    runs : tuple of TrackedRun
+        To be read, under distinct names; best logged value first where they are reduced by it.
+    clients : dict of str to MlflowClient
+        By tracking URI.
+    truncated : bool
+        Whether a store holds more runs than were asked for.
+    stopped : tuple of StoppedRun
+        Fail a gate by their logged value.
+    passed_over : tuple of TrackedRun
+        Behind the short list's end by their logged value.
+    incomplete : tuple of LeftOut
+        Without a complete evaluation.
+    """
+
+    runs: tuple[TrackedRun, ...]
+    clients: dict[str, MlflowClient] = field(default_factory=dict)
+    truncated: bool = False
+    stopped: tuple[StoppedRun, ...] = ()
+    passed_over: tuple[TrackedRun, ...] = ()
+    incomplete: tuple[LeftOut, ...] = ()
+
+    def of(self, known: Mapping[str, TrackedRun]) -> Listed:
+        """The same with runs as they are known by their ids."""
+        return replace(
+            self,
+            runs=tuple(known[run.run_id] for run in self.runs),
+            stopped=tuple(StoppedRun(known.get(stop.run_id, stop.run), stop.gates) for stop in self.stopped),
+            passed_over=tuple(known.get(run.run_id, run) for run in self.passed_over),
+        )
+
+
+def list_runs(runs: Any, options: CompareOptions, progress: Progress, *, order: Criterion | None) -> Listed:
+    """List runs of references, or of experiments, in one store or several; the best first where they are many.
+
+    Raises
+    ------
+    ValueError, TypeError
+        If a run, an experiment or a filter is not one.
+    ConnectionError
+        If a tracking server does not answer.
+    """
+    if runs is not None and options.filter_string and not options.experiment_names:
+        raise ValueError("filter_string filters experiments: give experiment_names with it, or leave out the filter")
+    clients = {client.tracking_uri: client for client in map(client_for, _uris(options.tracking_uri))}
+    found: dict[str, TrackedRun] = {}
+    if runs is not None:
+        references = as_references(runs)
+        everywhere = list(clients.values())
+        for run in find_all(
+            references, lambda _: everywhere, lambda done: progress("finding runs", done, len(references))
+        ):
+            found.setdefault(run.run_id, run)
+    truncated = False
+    if runs is None or options.experiment_names:
+        given = options.experiment_names
+        names = [given] if isinstance(given, str) else list(given or ())
+        for client in clients.values():
+            before = len(found)
+            ids = _experiments(client, names, several=len(clients) > 1)
+            # one more than wanted tells whether there are more
+            most = None if options.max_runs is None else options.max_runs + 1
+            listed = search(
+                client,
+                ids,
+                options.filter_string,
+                _order_by(order, options.prefix),
+                most,
+                lambda n: progress("listing runs", n, 0),
+            )
+            for run in listed:
+                found.setdefault(run.run_id, run)
+            if options.max_runs is not None and len(found) - before > options.max_runs:
+                found.popitem()
+                truncated = True
+        if names and not found and len(clients) > 1:
+            _check_found(names, list(clients.values()))
+    label = unique_names({run_id: run.name for run_id, run in found.items()})
+    return Listed(tuple(replace(run, name=label[run.run_id]) for run in found.values()), clients, truncated)
+
+
+def _uris(given: str | Sequence[str] | None) -> list[str | None]:
+    return [given] if given is None or isinstance(given, str) else list(given)
+
+
+def _experiments(client: MlflowClient, names: list[str], several: bool) -> list[str]:
+    if not names:
+        if several:
+            return [str(e.experiment_id) for e in client.search_experiments(max_results=1000)]
+        return [active_experiment_id()]
+    if not several:
+        return experiment_ids(client, names)
+    return [str(e.experiment_id) for e in map(client.get_experiment_by_name, names) if e is not None]
+
+
+def _check_found(names: list[str], clients: Sequence[MlflowClient]) -> None:
+    """With several stores, an experiment must be in one of them."""
+    for name in names:
+        if all(client.get_experiment_by_name(name) is None for client in clients):
+            raise ValueError(f"there is no experiment {name!r} in {', '.join(map(shown_uri, clients))}")
+
+
+def _order_by(order: Criterion | None, prefix: str) -> list[str]:
+    """The store's own order, so that what is cut off is the worst."""
+    if order is None or not order.single or "`" in prefix:
+        return []
+    better = lookup(order.metrics[0]).better
+    if better == "nearest zero":
+        return []
+    return [f"metrics.`{prefix}{order.metrics[0]}` {'DESC' if better == 'higher' else 'ASC'}"]
+
+
+def reduced(
+    listed: Listed,
+    criterion: Criterion,
+    gates: Sequence[Gate],
+    prefix: str = "",
+    *,
+    limit: int,
+    grouping: Grouping | None = None,
+    current: bool = False,
+    read: frozenset[str] = frozenset(),
+) -> Listed:
+    """Make the short list: per data set at most ``limit`` runs that pass the gates by their logged values.
+
+    A value that was not logged decides nothing here: such a run stays on the list until its evaluation is read.
+    ``current`` says that the runs' metrics are those under the grouping that is asked for; ``read`` what the
+    comparison reads beside the labels ("grouping", "positive").
+    """
+    complete, incomplete = [], list(listed.incomplete)
+    for run in listed.runs:
+        if run.tags.get(KIND_TAG) == REVIEW:
+            continue  # an earlier comparison, not a model
+        reason = run.why_incomplete(prefix)
+        if reason:
+            incomplete.append(LeftOut(run, reason))
+        else:
+            complete.append(run)
+    told = [gate for gate in gates if gate.of_value and (current or still_true(gate.metric, grouping))]
+    stopped, passing = list(listed.stopped), []
+    for run in complete:
+        results = tuple(_logged_gate(gate, run, prefix) for gate in told if prefix + gate.metric in run.metrics)
+        if all(result.passed for result in results):
+            passing.append(run)
+        else:
+            stopped.append(StoppedRun(run, results))
+    chosen: list[TrackedRun] = []
+    passed_over = list(listed.passed_over)
+    told_in_order = criterion.single and (current or still_true(criterion.metrics[0], grouping))
+    for part in split(passing, lambda run: _traits(run, prefix), read if grouping is None else frozenset()):
+        ordered = _ordered(part, criterion.metrics[0], prefix) if told_in_order else None
+        chosen += part if ordered is None else ordered[:limit]
+        passed_over += [] if ordered is None else ordered[limit:]
+    return replace(
+        listed,
+        runs=tuple(chosen),
+        stopped=tuple(stopped),
+        passed_over=tuple(passed_over),
+        incomplete=tuple(incomplete),
+    )
+
+
+def still_true(metric: str, grouping: Grouping | None) -> bool:
+    """True if a logged value holds under another grouping, too."""
+    return grouping is None or not reads(metric)
+
+
+def _logged_gate(gate: Gate, run: TrackedRun, prefix: str) -> GateResult:
+    return gate.check({gate.metric: run.metrics[prefix + gate.metric]}, {})
+
+
+def _traits(run: TrackedRun, prefix: str) -> Traits:
+    names = ("labels_digest", "row_ids_digest", "grouping", "positive")
+    return Traits.listed(*(run.tags.get(tag(name, prefix)) for name in names))
+
+
+def _ordered(runs: list[TrackedRun], metric: str, prefix: str) -> list[TrackedRun] | None:
+    """Best logged value first; None where no run logged the metric."""
+    name = prefix + metric
+    if not any(name in run.metrics for run in runs):
+        return None
+
+    def key(run: TrackedRun) -> float:
+        value = run.metrics.get(name, math.nan)
+        return distance_from_best(metric, value) if math.isfinite(value) else math.inf
+
+    return sorted(runs, key=key)

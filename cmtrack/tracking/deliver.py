@@ -116,7 +116,7 @@ def deliver(package: Package, client: MlflowClient | None = None) -> Sent:
 
 
 def within_patience(ask: Callable[[Callable[[], object]], Result]) -> Result:
-    """What a question to the store gives, asked in a thread of its own.
+    """The answer of the store to a question, asked in a thread of its own.
 
     Parameters
     ----------
@@ -153,5 +153,5 @@ def within_patience(ask: Callable[[Callable[[], object]], Result]) -> Result:
 
 
 def _passes(error: BaseException) -> bool:
-    """Whether it may go better in a moment."""
+    """True for an error that may be gone in a moment."""
     return getattr(error, "error_code", None) in _PASSING or _LOCKED in str(error)

@@ -10,6 +10,7 @@ import re
 
 from cmtrack.base import BaseEvaluation
 from cmtrack.metrics.catalog import CATALOG
+from cmtrack.report.formatting import level
 
 NOTE = "mlflow.note.content"
 MAX_NOTE = 8000
@@ -21,7 +22,7 @@ def description(evaluation: BaseEvaluation, prefix: str = "") -> str:
     """The block of an evaluation: which one it is, and its headline numbers as a table."""
     headline = [metric.name for metric in CATALOG if metric.headline and "<" not in metric.name]
     metrics, intervals = evaluation.metrics, evaluation.intervals
-    percent = f"{100 * evaluation.confidence_level:g} %"
+    percent = level(evaluation.confidence_level)
     lines = [_title(evaluation, prefix), "", f"| metric | value | {percent} interval |", "|---|---|---|"]
     for name in headline:
         value = metrics.get(name, math.nan)

@@ -1,4 +1,4 @@
-"""What the evaluator plug-in of ``mlflow.models.evaluate`` does: MLflow's data and model -> ``log_evaluation``."""
+"""The work of the evaluator plug-in of ``mlflow.models.evaluate``: MLflow's data and model -> ``log_evaluation``."""
 
 from __future__ import annotations
 
@@ -18,10 +18,11 @@ from mlflow.models.evaluation.artifacts import (
 )
 from mlflow.models.evaluation.base import EvaluationArtifact, EvaluationResult
 
-from cmtrack.evaluation.options import OPTIONS
 from cmtrack.grouping import Grouping
+from cmtrack.options import OPTIONS
 from cmtrack.tracking import names
-from cmtrack.tracking.log import LoggedEvaluation, log_evaluation, tell
+from cmtrack.tracking._warn import tell
+from cmtrack.tracking.log import LoggedEvaluation, log_evaluation
 
 OUTPUT = "output"
 _AS_THEY_ARE = ("labels", "calibration", "target", *(name for name in OPTIONS if name != "grouping"))

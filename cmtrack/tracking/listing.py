@@ -1,4 +1,4 @@
-"""What waits in the spool, for people."""
+"""The waiting entries of the spool, for people."""
 
 from __future__ import annotations
 

@@ -117,7 +117,7 @@ def with_kept_predictions(
 
 
 def plain_reason(error: Exception, run: TrackedRun) -> str:
-    """Why a run cannot be read, said where its name stands already."""
+    """The reason why a run cannot be read, for a line that has its name already."""
     return _said(error).removeprefix(f"run {run.run_id}: ").removeprefix(f"run {run.run_id} ")
 
 
@@ -138,7 +138,7 @@ def rows_file(run: TrackedRun, prefix: str = "") -> str:
 
 
 def keeps_rows(run: TrackedRun, prefix: str = "") -> bool:
-    """Whether predictions by row may be there: a run that was logged with digests has one of each of its files."""
+    """True where predictions by row may be there: a run that was logged with digests has one of each of its files."""
     known = (digest_tag(PREDICTIONS_FILE, prefix), tag(ROWS_FILE, prefix))
     return digest_tag(EVALUATION_FILE, prefix) not in run.tags or any(name in run.tags for name in known)
 

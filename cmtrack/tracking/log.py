@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import logging
-import sys
-import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -13,9 +11,10 @@ from typing import Any, BinaryIO, Unpack
 from cmtrack import untrusted
 from cmtrack.base import BaseEvaluation
 from cmtrack.evaluation import evaluate
-from cmtrack.evaluation.options import Options, check_names, takes_options
 from cmtrack.grouping import Label
+from cmtrack.options import Options, check_names, takes_options
 from cmtrack.tracking import settings, spool
+from cmtrack.tracking._warn import tell
 from cmtrack.tracking.deliver import deliver
 from cmtrack.tracking.names import check_prefix
 from cmtrack.tracking.package import Package, build
@@ -24,13 +23,9 @@ from cmtrack.tracking.parallel import forks_wait
 _log = logging.getLogger("cmtrack")
 
 
-class EvaluationWarning(UserWarning):
-    """Something of an evaluation could not be made or sent; the training goes on."""
-
-
 @dataclass(frozen=True)
 class LoggedEvaluation:
-    """What became of an evaluation.
+    """The outcome of logging an evaluation.
 
     Attributes
     ----------
@@ -123,7 +118,7 @@ def log_evaluation(
     strict : bool, default False
         Raise instead of warning (the evaluation is kept in the local folder all the same).
     **options
-        As in :class:`cmtrack.evaluation.options.Options`, where labels are given.
+        As in :class:`cmtrack.options.Options`, where labels are given.
 
     Returns
     -------
@@ -193,7 +188,7 @@ def log_evaluation(
 
 @dataclass(frozen=True)
 class Destination:
-    """Where an evaluation goes, and what of it; by default nowhere yet."""
+    """The destination of an evaluation, and the parts that go there; by default nowhere yet."""
 
     run_id: str | None = None
     model_id: str | None = None
@@ -311,12 +306,3 @@ def _lost(error: Exception, why: str, evaluation: BaseEvaluation, run_id: str | 
     reason = untrusted.without_credentials(str(error))
     tell(f"the evaluation was not logged: {reason} ({kept})")
     return LoggedEvaluation(evaluation, run_id, "failed", None, reason)
-
-
-def tell(message: str, stacklevel: int = 4) -> None:
-    """Warn, also where warnings are turned into errors: a training is not ended by a warning."""
-    text = f"cmtrack: {untrusted.printable(untrusted.without_credentials(message))}"
-    try:
-        warnings.warn(text, EvaluationWarning, stacklevel=stacklevel)
-    except Warning:
-        print(text, file=sys.stderr)

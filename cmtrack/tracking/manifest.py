@@ -58,7 +58,7 @@ def read(folder: Path) -> Package:
 
 
 def destination(data: dict[str, Any], file: str) -> dict[str, Any]:
-    """Where an evaluation belongs: run_id, model_id, prefix, step and tracking_uri, as two files of an entry have them.
+    """The destination of an evaluation: run, model, prefix, step and store, as two files of an entry have them.
 
     Parameters
     ----------

@@ -15,17 +15,20 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from io import BytesIO
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 from cmtrack import schemas, untrusted
 from cmtrack.base import BaseEvaluation
-from cmtrack.metrics.names import encode_label
+from cmtrack.families.result import FamilyEvaluation
+from cmtrack.report.views import report_html, table_json
 from cmtrack.tracking import names
 from cmtrack.tracking.cache import digest_of
 from cmtrack.tracking.description import description
 from cmtrack.tracking.parallel import forks_wait
 from cmtrack.tracking.spool import ARTIFACTS, MANIFEST, write_private
-from cmtrack.tracking.views import Views, views_of
+
+if TYPE_CHECKING:
+    from cmtrack.report.figures import Picture
 
 _MAX_TAG = 4000
 
@@ -136,21 +139,20 @@ def build(
         write(f"{ARTIFACTS}/{file}", written[file])
 
     keep(names.EVALUATION_FILE, evaluation.to_json())
-    views = views_of(evaluation)
-    pictures: dict[str, bytes] = {}
+    pictures: dict[str, Picture] = {}
     if views_too and figures:
-        attempt("figures", lambda: _draw(evaluation, views, pictures, problems))
-    files = {name: _picture_file(name) for name in pictures}
-    for name, content in pictures.items():
-        keep(files[name], content)
+        attempt("figures", lambda: _draw(evaluation, pictures, problems))
+    for picture in pictures.values():
+        keep(picture.file, picture.content)
     if views_too:
-        attempt("report", lambda: keep(names.REPORT_FILE, views.report(evaluation, pictures)))
-        attempt("class table", lambda: keep(names.CLASSES_FILE, _as_table(evaluation, views)))
+        undrawn = tuple(problems)
+        attempt("report", lambda: keep(names.REPORT_FILE, report_html(evaluation, pictures, problems=undrawn)))
+        attempt("class table", lambda: keep(names.CLASSES_FILE, table_json(evaluation)))
     if rows is not None:
         attempt("predictions", lambda: keep(names.PREDICTIONS_FILE, _in_memory(rows)))
     chosen = names.chosen_metrics(evaluation, metrics)
     finite = {prefix + name: value for name, value in chosen.items() if math.isfinite(value)}
-    image = names.file_name(files[views.image], prefix) if views.image in files else None
+    image = next((names.file_name(picture.file, prefix) for picture in pictures.values() if picture.chart), None)
     package = Package(
         folder=None,
         run_id=run_id,
@@ -158,7 +160,7 @@ def build(
         step=step,
         model_id=model_id,
         metrics={_short(name): value for name, value in finite.items()},
-        tags=_tags(evaluation, views, prefix, [name for name in chosen if not math.isfinite(chosen[name])])
+        tags=_tags(evaluation, prefix, [name for name in chosen if not math.isfinite(chosen[name])])
         | digests(written, prefix),
         images={prefix + names.IMAGE_KEY: image} if image else {},
         table=names.file_name(names.CLASSES_FILE, prefix) if views_too else "",
@@ -197,26 +199,21 @@ def _in_memory(write: Callable[[BinaryIO], object]) -> bytes:
     return content.getvalue()
 
 
-def _draw(evaluation: BaseEvaluation, views: Views, pictures: dict[str, bytes], problems: list[str]) -> None:
-    from cmtrack.plots.drawing import as_pictures
+def _draw(evaluation: BaseEvaluation, pictures: dict[str, Picture], problems: list[str]) -> None:
+    from cmtrack.report.figures import draw_pictures
 
-    pictures |= as_pictures(lambda failed: views.figures(evaluation, on_error=failed), problems)
-
-
-def _picture_file(name: str) -> str:
-    return f"cmtrack_{encode_label(name).replace(' ', '_')}.png"
+    pictures |= draw_pictures(evaluation, problems)
 
 
-def _as_table(evaluation: BaseEvaluation, views: Views) -> str:
-    return str(views.table(evaluation).to_json(orient="split", index=False, force_ascii=False))
-
-
-def _tags(evaluation: BaseEvaluation, views: Views, prefix: str, undefined: list[str]) -> dict[str, str]:
-    tags = views.tags | {
+def _tags(evaluation: BaseEvaluation, prefix: str, undefined: list[str]) -> dict[str, str]:
+    tags = {
         "schema": str(schemas.EVALUATION.newest),
         "labels_digest": evaluation.labels_digest,
         "samples": f"{evaluation.n_samples:.15g}",
     }
+    if isinstance(evaluation, FamilyEvaluation):
+        families = f"{len(evaluation.families)} families, {dict(evaluation.design)['families']}"
+        tags |= {"kind": evaluation.kind, "families": families}
     if evaluation.statistics.row_ids is not None:
         tags["row_ids_digest"] = str(evaluation.statistics.row_ids)
     if evaluation.positive is not None:
@@ -231,7 +228,7 @@ def _tags(evaluation: BaseEvaluation, views: Views, prefix: str, undefined: list
 
 
 def digests(written: dict[str, bytes], prefix: str) -> dict[str, str]:
-    """What later readers know the files by."""
+    """Digests by which later readers know the files."""
     tags = {}
     for name in (names.EVALUATION_FILE, names.PREDICTIONS_FILE):
         file = names.file_name(name, prefix)

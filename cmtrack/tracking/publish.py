@@ -13,10 +13,9 @@ from cmtrack.comparison.blocks import RankedModel
 from cmtrack.comparison.result import Comparison
 from cmtrack.comparison.run import Run
 from cmtrack.names import quoted
-from cmtrack.report.review.figures import pictures as draw
-from cmtrack.report.review.report import as_json, html, markdown
-from cmtrack.report.review.table import ranking_json
-from cmtrack.report.review.words import decision, lead
+from cmtrack.report.figures import draw_pictures
+from cmtrack.report.review.narrative import decision, lead
+from cmtrack.report.review.report import as_json, html, markdown, ranking_json
 from cmtrack.tracking.alias import version_for
 from cmtrack.tracking.names import KIND_TAG, REVIEW, tag
 from cmtrack.tracking.runs import client_for, experiment_ids, first_line
@@ -36,7 +35,7 @@ _MAX_TAG = 4000
 
 @dataclass(frozen=True)
 class LoggedReview:
-    """What became of a review.
+    """Result of logging a review.
 
     Attributes
     ----------
@@ -180,7 +179,7 @@ def _tied(comparison: Comparison) -> list[str]:
 
 
 def _upload(comparison: Comparison, client: MlflowClient, run_id: str, problems: list[str]) -> None:
-    shown = draw(comparison, problems)
+    shown = draw_pictures(comparison, problems)
     text = markdown(comparison)
     with tempfile.TemporaryDirectory(prefix="cmtrack-") as scratch:
         folder = Path(scratch)
@@ -192,8 +191,8 @@ def _upload(comparison: Comparison, client: MlflowClient, run_id: str, problems:
         }
         for name, make in files.items():
             (folder / name).write_text(make(), encoding="utf-8")
-        for name, data in shown.items():
-            (folder / f"cmtrack_review_{name}.png").write_bytes(data)
+        for picture in shown.values():
+            (folder / picture.file).write_bytes(picture.content)
         client.log_artifacts(run_id, scratch)
     # without the tag mlflow.loggedArtifacts: the evaluation view would open on this table, empty for every other run
     client.set_tag(run_id, "mlflow.note.content", _cut(text))

@@ -31,7 +31,7 @@ HOW_TO_EVALUATE = (
 
 @dataclass(frozen=True)
 class PushedEntry:
-    """What became of an entry.
+    """The outcome of pushing an entry.
 
     Attributes
     ----------

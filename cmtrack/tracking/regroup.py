@@ -7,14 +7,14 @@ import json
 import math
 import re
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import cache
 from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from cmtrack.base import BaseEvaluation
+from cmtrack.comparison.comparability import check_classes, of_classes
 from cmtrack.evaluation import Evaluation
 from cmtrack.grouping import Grouping, Label
 from cmtrack.metrics.catalog import lookup
@@ -39,7 +39,7 @@ FIGURES_UP_TO = 100
 
 @dataclass(frozen=True)
 class RegroupedRun:
-    """What became of a run.
+    """The outcome of regrouping a run.
 
     Attributes
     ----------
@@ -196,7 +196,7 @@ class _Job:
     dry_run: bool
 
     def is_done(self, run: TrackedRun, with_figures: bool) -> bool:
-        """Whether a run holds what this job would write, as its tags say."""
+        """True where a run holds what this job would write, as its tags say."""
         if run.status(self.prefix) != "completed":
             return False
         mark, _, made = run.tags.get(names.tag(DONE, self.prefix), "").partition(" ")
@@ -287,36 +287,6 @@ def _check_apart(prefix: str, source_prefix: str) -> None:
         if alike or names.file_name("", prefix) == names.file_name("", other):
             what = f"the evaluation under {other!r}" if other else "the run's own evaluation"
             raise ValueError(f"prefix must be another one, got {prefix!r}: it would overwrite {what}")
-
-
-def of_classes(evaluation: BaseEvaluation) -> Evaluation:
-    """The evaluation itself, if it is of single labels.
-
-    Raises
-    ------
-    ValueError
-        If it is of another kind, which no grouping fits.
-    """
-    if not isinstance(evaluation, Evaluation):
-        raise ValueError(f"a grouping is of single labels, and the evaluation is of the kind {evaluation.kind!r}")
-    return evaluation
-
-
-def check_classes(labels: Sequence[Label], grouping: Grouping) -> tuple[str, ...]:
-    """What a reader should know where the evaluation has not all the classes that the grouping names.
-
-    Raises
-    ------
-    ValueError
-        If a group has none of the evaluation's classes, or one of these stands in no group.
-    """
-    for step in grouping.compose(labels):
-        empty = [group for place, group in enumerate(step.labels) if place not in step.group_of_class]
-        if empty:
-            known = ", ".join(map(str, labels[:10]))
-            raise ValueError(f"it has no class of the group {str(empty[0])!r}: its classes are {known}")
-    lacking = [label for members in grouping.steps[0].groups.values() for label in members if label not in labels]
-    return (f"it lacks the classes {', '.join(map(str, lacking[:10]))} of the grouping",) if lacking else ()
 
 
 @cache

@@ -25,7 +25,7 @@ _TAGS = (
 
 
 def is_there(run: Any, package: Package) -> bool:
-    """Whether the run holds all of this package, so that nothing is to be sent."""
+    """True where the run holds all of this package, so that nothing is to be sent."""
     tags, metrics = run.data.tags, run.data.metrics
     if tags.get(names.tag("status", package.prefix)) != "completed" or names.tag(LEFT_OUT, package.prefix) in tags:
         return False

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import re
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -29,11 +30,11 @@ class TrackedRun(Run):
     """A run of a tracking store, and what its tags say of the evaluations that it holds."""
 
     def status(self, prefix: str = "") -> str:
-        """ "completed", "started", or "" where the run has no evaluation under a prefix."""
+        """Give "completed", "started", or "" where the run has no evaluation under a prefix."""
         return self.tags.get(tag("status", prefix), "")
 
     def why_incomplete(self, prefix: str = "") -> str:
-        """Why there is no complete evaluation under a prefix; empty where there is one."""
+        """The reason why there is no complete evaluation under a prefix; empty where there is one."""
         status = self.status(prefix)
         if status == "completed":
             return ""
@@ -60,7 +61,7 @@ class TrackedRun(Run):
         return prefix
 
     def _others(self) -> str:
-        """Where a run that lacks an evaluation has others."""
+        """The prefixes of other evaluations in a run that lacks one, in words."""
         named = [prefix for prefix in self.prefixes if prefix]
         said = f"evaluations under the prefixes {', '.join(map(repr, named))}" if named else ""
         if len(named) == 1:
@@ -165,6 +166,23 @@ def experiment_ids(client: MlflowClient, names: Sequence[str]) -> list[str]:
     return ids
 
 
+def active_experiment_id() -> str:
+    """The id of the experiment that a new run would go into.
+
+    ``mlflow.set_experiment`` leaves it in the environment, where a user may set it, too, or its name; one that does
+    not exist is made, as MLflow does.
+    """
+    from mlflow.environment_variables import MLFLOW_EXPERIMENT_ID, MLFLOW_EXPERIMENT_NAME
+    from mlflow.tracking.default_experiment.registry import get_experiment_id
+
+    known, name = MLFLOW_EXPERIMENT_ID.get(), MLFLOW_EXPERIMENT_NAME.get()
+    if known is None and name is not None:
+        client = client_for()
+        found = client.get_experiment_by_name(name)
+        known = client.create_experiment(name) if found is None else found.experiment_id
+    return str(get_experiment_id() if known is None else known)
+
+
 def find(reference: Any, clients: Sequence[MlflowClient]) -> TrackedRun:
     """The run that a reference means.
 
@@ -209,6 +227,22 @@ def find_all(
     """The runs that references mean, in their order, asked for at the same time; errors are those of :func:`find`."""
     asked = [(reference, clients_of(reference)) for reference in references]
     return [job.result() for job in each(lambda pair: find(*pair), asked, lambda _, done: progress(done))]
+
+
+def unique_names(runs: Mapping[str, str]) -> dict[str, str]:
+    """A distinct name for each run id: names that are shared get the beginning of the id."""
+    shared = Counter(runs.values())
+    taken = {name for name, times in shared.items() if times == 1}
+    out: dict[str, str] = {}
+    for run_id, name in runs.items():
+        label = name
+        for length in range(4, len(run_id) + 1, 4) if shared[name] > 1 else ():
+            label = f"{name} ({run_id[:length]})"
+            if label not in taken:
+                break
+        taken.add(label)
+        out[run_id] = label
+    return out
 
 
 def first_line(error: BaseException) -> str:
@@ -272,7 +306,7 @@ def _run_of_model(model_id: str, client: MlflowClient) -> str:
 
 
 def as_references(runs: Any) -> list[Any]:
-    """What ``compare(runs)`` takes, as a list: one reference, several, or a frame of ``mlflow.search_runs``."""
+    """References from what ``compare(runs)`` takes: one reference, several, or a frame of ``mlflow.search_runs``."""
     if isinstance(runs, (str, TrackedRun)) or (hasattr(runs, "run_id") and not hasattr(runs, "columns")):
         return [runs]
     if hasattr(runs, "columns"):

@@ -30,7 +30,7 @@ _PASSING = (408, 425, 429)
 
 @dataclass(frozen=True)
 class Sent:
-    """What sending came to.
+    """The outcome of sending.
 
     Attributes
     ----------
@@ -193,7 +193,7 @@ def _optional(
 
 
 def _refusal(upload: Callable[[], object], asked: Callable[[], object] | None = None) -> str:
-    """Why a store refuses what others would take; empty where it took it.
+    """The reason why a store refuses what others would take; empty where it took it.
 
     A proxy may close the connection instead of answering that a file is too large: where the store answers ``asked``
     meanwhile, and the second try ends as the first, that is a refusal, too.

@@ -30,6 +30,7 @@ from cmtrack.base import BaseEvaluation
 from cmtrack.evaluation.storage import file_without_probabilities
 from cmtrack.statistics.predictions import Predictions
 from cmtrack.tracking import names
+from cmtrack.tracking._warn import tell
 from cmtrack.tracking.spool import write_private
 from cmtrack.untrusted import read_file
 
@@ -48,7 +49,7 @@ _told: set[str] = set()
 
 @dataclass(frozen=True)
 class KeptRows:
-    """Which rows of an evaluation are written.
+    """The rows of an evaluation that are written.
 
     Attributes
     ----------
@@ -65,7 +66,7 @@ class KeptRows:
 
 
 def kept_rows(asked: bool | str = "auto") -> KeptRows:
-    """What a caller's ``predictions=`` comes to under the settings.
+    """The outcome of a caller's ``predictions=`` under the settings.
 
     Raises
     ------
@@ -118,7 +119,7 @@ def kept_inputs(arrays: Mapping[str, Any], asked: bool | str = "auto") -> tuple[
 
 
 def safe(asked: bool | str) -> bool | str:
-    """What the caller asks for, or False where there is no such thing."""
+    """The caller's wish, or False where there is no such thing."""
     try:
         _asked(asked)
     except ValueError:
@@ -222,7 +223,5 @@ def _read(value: Any, what: str, source: str) -> tuple[str, str]:
 def _unreadable(problem: str, source: str) -> tuple[str, str]:
     if problem not in _told:
         _told.add(problem)
-        from cmtrack.tracking.log import tell  # which itself asks here
-
         tell(f"{problem}: no rows are written or sent until this is mended", stacklevel=5)
     return "off", source

@@ -71,7 +71,7 @@ class Entry:
 
     @property
     def foreign(self) -> bool:
-        """Whether it belongs to another user: then what it says of the store is not to be followed."""
+        """True where it belongs to another user: what it says of the store is then not to be followed."""
         return hasattr(os, "geteuid") and self.folder.stat().st_uid != os.geteuid()
 
 
@@ -165,7 +165,7 @@ class Draft:
             self._move()
 
     def has(self, name: str) -> bool:
-        """Whether a file lies on disk."""
+        """True for a file that lies on disk."""
         return self.folder is not None and name in self._content
 
     def settle(self) -> Path | None:
@@ -323,7 +323,7 @@ def _entry(path: Path) -> Entry | None:
 
 
 def read_intent(folder: Path) -> dict[str, Any]:
-    """What an unfinished entry was meant for.
+    """The destination of an unfinished entry.
 
     Raises
     ------
@@ -354,7 +354,7 @@ def claimed(folder: Path) -> Iterator[bool]:
 
 
 def _abandoned(folder: Path) -> bool:
-    """Whether nobody writes an entry any more."""
+    """True where nobody writes an entry any more."""
     try:
         if (folder / _LOCK).is_file():
             handle = _acquire(folder)

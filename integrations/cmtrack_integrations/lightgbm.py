@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any, Unpack
 
 from cmtrack.tracking import LoggedEvaluation
-from cmtrack.tracking.log import tell
+from cmtrack.tracking._warn import tell
 from cmtrack_integrations._boosting import Predictions, Rounds
 from cmtrack_integrations._extras import needs
 from cmtrack_integrations._hook import DataOptions, named
@@ -39,7 +39,7 @@ class EvaluationCallback:
         ``predict(booster, X, num_iteration)`` gives probabilities, (n,) or (n, K); needed for objectives of your own,
         whose outputs are margins.
     **options
-        Those of :class:`cmtrack.evaluation.options.Options`, ``labels``, ``calibration``, ``target``,
+        Those of :class:`cmtrack.options.Options`, ``labels``, ``calibration``, ``target``,
         ``sample_weight``, ``groups``, ``row_ids``, ``run_id``, ``model_id``,
         ``prefix``, ``metrics``, ``predictions``, ``strict``, as in :func:`cmtrack.log_evaluation`.
 

@@ -22,7 +22,7 @@ _OWN = frozenset(
 
 def options() -> frozenset[str]:
     """The names of all options."""
-    from cmtrack.evaluation.options import OPTIONS
+    from cmtrack.options import OPTIONS
 
     return _OWN | OPTIONS.keys()
 
@@ -45,7 +45,7 @@ class CmtrackEvaluator(ModelEvaluator):  # type: ignore[misc]
         A column of the data, or the values.
     grouping : Grouping, mapping or path
         As an object, as plain data (``Grouping.from_dict``), or as a YAML or JSON file.
-    labels, calibration, target, and the options of ``cmtrack.evaluation.options.Options``
+    labels, calibration, target, and the options of ``cmtrack.options.Options``
         As in :func:`cmtrack.evaluate`.
     prefix, step, metrics, on_existing, predictions, strict
         As in :func:`cmtrack.log_evaluation`.

@@ -43,7 +43,7 @@ class EvaluatedTrials:
     objective : str or sequence of str, default "multiclass/matthews_corrcoef"
         A metric of the registry, or several for a Pareto front.
     **options
-        Those of :class:`cmtrack.evaluation.options.Options`, ``labels``, ``calibration``, ``target``,
+        Those of :class:`cmtrack.options.Options`, ``labels``, ``calibration``, ``target``,
         ``sample_weight``, ``groups``, ``row_ids``, ``run_id`` (of the parent),
         ``prefix``, ``metrics``, ``predictions``, ``strict``, as in :func:`cmtrack.log_evaluation`.
 
@@ -112,8 +112,8 @@ class EvaluatedTrials:
 
     def _find_place(self) -> None:
         from mlflow import MlflowClient
-        from mlflow.tracking.fluent import _get_experiment_id
 
+        from cmtrack.tracking.runs import active_experiment_id
         from cmtrack.tracking.send import probe
 
         self._hook.begin()
@@ -121,7 +121,7 @@ class EvaluatedTrials:
         client = MlflowClient()
         probe(client.tracking_uri)
         parent = None if self._parent is None else client.get_run(self._parent)
-        self._experiment_id = str(_get_experiment_id() if parent is None else parent.info.experiment_id)
+        self._experiment_id = active_experiment_id() if parent is None else str(parent.info.experiment_id)
 
     def _create_run(self, trial: Any) -> tuple[Any, str]:
         from mlflow import MlflowClient

@@ -67,10 +67,10 @@ def _one_figure() -> None:
 
     draw = package._draw
 
-    def draw_one(evaluation: Any, views: Any, pictures: dict[str, bytes], problems: list[str]) -> None:
-        drawn: dict[str, bytes] = {}
-        draw(evaluation, views, drawn, problems)
-        pictures[views.image] = drawn[views.image]
+    def draw_one(evaluation: Any, pictures: dict[str, Any], problems: list[str]) -> None:
+        drawn: dict[str, Any] = {}
+        draw(evaluation, drawn, problems)
+        pictures |= {name: picture for name, picture in drawn.items() if picture.chart}
 
     package._draw = draw_one
 

@@ -1,13 +1,19 @@
 """Repeated runs: the same models over seeds, cross-validation folds or data sets."""
 
-from cmtrack.comparison.repeated.analysis import analyse
-from cmtrack.comparison.repeated.bayes import RopeProbabilities, bayesian_correlated_t, bayesian_signed_rank
-from cmtrack.comparison.repeated.pairs import Pair, Pairwise, holm
-from cmtrack.comparison.repeated.rank_tests import Friedman, Nemenyi, friedman, nemenyi
-from cmtrack.comparison.repeated.result import Gap, RepeatedResult
-from cmtrack.comparison.repeated.signed_ranks import wilcoxon_holm, wilcoxon_signed_rank
-from cmtrack.comparison.repeated.student import RepeatedDifference, corrected_resampled_t, seed_differences
-from cmtrack.comparison.repeated.summaries import ModelSummary, Summary, summary
+from cmtrack.comparison.repeated._analysis import Gap, RepeatedResult, analyse
+from cmtrack.comparison.repeated._bayes import RopeProbabilities, bayesian_correlated_t, bayesian_signed_rank
+from cmtrack.comparison.repeated._pairs import (
+    Pair,
+    Pairwise,
+    RepeatedDifference,
+    corrected_resampled_t,
+    holm,
+    seed_differences,
+    wilcoxon_holm,
+    wilcoxon_signed_rank,
+)
+from cmtrack.comparison.repeated._ranks import Friedman, Nemenyi, friedman, nemenyi
+from cmtrack.comparison.repeated._scores import ModelSummary, Summary, summary
 
 __all__ = [
     "Friedman",

@@ -6,13 +6,11 @@ given best first.
 
 from __future__ import annotations
 
-from .critical_difference import plot_critical_difference
-from .differences import plot_matrix_difference
-from .matrices import plot_matrices
+from .matrices import plot_matrices, plot_matrix_difference
 from .metrics_heatmap import plot_metric_heatmap
 from .parameter import plot_metric_against_parameter
 from .ranking import plot_ranking
-from .ranks import plot_rank_distribution
+from .ranks import plot_critical_difference, plot_rank_distribution
 from .roc_overlay import plot_roc_overlay
 
 __all__ = [

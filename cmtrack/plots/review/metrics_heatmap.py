@@ -12,12 +12,12 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
 from cmtrack.metrics.metric import BETTER
-from cmtrack.plots import heatmap as heat
-from cmtrack.plots import labels as text
+from cmtrack.plots import _heatmap as heat
+from cmtrack.plots import _text as text
 from cmtrack.plots.style import EMPTY, INK, SMALL_SIZE, TITLE_SIZE, FloatArray, extent_points, sheet
 
-from . import checks
-from .layout import caption_under, decimals, number
+from . import _checks as checks
+from ._layout import caption_under, decimals, number
 
 _WIDTH, _HEIGHT = 0.72, 0.25  # inches of a cell
 _LARGEST = 16.0  # standard errors behind the best, from which on the colour is the deepest
@@ -119,7 +119,7 @@ def plot_metric_heatmap(
 
 
 def column_tones(values: FloatArray, better: Sequence[str], errors: FloatArray) -> FloatArray:
-    """How far each value is behind the best of its column: 0 up to one standard error, then logarithmic to 1 at 16."""
+    """Distance of each value from the best of its column: 0 up to one standard error, then logarithmic to 1 at 16."""
     tones = np.full(values.shape, np.nan)
     for j, word in enumerate(better):
         good = checks.goodness(values[:, j], word)

@@ -15,7 +15,7 @@ from matplotlib.ticker import NullFormatter
 from matplotlib.transforms import ScaledTranslation
 
 from cmtrack.names import quoted
-from cmtrack.plots import labels as text
+from cmtrack.plots import _text as text
 from cmtrack.plots.style import (
     BLUE,
     INK,
@@ -31,8 +31,8 @@ from cmtrack.plots.style import (
 )
 from cmtrack.untrusted import one_line
 
-from . import checks
-from .layout import caption_under
+from . import _checks as checks
+from ._layout import caption_under
 
 _SIZE = (5.6, 3.5)
 _LOG_RATIO = 100.0

@@ -11,7 +11,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import PercentFormatter
 
-from cmtrack.plots import labels as text
+from cmtrack.plots import _text as text
 from cmtrack.plots.style import (
     BLUE,
     GREEN,
@@ -29,8 +29,8 @@ from cmtrack.plots.style import (
     sheet,
 )
 
-from . import checks
-from .layout import caption_under, left_out
+from . import _checks as checks
+from ._layout import caption_under, left_out
 
 _COLOURS = (BLUE, ORANGE, GREEN, PINK, SKY, YELLOW, INK, MUTED)
 _DASHES: tuple[tuple[float, ...], ...] = (

@@ -1,27 +1,25 @@
-"""The figures of a review."""
+"""The figures of a review, each drawn from a ranking; the list of them is :mod:`cmtrack.report.figures`."""
 
 from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 from matplotlib.figure import Figure
 
 from cmtrack.base import BaseEvaluation
 from cmtrack.comparison.blocks import RepeatedRanking
-from cmtrack.comparison.cell_changes import MAX_CLASSES, cell_changes
+from cmtrack.comparison.cell_changes import MAX_CLASSES, CellChanges, cell_changes
 from cmtrack.comparison.criterion import reads
 from cmtrack.comparison.ranking import RankedRun, Ranking
-from cmtrack.comparison.result import Comparison
 from cmtrack.evaluation import Evaluation
 from cmtrack.metrics.catalog import lookup
 from cmtrack.metrics.intervals import normal_quantile
 from cmtrack.plots import review as plots
-from cmtrack.plots.drawing import OnError, as_pictures, draw_all
-from cmtrack.report.review import repeated_figures
-from cmtrack.report.review.titles import criterion_title, metric_title
+from cmtrack.report import formatting as fmt
+from cmtrack.report.review.phrases import criterion_title
 from cmtrack.statistics.inputs import FloatArray
 
 MAX_METRICS = 12
@@ -32,45 +30,25 @@ _REPETITION = re.compile(
 )
 
 
-def review_figures(comparison: Comparison, *, on_error: OnError | None = None) -> dict[str, Figure]:
-    """Draw every figure that applies, of the first ranking.
-
-    Parameters
-    ----------
-    comparison : Comparison
-    on_error : callable (name, error), optional
-        Called for a figure that fails, which is then left out; by default the error is raised.
-
-    Returns
-    -------
-    dict of str to matplotlib.figure.Figure
-        Of runs on the same data ``ranking``, ``metrics``, ``confusion_difference``, ``confusion_matrices``, ``roc``,
-        ``rank_distribution`` and ``parameter``; of repeated ones ``critical_difference`` and ``metric_by_block``.
-    """
-    drawings: dict[str, Callable[[], Figure | None]] = {}
-    ranking = comparison.ranking
-    if isinstance(ranking, RepeatedRanking):
-        drawings = repeated_figures.drawings(ranking)
-    elif ranking is not None:
-        for name, draw in _DRAWINGS.items():
-            drawings[name] = _bound(draw, ranking)
-    return draw_all(drawings, on_error)
-
-
-def pictures(comparison: Comparison, problems: list[str]) -> dict[str, bytes]:
-    """The figures as PNG; what fails is named in ``problems``."""
-    return as_pictures(lambda failed: review_figures(comparison, on_error=failed), problems)
-
-
 def rival(ranking: Ranking) -> RankedRun | None:
-    """What the chosen run is compared with: the leader, or the next one where it leads itself."""
+    """The run that the chosen one is compared with: the leader, or the next one where it leads itself."""
     if len(ranking.runs) < 2:
         return None
     return ranking.leader if ranking.foremost is not ranking.leader else ranking.runs[1]
 
 
-def _bound(draw: Callable[[Ranking], Figure | None], ranking: Ranking) -> Callable[[], Figure | None]:
-    return lambda: draw(ranking)
+def of_classes(ranking: Ranking) -> list[tuple[RankedRun, Evaluation]]:
+    """The runs with their evaluations of single classes, best first; none where they are of sets of codes."""
+    found = [(run, run.evaluation) for run in ranking.runs if isinstance(run.evaluation, Evaluation)]
+    return found if len(found) == len(ranking.runs) else []
+
+
+def changes_of(ranking: Ranking) -> CellChanges | None:
+    """The cells of the confusion matrix in which the chosen run and its rival differ; None without a rival."""
+    other, known = rival(ranking), {run.name: evaluation for run, evaluation in of_classes(ranking)}
+    if other is None or not known:  # sets of codes have a matrix per family
+        return None
+    return cell_changes(known[other.name], known[ranking.foremost.name])
 
 
 def _names(ranking: Ranking) -> list[str]:
@@ -82,12 +60,13 @@ def _place(ranking: Ranking) -> int | None:
 
 
 def _alike(ranking: Ranking, read: frozenset[str]) -> bool:
-    """Whether all runs of a ranking have the same grouping or positive group, where a metric reads it."""
+    """True where all runs of a ranking have the same grouping or positive group, as far as a metric reads it."""
     designs = {tuple(text for name, text in run.evaluation.design if name in read) for run in ranking.runs}
     return len(designs) == 1
 
 
-def _ranking(ranking: Ranking) -> Figure | None:
+def ranking_figure(ranking: Ranking) -> Figure | None:
+    """The values and their differences from the leader."""
     criterion, runs = ranking.criterion, ranking.runs
     if criterion.pareto or len(runs) < 2:
         return None
@@ -99,19 +78,20 @@ def _ranking(ranking: Ranking) -> Figure | None:
         [run.difference for run in runs],
         [(run.difference_low, run.difference_high) for run in runs],
         tied=np.array([run.tied for run in runs]),
-        metric_title=_capital(title if criterion.single else "weighted sum, in standard errors"),
+        metric_title=fmt.capital(title if criterion.single else "weighted sum, in standard errors"),
         better=criterion.direction,
         chosen=_place(ranking),
         confidence_level=ranking.confidence_level,
     )
 
 
-def _metrics(ranking: Ranking) -> Figure | None:
+def metrics_figure(ranking: Ranking) -> Figure | None:
+    """All headline metrics of the first runs."""
     names, runs = headline(ranking), ranking.runs[:MAX_RUNS]
     left = len(ranking.runs) - len(runs)
     return plots.plot_metric_heatmap(
         [run.name for run in runs],
-        [metric_title(name, ranking.evaluation.positive, brief=True) for name in names],
+        [fmt.metric_title(name, ranking.evaluation.positive, brief=True) for name in names],
         [[run.evaluation.metrics.get(name, math.nan) for name in names] for run in runs],
         [lookup(name).better for name in names],
         errors=[[_standard_error(run.evaluation, name) for name in names] for run in runs],
@@ -130,11 +110,12 @@ def headline(ranking: Ranking) -> list[str]:
     return [name for name in known if _alike(ranking, reads(name))][:MAX_METRICS]
 
 
-def _confusion_difference(ranking: Ranking) -> Figure | None:
-    other = rival(ranking)
-    if other is None or not isinstance(ranking.evaluation, Evaluation):  # sets of codes have a matrix per family
+def confusion_difference_figure(ranking: Ranking) -> Figure | None:
+    """The confusion matrix of the chosen run against that of its rival."""
+    other, changes = rival(ranking), changes_of(ranking)
+    if other is None or changes is None:
         return None
-    changes = cell_changes(other.evaluation, ranking.foremost.evaluation)
+    sizes = [_class_sizes(one, changes.step) for run, one in of_classes(ranking) if run in (other, ranking.foremost)]
     return plots.plot_matrix_difference(
         changes.difference,
         changes.labels,
@@ -142,7 +123,7 @@ def _confusion_difference(ranking: Ranking) -> Figure | None:
         second=ranking.foremost.name,
         significant=changes.significant(ranking.confidence_level),
         counts=changes.counts,
-        totals=np.minimum(*(_class_sizes(run.evaluation, changes.step) for run in (other, ranking.foremost))),
+        totals=np.minimum(*sizes),
     )
 
 
@@ -158,23 +139,26 @@ def _class_sizes(evaluation: Evaluation, step: str) -> FloatArray:
     return np.asarray(actual, dtype=np.float64)
 
 
-def _confusion_matrices(ranking: Ranking) -> Figure | None:
-    first = ranking.evaluation
-    if not isinstance(first, Evaluation):
+def confusion_matrices_figure(ranking: Ranking) -> Figure | None:
+    """The confusion matrices side by side."""
+    runs = of_classes(ranking)
+    if not runs:
         return None
+    first = runs[0][1]
     if len(first.labels) > MAX_CLASSES and _alike(ranking, frozenset({"grouping"})):
         for step in first.reduced:
             if len(step.labels) <= MAX_CLASSES:
-                found = [(run.name, run.evaluation.reduced[step.name].counts) for run in ranking.runs]
+                found = [(run.name, evaluation.reduced[step.name].counts) for run, evaluation in runs]
                 return plots.plot_matrices(found, step.labels, title=f"Groups of {step.name}, without mismatches")
-    whole = [(run.name, run.evaluation.confusion_matrix.counts) for run in ranking.runs]
+    whole = [(run.name, evaluation.confusion_matrix.counts) for run, evaluation in runs]
     return plots.plot_matrices(whole, first.labels)
 
 
-def _roc(ranking: Ranking) -> Figure | None:
-    if not isinstance(ranking.evaluation, Evaluation) or not _alike(ranking, reads("binary/roc_auc")):
+def roc_figure(ranking: Ranking) -> Figure | None:
+    """The ROC curves in one figure."""
+    if not _alike(ranking, reads("binary/roc_auc")):
         return None
-    curves = [(run.name, run.evaluation.roc) for run in ranking.runs]
+    curves = [(run.name, evaluation.roc) for run, evaluation in of_classes(ranking)]
     known = [(name, roc) for name, roc in curves if roc is not None and np.isfinite(roc.tpr).all()]
     if not known:
         return None
@@ -189,13 +173,15 @@ def _roc(ranking: Ranking) -> Figure | None:
     )
 
 
-def _rank_distribution(ranking: Ranking) -> Figure | None:
+def rank_distribution_figure(ranking: Ranking) -> Figure | None:
+    """The distribution of each run's rank."""
     if len(ranking.runs) < 2 or not np.isfinite(ranking.rank_distribution).all():
         return None
     return plots.plot_rank_distribution(_names(ranking), ranking.rank_distribution)
 
 
-def _parameter(ranking: Ranking) -> Figure | None:
+def parameter_figure(ranking: Ranking) -> Figure | None:
+    """The metric by a parameter that varies."""
     runs = family(ranking)
     name = varied(runs)
     if name is None or ranking.criterion.pareto:
@@ -207,7 +193,7 @@ def _parameter(ranking: Ranking) -> Figure | None:
         [run.value for run in runs],
         [(run.low, run.high) for run in runs],
         parameter=name,
-        metric_title=_capital(title),
+        metric_title=fmt.capital(title),
         names=[run.name for run in runs],
         tied=np.array([run.tied for run in runs]),
         highlight=next((place for place, run in enumerate(runs) if run.chosen), None),
@@ -251,16 +237,32 @@ def _number(run: RankedRun, parameter: str) -> float | None:
     return number if math.isfinite(number) else None
 
 
-def _capital(text: str) -> str:
-    return text[:1].upper() + text[1:]
+# -- models over repeated runs ---------------------------------------------------------------------------------
 
 
-_DRAWINGS: dict[str, Callable[[Ranking], Figure | None]] = {
-    "ranking": _ranking,
-    "metrics": _metrics,
-    "confusion_difference": _confusion_difference,
-    "confusion_matrices": _confusion_matrices,
-    "roc": _roc,
-    "rank_distribution": _rank_distribution,
-    "parameter": _parameter,
-}
+def critical_difference_figure(ranking: RepeatedRanking) -> Figure | None:
+    """Average ranks over data sets, joined where the signed-rank tests tell no pair apart."""
+    result = ranking.result
+    if ranking.kind != "datasets" or result.friedman is None or len(result.names) < 2:
+        return None
+    return plots.plot_critical_difference(
+        result.names,
+        result.friedman.ranks,
+        groups=result.cliques,
+        caption=f"Average ranks over {result.blocks} data sets; signed-rank tests of all pairs, adjusted by Holm.",
+    )
+
+
+def metric_by_block_figure(ranking: RepeatedRanking) -> Figure | None:
+    """Every model in every block."""
+    values = ranking.scores.T.tolist()
+    if not any(math.isfinite(value) for row in values for value in row):
+        return None
+    metric = ranking.criterion.metrics[0]
+    return plots.plot_metric_heatmap(
+        [model.name for model in ranking.models],
+        list(ranking.block_names),
+        values,
+        [lookup(metric).better] * len(ranking.block_names),
+        title=f"{fmt.metric_title(metric, brief=True)} by {ranking.blocks.by}",
+    )

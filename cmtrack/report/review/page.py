@@ -1,45 +1,40 @@
-"""What the review page shows, as plain values for the template and for Markdown."""
+"""The review page: what it shows, as plain values for the template and for Markdown; its tables cell by cell."""
 
 from __future__ import annotations
 
-import base64
+import math
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from cmtrack.base import BaseEvaluation
-from cmtrack.comparison.blocks import RepeatedRanking
+from cmtrack.comparison.blocks import RankedModel, RepeatedRanking
+from cmtrack.comparison.cell_changes import CellChanges
+from cmtrack.comparison.gates import Gate, GateResult
 from cmtrack.comparison.ranking import RankedRun, Ranking
 from cmtrack.comparison.result import Comparison, RunComparison
 from cmtrack.evaluation import Evaluation
 from cmtrack.names import quoted
 from cmtrack.plots.review.ranking import SHARPER
-from cmtrack.report import words
-from cmtrack.report.evaluation_page import CSS_PER_PIXEL, SMALL_FIGURE
-from cmtrack.report.review import repeated_words, reproduce, rows
-from cmtrack.report.review.titles import criterion_title, direction, level, say_of, short_id
-from cmtrack.report.review.words import decision, further, heading
+from cmtrack.report import formatting as fmt
+from cmtrack.report.html import figure_block
+from cmtrack.report.review import reproduce
+from cmtrack.report.review.figures import changes_of, rival
+from cmtrack.report.review.narrative import decision, further, heading
+from cmtrack.report.review.phrases import STANDINGS, criterion_title, direction, over, say_of, standing
+from cmtrack.untrusted import one_line
 
-_FIGURES = {
-    "ranking": ("Ranking", "Left: the value of each run with its own interval. Right: the difference from the leader. "
-                "Blue runs are tied with the best one, orange ones are behind."),
-    "metrics": ("All headline metrics", "Each column is one metric. A run that is good in one column and bad in "
-                "another is a trade-off."),
-    "confusion_difference": ("Which confusions change", "The first run against its closest rival: blue cells are "
-                             "better in the first run, orange ones worse."),
-    "confusion_matrices": ("Confusion matrices", "Rows are actual classes, columns predicted ones; colours are shares "
-                           "of the row."),
-    "roc": ("ROC curves", "Up and left is better. Where curves cross, one has fewer false alarms and the other fewer "
-            "misses."),
-    "rank_distribution": ("How certain the ranks are", "How often each run would have each rank if the test rows were "
-                          "drawn again."),
-    "parameter": ("Effect of a parameter", "The metric by one parameter; the star is the chosen run. Blue runs are "
-                  "tied with the best one, orange ones are behind."),
-    "critical_difference": ("Average ranks", "Bars join models that do not differ significantly."),
-    "metric_by_block": ("Every model in every block", "Each column is one block."),
-}  # fmt: skip
+if TYPE_CHECKING:
+    from cmtrack.report.figures import Picture
+
+MAX_CELLS = 12
+
+Cell = dict[str, Any]
+Table = dict[str, Any]
 
 
-def context(comparison: Comparison, title: str | None, pictures: Mapping[str, bytes]) -> dict[str, Any]:
+def context(comparison: Comparison, title: str | None, pictures: Mapping[str, Picture]) -> dict[str, Any]:
     """Everything on the page."""
     said = decision(comparison, beside_tables=True)
     return {
@@ -49,13 +44,13 @@ def context(comparison: Comparison, title: str | None, pictures: Mapping[str, by
         "evidence": said[1:],
         "further": further(comparison, beside_tables=True),
         "tables": [
-            rows.table(ranking) | {"name": _table_name(comparison, place), "reading": _reading(comparison)}
+            table(ranking) | {"name": _table_name(comparison, place), "reading": _reading(comparison)}
             for place, ranking in enumerate(comparison.rankings)
         ],
         "figures_of": "" if len(comparison.rankings) < 2 else "ranking 1",
-        "gates": rows.gate_table(comparison),
-        "figures": [_figure(name, data) for name, data in pictures.items()],
-        "confusions": rows.confusions(comparison),
+        "gates": gate_table(comparison),
+        "figures": [figure_block(picture) for picture in pictures.values()],
+        "confusions": confusions(comparison),
         "warnings": warnings(comparison),
         "aside": aside(comparison),
         "python": reproduce.python_snippet(comparison),
@@ -75,17 +70,17 @@ def evaluation_of(comparison: Comparison) -> BaseEvaluation | None:
 
 
 def facts(comparison: Comparison) -> list[str]:
-    """What was compared on what, in a few words each."""
+    """The compared runs, their data and the criterion, in a few words each."""
     evaluation, ranking = evaluation_of(comparison), comparison.ranking
     out = []
     if isinstance(ranking, RepeatedRanking):
-        out.append(f"{words.counted(len(ranking.models), 'model')} over {repeated_words.over(ranking)}")
+        out.append(f"{fmt.counted(len(ranking.models), 'model')} over {over(ranking)}")
     elif len(comparison.rankings) > 1:
-        out.append(f"{words.counted(len(comparison.runs), 'run')} in {len(comparison.rankings)} rankings")
+        out.append(f"{fmt.counted(len(comparison.runs), 'run')} in {len(comparison.rankings)} rankings")
     elif ranking is not None:
-        out.append(f"{words.counted(len(ranking.runs), 'run')} on {words.samples(ranking.evaluation)}")
+        out.append(f"{fmt.counted(len(ranking.runs), 'run')} on {fmt.samples(ranking.evaluation)}")
     if evaluation is not None:
-        out.append(words.counted(len(evaluation.labels), "class" if isinstance(evaluation, Evaluation) else "code"))
+        out.append(fmt.counted(len(evaluation.labels), "class" if isinstance(evaluation, Evaluation) else "code"))
         if evaluation.grouping is not None:
             groupings = {repr(run.evaluation.design) for run in _ranked(comparison)}
             steps = ", then ".join(quoted(step.name) for step in evaluation.grouping.steps)
@@ -94,7 +89,7 @@ def facts(comparison: Comparison) -> list[str]:
         if evaluation.positive is not None and len(positives) < 2:
             out.append(f"positive group {quoted(evaluation.positive)}")
     out.append(f"ranked by {criterion_title(comparison.criterion)} ({direction(comparison.criterion)})")
-    out.append(f"{level(comparison.confidence_level)} level")
+    out.append(f"{fmt.level(comparison.confidence_level)} level")
     if isinstance(ranking, Ranking) and len(ranking.runs) > 1:
         paired = sum(not run.unpaired for run in ranking.runs)
         out.append(
@@ -134,7 +129,7 @@ def aside(comparison: Comparison) -> list[dict[str, str]]:
         for run in comparison.passed_over
     ]
     return [
-        {"name": run.name, "id": short_id(run.run_id), "run_id": run.run_id, "what": what, "why": why}
+        {"name": run.name, "id": fmt.short_id(run.run_id), "run_id": run.run_id, "what": what, "why": why}
         for run, what, why in left
     ]
 
@@ -143,12 +138,12 @@ def methods(comparison: Comparison) -> list[str]:
     """Short notes on how the numbers came about, with sources."""
     evaluation = evaluation_of(comparison)
     grouping = None if evaluation is None else evaluation.grouping
-    told = [] if grouping is None else [f"The grouping: {words.short(grouping.describe(), 600)}."]
+    told = [] if grouping is None else [f"The grouping: {fmt.short(grouping.describe(), 600)}."]
     return [*told, *_methods(comparison)]
 
 
 def _methods(comparison: Comparison) -> list[str]:
-    at = level(comparison.confidence_level)
+    at = fmt.level(comparison.confidence_level)
     if isinstance(comparison.ranking, RepeatedRanking):
         return [
             *(note for note in comparison.ranking.result.notes if note not in comparison.notes),
@@ -162,8 +157,8 @@ def _methods(comparison: Comparison) -> list[str]:
     said = [
         f"A run is behind where its p-value of being among the best is at most {1 - comparison.confidence_level:.3g}; "
         "all others are tied. The p-value is that of the model confidence set (Hansen, Lunde and Nason 2011, range "
-        f"statistic), which misses the best run in at most {level(1 - comparison.confidence_level)} of comparisons. "
-        "Tied runs are not shown to differ; they are not shown to be equal.",
+        f"statistic), which misses the best run in at most {fmt.level(1 - comparison.confidence_level)} of "
+        "comparisons. Tied runs are not shown to differ; they are not shown to be equal.",
     ]
     if comparison.criterion.pareto:
         said = [
@@ -193,7 +188,7 @@ def _methods(comparison: Comparison) -> list[str]:
 
 
 def _margin(comparison: Comparison) -> str:
-    """How a tie-breaker may choose."""
+    """The rule by which a tie-breaker may choose."""
     margin = comparison.how.get("margin")
     rule = (
         "within one standard error of the paired difference from the leader (Breiman, Friedman, Olshen and Stone 1984)"
@@ -223,7 +218,7 @@ def _table_name(comparison: Comparison, place: int) -> str:
 
 
 def _reading(comparison: Comparison) -> str:
-    at, alpha = level(comparison.confidence_level), 1 - comparison.confidence_level
+    at, alpha = fmt.level(comparison.confidence_level), 1 - comparison.confidence_level
     ranking = comparison.ranking
     if isinstance(ranking, RepeatedRanking):
         rope = ranking.result.rope
@@ -251,15 +246,216 @@ def _reading(comparison: Comparison) -> str:
     return f"{said} {SHARPER}" if beyond else said
 
 
-def _figure(name: str, data: bytes) -> dict[str, Any]:
-    width = int.from_bytes(data[16:20], "big") if data[:4] == b"\x89PNG" else 0
-    height = int.from_bytes(data[20:24], "big") if width else 0
-    title, reading = _FIGURES.get(name, (name.replace("_", " ").capitalize(), ""))
-    return {
-        "title": title,
-        "reading": reading,
-        "source": "data:image/png;base64," + base64.b64encode(data).decode("ascii"),
-        "width": round(width * CSS_PER_PIXEL),
-        "height": round(height * CSS_PER_PIXEL),
-        "small": 0 < width * CSS_PER_PIXEL <= SMALL_FIGURE,
+# -- tables ----------------------------------------------------------------------------------------------------
+
+
+def cell(text: str, sort: float | str | None = None, beside: str | None = None, title: str = "") -> Cell:
+    """One cell; ``beside`` is an interval, in a narrow column of its own."""
+    if isinstance(sort, float) and not math.isfinite(sort):
+        sort = ""
+    return {"text": text, "sort": "" if sort is None else sort, "beside": beside, "title": title}
+
+
+def name_cell(name: str, run_id: str) -> Cell:
+    """A run's name, and the beginning of its id."""
+    known = run_id and run_id != name
+    return cell(name, name.lower(), title=name) | {
+        "id": fmt.short_id(run_id) if known else "",
+        "run_id": run_id if known else "",
     }
+
+
+def ranking_table(ranking: Ranking) -> Table:
+    """Every run of a ranking, best first."""
+    criterion, runs = ranking.criterion, ranking.runs
+    heads = ["#", "Run", "Standing"]
+    if criterion.single:
+        heads += [fmt.capital(fmt.metric_title(criterion.metrics[0], brief=True))]
+    else:
+        heads += [fmt.capital(fmt.metric_title(name, brief=True)) for name in criterion.metrics]
+        heads += [] if criterion.pareto else ["Sum"]
+    several = len(runs) > 1
+    if several:
+        if criterion.pareto:
+            heads += ["P(on the front)", "p"]
+        else:
+            heads += ["From the leader", "P(best)", "Ranks", "p"]
+    gates = any(run.gates for run in runs)
+    if gates:
+        heads.append("Gates")
+    rows = [_run_row(run, ranking, gates) for run in runs]
+    intervals = {place for row in rows for place, c in enumerate(row["cells"]) if c["beside"] is not None}
+    return {"heads": heads, "rows": rows, "with_interval": intervals}
+
+
+def _run_row(run: RankedRun, ranking: Ranking, gates: bool) -> dict[str, Any]:
+    criterion = ranking.criterion
+    cells = [_value(run, name) for name in criterion.metrics]
+    if not criterion.single and not criterion.pareto:
+        cells.append(cell(fmt.two_places(run.value), run.value, fmt.two_places_interval((run.low, run.high))))
+    if len(ranking.runs) > 1 and criterion.pareto:
+        cells.append(cell(fmt.chance(run.probability_best), run.probability_best))
+        cells.append(cell(fmt.p_text(run.p_set), run.p_set))
+    elif len(ranking.runs) > 1:
+        cells.append(_difference(run, run is ranking.leader, criterion.single))
+        cells.append(cell(fmt.chance(run.probability_best), run.probability_best))
+        ends = f"{run.rank_low}" if run.rank_low == run.rank_high else f"{run.rank_low}–{run.rank_high}"
+        cells.append(cell(ends, run.expected_rank if math.isfinite(run.expected_rank) else run.rank_high))
+        leads = run is ranking.leader
+        cells.append(cell("–" if leads else fmt.p_text(run.p_set), "" if leads else run.p_set))
+    if gates:
+        passed = sum(result.passed for result in run.gates)
+        cells.append(cell(f"{passed} of {len(run.gates)}", float(passed)))
+    return _row(run, ranking, name_cell(run.name, run.run_id), cells)
+
+
+def _row(run: Any, ranking: Ranking | RepeatedRanking, name: Cell, cells: list[Cell]) -> dict[str, Any]:
+    said = standing(run, ranking)
+    first = [cell(str(run.rank), run.rank), name, cell(said, STANDINGS.index(said))]
+    return {"cells": [*first, *cells], "status": said}
+
+
+def _value(run: RankedRun, name: str) -> Cell:
+    value, ends = run.evaluation.metrics[name], run.evaluation.intervals.get(name)
+    return cell(fmt.number(value, ends), value, fmt.interval(value, ends))
+
+
+def _difference(run: RankedRun, leads: bool, single: bool) -> Cell:
+    if leads:
+        return cell("leader", 0.0, "")
+    ends = (run.difference_low, run.difference_high)
+    if not single:  # in standard errors
+        return cell(fmt.two_places(run.difference), run.difference, fmt.two_places_interval(ends))
+    value = fmt.signed(run.difference, ends).split(" [")[0]
+    return cell(value, run.difference, fmt.interval(run.difference, ends))
+
+
+def table(ranking: Ranking | RepeatedRanking) -> Table:
+    """Every run, or model, of a ranking, best first."""
+    return model_table(ranking) if isinstance(ranking, RepeatedRanking) else ranking_table(ranking)
+
+
+def model_table(ranking: RepeatedRanking) -> Table:
+    """Every model of repeated runs, best first."""
+    title = fmt.metric_title(ranking.criterion.metrics[0], brief=True)
+    ranked = ranking.kind == "datasets"
+    heads = ["#", "Model", "Standing", *(["Average rank"] if ranked else []), f"Mean {title}", "s.d.", "Runs"]
+    heads += ["From the leader", "p", "P(equivalent)"]
+    gates = any(model.gates for model in ranking.models)
+    rows = [_model(model, ranking, ranked, gates) for model in ranking.models]
+    intervals = {place for row in rows for place, c in enumerate(row["cells"]) if c["beside"] is not None}
+    return {"heads": [*heads, *(["Gates"] if gates else [])], "rows": rows, "with_interval": intervals}
+
+
+def _model(model: RankedModel, ranking: RepeatedRanking, ranked: bool, gates: bool) -> dict[str, Any]:
+    leads, ends = model is ranking.leader, (model.difference_low, model.difference_high)
+    cells = [cell(f"{model.average_rank:.2f}", model.average_rank)] if ranked else []
+    cells += [cell(fmt.number(model.mean), model.mean), cell(fmt.number(model.sd), model.sd)]
+    cells.append(cell(str(len(model.runs)), float(len(model.runs))))
+    gap = fmt.signed(model.difference, ends).split(" [")[0]
+    cells.append(cell("leader" if leads else gap, model.difference, fmt.interval(model.difference, ends)))
+    cells.append(cell("–" if leads else fmt.p_text(model.p_holm), model.p_holm))
+    cells.append(cell(fmt.chance(model.equivalent), model.equivalent))
+    if gates:
+        passed = sum(result.passed for result in model.gates)
+        cells.append(cell(f"{passed} of {len(model.gates)}", float(passed)))
+    return _row(model, ranking, name_cell(model.name, ""), cells)
+
+
+def gate_table(comparison: Comparison) -> Table | None:
+    """Runs by gates, those that were stopped first; None without gates."""
+    if not comparison.gates:
+        return None
+    judged: list[tuple[str, str, tuple[GateResult, ...]]] = [(s.name, s.run_id, s.gates) for s in comparison.failed]
+    judged += [
+        (entry.name, "" if isinstance(entry, RankedModel) else entry.run_id, entry.gates)
+        for entry in comparison.standings
+    ]
+    rows = []
+    for name, run_id, results in judged:
+        found = {result.gate.text: result for result in results}
+        rows.append({"name": name_cell(name, run_id), "cells": [_gate(found, gate) for gate in comparison.gates]})
+    return {"heads": [gate.text for gate in comparison.gates], "rows": rows}
+
+
+def _gate(found: dict[str, GateResult], gate: Gate) -> dict[str, Any]:
+    result = found.get(gate.text)
+    if result is None:
+        return {"text": "not looked at", "sort": "", "passed": None}
+    shown = result.reason or fmt.plain_number(result.value)
+    sort = result.value if math.isfinite(result.value) else ""
+    return {"text": shown, "sort": sort, "passed": result.passed}
+
+
+def confusions(comparison: Comparison) -> dict[str, Any] | None:
+    """The confusions that the chosen run wins and loses against its rival, the clearest first."""
+    ranking = comparison.ranking
+    if not isinstance(ranking, Ranking):
+        return None
+    other, changes = rival(ranking), changes_of(ranking)
+    if other is None or changes is None:
+        return None
+    chosen, say = ranking.foremost, say_of(comparison)
+    clear = changes.significant(ranking.confidence_level)
+    places = [(int(i), int(j)) for i, j in zip(*np.nonzero(np.nan_to_num(changes.difference)), strict=True)]
+    places.sort(key=lambda at: (not clear[at], -abs(changes.difference[at]) * math.sqrt(abs(changes.counts[at]))))
+    most = MAX_CELLS if clear.any() else MAX_CELLS // 2
+    return {
+        "chosen": say(chosen.name),
+        "rival": say(other.name),
+        "sentences": _confusion_words(changes, clear, say(chosen.name), say(other.name)),
+        "rows": [_confusion(changes, at, bool(clear[at])) for at in places[:most]],
+        "more": max(0, len(places) - most),
+        "paired": changes.paired,
+        "what": f"groups of {quoted(changes.step)}" if changes.step else "classes",
+    }
+
+
+def _confusion_words(changes: CellChanges, clear: np.ndarray[Any, Any], chosen: str, other: str) -> list[str]:
+    gains, tested = changes.gains(), int(np.isfinite(changes.adjusted).sum())
+    won = [(int(i), int(j)) for i, j in zip(*np.nonzero(clear & (gains > 0)), strict=True)]
+    lost = [(int(i), int(j)) for i, j in zip(*np.nonzero(clear & (gains < 0)), strict=True)]
+    if not tested:
+        return [f"{chosen} and {other} have the same confusion matrix."]
+    said = []
+    for places, verb in ((won, f"better than {other}"), (lost, f"worse than {other}")):
+        if places:
+            places.sort(key=lambda at: -abs(gains[at]))
+            listed = "; ".join(_one(changes, at) for at in places[:3])
+            more = f"; and {len(places) - 3} more" if len(places) > 3 else ""
+            said.append(f"{chosen} is significantly {verb}: {listed}{more}.")
+    if not said:
+        if tested == 1:
+            return [f"{chosen} and {other} differ in 1 cell, and not significantly."]
+        return [f"None of the {tested} cells in which {chosen} and {other} differ does so significantly."]
+    return said
+
+
+def _one(changes: CellChanges, at: tuple[int, int]) -> str:
+    i, j = at
+    more = "more" if changes.counts[at] > 0 else "fewer"
+    n = fmt.counted(abs(float(changes.counts[at])), f"{more} sample")
+    actual, predicted = quoted(changes.labels[i]), quoted(changes.labels[j])
+    what = f"of class {actual} correct" if i == j else f"of class {actual} predicted as {predicted}"
+    return f"{n} {what} ({fmt.p_equals(float(changes.adjusted[at]))})"
+
+
+def _confusion(changes: CellChanges, at: tuple[int, int], clear: bool) -> dict[str, Any]:
+    i, j = at
+    gain = float(changes.gains()[at])
+    points = 100 * float(changes.difference[at])
+    return {
+        "actual": one_line(changes.labels[i]),
+        "predicted": "correct" if i == j else one_line(changes.labels[j]),
+        "points": cell(fmt.minus(f"{points:+.1f}"), points),
+        "counts": cell(fmt.minus(f"{changes.counts[at]:+g}"), float(changes.counts[at])),
+        "only_chosen": cell(_number(changes.only_second[at]), float(changes.only_second[at])),
+        "only_rival": cell(_number(changes.only_first[at]), float(changes.only_first[at])),
+        "p": cell(fmt.p_text(float(changes.adjusted[at])), float(changes.adjusted[at])),
+        "status": ("won" if gain > 0 else "lost") if clear else "unclear",
+        "verdict": ("better" if gain > 0 else "worse") if clear else "not significant",
+    }
+
+
+def _number(value: float) -> str:
+    return "–" if math.isnan(value) else fmt.count(float(value))

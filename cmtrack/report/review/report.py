@@ -7,17 +7,16 @@ inline, and the page reads the same without its script.
 from __future__ import annotations
 
 import json
-import os
-import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from cmtrack.comparison.result import Comparison
-from cmtrack.report.html import render_page
-from cmtrack.report.review.figures import pictures as draw
+from cmtrack.report.figures import Picture, draw_pictures
+from cmtrack.report.html import render_page, write_text
+from cmtrack.report.review.data import to_dict
 from cmtrack.report.review.page import context
-from cmtrack.report.review.plain import to_dict
+from cmtrack.report.review.page import table as table_of
 from cmtrack.untrusted import for_page, one_line, printable, printable_json
 
 SUFFIXES = (".html", ".md", ".json")
@@ -45,31 +44,21 @@ def write(comparison: Comparison, path: Path, title: str | None = None) -> Path:
         content = markdown(comparison, title)
     else:
         content = as_json(comparison)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    handle, scratch = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    try:
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
-            file.write(content)
-        os.chmod(scratch, 0o666 & ~_umask())
-        os.replace(scratch, path)
-    except BaseException:
-        Path(scratch).unlink(missing_ok=True)
-        raise
-    return path
+    return write_text(path, content)
 
 
-def html(comparison: Comparison, title: str | None = None, *, pictures: Mapping[str, bytes] | None = None) -> str:
+def html(comparison: Comparison, title: str | None = None, *, pictures: Mapping[str, Picture] | None = None) -> str:
     """One HTML document without any reference to the outside.
 
     Parameters
     ----------
     comparison : Comparison
     title : str, optional
-    pictures : mapping of str to bytes, optional
-        The figures as PNG where they are drawn already.
+    pictures : mapping of str to Picture, optional
+        The figures where they are drawn already.
     """
     problems: list[str] = []
-    shown = draw(comparison, problems) if pictures is None else pictures
+    shown = draw_pictures(comparison, problems) if pictures is None else pictures
     values = context(comparison, title, shown)
     values["further"] += [f"Not drawn: {problem}." for problem in problems]
     return render_page("review.html", **values)
@@ -113,10 +102,23 @@ def as_json(comparison: Comparison) -> str:
     return printable_json(json.dumps(to_dict(comparison), ensure_ascii=False, indent=1, allow_nan=False)) + "\n"
 
 
-def _umask() -> int:
-    current = os.umask(0)
-    os.umask(current)
-    return current
+def ranking_json(comparison: Comparison) -> str:
+    """Rows of all rankings, the run first: the artifact view groups by the first column."""
+    import pandas as pd
+
+    tables = [table_of(ranking) for ranking in comparison.rankings]
+    rows = []
+    for place, table in enumerate(tables, 1):
+        for row in table["rows"]:
+            rank, name, standing, *others = row["cells"]
+            shown = {"run": name["title"], "standing": standing["text"], "rank": rank["sort"]}
+            if len(tables) > 1:
+                shown["ranking"] = place
+            for head, cell in zip(table["heads"][3:], others, strict=True):
+                shown[head] = " ".join(filter(None, (cell["text"], cell["beside"])))
+            rows.append(shown | {"run_id": name["run_id"]})
+    frame = pd.DataFrame(rows)
+    return str(frame.to_json(orient="split", index=False, force_ascii=False))
 
 
 def _plain(text: object) -> str:

@@ -1,12 +1,12 @@
-"""How to make a comparison again: a Python snippet and a command line."""
+"""Make a comparison again: the Python snippet and the command line that a review shows."""
 
 from __future__ import annotations
 
-import inspect
 import shlex
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from cmtrack.comparison.compare import CompareOptions
 from cmtrack.comparison.result import Comparison
 from cmtrack.comparison.run import Run
 from cmtrack.grouping import Grouping
@@ -31,9 +31,7 @@ _NOT_THERE = {"rope", "test_train_ratio", "max_runs", "seed"}  # only Python has
 
 def given(comparison: Comparison) -> dict[str, Any]:
     """The arguments of ``compare`` that differ from its defaults."""
-    import cmtrack
-
-    defaults = {name: p.default for name, p in inspect.signature(cmtrack.compare).parameters.items()}
+    defaults = CompareOptions.defaults()
     missing = object()
     return {
         name: value

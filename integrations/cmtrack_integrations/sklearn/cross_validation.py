@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, Unpack
 import numpy as np
 
 from cmtrack.evaluation import Evaluation, evaluate
-from cmtrack.evaluation.options import Options, complete, takes_options
 from cmtrack.grouping import Label
+from cmtrack.options import Options, complete, takes_options
 from cmtrack.statistics.inputs import FloatArray, IntArray
 from cmtrack.tracking import LoggedEvaluation, log_evaluation
 from cmtrack.tracking.nested import NestedEvaluation, log_nested
@@ -153,7 +153,7 @@ def cross_validate_evaluation(
     labels, sample_weight, row_ids
         As in :func:`cmtrack.evaluate`. ``sample_weight`` weighs the judgement; ``fit_params`` takes that of the fit.
     **options
-        As in :class:`cmtrack.evaluation.options.Options`.
+        As in :class:`cmtrack.options.Options`.
 
     Returns
     -------

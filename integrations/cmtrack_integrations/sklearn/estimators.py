@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from typing import Any, Unpack
 
 from cmtrack.evaluation import Evaluation, evaluate
-from cmtrack.evaluation.options import Options, takes_options
 from cmtrack.grouping import Label
+from cmtrack.options import Options, takes_options
 from cmtrack.tracking import LoggedEvaluation, log_evaluation
-from cmtrack.tracking.log import tell
+from cmtrack.tracking._warn import tell
 from cmtrack_integrations._hook import DataOptions
 from cmtrack_integrations.sklearn.cross_validation import CrossValidated
 from cmtrack_integrations.sklearn.predictions import Predicted, known_labels, predict, probabilities, with_notes
@@ -52,7 +52,7 @@ def evaluate_estimator(
     sample_weight, groups, row_ids
         As in :func:`cmtrack.evaluate`. The decisions judged are those of ``predict``.
     **options
-        As in :class:`cmtrack.evaluation.options.Options`.
+        As in :class:`cmtrack.options.Options`.
 
     Returns
     -------

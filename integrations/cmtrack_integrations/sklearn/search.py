@@ -8,10 +8,11 @@ from typing import Any, Unpack
 import numpy as np
 
 from cmtrack.evaluation import evaluate
-from cmtrack.evaluation.options import Options, check_names, takes_options
 from cmtrack.grouping import Label
+from cmtrack.options import Options, check_names, takes_options
 from cmtrack.tracking import LoggedEvaluation
-from cmtrack.tracking.log import chosen_run, tell
+from cmtrack.tracking._warn import tell
+from cmtrack.tracking.log import chosen_run
 from cmtrack.tracking.nested import NestedEvaluation, log_nested
 from cmtrack_integrations.sklearn.cross_validation import fit_and_predict, joined, splits_of
 from cmtrack_integrations.sklearn.predictions import with_notes
@@ -63,7 +64,7 @@ def log_candidates(
         As in :func:`cmtrack.log_evaluation`; the run is the parent, by default the active one. Where there is none,
         nothing is fitted: a warning says so, and the result is empty.
     **options
-        As in :class:`cmtrack.evaluation.options.Options`.
+        As in :class:`cmtrack.options.Options`.
 
     Returns
     -------

@@ -1,0 +1,318 @@
+"""Comparability: whether two evaluations may stand in one order, whether row by row, and the reason where not."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from itertools import combinations
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import numpy as np
+
+from cmtrack.base import BaseEvaluation
+from cmtrack.evaluation import Evaluation
+from cmtrack.grouping import Grouping, Label
+from cmtrack.names import distinct, quoted
+from cmtrack.statistics import LabelDigest
+from cmtrack.untrusted import one_line
+
+if TYPE_CHECKING:
+    from cmtrack.comparison.ranking import Ranking
+
+_WIDTH = 80
+Item = TypeVar("Item")
+
+
+class Reason(Enum):
+    """Reason why two evaluations are not compared; the value is the sentence, or how a sentence says it."""
+
+    # not in one order
+    DATA = "on different evaluation data"
+    KIND = "some by single labels, some by sets of codes in families"
+    LABELS = "with different classes"
+    GROUPING = "under different groupings"
+    POSITIVE = "for different positive groups"
+    FAMILIES = "with different families of codes"
+    SPANS = "some as spans, some as rows"
+    WEIGHT = "with different weights"
+    # not row by row
+    OTHER_ROWS = "the evaluations are of different rows (their labels' digests differ)"
+    OTHER_IDS = "the evaluations are of different rows (their row ids differ)"
+    FIRST_WITHOUT_ROWS = "the first evaluation has no rows (load it with its predictions, or evaluate anew)"
+    SECOND_WITHOUT_ROWS = "the second evaluation has no rows (load it with its predictions, or evaluate anew)"
+    LABEL_ORDER = "the labels are in another order: {first} and {second}"
+    SAMPLE_WEIGHTS = "the sample weights differ"
+    # of one of several
+    NOT_KEPT = "its predictions by row were not kept"
+    ALONE = "no other run kept its predictions by row"
+
+    def between(self, first: BaseEvaluation, second: BaseEvaluation) -> str:
+        """The sentence for two evaluations."""
+        return self.value.format(first=list(first.labels)[:5], second=list(second.labels)[:5])
+
+
+@dataclass(frozen=True)
+class Traits:
+    """Traits that decide if an evaluation may stand in one order with others; what is not known is None.
+
+    Attributes
+    ----------
+    content : object
+        Of the rows' labels, in no order.
+    order : object or None
+        Of the labels in their order; None where that is not known, as of tables.
+    row_ids : object or None
+    kind, labels, grouping, positive, families, spans, weight : str or None
+    """
+
+    content: object
+    order: object = None
+    row_ids: object = None
+    kind: str | None = None
+    labels: str | None = None
+    grouping: str | None = None
+    positive: str | None = None
+    families: str | None = None
+    spans: str | None = None
+    weight: str | None = None
+
+    @classmethod
+    def listed(cls, digest: str | None, row_ids: str | None, grouping: str | None, positive: str | None) -> Traits:
+        """The traits in a store's tags; they are compared with each other, not with those of evaluations."""
+        try:
+            known = LabelDigest.parse(digest or "")
+        except ValueError:
+            return cls(digest, None, row_ids, grouping=grouping or "", positive=positive or "")
+        order = known if known.ordered else None
+        return cls(known.content_only, order, row_ids, grouping=grouping or "", positive=positive or "")
+
+    @classmethod
+    def of(cls, evaluation: BaseEvaluation) -> Traits:
+        """The traits of an evaluation."""
+        digest = evaluation.statistics.digest
+        design = dict(evaluation.design)
+        return cls(
+            digest.content_only,
+            digest if digest.ordered else None,
+            evaluation.statistics.row_ids,
+            "labels" if isinstance(evaluation, Evaluation) else "sets",
+            spans=design.pop("none", ""),
+            weight=f"{evaluation.n_samples:.9g}",
+            **design,
+        )
+
+
+_DESIGN = {
+    Reason.KIND: "kind",
+    Reason.LABELS: "labels",
+    Reason.GROUPING: "grouping",
+    Reason.POSITIVE: "positive",
+    Reason.FAMILIES: "families",
+    Reason.SPANS: "spans",
+}
+
+
+def differences_of(first: Traits, second: Traits, read: frozenset[str]) -> tuple[Reason, ...]:
+    """Every reason why two evaluations may not stand in one order.
+
+    Two evaluations are of the same data where their labels' digests are equal and their row ids are not known to
+    differ. Digests of tables know no order: without row ids they say that there are as many rows of each label, and a
+    table is ranked with tables and arrays on that ground alone, with errors that take no advantage of pairs.
+
+    Parameters
+    ----------
+    first, second : Traits
+        Of evaluations, or of what a store lists of them.
+    read : frozenset of str
+        What the criterion, the gates and the tie-breakers depend on beside the labels ("grouping", "positive"):
+        evaluations may differ in what is not read.
+    """
+    found = [Reason.DATA] if _other_data(first, second) else []
+    for reason, name in _DESIGN.items():
+        if name in ("grouping", "positive") and name not in read:
+            continue
+        ours, theirs = getattr(first, name), getattr(second, name)
+        if ours != theirs and None not in (ours, theirs):
+            found.append(reason)
+    if not found and first.weight != second.weight:  # other rows have another weight
+        found.append(Reason.WEIGHT)
+    return tuple(found)
+
+
+def why_apart(first: Traits, second: Traits, read: frozenset[str]) -> Reason | None:
+    """Reason why two evaluations may not stand in one order; None where they may. See :func:`differences_of`."""
+    return next(iter(differences_of(first, second, read)), None)
+
+
+def why_unpaired(first: BaseEvaluation, second: BaseEvaluation) -> Reason | None:
+    """Reason why two evaluations cannot be compared row by row; None where they can."""
+    if first.labels_digest != second.labels_digest:
+        return Reason.OTHER_ROWS
+    ids = first.statistics.row_ids, second.statistics.row_ids
+    if None not in ids and ids[0] != ids[1]:
+        return Reason.OTHER_IDS
+    if first.rows is None or second.rows is None:
+        return Reason.FIRST_WITHOUT_ROWS if first.rows is None else Reason.SECOND_WITHOUT_ROWS
+    if dict(first.design).get("labels") != dict(second.design).get("labels"):
+        return Reason.LABEL_ORDER
+    a, b = first.rows.weights, second.rows.weights
+    if (a is None) != (b is None) or (a is not None and b is not None and not np.array_equal(a, b)):
+        return Reason.SAMPLE_WEIGHTS
+    return None
+
+
+def unpaired_among(evaluations: Sequence[BaseEvaluation]) -> dict[int, str]:
+    """Reasons why some of several evaluations cannot be compared row by row with the others, by place."""
+    first = next((e for e in evaluations if e.rows is not None), None)
+    out = {}
+    for place, evaluation in enumerate(evaluations):
+        if first is None or evaluation.rows is None:
+            out[place] = Reason.NOT_KEPT.value
+        elif evaluation is not first:
+            reason = why_unpaired(first, evaluation)
+            if reason:
+                out[place] = reason.between(first, evaluation)
+    if len(evaluations) - len(out) == 1 and out:
+        alone = next(place for place in range(len(evaluations)) if place not in out)
+        out[alone] = Reason.ALONE.value
+    return out
+
+
+def split(items: Iterable[Item], traits: Callable[[Item], Traits], read: frozenset[str]) -> list[list[Item]]:
+    """Parts whose items may stand in one order by :func:`why_apart`, in the order of their first items.
+
+    A table stands with all arrays of its content. Rows without ids stand with those of one set of ids; where there
+    are several, they have a part of their own.
+    """
+    known = [(item, traits(item)) for item in items]
+    by_content: dict[object, list[list[Traits]]] = {}
+    for one in dict.fromkeys(one for _, one in known):
+        parts = by_content.setdefault(one.content, [])
+        joined = [part for part in parts if any(why_apart(one, other, read) is None for other in part)]
+        parts[:] = [part for part in parts if part not in joined] + [[one, *(t for part in joined for t in part)]]
+    settled: list[list[Traits]] = []
+    for part in (part for parts in by_content.values() for part in parts):
+        several = len({one.row_ids for one in part} - {None}) > 1
+        by_ids: dict[object, list[Traits]] = {}
+        for one in part:
+            by_ids.setdefault(one.row_ids if several else None, []).append(one)
+        settled += by_ids.values()
+    home = {one: place for place, part in enumerate(settled) for one in part}
+    out: dict[int, list[Item]] = {}
+    for item, one in known:
+        out.setdefault(home[one], []).append(item)
+    return list(out.values())
+
+
+def of_one_data_set(evaluations: Iterable[BaseEvaluation]) -> bool:
+    """True if all evaluations are of the same rows in the same order, by their labels."""
+    return len({evaluation.labels_digest for evaluation in evaluations}) == 1
+
+
+def _other_data(first: Traits, second: Traits) -> bool:
+    if first.content != second.content or (None not in (first.order, second.order) and first.order != second.order):
+        return True
+    return None not in (first.row_ids, second.row_ids) and first.row_ids != second.row_ids
+
+
+# -- a grouping for several evaluations --------------------------------------------------------------------------
+
+
+def of_classes(evaluation: BaseEvaluation) -> Evaluation:
+    """The evaluation itself, if it is of single labels.
+
+    Raises
+    ------
+    ValueError
+        If it is of another kind, which no grouping fits.
+    """
+    if not isinstance(evaluation, Evaluation):
+        raise ValueError(f"a grouping is of single labels, and the evaluation is of the kind {evaluation.kind!r}")
+    return evaluation
+
+
+def check_classes(labels: Sequence[Label], grouping: Grouping) -> tuple[str, ...]:
+    """Check classes against a grouping, and return notes on classes of the grouping that are not there.
+
+    Raises
+    ------
+    ValueError
+        If a group has none of the evaluation's classes, or one of these stands in no group.
+    """
+    for step in grouping.compose(labels):
+        empty = [group for place, group in enumerate(step.labels) if place not in step.group_of_class]
+        if empty:
+            known = ", ".join(map(str, labels[:10]))
+            raise ValueError(f"it has no class of the group {str(empty[0])!r}: its classes are {known}")
+    lacking = [label for members in grouping.steps[0].groups.values() for label in members if label not in labels]
+    return (f"it lacks the classes {', '.join(map(str, lacking[:10]))} of the grouping",) if lacking else ()
+
+
+# -- what a reader is told of several rankings ------------------------------------------------------------------
+
+_SHOWN: dict[Reason, Callable[[Any], str]] = {
+    Reason.DATA: lambda e: (
+        f"evaluation data {e.labels_digest.rsplit('.', 1)[-1][:8]}"
+        + ("" if e.statistics.row_ids is None else f", row ids {str(e.statistics.row_ids)[:8]}")
+    ),
+    Reason.KIND: lambda e: "single labels" if isinstance(e, Evaluation) else "sets of codes in families",
+    Reason.LABELS: lambda e: "classes " + ", ".join(map(one_line, e.labels)),
+    Reason.GROUPING: lambda e: _grouped(e),
+    Reason.POSITIVE: lambda e: "no positive group" if e.positive is None else f"positive group {quoted(e.positive)}",
+    Reason.FAMILIES: lambda e: f"families {dict(e.design).get('families', '')[:8]}",
+    Reason.SPANS: lambda e: "spans" if dict(e.design).get("none") else "no spans",
+    Reason.WEIGHT: lambda e: f"weight {e.n_samples:g}",
+}
+
+
+def _grouped(evaluation: BaseEvaluation) -> str:
+    steps = [] if evaluation.grouping is None else [quoted(step.name) for step in evaluation.grouping.steps]
+    return f"grouped by {', then '.join(steps)}" if steps else "not grouped"
+
+
+def _between(rankings: Sequence[Ranking], read: frozenset[str]) -> list[Reason]:
+    """Reasons why the runs of several rankings stand in several, of what the comparison reads."""
+    traits = {Traits.of(ranking.evaluation) for ranking in rankings}
+    found = {reason for first, second in combinations(traits, 2) for reason in differences_of(first, second, read)}
+    if Reason.DATA in found:
+        found.discard(Reason.WEIGHT)
+    return [reason for reason in Reason if reason in found]
+
+
+def headings(rankings: Sequence[Ranking], read: frozenset[str]) -> list[str]:
+    """For each of several rankings what tells it from the others, such as "grouped by “parity”"."""
+    reasons = _between(rankings, read)
+    if reasons == [Reason.DATA] or not reasons:  # their sizes may say it
+        sizes = Counter(ranking.evaluation.statistics.digest.rows for ranking in rankings)
+        if max(sizes.values(), default=0) == 1:
+            return [""] * len(rankings)
+    columns = []
+    for reason in reasons or [Reason.DATA]:
+        evaluations = [ranking.evaluation for ranking in rankings]
+        shown = [_SHOWN[reason](evaluation) for evaluation in evaluations]
+        if reason is Reason.GROUPING:
+            designs = {(text, dict(e.design).get("grouping")) for text, e in zip(shown, evaluations, strict=True)}
+            if len(designs) > len(set(shown)):  # the same name, another content
+                shown = [
+                    text if e.grouping is None else f"grouped {one_line(e.grouping.describe())}"
+                    for text, e in zip(shown, evaluations, strict=True)
+                ]
+        columns.append(distinct(shown, _WIDTH))
+    return ["; ".join(parts) for parts in zip(*columns, strict=True)]
+
+
+def how_apart(rankings: Sequence[Ranking], read: frozenset[str]) -> str:
+    """The words for how the runs of several rankings were judged differently; empty where there is one ranking."""
+    if len(rankings) < 2:
+        return ""
+    return " and ".join(reason.value for reason in _between(rankings, read)) or Reason.DATA.value
+
+
+def apart(rankings: Sequence[Ranking], read: frozenset[str]) -> tuple[str, ...]:
+    """A sentence that says why there is more than one ranking; nothing where there is one."""
+    why = how_apart(rankings, read)
+    if not why:
+        return ()
+    return (f"The runs were judged {why}, so that they stand in {len(rankings)} separate rankings.",)

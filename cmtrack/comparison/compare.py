@@ -1,0 +1,333 @@
+"""Comparison of evaluations that are at hand: options, gates, and rankings of runs or of models."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, fields
+from functools import cached_property
+from typing import Any
+
+from cmtrack import untrusted
+from cmtrack.base import BaseEvaluation
+from cmtrack.comparison.blocks import Blocks, rank_models
+from cmtrack.comparison.comparability import apart, check_classes, of_classes
+from cmtrack.comparison.criterion import DEFAULTS, FALLBACK, Criterion, RankBy, read_by
+from cmtrack.comparison.differences import paired_differences
+from cmtrack.comparison.gates import Gate, GateResult, check_known
+from cmtrack.comparison.ranking import cohorts, decides, rank
+from cmtrack.comparison.result import Comparison, ModelComparison, RunComparison
+from cmtrack.comparison.run import Candidate, LeftOut, Run, StoppedRun
+from cmtrack.comparison.tie_breakers import TieBreaker, check_there
+from cmtrack.evaluation import Evaluation
+from cmtrack.grouping import Grouping, Label
+from cmtrack.metrics.metric import Metric
+from cmtrack.metrics.names import near
+from cmtrack.metrics.own import own_metrics
+
+Progress = Callable[[str, int, int], object]
+
+NO_RUN = "no run was found: the experiments are empty, or the filter lets none through"
+
+
+class NothingFound(ValueError):
+    """There is nothing to compare."""
+
+
+@dataclass(frozen=True, eq=False)
+class CompareOptions:
+    """Options of :func:`cmtrack.compare`, which documents them; in their order, with their defaults.
+
+    Raises
+    ------
+    ValueError
+        If a number is out of its range, or an option lacks the one that it goes with.
+    """
+
+    experiment_names: Sequence[str] | None = None
+    filter_string: str = ""
+    rank_by: RankBy | None = None
+    require: str | Sequence[str] = ()
+    tie_breakers: str | Sequence[str] = ()
+    margin: float | None = None
+    confidence_level: float = 0.95
+    grouping: Grouping | None = None
+    positive: Label | None = None
+    against: Any = None
+    block: str | None = None
+    model: str | None = None
+    block_kind: str = "auto"
+    rope: float = 0.01
+    test_train_ratio: float | None = None
+    prefix: str = ""
+    limit: int = 50
+    max_runs: int | None = 5000
+    tracking_uri: str | Sequence[str] | None = None
+    seed: int = 0
+    extra_metrics: Sequence[Metric] = ()
+
+    def __post_init__(self) -> None:
+        if not 0 < self.confidence_level < 1:
+            raise ValueError(f"confidence_level must lie between 0 and 1, got {self.confidence_level!r}")
+        if self.limit < 1:
+            raise ValueError(f"limit must be at least 1, got {self.limit!r}")
+        if self.positive is not None and self.grouping is None:
+            raise ValueError(
+                "positive goes with grouping: without one, runs keep the positive group they were logged with"
+            )
+        if self.margin is not None and not 0 <= self.margin < math.inf:
+            raise ValueError(f"margin must be a finite number that is not negative, got {self.margin!r}")
+
+    # what the texts mean is known once own metrics are declared: a text may name one
+
+    @cached_property
+    def own(self) -> tuple[Metric, ...]:
+        """The own metrics, declared."""
+        return own_metrics(self.extra_metrics)
+
+    @cached_property
+    def gates(self) -> tuple[Gate, ...]:
+        """The gates of ``require``.
+
+        Raises
+        ------
+        ValueError
+            If one does not parse, or needs a baseline where there is none.
+        """
+        gates = tuple(map(Gate.parse, [self.require] if isinstance(self.require, str) else self.require))
+        if self.against is None and any(gate.difference for gate in gates):
+            raise ValueError("a .difference gate needs against=, the run to take the difference from")
+        return gates
+
+    @cached_property
+    def rules(self) -> tuple[TieBreaker, ...]:
+        """The tie-breakers."""
+        given = [self.tie_breakers] if isinstance(self.tie_breakers, str) else self.tie_breakers
+        return tuple(map(TieBreaker.parse, given))
+
+    @cached_property
+    def criterion(self) -> Criterion | None:
+        """The criterion of ``rank_by``; None where it was not given."""
+        return None if self.rank_by is None else Criterion.of(self.rank_by)
+
+    @cached_property
+    def blocks(self) -> Blocks | None:
+        """The blocks of repeated runs; None where runs are ranked."""
+        if self.block is None:
+            return None
+        return Blocks(self.block, self.model, self.block_kind, self.rope, self.test_train_ratio)
+
+    def check(self) -> None:
+        """Read all texts.
+
+        Raises
+        ------
+        ValueError, TypeError
+            If one does not parse.
+        """
+        self.own, self.gates, self.rules, self.criterion, self.blocks  # noqa: B018 - each is read once, in this order
+
+    def how(self, runs: Any) -> dict[str, Any]:
+        """The arguments, as a review shows them: without credentials, and without the functions of own metrics."""
+        given = {field.name: getattr(self, field.name) for field in fields(self) if field.name != "extra_metrics"}
+        uris = self.tracking_uri
+        if isinstance(uris, str):
+            given["tracking_uri"] = untrusted.without_credentials(uris)
+        elif uris is not None:
+            given["tracking_uri"] = [untrusted.without_credentials(str(uri)) for uri in uris]
+        return {"runs": runs, **given}
+
+    @classmethod
+    def defaults(cls) -> dict[str, Any]:
+        """The defaults by name."""
+        return {field.name: field.default for field in fields(cls)}
+
+    def prepared(self, evaluation: BaseEvaluation) -> BaseEvaluation:
+        """An evaluation with the own metrics, under the grouping and level that are asked for, its numbers computed.
+
+        Raises
+        ------
+        ValueError
+            If the grouping does not fit it.
+        """
+        if isinstance(evaluation, Evaluation):
+            evaluation = evaluation.with_metrics(self.own)
+        if self.grouping is not None:
+            check_classes(evaluation.labels, self.grouping)
+            evaluation = of_classes(evaluation).regroup(self.grouping, positive=self.positive)
+        evaluation = evaluation.at_level(self.confidence_level)
+        evaluation.metrics  # noqa: B018 - computed here, which may be in a worker
+        return evaluation
+
+
+def compare_evaluations(
+    evaluations: Mapping[str, BaseEvaluation], options: CompareOptions, progress: Progress = lambda *_: None
+) -> Comparison:
+    """Compare evaluations that are in no run, by name; see :func:`cmtrack.compare`.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If a value is no evaluation, there is none, or one has not what is asked for.
+    """
+    options.check()
+    for name, evaluation in evaluations.items():
+        if not isinstance(evaluation, BaseEvaluation):
+            raise TypeError(f"runs by name must be Evaluations, got {type(evaluation).__name__} for {name!r}")
+    if not evaluations:
+        raise NothingFound(NO_RUN)
+    runs = {str(name): Run(str(name), str(name)) for name in evaluations}
+    check_there(options.rules, list(runs.values()))
+    baseline = None
+    if options.against is not None:
+        baseline = runs.get(options.against) if isinstance(options.against, str) else None
+        if baseline is None:
+            raise ValueError(f"against must be one of {list(runs)[:10]}, got {options.against!r}")
+    known = {str(name): options.prepared(evaluation) for name, evaluation in evaluations.items()}
+    criterion = options.criterion or default_criterion(lambda name: any(name in e.metrics for e in known.values()))
+    progress("ranking", 0, 0)
+    return compare_runs(runs, known, criterion, options, baseline=baseline, how=options.how(evaluations))
+
+
+def default_criterion(has: Callable[[str], bool]) -> Criterion:
+    """The first default metric that a run has; where it is undefined for others, that is said of them."""
+    return Criterion((next(filter(has, DEFAULTS), FALLBACK),))
+
+
+def compare_runs(
+    runs: Mapping[str, Run],
+    evaluations: Mapping[str, BaseEvaluation],
+    criterion: Criterion,
+    options: CompareOptions,
+    *,
+    baseline: Run | None = None,
+    stopped: Sequence[StoppedRun] = (),
+    left_out: tuple[Sequence[LeftOut], Sequence[LeftOut]] = ((), ()),
+    passed_over: Sequence[Run] = (),
+    notes: Sequence[str] = (),
+    how: Mapping[str, Any] | None = None,
+) -> Comparison:
+    """Check the evaluations of runs by the gates, and rank them.
+
+    Parameters
+    ----------
+    runs, evaluations : mapping
+        By run id; the evaluations prepared by the options, the baseline's among them.
+    criterion : Criterion
+    options : CompareOptions
+    baseline : Run, optional
+    stopped, passed_over : sequence
+        Runs that are not read, as what is listed of them decides.
+    left_out : pair of sequences of LeftOut
+        Runs whose evaluation could not be read, and runs without a complete one.
+    notes : sequence of str
+        What a reader should know of the listing.
+    how : mapping, optional
+        The arguments, to do it again.
+
+    Raises
+    ------
+    ValueError
+        If no run has one of the metrics, or repeated runs have no blocks.
+    """
+    if evaluations:
+        _check_known(criterion, options.gates, evaluations.values())
+    base = None if baseline is None else Candidate(baseline, evaluations[baseline.run_id])
+    candidates, undefined = [], []
+    for run_id, run in runs.items():
+        if run_id not in evaluations:
+            continue
+        evaluation = evaluations[run_id]
+        candidate = Candidate(run, evaluation, tuple(judged(gate, evaluation, base) for gate in options.gates))
+        reasons = [why_undefined(evaluation, name) for name in criterion.metrics]
+        if any(reasons) and candidate.passed:
+            undefined.append(LeftOut(run, "; ".join(filter(None, reasons))))
+        else:
+            candidates.append(candidate)
+    notes = [*notes, *passed_over_notes(candidates, criterion)]
+    reads = read_by(criterion, options.gates, options.rules)
+    both: dict[str, Any] = {
+        "criterion": criterion,
+        "gates": options.gates,
+        "confidence_level": options.confidence_level,
+        "left_out": (*left_out[0], *undefined, *left_out[1]),
+        "passed_over": tuple(passed_over),
+        "baseline": base,
+        "how": {} if how is None else dict(how),
+        "reads": reads,
+    }
+    ranked: dict[str, Any] = {
+        "tie_breakers": options.rules,
+        "confidence_level": options.confidence_level,
+        "margin": options.margin,
+    }
+    if options.blocks is not None:
+        models, failed, more = rank_models(candidates, criterion, options.blocks, gates=options.gates, **ranked)
+        rankings_of_models = () if models is None else (models,)
+        return ModelComparison(rankings=rankings_of_models, failed=failed, notes=(*notes, *more), **both)
+    parts = cohorts((candidate for candidate in candidates if candidate.passed), reads)
+    decided = decides(parts)
+    rankings = tuple(
+        rank(part, criterion, seed=options.seed, choose=decided and place == 0, **ranked)
+        for place, part in enumerate(parts)
+    )
+    failed = (*stopped, *(StoppedRun(c.run, c.gates) for c in candidates if not c.passed))
+    return RunComparison(rankings=rankings, failed=failed, notes=(*notes, *apart(rankings, reads)), **both)
+
+
+def judged(gate: Gate, evaluation: BaseEvaluation, baseline: Candidate | None) -> GateResult:
+    """A gate's result for an evaluation, with the difference from the baseline where the gate reads one."""
+    difference = None
+    if gate.difference and baseline is not None:
+        other = baseline.evaluation
+        if gate.metric in evaluation.metrics and gate.metric in other.metrics:
+            difference = paired_differences(evaluation, other, metrics=[gate.metric])[gate.metric]
+    return gate.check(evaluation.metrics, evaluation.intervals, difference)
+
+
+def why_undefined(evaluation: BaseEvaluation, metric: str) -> str:
+    """Reason why a run cannot be ranked by a metric; empty where it can."""
+    if metric not in evaluation.metrics:
+        return f"it has no {metric}"
+    if math.isfinite(evaluation.metrics[metric]):
+        return ""
+    return f"{metric} is undefined: {evaluation.undefined.get(metric, 'no reason is known')}"
+
+
+def passed_over_notes(candidates: Sequence[Candidate], criterion: Criterion) -> list[str]:
+    """Notes where runs are ranked by an average that leaves out classes that they never predict."""
+    notes = []
+    for metric in criterion.metrics:
+        left_out = [(c.run.name, len(c.evaluation.classes_passed_over(metric))) for c in candidates]
+        left_out = [(name, number) for name, number in left_out if number]
+        if not left_out:
+            continue
+        shown = ", ".join(f"{number} of “{name}”" for name, number in left_out[:5])
+        more = f" and of {len(left_out) - 5} more runs" if len(left_out) > 5 else ""
+        zero = f"{metric}_zero"
+        counted = f"; {zero} counts them as 0" if any(zero in c.evaluation.metrics for c in candidates) else ""
+        notes.append(f"Ranked by {metric}, which passes over never-predicted classes: {shown}{more}{counted}.")
+    return notes
+
+
+def _check_known(criterion: Criterion, gates: Collection[Gate], evaluations: Iterable[BaseEvaluation]) -> None:
+    """Refuse metrics that no run has, and runs that mean different things by one name of an own metric."""
+    evaluations = list(evaluations)
+    known = {name for evaluation in evaluations for name in evaluation.metrics}
+    for name in criterion.metrics:
+        if name not in known:
+            raise ValueError(f"no run has the metric {name!r}{near(name, known)}")
+    seen: dict[str, Metric] = {}
+    for evaluation in evaluations:
+        for metric in evaluation.extra_metrics if isinstance(evaluation, Evaluation) else ():
+            if metric.name not in criterion.metrics:
+                continue
+            other = seen.setdefault(metric.name, metric)
+            for word in ("of", "better", "low", "high", "interval"):
+                ours, theirs = getattr(other, word), getattr(metric, word)
+                if ours != theirs:
+                    raise ValueError(
+                        f"the runs declare {metric.name!r} with different {word!r}, {ours!r} and {theirs!r}: give one "
+                        "definition for all of them, extra_metrics=[Metric(...)]"
+                    )
+    check_known(gates, known)

@@ -1,0 +1,395 @@
+"""Analysis of repeated runs by the method that suits what they were repeated over, and its result."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+
+import numpy as np
+
+from cmtrack.comparison.repeated._bayes import (
+    RopeProbabilities,
+    bayesian_correlated_t,
+    bayesian_signed_rank,
+    student_regions,
+)
+from cmtrack.comparison.repeated._pairs import (
+    Pairwise,
+    RepeatedDifference,
+    as_ratio,
+    compare_all,
+    corrected_resampled_t,
+    seed_differences,
+    wilcoxon_holm,
+    wilcoxon_signed_rank,
+)
+from cmtrack.comparison.repeated._ranks import Friedman, Nemenyi, friedman, nemenyi
+from cmtrack.comparison.repeated._scores import (
+    Summary,
+    as_level,
+    as_names,
+    as_scores,
+    complete,
+    order_by_mean,
+    settled,
+    summary,
+)
+from cmtrack.statistics.inputs import FloatArray
+from cmtrack.untrusted import for_page
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+Kind: TypeAlias = Literal["folds", "seeds", "datasets"]
+
+
+@dataclass(frozen=True)
+class Gap:
+    """One model against the best.
+
+    Attributes
+    ----------
+    name : str
+    difference, standard_error, df, low, high, pvalue : float
+        Of the model less the best, so the difference is negative as a rule; see `RepeatedDifference`. The interval
+        and the p-value are for this pair alone.
+    adjusted_pvalue : float
+        By Holm over all pairs of models, which also pays for having chosen the best by the same scores.
+    worse, equivalent, better : float
+        Probability that the model is worse than the best by more than the rope, within it, or better; NaN without a
+        rope.
+    method : str
+    reason : str
+        Why there is NaN, or what the numbers do not cover; else empty.
+    joint_low, joint_high : float
+        Interval that holds for all pairs of models at once (Bonferroni). A model whose interval excludes zero is
+        behind; one that is behind may have an interval that includes zero, as Holm's stepwise test is more powerful.
+    """
+
+    name: str
+    difference: float
+    standard_error: float
+    df: float
+    low: float
+    high: float
+    pvalue: float
+    adjusted_pvalue: float
+    worse: float
+    equivalent: float
+    better: float
+    method: str
+    reason: str
+    joint_low: float = math.nan
+    joint_high: float = math.nan
+
+
+@dataclass(frozen=True)
+class RepeatedResult:
+    """Several models over the same seeds, folds or data sets.
+
+    Attributes
+    ----------
+    names : tuple of k str
+    kind : "folds", "seeds" or "datasets"
+    confidence_level : float
+    rope : float or None
+        Half the width of the region of practical equivalence.
+    blocks, left_out : int
+        Blocks in which every model has a value, which alone are tested; and the others.
+    summary : Summary
+        Of all values, also of blocks that are left out.
+    order : tuple of int
+        Models, best first: by average rank for data sets, by mean over the complete blocks else.
+    best : int
+        The first of them.
+    differences : tuple of k - 1 Gap
+        Every other model less the best, in the models' order; ``result[name]`` gives one.
+    pairwise : Pairwise
+        All pairs: corrected t (folds), seed differences (seeds), signed ranks (data sets); adjusted by Holm.
+    cliques : tuple of tuple of int
+        Those of ``pairwise``.
+    friedman, nemenyi : Friedman and Nemenyi, or None
+        For data sets only.
+    posteriors : tuple of k RopeProbabilities or None
+        Of each model less the best; None for the best itself, and for all without a rope.
+    tied : tuple of k bool
+        Whether the model is not told apart from the best; True for the best, and where there is no p-value.
+    notes : tuple of str
+        What was left out, and what the methods assume.
+    """
+
+    names: tuple[str, ...]
+    kind: Kind
+    confidence_level: float
+    rope: float | None
+    blocks: int
+    left_out: int
+    summary: Summary
+    order: tuple[int, ...]
+    best: int
+    differences: tuple[Gap, ...]
+    pairwise: Pairwise
+    cliques: tuple[tuple[int, ...], ...]
+    friedman: Friedman | None
+    nemenyi: Nemenyi | None
+    posteriors: tuple[RopeProbabilities | None, ...]
+    tied: tuple[bool, ...]
+    notes: tuple[str, ...]
+
+    def __getitem__(self, name: str) -> Gap:
+        for gap in self.differences:
+            if gap.name == name:
+                return gap
+        raise KeyError(f"there is no difference of {name!r} from the best, {self.names[self.best]!r}")
+
+    def to_frame(self) -> pd.DataFrame:
+        """One row per model, best first."""
+        import pandas as pd
+
+        gaps = {gap.name: gap for gap in self.differences}
+        columns = ("difference", "low", "high", "pvalue", "adjusted_pvalue", "worse", "equivalent", "better")
+        rows = []
+        for column in self.order:
+            name = self.names[column]
+            row = dict(vars(self.summary.rows[column]))
+            if self.friedman is not None:
+                row["average_rank"] = self.friedman.ranks[column]
+            gap = gaps.get(name)
+            row |= {key: math.nan if gap is None else getattr(gap, key) for key in columns}
+            rows.append(row | {"tied": self.tied[column], "best": column == self.best})
+        return pd.DataFrame(rows)
+
+    def __repr__(self) -> str:
+        ties = sum(self.tied) - 1
+        best = self.names[self.best]
+        return f"RepeatedResult({len(self.names)} models, {self.blocks} {self.kind}, best {best!r}, {ties} tied)"
+
+    def _repr_html_(self) -> str:
+        from html import escape
+
+        notes = "".join(f"<li>{escape(note)}</li>" for note in self.notes)
+        return for_page(f"{self.to_frame().to_html(index=False)}<ul>{notes}</ul>")
+
+
+def analyse(
+    scores: Any,
+    names: Sequence[str] | None = None,
+    *,
+    kind: Kind,
+    confidence_level: float = 0.95,
+    rope: float | None = 0.01,
+    test_train_ratio: float | None = None,
+    test_errors: Any = None,
+) -> RepeatedResult:
+    """Analyse several models over repeated runs: the leader, and the others that may be as good.
+
+    Parameters
+    ----------
+    scores : array-like of shape (N, k)
+        Blocks by models of one metric, larger is better; NaN where there is no value.
+    names : sequence of k str, optional
+        By default the column numbers.
+    kind : "folds", "seeds" or "datasets"
+        What a block is: a fold or random split of one data set; a seed, all judged on the same test rows; or a data
+        set of its own, with one value per model.
+    confidence_level : float, default 0.95
+    rope : float or None, default 0.01
+        Half the width of the region of practical equivalence, in units of the metric; None for no posteriors.
+    test_train_ratio : float, optional
+        For folds, where it must be given: rows of a test part over rows of its training part.
+    test_errors : array-like of shape (k, k), optional
+        For seeds and folds: standard errors of the mean difference of each pair of models due to the sampling of the
+        test rows; symmetric, NaN where unknown, the diagonal is not read. With seeds, which share their test rows,
+        this error is added to that of the seeds; with folds, whose test rows are disjoint, the wider one decides
+        (:func:`corrected_resampled_t`). Data sets have no such argument: the signed-rank test estimates no spread
+        that could be small by luck, its null distribution is exact whatever the errors within a data set are.
+
+    Returns
+    -------
+    RepeatedResult
+
+    Raises
+    ------
+    ValueError
+        If the kind is unknown, an argument is missing that it needs, or given that it has no use for; if scores,
+        names, level, rope, ratio or errors are not as above; or no block has a value of every model.
+    """
+    if kind not in BLOCK:
+        raise ValueError(f"kind must be one of {list(BLOCK)}, got {kind!r}")
+    if (kind == "folds") != (test_train_ratio is not None):
+        raise ValueError(f"test_train_ratio goes with kind 'folds', and only there: got {test_train_ratio!r}, {kind!r}")
+    if test_errors is not None and kind == "datasets":
+        raise ValueError(f"test_errors go with kinds 'seeds' and 'folds' only, got kind {kind!r}")
+    level, matrix = as_level(confidence_level), as_scores(scores)
+    k = matrix.shape[1]
+    labels, (kept, left_out) = as_names(names, k), complete(matrix)
+    ratio = math.nan if test_train_ratio is None else as_ratio(test_train_ratio)
+    errors = _errors(test_errors, k)
+    if not len(kept):
+        fewest = min(range(k), key=lambda i: int(np.isfinite(matrix[:, i]).sum()))
+        raise ValueError(f"one block at least must have a value of every model, none has; see {labels[fewest]!r} first")
+    scale = float(np.abs(kept).max())
+
+    def gaps(i: int, j: int) -> FloatArray:
+        return settled(kept[:, i] - kept[:, j], scale)
+
+    joint = 1 - (1 - level) / max(1, k * (k - 1) // 2)  # Bonferroni: intervals of all pairs at once
+    tests: dict[str, Callable[[int, int, float], RepeatedDifference]] = {
+        "folds": lambda i, j, at: corrected_resampled_t(gaps(i, j), ratio, at, test_error=errors[i, j]),
+        "seeds": lambda i, j, at: seed_differences(gaps(i, j), errors[i, j], at),
+        "datasets": lambda i, j, at: wilcoxon_signed_rank(kept[:, i] - kept[:, j], at, scale=scale),
+    }
+    test = tests[kind]
+    ranked = kind == "datasets"
+    if ranked:
+        pairwise = wilcoxon_holm(matrix, level)
+    else:
+        counts = len(kept), left_out
+        pairwise = compare_all(lambda i, j: test(i, j, level), order_by_mean(kept), level, counts)
+    best = pairwise.order[0]
+
+    def posterior(i: int) -> RopeProbabilities | None:
+        if rope is None or i == best:
+            return None
+        one = pairwise[i, best].difference
+        if kind == "folds" and one.method != "test rows":
+            return bayesian_correlated_t(gaps(i, best), rope, ratio / (1 + ratio))
+        if ranked:
+            return bayesian_signed_rank(kept[:, i] - kept[:, best], rope)
+        counts = one.blocks, one.left_out
+        return student_regions(one.difference, one.standard_error, one.df, rope, counts, "Student", one.reason)
+
+    posteriors = tuple(posterior(i) for i in range(k))
+    return RepeatedResult(
+        names=labels,
+        kind=kind,
+        confidence_level=level,
+        rope=rope,
+        blocks=len(kept),
+        left_out=left_out,
+        summary=summary(matrix, labels),
+        order=pairwise.order,
+        best=best,
+        differences=tuple(
+            _gap(labels[i], pairwise, (i, best), posteriors[i], test(i, best, joint)) for i in range(k) if i != best
+        ),
+        pairwise=pairwise,
+        cliques=pairwise.cliques,
+        friedman=friedman(matrix) if ranked else None,
+        nemenyi=nemenyi(matrix, level) if ranked else None,
+        posteriors=posteriors,
+        tied=tuple(i == best or not pairwise.apart(i, best) for i in range(k)),
+        notes=what_to_know(kind, pairwise, left_out, k),
+    )
+
+
+def _errors(test_errors: Any, k: int) -> FloatArray:
+    if test_errors is None:
+        return np.full((k, k), math.nan)
+    errors: FloatArray = np.array(test_errors, dtype=np.float64)
+    if errors.shape != (k, k):
+        raise ValueError(f"test_errors must have shape {(k, k)}, one per pair of models, got {errors.shape}")
+    np.fill_diagonal(errors, 0.0)
+    if (errors < 0).any() or np.isinf(errors).any():
+        raise ValueError(f"test_errors must be finite and not negative, or NaN, got {errors[errors < 0][:1]}")
+    if not np.allclose(errors, errors.T, rtol=1e-9, atol=0, equal_nan=True):
+        raise ValueError("test_errors must be symmetric: the error of a difference does not depend on its direction")
+    return errors
+
+
+def _gap(
+    name: str,
+    pairwise: Pairwise,
+    models: tuple[int, int],
+    posterior: RopeProbabilities | None,
+    joint: RepeatedDifference,
+) -> Gap:
+    pair = pairwise[models]
+    one, nan = pair.difference, math.nan
+    return Gap(
+        name,
+        one.difference,
+        one.standard_error,
+        one.df,
+        one.low,
+        one.high,
+        one.pvalue,
+        pair.adjusted_pvalue,
+        nan if posterior is None else posterior.left,
+        nan if posterior is None else posterior.inside,
+        nan if posterior is None else posterior.right,
+        one.method,
+        one.reason,
+        joint.low,
+        joint.high,
+    )
+
+
+BLOCK = {"folds": "fold", "seeds": "seed", "datasets": "data set"}
+
+
+def what_to_know(kind: Kind, pairwise: Pairwise, left_out: int, k: int) -> tuple[str, ...]:
+    """Sentences on what was left out and what is assumed, for k models."""
+    n, pairs = pairwise.blocks, k * (k - 1) // 2
+    found = []
+    if left_out:
+        found.append(
+            f"{left_out} of {n + left_out} {BLOCK[kind]}s have no value of some model and are not tested. The mean"
+            " of a model is over all its values."
+        )
+    if n < 2:
+        found.append(f"There is only one {BLOCK[kind]}, so nothing is tested and all models are tied.")
+    if pairwise.note and n > 1:
+        found.append(f"{pairwise.note}.")
+    if k > 2:
+        found.append(
+            f"p-values are adjusted for all {pairs} pairs of models (Holm 1979), and the intervals of the differences"
+            " hold for all of them at once (Bonferroni). The posterior probabilities are for one pair each and decide"
+            " nothing."
+        )
+    if kind == "folds":
+        found.append(
+            "Folds share training rows, and the variance is corrected for that (Nadeau and Bengio 2003). Rank tests"
+            " assume independent blocks and are not shown for folds of one data set."
+        )
+        errors = [pair.difference.test_rows for pair in pairwise.pairs]
+        if n > 1 and all(errors):
+            found.append(
+                "A difference is significant only if it is so by the spread of the folds and by the sampling error of"
+                " their test rows: the wider of the two intervals is shown, and the larger p-value."
+            )
+        elif n > 1:
+            found.append(
+                "The sampling error of the test rows is not known for every pair of models (no predictions by row):"
+                " there, only the spread of the folds decides, which can be small by luck."
+            )
+    elif kind == "seeds":
+        if all(pair.difference.method == "seeds and test rows" for pair in pairwise.pairs):
+            found.append("Standard errors hold both the variation over the seeds and the sampling of the test rows.")
+        elif n > 1:
+            found.append(
+                "The sampling error of the test rows is not known for every pair of models: there, the standard error"
+                " is that of the seeds alone, and the result holds for these test rows only."
+            )
+        found.append("Seeds on the same test rows are not independent data sets, so rank tests are not shown.")
+    else:
+        found.append(
+            "Each data set counts once, whatever its size, and is assumed to be independent of the others. Ties and"
+            " cliques follow from the signed-rank tests."
+        )
+        methods = [pair.difference.method for pair in pairwise.pairs]
+        found.append(f"Signed-rank test: {', '.join(_by_pairs(methods))}.")
+    return tuple(found)
+
+
+_LAWS = {"exact": "exact", "exact, ties": "exact with ties", "normal": "normal approximation"}
+
+
+def _by_pairs(methods: list[str]) -> list[str]:
+    """The test's distributions with their numbers of pairs: "exact for 1 pair", "exact with ties for 14"."""
+    names = sorted(set(methods))
+    found = [f"{_LAWS.get(name, name)} for {methods.count(name)}" for name in names]
+    return [f"{found[0]} pair{'' if methods.count(names[0]) == 1 else 's'}", *found[1:]]

@@ -1,0 +1,218 @@
+"""Matrices of scores, models by blocks: checks, complete blocks, ties, ranks and summaries."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from cmtrack.statistics.inputs import FloatArray
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+_SAME = 40  # bits: values that agree in so many of the largest one's are equal, whatever their last digits say
+
+
+def as_scores(scores: Any) -> FloatArray:
+    """Check a matrix of scores.
+
+    Parameters
+    ----------
+    scores : array-like of shape (N, k)
+        Rows are blocks (seeds, folds or data sets), columns models; larger is better; NaN where there is no value.
+
+    Returns
+    -------
+    ndarray of shape (N, k), float64
+
+    Raises
+    ------
+    ValueError
+        If it is not a matrix, has fewer than two models or no block, or a score is infinite.
+    """
+    matrix: FloatArray = np.array(scores, dtype=np.float64)
+    if matrix.ndim != 2 or matrix.shape[0] < 1 or matrix.shape[1] < 2:
+        raise ValueError(f"scores must have shape (blocks >= 1, models >= 2), got {matrix.shape}")
+    if np.isinf(matrix).any():
+        block, model = (int(v) for v in np.argwhere(np.isinf(matrix))[0])
+        raise ValueError(f"scores must be finite or NaN, got {matrix[block, model]} in block {block} of model {model}")
+    return matrix
+
+
+def as_names(names: Sequence[str] | None, n_models: int) -> tuple[str, ...]:
+    """Names of the models, by default their column numbers.
+
+    Raises
+    ------
+    ValueError
+        If there are more or fewer names than models, or one is given twice.
+    """
+    chosen = tuple(str(v) for v in (range(n_models) if names is None else names))
+    if len(chosen) != n_models:
+        raise ValueError(f"there must be one name per model, got {len(chosen)} names for {n_models} models")
+    if len(set(chosen)) < n_models:
+        raise ValueError(f"names must differ, got {next(v for v in chosen if chosen.count(v) > 1)!r} twice")
+    return chosen
+
+
+def as_differences(differences: Any) -> tuple[FloatArray, int]:
+    """Differences of two models without those that are NaN, and the number of these.
+
+    Raises
+    ------
+    ValueError
+        If it is not a vector, or a difference is infinite.
+    """
+    values: FloatArray = np.array(differences, dtype=np.float64)
+    if values.ndim != 1:
+        raise ValueError(f"differences must have shape (blocks,), got {values.shape}")
+    if np.isinf(values).any():
+        raise ValueError(f"differences must be finite or NaN, got one in block {int(np.argmax(np.isinf(values)))}")
+    kept = values[~np.isnan(values)]
+    return kept, len(values) - len(kept)
+
+
+def as_level(confidence_level: float) -> float:
+    """Check a confidence level.
+
+    Raises
+    ------
+    ValueError
+        If it does not lie between 0 and 1.
+    """
+    if not 0 < confidence_level < 1:
+        raise ValueError(f"confidence_level must lie between 0 and 1, got {confidence_level!r}")
+    return float(confidence_level)
+
+
+def complete(scores: Any) -> tuple[FloatArray, int]:
+    """The blocks in which every model has a value, and the number of the others."""
+    matrix = as_scores(scores)
+    kept = matrix[~np.isnan(matrix).any(axis=1)]
+    return kept, len(matrix) - len(kept)
+
+
+def settled(values: FloatArray, scale: Any) -> FloatArray:
+    """Values without the digits that rounding leaves: 0.4 - 0.3 becomes the same number as 0.2 - 0.1.
+
+    Parameters
+    ----------
+    values : ndarray
+    scale : float or ndarray that broadcasts
+        The largest number that went into the values; they are rounded to its 2⁻⁴⁰th part, about 1e-12.
+    """
+    grid = np.ldexp(1.0, np.maximum(np.frexp(scale)[1] - _SAME, -1022))
+    rounded: FloatArray = np.round(values / grid) * grid
+    return rounded
+
+
+def block_ranks(scores: FloatArray) -> FloatArray:
+    """Ranks within each block, 1 the best, equal scores sharing the mean of theirs; shape (N, k)."""
+    from scipy.stats import rankdata
+
+    if not len(scores):
+        return scores
+    ranks: FloatArray = rankdata(-settled(scores, np.abs(scores).max(axis=1, keepdims=True)), axis=1)
+    return ranks
+
+
+def order_by_rank(scores: FloatArray) -> tuple[int, ...]:
+    """Models by average rank, then by mean, then as given."""
+    if not len(scores):
+        return tuple(range(scores.shape[1]))
+    means = settled(scores.mean(axis=0), np.abs(scores).max())
+    return tuple(int(v) for v in np.lexsort((-means, block_ranks(scores).sum(axis=0))))
+
+
+def order_by_mean(scores: FloatArray) -> tuple[int, ...]:
+    """Models by mean, then as given."""
+    if not len(scores):
+        return tuple(range(scores.shape[1]))
+    return tuple(int(v) for v in np.argsort(-settled(scores.mean(axis=0), np.abs(scores).max()), kind="stable"))
+
+
+@dataclass(frozen=True)
+class ModelSummary:
+    """One model's scores.
+
+    Attributes
+    ----------
+    name : str
+    mean, sd, minimum, maximum : float
+        Over the blocks in which the model has a value; the standard deviation, with divisor n - 1, is NaN for fewer
+        than two. It says how much the scores vary, and is no error of the mean.
+    blocks : int
+        With a value.
+    """
+
+    name: str
+    mean: float
+    sd: float
+    minimum: float
+    maximum: float
+    blocks: int
+
+
+@dataclass(frozen=True)
+class Summary:
+    """Every model's scores.
+
+    Attributes
+    ----------
+    rows : tuple of ModelSummary
+        In the models' order.
+    blocks : int
+        Blocks in which every model has a value; tests use no other.
+    left_out : int
+        Blocks with a value missing.
+    """
+
+    rows: tuple[ModelSummary, ...]
+    blocks: int
+    left_out: int
+
+    def __getitem__(self, name: str) -> ModelSummary:
+        for row in self.rows:
+            if row.name == name:
+                return row
+        raise KeyError(f"there is no model {name!r}")
+
+    def to_frame(self) -> pd.DataFrame:
+        """One row per model."""
+        import pandas as pd
+
+        return pd.DataFrame([vars(row) for row in self.rows])
+
+
+def summary(scores: Any, names: Sequence[str] | None = None) -> Summary:
+    """Mean, spread and range of each model's scores.
+
+    Parameters
+    ----------
+    scores : array-like of shape (N, k)
+        Blocks by models; NaN where there is no value.
+    names : sequence of k str, optional
+        By default the column numbers.
+
+    Raises
+    ------
+    ValueError
+        If the scores are no finite matrix of at least two models, or the names do not fit.
+    """
+    matrix = as_scores(scores)
+    kept, left_out = complete(matrix)
+    rows = []
+    for name, column in zip(as_names(names, matrix.shape[1]), matrix.T, strict=True):
+        values = column[column == column]
+        n = len(values)
+        if not n:
+            rows.append(ModelSummary(name, math.nan, math.nan, math.nan, math.nan, 0))
+            continue
+        sd = float(values.std(ddof=1)) if n > 1 else math.nan
+        rows.append(ModelSummary(name, float(values.mean()), sd, float(values.min()), float(values.max()), n))
+    return Summary(tuple(rows), len(kept), left_out)

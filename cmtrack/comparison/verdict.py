@@ -1,0 +1,223 @@
+"""Verdict of a gate: whether a run does what is required of it, against a baseline or by itself."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any
+
+from cmtrack.base import BaseEvaluation
+from cmtrack.comparison.comparability import Reason, how_apart, why_unpaired
+from cmtrack.comparison.compare import CompareOptions, compare_evaluations, judged
+from cmtrack.comparison.criterion import RankBy
+from cmtrack.comparison.gates import Gate, GateResult
+from cmtrack.comparison.ranking import RankedRun
+from cmtrack.comparison.result import Comparison, RunComparison
+from cmtrack.metrics.names import near
+
+ALWAYS_DEFINED = "multiclass/accuracy"
+"""Criterion of two runs where gates alone decide: it hides no run with an undefined metric."""
+
+
+class NotJudged(Enum):
+    """Reason why there is no verdict."""
+
+    LEFT_OUT = "the run or the baseline has no evaluation to judge"
+    APART = "the run and the baseline were judged on other data, or in other ways"
+    NO_METRIC = "a gate is on a metric that the run, or the baseline, has not"
+    NO_ERROR = "no error is known of the difference from the baseline"
+
+
+class Outcome(Enum):
+    """Outcome of the check that a run is not significantly worse than the baseline."""
+
+    TESTED = ""
+    SAME_RUN = "the same run"
+    ON_FRONT = "on the front"
+    NOT_DOMINATED = "not dominated"
+    DOMINATED = "dominated in every metric"
+
+
+@dataclass(frozen=True)
+class NotWorse:
+    """The default check: a run is not significantly worse than the baseline.
+
+    Attributes
+    ----------
+    criterion : str
+    passed : bool
+    outcome : Outcome
+    difference, low, high, pvalue : float
+        The run less the baseline, with its simultaneous interval; NaN where nothing was tested.
+    """
+
+    criterion: str
+    passed: bool
+    outcome: Outcome = Outcome.TESTED
+    difference: float = math.nan
+    low: float = math.nan
+    high: float = math.nan
+    pvalue: float = math.nan
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data."""
+        data = {"gate": "not significantly worse", "criterion": self.criterion, "passed": self.passed}
+        if self.outcome is Outcome.TESTED:
+            data |= {"difference": self.difference, "low": self.low, "high": self.high}
+        return data | {"reason": self.outcome.value}
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """Result of judging a run.
+
+    Attributes
+    ----------
+    run : RankedRun or None
+        None where it could not be read.
+    baseline : RankedRun or None
+    checks : tuple of GateResult or NotWorse
+        One for each gate, or the default one.
+    pairing : Reason or None
+        Why run and baseline are not compared row by row.
+    not_judged : NotJudged or None
+        Why there is no verdict.
+    why : str
+        The same as a sentence, with names.
+    notes : tuple of str
+    """
+
+    run: RankedRun | None
+    baseline: RankedRun | None = None
+    checks: tuple[GateResult | NotWorse, ...] = ()
+    pairing: Reason | None = None
+    not_judged: NotJudged | None = None
+    why: str = ""
+    notes: tuple[str, ...] = ()
+
+    @property
+    def passed(self) -> bool:
+        """True if the run does all that was asked; False where it was not judged."""
+        return self.not_judged is None and all(check.passed for check in self.checks)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data, for machines."""
+
+        def named(run: RankedRun | None) -> dict[str, str] | None:
+            return None if run is None else {"run_id": run.run_id, "name": run.name}
+
+        data = {
+            "passed": self.passed,
+            "run": named(self.run),
+            "baseline": named(self.baseline),
+            "gates": [check.to_dict() for check in self.checks],
+            "paired": self.baseline is not None and self.pairing is None,
+            "n_samples": math.nan if self.run is None else self.run.evaluation.n_samples,
+            "notes": list(self.notes),
+            "warnings": [] if self.run is None else list(self.run.evaluation.warnings),
+        }
+        return data if self.not_judged is None else data | {"not_judged": self.not_judged.name.lower(), "why": self.why}
+
+
+def judge(
+    run: BaseEvaluation,
+    baseline: BaseEvaluation | None = None,
+    *,
+    require: Sequence[str] = (),
+    rank_by: RankBy | None = None,
+    confidence_level: float = 0.95,
+) -> Verdict:
+    """Judge an evaluation by gates, or by not being significantly worse than a baseline.
+
+    Parameters
+    ----------
+    run, baseline : evaluation
+    require : sequence of str
+        Gates, such as ``"class/3/recall >= 0.6"``. Without them the run fails where it is significantly worse than
+        the baseline in the metric of ``rank_by``.
+    rank_by, confidence_level
+        See :func:`cmtrack.compare`.
+
+    Raises
+    ------
+    ValueError, TypeError
+        If neither gates nor a baseline are given, or an option is none.
+    """
+    if not require and baseline is None:
+        raise ValueError("a run is judged by gates or against a baseline: give require, baseline, or both")
+    if require and rank_by is not None:
+        raise ValueError("rank_by is what a run is judged by without gates: give require or rank_by")
+    evaluations = {"run": run} if baseline is None else {"run": run, "baseline": baseline}
+    options = CompareOptions(
+        rank_by=ALWAYS_DEFINED if require else rank_by,
+        confidence_level=confidence_level,
+        against=None if baseline is None else "baseline",
+    )
+    return verdict_of(compare_evaluations(evaluations, options), require)
+
+
+def verdict_of(comparison: Comparison, require: Sequence[str] = ()) -> Verdict:
+    """The verdict on the one run of a comparison that is not its baseline.
+
+    Parameters
+    ----------
+    comparison : RunComparison
+        Of the run and its baseline, made without gates: these would hide the numbers of the run that they stop.
+    require : sequence of str
+        Gates; without any the run must not be significantly worse than the baseline.
+    """
+    if not isinstance(comparison, RunComparison):
+        raise TypeError(f"a verdict is on a run, and models are compared here ({type(comparison).__name__})")
+    base = comparison.baseline
+    for left in comparison.left_out:
+        who = "baseline" if base is not None and left.run.run_id == base.run_id else "run"
+        why = f"the {who} {left.run.name!r} cannot be judged: {left.reason}"
+        return Verdict(None, not_judged=NotJudged.LEFT_OUT, why=why)
+    runs = comparison.runs
+    # a run may be its own baseline
+    tested = next((run for run in runs if base is None or run.run_id != base.run_id), runs[0])
+    baseline = None if base is None else next((run for run in runs if run.run_id == base.run_id), None)
+    if baseline is not None and len(comparison.rankings) > 1:
+        how = how_apart(comparison.rankings, comparison.reads)
+        why = f"the run and the baseline cannot be compared: they were judged {how}"
+        return Verdict(tested, baseline, not_judged=NotJudged.APART, why=why)
+    gates = [Gate.parse(text) for text in require]
+    for gate in gates:
+        ours = tested.evaluation.metrics
+        why = ""
+        if gate.metric not in ours:
+            why = f"gate {gate.text!r}: the run has no {gate.metric!r}{near(gate.metric, set(ours))}"
+        elif gate.difference and baseline is not None and gate.metric not in baseline.evaluation.metrics:
+            why = f"gate {gate.text!r}: the baseline has no {gate.metric!r}"
+        if why:
+            return Verdict(tested, baseline, not_judged=NotJudged.NO_METRIC, why=why)
+    pairing = None if baseline is None else why_unpaired(tested.evaluation, baseline.evaluation)
+    checks: list[GateResult | NotWorse] = [judged(gate, tested.evaluation, baseline) for gate in gates]
+    if not checks:
+        default = not_worse(comparison, tested, baseline)
+        if default is None:
+            why = f"no error is known of the difference from the baseline in {comparison.criterion}"
+            return Verdict(tested, baseline, pairing=pairing, not_judged=NotJudged.NO_ERROR, why=why)
+        checks = [default]
+    return Verdict(tested, baseline, tuple(checks), pairing, notes=comparison.notes)
+
+
+def not_worse(comparison: RunComparison, run: RankedRun, baseline: RankedRun | None) -> NotWorse | None:
+    """The default check of one of two ranked runs; None where no error of the difference is known."""
+    criterion = str(comparison.criterion)
+    if baseline is None or baseline is run:
+        return NotWorse(criterion, True, Outcome.SAME_RUN)
+    if comparison.criterion.pareto:
+        found = Outcome.NOT_DOMINATED if run.tied else Outcome.DOMINATED
+        return NotWorse(criterion, run.tied, Outcome.ON_FRONT if run.rank == 1 else found)
+    # of two runs: the one that leads has no difference, and its lead is the other one's
+    second = next(one for one in (run, baseline) if one is not comparison.rankings[0].leader)
+    gap, ends = second.difference, (second.difference_low, second.difference_high)
+    if not all(map(math.isfinite, ends)):
+        return None
+    worse = second is run and not run.tied
+    if second is not run:
+        gap, ends = -gap, (-ends[1], -ends[0])
+    return NotWorse(criterion, not worse, difference=gap, low=ends[0], high=ends[1], pvalue=second.p_set)

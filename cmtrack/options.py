@@ -1,0 +1,225 @@
+"""The options of an evaluation, each said once.
+
+``evaluate``, ``evaluate_table``, ``Accumulator``, ``log_evaluation``, the hooks and the command line share
+:class:`Options`. An option that is added there is in all of them, with its words, its default and its flag.
+"""
+
+from __future__ import annotations
+
+import inspect
+import re
+import textwrap
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, Any, TypedDict, TypeVar, cast, get_type_hints
+
+from cmtrack.metrics.names import near
+
+if TYPE_CHECKING:
+    from cmtrack.grouping import Grouping, Label
+    from cmtrack.metrics.metric import Metric
+
+Taker = TypeVar("Taker", bound=Callable[..., Any])
+
+
+@dataclass(frozen=True)
+class About:
+    """The words, the default and the check of an option.
+
+    Attributes
+    ----------
+    kind : str
+        Type and default, as numpydoc writes them.
+    text : str
+    default : object
+    check : callable, optional
+        From the value that was given to the one that is used; raises where no data could make it right.
+    flag, help : str
+        Of the command line; an option without a flag is not there, or is read from a file there.
+    choices : mapping of str to object, optional
+        What the command line takes, and what it stands for.
+    several : bool
+        Whether the flag may be repeated.
+    """
+
+    kind: str
+    text: str
+    default: Any = None
+    check: Callable[[Any], Any] = lambda value: value
+    flag: str = ""
+    help: str = ""
+    choices: Mapping[str, Any] | None = None
+    several: bool = False
+
+
+# The checks import what they need when they are called: the command line shows its help without NumPy.
+
+
+def _grouping(grouping: Any) -> Any:
+    from cmtrack.grouping import Grouping
+
+    if grouping is not None and not isinstance(grouping, Grouping):
+        raise TypeError(f"grouping must be a Grouping, got {type(grouping).__name__}")
+    return grouping
+
+
+def _level(level: Any) -> Any:
+    if not 0 < level < 1:
+        raise ValueError(f"confidence_level must lie between 0 and 1, got {level!r}")
+    return level
+
+
+def _normalize(normalize: Any) -> Any:
+    from cmtrack.statistics.probabilities import check_normalize
+
+    return check_normalize(normalize)
+
+
+def _sections(sections: Any) -> Any:
+    from cmtrack.evaluation.compute import check_sections
+
+    return check_sections(sections)
+
+
+def _metrics(metrics: Any) -> Any:
+    from cmtrack.metrics.own import own_metrics
+
+    return own_metrics(metrics)
+
+
+class Options(TypedDict, total=False):
+    """Options of an evaluation of rows."""
+
+    positive: Annotated[
+        Label | None,
+        About(
+            "label, optional",
+            "The positive class of two, or the positive group of a two-group step; by default the last one (a grouping "
+            "may name its own). It is written down with the result.",
+        ),
+    ]
+    grouping: Annotated[
+        Grouping | None,
+        About("Grouping, optional", "Classes put into groups, in one step or a chain.", check=_grouping),
+    ]
+    normalize: Annotated[
+        bool | str,
+        About(
+            '"warn", True or False, default "warn"',
+            "What is done with rows of probabilities that were rounded and sum to 0.98 to 1.02: they are scaled to sum "
+            "to 1 and a warning gives their number, they are scaled without one, or they are refused. Rows further off "
+            "are always refused.",
+            default="warn",
+            check=_normalize,
+            flag="--normalize",
+            help="Rows of rounded probabilities that sum to 0.98 to 1.02: scale and warn, scale, or refuse them.",
+            choices={"warn": "warn", "yes": True, "no": False},
+        ),
+    ]
+    sections: Annotated[
+        Sequence[str] | None,
+        About(
+            "list of str, optional",
+            'The sections of metrics that are computed, such as ``["multiclass", "class"]``; by default all that '
+            "apply: multiclass, spans, class, reduced, binary, spcc, prevalence and rough. The others are absent from "
+            "``Evaluation.metrics``, and from figures and reports; :meth:`Evaluation.with_sections` computes them "
+            "later.",
+            check=_sections,
+            flag="--section",
+            help="Section of metrics to compute, such as multiclass or binary; may be repeated. By default all that "
+            "apply.",
+            several=True,
+        ),
+    ]
+    confidence_level: Annotated[
+        float,
+        About(
+            "float, default 0.95",
+            "Of the intervals; between 0 and 1.",
+            default=0.95,
+            check=_level,
+            flag="--confidence-level",
+            help="Of the intervals.",
+        ),
+    ]
+    extra_metrics: Annotated[
+        Sequence[Metric],
+        About(
+            "sequence of Metric, optional",
+            "Metrics of your own: each has value, standard error and interval like the others, and takes part in "
+            "comparisons, rankings and gates.",
+            default=(),
+            check=_metrics,
+        ),
+    ]
+
+
+_LATER = dict.fromkeys(("Grouping", "Label", "Metric"), Any)
+OPTIONS: dict[str, About] = {
+    name: hint.__metadata__[0] for name, hint in get_type_hints(Options, None, _LATER, include_extras=True).items()
+}
+"""What is said of each option, by name."""
+
+
+def complete(options: Mapping[str, Any], of: str) -> Options:
+    """All options, checked: those that were given, and the defaults of the others.
+
+    Parameters
+    ----------
+    options : mapping
+    of : str
+        The function's name, for errors.
+
+    Raises
+    ------
+    ValueError, TypeError
+        If there is no such option, or no data could make its value right; the text gives the rule and the value.
+    """
+    check_names(options, of)
+    chosen: Any = {name: about.check(options.get(name, about.default)) for name, about in OPTIONS.items()}
+    return cast(Options, chosen)
+
+
+def check_names(options: Mapping[str, Any], of: str) -> None:
+    """Refuse what is no option, as Python does.
+
+    Raises
+    ------
+    TypeError
+        The text names the option that was meant, where one is like it.
+    """
+    for name in options:
+        if name not in OPTIONS:
+            raise TypeError(f"{of}() got an unexpected keyword argument {name!r}{near(name, OPTIONS)}")
+
+
+def takes_options(function: Taker) -> Taker:
+    """Show the options in the signature and the docstring of what takes ``**options``, and of no other."""
+    target: Any = function.__init__ if isinstance(function, type) else function  # type: ignore[misc]
+    signature = inspect.signature(target)
+    own = [p for p in signature.parameters.values() if p.kind is not inspect.Parameter.VAR_KEYWORD]
+    more = [
+        inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=about.default, annotation=_type_of(name))
+        for name, about in OPTIONS.items()
+    ]
+    target.__signature__ = signature.replace(parameters=[*own, *more])
+    function.__doc__ = _with_entries(function.__doc__ or "")
+    return function
+
+
+def _type_of(name: str) -> str:
+    """The type of an option as it is written, like those of a function's other parameters."""
+    written = Options.__annotations__[name].__forward_arg__
+    return re.sub(r"^Annotated\[\s*(.*?),\s*About\(.*$", r"\1", written, flags=re.DOTALL)
+
+
+def _with_entries(text: str) -> str:
+    """A docstring with an entry for each option in the place of ``**options``."""
+    found = re.search(r"^( *)\*\*options\n(?:\1 +.*\n)*", text, flags=re.MULTILINE)
+    if found is None:
+        return text
+    indent, entries = found[1], ""
+    for name, about in OPTIONS.items():
+        lines = textwrap.wrap(about.text, 112 - len(indent))
+        entries += f"{indent}{name} : {about.kind}\n" + "".join(f"{indent}    {line}\n" for line in lines)
+    return text[: found.start()] + entries + text[found.end() :]

@@ -1,0 +1,254 @@
+"""Parts that the matrix figures share: cell sizes, class ticks, cell texts, frames, hatches, colour bar."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from matplotlib.axes import Axes
+from matplotlib.collections import PatchCollection
+from matplotlib.colors import Colormap, Normalize
+from matplotlib.image import AxesImage
+from matplotlib.patches import Rectangle
+
+from cmtrack.untrusted import one_line
+
+from . import _text as text
+from ._text import columns
+from ._text_artist import Words
+from .style import (
+    EMPTY,
+    FRAME,
+    INK,
+    MUTED,
+    SMALL_SIZE,
+    TEXT_SIZE,
+    TINY_SIZE,
+    FloatArray,
+    Sheet,
+    extent_points,
+    fold,
+    root_figure,
+    sheet,
+)
+
+Cells = Sequence[tuple[float, float]]
+
+FEW = 20
+"""Samples below which a class's shares are drawn pale, as a single sample would look like a finding."""
+PALE = 0.35
+SHARES = {0.0: "0%", 0.25: "25%", 0.5: "50%", 0.75: "75%", 1.0: "100%"}
+"""Ticks of a colour bar."""
+ROOTS = {0.0: "0%", 0.01: "1%", 0.05: "5%", 0.1: "10%", 0.25: "25%", 0.5: "50%", 0.75: "75%", 1.0: "100%"}
+"""Ticks of a square-root colour bar."""
+
+
+@dataclass(frozen=True)
+class Cell:
+    """The size of a matrix cell in points and what fits into it."""
+
+    points: float
+
+    @property
+    def font(self) -> float:
+        """Size of class names beside such cells."""
+        return float(np.clip(0.8 * self.points, TINY_SIZE, TEXT_SIZE))
+
+    @property
+    def text_font(self) -> float:
+        """Size of the texts in such cells."""
+        return float(np.clip(self.points / 5.0, 6.5, TEXT_SIZE + 1))
+
+    @property
+    def holds_two_lines(self) -> bool:
+        """Room for a count and a share."""
+        return self.points >= 40
+
+    @property
+    def holds_text(self) -> bool:
+        """Room for a share."""
+        return self.points >= 22
+
+
+def cell_for(n_classes: int, ax: Axes | None) -> Cell:
+    """The cell that `n_classes` classes get in the given axes, or in a figure made for them."""
+    if ax is not None:
+        return Cell(min(extent_points(ax)) / n_classes)
+    if n_classes <= 3:
+        return Cell(92.0)
+    if n_classes <= 12:
+        return Cell(max(44.0, 300.0 / n_classes))
+    if n_classes <= 30:
+        return Cell(26.0)
+    return Cell(float(np.clip(840.0 / n_classes, 5.0, 15.0)) if n_classes <= 200 else 1000.0 / n_classes)
+
+
+def matrix_sheet(n_cells: float, cell: Cell, ax: Axes | None) -> Sheet:
+    """Axes for a square of `n_cells` cells on each side."""
+    side = n_cells * cell.points / 72
+    return sheet(ax, (side, side))
+
+
+def notes(names: Sequence[str], empty: int = 0, few: int = 0) -> list[str]:
+    """Explanations under the matrix: hatched rows, pale rows and numbered names."""
+    lines = [f"Hatched: no samples of this class ({empty} of {len(names)} classes)."] if empty else []
+    if few:
+        lines.append(f"Pale rows: fewer than {FEW} samples ({few} of {len(names)} classes).")
+    return lines + text.numbered(names)
+
+
+def few_samples(totals: FloatArray) -> npt.NDArray[np.bool_]:
+    """Rows with samples, but too few to read much into their shares. Of fractional weights none is called so."""
+    if not (totals == np.round(totals)).all():
+        return np.zeros(totals.shape, dtype=np.bool_)
+    return (totals > 0) & (totals < FEW)
+
+
+def row_strength(totals: FloatArray) -> FloatArray:
+    """Opacity of each row's colours, shape (K, 1): pale where there are few samples."""
+    return np.where(few_samples(totals), PALE, 1.0)[:, None]
+
+
+def with_total(name: str, total: float, cell: Cell) -> str:
+    """The name of a row with the number of its samples."""
+    count = f"(n={text.count_text(total)})"
+    return f"{name}\n{count}" if columns(name) > 14 and cell.holds_text else f"{name} {count}"
+
+
+def check_matrix(name: str, matrix: npt.ArrayLike, labels: Sequence[object]) -> FloatArray:
+    """`matrix` as a (K, K) float64 array with one label per class; ValueError otherwise."""
+    values = np.asarray(matrix, dtype=np.float64)
+    if values.ndim != 2 or values.shape[0] != values.shape[1] or not values.size:
+        raise ValueError(f"{name} must have shape (n_classes, n_classes), got {values.shape}")
+    if len(labels) != len(values):
+        raise ValueError(f"labels must name the {len(values)} classes of {name}, got {len(labels)} labels")
+    return values
+
+
+def check_counts(name: str, counts: FloatArray) -> None:
+    """ValueError unless all `counts` are finite and none is negative."""
+    if not np.isfinite(counts).all() or (counts < 0).any():
+        raise ValueError(f"{name} must be finite and not negative, got minimum {counts.min()}")
+
+
+def row_shares(counts: FloatArray, totals: FloatArray) -> FloatArray:
+    """`counts` over the actual total of their row, NaN in rows without samples."""
+    share = np.full(counts.shape, np.nan)
+    np.divide(counts, totals[:, None], out=share, where=totals[:, None] > 0)
+    return share
+
+
+def draw_image(
+    ax: Axes,
+    values: FloatArray,
+    cmap: Colormap,
+    norm: Normalize,
+    at: tuple[float, float] = (0.0, 0.0),
+    strength: FloatArray | None = None,
+) -> AxesImage:
+    """One cell per value, row 0 on top; `at` is the centre (x, y) of the first cell, `strength` the opacity."""
+    rows, across = values.shape
+    x, y = at[0] - 0.5, at[1] - 0.5
+    pale = strength is not None and bool((strength < 1).any())
+    return ax.imshow(
+        np.ma.masked_invalid(values), cmap=cmap, norm=norm, interpolation="antialiased", origin="upper",
+        aspect="equal", extent=(x, x + across, y + rows, y),
+        alpha=np.broadcast_to(strength, values.shape).copy() if strength is not None and pale else None,
+    )  # fmt: skip
+
+
+def write_cells(
+    ax: Axes,
+    image: AxesImage,
+    values: FloatArray,
+    texts: Callable[[int, int], str],
+    size: float,
+    at: tuple[float, float] = (0.0, 0.0),
+    bold: npt.NDArray[np.bool_] | None = None,
+) -> None:
+    """Write a text into each cell of `image`, in the colour that reads best, `bold` where that is true."""
+    norm = np.ma.masked_invalid(values)
+    drawn = np.asarray(image.to_rgba(norm), dtype=np.float64)
+    opacity = image.get_alpha()
+    if opacity is not None:  # on white
+        drawn = 1 - np.asarray(opacity)[..., None] * (1 - drawn)
+    colours = contrast(drawn.reshape(-1, 4))
+    words = [texts(i, j) for i, j in np.ndindex(values.shape)]
+    inks = [MUTED if word == "0" else colour for word, colour in zip(words, colours, strict=True)]
+    places = np.argwhere(np.ones(values.shape, dtype=np.bool_))[:, ::-1] + np.asarray(at)
+    heavy = [False] * len(words) if bold is None else bold.ravel().tolist()
+    ax.add_collection(Words(words, places, inks, size, heavy, ax), autolim=False)
+
+
+def name_ticks(ax: Axes, names: Sequence[str], row_names: Sequence[str], cell: Cell, positions: Sequence[float]) -> int:
+    """Name the named and rows, rotated and thinned out as needed; returns the step between names."""
+    size = cell.font
+    step = text.tick_step(cell.points, size)
+    shown = slice(None, None, step)
+    named = [text.wrap(name, int(text.characters(0.95 * cell.points, size))) for name in names]
+    turn: dict[str, Any]
+    if max(text.text_width(name, size) for name in named) <= 0.95 * cell.points:
+        turn = {"rotation": 0.0, "ha": "center"}
+    else:
+        named = [one_line(name) for name in names]
+        slanted = cell.points >= 22
+        turn = {"rotation": 40.0, "ha": "right", "rotation_mode": "anchor"} if slanted else {"rotation": 90.0}
+    ax.set_xticks(positions[shown], named[shown], fontsize=size, color=INK, **turn)
+    ax.set_yticks(positions[shown], row_names[shown], fontsize=size, color=INK)
+    ax.tick_params(length=3 if cell.points < 22 else 0)
+    return step
+
+
+def frame_cells(ax: Axes, cells: Cells, cell: Cell, *, face: str = "none", edge: str = INK) -> None:
+    """One thin frame around each of the cells given by their centres (x, y), if any."""
+    if not cells:
+        return
+    width = float(np.clip(cell.points / 28, 0.25, 1.3))
+    inset = 0.5 * width / cell.points if face == "none" else 0.0
+    side = 1 - 2 * inset
+    squares = [Rectangle((x - side / 2, y - side / 2), side, side) for x, y in cells]
+    ax.add_collection(
+        PatchCollection(squares, facecolor=face, edgecolor=edge, linewidth=width, zorder=2.5), autolim=False
+    )
+
+
+def hatch_rows(ax: Axes, rows: npt.NDArray[np.intp], columns: int, start: float = 0.0) -> None:
+    """Grey hatching over the rows of classes without samples, from the column centred at `start`."""
+    if rows.size:
+        bars = [Rectangle((start - 0.5, float(row) - 0.5), columns, 1) for row in rows]
+        ax.add_collection(
+            PatchCollection(bars, facecolor=EMPTY, edgecolor=FRAME, linewidth=0.0, hatch="////", zorder=2.2),
+            autolim=False,
+        )
+
+
+def colour_bar(ax: Axes, image: AxesImage, label: str, ticks: Mapping[float, str]) -> None:
+    """A colour bar as high as the matrix, whatever room the axes got; `ticks` maps values to names."""
+    across, high = extent_points(ax)
+    width = min(0.035, 18.0 / across)
+    place = ax.inset_axes((1 + width, 0.0, width, 1.0))
+    bar = root_figure(ax).colorbar(image, cax=place)
+    bar.set_ticks(list(ticks), labels=list(ticks.values()))
+    bar.set_label(fold(label, high), fontsize=SMALL_SIZE, color=INK)
+    place.tick_params(labelsize=SMALL_SIZE, labelcolor=INK, color=FRAME, length=3, width=0.8)
+    for spine in place.spines.values():
+        spine.set(color=FRAME, linewidth=0.8)
+
+
+def contrast(rgba: FloatArray) -> list[str]:
+    """The text colour, white or ink, that reads best on each of the (N, 4) background colours."""
+    linear = np.where(rgba[:, :3] <= 0.04045, rgba[:, :3] / 12.92, ((rgba[:, :3] + 0.055) / 1.055) ** 2.4)
+    luminance = linear @ np.array([0.2126, 0.7152, 0.0722])
+    return ["white" if light < 0.24 else INK for light in luminance]
+
+
+def frame_parts(ax: Axes, size: int, apart: float) -> None:
+    """Frame a matrix and the column and row that stand apart from it, but not their corner."""
+    for spine in ax.spines.values():
+        spine.set_visible(False)
+    for x, y, width, height in ((0, 0, size, size), (apart, 0, 1, size), (0, apart, size, 1)):
+        corner = (x - 0.5, y - 0.5)
+        ax.add_patch(Rectangle(corner, width, height, fill=False, edgecolor=FRAME, linewidth=0.8, clip_on=False))

@@ -1,0 +1,221 @@
+"""Names and numbers in small places, in any script: installed fonts take over where the figure's own has no glyph."""
+
+from __future__ import annotations
+
+import math
+import re
+import threading
+import unicodedata
+import warnings
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+from matplotlib import font_manager
+from matplotlib.font_manager import FontProperties
+
+from cmtrack.names import distinct, elide
+from cmtrack.untrusted import one_line, printable
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+_GLYPH = 0.6  # mean width of a character as a part of its font size
+_CJK = "\u2e80-\u9fff\uac00-\ud7af\uff00-\uffef"
+_PART = re.compile(rf"[{_CJK}]|[^\s_/{_CJK}-]*[\s_/-]*")
+
+
+def verbatim(text: str) -> str:
+    """Keep matplotlib from reading dollar signs as formulas, and fonts from being asked for control characters."""
+    return printable(text).replace("$", r"\$")
+
+
+def brief(name: object, width: int) -> str:
+    """A name alone, on one line, cut in the middle where it is longer than `width`."""
+    return verbatim(drawable(elide(one_line(name), width)))
+
+
+def short_names(names: Iterable[object], width: int) -> list[str]:
+    """Names of about `width` characters that are as distinct as the full ones.
+
+    What the names have in common is cut first, see :func:`cmtrack.names.distinct`. Names that are equal get their
+    place in the list, counted from 1 as in the tables: ``"a name [17]"``.
+    """
+    full = [drawable(one_line(name)) for name in names]
+    wide = max((columns(name) / len(name) for name in full if name), default=1.0)
+    short = distinct(full, max(8, round(width / wide)))
+    seen = Counter(short)
+    return [verbatim(f"{name} [{i}]" if seen[name] > 1 else name) for i, name in enumerate(short, start=1)]
+
+
+def numbered(names: Sequence[str]) -> list[str]:
+    """The sentence for the numbers that tell equal names apart, if there are any."""
+    bases = Counter(name.removesuffix(f" [{i}]") for i, name in enumerate(names, start=1))
+    if max(bases.values(), default=1) > 1:
+        return ["[i]: place in the list, counted from 1, where names are equal."]
+    return []
+
+
+def wrap(text: str, width: int) -> str:
+    """Break `text` into lines of about `width` characters, after blanks, "_", "/", "-" and CJK characters."""
+    lines = [""]
+    for part in _PART.findall(text):
+        if lines[-1] and columns((lines[-1] + part).rstrip()) > width:
+            lines.append("")
+        lines[-1] += part
+    return "\n".join(line.rstrip() for line in lines)
+
+
+def text_width(text: str, size: float) -> float:
+    """Estimated width in points of the longest line of `text`."""
+    return max((columns(line) for line in text.split("\n")), default=0) * size * _GLYPH
+
+
+def characters(points: float, size: float) -> float:
+    """The number of characters of font `size` that fit into `points`."""
+    return points / (size * _GLYPH)
+
+
+def tick_step(cell: float, size: float) -> int:
+    """Name every how many-th class when a cell has `cell` points and a line of text `size` points."""
+    least = max(1, math.ceil(1.15 * size / cell))
+    return least if least <= 2 else next((s for s in (5, 10, 20, 25, 50, 100) if s >= least), least)
+
+
+def count_text(value: float) -> str:
+    """A count or a sum of weights in at most seven characters: 273, 12,345, 1.24M, 3.5."""
+    if value >= 999_500:
+        for unit, name in ((1e12, "T"), (1e9, "G"), (1e6, "M")):
+            if value >= 0.9995 * unit:
+                return f"{value / unit:.3g}{name}"
+    if value == round(value):
+        return f"{round(value):,}"
+    return f"{value:,.0f}" if value >= 1000 else f"{value:.3g}"
+
+
+def share_text(share: float) -> str:
+    """A share in whole per cent; what is neither 0 nor 1 never reads as if it were."""
+    if not math.isfinite(share):
+        return ""
+    if 0 < share < 0.005:
+        return "<1%"
+    if 0.995 <= share < 1:
+        return ">99%"
+    return f"{100 * share:.0f}%"
+
+
+def percent_text(share: float) -> str:
+    """A share in per cent with three significant digits, for values that may be very small."""
+    if not math.isfinite(share):
+        return "undefined"
+    return f"{float(f'{100 * share:.3g}'):.6g}%"
+
+
+def number_text(value: float) -> str:
+    """A metric with three decimals, or the word for NaN."""
+    return f"{value:.3f}" if math.isfinite(value) else "undefined"
+
+
+def ordinal(n: int) -> str:
+    """1 -> 1st, 2 -> 2nd, ..."""
+    suffix = "th" if n % 100 in (11, 12, 13) else {1: "st", 2: "nd", 3: "rd"}.get(n % 10, "th")
+    return f"{n}{suffix}"
+
+
+FALLBACKS = (
+    "DejaVu Sans", "Noto Sans CJK SC", "Noto Sans CJK JP", "Noto Sans CJK TC", "Noto Sans CJK KR", "Noto Sans CJK HK",
+    "Noto Sans SC", "Noto Sans JP", "Noto Sans TC", "Noto Sans KR", "Source Han Sans SC", "Source Han Sans",
+    "Source Han Sans JP", "WenQuanYi Micro Hei", "WenQuanYi Zen Hei", "Droid Sans Fallback", "PingFang SC",
+    "Hiragino Sans", "Hiragino Sans GB", "Apple SD Gothic Neo", "AppleGothic", "Heiti SC", "Heiti TC", "Songti SC",
+    "Microsoft YaHei", "Microsoft JhengHei", "SimHei", "SimSun", "Yu Gothic", "Meiryo", "MS Gothic", "Malgun Gothic",
+    "Gulim", "IPAexGothic", "IPAGothic", "TakaoGothic", "VL Gothic", "NanumGothic", "NanumBarunGothic", "UnDotum",
+    "Arial Unicode MS", "Noto Emoji", "Symbola", "Noto Sans Symbols", "Noto Sans Symbols2", "Segoe UI Symbol",
+    "Noto Sans", "Noto Sans Arabic", "Noto Sans Hebrew", "Noto Sans Devanagari", "Noto Sans Thai", "GNU Unifont",
+    "Unifont",
+)  # fmt: skip
+"""Families by preference, of which those that are installed are used."""
+BOX = "□"
+_WIDE = 5 / 3  # width of a Chinese, Japanese or Korean character over that of the others
+_ADVICE = "install a font that has them, such as Noto Sans CJK (Debian and Ubuntu: fonts-noto-cjk)"
+_lock = threading.Lock()
+_warned = False
+
+
+def drawable(name: str) -> str:
+    """`name` with a box for each character that no font here can draw; the first such name is warned of."""
+    if name.isascii():
+        return name
+    shown = "".join(c if c.isascii() or _is_known(c, _families()) else BOX for c in name)
+    if shown != name:
+        _warn_once(name)
+    return shown
+
+
+def columns(text: str) -> float:
+    """Width of `text` in ordinary characters; Chinese, Japanese and Korean ones are wider."""
+    if text.isascii():
+        return len(text)
+    return sum(_WIDE if unicodedata.east_asian_width(c) in "WF" else 1.0 for c in text)
+
+
+def use_fallbacks(where: Figure | Axes) -> None:
+    """Let other installed fonts draw what the own font of a text has no glyph for."""
+    from matplotlib.axis import Axis
+    from matplotlib.text import Text
+
+    for axis in where.findobj(Axis):
+        axis.get_majorticklabels()  # writes the names into the ticks
+    for text in where.findobj(Text):
+        words = text.get_text()
+        own = tuple(text.get_fontfamily())
+        if words.isascii() or all(c.isspace() or _has(c, own) for c in words):
+            continue
+        text.set_fontfamily([*own, *(family for family in installed() if family not in own)])
+        shown = drawable(words)
+        if shown != words:
+            text.set_text(shown)
+
+
+@lru_cache(maxsize=1)
+def installed() -> tuple[str, ...]:
+    """The fallback families that this machine has."""
+    known = {font.name for font in font_manager.fontManager.ttflist}
+    return tuple(family for family in FALLBACKS if family in known)
+
+
+def _families() -> tuple[str, ...]:
+    return tuple(FontProperties().get_family())
+
+
+@lru_cache(maxsize=8192)
+def _is_known(character: str, own: tuple[str, ...]) -> bool:
+    return character.isspace() or any(_has(character, (family,)) for family in (*own, *installed()))
+
+
+def _has(character: str, families: Iterable[str]) -> bool:
+    return any(ord(character) in _glyphs(family) for family in families)
+
+
+@lru_cache(maxsize=64)
+def _glyphs(family: str) -> frozenset[int]:
+    """Code points that a family, or one of a generic family's fonts, has."""
+    try:
+        path = font_manager.findfont(FontProperties(family=[family]), fallback_to_default=False)
+        return frozenset(font_manager.get_font(path).get_charmap())
+    except (ValueError, OSError, RuntimeError):  # not there, or no font that can be drawn
+        return frozenset()
+
+
+def _warn_once(name: str) -> None:
+    global _warned
+    with _lock:
+        if _warned:
+            return
+        _warned = True
+    warnings.warn(
+        f"no installed font has all characters of “{name}” and maybe other names: figures show boxes for them; "
+        + _ADVICE,
+        stacklevel=2,
+    )

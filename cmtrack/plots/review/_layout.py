@@ -1,0 +1,78 @@
+"""Axes at places in inches, captions under whatever comes last, and numbers in columns."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+from matplotlib.artist import Artist
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from cmtrack.plots._text import use_fallbacks
+from cmtrack.plots.style import DPI, MUTED, SMALL_SIZE, FloatArray, ShownFigure, fold, plain_axes
+
+_PAD = 0.1  # inches around a figure
+
+
+def inch_figure(places: Sequence[tuple[float, float, float, float]]) -> tuple[Figure, list[Axes]]:
+    """A figure without pyplot with axes at (left, bottom, width, height), all in inches; see :func:`fit`."""
+    width = max(left + across for left, _, across, _ in places)
+    height = max(bottom + high for _, bottom, _, high in places)
+    figure = ShownFigure(figsize=(width, height), dpi=DPI, facecolor="white")
+    panels = []
+    for left, bottom, across, high in places:
+        panels.append(figure.add_axes((left / width, bottom / height, across / width, high / height)))
+        plain_axes(panels[-1])
+    return figure, panels
+
+
+def fit(figure: Figure) -> Figure:
+    """Make the figure as large as its axes with all that was written around them; no axes change their size."""
+    use_fallbacks(figure)
+    width, height = figure.get_size_inches()
+    box = figure.get_tightbbox()
+    left, low = _PAD - box.x0, _PAD - box.y0
+    full = box.width + 2 * _PAD, box.height + 2 * _PAD
+    places = [ax.get_position(original=True).bounds for ax in figure.axes]
+    figure.set_size_inches(*full)
+    for ax, (x, y, across, high) in zip(figure.axes, places, strict=True):
+        ax.set_position(
+            ((x * width + left) / full[0], (y * height + low) / full[1], across * width / full[0],
+             high * height / full[1])
+        )  # fmt: skip
+    return figure
+
+
+def caption_under(ax: Axes, anchor: Artist, lines: Sequence[str], points: float, gap: float = 7.0) -> None:
+    """Small explanations, `points` wide, below `anchor` from the left edge of the axes on, if there are any."""
+    if lines:
+        ax.annotate(
+            "\n".join(fold(line, points) for line in lines), xy=(0.0, 0.0), xycoords=("axes fraction", anchor),
+            xytext=(0, -gap), textcoords="offset points", ha="left", va="top", fontsize=SMALL_SIZE, color=MUTED,
+            annotation_clip=False,
+        )  # fmt: skip
+
+
+def decimals(values: FloatArray) -> int:
+    """Decimals that tell `values` apart: three for shares, more where they are close, fewer for large ones."""
+    known = values[np.isfinite(values)]
+    if not known.size:
+        return 3
+    largest, spread = float(np.abs(known).max()), float(np.ptp(known))
+    least = max(0, 3 - max(0, math.ceil(math.log10(largest)))) if largest > 1 else 3
+    return least if spread == 0 else int(np.clip(1 + math.ceil(-math.log10(spread)), least, 5))
+
+
+def number(value: float, places: int, *, sign: bool = False) -> str:
+    """A number with a real minus; "–" for NaN. With `sign` a value that is rounded to 0 keeps its sign."""
+    if not math.isfinite(value):
+        return "–"
+    shown = f"{value:+.{places}f}" if sign and value else f"{round(value, places) + 0.0:.{places}f}"
+    return shown.replace("-", "−")
+
+
+def left_out(total: int, shown: int, what: str) -> list[str]:
+    """The sentence for what a figure does not show, if anything."""
+    return [f"{shown} of {total} {what} are shown."] if total > shown else []

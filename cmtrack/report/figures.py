@@ -1,0 +1,320 @@
+"""The list of figures: name, title, how to read it, and the function that draws it.
+
+Reports, reviews, runs and the command line read it. A figure is added by a function that draws it and one entry here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, TypeAlias, TypeVar
+
+from matplotlib.figure import Figure
+
+from cmtrack.base import BaseEvaluation
+from cmtrack.comparison.result import Comparison, ModelComparison, RunComparison
+from cmtrack.evaluation import Evaluation
+from cmtrack.families.result import FamilyEvaluation
+from cmtrack.metrics.names import encode_label
+from cmtrack.plots import evaluation as of_classes
+from cmtrack.plots import families as of_families
+from cmtrack.plots.style import as_png
+from cmtrack.report.narrative import MISMATCHES
+from cmtrack.report.review import figures as of_comparisons
+
+OnError: TypeAlias = Callable[[str, Exception], object]
+Step: TypeAlias = Callable[[str, int, int], object]
+Made = TypeVar("Made")
+Result = TypeVar("Result")
+
+
+@dataclass(frozen=True)
+class FigureEntry:
+    """One figure of the list.
+
+    Attributes
+    ----------
+    name : str
+        Key of :meth:`Evaluation.figures`, and what its file is called after. ``reduced_<step>`` stands for one figure
+        of each part, here of each grouping step.
+    title : str
+        Its heading for people; ``<step>`` in it stands for the part.
+    reading : str
+        How to read it, in one or two sentences.
+    draw : callable
+        Takes the evaluation, or the ranking of a comparison, and where there are parts one of them; gives the figure,
+        or None where it does not apply.
+    parts : callable, optional
+        Takes the evaluation; gives name and part of each figure.
+    chart : bool, default False
+        Whether MLflow's charts show it as the image of the run.
+    """
+
+    name: str
+    title: str
+    reading: str
+    draw: Callable[..., Figure | None]
+    parts: Callable[[Any], Iterable[tuple[str, Any]]] | None = None
+    chart: bool = False
+
+    def drawings(self, subject: Any) -> list[tuple[str, str, Callable[[], Figure | None]]]:
+        """Name, title and drawing of each figure that the entry stands for."""
+        if self.parts is None:
+            return [(self.name, self.title, partial(self.draw, subject))]
+        place = self.name[self.name.index("<") :]
+        return [
+            (self.name.replace(place, name), self.title.replace(place, name), partial(self.draw, subject, part))
+            for name, part in self.parts(subject)
+        ]
+
+
+@dataclass(frozen=True)
+class Picture:
+    """A figure that is drawn: its words, its file's name, and the PNG image itself."""
+
+    name: str
+    title: str
+    reading: str
+    file: str
+    content: bytes
+    chart: bool = False
+
+
+CLASSES = (
+    FigureEntry(
+        "confusion_matrix",
+        "Confusion matrix",
+        "Rows are actual classes, columns predicted ones; the diagonal holds the hits. Colours are shares of the row; "
+        "rows of fewer than 20 samples are pale.",
+        of_classes.confusion_matrix_figure,
+        chart=True,
+    ),
+    FigureEntry(
+        "reduced_<step>",
+        "Reduced matrix: <step>",
+        f"Rows are actual groups, columns predicted ones. {MISMATCHES}",
+        of_classes.reduced_figure,
+        parts=lambda evaluation: [(str(step.name), step) for step in evaluation.reduced],
+    ),
+    FigureEntry(
+        "roc",
+        "ROC curve",
+        "Up and left is better. The dotted line is chance. A dashed level line, where there is one, is the ceiling: "
+        "the largest recall that any threshold can reach. The marker shows the predicted labels (most probable class).",
+        of_classes.roc_figure,
+    ),
+    FigureEntry(
+        "spcc_matrix",
+        "Separation of pairs of classes (one-vs-one sPCC at equal shares)",
+        "How well the probabilities separate two classes, as if both had equally many samples: 1 is perfect, 0 is no "
+        "separation. Dark cells are pairs that the scores do not separate; grey ones have fewer than 20 samples of a "
+        "class. The sPCC metrics are those at the actual shares, which are lower for rare classes.",
+        of_classes.spcc_figure,
+    ),
+    FigureEntry(
+        "score_histogram",
+        "Score histogram",
+        "Scores by actual class, as shares of each class and as counts. The less the classes overlap, the better a "
+        "threshold can separate them.",
+        of_classes.score_figure,
+    ),
+    FigureEntry(
+        "prevalence_likelihood",
+        "Prevalence likelihood",
+        "How plausible each share of positives is, given the scores. The interval ends where the solid curve crosses "
+        "the dotted cut. Lines and marks show the actual share and simpler estimates.",
+        of_classes.likelihood_figure,
+    ),
+)
+"""Of an :class:`~cmtrack.Evaluation`."""
+
+FAMILIES = (
+    FigureEntry(
+        "family_matrix",
+        "The family with the most confused labels",
+        "Rows are actual codes, columns predicted ones; the diagonal holds the matches. The separate column and row "
+        "hold codes that are out of family: no unmatched code of the family is on the other side.",
+        of_families.worst_matrix_figure,
+        chart=True,
+    ),
+    FigureEntry(
+        "worst_families",
+        "Families with the most confused labels",
+        "Rows are actual codes, columns predicted ones; the last column is out of family (OOF).",
+        of_families.worst_families_figure,
+    ),
+    FigureEntry(
+        "code_shares",
+        "The code with the largest share of confused labels",
+        "Left: the documents in which the code is predicted, by what is actual. Right: the documents in which it is "
+        "actual, by what is predicted.",
+        of_families.worst_code_figure,
+    ),
+)
+"""Of a :class:`~cmtrack.FamilyEvaluation`."""
+
+RUNS = (
+    FigureEntry(
+        "ranking",
+        "Ranking",
+        "Left: the value of each run with its own interval. Right: the difference from the leader. Blue runs are tied "
+        "with the best one, orange ones are behind.",
+        of_comparisons.ranking_figure,
+    ),
+    FigureEntry(
+        "metrics",
+        "All headline metrics",
+        "Each column is one metric. A run that is good in one column and bad in another is a trade-off.",
+        of_comparisons.metrics_figure,
+    ),
+    FigureEntry(
+        "confusion_difference",
+        "Which confusions change",
+        "The first run against its closest rival: blue cells are better in the first run, orange ones worse.",
+        of_comparisons.confusion_difference_figure,
+    ),
+    FigureEntry(
+        "confusion_matrices",
+        "Confusion matrices",
+        "Rows are actual classes, columns predicted ones; colours are shares of the row.",
+        of_comparisons.confusion_matrices_figure,
+    ),
+    FigureEntry(
+        "roc",
+        "ROC curves",
+        "Up and left is better. Where curves cross, one has fewer false alarms and the other fewer misses.",
+        of_comparisons.roc_figure,
+    ),
+    FigureEntry(
+        "rank_distribution",
+        "How certain the ranks are",
+        "How often each run would have each rank if the test rows were drawn again.",
+        of_comparisons.rank_distribution_figure,
+    ),
+    FigureEntry(
+        "parameter",
+        "Effect of a parameter",
+        "The metric by one parameter; the star is the chosen run. Blue runs are tied with the best one, orange ones "
+        "are behind.",
+        of_comparisons.parameter_figure,
+    ),
+)
+"""Of a comparison of runs on the same data: its first ranking."""
+
+MODELS = (
+    FigureEntry(
+        "critical_difference",
+        "Average ranks",
+        "Bars join models that do not differ significantly.",
+        of_comparisons.critical_difference_figure,
+    ),
+    FigureEntry(
+        "metric_by_block",
+        "Every model in every block",
+        "Each column is one block.",
+        of_comparisons.metric_by_block_figure,
+    ),
+)
+"""Of a comparison of models over repeated runs."""
+
+
+def listed(subject: BaseEvaluation | Comparison) -> tuple[tuple[FigureEntry, ...], Any]:
+    """The entries for a kind of evaluation or comparison, and what their functions take.
+
+    Raises
+    ------
+    TypeError
+        If it is of no known kind.
+    """
+    kinds = {Evaluation: CLASSES, FamilyEvaluation: FAMILIES, RunComparison: RUNS, ModelComparison: MODELS}
+    for kind, entries in kinds.items():
+        if isinstance(subject, kind):
+            shown = subject.ranking if isinstance(subject, Comparison) else subject
+            return (() if shown is None else entries), shown
+    raise TypeError(f"figures are drawn of an evaluation or a comparison, got {subject!r:.60}")
+
+
+def file_name(name: str, *, review: bool = False) -> str:
+    """The file of a figure, in a folder and in a run.
+
+    Parameters
+    ----------
+    name : str
+        Of the figure, as in :meth:`Evaluation.figures`.
+    review : bool, default False
+        Whether it is a comparison's.
+    """
+    return f"cmtrack_{'review_' if review else ''}{encode_label(name).replace(' ', '_')}.png"
+
+
+def draw_figures(subject: BaseEvaluation | Comparison, on_error: OnError | None = None) -> dict[str, Figure]:
+    """Draw every figure that applies, by name.
+
+    Parameters
+    ----------
+    subject : evaluation or comparison
+    on_error : callable (name, error), optional
+        Called for a figure that fails, which is then left out; by default the error is raised.
+    """
+    entries, shown = listed(subject)
+    return {name: figure for name, _, _, figure in _drawn(entries, shown, lambda figure: figure, on_error)}
+
+
+def draw_pictures(
+    subject: BaseEvaluation | Comparison, problems: list[str] | None = None, step: Step | None = None
+) -> dict[str, Picture]:
+    """Draw every figure that applies, as PNG images by name.
+
+    Parameters
+    ----------
+    subject : evaluation or comparison
+    problems : list of str, optional
+        Gets a sentence for each figure that fails, which is then left out; by default the error is raised.
+    step : callable (text, number, total), optional
+        Called before each figure.
+    """
+
+    def failed(name: str, error: Exception) -> None:
+        if problems is None:
+            raise error
+        problems.append(f"figure {name}: {type(error).__name__}: {error}")
+
+    entries, shown = listed(subject)
+    review = isinstance(subject, Comparison)
+    return {
+        name: Picture(name, title, entry.reading, file_name(name, review=review), content, entry.chart)
+        for name, title, entry, content in _drawn(entries, shown, as_png, failed, step)
+    }
+
+
+def _drawn(
+    entries: Sequence[FigureEntry],
+    subject: Any,
+    finish: Callable[[Figure], Made],
+    on_error: OnError | None,
+    step: Step | None = None,
+) -> Iterator[tuple[str, str, FigureEntry, Made]]:
+    """Name, title, entry and what is made of each figure that applies; one that fails takes no other with it."""
+
+    def attempt(name: str, action: Callable[[], Result]) -> Result | None:
+        try:
+            return action()
+        except Exception as error:
+            if on_error is None:
+                raise
+            on_error(name, error)
+            return None
+
+    drawings = [
+        (entry, *drawing)
+        for entry in entries
+        for drawing in attempt(entry.name, partial(entry.drawings, subject)) or ()
+    ]
+    for number, (entry, name, title, draw) in enumerate(drawings):
+        if step is not None:
+            step(f"drawing {name}", number, len(drawings))
+        figure = attempt(name, draw)
+        made = None if figure is None else attempt(name, partial(finish, figure))
+        if made is not None:
+            yield name, title, entry, made

@@ -1,0 +1,217 @@
+"""Numbers and names as people read them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from cmtrack.base import BaseEvaluation
+from cmtrack.evaluation import Evaluation
+from cmtrack.families.result import FamilyEvaluation
+from cmtrack.grouping import Label
+from cmtrack.metrics.catalog import lookup, title
+from cmtrack.metrics.intervals import Interval
+from cmtrack.names import quoted
+from cmtrack.untrusted import one_line
+
+SHORT = 60
+BETWEEN = " · "
+"""Between the numbers of a cell of MLflow's tables, where line breaks are lost."""
+
+# -- numbers ---------------------------------------------------------------------------------------------------
+
+
+def minus(text: str) -> str:
+    """A number's text with a real minus."""
+    return text.replace("-", "−")
+
+
+def number(value: float, ends: Interval | None = None) -> str:
+    """A number with as many digits as its interval makes sensible; "undefined" for NaN."""
+    if math.isnan(value):
+        return "undefined"
+    if math.isinf(value):
+        return "∞" if value > 0 else "−∞"
+    if float(value).is_integer() and abs(value) >= 2:
+        return minus(f"{value:,.0f}")
+    if abs(value) >= 1000:
+        return minus(f"{value:,.0f}")
+    if 0 < abs(value) < 5e-4:
+        return minus(f"{value:.2g}")
+    return minus(f"{value:.{_places(value, ends)}f}")
+
+
+def count(value: float) -> str:
+    """A number of samples: whole, or with one decimal where it is not."""
+    if math.isnan(value):
+        return "undefined"
+    return f"{value:,.0f}" if float(value).is_integer() else f"{value:,.1f}"
+
+
+def interval(value: float, ends: Interval | None) -> str:
+    """``[low, high]``, or nothing where there is no interval."""
+    if ends is None or not all(map(math.isfinite, ends)):
+        return ""
+    places = _places(value, ends)
+    low, high = (minus(f"{end:.{places}f}") for end in ends)
+    return f"[{low}, {high}]"
+
+
+def with_interval(value: float, ends: Interval | None) -> str:
+    """``0.712 [0.653, 0.766]``."""
+    return f"{number(value, ends)} {interval(value, ends)}".rstrip()
+
+
+def percent(share: float) -> str:
+    """A share in per cent, with more digits close to 0 and 100 %."""
+    if math.isnan(share):
+        return "undefined"
+    edge = min(share, 1 - share)
+    return f"{100 * share:.{0 if edge == 0 else 1 if edge >= 0.001 else 3}f} %"
+
+
+def percent_with_interval(share: float, ends: Interval | None) -> str:
+    """``79.9 % [73.6, 85.0]``: one unit for the value and its interval."""
+    if ends is None or not all(map(math.isfinite, (share, *ends))):
+        return percent(share)
+    places = max(1, _places(share, ends) - 2)
+    low, high = (f"{100 * end:.{places}f}" for end in ends)
+    return f"{100 * share:.{places}f} % [{low}, {high}]"
+
+
+def _places(value: float, ends: Interval | None) -> int:
+    if ends is None or not all(map(math.isfinite, ends)):
+        return 3
+    width = ends[1] - ends[0]
+    return 3 if width <= 0 else min(7, max(3, 1 - math.floor(math.log10(width))))
+
+
+def level(confidence_level: float) -> str:
+    """``95 %``."""
+    return f"{round(100 * confidence_level, 6):g} %"
+
+
+def plain_number(value: Any) -> str:
+    """A tie-breaker's value or a gate's: numbers with four digits, texts whole."""
+    if value is None:
+        return "none"
+    if isinstance(value, float):
+        return "undefined" if math.isnan(value) else minus(f"{value:.4g}")
+    return one_line(value)
+
+
+def signed(value: float, ends: tuple[float, float] | None = None) -> str:
+    """A difference with its sign, and its interval."""
+    shown = with_interval(value, ends)
+    return f"+{shown}" if value > 0 and not shown.startswith("0.000 ") else shown
+
+
+def p_text(value: float) -> str:
+    """A p-value or a probability of simulated draws."""
+    if math.isnan(value):
+        return "–"
+    if value == 0 or value < 0.001:
+        return "< 0.001"
+    return f"{value:.3f}"
+
+
+def p_equals(value: float) -> str:
+    """A p-value in a sentence: "p = 0.012" or "p < 0.001"."""
+    shown = p_text(value)
+    return f"p {shown}" if shown.startswith("<") else f"p = {shown}"
+
+
+def two_places(value: float) -> str:
+    """A number with two decimals."""
+    return minus(f"{value:.2f}")
+
+
+def two_places_interval(ends: Interval) -> str:
+    """``[low, high]`` with two decimals, or nothing where there is no interval."""
+    return f"[{two_places(ends[0])}, {two_places(ends[1])}]" if all(map(math.isfinite, ends)) else ""
+
+
+def chance(probability: float) -> str:
+    """A probability in whole per cent; "–" where it is not known."""
+    if math.isnan(probability):
+        return "–"
+    return "< 1 %" if probability < 0.005 else f"{100 * probability:.0f} %"
+
+
+def rounded(value: float) -> float | None:
+    """A number with six decimals, for tables that programs read; None where it is undefined."""
+    return round(float(value), 6) if math.isfinite(value) else None
+
+
+# -- names -----------------------------------------------------------------------------------------------------
+
+
+def named(label: object, most: int = SHORT) -> str:
+    """A label in a sentence, quoted."""
+    return quoted(short(label, most))
+
+
+def listed(names: Sequence[str], most: int = 3) -> str:
+    """``“a”, “b” and “c”``, of many names the first ``most`` and how many more there are."""
+    if len(names) > most + 1:
+        return f"{', '.join(names[:most])} and {len(names) - most} more"
+    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}" if names else ""
+
+
+def in_row(names: Iterable[object], most: int, width: int = 40) -> str:
+    """``a, b, c``, of many names the first ``most`` and how many more there are."""
+    short_names = [short(name, width) for name in names]
+    more = f" and {len(short_names) - most} more" if len(short_names) > most else ""
+    return ", ".join(short_names[:most]) + more
+
+
+def short(label: object, most: int = SHORT) -> str:
+    """A label on one line, cut in its middle where it is long."""
+    text = " ".join(str(label).split()) or "(empty)"
+    return text if len(text) <= most else f"{text[: most // 2]}…{text[-(most - most // 2 - 1) :]}"
+
+
+def short_id(run_id: str) -> str:
+    """The beginning of a run's id."""
+    return run_id[:8]
+
+
+def capital(text: str) -> str:
+    """A text with a capital at its beginning."""
+    return text[:1].upper() + text[1:]
+
+
+def counted(n: float, noun: str) -> str:
+    """``1 sample``, ``1,200 samples``; fractional weights keep a decimal."""
+    return f"{count(n)} {noun}" if n == 1 else f"{count(n)} {noun}{'es' if noun.endswith('s') else 's'}"
+
+
+def samples(evaluation: BaseEvaluation) -> str:
+    """The number of evaluated samples or documents, and their weight where it is another number."""
+    rows = evaluation.statistics.digest.rows
+    weight = evaluation.n_samples
+    if isinstance(evaluation, Evaluation) and evaluation.none is not None:
+        return f"{counted(weight, 'span')} in {counted(rows, 'document')}"
+    noun = "document" if isinstance(evaluation, FamilyEvaluation) else "sample"
+    return counted(rows, noun) + ("" if rows == weight else f" (weight {count(weight)})")
+
+
+# -- metrics ---------------------------------------------------------------------------------------------------
+
+
+def metric_title(name: str, positive: Label | None = None, *, brief: bool = False) -> str:
+    """``binary/recall`` as "recall of promoter"; ``brief`` for a table's head."""
+    shown = "" if positive is None else short(positive, 16) if brief else quoted(positive)
+    return title(name, (lambda label: short(label, 30)) if brief else quoted, shown, brief)
+
+
+def is_count(name: str) -> bool:
+    """True of a metric that counts samples."""
+    entry = lookup(name)
+    return math.isinf(entry.high) and not entry.better
+
+
+def metric_value(name: str, value: float, ends: Interval | None) -> str:
+    """A metric's value: a count of samples, or a number with as many digits as its interval makes sensible."""
+    return count(value) if is_count(name) else number(value, ends)

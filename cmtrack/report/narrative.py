@@ -1,0 +1,280 @@
+"""An evaluation in plain words: what a reader who did not run the model should know first."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+
+from cmtrack.evaluation import Evaluation
+from cmtrack.families.metrics import FEW, family_tallies
+from cmtrack.families.result import FamilyEvaluation
+from cmtrack.grouping import Label
+from cmtrack.metrics.names import encode_label
+from cmtrack.report.formatting import (
+    count,
+    counted,
+    level,
+    listed,
+    named,
+    number,
+    percent,
+    percent_with_interval,
+    samples,
+    with_interval,
+)
+
+MISMATCHES = "IM: right group, wrong class. Shown twice (row and column): do not add them."
+_SOURCES = (
+    "the number of scored samples: scoring more samples",
+    "the number of labelled samples of {positive}: labelling more of them",
+    "the number of labelled samples of {negative}: labelling more of them",
+)
+
+
+def verdict(evaluation: Evaluation) -> list[str]:
+    """The sentences on an evaluation, made from its numbers, the most important first."""
+    parts = {
+        _overall: "multiclass" if evaluation.none is None else "spans", _classes: "class", _confusion: "multiclass",
+        _steps: "reduced", _positive_group: "binary", _probabilities: "prevalence", _prevalence: "prevalence",
+    }  # fmt: skip
+    told = [part for part, section in parts.items() if evaluation.has_section(section)]
+    return [sentence for part in told for sentence in part(evaluation)]
+
+
+def confusions(evaluation: Evaluation) -> list[tuple[Label, Label, float, float]]:
+    """For each class with errors: (actual, most frequent wrong prediction, count, share of the actual class)."""
+    counts = evaluation.confusion_matrix.counts.astype(np.float64)
+    wrong = counts.copy()
+    np.fill_diagonal(wrong, 0)
+    taken = wrong.argmax(axis=1)
+    rows = []
+    for actual, predicted in enumerate(taken):
+        count = wrong[actual, predicted]
+        if count > 0:
+            labels = evaluation.labels
+            rows.append((labels[actual], labels[predicted], float(count), float(count / counts[actual].sum())))
+    return rows
+
+
+def _overall_spans(evaluation: Evaluation) -> list[str]:
+    m, ends = evaluation.metrics, evaluation.intervals
+    counts = evaluation.confusion_matrix.counts
+    right = int(counts.trace())
+    last = evaluation.labels.index(evaluation.none)
+    actual, predicted = (int(counts.sum() - counts.sum(axis=axis)[last]) for axis in (1, 0))
+    precision, recall, f1, macro = (
+        with_interval(m[f"spans/{name}"], ends.get(f"spans/{name}"))
+        for name in ("precision_micro", "recall_micro", "f1_micro", "f1_macro")
+    )
+    return [
+        f"Of {counted(actual, 'actual span')}, {count(right)} are found with the right label (recall {recall}); of "
+        f"{counted(predicted, 'predicted span')}, {count(right)} are right (precision {precision}).",
+        f"F1 is {f1} over all spans, and {macro} on average over {counted(len(evaluation.classes), 'label')}.",
+    ]
+
+
+def _overall(evaluation: Evaluation) -> list[str]:
+    if evaluation.none is not None:
+        return _overall_spans(evaluation)
+    m, ends = evaluation.metrics, evaluation.intervals
+    accuracy, reach = m["multiclass/accuracy"], ends.get("multiclass/accuracy")
+    totals = evaluation.confusion_matrix.counts.sum(axis=1)
+    largest = int(totals.argmax())
+    baseline = float(totals[largest]) / evaluation.n_samples
+    most = named(evaluation.labels[largest])
+    if reach is not None and reach[0] > baseline:
+        comparison = "clearly better than"
+    elif reach is not None and reach[1] < baseline:
+        comparison = "clearly worse than"
+    else:
+        comparison = "not clearly different from"
+    out = [
+        f"On {samples(evaluation)} of {counted(len(evaluation.labels), 'class')} the accuracy is "
+        f"{percent_with_interval(accuracy, reach)} ({level(evaluation.confidence_level)} interval). This is "
+        f"{comparison} always predicting the most frequent class, {most} ({percent(baseline)})."
+    ]
+    mcc = m["multiclass/matthews_corrcoef"]
+    if math.isnan(mcc):
+        out.append(f"The Matthews correlation is undefined: {evaluation.undefined['multiclass/matthews_corrcoef']}.")
+    else:
+        shown = with_interval(mcc, ends.get("multiclass/matthews_corrcoef"))
+        out.append(f"The Matthews correlation is {shown} (0: guessing, 1: perfect).")
+    return out
+
+
+def _classes(evaluation: Evaluation) -> list[str]:
+    m = evaluation.metrics
+    present = [label for label in evaluation.classes if m[f"class/{encode_label(label)}/support"] > 0]
+    known = [(m[f"class/{encode_label(label)}/f1"], label) for label in present]
+    known = [(f1, label) for f1, label in known if math.isfinite(f1)]
+    if len(known) < 2:
+        return []
+
+    top, bottom = max(f1 for f1, _ in known), min(f1 for f1, _ in known)
+    if top == bottom:
+        return [f"All classes have the same F1 ({number(top)})."]
+    best, worst = (_with_f1(evaluation, [label for f1, label in known if f1 == end], end) for end in (top, bottom))
+    return [f"Best class by F1: {best}. Worst: {worst}."]
+
+
+def _with_f1(evaluation: Evaluation, labels: Sequence[Label], f1: float) -> str:
+    """``“6” (F1 0.644, n = 35)``, or ``“2”, “3” and “4” (F1 0)``."""
+    size = ""
+    if len(labels) == 1:
+        size = f", n = {count(evaluation.metrics[f'class/{encode_label(labels[0])}/support'])}"
+    return f"{listed([named(label) for label in labels])} (F1 {number(f1) if f1 else '0'}{size})"
+
+
+def _confusion(evaluation: Evaluation) -> list[str]:
+    rows = confusions(evaluation)
+    if not rows:
+        return ["There are no errors on these samples."]
+    actual, predicted, n, share = max(rows, key=lambda row: row[2])
+    if evaluation.none is not None and evaluation.none in (actual, predicted):
+        if actual == evaluation.none:
+            return [f"Most frequent error: {counted(n, 'span')} predicted as {named(predicted)} where there is none."]
+        return [f"Most frequent error: {counted(n, 'span')} of class {named(actual)} missed ({percent(share)})."]
+    return [
+        f"Most frequent confusion: {counted(n, 'sample')} of class {named(actual)} {'was' if n == 1 else 'were'} "
+        f"predicted as {named(predicted)} ({percent(share)} of the class)."
+    ]
+
+
+def _steps(evaluation: Evaluation) -> list[str]:
+    m, ends, out = evaluation.metrics, evaluation.intervals, []
+    for step in evaluation.reduced:
+        prefix = f"reduced/{encode_label(step.name)}"
+        accuracy, rate = m[f"{prefix}/accuracy"], m[f"{prefix}/mismatch_rate"]
+        groups = listed([named(g, 30) for g in step.labels], 6)
+        text = (
+            f"Grouped as {named(step.name)} ({groups}), "
+            f"{percent_with_interval(accuracy, ends.get(f'{prefix}/accuracy'))} are correct"
+        )
+        if rate > 0:
+            text += f"; another {percent(rate)} are in the right group but the wrong class, which does not count"
+        out.append(text + ".")
+    return out
+
+
+def _positive_group(evaluation: Evaluation) -> list[str]:
+    if evaluation.positive is None:
+        return []
+    m, ends = evaluation.metrics, evaluation.intervals
+    name = named(evaluation.positive)
+    recall, precision = (percent_with_interval(m[n], ends.get(n)) for n in ("binary/recall", "binary/precision"))
+    out = [f"For {name}, recall is {recall} and precision {precision}."]
+    auc = m.get("binary/roc_auc", math.nan)
+    if math.isfinite(auc):
+        text = f"The area under the ROC curve, by the score for {name}, is "
+        text += with_interval(auc, ends.get("binary/roc_auc"))
+        ceiling = m["binary/roc_auc_ceiling"]
+        if ceiling < 1:
+            normalised = m["binary/roc_auc_normalized"]
+            text += (
+                f". Mismatches within the group cap it at {number(ceiling)}; relative to that cap it is "
+                f"{number(normalised)} (chance: 0.5)"
+            )
+        out.append(text + ".")
+    return out
+
+
+def _probabilities(evaluation: Evaluation) -> list[str]:
+    m, ends = evaluation.metrics, evaluation.intervals
+    bias = m.get("prevalence/bias", math.nan)
+    if math.isnan(bias) or evaluation.positive is None:
+        return []
+    expected, actual = m["prevalence/expected_count"], m["prevalence/actual"] * evaluation.n_samples
+    reach = ends.get("prevalence/bias")
+    text = (
+        f"The probabilities of {named(evaluation.positive)} sum to {expected:,.1f}; {actual:,.0f} are actual. The bias "
+        f"per sample is {with_interval(bias, reach)}"
+    )
+    if reach is not None:
+        inside = reach[0] <= 0 <= reach[1]
+        text += ", compatible with no bias" if inside else ", more than chance explains"
+    return [text + "."]
+
+
+def _prevalence(evaluation: Evaluation) -> list[str]:
+    estimate = evaluation.prevalence
+    if estimate is None:
+        return []
+    positive, negative = named(evaluation.positive), named(evaluation.negative)
+    if math.isnan(estimate.value):
+        return [f"The calibrated prevalence of {positive} is undefined: {estimate.undefined['value']}."]
+    shown = percent_with_interval(estimate.value, (estimate.low, estimate.high))
+    where = "the target" if evaluation.statistics.target is not None else "these samples"
+    text = f"Estimated from labelled scores, the prevalence of {positive} in {where} is {shown}"
+    if evaluation.statistics.target is None:
+        text += f" (actual: {percent(evaluation.metrics['prevalence/actual'])})"
+    if all(map(math.isfinite, estimate.shares)):
+        top = int(np.argmax(estimate.shares))
+        part = "Most" if estimate.shares[top] > 0.5 else "The largest part"
+        source = _SOURCES[top].format(positive=positive, negative=negative)
+        text += (
+            f". {part} of the uncertainty ({100 * estimate.shares[top]:.0f} %) comes from {source} would narrow the "
+            "interval most"
+        )
+    return [text + "."]
+
+
+# -- families of codes -----------------------------------------------------------------------------------------
+
+
+def families_verdict(evaluation: FamilyEvaluation) -> list[str]:
+    """The sentences on a family evaluation, the most important first."""
+    return [
+        sentence
+        for part in (_families_overall, _families_errors, _families_hierarchy, _worst_family, _worst_code)
+        for sentence in part(evaluation)
+    ]
+
+
+def _families_overall(evaluation: FamilyEvaluation) -> list[str]:
+    m, ends = evaluation.metrics, evaluation.intervals
+    names = ("family/precision_micro", "family/recall_micro", "family/f1_micro")
+    precision, recall, f1 = (with_interval(m[name], ends.get(name)) for name in names)
+    return [
+        f"On {counted(evaluation.n_samples, 'document')} with {counted(len(evaluation.codes), 'code')} in "
+        f"{len(evaluation.families)} families: precision {precision}, recall {recall}, F1 {f1} over all labels "
+        f"({level(evaluation.confidence_level)} intervals)."
+    ]
+
+
+def _families_errors(evaluation: FamilyEvaluation) -> list[str]:
+    m = evaluation.metrics
+    confused, outside = m["family/confusion_share"], m["family/oof_share"]
+    if not confused + outside > 0:
+        return ["There are no errors."]
+    return [
+        f"Of all labels, predicted and actual, {percent(confused)} are confused with a code of their family and "
+        f"{percent(outside)} are out of family: {percent(confused / (confused + outside))} of the errors stay within "
+        "the family."
+    ]
+
+
+def _families_hierarchy(evaluation: FamilyEvaluation) -> list[str]:
+    name = "family/hierarchical_f1"
+    shown = with_interval(evaluation.metrics[name], evaluation.intervals.get(name))
+    return [f"With the ancestors of all codes counted, which gives credit for near misses, F1 is {shown}."]
+
+
+def _worst_family(evaluation: FamilyEvaluation) -> list[str]:
+    sums, _ = family_tallies(evaluation.statistics)
+    confused = sums[:, 1] + sums[:, 2]
+    if not len(confused) or not confused.max() > 0:
+        return []
+    worst = int(confused.argmax())
+    share = confused[worst] / confused.sum()
+    return [f"The family {named(evaluation.families[worst])} has the most confused labels ({percent(share)} of them)."]
+
+
+def _worst_code(evaluation: FamilyEvaluation) -> list[str]:
+    codes = evaluation.statistics.codes
+    confused = codes[:, 1] - codes[:, 0] - codes[:, 3]
+    confused = np.where(codes[:, 1] >= FEW, confused, 0)
+    if not len(confused) or not confused.max() > 0:
+        return []
+    return [str(evaluation.given_predicted(evaluation.codes[int(confused.argmax())]))]

@@ -1,0 +1,247 @@
+"""A comparison as a table and as plain data: for notebooks, for machines, and for MLflow's views."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import fields
+from html import escape
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from cmtrack.comparison.blocks import RankedModel, RepeatedRanking
+from cmtrack.comparison.gates import GateResult
+from cmtrack.comparison.ranking import RankedRun, Ranking
+from cmtrack.comparison.result import Comparison, ModelComparison
+from cmtrack.comparison.run import Run
+from cmtrack.comparison.tie_breakers import Decision
+from cmtrack.grouping import Grouping
+from cmtrack.report.review.narrative import decision, verdict
+from cmtrack.report.review.phrases import standing
+from cmtrack.schemas import REVIEW
+from cmtrack.untrusted import for_page
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+COLUMNS = (
+    "ranking", "rank", "name", "run_id", "status", "value", "low", "high", "difference", "difference_low",
+    "difference_high", "pvalue", "p_holm", "p_max_t", "p_set", "probability_best", "expected_rank", "rank_low",
+    "rank_high", "tied", "within_margin", "chosen", "paired", "reason",
+)  # fmt: skip
+MODEL_COLUMNS = (
+    "rank", "name", "run_id", "status", "mean", "sd", "blocks", "difference", "difference_low", "difference_high",
+    "pvalue", "p_holm", "worse", "equivalent", "better", "average_rank", "tied", "within_margin", "chosen", "reason",
+)  # fmt: skip
+_HTML = ("rank", "name", "status", "value", "mean", "low", "high", "difference", "difference_low", "difference_high",
+         "probability_best", "rank_low", "rank_high", "p_set", "p_holm", "equivalent", "reason")  # fmt: skip
+_WHOLE = ("ranking", "rank", "rank_low", "rank_high", "blocks")
+_FLAGS = ("tied", "within_margin", "chosen", "paired")
+_NUMBERS = (
+    "rank", "value", "low", "high", "values", "difference", "difference_low", "difference_high", "pvalue", "p_holm",
+    "p_max_t", "probability_best", "expected_rank", "rank_low", "rank_high", "p_set", "standard_error", "tied",
+    "within_margin", "chosen",
+)  # fmt: skip
+_OF_MODELS = (
+    "rank", "mean", "sd", "difference", "difference_low", "difference_high", "pvalue", "p_holm", "worse",
+    "equivalent", "better", "average_rank", "standard_error", "tied", "within_margin", "chosen",
+)  # fmt: skip
+
+
+def to_frame(comparison: Comparison) -> pd.DataFrame:
+    """One row per run: the ranked ones best first, then those stopped by a gate, then those left out.
+
+    Of a criterion of several metrics each has a column of its own, by its name; so has each parameter in which the
+    ranked runs differ, as ``params.<name>``. ``reason`` holds the gates that a run fails, why it is left out, or why
+    its differences are unpaired.
+    """
+    import pandas as pd
+
+    of_models = isinstance(comparison, ModelComparison)
+    columns = list(MODEL_COLUMNS if of_models else COLUMNS)
+    if not of_models and not comparison.criterion.single:
+        place = columns.index("difference")
+        columns[place:place] = comparison.criterion.metrics
+    params = [] if of_models else _varying(comparison)
+    frame = pd.DataFrame(list(_rows(comparison, params)), columns=columns + [f"params.{name}" for name in params])
+    for name in columns:
+        if name in _WHOLE:
+            frame[name] = frame[name].astype("Int64")
+        elif name in _FLAGS:
+            frame[name] = frame[name].astype("boolean")
+        elif name not in ("name", "run_id", "status", "reason"):
+            frame[name] = frame[name].astype("float64")
+    return frame
+
+
+def to_html(comparison: Comparison) -> str:
+    """The decision and the table, for a notebook."""
+    said = "".join(f"<p>{escape(sentence)}</p>" for sentence in decision(comparison))
+    frame = to_frame(comparison)
+    shown = frame[[name for name in frame.columns if name in _HTML or name in comparison.criterion.metrics]]
+    if not (comparison.criterion.pareto or isinstance(comparison, ModelComparison)):
+        shown = shown.drop(columns="p_holm", errors="ignore")  # p_set decides: one p-value on a page
+    shown = shown.dropna(axis="columns", how="all")
+    return for_page(said + shown.to_html(index=False, float_format="{:.4f}".format, na_rep="", escape=True))
+
+
+def _varying(comparison: Comparison) -> list[str]:
+    """Parameters in which the ranked runs differ."""
+    params = [run.run.params for run in comparison.runs]
+    names = dict.fromkeys(name for of_run in params for name in of_run)
+    return [name for name in names if len({of_run.get(name) for of_run in params}) > 1]
+
+
+def _rows(comparison: Comparison, params: Sequence[str]) -> Iterator[dict[str, Any]]:
+    for place, ranking in enumerate(comparison.rankings, 1):
+        if isinstance(ranking, RepeatedRanking):
+            yield from _models(ranking)
+            continue
+        for run in ranking.runs:
+            own = {f"params.{name}": run.run.params.get(name) for name in params}
+            yield own | _ranked(place, run, ranking, several=not comparison.criterion.single)
+    for stop in comparison.failed:
+        failing = "; ".join(str(result) for result in stop.gates if not result.passed)
+        yield {"name": stop.name, "run_id": stop.run_id, "status": "stopped by a gate", "reason": failing}
+    for left in comparison.left_out:
+        yield {"name": left.run.name, "run_id": left.run.run_id, "status": "left out", "reason": left.reason}
+
+
+def _ranked(place: int, run: RankedRun, ranking: Ranking, several: bool) -> dict[str, Any]:
+    own = {name: getattr(run, name) for name in COLUMNS if hasattr(run, name)}
+    metrics = dict(run.values or {}) if several else {}
+    # a run alone is paired with nothing
+    paired = None if len(ranking.runs) == 1 else not run.unpaired
+    said = {"ranking": place, "status": standing(run, ranking), "paired": paired, "reason": run.unpaired}
+    return own | metrics | said
+
+
+def _models(ranking: RepeatedRanking) -> Iterator[dict[str, Any]]:
+    for model in ranking.models:
+        own = {name: getattr(model, name) for name in MODEL_COLUMNS if hasattr(model, name)}
+        blocks = sum(math.isfinite(value) for value in ranking.scores[:, ranking.models.index(model)])
+        yield own | {"status": standing(model, ranking), "blocks": blocks, "reason": ""}
+
+
+def to_dict(comparison: Comparison) -> dict[str, Any]:
+    """Everything of a comparison that JSON can hold; NaN is None."""
+    criterion, best = comparison.criterion, comparison.best
+    data: dict[str, Any] = as_plain(
+        {
+            "schema": REVIEW.newest,
+            "summary": verdict(comparison),
+            "criterion": {
+                "text": str(criterion),
+                "metrics": criterion.metrics,
+                "weights": criterion.weights,
+                "pareto": criterion.pareto,
+                "better": None if criterion.pareto else criterion.direction,
+            },
+            "confidence_level": comparison.confidence_level,
+            "gates": [gate.text for gate in comparison.gates],
+            "baseline": None if comparison.baseline is None else _run(comparison.baseline.run),
+            "best": None if best is None else {"name": best.name, "run_id": best.run_id},
+            "rankings": [_ranking(one) for one in comparison.rankings if isinstance(one, Ranking)],
+            "repeated": _repeated(comparison.ranking) if isinstance(comparison.ranking, RepeatedRanking) else None,
+            "stopped": [_run(stop.run) | {"gates": _gates(stop.gates)} for stop in comparison.failed],
+            "left_out": [_run(left.run) | {"reason": left.reason} for left in comparison.left_out],
+            "passed_over": [_run(run) for run in comparison.passed_over],
+            "notes": comparison.notes,
+            "how": comparison.how,
+        }
+    )
+    return data
+
+
+def as_plain(data: Any) -> Any:
+    """Data that ``json.dumps(..., allow_nan=False)`` takes."""
+    if data is None or isinstance(data, (bool, str)):
+        return data
+    if isinstance(data, (int, np.integer)):
+        return int(data)
+    if isinstance(data, (float, np.floating)):
+        return float(data) if math.isfinite(data) else None
+    if isinstance(data, np.ndarray):
+        return as_plain(data.tolist())
+    if isinstance(data, Mapping):
+        return {str(name): as_plain(value) for name, value in data.items()}
+    if isinstance(data, Grouping):
+        return as_plain(data.to_dict())
+    if isinstance(data, Run):
+        return _run(data)
+    if isinstance(data, Iterable) and not hasattr(data, "columns"):
+        return [as_plain(value) for value in data]
+    run_id = getattr(data, "run_id", None) or getattr(getattr(data, "info", None), "run_id", None)
+    if hasattr(data, "columns") and "run_id" in data.columns:
+        return [str(value) for value in data["run_id"]]
+    return str(run_id or data) if isinstance(run_id, str) or not hasattr(data, "metrics") else type(data).__name__
+
+
+def _run(run: Run) -> dict[str, Any]:
+    return {"name": run.name, "run_id": run.run_id}
+
+
+def _gates(results: Iterable[GateResult]) -> list[dict[str, Any]]:
+    return [{"gate": r.gate.text, "value": r.value, "passed": r.passed, "reason": r.reason} for r in results]
+
+
+def _decided(decision: Decision) -> dict[str, Any]:
+    by = decision.by
+    return {"by": None if by is None else str(by), "values": decision.values, "place": decision.place}
+
+
+def _ranking(ranking: Ranking) -> dict[str, Any]:
+    evaluation = ranking.evaluation
+    return {
+        "data": {
+            "samples": evaluation.n_samples,
+            "rows": evaluation.statistics.digest.rows,
+            "labels": [str(label) for label in evaluation.labels],
+            "labels_digest": evaluation.labels_digest,
+            "grouping": None if evaluation.grouping is None else evaluation.grouping.to_dict(),
+            "positive": None if evaluation.positive is None else str(evaluation.positive),
+        },
+        "paired": ranking.paired,
+        "decides": ranking.chosen is not None,
+        "runs": [_ranked_data(run, ranking) for run in ranking.runs],
+        "rank_distribution": ranking.rank_distribution,
+        "pairwise_pvalues": ranking.pvalues,
+        "decision": _decided(ranking.decision),
+        "margin": ranking.margin,
+    }
+
+
+def _ranked_data(run: RankedRun, ranking: Ranking) -> dict[str, Any]:
+    own = {name: getattr(run, name) for name in _NUMBERS}
+    more = {"status": standing(run, ranking), "unpaired": run.unpaired, "gates": _gates(run.gates)}
+    return _run(run.run) | own | more | {"warnings": run.evaluation.warnings}
+
+
+def _repeated(ranking: RepeatedRanking) -> dict[str, Any]:
+    pairs = [
+        {
+            "first": ranking.result.names[pair.first],
+            "second": ranking.result.names[pair.second],
+            "pvalue": pair.difference.pvalue,
+            "adjusted_pvalue": pair.adjusted_pvalue,
+        }
+        for pair in ranking.result.pairwise.pairs
+    ]
+    return {
+        "kind": ranking.kind,
+        "blocks": {field.name: getattr(ranking.blocks, field.name) for field in fields(ranking.blocks)},
+        "block_names": ranking.block_names,
+        "scores": ranking.scores,
+        "models": [_model(model, ranking) for model in ranking.models],
+        "pairwise": pairs,
+        "decision": _decided(ranking.decision),
+        "margin": ranking.margin,
+        "notes": ranking.result.notes,
+    }
+
+
+def _model(model: RankedModel, ranking: RepeatedRanking) -> dict[str, Any]:
+    own = {name: getattr(model, name) for name in _OF_MODELS}
+    runs = [_run(candidate.run) for candidate in model.runs]
+    return {"name": model.name, "status": standing(model, ranking), **own, "runs": runs, "gates": _gates(model.gates)}

@@ -1,0 +1,490 @@
+"""A comparison in plain words: the decision first, then its evidence.
+
+Nothing here says more than the statistics: runs that are not shown to differ are not said to be equal.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from cmtrack.comparison.blocks import RankedModel, RepeatedRanking
+from cmtrack.comparison.comparability import apart, headings
+from cmtrack.comparison.gates import GateResult
+from cmtrack.comparison.ranking import RankedRun, Ranking
+from cmtrack.comparison.result import Comparison, ModelComparison, RunComparison
+from cmtrack.comparison.run import Run
+from cmtrack.evaluation import Evaluation
+from cmtrack.grouping import Label
+from cmtrack.names import quoted
+from cmtrack.report import formatting as fmt
+from cmtrack.report.review.phrases import (
+    KINDS,
+    Say,
+    all_others,
+    criterion_title,
+    gap_words,
+    near_words,
+    noun_of,
+    over,
+    rule_title,
+    say_of,
+    standing_sentences,
+    tie_sentence,
+)
+from cmtrack.statistics.predictions import Predictions
+
+
+def lead(comparison: Comparison) -> str:
+    """One short clause: who leads, with what, and how many are tied with it."""
+    say = say_of(comparison)
+    ranking = comparison.ranking
+    if ranking is None:
+        return "no run is ranked"
+    if isinstance(ranking, RepeatedRanking):
+        return _models_lead(ranking, say)
+    first, ties = ranking.leader, len(ranking.tied) - 1
+    tied = f", {ties} tied" if ties else ""
+    if comparison.criterion.pareto:
+        front = [say(run.name) for run in ranking.runs if run.rank == 1]
+        text = f"{fmt.listed(front)} on the Pareto front"
+    elif comparison.criterion.single:
+        title = fmt.metric_title(comparison.criterion.metrics[0], brief=True)
+        text = f"{say(first.name)} leads with {title} {_value(first)}{tied}"
+    else:
+        text = f"{say(first.name)} leads the weighted sum{tied}"
+    if ranking.foremost is not first:
+        text = f"take {say(ranking.foremost.name)}; {text}"
+    if len(comparison.rankings) > 1:
+        text += f" (ranking 1 of {len(comparison.rankings)})"
+    return text
+
+
+def verdict(comparison: Comparison) -> list[str]:
+    """The decision, its evidence and the notes, sentence by sentence."""
+    return [*decision(comparison), *further(comparison)]
+
+
+def decision(comparison: Comparison, *, beside_tables: bool = False) -> list[str]:
+    """The run to take and the reasons: what a reader must know first.
+
+    Parameters
+    ----------
+    comparison : Comparison
+    beside_tables : bool, default False
+        Whether a table of the gates stands on the same page, so that their values need no sentence.
+    """
+    say = say_of(comparison)
+    gates = _stopped_briefly(comparison) if beside_tables else stopped(comparison, say)
+    ranking = comparison.ranking
+    if isinstance(ranking, RepeatedRanking):
+        return [*_models_decision(comparison, ranking, say), *gates]
+    if isinstance(comparison, RunComparison) and ranking is not None:
+        return _decision(comparison, ranking, gates, say)
+    return [_nothing(comparison), *(gates if comparison.failed and not beside_tables else ())]
+
+
+def _decision(comparison: RunComparison, ranking: Ranking, gates: list[str], say: Say) -> list[str]:
+    """The same of rankings of runs."""
+    if ranking.chosen is None:
+        return [*_undecided(comparison, say), *gates]
+    several = len(comparison.rankings)
+    head = _headline(ranking, say)
+    if several > 1:
+        head += f" This covers ranking 1 of {several} only: the rankings were not compared with each other."
+    said = [head, *_standing(ranking, say)]
+    if comparison.how.get("tie_breakers", ()) or not ranking.criterion.pareto:
+        said += _tie(comparison, ranking, say)
+    said += _price(ranking, say)
+    said += [*gates, *unpaired(ranking, say)]
+    return [*said, *apart(comparison.rankings, comparison.reads)]
+
+
+def further(comparison: Comparison, *, beside_tables: bool = False) -> list[str]:
+    """Notes: other rankings, runs that are in none, and how the comparison was made."""
+    say = say_of(comparison)
+    said = []
+    known: set[str] = set()
+    if isinstance(comparison, RunComparison):
+        known = {*apart(comparison.rankings, comparison.reads)}
+        if comparison.best is not None:
+            said = [_other(comparison, place, say) for place in range(1, len(comparison.rankings))]
+    said += [*positives(comparison, say), *identical(comparison, say)]
+    if not beside_tables:
+        said += [*left_out(comparison, say), *passed_over(comparison, say)]
+    return said + [note if note.endswith(".") else f"{note}." for note in comparison.notes if note not in known]
+
+
+def _best_of(run: RankedRun, ranking: Ranking, say: Say) -> str:
+    """The leading run and its value: "“A” scores highest (0.712)"."""
+    criterion, name = ranking.criterion, say(run.name)
+    if not criterion.single:
+        return f"{name} has the highest weighted sum"
+    value = fmt.number(run.value, (run.low, run.high))
+    if criterion.direction == "nearest zero":
+        return f"{name} is nearest to zero ({value})"
+    return f"{name} scores {'highest' if criterion.direction == 'higher' else 'lowest, which is best'} ({value})"
+
+
+def _headline(ranking: Ranking | RepeatedRanking, say: Say) -> str:
+    taken = ranking.chosen or ranking.leader
+    chosen, noun, ties = say(taken.name), noun_of(ranking), len(ranking.tied)
+    if len(ranking.standings) == 1:
+        return f"Take {chosen}: it is the only {noun}."
+    if ties == 1:
+        others = all_others(len(ranking.standings) - 1, noun)
+        return f"Take {chosen}: {others} significantly worse."
+    if ranking.decision.by is not None:
+        near = sum(entry.within_margin for entry in ranking.standings)
+        return (
+            f"Take {chosen}: of the {near} tied {noun}s {near_words(ranking.margin, ranking.criterion)}, it has the "
+            f"{rule_title(ranking.decision.by)}."
+        )
+    others = f"1 other {noun} is" if ties == 2 else f"{ties - 1} other {noun}s are"
+    if isinstance(ranking, RepeatedRanking):
+        best = _best_model(ranking.leader, say)
+    elif ranking.criterion.pareto:
+        front = [run for run in ranking.runs if run.rank == 1]
+        if len(front) == 1:
+            return f"Take {chosen}: no run is better in any metric, but {others} not significantly dominated."
+        return f"No single best run. {len(front)} runs are on the Pareto front; {chosen} is the first of them."
+    else:
+        best = _best_of(ranking.leader, ranking, say)
+    return f"No clear winner. {best}; {others} statistically indistinguishable from it."
+
+
+def _tie(comparison: Comparison, ranking: Ranking | RepeatedRanking, say: Say) -> list[str]:
+    """The sentence on what chose among the tied ones."""
+    near = [entry for entry in ranking.standings if entry.within_margin]
+    judged = [(entry.name, *_judged(entry)) for entry in near]
+    rules, where = comparison.how.get("tie_breakers", ()), near_words(ranking.margin, ranking.criterion)
+    return tie_sentence(judged, len(ranking.tied), ranking.decision, rules, where, say, noun_of(ranking))
+
+
+def _judged(entry: RankedRun | RankedModel) -> tuple[Run, Mapping[str, float]]:
+    """The run, of a model its first one, and its metrics."""
+    one = entry.runs[0] if isinstance(entry, RankedModel) else entry
+    return one.run, one.evaluation.metrics
+
+
+def _from_leader(entry: RankedRun | RankedModel, ranking: Ranking | RepeatedRanking, say: Say) -> str:
+    """Its difference from the leader in words."""
+    ends = (entry.difference_low, entry.difference_high)
+    return gap_words(entry.difference, ends, ranking.criterion.direction, say(ranking.leader.name))
+
+
+def _value(run: RankedRun) -> str:
+    return fmt.with_interval(run.value, (run.low, run.high))
+
+
+def _standing(ranking: Ranking, say: Say) -> list[str]:
+    """The leader, the runs tied with it, and those behind it."""
+    criterion, positive = ranking.criterion, ranking.evaluation.positive
+    first = ranking.leader
+    name = say(first.name)
+    if criterion.pareto:
+        return _front(ranking, say)
+    title = criterion_title(criterion, positive)
+    if len(ranking.runs) == 1:
+        return [f"Its {title} is {_value(first)}. There is no run to compare it with."] if criterion.single else []
+    if not criterion.single:
+        values = [f"{fmt.metric_title(n, positive)} {fmt.number(v)}" for n, v in (first.values or {}).items()]
+        shown = fmt.listed(values, 6)
+        said = f"{name} has the highest {title.removeprefix('the ')}, each metric in units of its standard error "
+        said += f"({shown})."
+    elif criterion.direction == "nearest zero":
+        said = f"{name} has the {title} nearest to zero, {_value(first)}."
+    else:
+        said = f"{name} has the {'highest' if criterion.direction == 'higher' else 'lowest'} {title}, {_value(first)}."
+    return [" ".join([said, *_others(ranking, say)]), *_chances(ranking, say)]
+
+
+def _others(ranking: Ranking, say: Say) -> list[str]:
+    unsure = [run for run in ranking.runs[1:] if math.isnan(run.p_set)]
+    tied = [say(run.name) for run in ranking.tied if run is not ranking.leader and run not in unsure]
+    behind = [say(run.name) for run in ranking.runs if not run.tied]
+    return standing_sentences(tied, behind, [say(run.name) for run in unsure], ranking.confidence_level)
+
+
+def _chances(ranking: Ranking, say: Say) -> list[str]:
+    """The probability that the leader comes first again."""
+    first = ranking.leader
+    if math.isnan(first.probability_best) or len(ranking.tied) < 2:
+        return []
+    second = max((run for run in ranking.runs if run is not first), key=lambda run: run.probability_best)
+    return [
+        f"If the test rows were drawn again, {say(first.name)} would come first about "
+        f"{100 * first.probability_best:.0f} % of the time, {say(second.name)} {100 * second.probability_best:.0f} %."
+    ]
+
+
+def _front(ranking: Ranking, say: Say) -> list[str]:
+    criterion, positive = ranking.criterion, ranking.evaluation.positive
+    front = [run for run in ranking.runs if run.rank == 1]
+    maybe = [say(run.name) for run in ranking.runs if run.rank > 1 and run.tied]
+    off = [say(run.name) for run in ranking.runs if not run.tied]
+    titles = fmt.listed([fmt.metric_title(name, positive) for name in criterion.metrics], 6)
+    shown = fmt.listed(
+        [f"{say(run.name)} ({', '.join(map(fmt.number, (run.values or {}).values()))})" for run in front], 4
+    )
+    if len(ranking.runs) == 1:
+        return [f"{titles[:1].upper()}{titles[1:]}: {shown}. There is no run to compare it with."]
+    be = "is alone" if len(front) == 1 else "are"
+    said = [f"By {titles}, {shown} {be} on the Pareto front."]
+    if maybe:
+        said.append(f"Not significantly dominated ({fmt.level(ranking.confidence_level)}): {fmt.listed(maybe)}.")
+    if off:
+        said.append(f"Significantly dominated in every metric: {fmt.listed(off)}.")
+    return [" ".join(said)]
+
+
+def _price(ranking: Ranking, say: Say) -> list[str]:
+    """The price of the chosen run against the leader."""
+    chosen, first = ranking.foremost, ranking.leader
+    if chosen is first or not ranking.criterion.single:
+        return []
+    said = f"{say(chosen.name)} has {_value(chosen)}: {_from_leader(chosen, ranking, say)}"
+    if math.isnan(chosen.p_set):
+        return [f"{said}, with an unknown error."]
+    return [f"{said}, not a significant difference ({fmt.p_equals(chosen.p_set)})."]
+
+
+def _undecided(comparison: RunComparison, say: Say) -> list[str]:
+    """Several rankings, none of which is the one to decide by."""
+    rankings = comparison.rankings
+    rows = rankings[0].evaluation.statistics.digest.rows
+    same = sum(ranking.evaluation.statistics.digest.rows == rows for ranking in rankings)
+    which = f"the {same} rankings" if same == len(rankings) else f"{same} of the {len(rankings)} rankings"
+    return [
+        f"No decision: {which} have the same number of rows ({rows:,}) and were not compared with each other.",
+        *(_other(comparison, place, say) for place in range(len(rankings))),
+        *apart(rankings, comparison.reads),
+    ]
+
+
+def heading(comparison: RunComparison, place: int) -> str:
+    """The heading of one of several rankings: "Ranking 2 of 2: 3 runs on 719 samples, grouped by “parity”"."""
+    ranking, several = comparison.rankings[place], len(comparison.rankings)
+    said = f"{fmt.counted(len(ranking.runs), 'run')} on {fmt.samples(ranking.evaluation)}"
+    if several == 1:
+        return said
+    own = headings(comparison.rankings, comparison.reads)[place]
+    return f"Ranking {place + 1} of {several}: {said}{f', {own}' if own else ''}"
+
+
+def _other(comparison: RunComparison, place: int, say: Say) -> str:
+    ranking = comparison.rankings[place]
+    first, ties = ranking.leader, len(ranking.tied) - 1
+    if ranking.criterion.pareto:
+        front = [say(run.name) for run in ranking.runs if run.rank == 1]
+        said = f"{fmt.listed(front)} on the Pareto front"
+    else:
+        value = f" with {_value(first)}" if ranking.criterion.single else ""
+        said = f"{say(first.name)} leads{value}" if len(ranking.runs) > 1 else f"{say(first.name)} has{value[5:]}"
+    tied = "" if not ties else f"; {ties} other {'run is' if ties == 1 else 'runs are'} tied with it"
+    return f"{heading(comparison, place)}. There, {said}{tied}."
+
+
+def _noun(comparison: Comparison) -> str:
+    return "model" if isinstance(comparison, ModelComparison) else "run"
+
+
+def _stopped_briefly(comparison: Comparison) -> list[str]:
+    n = len(comparison.failed)
+    noun = _noun(comparison)
+    if not n:
+        return []
+    return [f"{fmt.counted(n, noun)} {'fails a gate and is' if n == 1 else 'fail a gate and are'} not ranked."]
+
+
+def _nothing(comparison: Comparison) -> str:
+    n = len(comparison.failed)
+    if not n:
+        return "Take none: no run could be ranked."
+    noun = _noun(comparison)
+    if n == 1:
+        return f"Take none: the only evaluated {noun} fails a gate."
+    return f"Take none: {'both' if n == 2 else f'all {n}'} evaluated {noun}s fail a gate."
+
+
+# -- models over repeated runs ---------------------------------------------------------------------------------
+
+
+def _models_lead(ranking: RepeatedRanking, say: Say) -> str:
+    """One short clause."""
+    first, ties = ranking.leader, len(ranking.tied) - 1
+    title = fmt.metric_title(ranking.criterion.metrics[0], brief=True)
+    text = f"{say(first.name)} leads over {over(ranking)} with mean {title} {fmt.number(first.mean)}"
+    text += f", {ties} tied" if ties else ""
+    return text if ranking.chosen is first else f"take {say(ranking.chosen.name)}; {text}"
+
+
+def _models_decision(comparison: Comparison, ranking: RepeatedRanking, say: Say) -> list[str]:
+    """The model to take and the reasons."""
+    said = [_headline(ranking, say), _models_standing(ranking, say)]
+    other = ranking.chosen if ranking.chosen is not ranking.leader else next(iter(ranking.models[1:]), None)
+    if other is not None:
+        said += _gap(other, ranking, say)
+    return said + _tie(comparison, ranking, say)
+
+
+def _best_mean(ranking: RepeatedRanking, title: str) -> str:
+    direction = ranking.criterion.direction
+    if direction == "nearest zero":
+        return f"the mean {title} nearest to zero"
+    return f"the {'highest' if direction == 'higher' else 'lowest'} mean {title}"
+
+
+def _models_standing(ranking: RepeatedRanking, say: Say) -> str:
+    first = ranking.leader
+    title = fmt.metric_title(ranking.criterion.metrics[0], _positive(ranking))
+    spread = f"standard deviation over the {KINDS[ranking.kind]}s {fmt.number(first.sd)}"
+    if math.isfinite(first.average_rank):
+        text = (
+            f"Over {over(ranking)}, {say(first.name)} has the best average rank, {first.average_rank:.2f} of "
+            f"{len(ranking.models)}; its mean {title} is {fmt.number(first.mean)} ({spread})."
+        )
+    else:
+        text = f"Over {over(ranking)}, {say(first.name)} has {_best_mean(ranking, title)}, "
+        text += f"{fmt.number(first.mean)} ({spread})."
+    tied = [say(model.name) for model in ranking.tied if model is not first]
+    behind = [say(model.name) for model in ranking.models if not model.tied]
+    return " ".join([text, *standing_sentences(tied, behind, [], ranking.confidence_level)])
+
+
+def _best_model(first: RankedModel, say: Say) -> str:
+    """The leading model and its mean: "“A” is best on average (mean 0.712)"."""
+    ranked = math.isfinite(first.average_rank)
+    how = f"average rank {first.average_rank:.2f}" if ranked else f"mean {fmt.number(first.mean)}"
+    return f"{say(first.name)} is best on average ({how})"
+
+
+def _positive(ranking: RepeatedRanking) -> Label | None:
+    return ranking.leader.runs[0].evaluation.positive
+
+
+def _gap(model: RankedModel, ranking: RepeatedRanking, say: Say) -> list[str]:
+    """The chosen or next model against the leader."""
+    if not math.isfinite(model.difference):
+        return []
+    text = f"{say(model.name)} is {_from_leader(model, ranking, say)}"
+    if math.isnan(model.p_holm):
+        return [f"{text}; the difference was not tested."]
+    verdict = "not a significant difference" if model.tied else "a significant difference"
+    return [f"{text}, {verdict} ({fmt.p_equals(model.p_holm)}, adjusted for all pairs of models)."]
+
+
+# -- what stands around a ranking: gates, runs that are not ranked or not paired, identical runs -----------------
+
+
+def stopped(comparison: Comparison, say: Say) -> list[str]:
+    """The gates that stopped runs, with the values that did."""
+    said = []
+    for gate in comparison.gates:
+        found = [(s.name, r) for s in comparison.failed for r in s.gates if r.gate == gate and not r.passed]
+        if len(found) == 1:
+            said.append(f"{say(found[0][0])} fails the gate {found[0][1]}.")
+        elif found:
+            texts = [f"{say(name)} ({_what(result)})" for name, result in found]
+            said.append(f"{len(found)} runs fail the gate {gate.text}: {fmt.listed(texts, 2)}.")
+    return said
+
+
+def left_out(comparison: Comparison, say: Say) -> list[str]:
+    """Runs that could not be ranked, by reason."""
+    return [
+        f"Not ranked: {fmt.listed([say(name) for name in names], 4)} ({reason})."
+        for reason, names in by_reason(comparison).items()
+    ]
+
+
+def passed_over(comparison: Comparison, say: Say) -> list[str]:
+    """Runs behind the end of the short list, where no note says it already."""
+    if not comparison.passed_over or any("(limit)" in note for note in comparison.notes):
+        return []
+    names = fmt.listed([say(run.name) for run in comparison.passed_over])
+    return [f"Not ranked, as their logged values are worse: {names}."]
+
+
+def by_reason(comparison: Comparison) -> dict[str, list[str]]:
+    """Names of the runs that are left out, by reason; the most frequent one first."""
+    found: dict[str, list[str]] = {}
+    for left in comparison.left_out:
+        # what names the run itself is no reason of its own
+        reason = left.reason.replace(f"run {left.run.run_id}", "the run") if left.run.run_id else left.reason
+        found.setdefault(reason.rstrip("."), []).append(left.run.name)
+    return dict(sorted(found.items(), key=lambda item: -len(item[1])))
+
+
+def unpaired(ranking: Ranking, say: Say) -> list[str]:
+    """The runs whose differences do not use that the rows are the same, and why that matters."""
+    reasons: dict[str, list[str]] = {}
+    for run in ranking.runs:
+        if run.unpaired:
+            reasons.setdefault(run.unpaired, []).append(say(run.name))
+    if not reasons:
+        return []
+    if sum(map(len, reasons.values())) == len(ranking.runs) and len(reasons) == 1:
+        who = f"all runs ({next(iter(reasons))})"
+    else:
+        who = "; ".join(f"{fmt.listed(names)} ({reason})" for reason, names in reasons.items())
+    return [
+        f"Not compared row by row: {who}. Their errors count as independent, so that differences look less certain "
+        "than they are, and a real one may be missed."
+    ]
+
+
+def positives(comparison: Comparison, say: Say) -> list[str]:
+    """A warning where runs of one comparison have different positive groups."""
+    found: dict[str, list[str]] = {}
+    for run in comparison.runs if isinstance(comparison, RunComparison) else ():
+        if isinstance(run.evaluation, Evaluation) and run.evaluation.positive is not None:
+            found.setdefault(quoted(run.evaluation.positive), []).append(say(run.name))
+    if len(found) < 2:
+        return []
+    groups = "; ".join(f"{positive} in {fmt.listed(names)}" for positive, names in found.items())
+    return [
+        f"The runs have different positive groups: {groups}. Their metrics binary/… answer different questions and "
+        "must not be compared, here or in MLflow's charts."
+    ]
+
+
+def identical(comparison: Comparison, say: Say) -> list[str]:
+    """Runs of one ranking with identical predictions."""
+    said = []
+    for ranking in comparison.rankings:
+        if not isinstance(ranking, Ranking):
+            continue
+        groups = ([say(run.name) for run in group] for group in _identical(ranking.runs))
+        said += [f"{fmt.listed(names)} have identical predictions." for names in groups]
+    return said
+
+
+def _identical(runs: Sequence[RankedRun]) -> list[list[RankedRun]]:
+    groups: list[list[RankedRun]] = []
+    for run in runs:
+        if not isinstance(run.evaluation.rows, Predictions):
+            continue
+        home = next((group for group in groups if _same(group[0], run)), None)
+        if home is None:
+            groups.append([run])
+        else:
+            home.append(run)
+    return [group for group in groups if len(group) > 1]
+
+
+def _same(first: RankedRun, second: RankedRun) -> bool:
+    a, b = first.evaluation.rows, second.evaluation.rows
+    if not (isinstance(a, Predictions) and isinstance(b, Predictions)) or first.value != second.value:
+        return False
+    if first.evaluation.labels != second.evaluation.labels or not np.array_equal(a.predicted, b.predicted):
+        return False
+    if a.probabilities is None or b.probabilities is None:
+        return a.probabilities is b.probabilities
+    return np.array_equal(a.probabilities, b.probabilities)
+
+
+def _what(result: GateResult) -> str:
+    return result.reason or fmt.plain_number(result.value)

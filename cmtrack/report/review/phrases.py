@@ -1,0 +1,213 @@
+"""Phrases on a ranking of runs, or of models over repeated runs: names, standings, gaps, and what decided a tie.
+
+The p-value that decides is the one that is shown: a run is "behind" where its p-value of being among the best is at
+most one less the confidence level.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeAlias
+
+from cmtrack.comparison.blocks import RankedModel, RepeatedRanking
+from cmtrack.comparison.criterion import Criterion
+from cmtrack.comparison.ranking import RankedRun, Ranking
+from cmtrack.comparison.result import Comparison
+from cmtrack.comparison.run import Run
+from cmtrack.comparison.tie_breakers import Decision, TieBreaker
+from cmtrack.grouping import Label
+from cmtrack.metrics.catalog import lookup
+from cmtrack.metrics.metric import BETTER
+from cmtrack.names import distinct, quoted
+from cmtrack.report import formatting as fmt
+
+WIDTH = 60  # characters of a run's name in sentences and tables
+STANDINGS = ("chosen", "leads", "tied", "behind")
+KINDS = {"folds": "fold", "seeds": "seed", "datasets": "data set"}
+Say: TypeAlias = Callable[[str], str]
+Tied: TypeAlias = tuple[str, Run, Mapping[str, float]]
+
+
+# -- names -----------------------------------------------------------------------------------------------------
+
+
+def say_of(comparison: Comparison) -> Say:
+    """The names of a comparison's runs as its sentences write them: quoted, shortened by what they have in common."""
+    full = [entry.name for entry in comparison.standings]
+    full += [stop.name for stop in comparison.failed] + [left.run.name for left in comparison.left_out]
+    full += [run.name for run in comparison.passed_over]
+    short = dict(zip(full, distinct(full, WIDTH), strict=True))
+    return lambda name: quoted(short.get(name, name))
+
+
+def criterion_title(criterion: Criterion, positive: Label | None = None) -> str:
+    """The criterion in words."""
+    titles = [fmt.metric_title(name, positive) for name in criterion.metrics]
+    if criterion.pareto:
+        return f"{fmt.listed(titles, 6)} side by side (Pareto front)"
+    if criterion.single:
+        return titles[0]
+    parts = (f"{weight:g} × {title}" for weight, title in zip(criterion.weights, titles, strict=True))
+    return f"the weighted sum {' + '.join(parts)}"
+
+
+def direction(criterion: Criterion) -> str:
+    """The better values, in words."""
+    if criterion.pareto:
+        ways = {lookup(name).better for name in criterion.metrics}
+        if len(ways) == 1:
+            return BETTER[ways.pop()]
+        return "; ".join(f"{fmt.metric_title(n, brief=True)}: {BETTER[lookup(n).better]}" for n in criterion.metrics)
+    return BETTER[criterion.direction]
+
+
+def over(ranking: RepeatedRanking) -> str:
+    """The number of blocks: "10 folds", "30 seeds", "12 data sets"."""
+    return fmt.counted(len(ranking.block_names), KINDS[ranking.kind])
+
+
+# -- standings -------------------------------------------------------------------------------------------------
+
+
+def standing(run: RankedRun | RankedModel, ranking: Ranking | RepeatedRanking) -> str:
+    """The word for a run of a ranking, or a model of repeated runs: "chosen", "leads", "tied" or "behind"."""
+    if run.chosen:
+        return "chosen"
+    if run is ranking.leader and not ranking.criterion.pareto:
+        return "leads"
+    return "tied" if run.tied else "behind"
+
+
+def noun_of(ranking: Ranking | RepeatedRanking) -> str:
+    """The noun for what is ranked: "run" or "model"."""
+    return "model" if isinstance(ranking, RepeatedRanking) else "run"
+
+
+def all_others(n: int, noun: str) -> str:
+    """All but one, with the verb: "the other run is", "both other runs are", "all 5 other runs are"."""
+    if n == 1:
+        return f"the other {noun} is"
+    return f"{'both' if n == 2 else f'all {n}'} other {noun}s are"
+
+
+def standing_sentences(tied: list[str], behind: list[str], unsure: list[str], confidence_level: float) -> list[str]:
+    """Sentences on the runs or models tied with the leader and behind it; names as they are to be shown."""
+    at = fmt.level(confidence_level)
+    said = []
+    if tied:
+        said.append(f"Not distinguishable from it ({at}): {fmt.listed(tied)}.")
+    if unsure:
+        said.append(f"Not tested, as no error is known: {fmt.listed(unsure)}.")
+    if behind:
+        many = len(behind) > 4 and not (tied or unsure)
+        names = f"all {len(behind)} others" if many else fmt.listed(behind)
+        said.append(f"Significantly worse{'' if tied else f' ({at})'}: {names}.")
+    return said
+
+
+def gap_words(difference: float, ends: tuple[float, float], direction: str, name: str) -> str:
+    """A difference such as "0.019 lower than “A” [−0.049, 0.012]"; the interval is that of the signed difference."""
+    if difference == 0:
+        return f"equal to {name} {fmt.interval(difference, ends)}".rstrip()
+    shown = fmt.number(abs(difference), ends if all(map(math.isfinite, ends)) else None)
+    way = "lower than" if difference < 0 else "higher than"
+    if direction == "nearest zero":
+        way = "closer to zero than" if difference < 0 else "farther from zero than"
+    return f"{shown} {way} {name} {fmt.interval(difference, ends)}".rstrip()
+
+
+# -- ties ------------------------------------------------------------------------------------------------------
+
+
+def near_words(margin: float | None, criterion: Criterion) -> str:
+    """The margin within which a tie-breaker may choose."""
+    if criterion.pareto:
+        return "on the Pareto front"
+    if margin is None:
+        return "within one standard error of the leader"
+    return f"shown not to be worse than the leader by more than {margin:g}"
+
+
+def tie_sentence(
+    near: Sequence[Tied], n_tied: int, decision: Decision, rules: Any, where: str, say: Say, noun: str
+) -> list[str]:
+    """The sentence on what chose among the tied ones; nothing where there is only one.
+
+    Parameters
+    ----------
+    near : sequence of (name, run, metrics)
+        The tied ones within the margin, in the decision's order.
+    n_tied : int
+        How many are tied with the leader, which is among them.
+    decision : Decision
+    rules : str or sequence of str
+        The tie-breakers that were given.
+    where : str
+        The margin in words, from :func:`near_words`.
+    say : callable
+    noun : str
+        "run" or "model".
+    """
+    if n_tied < 2:
+        return []
+    chosen = say(near[decision.place][0])
+    asked = [rules] if isinstance(rules, str) else list(rules or ())
+    if decision.by is not None:
+        return [_by_rule(near, decision, decision.by, where, say, noun)]
+    alone = f"{chosen} is chosen for its value alone"
+    if len(near) == 1:
+        start = f"None of the {n_tied - 1} other tied {noun}s is" if n_tied > 2 else f"The other tied {noun} is not"
+        unused = ", so that no tie-breaker was used" if asked else ""
+        return [f"{start} {where}{unused}: {alone}."]
+    if asked:
+        them = f"The tie-breaker {asked[0]} does" if len(asked) == 1 else f"The tie-breakers {fmt.listed(asked, 6)} do"
+        parsed = [TieBreaker.parse(rule) for rule in asked]
+        none = all(rule.value(run, metrics) is None for rule in parsed for _, run, metrics in near)
+        why = "none of them has a value" if none else "all have the same value or none"
+        return [f"{them} not decide among the {len(near)} tied {noun}s {where}: {why}. {alone[0].upper()}{alone[1:]}."]
+    which = f"{len(near)} of the {n_tied} tied {noun}s are" if len(near) < n_tied else f"All {n_tied} tied {noun}s are"
+    return [f"{alone[0].upper()}{alone[1:]}. {which} {where}: prefer the cheapest or simplest, or name a tie-breaker."]
+
+
+def rule_title(rule: TieBreaker) -> str:
+    """A tie-breaker in words: "smallest params.depth", "largest accuracy"."""
+    way = "nearest zero" if rule.nearest_zero else "largest" if rule.descending else "smallest"
+    known = rule.name.split(".", 1)[0] not in ("params", "metrics", "tags")
+    name = fmt.metric_title(rule.name) if known else rule.name
+    return f"{name} {way}" if rule.nearest_zero else f"{way} {name}"
+
+
+def _by_rule(near: Sequence[Tied], decision: Decision, rule: TieBreaker, where: str, say: Say, noun: str) -> str:
+    values = decision.values
+    best = values[decision.place]
+    others = [place for place in range(len(near)) if place != decision.place]
+    same = [place for place in others if values[place] == best]
+    worse = [place for place in others if values[place] != best and not _before(rule, values[place], best)]
+    earlier = [place for place in others if place not in same and place not in worse]
+
+    def shown(place: int) -> str:
+        return f"{say(near[place][0])} ({fmt.plain_number(values[place])})"
+
+    said = f"Among the {len(near)} tied {noun}s {where}, the {rule_title(rule)} decides: {shown(decision.place)}"
+    if worse:
+        said += f" before {fmt.listed([shown(place) for place in worse], 2)}"
+    said += "."
+    if earlier:
+        said += f" An earlier tie-breaker ruled out {fmt.listed([say(near[place][0]) for place in earlier])}."
+    if same:
+        has = "has" if len(same) == 1 else "have"
+        said += f" {fmt.listed([say(near[place][0]) for place in same])} {has} the same value, so that "
+        said += f"{say(near[decision.place][0])} is chosen for its score."
+    return said
+
+
+def _before(rule: TieBreaker, value: float | str | None, best: float | str | None) -> bool:
+    """True where a value is better than the chosen one's: another rule had decided against its run."""
+    if value is None or best is None:
+        return best is None
+    if isinstance(value, str) or isinstance(best, str):
+        return (str(value) > str(best)) == rule.descending
+    if rule.nearest_zero:
+        return abs(value) < abs(best)
+    return value > best if rule.descending else value < best

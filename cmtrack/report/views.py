@@ -1,0 +1,123 @@
+"""The report of an evaluation, by its kind: one self-contained HTML page for a reviewer who did not run the model.
+
+The MLflow UI shows it in a frame with ``sandbox="allow-scripts"``: no network, no storage. Everything is inline, and
+the page reads the same without its script.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from cmtrack.base import BaseEvaluation
+from cmtrack.evaluation import Evaluation
+from cmtrack.families.result import FamilyEvaluation
+from cmtrack.report import evaluation_page, families_page, narrative
+from cmtrack.report.formatting import level
+from cmtrack.report.html import figure_block, render_page, write_text
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from cmtrack.report.figures import Picture
+
+
+@dataclass(frozen=True)
+class View:
+    """The views of one kind of evaluation; its figures stand in :mod:`cmtrack.report.figures`.
+
+    Attributes
+    ----------
+    template : str
+        Of the page.
+    content : callable (evaluation)
+        What the template shows beside what every page does.
+    verdict : callable (evaluation)
+        Sentences, the most important first.
+    table : callable (evaluation)
+        The table that MLflow's views show and compare.
+    """
+
+    template: str
+    content: Callable[[Any], dict[str, Any]]
+    verdict: Callable[[Any], list[str]]
+    table: Callable[[Any], pd.DataFrame]
+
+
+_VIEWS: dict[type[BaseEvaluation], View] = {
+    Evaluation: View("report.html", evaluation_page.content, narrative.verdict, evaluation_page.class_table),
+    FamilyEvaluation: View(
+        "families.html", families_page.content, narrative.families_verdict, families_page.code_table
+    ),
+}
+
+
+def view_of(evaluation: BaseEvaluation) -> View:
+    """The views of an evaluation's kind.
+
+    Raises
+    ------
+    TypeError
+        If it is of no known kind.
+    """
+    for kind, view in _VIEWS.items():
+        if isinstance(evaluation, kind):
+            return view
+    raise TypeError(f"an evaluation must be one of {[kind.__name__ for kind in _VIEWS]}, got {evaluation!r:.60}")
+
+
+def report_html(
+    evaluation: BaseEvaluation,
+    pictures: Mapping[str, Picture],
+    *,
+    title: str | None = None,
+    subtitle: str = "",
+    problems: Sequence[str] = (),
+) -> str:
+    """The report as one HTML document without any reference to the outside.
+
+    Parameters
+    ----------
+    evaluation : Evaluation or FamilyEvaluation
+    pictures : mapping of str to Picture
+        The figures, which are embedded.
+    title : str, optional
+        By default "Evaluation".
+    subtitle : str
+    problems : sequence of str
+        What could not be drawn.
+    """
+    view = view_of(evaluation)
+    sentences = view.verdict(evaluation)
+    return render_page(
+        view.template,
+        title=title or "Evaluation",
+        subtitle=subtitle,
+        lead=sentences[:2],
+        verdict=sentences[2:],
+        warnings=[*evaluation.warnings, *(f"Not drawn: {problem}." for problem in problems)],
+        level=level(evaluation.confidence_level),
+        figures=[figure_block(picture) for picture in pictures.values()],
+        all_metrics=evaluation_page.all_metrics(evaluation),
+        n_metrics=len(evaluation.metrics),
+        **view.content(evaluation),
+    )
+
+
+def table_json(evaluation: BaseEvaluation) -> str:
+    """The table of classes or codes as MLflow's views read it."""
+    return str(view_of(evaluation).table(evaluation).to_json(orient="split", index=False, force_ascii=False))
+
+
+def write_report(evaluation: BaseEvaluation, path: str | Path, title: str | None = None) -> Path:
+    """Write the report with its figures; see :meth:`BaseEvaluation.report`."""
+    from cmtrack.report.figures import draw_pictures
+
+    path = Path(path)
+    if path.suffix.lower() != ".html":
+        raise ValueError(f"a report is written as .html, got {path.name!r}; .save keeps the numbers as JSON")
+    problems: list[str] = []
+    pictures = draw_pictures(evaluation, problems)
+    return write_text(path, report_html(evaluation, pictures, title=title, problems=problems))

@@ -1,0 +1,270 @@
+"""Comparability: one function says why two evaluations may not stand in one order, one why not row by row."""
+
+from __future__ import annotations
+
+import inspect
+import subprocess
+import sys
+import textwrap
+from dataclasses import fields, replace
+
+import numpy as np
+import pytest
+
+import cmtrack
+from cmtrack import Grouping, compare, evaluate
+from cmtrack.comparison import CompareOptions, NotJudged, Outcome, Reason, RunComparison, judge, randomization_test
+from cmtrack.comparison.comparability import Traits, split, unpaired_among, why_apart, why_unpaired
+from cmtrack.tracking.comparing import Listed, reduced
+from cmtrack.tracking.names import tag
+from cmtrack.tracking.runs import TrackedRun
+
+Y = np.arange(12) % 4
+PREDICTED = np.where(np.arange(12) % 5 == 0, (Y + 1) % 4, Y)
+TWO = Grouping({"low": [0, 1], "high": [2, 3]}, name="half")
+ODD = Grouping({"even": [0, 2], "odd": [1, 3]}, name="parity")
+IDS = [f"row {k}" for k in range(12)]
+NOTHING, GROUPING, POSITIVE = frozenset(), frozenset({"grouping"}), frozenset({"positive"})
+
+
+def made(y=Y, predicted=PREDICTED, **how):
+    return evaluate(y, predicted, labels=how.pop("labels", range(4)), **how)
+
+
+def of_table(evaluation):
+    """The same evaluation as from a table: its digest knows no order, and no rows were kept."""
+    statistics = replace(evaluation.statistics, digest=evaluation.statistics.digest.content_only)
+    return replace(evaluation, statistics=statistics, rows=None)
+
+
+def families():
+    codes = [["A.1"], ["B.1"]]
+    return cmtrack.evaluate_families(codes, codes, cmtrack.Prefix("."))
+
+
+OTHER_ORDER = made(Y[::-1], PREDICTED[::-1])
+WEIGHTS = np.r_[np.full(6, 1), np.full(6, 3)]
+
+CASES = {
+    # name: (first, second, what is read, why apart, why unpaired)
+    "the same": (made(), made(predicted=Y), NOTHING, None, None),
+    "other rows": (made(), made((Y + 1) % 4), NOTHING, Reason.DATA, Reason.OTHER_ROWS),
+    "other order": (made(), OTHER_ORDER, NOTHING, Reason.DATA, Reason.OTHER_ROWS),
+    "other classes": (made(), made(labels=range(5)), NOTHING, Reason.LABELS, Reason.LABEL_ORDER),
+    "classes in another order": (made(), made(labels=[3, 2, 1, 0]), NOTHING, Reason.LABELS, Reason.LABEL_ORDER),
+    "other grouping, read": (made(grouping=TWO), made(grouping=ODD), GROUPING, Reason.GROUPING, None),
+    "other grouping, not read": (made(grouping=TWO), made(grouping=ODD), NOTHING, None, None),
+    "a grouping and none, read": (made(grouping=TWO), made(), GROUPING, Reason.GROUPING, None),
+    "other positive group, read": (
+        made(grouping=TWO, positive="low"),
+        made(grouping=TWO, positive="high"),
+        POSITIVE,
+        Reason.POSITIVE,
+        None,
+    ),
+    "other positive group, not read": (
+        made(grouping=TWO, positive="low"),
+        made(grouping=TWO, positive="high"),
+        GROUPING,
+        None,
+        None,
+    ),
+    "other weight": (made(), made(sample_weight=WEIGHTS), NOTHING, Reason.WEIGHT, Reason.SAMPLE_WEIGHTS),
+    "weights of the same sum": (
+        made(sample_weight=WEIGHTS),
+        made(sample_weight=WEIGHTS[::-1]),
+        NOTHING,
+        None,
+        Reason.SAMPLE_WEIGHTS,
+    ),
+    "row ids on one side": (made(), made(row_ids=IDS), NOTHING, None, None),
+    "other row ids": (made(row_ids=IDS), made(row_ids=IDS[::-1]), NOTHING, Reason.DATA, Reason.OTHER_IDS),
+    "a table and an array": (of_table(made()), made(), NOTHING, None, Reason.OTHER_ROWS),
+    "a table and an array in another order": (of_table(made()), OTHER_ORDER, NOTHING, None, Reason.OTHER_ROWS),
+    "a table of other rows": (of_table(made((Y + (Y == 0)) % 4)), made(), NOTHING, Reason.DATA, Reason.OTHER_ROWS),
+    "no rows here": (replace(made(), rows=None), made(), NOTHING, None, Reason.FIRST_WITHOUT_ROWS),
+    "no rows there": (made(), replace(made(), rows=None), NOTHING, None, Reason.SECOND_WITHOUT_ROWS),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_why_two_evaluations_are_not_compared(name):
+    first, second, read, apart, unpaired = CASES[name]
+    assert why_apart(Traits.of(first), Traits.of(second), read) is apart
+    assert why_apart(Traits.of(second), Traits.of(first), read) is apart
+    assert why_unpaired(first, second) is unpaired
+    assert len(split([first, second], Traits.of, read)) == (1 if apart is None else 2)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_compare_and_the_short_list_ask_the_same_function(name):
+    """What the tags of two runs say parts them only where their evaluations are apart, too."""
+    first, second, read, apart, _ = CASES[name]
+    comparison = compare({"a": first, "b": second}, rank_by="multiclass/accuracy")
+    assert isinstance(comparison, RunComparison)
+    assert len(comparison.rankings) == (1 if apart is None or read else 2)  # accuracy reads labels only
+    listed = Listed(tuple(run(place, e) for place, e in enumerate((first, second))))
+    criterion = CompareOptions(rank_by="multiclass/accuracy").criterion
+    short = reduced(listed, criterion, (), limit=1, read=read)
+    in_tags = {Reason.DATA, Reason.GROUPING, Reason.POSITIVE}
+    assert len(short.runs) == (2 if apart in in_tags else 1)
+    assert len(short.runs) + len(short.passed_over) == 2
+
+
+def run(place, evaluation):
+    tags = {"status": "completed", "labels_digest": evaluation.labels_digest}
+    if evaluation.statistics.row_ids is not None:
+        tags["row_ids_digest"] = str(evaluation.statistics.row_ids)
+    if evaluation.grouping is not None:
+        tags["grouping"] = evaluation.grouping.describe()
+    if evaluation.positive is not None:
+        tags["positive"] = str(evaluation.positive)
+    named = {tag(name): text for name, text in tags.items()}
+    return TrackedRun(f"{place}", f"{place}", metrics={"multiclass/accuracy": 0.5 + place / 10}, tags=named)
+
+
+def test_a_family_evaluation_stands_apart_by_its_kind():
+    kinds = replace(Traits.of(families()), content=Traits.of(made()).content, order=None)
+    assert why_apart(kinds, Traits.of(made()), NOTHING) is Reason.KIND
+
+
+def test_rows_with_two_sets_of_ids_leave_those_without_ids_alone():
+    plain, one, other = made(), made(row_ids=IDS), made(row_ids=IDS[::-1])
+    assert [len(part) for part in split([plain, one], Traits.of, NOTHING)] == [2]
+    assert [len(part) for part in split([plain, one, other, one], Traits.of, NOTHING)] == [1, 2, 1]
+
+
+def test_a_table_joins_arrays_of_its_content():
+    arrays = [made(), OTHER_ORDER]
+    assert [len(part) for part in split(arrays, Traits.of, NOTHING)] == [1, 1]
+    assert [len(part) for part in split([*arrays, of_table(made())], Traits.of, NOTHING)] == [3]
+
+
+def test_reasons_among_several():
+    kept, bare = made(), replace(made(), rows=None)
+    assert unpaired_among([kept, made(predicted=Y)]) == {}
+    assert unpaired_among([kept, bare]) == {0: Reason.ALONE.value, 1: Reason.NOT_KEPT.value}
+    assert unpaired_among([kept, kept, made(labels=[3, 2, 1, 0])]) == {
+        2: "the labels are in another order: [0, 1, 2, 3] and [3, 2, 1, 0]"
+    }
+
+
+def test_a_randomisation_test_says_why_rows_do_not_pair():
+    with pytest.raises(ValueError, match="both with their rows: the sample weights differ"):
+        randomization_test(made(), made(sample_weight=np.full(12, 2)), "multiclass/accuracy")
+
+
+# -- options in one record ---------------------------------------------------------------------------------------
+
+
+def test_the_record_of_options_is_the_signature_of_compare():
+    signature = {
+        name: parameter.default
+        for name, parameter in inspect.signature(compare).parameters.items()
+        if name not in ("runs", "progress")
+    }
+    assert list(signature) == [field.name for field in fields(CompareOptions)]
+    assert signature == CompareOptions.defaults()
+
+
+# -- a verdict as a result ---------------------------------------------------------------------------------------
+
+RNG = np.random.default_rng(0)
+MANY = RNG.integers(0, 3, 600)
+
+
+def judged_as(share):
+    wrong = np.random.default_rng(1).random(600) < share
+    return evaluate(MANY, np.where(wrong, (MANY + 1) % 3, MANY), labels=range(3))
+
+
+def test_a_verdict_by_gates_is_a_result():
+    good = judged_as(0.1)
+    verdict = judge(good, require=["multiclass/accuracy >= 0.8", "class/1/recall >= 0.99"])
+    assert not verdict.passed
+    assert [check.passed for check in verdict.checks] == [True, False]
+    data = verdict.to_dict()
+    assert data["gates"][0] == {
+        "gate": "multiclass/accuracy >= 0.8",
+        "value": good.metrics["multiclass/accuracy"],
+        "bound": 0.8,
+        "passed": True,
+        "reason": "",
+    }
+    assert (data["run"], data["baseline"], data["paired"]) == ({"run_id": "run", "name": "run"}, None, False)
+
+
+def test_a_verdict_against_a_baseline():
+    good, bad = judged_as(0.1), judged_as(0.3)
+    worse = judge(bad, good)
+    assert not worse.passed
+    assert worse.pairing is None
+    check = worse.checks[0]
+    assert check.outcome is Outcome.TESTED
+    assert check.high < 0
+    assert judge(good, bad).passed
+    small = judge(bad, good, require=["multiclass/accuracy.difference.low >= -0.01"])
+    assert small.to_dict()["gates"][0]["value"] < -0.01
+
+
+@pytest.mark.parametrize(
+    ("against", "require", "reason"),
+    [
+        (made(), [], NotJudged.APART),
+        (None, ["binary/recall >= 0.5"], NotJudged.NO_METRIC),
+        (judged_as(0.1), ["spans/f1_micro >= 0.5"], NotJudged.NO_METRIC),
+    ],
+    ids=["other data", "no such metric", "neither has it"],
+)
+def test_what_was_not_judged_has_a_reason(against, require, reason):
+    verdict = judge(judged_as(0.2), against, require=require)
+    assert verdict.not_judged is reason
+    assert not verdict.passed
+    assert verdict.to_dict()["why"] == verdict.why != ""
+
+
+@pytest.mark.parametrize(
+    ("how", "rule"),
+    [({}, "by gates or against a baseline"), ({"require": ["multiclass/accuracy > 0"], "rank_by": "x"}, "rank_by is")],
+)
+def test_a_verdict_needs_something_to_judge_by(how, rule):
+    with pytest.raises(ValueError, match=rule):
+        judge(judged_as(0.2), **how)
+
+
+# -- without MLflow ----------------------------------------------------------------------------------------------
+
+
+def test_everything_below_tracking_works_without_mlflow(tmp_path):
+    script = f"""
+    import sys
+
+    class NoMLflow:
+        def find_spec(self, name, path=None, target=None):
+            if name.split(".")[0] == "mlflow":
+                raise ModuleNotFoundError("No module named 'mlflow'", name="mlflow")
+
+    sys.meta_path.insert(0, NoMLflow())
+    import numpy as np
+    import cmtrack
+    from cmtrack.comparison import judge
+
+    y = np.arange(300) % 3
+    rng = np.random.default_rng(0)
+    def model(skill):
+        scores = rng.random((300, 3)) + skill * np.eye(3)[y]
+        grouping = cmtrack.Grouping({{"a": [0], "b": [1, 2]}})
+        return cmtrack.evaluate(y, y_prob=scores / scores.sum(axis=1, keepdims=True), grouping=grouping)
+    first, second = model(1.0), model(0.1)
+    assert first.figures()
+    comparison = cmtrack.compare({{"first": first, "second": second}})
+    assert comparison.best.name == "first"
+    assert comparison.figures()
+    assert len(comparison.to_frame()) == 2 and comparison.to_dict()["best"]["name"] == "first"
+    for ending in ("html", "md", "json"):
+        assert comparison.report(r"{tmp_path}/review." + ending).stat().st_size > 1000
+    assert judge(first, second).passed and not judge(second, first).passed
+    assert "mlflow" not in sys.modules
+    """
+    done = subprocess.run([sys.executable, "-c", textwrap.dedent(script)], capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stderr

@@ -1,0 +1,142 @@
+"""The list of figures: each has words, and is in the report, the run, the review and the folder of the command line."""
+
+from __future__ import annotations
+
+import json
+import re
+
+import mlflow
+import numpy as np
+import pandas as pd
+import pytest
+from click.testing import CliRunner
+
+from cmtrack import Grouping, compare, evaluate, evaluate_families, log_evaluation
+from cmtrack.cli import main
+from cmtrack.plots.style import new_figure
+from cmtrack.report import figures as listing
+from cmtrack.report.figures import CLASSES, FAMILIES, MODELS, RUNS, FigureEntry, draw_pictures, file_name
+
+NAMES = np.array(["ant", "bee", "cat", "dog"])
+INSECTS = Grouping({"insects": ["ant", "bee"], "beasts": ["cat", "dog"]}, positive="insects", name="legs & wings")
+
+
+def predictions(skill: float = 1.5, seed: int = 0):
+    rng = np.random.default_rng(seed)
+    y = np.arange(200) % 4
+    scores = rng.normal(size=(200, 4))
+    scores[np.arange(200), y] += skill
+    p = np.exp(scores)
+    return NAMES[y], p / p.sum(axis=1, keepdims=True)
+
+
+def of_classes(skill: float = 1.5, seed: int = 0):
+    y, p = predictions(skill, seed)
+    return evaluate(y, y_prob=p, labels=list(NAMES), grouping=INSECTS)
+
+
+def of_families():
+    rng = np.random.default_rng(3)
+    codes = [f"{family}{place}" for family in "ABC" for place in range(4)]
+    actual = [set(rng.choice(codes, 3, replace=False)) for _ in range(100)]
+    predicted = [{code if rng.random() < 0.6 else f"{code[0]}{rng.integers(4)}" for code in row} for row in actual]
+    return evaluate_families(actual, predicted, lambda code: code[0])
+
+
+def names_of(entries, subject) -> list[str]:
+    return [name for entry in entries for name, _, _ in entry.drawings(subject)]
+
+
+@pytest.mark.parametrize("entries", [CLASSES, FAMILIES, RUNS, MODELS], ids=["classes", "families", "runs", "models"])
+def test_every_figure_has_words_and_a_file_of_its_own(entries):
+    for entry in entries:
+        assert entry.title[0].isupper()
+        assert entry.reading.endswith(".")
+        assert entry.draw.__doc__
+    assert len({file_name(entry.name) for entry in entries}) == len(entries)
+    assert sum(entry.chart for entry in entries) == (1 if entries in (CLASSES, FAMILIES) else 0)
+
+
+def test_names_of_files_are_derived_in_one_place():
+    assert file_name("roc") == "cmtrack_roc.png"
+    assert file_name("reduced_legs & wings") == "cmtrack_reduced_legs__u26__wings.png"
+    assert file_name("rank_distribution", review=True) == "cmtrack_review_rank_distribution.png"
+
+
+@pytest.mark.parametrize(
+    ("made", "entries"), [(of_classes, CLASSES), (of_families, FAMILIES)], ids=["classes", "families"]
+)
+def test_every_figure_is_in_the_report_and_in_the_run(store, tmp_path, made, entries):
+    evaluation = made()
+    names = names_of(entries, evaluation)
+    assert list(evaluation.figures()) == names
+    page = evaluation.report(tmp_path / "new" / "report.html").read_text(encoding="utf-8")
+    assert page.count("<img ") == len(names)
+    for entry in entries:
+        assert entry.title.split("<")[0] in page
+        assert entry.reading in page
+    with mlflow.start_run() as run:
+        log_evaluation(evaluation, strict=True)
+    found = {file.path for file in store.list_artifacts(run.info.run_id)}
+    assert {file_name(name) for name in names} <= found
+    logged = mlflow.artifacts.load_text(f"{run.info.artifact_uri}/cmtrack_report.html")
+    assert logged == page  # .report is the page that is logged
+
+
+def test_every_figure_is_written_by_the_command_line(store, tmp_path):
+    y, p = predictions()
+    table = pd.DataFrame({"y": y, **{f"p_{name}": p[:, place] for place, name in enumerate(NAMES)}})
+    table.to_csv("t.csv", index=False)
+    (tmp_path / "g.json").write_text(json.dumps(INSECTS.to_dict()))
+    arguments = ["t.csv", "--y-true", "y", "--y-prob", "p_*", "--grouping", "g.json", "--output", "out"]
+    done = CliRunner().invoke(main, ["evaluate", *arguments], catch_exceptions=False)
+    assert done.exit_code == 0, done.output
+    written = {path.name for path in (tmp_path / "out").iterdir() if path.suffix == ".png"}
+    assert written == {file_name(name) for name in names_of(CLASSES, of_classes())}
+
+
+def test_every_figure_of_a_comparison_is_in_its_review():
+    skills = {"A": 1.5, "B": 1.4, "C": 0.5}
+    comparison = compare({name: of_classes(skill, place) for place, (name, skill) in enumerate(skills.items())})
+    pictures = draw_pictures(comparison)
+    assert list(pictures) == [entry.name for entry in RUNS if entry.name != "parameter"]
+    from cmtrack.report.review.report import html
+
+    page = html(comparison)
+    for picture in pictures.values():
+        assert f"<b>{picture.title}</b><span>{picture.reading}</span>" in page
+        assert picture.file == file_name(picture.name, review=True)
+
+
+def test_an_entry_is_all_that_a_new_figure_needs(store, tmp_path, monkeypatch):
+    def blank(evaluation):
+        return new_figure((2.0, 1.0))
+
+    entry = FigureEntry("blank", "A blank sheet", "There is nothing to read.", blank)
+    monkeypatch.setattr(listing, "CLASSES", (*CLASSES, entry))
+    evaluation = of_classes()
+    assert list(evaluation.figures())[-1] == "blank"
+    assert "<b>A blank sheet</b><span>There is nothing to read.</span>" in evaluation.report("r.html").read_text()
+    with mlflow.start_run() as run:
+        log_evaluation(evaluation, strict=True, prefix="val/")
+    assert "val_cmtrack_blank.png" in {file.path for file in store.list_artifacts(run.info.run_id)}
+
+
+def test_a_report_is_one_html_file_and_says_what_could_not_be_drawn(tmp_path, monkeypatch):
+    def broken(evaluation):
+        raise RuntimeError("no ink")
+
+    evaluation = of_classes()
+    with pytest.raises(ValueError, match=r"written as \.html, got 'report\.pdf'"):
+        evaluation.report(tmp_path / "report.pdf")
+    monkeypatch.setattr(listing, "CLASSES", (CLASSES[0], FigureEntry("roc", "ROC curve", "Up.", broken)))
+    page = evaluation.report(tmp_path / "report.html", title="Tuesday").read_text(encoding="utf-8")
+    assert "<h1>Tuesday</h1>" in page
+    assert "Not drawn: figure roc: RuntimeError: no ink." in page
+    assert not re.findall(r"(?:src|href)=\"(?!data:)", page)
+    assert [path.name for path in tmp_path.iterdir()] == ["report.html"]
+    with pytest.raises(RuntimeError, match="no ink"):
+        evaluation.figures()
+    failed = []
+    assert list(evaluation.figures(on_error=lambda name, error: failed.append(name))) == ["confusion_matrix"]
+    assert failed == ["roc"]
