@@ -36,10 +36,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture(autouse=True)
 def own_places(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
-    """No test looks into, or writes into, the user's own data and cache folders."""
+    """No test looks into, or writes into, the user's own data and cache folders, or an earlier test's experiment."""
     home = tmp_path_factory.getbasetemp() / "home"
     monkeypatch.setenv("XDG_DATA_HOME", str(home / "data"))
     monkeypatch.setenv("CMTRACK_CACHE", str(home / "cache"))
+    monkeypatch.setenv("MLFLOW_EXPERIMENT_ID", "")  # so that what mlflow.set_experiment leaves there ends with the test
+    monkeypatch.delenv("MLFLOW_EXPERIMENT_ID")
 
 
 @pytest.fixture

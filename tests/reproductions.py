@@ -48,7 +48,7 @@ def run_fast(name: str, output: Path, *without: str) -> FastRun:
     done = subprocess.run(
         [sys.executable, str(ROOT / "examples" / "reproduce" / f"{name}.py"), "--fast", "--output", str(output)],
         cwd=output.parent, env=environment_without(*without) | {"MPLBACKEND": "Agg"},
-        capture_output=True, text=True, check=False, timeout=240,
+        capture_output=True, text=True, check=False, timeout=900,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     return FastRun(name, output / "reports" / name, f"sqlite:///{(output / 'mlflow.db').as_posix()}", done.stderr)

@@ -56,6 +56,7 @@ def test_vector_scaling_is_the_default(problem):
     assert few.positive == 3
 
 
+@pytest.mark.slow
 def test_the_interval_covers_and_the_error_is_that_of_a_simulation():
     rng = np.random.default_rng(2)
     values, errors, covered = [], [], []

@@ -195,6 +195,7 @@ def test_bad_input_is_one_sentence_and_exit_code_2(run: Any, arguments: Sequence
 # -- the store -------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_log_then_show(run: Any, tmp_path: Path) -> None:
     from mlflow import MlflowClient
 
@@ -245,6 +246,7 @@ def _process(code: str, *arguments: str, cwd: Path) -> subprocess.CompletedProce
     )  # fmt: skip
 
 
+@pytest.mark.slow
 def test_a_real_process_keeps_stdout_for_json(folder: Path, tmp_path: Path) -> None:
     code = "from cmtrack.cli import main; main()"
     file = str(folder / "many.csv")

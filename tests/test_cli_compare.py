@@ -337,6 +337,7 @@ def test_a_silent_server_is_said_at_once(run: Any, command: str) -> None:
 # -- review ----------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_a_review_is_written_in_every_form(run: Any, tmp_path: Path) -> None:
     outputs = [part for name in ("a.html", "deep/b.md", "c.json") for part in ("--output", name)]
     text = ok(run("review", *THREE, *outputs, "--csv", "d.csv")).stdout
@@ -352,6 +353,7 @@ def test_a_review_is_written_in_every_form(run: Any, tmp_path: Path) -> None:
     assert (tmp_path / "review.html").exists()
 
 
+@pytest.mark.slow
 def test_a_review_is_logged(run: Any, tmp_path: Path) -> None:
     own = filled(tmp_path, {"good": {"skill": 2.0}, "poor": {"skill": 0.2}})
     asked = (*ALL, "--output", "r.md", "--log", "--experiment-for-review", "reviews")

@@ -166,6 +166,7 @@ def test_an_unknown_metric_is_named():
         paired_differences(evaluate(y, y_prob=p), evaluate(y, y_prob=q), metrics=["multiclass/acuracy"])
 
 
+@pytest.mark.slow
 def test_randomization_agrees_with_the_paired_error():
     y, p, q = two_models(3, gain=0.25)
     first, second = evaluate(y, y_prob=p), evaluate(y, y_prob=q)

@@ -429,6 +429,7 @@ def test_equality_and_texts(four):
 # -- errors and intervals ----------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_standard_errors_are_those_of_documents():
     """The jackknife over documents, an independent way to the same error."""
     actual, predicted = generated(300, seed=5)

@@ -63,6 +63,7 @@ def test_names_of_files_are_derived_in_one_place():
     assert file_name("rank_distribution", review=True) == "cmtrack_review_rank_distribution.png"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("made", "entries"), [(of_classes, CLASSES), (of_families, FAMILIES)], ids=["classes", "families"]
 )
@@ -108,6 +109,7 @@ def test_every_figure_of_a_comparison_is_in_its_review():
         assert picture.file == file_name(picture.name, review=True)
 
 
+@pytest.mark.slow
 def test_an_entry_is_all_that_a_new_figure_needs(store, tmp_path, monkeypatch):
     def blank(evaluation):
         return new_figure((2.0, 1.0))

@@ -302,6 +302,7 @@ def test_prefixes_that_would_overwrite_are_refused(store: Any) -> None:
     assert regroup_runs([], PARITY) == []
 
 
+@pytest.mark.slow
 def test_over_http_and_then_the_server_is_gone(server: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("cmtrack.tracking.package._draw", lambda *_: None)
     client = mlflow.MlflowClient()

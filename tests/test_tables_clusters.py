@@ -237,7 +237,7 @@ def test_the_example_runs(tmp_path: Path) -> None:
     done = subprocess.run(
         [sys.executable, str(EXAMPLE)],
         cwd=tmp_path, env=dict(os.environ) | {"PYTHONPATH": paths, "JDK_JAVA_OPTIONS": QUICK_START},
-        capture_output=True, text=True, check=False, timeout=120,
+        capture_output=True, text=True, check=False, timeout=600,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     assert "Traceback" not in done.stderr
