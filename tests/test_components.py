@@ -173,9 +173,8 @@ def test_an_s3_that_hangs_costs_seconds_and_what_it_lacks_arrives(on_company, ju
     assert time.monotonic() - start < 30
     assert logged.status == "saved"
     monkeypatch.setattr(deliver, "PATIENCE", 60.0)
-    for entry in push():  # what goes on behind may be faster
-        assert entry.status == "sent" or not entry.entry.exists()
     for _ in range(300):
+        push()  # keeps what the thread behind still has in hand, or what S3 refuses for a moment
         if not Path("cmtrack_spool").exists():
             break
         time.sleep(0.1)

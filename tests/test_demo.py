@@ -28,7 +28,10 @@ ROOT = Path(__file__).parent.parent
 
 @pytest.fixture(scope="module")
 def demo(tmp_path_factory: pytest.TempPathFactory) -> DemoResult:
-    return run_demo(tmp_path_factory.mktemp("with a space") / "demo", quick=True)
+    before = os.environ.get("MLFLOW_TRACKING_URI")
+    done = run_demo(tmp_path_factory.mktemp("with a space") / "demo", quick=True)
+    assert os.environ.get("MLFLOW_TRACKING_URI") == before
+    return done
 
 
 def test_each_model_is_a_complete_run(demo: DemoResult) -> None:
@@ -92,7 +95,6 @@ def test_the_models_are_reviewed(demo: DemoResult) -> None:
 def test_the_caller_keeps_its_own_store(demo: DemoResult, tmp_path: Path) -> None:
     import mlflow
 
-    assert "MLFLOW_TRACKING_URI" not in os.environ
     mlflow.set_tracking_uri(f"sqlite:///{tmp_path / 'own.db'}")
     try:
         again = run_demo(demo.directory, quick=True)
