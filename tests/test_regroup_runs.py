@@ -64,6 +64,7 @@ def only(results: list[RegroupedRun]) -> RegroupedRun:
     return results[0]
 
 
+@pytest.mark.slow
 def test_new_numbers_stand_beside_the_old_ones(store: Any) -> None:
     run_id = log_run(calibration=(HELD_Y, HELD_P))
     before = store.get_run(run_id)

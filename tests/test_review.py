@@ -262,6 +262,7 @@ def repeated_runs(store, by, n_blocks=6, skills=(("forest", 1.5), ("network", 1.
                 log_evaluation(y, y_prob=probabilities(y, skill, 100 * block + k), strict=True, predictions=True)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("by", "noun"), [("seed", "6 seeds"), ("fold", "6 folds"), ("dataset", "6 data sets")], ids=lambda v: v
 )
@@ -290,6 +291,7 @@ def test_repeated_runs_are_judged_as_models(store, tmp_path, by, noun):
     assert {tags(store, run_id)["cmtrack.rank"] for run_id in best} == {str(comparison.best.rank)}
 
 
+@pytest.mark.slow
 def test_tie_breakers_and_gates_of_models(store):
     repeated_runs(store, "seed")
     comparison = compare(

@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.slow
+
 _FILE = Path(__file__).parent.parent / "benchmarks" / "review_errors.py"
 _SPEC = importlib.util.spec_from_file_location("review_errors", _FILE)
 assert _SPEC is not None
