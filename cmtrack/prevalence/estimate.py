@@ -146,7 +146,8 @@ def estimate_prevalence(
     whole = estimate(slice(None))
     if folds is None or sets is not None:
         return whole
-    return whole.exposed([estimate(rows) for rows in folds.left_out(actual, len(labels))])  # type: ignore[arg-type]
+    without: list[Any] = [estimate(rows) for rows in folds.left_out(actual, len(labels))]
+    return whole.exposed(without)
 
 
 def _check_options(density: Any, interval: str) -> None:

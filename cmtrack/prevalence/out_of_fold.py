@@ -71,16 +71,17 @@ class Folds:
         ValueError
             If there is not one id per row, one is missing, or there are fewer than two folds.
         """
-        codes, distinct = encode_values("fold_ids", ids)
+        codes, found = encode_values("fold_ids", ids)
+        distinct: list[Any] = list(found)
         if len(codes) != n_rows:
             raise ValueError(f"fold_ids must have one id for each of the {n_rows} labelled rows, got {len(codes)}")
         if len(distinct) < 2:
             raise ValueError(f"fold_ids must name at least two folds, got {distinct}")
         try:
-            order = sorted(range(len(distinct)), key=distinct.__getitem__)
+            rank = {fold: place for place, fold in enumerate(sorted(distinct))}
         except TypeError:
             raise ValueError(f"fold_ids must be all numbers or all texts, got {distinct[:5]}") from None
-        return cls(np.argsort(order)[codes])
+        return cls(np.array([rank[fold] for fold in distinct])[codes])
 
     @property
     def sizes(self) -> IntArray:
