@@ -35,6 +35,7 @@ from sklearn.svm import LinearSVC
 
 from cmtrack import Grouping, compare, evaluate, load_evaluation
 from cmtrack.metrics.catalog import CATALOG, lookup
+from cmtrack.prevalence.out_of_fold import EXPOSED
 from cmtrack.tracking import EvaluationWarning
 from cmtrack_integrations.sklearn import (
     PrevalenceDisplay,
@@ -212,6 +213,61 @@ def test_out_of_fold_scores_calibrate_the_final_model(data, fitted):
     assert evaluation.metrics["prevalence/calibrated"] != evaluate_estimator(
         fitted, x_test, y_test, grouping=SIDE
     ).metrics["prevalence/calibrated"]  # fmt: skip
+
+
+def test_out_of_fold_scores_of_a_target_that_one_model_scores_are_warned_of(store, data, fitted):
+    x, y, x_test, y_test = data
+    found = cross_validate_evaluation(fitted, x, y, cv=4, grouping=SIDE)
+    labels, scores, ids = found.calibration
+    np.testing.assert_array_equal(labels, y)
+    np.testing.assert_array_equal(scores, found.y_prob)
+    for fold, test in enumerate(found.tests):
+        assert (ids[test] == fold).all()
+    assert EXPOSED not in found.evaluation.warnings
+    evaluation = evaluate_estimator(fitted, x_test, y_test, grouping=SIDE, calibration=found)
+    assert EXPOSED in evaluation.warnings
+    with mlflow.start_run():
+        logged = log_estimator(fitted, x_test, y_test, grouping=SIDE, calibration=found, strict=True)
+    assert EXPOSED in load_evaluation(logged.run_id).warnings
+
+
+def test_the_models_of_the_folds_score_a_target(data, fitted):
+    x, y, x_test, y_test = data
+    cv = StratifiedKFold(4, shuffle=True, random_state=0)
+    found = cross_validate_evaluation(fitted, x, y, cv=cv, grouping=SIDE)
+    expected = [clone(fitted).fit(x[train], y[train]).predict_proba(x_test) for train, _ in cv.split(x, y)]
+    np.testing.assert_allclose(found.score(x_test), expected)
+    np.testing.assert_allclose(found.score(x_test, [3, 2, 1, 0]), np.array(expected)[:, :, ::-1])
+    whole = evaluate(
+        y, y_prob=found.y_prob, grouping=SIDE, target=expected, calibration=(y, found.y_prob, found.fold_ids)
+    )
+    assert EXPOSED not in whole.warnings
+    assert whole.prevalence.n_target == pytest.approx(len(x_test))
+    for target in (x_test, expected, np.stack(expected), pd.DataFrame(x_test)):
+        again = cross_validate_evaluation(fitted, x, y, cv=cv, grouping=SIDE, target=target)
+        assert again.evaluation.prevalence.value == pytest.approx(whole.prevalence.value, rel=1e-9)
+        assert again.evaluation.intervals["prevalence/calibrated"] == pytest.approx(
+            (whole.prevalence.low, whole.prevalence.high)
+        )
+    judged = evaluate_estimator(fitted, x_test, y_test, grouping=SIDE, calibration=found, target=x_test)
+    assert EXPOSED not in judged.warnings
+    assert judged.prevalence.value == pytest.approx(whole.prevalence.value, rel=1e-9)
+
+
+def test_models_of_the_folds_that_are_not_kept_score_nothing_later(data, fitted):
+    x, y, x_test, y_test = data
+    found = cross_validate_evaluation(fitted, x, y, cv=3, grouping=SIDE, target=x_test, keep_models=False)
+    assert found.models is None
+    assert found.evaluation.prevalence.n_target == pytest.approx(len(x_test))
+    assert EXPOSED not in found.evaluation.warnings
+    with pytest.raises(ValueError, match="need keep_models=True, got keep_models=False"):
+        found.score(x_test)
+    judged = evaluate_estimator(fitted, x_test, y_test, grouping=SIDE, calibration=found, target=x_test)
+    assert EXPOSED in judged.warnings
+    with pytest.raises(ValueError, match="LinearSVC has no probabilities to score a target with"):
+        cross_validate_evaluation(LinearSVC(), x, y, cv=3).score(x_test)
+    with pytest.raises(ValueError, match="target needs probabilities: LinearSVC has no predict_proba"):
+        cross_validate_evaluation(LinearSVC(), x, y, cv=3, target=x_test)
 
 
 def test_weights_groups_fit_parameters_and_workers(data):

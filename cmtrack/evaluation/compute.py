@@ -133,8 +133,10 @@ def compute(
     roc = _roc(results, views) if "binary" in names else None
     spcc_matrix = views.class_scores.matrix if "spcc" in names and views.class_scores else None
     prevalence = views.calibrated.estimate if "prevalence" in names and views.calibrated else None
+    shares = views.class_shares if "prevalence" in names and views.step is None else None
     said = put_own(results, own, numbers or {}, views.table.cells, views.six)
-    return Computed(results, roc, spcc_matrix, prevalence, (*_warnings(views, results, roc, prevalence), *said))
+    told = (*_warnings(views, results, roc, prevalence), *(shares.warnings if shares else ()), *said)
+    return Computed(results, roc, spcc_matrix, prevalence, told)
 
 
 def metric_values(views: EvaluationViews, own: Sequence[Metric] = ()) -> dict[str, float]:

@@ -13,10 +13,11 @@ from cmtrack.evaluation.compute import check_own, scaled_rows_warning, scored_st
 from cmtrack.evaluation.result import Evaluation
 from cmtrack.grouping import ComposedStep, Grouping, Label
 from cmtrack.options import Options, complete, takes_options
+from cmtrack.prevalence.out_of_fold import Folds, by_fold, calibration_parts
 from cmtrack.statistics import LabelDigest, ScoreCounts
 from cmtrack.statistics.alignment import align_rows
 from cmtrack.statistics.collected import Statistics, collect, collect_rows, group_scores, is_positive
-from cmtrack.statistics.inputs import FloatArray, IntArray, as_weights, column_names, n_rows
+from cmtrack.statistics.inputs import FloatArray, as_weights, column_names, n_rows
 from cmtrack.statistics.labels import encode_groups, encode_labels, encode_row_ids, number_labels
 from cmtrack.statistics.predictions import Predictions
 from cmtrack.statistics.probabilities import Normalize, as_probabilities
@@ -55,16 +56,17 @@ def evaluate(
     labels : sequence of length K, optional
         All classes in order, also those absent from the data. By default the sorted labels seen, with the
         classes of ``grouping`` or the columns of ``y_prob`` where these name them.
-    calibration : (y, scores), optional
+    calibration : (y, scores) or (y, scores, fold_ids), optional
         Labelled scores for the calibration-corrected prevalence, in the forms of ``y_true`` and ``y_prob``. They
         must be **held out or out of fold**: scores of rows that the model was trained on make the estimate badly
         wrong (five times too high in a documented case), and nothing in the data gives it away.
-        Out-of-fold scores come from other fits than the one that is judged; where these differ much, as trees with
-        few leaves do, a small ``fit_pvalue`` says so and a held-out set is better. The estimate is that of
-        :func:`cmtrack.estimate_prevalence`. By default
+        Out-of-fold scores come from other fits than the one that is judged, which some learners make ruinous: give
+        the id of each row's fold, and the target scored by each fold's model; a target of one model is warned of.
+        The estimate is that of :func:`cmtrack.estimate_prevalence`. By default
         ("cross-fit") the evaluated rows themselves are used, each left out of its own density.
-    target : array-like in the forms of ``y_prob``, optional
-        Unlabelled scores whose prevalence is wanted; by default the evaluated scores.
+    target : array-like in the forms of ``y_prob``, or list of K of them, optional
+        Unlabelled scores whose prevalence is wanted; by default the evaluated scores. With ``fold_ids`` a list of the
+        scores of the same rows by each fold's model, in the sorted order of the ids.
     sample_weight : array-like of shape (n,), optional
         Non-negative weights; whole numbers mean repeated rows.
     groups : array-like of shape (n,), optional
@@ -197,18 +199,28 @@ def with_calibration(
     """The statistics with those of labelled scores and of a target, where they are given."""
     kept: dict[str, Any] = {}
     scaled = statistics.scaled_rows or 0
+    folds, sets = None, None
+
+    def read(name: str, data: Any, rows: int) -> FloatArray:
+        nonlocal scaled
+        found = as_probabilities(data, order, rows, first, name, normalize)
+        array = found.array
+        scaled += found.scaled_rows
+        return array
+
     if calibration is not None and not (isinstance(calibration, str) and calibration == "cross-fit"):
-        try:
-            y, scores = calibration
-        except (TypeError, ValueError):
-            raise ValueError(f"calibration must be (y, scores) or 'cross-fit', got {calibration!r:.60}") from None
-        y, scores = align_rows({"calibration y": y, "calibration scores": scores}).values()
+        y, scores, ids = calibration_parts(calibration, " or 'cross-fit'")
+        aligned = align_rows({"calibration y": y, "calibration scores": scores, "calibration fold_ids": ids})
+        y, scores, ids = aligned.values()
         codes = encode_labels({"calibration y": y}, order)[1]["calibration y"]
-        read = as_probabilities(scores, order, len(codes), first, "calibration scores", normalize)
-        held = read.array
-        scaled += read.scaled_rows
+        held = read("calibration scores", scores, len(codes))
+        folds = None if ids is None else Folds.from_ids(ids, len(codes))
+        if folds is not None and target is not None:
+            sets = folds.score_sets(target, len(order), "target")
+        exposed = None if sets is not None else folds
         if step is None:
-            kept["labelled_tops"] = TopScoreCounts.from_scores(codes, held, len(order))
+            rows, n_codes = by_fold(codes, exposed, len(order))
+            kept["labelled_tops"] = TopScoreCounts.from_scores(rows, held, n_codes)
         else:
             own = is_positive(codes, step)
             if own.all() or not own.any():
@@ -216,18 +228,19 @@ def with_calibration(
                 raise ValueError(
                     f"calibration must hold labels of both {list(step.labels)}, got only {len(codes)} like {seen!r}"
                 )
-            kept["labelled"] = _counted(held, step, own)
+            kept["labelled"] = ScoreCounts.from_scores(group_scores(held, step), *by_fold(own, exposed, 2))
     if target is not None:
-        read = as_probabilities(target, order, n_rows(target), first, "target", normalize)
-        wanted = read.array
-        scaled += read.scaled_rows
-        if step is None:
-            one_row = np.zeros(len(wanted), dtype=np.int64)
-            kept["target_tops"] = TopScoreCounts.from_scores(one_row, wanted, 1)
+        weights = None
+        if folds is None or sets is None:
+            wanted = read("target", target, n_rows(target))
         else:
-            kept["target"] = _counted(wanted, step, None)
+            each = [read(f"target[{k}]", scores, n_rows(scores)) for k, scores in enumerate(sets)]
+            wanted, weights = folds.joined(each, "target")
+        counted: Any
+        if step is None:
+            counted = TopScoreCounts.from_scores(np.zeros(len(wanted), dtype=np.int64), wanted, 1, weights)
+        else:
+            counted = ScoreCounts.from_scores(group_scores(wanted, step), weights=weights)
+        name = "target_tops" if step is None else "target"
+        kept[name] = counted if folds is None or weights is None else folds.per_row(counted)
     return replace(statistics, scaled_rows=scaled or None, **kept)
-
-
-def _counted(probabilities: FloatArray, step: ComposedStep, channel: IntArray | None) -> ScoreCounts:
-    return ScoreCounts.from_scores(group_scores(probabilities, step), channel, 1 if channel is None else 2)

@@ -67,11 +67,12 @@ def evaluate_table(
         the positive class of two.
     labels
         As in :func:`cmtrack.evaluate`.
-    calibration : path, frame or (y, scores), optional
+    calibration : path, frame, (y, scores) or (y, scores, fold_ids), optional
         Labelled, held-out rows: a table with the same columns of labels and probabilities, or arrays as in
         :func:`cmtrack.evaluate`.
     target : path, frame or array-like, optional
-        Unlabelled rows whose prevalence is wanted: a table with the same columns of probabilities, or arrays.
+        Unlabelled rows whose prevalence is wanted: a table with the same columns of probabilities, or arrays; with
+        ``fold_ids`` a list of one array for each fold's model.
     sample_weight : str, optional
         Column of non-negative weights; whole numbers mean repeated rows.
     row_ids : str, optional

@@ -148,8 +148,12 @@ def _read(data: dict[str, Any], labels: tuple[Any, ...]) -> Statistics:
             kept[name] = _read_moments(value, size if name == "moments" else 2)
         elif name in ("scores", "labelled", "target"):
             kept[name] = _read_scores(value)
+            if name == "labelled":
+                _check_blocks(name, kept[name].counts, 2)
         elif name in ("tops", "labelled_tops", "target_tops"):
             kept[name] = TopScoreCounts(archive.decode_array(value, (None, size, CELLS)))
+            if name == "labelled_tops":
+                _check_blocks(name, kept[name].counts, size)
         elif name == "cross":
             kept[name] = CrossMoments(archive.decode_array(value, (size, 2 * size + 1, 2 * size + 1)))
         elif name == "labels_variance":
@@ -161,6 +165,13 @@ def _read(data: dict[str, Any], labels: tuple[Any, ...]) -> Statistics:
         else:
             raise ValueError(f"unknown statistic {name!r}")
     return Statistics(**kept)
+
+
+def _check_blocks(name: str, counts: npt.NDArray[Any], size: int) -> None:
+    if not len(counts) or len(counts) % size:
+        raise ValueError(
+            f"{name} must have one row for each of {size} classes, or so many for each fold, got {len(counts)}"
+        )
 
 
 def _whole_number(value: Any) -> int:

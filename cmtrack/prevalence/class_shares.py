@@ -13,7 +13,8 @@ for the forms; Alexandari, Kundaje and Shrikumar (2020) for recalibration before
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy.optimize import minimize
@@ -64,6 +65,14 @@ class ClassShares:
             reach = normal_quantile(level) * np.sqrt(np.maximum(np.diag(covariance), 0.0))
         low, high = np.clip(values - reach, 0, 1), np.clip(values + reach, 0, 1)
         return cls(values, low, high, covariance, of_labelled, identified)
+
+    def covering(self, others: Sequence[ClassShares]) -> ClassShares:
+        """The same with intervals that reach over the shares of others."""
+        values = [shares.values for shares in others]
+        low = np.fmin.reduce([self.low, *values])
+        high = np.fmax.reduce([self.high, *values])
+        known = ~np.isnan(self.values)
+        return replace(self, low=np.where(known, low, math.nan), high=np.where(known, high, math.nan))
 
     @classmethod
     def nothing(cls) -> ClassShares:
@@ -312,20 +321,27 @@ def fit_scaling(actual: IntArray, probabilities: FloatArray, form: str) -> Scali
     return Scaling(form, parameters, covariances, np.bincount(actual, minlength=size) / len(actual))
 
 
-def scaled_shares(scaling: Scaling, target: FloatArray, confidence_level: float = 0.95) -> ClassShares:
-    """Shares of the classes in a target (n, K), their covariance by source and Wald intervals cut at 0 and 1."""
-    n = len(target)
+def scaled_shares(
+    scaling: Scaling, target: FloatArray, confidence_level: float = 0.95, weights: FloatArray | None = None
+) -> ClassShares:
+    """Shares of the classes in a target (n, K), their covariance by source and Wald intervals cut at 0 and 1.
+
+    With weights (n,) the rows count for as many samples as these sum to.
+    """
+    weights = np.ones(len(target)) if weights is None else weights
+    n = float(weights.sum())
+    each = weights / n
     ratios = scaling.ratios(target)
-    shares = em_shares(ratios, np.ones(n))
+    shares = em_shares(ratios, weights)
     influence = _score(ratios, shares)
-    information = influence.T @ influence / n
+    information = (influence * each[:, None]).T @ influence
     spread, identified = inverse_information(information)
     slopes = np.empty((len(shares) - 1, len(scaling.parameters)))
     for index in range(len(scaling.parameters)):
         step = np.zeros(len(scaling.parameters))
         step[index] = 1e-5
-        up = _score(scaling.ratios(target, scaling.parameters + step), shares).mean(axis=0)
-        down = _score(scaling.ratios(target, scaling.parameters - step), shares).mean(axis=0)
+        up = each @ _score(scaling.ratios(target, scaling.parameters + step), shares)
+        down = each @ _score(scaling.ratios(target, scaling.parameters - step), shares)
         slopes[:, index] = (up - down) / 2e-5
     of_target = spread @ (information / n) @ spread.T
     of_labelled = np.stack([spread @ slopes @ part @ slopes.T @ spread.T for part in scaling.covariances])

@@ -330,20 +330,19 @@ def _of_function(
 
 
 def raw_estimate(
-    target: FloatArray, trained: float, *, positive: Label, interval: str, confidence_level: float
+    target: ScoreCounts, trained: float, *, positive: Label, interval: str, confidence_level: float
 ) -> PrevalenceEstimate:
     """Estimate with scores taken for posteriors at the prevalence ``trained`` (Saerens et al. 2002).
 
     Parameters
     ----------
-    target : ndarray of shape (n,)
-        In [0, 1].
+    target : ScoreCounts with one channel
+        Of scores in [0, 1].
     """
-    if target.min() < 0 or target.max() > 1:
-        raise ValueError(f"density='raw' needs scores in [0, 1], got {target.min()} to {target.max()}")
-    counted = ScoreCounts.from_scores(target, exact=True)
-    s, n = counted.values, float(len(target))
-    mixture = Mixture(s / trained, (1 - s) / (1 - trained), counted.counts[0].astype(np.float64))
+    s, n = target.values, float(target.counts.sum())
+    if s[0] < 0 or s[-1] > 1:
+        raise ValueError(f"density='raw' needs scores in [0, 1], got {s[0]} to {s[-1]}")
+    mixture = Mixture(s / trained, (1 - s) / (1 - trained), target.counts[0].astype(np.float64))
     value = mixture.maximise()
     ends: Interval = (math.nan, math.nan)
     information = math.nan
@@ -361,7 +360,7 @@ def raw_estimate(
         interval=interval,
         mixture=mixture,
         densities=None,
-        target_scores=counted,
+        target_scores=target,
         density="raw",
         realised=ends,
         undefined={"fit_pvalue": "densities are taken as known: the fit cannot be tested"},
@@ -379,8 +378,11 @@ def class_estimate(
     density: Any,
     interval: str,
     confidence_level: float,
+    weights: FloatArray | None = None,
 ) -> ClassPrevalenceEstimate:
     """Estimate the shares of more than two classes in a target (n, K) from labelled probabilities (m, K).
+
+    With weights (n,) the target's rows count for as many samples as these sum to.
 
     Raises
     ------
@@ -392,19 +394,19 @@ def class_estimate(
         raise ValueError(f"for more than two classes density must be one of {CLASS_DENSITIES}, got {density!r}")
     if interval not in CLASS_INTERVALS:
         raise ValueError(f"for more than two classes interval must be one of {CLASS_INTERVALS}, got {interval!r}")
-    size, n = len(labels), len(target)
+    size, n = len(labels), float(len(target) if weights is None else weights.sum())
     labelled = np.bincount(actual, minlength=size).astype(np.float64)
     if labelled.min() < 2:
         few = [label for label, m in zip(labels, labelled, strict=True) if m < 2]
         raise ValueError(f"calibration needs at least two labelled samples of each class, too few of {few[:10]}")
     tops = TopScoreCounts.from_scores(actual, held, size)
-    wanted = TopScoreCounts.from_scores(np.zeros(n, dtype=np.int64), target, 1)
+    wanted = TopScoreCounts.from_scores(np.zeros(len(target), dtype=np.int64), target, 1, weights)
     scaling = None
     if density == "bins":
         shares = class_shares(tops, wanted, confidence_level)
     else:
         scaling = fit_scaling(actual, held, default_form(labelled) if density == "auto" else density)
-        shares = scaled_shares(scaling, target, confidence_level)
+        shares = scaled_shares(scaling, target, confidence_level, weights)
     k = labels.index(positive)
     own, every = float(shares.of_labelled[k, k]), float(shares.of_labelled[:, k].sum())
     total = float(shares.covariance[k, k])
@@ -435,7 +437,7 @@ def class_estimate(
         *ends,
         confidence_level=confidence_level,
         positive=positive,
-        n_target=float(n),
+        n_target=n,
         variance=spread,
         interval="realised" if interval == "realised" else "wald",
         density=scaling.form if scaling is not None else "bins",

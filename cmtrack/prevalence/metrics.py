@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from operator import attrgetter
 from typing import Any
 
@@ -17,6 +18,7 @@ from cmtrack.metrics.moments import TwoClasses
 from cmtrack.metrics.samples import Samples
 from cmtrack.prevalence.class_shares import ClassShares, class_shares
 from cmtrack.prevalence.estimators import binned_estimate, modelled_estimate
+from cmtrack.prevalence.out_of_fold import EXPOSED, pooled, without_each_fold
 from cmtrack.prevalence.results import PrevalenceEstimate
 from cmtrack.statistics import BinaryCounts
 from cmtrack.statistics.collected import Statistics
@@ -37,10 +39,10 @@ class Estimated(Samples):
 
 
 class EstimatedShares(Samples):
-    """Estimated shares of all classes."""
+    """Estimated shares of all classes, and what there is to warn of."""
 
-    def __init__(self, shares: ClassShares) -> None:
-        self.shares = shares
+    def __init__(self, shares: ClassShares, warnings: tuple[str, ...] = ()) -> None:
+        self.shares, self.warnings = shares, warnings
 
     def argument(self) -> ClassShares:
         """Return the shares."""
@@ -56,7 +58,8 @@ def estimated(statistics: Statistics, step: ComposedStep, level: float) -> Estim
     if statistics.scores is None or statistics.score_moments is None:
         return None
     own, target = statistics.scores.channels((2, 3), (0, 1)), statistics.target
-    labelled = own if statistics.labelled is None else statistics.labelled
+    by_fold = own if statistics.labelled is None else statistics.labelled
+    labelled = pooled(by_fold, 2)
     n0, n1 = statistics.score_moments.n.tolist()
     actual = float(n1) / (n0 + n1) if target is None else None
     if not (labelled.counts.sum(axis=1) > 0).all():  # only own labels: a calibration set of one class is refused
@@ -69,7 +72,12 @@ def estimated(statistics: Statistics, step: ComposedStep, level: float) -> Estim
     effective = n * (scale if statistics.target is None else 1.0)
     positive = step.labels[step.positive]
     if statistics.labelled is not None and target is not None:  # calibration sets carry no weights
-        estimate = modelled_estimate(labelled, target, positive=positive, confidence_level=level, effective=effective)
+        modelled = partial(
+            modelled_estimate, target=target, positive=positive, confidence_level=level, effective=effective
+        )
+        estimate, rests = modelled(labelled), without_each_fold(by_fold, 2)
+        if rests:
+            estimate = estimate.exposed([modelled(rest) for rest in rests])
     else:
         sizes = (effective, m1 * scale, m0 * scale)
         estimate = binned_estimate(labelled, target, positive=positive, confidence_level=level, sizes=sizes)
@@ -78,16 +86,22 @@ def estimated(statistics: Statistics, step: ComposedStep, level: float) -> Estim
 
 def estimated_shares(statistics: Statistics, level: float) -> EstimatedShares | None:
     """The calibrated shares of all classes; None without their scores."""
-    labelled = statistics.labelled_tops if statistics.labelled_tops is not None else statistics.tops
-    if labelled is None or statistics.tops is None or np.count_nonzero(labelled.counts.sum(axis=(1, 2))) < 2:
+    by_fold = statistics.labelled_tops if statistics.labelled_tops is not None else statistics.tops
+    if by_fold is None or statistics.tops is None:
+        return None
+    size = len(statistics.tops.counts)
+    labelled = pooled(by_fold, size)
+    if np.count_nonzero(labelled.counts.sum(axis=(1, 2))) < 2:
         return None
     target, scale = statistics.target_tops, effective_share(statistics)
     if target is None and statistics.labelled_tops is not None:
         target = replace(statistics.tops, counts=statistics.tops.counts.sum(axis=0, keepdims=True))
     given = (statistics.labelled_tops is not None, statistics.target_tops is not None)
-    return EstimatedShares(
-        class_shares(labelled, target, level, (1.0 if given[0] else scale, 1.0 if given[1] else scale))
-    )
+    scales = (1.0 if given[0] else scale, 1.0 if given[1] else scale)
+    shares, rests = class_shares(labelled, target, level, scales), without_each_fold(by_fold, size)
+    if not rests:
+        return EstimatedShares(shares)
+    return EstimatedShares(shares.covering([class_shares(rest, target, level, scales) for rest in rests]), (EXPOSED,))
 
 
 def effective_share(statistics: Statistics) -> float:

@@ -10,11 +10,11 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable
-from dataclasses import KW_ONLY, dataclass, field
+from collections.abc import Callable, Sequence
+from dataclasses import KW_ONLY, dataclass, field, replace
 from functools import cached_property
 from html import escape
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import numpy as np
 from scipy.optimize import brentq
@@ -25,6 +25,7 @@ from cmtrack.metrics.intervals import normal_quantile
 from cmtrack.prevalence.class_shares import ClassShares, Scaling
 from cmtrack.prevalence.densities import BinnedDensities
 from cmtrack.prevalence.mixture import Mixture, Variance
+from cmtrack.prevalence.out_of_fold import EXPOSED
 from cmtrack.statistics import ScoreCounts
 from cmtrack.statistics.inputs import BoolArray, FloatArray
 from cmtrack.untrusted import for_page
@@ -234,6 +235,19 @@ class BasePrevalence(ABC):
         """Number of labelled target samples that the n unlabelled ones are worth if densities are known: n sPCC^2."""
         return self.n_target * self.implied_spcc**2
 
+    def exposed(self, left_out: Sequence[Self]) -> Self:
+        """The same with the warning that the labelled scores come from other fits than the target's.
+
+        Both intervals reach over the estimates without each fold of labelled scores.
+        """
+        values = [one.value for one in left_out if not math.isnan(one.value)]
+        warnings = (EXPOSED, *self.warnings)
+        if math.isnan(self.value):
+            return replace(self, warnings=warnings)
+        low, high, (least, most) = min([self.low, *values]), max([self.high, *values]), self.realised
+        realised = (min([least, *values]), max([most, *values]))
+        return replace(self, low=low, high=high, realised=realised, warnings=warnings)
+
     def plan(self, half_width: float) -> SamplePlan:
         """Numbers of further target scores, labelled positives or negatives (each alone) that reach a half-width."""
         if not math.isfinite(self.variance.total):
@@ -339,8 +353,8 @@ class PrevalenceEstimate(BasePrevalence):
         """The deviance 2 (l_max - l) on a grid of prevalences around the estimate, adjusted and naive.
 
         The adjusted curve crosses the chi-square quantile at :attr:`low` and :attr:`high` where the interval is made
-        of a likelihood (``interval="adjusted"``, ``"realised"`` or ``"naive"``). Without an estimate the likelihood is
-        flat: deviance 0 everywhere.
+        of a likelihood (``interval="adjusted"``, ``"realised"`` or ``"naive"``) and not widened to estimates without
+        one fold. Without an estimate the likelihood is flat: deviance 0 everywhere.
         """
         if math.isnan(self.value):
             return Likelihood(np.linspace(0.0, 1.0, n_points), np.zeros(n_points), np.zeros(n_points))
@@ -463,7 +477,7 @@ class ClassPrevalenceEstimate(BasePrevalence):
     scaling : Scaling or None
         The recalibration; None for ``density="bins"``.
     at_target : ndarray of shape (n, K)
-        The target's probabilities.
+        The target's probabilities; of K models one after the other, where the models of all folds scored it.
     """
 
     classes: tuple[Label, ...]
@@ -471,6 +485,11 @@ class ClassPrevalenceEstimate(BasePrevalence):
     n_labelled: FloatArray = field(repr=False)
     scaling: Scaling | None = field(repr=False)
     at_target: FloatArray = field(repr=False)
+
+    def exposed(self, left_out: Sequence[Self]) -> Self:
+        """The same with the warning, and every class's interval over the estimates without each fold."""
+        shares = self.class_shares.covering([one.class_shares for one in left_out])
+        return replace(super().exposed(left_out), class_shares=shares)
 
     @property
     def by_class(self) -> dict[Label, tuple[float, float, float]]:
@@ -499,7 +518,7 @@ class ClassPrevalenceEstimate(BasePrevalence):
     def sd_labels_only(self) -> float:
         """sqrt(sum tau (1-tau)) of the positive class: the labels' spread alone, not the count's error."""
         tau = self._ordering(self.at_target)
-        return math.sqrt(float((tau * (1 - tau)).sum()))
+        return math.sqrt(float((tau * (1 - tau)).mean()) * self.n_target)
 
     def posterior(self, scores: Any) -> FloatArray:
         """Recalibrated probabilities (n, K) in the target, from probabilities (n, K)."""

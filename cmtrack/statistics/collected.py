@@ -52,9 +52,11 @@ class Statistics:
     tops : TopScoreCounts
         By actual class, where there are more than two classes and no two groups.
     labelled, target : ScoreCounts
-        Calibration scores (negatives, positives) and unlabelled target scores, where they were given.
+        Calibration scores (negatives, positives) and unlabelled target scores, where they were given. Calibration
+        scores out of fold with a target that one model scored have two channels for each fold; the counts of a target
+        that the models of all folds scored sum to its rows.
     labelled_tops, target_tops : TopScoreCounts
-        The same for more than two classes.
+        The same for more than two classes, with a block of K rows for each fold.
     scaled_rows : int, optional
         How many rows of probabilities did not sum to 1 and were scaled, where that is to be told.
     squares : Statistics

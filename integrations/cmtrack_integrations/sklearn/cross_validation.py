@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
@@ -14,7 +14,16 @@ from cmtrack.options import Options, complete, takes_options
 from cmtrack.statistics.inputs import FloatArray, IntArray
 from cmtrack.tracking import LoggedEvaluation, log_evaluation
 from cmtrack.tracking.nested import NestedEvaluation, log_nested
-from cmtrack_integrations.sklearn.predictions import Predicted, align, name_of, predict, with_notes, without_autologging
+from cmtrack_integrations.sklearn.predictions import (
+    Predicted,
+    align,
+    has_probabilities,
+    name_of,
+    predict,
+    probabilities,
+    with_notes,
+    without_autologging,
+)
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -39,6 +48,8 @@ class CrossValidated:
         Out-of-fold probabilities, in the order of ``evaluation.labels``.
     name : str
         The class of the estimator.
+    models : tuple of classifier, or None
+        Those fitted without each fold, where they were kept.
     """
 
     evaluation: Evaluation
@@ -48,24 +59,56 @@ class CrossValidated:
     y_pred: Any
     y_prob: FloatArray | None
     name: str
+    models: tuple[Any, ...] | None = field(default=None, repr=False)
 
     @property
-    def calibration(self) -> tuple[Any, FloatArray]:
-        """``(y, scores)``, out of fold: the ``calibration=`` of an evaluation of the model fitted on all rows.
+    def fold_ids(self) -> IntArray:
+        """The fold that each row is tested in, shape (n,)."""
+        return _fold_ids(self.tests)
+
+    @property
+    def calibration(self) -> tuple[Any, FloatArray, IntArray]:
+        """``(y, scores, fold_ids)``, out of fold: the ``calibration=`` of an evaluation or a prevalence.
+
+        With ``target=self.score(X_target)`` the prevalence is free of the differences between the fits; the scores of
+        a model that was fitted on all rows are another matter, and a warning says so.
 
         Raises
         ------
         ValueError
             If the classifier has no probabilities.
         """
+        return self.calibration_for(None)
+
+    def calibration_for(self, labels: Sequence[Label] | None) -> tuple[Any, FloatArray, IntArray]:
+        """The same, with columns in the order of ``labels``."""
         if self.y_prob is None:
             raise ValueError(f"{self.name} has no probabilities to calibrate with")
-        return self.y, self.y_prob
+        return self.y, align(self.y_prob, self.evaluation.labels, labels), self.fold_ids
 
-    def calibration_for(self, labels: Sequence[Label] | None) -> tuple[Any, FloatArray]:
-        """The same, with columns in the order of ``labels``."""
-        y, scores = self.calibration
-        return y, align(scores, self.evaluation.labels, labels)
+    def score(self, X: Any, labels: Sequence[Label] | None = None) -> list[FloatArray]:
+        """Probabilities of other rows by the model of each fold: the ``target=`` beside :attr:`calibration`.
+
+        Parameters
+        ----------
+        X : array-like of shape (m, n_features)
+            Features of rows that none of the models was fitted on.
+        labels : sequence, optional
+            The order of the columns, by default that of ``evaluation.labels``.
+
+        Returns
+        -------
+        list of ndarray of shape (m, K)
+            One for each fold.
+
+        Raises
+        ------
+        ValueError
+            If the models were not kept, or have no probabilities.
+        """
+        if self.models is None:
+            raise ValueError("scores by the models of the folds need keep_models=True, got keep_models=False")
+        return _scored(self.models, X, self.evaluation.labels if labels is None else labels, self.name)
 
     def log(
         self,
@@ -131,6 +174,7 @@ def cross_validate_evaluation(
     row_ids: Any = None,
     fit_params: Mapping[str, Any] | None = None,
     n_jobs: int | None = None,
+    keep_models: bool = True,
     **options: Unpack[Options],
 ) -> CrossValidated:
     """Fit a classifier on each training part and judge it on the rows left out.
@@ -142,14 +186,18 @@ def cross_validate_evaluation(
     X, y : array-like of n rows
     cv : int, splitter or iterable of (train, test), optional
         As in scikit-learn; by default 5 stratified folds. Every row must stand in exactly one test part.
-    target : array-like in the form of ``y_prob``, optional
-        Scores of unlabelled rows whose prevalence is wanted, as in :func:`cmtrack.evaluate`, of the whole.
+    target : array-like of shape (m, n_features), or list of K arrays, optional
+        Features of unlabelled rows whose prevalence is wanted, or their scores by the model of each fold: arrays in
+        the form of ``y_prob`` or one array of three dimensions. The whole is then calibrated on the out-of-fold scores,
+        each row counting once.
     groups : array-like of shape (n,), optional
         Rows that belong together: the splitter gets them, and intervals know of them.
     fit_params : mapping, optional
         Passed to ``fit``; values with one entry per row are cut to the training rows.
     n_jobs : int, optional
         Folds that are fitted at a time.
+    keep_models : bool, default True
+        Whether the fitted models are kept, so that :meth:`CrossValidated.score` can score other rows with them.
     labels, sample_weight, row_ids
         As in :func:`cmtrack.evaluate`. ``sample_weight`` weighs the judgement; ``fit_params`` takes that of the fit.
     **options
@@ -168,12 +216,22 @@ def cross_validate_evaluation(
     actual = np.asarray(y)
     splits = splits_of(estimator, X, actual, cv, groups)
     order = tuple(labels) if labels is not None else tuple(np.unique(actual).tolist())
-    parts = fit_and_predict([estimator], X, actual, splits, order, fit_params, n_jobs)[0]
     complete(options, "cross_validate_evaluation")  # before the fits
+    scored = _are_scores(target, len(splits))
+    keep = keep_models or (target is not None and not scored)
+    parts = fit_and_predict([estimator], X, actual, splits, order, fit_params, n_jobs, keep)[0]
+    tests = tuple(test for _, test in splits)
+    name, models = name_of(estimator), tuple(part.model for part in parts)
     by_row = {"sample_weight": sample_weight, "groups": groups, "row_ids": row_ids}
     y_pred, y_prob = joined(parts, splits)
+    given: dict[str, Any] = {}
+    if target is not None:
+        if y_prob is None:
+            raise ValueError(f"target needs probabilities: {parts[0].notes[0]}")
+        given["target"] = target if scored else _scored(models, target, order, name)
+        given["calibration"] = (actual, y_prob, _fold_ids(tests))
     whole = with_notes(
-        evaluate(actual, y_pred, y_prob=y_prob, labels=order, target=target, **options, **by_row), parts[0].notes
+        evaluate(actual, y_pred, y_prob=y_prob, labels=order, **given, **options, **by_row), parts[0].notes
     )
     folds = []
     for _, test in splits:
@@ -185,8 +243,9 @@ def cross_validate_evaluation(
         scores = None if y_prob is None else y_prob[test]
         fold = evaluate(actual[test], y_pred[test], y_prob=scores, labels=order, calibration=held, **options, **rows)
         folds.append(with_notes(fold, parts[0].notes))
-    tests = tuple(test for _, test in splits)
-    return CrossValidated(whole, tuple(folds), tests, actual, y_pred, y_prob, name_of(estimator))
+    return CrossValidated(
+        whole, tuple(folds), tests, actual, y_pred, y_prob, name, models=models if keep_models else None
+    )
 
 
 Splits = list[tuple[IntArray, IntArray]]
@@ -223,27 +282,29 @@ def fit_and_predict(
     labels: Sequence[Label],
     fit_params: Mapping[str, Any] | None = None,
     n_jobs: int | None = None,
+    keep: bool = False,
 ) -> list[list[Predicted]]:
-    """Fit each estimator on each training part, and predict the test parts."""
+    """Fit each estimator on each training part, and predict the test parts; ``keep``: with the fitted models."""
     from sklearn.utils.parallel import Parallel, delayed
 
     jobs = [(estimator, train, test) for estimator in estimators for train, test in splits]
     with without_autologging():
         done = Parallel(n_jobs=n_jobs)(
-            delayed(_one_fold)(estimator, X, y, train, test, tuple(labels), dict(fit_params or {}))
+            delayed(_one_fold)(estimator, X, y, train, test, tuple(labels), dict(fit_params or {}), keep)
             for estimator, train, test in jobs
         )
     return [done[start : start + len(splits)] for start in range(0, len(done), len(splits))]
 
 
 def _one_fold(
-    estimator: Any, X: Any, y: Any, train: Any, test: Any, labels: tuple[Label, ...], params: dict[str, Any]
+    estimator: Any, X: Any, y: Any, train: Any, test: Any, labels: tuple[Label, ...], params: dict[str, Any], keep: bool
 ) -> Predicted:
     from sklearn.base import clone
 
     own = {name: cut(values, train) if _by_row(values, len(y)) else values for name, values in params.items()}
     fitted = clone(estimator).fit(cut(X, train), y[train], **own)
-    return predict(fitted, cut(X, test), labels=labels)
+    predicted = predict(fitted, cut(X, test), labels=labels)
+    return replace(predicted, model=fitted) if keep else predicted
 
 
 def joined(parts: Sequence[Predicted], splits: Splits) -> tuple[Any, FloatArray | None]:
@@ -263,6 +324,28 @@ def cut(values: Any, rows: Any) -> Any:
     from sklearn.utils import _safe_indexing
 
     return _safe_indexing(values, rows)
+
+
+def _fold_ids(tests: Sequence[IntArray]) -> IntArray:
+    """The fold that each row is tested in, shape (n,)."""
+    ids: IntArray = np.empty(sum(map(len, tests)), dtype=np.int64)
+    for fold, test in enumerate(tests):
+        ids[test] = fold
+    return ids
+
+
+def _scored(models: Sequence[Any], X: Any, labels: Sequence[Label], name: str) -> list[FloatArray]:
+    """Probabilities by each model, each of shape (m, K)."""
+    if not all(map(has_probabilities, models)):
+        raise ValueError(f"{name} has no probabilities to score a target with")
+    return [probabilities(model, X, labels) for model in models]
+
+
+def _are_scores(target: Any, folds: int) -> bool:
+    """True for the scores of a target by the model of each fold, False for its features."""
+    if isinstance(target, (list, tuple)):
+        return len(target) == folds and all(np.ndim(one) > 0 and not isinstance(one, (list, tuple)) for one in target)
+    return getattr(target, "ndim", 0) == 3
 
 
 def _by_row(values: Any, n: int) -> bool:

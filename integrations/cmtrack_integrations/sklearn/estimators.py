@@ -46,9 +46,11 @@ def evaluate_estimator(
         All classes in order; by default ``estimator.classes_`` and those of ``y``.
     calibration : (X_cal, y_cal) or CrossValidated, optional
         Labelled rows that the classifier was **not** fitted on, in scikit-learn's order, or the out-of-fold scores of
-        :func:`cross_validate_evaluation` on its training rows.
+        :func:`cross_validate_evaluation` on its training rows. These come from other fits than the classifier, and a
+        warning says so where it scores the target.
     target : array-like of shape (m, n_features), optional
-        Features of unlabelled rows whose prevalence is wanted.
+        Features of unlabelled rows whose prevalence is wanted. With a ``CrossValidated`` that kept its models these
+        score them, as they did the labelled rows, and not the classifier.
     sample_weight, groups, row_ids
         As in :func:`cmtrack.evaluate`. The decisions judged are those of ``predict``.
     **options
@@ -132,7 +134,8 @@ def _arguments(
     if calibration is not None:
         given["calibration"] = _calibration(estimator, calibration, order)
     if target is not None:
-        given["target"] = probabilities(estimator, target, order)
+        by_folds = isinstance(calibration, CrossValidated) and calibration.models is not None
+        given["target"] = calibration.score(target, order) if by_folds else probabilities(estimator, target, order)
     return predicted, given
 
 

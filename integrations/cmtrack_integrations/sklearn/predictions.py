@@ -29,12 +29,15 @@ class Predicted:
         The classes that the classifier knows, and those of the rows that it does not.
     notes : tuple of str
         What is missing, and why.
+    model : classifier or None
+        What predicted them, where it is kept.
     """
 
     y_pred: Any
     y_prob: FloatArray | None
     labels: tuple[Label, ...] | None
     notes: tuple[str, ...] = ()
+    model: Any = None
 
 
 def with_notes(evaluation: Evaluation, notes: tuple[str, ...]) -> Evaluation:

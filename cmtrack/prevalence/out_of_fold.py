@@ -1,0 +1,186 @@
+"""Labelled scores out of fold: which model made each, and what the models of all folds make of a target.
+
+Out-of-fold scores of a class are a mixture of the scores of K models. The scores that one model, fitted on all rows,
+gives a target are another distribution, and for some learners a very different one. Where each of the K models scores
+the target, and its scores weigh as much there as its fold does among the labelled ones, both sides are the same mixture
+and the estimate is free of the learner: cross-fitting, as in CV+ (Barber, Candès, Ramdas & Tibshirani 2021). The K
+score sets of n rows count as n samples.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, TypeVar
+
+import numpy as np
+
+from cmtrack.statistics import ScoreCounts
+from cmtrack.statistics.inputs import BoolArray, FloatArray, IntArray, column_names
+from cmtrack.statistics.labels import encode_values
+from cmtrack.statistics.top_scores import TopScoreCounts
+
+EXPOSED = (
+    "the labelled scores come from other fits than the target's (they are out of fold): where the fits differ, the "
+    "estimate can be far off and its interval does not hold; target= the scores of each fold's model mends that"
+)
+"""Warning about a target that one model has scored, and labelled rows that others have."""
+_MOST_LEFT_OUT = 50
+"""Of more folds several are left out together."""
+_TARGET = "one score array for each fold, in the sorted order of the fold ids"
+
+Counted = TypeVar("Counted", ScoreCounts, TopScoreCounts)
+
+
+def calibration_parts(calibration: Any, otherwise: str = "") -> tuple[Any, Any, Any]:
+    """The labels, the scores and the fold ids (or None) of ``(y, scores)`` or ``(y, scores, fold_ids)``.
+
+    Raises
+    ------
+    ValueError
+        If it is neither; ``otherwise`` says what else it may be.
+    """
+    try:
+        parts = () if isinstance(calibration, str) else tuple(calibration)
+    except TypeError:
+        parts = ()
+    if len(parts) not in (2, 3):
+        got = f"{len(parts)} values" if parts else f"{calibration!r:.60}"
+        raise ValueError(f"calibration must be (y, scores) or (y, scores, fold_ids){otherwise}, got {got}")
+    return parts[0], parts[1], parts[2] if len(parts) == 3 else None
+
+
+@dataclass(frozen=True, eq=False)
+class Folds:
+    """The folds of labelled rows.
+
+    Attributes
+    ----------
+    codes : ndarray of shape (m,)
+        The fold of each row, 0 to K - 1 in the sorted order of the ids.
+    """
+
+    codes: IntArray
+
+    @classmethod
+    def from_ids(cls, ids: Any, n_rows: int) -> Folds:
+        """Read one id per row.
+
+        Raises
+        ------
+        ValueError
+            If there is not one id per row, one is missing, or there are fewer than two folds.
+        """
+        codes, found = encode_values("fold_ids", ids)
+        distinct: list[Any] = list(found)
+        if len(codes) != n_rows:
+            raise ValueError(f"fold_ids must have one id for each of the {n_rows} labelled rows, got {len(codes)}")
+        if len(distinct) < 2:
+            raise ValueError(f"fold_ids must name at least two folds, got {distinct}")
+        try:
+            rank = {fold: place for place, fold in enumerate(sorted(distinct))}
+        except TypeError:
+            raise ValueError(f"fold_ids must be all numbers or all texts, got {distinct[:5]}") from None
+        return cls(np.array([rank[fold] for fold in distinct])[codes])
+
+    @property
+    def sizes(self) -> IntArray:
+        """Labelled rows of each fold, shape (K,)."""
+        return np.bincount(self.codes)
+
+    def score_sets(self, target: Any, n_classes: int, what: str) -> list[Any] | None:
+        """The K score arrays of a target; None where it is one array.
+
+        Several are a list of arrays or frames, an array of three dimensions, or, for two classes, one of two dimensions
+        that has not one or two columns.
+
+        Raises
+        ------
+        ValueError
+            If there are others than K.
+        """
+        if column_names(target) is not None:
+            return None
+        if isinstance(target, (list, tuple)) and any(
+            np.ndim(part) > 0 and not isinstance(part, (list, tuple)) for part in target
+        ):
+            sets = list(target)
+        else:
+            array = np.asarray(target)
+            if array.ndim != 3 and not (array.ndim == 2 and n_classes == 2 and array.shape[1] > 2):
+                return None
+            sets = list(array)
+        if len(sets) != len(self.sizes):
+            raise ValueError(f"{what} must hold {_TARGET}: {len(self.sizes)}, got {len(sets)}")
+        return sets
+
+    def joined(self, sets: Sequence[FloatArray], what: str) -> tuple[FloatArray, IntArray]:
+        """All K score sets of n rows one after the other, and their weights, which sum to n m.
+
+        Returns
+        -------
+        scores : ndarray of shape (K n,) or (K n, classes)
+        weights : ndarray of shape (K n,)
+            The number of labelled rows of the fold.
+
+        Raises
+        ------
+        ValueError
+            If the sets differ in length, or are empty.
+        """
+        lengths = [len(scores) for scores in sets]
+        if len(set(lengths)) > 1 or not lengths[0]:
+            raise ValueError(f"{what} must hold as many rows for each fold, at least one, got {lengths[:12]}")
+        return np.concatenate(sets), np.repeat(self.sizes, lengths[0])
+
+    def per_row(self, counted: Counted) -> Counted:
+        """Counts by the weights of :meth:`joined`, scaled to the number of target rows."""
+        return replace(counted, counts=counted.counts / len(self.codes))
+
+    @property
+    def groups(self) -> IntArray:
+        """The folds that are left out together, by row."""
+        n = len(self.sizes)
+        groups: IntArray = self.codes * min(n, _MOST_LEFT_OUT) // n
+        return groups
+
+    def left_out(self, actual: IntArray, n_classes: int) -> Iterator[BoolArray]:
+        """Flags of the rows of all folds but one, where these hold every class (twice, of more than two classes)."""
+        for group in range(int(self.groups.max()) + 1):
+            rows = self.groups != group
+            if np.bincount(actual[rows], minlength=n_classes).min() >= min(n_classes - 1, 2):
+                yield rows
+
+
+# -- counts by fold: a block of rows (channels) for each fold ---------------------------------------------
+
+
+def by_fold(codes: IntArray, folds: Folds | None, size: int) -> tuple[IntArray, int]:
+    """Codes 0..size-1 of labelled rows with one block of codes for each fold, and the number of codes."""
+    if folds is None:
+        return codes, size
+    return codes + size * folds.groups, size * (int(folds.groups.max()) + 1)
+
+
+def pooled(labelled: Counted, size: int) -> Counted:
+    """The labelled scores of all folds together, by class."""
+    return replace(labelled, counts=_blocks(labelled, size).sum(axis=0))
+
+
+def without_each_fold(labelled: Counted, size: int) -> list[Counted]:
+    """The labelled scores without each fold, where these hold every class that all do; none if there are no folds."""
+    blocks = _blocks(labelled, size)
+    if len(blocks) == 1:
+        return []
+    whole = blocks.sum(axis=0)
+    held = _by_class(whole) > 0
+    rests = (whole - block for block in blocks)
+    return [replace(labelled, counts=rest) for rest in rests if np.array_equal(_by_class(rest) > 0, held)]
+
+
+def _blocks(labelled: Counted, size: int) -> Any:
+    return labelled.counts.reshape(-1, size, *labelled.counts.shape[1:])
+
+
+def _by_class(counts: Any) -> Any:
+    return counts.reshape(len(counts), -1).sum(axis=1)

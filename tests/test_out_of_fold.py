@@ -1,0 +1,274 @@
+"""Prevalence with out-of-fold scores: targets scored by the models of all folds, and by one model."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.datasets import make_gaussian_quantiles
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import StratifiedKFold
+
+from cmtrack import estimate_prevalence, evaluate, evaluate_table
+from cmtrack.evaluation.loading import loads
+from cmtrack.prevalence.out_of_fold import EXPOSED, Folds, without_each_fold
+from cmtrack.statistics import ScoreCounts
+
+FOLDS = 5
+
+
+def expit(x: Any) -> Any:
+    return 1 / (1 + np.exp(-x))
+
+
+def two(seed: int = 0, shift: float = 0.0) -> tuple[Any, Any, Any, list[Any]]:
+    """Labels, scores and fold ids, and a target by five models whose scores differ by ``shift``; share .2."""
+    rng = np.random.default_rng(seed)
+    y, folds = rng.integers(0, 2, 503), np.arange(503) % FOLDS
+    offsets = shift * rng.normal(size=FOLDS)
+    s = expit(rng.normal(2 * y - 1.0) + offsets[folds])
+    x = rng.normal(2.0 * (np.arange(800) < 160) - 1)
+    return y, s, folds, [expit(x + offset) for offset in offsets]
+
+
+def three(seed: int = 0) -> tuple[Any, Any, Any, Any]:
+    rng = np.random.default_rng(seed)
+    y, actual = rng.integers(0, 3, 600), rng.choice(3, 700, p=[0.6, 0.3, 0.1])
+    held, target = ((rng.dirichlet([1] * 3, len(v)) + np.eye(3)[v]) / 2 for v in (y, actual))
+    return y, held, np.arange(600) % FOLDS, target
+
+
+def numbers(e: Any) -> tuple[Any, ...]:
+    return e.value, e.low, e.high, e.count, *e.realised, e.n_target, e.fit_pvalue, e.variance
+
+
+@pytest.mark.parametrize("density", ["auto", "bins", "beta", "raw"])
+@pytest.mark.parametrize("form", ["list", "array", "classes", "frames"])
+def test_fold_models_that_are_one_model_give_the_very_estimate_of_one_target(density: str, form: str) -> None:
+    y, s, folds, (target, *_) = two()
+    sets: Any = {
+        "list": [target] * FOLDS,
+        "array": np.stack([target] * FOLDS),
+        "classes": np.stack([np.column_stack((1 - target, target))] * FOLDS),
+        "frames": [pd.DataFrame({"0": 1 - target, "1": target})] * FOLDS,
+    }[form]
+    plain = estimate_prevalence(target, calibration=(y, s), density=density)
+    mixed = estimate_prevalence(sets, calibration=(y, s, folds), density=density)
+    assert numbers(mixed) == numbers(plain)
+    assert mixed.n_target == 800  # not five times as many
+    assert mixed.warnings == plain.warnings
+
+
+@pytest.mark.parametrize("density", ["auto", "bins", "temperature"])
+def test_fold_models_that_are_one_model_of_three_classes(density: str) -> None:
+    y, held, folds, target = three()
+    plain = estimate_prevalence(target, calibration=(y, held), density=density)
+    for sets in ([target] * FOLDS, np.stack([target] * FOLDS)):
+        mixed = estimate_prevalence(sets, calibration=(y, held, folds), density=density)
+        for label, ends in plain.by_class.items():
+            assert mixed.by_class[label] == pytest.approx(ends, rel=1e-6)
+        assert mixed.n_target == pytest.approx(700, rel=1e-12)
+        if density != "bins":
+            assert mixed.sd_labels_only == pytest.approx(plain.sd_labels_only, rel=1e-6)
+
+
+def test_the_order_of_folds_and_their_names_change_nothing() -> None:
+    y, s, folds, sets = two(shift=0.7)
+    first = estimate_prevalence(sets, calibration=(y, s, folds))
+    order = np.array([3, 0, 4, 1, 2])
+    moved = estimate_prevalence([sets[k] for k in order], calibration=(y, s, np.argsort(order)[folds]))
+    assert numbers(moved) == numbers(first)
+    named = estimate_prevalence(sets, calibration=(y, s, np.array(["a", "b", "c", "d", "e"])[folds]))
+    assert numbers(named) == numbers(first)
+    rows = np.random.default_rng(1).permutation(len(y))
+    assert numbers(estimate_prevalence(sets, calibration=(y[rows], s[rows], folds[rows]))) == numbers(first)
+
+
+def test_a_fold_weighs_in_the_target_as_among_the_labelled_rows() -> None:
+    """Weights by hand: the target's counts are the mean of the fold models', by labelled rows of the fold."""
+    y, s, _, sets = two(shift=0.7)
+    folds = np.repeat(np.arange(FOLDS), [300, 100, 50, 50, 3])
+    found = estimate_prevalence(sets, calibration=(y, s, folds))
+    values = np.concatenate(sets)
+    weights = np.repeat(np.array([300, 100, 50, 50, 3]) / 503, 800)
+    expected = ScoreCounts.from_scores(values, weights=weights, exact=True)
+    np.testing.assert_array_equal(found.target.values, expected.values)
+    np.testing.assert_allclose(found.target.counts, expected.counts, rtol=1e-12)
+    assert found.n_target == pytest.approx(800, rel=1e-12)
+
+
+def test_fold_models_mend_a_learner_whose_fits_differ() -> None:
+    """Logistic regression on one class around the other: its sign is chance, and out of fold it is another one."""
+    errors = []
+    for seed in range(6):
+        x, y = make_gaussian_quantiles(n_samples=4000, n_features=2, n_classes=2, random_state=seed)
+        x, y, rest, actual = x[:400], y[:400], x[400:], y[400:]
+        rows = np.concatenate((np.flatnonzero(actual == 1)[:180], np.flatnonzero(actual == 0)[:20]))
+        s, folds, models = np.empty(400), np.empty(400, dtype=int), []
+        for k, (train, test) in enumerate(StratifiedKFold(10, shuffle=True, random_state=seed).split(x, y)):
+            models.append(LogisticRegression().fit(x[train], y[train]))
+            s[test], folds[test] = models[-1].predict_proba(x[test])[:, 1], k
+        sets = [model.predict_proba(rest[rows])[:, 1] for model in models]
+        mixed = estimate_prevalence(sets, calibration=(y, s, folds))
+        one = LogisticRegression().fit(x, y).predict_proba(rest[rows])[:, 1]
+        exposed = estimate_prevalence(one, calibration=(y, s, folds))
+        assert mixed.low <= 0.9 <= mixed.high
+        assert EXPOSED not in mixed.warnings
+        assert exposed.warnings[0] == EXPOSED
+        errors.append((abs(mixed.value - 0.9), abs(exposed.value - 0.9)))
+    mean = np.mean(errors, axis=0)
+    assert mean[0] < 0.1
+    assert mean[1] > 2 * mean[0]
+
+
+@pytest.mark.parametrize("interval", ["adjusted", "naive", "realised"])
+def test_one_target_is_warned_of_and_its_interval_covers_the_estimates_without_each_fold(interval: str) -> None:
+    y, s, folds, (target, *_) = two()
+    s = np.where(folds == 0, s**8, s)  # a fold whose model is far off
+    plain = estimate_prevalence(target, calibration=(y, s), interval=interval)
+    exposed = estimate_prevalence(target, calibration=(y, s, folds), interval=interval)
+    values = [
+        estimate_prevalence(target, calibration=(y[folds != k], s[folds != k]), interval=interval).value
+        for k in range(FOLDS)
+    ]
+    assert exposed.warnings == (EXPOSED, *plain.warnings)
+    assert exposed.value == plain.value
+    assert (exposed.low, exposed.high) == (min(plain.low, *values), max(plain.high, *values))
+    assert exposed.realised == (min(plain.realised[0], *values), max(plain.realised[1], *values))
+    if interval == "naive":
+        assert (exposed.low, exposed.high) != (plain.low, plain.high)
+
+
+def test_one_target_of_three_classes_is_warned_of_and_covered() -> None:
+    y, held, folds, target = three()
+    held = np.where((folds == 0)[:, None], held[:, [1, 0, 2]], held)
+    plain = estimate_prevalence(target, calibration=(y, held))
+    exposed = estimate_prevalence(target, calibration=(y, held, folds))
+    assert exposed.warnings == (EXPOSED, *plain.warnings)
+    parts = [estimate_prevalence(target, calibration=(y[folds != k], held[folds != k])) for k in range(FOLDS)]
+    for label, (value, low, high) in plain.by_class.items():
+        values = [part.by_class[label][0] for part in parts]
+        assert exposed.by_class[label] == (value, min(low, *values), max(high, *values))
+    assert (exposed.low, exposed.high) == exposed.by_class[2][1:]
+    assert exposed.by_class[1][2] > plain.by_class[1][2] + 0.05
+
+
+def test_a_fold_that_holds_a_whole_class_is_not_left_out() -> None:
+    y = np.repeat([0, 1], [40, 10])
+    s, folds = np.linspace(0, 1, 50), np.repeat([0, 1, 2], [20, 20, 10])
+    target = np.linspace(0, 1, 30)
+    exposed = estimate_prevalence(target, calibration=(y, s, folds))
+    assert [len(rows) - rows.sum() for rows in Folds.from_ids(folds, 50).left_out(y, 2)] == [20, 20]
+    assert exposed.warnings[0] == EXPOSED
+    inside = evaluate([0, 1], y_prob=[0.2, 0.7], calibration=(y, s, folds), target=target)
+    assert numbers(inside.prevalence) == numbers(exposed)
+
+
+def test_of_many_folds_several_are_left_out_together() -> None:
+    folds = Folds.from_ids(np.arange(500), 500)
+    assert len(list(folds.left_out(np.arange(500) % 2, 2))) == 50
+    assert np.bincount(folds.groups).tolist() == [10] * 50
+
+
+@pytest.mark.parametrize("how", ["models", "one", "rows"])
+def test_evaluate_agrees_with_estimate_prevalence_and_keeps_it(how: str) -> None:
+    y, s, folds, sets = two(shift=0.7)
+    rng = np.random.default_rng(2)
+    actual = rng.integers(0, 2, 300)
+    p = expit(rng.normal(2 * actual - 1.0))
+    target = {"models": sets, "one": sets[0], "rows": None}[how]
+    found = evaluate(actual, y_prob=p, calibration=(y, s, folds), target=target)
+    expected = estimate_prevalence(p if target is None else target, calibration=(y, s, folds))
+    assert numbers(found.prevalence)[:7] == pytest.approx(numbers(expected)[:7], rel=1e-9)
+    assert (EXPOSED in found.warnings) == (how != "models")
+    assert found.metrics["prevalence/calibrated"] == found.prevalence.value
+    back = loads(found.to_json())
+    assert back == found
+    assert numbers(back.prevalence) == numbers(found.prevalence)
+    assert back.warnings == found.warnings
+    table = pd.DataFrame({"y": actual, "p": p})
+    of_table = evaluate_table(table, y_true="y", y_prob="p", calibration=(y, s, folds), target=target)
+    assert numbers(of_table.prevalence)[:7] == pytest.approx(numbers(found.prevalence)[:7], rel=1e-9)
+    assert of_table.warnings == found.warnings
+
+
+@pytest.mark.parametrize("how", ["models", "one"])
+def test_evaluate_of_three_classes(how: str) -> None:
+    y, held, folds, target = three()
+    held = np.where((folds == 0)[:, None], held[:, [1, 0, 2]], held)
+    plain = evaluate(y, y_prob=held, calibration=(y, held), target=target)
+    found = evaluate(
+        y, y_prob=held, calibration=(y, held, folds), target=[target] * FOLDS if how == "models" else target
+    )
+    name = "prevalence/1/calibrated"
+    assert found.metrics[name] == pytest.approx(plain.metrics[name], rel=1e-9)
+    assert (EXPOSED in found.warnings) == (how == "one")
+    if how == "models":
+        assert found.intervals[name] == pytest.approx(plain.intervals[name], rel=1e-9)
+    else:
+        expected = estimate_prevalence(target, calibration=(y, held, folds), density="bins").by_class[1]
+        assert found.intervals[name] == pytest.approx(expected[1:], rel=1e-9)
+    assert EXPOSED not in found.with_sections(["multiclass"]).warnings
+    back = loads(found.to_json())
+    assert back == found
+    assert back.intervals == found.intervals
+    assert back.warnings == found.warnings
+
+
+def test_sums_of_evaluations_keep_the_folds() -> None:
+    y, s, folds, _ = two()
+    parts = [evaluate(y[rows], y_prob=s[rows], calibration=(y, s, folds)) for rows in (slice(0, 200), slice(200, None))]
+    whole = evaluate(y, y_prob=s, calibration=(y, s, folds))
+    assert numbers((parts[0] + parts[1]).prevalence)[:7] == pytest.approx(numbers(whole.prevalence)[:7], rel=1e-9)
+    assert len(without_each_fold(whole.statistics.labelled, 2)) == FOLDS
+
+
+@pytest.mark.parametrize("classes", [2, 3])
+def test_blocks_of_folds_that_are_no_blocks_are_refused(classes: int) -> None:
+    y, s, folds, target = (*two()[:3], two()[3][0]) if classes == 2 else three()
+    data = json.loads(evaluate(y, y_prob=s, calibration=(y, s, folds), target=target).to_json())
+    name = "labelled" if classes == 2 else "labelled_tops"
+    data["statistics"][name] = data["statistics"]["target" if classes == 2 else "target_tops"]  # a single row
+    with pytest.raises(ValueError, match=f"{name} must have one row for each of {classes} classes"):
+        loads(json.dumps(data))
+
+
+@pytest.mark.parametrize(
+    ("change", "text"),
+    [
+        ({"ids": [0] * 503}, "fold_ids must name at least two folds, got \\[0\\]"),
+        ({"ids": [0, 1]}, "fold_ids must have one id for each of the 503 labelled rows, got 2"),
+        ({"ids": [0.5, np.nan] * 251 + [0.5]}, "fold_ids"),
+        ({"sets": 4}, "must hold one score array for each fold, in the sorted order of the fold ids: 5, got 4"),
+        ({"short": True}, "must hold as many rows for each fold, at least one, got \\[800, 800, 800, 800, 799\\]"),
+        ({"empty": True}, "must"),
+        ({"calibration": (1,)}, "calibration must be \\(y, scores\\) or \\(y, scores, fold_ids\\).*got 1 values"),
+        ({"calibration": 7}, "calibration must be \\(y, scores\\) or \\(y, scores, fold_ids\\).*got 7"),
+        ({"calibration": "abc"}, "calibration must be .*got 'abc'"),
+    ],
+    ids=["one fold", "few ids", "missing", "few sets", "lengths", "empty", "one", "number", "text"],
+)
+def test_wrong_folds_are_refused(change: dict[str, Any], text: str) -> None:
+    y, s, folds, sets = two()
+    if change.get("short"):
+        sets[4] = sets[4][:-1]
+    if change.get("empty"):
+        sets = [one[:0] for one in sets]
+    sets = sets[: change.get("sets", FOLDS)]
+    calibration = change.get("calibration", (y, s, change.get("ids", folds)))
+    with pytest.raises(ValueError, match=text):
+        estimate_prevalence(sets, calibration=calibration)
+    with pytest.raises(ValueError, match=text):
+        evaluate(y, y_prob=s, calibration=calibration, target=sets)
+
+
+def test_rows_of_pandas_go_by_their_index() -> None:
+    y, s, folds, sets = two(shift=0.7)
+    index = pd.Index(np.arange(503)[::-1] + 10)
+    rows = np.random.default_rng(3).permutation(503)
+    shuffled = pd.Series(folds, index).iloc[rows]
+    found = evaluate(y, y_prob=s, calibration=(pd.Series(y, index), pd.Series(s, index), shuffled), target=sets)
+    assert found == evaluate(y, y_prob=s, calibration=(y, s, folds), target=sets)
