@@ -12,8 +12,11 @@ from cmtrack.statistics.inputs import FloatArray
 
 Interval: TypeAlias = tuple[float, float]
 ROUNDING = 1e-13
-NEAR = 5.0
-"""Standard errors from an end of its range within which a value's error rests on few samples: fewer than 25 of them."""
+NEAR, EDGE = 5.0, 0.1
+"""Standard errors, and share of its range, from an end of it within which a value's error rests on few samples.
+
+Of a share, five standard errors are fewer than 25 samples.
+"""
 
 
 def normal_quantile(confidence_level: float, degrees: float = math.inf) -> float:
@@ -127,8 +130,8 @@ def within_bounds(
 ) -> Interval | None:
     """The interval of a metric: on its scale in the middle of its range, Wilson's near an end of it.
 
-    Within :data:`NEAR` standard errors of an end the error rests on few samples, and no scale makes it normal. The
-    value x, mapped to 0 to 1, then has the interval of a share of x (1 - x) / error^2 samples. Where the error is 0, a
+    Within :data:`NEAR` standard errors and :data:`EDGE` of the range of an end the error rests on few samples, and no
+    scale makes it normal. The value x, mapped to 0 to 1, then has the interval of a share of x (1 - x) / error^2 samples. Where the error is 0, a
     share of at most z^2 / (n + z^2) of samples like none of the n, by Wilson, may move the value by its range.
 
     Parameters
@@ -147,7 +150,7 @@ def within_bounds(
     span = high - low
     if not (math.isfinite(span) and math.isfinite(value) and math.isfinite(standard_error)):
         return on_scale(scale, value, standard_error, confidence_level, bounds, degrees)
-    if standard_error > 0 and min(value - low, high - value) >= NEAR * standard_error:
+    if standard_error > 0 and min(value - low, high - value) >= min(NEAR * standard_error, EDGE * span):
         return on_scale(scale, value, standard_error, confidence_level, bounds, degrees)
     found = []
     share = (value - low) / span

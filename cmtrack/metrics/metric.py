@@ -219,7 +219,9 @@ class Metric:
 
     def _informing(self, samples: Samples, error: Any) -> Any:
         """What :meth:`Samples.informing` gives, where an interval needs it."""
-        if not math.isfinite(self.high - self.low) or (self.interval != "logit" and not np.any(error <= ROUNDING)):
+        if error is None or not math.isfinite(self.high - self.low):
+            return None
+        if self.interval != "logit" and not np.any(error <= ROUNDING):
             return None
         function: Any = self.value
         return function.size(samples.argument()) if hasattr(function, "size") else samples.informing(self)

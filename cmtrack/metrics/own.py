@@ -134,7 +134,7 @@ def put_own(
                     f"the metric {name!r} must lie between {metric.low:g} and {metric.high:g}, got {value!r}"
                 )
             error = n = None
-            clustered = bool(results.overrides) and name not in results.overrides
+            clustered = bool(results.clusters.errors) and name not in results.clusters.errors
             if results.with_errors and math.isfinite(value) and not clustered:
                 error, n = metric.spread(own, value)
                 if error is None and n is None:

@@ -184,7 +184,7 @@ class Weighted(Samples):
         reach = 0.0 if slopes is None else float(np.ptp(slopes))
         return self.effective(None) / self.total / reach if reach > 0 else None
 
-    def informing(self, metric: Metric) -> float:
+    def informing(self, metric: Metric) -> Any:
         """All samples; fewer where one more, in a cell that may be empty, moves the metric by more of its range."""
         everyone = self.effective(None)
         n = self.denominator_of(metric)
