@@ -131,8 +131,9 @@ def within_bounds(
     """The interval of a metric: on its scale in the middle of its range, Wilson's near an end of it.
 
     Within :data:`NEAR` standard errors and :data:`EDGE` of the range of an end the error rests on few samples, and no
-    scale makes it normal. The value x, mapped to 0 to 1, then has the interval of a share of x (1 - x) / error^2 samples. Where the error is 0, a
-    share of at most z^2 / (n + z^2) of samples like none of the n, by Wilson, may move the value by its range.
+    scale makes it normal. The value x, mapped to 0 to 1, then has the interval of a share of x (1 - x) / error^2
+    samples. Where the error is 0, a share of at most z^2 / (n + z^2) of samples like none of the n, by Wilson, may move
+    the value by its range.
 
     Parameters
     ----------
