@@ -101,7 +101,7 @@ def test_clusters_of_copies_are_worth_one_row_each():
         assert copies.standard_errors[name] == pytest.approx(once.standard_errors[name], rel=0.02), name
         assert naive.standard_errors[name] == pytest.approx(once.standard_errors[name] / 2, rel=0.05), name
         low, high = copies.intervals[name]
-        assert high - low == pytest.approx(np.subtract(*once.intervals[name][::-1]), rel=0.03), name
+        assert high - low == pytest.approx(np.subtract(*once.intervals[name][::-1]), rel=0.06), name  # Student's
 
 
 def test_clusters_survive_saving_and_merge_by_whole_clusters(tmp_path):

@@ -73,6 +73,8 @@ def test_numbers_are_those_of_the_version_before(case: str) -> None:
         for what, ours, theirs in zip(
             ("value", "error", "low", "high", "influence"), found[name], numbers, strict=True
         ):
+            if theirs is None and what in ("low", "high") and numbers[0] is not None:
+                continue  # a bounded metric without error has an interval now, by the number of samples
             assert ours == (theirs if theirs is None else pytest.approx(theirs, rel=1e-12, abs=1e-12)), (name, what)
 
 

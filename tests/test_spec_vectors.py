@@ -240,7 +240,7 @@ def test_tv6_roc(mode: str, tp: list[int], auc: float, ceiling: float, normalize
         "roc_auc": auc, "roc_auc_ceiling": ceiling, "roc_auc_normalized": normalized
     })  # fmt: skip
     close(roc.auc_standard_error**2, variance)
-    close(standard_error(evaluation, "binary/roc_auc", "logit") ** 2, variance)
+    close(evaluation.standard_errors["binary/roc_auc"] ** 2, variance)
     assert roc.auc_interval == evaluation.intervals["binary/roc_auc"]
     if mode == "strict":
         assert roc.imp.tolist() == [0, 0, 0, 1, 1, 2, 2, 2, 2]

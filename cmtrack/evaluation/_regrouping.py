@@ -79,6 +79,8 @@ def regroup(evaluation: Evaluation, grouping: Grouping, positive: Label | None) 
         positive=name,
         notes=tuple(one.value for one in lost),
         cluster_errors=None,
+        n_clusters=None,
+        effective_clusters=None,
         kept_numbers=None,
     ).with_cluster_errors()
 

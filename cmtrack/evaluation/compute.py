@@ -16,7 +16,7 @@ from cmtrack.metrics.metric import Metric
 from cmtrack.metrics.multiclass import passed_over
 from cmtrack.metrics.names import near
 from cmtrack.metrics.own import Kept, put_own
-from cmtrack.metrics.results import Results
+from cmtrack.metrics.results import Clusters, Results
 from cmtrack.metrics.roc import RocCurve, sweep
 from cmtrack.metrics.views import EvaluationViews
 from cmtrack.names import quoted
@@ -106,7 +106,7 @@ class Computed:
 
 def compute(
     views: EvaluationViews,
-    errors: Mapping[str, float] | None = None,
+    clusters: Clusters | None = None,
     sections: Collection[str] | None = None,
     own: Sequence[Metric] = (),
     numbers: Mapping[str, Kept] | None = None,
@@ -116,8 +116,8 @@ def compute(
     Parameters
     ----------
     views : EvaluationViews
-    errors : mapping of str to float, optional
-        They take the place of the standard errors computed here.
+    clusters : Clusters, optional
+        Their errors take the place of those computed here.
     sections : collection of str, optional
         The parts of names before the first slash that are wanted, by default all.
     own : sequence of Metric
@@ -125,7 +125,7 @@ def compute(
     numbers : mapping of str to Kept, optional
         Those that were kept of metrics whose functions are not known.
     """
-    results = Results(views.level, errors or {})
+    results = Results(views.level, clusters or Clusters())
     wanted = [section for section in SECTIONS if sections is None or section.name in sections]
     for section in wanted:
         views.put(results, section)
@@ -221,6 +221,22 @@ def _warnings(
         )
     if roc is not None and roc.auc_error_bound > 0:
         out.append(f"scores are counted on a grid: the ROC AUC is within {roc.auc_error_bound:.1e} of the exact one")
+    wrong = views.table.total - float(np.trace(statistics.matrix.counts))
+    if wrong < RARE and any(name.startswith("spcc/") for name in results.intervals):
+        out.append(f"fewer than {RARE} rows (n = {wrong:g}) are predicted wrongly: intervals of spcc/ are approximate")
+    clusters = results.clusters.n
+    if clusters is not None and clusters < RARE:
+        out.append(f"the rows belong to {clusters} groups, fewer than {RARE}: all intervals are approximate")
+    if (
+        clusters is not None
+        and prevalence is not None
+        and statistics.labelled is not None
+        and statistics.target is None
+    ):
+        out.append(
+            "groups= does not reach prevalence/calibrated: its interval takes the rows for independent, and is too "
+            "narrow where those of a group are alike"
+        )
     if prevalence is not None:
         if math.isnan(prevalence.value):
             out.append(f"no calibrated prevalence: {prevalence.undefined['value']}")

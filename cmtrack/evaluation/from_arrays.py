@@ -164,6 +164,8 @@ def evaluate_rows(rows: Predictions, like: Evaluation) -> Evaluation:
         statistics=collect_rows(rows, step),
         rows=rows,
         cluster_errors=None,
+        n_clusters=None,
+        effective_clusters=None,
         notes=(),
         kept_numbers=None,
     ).with_cluster_errors()

@@ -20,12 +20,12 @@ from cmtrack.evaluation.storage import predictions_size, read_predictions, write
 from cmtrack.grouping import ComposedStep, Grouping, Label
 from cmtrack.metrics import multiclass
 from cmtrack.metrics.catalog import find, lookup
-from cmtrack.metrics.influence import Influence, standard_error
+from cmtrack.metrics.influence import Influence, effective_clusters, few_clusters, standard_error
 from cmtrack.metrics.intervals import Interval
 from cmtrack.metrics.metric import Metric
 from cmtrack.metrics.names import encode_label
 from cmtrack.metrics.own import UNKNOWN, Kept, own_metrics, to_data
-from cmtrack.metrics.results import Results
+from cmtrack.metrics.results import Clusters, Results
 from cmtrack.metrics.roc import RocCurve
 from cmtrack.metrics.views import EvaluationViews
 from cmtrack.prevalence.results import PrevalenceEstimate
@@ -77,6 +77,11 @@ class Evaluation(BaseEvaluation):
         What a regrouping had to leave out.
     cluster_errors : dict of str to float, optional
         Standard errors that know of rows that belong together, where ``groups`` were given.
+    n_clusters : int or None
+        Number of these groups.
+    effective_clusters : dict of str to float, optional
+        By metric, the number of equal groups whose errors would be as sure: of sums s of a group's influence values
+        (sum of s^2)^2 / sum of s^4. The intervals take Student's quantile with one less.
     rows : Predictions, SpanRows or None
         The evaluated rows, where this evaluation was made from them: paired comparisons need them. ``rows.actual`` and
         ``rows.predicted`` are the numbers of classes, places in ``labels``, not the labels themselves. They are neither
@@ -99,6 +104,8 @@ class Evaluation(BaseEvaluation):
     confidence_level: float = 0.95
     notes: tuple[str, ...] = ()
     cluster_errors: dict[str, float] | None = None
+    n_clusters: int | None = None
+    effective_clusters: dict[str, float] | None = None
     rows: Predictions | SpanRows | None = field(default=None, repr=False)
     none: Label | None = None
     sections: tuple[str, ...] | None = None
@@ -114,7 +121,8 @@ class Evaluation(BaseEvaluation):
 
     @cached_property
     def _computed(self) -> Computed:
-        return compute(self._views, self.cluster_errors, self.sections, self.extra_metrics, self.kept_numbers)
+        clusters = Clusters(self.cluster_errors or {}, self.n_clusters, self.effective_clusters or {})
+        return compute(self._views, clusters, self.sections, self.extra_metrics, self.kept_numbers)
 
     @property
     def _results(self) -> Results:
@@ -278,12 +286,18 @@ class Evaluation(BaseEvaluation):
         """The same evaluation with errors that know of the clusters of its rows; unchanged where there are none."""
         if self.rows is None or (self.rows.clusters is None and not isinstance(self.rows, SpanRows)):
             return self
-        errors = {}
+        weights, clusters = self.rows.weights, self.rows.clusters
+        errors, effective = {}, {}
         for name, value in self.metrics.items():
             psi = self.influence(name) if math.isfinite(value) else None
             if psi is not None:
-                errors[name] = standard_error(psi, self.rows.weights, self.rows.clusters)
-        return replace(self, cluster_errors=errors)
+                errors[name] = standard_error(psi, weights, clusters)
+                if clusters is not None and errors[name] > 0:
+                    effective[name] = effective_clusters(psi, weights, clusters)
+        if clusters is None:
+            return replace(self, cluster_errors=errors)
+        n_clusters = len(np.unique(clusters if weights is None else clusters[weights > 0]))
+        return replace(self, cluster_errors=errors, n_clusters=n_clusters, effective_clusters=effective)
 
     def count_intervals(
         self, method: str = "influence", *, n_resamples: int = 1000, seed: int = 0
@@ -362,7 +376,7 @@ class Evaluation(BaseEvaluation):
             self,
             statistics=self.statistics + other.statistics,
             notes=notes,
-            cluster_errors=_merged_errors(self, other),
+            **_merged_errors(self, other),
             rows=None,
             extra_metrics=tuple(own),
             kept_numbers=None,
@@ -460,6 +474,7 @@ class Evaluation(BaseEvaluation):
             return NotImplemented
         names = (
             "statistics", "grouping", "positive", "none", "confidence_level", "notes", "cluster_errors", "sections",
+            "n_clusters", "effective_clusters",
         )  # fmt: skip
         same = all(getattr(self, name) == getattr(other, name) for name in names)
         return same and self.extra_data() == other.extra_data()
@@ -512,8 +527,10 @@ def _with_values(head: str, names: Sequence[str], metrics: dict[str, float]) -> 
     return f"{head}: {', '.join(shown)}" if shown else head
 
 
-def _merged_errors(first: Evaluation, second: Evaluation) -> dict[str, float] | None:
-    """Errors of two sets of whole clusters together: their sums of squares add up.
+def _merged_errors(first: Evaluation, second: Evaluation) -> dict[str, Any]:
+    """Errors of two sets of whole clusters together: their sums of squares and of fourth powers add up.
+
+    An error of a mean is of a sum over the samples' weight; that of a count is of the sum itself.
 
     Raises
     ------
@@ -522,11 +539,46 @@ def _merged_errors(first: Evaluation, second: Evaluation) -> dict[str, float] | 
     """
     ours, theirs = first.cluster_errors, second.cluster_errors
     if ours is None and theirs is None:
-        return None
+        return {}
     if ours is None or theirs is None:
         raise ValueError("evaluations must both have groups or both have none, to be merged")
-    a, b = first.statistics.matrix.total, second.statistics.matrix.total
-    return {name: math.hypot(ours[name] * a, theirs[name] * b) / (a + b) for name in ours if name in theirs}
+    sides = [(side, side.statistics.matrix.total, side.n_clusters) for side in (first, second)]
+    a, b = (n for _, _, n in sides)
+    together = None if a is None or b is None else a + b
+    errors, effective = {}, {}
+    for name in ours:
+        if name not in theirs:
+            continue
+        is_sum = _is_sum(first, name) and _is_sum(second, name)
+        squares = fourths = 0.0
+        for side, total, n in sides:
+            assert side.cluster_errors is not None  # both have
+            square = (side.cluster_errors[name] * (1.0 if is_sum else total)) ** 2
+            square *= 1.0 if together is None else 1 / few_clusters(n or 0)
+            squares += square
+            if square > 0:
+                fourths += square**2 / (side.effective_clusters or {}).get(name, math.inf)
+        both = 1.0 if is_sum else sides[0][1] + sides[1][1]
+        errors[name] = math.sqrt(squares * (1.0 if together is None else few_clusters(together))) / both
+        if together is not None and fourths > 0:
+            effective[name] = squares**2 / fourths
+    return {
+        "cluster_errors": errors,
+        "n_clusters": together,
+        "effective_clusters": None if together is None else effective,
+    }
+
+
+def _is_sum(evaluation: Evaluation, name: str) -> bool:
+    """Whether a metric doubles with the samples, as counts do; a metric of the user's own is tried."""
+    own = next((known for known in evaluation.extra_metrics if known.name == name), None)
+    if own is None:
+        return lookup(name).interval == "count"
+    samples = evaluation._views.six if own.of == "binary" else evaluation._views.table.cells
+    if own.value is None or samples is None:
+        return False
+    value = own.number(samples.argument())
+    return value != 0 and math.isclose(own.number(samples.argument(2 * samples.weight)), 2 * value, rel_tol=1e-9)
 
 
 def _without_positive(plain: Any) -> Any:

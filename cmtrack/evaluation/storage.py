@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from dataclasses import fields
 from io import BytesIO
 from pathlib import Path
@@ -45,6 +46,8 @@ def to_json(evaluation: Evaluation) -> str:
             "confidence_level": evaluation.confidence_level,
             "notes": list(evaluation.notes),
             "cluster_errors": evaluation.cluster_errors,
+            **({} if evaluation.n_clusters is None else {"n_clusters": evaluation.n_clusters}),
+            **({} if evaluation.effective_clusters is None else {"effective_clusters": evaluation.effective_clusters}),
             **({"extra_metrics": evaluation.extra_data()} if evaluation.extra_metrics else {}),
             **archive.to_read(evaluation),
             "statistics": _write(evaluation.statistics),
@@ -72,6 +75,8 @@ def fields_of(data: dict[str, Any]) -> dict[str, Any]:
         "confidence_level": level,
         "notes": tuple(map(str, data["notes"])),
         "cluster_errors": _read_errors(data.get("cluster_errors")),
+        "n_clusters": _read_clusters(data.get("n_clusters")),
+        "effective_clusters": _read_effective(data.get("effective_clusters")),
         "none": data.get("none"),
         "sections": _read_sections(data.get("sections")),
         "extra_metrics": own,
@@ -98,6 +103,20 @@ def _read_sections(data: Any) -> tuple[str, ...] | None:
     if not isinstance(data, list) or not data or not all(isinstance(name, str) for name in data):
         raise ValueError(f"sections must be a list of names, got {data!r:.80}")
     return tuple(data)
+
+
+def _read_clusters(data: Any) -> int | None:
+    if data is not None and (isinstance(data, bool) or not isinstance(data, int) or data < 1):
+        raise ValueError(f"n_clusters must be a whole number from 1, got {data!r:.40}")
+    return data
+
+
+def _read_effective(data: dict[str, float] | None) -> dict[str, float] | None:
+    found = _read_errors(data)
+    for name, number in (found or {}).items():
+        if not (math.isfinite(number) and number > 0):
+            raise ValueError(f"the effective clusters of {name!r:.80} must be a positive number, got {number!r}")
+    return found
 
 
 def _read_errors(data: dict[str, float] | None) -> dict[str, float] | None:

@@ -21,7 +21,7 @@ from cmtrack.families.counts import ACTUAL, HITS, MACROS, PREDICTED, DocumentRow
 from cmtrack.metrics.cells import ratio
 from cmtrack.metrics.metric import Metric, Section
 from cmtrack.metrics.names import encode_label
-from cmtrack.metrics.results import Results
+from cmtrack.metrics.results import Clusters, Results
 from cmtrack.metrics.samples import Samples, Sums
 from cmtrack.metrics.views import Views
 from cmtrack.names import quoted
@@ -220,7 +220,7 @@ def family_results(
         Standard errors of the macro averages that know of the codes that share a document; by default codes count as
         independent of each other.
     """
-    results = Results(confidence_level, macro_errors or {})
+    results = Results(confidence_level, Clusters(macro_errors or {}))
     FamilyViews(statistics).put(results, FAMILY)
     return results
 

@@ -24,6 +24,9 @@ if TYPE_CHECKING:
     from cmtrack.metrics.metric import Metric
 
 
+_MOST_CELLS = 10**6
+
+
 @dataclass(frozen=True, eq=False)
 class SixCells(Weighted):
     """The six cells of 2x2+IM, in the order of :class:`BinaryCounts`; arrays of shape (6,)."""
@@ -165,6 +168,18 @@ class Table(Samples):
 
     def effective(self, denominator: FloatArray | None) -> float:
         return self.cells.effective(denominator)
+
+    def informing(self, metric: Metric) -> float:
+        everyone, size = self.effective(None), self.cells.size
+        if size * size > _MOST_CELLS or not hasattr(metric.value, "influence"):
+            return everyone
+        actual, predicted = (grid.ravel() for grid in np.indices((size, size)))
+        cells, _ = self.cells.with_empty(actual, predicted, actual == predicted)
+        with np.errstate(all="ignore"):
+            psi = metric.influence_in(Table(cells, self.over, self.whole))
+        there = (self.actual > 0) | (self.predicted > 0)  # a class without samples tells nothing
+        reach = 0.0 if psi is None else float(np.ptp(psi[there[cells.actual] & there[cells.predicted]]))
+        return min(everyone, everyone * (metric.high - metric.low) / reach) if reach > 0 else everyone
 
     def once(self, function: Callable[..., Any], *arguments: Any) -> Any:
         """``function(table, *arguments)``, computed when it is first asked for."""

@@ -143,7 +143,8 @@ def standard_error(
     weights : ndarray of shape (n,), optional
         Whole numbers mean repeated rows, fractions the sandwich form.
     clusters : ndarray of shape (n,), int64, optional
-        Codes of rows that belong together; they are summed before squaring.
+        Codes of rows that belong together; they are summed before squaring. With G of them the squares are multiplied
+        by G / (G - 1) ("CR1"): their mean is estimated.
     """
     return math.sqrt(float(covariance(psi[:, None], weights, clusters)[0, 0]))
 
@@ -165,9 +166,33 @@ def covariance(
     if clusters is not None:
         weighted = centred if weights is None else centred * weights[:, None]
         sums = np.column_stack([np.bincount(clusters, column) for column in weighted.T])
-        return np.asarray(sums.T @ sums) / total**2
+        known = clusters if weights is None else clusters[weights > 0]
+        return np.asarray(sums.T @ sums) * few_clusters(len(np.unique(known))) / total**2
     if weights is None:
         return np.asarray(centred.T @ centred) / total**2
     squares = weights if weights.dtype.kind == "i" else weights**2
     found: FloatArray = (centred * squares[:, None]).T @ centred / total**2
     return found
+
+
+def few_clusters(n: int) -> float:
+    """n / (n - 1), by which a sum of squares of few clusters is too small; 1 for a single one, which has none."""
+    return n / (n - 1) if n > 1 else 1.0
+
+
+def effective_clusters(psi: FloatArray, weights: FloatArray | IntArray | None, clusters: IntArray) -> float:
+    """Number of equal clusters that tell a standard error as surely: (sum of s^2)^2 / sum of s^4 of clusters' sums s.
+
+    Parameters
+    ----------
+    psi, weights, clusters
+        As in :func:`standard_error`.
+
+    Notes
+    -----
+    After Carter, Schnepel and Steigerwald (2017), with the clusters' squared sums for their variances.
+    """
+    mean = psi.mean() if weights is None else weights @ psi / weights.sum()
+    squares = np.bincount(clusters, (psi - mean) if weights is None else (psi - mean) * weights) ** 2
+    fourths = float(squares @ squares)
+    return float(squares.sum()) ** 2 / fourths if fourths > 0 else math.inf

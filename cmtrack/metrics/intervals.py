@@ -5,15 +5,24 @@ from __future__ import annotations
 import math
 from typing import TypeAlias
 
-from scipy.special import expit, ndtri
+import numpy as np
+from scipy.special import expit, ndtri, stdtrit
+
+from cmtrack.statistics.inputs import FloatArray
 
 Interval: TypeAlias = tuple[float, float]
 ROUNDING = 1e-13
+NEAR, EDGE = 5.0, 0.1
+"""Standard errors, and share of its range, from an end of it within which a value's error rests on few samples.
+
+Of a share, five standard errors are fewer than 25 samples.
+"""
 
 
-def normal_quantile(confidence_level: float) -> float:
-    """Two-sided standard normal quantile; 1.959963984540054 at 0.95."""
-    return float(ndtri(0.5 + confidence_level / 2))
+def normal_quantile(confidence_level: float, degrees: float = math.inf) -> float:
+    """Two-sided standard normal quantile; 1.959963984540054 at 0.95. Student's of finite ``degrees`` of freedom."""
+    share = 0.5 + confidence_level / 2
+    return float(ndtri(share) if math.isinf(degrees) else stdtrit(degrees, share))
 
 
 def settled(value: float, low: float, high: float) -> float:
@@ -39,7 +48,7 @@ def settled(value: float, low: float, high: float) -> float:
     return min(max(value, low), high)
 
 
-def wilson(share: float, n: float, confidence_level: float = 0.95) -> Interval | None:
+def wilson(share: float, n: float, confidence_level: float = 0.95, degrees: float = math.inf) -> Interval | None:
     """Wilson interval of a proportion.
 
     Parameters
@@ -48,6 +57,8 @@ def wilson(share: float, n: float, confidence_level: float = 0.95) -> Interval |
         The proportion.
     n : float
         Its denominator: a count, or an effective count where samples are weighted.
+    degrees : float
+        Degrees of freedom of its error, where this was estimated from few clusters.
 
     Returns
     -------
@@ -56,7 +67,7 @@ def wilson(share: float, n: float, confidence_level: float = 0.95) -> Interval |
     if not n > 0 or math.isnan(share):
         return None
     share = settled(share, 0.0, 1.0)
-    z = normal_quantile(confidence_level)
+    z = normal_quantile(confidence_level, degrees)
     centre = share + z * z / (2 * n)
     reach = z * math.sqrt(share * (1 - share) / n + z * z / (4 * n * n))
     scale = 1 + z * z / n
@@ -71,6 +82,7 @@ def on_scale(
     standard_error: float,
     confidence_level: float = 0.95,
     bounds: tuple[float, float] = (-math.inf, math.inf),
+    degrees: float = math.inf,
 ) -> Interval | None:
     """An interval that is symmetric on a scale and clipped to the metric's bounds.
 
@@ -93,7 +105,7 @@ def on_scale(
     value = settled(value, lowest, highest)
     if standard_error <= (ROUNDING if value in (lowest, 0.0, highest) else 0.0):
         return None  # a share of exactly 0 or 1 is not known without error
-    reach = normal_quantile(confidence_level) * standard_error
+    reach = normal_quantile(confidence_level, degrees) * standard_error
     if scale == "wald":
         return max(lowest, value - reach), min(highest, value + reach)
     if value in (lowest, highest):
@@ -105,3 +117,75 @@ def on_scale(
         centre, reach = math.log(value / (1 - value)), reach / (value * (1 - value))
         low, high = float(expit(centre - reach)), float(expit(centre + reach))
     return min(low, value), max(high, value)
+
+
+def within_bounds(
+    scale: str,
+    value: float,
+    standard_error: float,
+    confidence_level: float,
+    bounds: tuple[float, float],
+    n: float | FloatArray | None = None,
+    degrees: float = math.inf,
+) -> Interval | None:
+    """The interval of a metric: on its scale in the middle of its range, Wilson's near an end of it.
+
+    Within :data:`NEAR` standard errors and :data:`EDGE` of the range of an end the error rests on few samples, and no
+    scale makes it normal. The value x, mapped to 0 to 1, then has the interval of a share of x (1 - x) / error^2
+    samples. Where the error is 0, a share of at most z^2 / (n + z^2) of samples like none of the n, by Wilson, may move
+    the value by its range.
+
+    Parameters
+    ----------
+    scale : "atanh", "logit" or "wald"
+    value, standard_error, confidence_level : float
+    bounds : (low, high)
+        Of the metric; without both ends the scale's interval is all there is.
+    n : float, or ndarray of shape (2,), optional
+        Number of samples that tell where the error is 0; of an area under a curve the positives and the negatives,
+        and near an end the wider of Wilson's and Newcombe's interval is taken.
+    degrees : float
+        As in :func:`wilson`.
+    """
+    low, high = bounds
+    span = high - low
+    if not (math.isfinite(span) and math.isfinite(value) and math.isfinite(standard_error)):
+        return on_scale(scale, value, standard_error, confidence_level, bounds, degrees)
+    if standard_error > 0 and min(value - low, high - value) >= min(NEAR * standard_error, EDGE * span):
+        return on_scale(scale, value, standard_error, confidence_level, bounds, degrees)
+    found = []
+    share = (value - low) / span
+    if 0 < share < 1 and standard_error > 0:
+        found.append(wilson(share, share * (1 - share) * (span / standard_error) ** 2, confidence_level, degrees))
+    if isinstance(n, np.ndarray):
+        found.append(newcombe(share, float(n[0]), float(n[1]), confidence_level))
+    elif n is not None and n > 0 and not found:
+        reach = normal_quantile(confidence_level) ** 2
+        reach /= n + reach
+        found.append((max(0.0, share - reach), min(1.0, share + reach)))
+    known = [ends for ends in found if ends is not None]
+    if not known:
+        return None
+    first, last = min(ends[0] for ends in known), max(ends[1] for ends in known)
+    return min(value, low + span * first), max(value, high if last == 1 else low + span * last)
+
+
+def newcombe(area: float, positives: float, negatives: float, confidence_level: float = 0.95) -> Interval | None:
+    """Interval of an area under a ROC curve that two sizes give: method 5 of Newcombe (2006).
+
+    The values whose own variance, by Hanley and McNeil (1982) with the mean of both sizes in it, makes the area no
+    surprise. It is defined for an area of 0 or 1 too.
+    """
+    if not (positives > 0 and negatives > 0) or math.isnan(area):
+        return None
+    z, more = normal_quantile(confidence_level), max((positives + negatives) / 2 - 1, 0.0)
+
+    def lower(area: float) -> float:
+        near, far = 0.0, area
+        for _ in range(60):
+            a = (near + far) / 2
+            variance = a * (1 - a) * (1 + more * ((1 - a) / (2 - a) + a / (1 + a))) / (positives * negatives)
+            near, far = (a, far) if (area - a) ** 2 > z * z * variance else (near, a)
+        return near
+
+    return lower(area), 1 - lower(1 - area)

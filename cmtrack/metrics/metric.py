@@ -6,7 +6,8 @@ and paired differences follow from it.
 
 A function may be an object that brings more: ``influence(argument)``, the influence in closed form;
 ``denominator(argument)``, of a share, whose interval is then that of its denominator; ``spread(argument, share)``,
-standard errors or denominators of each class; ``influence_of(argument, k)``, the influence of one class's value;
+standard errors or denominators of each class; ``size(argument)``, the samples of each class that tell where there is no
+error; ``influence_of(argument, k)``, the influence of one class's value;
 ``ends(argument)``, an interval that was made with the value; ``reason(argument)``, why it is undefined.
 """
 
@@ -20,6 +21,7 @@ from typing import Any
 
 import numpy as np
 
+from cmtrack.metrics.intervals import ROUNDING
 from cmtrack.metrics.samples import Samples
 from cmtrack.statistics.inputs import FloatArray
 
@@ -186,7 +188,8 @@ class Metric:
     def spread(self, samples: Samples, value: Any) -> tuple[Any, Any]:
         """The standard error, and of a share the effective size of its denominator; None where not known.
 
-        Of a count: the number of all samples, and its effective size.
+        Of a count: the number of all samples, and its effective size. Of what else has a range, the samples that tell
+        where the error is 0, and of an area both sides.
 
         Parameters
         ----------
@@ -202,17 +205,26 @@ class Metric:
         share = self.interval == "wilson"
         if hasattr(function, "spread"):
             known = function.spread(samples.argument(), share)
-            return (None, known) if share else (known, None)
+            return (None, known) if share else (known, self._informing(samples, known))
         if share and hasattr(function, "denominator"):
             return None, samples.effective(function.denominator(samples.argument()))
         with np.errstate(all="ignore"):
             psi = self.influence_in(samples)
             error = None if psi is None else samples.standard_error(psi)
         if error is None or not share:
-            return error, None
+            return error, None if error is None else self._informing(samples, error)
         if 0 < value < 1 and error > 0:
             return error, value * (1 - value) / error**2
         return error, samples.denominator_of(self)
+
+    def _informing(self, samples: Samples, error: Any) -> Any:
+        """What :meth:`Samples.informing` gives, where an interval needs it."""
+        if error is None or not math.isfinite(self.high - self.low):
+            return None
+        if self.interval != "logit" and not np.any(error <= ROUNDING):
+            return None
+        function: Any = self.value
+        return function.size(samples.argument()) if hasattr(function, "size") else samples.informing(self)
 
 
 @dataclass(frozen=True)

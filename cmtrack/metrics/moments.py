@@ -136,6 +136,14 @@ class ScoreSamples(Samples):
     def effective(self, denominator: None) -> Any:
         return self.total**2 / self.squares.n.sum(axis=0)
 
+    def informing(self, metric: Metric) -> Any:
+        """All samples; of a correlation, as many as both sides were of if they were equal."""
+        if metric.interval != "atanh":
+            return self.effective(None)
+        with np.errstate(all="ignore"):
+            n0, n1 = self.sides.n**2 / self.squares.n
+            return 4 * n0 * n1 / (n0 + n1)
+
     def influence(self, metric: Metric) -> FloatArray:
         """Coefficients of (1, d, d^2), d a score less its side's mean, shape (3, 2) or (3, 2, K)."""
         assert metric.value is not None  # the caller computes what has a function

@@ -14,7 +14,7 @@ from typing import Any
 
 from cmtrack.metrics.catalog import CATALOG, declare
 from cmtrack.metrics.cells import Cells, SixCells
-from cmtrack.metrics.intervals import Interval, on_scale, wilson
+from cmtrack.metrics.intervals import Interval, wilson, within_bounds
 from cmtrack.metrics.metric import BETTER, Metric
 from cmtrack.metrics.results import Results
 
@@ -134,7 +134,7 @@ def put_own(
                     f"the metric {name!r} must lie between {metric.low:g} and {metric.high:g}, got {value!r}"
                 )
             error = n = None
-            clustered = bool(results.overrides) and name not in results.overrides
+            clustered = bool(results.clusters.errors) and name not in results.clusters.errors
             if results.with_errors and math.isfinite(value) and not clustered:
                 error, n = metric.spread(own, value)
                 if error is None and n is None:
@@ -162,7 +162,8 @@ def _put_kept(results: Results, metric: Metric, kept: Kept) -> None:
             inside = 0 < value < 1 and error > 0
             ends = wilson(value, value * (1 - value) / error**2, results.confidence_level) if inside else None
         else:
-            ends = on_scale(metric.interval, value, error, results.confidence_level, (metric.low, metric.high))
+            bounds = metric.low, metric.high
+            ends = within_bounds(metric.interval, value, error, results.confidence_level, bounds)
     if ends is not None:
         results.intervals[name] = ends
 

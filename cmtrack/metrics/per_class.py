@@ -42,6 +42,10 @@ class ClassRatio:
             return ratio(self.below(table) ** 2, self._squares(table.cells, 0.0, None), 0.0)
         return ratio(np.sqrt(self._squares(table.cells, self.hits, self(table))), self.below(table))
 
+    def size(self, table: Table) -> FloatArray:
+        """Effective number of samples that each class's ratio is of, shape (K,)."""
+        return self.spread(table, share=True)
+
     def _squares(self, cells: Cells, hits: float, values: FloatArray | None) -> FloatArray:
         """Sums of squared weights times squares of ``hits × hit - value × denominator``; of 1 without values."""
         i, j = cells.actual, cells.predicted

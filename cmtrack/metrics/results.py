@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from cmtrack.metrics.intervals import ROUNDING, Interval, on_scale, settled, wilson
+from cmtrack.metrics.intervals import ROUNDING, Interval, settled, wilson, within_bounds
 from cmtrack.metrics.metric import Metric
 from cmtrack.metrics.names import near
 from cmtrack.metrics.samples import Samples
@@ -35,16 +35,47 @@ class ByName(dict[str, Any]):
         return dict, (dict(self),)
 
 
+@dataclass(frozen=True)
+class Clusters:
+    """Standard errors that know more than the statistics do: which rows belong together.
+
+    Attributes
+    ----------
+    errors : mapping of str to float
+    n : int, optional
+        Number of clusters; None in evaluations that an earlier version wrote.
+    effective : mapping of str to float
+        Effective number of clusters of each error.
+    """
+
+    errors: Mapping[str, float] = field(default_factory=dict)
+    n: int | None = None
+    effective: Mapping[str, float] = field(default_factory=dict)
+
+    def informing(self, n: Any, by_rows: float | None, error: float) -> Any:
+        """What tells where an error is 0: at most the clusters; of an area, sides of as much information."""
+        if self.n is None:
+            return n
+        if isinstance(n, np.ndarray):
+            share = (by_rows / error) ** 2 if by_rows and error > 0 else self.n / float(n.sum())
+            return n * min(share, 1.0)
+        return self.n if n is None else min(n, self.n)
+
+    def degrees(self, name: str) -> float:
+        """Degrees of freedom of an error: the effective clusters less one (Carter, Schnepel, Steigerwald 2017)."""
+        return max(self.effective[name] - 1, 1.0) if name in self.effective else math.inf
+
+
 @dataclass
 class Results:
     """Collects values by full name; finite ones get the standard error and the interval that their scale allows.
 
-    ``overrides`` are standard errors that know more than the statistics do (rows that belong together). Without
-    ``with_errors`` metrics that bring their functions get their values only.
+    Errors of ``clusters`` take the place of those by rows. Without ``with_errors`` metrics that bring their functions
+    get their values only.
     """
 
     confidence_level: float = 0.95
-    overrides: Mapping[str, float] = field(default_factory=dict)
+    clusters: Clusters = field(default_factory=lambda: Clusters())
     metrics: dict[str, float] = field(default_factory=dict)
     errors: dict[str, float] = field(default_factory=dict)
     intervals: dict[str, Interval] = field(default_factory=dict)
@@ -101,7 +132,7 @@ class Results:
         value: float,
         *,
         error: float | None = None,
-        n: float | None = None,
+        n: Any = None,
         reason: str = "",
         metric: Metric,
     ) -> None:
@@ -111,8 +142,8 @@ class Results:
         ----------
         error : float, optional
             Its standard error.
-        n : float, optional
-            For proportions, the (effective) size of the denominator.
+        n : float, or ndarray of shape (2,), optional
+            For proportions, the (effective) size of the denominator; for others as of :func:`within_bounds`.
         reason : str
             Why it is undefined, if it is; by default what the metric says.
         metric : Metric
@@ -127,9 +158,13 @@ class Results:
         spread = value * (1 - value)
         if metric.interval == "wilson" and n:
             error = math.sqrt(max(spread, 0.0) / n)
-        if name in self.overrides:
-            error = self.overrides[name]
-            n = spread / error**2 if error > 0 else n
+        if name in self.clusters.errors:
+            by_rows, error = error, self.clusters.errors[name]
+            n = (
+                spread / error**2
+                if metric.interval == "wilson" and error > 0
+                else self.clusters.informing(n, by_rows, error)
+            )
         if error is None or not math.isfinite(error):
             return
         if error <= ROUNDING and value in (metric.low, 0.0, metric.high):
@@ -137,9 +172,10 @@ class Results:
         self.errors[name] = float(error)
         interval = None
         if metric.interval == "wilson":
-            interval = wilson(value, n, self.confidence_level) if n is not None else None
+            interval = wilson(value, n, self.confidence_level, self.clusters.degrees(name)) if n is not None else None
         elif metric.interval in ("wald", "atanh", "logit"):
-            interval = on_scale(metric.interval, value, error, self.confidence_level, (metric.low, metric.high))
+            bounds, degrees = (metric.low, metric.high), self.clusters.degrees(name)
+            interval = within_bounds(metric.interval, value, error, self.confidence_level, bounds, n, degrees)
         if interval is not None:
             self.intervals[name] = interval
 
@@ -150,10 +186,10 @@ class Results:
             return
         share = float(count) / total
         error = total * math.sqrt(share * (1 - share) / n)
-        if name in self.overrides:
-            error = self.overrides[name]
-            n = share * (1 - share) * total**2 / error**2 if error > 0 else n
+        if name in self.clusters.errors:
+            error = self.clusters.errors[name]
+            n = share * (1 - share) * total**2 / error**2 if error > 0 else self.clusters.informing(n, None, error)
         self.errors[name] = error
-        ends = wilson(share, n, self.confidence_level)
+        ends = wilson(share, n, self.confidence_level, self.clusters.degrees(name))
         if ends is not None:
             self.intervals[name] = (ends[0] * total, ends[1] * total)

@@ -193,7 +193,7 @@ class ScoreTable(Weighted):
     @cached_property
     def corrections(self) -> FloatArray:
         """sqrt(n / (n - 1)) of both sides, shape (2,), n their effective size: each mean spends a degree of freedom."""
-        size = self.sides**2 / self.squares.reshape(2, -1).sum(axis=1)
+        size = self.effective_sides
         with np.errstate(all="ignore"):
             return np.where(size > 1 + 1e-9, np.sqrt(size / (size - 1)), math.nan)
 
@@ -203,6 +203,14 @@ class ScoreTable(Weighted):
         scale = self.total / float(self.squares.sum())
         sides = self.scores.channels((2, 3), (0, 1))
         return quantile_bins(sides if self._squares is None else replace(sides, counts=sides.counts * scale))
+
+    @property
+    def effective_sides(self) -> FloatArray:
+        """Effective numbers of the positives and of the negatives, shape (2,)."""
+        return np.asarray(self.sides**2 / self.squares.reshape(2, -1).sum(axis=1))
+
+    def informing(self, metric: Metric) -> Any:
+        return self.effective_sides
 
     def by_channel(self, accepted: Any, rejected: Any, negative: Any, corrected: bool = True) -> FloatArray:
         """Influence (4 U,) from what a sample of a channel and a score adds to the mean of its side."""

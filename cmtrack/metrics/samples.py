@@ -57,6 +57,10 @@ class Samples:
         """The effective denominator of a share of exactly 0 or 1; None where it is not known."""
         return None
 
+    def informing(self, metric: Metric) -> Any:
+        """Effective number of samples that a metric without error rests on, as a share would; None where not known."""
+        return None
+
 
 def gradient(function: Callable[[Any], Any], numbers: Any, n: int) -> FloatArray:
     """Derivatives of an elementwise function by the first ``n`` fields of a named tuple, by complex steps.
@@ -179,6 +183,12 @@ class Weighted(Samples):
         slopes = self._complex_step(metric, np.arange(len(self.weight)))
         reach = 0.0 if slopes is None else float(np.ptp(slopes))
         return self.effective(None) / self.total / reach if reach > 0 else None
+
+    def informing(self, metric: Metric) -> Any:
+        """All samples; fewer where one more, in a cell that may be empty, moves the metric by more of its range."""
+        everyone = self.effective(None)
+        n = self.denominator_of(metric)
+        return everyone if n is None else min(everyone, n * (metric.high - metric.low))
 
     def _complex_step(self, metric: Metric, used: npt.NDArray[np.intp]) -> FloatArray | None:
         """Derivatives by the cells' counts, exact to rounding; None where the function refuses complex numbers."""

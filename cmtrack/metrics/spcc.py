@@ -165,6 +165,10 @@ class ClassScores(Samples):
         """One-vs-one correlations (K, K), the diagonal 0."""
         return spcc_ovo(self.moments)
 
+    def informing(self, metric: Metric) -> float:
+        """Of its class with the fewest samples."""
+        return float(np.nanmin(self.one_vs_rest.informing(metric)))
+
     def standard_error(self, influence: FloatArray) -> float | None:
         """Of a quadratic in one score by its moments, of others by joint moments; None where there are none."""
         size = len(self.moments.n)
