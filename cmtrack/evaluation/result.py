@@ -570,7 +570,7 @@ def _merged_errors(first: Evaluation, second: Evaluation) -> dict[str, Any]:
 
 
 def _is_sum(evaluation: Evaluation, name: str) -> bool:
-    """Whether a metric doubles with the samples, as counts do; a metric of the user's own is tried."""
+    """True for a metric that doubles with the samples, as counts do; a metric of the user's own is tried."""
     own = next((known for known in evaluation.extra_metrics if known.name == name), None)
     if own is None:
         return lookup(name).interval == "count"
