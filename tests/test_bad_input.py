@@ -119,7 +119,8 @@ PROBABILITIES: list[tuple[str, list[Any], Any, dict[str, Any], str]] = [
      {"grouping": Grouping({"a": [0], "b": [1, 2]}), "positive": "c"},
      r"positive must be one of \['a', 'b'\], got 'c'"),
     ("level", Y, P, {"confidence_level": 95}, "confidence_level must lie between 0 and 1, got 95"),
-    ("calibration", Y, P, {"calibration": 3}, r"calibration must be \(y, scores\) or 'cross-fit', got 3"),
+    ("calibration", Y, P, {"calibration": 3},
+     r"calibration must be \(y, scores\) or \(y, scores, fold_ids\) or 'cross-fit', got 3"),
     ("calibration labels", Y, P, {"calibration": ([0, 2], [0.1, 0.2])}, r"calibration y has labels .*\[2\]"),
     ("calibration lengths", Y, P, {"calibration": ([0, 1], [0.1])},
      "calibration scores must have one row per label, got 1 rows and 2 labels"),
@@ -246,7 +247,7 @@ def test_grouping_file_that_is_not_there(tmp_path: Path) -> None:
 
 
 PREVALENCE: list[tuple[str, Any, Any, dict[str, Any], str]] = [
-    ("no pair", P, 3, {}, r"calibration must be \(y, scores\), got int"),
+    ("no pair", P, 3, {}, r"calibration must be \(y, scores\) or \(y, scores, fold_ids\), got 3"),
     ("three classes", P, (Y3, P), {}, r"calibration scores must have shape \(n_samples, 3\), got \(4,\)"),
     ("one class", P, ([1, 1], [0.1, 0.2]), {}, r"at least two classes are needed, got only \[1\]"),
     ("positive", P, (Y, P), {"positive": 4}, r"positive must be one of \[0, 1\], got 4"),

@@ -221,7 +221,8 @@ def _warnings(
         )
     if roc is not None and roc.auc_error_bound > 0:
         out.append(f"scores are counted on a grid: the ROC AUC is within {roc.auc_error_bound:.1e} of the exact one")
-    wrong = views.table.total - float(np.trace(statistics.matrix.counts))
+    squared = None if squares is None else np.asarray(_wrong(squares.matrix.counts))
+    wrong = float(_effective(np.asarray(_wrong(statistics.matrix.counts)), squared))
     if wrong < RARE and any(name.startswith("spcc/") for name in results.intervals):
         out.append(f"fewer than {RARE} rows (n = {wrong:g}) are predicted wrongly: intervals of spcc/ are approximate")
     clusters = results.clusters.n
@@ -242,6 +243,11 @@ def _warnings(
             out.append(f"no calibrated prevalence: {prevalence.undefined['value']}")
         out.extend(prevalence.warnings)
     return tuple(out)
+
+
+def _wrong(counts: Counts) -> float:
+    """Samples, or their weight, that are predicted wrongly."""
+    return float(counts.sum() - np.trace(counts))
 
 
 def _effective(totals: Counts, squares: Counts | None) -> Counts:

@@ -218,7 +218,7 @@ class Metric:
         return error, samples.denominator_of(self)
 
     def _informing(self, samples: Samples, error: Any) -> Any:
-        """What :meth:`Samples.informing` gives, where an interval needs it."""
+        """The number that :meth:`Samples.informing` gives, where an interval needs it."""
         if error is None or not math.isfinite(self.high - self.low):
             return None
         if self.interval != "logit" and not np.any(error <= ROUNDING):

@@ -53,7 +53,7 @@ class Clusters:
     effective: Mapping[str, float] = field(default_factory=dict)
 
     def informing(self, n: Any, by_rows: float | None, error: float) -> Any:
-        """What tells where an error is 0: at most the clusters; of an area, sides of as much information."""
+        """The samples that tell where an error is 0: at most the clusters; of an area, sides of as much information."""
         if self.n is None:
             return n
         if isinstance(n, np.ndarray):
