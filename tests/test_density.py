@@ -269,6 +269,7 @@ def test_known_densities_give_the_likelihood_score() -> None:
     assert match.variance(value).target == pytest.approx(1 / (500 * information), rel=1e-9)
 
 
+@pytest.mark.slow
 def test_intervals_cover() -> None:
     """300 draws of labelled scores and targets; a true coverage of .95 gives fewer than 274 with chance 1 in 250."""
     hits = {"auto": 0, "bins": 0}
@@ -427,6 +428,7 @@ def test_estimates_by_two_foldings_are_joined() -> None:
     assert both.variance(both.solve()).total == pytest.approx(w * parts[0] + (1 - w) * parts[1] + w * (1 - w) * gap**2)
 
 
+@pytest.mark.slow
 def test_rare_shares_of_classes_that_overlap_are_covered() -> None:
     """Folds in turn alone contained the share in 81 % of such draws."""
     rng, contained = np.random.default_rng(1), 0

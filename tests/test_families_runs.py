@@ -21,6 +21,8 @@ from cmtrack.report.families_page import code_table
 from cmtrack.report.narrative import families_verdict
 from cmtrack.report.views import report_html
 
+pytestmark = pytest.mark.slow
+
 
 def of_quality(right: float, n: int = 500) -> FamilyEvaluation:
     """Models on the same documents."""
@@ -126,7 +128,6 @@ def test_prefixes_and_choices(store):
 QUALITIES = {"good": 0.75, "nearly": 0.74, "bad": 0.5}
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("metric", [None, "family/f1_macro", "family/hierarchical_f1", "family/confusion_share"])
 def test_three_runs_are_ranked_with_paired_differences(store, metric):
     for name, right in QUALITIES.items():
@@ -149,7 +150,6 @@ def test_three_runs_are_ranked_with_paired_differences(store, metric):
     assert gap.rows[0].standard_error == pytest.approx(np.linalg.norm(psi[0] - psi[1]) / 500)
 
 
-@pytest.mark.slow
 def test_gates_and_single_families(store):
     for name, right in QUALITIES.items():
         with mlflow.start_run(run_name=name):

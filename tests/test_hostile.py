@@ -27,6 +27,8 @@ from cmtrack.tracking.manifest import destination, read
 from cmtrack.tracking.package import build_into
 from cmtrack.tracking.push import push
 
+pytestmark = pytest.mark.slow
+
 RNG = np.random.default_rng(0)
 Y = np.concatenate((np.arange(3), RNG.integers(0, 3, 57)))
 P = RNG.dirichlet(np.ones(3), 60)

@@ -149,6 +149,7 @@ def ray() -> Iterator[Any]:
     cluster.shutdown()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", CASES)
 def test_ray(ray: Any, case: str) -> None:
     columns, arrays = CASES[case]

@@ -118,6 +118,7 @@ def test_fixed_width_strings(texts: list[str]) -> None:
     assert distinct == list(dict.fromkeys(array.tolist()))
 
 
+@pytest.mark.slow
 def test_many_strings_and_strings_of_one_hash_go_the_long_way(monkeypatch: pytest.MonkeyPatch) -> None:
     many = np.array([f"class {i}" for i in range(1000)])
     assert number_fixed_width(many) is None

@@ -492,6 +492,7 @@ def test_the_page_refers_to_nothing_outside(close):
     assert page.count("data:image/png;base64,") == len(close.figures())
 
 
+@pytest.mark.slow
 def test_fifty_runs_stay_small():
     y = np.random.default_rng(0).integers(0, 3, 500)
     runs = {f"run {k}": evaluate(y, y_prob=probabilities(y, 0.5 + k / 25, k)) for k in range(50)}
@@ -628,6 +629,7 @@ def test_seeds_and_other_kinds_of_models_give_no_curve_of_a_parameter(close):
     assert "parameter" not in with_params(close, kinds).figures()
 
 
+@pytest.mark.slow
 def test_an_alias_is_set_only_when_asked_for(store):
     y = np.random.default_rng(0).integers(0, 3, 200)
     ids = log_runs(store, y, {"a": 1.0, "b": 2.5})

@@ -183,6 +183,7 @@ def said(*arguments: str) -> str:
     return done.output
 
 
+@pytest.mark.slow
 def test_no_command_prints_a_control_character(store, tmp_path):
     first, second = (logged(seed, name) for seed, name in enumerate((f"run {ESCAPE}", OVERRIDE)))
     (tmp_path / "g.json").write_text(json.dumps(GROUPING.to_dict()), encoding="utf-8")
@@ -206,6 +207,7 @@ def test_no_command_prints_a_control_character(store, tmp_path):
         assert not UNSAFE.search(text), (command, UNSAFE.search(text))
 
 
+@pytest.mark.slow
 def test_a_name_with_line_breaks_forges_no_line_of_a_gate(store):
     base, forging = (logged(seed, name) for seed, name in enumerate(("base", "x\n### Gate: passed\n")))
     text = said("gate", forging, "--against", base, "--require", "multiclass/accuracy > 1")
