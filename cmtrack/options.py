@@ -64,9 +64,9 @@ def _grouping(grouping: Any) -> Any:
 
 
 def _level(level: Any) -> Any:
-    if not 0 < level < 1:
-        raise ValueError(f"confidence_level must lie between 0 and 1, got {level!r}")
-    return level
+    from cmtrack.metrics.intervals import check_level
+
+    return check_level(level)
 
 
 def _normalize(normalize: Any) -> Any:

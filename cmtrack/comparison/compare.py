@@ -21,6 +21,7 @@ from cmtrack.comparison.run import Candidate, LeftOut, Run, StoppedRun
 from cmtrack.comparison.tie_breakers import TieBreaker, check_there
 from cmtrack.evaluation import Evaluation
 from cmtrack.grouping import Grouping, Label
+from cmtrack.metrics.intervals import check_level
 from cmtrack.metrics.metric import Metric
 from cmtrack.metrics.names import near
 from cmtrack.metrics.own import own_metrics
@@ -67,8 +68,7 @@ class CompareOptions:
     extra_metrics: Sequence[Metric] = ()
 
     def __post_init__(self) -> None:
-        if not 0 < self.confidence_level < 1:
-            raise ValueError(f"confidence_level must lie between 0 and 1, got {self.confidence_level!r}")
+        check_level(self.confidence_level)
         if self.limit < 1:
             raise ValueError(f"limit must be at least 1, got {self.limit!r}")
         if self.positive is not None and self.grouping is None:

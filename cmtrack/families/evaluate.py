@@ -13,6 +13,7 @@ from cmtrack.families.result import FamilyEvaluation
 from cmtrack.families.tables import check_matching
 from cmtrack.grouping import Label
 from cmtrack.grouping.step import plain
+from cmtrack.metrics.intervals import check_level
 from cmtrack.statistics import LabelDigest
 from cmtrack.statistics.labels import encode_row_ids
 
@@ -158,8 +159,7 @@ def _evaluate(
     confidence_level: float,
 ) -> FamilyEvaluation:
     check_matching(matching)
-    if not 0 < confidence_level < 1:
-        raise ValueError(f"confidence_level must lie between 0 and 1, got {confidence_level!r}")
+    check_level(confidence_level)
     listed = given.seen if codes is None else [plain(code) for code in codes]
     if len(set(listed)) != len(listed):
         twice = next(code for code in listed if listed.count(code) > 1)

@@ -19,6 +19,19 @@ Of a share, five standard errors are fewer than 25 samples.
 """
 
 
+def check_level(confidence_level: float) -> float:
+    """The confidence level itself.
+
+    Raises
+    ------
+    ValueError
+        If it does not lie between 0 and 1.
+    """
+    if not 0 < confidence_level < 1:
+        raise ValueError(f"confidence_level must lie between 0 and 1, got {confidence_level!r}")
+    return float(confidence_level)
+
+
 def normal_quantile(confidence_level: float, degrees: float = math.inf) -> float:
     """Two-sided standard normal quantile; 1.959963984540054 at 0.95. Student's of finite ``degrees`` of freedom."""
     share = 0.5 + confidence_level / 2

@@ -13,6 +13,8 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import PercentFormatter
 from scipy.stats import chi2
 
+from cmtrack.metrics.intervals import check_level
+
 from . import _text as text
 from .style import (
     BLUE,
@@ -103,8 +105,7 @@ def plot_prevalence_likelihood(
     if x.ndim != 1 or x.shape != y.shape or not x.size:
         shapes = f"{x.shape} and {y.shape}"
         raise ValueError(f"prevalence and deviance must have one shape (n_points,), got {shapes}")
-    if not 0 < confidence_level < 1:
-        raise ValueError(f"confidence_level must lie between 0 and 1, got {confidence_level}")
+    check_level(confidence_level)
     if not inflation > 0:
         raise ValueError(f"inflation must be positive, got {inflation}")
     solid = y / inflation if adjusted is None else np.asarray(adjusted, dtype=np.float64)

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from cmtrack.grouping import Label
+from cmtrack.metrics.intervals import check_level
 from cmtrack.prevalence.densities import MODELS
 from cmtrack.prevalence.estimators import (
     INTERVALS,
@@ -94,8 +95,7 @@ def estimate_prevalence(
     >>> bool(estimate.low < 0.05 < estimate.high)
     True
     """
-    if not 0 < confidence_level < 1:
-        raise ValueError(f"confidence_level must lie between 0 and 1, got {confidence_level!r}")
+    check_level(confidence_level)
     y, calibration_scores, fold_ids = calibration_parts(calibration)
     labels, codes = encode_labels({"calibration y": y})
     actual = codes["calibration y"]

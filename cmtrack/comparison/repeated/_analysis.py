@@ -28,7 +28,6 @@ from cmtrack.comparison.repeated._pairs import (
 from cmtrack.comparison.repeated._ranks import Friedman, Nemenyi, friedman, nemenyi
 from cmtrack.comparison.repeated._scores import (
     Summary,
-    as_level,
     as_names,
     as_scores,
     complete,
@@ -36,6 +35,7 @@ from cmtrack.comparison.repeated._scores import (
     settled,
     summary,
 )
+from cmtrack.metrics.intervals import check_level
 from cmtrack.statistics.inputs import FloatArray
 from cmtrack.untrusted import for_page
 
@@ -223,7 +223,7 @@ def analyse(
         raise ValueError(f"test_train_ratio goes with kind 'folds', and only there: got {test_train_ratio!r}, {kind!r}")
     if test_errors is not None and kind == "datasets":
         raise ValueError(f"test_errors go with kinds 'seeds' and 'folds' only, got kind {kind!r}")
-    level, matrix = as_level(confidence_level), as_scores(scores)
+    level, matrix = check_level(confidence_level), as_scores(scores)
     k = matrix.shape[1]
     labels, (kept, left_out) = as_names(names, k), complete(matrix)
     ratio = math.nan if test_train_ratio is None else as_ratio(test_train_ratio)

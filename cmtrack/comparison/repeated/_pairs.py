@@ -12,8 +12,8 @@ import numpy as np
 from scipy.special import ndtr, stdtr, stdtrit
 
 from cmtrack.comparison import inference
-from cmtrack.comparison.repeated._scores import as_differences, as_level, complete, order_by_rank, settled
-from cmtrack.metrics.intervals import normal_quantile
+from cmtrack.comparison.repeated._scores import as_differences, complete, order_by_rank, settled
+from cmtrack.metrics.intervals import check_level, normal_quantile
 from cmtrack.statistics.inputs import BoolArray, FloatArray
 
 if TYPE_CHECKING:
@@ -190,7 +190,7 @@ def by_student(
     mean: float, variance: float, df: float, level: float, blocks: tuple[int, int], method: str, reason: str
 ) -> RepeatedDifference:
     """A mean with the variance of that mean, judged by Student's distribution."""
-    as_level(level)
+    check_level(level)
     error = math.sqrt(variance)
     if math.isnan(error):
         nan = math.nan
@@ -237,7 +237,7 @@ def wilcoxon_signed_rank(
     ValueError
         If the level is not between 0 and 1, or the differences no finite vector.
     """
-    level = as_level(confidence_level)
+    level = check_level(confidence_level)
     values, left_out = as_differences(differences)
     n, nan = len(values), math.nan
     if not n:
@@ -313,7 +313,7 @@ def wilcoxon_holm(scores: Any, confidence_level: float = 0.95) -> Pairwise:
     ValueError
         If the scores are no finite matrix of at least two models, or the level does not lie between 0 and 1.
     """
-    level = as_level(confidence_level)
+    level = check_level(confidence_level)
     kept, left_out = complete(scores)
     n, k = kept.shape
     scale = float(np.abs(kept).max()) if n else 1.0

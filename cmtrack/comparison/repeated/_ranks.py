@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from cmtrack.comparison.repeated._pairs import cliques
-from cmtrack.comparison.repeated._scores import as_level, block_ranks, complete, order_by_rank
+from cmtrack.comparison.repeated._scores import block_ranks, complete, order_by_rank
+from cmtrack.metrics.intervals import check_level
 from cmtrack.statistics.inputs import FloatArray
 
 if TYPE_CHECKING:
@@ -183,7 +184,7 @@ def nemenyi(scores: Any, confidence_level: float = 0.95) -> Nemenyi:
     ValueError
         If the scores are no finite matrix of at least two models, or the level does not lie between 0 and 1.
     """
-    level = as_level(confidence_level)
+    level = check_level(confidence_level)
     kept, left_out = complete(scores)
     n, k = kept.shape
     order, ranks = order_by_rank(kept), block_ranks(kept)

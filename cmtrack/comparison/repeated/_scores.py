@@ -77,19 +77,6 @@ def as_differences(differences: Any) -> tuple[FloatArray, int]:
     return kept, len(values) - len(kept)
 
 
-def as_level(confidence_level: float) -> float:
-    """Check a confidence level.
-
-    Raises
-    ------
-    ValueError
-        If it does not lie between 0 and 1.
-    """
-    if not 0 < confidence_level < 1:
-        raise ValueError(f"confidence_level must lie between 0 and 1, got {confidence_level!r}")
-    return float(confidence_level)
-
-
 def complete(scores: Any) -> tuple[FloatArray, int]:
     """The blocks in which every model has a value, and the number of the others."""
     matrix = as_scores(scores)

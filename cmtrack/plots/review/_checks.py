@@ -64,12 +64,6 @@ def check_limit(name: str, limit: int) -> None:
         raise ValueError(f"{name} must be at least 1, got {limit}")
 
 
-def check_level(confidence_level: float) -> None:
-    """ValueError unless a level lies between 0 and 1."""
-    if not 0 < confidence_level < 1:
-        raise ValueError(f"confidence_level must lie between 0 and 1, got {confidence_level}")
-
-
 def goodness(values: FloatArray, better: str) -> FloatArray:
     """`values` turned so that more is better."""
     if better == "nearest zero":

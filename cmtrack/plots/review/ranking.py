@@ -14,6 +14,7 @@ from matplotlib.patches import Rectangle
 from matplotlib.ticker import MaxNLocator
 from matplotlib.transforms import ScaledTranslation
 
+from cmtrack.metrics.intervals import check_level
 from cmtrack.metrics.metric import BETTER
 from cmtrack.names import quoted
 from cmtrack.plots import _text as text
@@ -101,7 +102,7 @@ def plot_ranking(
     same = checks.check_flags("tied", tied, (n_runs,))
     checks.check_better("better", better)
     checks.check_index("chosen", chosen, n_runs)
-    checks.check_level(confidence_level)
+    check_level(confidence_level)
     checks.check_limit("max_rows", max_rows)
     _check_order(value, better)
     gap[0], gap_limits[0] = 0.0, np.nan
