@@ -81,6 +81,12 @@ def _sections(sections: Any) -> Any:
     return check_sections(sections)
 
 
+def _reference(reference: Any) -> Any:
+    from cmtrack.statistics.inputs import as_shares
+
+    return None if reference is None else as_shares(reference, "reference")
+
+
 def _metrics(metrics: Any) -> Any:
     from cmtrack.metrics.own import own_metrics
 
@@ -129,6 +135,15 @@ class Options(TypedDict, total=False):
             help="Section of metrics to compute, such as multiclass or binary; may be repeated. By default all that "
             "apply.",
             several=True,
+        ),
+    ]
+    reference: Annotated[
+        Mapping[Label, float] | Sequence[float] | None,
+        About(
+            "mapping of label to share, or sequence of length K, optional",
+            "The shares of the classes that ``probability/log_skill`` and ``probability/brier_skill`` are measured "
+            "against, such as those of the training set; by default the shares of the evaluated rows.",
+            check=_reference,
         ),
     ]
     confidence_level: Annotated[

@@ -65,7 +65,7 @@ def regroup(evaluation: Evaluation, grouping: Grouping, positive: Label | None) 
     if isinstance(evaluation.rows, SpanRows):
         statistics = kept  # spans have no scores
     elif evaluation.rows is not None:
-        statistics, lost = _from_rows(evaluation.rows, kept, old, new)
+        statistics, lost = _from_rows(evaluation.rows, kept, old, new, grouping)
     else:
         statistics, lost = _carry(kept, old, new)
         if evaluation.cluster_errors is not None:
@@ -86,14 +86,18 @@ def regroup(evaluation: Evaluation, grouping: Grouping, positive: Label | None) 
 
 
 def _from_rows(
-    rows: Predictions, kept: Statistics, old: ComposedStep | None, new: ComposedStep | None
+    rows: Predictions,
+    kept: Statistics,
+    old: ComposedStep | None,
+    new: ComposedStep | None,
+    grouping: Grouping,
 ) -> tuple[Statistics, list[Lost]]:
     """All statistics anew; calibration and target scores, which are not among the rows, where they still serve."""
     valid = _still_valid(kept, old, new)
     held: dict[str, Any] = {name: getattr(valid, name) for name in _HELD}
     lost = {name for name in _HELD if held[name] is None and getattr(kept, name) is not None}
     found = [Lost.TARGET if lost & {"target", "target_tops"} else Lost.HELD] if lost else []
-    return replace(collect_rows(rows, new), row_ids=kept.row_ids, scaled_rows=kept.scaled_rows, **held), found
+    return replace(collect_rows(rows, new, grouping), row_ids=kept.row_ids, scaled_rows=kept.scaled_rows, **held), found
 
 
 def _carry(statistics: Statistics, old: ComposedStep | None, new: ComposedStep | None) -> tuple[Statistics, list[Lost]]:

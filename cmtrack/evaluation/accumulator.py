@@ -168,6 +168,7 @@ class Accumulator:
             self.labels,
             probabilities=None if probabilities is None else Probabilities(list(probabilities.T), whole=probabilities),
             step=self._step,
+            grouping=self.options["grouping"],
             weights=as_weights(weights, self._n_waiting, may_be_zero=True),
         )
         self._waiting, self._n_waiting = [], 0

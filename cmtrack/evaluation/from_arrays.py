@@ -16,7 +16,7 @@ from cmtrack.options import Options, complete, takes_options
 from cmtrack.prevalence.out_of_fold import Folds, by_fold, calibration_parts
 from cmtrack.statistics import LabelDigest, ScoreCounts
 from cmtrack.statistics.collected import Statistics, collect, collect_rows, group_scores, is_positive
-from cmtrack.statistics.inputs import FloatArray, align_rows, as_weights, column_names, n_rows
+from cmtrack.statistics.inputs import FloatArray, align_rows, as_weights, column_names, n_rows, shares_of
 from cmtrack.statistics.labels import encode_groups, encode_labels, encode_row_ids, number_labels
 from cmtrack.statistics.predictions import Predictions
 from cmtrack.statistics.probabilities import Normalize, as_probabilities
@@ -113,7 +113,14 @@ def evaluate(
     predicted = numbered.codes.get("y_pred")
     pairs = None if predicted is None else numbered.count("y_true", "y_pred", weights)
     statistics, predicted = collect(
-        actual, predicted, order, probabilities=probabilities, step=step, weights=weights, pairs=pairs
+        actual,
+        predicted,
+        order,
+        probabilities=probabilities,
+        step=step,
+        grouping=grouping,
+        weights=weights,
+        pairs=pairs,
     )
     rows = Predictions(order, actual, predicted, probabilities, weights, clusters)
     if row_ids is not None:
@@ -152,6 +159,7 @@ def assemble(
         rows=rows,
         sections=None if sections is None else tuple(sections),
         extra_metrics=own,
+        reference=shares_of(options["reference"], statistics.matrix.labels, "reference"),
     )
 
 
@@ -160,7 +168,7 @@ def evaluate_rows(rows: Predictions, like: Evaluation) -> Evaluation:
     step = scored_step(rows.labels, like.grouping, like.positive)
     return replace(
         like,
-        statistics=collect_rows(rows, step),
+        statistics=collect_rows(rows, step, like.grouping),
         rows=rows,
         cluster_errors=None,
         n_clusters=None,

@@ -121,7 +121,7 @@ def evaluate_table(
         step, alone = _scored(columns, order, grouping, positive)
         if columns.scores or tally is None:
             places = table_reader.places(order, step, alone)
-            tally = table_reader.count(order, places, step, declared=classes.declared)
+            tally = table_reader.count(order, places, step, grouping, declared=classes.declared)
         statistics = tally.statistics(order)
         if columns.scores:
             arrays = [side if found is None else None for side, found in zip((calibration, target), sides, strict=True)]
@@ -227,7 +227,12 @@ class _Reader:
         return tally
 
     def count(
-        self, order: tuple[Label, ...], places: dict[int, list[int]], step: ComposedStep | None, declared: bool = False
+        self,
+        order: tuple[Label, ...],
+        places: dict[int, list[int]],
+        step: ComposedStep | None,
+        grouping: Grouping | None = None,
+        declared: bool = False,
     ) -> Tally:
         """The tally of all rows.
 
@@ -236,7 +241,7 @@ class _Reader:
         ValueError
             If rows are wrong; the text says how many.
         """
-        tally = self._read(self.name, self.columns, Kernel(order, places, step, self.normalize))
+        tally = self._read(self.name, self.columns, Kernel(order, places, step, grouping, self.normalize))
         self._refuse(tally, order, declared)
         if self.columns.lists and self.width not in places:
             _place(self.columns, self.width, order, step, None)

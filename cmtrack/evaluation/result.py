@@ -96,6 +96,8 @@ class Evaluation(BaseEvaluation):
         :meth:`with_metrics` gives it back.
     kept_numbers : dict of str to Kept, optional
         The numbers that were read of metrics without functions.
+    reference : tuple of float, optional
+        Given shares of the classes, which skills are measured against.
     """
 
     statistics: Statistics
@@ -111,13 +113,21 @@ class Evaluation(BaseEvaluation):
     sections: tuple[str, ...] | None = None
     extra_metrics: tuple[Metric, ...] = ()
     kept_numbers: dict[str, Kept] | None = field(default=None, repr=False)
+    reference: tuple[float, ...] | None = None
     kind = archive.CLASSES
 
     # -- numbers ---------------------------------------------------------------------------------------
 
     @cached_property
     def _views(self) -> EvaluationViews:
-        return EvaluationViews(self.statistics, self.grouping, self._step, self._averaged, self.confidence_level)
+        return EvaluationViews(
+            self.statistics,
+            self.grouping,
+            self._step,
+            self._averaged,
+            self.confidence_level,
+            None if self.reference is None else np.array(self.reference),
+        )
 
     @cached_property
     def _computed(self) -> Computed:
@@ -361,7 +371,7 @@ class Evaluation(BaseEvaluation):
         """
         if not isinstance(other, Evaluation):
             return NotImplemented
-        for name in ("labels", "grouping", "positive", "none", "confidence_level", "sections"):
+        for name in ("labels", "grouping", "positive", "none", "confidence_level", "sections", "reference"):
             ours, theirs = getattr(self, name), getattr(other, name)
             if ours != theirs:
                 raise ValueError(f"evaluations must have the same {name} to be merged, got {ours!r} and {theirs!r}")
@@ -474,7 +484,7 @@ class Evaluation(BaseEvaluation):
             return NotImplemented
         names = (
             "statistics", "grouping", "positive", "none", "confidence_level", "notes", "cluster_errors", "sections",
-            "n_clusters", "effective_clusters",
+            "reference", "n_clusters", "effective_clusters",
         )  # fmt: skip
         same = all(getattr(self, name) == getattr(other, name) for name in names)
         return same and self.extra_data() == other.extra_data()

@@ -17,9 +17,10 @@ from cmtrack.evaluation.compute import scored_step
 from cmtrack.grouping import Grouping
 from cmtrack.metrics.own import from_data as own_from_data
 from cmtrack.statistics import ConfusionMatrix, LabelDigest, ScoreCounts, ScoreMoments
+from cmtrack.statistics.actual_class import ProperScores, RankCounts
 from cmtrack.statistics.collected import Statistics
 from cmtrack.statistics.counting import Codes, count_pairs
-from cmtrack.statistics.inputs import FloatArray, IntArray
+from cmtrack.statistics.inputs import FloatArray, IntArray, as_shares, shares_of
 from cmtrack.statistics.moments import CrossMoments
 from cmtrack.statistics.predictions import Predictions
 from cmtrack.statistics.probabilities import as_probabilities
@@ -47,6 +48,7 @@ def to_json(evaluation: Evaluation) -> str:
             "cluster_errors": evaluation.cluster_errors,
             **({} if evaluation.n_clusters is None else {"n_clusters": evaluation.n_clusters}),
             **({} if evaluation.effective_clusters is None else {"effective_clusters": evaluation.effective_clusters}),
+            **({} if evaluation.reference is None else {"reference": list(evaluation.reference)}),
             **({"extra_metrics": evaluation.extra_data()} if evaluation.extra_metrics else {}),
             **archive.to_read(evaluation),
             "statistics": _write(evaluation.statistics),
@@ -80,6 +82,7 @@ def fields_of(data: dict[str, Any]) -> dict[str, Any]:
         "sections": _read_sections(data.get("sections")),
         "extra_metrics": own,
         "kept_numbers": kept or None,
+        "reference": shares_of(_read_reference(data.get("reference")), labels, "reference"),
     }
     if found["none"] is not None and found["none"] not in labels:
         raise ValueError(f"the class that stands for no span must be a label, got {found['none']!r:.40}")
@@ -102,6 +105,10 @@ def _read_sections(data: Any) -> tuple[str, ...] | None:
     if not isinstance(data, list) or not data or not all(isinstance(name, str) for name in data):
         raise ValueError(f"sections must be a list of names, got {data!r:.80}")
     return tuple(data)
+
+
+def _read_reference(data: Any) -> Any:
+    return None if data is None else as_shares(data, "reference")
 
 
 def _read_clusters(data: Any) -> int | None:
@@ -143,7 +150,9 @@ def _write(statistics: Statistics) -> dict[str, Any]:
                 "counts": archive.encode_array(value.counts),
                 **({"values": archive.encode_array(value.values)} if value.exact else {}),
             }
-        elif isinstance(value, TopScoreCounts):
+        elif isinstance(value, ProperScores):
+            out[item.name] = {f.name: archive.encode_array(getattr(value, f.name)) for f in fields(value)}
+        elif isinstance(value, (TopScoreCounts, RankCounts)):
             out[item.name] = archive.encode_array(value.counts)
         elif isinstance(value, CrossMoments):
             out[item.name] = archive.encode_array(value.sums)
@@ -174,6 +183,10 @@ def _read(data: dict[str, Any], labels: tuple[Any, ...]) -> Statistics:
                 _check_blocks(name, kept[name].counts, size)
         elif name == "cross":
             kept[name] = CrossMoments(archive.decode_array(value, (size, 2 * size + 1, 2 * size + 1)))
+        elif name == "losses":
+            kept[name] = _read_losses(value, size)
+        elif name == "ranks":
+            kept[name] = RankCounts(archive.decode_array(value, (size, size)))
         elif name == "labels_variance":
             kept[name] = float(value)
         elif name == "scaled_rows":
@@ -207,6 +220,14 @@ def _read_moments(data: dict[str, Any], rows: int) -> ScoreMoments:
     ):
         raise ValueError(f"moments must have {rows} rows, got {moments.n.shape} and {moments.mean.shape}")
     return moments
+
+
+def _read_losses(data: dict[str, Any], size: int) -> ProperScores:
+    groups = archive.decode_array(data["groups"], (None, size))
+    shapes = {"n": (size,), "impossible": (1 + len(groups), size)} | dict.fromkeys(
+        ("mean", "m2"), (size, 3 + 4 * len(groups))
+    )
+    return ProperScores(groups, **{name: archive.decode_array(data[name], shape) for name, shape in shapes.items()})
 
 
 def _read_scores(data: dict[str, Any]) -> ScoreCounts:

@@ -16,12 +16,25 @@ from cmtrack.metrics.metric import Metric, Section
 from cmtrack.metrics.multiclass import MULTICLASS, REDUCED, SPANS
 from cmtrack.metrics.names import decode_label
 from cmtrack.metrics.per_class import CLASS
+from cmtrack.metrics.probability import PROBABILITY, PROBABILITY_OF_STEP
 from cmtrack.metrics.spcc import SPCC
 from cmtrack.names import quoted
 from cmtrack.prevalence.metrics import PREVALENCE
 from cmtrack.rough.metrics import ROUGH
 
-SECTIONS: tuple[Section, ...] = (MULTICLASS, CLASS, SPANS, REDUCED, BINARY, SPCC, PREVALENCE, FAMILY, ROUGH)
+SECTIONS: tuple[Section, ...] = (
+    MULTICLASS,
+    CLASS,
+    SPANS,
+    REDUCED,
+    BINARY,
+    PROBABILITY,
+    PROBABILITY_OF_STEP,
+    SPCC,
+    PREVALENCE,
+    FAMILY,
+    ROUGH,
+)
 """Every section, in the order of their metrics in an evaluation."""
 
 CATALOG: tuple[Metric, ...] = tuple(metric for section in SECTIONS for metric in section.metrics)
@@ -105,7 +118,7 @@ def title(name: str, show: Callable[[str], str] = quoted, positive: str = "", br
 def section_title(name: str, show: Callable[[str], str] = quoted, positive: str = "") -> str:
     """The title of the section that a metric stands in; the arguments are those of :func:`title`."""
     metric, parts = find(name)
-    section = next((section for section in SECTIONS if section.name == metric.section), None)
+    section = next((section for section in SECTIONS if metric in section.metrics), None)
     if section is None:
         return metric.section
     shown = section.title.format(step=show(decode_label(parts.get("step", ""))))

@@ -15,6 +15,7 @@ import numpy as np
 from cmtrack.metrics.cells import Cells, SixCells, Table
 from cmtrack.metrics.metric import Metric
 from cmtrack.metrics.moments import ScoreSamples
+from cmtrack.metrics.probability import LossSamples, RankCells
 from cmtrack.metrics.roc import ScoreTable
 from cmtrack.metrics.samples import Samples
 from cmtrack.metrics.spcc import ClassScores
@@ -69,6 +70,11 @@ class Influence:
             if isinstance(samples, ClassScores):
                 return samples.by_row(psi, rows.actual, rows.probabilities)
             return samples.by_row(psi, *self._score(k), k)
+        if isinstance(samples, LossSamples):
+            assert rows.probabilities is not None  # the section exists only with probabilities
+            psi = metric.influence_in(samples)
+            assert psi is not None  # every metric of losses brings its own
+            return samples.by_row(psi, rows.actual, rows.probabilities, rows.weights)
         samples, place = self._locate(samples, step)
         psi = metric.influence_in(samples, k)
         return None if psi is None else np.asarray(psi[place])
@@ -93,6 +99,9 @@ class Influence:
             elif isinstance(samples, Table):
                 cells, place = self._in_table(samples.cells, step)
                 found = (samples if cells is samples.cells else Table(cells, samples.over, samples.whole)), place
+            elif isinstance(samples, RankCells):
+                assert self._rows.probabilities is not None  # the metrics exist only with probabilities
+                found = samples, samples.place(self._rows.actual, self._rows.probabilities)
             elif isinstance(samples, Cells):
                 found = self._in_table(samples, step)
             else:

@@ -101,8 +101,8 @@ def on_scale(
 
     Parameters
     ----------
-    scale : "atanh", "logit" or "wald"
-        Correlations, areas under a curve, everything else.
+    scale : "atanh", "logit", "log" or "wald"
+        Correlations, areas under a curve, losses, everything else.
 
     Returns
     -------
@@ -111,9 +111,10 @@ def on_scale(
     """
     if not (math.isfinite(value) and math.isfinite(standard_error)):
         return None
-    ends = {"atanh": (-1.0, 1.0), "logit": (0.0, 1.0), "wald": (float(bounds[0]), float(bounds[1]))}
+    own = (float(bounds[0]), float(bounds[1]))
+    ends = {"atanh": (-1.0, 1.0), "logit": (0.0, 1.0), "log": own, "wald": own}
     if scale not in ends:
-        raise ValueError(f"scale must be 'atanh', 'logit' or 'wald', got {scale!r}")
+        raise ValueError(f"scale must be 'atanh', 'logit', 'log' or 'wald', got {scale!r}")
     lowest, highest = ends[scale]
     value = settled(value, lowest, highest)
     if standard_error <= (ROUNDING if value in (lowest, 0.0, highest) else 0.0):
@@ -121,6 +122,8 @@ def on_scale(
     reach = normal_quantile(confidence_level, degrees) * standard_error
     if scale == "wald":
         return max(lowest, value - reach), min(highest, value + reach)
+    if scale == "log":
+        return (value * math.exp(-reach / value), min(highest, value * math.exp(reach / value))) if value > 0 else None
     if value in (lowest, highest):
         return None
     if scale == "atanh":
@@ -150,7 +153,7 @@ def within_bounds(
 
     Parameters
     ----------
-    scale : "atanh", "logit" or "wald"
+    scale : "atanh", "logit", "log" or "wald"
     value, standard_error, confidence_level : float
     bounds : (low, high)
         Of the metric; without both ends the scale's interval is all there is.
@@ -162,7 +165,7 @@ def within_bounds(
     """
     low, high = bounds
     span = high - low
-    if not (math.isfinite(span) and math.isfinite(value) and math.isfinite(standard_error)):
+    if scale == "log" or not (math.isfinite(span) and math.isfinite(value) and math.isfinite(standard_error)):
         return on_scale(scale, value, standard_error, confidence_level, bounds, degrees)
     if standard_error > 0 and min(value - low, high - value) >= min(NEAR * standard_error, EDGE * span):
         return on_scale(scale, value, standard_error, confidence_level, bounds, degrees)

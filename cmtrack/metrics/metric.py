@@ -31,6 +31,7 @@ NEEDS = {
     "spans": ("spans",),
     "probabilities": (
         "scores", "means", "spread", "moments", "calibrated", "calibrated rows",
+        "log losses", "brier losses", "spherical losses", "losses within", "ranks",
         "class moments", "class means", "class scores", "class shares",
     ),
     "label sets": ("documents", "family", "codes"),
@@ -39,6 +40,7 @@ NEEDS = {
 """What metrics may be functions of, by the least data that this is computed from."""
 BETTER = {"higher": "higher is better", "lower": "lower is better", "nearest zero": "nearest zero is best"}
 """What a comparison may prefer, in words."""
+_RANGES = {"atanh": (-1.0, 1.0), "wilson": (0.0, 1.0), "logit": (0.0, 1.0), "log": (0.0, math.inf)}
 AVERAGES = ("macro", "micro", "weighted")
 """What names of averages end in, before ``_zero``: a class without a value counted as 0."""
 
@@ -64,8 +66,8 @@ class Metric:
         Its range, by default that of its interval: without ends for ``"wald"``.
     interval : str, default "wald"
         How its interval is made: ``"wald"`` (value and error), ``"wilson"`` (a share of samples), ``"atanh"`` (a
-        correlation) or ``"logit"`` (between 0 and 1). cmtrack's own sections also have ``"count"``, ``"profile"`` and
-        the empty text for none.
+        correlation), ``"logit"`` (between 0 and 1) or ``"log"`` (a loss, above 0). cmtrack's own sections also have
+        ``"count"``, ``"profile"`` and the empty text for none.
     title : str, optional
         Its name for people; by default made from ``name``.
     source, formula : str, optional
@@ -117,7 +119,9 @@ class Metric:
     needs: str = ""
 
     def __post_init__(self) -> None:
-        usual = {"atanh": (-1.0, 1.0), "wilson": (0.0, 1.0), "logit": (0.0, 1.0)}.get(self.interval)
+        usual = {"atanh": (-1.0, 1.0), "wilson": (0.0, 1.0), "logit": (0.0, 1.0), "log": (0.0, math.inf)}.get(
+            self.interval
+        )
         if usual is not None and (self.low, self.high) == (-math.inf, math.inf):
             object.__setattr__(self, "low", usual[0])
             object.__setattr__(self, "high", usual[1])

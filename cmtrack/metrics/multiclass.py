@@ -23,6 +23,7 @@ from cmtrack.metrics import per_class
 from cmtrack.metrics.cells import Cells, Table
 from cmtrack.metrics.metric import Metric, Section
 from cmtrack.metrics.per_class import GROUPS
+from cmtrack.metrics.probability import RANKS
 from cmtrack.statistics.inputs import BoolArray, FloatArray, IntArray
 
 Both: TypeAlias = tuple[float, FloatArray]
@@ -330,6 +331,7 @@ MULTICLASS = Section("multiclass", "All classes", (
     _multiclass("matthews_corrcoef", Closed(matthews_corrcoef), "(p_o − Σ T Q) / √((1 − Σ T²)(1 − Σ Q²))",
                 source=_GORODKIN, interval="atanh", headline=True, **MATTHEWS,
                 **_beyond_chance),
+    *RANKS,
 ))  # fmt: skip
 
 REDUCED = Section("reduced", "Grouped: {step}", (

@@ -20,7 +20,8 @@ from cmtrack.metrics.results import Results
 
 RESERVED = frozenset(metric.section for metric in CATALOG) | {"probability", "calibration", "confidence", "cost"}
 """Sections that are cmtrack's own."""
-INTERVALS = ("wald", "wilson", "atanh", "logit")
+_RANGES = {"wald": (-math.inf, math.inf), "atanh": (-1.0, 1.0), "log": (0.0, math.inf)}
+INTERVALS = ("wald", "wilson", "atanh", "logit", "log")
 TEXTS = ("better", "interval", "of", "title", "brief", "source", "formula")
 UNKNOWN = (
     "its function is not known here, only the numbers that were written: give extra_metrics=[...] to what loads or "
@@ -94,7 +95,7 @@ def _check(metric: Metric) -> None:
         raise ValueError(f"better of the metric {name!r} must be one of {[*BETTER, '']}, got {metric.better!r:.40}")
     if metric.interval not in INTERVALS:
         raise ValueError(f"the interval of the metric {name!r} must be one of {INTERVALS}, got {metric.interval!r:.40}")
-    lowest, highest = {"wald": (-math.inf, math.inf), "atanh": (-1.0, 1.0)}.get(metric.interval, (0.0, 1.0))
+    lowest, highest = _RANGES.get(metric.interval, (0.0, 1.0))
     if not lowest <= metric.low < metric.high <= highest:
         raise ValueError(
             f"low and high of the metric {name!r} must lie between {lowest:g} and {highest:g} for the interval "

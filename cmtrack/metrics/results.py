@@ -173,7 +173,7 @@ class Results:
         interval = None
         if metric.interval == "wilson":
             interval = wilson(value, n, self.confidence_level, self.clusters.degrees(name)) if n is not None else None
-        elif metric.interval in ("wald", "atanh", "logit"):
+        elif metric.interval in ("wald", "atanh", "logit", "log"):
             bounds, degrees = (metric.low, metric.high), self.clusters.degrees(name)
             interval = within_bounds(metric.interval, value, error, self.confidence_level, bounds, n, degrees)
         if interval is not None:

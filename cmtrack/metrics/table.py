@@ -13,6 +13,7 @@ _SCALES = {
     "wald": "Wald",
     "atanh": "atanh",
     "logit": "logit",
+    "log": "log",
     "profile": "profile likelihood",
 }
 

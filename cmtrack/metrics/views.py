@@ -13,6 +13,7 @@ from cmtrack.metrics.cells import Cells, SixCells, Table
 from cmtrack.metrics.metric import Metric, Section
 from cmtrack.metrics.moments import ScoreSamples, Sides
 from cmtrack.metrics.names import encode_label
+from cmtrack.metrics.probability import LossSamples, RankCells, TopK
 from cmtrack.metrics.results import Results
 from cmtrack.metrics.roc import ScoreTable
 from cmtrack.metrics.samples import Samples
@@ -20,10 +21,11 @@ from cmtrack.metrics.spcc import ClassScores
 from cmtrack.prevalence.metrics import Estimated, EstimatedShares, estimated, estimated_shares
 from cmtrack.statistics import BinaryCounts, ReducedConfusionMatrix
 from cmtrack.statistics.collected import Statistics
-from cmtrack.statistics.inputs import BoolArray
+from cmtrack.statistics.inputs import BoolArray, FloatArray
 from cmtrack.statistics.reduced import reduce_counts
 
 Names = Mapping[int, str]
+_LOSSES = {"log losses": "log", "brier losses": "brier", "spherical losses": "spherical", "losses within": "within"}
 
 
 class Views:
@@ -69,6 +71,8 @@ class EvaluationViews(Views):
         The classes that averages are taken over where one class stands for no span; by default all.
     level : float
         Confidence level of the estimates that bring their own intervals.
+    reference : ndarray of shape (K,), optional
+        Shares of the classes that skills are measured against; by default those of the rows.
     """
 
     def __init__(
@@ -78,9 +82,12 @@ class EvaluationViews(Views):
         step: ComposedStep | None = None,
         over: BoolArray | None = None,
         level: float = 0.95,
+        reference: FloatArray | None = None,
     ) -> None:
         self.statistics, self.grouping, self.step, self.over, self.level = statistics, grouping, step, over, level
+        self.reference = reference
         self._squares = statistics.squares
+        self._losses: dict[tuple[str, str], LossSamples | None] = {}
 
     def of(self, metric: Metric, step: str = "") -> Samples | None:
         kind = metric.of
@@ -93,6 +100,10 @@ class EvaluationViews(Views):
                 return None
             table = self.reduced[step][0] if step else self.table
             return table.cells if kind == "counts" else table
+        if kind in _LOSSES:
+            return self.losses(_LOSSES[kind], step)
+        if isinstance(metric.value, TopK) and metric.value.k >= len(self.statistics.matrix.labels):
+            return None
         found: Samples | None = getattr(self, "six" if kind == "binary" else kind.replace(" ", "_"))
         return None if metric.section == "prevalence" and kind == "binary" and self.means is None else found
 
@@ -158,6 +169,28 @@ class EvaluationViews(Views):
     @cached_property
     def six(self) -> SixCells | None:
         return None if self.binary is None else SixCells.of_counts(*self.binary)
+
+    # -- probabilities ---------------------------------------------------------------------------------
+
+    def losses(self, loss: str, step: str = "") -> LossSamples | None:
+        """A loss of the classes, or of the groups of a step; what is lost inside groups is by default of the last."""
+        if loss == "within" and not step and self.steps:
+            step = self.steps[-1]
+        if (loss, step) not in self._losses:
+            groups = self.composed[step].group_of_class if step else None
+            scores, squares = self.statistics.losses, self._squares.losses if self._squares else None
+            found = None
+            if scores is not None and (step or loss != "within") and scores.place(loss, groups) is not None:
+                found = LossSamples(scores, squares, loss, groups, self.reference)
+            self._losses[loss, step] = found
+        return self._losses[loss, step]
+
+    @cached_property
+    def ranks(self) -> RankCells | None:
+        """The rank of the actual class, where there are more than two."""
+        if self.statistics.ranks is None:
+            return None
+        return RankCells(self.statistics.ranks, self._squares.ranks if self._squares else None)
 
     # -- scores ----------------------------------------------------------------------------------------
 

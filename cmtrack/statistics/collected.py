@@ -10,7 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from cmtrack.grouping import ComposedStep, Label
+from cmtrack.grouping import ComposedStep, Grouping, Label
+from cmtrack.statistics.actual_class import ProperScores, RankCounts, partitions
 from cmtrack.statistics.confusion import ConfusionMatrix
 from cmtrack.statistics.counting import Codes, CompactCodes, Counts, blocks, count_pairs
 from cmtrack.statistics.digest import LabelDigest, label_hashes
@@ -22,6 +23,8 @@ from cmtrack.statistics.score_pass import ScorePass, accepted_in_block, sum_of_g
 from cmtrack.statistics.scores import ScoreCounts
 from cmtrack.statistics.top_scores import TopScoreCounts
 
+_ADDED = ("losses", "ranks")
+"""What files of the first versions do not hold."""
 _SHARED = ("labelled", "target", "labelled_tops", "target_tops")
 
 
@@ -42,6 +45,10 @@ class Statistics:
         Accepted and rejected positives, accepted and rejected negatives, by the positive group's score.
     cross : CrossMoments
         Joint moments of all probabilities, for 3 to 30 classes.
+    losses : ProperScores
+        Of the classes, and of the groups of each step.
+    ranks : RankCounts
+        Of the actual class's probability, where there are more than two classes.
     score_moments : ScoreMoments of shape (2, 1)
         Of the positive group's score: negatives, positives.
     labels_variance : float
@@ -66,6 +73,8 @@ class Statistics:
     moments: ScoreMoments | None = None
     scores: ScoreCounts | None = None
     cross: CrossMoments | None = None
+    losses: ProperScores | None = None
+    ranks: RankCounts | None = None
     score_moments: ScoreMoments | None = None
     labels_variance: float | None = None
     tops: TopScoreCounts | None = None
@@ -94,6 +103,9 @@ class Statistics:
                 merged[item.name] = (ours or 0) + (theirs or 0) or None
                 continue
             if (ours is None) != (theirs is None):
+                if item.name in _ADDED:
+                    merged[item.name] = None
+                    continue
                 if item.name != "squares":
                     raise ValueError(f"evaluations must hold the same statistics, one has no {item.name!r}")
                 ours, theirs = self.squares or self, other.squares or other  # whole weights are their squares
@@ -108,7 +120,7 @@ class Statistics:
         return Statistics(**merged)
 
 
-def collect_rows(rows: Predictions, step: ComposedStep | None) -> Statistics:
+def collect_rows(rows: Predictions, step: ComposedStep | None, grouping: Grouping | None = None) -> Statistics:
     """Collect the statistics of the rows of an evaluation."""
     return collect(
         rows.actual_codes,
@@ -116,6 +128,7 @@ def collect_rows(rows: Predictions, step: ComposedStep | None) -> Statistics:
         rows.labels,
         probabilities=rows.source,
         step=step,
+        grouping=grouping,
         weights=rows.weights,
     )[0]
 
@@ -127,6 +140,7 @@ def collect(
     *,
     probabilities: Probabilities | None = None,
     step: ComposedStep | None = None,
+    grouping: Grouping | None = None,
     weights: FloatArray | IntArray | None = None,
     pairs: Counts | None = None,
 ) -> tuple[Statistics, Codes]:
@@ -134,7 +148,7 @@ def collect(
 
     Parameters
     ----------
-    actual, predicted, labels, probabilities, step, weights, pairs
+    actual, predicted, labels, probabilities, step, grouping, weights, pairs
         As in :func:`count_rows`.
 
     Returns
@@ -148,7 +162,14 @@ def collect(
         If a probability is wrong; the text gives the row.
     """
     kept, predicted = count_rows(
-        actual, predicted, labels, probabilities=probabilities, step=step, weights=weights, pairs=pairs
+        actual,
+        predicted,
+        labels,
+        probabilities=probabilities,
+        step=step,
+        grouping=grouping,
+        weights=weights,
+        pairs=pairs,
     )
     digest = _digest(actual, labels)
     for part in (kept, kept.get("squares", {})):
@@ -163,6 +184,7 @@ def count_rows(
     *,
     probabilities: Probabilities | None = None,
     step: ComposedStep | None = None,
+    grouping: Grouping | None = None,
     weights: FloatArray | IntArray | None = None,
     pairs: Counts | None = None,
     exact_rows: int | None = None,
@@ -180,6 +202,8 @@ def count_rows(
         They are checked on the way.
     step : ComposedStep, optional
         The two groups whose positive one is scored.
+    grouping : Grouping, optional
+        Proper scores are kept of the groups of its steps too.
     weights : ndarray of shape (n,), optional
     pairs : ndarray of shape (K, K), optional
         The counts of actual and predicted classes, where they are known.
@@ -200,7 +224,8 @@ def count_rows(
     kept: dict[str, Any] = {}
     if probabilities is not None:
         best = CompactCodes(len(actual), len(labels)) if predicted is None else None
-        kept = ScorePass(actual, probabilities, step, weights, best, exact_rows, threads).run()
+        groups = partitions(grouping, labels)
+        kept = ScorePass(actual, probabilities, step, groups, weights, best, exact_rows, threads).run()
         kept["scaled_rows"] = probabilities.scaled_rows
         predicted = Codes(best.array) if best is not None else predicted
     assert predicted is not None  # there are predictions or probabilities
@@ -208,7 +233,7 @@ def count_rows(
         squared = weights**2
         squares = {}
         if probabilities is not None:
-            squares = ScorePass(actual, probabilities, step, squared, None, exact_rows, threads).run()
+            squares = ScorePass(actual, probabilities, step, groups, squared, None, exact_rows, threads).run()
         squares["matrix"] = ConfusionMatrix(count_pairs(actual, predicted, len(labels), squared), labels)
         kept["squares"] = squares
     if pairs is None:

@@ -212,3 +212,43 @@ def _taken(values: Any, part: str, name: str, order: Any) -> Any:
     if not isinstance(values, Mapping):
         return values.iloc[order]
     return {key: one.iloc[order] if f"{name}[{key!r}]" == part else one for key, one in values.items()}
+
+
+def as_shares(shares: Any, what: str) -> dict[Any, float] | tuple[float, ...]:
+    """Checked shares that sum to 1, by label or in the order of the labels.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If they are no numbers, one is negative, or they do not sum to 1.
+    """
+    try:
+        named = {plain(label): float(share) for label, share in shares.items()} if isinstance(shares, Mapping) else None
+        numbers = tuple(named.values()) if named is not None else tuple(float(share) for share in shares)
+    except (TypeError, ValueError):
+        raise TypeError(
+            f"{what} must be shares of the classes, by label or in their order, got {shares!r:.80}"
+        ) from None
+    if not all(0 <= share <= 1 for share in numbers) or abs(sum(numbers) - 1) > 1e-6:
+        raise ValueError(f"{what} must be shares between 0 and 1 that sum to 1, got {shares!r:.80}")
+    return numbers if named is None else named
+
+
+def shares_of(shares: Any, labels: Sequence[Any], what: str) -> tuple[float, ...] | None:
+    """Checked shares in the order of the labels; a label that is not named has the share 0.
+
+    Raises
+    ------
+    ValueError
+        If one is of no label, or their number is another.
+    """
+    if shares is None:
+        return None
+    if isinstance(shares, dict):
+        unknown = [label for label in shares if label not in labels]
+        if unknown:
+            raise ValueError(f"{what} must be of the labels {list(labels)!r:.80}, got {unknown[0]!r:.80}")
+        return tuple(shares.get(label, 0.0) for label in labels)
+    if len(shares) != len(labels):
+        raise ValueError(f"{what} must have one share for each of {len(labels)} labels, got {len(shares)}")
+    return tuple(shares)

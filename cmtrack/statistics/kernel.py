@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from cmtrack.grouping import ComposedStep, Label
+from cmtrack.grouping import ComposedStep, Grouping, Label
 from cmtrack.statistics import scores
 from cmtrack.statistics.collected import Statistics, count_rows, finished, merged
 from cmtrack.statistics.confusion import ConfusionMatrix
@@ -72,6 +72,7 @@ class Kernel:
         one of two classes whose probability is one less the other's. Empty: only labels and faults are collected.
     step : ComposedStep, optional
         The two groups whose positive one is scored.
+    grouping : Grouping, optional
     normalize : "warn", True or False
     exact_rows : int
         Rows up to which scores are counted one by one.
@@ -80,6 +81,7 @@ class Kernel:
     labels: tuple[Label, ...] | None
     places: Mapping[int, list[int]] = field(default_factory=dict)
     step: ComposedStep | None = None
+    grouping: Grouping | None = None
     normalize: Normalize = False
     only_faults: bool = False
     exact_rows: int = field(default_factory=lambda: scores.EXACT_ROWS)
@@ -192,7 +194,7 @@ def _count(batch: Batch, kernel: Kernel, limit: int) -> dict[str, Any]:
         probabilities = Probabilities(given, first=place[0] >= 0 > place[-1], normalize=kernel.normalize)
     kept, _ = count_rows(
         actual, predicted, labels, probabilities=probabilities, step=kernel.step,
-        weights=weights, pairs=pairs, exact_rows=limit, threads=1,
+        grouping=kernel.grouping, weights=weights, pairs=pairs, exact_rows=limit, threads=1,
     )  # fmt: skip
     return _with_digests(kept, batch, actual.all(), labels)
 
@@ -246,8 +248,16 @@ def _as_whole(statistics: Statistics) -> Statistics:
     kept: dict[str, Any] = {"squares": None}
     matrix = statistics.matrix
     kept["matrix"] = ConfusionMatrix(np.rint(matrix.counts).astype(np.int64), matrix.labels)
-    for name, counts in (("moments", "n"), ("score_moments", "n"), ("scores", "counts"), ("tops", "counts")):
-        value = getattr(statistics, name)
+    for name, counts in (
+        ("moments", "n"),
+        ("score_moments", "n"),
+        ("scores", "counts"),
+        ("tops", "counts"),
+        ("losses", "n"),
+        ("losses", "impossible"),
+        ("ranks", "counts"),
+    ):
+        value = kept.get(name, getattr(statistics, name))
         if value is not None:
             kept[name] = replace(value, **{counts: np.rint(getattr(value, counts)).astype(np.int64)})
     return replace(statistics, **kept)

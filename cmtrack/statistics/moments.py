@@ -224,12 +224,7 @@ def _merged(
     n: FloatArray, mean: FloatArray, m2: FloatArray, m3: FloatArray, m4: FloatArray
 ) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
     """Merge moments along the first axis; empty parts change nothing."""
-    held = n > 0
-    total = n.sum(axis=0)
-    first = np.broadcast_to(held, mean.shape).argmax(axis=0)[None]
-    base = np.take_along_axis(mean, first, axis=0)[0]  # so that equal means stay equal
-    centre = base + (n * np.where(held, mean - base, 0.0)).sum(axis=0) / np.where(total > 0, total, 1.0)
-    e = np.where(held, mean - centre, 0.0)
+    centre, e = _common_mean(n, mean)
     square = e * e
     return (
         centre,
@@ -237,6 +232,22 @@ def _merged(
         (m3 + 3 * e * m2 + n * square * e).sum(axis=0),
         (m4 + 4 * e * m3 + 6 * square * m2 + n * square * square).sum(axis=0),
     )
+
+
+def merged_spread(n: FloatArray, mean: FloatArray, m2: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Merge means and sums of squared deviations along the first axis; empty parts change nothing."""
+    centre, e = _common_mean(n, mean)
+    return centre, (m2 + n * e * e).sum(axis=0)
+
+
+def _common_mean(n: FloatArray, mean: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """The mean of all parts, and how far each part's is from it."""
+    held = n > 0
+    total = n.sum(axis=0)
+    first = np.broadcast_to(held, mean.shape).argmax(axis=0)[None]
+    base = np.take_along_axis(mean, first, axis=0)[0]  # so that equal means stay equal
+    centre: FloatArray = base + (n * np.where(held, mean - base, 0.0)).sum(axis=0) / np.where(total > 0, total, 1.0)
+    return centre, np.where(held, mean - centre, 0.0)
 
 
 MAX_CLASSES = 30

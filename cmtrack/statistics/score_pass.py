@@ -15,6 +15,7 @@ import numpy.typing as npt
 
 from cmtrack.grouping import ComposedStep
 from cmtrack.statistics import scores
+from cmtrack.statistics.actual_class import ProperScores, RankCounts
 from cmtrack.statistics.counting import Codes, CompactCodes, blocks
 from cmtrack.statistics.inputs import BoolArray, FloatArray, IntArray
 from cmtrack.statistics.moments import MAX_CLASSES, ClassBlock, CrossMoments, ScoreMoments, products
@@ -36,6 +37,8 @@ class ScorePass:
     probabilities : Probabilities of n rows and K classes
     step : ComposedStep, optional
         The two groups whose positive one is scored.
+    groups : ndarray of shape (S, K)
+        The steps of the grouping, as :func:`cmtrack.statistics.actual_class.partitions` gives them.
     weights : ndarray of shape (n,), optional
     best : CompactCodes, optional
         Room for the most probable class of each row, where it is wanted.
@@ -48,6 +51,7 @@ class ScorePass:
     actual: Codes
     probabilities: Probabilities
     step: ComposedStep | None = None
+    groups: IntArray = field(default_factory=lambda: np.empty((0, 0), dtype=np.int64))
     weights: FloatArray | IntArray | None = None
     best: CompactCodes | None = None
     exact_rows: int | None = None
@@ -58,10 +62,13 @@ class ScorePass:
         length = self.probabilities.block_rows * _CHUNK_BLOCKS
         parts = in_threads(self._read, list(blocks(len(self.actual), length)), self.threads)
         kept: dict[str, Any] = {}
+        size = self.probabilities.n_classes
         moments = ScoreMoments.merge([part.moments for part in parts])
+        kept["losses"] = ProperScores.merge([part.losses for part in parts])
+        if size > 2:
+            kept["ranks"] = reduce(operator.add, [part.ranks for part in parts])
         if self._has_cross:
             kept["cross"] = CrossMoments(sum(part.cross for part in parts))
-        size = self.probabilities.n_classes
         if self.step is None:
             kept["tops"] = reduce(operator.add, [part.tops for part in parts])
         else:
@@ -81,7 +88,7 @@ class ScorePass:
         room = np.ones((2 * width + 1 if self._has_cross else width + 1, length))
         limit = scores.EXACT_ROWS if self.exact_rows is None else self.exact_rows
         part = _Part(TopTally(size), ScoreTally(limit if len(self.actual) <= limit else 0))
-        moments = []
+        moments, losses, ranks = [], [], []
         for rows in blocks(chunk.stop - chunk.start, length):
             rows = slice(chunk.start + rows.start, chunk.start + rows.stop)
             weights = None if self.weights is None else self.weights[rows]
@@ -92,6 +99,9 @@ class ScorePass:
             self._read_best(part, block, values[:size], rows)
             if self.step is not None:
                 self._read_group(part, block, values)
+            losses.append(ProperScores.of_block(block, values[:size], self.groups))
+            if size > 2:
+                ranks.append(RankCounts.of_block(block, values[:size]))
             means, _ = block.centre(values)
             if self._has_cross:
                 sums = products(block, features)
@@ -101,6 +111,8 @@ class ScorePass:
             else:
                 moments.append(ScoreMoments.of_block(block, means, values))
         part.moments = ScoreMoments.merge(moments)
+        part.losses = ProperScores.merge(losses)
+        part.ranks = reduce(operator.add, ranks) if ranks else None
         return part
 
     def _read_best(self, part: _Part, block: ClassBlock, values: FloatArray, rows: slice) -> None:
@@ -130,6 +142,8 @@ class _Part:
     tops: TopTally
     scores: ScoreTally
     moments: ScoreMoments = field(init=False)
+    losses: ProperScores = field(init=False)
+    ranks: RankCounts | None = None
     cross: Any = 0
     variance: float = 0.0
 

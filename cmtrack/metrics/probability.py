@@ -1,0 +1,295 @@
+"""Proper scores of the probabilities: the section ``probability/``; and the rank of the actual class: top-k accuracy.
+
+Source: Good (1952) for the log loss, Brier (1950), and for skills the usual 1 - loss / loss of the reference. Nothing
+is clipped: where a row gives its actual class the probability 0 the log loss is infinite, and is undefined with that
+reason and the number of rows. The reference of a skill always answers the shares of the evaluated rows, or given ones.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from cmtrack.metrics.metric import Metric, Section
+from cmtrack.metrics.samples import Samples, Weighted
+from cmtrack.statistics.actual_class import LOSSES, ProperScores, RankCounts, losses_of, ranks_of
+from cmtrack.statistics.inputs import FloatArray, IntArray
+
+
+@dataclass(frozen=True, eq=False)
+class Losses:
+    """One loss of all rows, by actual class: what the functions of this section are given.
+
+    Attributes
+    ----------
+    n, mean : ndarray of shape (K,)
+        Rows, or weight, of each actual class, and their mean loss.
+    impossible : float
+        Rows, or weight, that give their class, or its group, the probability 0.
+    groups : ndarray of shape (K,)
+        The group of each class, or the classes themselves.
+    reference : ndarray of shape (K,), optional
+        Given shares of the classes, that a skill is measured against.
+    what : str
+        "class" or "group".
+    """
+
+    n: FloatArray
+    mean: FloatArray
+    impossible: float
+    groups: IntArray
+    reference: FloatArray | None = None
+    what: str = "class"
+
+    @property
+    def loss(self) -> float:
+        """The mean loss of all rows."""
+        return float(self.n @ self.mean) / float(self.n.sum())
+
+    @property
+    def shares(self) -> FloatArray:
+        """Share of each group among the rows."""
+        return np.asarray(np.bincount(self.groups, self.n) / self.n.sum(), dtype=np.float64)
+
+    @property
+    def expected(self) -> FloatArray:
+        """Share of each group in the reference."""
+        return self.shares if self.reference is None else np.asarray(np.bincount(self.groups, self.reference))
+
+
+def _mean(losses: Losses) -> float:
+    return losses.loss
+
+
+class Mean:
+    """The mean loss, with its influence as coefficients (K, 2) of 1 and a row's loss."""
+
+    logarithm = False
+
+    def __call__(self, losses: Losses) -> float:
+        return math.nan if self.logarithm and losses.impossible else losses.loss
+
+    def influence(self, losses: Losses) -> FloatArray:
+        """Influence (K, 2)."""
+        return np.column_stack((np.full(len(losses.n), -losses.loss), np.ones(len(losses.n))))
+
+    def reason(self, losses: Losses, k: int | None) -> str:
+        """Why it is infinite."""
+        rows = "row gives" if losses.impossible == 1 else "rows give"
+        return f"infinite: {losses.impossible:g} {rows} the actual {losses.what} the probability 0"
+
+
+class LogMean(Mean):
+    """The mean of a logarithm, which a probability of 0 makes infinite."""
+
+    logarithm = True
+
+
+class Skill(Mean):
+    """1 - loss / loss of the reference, which answers the same shares for every row."""
+
+    def reference(self, losses: Losses) -> tuple[float, FloatArray]:
+        """The reference's mean loss, and the influence (K,) on it of a row of each class."""
+        raise NotImplementedError
+
+    def __call__(self, losses: Losses) -> float:
+        known, loss = self.reference(losses)[0], super().__call__(losses)
+        return 1 - loss / known if known > 0 and math.isfinite(known) else math.nan
+
+    def influence(self, losses: Losses) -> FloatArray:
+        """Influence (K, 2)."""
+        known, by_class = self.reference(losses)
+        mine = super().influence(losses)
+        mine[:, 0] -= losses.loss * by_class / known
+        return -mine / known
+
+    def reason(self, losses: Losses, k: int | None) -> str:
+        """Why it is undefined."""
+        if self.logarithm and losses.impossible:
+            return super().reason(losses, k)
+        known = self.reference(losses)[0]
+        if known > 0:
+            return f"the reference gives a {losses.what} that occurs the share 0"
+        return f"the reference is perfect: all rows are of one {losses.what}"
+
+
+class LogSkill(Skill):
+    """Of the log loss; the reference's is the entropy of the shares."""
+
+    logarithm = True
+
+    def reference(self, losses: Losses) -> tuple[float, FloatArray]:
+        """The entropy, and its influence."""
+        with np.errstate(divide="ignore", invalid="ignore"):
+            own = np.where(losses.n > 0, -np.log(losses.expected[losses.groups]), 0.0)
+            known = float(losses.n @ own) / float(losses.n.sum())
+            return known, own - known
+
+
+class BrierSkill(Skill):
+    """Of the Brier score; the reference's is the Gini index of the shares, halved for two."""
+
+    def reference(self, losses: Losses) -> tuple[float, FloatArray]:
+        """The index, and its influence."""
+        expected = losses.expected
+        half = 0.5 if len(expected) == 2 else 1.0
+        own = half * (float(expected @ expected) - 2 * expected[losses.groups] + 1)  # of a row by its class
+        known = float(losses.n @ own) / float(losses.n.sum())
+        if losses.reference is None:  # the shares are estimated: the index 1 - Σ π² moves twice as far
+            return known, 2 * half * (float(expected @ expected) - expected[losses.groups])
+        return known, own - known
+
+
+class LossSamples(Samples):
+    """Samples by one loss of theirs and their actual class.
+
+    An influence is given as coefficients (K, 2) of 1 and the loss, by class: means and sums of squares by class then
+    give the standard error exactly.
+
+    Parameters
+    ----------
+    scores : ProperScores
+    squares : ProperScores, optional
+        The same with squared weights, where weights are fractions.
+    loss : str
+        One of :data:`cmtrack.statistics.actual_class.LOSSES`.
+    groups : ndarray of shape (K,), optional
+        The groups of a step; by default the classes.
+    reference : ndarray of shape (K,), optional
+    """
+
+    def __init__(
+        self,
+        scores: ProperScores,
+        squares: ProperScores | None,
+        loss: str,
+        groups: IntArray | None = None,
+        reference: FloatArray | None = None,
+    ) -> None:
+        self.scores, self.squares, self.loss, self.groups = scores, squares or scores, loss, groups
+        place = scores.place(loss, groups)
+        assert place is not None  # the view has asked
+        self._column, self._table = place
+        self._reference = reference
+
+    @property
+    def total(self) -> float:
+        return float(self.scores.n.sum())
+
+    def argument(self) -> Losses:
+        impossible = self.scores.impossible[self._table if self.loss != "within" else 0]
+        groups = np.arange(len(self.scores.n)) if self.groups is None else self.groups
+        what = "class" if self.groups is None or self.loss == "within" else "group"
+        n = self.scores.n.astype(np.float64)
+        return Losses(n, self.scores.mean[:, self._column], float(impossible.sum()), groups, self._reference, what)
+
+    def standard_error(self, influence: FloatArray) -> float:
+        constant, slope = influence.T
+        n, mean, m2 = self.squares.n, self.squares.mean[:, self._column], self.squares.m2[:, self._column]
+        return math.sqrt(float((slope**2 * m2 + n * (slope * mean + constant) ** 2).sum())) / self.total
+
+    def by_row(
+        self, influence: FloatArray, actual: IntArray, probabilities: FloatArray, weights: Any = None
+    ) -> FloatArray | None:
+        """Influence of rows (n,) from their classes (n,) and probabilities (n, K).
+
+        None where a logarithm is infinite by rows that were stored in single precision and was not by the statistics.
+        """
+        losses, impossible = losses_of(probabilities.T, actual, self.groups)
+        if self.loss in ("log", "within") and (impossible if weights is None else impossible & (weights > 0)).any():
+            return None
+        constant, slope = influence[actual].T
+        return np.asarray(constant + slope * losses[LOSSES.index(self.loss)])
+
+
+class RankCells(Weighted):
+    """Samples by the rank of the actual class: cell r holds those that r classes stand before.
+
+    Parameters
+    ----------
+    ranks : RankCounts
+    squares : RankCounts, optional
+        The same with squared weights, where weights are fractions.
+    """
+
+    def __init__(self, ranks: RankCounts, squares: RankCounts | None = None) -> None:
+        self.weight = ranks.counts.sum(axis=0).astype(np.float64)
+        self.squares = self.weight if squares is None else squares.counts.sum(axis=0)
+
+    def argument(self, weight: Any = None) -> Any:
+        return self.weight if weight is None else weight
+
+    @property
+    def table_size(self) -> int:
+        return len(self.weight)
+
+    def in_table(self, values: FloatArray) -> FloatArray | None:
+        return values if values.shape == self.weight.shape else None
+
+    @staticmethod
+    def place(actual: IntArray, probabilities: FloatArray) -> IntArray:
+        """The cell of each row, shape (n,)."""
+        return ranks_of(probabilities.T, actual)
+
+
+class TopK:
+    """Share of the rows whose actual class is among the k most probable ones."""
+
+    def __init__(self, k: int) -> None:
+        self.k = k
+
+    def __call__(self, counts: Any) -> Any:
+        return counts[: self.k].sum() / counts.sum()
+
+
+def mean_reciprocal_rank(counts: Any) -> Any:
+    """Mean of 1 / rank."""
+    return (counts / np.arange(1, len(counts) + 1)).sum() / counts.sum()
+
+
+_GOOD, _BRIER, _SPHERICAL = "Good (1952)", "Brier (1950)", "Roby (1965)"
+_KINDS: tuple[tuple[str, Any, str, str, str, dict[str, Any]], ...] = (
+    ("log_loss", LogMean(), "log losses", _GOOD, "mean of −ln p(actual)",
+     {"title": "log loss", "headline": True}),
+    ("brier", Mean(), "brier losses", _BRIER, "mean of Σ (p − 1[actual])²; of two the half",
+     {"high": 2.0, "title": "Brier score", "brief": "Brier", "headline": True}),
+    ("spherical", Mean(), "spherical losses", _SPHERICAL, "mean of 1 − p(actual) / √Σ p²",
+     {"high": 1.0, "title": "spherical score", "brief": "spherical"}),
+    ("log_skill", LogSkill(), "log losses", _GOOD, "1 − log loss / entropy of the shares",
+     {"better": "higher", "low": -math.inf, "high": 1.0, "interval": "wald", "title": "skill by log loss",
+      "brief": "log skill"}),
+    ("brier_skill", BrierSkill(), "brier losses", _BRIER, "1 − Brier score / that of the shares",
+     {"better": "higher", "low": -math.inf, "high": 1.0, "interval": "wald", "title": "skill by Brier score",
+      "brief": "Brier skill"}),
+    ("log_loss_within", LogMean(), "losses within", _GOOD, "log loss of the classes − log loss of their groups",
+     {"title": "log loss inside the groups", "brief": "log loss within"}),
+)  # fmt: skip
+
+
+def _section(name: str, title: str, prefix: str, headline: bool) -> Section:
+    usual = {"better": "lower", "low": 0.0, "high": math.inf, "interval": "log", "headline": False}
+    made = []
+    for kind, function, of, source, formula, words in _KINDS:
+        own = {**usual, **words}
+        own["headline"] = own["headline"] and headline
+        made.append(Metric(f"{prefix}{kind}", function, of=of, source=source, formula=formula, **own))
+    return Section(name, title, tuple(made))
+
+
+PROBABILITY = _section("probability", "Probabilities of the classes", "probability/", True)
+PROBABILITY_OF_STEP = _section("probability", "Probabilities of the groups: {step}", "probability/<step>/", False)
+
+_TOP = "lowest index first among equal probabilities, as the arg-max"
+RANKS: tuple[Metric, ...] = (
+    *(
+        Metric(f"multiclass/top_{k}_accuracy", TopK(k), of="ranks", interval="wilson", headline=False,
+               formula=f"share of rank ≤ {k}; {_TOP}", title=f"top-{k} accuracy", brief=f"top {k}")
+        for k in (2, 3, 5)
+    ),
+    Metric("multiclass/mean_reciprocal_rank", mean_reciprocal_rank, of="ranks", interval="logit", headline=False,
+           formula=f"mean of 1 / rank; {_TOP}", title="mean reciprocal rank", brief="MRR"),
+)  # fmt: skip
+"""Metrics of the ranks, which stand in ``multiclass/``."""

@@ -1,0 +1,196 @@
+"""What the probabilities say of the actual class: proper scores of it and its rank, by actual class.
+
+Source of the scores: Good (1952), Brier (1950); of the spherical one Roby (1965). Nothing is clipped: a probability of
+0 for the actual class makes its log loss infinite, so such rows are counted apart.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from cmtrack.grouping import Grouping, Label
+from cmtrack.statistics.counting import Counts
+from cmtrack.statistics.inputs import BoolArray, FloatArray, IntArray
+from cmtrack.statistics.moments import ClassBlock, merged_spread
+
+LOSSES = ("log", "brier", "spherical", "within")
+"""Losses of a row: minus the log of the actual class's probability, the Brier term, one less the cosine to the truth;
+and, of groups, minus the log of the class's probability inside its group."""
+
+
+def partitions(grouping: Grouping | None, labels: tuple[Label, ...]) -> IntArray:
+    """The group of each class in each step of a grouping, shape (S, K), numbered as they first appear."""
+    steps = () if grouping is None else grouping.compose(labels)
+    return np.array([in_order(step.group_of_class) for step in steps], dtype=np.int64).reshape(-1, len(labels))
+
+
+def in_order(groups: IntArray) -> IntArray:
+    """Numbers of groups as they first appear, so that equal partitions are equal arrays."""
+    _, first, place = np.unique(groups, return_index=True, return_inverse=True)
+    return np.asarray(np.argsort(np.argsort(first))[place], dtype=np.int64)
+
+
+def losses_of(values: FloatArray, codes: IntArray, groups: IntArray | None = None) -> tuple[FloatArray, BoolArray]:
+    """Losses of rows, and where the probability of the actual class, or of its group, is 0.
+
+    Parameters
+    ----------
+    values : ndarray of shape (K, b)
+        Probabilities.
+    codes : ndarray of shape (b,)
+        The actual classes.
+    groups : ndarray of shape (K,), optional
+        The group of each class; by default the classes themselves.
+
+    Returns
+    -------
+    losses : ndarray of shape (3, b), or (4, b) of groups
+        In the order of :data:`LOSSES`; 0 for a logarithm of 0.
+    impossible : ndarray of shape (b,), bool
+    """
+    columns = np.arange(values.shape[1])
+    own = values[codes, columns]
+    of_class = own
+    if groups is not None:
+        values = np.stack([values[groups == g].sum(axis=0) for g in range(int(groups.max()) + 1)])
+        codes = groups[codes]
+        own = values[codes, columns]
+    square = np.einsum("kb,kb->b", values, values)
+    impossible = own <= 0
+    losses = np.empty((3 if groups is None else 4, len(columns)))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        losses[0] = np.where(impossible, 0.0, -np.log(own))
+        losses[1] = np.maximum(square - 2 * own + 1, 0.0) * (0.5 if len(values) == 2 else 1.0)
+        losses[2] = np.where(square > 0, 1 - own / np.sqrt(square), 1.0)
+        if groups is not None:
+            losses[3] = np.where(of_class > 0, np.log(own) - np.log(of_class), 0.0)
+    return losses, impossible
+
+
+@dataclass(frozen=True, eq=False)
+class ProperScores:
+    """Proper scores by actual class: of the classes, and of the groups of each step of a grouping.
+
+    Attributes
+    ----------
+    groups : ndarray of shape (S, K)
+        The steps, as :func:`partitions` gives them.
+    n : ndarray of shape (K,)
+        Rows, or weight, of each actual class.
+    impossible : ndarray of shape (1 + S, K)
+        Those that give their class, or its group, the probability 0.
+    mean, m2 : ndarray of shape (K, 3 + 4 S)
+        Mean and sum of squared deviations of each loss: three of the classes, four of each step. A logarithm of 0
+        counts as 0 in them.
+    """
+
+    groups: IntArray
+    n: Counts
+    impossible: Counts
+    mean: FloatArray
+    m2: FloatArray
+
+    @classmethod
+    def of_block(cls, block: ClassBlock, values: FloatArray, groups: IntArray) -> ProperScores:
+        """The scores of one block of rows from their probabilities (K, b), in the order of its classes."""
+        found = [losses_of(values, block.codes, each) for each in (None, *groups)]
+        losses = np.concatenate([losses for losses, _ in found])
+        held = block.total(np.stack([zero for _, zero in found]).astype(np.int64))
+        means, deviations = block.centre(losses)
+        off = block.total(deviations) / np.where(block.sums > 0, block.sums, 1)  # what rounding left in the mean
+        m2 = np.maximum(block.total(deviations * deviations) - block.sums * off**2, 0.0)
+        return cls(
+            groups,
+            block.spread(block.sums, dtype=block.sums.dtype),
+            block.spread(held, dtype=held.dtype).T,
+            block.spread(np.where(block.sums > 0, means + off, 0.0)),
+            block.spread(m2),
+        )
+
+    @classmethod
+    def merge(cls, parts: Sequence[ProperScores]) -> ProperScores:
+        """The scores of disjoint samples together.
+
+        Raises
+        ------
+        ValueError
+            If they are of other steps of grouping.
+        """
+        groups = parts[0].groups
+        if any(not np.array_equal(part.groups, groups) for part in parts):
+            raise ValueError("proper scores must be of the same groups of classes to be merged")
+        n = np.stack([part.n for part in parts])
+        mean, m2 = (np.stack([getattr(part, name) for part in parts]) for name in ("mean", "m2"))
+        mean, m2 = merged_spread(n[:, :, None].astype(np.float64), mean, m2)
+        return cls(groups, n.sum(axis=0), sum(part.impossible for part in parts), mean, m2)  # type: ignore[arg-type]
+
+    def __add__(self, other: ProperScores) -> ProperScores:
+        return ProperScores.merge([self, other])
+
+    def place(self, loss: str, groups: IntArray | None) -> tuple[int, int] | None:
+        """Where a loss stands in ``mean``, and its table in ``impossible``; None for groups that are not there."""
+        if groups is None:
+            return LOSSES.index(loss), 0
+        same = np.flatnonzero((self.groups == in_order(groups)).all(axis=1))
+        if not len(same):
+            return None
+        return 3 + 4 * int(same[0]) + LOSSES.index(loss), 1 + int(same[0])
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, ProperScores) and all(
+            np.array_equal(getattr(self, name), getattr(other, name))
+            for name in ("groups", "n", "impossible", "mean", "m2")
+        )
+
+    __hash__ = None  # type: ignore[assignment]
+
+
+def ranks_of(values: FloatArray, codes: IntArray) -> IntArray:
+    """Rank of the actual class among the probabilities, less 1: the classes that stand before it, shape (b,).
+
+    Of equal probabilities the first class stands first, as in the arg-max.
+
+    Parameters
+    ----------
+    values : ndarray of shape (K, b)
+    codes : ndarray of shape (b,)
+    """
+    own = values[codes, np.arange(values.shape[1])]
+    before = np.zeros(len(own), dtype=np.int64)
+    for c, column in enumerate(values):
+        before += (column > own) | ((column == own) & (c < codes))
+    return before
+
+
+@dataclass(frozen=True, eq=False)
+class RankCounts:
+    """Rows by actual class and the rank of its probability.
+
+    Attributes
+    ----------
+    counts : ndarray of shape (K, K)
+        Entry (k, r): rows, or weight, of class k that r classes stand before.
+    """
+
+    counts: Counts
+
+    @classmethod
+    def of_block(cls, block: ClassBlock, values: FloatArray) -> RankCounts:
+        """The counts of one block of rows from their probabilities (K, b), in the order of its classes."""
+        size = block.n_classes
+        cell = block.codes * size + ranks_of(values, block.codes)
+        counts: Any = np.bincount(cell, block.weights, size * size).reshape(size, size)
+        whole = block.weights is None or block.weights.dtype.kind == "i"
+        return cls(np.rint(counts).astype(np.int64) if whole else counts)
+
+    def __add__(self, other: RankCounts) -> RankCounts:
+        return RankCounts(self.counts + other.counts)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, RankCounts) and np.array_equal(self.counts, other.counts)
+
+    __hash__ = None  # type: ignore[assignment]

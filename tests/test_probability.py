@@ -1,0 +1,207 @@
+"""Proper scores and ranks: test vectors 19 and 22, scikit-learn, properties."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from sklearn.metrics import brier_score_loss, d2_log_loss_score, log_loss
+
+from cmtrack import Accumulator, Evaluation, Grouping, evaluate, evaluate_table, paired_differences
+from cmtrack.evaluation.loading import loads
+
+Y = [0, 0, 0, 0, 1, 1, 1, 2, 2]
+P = np.array([
+    [.7, .2, .1], [.5, .4, .1], [.6, .1, .3], [.4, .35, .25], [.3, .6, .1], [.2, .5, .3], [.45, .4, .15], [.1, .3, .6],
+    [.3, .4, .3],
+])  # fmt: skip
+SECOND = np.array([
+    [.6, .3, .1], [.6, .3, .1], [.5, .2, .3], [.5, .25, .25], [.2, .6, .2], [.3, .5, .2], [.3, .5, .2], [.2, .2, .6],
+    [.2, .3, .5],
+])  # fmt: skip
+WHOLE = [1, 2, 1, 1, 3, 1, 1, 2, 1]
+G = Grouping({"a": [0, 1], "b": [2]}, name="g")
+STEP = "probability/g"
+"""Rows of test vector 8, and the second model of test vector 19."""
+
+
+def numbers(evaluation: Evaluation, *names: str) -> list[float]:
+    return [evaluation.metrics[name if "/" in name else f"probability/{name}"] for name in names]
+
+
+def errors(evaluation: Evaluation, *names: str) -> list[float]:
+    return [evaluation.standard_errors[name if "/" in name else f"probability/{name}"] for name in names]
+
+
+def near(expected: list[float]) -> object:
+    return pytest.approx(expected, abs=6e-11)
+
+
+FOUR = ("log_loss", "brier", "log_skill", "brier_skill")
+
+
+def test_vector_19_of_the_classes():
+    evaluation = evaluate(Y, y_prob=P)
+    assert numbers(evaluation, *FOUR) == near([0.7013333827, 0.3988888889, 0.3388991941, 0.3786538462])
+    assert errors(evaluation, *FOUR) == near([0.0840974448, 0.0606588201, 0.0786154100, 0.0923075590])
+    assert numbers(evaluation, "spherical") == near([0.2189646931])
+    assert errors(evaluation, "spherical") == near([0.0447599061])
+
+
+def test_vector_19_of_the_groups():
+    evaluation = evaluate(Y, y_prob=P, grouping=G)
+    names = [f"{STEP}/{name}" for name in FOUR]
+    assert numbers(evaluation, *names) == near([0.3549367628, 0.1050000000, 0.3299365509, 0.3925])
+    assert errors(evaluation, *names) == near([0.1096336382, 0.0480980865, 0.1297404132, 0.1671119477])
+    assert numbers(evaluation, f"{STEP}/log_loss_within", "log_loss_within") == near([0.3463966199] * 2)
+
+
+def test_vector_19_of_weights_and_clusters():
+    whole = evaluate(Y, y_prob=P, sample_weight=WHOLE)
+    assert numbers(whole, *FOUR) == near([0.6567403459, 0.3684615385, 0.3881648549, 0.4339090909])
+    assert errors(whole, *FOUR) == near([0.0623009695, 0.0451374778, 0.0608814326, 0.0709554263])
+    repeated = evaluate(np.repeat(Y, WHOLE), y_prob=np.repeat(P, WHOLE, axis=0))
+    assert numbers(whole, *FOUR) == near(numbers(repeated, *FOUR))
+    assert errors(whole, *FOUR) == near(errors(repeated, *FOUR))
+    halved = evaluate(Y, y_prob=P, sample_weight=np.array(WHOLE) / 2)
+    assert numbers(halved, *FOUR) == near(numbers(whole, *FOUR))
+    assert errors(halved, *FOUR) == near([0.0700354174, 0.0512415615, 0.0743526780, 0.0854532088])
+    clustered = evaluate(Y, y_prob=P, groups=[0, 0, 1, 1, 2, 2, 3, 3, 4])
+    correction = np.sqrt(5 / 4)  # the vector's errors are without it
+    found = np.array(errors(clustered, *FOUR)) / correction
+    assert found == near([0.0718211585, 0.0496992172, 0.0590967980, 0.0671924960])
+
+
+def test_vector_19_of_two_models():
+    first, second = evaluate(Y, y_prob=P), evaluate(Y, y_prob=SECOND)
+    assert numbers(second, "log_loss", "brier") == near([0.6121153775, 0.3216666667])
+    found = paired_differences(first, second, metrics=[f"probability/{name}" for name in FOUR])
+    assert [each.difference for each in found.rows] == near([0.0892180052, 0.0772222222, -0.0840999396, -0.1202884615])
+    assert [each.standard_error for each in found.rows] == near(
+        [0.0684154851, 0.0499451002, 0.0617072001, 0.0738907741]
+    )
+
+
+def test_a_probability_of_0_for_the_actual_class_is_infinite_and_said_so():
+    p = P.copy()
+    p[8] = [0.5, 0.5, 0]
+    evaluation = evaluate(Y, y_prob=p)
+    assert np.isnan(evaluation.metrics["probability/log_loss"])
+    assert evaluation.undefined["probability/log_loss"] == "infinite: 1 row gives the actual class the probability 0"
+    assert np.isfinite(evaluation.metrics["probability/brier"])
+    losses = evaluation.statistics.losses
+    assert losses.impossible.tolist() == [[0, 0, 1]]
+    assert float(losses.n @ losses.mean[:, 0]) == pytest.approx(5.1080276401, abs=6e-11)
+    assert np.isfinite(evaluate(Y, y_prob=p, grouping=Grouping({"a": [0], "b": [1, 2]})).metrics["probability/brier"])
+
+
+def test_vector_22_of_ranks():
+    evaluation = evaluate(Y, y_prob=P)
+    ranks = np.repeat(np.arange(1, 4), evaluation.statistics.ranks.counts.sum(axis=0))
+    assert sorted([1, 1, 1, 1, 1, 1, 2, 1, 3]) == ranks.tolist()
+    found = numbers(evaluation, "multiclass/top_2_accuracy", "multiclass/mean_reciprocal_rank")
+    assert found == near([0.8888888889, 0.8703703704])
+    assert "multiclass/top_3_accuracy" not in evaluation.metrics
+    tied = evaluate([0, 1, 2, 2], y_prob=[[.4, .4, .2], [.4, .4, .2], [.2, .4, .4], [1 / 3] * 3])  # fmt: skip
+    assert tied.statistics.ranks.counts.sum(axis=0).tolist() == [1, 2, 1]
+
+
+def random_problem(seed: int, n: int = 60, k: int = 4) -> tuple[np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(seed)
+    p = rng.dirichlet(np.full(k, 0.7), n)
+    return rng.integers(0, k, n), np.clip(p, 1e-6, None) / np.clip(p, 1e-6, None).sum(axis=1, keepdims=True)
+
+
+@pytest.mark.parametrize("k", [2, 4])
+def test_they_are_those_of_scikit_learn(k):
+    y, p = random_problem(k, k=k)
+    evaluation = evaluate(y, y_prob=p, labels=list(range(k)))
+    expected = [log_loss(y, p), brier_score_loss(y, p[:, 1] if k == 2 else p), d2_log_loss_score(y, p)]
+    assert numbers(evaluation, "log_loss", "brier", "log_skill") == pytest.approx(expected, abs=1e-12)
+
+
+@given(st.integers(0, 2**32 - 1))
+def test_the_chain_rule_holds_and_influences_give_the_errors(seed):
+    y, p = random_problem(seed)
+    evaluation = evaluate(
+        y, y_prob=p, labels=[0, 1, 2, 3], grouping=Grouping({"a": [0, 3], "b": [1], "c": [2]}, name="g")
+    )
+    whole, groups, within = numbers(evaluation, "log_loss", f"{STEP}/log_loss", f"{STEP}/log_loss_within")
+    assert whole == pytest.approx(groups + within, abs=1e-12)
+    for name in evaluation.metrics:
+        if name.startswith("probability/") or "rank" in name or "top_" in name:
+            psi = evaluation.influence(name)
+            assert psi.mean() == pytest.approx(0, abs=1e-9)
+            assert np.sqrt((psi**2).sum()) / len(y) == pytest.approx(evaluation.standard_errors[name], rel=1e-8)
+
+
+def test_every_way_to_evaluate_gives_the_same_numbers(tmp_path):
+    import pandas as pd
+
+    y, p = random_problem(3, n=500)
+    whole = evaluate(y, y_prob=p, labels=[0, 1, 2, 3], grouping=Grouping({"a": [0, 3], "b": [1, 2]}, name="g"))
+    accumulator = Accumulator([0, 1, 2, 3], grouping=whole.grouping)
+    for rows in np.array_split(np.arange(500), 7):
+        accumulator.update(y[rows], y_prob=p[rows])
+    frame = pd.DataFrame({"y": y, **{f"p_{k}": p[:, k] for k in range(4)}})
+    table = evaluate_table(frame, y_true="y", y_prob=[f"p_{k}" for k in range(4)], labels=[0, 1, 2, 3],
+                           grouping=whole.grouping)  # fmt: skip
+    loaded = loads(whole.to_json())
+    regrouped = evaluate(y, y_prob=p, labels=[0, 1, 2, 3]).regroup(whole.grouping)
+    for other in (accumulator.compute(), table, loaded, regrouped):
+        for name in whole.metrics:
+            if name.startswith("probability/") or "rank" in name or "top_" in name:
+                assert other.metrics[name] == pytest.approx(whole.metrics[name], rel=1e-12), name
+                assert other.standard_errors[name] == pytest.approx(whole.standard_errors[name], rel=1e-9), name
+
+
+def test_a_regrouping_without_rows_keeps_what_holds():
+    y, p = random_problem(3)
+    grouping = Grouping({"a": [0, 3], "b": [1, 2]}, name="g")
+    kept = loads(evaluate(y, y_prob=p, labels=[0, 1, 2, 3], grouping=grouping).to_json())
+    same = kept.regroup(Grouping({"B": [1, 2], "A": [3, 0]}, name="other"))
+    assert same.metrics["probability/other/brier"] == kept.metrics["probability/g/brier"]
+    other = kept.regroup(Grouping({"a": [0, 1], "b": [3, 2]}, name="g"))
+    assert "probability/g/brier" not in other.metrics
+    assert other.metrics["probability/brier"] == kept.metrics["probability/brier"]
+
+
+SHARES = [0.5, 0.25, 0.25]
+
+
+def test_skills_against_given_shares():
+    given_shares = evaluate(Y, y_prob=P, reference=SHARES)
+    log = -np.log(np.array(SHARES)[Y]).mean()
+    square = (((np.array(SHARES) - np.eye(3)[Y]) ** 2).sum(axis=1)).mean()
+    expected = [1 - 0.7013333827 / log, 1 - 0.3988888889 / square]
+    assert numbers(given_shares, "log_skill", "brier_skill") == pytest.approx(expected, abs=1e-9)
+    for name in ("log_skill", "brier_skill"):
+        psi = given_shares.influence(f"probability/{name}")
+        assert np.sqrt((psi**2).sum()) / 9 == pytest.approx(*errors(given_shares, name))
+    own = np.bincount(Y) / 9
+    same = evaluate(Y, y_prob=P, reference=dict(enumerate(own)))
+    assert numbers(same, *FOUR) == near(numbers(evaluate(Y, y_prob=P), *FOUR))
+    assert loads(given_shares.to_json()).metrics == given_shares.metrics
+    grouped = evaluate(Y, y_prob=P, reference=SHARES, grouping=G)
+    assert numbers(grouped, f"{STEP}/log_skill") == pytest.approx(
+        [1 - 0.3549367628 / -np.log([0.75, 0.25])[np.array(Y) // 2].mean()], abs=1e-9
+    )
+
+
+@pytest.mark.parametrize(("reference", "error", "said"), [
+    ([0.5, 0.5], ValueError, "reference must have one share for each of 3 labels, got 2"),
+    ([0.5, 0.6, -0.1], ValueError, "reference must be shares between 0 and 1 that sum to 1, got"),
+    ({0: 0.5, 7: 0.5}, ValueError, "reference must be of the labels .*, got 7"),
+    ("train", TypeError, "reference must be shares of the classes, by label or in their order, got 'train'"),
+])  # fmt: skip
+def test_wrong_references_are_refused(reference, error, said):
+    with pytest.raises(error, match=said):
+        evaluate(Y, y_prob=P, reference=reference)
+
+
+def test_a_skill_without_a_reference_says_why():
+    one = evaluate([0, 0], y_prob=[[0.9, 0.1], [0.8, 0.2]], labels=[0, 1])
+    assert one.undefined["probability/log_skill"] == "the reference is perfect: all rows are of one class"
+    absent = evaluate([0, 1], y_prob=[[0.9, 0.1], [0.2, 0.8]], reference={0: 1.0})
+    assert absent.undefined["probability/log_skill"] == "the reference gives a class that occurs the share 0"
