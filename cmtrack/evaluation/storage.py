@@ -17,7 +17,7 @@ from cmtrack.evaluation.compute import scored_step
 from cmtrack.grouping import Grouping
 from cmtrack.metrics.own import from_data as own_from_data
 from cmtrack.statistics import ConfusionMatrix, LabelDigest, ScoreCounts, ScoreMoments
-from cmtrack.statistics.actual_class import ProperScores, RankCounts
+from cmtrack.statistics.actual_class import ProperScores, RankCounts, partitions
 from cmtrack.statistics.collected import Statistics
 from cmtrack.statistics.counting import Codes, count_pairs
 from cmtrack.statistics.inputs import FloatArray, IntArray, as_shares, shares_of
@@ -151,7 +151,8 @@ def _write(statistics: Statistics) -> dict[str, Any]:
                 **({"values": archive.encode_array(value.values)} if value.exact else {}),
             }
         elif isinstance(value, ProperScores):
-            out[item.name] = {f.name: archive.encode_array(getattr(value, f.name)) for f in fields(value)}
+            known = {f.name: getattr(value, f.name) for f in fields(value)}
+            out[item.name] = {name: archive.encode_array(array) for name, array in known.items() if array.size}
         elif isinstance(value, (TopScoreCounts, RankCounts)):
             out[item.name] = archive.encode_array(value.counts)
         elif isinstance(value, CrossMoments):
@@ -223,7 +224,9 @@ def _read_moments(data: dict[str, Any], rows: int) -> ScoreMoments:
 
 
 def _read_losses(data: dict[str, Any], size: int) -> ProperScores:
-    groups = archive.decode_array(data["groups"], (None, size))
+    groups = (
+        archive.decode_array(data["groups"], (None, size)) if "groups" in data else partitions(None, (None,) * size)
+    )
     shapes = {"n": (size,), "impossible": (1 + len(groups), size)} | dict.fromkeys(
         ("mean", "m2"), (size, 3 + 4 * len(groups))
     )
