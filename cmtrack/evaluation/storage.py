@@ -17,7 +17,7 @@ from cmtrack.evaluation.compute import scored_step
 from cmtrack.grouping import Grouping
 from cmtrack.metrics.own import from_data as own_from_data
 from cmtrack.statistics import ConfusionMatrix, LabelDigest, ScoreCounts, ScoreMoments
-from cmtrack.statistics.actual_class import ProperScores, RankCounts, partitions
+from cmtrack.statistics.actual_class import ProperScores, RankCounts
 from cmtrack.statistics.collected import Statistics
 from cmtrack.statistics.counting import Codes, count_pairs
 from cmtrack.statistics.inputs import FloatArray, IntArray, as_shares, shares_of
