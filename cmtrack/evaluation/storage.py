@@ -224,9 +224,8 @@ def _read_moments(data: dict[str, Any], rows: int) -> ScoreMoments:
 
 
 def _read_losses(data: dict[str, Any], size: int) -> ProperScores:
-    groups = (
-        archive.decode_array(data["groups"], (None, size)) if "groups" in data else partitions(None, (None,) * size)
-    )
+    none = np.empty((0, size), dtype=np.int64)
+    groups = archive.decode_array(data["groups"], (None, size)) if "groups" in data else none
     shapes = {"n": (size,), "impossible": (1 + len(groups), size)} | dict.fromkeys(
         ("mean", "m2"), (size, 3 + 4 * len(groups))
     )

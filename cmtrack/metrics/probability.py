@@ -198,11 +198,15 @@ class LossSamples(Samples):
 
         None where a logarithm is infinite by rows that were stored in single precision and was not by the statistics.
         """
-        losses, impossible = losses_of(probabilities.T, actual, self.groups)
-        if self.loss in ("log", "within") and (impossible if weights is None else impossible & (weights > 0)).any():
+        groups = np.empty((0, len(self.scores.n)), np.int64) if self.groups is None else self.groups[None]
+        place = LOSSES.index(self.loss) if self.groups is None else 3 + LOSSES.index(self.loss)
+        table = 0 if self.groups is None or self.loss == "within" else 1
+        losses, impossible = losses_of(probabilities.T, actual, groups)
+        infinite = impossible[table] if weights is None else impossible[table] & (weights > 0)
+        if self.loss in ("log", "within") and infinite.any():
             return None
         constant, slope = influence[actual].T
-        return np.asarray(constant + slope * losses[LOSSES.index(self.loss)])
+        return np.asarray(constant + slope * losses[place])
 
 
 class RankCells(Weighted):

@@ -34,7 +34,7 @@ def in_order(groups: IntArray) -> IntArray:
     return np.asarray(np.argsort(np.argsort(first))[place], dtype=np.int64)
 
 
-def losses_of(values: FloatArray, codes: IntArray, groups: IntArray | None = None) -> tuple[FloatArray, BoolArray]:
+def losses_of(values: FloatArray, codes: IntArray, groups: IntArray) -> tuple[FloatArray, BoolArray]:
     """Losses of rows, and where the probability of the actual class, or of its group, is 0.
 
     Parameters
@@ -43,32 +43,58 @@ def losses_of(values: FloatArray, codes: IntArray, groups: IntArray | None = Non
         Probabilities.
     codes : ndarray of shape (b,)
         The actual classes.
-    groups : ndarray of shape (K,), optional
-        The group of each class; by default the classes themselves.
+    groups : ndarray of shape (S, K)
+        The group of each class in each step.
 
     Returns
     -------
-    losses : ndarray of shape (3, b), or (4, b) of groups
-        In the order of :data:`LOSSES`; 0 for a logarithm of 0.
-    impossible : ndarray of shape (b,), bool
+    losses : ndarray of shape (3 + 4 S, b)
+        Those of the classes and of the groups of each step, in the order of :data:`LOSSES`; 0 for a logarithm of 0.
+    impossible : ndarray of shape (1 + S, b), bool
     """
     columns = np.arange(values.shape[1])
+    losses = np.empty((3 + 4 * len(groups), len(columns)))
+    impossible = np.empty((1 + len(groups), len(columns)), dtype=np.bool_)
     own = values[codes, columns]
-    of_class = own
-    if groups is not None:
-        values = np.stack([values[groups == g].sum(axis=0) for g in range(int(groups.max()) + 1)])
-        codes = groups[codes]
-        own = values[codes, columns]
-    square = np.einsum("kb,kb->b", values, values)
-    impossible = own <= 0
-    losses = np.empty((3 if groups is None else 4, len(columns)))
-    with np.errstate(divide="ignore", invalid="ignore"):
-        losses[0] = np.where(impossible, 0.0, -np.log(own))
-        losses[1] = np.maximum(square - 2 * own + 1, 0.0) * (0.5 if len(values) == 2 else 1.0)
-        losses[2] = np.where(square > 0, 1 - own / np.sqrt(square), 1.0)
-        if groups is not None:
-            losses[3] = np.where(of_class > 0, np.log(own) - np.log(of_class), 0.0)
+    _fill(losses, impossible[0], values, own)
+    for s, step in enumerate(groups):
+        part = losses[3 + 4 * s : 7 + 4 * s]
+        together = _sums(values, step)
+        _fill(part, impossible[1 + s], together, together[step[codes], columns])
+        np.subtract(losses[0], part[0], out=part[3], where=own > 0)
+        part[3][own <= 0] = 0.0
     return losses, impossible
+
+
+def _sums(values: FloatArray, groups: IntArray) -> FloatArray:
+    """Sums (M, b) over the classes of each group."""
+    sums = np.zeros((int(groups.max()) + 1, values.shape[1]))
+    for group, column in zip(groups, values, strict=True):
+        sums[group] += column
+    return sums
+
+
+def _fill(losses: FloatArray, impossible: BoolArray, values: FloatArray, own: FloatArray) -> None:
+    """Write the losses of rows that give ``values`` (M, b), and what is actual ``own`` (b,)."""
+    log, brier, spherical = losses[:3]
+    np.less_equal(own, 0.0, out=impossible)
+    if impossible.any():
+        own = np.where(impossible, 1.0, own)
+        np.negative(np.log(own, out=log), out=log)
+        own = np.where(impossible, 0.0, own)
+    else:
+        np.negative(np.log(own, out=log), out=log)
+    square = np.einsum("kb,kb->b", values, values)
+    np.subtract(square, own, out=brier)
+    brier -= own
+    brier += 1
+    np.maximum(brier, 0.0, out=brier)
+    if len(values) == 2:
+        brier *= 0.5
+    np.divide(own, np.sqrt(square), out=spherical, where=square > 0)
+    if not square.all():
+        spherical[square <= 0] = 0.0
+    np.subtract(1.0, spherical, out=spherical)
 
 
 @dataclass(frozen=True, eq=False)
@@ -97,17 +123,15 @@ class ProperScores:
     @classmethod
     def of_block(cls, block: ClassBlock, values: FloatArray, groups: IntArray) -> ProperScores:
         """The scores of one block of rows from their probabilities (K, b), in the order of its classes."""
-        found = [losses_of(values, block.codes, each) for each in (None, *groups)]
-        losses = np.concatenate([losses for losses, _ in found])
-        held = block.total(np.stack([zero for _, zero in found]).astype(np.int64))
+        losses, zero = losses_of(values, block.codes, groups)
+        held = block.total(zero.astype(np.int64)) if zero.any() else np.zeros((len(zero), len(block.present)), np.int64)
         means, deviations = block.centre(losses)
-        off = block.total(deviations) / np.where(block.sums > 0, block.sums, 1)  # what rounding left in the mean
-        m2 = np.maximum(block.total(deviations * deviations) - block.sums * off**2, 0.0)
+        m2 = block.total(np.square(deviations, out=deviations))
         return cls(
             groups,
             block.spread(block.sums, dtype=block.sums.dtype),
             block.spread(held, dtype=held.dtype).T,
-            block.spread(np.where(block.sums > 0, means + off, 0.0)),
+            block.spread(means),
             block.spread(m2),
         )
 
@@ -160,10 +184,11 @@ def ranks_of(values: FloatArray, codes: IntArray) -> IntArray:
     codes : ndarray of shape (b,)
     """
     own = values[codes, np.arange(values.shape[1])]
-    before = np.zeros(len(own), dtype=np.int64)
+    before = np.zeros(len(own), dtype=np.min_scalar_type(len(values)))
     for c, column in enumerate(values):
-        before += (column > own) | ((column == own) & (c < codes))
-    return before
+        first = (column > own) | ((column == own) & (c < codes))
+        before += first.view(np.uint8)
+    return before.astype(np.int64)
 
 
 @dataclass(frozen=True, eq=False)
