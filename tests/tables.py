@@ -110,6 +110,12 @@ def assert_same_statistics(found: Statistics, expected: Statistics) -> None:
             assert_moments(ours, theirs)
         elif item.name == "cross":
             np.testing.assert_allclose(ours.sums, theirs.sums, rtol=1e-10, atol=1e-10)
+        elif item.name == "losses":
+            assert_counts(ours.n, theirs.n)
+            assert_counts(ours.impossible, theirs.impossible)
+            np.testing.assert_array_equal(ours.groups, theirs.groups)
+            for name in ("mean", "m2"):
+                np.testing.assert_allclose(getattr(ours, name), getattr(theirs, name), rtol=1e-10, atol=1e-10)
         elif item.name == "labels_variance":
             assert ours == pytest.approx(theirs, rel=1e-12)
         else:

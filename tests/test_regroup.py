@@ -27,7 +27,7 @@ CHAIN = THREE.then(Grouping({"rest": ["a"], "high": ["b", "c"]}, "relaxed"))
 GROUPINGS = {"none": None, "three": THREE, "low_high": LOW_HIGH, "relaxed": RELAXED, "hybrid": HYBRID,
              "odd_even": ODD_EVEN, "chain": CHAIN}  # fmt: skip
 
-FROM_SCORES = ("binary/roc", "spcc/binary", "spcc/d_", "prevalence/")
+FROM_SCORES = ("binary/roc", "spcc/binary", "spcc/d_", "prevalence/", "probability/")
 
 
 def evaluate(*args: Any, **options: Any) -> Evaluation:
@@ -106,7 +106,7 @@ def test_class_prevalence_is_said_to_be_lost() -> None:
     assert any("calibrated prevalence of each class is left out" in warning for warning in regrouped.warnings)
     kept = evaluate(Y, y_prob=P).regroup(THREE)
     assert "prevalence/0/calibrated" in kept.metrics
-    assert not kept.notes
+    assert kept.notes == (Lost.LOSSES.value,)
 
 
 def test_another_positive_group() -> None:
@@ -157,8 +157,8 @@ def test_a_calibration_set_of_the_old_group_is_not_used_for_a_new_one() -> None:
 def test_what_a_regrouping_lost_is_read_from_the_notes_of_a_stored_evaluation() -> None:
     first = evaluate(Y, y_prob=P, grouping=LOW_HIGH, calibration=(HELD_Y, HELD_P))
     bare = cmtrack.Evaluation.from_data(json.loads(first.regroup(ODD_EVEN).to_json()))
-    assert Lost.by(bare) == {Lost.SCORES}
-    assert bare.notes == (Lost.SCORES.value,)
+    assert Lost.by(bare) == {Lost.SCORES, Lost.LOSSES}
+    assert bare.notes == (Lost.SCORES.value, Lost.LOSSES.value)
     assert Lost.by(first) == frozenset()
 
 

@@ -10,6 +10,7 @@ import numpy as np
 
 from cmtrack.evaluation.compute import scored_step
 from cmtrack.grouping import ComposedStep, Grouping, Label
+from cmtrack.statistics.actual_class import partitions
 from cmtrack.statistics.collected import Statistics, collect_rows
 from cmtrack.statistics.predictions import Predictions
 from cmtrack.statistics.spans import SpanRows
@@ -27,6 +28,10 @@ class Lost(Enum):
     SCORES = (
         "regrouped without the data: the counts by the positive group's score do not fit this grouping, so ROC, "
         "sPCC and calibrated prevalence of the positive group are left out"
+    )
+    LOSSES = (
+        "regrouped without the data: log loss and Brier score of the groups of steps that were not evaluated before "
+        "are left out"
     )
     TOPS = "regrouped without the data: the calibrated prevalence of each class is left out"
     TARGET = (
@@ -68,6 +73,8 @@ def regroup(evaluation: Evaluation, grouping: Grouping, positive: Label | None) 
         statistics, lost = _from_rows(evaluation.rows, kept, old, new, grouping)
     else:
         statistics, lost = _carry(kept, old, new)
+        if kept.losses is not None and not all(map(kept.losses.holds, partitions(grouping, labels))):
+            lost.append(Lost.LOSSES)
         if evaluation.cluster_errors is not None:
             lost.append(Lost.ROWS)
     if statistics.scores is not None or statistics.tops is not None:  # what an earlier regrouping lost stays lost

@@ -155,6 +155,10 @@ class ProperScores:
     def __add__(self, other: ProperScores) -> ProperScores:
         return ProperScores.merge([self, other])
 
+    def holds(self, groups: IntArray) -> bool:
+        """True where the losses of these groups, an array of shape (K,), are kept."""
+        return self.place("log", groups) is not None
+
     def place(self, loss: str, groups: IntArray | None) -> tuple[int, int] | None:
         """Where a loss stands in ``mean``, and its table in ``impossible``; None for groups that are not there."""
         if groups is None:
