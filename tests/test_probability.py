@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from sklearn.metrics import brier_score_loss, d2_log_loss_score, log_loss
+from sklearn.metrics import average_precision_score, brier_score_loss, d2_log_loss_score, log_loss
 
 from cmtrack import Accumulator, Evaluation, Grouping, evaluate, evaluate_table, paired_differences
 from cmtrack.evaluation.loading import loads
@@ -205,3 +205,24 @@ def test_a_skill_without_a_reference_says_why():
     assert one.undefined["probability/log_skill"] == "the reference is perfect: all rows are of one class"
     absent = evaluate([0, 1], y_prob=[[0.9, 0.1], [0.2, 0.8]], reference={0: 1.0})
     assert absent.undefined["probability/log_skill"] == "the reference gives a class that occurs the share 0"
+
+
+D20 = np.array(
+    [.05, .1, .1, .2, .2, .3, .35, .4, .5, .5, .6, .6, .7, .8, .8, .9, .95, .15, .45, .75]
+)  # fmt: skip
+B20 = np.array([0, 0, 1, 0, 0, 0, 1, 0, 1, 0, 1, 0, 0, 1, 1, 1, 1, 0, 1, 1])
+W20 = np.array([1, 2, 1, 1, 3, 1, 1, 2, 1, 1, 1, 2, 1, 1, 1, 1, 3, 1, 1, 2])
+"""Data D20 of test vector 20."""
+
+
+def test_vector_21_of_average_precision():
+    evaluation = evaluate(B20, y_prob=D20)
+    assert numbers(evaluation, "binary/average_precision", "binary/ks") == near([0.8395896209, 0.5])
+    assert errors(evaluation, "binary/average_precision") == near([0.0885294571])
+    assert evaluation.intervals["binary/average_precision"] == near((0.5906904514, 0.9499570556))
+    weighted = evaluate(B20, y_prob=D20, sample_weight=W20)
+    assert numbers(weighted, "binary/average_precision") == near([0.8727513228])
+    assert errors(weighted, "binary/average_precision") == near([0.0669204341])
+    psi = evaluation.influence("binary/average_precision")
+    assert np.sqrt((psi**2).sum()) / 20 == pytest.approx(0.0885294571, abs=6e-11)
+    assert evaluation.metrics["binary/average_precision"] == pytest.approx(average_precision_score(B20, D20), abs=1e-12)

@@ -16,6 +16,7 @@ from cmtrack.metrics.metric import Metric
 from cmtrack.metrics.multiclass import passed_over
 from cmtrack.metrics.names import near
 from cmtrack.metrics.own import Kept, put_own
+from cmtrack.metrics.precision_recall import largest_error
 from cmtrack.metrics.results import Clusters, Results
 from cmtrack.metrics.roc import RocCurve, sweep
 from cmtrack.metrics.views import EvaluationViews
@@ -221,6 +222,10 @@ def _warnings(
         )
     if roc is not None and roc.auc_error_bound > 0:
         out.append(f"scores are counted on a grid: the ROC AUC is within {roc.auc_error_bound:.1e} of the exact one")
+    if views.scores is not None and "binary/average_precision" in results.metrics:
+        bound = largest_error(views.scores)
+        if bound > 0:
+            out.append(f"scores are counted on a grid: the average precision is within {bound:.1e} of the exact one")
     squared = None if squares is None else np.asarray(_wrong(squares.matrix.counts))
     wrong = float(_effective(np.asarray(_wrong(statistics.matrix.counts)), squared))
     if wrong < RARE and any(name.startswith("spcc/") for name in results.intervals):

@@ -23,6 +23,7 @@ import numpy as np
 from cmtrack.metrics.cells import SixCells
 from cmtrack.metrics.metric import Metric, Section
 from cmtrack.metrics.multiclass import MATTHEWS
+from cmtrack.metrics.precision_recall import PRECISION_RECALL
 from cmtrack.metrics.roc import AREAS
 from cmtrack.statistics import BinaryCounts
 from cmtrack.statistics.inputs import FloatArray
@@ -157,7 +158,9 @@ SIX = (
 )  # fmt: skip
 """The metrics of the six counts."""
 
-BINARY = Section("binary", "Positive group against the rest (2×2+IM)", (*SIX, *AREAS), of_positive=True)
+BINARY = Section(
+    "binary", "Positive group against the rest (2×2+IM)", (*SIX, *AREAS, *PRECISION_RECALL), of_positive=True
+)
 
 
 def binary_metrics(counts: BinaryCounts) -> dict[str, float]:

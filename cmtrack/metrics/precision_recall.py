@@ -1,0 +1,188 @@
+"""Precision over recall, average precision and the Kolmogorov-Smirnov distance for 2x2+IM, by an exact sweep.
+
+Blocks of equal scores are called together, one step of the curve each. A rejected positive that is called is a false
+call, as in the precision of 2x2+IM, so the average precision has the ceiling of the ROC curve. Source of the steps:
+Davis and Goadrich (2006), who show that linear interpolation is wrong here; of the interval's scale: Boyd, Eng and Page
+(2013), with the influence's variance in place of a binomial one.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from scipy.special import digamma
+
+from cmtrack.grouping import Label
+from cmtrack.metrics.metric import Metric
+from cmtrack.metrics.roc import ACCEPTED_POSITIVE, Ceiling, ScoreTable
+from cmtrack.statistics.inputs import FloatArray
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+@dataclass(frozen=True, eq=False)
+class PrecisionRecallCurve:
+    """Precision and recall by threshold, and the area.
+
+    Attributes
+    ----------
+    thresholds : ndarray of shape (T,)
+        The distinct scores in descending order.
+    precision, recall : ndarray of shape (T,)
+        Of what has at least that score.
+    called : ndarray of shape (T,)
+        Share of all samples that has at least that score.
+    average_precision, ceiling : float
+        The area under the steps, and the largest recall that any threshold reaches.
+    prevalence : float
+        Share of actual positives.
+    average_precision_interval : (low, high) or None
+    positive : label
+    operating_point : (recall, precision) or None
+        Where the plain arg-max prediction stands.
+    """
+
+    thresholds: FloatArray
+    precision: FloatArray
+    recall: FloatArray
+    called: FloatArray
+    average_precision: float
+    ceiling: float
+    prevalence: float
+    average_precision_interval: tuple[float, float] | None = None
+    positive: Label = None
+    operating_point: tuple[float, float] | None = None
+
+    @property
+    def chance(self) -> float:
+        """Average precision of a constant score."""
+        return self.ceiling**2 * self.prevalence
+
+    def to_frame(self) -> pd.DataFrame:
+        """One row per threshold."""
+        import pandas as pd
+
+        return pd.DataFrame({name: getattr(self, name) for name in ("thresholds", "precision", "recall", "called")})
+
+    def __repr__(self) -> str:
+        return (
+            f"PrecisionRecallCurve(average_precision={self.average_precision:.4f}, ceiling={self.ceiling:.4f}, "
+            f"{len(self.thresholds)} thresholds)"
+        )
+
+
+def precision_recall(table: ScoreTable) -> PrecisionRecallCurve:
+    """The curve of counted scores; of cells of the grid those that hold scores."""
+    sweep = _Sweep(table)
+    held = np.flatnonzero(table.weight.reshape(4, -1).sum(axis=0) > 0)[::-1]
+    positives = float(table.sides[0])
+    with np.errstate(invalid="ignore", divide="ignore"):
+        recall = sweep.hits[held] / np.float64(positives)
+    return PrecisionRecallCurve(
+        table.scores.values[held], sweep.precision[held], recall, sweep.called[held] / table.total,
+        PRECISION(table), table.ceiling, positives / table.total,
+    )  # fmt: skip
+
+
+class _Sweep:
+    """What is called at each score, and how many of it are hits, in the order of the scores."""
+
+    def __init__(self, table: ScoreTable) -> None:
+        counts = table.weight.reshape(4, -1)
+        self.accepted = counts[ACCEPTED_POSITIVE]
+        self.called = np.cumsum(counts.sum(axis=0)[::-1])[::-1]
+        self.hits = np.cumsum(self.accepted[::-1])[::-1]
+        self.precision = np.divide(self.hits, self.called, out=np.zeros(len(self.hits)), where=self.called > 0)
+
+
+class AveragePrecision:
+    """Area under the steps of precision over recall."""
+
+    def __call__(self, table: ScoreTable) -> float:
+        if not table.sides[0] > 0:
+            return math.nan
+        sweep = _Sweep(table)
+        return float(sweep.accepted @ sweep.precision) / float(table.sides[0])
+
+    def size(self, table: ScoreTable) -> float:
+        """The effective number of positives, which tell where there is no error."""
+        return float(table.effective_sides[0])
+
+    def influence(self, table: ScoreTable) -> FloatArray:
+        """Influence (4 U,)."""
+        accepted, rejected, negative = self._parts(table)
+        return np.concatenate((accepted, rejected, negative, negative))
+
+    def _parts(self, table: ScoreTable) -> tuple[FloatArray, FloatArray, FloatArray]:
+        sweep, share = _Sweep(table), float(table.sides[0]) / table.total
+        steps = np.divide(sweep.accepted, sweep.called, out=np.zeros(len(sweep.hits)), where=sweep.called > 0)
+        gained, lost = np.cumsum(steps), np.cumsum(steps * sweep.precision)
+        value = PRECISION(table)
+        return (sweep.precision + gained - lost - value) / share, (-lost - value) / share, -lost / share
+
+
+class NormalizedPrecision(AveragePrecision):
+    """Average precision over its ceiling: the mean precision at the accepted positives."""
+
+    def __call__(self, table: ScoreTable) -> float:
+        return PRECISION(table) / table.ceiling if table.ceiling > 0 else math.nan
+
+    def _parts(self, table: ScoreTable) -> tuple[FloatArray, FloatArray, FloatArray]:
+        accepted, rejected, negative = super()._parts(table)
+        ceiling, value, share = table.ceiling, PRECISION(table), float(table.sides[0]) / table.total
+        slope = value / ceiling**2 / share
+        return accepted / ceiling - slope * (1 - ceiling), rejected / ceiling + slope * ceiling, negative / ceiling
+
+
+PRECISION = AveragePrecision()
+
+
+def largest_error(table: ScoreTable) -> float:
+    """The largest error of the average precision of scores that are counted by cell; 0 where they are not.
+
+    A cell's part of the area is largest where its accepted positives come first with one score, least where they come
+    last one by one.
+    """
+    if table.scores.exact or not table.sides[0] > 0:
+        return 0.0
+    sweep, positives = _Sweep(table), float(table.sides[0])
+    inside = table.weight.reshape(4, -1).sum(axis=0)
+    hits, cells = sweep.accepted, sweep.accepted > 0
+    before, rows = (sweep.hits - hits)[cells], (sweep.called - inside)[cells]
+    hits, inside = hits[cells], inside[cells]
+    behind = rows + inside - hits  # all others of the cell first, then sum of (before + j) / (behind + j)
+    worst = float((hits + (before - behind) * (digamma(behind + hits + 1) - digamma(behind + 1))).sum()) / positives
+    best = float((hits * (before + hits) / (rows + hits)).sum()) / positives  # the accepted first, all at once
+    value = PRECISION(table)
+    return max(best - value, value - worst, 0.0)
+
+
+def youden(table: ScoreTable) -> float:
+    """Largest recall - fall-out over all thresholds."""
+    if not table.has_both:
+        return math.nan
+    counts = table.weight.reshape(4, -1)[:, ::-1]
+    recall = np.cumsum(counts[ACCEPTED_POSITIVE]) / table.sides[0]
+    return float(max(0.0, (recall - np.cumsum(counts[2:].sum(axis=0)) / table.sides[1]).max()))
+
+
+_AP: dict[str, Any] = {"of": "scores", "low": 0.0, "high": 1.0, "source": "Boyd, Eng & Page (2013)"}
+_NO_POSITIVES = "there are no actual positives"
+
+PRECISION_RECALL = (
+    Metric("binary/average_precision", PRECISION, interval="logit", reason=_NO_POSITIVES, brief="AP",
+           formula="Σ (recall step) · precision; with mismatches at most the ceiling", **_AP),
+    Metric("binary/average_precision_ceiling", Ceiling(), interval="wilson", reason="a group has no samples",
+           title="ceiling of the average precision", brief="AP ceiling", headline=False,
+           formula="largest recall that any threshold reaches", **_AP),
+    Metric("binary/average_precision_normalized", NormalizedPrecision(), interval="logit",
+           reason="there are no actual positives, or the ceiling is 0", title="normalised average precision",
+           brief="normalised AP", headline=False, formula="average_precision / average_precision_ceiling", **_AP),
+    Metric("binary/ks", youden, interval="", reason="a group has no samples", brief="KS", headline=False,
+           title="Kolmogorov-Smirnov distance", formula="largest recall − fall-out over all thresholds, chosen by it",
+           of="scores", low=0.0, high=1.0, source="Youden (1950)"),
+)  # fmt: skip
