@@ -189,9 +189,7 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true", help="a tenth of the reviews")
     reviews = 30 if parser.parse_args().quick else 240
     warnings.simplefilter("ignore")
-    print(
-        f"Equal models, {reviews} reviews: a given one lost (any)\n\n| setting | metric | lost | any |\n|---|---|---|---|"
-    )
+    print(f"Equal models, {reviews} reviews\n\n| setting | metric | a given one lost | any lost |\n|{'---|' * 4}")
     for name, setting in LABELLED.items():
         for metric in (ACCURACY, MACRO, RECALL):
             of_one, error, any_one = lost(equal_models(reviews, metric, **setting))

@@ -309,7 +309,7 @@ def ranking_table(ranking: Ranking) -> Table:
 
 
 def _has_posterior(ranking: Ranking) -> bool:
-    return math.isfinite(ranking.leader.probability_best)
+    return len(ranking.runs) > 1 and math.isfinite(ranking.leader.probability_best)
 
 
 def _run_row(run: RankedRun, ranking: Ranking, gates: bool) -> dict[str, Any]:
