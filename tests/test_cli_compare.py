@@ -164,7 +164,7 @@ def test_a_narrow_terminal_gets_fewer_columns(run: Any, width: int, rank_by: tup
     if not rank_by:  # what decides stays, single intervals and ranks go before it
         assert "difference from" in text
         assert text.count("[95 % interval]") == (2 if width >= 100 else 1)
-        assert ("p (among" in text) == (width >= 80)
+        assert ("p (of being" in text) == (width >= 80)
 
 
 def test_what_is_not_ranked_is_listed_by_its_reason(run: Any) -> None:

@@ -299,6 +299,17 @@ def test_clusters_widen_the_differences():
     assert grouped.runs[1].p_set >= gap.pvalue * (1 - 1e-9)
 
 
+def test_on_a_front_of_few_persons_the_p_value_is_students():
+    y, (p, q) = classifiers([2.0, 1.0], n=150)
+    person = np.repeat(np.arange(15), 10)
+    names = (ACCURACY, "multiclass/balanced_accuracy")
+    runs = {name: evaluate(y, y_prob=s, groups=person) for name, s in zip("ab", (p, q), strict=True)}
+    found = compare(runs, rank_by=names)["b"].p_set
+    single = paired_differences(runs["b"], runs["a"], metrics=names)
+    expected = max(min(1.0, 2 * row.pvalue / 2) for row in single.rows)  # one-sided, of both pairs by Holm
+    assert found == pytest.approx(expected)
+
+
 def test_the_leaders_interval_allows_for_its_having_been_picked():
     y, ps = classifiers([1.5] * 6, n=500)
     evaluations = {f"m{k}": evaluate(y, y_prob=p) for k, p in enumerate(ps)}

@@ -143,7 +143,7 @@ def _print_runs(console: Console, ranking: Ranking, title: str) -> None:
         Column("run", lambda run: str(run.name), ALWAYS, folds=True),
         Column(f"value\n{level}", _value, ALWAYS, brief=Column("value", _value_alone, ALWAYS, right=True)),
         Column(f"difference from\nthe leader {level}", lambda run: _difference(run, ranking.leader), 95),
-        Column("p (among\nthe best)", lambda run: _p(run.p_set, run is ranking.leader), 70, right=True),
+        Column("p (of being\nthe best)", lambda run: _p(run.p_set, run is ranking.leader), 70, right=True),
         Column("P(best)", lambda run: fmt.chance(run.probability_best), 40, right=True),
         Column("ranks", _ranks, 30),
         Column("status", lambda run: _status(run, ranking), 90),

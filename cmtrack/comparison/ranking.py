@@ -318,7 +318,7 @@ def _single(
     order = np.lexsort((np.arange(len(values)), -closeness))
     values, covariance, closeness = values[order], covariance[np.ix_(order, order)], closeness[order]
     errors = inference.error_draws(covariance, seed=seed)
-    degrees = evidence.degrees(criterion)[np.ix_(order, order)]
+    degrees = evidence.degrees(evidence.factors(criterion))[np.ix_(order, order)]
     pairs = inference.pairs(values, covariance, errors, level, evidence.folded, degrees, evidence.clustered)
     known = evidence.known[order]
     drawn = inference.posterior_draws(values, covariance, seed=seed, level=evidence.folded) if known.all() else None
@@ -474,7 +474,10 @@ def _dominated_pvalues(evidence: Evidence) -> FloatArray:
         error = np.sqrt(np.maximum(variance[:, None] + variance[None, :] - 2 * covariance, 0))
         gap = values[:, None] - values[None, :]
         sure = np.where(gap > 0, np.inf, -np.inf)
-        worst = np.maximum(worst, ndtr(-np.divide(gap, error, out=sure, where=error > 0)))
+        statistic = np.divide(gap, error, out=sure, where=error > 0)
+        if evidence.clustered:
+            statistic = inference.as_normal(statistic, evidence.degrees(np.eye(width)[m]))
+        worst = np.maximum(worst, ndtr(-statistic))
     worst[:, ~evidence.known] = 1.0
     worst[~evidence.known] = 1.0
     return worst
@@ -527,19 +530,25 @@ class Evidence:
 
     def of(self, criterion: Criterion) -> tuple[FloatArray, FloatArray]:
         """Values (R,) and covariance (R, R) of what a criterion ranks by."""
-        return self.of_metric(0) if criterion.single else self.weighted(criterion.weights)
+        factors = self.factors(criterion)
+        return self.values @ factors, np.einsum("m,imjn,n->ij", factors, self.covariance, factors)
 
-    def degrees(self, criterion: Criterion) -> FloatArray:
-        """Degrees of freedom of the differences' errors, (R, R): effective rows, or clusters, less one."""
+    def factors(self, criterion: Criterion) -> FloatArray:
+        """Factor of each metric in the sum that a criterion ranks by: in units of its runs' median standard error."""
+        if criterion.single:
+            return np.ones(1)
+        variances = np.einsum("imim->im", self.covariance)[self.known]
+        typical = np.sqrt(np.median(variances, axis=0)) if len(variances) else np.ones(self.values.shape[1])
+        return np.asarray(criterion.weights, dtype=np.float64) / np.where(typical > 0, typical, 1.0)
+
+    def degrees(self, factors: FloatArray) -> FloatArray:
+        """Degrees of freedom of the errors of a sum's differences, (R, R): effective rows, or clusters, less one."""
         found = np.minimum.outer(self.alone, self.alone)
         runs, metrics = self.places
         inside = np.unique(runs)
         if not len(inside):
             return found
-        psi = self.psi
-        if not criterion.single:
-            factors = self._factors(criterion.weights)
-            psi = np.column_stack([psi[:, runs == r] @ factors[metrics[runs == r]] for r in inside])
+        psi = np.column_stack([self.psi[:, runs == r] @ factors[metrics[runs == r]] for r in inside])
         of_rows = degrees_of_pairs(psi, self.weights, self.clusters, self.folded)
         found[np.ix_(inside, inside)] = np.minimum(found[np.ix_(inside, inside)], of_rows)
         return found
@@ -547,16 +556,6 @@ class Evidence:
     def of_metric(self, m: int) -> tuple[FloatArray, FloatArray]:
         """Values (R,) and covariance (R, R) of one metric."""
         return self.values[:, m], self.covariance[:, m, :, m]
-
-    def weighted(self, weights: Sequence[float]) -> tuple[FloatArray, FloatArray]:
-        """Values and covariance of the weighted sum, each metric in units of its runs' median standard error."""
-        factors = self._factors(weights)
-        return self.values @ factors, np.einsum("m,imjn,n->ij", factors, self.covariance, factors)
-
-    def _factors(self, weights: Sequence[float]) -> FloatArray:
-        variances = np.einsum("imim->im", self.covariance)[self.known]
-        typical = np.sqrt(np.median(variances, axis=0)) if len(variances) else np.ones(self.values.shape[1])
-        return np.asarray(weights, dtype=np.float64) / np.where(typical > 0, typical, 1.0)
 
 
 def gather(evaluations: Sequence[BaseEvaluation], criterion: Criterion) -> Evidence:
