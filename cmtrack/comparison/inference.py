@@ -248,18 +248,18 @@ def reach_of_best(
         errors that are not negatively correlated can do (Šidák; Slepian).
     """
     known = variance > 0
-    tail = (1 - confidence_level) / 2
-    if not known.any():
-        z = float(ndtri(1 - tail))
-        return z, z
     ratio = errors[:, known] / np.sqrt(variance[known])
     found = []
-    for largest, level, lower in ((ratio.max(axis=1), 1 - tail, 0), (np.abs(ratio).max(axis=1), 1 - 2 * tail, 1)):
-        ordered = np.sort(largest)
-        alone = np.maximum(ndtr(ordered) - lower * ndtr(-ordered), 0.0) ** others
-        reached = (np.arange(len(ordered)) + 0.5) / len(ordered) * alone
-        found.append(float(ordered[min(int(np.searchsorted(reached, level)), len(ordered) - 1)]))
-    return max(found[0], float(ndtri(1 - tail))), max(found[1], float(ndtri(1 - tail)))
+    for sides in (1, 2):
+        level = 1 - (1 - confidence_level) * sides / 2
+        least = float(ndtri(1 - (1 - level ** (1 / (1 + others))) / sides))  # of a single one and the others
+        if known.any():
+            ordered = np.sort((ratio if sides == 1 else np.abs(ratio)).max(axis=1))
+            of_others = np.maximum(1 - sides * ndtr(-ordered), 0.0) ** others
+            reached = (np.arange(len(ordered)) + 0.5) / len(ordered) * of_others
+            least = max(least, float(ordered[min(int(np.searchsorted(reached, level)), len(ordered) - 1)]))
+        found.append(least)
+    return found[0], found[1]
 
 
 # -- differences -----------------------------------------------------------------------------------------------------

@@ -211,7 +211,7 @@ def _others(ranking: Ranking, say: Say) -> list[str]:
 def picking(ranking: Ranking) -> list[str]:
     """The leader's interval by itself, beside the shown one, which allows for the picking."""
     first = ranking.leader
-    if not first.picked:
+    if not (first.picked and ranking.criterion.single):  # of a sum no interval is said
         return []
     alone = fmt.interval(first.value, (first.low, first.high))
     return [f"The interval allows for its being picked from {ranking.picked_from} runs; without that it is {alone}."]

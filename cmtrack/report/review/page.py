@@ -297,7 +297,7 @@ def ranking_table(ranking: Ranking) -> Table:
     several = len(runs) > 1
     if several:
         if criterion.pareto:
-            heads += ["On the front (of resamples)", "p"]
+            heads += ["On the front in … of resamples", "p"]
         else:
             heads += ["From the leader", *(["P(best)", "Ranks"] if _has_posterior(ranking) else []), "p"]
     gates = any(run.gates for run in runs)
