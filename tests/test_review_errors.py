@@ -55,7 +55,7 @@ def test_the_tied_set_loses_the_best_in_at_most_one_of_twenty(name, metric):
 def test_of_equal_models_the_leaders_interval_holds_and_its_probability_is_modest():
     data = list(leader.leaders(REVIEWS, 6, 0.0))
     assert np.mean([one["holds"] for one in data]) >= 0.95 - 2.6 * (0.05 * 0.95 / REVIEWS) ** 0.5  # .88 without
-    assert np.mean([one["says"] for one in data]) <= 0.36  # .48 by counting resamples
+    assert np.mean([one["says"] for one in data]) <= 0.42  # .51 by counting resamples
     assert np.mean([one["log score"] for one in data]) >= -2.1  # −2.46
 
 
@@ -63,4 +63,6 @@ def test_the_posterior_is_right_as_often_as_it_says():
     data = np.array([one for spread in (0.3, 1.0, 3.0) for one in leader.claims(REVIEWS, 6, spread)], dtype=float)
     says, true, counted, _ = data.T
     assert abs(says.mean() - true.mean()) <= 2.6 * (0.25 / len(data)) ** 0.5
-    assert counted.mean() > true.mean() + 0.05
+    near = slice(0, REVIEWS)  # where the true values hardly differ
+    assert counted[near].mean() > says[near].mean() + 0.1
+    assert counted[near].mean() > true[near].mean() + 0.1
