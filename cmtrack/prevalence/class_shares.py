@@ -164,16 +164,20 @@ def inverse_information(information: FloatArray) -> tuple[FloatArray, BoolArray]
 def fit_of_shares(labelled: TopScoreCounts, target: TopScoreCounts, shares: FloatArray) -> tuple[float, int, float]:
     """Pearson's X^2 of the target's bins against the mixture of the labelled ones: statistic, df, p-value.
 
+    Taken at its minimum over shares, with the errors at the given ones. At those, which know more than the bins,
+    it would not lose a degree of freedom for each share (Chernoff & Lehmann 1954, Ann. Math. Statist. 25, 579-586).
     Classes without labelled samples have no share.
     """
     table, binned = _grouped(labelled, target, GROUPS)
     known = table.sum(axis=1) > 0
     counts, own = table[known], np.nan_to_num(shares[known])
     densities = np.stack([smoothed(row) for row in counts], axis=1)
-    mix, n = densities @ own, float(binned.sum())
-    error = mix / n + densities @ (own**2 / counts.sum(axis=1))
-    statistic = float(((binned / n - mix) ** 2 / error).sum())
-    df = len(mix) - len(own)
+    n = float(binned.sum())
+    error = np.sqrt(densities @ (own / n + own**2 / counts.sum(axis=1)))
+    gap = (binned / n - densities @ own) / error
+    change = (densities[:, :-1] - densities[:, -1:]) / error[:, None]
+    statistic = float(((gap - change @ np.linalg.lstsq(change, gap)[0]) ** 2).sum())
+    df = len(error) - len(own)
     return statistic, df, float(chdtrc(df, statistic)) if df > 0 else math.nan
 
 
