@@ -102,6 +102,8 @@ TASKS = {
     "wine, 3 features, lr, 54": Task(_wine, "lr", 3, 60, 54, 200),
 }
 COVERAGE_TASKS = {
+    "one problem, lr, unequal, 500": Task(lambda: lambda _: _made(5)(0), "lr", 5, 500, 500, 5_000, UNEQUAL),
+    "one problem, lr, unequal, 5000": Task(lambda: lambda _: _made(5)(0), "lr", 5, 500, 5_000, 20_000, UNEQUAL),
     "synthetic, lr, unequal, 5000": Task(lambda: _made(5), "lr", 5, 500, 5_000, 20_000, UNEQUAL),
     "synthetic, nb, unequal, 500": Task(lambda: _made(5), "nb", 5, 500, 500, 5_000, UNEQUAL),
     "synthetic, nb, unequal, 5000": Task(lambda: _made(5), "nb", 5, 500, 5_000, 20_000, UNEQUAL),
@@ -240,7 +242,7 @@ def report(tasks: dict[str, Task], n_splits: int, density: str, cache: Path | No
         covers.append(cover)
         worst.append(least)
         cells = [f"{e:.4f}" for e in errors] + [
-            f"{error:.4f} ({spread:.4f})", f"{ratio:.3f}",
+            f"{error:.4f} ({spread:.4f})", f"{ratio:.3f}" if errors else "–",
             f"{difference.mean(axis=0)[far]:+.4f} ({difference[:, far].std():.4f})",
             f"{cover:.3f} ({cover_se:.3f})", f"{least:.2f}", f"{np.mean(found.pvalues < 0.05):.2f}",
             f"{(found.high - found.low).mean():.3f}", f"{1e3 * np.median(found.seconds):.0f}",

@@ -240,8 +240,12 @@ class ClassMoments:
     def _rows(self) -> list[IntArray]:
         return [np.flatnonzero(self.actual == k) for k in range(len(self.counts))]
 
-    def at(self, shares: FloatArray) -> Moments:
-        """The moments of the h that is best at given shares, half a sample added to each class."""
+    def at(self, shares: FloatArray, cautious: bool = True) -> Moments:
+        """The moments of the h that is best at given shares, half a sample added to each class.
+
+        The few labelled samples of a class may all be easy ones. ``cautious`` takes its variance by all labelled
+        samples, as the ratios say that they are of the class, where that is larger.
+        """
         size = len(shares)
         shares = (shares * self.n + 0.5) / (self.n + size / 2)
         noise = shares * (1 + shares * self.n / self.counts)
@@ -254,21 +258,22 @@ class ClassMoments:
         means = np.stack([h[rows].mean(axis=0) for rows in self._rows], axis=1)
         target = _covariance(of_target, each) / self.n
         weight = shares**2 / self.counts
-        own = [w * m / (m - 1) * _covariance(h[rows], np.full(len(rows), 1 / m))
-               for w, m, rows in zip(weight, self.counts, self._rows, strict=True)]  # fmt: skip
-        # A class's few samples may all be easy ones: its variance by all samples, as the ratios say that it has them.
-        chance = self.labelled / self.counts[self.actual][:, None]
-        every = [w * _covariance(h, mass / mass.sum()) for w, mass in zip(weight, chance.T, strict=True)]
-        precision = _inverse(target + sum(own))
-        classes = np.stack([max(pair, key=lambda part: float((precision * part).sum()))
-                            for pair in zip(own, every, strict=True)])  # fmt: skip
+        classes = np.stack([w * m / (m - 1) * _covariance(h[rows], np.full(len(rows), 1 / m))
+                            for w, m, rows in zip(weight, self.counts, self._rows, strict=True)])  # fmt: skip
+        if cautious:
+            precision = _inverse(target + classes.sum(axis=0))
+            chances = (self.labelled / self.counts[self.actual][:, None]).T
+            for k, (w, mass) in enumerate(zip(weight, chances, strict=True)):
+                other = w * _covariance(h, mass / mass.sum())
+                if (precision * other).sum() > (precision * classes[k]).sum():
+                    classes[k] = other
         return Moments(each @ of_target, means, target, classes)
 
     def solve(self, start: FloatArray) -> FloatArray:
         """Shares (K,) whose own moments they match; the nearest ones in [0, 1] where there are none."""
         shares = start
         for step in range(_STEPS):
-            following = self.at(shares).solve()
+            following = self.at(shares, cautious=False).solve()
             following = following if step < 8 else (following + shares) / 2
             done = np.abs(following - shares).max() < 1e-8
             shares = following
