@@ -1,6 +1,6 @@
 """Shares of more than two classes: error against QuaPy's quantifiers, and coverage; prints Markdown.
 
-Usage: ``python benchmarks/class_prevalence.py [--quick] [--tasks digits,wine] [--cache folder]``. ``--cache`` keeps the
+Usage: ``python benchmarks/class_prevalence.py [--quick] [--tasks digits/wine] [--cache folder]``. ``--cache`` keeps the
 peers' estimates; with them in it QuaPy need not be installed. Every split has its own training rows, labelled rows
 (equally many of each class) and target, all fresh from one population, so splits are independent and standard errors
 are those of means over splits.
@@ -129,10 +129,10 @@ class Split:
     shares: np.ndarray
 
 
-def splits(task: Task, n_splits: int) -> list[Split]:
+def splits(task: Task, n_splits: int, first: int = 0) -> list[Split]:
     """Independent splits of a task."""
     population, out = task.population(), []
-    for seed in range(n_splits):
+    for seed in range(first, first + n_splits):
         draw, rng = population(seed), np.random.default_rng(1000 + seed)
         train = np.arange(task.train) % task.classes
         model = SCORERS[task.scorer]().fit(draw(rng, train), train)
@@ -217,20 +217,21 @@ def _mean(by_split: np.ndarray) -> tuple[float, float]:
     return float(by_split.mean()), float(by_split.std(ddof=1) / math.sqrt(len(by_split)))
 
 
-def report(tasks: dict[str, Task], n_splits: int, density: str, cache: Path | None, peers: tuple[str, ...]) -> None:
+def report(tasks: dict[str, Task], options: argparse.Namespace, peers: tuple[str, ...]) -> None:
     """Errors by method, our error over the best peer's, coverage over all classes and of the worst one."""
     columns = ("ours (se)", "ours / best", "largest bias of a class (sd)", "covers (se)", "worst class", "fit rejects")
     print("| " + " | ".join(("task", *peers, *columns, "width", "ms")) + " |")
     print("|---" * (len(peers) + 9) + "|")
     ratios, covers, worst = [], [], []
     for name, task in tasks.items():
-        parts = splits(task, n_splits)
+        parts = splits(task, options.splits, options.first)
         truth = np.stack([part.shares for part in parts])
         errors = []
         for one in peers:
-            values = cached(cache, f"{name} {one} {n_splits}", lambda n=one, p=parts: np.stack([peer(n, x) for x in p]))
+            key = f"{name} {one} {options.splits}" + (f" {options.first}" if options.first else "")
+            values = cached(options.cache, key, lambda n=one, p=parts: np.stack([peer(n, x) for x in p]))
             errors.append(float(np.abs(values - truth).mean()))
-        found = ours(parts, density)
+        found = ours(parts, options.density)
         error, spread = _mean(np.abs(found.values - truth).mean(axis=1))
         inside = (found.low <= truth) & (truth <= found.high)
         cover, cover_se = _mean(inside.mean(axis=1))
@@ -259,23 +260,24 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--quick", action="store_true", help="8 splits instead of 60")
     parser.add_argument("--splits", type=int, default=60)
+    parser.add_argument("--first", type=int, default=0, help="number of the first split, its seed")
     parser.add_argument("--tasks", default="", help="parts of task names")
     parser.add_argument("--density", default="auto")
     parser.add_argument("--cache", type=Path, help="folder for the peers' estimates")
     options = parser.parse_args()
     warnings.simplefilter("ignore")
     logging.disable(logging.CRITICAL)
-    n_splits = 8 if options.quick else options.splits
+    options.splits = 8 if options.quick else options.splits
 
     def chosen(tasks: dict[str, Task]) -> dict[str, Task]:
         wanted = options.tasks.split("/")
         return {name: task for name, task in tasks.items() if any(part in name for part in wanted)}
 
     if tasks := chosen(TASKS):
-        report(tasks, n_splits, options.density, options.cache, PEERS)
+        report(tasks, options, PEERS)
     if tasks := chosen(COVERAGE_TASKS):
         print()
-        report(tasks, n_splits, options.density, options.cache, ())
+        report(tasks, options, ())
 
 
 if __name__ == "__main__":
