@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 from scipy.special import expit, ndtri, stdtrit
@@ -87,6 +87,16 @@ def wilson(share: float, n: float, confidence_level: float = 0.95, degrees: floa
     low = 0.0 if share == 0 else max(0.0, (centre - reach) / scale)
     high = 1.0 if share == 1 else min(1.0, (centre + reach) / scale)
     return min(low, share), max(high, share)
+
+
+def size_of_share(share: Any, error: Any, known: Any) -> Any:
+    """Number of samples that a share with a standard error is as sure as: share (1 - share) / error^2.
+
+    ``known`` where the share is 0 or 1, or has no error. Numbers or arrays.
+    """
+    with np.errstate(all="ignore"):
+        found = np.where((share > 0) & (share < 1) & (error > 0), share * (1 - share) / np.square(error), known)
+    return found if found.ndim else float(found)
 
 
 def on_scale(

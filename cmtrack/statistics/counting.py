@@ -11,7 +11,7 @@ from cmtrack.statistics.codes import BLOCK, Codes, RawIntegers, blocks
 from cmtrack.statistics.inputs import FloatArray, IntArray
 
 Counts: TypeAlias = npt.NDArray[Any]
-"""int64 where every weight is a whole number, else float64."""
+"""int64, or float64 of sampling weights."""
 
 MAX_RANGE = 1 << 11
 """Widest range of integer labels whose pairs are counted as they are."""
