@@ -16,10 +16,7 @@ pytest.importorskip("statsmodels")
 
 from cmtrack import load_evaluation
 from cmtrack.cli import main
-from cmtrack.demo import DemoResult, run_demo
-from cmtrack.demo.data import FEATURES, load, question
-from cmtrack.demo.models import models
-from cmtrack.demo.run import EXPERIMENT, RANK_BY
+from cmtrack.demo import EXPERIMENT, FEATURES, RANK_BY, DemoResult, load, models, question, run_demo
 
 pytestmark = pytest.mark.slow
 

@@ -25,7 +25,7 @@ from faults import CHILD, DROP, HANG, HERE, PASS, FaultyProxy, child
 import cmtrack
 from cmtrack import Grouping, evaluate, load_evaluation, log_evaluation
 from cmtrack.tracking import EvaluationWarning, deliver, spool
-from cmtrack.tracking.listing import listing
+from cmtrack.tracking.manifest import listing
 from cmtrack.tracking.push import push
 from cmtrack.tracking.store import quiet, tracking_store
 

@@ -13,12 +13,10 @@ from sklearn.metrics import confusion_matrix
 
 from cmtrack import ConfusionMatrix, Grouping, evaluate
 from cmtrack.statistics import scores, top_scores
-from cmtrack.statistics.class_blocks import ClassBlock
 from cmtrack.statistics.counting import count_integer_pairs
-from cmtrack.statistics.cross_moments import CrossMoments, features_of, products
-from cmtrack.statistics.fixed_width import number_fixed_width
-from cmtrack.statistics.moments import ScoreMoments
-from cmtrack.statistics.score_keys import GridCounts, exact_counts, score_keys
+from cmtrack.statistics.factorize import number_fixed_width
+from cmtrack.statistics.moments import ClassBlock, CrossMoments, ScoreMoments, features_of, products
+from cmtrack.statistics.scores import GridCounts, exact_counts, score_keys
 
 RNG = np.random.default_rng(5)
 
@@ -107,7 +105,7 @@ def test_strings_are_numbered_alike(kind: str) -> None:
 def test_fixed_width_strings(texts: list[str]) -> None:
     array = np.array(texts)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("cmtrack.statistics.fixed_width._BLOCK", 8)
+        patch.setattr("cmtrack.statistics.factorize._BLOCK", 8)
         found = number_fixed_width(array)
     if array.dtype.itemsize == 0:
         assert found is None
@@ -123,7 +121,7 @@ def test_many_strings_and_strings_of_one_hash_go_the_long_way(monkeypatch: pytes
     many = np.array([f"class {i}" for i in range(1000)])
     assert number_fixed_width(many) is None
     assert evaluate(many, many).metrics["multiclass/accuracy"] == 1
-    monkeypatch.setattr("cmtrack.statistics.fixed_width._MIX", np.uint64(0))  # every hash in one slot
+    monkeypatch.setattr("cmtrack.statistics.factorize._MIX", np.uint64(0))  # every hash in one slot
     two = np.array(["a", "b", "a"])
     assert number_fixed_width(two) is None
     assert evaluate(two, two[[0, 0, 0]]).confusion_matrix.counts.tolist() == [[2, 0], [1, 0]]

@@ -10,7 +10,7 @@ import pytest
 
 from cmtrack import Grouping, compare, evaluate, load_evaluation, log_evaluation, regroup_runs
 from cmtrack.tracking import EvaluationWarning
-from cmtrack.tracking.description import with_block
+from cmtrack.tracking.package import with_block
 from cmtrack.tracking.push import push
 
 GROUPING = Grouping({"low": [0, 1], "high": [2]}, name="two")

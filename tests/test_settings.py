@@ -16,7 +16,7 @@ from click.testing import CliRunner
 from cmtrack import Evaluation, compare, evaluate, load_evaluation, log_evaluation, paired_differences
 from cmtrack.cli import main
 from cmtrack.tracking import EvaluationWarning, settings, spool
-from cmtrack.tracking.nested import NestedEvaluation, log_nested
+from cmtrack.tracking.log import NestedEvaluation, log_nested
 from cmtrack.tracking.push import push
 
 FILE = "cmtrack_predictions.parquet"

@@ -1,14 +1,269 @@
-"""``cmtrack compare``: runs in order, and which differences are real."""
+"""``cmtrack compare``, and the options that all commands on several runs share."""
 
 from __future__ import annotations
 
+import os
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from cmtrack.cli.comparison_options import compared, comparison_options, write_csv
-from cmtrack.cli.frame import echo_json, plain_errors, terminal, working
+from cmtrack.cli.frame import (
+    BadInput,
+    Function,
+    Step,
+    WorkFailed,
+    echo_json,
+    first_line,
+    plain_errors,
+    terminal,
+    working,
+)
+
+if TYPE_CHECKING:
+    from cmtrack.comparison import Comparison
+    from cmtrack.grouping import Grouping
+
+Parsed = TypeVar("Parsed")
+FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
+
+experiment_option = click.option(
+    "--experiment", "experiments", multiple=True, metavar="NAME", help="Experiment whose runs are taken; repeatable."
+)
+filter_option = click.option(
+    "--filter",
+    "filter_string",
+    default="",
+    metavar="TEXT",
+    help="MLflow's filter for the runs of the experiments, such as \"params.model = 'forest'\".",
+)
+require_option = click.option(
+    "--require",
+    multiple=True,
+    metavar="GATE",
+    help="What a run must reach, such as 'class/3/recall >= 0.6', 'prevalence/bias.abs <= 0.01', "
+    "'binary/roc_auc.low > 0.8' or 'multiclass/accuracy.difference.low > -0.01'; repeatable.",
+)
+rank_by_option = click.option(
+    "--rank-by",
+    multiple=True,
+    metavar="METRIC[=WEIGHT]",
+    help="Metric that decides. Several make a Pareto front; with weights, a weighted sum in units of their standard "
+    "errors. By default the Matthews correlation.",
+)
+grouping_option = click.option(
+    "--grouping", "grouping_file", type=FILE, help="YAML or JSON file: judge every run under this grouping."
+)
+positive_option = click.option("--positive", metavar="GROUP", help="The positive group of the grouping.")
+confidence_option = click.option(
+    "--confidence-level",
+    type=click.FloatRange(0, 1, min_open=True, max_open=True),
+    default=0.95,
+    show_default=True,
+    help="Confidence level of the intervals and of the ties.",
+)
+prefix_option = click.option("--prefix", default="", help="Prefix under which the evaluations were logged.")
+json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON object and nothing else.")
+
+_OPTIONS: tuple[Callable[[Any], Any], ...] = (
+    click.argument("runs", nargs=-1, metavar="[RUN]..."),
+    experiment_option,
+    filter_option,
+    rank_by_option,
+    require_option,
+    click.option(
+        "--tie-breaker",
+        "tie_breakers",
+        multiple=True,
+        metavar="RULE",
+        help="What chooses among tied runs within the margin: a metric, 'params.depth', 'metrics.seconds asc' or "
+        "'tags.size desc'; repeatable.",
+    ),
+    click.option(
+        "--margin",
+        type=click.FloatRange(min=0),
+        help="What a tie-breaker may give up, in units of the metric: it chooses among runs that are shown not to be "
+        "worse than the leader by more than this. By default, among runs within one standard error of the leader.",
+    ),
+    grouping_option,
+    positive_option,
+    click.option("--against", metavar="RUN", help="Baseline of .difference gates: a run, or a model URI."),
+    click.option("--block", metavar="NAME", help="Repeated runs: what names the repetition, such as 'params.fold'."),
+    click.option("--model", metavar="NAME", help="Repeated runs: what names the model, such as 'params.model'."),
+    click.option(
+        "--block-kind",
+        type=click.Choice(["auto", "folds", "seeds", "datasets"]),
+        default="auto",
+        show_default=True,
+        help="Repeated runs: what the blocks are.",
+    ),
+    prefix_option,
+    click.option(
+        "--limit",
+        type=click.IntRange(min=1),
+        default=50,
+        show_default=True,
+        help="Runs of one data set to read and test: the best ones by their logged values.",
+    ),
+    confidence_option,
+    click.option(
+        "--tracking-uri",
+        "tracking_uris",
+        multiple=True,
+        metavar="URI",
+        help="Tracking store, by default MLflow's own choice; repeatable.",
+    ),
+    click.option("--csv", "csv_file", type=click.Path(dir_okay=False, path_type=Path), help="Write a row per run."),
+    json_option,
+)
+
+
+def comparison_options(function: Function) -> Function:
+    """Give a command the options of a comparison."""
+    for option in reversed(_OPTIONS):
+        function = option(function)
+    return function
+
+
+def compared(
+    step: Step,
+    *,
+    runs: Sequence[str],
+    experiments: Sequence[str] = (),
+    rank_by: Sequence[str] = (),
+    grouping_file: Path | None = None,
+    positive: str | None = None,
+    tracking_uris: Sequence[str] = (),
+    **same: Any,
+) -> Comparison:
+    """The comparison that the options ask for; what they hold is checked before a store is asked.
+
+    ``same`` are options that :class:`~cmtrack.comparison.CompareOptions` has by the same names.
+    """
+    if runs and same.get("filter_string") and not experiments:
+        raise click.UsageError("--filter chooses among the runs of --experiment: leave it out for named runs")
+    if same.get("block") is None and (same.get("model") is not None or same.get("block_kind", "auto") != "auto"):
+        raise click.UsageError("--model and --block-kind go with --block")
+    step("loading libraries", 0, 1)
+    from cmtrack.comparison import CompareOptions
+    from cmtrack.comparison.tie_breakers import NothingToDecideBy, TieBreaker
+    from cmtrack.tracking.comparing import compare_by
+    from cmtrack.tracking.store import quiet, tracking_store
+
+    grouping, group = read_grouping(grouping_file, positive)
+    check_gates(same.get("require", ()), same.get("against"))
+    for rule in same.get("tie_breakers", ()):
+        parsed(TieBreaker.parse, rule)
+    criterion = read_rank_by(rank_by)
+    check_prefix(same.get("prefix", ""))
+    with quiet(), tracking_store(tracking_uris[0] if len(tracking_uris) == 1 else None):
+        try:
+            options = CompareOptions(
+                experiment_names=list(experiments) or None,
+                rank_by=criterion,
+                grouping=grouping,
+                positive=group,
+                tracking_uri=list(tracking_uris) or None,
+                **same,
+            )
+            return compare_by(options, list(runs) or None, step)
+        except NothingToDecideBy as error:
+            raise BadInput(f"--tie-breaker: {first_line(error)}") from None
+        except ValueError as error:
+            raise WorkFailed(f"{first_line(error)}{_named(runs, experiments, error)}") from None
+
+
+def _named(runs: Sequence[str], experiments: Sequence[str], error: ValueError) -> str:
+    """A hint where nothing was named and nothing was found."""
+    from cmtrack.comparison.compare import NothingFound
+
+    by_environment = {"MLFLOW_EXPERIMENT_NAME", "MLFLOW_EXPERIMENT_ID"} & set(os.environ)
+    if runs or experiments or by_environment or not isinstance(error, NothingFound):
+        return ""
+    return "; --experiment names an experiment"
+
+
+def parsed(parse: Callable[[Any], Parsed], given: Any) -> Parsed:
+    """The meaning of a text of the command line; an error is the user's."""
+    try:
+        return parse(given)
+    except (TypeError, ValueError) as error:
+        raise BadInput(first_line(error)) from None
+
+
+def check_gates(require: Sequence[str], against: str | None) -> None:
+    """Refuse gates that do not parse, or that need a baseline where there is none."""
+    from cmtrack.comparison.gates import Gate
+
+    gates = [parsed(Gate.parse, text) for text in require]
+    if against is None and any(gate.difference for gate in gates):
+        raise click.UsageError("a .difference gate needs --against, the run to take the difference from")
+
+
+def check_prefix(prefix: str) -> None:
+    """Refuse a prefix that no evaluation can have."""
+    from cmtrack.tracking import names
+
+    parsed(names.check_prefix, prefix)
+
+
+def read_rank_by(given: Sequence[str]) -> str | list[str] | dict[str, float] | None:
+    """One metric, several, or weights by metric."""
+    if not given:
+        return None
+    from cmtrack.comparison.criterion import Criterion
+
+    weighted = [text for text in given if "=" in text]
+    if not weighted:
+        asked: Any = list(given) if len(given) > 1 else given[0]
+    elif len(weighted) < len(given):
+        plain = next(text for text in given if "=" not in text)
+        raise BadInput(f"--rank-by: give every metric a weight or none, {plain!r} has none")
+    else:
+        asked = dict(map(_weight, weighted))
+        if len(asked) < len(given):
+            raise BadInput("--rank-by: a metric was given two weights")
+    parsed(Criterion.of, asked)
+    return asked  # type: ignore[no-any-return]
+
+
+def _weight(text: str) -> tuple[str, float]:
+    name, _, weight = text.rpartition("=")
+    try:
+        return name.strip(), float(weight)
+    except ValueError:
+        raise BadInput(f"--rank-by: expected the metric's weight after '=', got {text!r}") from None
+
+
+def read_grouping(path: Path | None, positive: str | None) -> tuple[Grouping | None, Any]:
+    """The grouping of a file, and the positive group by its name."""
+    if path is None:
+        if positive is not None:
+            raise click.UsageError("--positive goes with --grouping: without one, runs keep their positive group")
+        return None, None
+    from cmtrack.cli.reading import read_grouping_file
+
+    grouping = read_grouping_file(path)
+    if positive is None:
+        return grouping, None
+    two = [step for step in grouping.steps if len(step.labels) == 2]
+    if not two:
+        return grouping, positive  # the runs may have two classes
+    found = [group for group in two[-1].labels if str(group) == positive]
+    if not found:
+        raise BadInput(f"--positive must be one of {list(map(str, two[-1].labels))}, got {positive!r}")
+    return grouping, found[0]
+
+
+def write_csv(comparison: Comparison, path: Path | None) -> None:
+    """A row per run."""
+    if path is None:
+        return
+    try:
+        comparison.to_frame().to_csv(path, index=False)
+    except OSError as error:
+        raise WorkFailed(f"{path} cannot be written: {error.strerror or first_line(error)}") from None
 
 
 @click.command("compare")

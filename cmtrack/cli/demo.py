@@ -41,7 +41,7 @@ def demo_command(directory: Path, quick: bool, as_json: bool) -> None:
         result = run_demo(directory, quick=quick, progress=step)
     command = f"{_tool('mlflow')} ui --backend-store-uri {shlex.quote(_pasteable(result))}"
     if as_json:
-        from cmtrack.demo.run import RANK_BY
+        from cmtrack.demo import RANK_BY
 
         runs = [
             {"name": run.name, "run_id": run.run_id, "report": str(run.report), "metrics": run.evaluation.metrics}
@@ -63,7 +63,7 @@ def _pasteable(result: DemoResult) -> str:
 
 def _print(result: DemoResult, command: str) -> None:
     from cmtrack.cli.comparison_table import print_comparison
-    from cmtrack.demo.run import QUESTION
+    from cmtrack.demo import QUESTION
 
     console = terminal()
     console.print(plain(f"{QUESTION} Judged on people whom no model has seen.\n"))

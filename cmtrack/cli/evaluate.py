@@ -123,7 +123,7 @@ def evaluate_command(files: tuple[str, ...], output: Path | None, log: bool, as_
     where = {name: options.pop(name) for name in _OF_THE_RUN}
     _check_destination(log, where)
     if where["prefix"] is not None:
-        from cmtrack.cli.comparison_options import check_prefix
+        from cmtrack.cli.compare import check_prefix
 
         check_prefix(where["prefix"])
     _check_files(files)

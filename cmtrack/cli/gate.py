@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from cmtrack.cli.comparison_options import (
+from cmtrack.cli.compare import (
     check_gates,
     compared,
     confidence_option,

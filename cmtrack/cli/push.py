@@ -58,7 +58,7 @@ def push_command(folder: Path | None, tracking_uri: str | None, experiment: str 
 @plain_errors
 def spool_command(folder: Path | None, as_json: bool) -> None:
     """List the evaluations that wait to be sent."""
-    from cmtrack.tracking.listing import listing
+    from cmtrack.tracking.manifest import listing
 
     waiting = listing(folder)
     where = _where(folder)

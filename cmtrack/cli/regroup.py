@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from cmtrack.cli.comparison_options import (
+from cmtrack.cli.compare import (
     FILE,
     check_prefix,
     experiment_option,

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from cmtrack.cli.comparison_options import compared, comparison_options, write_csv
+from cmtrack.cli.compare import compared, comparison_options, write_csv
 from cmtrack.cli.frame import BadInput, WorkFailed, echo, echo_json, plain_errors, terminal, warn, working
 
 if TYPE_CHECKING:

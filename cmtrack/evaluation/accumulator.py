@@ -13,10 +13,9 @@ from cmtrack.evaluation.from_arrays import assemble, scores_first, tell_scaled
 from cmtrack.evaluation.result import Evaluation
 from cmtrack.grouping import Label
 from cmtrack.options import Options, complete, takes_options
-from cmtrack.statistics.alignment import align_rows
-from cmtrack.statistics.codes import Codes, compact
 from cmtrack.statistics.collected import Statistics, collect
-from cmtrack.statistics.inputs import FREQUENCY, as_weights, kind_of_weights, same_kind_of_weights
+from cmtrack.statistics.counting import Codes, compact
+from cmtrack.statistics.inputs import FREQUENCY, align_rows, as_weights, kind_of_weights, same_kind_of_weights
 from cmtrack.statistics.labels import number_labels
 from cmtrack.statistics.probabilities import Probabilities, as_probabilities
 

@@ -15,9 +15,8 @@ from cmtrack.grouping import ComposedStep, Grouping, Label
 from cmtrack.options import Options, complete, takes_options
 from cmtrack.prevalence.out_of_fold import Folds, by_fold, calibration_parts
 from cmtrack.statistics import LabelDigest, ScoreCounts
-from cmtrack.statistics.alignment import align_rows
 from cmtrack.statistics.collected import Statistics, collect, collect_rows, group_scores, is_positive
-from cmtrack.statistics.inputs import FloatArray, as_weights, column_names, kind_of_weights, n_rows
+from cmtrack.statistics.inputs import FloatArray, align_rows, as_weights, column_names, kind_of_weights, n_rows
 from cmtrack.statistics.labels import encode_groups, encode_labels, encode_row_ids, number_labels
 from cmtrack.statistics.predictions import Predictions
 from cmtrack.statistics.probabilities import Normalize, as_probabilities

@@ -14,7 +14,7 @@ from cmtrack.grouping import ComposedStep, Grouping, Label
 from cmtrack.grouping.step import plain
 from cmtrack.options import Options, complete, takes_options
 from cmtrack.sources import Columns, Source, Work, check_kinds, choose_columns, find_source, label_kind, open_source
-from cmtrack.sources.progress import Reading, watched
+from cmtrack.sources.source import Reading, watched
 from cmtrack.statistics.collected import Statistics
 from cmtrack.statistics.inputs import listed
 from cmtrack.statistics.kernel import Kernel, Tally

@@ -17,11 +17,10 @@ from cmtrack.evaluation.compute import scored_step
 from cmtrack.grouping import Grouping
 from cmtrack.metrics.own import from_data as own_from_data
 from cmtrack.statistics import ConfusionMatrix, LabelDigest, ScoreCounts, ScoreMoments
-from cmtrack.statistics.codes import Codes
 from cmtrack.statistics.collected import Statistics
-from cmtrack.statistics.counting import count_pairs
-from cmtrack.statistics.cross_moments import CrossMoments
+from cmtrack.statistics.counting import Codes, count_pairs
 from cmtrack.statistics.inputs import FREQUENCY, SAMPLING, FloatArray, IntArray, check_weights_are
+from cmtrack.statistics.moments import CrossMoments
 from cmtrack.statistics.predictions import Predictions
 from cmtrack.statistics.probabilities import as_probabilities
 from cmtrack.statistics.scores import grid_centres

@@ -11,8 +11,19 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from cmtrack.grouping.plain_data import describe_step, read_step, write_step
-from cmtrack.grouping.step import Label, Mode, Step, accepted_pairs, check_cover, check_members, check_mode, plain
+from cmtrack.grouping.step import (
+    Label,
+    Mode,
+    Step,
+    accepted_pairs,
+    check_cover,
+    check_members,
+    check_mode,
+    describe_step,
+    plain,
+    read_step,
+    write_step,
+)
 from cmtrack.untrusted import printable
 
 

@@ -21,8 +21,8 @@ from cmtrack.metrics.moments import ScoreSamples, Sides, TwoClasses, quadratic_e
 from cmtrack.metrics.roc import ScoreTable
 from cmtrack.metrics.samples import Samples
 from cmtrack.statistics import ScoreMoments
-from cmtrack.statistics.cross_moments import CrossMoments, features_of
 from cmtrack.statistics.inputs import FloatArray, IntArray
+from cmtrack.statistics.moments import CrossMoments, features_of
 
 _CLIP = 1 - 1e-12
 
@@ -124,7 +124,7 @@ class ClassScores(Samples):
     """Samples by the scores of all classes.
 
     An influence is given as coefficients (K, 2K+1) of the features (1, s, s^2) of
-    :func:`cmtrack.statistics.cross_moments.features_of`, by a sample's class: that of a sample on each correlation is a
+    :func:`cmtrack.statistics.moments.features_of`, by a sample's class: that of a sample on each correlation is a
     quadratic in one of its scores, so that on their mean is a quadratic in all of them.
 
     Parameters

@@ -11,14 +11,11 @@ from typing import Any
 import numpy as np
 
 from cmtrack.grouping import ComposedStep, Label
-from cmtrack.statistics.class_blocks import ClassBlock
-from cmtrack.statistics.codes import Codes, CompactCodes, blocks
 from cmtrack.statistics.confusion import ConfusionMatrix
-from cmtrack.statistics.counting import Counts, count_pairs
-from cmtrack.statistics.cross_moments import CrossMoments
+from cmtrack.statistics.counting import Codes, CompactCodes, Counts, blocks, count_pairs
 from cmtrack.statistics.digest import LabelDigest, label_hashes
 from cmtrack.statistics.inputs import BoolArray, FloatArray, IntArray
-from cmtrack.statistics.moments import ScoreMoments
+from cmtrack.statistics.moments import ClassBlock, CrossMoments, ScoreMoments
 from cmtrack.statistics.predictions import Predictions
 from cmtrack.statistics.probabilities import Probabilities
 from cmtrack.statistics.score_pass import ScorePass, accepted_in_block, sum_of_group

@@ -12,8 +12,8 @@ import numpy.typing as npt
 
 from cmtrack.grouping import ComposedStep, Label
 from cmtrack.statistics import scores
-from cmtrack.statistics.codes import Codes
 from cmtrack.statistics.collected import Statistics, count_rows, finished, merged
+from cmtrack.statistics.counting import Codes
 from cmtrack.statistics.digest import LabelDigest, label_hashes
 from cmtrack.statistics.faults import Faults
 from cmtrack.statistics.inputs import IntArray, as_weights

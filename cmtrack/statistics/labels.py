@@ -10,8 +10,7 @@ import numpy as np
 
 from cmtrack.grouping import Label
 from cmtrack.grouping.step import plain
-from cmtrack.statistics.codes import Codes, blocks
-from cmtrack.statistics.counting import Counts, count_integer_pairs, count_pairs
+from cmtrack.statistics.counting import Codes, Counts, blocks, count_integer_pairs, count_pairs
 from cmtrack.statistics.factorize import Factor, factorize, integer_classes, integer_factor, read_labels
 from cmtrack.statistics.inputs import FloatArray, IntArray, listed
 

@@ -1,4 +1,4 @@
-"""Score moments by actual class, up to the fourth, merged without loss of digits.
+"""Score moments by actual class, up to the fourth, and joint moments of all scores; merged without loss of digits.
 
 Never sums of squares: the mean is taken first, central powers after it, and shards merge by the formulas of
 Chan, Golub and LeVeque (1983), extended to orders three and four by Pébay (2008).
@@ -8,13 +8,83 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
-from cmtrack.statistics.class_blocks import ClassBlock
-from cmtrack.statistics.codes import blocks
-from cmtrack.statistics.counting import Counts
+from cmtrack.statistics.counting import Counts, blocks, compact
 from cmtrack.statistics.inputs import FloatArray, IntArray
+
+
+@dataclass(frozen=True, eq=False)
+class ClassBlock:
+    """The rows of one block, sorted by actual class; C of the K classes are present.
+
+    Attributes
+    ----------
+    n_classes : int
+    order : ndarray of shape (b,)
+        The rows in the order of their classes.
+    codes : ndarray of shape (b,)
+        The class of each row, in that order.
+    present : ndarray of shape (C,)
+        The classes that the block holds.
+    starts, stops : ndarray of shape (C,)
+        Where each begins and ends.
+    weights : ndarray of shape (b,), optional
+        In that order; the first row of a class has a weight, if any of it has.
+    sums : ndarray of shape (C,)
+        Rows, or weight, of each.
+    """
+
+    n_classes: int
+    order: IntArray
+    codes: IntArray
+    present: IntArray
+    starts: IntArray
+    stops: IntArray
+    weights: FloatArray | IntArray | None
+    sums: Counts
+
+    @classmethod
+    def sort(cls, actual: IntArray, n_classes: int, weights: FloatArray | IntArray | None = None) -> ClassBlock:
+        """Sort rows by class; rows of a class keep their order."""
+        if weights is None:
+            order = np.argsort(compact(actual, n_classes), kind="stable")
+        else:  # rows without weight come last in their class
+            order = np.argsort(compact(2 * actual + (weights == 0), 2 * n_classes), kind="stable")
+        counts = np.bincount(actual, minlength=n_classes)
+        present = np.flatnonzero(counts)
+        sizes = counts[present]
+        stops = np.cumsum(sizes)
+        starts = stops - sizes
+        own = None if weights is None else weights.take(order)
+        sums = sizes if own is None else np.add.reduceat(own, starts)
+        return cls(n_classes, order, np.repeat(present, sizes), present, starts, stops, own, sums)
+
+    def total(self, values: FloatArray) -> FloatArray:
+        """Weighted sums of ``values`` (L, b) by class, shape (L, C)."""
+        weighed = values if self.weights is None else values * self.weights
+        sums: FloatArray = np.add.reduceat(weighed, self.starts, axis=1)
+        return sums
+
+    def centre(self, values: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """The class means (L, C) of ``values`` (L, b), and what is left without them, in the same memory."""
+        means = self.total(values) / np.where(self.sums > 0, self.sums, 1)
+        if len(self.present) <= 64:
+            for place, (start, stop) in enumerate(zip(self.starts, self.stops, strict=True)):
+                values[:, start:stop] -= means[:, place, None]
+        else:
+            values -= np.repeat(means, self.stops - self.starts, axis=1)
+        return means, values
+
+    def spread(self, values: npt.NDArray[Any], dtype: Any = np.float64) -> npt.NDArray[Any]:
+        """Values of the present classes (..., C) as those of all, shape (K, ...); 0 for the absent."""
+        whole = np.zeros((self.n_classes, *values.shape[:-1]), dtype=dtype)
+        whole[self.present] = values.T
+        return whole
+
 
 _TINY = 2.0**-100
 """Variance over squared mean below which a score is taken for constant."""
@@ -167,3 +237,80 @@ def _merged(
         (m3 + 3 * e * m2 + n * square * e).sum(axis=0),
         (m4 + 4 * e * m3 + 6 * square * m2 + n * square * square).sum(axis=0),
     )
+
+
+MAX_CLASSES = 30
+"""The table grows with the cube of the number of classes; above this it is not kept."""
+
+
+_ALONE = 1 << 18
+"""Multiplications up to which OpenBLAS works in the calling thread."""
+
+
+@dataclass(frozen=True, eq=False)
+class CrossMoments:
+    """Sums of products of the features (1, s_1 .. s_L, s_1^2 .. s_L^2) over the samples of each class.
+
+    Attributes
+    ----------
+    sums : ndarray of shape (K, 2L+1, 2L+1)
+        Scores are taken less their centre 1/L, which keeps digits and merges by addition.
+    """
+
+    sums: FloatArray
+
+    @classmethod
+    def of_products(cls, block: ClassBlock, means: FloatArray, sums: FloatArray) -> CrossMoments:
+        """The moments of one block from the :func:`products` (C, 2L+1, 2L+1) about the class means (L, C)."""
+        shift = means.T - 1 / len(means)
+        moved = _shifted(_shifted(sums, shift).swapaxes(1, 2), shift)
+        return cls(block.spread(moved.transpose(1, 2, 0)))
+
+    def __add__(self, other: CrossMoments) -> CrossMoments:
+        return CrossMoments(self.sums + other.sums)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, CrossMoments) and np.array_equal(self.sums, other.sums)
+
+    __hash__ = None  # type: ignore[assignment]
+
+
+def products(block: ClassBlock, features: FloatArray) -> FloatArray:
+    """Sums of products of (1, d, d^2) by class, shape (C, 2L+1, 2L+1); writes the squares of the deviations d."""
+    size = len(features) // 2
+    np.multiply(features[1 : size + 1], features[1 : size + 1], out=features[size + 1 :])
+    sums = np.empty((len(block.present), len(features), len(features)))
+    for gram, start, stop in zip(sums, block.starts, block.stops, strict=True):
+        own = features[:, start:stop]
+        gram[...] = _product(own, own if block.weights is None else own * block.weights[start:stop])
+    return sums
+
+
+def _product(left: FloatArray, right: FloatArray) -> FloatArray:
+    """``left @ right.T``, in pieces too small for BLAS to share them out.
+
+    Its threads and those that read the blocks would be in each other's way.
+    """
+    length = left.shape[1]
+    step = max(16, _ALONE // (len(left) * len(right)))
+    whole = length // step
+    a, b = (x[:, : whole * step].reshape(len(x), whole, step).swapaxes(0, 1) for x in (left, right))
+    total: FloatArray = np.matmul(a, b.swapaxes(1, 2)).sum(axis=0)
+    total += left[:, whole * step :] @ right[:, whole * step :].T
+    return total
+
+
+def _shifted(sums: FloatArray, shift: FloatArray) -> FloatArray:
+    """The rows of (1, d, d^2) in ``sums`` (C, 2L+1, ...) become those of (1, d + shift, (d + shift)^2)."""
+    size = shift.shape[1]
+    delta = shift[:, :, None]
+    moved = sums.copy()
+    moved[:, 1 : size + 1] += delta * sums[:, :1]
+    moved[:, size + 1 :] += 2 * delta * sums[:, 1 : size + 1] + delta * delta * sums[:, :1]
+    return moved
+
+
+def features_of(scores: FloatArray) -> FloatArray:
+    """The features (n, 2L+1) of scores (n, L)."""
+    centred = scores - 1 / scores.shape[1]
+    return np.concatenate((np.ones((len(scores), 1)), centred, centred**2), axis=1)

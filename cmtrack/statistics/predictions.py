@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from cmtrack.grouping import Label
-from cmtrack.statistics.codes import Codes
+from cmtrack.statistics.counting import Codes
 from cmtrack.statistics.inputs import FloatArray, IntArray
 from cmtrack.statistics.probabilities import Probabilities
 

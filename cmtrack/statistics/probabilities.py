@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from cmtrack.grouping import Label
-from cmtrack.statistics.codes import blocks
+from cmtrack.statistics.counting import blocks
 from cmtrack.statistics.inputs import FloatArray, IntArray, column_names, listed, to_numbers
 
 ROW_SUM_TOLERANCE = 1e-3

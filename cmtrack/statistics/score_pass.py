@@ -15,13 +15,11 @@ import numpy.typing as npt
 
 from cmtrack.grouping import ComposedStep
 from cmtrack.statistics import scores
-from cmtrack.statistics.class_blocks import ClassBlock
-from cmtrack.statistics.codes import Codes, CompactCodes, blocks
-from cmtrack.statistics.cross_moments import MAX_CLASSES, CrossMoments, products
+from cmtrack.statistics.counting import Codes, CompactCodes, blocks
 from cmtrack.statistics.inputs import BoolArray, FloatArray, IntArray
-from cmtrack.statistics.moments import ScoreMoments
+from cmtrack.statistics.moments import MAX_CLASSES, ClassBlock, CrossMoments, ScoreMoments, products
 from cmtrack.statistics.probabilities import Probabilities
-from cmtrack.statistics.score_keys import ScoreTally, score_keys
+from cmtrack.statistics.scores import ScoreTally, score_keys
 from cmtrack.statistics.top_scores import TopTally
 
 _CHUNK_BLOCKS = 8

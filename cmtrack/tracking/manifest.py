@@ -1,15 +1,18 @@
-"""A package read from a folder that may come from anywhere: nothing in it is taken on trust."""
+"""Packages that wait, read from folders that may come from anywhere: nothing in them is taken on trust."""
 
 from __future__ import annotations
 
 import json
 import math
+from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 from cmtrack import schemas, untrusted
-from cmtrack.tracking import names
+from cmtrack.tracking import names, spool
 from cmtrack.tracking.cache import digest_of
+from cmtrack.tracking.names import tag
 from cmtrack.tracking.package import Package
 from cmtrack.tracking.spool import ARTIFACTS, MANIFEST
 
@@ -157,3 +160,65 @@ def _required(data: dict[str, Any], name: str, kind: type, file: str = MANIFEST)
 
 def _no_constant(text: str) -> float:
     raise ValueError(f"{MANIFEST} holds {text}, which is no number")
+
+
+_WHAT = {
+    "inputs": "the inputs of an evaluation that failed",
+    "unfinished": "cut off while it was written",
+}
+
+
+@dataclass(frozen=True)
+class Waiting:
+    """One entry of the spool.
+
+    Attributes
+    ----------
+    name : str
+    path : Path
+    kind : "evaluation", "inputs", "unfinished" or "damaged"
+    made : str
+        When, in UTC; empty where that is not known.
+    what : str
+        What it holds, in words.
+    meant_for : str
+        The run, and the store.
+    size : int
+        Bytes.
+    """
+
+    name: str
+    path: Path
+    kind: str
+    made: str
+    what: str
+    meant_for: str
+    size: int
+
+
+def listing(folder: str | Path | None = None) -> list[Waiting]:
+    """The entries of the spool, the oldest first; damaged ones are listed and said to be."""
+    return [_described(entry) for entry in spool.entries(None if folder is None else Path(folder))]
+
+
+def _described(entry: spool.Entry) -> Waiting:
+    kind, made, what, meant_for = entry.kind, _stamp(entry.name), _WHAT.get(entry.kind, ""), ""
+    if kind == "evaluation":
+        try:
+            package = read(entry.folder)
+        except ValueError as error:
+            kind, what = "damaged", str(error)
+        else:
+            samples = package.tags.get(tag("samples", package.prefix), "?")
+            what = f"evaluation of {samples} samples" + (f", prefix {package.prefix!r}" if package.prefix else "")
+            where = f" in {package.tracking_uri}" if package.tracking_uri else ""
+            meant_for = f"run {package.run_id}{where}" if package.run_id else "no run"
+    return Waiting(entry.name, entry.folder, kind, made, what, meant_for, entry.size)
+
+
+def _stamp(name: str) -> str:
+    try:
+        made = datetime.strptime(name.split("-")[0], "%Y%m%dT%H%M%S%f").replace(tzinfo=UTC)
+    except ValueError:
+        return ""
+    return made.strftime("%Y-%m-%d %H:%M:%S")

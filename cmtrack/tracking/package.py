@@ -1,8 +1,8 @@
 """Everything that an evaluation leaves in a run, first as a folder on disk.
 
 The folder is whole before anything is sent: what cannot be sent is not lost, and what is sent later is the same.
-``artifacts/`` holds the files; ``manifest.json`` the metrics, tags and where they belong. No password is
-written.
+``artifacts/`` holds the files; ``manifest.json`` the metrics, tags, the description and where they belong. No
+password is written.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import math
 import os
+import re
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
@@ -20,15 +21,63 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 from cmtrack import schemas, untrusted
 from cmtrack.base import BaseEvaluation
 from cmtrack.families.result import FamilyEvaluation
+from cmtrack.metrics.catalog import CATALOG
+from cmtrack.report.formatting import level
 from cmtrack.report.views import report_html, table_json
 from cmtrack.tracking import names
 from cmtrack.tracking.cache import digest_of
-from cmtrack.tracking.description import description
 from cmtrack.tracking.parallel import forks_wait
 from cmtrack.tracking.spool import ARTIFACTS, MANIFEST, write_private
 
 if TYPE_CHECKING:
     from cmtrack.report.figures import Picture
+
+NOTE = "mlflow.note.content"
+MAX_NOTE = 8000
+
+_FIRST_VERSION = re.compile(r"\A\| cmtrack \|.*\n(?:\|.*(?:\n|\Z))*\n*")
+
+
+def description(evaluation: BaseEvaluation, prefix: str = "") -> str:
+    """The block of an evaluation: which one it is, and its headline numbers as a table."""
+    headline = [metric.name for metric in CATALOG if metric.headline and "<" not in metric.name]
+    metrics, intervals = evaluation.metrics, evaluation.intervals
+    percent = level(evaluation.confidence_level)
+    lines = [_title(evaluation, prefix), "", f"| metric | value | {percent} interval |", "|---|---|---|"]
+    for name in headline:
+        value = metrics.get(name, math.nan)
+        if math.isfinite(value) and not name.endswith(("_low", "_high")):
+            ends = intervals.get(name)
+            shown = f"{ends[0]:.4g} to {ends[1]:.4g}" if ends else ""
+            lines.append(f"| {prefix}{name} | {value:.4g} | {shown} |")
+    return "\n".join(lines)
+
+
+def with_block(note: str, block: str, prefix: str = "") -> str:
+    """A description with the block of one prefix in it: in the place of its earlier one, else at the end.
+
+    Nothing else is touched. A block that would make the text longer than MLflow takes is left out; one that the first
+    version of cmtrack wrote, without a label, goes.
+    """
+    name = f"cmtrack {prefix}".strip()
+    begin, end = f"<!-- {name} -->", f"<!-- /{name} -->"
+    marked = f"{begin}\n{block}\n\n{end}"
+    known = re.compile(re.escape(begin) + ".*?" + re.escape(end), re.DOTALL)
+    note = _FIRST_VERSION.sub("", note)
+    if known.search(note):
+        new = known.sub(lambda _: marked, note, count=1)
+    else:
+        new = f"{note.rstrip()}\n\n{marked}" if note.strip() else marked
+    return new if len(new) <= MAX_NOTE else note
+
+
+def _title(evaluation: BaseEvaluation, prefix: str) -> str:
+    what = f"Evaluation “{prefix.strip('/ ._-')}”" if prefix.strip("/ ._-") else "Evaluation"
+    facts = [f"{evaluation.n_samples:.15g} samples"]
+    if evaluation.positive is not None:
+        facts.append(f"positive group “{evaluation.positive}”")
+    return f"**{what}**: {', '.join(facts)}"
+
 
 _MAX_TAG = 4000
 

@@ -16,9 +16,8 @@ from cmtrack.names import quoted
 from cmtrack.report.figures import draw_pictures
 from cmtrack.report.review.narrative import decision, lead
 from cmtrack.report.review.report import as_json, html, markdown, ranking_json
-from cmtrack.tracking.alias import version_for
 from cmtrack.tracking.names import KIND_TAG, REVIEW, tag
-from cmtrack.tracking.runs import client_for, experiment_ids, first_line
+from cmtrack.tracking.runs import client_for, experiment_ids, first_line, version_for
 from cmtrack.tracking.store import end_run
 
 if TYPE_CHECKING:

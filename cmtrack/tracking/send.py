@@ -1,20 +1,20 @@
-"""The one place that writes to MLflow: a package goes into a run that exists."""
+"""The one place that writes to MLflow: a package goes into a run that exists, and what it replaces goes."""
 
 from __future__ import annotations
 
 import errno
 import json
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from cmtrack import untrusted
-from cmtrack.tracking import names, replacement
-from cmtrack.tracking.description import NOTE, with_block
-from cmtrack.tracking.package import Package
+from cmtrack.metrics.catalog import lookup
+from cmtrack.tracking import names
+from cmtrack.tracking.package import NOTE, Package, with_block
 
 if TYPE_CHECKING:
     from mlflow import MlflowClient
@@ -76,10 +76,10 @@ def send(package: Package, client: MlflowClient | None = None, answered: Callabl
     answered()
     if run.info.lifecycle_stage != "active":
         raise ValueError(f"run {run_id} is {run.info.lifecycle_stage}: it takes no metrics")
-    if replacement.is_there(run, package):
+    if is_there(run, package):
         return Sent()
     status = names.tag("status", package.prefix)
-    there = replacement.what_is_there(run, package)
+    there = what_is_there(run, package)
     if there and package.on_existing == "error":
         raise ValueError(f"run {run_id} holds {there}: use prefix= for another one, or on_existing='replace'")
     client.set_tag(run_id, status, "started")
@@ -99,7 +99,7 @@ def send(package: Package, client: MlflowClient | None = None, answered: Callabl
     answered()
     tags = dict(package.tags)
     if left_out:
-        tags[names.tag(replacement.LEFT_OUT, package.prefix)] = _named(left_out)[:4000]
+        tags[names.tag(LEFT_OUT, package.prefix)] = _named(left_out)[:4000]
         problems += (f"refused by the store: {_named(left_out)}",)
         if names.file_name(names.PREDICTIONS_FILE, package.prefix) in left_out:
             tags.pop(names.digest_tag(names.PREDICTIONS_FILE, package.prefix), None)
@@ -112,13 +112,13 @@ def send(package: Package, client: MlflowClient | None = None, answered: Callabl
     if there:
         replaced, untouched = _replaced(client, run, package, [path.name for path in package.files], there)
         problems += untouched
-    stale = replacement.stale_metrics(run, package) if there else []
+    stale = stale_metrics(run, package) if there else []
     if stale:
-        tags[names.tag(replacement.STALE, package.prefix)] = ", ".join(stale)[:4000]
+        tags[names.tag(STALE, package.prefix)] = ", ".join(stale)[:4000]
     closing = [RunTag(name, text) for name, text in tags.items()]
     client.log_batch(run_id, tags=closing, synchronous=True)
     answered()
-    for name in replacement.old_tags(run, package, tags):
+    for name in old_tags(run, package, tags):
         client.delete_tag(run_id, name)
     return Sent(problems, replaced)
 
@@ -128,12 +128,12 @@ def _replaced(
 ) -> tuple[str, tuple[str, ...]]:
     """Remove the files of the evaluation that made room; give the sentence that says so, and what is left of it."""
     said = f"run {run.info.run_id} held {there}, which is replaced: use prefix= for several evaluations in one run"
-    stale = replacement.stale_metrics(run, package)
+    stale = stale_metrics(run, package)
     if stale:
         more = f" and {len(stale) - 5} more" if len(stale) > 5 else ""
         said += f"; MLflow keeps these metrics of it: {', '.join(stale[:5])}{more}"
     try:
-        replacement.remove_old_files(client, run, package, files)
+        remove_old_files(client, run, package, files)
     except Exception as error:  # of whatever kind: some stores remove nothing
         reason = untrusted.without_credentials((str(error).splitlines() or [type(error).__name__])[0])
         return said, (f"files of the replaced evaluation could not be removed: {reason}",)
@@ -329,3 +329,88 @@ def _with_table(listed: str, table: str) -> str:
         entries = []
     entries = entries if isinstance(entries, list) else []
     return json.dumps(entries if entry in entries else [*entries, entry])
+
+
+STALE = "stale_metrics"
+"""Tag that names metrics of a replaced evaluation: MLflow removes none."""
+LEFT_OUT = "left_out"
+"""Tag that names the files which the store refused."""
+_TAGS = (
+    "evaluation_digest", "families", "grouping", "kind", "labels_digest", "positive", "predictions_digest",
+    names.ROWS_FILE, "regrouped_from", "regrouping", "row_ids_digest",
+    "samples", "undefined", "warnings", LEFT_OUT, STALE,
+)  # fmt: skip
+
+
+def is_there(run: Any, package: Package) -> bool:
+    """True where the run holds all of this package, so that nothing is to be sent."""
+    tags, metrics = run.data.tags, run.data.metrics
+    if tags.get(names.tag("status", package.prefix)) != "completed" or names.tag(LEFT_OUT, package.prefix) in tags:
+        return False
+    return (
+        package.step is None
+        and package.model_id is None
+        and _same(run, package)
+        and all(tags.get(name) == text for name, text in package.tags.items())
+        and all(metrics.get(name) == value for name, value in package.metrics.items())
+    )
+
+
+def _same(run: Any, package: Package) -> bool:
+    known = names.digest_tag(names.EVALUATION_FILE, package.prefix)
+    return bool(known in package.tags and run.data.tags.get(known) == package.tags[known])
+
+
+def what_is_there(run: Any, package: Package) -> str:
+    """Another evaluation under the package's prefix, in words; empty where there is none.
+
+    An evaluation of a step takes the place of that of an earlier step: that is no other one.
+    """
+    tags = run.data.tags
+    status = tags.get(names.tag("status", package.prefix), "")
+    if status != "completed" or _same(run, package) or package.step is not None:
+        return ""
+    samples = untrusted.printable(tags.get(names.tag("samples", package.prefix), "?"))
+    digest = names.tag("labels_digest", package.prefix)
+    rows = "the same rows" if tags.get(digest) == package.tags.get(digest) else "other rows"
+    under = f" under the prefix {package.prefix!r}" if package.prefix else ""
+    return f"an evaluation of {samples} samples ({rows}){under}"
+
+
+def stale_metrics(run: Any, package: Package) -> list[str]:
+    """Metrics of an earlier evaluation that the new one has not."""
+    found = []
+    for name in run.data.metrics:
+        if name.startswith(package.prefix) and name not in package.metrics:
+            try:
+                lookup(name.removeprefix(package.prefix))
+            except KeyError:
+                continue  # the script's own
+            found.append(name)
+    return sorted(found)
+
+
+def old_tags(run: Any, package: Package, new: Iterable[str]) -> list[str]:
+    """Tags of an earlier evaluation that the new one does not write."""
+    ours = {names.tag(name, package.prefix) for name in _TAGS}
+    return sorted((ours & set(run.data.tags)) - set(new))
+
+
+def remove_old_files(client: MlflowClient, run: Any, package: Package, keep: Iterable[str]) -> None:
+    """Remove the files of an earlier evaluation, where the store can remove files.
+
+    Raises
+    ------
+    Exception
+        What the store says where it cannot.
+    """
+    from mlflow.store.artifact.artifact_repository_registry import get_artifact_repository
+
+    run_id, keep = run.info.run_id, set(keep)
+    start = names.file_name("cmtrack_", package.prefix)
+    listed = [item.path for item in client.list_artifacts(run_id) if not item.is_dir]
+    gone = [untrusted.file_name(path) for path in listed if path.startswith(start) and path not in keep]
+    if gone:
+        store = get_artifact_repository(run.info.artifact_uri, tracking_uri=client.tracking_uri)
+        for path in gone:
+            store.delete_artifacts(path)

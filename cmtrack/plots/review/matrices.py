@@ -27,7 +27,7 @@ from cmtrack.plots.style import (
     name_axes,
 )
 
-from . import _checks as checks
+from . import _layout as layout
 from ._layout import caption_under, fit, inch_figure, left_out, number
 
 _ACROSS = 0.22  # inches between matrices; above each row of them there is room for three lines of a name
@@ -69,7 +69,7 @@ def plot_matrices(
     """
     if not matrices:
         raise ValueError("matrices must hold at least one (name, counts), got none")
-    checks.check_limit("max_matrices", max_matrices)
+    layout.check_limit("max_matrices", max_matrices)
     counts = [heat.check_matrix(f"counts of {name!r}", matrix, labels) for name, matrix in matrices]
     for (name, _), values in zip(matrices, counts, strict=True):
         heat.check_counts(f"counts of {name!r}", values)
@@ -217,14 +217,14 @@ def plot_matrix_difference(
         raise ValueError(f"difference must be of shares, in [-1, 1], got {known[np.abs(known).argmax()]}")
     marked = np.zeros((size, size), dtype=bool)
     if significant is not None:
-        marked = checks.check_flags("significant", significant, (size, size))
-    samples = None if counts is None else checks.check_numbers("counts", counts, (size, size))
+        marked = layout.check_flags("significant", significant, (size, size))
+    samples = None if counts is None else layout.check_numbers("counts", counts, (size, size))
     good = np.where(np.eye(size, dtype=bool), values, -values)
     cell = heat.cell_for(size, ax)
     page = heat.matrix_sheet(size, cell, ax)
     ax = page.ax
     names = text.short_names(labels, 30)
-    sizes = np.full(size, np.inf) if totals is None else checks.check_numbers("totals", totals, (size,))
+    sizes = np.full(size, np.inf) if totals is None else layout.check_numbers("totals", totals, (size,))
     row_names = names
     if totals is not None:
         row_names = [heat.with_total(name, total, cell) for name, total in zip(names, sizes, strict=True)]
@@ -260,7 +260,7 @@ def _top(values: FloatArray, *, tested: bool) -> float:
     return max(float(known.max()) if known.size else 0.0, 0.05 if tested else 0.01)
 
 
-def _mark(ax: Axes, cells: checks.BoolArray, marker: str, label: str, cell: heat.Cell) -> None:
+def _mark(ax: Axes, cells: layout.BoolArray, marker: str, label: str, cell: heat.Cell) -> None:
     """Triangles that say better or worse without colour: in a corner beside a number, else in the middle."""
     rows, columns = np.nonzero(cells)
     if not rows.size:
@@ -321,7 +321,7 @@ def _bar_label(cell: heat.Cell) -> str:
 
 
 def _reading(
-    first: str, second: str, cell: heat.Cell, marked: checks.BoolArray, tested: bool, counted: bool
+    first: str, second: str, cell: heat.Cell, marked: layout.BoolArray, tested: bool, counted: bool
 ) -> list[str]:
     lines = [
         f"Blue ▲: {second} does better than {first} here (more on the diagonal, less off it). Orange ▼: it does worse."

@@ -16,7 +16,7 @@ from cmtrack.plots import _heatmap as heat
 from cmtrack.plots import _text as text
 from cmtrack.plots.style import EMPTY, INK, SMALL_SIZE, TITLE_SIZE, FloatArray, extent_points, sheet
 
-from . import _checks as checks
+from . import _layout as layout
 from ._layout import caption_under, decimals, number
 
 _WIDTH, _HEIGHT = 0.72, 0.25  # inches of a cell
@@ -73,23 +73,23 @@ def plot_metric_heatmap(
     ValueError
         If shapes do not fit together or `better` holds another word.
     """
-    n_runs, n_metrics = checks.check_names(names), len(metric_titles)
+    n_runs, n_metrics = layout.check_names(names), len(metric_titles)
     if not n_metrics:
         raise ValueError("metric_titles must name at least one metric, got none")
-    table = checks.check_numbers("values", values, (n_runs, n_metrics))
+    table = layout.check_numbers("values", values, (n_runs, n_metrics))
     if len(better) != n_metrics:
         raise ValueError(f"better must hold {n_metrics} words, got {len(better)}")
     for word in better:
-        checks.check_better("better", word)
+        layout.check_better("better", word)
     same = None
     if tied is not None:
         by_run = np.ndim(tied) == 1
-        same = checks.check_flags("tied", tied, (n_runs,) if by_run else (n_runs, n_metrics))
+        same = layout.check_flags("tied", tied, (n_runs,) if by_run else (n_runs, n_metrics))
     page = sheet(ax, (n_metrics * _WIDTH, n_runs * _HEIGHT))
     ax = page.ax
     known = np.full(table.shape, np.nan)
     if errors is not None:
-        known = checks.check_numbers("errors", errors, (n_runs, n_metrics))
+        known = layout.check_numbers("errors", errors, (n_runs, n_metrics))
     position = column_tones(table, better, known)
     image = ax.imshow(
         np.ma.masked_invalid(position), cmap=_tone_map(), norm=Normalize(0.0, 1.0), aspect="auto",
@@ -122,7 +122,7 @@ def column_tones(values: FloatArray, better: Sequence[str], errors: FloatArray) 
     """Distance of each value from the best of its column: 0 up to one standard error, then logarithmic to 1 at 16."""
     tones = np.full(values.shape, np.nan)
     for j, word in enumerate(better):
-        good = checks.goodness(values[:, j], word)
+        good = layout.goodness(values[:, j], word)
         known = np.isfinite(good)
         if known.any():
             behind = good[known].max() - good[known]
@@ -176,7 +176,7 @@ def _explanations(values: FloatArray, position: FloatArray, better: Sequence[str
     return lines
 
 
-def _mark_tied(ax: Axes, tied: checks.BoolArray) -> str:
+def _mark_tied(ax: Axes, tied: layout.BoolArray) -> str:
     if tied.ndim == 1:
         for words, bold in zip(ax.get_yticklabels(), tied, strict=True):
             words.set_fontweight("bold" if bold else "normal")

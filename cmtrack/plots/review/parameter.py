@@ -31,7 +31,7 @@ from cmtrack.plots.style import (
 )
 from cmtrack.untrusted import one_line
 
-from . import _checks as checks
+from . import _layout as layout
 from ._layout import caption_under
 
 _SIZE = (5.6, 3.5)
@@ -94,12 +94,12 @@ def plot_metric_against_parameter(
     n_runs = len(x)
     if not n_runs:
         raise ValueError("x must hold the parameter of at least one run, got none")
-    value = checks.check_numbers("values", values, (n_runs,))
-    limits = checks.check_intervals("intervals", intervals, n_runs)
+    value = layout.check_numbers("values", values, (n_runs,))
+    limits = layout.check_intervals("intervals", intervals, n_runs)
     if names is not None and len(names) != n_runs:
         raise ValueError(f"names must name the {n_runs} runs, got {len(names)}")
-    same = np.ones(n_runs, dtype=bool) if tied is None else checks.check_flags("tied", tied, (n_runs,))
-    checks.check_index("highlight", highlight, n_runs)
+    same = np.ones(n_runs, dtype=bool) if tied is None else layout.check_flags("tied", tied, (n_runs,))
+    layout.check_index("highlight", highlight, n_runs)
     categories, where = _places(x)
     width = _SIZE[0] if categories is None else float(np.clip(0.75 * len(categories), 3.6, 9.0))
     page = sheet(ax, (width, _SIZE[1]))
@@ -192,8 +192,8 @@ def _draw_runs(
     where: FloatArray,
     value: FloatArray,
     limits: FloatArray,
-    shown: checks.BoolArray,
-    same: checks.BoolArray,
+    shown: layout.BoolArray,
+    same: layout.BoolArray,
     highlight: int | None,
 ) -> None:
     ends = np.concatenate([value[shown], limits[shown][np.isfinite(limits[shown]).all(axis=1)].ravel()])
@@ -218,7 +218,7 @@ def _draw_runs(
         )  # fmt: skip
 
 
-def _sideways(ax: Axes, where: FloatArray, shown: checks.BoolArray) -> FloatArray:
+def _sideways(ax: Axes, where: FloatArray, shown: layout.BoolArray) -> FloatArray:
     """By how many points each run is drawn beside its value, so that runs at one value do not hide each other."""
     distinct = np.unique(where[shown])
     pixels = ax.transData.transform(np.column_stack([distinct, np.full(distinct.size, np.mean(ax.get_ylim()))]))[:, 0]

@@ -20,7 +20,7 @@ from cmtrack.names import quoted
 from cmtrack.plots import _text as text
 from cmtrack.plots.style import BLUE, GRID, INK, ORANGE, SMALL_SIZE, TITLE_SIZE, FloatArray, name_axes, open_axes
 
-from . import _checks as checks
+from . import _layout as layout
 from ._layout import caption_under, decimals, fit, inch_figure, left_out, number
 
 _ROW, _WIDTH = 0.27, 2.7  # inches: a row, a panel
@@ -94,16 +94,16 @@ def plot_ranking(
         If shapes do not fit together, an interval is reversed, `values` do not come best first, or another
         argument is outside its range.
     """
-    n_runs = checks.check_names(names)
-    value = checks.check_numbers("values", values, (n_runs,))
-    limits = checks.check_intervals("intervals", intervals, n_runs)
-    gap = checks.check_numbers("differences", differences, (n_runs,)).copy()
-    gap_limits = checks.check_intervals("difference_intervals", difference_intervals, n_runs).copy()
-    same = checks.check_flags("tied", tied, (n_runs,))
-    checks.check_better("better", better)
-    checks.check_index("chosen", chosen, n_runs)
+    n_runs = layout.check_names(names)
+    value = layout.check_numbers("values", values, (n_runs,))
+    limits = layout.check_intervals("intervals", intervals, n_runs)
+    gap = layout.check_numbers("differences", differences, (n_runs,)).copy()
+    gap_limits = layout.check_intervals("difference_intervals", difference_intervals, n_runs).copy()
+    same = layout.check_flags("tied", tied, (n_runs,))
+    layout.check_better("better", better)
+    layout.check_index("chosen", chosen, n_runs)
     check_level(confidence_level)
-    checks.check_limit("max_rows", max_rows)
+    layout.check_limit("max_rows", max_rows)
     _check_order(value, better)
     gap[0], gap_limits[0] = 0.0, np.nan
     n = min(n_runs, max_rows)
@@ -144,7 +144,7 @@ def plot_ranking(
 
 
 def _check_order(values: FloatArray, better: str) -> None:
-    good = np.nan_to_num(checks.goodness(values, better), nan=-np.inf)
+    good = np.nan_to_num(layout.goodness(values, better), nan=-np.inf)
     wrong = np.flatnonzero(good[1:] > good[:-1])
     if wrong.size:
         i = int(wrong[0])
@@ -168,7 +168,7 @@ def _worse_side(better: str) -> str:
     }[better]
 
 
-def _legend(ax: Axes, tied: checks.BoolArray, level: str, star: bool) -> Artist:
+def _legend(ax: Axes, tied: layout.BoolArray, level: str, star: bool) -> Artist:
     def handle(colour: str, marker: str, label: str, size: float = 5.5) -> Line2D:
         return Line2D([], [], color=colour, marker=marker, markersize=size, linewidth=1.6, label=label)
 
@@ -226,8 +226,8 @@ def draw_panel(
     ax: Axes,
     centres: FloatArray,
     limits: FloatArray,
-    tied: checks.BoolArray,
-    bands: checks.BoolArray,
+    tied: layout.BoolArray,
+    bands: layout.BoolArray,
     star: int | None,
     reach: float,
     *,

@@ -28,7 +28,7 @@ from cmtrack.plots.style import (
     sheet,
 )
 
-from . import _checks as checks
+from . import _layout as layout
 
 _SHARES = {0.0: "0%", 0.25: "25%", 0.5: "50%", 0.75: "75%", 1.0: "100%"}
 _ROOTS = {0.0: "0%", 0.01: "1%", 0.05: "5%", 0.1: "10%", 0.25: "25%", 0.5: "50%", 0.75: "75%", 1.0: "100%"}
@@ -67,8 +67,8 @@ def plot_rank_distribution(
     ValueError
         If shapes do not fit together or a row is no distribution.
     """
-    n_runs = checks.check_names(names)
-    shares = checks.check_numbers("probabilities", probabilities, (n_runs, n_runs))
+    n_runs = layout.check_names(names)
+    shares = layout.check_numbers("probabilities", probabilities, (n_runs, n_runs))
     if not (np.isfinite(shares).all() and shares.min() >= 0):
         raise ValueError(f"probabilities must be finite and not negative, got minimum {shares.min()}")
     sums = shares.sum(axis=1)
@@ -160,14 +160,14 @@ def plot_critical_difference(
     ----------
     Demšar (2006), "Statistical Comparisons of Classifiers over Multiple Data Sets", figure 1.
     """
-    n_runs = checks.check_names(names, least=2)
-    ranks = checks.check_numbers("average_ranks", average_ranks, (n_runs,))
+    n_runs = layout.check_names(names, least=2)
+    ranks = layout.check_numbers("average_ranks", average_ranks, (n_runs,))
     if not ((ranks >= 1) & (ranks <= n_runs)).all():
         wrong = ranks[np.flatnonzero(~((ranks >= 1) & (ranks <= n_runs)))[0]]
         raise ValueError(f"average_ranks must lie in [1, {n_runs}], got {wrong}")
     for group in groups:
         for index in group:
-            checks.check_index("groups", index, n_runs)
+            layout.check_index("groups", index, n_runs)
     if critical_difference is not None and not (np.isfinite(critical_difference) and critical_difference > 0):
         raise ValueError(f"critical_difference must be positive, got {critical_difference}")
     low, high = float(np.floor(ranks.min())), float(np.ceil(ranks.max()))

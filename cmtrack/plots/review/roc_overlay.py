@@ -29,7 +29,7 @@ from cmtrack.plots.style import (
     sheet,
 )
 
-from . import _checks as checks
+from . import _layout as layout
 from ._layout import caption_under, left_out
 
 _COLOURS = (BLUE, ORANGE, GREEN, PINK, SKY, YELLOW, INK, MUTED)
@@ -88,15 +88,15 @@ def plot_roc_overlay(
     n_runs = len(curves)
     if not n_runs:
         raise ValueError("curves must hold at least one (name, fpr, tpr), got none")
-    checks.check_limit("max_curves", max_curves)
-    area = checks.check_numbers("areas", areas, (n_runs,))
-    limits = checks.check_intervals(
+    layout.check_limit("max_curves", max_curves)
+    area = layout.check_numbers("areas", areas, (n_runs,))
+    limits = layout.check_intervals(
         "intervals", np.full((n_runs, 2), np.nan) if intervals is None else intervals, n_runs
     )
-    tops = checks.check_numbers("ceilings", np.ones(n_runs) if ceilings is None else ceilings, (n_runs,))
+    tops = layout.check_numbers("ceilings", np.ones(n_runs) if ceilings is None else ceilings, (n_runs,))
     relative = area / np.where(tops > 0, tops, np.nan)
     if normalized is not None:
-        relative = checks.check_numbers("normalized", normalized, (n_runs,))
+        relative = layout.check_numbers("normalized", normalized, (n_runs,))
     points = [_points(name, fpr, tpr) for name, fpr, tpr in curves]
     names = text.short_names([name for name, _, _ in curves], 40)
     n = min(n_runs, max_curves)

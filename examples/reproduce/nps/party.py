@@ -6,7 +6,7 @@ import numpy as np
 from sklearn.model_selection import train_test_split
 
 from cmtrack import Evaluation, evaluate
-from cmtrack.demo.data import load, question
+from cmtrack.demo import load, question
 from nps import published
 from nps.algorithms import SCALED, Size, algorithms, fitted, probabilities
 from nps.survey import Split

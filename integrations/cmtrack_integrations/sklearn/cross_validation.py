@@ -13,7 +13,7 @@ from cmtrack.grouping import Label
 from cmtrack.options import Options, complete, takes_options
 from cmtrack.statistics.inputs import FloatArray, IntArray
 from cmtrack.tracking import LoggedEvaluation, log_evaluation
-from cmtrack.tracking.nested import NestedEvaluation, log_nested
+from cmtrack.tracking.log import NestedEvaluation, log_nested
 from cmtrack_integrations.sklearn.predictions import (
     Predicted,
     align,

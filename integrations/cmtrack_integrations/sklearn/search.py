@@ -12,8 +12,7 @@ from cmtrack.grouping import Label
 from cmtrack.options import Options, check_names, takes_options
 from cmtrack.tracking import LoggedEvaluation
 from cmtrack.tracking._warn import tell
-from cmtrack.tracking.log import chosen_run
-from cmtrack.tracking.nested import NestedEvaluation, log_nested
+from cmtrack.tracking.log import NestedEvaluation, chosen_run, log_nested
 from cmtrack_integrations.sklearn.cross_validation import fit_and_predict, joined, splits_of
 from cmtrack_integrations.sklearn.predictions import with_notes
 
