@@ -18,6 +18,7 @@ from cmtrack.metrics.names import near
 from cmtrack.metrics.own import Kept, put_own
 from cmtrack.metrics.results import Clusters, Results
 from cmtrack.metrics.roc import RocCurve, sweep
+from cmtrack.metrics.spcc import ClassScores, Fisher
 from cmtrack.metrics.views import EvaluationViews
 from cmtrack.names import quoted
 from cmtrack.prevalence.results import PrevalenceEstimate
@@ -219,6 +220,11 @@ def _warnings(
             "no interval of spcc/ovr_fisher and spcc/ovo_fisher: the joint moments that their errors need are kept "
             f"for up to {MAX_CLASSES} classes"
         )
+    if "spcc/ovr_fisher" in results.metrics and views.class_scores is not None:
+        out.extend(_correlation_remarks(views.class_scores))
+    if "spcc/d_b" in results.one_sided:
+        low, high = results.one_sided["spcc/d_b"]
+        out.append(_AT_MOST.format(high) if low <= 0 else _AT_LEAST.format(low))
     if roc is not None and roc.auc_error_bound > 0:
         out.append(f"scores are counted on a grid: the ROC AUC is within {roc.auc_error_bound:.1e} of the exact one")
     squared = None if squares is None else np.asarray(_wrong(squares.matrix.counts))
@@ -243,6 +249,28 @@ def _warnings(
             out.append(f"no calibrated prevalence: {prevalence.undefined['value']}")
         out.extend(prevalence.warnings)
     return tuple(out)
+
+
+_AT_MOST = "spcc/d_b is at most {:.2f}, and not told from 0: it has no interval, since the estimate is too high near 0"
+_AT_LEAST = "spcc/d_b is at least {:.2f}, and has no upper end: the scores part the two groups without an error"
+
+
+def _correlation_remarks(scores: ClassScores) -> list[str]:
+    """Remarks on correlations that Fisher means leave out or clip."""
+    out = []
+    for kind in ("ovr", "ovo"):
+        mean = Fisher(kind)
+        few, clipped = mean.left_out(scores), mean.clipped(scores)
+        if few:
+            out.append(
+                f"{few} of the correlations of spcc/{kind}_fisher are left out: two classes have fewer than 4 samples"
+            )
+        if clipped:
+            out.append(
+                f"{clipped} of the correlations in spcc/{kind}_fisher are exactly 1 or -1: they are clipped, and its "
+                "interval knows nothing of their error"
+            )
+    return out
 
 
 def _wrong(counts: Counts) -> float:

@@ -8,6 +8,7 @@ A function may be an object that brings more: ``influence(argument)``, the influ
 ``denominator(argument)``, of a share, whose interval is then that of its denominator; ``spread(argument, share)``,
 standard errors or denominators of each class; ``size(argument)``, the samples of each class that tell where there is no
 error; ``influence_of(argument, k)``, the influence of one class's value;
+``interval(argument, level, wider, degrees)``, an interval of its own, of errors that are so much wider with clusters;
 ``ends(argument)``, an interval that was made with the value; ``reason(argument)``, why it is undefined.
 """
 

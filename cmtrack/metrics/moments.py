@@ -142,8 +142,11 @@ class ScoreSamples(Samples):
 
     def informing(self, metric: Metric) -> Any:
         """All samples; of a correlation, as many as both sides were of if they were equal."""
-        if metric.interval != "atanh":
-            return self.effective(None)
+        return self.equal_sides if metric.interval == "atanh" else self.effective(None)
+
+    @property
+    def equal_sides(self) -> Any:
+        """Samples of two equal sides that tell as much as these do together."""
         with np.errstate(all="ignore"):
             n0, n1 = self.sides.n**2 / self.squares.n
             return 4 * n0 * n1 / (n0 + n1)

@@ -139,7 +139,7 @@ class Weighted(Samples):
         return float(self.weight.sum())
 
     @cached_property
-    def fractional(self) -> bool:  # type: ignore[override]
+    def fractional(self) -> bool:
         """True where squared weights are not the weights: counts of equal rows are their own."""
         return self.squares is not self.weight and not np.array_equal(self.squares, self.weight)
 
