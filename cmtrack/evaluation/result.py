@@ -490,7 +490,7 @@ class Evaluation(BaseEvaluation):
         """The number of samples for people, with the kind of their weights."""
         if self.weights_are is None:
             return f"{self.n_samples:g} samples"
-        return f"{self.statistics.digest.rows} samples of {self.weights_are} weight {self.n_samples:g}"
+        return f"{self.statistics.digest.rows} samples ({self.weights_are} weight {self.n_samples:g})"
 
     def __repr__(self) -> str:
         m = self.metrics

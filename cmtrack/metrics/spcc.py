@@ -390,7 +390,7 @@ class BayesIndex:
         return min(value, max(float(-2 * ndtri(min(most, 0.5))), 0.0)), max(value, float(-2 * ndtri(least)))
 
 
-_CELLS, _SPLITS = 512, 5
+_CELLS, _SPLITS = 512, 3
 
 
 def _gap_curve(sides: FloatArray) -> FloatArray:
@@ -422,7 +422,7 @@ def _missed(sides: FloatArray, called: BoolArray) -> tuple[float, float]:
 
 
 def _cross_fitted(sides: FloatArray, squares: FloatArray) -> tuple[float, float]:
-    """Shares that rules get wrong of the halves of the samples that they were not made from; mean of five splits."""
+    """Shares that rules get wrong of the halves of the samples that they were not made from; mean of three splits."""
     if sides.shape[1] > _CELLS:
         up_to = np.cumsum(sides[0] / sides[0].sum() + sides[1] / sides[1].sum())
         cell = np.minimum((up_to * (_CELLS / 2)).astype(np.int64), _CELLS - 1)
@@ -473,7 +473,8 @@ SPCC = Section("spcc", "Separation by the probabilities (sPCC)", (
           title="separation of {label} from the rest (sPCC)", brief="sPCC of {label}"),
     _spcc("ovr_fisher", Fisher("ovr"), "class scores", _MEAN, "tanh of the mean atanh of the one-vs-rest correlations",
           title="separation of each class from the rest (sPCC, Fisher mean)", brief="sPCC ovr", headline=True),
-    _spcc("ovo_fisher", Fisher("ovo"), "class scores", _MEAN, "tanh of the mean atanh of the one-vs-one correlations",
+    _spcc("ovo_fisher", Fisher("ovo"), "class scores", _MEAN,
+          "tanh of the mean atanh of the one-vs-one correlations of at least 4 samples",
           title="separation of pairs of classes (sPCC, Fisher mean)", brief="sPCC ovo"),
     _spcc("ovr_min", Least("ovr"), "class scores", _MEAN, "smallest one-vs-rest correlation",
           title="separation of the worst class from the rest (sPCC)", brief="sPCC ovr min", headline=True),

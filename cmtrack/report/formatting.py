@@ -195,7 +195,7 @@ def samples(evaluation: BaseEvaluation) -> str:
         return f"{counted(weight, 'span')} in {counted(rows, 'document')}"
     noun = "document" if isinstance(evaluation, FamilyEvaluation) else "sample"
     kind = evaluation.weights_are if isinstance(evaluation, Evaluation) else None
-    return counted(rows, noun) + ("" if kind is None else f" of {kind} weight {count(weight)}")
+    return counted(rows, noun) + ("" if kind is None else f" ({kind} weight {count(weight)})")
 
 
 # -- metrics ---------------------------------------------------------------------------------------------------
