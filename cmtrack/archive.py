@@ -246,6 +246,10 @@ def write_table(file: Path | BinaryIO, columns: dict[str, Any]) -> None:
     pq.write_table(pa.table(columns), file, compression="zstd")
 
 
+class _Refused(ValueError):
+    """The rule that a file of rows breaks."""
+
+
 def checked_table(content: bytes, rows: int | None, texts: Iterable[str], numbers: Iterable[str]) -> Any:
     """Columns of a Parquet file, those of these names only; what the file says of itself is checked before it is read.
 
@@ -275,12 +279,12 @@ def checked_table(content: bytes, rows: int | None, texts: Iterable[str], number
         stored, schema, metadata = file.metadata.num_rows, file.schema_arrow, file.metadata
         rows = stored if rows is None else rows
         if stored != rows:
-            raise ValueError(f"the predictions must have {rows} rows, as the evaluation, got {stored}")
+            raise _Refused(f"the predictions must have {rows} rows, as the evaluation, got {stored}")
         wanted = dict.fromkeys(texts, _is_text) | dict.fromkeys(numbers, _is_number)
         found = [field for field in schema if field.name in wanted]
         for field in found:
             if not wanted[field.name](field.type):
-                raise ValueError(f"the predictions are damaged: column {field.name!r:.80} holds {field.type!s:.80}")
+                raise _Refused(f"the predictions are damaged: column {field.name!r:.80} holds {field.type!s:.80}")
         places = {metadata.schema.column(k).path: k for k in range(metadata.num_columns)}
         packed = sum(
             metadata.row_group(group).column(places[field.name]).total_uncompressed_size
@@ -289,15 +293,21 @@ def checked_table(content: bytes, rows: int | None, texts: Iterable[str], number
         )
         size, allowed = max(packed, 8 * rows * len(found)), max(_ALWAYS_READ, _MAX_RATIO * len(content))
         if size > allowed:
-            raise ValueError(f"the predictions must have at most {allowed:,} bytes when unpacked, got {size:,}")
-        table = file.read([field.name for field in found])
-    except ValueError as error:
-        known = str(error).startswith("the predictions ") and not isinstance(error, pa.ArrowException)
-        raise ValueError(str(error) if known else f"the predictions are damaged: {error}") from None
+            raise _Refused(f"the predictions must have at most {allowed:,} bytes when unpacked, got {size:,}")
+        batches, unpacked = [], 0
+        for batch in file.iter_batches(columns=[field.name for field in found]):  # the sizes in a footer may be wrong
+            unpacked += batch.nbytes
+            if unpacked > allowed:
+                raise _Refused(f"the predictions must have at most {allowed:,} bytes when unpacked, got more")
+            batches.append(batch)
+        table = pa.Table.from_batches(batches, schema=pa.schema(found))
+    except _Refused:
+        raise
     except Exception as error:
-        raise ValueError(f"the predictions are damaged: {type(error).__name__}: {error}") from None
+        said = str(error) if isinstance(error, ValueError) else f"{type(error).__name__}: {error}"
+        raise _Refused(f"the predictions are damaged: {said}") from None
     if table.num_rows != rows:
-        raise ValueError(f"the predictions must have {rows} rows, as the evaluation, got {table.num_rows}")
+        raise _Refused(f"the predictions must have {rows} rows, as the evaluation, got {table.num_rows}")
     return table
 
 

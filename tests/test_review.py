@@ -206,7 +206,7 @@ def test_runs_left_out_are_grouped_by_reason():
 
 def test_runs_that_are_passed_over_are_said_to_be(clear):
     passed = replace(clear, passed_over=(TrackedRun("p", "P"),))
-    assert "Not ranked, as their logged values are worse: “P”." in verdict(passed)
+    assert verdict(passed)[-1] == ("Not looked at closely, as their logged values are worse (limit): “P”.")
 
 
 def test_pareto_weighted_and_nearest_zero_are_said_for_what_they_are():

@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 from click.testing import CliRunner
 
-from cmtrack import Evaluation, compare, evaluate, load_evaluation, log_evaluation, paired_differences
+from cmtrack import Evaluation, archive, compare, evaluate, load_evaluation, log_evaluation, paired_differences
 from cmtrack.cli import main
 from cmtrack.tracking import EvaluationWarning, settings, spool
 from cmtrack.tracking.log import NestedEvaluation, log_nested
@@ -366,7 +366,6 @@ def test_the_file_without_probabilities_is_the_one_that_labels_writes():
 
 
 def test_a_file_that_loses_its_probabilities_is_checked_as_one_that_is_read(monkeypatch):
-    from cmtrack import archive
     from cmtrack.evaluation import storage as stored
 
     full, odd = BytesIO(), BytesIO()
@@ -412,3 +411,12 @@ def test_the_command_line_says_which_rows_went(store):
         assert done.exit_code == 0, done.output
         said = json.loads(done.stdout)["rows"] if as_json else " ".join(done.output.split())
         assert wanted in said
+
+
+def test_rows_that_unpack_to_more_than_their_footer_says_are_refused(monkeypatch):
+    content = BytesIO()
+    pq.write_table(pa.table({"y_true": ["a" * 1000] * 1000}), content)
+    monkeypatch.setattr(archive, "_ALWAYS_READ", 100_000)
+    monkeypatch.setattr(archive, "_MAX_RATIO", 0)
+    with pytest.raises(ValueError, match="must have at most 100,000 bytes when unpacked, got more"):
+        archive.checked_table(content.getvalue(), 1000, ["y_true"], [])

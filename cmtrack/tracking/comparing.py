@@ -339,15 +339,9 @@ def _and_more(names: list[str]) -> str:
 
 
 def _notes(listed: Listed, options: CompareOptions) -> list[str]:
-    notes = []
-    if listed.truncated:
-        notes.append(f"The store holds more runs than the {options.max_runs} that were listed (max_runs).")
-    if listed.passed_over:
-        notes.append(
-            f"{len(listed.passed_over)} more complete runs have a worse logged value than the best {options.limit} of "
-            "their data and were not looked at closely (limit)."
-        )
-    return notes
+    if not listed.truncated:
+        return []
+    return [f"The store holds more runs than the {options.max_runs} that were listed (max_runs)."]
 
 
 # -- what stores list, and the short list of it -----------------------------------------------------------------

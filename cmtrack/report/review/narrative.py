@@ -401,11 +401,13 @@ def left_out(comparison: Comparison, say: Say) -> list[str]:
 
 
 def passed_over(comparison: Comparison, say: Say) -> list[str]:
-    """Runs behind the end of the short list, where no note says it already."""
-    if not comparison.passed_over or any("(limit)" in note for note in comparison.notes):
+    """Runs behind the end of the short list."""
+    if not comparison.passed_over:
         return []
     names = fmt.listed([say(run.name) for run in comparison.passed_over])
-    return [f"Not ranked, as their logged values are worse: {names}."]
+    return [
+        f"Not looked at closely, as their logged values are worse than those of the runs looked at (limit): {names}."
+    ]
 
 
 def by_reason(comparison: Comparison) -> dict[str, list[str]]:
