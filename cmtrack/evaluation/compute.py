@@ -327,7 +327,7 @@ def resample_tables(
     statistics, level = views.statistics, views.level
     counts = statistics.matrix.counts
     if counts.dtype.kind != "i":
-        raise ValueError("a bootstrap of tables needs whole counts; with fractional weights use method='influence'")
+        raise ValueError("a bootstrap of tables needs whole counts; with sampling weights use method='influence'")
     rng = np.random.default_rng(seed)
     total = int(counts.sum())
     drawn = rng.multinomial(total, counts.ravel() / total, n_resamples)

@@ -319,7 +319,7 @@ class Evaluation(BaseEvaluation):
         Raises
         ------
         ValueError
-            If the method is another one, or weights are fractions (a table of fractions is not multinomial).
+            If the method is another one, or there are sampling weights (a table of them is not multinomial).
         """
         if method == "bootstrap":
             return resample_tables(self._views, n_resamples, seed, self._with_functions("a bootstrap"))

@@ -96,7 +96,7 @@ def fields_of(data: dict[str, Any]) -> dict[str, Any]:
 
 
 def _weights_of_old(found: dict[str, Any]) -> str | None:
-    """What the weights of an evaluation were that an earlier version wrote: whole numbers meant repeated rows."""
+    """Kind of the weights of an evaluation that an earlier version wrote: whole numbers meant repeated rows."""
     kept: Statistics = found["statistics"]
     if kept.squares is not None:
         return SAMPLING

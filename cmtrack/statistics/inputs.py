@@ -19,7 +19,7 @@ FREQUENCY, SAMPLING = "frequency", "sampling"
 
 
 def check_weights_are(weights_are: Any) -> str | None:
-    """What weights are: "frequency", "sampling", or None for what their type says.
+    """Check what weights are: "frequency", "sampling", or None for what their type says.
 
     Raises
     ------
@@ -66,28 +66,29 @@ def as_weights(
         raise ValueError("sample_weight must not be zero everywhere")
     if (weights_are or (FREQUENCY if whole else SAMPLING)) == SAMPLING:
         return weights
-    fractions = not_whole(weights)
+    fractions = not_whole(weights) if numbers.dtype.kind not in "iub" else weights >= _MOST_ROWS
     if fractions.any():
         row = int(np.argmax(fractions))
         raise ValueError(f"{WHOLE}, got {weights[row]} at row {row}")
     return weights.astype(np.int64)
 
 
+_MOST_ROWS = 2.0**63
 WHOLE = f'sample_weight must be whole numbers below 2**63 where weights_are="{FREQUENCY}"'
 
 
 def not_whole(weights: FloatArray) -> BoolArray:
     """True for weights that are no number of rows, shape (n,)."""
-    return np.asarray((weights % 1 != 0) | (weights >= 2.0**63))
+    return np.asarray((weights != np.floor(weights)) | (weights >= _MOST_ROWS))
 
 
 def kind_of_weights(weights: FloatArray | IntArray | None) -> str | None:
-    """What checked weights are; None without weights."""
+    """Kind of checked weights; None without weights."""
     return None if weights is None else FREQUENCY if weights.dtype.kind == "i" else SAMPLING
 
 
 def same_kind_of_weights(ours: str | None, theirs: str | None, what: str) -> str | None:
-    """What the weights of two sets of rows are together; rows without weights go with both kinds.
+    """Kind of the weights of two sets of rows together; rows without weights go with both kinds.
 
     Raises
     ------
