@@ -600,5 +600,5 @@ def test_an_interval_that_reaches_zero_beyond_the_set_is_explained():
         )  # fmt: skip
         return " ".join(text.get_text() for text in figure.findobj(Text)).replace("\n", " ")
 
-    assert "stepwise test" in caption(0.01)
-    assert "stepwise test" not in caption(-0.01)
+    assert "though its interval includes zero" in caption(0.01)
+    assert "though its interval includes zero" not in caption(-0.01)

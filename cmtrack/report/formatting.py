@@ -133,10 +133,12 @@ def two_places_interval(ends: Interval) -> str:
 
 
 def chance(probability: float) -> str:
-    """A probability in whole per cent; "–" where it is not known."""
+    """A probability in whole per cent, neither 0 nor 100; "–" where it is not known."""
     if math.isnan(probability):
         return "–"
-    return "< 1 %" if probability < 0.005 else f"{100 * probability:.0f} %"
+    if 0.005 <= probability <= 0.995:
+        return f"{100 * probability:.0f} %"
+    return "< 1 %" if probability < 0.5 else "> 99 %"
 
 
 def rounded(value: float) -> float | None:

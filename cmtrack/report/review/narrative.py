@@ -122,7 +122,7 @@ def _best_of(run: RankedRun, ranking: Ranking, say: Say) -> str:
     criterion, name = ranking.criterion, say(run.name)
     if not criterion.single:
         return f"{name} has the highest weighted sum"
-    value = fmt.number(run.value, (run.low, run.high))
+    value = fmt.number(run.value, run.interval)
     if criterion.direction == "nearest zero":
         return f"{name} is nearest to zero ({value})"
     return f"{name} scores {'highest' if criterion.direction == 'higher' else 'lowest, which is best'} ({value})"
@@ -176,7 +176,7 @@ def _from_leader(entry: RankedRun | RankedModel, ranking: Ranking | RepeatedRank
 
 
 def _value(run: RankedRun) -> str:
-    return fmt.with_interval(run.value, (run.low, run.high))
+    return fmt.with_interval(run.value, run.interval)
 
 
 def _standing(ranking: Ranking, say: Say) -> list[str]:
@@ -198,7 +198,7 @@ def _standing(ranking: Ranking, say: Say) -> list[str]:
         said = f"{name} has the {title} nearest to zero, {_value(first)}."
     else:
         said = f"{name} has the {'highest' if criterion.direction == 'higher' else 'lowest'} {title}, {_value(first)}."
-    return [" ".join([said, *_others(ranking, say)]), *_chances(ranking, say)]
+    return [" ".join([said, *picking(ranking), *_others(ranking, say)]), *_chances(ranking, say)]
 
 
 def _others(ranking: Ranking, say: Say) -> list[str]:
@@ -208,15 +208,25 @@ def _others(ranking: Ranking, say: Say) -> list[str]:
     return standing_sentences(tied, behind, [say(run.name) for run in unsure], ranking.confidence_level)
 
 
+def picking(ranking: Ranking) -> list[str]:
+    """The leader's interval by itself, beside the shown one, which allows for the picking."""
+    first = ranking.leader
+    if not (first.picked and ranking.criterion.single):  # of a sum no interval is said
+        return []
+    alone = fmt.interval(first.value, (first.low, first.high))
+    return [f"The interval allows for its being picked from {ranking.picked_from} runs; without that it is {alone}."]
+
+
 def _chances(ranking: Ranking, say: Say) -> list[str]:
-    """The probability that the leader comes first again."""
+    """The probability that the leader is the best."""
     first = ranking.leader
     if math.isnan(first.probability_best) or len(ranking.tied) < 2:
         return []
     second = max((run for run in ranking.runs if run is not first), key=lambda run: run.probability_best)
+    rough = f" (rough, from {len(ranking.runs)} runs)" if ranking.few else ""
     return [
-        f"If the test rows were drawn again, {say(first.name)} would come first about "
-        f"{100 * first.probability_best:.0f} % of the time, {say(second.name)} {100 * second.probability_best:.0f} %."
+        f"{say(first.name)} is the best with probability {fmt.chance(first.probability_best)}, {say(second.name)} "
+        f"with {fmt.chance(second.probability_best)}{rough}."
     ]
 
 

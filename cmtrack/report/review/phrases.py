@@ -1,7 +1,7 @@
 """Phrases on a ranking of runs, or of models over repeated runs: names, standings, gaps, and what decided a tie.
 
-The p-value that decides is the one that is shown: a run is "behind" where its p-value of being among the best is at
-most one less the confidence level.
+The p-value that decides is the one that is shown: a run is "behind" where its p-value of being the best is at most
+one less the confidence level.
 """
 
 from __future__ import annotations
