@@ -141,7 +141,7 @@ def standard_error(
     ----------
     psi : ndarray of shape (n,)
     weights : ndarray of shape (n,), optional
-        Whole numbers mean repeated rows, fractions the sandwich form.
+        int64 are numbers of equal rows, float64 sampling weights: the sandwich form.
     clusters : ndarray of shape (n,), int64, optional
         Codes of rows that belong together; they are summed before squaring. With G of them the squares are multiplied
         by G / (G - 1) ("CR1"): their mean is estimated.

@@ -190,13 +190,14 @@ def counted(n: float, noun: str) -> str:
 
 
 def samples(evaluation: BaseEvaluation) -> str:
-    """The number of evaluated samples or documents, and their weight where it is another number."""
+    """The number of evaluated samples or documents, and what they weigh."""
     rows = evaluation.statistics.digest.rows
     weight = evaluation.n_samples
     if isinstance(evaluation, Evaluation) and evaluation.none is not None:
         return f"{counted(weight, 'span')} in {counted(rows, 'document')}"
     noun = "document" if isinstance(evaluation, FamilyEvaluation) else "sample"
-    return counted(rows, noun) + ("" if rows == weight else f" (weight {count(weight)})")
+    kind = evaluation.weights_are if isinstance(evaluation, Evaluation) else None
+    return counted(rows, noun) + ("" if kind is None else f" ({kind} weight {count(weight)})")
 
 
 # -- metrics ---------------------------------------------------------------------------------------------------
