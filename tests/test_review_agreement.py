@@ -291,6 +291,8 @@ def test_the_sentences_say_what_the_table_says(name):
         ("Not distinguishable from it (95 %): ", ("tied", "chosen")),
         ("Significantly worse: ", ("behind",)),
         ("Significantly worse (95 %): ", ("behind",)),
+        ("Ruled out as the best: ", ("behind",)),
+        ("Ruled out as the best (95 %): ", ("behind",)),
         ("Not significantly dominated (95 %): ", ("tied", "chosen")),
         ("Significantly dominated in every metric: ", ("behind",)),
     ):

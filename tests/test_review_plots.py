@@ -116,7 +116,7 @@ def test_ranking_draws_values_differences_and_ties() -> None:
     legend = left.get_legend()
     assert legend is not None
     assert [t.get_text() for t in legend.get_texts()] == [
-        "tied: not distinguishable from the best at 95%", "behind: significantly worse than the best at 95%", "chosen",
+        "tied: not distinguishable from the best at 95%", "behind: significantly worse at 95%", "chosen",
     ]  # fmt: skip
     assert left.get_ylim()[0] > left.get_ylim()[1]  # the best is on top
     assert "simultaneous 95% intervals of the differences" in said(figure)

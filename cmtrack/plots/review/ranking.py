@@ -49,6 +49,7 @@ def plot_ranking(
     chosen: int | None = None,
     confidence_level: float = 0.95,
     simultaneous: bool = True,
+    behind: str = "significantly worse",
     picked: npt.ArrayLike | None = None,
     max_rows: int = 30,
     title: str | None = None,
@@ -85,6 +86,8 @@ def plot_ranking(
         Level of the intervals.
     simultaneous : bool, default True
         Whether the intervals of the differences hold for all runs at once.
+    behind : str, default "significantly worse"
+        The claim on the runs that are not tied.
     picked : array_like of bool of shape (R,), optional
         Runs of which the interval in `intervals` allows for their having been picked from the others.
     max_rows : int, default 30
@@ -139,7 +142,7 @@ def plot_ranking(
     left.set_ylim(n - 0.5 + 0.05 / _ROW, -0.5 - 0.05 / _ROW)
     short = text.short_names(names, 40)
     _name_rows(left, right, short[:n], star)
-    legend = _legend(left, same[:n], level, star is not None)
+    legend = _legend(left, same[:n], level, star is not None, behind)
     lines = left_out(n_runs, n, "runs")
     if chosen is not None and star is None:
         lines.append(f"The chosen run, {quoted(short[chosen])}, is number {chosen + 1} of {n_runs}.")
@@ -178,13 +181,13 @@ def _worse_side(better: str) -> str:
     }[better]
 
 
-def _legend(ax: Axes, tied: layout.BoolArray, level: str, star: bool) -> Artist:
+def _legend(ax: Axes, tied: layout.BoolArray, level: str, star: bool, behind: str) -> Artist:
     def handle(colour: str, marker: str, label: str, size: float = 5.5) -> Line2D:
         return Line2D([], [], color=colour, marker=marker, markersize=size, linewidth=1.6, label=label)
 
     handles = [handle(BLUE, "o", f"tied: not distinguishable from the best at {level}")] if tied.any() else []
     if not tied.all():
-        handles.append(handle(ORANGE, "s", f"behind: significantly worse than the best at {level}"))
+        handles.append(handle(ORANGE, "s", f"behind: {behind} at {level}"))
     if star:
         handles.append(Line2D([], [], color=INK, marker="*", markersize=10, linestyle="none", label="chosen"))
     drop = 22 + 12 * (1 + ax.get_xlabel().count("\n"))  # under the tick and axis labels

@@ -19,7 +19,7 @@ from cmtrack.metrics.catalog import lookup
 from cmtrack.metrics.intervals import normal_quantile
 from cmtrack.plots import review as plots
 from cmtrack.report import formatting as fmt
-from cmtrack.report.review.phrases import criterion_title
+from cmtrack.report.review.phrases import behind_words, criterion_title
 from cmtrack.statistics.inputs import FloatArray
 
 MAX_METRICS = 12
@@ -82,6 +82,7 @@ def ranking_figure(ranking: Ranking) -> Figure | None:
         better=criterion.direction,
         chosen=_place(ranking),
         confidence_level=ranking.confidence_level,
+        behind=behind_words(ranking),
         picked=np.array([run.picked for run in runs]),
     )
 

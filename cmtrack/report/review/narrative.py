@@ -24,6 +24,7 @@ from cmtrack.report.review.phrases import (
     KINDS,
     Say,
     all_others,
+    behind_words,
     criterion_title,
     gap_words,
     near_words,
@@ -135,7 +136,7 @@ def _headline(ranking: Ranking | RepeatedRanking, say: Say) -> str:
         return f"Take {chosen}: it is the only {noun}."
     if ties == 1:
         others = all_others(len(ranking.standings) - 1, noun)
-        return f"Take {chosen}: {others} significantly worse."
+        return f"Take {chosen}: {others} {behind_words(ranking)}."
     if ranking.decision.by is not None:
         near = sum(entry.within_margin for entry in ranking.standings)
         return (
@@ -205,7 +206,7 @@ def _others(ranking: Ranking, say: Say) -> list[str]:
     unsure = [run for run in ranking.runs[1:] if math.isnan(run.p_set)]
     tied = [say(run.name) for run in ranking.tied if run is not ranking.leader and run not in unsure]
     behind = [say(run.name) for run in ranking.runs if not run.tied]
-    return standing_sentences(tied, behind, [say(run.name) for run in unsure], ranking.confidence_level)
+    return standing_sentences(ranking, tied, behind, [say(run.name) for run in unsure])
 
 
 def picking(ranking: Ranking) -> list[str]:
@@ -361,7 +362,7 @@ def _models_standing(ranking: RepeatedRanking, say: Say) -> str:
         text += f"{fmt.number(first.mean)} ({spread})."
     tied = [say(model.name) for model in ranking.tied if model is not first]
     behind = [say(model.name) for model in ranking.models if not model.tied]
-    return " ".join([text, *standing_sentences(tied, behind, [], ranking.confidence_level)])
+    return " ".join([text, *standing_sentences(ranking, tied, behind, [])])
 
 
 def _best_model(first: RankedModel, say: Say) -> str:
@@ -415,9 +416,7 @@ def passed_over(comparison: Comparison, say: Say) -> list[str]:
     if not comparison.passed_over:
         return []
     names = fmt.listed([say(run.name) for run in comparison.passed_over])
-    return [
-        f"Not looked at closely, as their logged values are worse than those of the runs looked at (limit): {names}."
-    ]
+    return [f"Not looked at closely, as their logged values are worse (limit): {names}."]
 
 
 def by_reason(comparison: Comparison) -> dict[str, list[str]]:
