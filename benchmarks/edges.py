@@ -1,19 +1,24 @@
-"""How often the 95 % intervals of one evaluation hold the truth at the edges: near-perfect models, few clusters.
+"""How often the 95 % intervals of one evaluation hold the truth at the edges.
 
+Near-perfect models, few clusters, survey weights, the least of many correlations, d_b, classes of single samples.
 Samples are drawn with replacement from a fixed population of 100,000 rows, so the truth is exact. In the clustered
-settings a person has ten rows that are right or wrong together for the most part.
+settings a person has ten rows that are right or wrong together for the most part. In the weighted settings a tenth of
+the rows drawn stand for 20 rows of the population each, the others for one: "heavy" has its errors among the former,
+"light" among the latter; the weights are whole floats, or scaled by 1.0001. In the normal settings the scores are
+normal in both classes, and d_b is known: the distance of the means, or 1.857 for N(0, .5^2) and N(1.3, 2^2).
 
-    python benchmarks/edges.py [--repeats 400] [--only perfect2_150 ...]
+    python benchmarks/edges.py [--repeats 400] [--quick] [--only perfect2_150 ...] [--about weights]
 """
 
 from __future__ import annotations
 
 import argparse
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 import numpy as np
+from scipy.special import expit
 
 from cmtrack import Evaluation, Grouping, evaluate
 
@@ -23,16 +28,39 @@ METRICS = (
     "class/1/f1", "binary/recall", "binary/f1", "binary/balanced_accuracy", "binary/informedness", "binary/markedness",
     "binary/matthews_corrcoef", "binary/roc_auc", "spcc/binary", "prevalence/bias",
 )  # fmt: skip
+SEVERAL = ("spcc/ovr_min", "spcc/ovo_min", "spcc/ovr_fisher", "spcc/ovo_fisher")
+SHARES = ("multiclass/accuracy", "class/1/recall", "class/1/precision", "binary/specificity", "binary/f1",
+          "multiclass/matthews_corrcoef")  # fmt: skip
 SIZE = 100_000
 
 
 class Setting(NamedTuple):
-    """Shares of the classes, strength of the signal, persons or rows drawn, and rows of a person."""
+    """Shares of the classes, strength of the signal, persons or rows drawn, rows of a person, and what it is about."""
 
     shares: tuple[float, ...]
     signal: float
     draws: int
     rows: int = 1
+    metrics: tuple[str, ...] = METRICS
+
+
+class Survey(NamedTuple):
+    """Shares of errors in the stratum that is drawn as it is and in the thinned one, the weights' scale, rows drawn."""
+
+    errors: tuple[float, float]
+    scale: float
+    draws: int
+    metrics: tuple[str, ...] = SHARES
+
+
+class Normal(NamedTuple):
+    """Mean and standard deviation of the positives' scores, that of the negatives', the true d_b, rows drawn."""
+
+    mean: float
+    spreads: tuple[float, float]
+    truth: float
+    draws: int
+    metrics: tuple[str, ...] = ("spcc/d_b",)
 
 
 EIGHT = (0.3, 0.2, 0.15, 0.12, 0.1, 0.07, 0.04, 0.02)
@@ -46,7 +74,38 @@ SETTINGS = {
     "persons_15": Setting((0.4, 0.3, 0.2, 0.1), 1.5, 15, 10),
     "persons_40": Setting((0.4, 0.3, 0.2, 0.1), 1.5, 40, 10),
 }
-Sampler = Callable[[np.random.Generator], Evaluation]
+WEIGHTED = {
+    f"{place}{'' if scale == 1 else '_scaled'}_{n}": Survey(errors, scale, n)
+    for place, errors in {"heavy": (0.01, 0.4), "light": (0.15, 0.001), "both": (0.2, 0.2)}.items()
+    for scale in (1.0, 1.0001)
+    for n in (400, 2000)
+}
+LEAST = {
+    f"{name}_{n}": Setting(shares, signal, n, metrics=SEVERAL)
+    for name, (shares, signal) in {
+        "chance4": ((0.25,) * 4, 0.05),
+        "middle4": ((0.4, 0.3, 0.2, 0.1), 1.5),
+        "skew8": ((0.3, 0.2, 0.15, 0.12, 0.1, 0.08, 0.04, 0.01), 1.5),
+    }.items()
+    for n in (150, 400, 2000)
+} | {"single5_150": Setting((0.5, 0.3, 0.19, 0.005, 0.005), 1.5, 150, metrics=SEVERAL)}
+NORMAL = {
+    f"{name}_{n}": Normal(mean, spreads, truth, n)
+    for name, mean, spreads, truth in (
+        ("d_0", 0.0, (1.0, 1.0), 0.0),
+        ("d_0.5", 0.5, (1.0, 1.0), 0.5),
+        ("d_1", 1.0, (1.0, 1.0), 1.0),
+        ("d_2", 2.0, (1.0, 1.0), 2.0),
+        ("d_3.5", 3.5, (1.0, 1.0), 3.5),
+        ("unequal", 1.3, (2.0, 0.5), 1.8569223),
+    )
+    for n in (150, 400, 2000)
+}
+ABOUT: dict[str, Mapping[str, Setting | Survey | Normal]] = {
+    "edges": SETTINGS, "weights": WEIGHTED, "least": LEAST, "d_b": NORMAL,
+}  # fmt: skip
+EVERY = {name: setting for part in ABOUT.values() for name, setting in part.items()}
+QUICK = ("perfect2_150", "heavy_400", "light_400", "chance4_150", "single5_150", "d_0_150", "d_2_150")
 
 
 def population(setting: Setting) -> tuple[np.ndarray, np.ndarray]:
@@ -62,6 +121,28 @@ def population(setting: Setting) -> tuple[np.ndarray, np.ndarray]:
     logits[np.arange(SIZE), y] += setting.signal
     odds = np.exp(logits - logits.max(axis=1, keepdims=True))
     return y, odds / odds.sum(axis=1, keepdims=True)
+
+
+def surveys(setting: Survey, repeats: int) -> Iterator[Evaluation]:
+    """The evaluation of the population, then those of weighted samples from it."""
+    rng = np.random.default_rng(7)
+    weight = np.where(rng.random(SIZE) < 20 / 29, 20.0, 1.0)  # a tenth of the rows drawn are of the thinned stratum
+    y = rng.choice(2, SIZE)
+    predicted = np.where(rng.random(SIZE) < np.where(weight > 1, setting.errors[1], setting.errors[0]), 1 - y, y)
+    yield evaluate(y, predicted)
+    rng = np.random.default_rng(setting.draws)
+    for _ in range(repeats):
+        rows = rng.choice(SIZE, setting.draws, p=1 / weight / (1 / weight).sum())
+        yield evaluate(y[rows], predicted[rows], labels=range(2), sample_weight=setting.scale * weight[rows])
+
+
+def normal(setting: Normal, repeats: int) -> Iterator[Evaluation]:
+    """The evaluations of samples of normal scores."""
+    rng = np.random.default_rng(setting.draws)
+    for _ in range(repeats):
+        y = rng.integers(0, 2, setting.draws)
+        score = rng.normal(setting.mean * y, np.where(y == 1, *setting.spreads))
+        yield evaluate(y, y_prob=expit(score), labels=range(2))
 
 
 def samples(setting: Setting, repeats: int) -> Iterator[Evaluation]:
@@ -80,30 +161,53 @@ def samples(setting: Setting, repeats: int) -> Iterator[Evaluation]:
         yield evaluate(y[rows], y_prob=p[rows], groups=groups, **options)
 
 
+def drawn_from(setting: Setting | Survey | Normal, repeats: int) -> tuple[Mapping[str, float], list[Evaluation]]:
+    """The true values, and the evaluations of samples."""
+    if isinstance(setting, Normal):
+        return {"spcc/d_b": setting.truth}, list(normal(setting, repeats))
+    truth, *drawn = (surveys if isinstance(setting, Survey) else samples)(setting, repeats)
+    return truth.metrics, drawn
+
+
+def coverage(metric: str, truth: float, drawn: list[Evaluation]) -> str:
+    """Share of the intervals that hold the truth, its standard error, and the share of samples without an interval."""
+    known = [e for e in drawn if math.isfinite(e.metrics.get(metric, math.nan))]
+    ends = [e.intervals[metric] for e in known if metric in e.intervals]
+    if not known:
+        return ""
+    covered = float(np.mean([low <= truth <= high for low, high in ends])) if ends else 0.0
+    error = math.sqrt(max(covered * (1 - covered), 0.95 * 0.05) / max(len(ends), 1))
+    none = 1 - len(ends) / len(known)
+    return f"{covered:.3f} ± {error:.3f}" + (f" ({none:.2f} none)" if none > 0 else "")
+
+
 def main() -> None:
-    """Print a Markdown table: coverage, and in brackets the share of samples without an interval."""
+    """Print a Markdown table for each subject: coverage, and in brackets the share of samples without an interval."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--repeats", type=int, default=400)
-    parser.add_argument("--only", nargs="*", choices=SETTINGS, default=list(SETTINGS))
+    parser.add_argument("--quick", action="store_true", help="60 samples of a few settings")
+    parser.add_argument("--about", nargs="*", choices=ABOUT, default=list(ABOUT))
+    parser.add_argument("--only", nargs="*", choices=EVERY)
     options = parser.parse_args()
-    table: dict[str, dict[str, str]] = {name: {} for name in (*METRICS, "warned")}
-    for name in options.only:
-        truth, *drawn = samples(SETTINGS[name], options.repeats)
-        for metric in METRICS:
-            known = [e for e in drawn if math.isfinite(e.metrics.get(metric, math.nan))]
-            ends = [e.intervals[metric] for e in known if metric in e.intervals]
-            if not known or metric not in truth.metrics:
-                continue
-            covered = float(np.mean([low <= truth.metrics[metric] <= high for low, high in ends])) if ends else 0.0
-            none = 1 - len(ends) / len(known)
-            table[metric][name] = f"{covered:.3f}" + (f" ({none:.2f} none)" if none > 0 else "")
-        table["warned"][name] = f"{np.mean([any('approximate' in text for text in e.warnings) for e in drawn]):.2f}"
-        accuracy = truth.metrics["multiclass/accuracy"]
-        print(f"{name}: accuracy {accuracy:.4f}, {options.repeats} samples, standard error of .95 "
-              f"{math.sqrt(0.95 * 0.05 / options.repeats):.3f}", flush=True)  # fmt: skip
-    print("| metric | " + " | ".join(options.only) + " |\n" + "|---" * (len(options.only) + 1) + "|")
-    for metric, row in table.items():
-        print(f"| {metric} | " + " | ".join(row.get(name, "") for name in options.only) + " |")
+    repeats = 60 if options.quick else options.repeats
+    only = options.only or (QUICK if options.quick else EVERY)
+    for subject in options.about:
+        settings = {name: setting for name, setting in ABOUT[subject].items() if name in only}
+        table: dict[str, dict[str, str]] = {}
+        for name, setting in settings.items():
+            truth, drawn = drawn_from(setting, repeats)
+            for metric in setting.metrics:
+                if metric in truth:
+                    table.setdefault(metric, {})[name] = coverage(metric, truth[metric], drawn)
+            warned = np.mean([any("approximate" in text for text in e.warnings) for e in drawn])
+            table.setdefault("warned", {})[name] = f"{warned:.2f}"
+            last = setting.metrics[-1]
+            mean = np.nanmean([e.metrics[last] for e in drawn])
+            print(f"{name}: {repeats} samples; {last} is {truth[last]:.4f}, its mean {mean:.4f}", flush=True)
+        if settings:
+            print("| metric | " + " | ".join(settings) + " |\n" + "|---" * (len(settings) + 1) + "|")
+        for metric in sorted(table, key=lambda name: name == "warned"):
+            print(f"| {metric} | " + " | ".join(table[metric].get(name, "") for name in settings) + " |")
 
 
 if __name__ == "__main__":

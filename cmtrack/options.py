@@ -75,6 +75,12 @@ def _normalize(normalize: Any) -> Any:
     return check_normalize(normalize)
 
 
+def _weights_are(weights_are: Any) -> Any:
+    from cmtrack.statistics.inputs import check_weights_are
+
+    return check_weights_are(weights_are)
+
+
 def _sections(sections: Any) -> Any:
     from cmtrack.evaluation.compute import check_sections
 
@@ -120,6 +126,21 @@ class Options(TypedDict, total=False):
             flag="--normalize",
             help="Rows of rounded probabilities that sum to 0.98 to 1.02: scale and warn, scale, or refuse them.",
             choices={"warn": "warn", "yes": True, "no": False},
+        ),
+    ]
+    weights_are: Annotated[
+        str | None,
+        About(
+            '"frequency" or "sampling", optional',
+            'What ``sample_weight`` holds. "frequency": a weight is a number of equal rows, which are all there. '
+            '"sampling": it says how much of the population a row stands for; standard errors and intervals are robust '
+            "(sandwich), whatever the scale of the weights. By default integers are frequencies and floats sampling "
+            "weights, also floats that are whole numbers; the result says which (:attr:`Evaluation.weights_are`).",
+            check=_weights_are,
+            flag="--weights-are",
+            help="What --weight holds: numbers of equal rows, or sampling weights. auto: integers are the former, "
+            "floats the latter.",
+            choices={"auto": None, "frequency": "frequency", "sampling": "sampling"},
         ),
     ]
     sections: Annotated[

@@ -10,6 +10,8 @@ import pytest
 
 from cmtrack import estimate_prevalence, evaluate
 from cmtrack.prevalence import BasePrevalence, ClassPrevalenceEstimate, PrevalenceEstimate
+from cmtrack.prevalence._cross_fitting import MomentMatch
+from cmtrack.prevalence.class_moments import ClassMoments, default_forms
 from cmtrack_integrations.sklearn import PrevalenceDisplay
 
 SHARES = np.array([0.5, 0.3, 0.15, 0.05])
@@ -47,13 +49,92 @@ def test_shares_are_near_the_truth_and_sum_to_one(problem, density):
     assert list(found.to_frame()["label"]) == [0, 1, 2, 3]
 
 
-def test_vector_scaling_is_the_default(problem):
+def test_the_default_stacks_the_scalings(problem):
     y, held, _, target = problem
     auto = estimate_prevalence(target, calibration=(y, held))
-    assert auto.density == "matrix"  # 500 of each class are enough for all slopes
-    few = estimate_prevalence(target, calibration=(y[:400], held[:400]))
-    assert few.density == "vector"
-    assert few.positive == 3
+    assert auto.density == "auto"
+    assert list(auto.scaling.members) == ["identity", "temperature", "vector", "matrix"]
+    assert sum(auto.scaling.members.values()) == pytest.approx(1)
+    assert auto.scaling.members["identity"] < 0.1  # the probabilities are miscalibrated
+    assert auto.positive == 3
+    assert default_forms(np.full(21, 100.0)) == ("identity", "temperature", "vector")
+    assert default_forms(np.full(51, 100.0)) == ("identity", "temperature")
+    one = estimate_prevalence(target, calibration=(y, held), density="matrix")
+    assert (one.density, one.scaling.members) == ("matrix", {"matrix": 1.0})
+
+
+def test_moments_by_hand():
+    """Three classes, probabilities of three kinds of row: h solves 3 equations, of which two are free."""
+    kinds = np.array([[0.8, 0.1, 0.1], [0.1, 0.8, 0.1], [0.1, 0.1, 0.8]])
+    of_class = np.array([[6, 3, 1], [2, 7, 1], [1, 1, 8]])  # of ten labelled rows of each class
+    mixed = np.array([0.5, 0.2, 0.3]) @ of_class * 10
+    actual, rows = np.repeat([0, 1, 2], 10), np.concatenate([np.repeat([0, 1, 2], row) for row in of_class])
+    target = kinds[np.repeat([0, 1, 2], np.rint(mixed).astype(int))]
+    found = ClassMoments(actual, kinds[rows], np.stack((target, target)), np.ones(len(target)))
+    np.testing.assert_allclose(found.solve(np.full(3, 1 / 3)), [0.5, 0.2, 0.3], atol=1e-7)
+    # Kinds of row are as many as classes, so h does not matter: shares = F^-1 w, with their errors
+    inverse, w = np.linalg.inv(of_class.T / 10), mixed / 100
+    of_target, of_classes = found.at(np.array([0.5, 0.2, 0.3]), cautious=False).covariances()
+    np.testing.assert_allclose(of_target, inverse @ (np.diag(w) - np.outer(w, w)) @ inverse.T / 100, atol=1e-9)
+    for k, share in enumerate((np.array([50, 20, 30]) + 0.5) / 101.5):
+        f = of_class[k] / 10
+        expected = share**2 * inverse @ (np.diag(f) - np.outer(f, f)) @ inverse.T / 9
+        np.testing.assert_allclose(of_classes[k], expected, atol=1e-9)
+    _, cautious = found.at(np.array([0.5, 0.2, 0.3])).covariances()
+    assert (np.trace(cautious, axis1=1, axis2=2) >= np.trace(of_classes, axis1=1, axis2=2) - 1e-9).all()
+
+
+def test_two_classes_give_the_moment_of_two_classes():
+    rng = np.random.default_rng(5)
+    y, truth = np.repeat([0, 1], [300, 200]), np.repeat([0, 1], [3400, 600])
+    p, s = (1 / (1 + np.exp(-2 * rng.normal(1.5 * labels - 0.7))) for labels in (y, truth))
+    values, cells = np.unique(np.concatenate((p, s)), return_inverse=True)
+    counts = [np.bincount(cells[: len(y)][y == k], minlength=len(values)) / (y == k).sum() for k in (0, 1)]
+    share = np.bincount(cells[len(y) :], minlength=len(values)) / len(s)
+    two = MomentMatch(np.log(values / (1 - values))[None], share, counts[1][None], counts[0][None], (4000, 200, 300))
+    ratios = np.column_stack((1 - s, s))[None]
+    many = ClassMoments(y, np.column_stack((1 - p, p)), ratios, np.ones(len(s)))
+    shares = many.solve(np.array([0.5, 0.5]))
+    assert shares[1] == pytest.approx(two.solve(), abs=1e-5)
+    of_target, of_classes = many.at(shares).covariances()
+    assert of_target[1, 1] + of_classes[:, 1, 1].sum() == pytest.approx(two.variance(two.solve()).total, rel=0.1)
+
+
+def skewed(rng: np.random.Generator, actual: np.ndarray) -> np.ndarray:
+    """Probabilities that no scaling sets right: of normal classes, for rows of which a third are spread out."""
+    centres = 1.6 * np.array([[0, 0], [1.6, 0.4], [0.4, 1.8], [2.2, 2], [-1.5, 1.2]])
+    spread = np.where(rng.random(len(actual)) < 0.35, 2.2, 0.5) * (1 + 0.5 * (actual == 3))
+    x = centres[actual] + spread[:, None] * rng.normal(size=(len(actual), 2))
+    logits = -((x[:, None] - centres) ** 2).sum(axis=2)
+    p: np.ndarray = np.exp(logits - logits.max(axis=1, keepdims=True))
+    return p / p.sum(axis=1, keepdims=True)
+
+
+def test_many_labelled_rows_find_rare_shares_with_scalings_that_are_wrong():
+    shares = np.array([0.01, 0.02, 0.07, 0.3, 0.6])
+    covered, errors = [], []
+    for seed in range(6):
+        rng = np.random.default_rng(seed)
+        y, actual = np.arange(5000) % 5, rng.choice(5, 20_000, p=shares)
+        found = estimate_prevalence(skewed(rng, actual), calibration=(y, skewed(rng, y)), density="vector")
+        ends = np.array(list(found.by_class.values()))
+        covered.append((ends[:, 1] <= shares) & (shares <= ends[:, 2]))
+        errors.append(ends[:, 0] - shares)
+    assert np.mean(covered) >= 0.9
+    assert np.mean(covered, axis=0)[2] >= 5 / 6  # the share .07
+    assert np.abs(np.mean(errors, axis=0)).max() < 0.015  # maximum likelihood: .032
+
+
+def test_the_order_of_classes_and_of_rows_changes_nothing(problem):
+    y, held, _, target = problem
+    y, held = y[:400], held[:400]
+    found = estimate_prevalence(target, calibration=(y, held))
+    order, rows, places = (np.random.default_rng(3).permutation(size) for size in (4, 400, 3000))
+    moved = estimate_prevalence(
+        target[places][:, order], calibration=(np.argsort(order)[y[rows]], held[rows][:, order])
+    )
+    for k in range(4):
+        assert moved.by_class[k] == pytest.approx(found.by_class[order[k]], abs=1e-4)
 
 
 @pytest.mark.slow

@@ -256,7 +256,7 @@ def test_the_difference_is_shown_at_every_width(ranked, width):
     row = next(line for line in table.splitlines() if line.strip().startswith("2 "))
     assert gap in row  # with its interval, on the row's own line
     assert "[" in row.split(gap)[1]
-    assert (f"[{first.low:.3f}" in table) == (width >= 100)  # single intervals go before the difference does
+    assert (f"[{first.interval[0]:.3f}" in table) == (width >= 100)  # single intervals go before the difference does
 
 
 def test_the_worst_classes_of_many_are_shown_with_their_numbers(tmp_path, monkeypatch):

@@ -7,12 +7,17 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from scipy.stats import norm
+from scipy.stats import t as student
 
 import cmtrack
 from cmtrack import Grouping, compare, evaluate, paired_differences
 from cmtrack.comparison.criterion import Criterion, read_by
 from cmtrack.comparison.inference import N_DRAWS
+from cmtrack.comparison.ranking import rank
+from cmtrack.comparison.run import Candidate, Run
 from cmtrack.comparison.tie_breakers import TieBreaker
+from cmtrack.metrics.influence import effective_clusters
 
 MCC = "multiclass/matthews_corrcoef"
 ACCURACY = "multiclass/accuracy"
@@ -99,14 +104,18 @@ def test_one_run_without_rows_does_not_unpair_the_others(three):
 
 
 def test_the_same_predictions_twice_are_a_tie(three):
-    comparison = compare({"one": three["a"], "two": three["a"], "b": three["b"]}, rank_by=MCC)
-    first, second, _ = comparison.runs
-    assert first.rank == second.rank == 1
+    comparison = compare({"one": three["a"], "two": three["a"], "b": three["b"], "c": three["c"]}, rank_by=MCC)
+    first, second = (run for run in comparison.runs if run.name in ("one", "two"))
+    assert first.rank == second.rank
     assert first.tied
     assert second.tied
     assert second.p_max_t == second.p_holm == 1
-    assert first.probability_best == pytest.approx(0.5, abs=4 / math.sqrt(N_DRAWS))
-    assert comparison["b"].rank == 3
+    assert first.probability_best == pytest.approx(second.probability_best, abs=4 / math.sqrt(N_DRAWS))
+    assert comparison["b"].rank == 4
+    # two distinct runs: nothing can be learned of how far true values spread
+    two = compare({"one": three["a"], "two": three["a"], "b": three["b"]}, rank_by=MCC)
+    assert all(math.isnan(run.probability_best) for run in two.runs)
+    assert [(run.rank_low, run.rank_high) for run in two.runs] == [(1, 3)] * 3
 
 
 def test_lower_is_better_where_it_is():
@@ -278,7 +287,97 @@ def test_clusters_widen_the_differences():
         {"a": evaluate(y, y_prob=p, groups=person), "b": evaluate(y, y_prob=q, groups=person)}, rank_by=ACCURACY
     )
     widths = [c["b"].difference_high - c["b"].difference_low for c in (plain, grouped)]
-    assert widths[1] / widths[0] == pytest.approx(math.sqrt(5), rel=0.01)
+    assert widths[1] / widths[0] == pytest.approx(math.sqrt(5), rel=0.02)  # and Student's quantile
+    gap = paired_differences(grouped["a"].evaluation, grouped["b"].evaluation, metrics=[ACCURACY])[ACCURACY]
+    hits = np.column_stack([(q.argmax(axis=1) == y)[:400] for q in (p, q)]).astype(float)
+    difference = hits[:, 0] - hits[:, 1]
+    degrees = effective_clusters(difference, None, np.arange(400)) - 1
+    z = student.ppf(0.975, degrees)
+    assert (gap.high - gap.difference) / gap.standard_error == pytest.approx(z)
+    assert gap.pvalue == pytest.approx(2 * student.sf(abs(gap.difference) / gap.standard_error, degrees))
+    assert grouped.runs[1].pvalue == pytest.approx(gap.pvalue)
+    assert grouped.runs[1].p_set >= gap.pvalue * (1 - 1e-9)
+
+
+def test_on_a_front_of_few_persons_the_p_value_is_students():
+    y, (p, q) = classifiers([2.0, 1.0], n=150)
+    person = np.repeat(np.arange(15), 10)
+    names = (ACCURACY, "multiclass/balanced_accuracy")
+    runs = {name: evaluate(y, y_prob=s, groups=person) for name, s in zip("ab", (p, q), strict=True)}
+    found = compare(runs, rank_by=names)["b"].p_set
+    single = paired_differences(runs["b"], runs["a"], metrics=names)
+    expected = max(min(1.0, 2 * row.pvalue / 2) for row in single.rows)  # one-sided, of both pairs by Holm
+    assert found == pytest.approx(expected)
+
+
+def test_the_leaders_interval_allows_for_its_having_been_picked():
+    y, ps = classifiers([1.5] * 6, n=500)
+    evaluations = {f"m{k}": evaluate(y, y_prob=p) for k, p in enumerate(ps)}
+    comparison = compare(evaluations, rank_by=ACCURACY)
+    first, *others = comparison.runs
+    assert first.picked
+    assert first.interval == (first.adjusted_low, first.adjusted_high)
+    assert first.adjusted_low < first.low
+    assert first.adjusted_high == first.high  # picking the largest cannot push it down
+    assert not any(run.picked for run in others)
+    assert others[0].interval == (others[0].low, others[0].high)
+    assert comparison.ranking.picked_from == 6
+    # the metric's own interval at the level of the quantile
+    psi = np.column_stack([e.influence(ACCURACY) for e in evaluations.values()])
+    draws = np.random.default_rng(0).multivariate_normal(np.zeros(6), np.corrcoef(psi.T), 200_000)
+    c = np.quantile(draws.max(axis=1), 0.975)
+    level = 2 * norm.cdf(c) - 1
+    assert first.adjusted_low == pytest.approx(first.evaluation.at_level(level).intervals[ACCURACY][0], abs=5e-4)
+    frame = comparison.to_frame()
+    assert frame["adjusted_low"].notna().tolist() == [True, *[False] * 5]
+    assert comparison.to_dict()["rankings"][0]["runs"][0]["adjusted_low"] == first.adjusted_low
+    more = rank([Candidate(Run(name, name), e) for name, e in evaluations.items()], comparison.criterion, others=94)
+    assert more.picked_from == 100
+    assert more.leader.adjusted_low < first.adjusted_low
+
+
+def test_where_lower_is_better_the_upper_end_allows_for_the_picking():
+    y, ps = classifiers([1.5] * 4, n=400, k=2)
+    first = compare({f"m{k}": evaluate(y, y_prob=p) for k, p in enumerate(ps)}, rank_by="binary/fpr").runs[0]
+    assert first.adjusted_high > first.high
+    assert first.adjusted_low == first.low
+
+
+def test_a_chosen_run_that_does_not_lead_has_both_ends_adjusted():
+    y, ps = classifiers([1.5, 1.52, 1.5, 1.5], n=500)
+    evaluations = {f"m{k}": evaluate(y, y_prob=p) for k, p in enumerate(ps)}
+    comparison = compare(evaluations, rank_by=ACCURACY, tie_breakers="class/1/recall", margin=0.5)
+    best = comparison.best
+    assert best is not comparison.ranking.leader
+    assert best.adjusted_low < best.low < best.high < best.adjusted_high
+    assert comparison.ranking.leader.picked
+
+
+def test_a_weighted_sum_and_the_distance_from_zero_have_adjusted_intervals(three):
+    first = compare(three, rank_by={ACCURACY: 2, "multiclass/f1_macro": 1}).runs[0]
+    assert (first.value - first.adjusted_low) / (first.value - first.low) == pytest.approx(2.3 / 1.96, abs=0.06)
+    assert first.adjusted_high == first.high
+    near = compare(three, rank_by="prevalence/0/bias").runs[0]
+    assert near.adjusted_low < near.low < near.high < near.adjusted_high
+
+
+def test_runs_without_a_rival_or_on_a_front_are_not_picked(three):
+    assert not compare({"a": three["a"]}, rank_by=MCC).runs[0].picked
+    assert not any(run.picked for run in compare(three, rank_by=[ACCURACY, "spcc/ovr_min"]).runs)
+
+
+def test_a_metric_that_few_rows_decide_needs_more_to_be_told_apart():
+    # 4 rows of 30 of a rare class decide: a plain normal test would call it significant
+    y = np.repeat([0, 1], [300, 30])
+    good = y.copy()
+    good[300:306] = 0
+    worse = good.copy()
+    worse[306:310] = 0
+    comparison = compare({"good": evaluate(y, good), "worse": evaluate(y, worse)}, rank_by="class/1/recall")
+    second = comparison.runs[1]
+    assert second.pvalue < 0.05 < second.p_set
+    assert second.tied
+    assert second.difference_low <= 0 <= second.difference_high
 
 
 @pytest.mark.parametrize(

@@ -175,7 +175,7 @@ def test_whole_weights_are_replication(seed: int, k: int, grouped: bool) -> None
     w = rng.integers(0, 4, len(y))
     w[:k] = 1
     grouping = random_partition(rng, list(range(k)), 2, "g") if grouped else None
-    weighted = evaluate(y, y_pred, y_prob=p, sample_weight=w.astype(float), grouping=grouping)
+    weighted = evaluate(y, y_pred, y_prob=p, sample_weight=w, grouping=grouping)
     rows = np.repeat(np.arange(len(y)), w)
     replicated = evaluate(y[rows], y_pred[rows], y_prob=p[rows], grouping=grouping)
     assert weighted.confusion_matrix == replicated.confusion_matrix
@@ -259,12 +259,13 @@ def test_shards_merge_to_the_whole(
     assert_near(numbers(grouped_first), numbers(whole), 1e-8)
 
 
-def test_merge_of_whole_and_fractional_weights_with_calibration() -> None:
+def test_merge_of_rows_without_weights_and_sampling_weights_with_calibration() -> None:
     y, y_pred, p = random_problem(4, n=60, k=2)
     held = random_problem(5, n=50, k=2)
     options: dict[str, Any] = {"calibration": (held[0], held[2])}
     w = np.where(np.arange(60) < 30, 1.0, 0.5)
-    parts = [evaluate(y[i], y_pred[i], y_prob=p[i], sample_weight=w[i], **options) for i in (slice(30), slice(30, 60))]
+    sides = ((slice(30), None), (slice(30, 60), w[30:]))  # rows without weights have the weight 1
+    parts = [evaluate(y[i], y_pred[i], y_prob=p[i], sample_weight=weight, **options) for i, weight in sides]
     whole = evaluate(y, y_pred, y_prob=p, sample_weight=w, **options)
     assert numbers(parts[0] + parts[1]) == pytest.approx(numbers(whole), rel=1e-9)
     assert numbers(parts[1] + parts[0]) == pytest.approx(numbers(whole), rel=1e-9)

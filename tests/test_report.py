@@ -258,7 +258,10 @@ def test_the_verdict_tells_the_target_from_the_samples() -> None:
 
 def test_weights_are_told_from_samples() -> None:
     y = [0, 1, 0, 1]
-    assert "On 4 samples (weight 3)" in narrative.verdict(evaluate(y, y, sample_weight=[0.5, 1, 0.5, 1]))[0]
+    assert (
+        "On 4 samples (sampling weight 3) of 2 classes"
+        in narrative.verdict(evaluate(y, y, sample_weight=[0.5, 1, 0.5, 1]))[0]
+    )
     assert "On 4 samples of" in narrative.verdict(evaluate(y, y))[0]
 
 

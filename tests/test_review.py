@@ -68,9 +68,9 @@ def with_params(comparison, params):
 
 def test_a_clear_leader_is_said_to_be_one(clear):
     said = verdict(clear)
-    assert said[0] == "Take “B”: both other runs are significantly worse."
+    assert said[0] == "Take “B”: both other runs are ruled out as the best."
     assert said[1].startswith("“B” has the highest Matthews correlation, 0.")
-    assert said[1].endswith("Significantly worse (95 %): “A” and “C”.")
+    assert said[1].endswith("Ruled out as the best (95 %): “A” and “C”.")
     assert "tied" not in " ".join(said)
     assert lead(clear).startswith("“B” leads with MCC 0.")
     assert "“B” leads with MCC" in repr(clear)
@@ -83,7 +83,7 @@ def test_a_tie_is_no_equality_and_nothing_is_made_up_to_decide_it(close):
     assert said.startswith(
         f"No clear winner. “{first}” scores highest ({value}); 1 other run is statistically indistinguishable from it."
     )
-    assert f"Not distinguishable from it (95 %): “{second}”. Significantly worse: “C”." in said
+    assert f"Not distinguishable from it (95 %): “{second}”. Ruled out as the best: “C”." in said
     assert f"“{first}” is chosen for its value alone." in said or f": “{first}” is chosen for its value alone." in said
     assert "equal" not in said.replace("equally", "")
     assert lead(close).endswith(", 1 tied")

@@ -69,6 +69,7 @@ CASES = {
     "two, clear": lambda: compare(judged({"a": 2.5, "b": 0.3}), rank_by=ACCURACY),
     "two, close": lambda: compare(judged({"a": 1.5, "b": 1.55}), rank_by=ACCURACY),
     "names to be careful with": lambda: compare(judged(CLOSE), rank_by=ACCURACY),
+    "six, close": lambda: compare(judged({f"run {k}": 1.5 + 0.01 * k for k in range(6)}), rank_by=ACCURACY),
     "eight": lambda: compare(judged({f"run {k}": 1 + 0.12 * k for k in range(8)}), rank_by=ACCURACY),
     "fifty": lambda: compare(judged({f"run {k}": 1 + 0.02 * k for k in range(50)}, n=250), rank_by=ACCURACY),
     "gates stop some": lambda: compare(judged(CLOSE), rank_by=ACCURACY, require=f"{ACCURACY} >= 0.6"),
@@ -213,6 +214,52 @@ def status_in(line):
 
 
 @pytest.mark.parametrize("name", CASES)
+def test_every_view_has_the_same_probability_and_the_same_interval_of_the_leader(name):
+    comparison = case(name)
+    ranking = comparison.ranking
+    if isinstance(comparison, ModelComparison) or ranking is None or comparison.criterion.pareto:
+        pytest.skip("of rankings of runs by one value")
+    page = Tables()
+    page.feed(html(comparison, pictures={}))
+    table, said, frame = page.tables[0], " ".join(comparison.summary().split()), comparison.to_frame()
+    console = Console(file=io.StringIO(), width=300)
+    print_comparison(console, comparison)
+    terminal = console.file.getvalue()
+    known = np.isfinite(ranking.leader.probability_best)
+    several = len(ranking.runs) > 2 and known
+    assert known == (len(ranking.runs) != 2)
+    assert ("P(best)" in markdown(comparison)) == ("P(best)" in terminal) == several or len(comparison.rankings) > 1
+    for run, row, own in zip(ranking.runs, table, frame.to_dict("records"), strict=False):
+        shown = fmt.chance(run.probability_best)
+        assert own["probability_best"] == run.probability_best or not known
+        if several:
+            assert shown in row["cells"]
+            assert any(f" {run.name} " in line and shown in line for line in terminal.splitlines())
+    if " is the best with probability " in said:
+        first, second = re.search(
+            r"is the best with probability (.*?), “.*?” with (.*?)(?: \(rough.*?)?[.] ", said
+        ).groups()
+        chances = sorted((run.probability_best for run in ranking.runs[1:]), reverse=True)
+        assert (first, second) == (fmt.chance(ranking.leader.probability_best), fmt.chance(chances[0]))
+        assert ("rough" in said) == (len(ranking.runs) < 5)
+        assert "resamples" not in said
+    distribution = ranking.rank_distribution
+    if known:
+        assert distribution[:, 0] == pytest.approx([run.probability_best for run in ranking.runs])
+    if comparison.criterion.single and len(ranking.runs) > 1:
+        ends = fmt.interval(ranking.leader.value, ranking.leader.interval)
+        assert ends in table[0]["cells"][3] + table[0]["cells"][4]
+        assert ends in terminal
+        alone = fmt.interval(ranking.leader.value, (ranking.leader.low, ranking.leader.high))
+        assert f"{ends}. The interval allows for its being picked from {len(ranking.runs)} runs; without" in said or (
+            ranking.chosen is None
+        )
+        assert f"without that it is {alone}." in said or ranking.chosen is None
+    else:
+        assert "The interval allows" not in said
+
+
+@pytest.mark.parametrize("name", CASES)
 def test_a_tied_run_has_an_interval_that_includes_zero(name):
     comparison = case(name)
     for _, runs in rankings_of(comparison)[1]:
@@ -244,6 +291,8 @@ def test_the_sentences_say_what_the_table_says(name):
         ("Not distinguishable from it (95 %): ", ("tied", "chosen")),
         ("Significantly worse: ", ("behind",)),
         ("Significantly worse (95 %): ", ("behind",)),
+        ("Ruled out as the best: ", ("behind",)),
+        ("Ruled out as the best (95 %): ", ("behind",)),
         ("Not significantly dominated (95 %): ", ("tied", "chosen")),
         ("Significantly dominated in every metric: ", ("behind",)),
     ):
@@ -275,9 +324,13 @@ def test_the_figures_colours_follow_the_standing(name):
             assert colours == {BLUE if run.tied else ORANGE}
         star = any(line.get_marker() == "*" for line in left.lines if list(line.get_ydata()) == [place])
         assert star == run.chosen
+    lines = [line for line in left.lines if list(line.get_ydata()) == [0, 0]]
+    if comparison.criterion.single:
+        assert [tuple(line.get_xdata()) for line in lines] == [pytest.approx(ranking.leader.interval)]
     says = " ".join(text.get_text() for text in figure.findobj(lambda artist: hasattr(artist, "get_text")))
     beyond = [run for run in ranking.runs if not run.tied and run.difference_low <= 0 <= run.difference_high]
     assert ("though its interval includes zero" in says.replace("\n", " ")) == bool(beyond)
+    assert ("having been picked" in says.replace("\n", " ")) == any(run.picked for run in ranking.runs)
 
 
 @pytest.mark.parametrize("name", ["two, clear", "two, close"])

@@ -116,7 +116,7 @@ def test_ranking_draws_values_differences_and_ties() -> None:
     legend = left.get_legend()
     assert legend is not None
     assert [t.get_text() for t in legend.get_texts()] == [
-        "tied: not distinguishable from the best at 95%", "behind: significantly worse than the best at 95%", "chosen",
+        "tied: not distinguishable from the best at 95%", "behind: significantly worse at 95%", "chosen",
     ]  # fmt: skip
     assert left.get_ylim()[0] > left.get_ylim()[1]  # the best is on top
     assert "simultaneous 95% intervals of the differences" in said(figure)
@@ -600,5 +600,5 @@ def test_an_interval_that_reaches_zero_beyond_the_set_is_explained():
         )  # fmt: skip
         return " ".join(text.get_text() for text in figure.findobj(Text)).replace("\n", " ")
 
-    assert "stepwise test" in caption(0.01)
-    assert "stepwise test" not in caption(-0.01)
+    assert "though its interval includes zero" in caption(0.01)
+    assert "though its interval includes zero" not in caption(-0.01)

@@ -132,7 +132,7 @@ def _print_runs(console: Console, ranking: Ranking, title: str) -> None:
             Column("front", lambda run: str(run.rank), ALWAYS, right=True),
             Column("run", lambda run: str(run.name), ALWAYS, folds=True),
             *(_metric(name, level, 60 - place) for place, name in enumerate(ranking.criterion.metrics)),
-            Column("P(on the\nfront)", lambda run: _chance(run.probability_best), 20, right=True),
+            Column("on the front in\n… of resamples", lambda run: fmt.chance(run.probability_best), 20, right=True),
             Column("p", lambda run: _p(run.p_set, leads=False), 70, right=True),
             Column("status", lambda run: _status(run, ranking), 90),
         ]
@@ -143,11 +143,13 @@ def _print_runs(console: Console, ranking: Ranking, title: str) -> None:
         Column("run", lambda run: str(run.name), ALWAYS, folds=True),
         Column(f"value\n{level}", _value, ALWAYS, brief=Column("value", _value_alone, ALWAYS, right=True)),
         Column(f"difference from\nthe leader {level}", lambda run: _difference(run, ranking.leader), 95),
-        Column("p (among\nthe best)", lambda run: _p(run.p_set, run is ranking.leader), 70, right=True),
-        Column("P(best)", lambda run: _chance(run.probability_best), 40, right=True),
+        Column("p (of being\nthe best)", lambda run: _p(run.p_set, run is ranking.leader), 70, right=True),
+        Column("P(best)", lambda run: fmt.chance(run.probability_best), 40, right=True),
         Column("ranks", _ranks, 30),
         Column("status", lambda run: _status(run, ranking), 90),
     ]
+    if math.isnan(ranking.leader.probability_best):
+        columns = [column for column in columns if column.head not in ("P(best)", "ranks")]
     if len(ranking.runs) == 1:  # there is nothing to differ from
         columns = [column for column in columns if column.keep >= ALWAYS] + columns[-1:]
     print_table(console, title, columns, ranking.runs)
@@ -166,11 +168,11 @@ def _metric(name: str, level: str, keep: int) -> Column:
 
 
 def _value_alone(run: Any) -> str:
-    return fmt.number(run.value, (run.low, run.high))
+    return fmt.number(run.value, run.interval)
 
 
 def _value(run: Any) -> str:
-    return fmt.with_interval(run.value, (run.low, run.high))
+    return fmt.with_interval(run.value, run.interval)
 
 
 def _difference(run: Any, leader: Any) -> str:
@@ -179,14 +181,6 @@ def _difference(run: Any, leader: Any) -> str:
     ends = (run.difference_low, run.difference_high)
     shown = fmt.with_interval(run.difference, ends)
     return shown if all(map(math.isfinite, ends)) else f"{shown} (no error known)"
-
-
-def _chance(probability: float) -> str:
-    if math.isnan(probability):
-        return "–"
-    if 0.005 <= probability <= 0.995:
-        return f"{100 * probability:.0f} %"
-    return "< 1 %" if probability < 0.5 else "> 99 %"
 
 
 def _ranks(run: RankedRun) -> str:
@@ -230,7 +224,7 @@ def _print_models(console: Console, repeated: RepeatedRanking) -> None:
         Column("mean ± sd", _mean, ALWAYS),
         Column(f"difference from\nthe leader {level}", lambda model: _difference(model, repeated.leader), 95),
         Column("p (all\npairs)", lambda model: _p(model.p_holm, model is repeated.leader), 70, right=True),
-        Column("P(equi-\nvalent)", lambda model: _chance(model.equivalent), 30, right=True),
+        Column("P(equi-\nvalent)", lambda model: fmt.chance(model.equivalent), 30, right=True),
         Column("runs", lambda model: str(len(model.runs)), 20, right=True),
         Column("status", lambda model: _status(model, repeated), 90),
     ]

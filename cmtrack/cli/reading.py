@@ -70,7 +70,7 @@ def read_predictions(
         y_true=frame[y_true],
         y_pred=None if y_pred is None else frame[y_pred],
         y_prob=prob,
-        weight=None if weight is None else _numbers(frame, weight),
+        weight=None if weight is None else _weights(frame, weight),
         groups=None if groups is None else frame[groups],
         row_ids=None if row_ids is None else frame[row_ids],
         positive=positive,
@@ -160,6 +160,12 @@ def _reader_of(kind: type, name: str) -> Callable[[str], Any]:
             raise BadInput(f"{text!r} is no label of {name!r}, which holds {holds}") from None
 
     return convert_or_say
+
+
+def _weights(frame: pd.DataFrame, name: str) -> Any:
+    """Weights of the column's type: it says what they mean."""
+    numbers = _numbers(frame, name)
+    return numbers if getattr(frame[name].dtype, "kind", "f") == "f" or frame[name].isna().any() else frame[name]
 
 
 def _numbers(frame: pd.DataFrame, name: str) -> Any:

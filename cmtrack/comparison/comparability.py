@@ -158,7 +158,9 @@ def why_unpaired(first: BaseEvaluation, second: BaseEvaluation) -> Reason | None
     if dict(first.design).get("labels") != dict(second.design).get("labels"):
         return Reason.LABEL_ORDER
     a, b = first.rows.weights, second.rows.weights
-    if (a is None) != (b is None) or (a is not None and b is not None and not np.array_equal(a, b)):
+    if (a is None) != (b is None) or (
+        a is not None and b is not None and (a.dtype != b.dtype or not np.array_equal(a, b))
+    ):
         return Reason.SAMPLE_WEIGHTS
     return None
 

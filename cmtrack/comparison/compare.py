@@ -268,7 +268,7 @@ def compare_runs(
     parts = cohorts((candidate for candidate in candidates if candidate.passed), reads)
     decided = decides(parts)
     rankings = tuple(
-        rank(part, criterion, seed=options.seed, choose=decided and place == 0, **ranked)
+        rank(part, criterion, seed=options.seed, choose=decided and place == 0, others=len(passed_over), **ranked)
         for place, part in enumerate(parts)
     )
     failed = (*stopped, *(StoppedRun(c.run, c.gates) for c in candidates if not c.passed))

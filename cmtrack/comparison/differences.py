@@ -6,17 +6,17 @@ import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 from html import escape
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
-from scipy.special import ndtr
+from scipy.special import ndtr, stdtr
 
 from cmtrack.base import BaseEvaluation
 from cmtrack.comparison.comparability import why_unpaired
 from cmtrack.evaluation import Evaluation
 from cmtrack.evaluation.from_arrays import evaluate_rows
 from cmtrack.metrics.catalog import lookup
-from cmtrack.metrics.influence import standard_error
+from cmtrack.metrics.influence import effective_clusters, standard_error
 from cmtrack.metrics.intervals import normal_quantile
 from cmtrack.metrics.own import UNKNOWN
 from cmtrack.statistics.labels import encode_groups
@@ -85,7 +85,8 @@ class Difference:
     difference : float
         First less second.
     standard_error, low, high, pvalue : float
-        Of the difference, and of the hypothesis that it is zero; NaN where no error is known.
+        Of the difference, and of the hypothesis that it is zero, by Student's distribution with the effective clusters
+        less one where rows belong together, else the normal one; NaN where no error is known.
     """
 
     metric: str
@@ -187,10 +188,10 @@ def paired_differences(
         reason = apart.between(first, second)
         if groups is not None:
             raise ValueError(f"groups need paired rows: {reason}")
-        rows = tuple(_difference(n, ours[n], theirs[n], _independent_error(first, second, n), level) for n in names)
+        rows = tuple(_difference(n, ours[n], theirs[n], *_independent_error(first, second, n), level) for n in names)
         return Differences(rows, False, reason, level, None)
     clusters = _clusters(first, groups)
-    rows = tuple(_difference(n, ours[n], theirs[n], _paired_error(first, second, n, clusters), level) for n in names)
+    rows = tuple(_difference(n, ours[n], theirs[n], *_paired_error(first, second, n, clusters), level) for n in names)
     lacking = next((why for n in names for e in (first, second) if (why := _not_by_row(e, n))), "")
     return Differences(rows, True, lacking, level, _mcnemar_of(first, second))
 
@@ -216,24 +217,37 @@ def _clusters(evaluation: BaseEvaluation, groups: Any) -> Any:
     return encode_groups(groups, len(evaluation.rows))
 
 
-def _paired_error(first: BaseEvaluation, second: BaseEvaluation, name: str, clusters: Any) -> float:
+Error: TypeAlias = tuple[float, float]
+"""A standard error and its degrees of freedom."""
+
+
+def _paired_error(first: BaseEvaluation, second: BaseEvaluation, name: str, clusters: Any) -> Error:
     ours, theirs = first.influence(name), second.influence(name)
     if ours is None or theirs is None:
-        return math.nan
+        return math.nan, math.inf
     assert first.rows is not None  # checked by the caller
-    return standard_error(ours - theirs, first.rows.weights, clusters)
+    psi, weights = ours - theirs, first.rows.weights
+    effective = math.inf if clusters is None else effective_clusters(psi, weights, clusters)
+    return standard_error(psi, weights, clusters), max(effective - 1, 1.0)
 
 
-def _independent_error(first: BaseEvaluation, second: BaseEvaluation, name: str) -> float:
-    return math.hypot(first.standard_errors.get(name, math.nan), second.standard_errors.get(name, math.nan))
+def _independent_error(first: BaseEvaluation, second: BaseEvaluation, name: str) -> Error:
+    errors = (side.standard_errors.get(name, math.nan) for side in (first, second))
+    return math.hypot(*errors), min(own_degrees(first, name), own_degrees(second, name))
 
 
-def _difference(name: str, ours: float, theirs: float, error: float, level: float) -> Difference:
+def own_degrees(evaluation: BaseEvaluation, name: str) -> float:
+    """Degrees of freedom of a metric's own error: the effective clusters less one, infinite without clusters."""
+    known = evaluation.effective_clusters if isinstance(evaluation, Evaluation) else None
+    return max((known or {}).get(name, math.inf) - 1, 1.0)
+
+
+def _difference(name: str, ours: float, theirs: float, error: float, degrees: float, level: float) -> Difference:
     gap = ours - theirs
-    reach = normal_quantile(level) * error
+    reach = normal_quantile(level, degrees) * error
     pvalue = math.nan
     if error > 0 and math.isfinite(gap):
-        pvalue = 2 * float(ndtr(-abs(gap) / error))
+        pvalue = 2 * float(stdtr(degrees, -abs(gap) / error) if math.isfinite(degrees) else ndtr(-abs(gap) / error))
     elif error == 0:
         pvalue = 1.0 if gap == 0 else 0.0
     return Difference(name, ours, theirs, gap, error, gap - reach, gap + reach, pvalue)

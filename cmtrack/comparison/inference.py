@@ -1,19 +1,22 @@
-"""Inference on many runs from their values and the covariance of their errors: ranks, differences, the best set.
+"""Inference on many runs from their values and the covariance of their errors.
 
-Everything here is NumPy on a vector of R values and an (R, R) covariance; larger is better. What the statistics are
-taken from (paired rows, independent samples, several metrics) does not matter to it.
+Differences, the runs that may be the best, the probability of each rank, and how far the value of a picked run is to be
+trusted. Everything here is NumPy on a vector of R values and an (R, R) covariance; larger is better. What the
+statistics are taken from (paired rows, independent samples, several metrics) does not matter to it.
 
-The draws of the errors are seeded: the same values give the same answers.
+The draws are seeded: the same values give the same answers.
 """
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.special import ndtr
+from scipy.special import ndtr, ndtri, stdtr, stdtrit
 
-from cmtrack.statistics.inputs import BoolArray, FloatArray, IntArray
+from cmtrack.metrics.intervals import normal_quantile
+from cmtrack.statistics.inputs import FloatArray, IntArray
 
 N_DRAWS = 20_000
 _SAME = 1e-12  # below this part of the largest variance, a difference has no error: the runs are the same
@@ -21,7 +24,7 @@ _SAME = 1e-12  # below this part of the largest variance, a difference has no er
 
 @dataclass(frozen=True, eq=False)
 class Ranks:
-    """Ranks of R runs over draws of their errors.
+    """Ranks of R runs over draws of their true values.
 
     Attributes
     ----------
@@ -51,12 +54,17 @@ class Pairs:
     difference, standard_error : ndarray of shape (R, R)
         Row less column.
     statistic : ndarray of shape (R, R)
-        Difference over standard error; infinite where runs differ without any error, 0 where they are the same.
+        Difference over standard error, as the normal one of the same p-value where clusters are few; infinite where
+        runs differ without any error, 0 where they are the same.
     pvalue, holm, max_t : ndarray of shape (R, R)
         Two-sided: unadjusted; adjusted over all pairs by Holm (1979); by the largest of all pairs' statistics under
         equality, which uses how the pairs are correlated.
+    may_be_best : ndarray of shape (R,)
+        p-value of "no other run is better": those above ``1 - confidence_level`` are the runs that may be the best.
     reach : float
-        Simultaneous intervals of all differences are ``difference ± reach · standard_error``.
+        Normal quantile of the simultaneous intervals.
+    half_width : ndarray of shape (R, R)
+        Simultaneous intervals of all differences are ``difference ± half_width``.
     """
 
     difference: FloatArray
@@ -65,7 +73,9 @@ class Pairs:
     pvalue: FloatArray
     holm: FloatArray
     max_t: FloatArray
+    may_be_best: FloatArray
     reach: float
+    half_width: FloatArray
 
 
 def error_draws(covariance: FloatArray, n_draws: int = N_DRAWS, seed: int = 0) -> FloatArray:
@@ -76,38 +86,33 @@ def error_draws(covariance: FloatArray, n_draws: int = N_DRAWS, seed: int = 0) -
     return draws[:, representatives(covariance)]
 
 
-def representatives(covariance: FloatArray) -> IntArray:
-    """For each run the first run that has the same errors, shape (R,)."""
+def representatives(covariance: FloatArray, values: FloatArray | None = None) -> IntArray:
+    """For each run the first run that has the same errors, and the same value where values are given, shape (R,)."""
     variance = np.diag(covariance)
     apart = variance[:, None] + variance[None, :] - 2 * covariance
     same = apart <= _SAME * max(float(variance.max(initial=0)), np.finfo(float).tiny)
+    if values is not None:
+        same &= np.abs(values[:, None] - values) <= _SAME * np.abs(values).max(initial=0)
     return np.asarray(same.argmax(axis=1))
 
 
-def ranks(values: FloatArray, errors: FloatArray, confidence_level: float, folded: bool = False) -> Ranks:
-    """Ranks under normal errors.
+def ranks(drawn: FloatArray, confidence_level: float, folded: bool = False) -> Ranks:
+    """Ranks over draws of the true values.
 
     Parameters
     ----------
-    values : ndarray of shape (R,)
-    errors : ndarray of shape (n_draws, R)
-        From :func:`error_draws`.
+    drawn : ndarray of shape (n_draws, R)
+        From :func:`posterior_draws`. Runs that are equal in a draw get their places by lot.
     confidence_level : float
     folded : bool, default False
         Nearest to zero is best, not largest.
-
-    Notes
-    -----
-    A draw is the estimate plus an error, as a bootstrap of the rows would give (Goldstein and Spiegelhalter 1996), at
-    a small part of its cost. Runs that are equal in a draw get their places by lot.
     """
-    drawn = values + errors
     if folded:
         drawn = -np.abs(drawn)
     # runs of the same values and errors: neither is before the other
     lots = np.random.default_rng(1).random(drawn.shape)
     order = np.lexsort((lots, -drawn), axis=1)
-    size = len(values)
+    size = drawn.shape[1]
     place = np.empty_like(order)
     np.put_along_axis(place, order, np.arange(size)[None, :], axis=1)
     flat = np.bincount((np.arange(size) * size + place).ravel(), minlength=size * size)
@@ -123,10 +128,153 @@ def ranks(values: FloatArray, errors: FloatArray, confidence_level: float, folde
     )
 
 
+# -- the posterior of the true values --------------------------------------------------------------------------------
+
+LEAST_FOR_SPREAD = 3
+"""Distinct runs from which how far true values spread can be learned at all; of two, the p-value says what there is."""
+
+FEW_FOR_SPREAD = 5
+"""Runs below which it is learned roughly."""
+
+
+@dataclass(frozen=True, eq=False)
+class Spread:
+    """The posterior of τ, the standard deviation of the runs' true values.
+
+    Attributes
+    ----------
+    tau, weights : ndarray of shape (T,)
+        A grid and its probabilities.
+    basis : ndarray of shape (R, R - 1)
+        Orthonormal contrasts of the runs whose errors are independent.
+    contrast, variance : ndarray of shape (R - 1,)
+        The values' contrasts, and the variances of their errors.
+    """
+
+    tau: FloatArray
+    weights: FloatArray
+    basis: FloatArray
+    contrast: FloatArray
+    variance: FloatArray
+
+
+def spread(values: FloatArray, covariance: FloatArray, steps: int = 200) -> Spread:
+    """The posterior of how far the true values of exchangeable runs spread: N(μ, τ²), with flat μ and flat τ.
+
+    Parameters
+    ----------
+    values, covariance : ndarray of shape (R,) and (R, R)
+        Of distinct runs, at least two.
+    steps : int, default 200
+        Of the grid of τ, geometric up to 8 times the errors' root mean square.
+    """
+    size = len(values)
+    raw = np.vstack([np.ones(size), np.eye(size)[:-1]]).T
+    contrasts = np.linalg.qr(raw)[0][:, 1:]  # orthonormal, and orthogonal to the mean
+    variance, turn = np.linalg.eigh(contrasts.T @ covariance @ contrasts)
+    variance = np.where(variance > _SAME * max(float(variance.max()), np.finfo(float).tiny), variance, 0.0)
+    basis = contrasts @ turn
+    z = basis.T @ values
+    most = 8 * math.sqrt(float(variance.mean()))
+    if most == 0:  # nothing is uncertain
+        return Spread(np.zeros(1), np.ones(1), basis, z, variance)
+    least = min(0.02 * most, 0.2 * math.sqrt(float(variance[variance > 0].min())))
+    edges = np.concatenate([[0.0], np.geomspace(least, most, steps)])
+    tau = (edges[1:] + edges[:-1]) / 2
+    total = tau[:, None] ** 2 + variance
+    loglik = -0.5 * (np.log(total) + z**2 / total).sum(axis=1) + np.log(np.diff(edges))
+    weights = np.exp(loglik - loglik.max())
+    return Spread(tau, weights / weights.sum(), basis, z, variance)
+
+
+def posterior_draws(
+    values: FloatArray, covariance: FloatArray, n_draws: int = N_DRAWS, seed: int = 0, level: bool = False
+) -> FloatArray | None:
+    """Draws of the true values, shape (n_draws, R); None of fewer than three distinct runs.
+
+    Resamples of the rows, or draws of ``N(values, covariance)``, take the leader's luck for merit: of equal runs they
+    give it .4 to .5 where one in six is true. The spread of the true values is therefore learned from the runs, and
+    the values are shrunk by it.
+
+    Parameters
+    ----------
+    values, covariance : ndarray of shape (R,) and (R, R)
+    n_draws, seed : int
+    level : bool, default False
+        Whether the common level is drawn, too; it moves no rank by size, but ranks by distance from zero.
+    """
+    group = representatives(covariance, values)
+    kept, back = np.unique(group, return_inverse=True)
+    if len(values) == 1:
+        return np.tile(values, (n_draws, 1))
+    if len(kept) < LEAST_FOR_SPREAD:
+        return None
+    values, covariance = values[kept], covariance[np.ix_(kept, kept)]
+    found = spread(values, covariance)
+    rng = np.random.default_rng(seed)
+    at = np.searchsorted(found.weights.cumsum()[:-1], (np.arange(n_draws) + 0.5) / n_draws)
+    squares = (found.tau**2)[at][:, None]
+    total = squares + found.variance
+    share = np.divide(squares, total, out=np.ones_like(total), where=total > 0)
+    noise = rng.standard_normal(total.shape)
+    drawn = share * found.contrast + np.sqrt(share * found.variance) * noise
+    out = drawn @ found.basis.T
+    out += values.mean()
+    if level:  # what the contrasts' errors say of the mean's, and what they leave
+        mean = np.full(len(values), 1 / len(values))
+        with_mean = found.basis.T @ covariance @ mean
+        slope = np.divide(with_mean, found.variance, out=np.zeros_like(with_mean), where=found.variance > 0)
+        left = math.sqrt(max(float(mean @ covariance @ mean - slope @ with_mean), 0.0))
+        out -= ((found.contrast - drawn) @ slope + left * rng.standard_normal(n_draws))[:, None]
+    return np.asarray(out[:, back])
+
+
+def reach_of_best(
+    errors: FloatArray, variance: FloatArray, confidence_level: float, others: int = 0
+) -> tuple[float, float]:
+    """Normal quantiles of the interval of a run that was picked: against the picking, and on both sides.
+
+    The run of the largest of R values has ``[value - c · se, value + z · se]`` with the first quantile for c and the
+    ordinary z: its error is at most the largest of all R errors, and picking a largest value cannot push it down
+    (after Fuentes, Casella and Wells 2018). A run that was picked by another rule has the second one at both ends.
+
+    Parameters
+    ----------
+    errors : ndarray of shape (n_draws, R)
+    variance : ndarray of shape (R,)
+    confidence_level : float
+    others : int, default 0
+        Runs that were picked from, too, of which no errors are known; taken as independent, which is the most that
+        errors that are not negatively correlated can do (Šidák; Slepian).
+    """
+    known = variance > 0
+    ratio = errors[:, known] / np.sqrt(variance[known])
+    found = []
+    for sides in (1, 2):
+        level = 1 - (1 - confidence_level) * sides / 2
+        least = float(ndtri(1 - (1 - level ** (1 / (1 + others))) / sides))  # of a single one and the others
+        if known.any():
+            ordered = np.sort((ratio if sides == 1 else np.abs(ratio)).max(axis=1))
+            of_others = np.maximum(1 - sides * ndtr(-ordered), 0.0) ** others
+            reached = (np.arange(len(ordered)) + 0.5) / len(ordered) * of_others
+            least = max(least, float(ordered[min(int(np.searchsorted(reached, level)), len(ordered) - 1)]))
+        found.append(least)
+    return found[0], found[1]
+
+
+# -- differences -----------------------------------------------------------------------------------------------------
+
+
 def pairs(
-    values: FloatArray, covariance: FloatArray, errors: FloatArray, confidence_level: float, folded: bool = False
+    values: FloatArray,
+    covariance: FloatArray,
+    errors: FloatArray,
+    confidence_level: float,
+    folded: bool = False,
+    degrees: FloatArray | None = None,
+    clustered: bool = False,
 ) -> Pairs:
-    """All pairwise differences with family-wise p-values and simultaneous intervals.
+    """All pairwise differences with family-wise p-values and simultaneous intervals, and the runs that may be best.
 
     Parameters
     ----------
@@ -136,6 +284,22 @@ def pairs(
     folded : bool, default False
         The values are signed and nearest to zero is best: the difference is that of the distances, larger where the
         row's run is nearer to zero, and is taken for real only where it is for either sign that it may have.
+    degrees : ndarray of shape (R, R), optional
+        Degrees of freedom of the differences' standard errors; infinite without them.
+    clustered : bool, default False
+        Whether they are those of clusters, and count for the p-values of single pairs, too.
+
+    Notes
+    -----
+    ``may_be_best`` is the rule of multiple comparisons with the best (Hsu 1981, 1996), with each run in its turn as
+    the one that all others are compared with: the largest lead of another run over it, in standard errors, against the
+    largest that would be seen if all were equal to it. The best run is kept with at least the confidence level. As the
+    rule is one-sided, two or three runs would be told apart more easily than by the plain test of a pair: the p-value
+    is at least the plain two-sided one.
+
+    What holds for many comparisons reaches far into the tails, where a difference that few rows carry, such as those
+    of a rare class, is not normal. There a statistic counts as the normal one of the same tail in Student's
+    distribution with its degrees of freedom.
     """
     signs = gain_signs(values, folded)
     gain, moved = values * signs, covariance * signs * signs[:, None]
@@ -149,22 +313,40 @@ def pairs(
         weaker = np.abs(other) < np.abs(statistic)
         statistic = np.where(weaker, other, statistic)
         error = np.where(weaker, np.abs(_over(difference, np.abs(statistic))), error)  # the interval says the same
+    if degrees is None:
+        degrees = np.full_like(error, np.inf)
+    careful = as_normal(statistic, degrees)
+    statistic = careful if clustered else statistic
     upper = np.triu_indices(len(values), 1)
-    size = np.abs(statistic[upper])
-    largest = _largest(errors * signs, error, upper)
+    size, single = np.abs(careful[upper]), 2 * ndtr(-np.abs(statistic[upper]))
+    largest, leads = _largest(errors * signs, error)
     reach = float(np.quantile(largest, confidence_level)) if len(size) else 0.0
     plain = 2 * ndtr(-size)
     at_least = len(largest) - np.searchsorted(np.sort(largest), size, side="left")
     adjusted = np.where(size == 0, 1.0, (1 + at_least) / (1 + len(largest)))
+    behind = np.where(np.eye(len(values), dtype=bool), -np.inf, careful).max(axis=0)
+    by_chance = (1 + (leads >= behind[:, None]).sum(axis=1)) / (1 + len(largest))
+    if len(values) == 2:  # a single pair needs no draws
+        reach, adjusted, by_chance = normal_quantile(confidence_level), plain, np.zeros(2)
     return Pairs(
         difference,
         error,
         statistic,
-        _square(plain, upper, len(values)),
-        _square(holm(plain), upper, len(values)),
+        _square(single, upper, len(values)),
+        _square(holm(single), upper, len(values)),
         _square(np.maximum(adjusted, plain), upper, len(values)),
+        np.where(behind <= 0, 1.0, np.maximum(by_chance, 2 * ndtr(-behind))),
         reach,
+        error * np.where(np.isfinite(degrees), -stdtrit(np.minimum(degrees, 1e9), ndtr(-reach)), reach),
     )
+
+
+def as_normal(statistic: FloatArray, degrees: FloatArray) -> FloatArray:
+    """Normal statistics of the same tails as Student's of some degrees of freedom."""
+    few = np.isfinite(statistic) & np.isfinite(degrees)
+    found = statistic.copy()
+    found[few] = -np.sign(statistic[few]) * ndtri(stdtr(degrees[few], -np.abs(statistic[few])))
+    return found
 
 
 def gain_signs(values: FloatArray, folded: bool) -> FloatArray:
@@ -185,65 +367,23 @@ def holm(pvalues: FloatArray) -> FloatArray:
     return adjusted
 
 
-def model_confidence_set(statistic: FloatArray, errors: FloatArray, standard_error: FloatArray) -> FloatArray:
-    """p-values of the model confidence set: the runs above ``1 - confidence_level`` are not told from the best.
+def _largest(errors: FloatArray, standard_error: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Of each draw the largest absolute statistic of all pairs, (n_draws,), and of another run over each, (R, n_draws).
 
-    Parameters
-    ----------
-    statistic, standard_error : ndarray of shape (R, R)
-        Of the differences, row less column.
-    errors : ndarray of shape (n_draws, R)
-
-    Returns
-    -------
-    ndarray of shape (R,)
-        1 for the run that is left last.
-
-    Notes
-    -----
-    Hansen, Lunde and Nason (2011), with their range statistic: while the largest difference within the surviving
-    runs is larger than equal runs would show, the run that is furthest behind another one leaves. Where all runs
-    but one are alike, the range finds that one far more often than the statistic built on the survivors' mean
-    (.70 against .07 for six runs and a gain of three standard errors), at the same error under equality.
+    Pairs without any error are passed over.
     """
-    size = len(statistic)
-    alive = np.ones(size, dtype=bool)
-    leaving, widest = [], []
-    behind = statistic.copy()  # [j, i]: how far j is before i
-    np.fill_diagonal(behind, -np.inf)
-    for _ in range(size - 1):
-        lag = np.where(alive[None, :] & alive[:, None], behind, -np.inf).max(axis=0)
-        worst = int(lag.argmax())
-        leaving.append(worst)
-        widest.append(float(lag[worst]))
-        alive[worst] = False
-    pvalues = np.ones(size)
-    inside = [int(np.flatnonzero(alive)[0])]
-    largest = np.zeros(len(errors))
-    chance = np.ones(size - 1)
-    for step in range(size - 2, -1, -1):
-        entering = leaving[step]
-        apart = np.abs(errors[:, [entering]] - errors[:, inside])
-        scale = standard_error[entering, inside]
-        apart = np.divide(apart, scale, out=np.zeros_like(apart), where=scale > 0)
-        np.maximum(largest, apart.max(axis=1), out=largest)
-        inside.append(entering)
-        chance[step] = 1.0 if widest[step] <= 0 else (1 + (largest >= widest[step]).sum()) / (1 + len(largest))
-    for step, worst in enumerate(leaving):
-        pvalues[worst] = chance[: step + 1].max()
-    return pvalues
-
-
-def _largest(errors: FloatArray, standard_error: FloatArray, upper: tuple[IntArray, IntArray]) -> FloatArray:
-    """The largest absolute statistic over all pairs in each draw."""
     largest = np.zeros(len(errors))
     by_run = np.ascontiguousarray(errors.T)
-    for i in np.unique(upper[0]):
-        scale = standard_error[i, i + 1 :]
-        for j, error in enumerate(scale, i + 1):
-            if error > 0:
-                np.maximum(largest, np.abs(by_run[i] - by_run[j]) / error, out=largest)
-    return largest
+    leads = np.full(by_run.shape, -np.inf)
+    for i in range(len(by_run)):
+        for j in range(i + 1, len(by_run)):
+            if standard_error[i, j] > 0:
+                lead = (by_run[i] - by_run[j]) / standard_error[i, j]
+                np.maximum(leads[j], lead, out=leads[j])
+                np.maximum(leads[i], -lead, out=leads[i])
+    if len(by_run):
+        np.maximum(largest, leads.max(axis=0), out=largest)
+    return largest, leads
 
 
 def _root(variance: FloatArray, scale: FloatArray) -> FloatArray:
@@ -264,9 +404,3 @@ def _square(values: FloatArray, upper: tuple[IntArray, IntArray], size: int) -> 
     full[upper] = values
     full.T[upper] = values
     return full
-
-
-def in_set(pvalues: FloatArray, confidence_level: float) -> BoolArray:
-    """Mask of the runs that the model confidence set keeps."""
-    kept: BoolArray = pvalues > 1 - confidence_level
-    return kept

@@ -15,13 +15,13 @@ from cmtrack.base import BaseEvaluation
 from cmtrack.comparison import inference
 from cmtrack.comparison.comparability import Traits, split, unpaired_among
 from cmtrack.comparison.criterion import Criterion
-from cmtrack.comparison.differences import why_no_error
+from cmtrack.comparison.differences import own_degrees, why_no_error
 from cmtrack.comparison.run import Candidate
 from cmtrack.comparison.tie_breakers import Decision, TieBreaker, decide
 from cmtrack.metrics.catalog import lookup
-from cmtrack.metrics.influence import covariance
+from cmtrack.metrics.influence import covariance, degrees_of_pairs
 from cmtrack.metrics.intervals import normal_quantile
-from cmtrack.statistics.inputs import BoolArray, FloatArray
+from cmtrack.statistics.inputs import BoolArray, FloatArray, IntArray
 
 NAN = math.nan
 
@@ -37,6 +37,9 @@ class RankedRun(Candidate):
     value, low, high : float
         Of the criterion, in the metric's own unit, with the run's own interval; of a weighted sum in standard errors.
         NaN for a Pareto front.
+    adjusted_low, adjusted_high : float
+        The interval of a run that was picked from the others, which allows for the picking: of the leader and of the
+        chosen run. NaN for others.
     values : dict of str to float
         Of each of the criterion's metrics.
     difference, difference_low, difference_high : float
@@ -44,11 +47,13 @@ class RankedRun(Candidate):
         for all differences at once.
     pvalue, p_holm, p_max_t : float
         That the difference is zero: unadjusted, and adjusted over all pairs of runs.
-    probability_best : float
-    expected_rank : float
+    probability_best, expected_rank : float
     rank_low, rank_high : int
+        Posterior of the rank, given the values and how far they spread; NaN, and all ranks, of fewer than three
+        distinct runs or where an error is unknown. On a Pareto front `probability_best` is the share of resamples in
+        which the run is on the front.
     p_set : float
-        p-value of being among the best: of the model confidence set. It alone decides between "tied" and "behind".
+        p-value of being the best, by multiple comparisons with the best. It alone decides between "tied" and "behind".
         On a Pareto front: of "another run is better in every metric" not being so, adjusted over all pairs by Holm;
         `p_holm` is the same there.
     standard_error : float
@@ -67,6 +72,8 @@ class RankedRun(Candidate):
     value: float = NAN
     low: float = NAN
     high: float = NAN
+    adjusted_low: float = NAN
+    adjusted_high: float = NAN
     values: dict[str, float] | None = None
     difference: float = NAN
     difference_low: float = NAN
@@ -85,6 +92,16 @@ class RankedRun(Candidate):
     chosen: bool = False
     unpaired: str = ""
 
+    @property
+    def picked(self) -> bool:
+        """True if the interval to show allows for the run's having been picked from the others."""
+        return math.isfinite(self.adjusted_low) and math.isfinite(self.adjusted_high)
+
+    @property
+    def interval(self) -> tuple[float, float]:
+        """The interval to show."""
+        return (self.adjusted_low, self.adjusted_high) if self.picked else (self.low, self.high)
+
 
 @dataclass(frozen=True, eq=False)
 class Ranking:
@@ -97,13 +114,15 @@ class Ranking:
     criterion : Criterion
     confidence_level : float
     rank_distribution : ndarray of shape (R, R)
-        ``[run, rank - 1]``: probability, in the order of ``runs``.
+        ``[run, rank - 1]``: posterior probability, in the order of ``runs``; NaN where there is none.
     pvalues : ndarray of shape (R, R)
         Of all pairs, adjusted by max-T.
     decision : Decision
         What chose among the tied runs, by their place among them.
     margin : float or None
         What a tie-breaker may give up against the leader; None: one paired standard error of each run.
+    picked_from : int
+        Number of runs that the leader's interval allows for; 1 where it does not.
     """
 
     runs: tuple[RankedRun, ...]
@@ -113,6 +132,7 @@ class Ranking:
     pvalues: FloatArray
     decision: Decision
     margin: float | None = None
+    picked_from: int = 1
 
     @property
     def standings(self) -> tuple[RankedRun, ...]:
@@ -141,6 +161,11 @@ class Ranking:
     def tied(self) -> tuple[RankedRun, ...]:
         """The runs that cannot be told from the best one, which is among them."""
         return tuple(run for run in self.runs if run.tied)
+
+    @property
+    def few(self) -> bool:
+        """True if P(best) is rough: how far true values spread is learned from few runs."""
+        return len(self.runs) < inference.FEW_FOR_SPREAD
 
     @property
     def paired(self) -> bool:
@@ -206,6 +231,7 @@ def rank(
     seed: int = 0,
     margin: float | None = None,
     choose: bool = True,
+    others: int = 0,
 ) -> Ranking:
     """Rank runs of the same data.
 
@@ -222,6 +248,8 @@ def rank(
         See :func:`cmtrack.compare`.
     choose : bool, default True
         Whether a run is chosen; False for one of several rankings that is not the one to decide by.
+    others : int, default 0
+        Runs that were passed over for their values before any was ranked: the leader was picked from them, too.
 
     Returns
     -------
@@ -229,10 +257,12 @@ def rank(
 
     Notes
     -----
-    Differences, P(best) and ranks follow from the covariance of the runs' errors by normal theory: draws of
-    ``N(values, covariance)`` stand for resamples of the rows. The tied set is the model confidence set of Hansen,
-    Lunde and Nason (2011); it contains the best run with at least the confidence level. The draws do not depend on
-    the order of ``candidates``: they are made in an order of the evaluations' contents.
+    Everything follows from the covariance of the runs' errors by normal theory. The tied set holds the runs that may
+    be the best by multiple comparisons with the best (Hsu 1981, 1996): it contains the best run with at least the
+    confidence level. Of runs that are exactly equal it may leave some out: it says which runs may be the best, not
+    which are equal. P(best) and the ranks are the posterior of runs whose true values are exchangeable, N(μ, τ²) with
+    flat μ and τ. The interval of the leader, and of a chosen run that does not lead, allows for the picking. The draws
+    do not depend on the order of ``candidates``: they are made in an order of the evaluations' contents.
 
     That runs are not shown to differ does not make them equal. A tie-breaker therefore chooses only among tied runs
     within a margin of the leader: by default one standard error of the paired difference, the rule by which Breiman,
@@ -249,7 +279,10 @@ def rank(
     decision = decide([(run.run, run.evaluation.metrics) for run in near], tie_breakers)
     taken = near[decision.place]
     runs = [replace(run, chosen=True) if choose and run is taken else run for run in runs]
-    return Ranking(tuple(runs), criterion, confidence_level, distribution, pvalues, decision, margin)
+    picked_from = 1 if criterion.pareto else len(runs) + others
+    if picked_from > 1:
+        runs = _allow_for_picking(runs, criterion, evidence, confidence_level, seed, others)
+    return Ranking(tuple(runs), criterion, confidence_level, distribution, pvalues, decision, margin, picked_from)
 
 
 def content(candidate: Candidate) -> tuple[str, ...]:
@@ -280,25 +313,23 @@ Standings = tuple[list[RankedRun], FloatArray, FloatArray]
 def _single(
     candidates: Sequence[Candidate], criterion: Criterion, evidence: Evidence, level: float, seed: int
 ) -> Standings:
-    values, covariance = evidence.of_metric(0) if criterion.single else evidence.weighted(criterion.weights)
+    values, covariance = evidence.of(criterion)
     closeness = -np.abs(values) if evidence.folded else values
     order = np.lexsort((np.arange(len(values)), -closeness))
     values, covariance, closeness = values[order], covariance[np.ix_(order, order)], closeness[order]
     errors = inference.error_draws(covariance, seed=seed)
-    pairs = inference.pairs(values, covariance, errors, level, evidence.folded)
-    ranks = inference.ranks(values, errors, level, evidence.folded)
-    signs = inference.gain_signs(values, evidence.folded)
-    p_set = inference.model_confidence_set(pairs.statistic, errors * signs, pairs.standard_error)
-    in_set = inference.in_set(p_set, level)
+    degrees = evidence.degrees(evidence.factors(criterion))[np.ix_(order, order)]
+    pairs = inference.pairs(values, covariance, errors, level, evidence.folded, degrees, evidence.clustered)
     known = evidence.known[order]
-    all_known = bool(known.all())
+    drawn = inference.posterior_draws(values, covariance, seed=seed, level=evidence.folded) if known.all() else None
+    ranks = None if drawn is None else inference.ranks(drawn, level, evidence.folded)
     unit = 1.0 if criterion.direction == "higher" else -1.0
     out = []
     for place, origin in enumerate(order):
         candidate = candidates[origin]
         sure = bool(known[place] and known[0])
         gap = float(unit * pairs.difference[place, 0]) + 0.0  # the leader's is 0, not −0
-        reach = pairs.reach * float(pairs.standard_error[place, 0])
+        reach = float(pairs.half_width[place, 0])
         value = float(values[place]) if evidence.folded else float(unit * values[place])
         low, high = _own_interval(candidate.evaluation, criterion, value, float(covariance[place, place]), level)
         out.append(
@@ -317,17 +348,17 @@ def _single(
                 pvalue=float(pairs.pvalue[place, 0]) if sure else NAN,
                 p_holm=float(pairs.holm[place, 0]) if sure else NAN,
                 p_max_t=float(pairs.max_t[place, 0]) if sure else NAN,
-                probability_best=float(ranks.probability_best[place]) if all_known else NAN,
-                expected_rank=float(ranks.expected[place]) if all_known else NAN,
-                rank_low=int(ranks.low[place]) if all_known else 1,
-                rank_high=int(ranks.high[place]) if all_known else len(order),
-                p_set=float(p_set[place]) if sure else NAN,
+                probability_best=NAN if ranks is None else float(ranks.probability_best[place]),
+                expected_rank=NAN if ranks is None else float(ranks.expected[place]),
+                rank_low=1 if ranks is None else int(ranks.low[place]),
+                rank_high=len(order) if ranks is None else int(ranks.high[place]),
+                p_set=float(pairs.may_be_best[place]) if sure else NAN,
                 standard_error=float(pairs.standard_error[place, 0]) if sure else NAN,
-                tied=bool(in_set[place]) or not sure,
+                tied=bool(pairs.may_be_best[place] > 1 - level) or not sure,
                 unpaired=evidence.unpaired.get(int(origin), "") if len(order) > 1 else "",
             )
         )
-    distribution = ranks.distribution if all_known else np.full((len(order),) * 2, NAN)
+    distribution = np.full((len(order),) * 2, NAN) if ranks is None else ranks.distribution
     return out, distribution, pairs.max_t
 
 
@@ -339,6 +370,41 @@ def _own_interval(
         return evaluation.intervals.get(criterion.metrics[0], (NAN, NAN))
     reach = normal_quantile(level) * math.sqrt(max(variance, 0.0))
     return value - reach, value + reach
+
+
+def _allow_for_picking(
+    runs: Sequence[RankedRun], criterion: Criterion, evidence: Evidence, level: float, seed: int, others: int
+) -> list[RankedRun]:
+    """The runs, the leader and the chosen one with the interval that allows for the picking.
+
+    It is the run's own interval, on the metric's scale, at the level of which the quantile against the picking is the
+    ordinary one. The end that no picking of the best value can move stays as it is.
+    """
+    _, covariance = evidence.of(criterion)
+    errors = inference.error_draws(covariance, seed=seed)
+    unknown = int((~evidence.known).sum())
+    of_best, of_any = inference.reach_of_best(errors, np.diag(covariance), level, others + unknown)
+    out = []
+    for place, run in enumerate(runs):
+        if place == 0 or run.chosen:
+            one_sided = place == 0 and not evidence.folded
+            low, high = _at_quantile(run, criterion, of_best if one_sided else of_any, level)
+            if one_sided and criterion.direction == "higher":
+                high = run.high
+            elif one_sided:
+                low = run.low
+            run = replace(run, adjusted_low=low, adjusted_high=high)
+        out.append(run)
+    return out
+
+
+def _at_quantile(run: RankedRun, criterion: Criterion, quantile: float, level: float) -> tuple[float, float]:
+    """The run's own interval with another normal quantile."""
+    if criterion.single:
+        wider = run.evaluation.at_level(2 * float(ndtr(quantile)) - 1)
+        return wider.intervals.get(criterion.metrics[0], (NAN, NAN))
+    times = quantile / normal_quantile(level)
+    return run.value - times * (run.value - run.low), run.value + times * (run.high - run.value)
 
 
 def _pareto(
@@ -408,7 +474,10 @@ def _dominated_pvalues(evidence: Evidence) -> FloatArray:
         error = np.sqrt(np.maximum(variance[:, None] + variance[None, :] - 2 * covariance, 0))
         gap = values[:, None] - values[None, :]
         sure = np.where(gap > 0, np.inf, -np.inf)
-        worst = np.maximum(worst, ndtr(-np.divide(gap, error, out=sure, where=error > 0)))
+        statistic = np.divide(gap, error, out=sure, where=error > 0)
+        if evidence.clustered:
+            statistic = inference.as_normal(statistic, evidence.degrees(np.eye(width)[m]))
+        worst = np.maximum(worst, ndtr(-statistic))
     worst[:, ~evidence.known] = 1.0
     worst[~evidence.known] = 1.0
     return worst
@@ -433,6 +502,14 @@ class Evidence:
         Whether the error of each metric is known.
     unpaired : dict of int to str
         Why a run is not paired with the others, by its place.
+    psi : ndarray of shape (n, C)
+        Influence values of the paired rows, in the same direction as the values.
+    places : ndarray of shape (2, C), int64
+        Run and metric of each column.
+    weights, clusters : ndarray of shape (n,) or None
+        Of these rows.
+    alone : ndarray of shape (R,)
+        Degrees of freedom of the errors of runs that are not paired: of clusters, else infinite.
     """
 
     values: FloatArray
@@ -440,20 +517,45 @@ class Evidence:
     folded: bool
     known: BoolArray
     unpaired: dict[int, str]
+    psi: FloatArray
+    places: IntArray
+    weights: FloatArray | IntArray | None
+    clusters: IntArray | None
+    alone: FloatArray
+
+    @property
+    def clustered(self) -> bool:
+        """True if errors are those of clusters."""
+        return self.clusters is not None or bool(np.isfinite(self.alone).any())
+
+    def of(self, criterion: Criterion) -> tuple[FloatArray, FloatArray]:
+        """Values (R,) and covariance (R, R) of what a criterion ranks by."""
+        factors = self.factors(criterion)
+        return self.values @ factors, np.einsum("m,imjn,n->ij", factors, self.covariance, factors)
+
+    def factors(self, criterion: Criterion) -> FloatArray:
+        """Factor of each metric in the sum that a criterion ranks by: in units of its runs' median standard error."""
+        if criterion.single:
+            return np.ones(1)
+        variances = np.einsum("imim->im", self.covariance)[self.known]
+        typical = np.sqrt(np.median(variances, axis=0)) if len(variances) else np.ones(self.values.shape[1])
+        return np.asarray(criterion.weights, dtype=np.float64) / np.where(typical > 0, typical, 1.0)
+
+    def degrees(self, factors: FloatArray) -> FloatArray:
+        """Degrees of freedom of the errors of a sum's differences, (R, R): effective rows, or clusters, less one."""
+        found = np.minimum.outer(self.alone, self.alone)
+        runs, metrics = self.places
+        inside = np.unique(runs)
+        if not len(inside):
+            return found
+        psi = np.column_stack([self.psi[:, runs == r] @ factors[metrics[runs == r]] for r in inside])
+        of_rows = degrees_of_pairs(psi, self.weights, self.clusters, self.folded)
+        found[np.ix_(inside, inside)] = np.minimum(found[np.ix_(inside, inside)], of_rows)
+        return found
 
     def of_metric(self, m: int) -> tuple[FloatArray, FloatArray]:
         """Values (R,) and covariance (R, R) of one metric."""
         return self.values[:, m], self.covariance[:, m, :, m]
-
-    def weighted(self, weights: Sequence[float]) -> tuple[FloatArray, FloatArray]:
-        """Values and covariance of the weighted sum, each metric in units of its runs' median standard error."""
-        factors = np.asarray(weights, dtype=np.float64) / self._typical_errors()
-        return self.values @ factors, np.einsum("m,imjn,n->ij", factors, self.covariance, factors)
-
-    def _typical_errors(self) -> FloatArray:
-        variances = np.einsum("imim->im", self.covariance)[self.known]
-        typical = np.sqrt(np.median(variances, axis=0)) if len(variances) else np.ones(self.values.shape[1])
-        return np.where(typical > 0, typical, 1.0)
 
 
 def gather(evaluations: Sequence[BaseEvaluation], criterion: Criterion) -> Evidence:
@@ -479,7 +581,7 @@ def gather(evaluations: Sequence[BaseEvaluation], criterion: Criterion) -> Evide
     inside = [r for r in range(size) if r not in unpaired]
     columns: list[FloatArray] = []
     places: list[tuple[int, int]] = []
-    known = np.ones(size, dtype=bool)
+    known, alone = np.ones(size, dtype=bool), np.full(size, math.inf)
     for r, evaluation in enumerate(evaluations):
         for m, name in enumerate(names):
             psi = evaluation.influence(name) if r in inside else None
@@ -490,15 +592,19 @@ def gather(evaluations: Sequence[BaseEvaluation], criterion: Criterion) -> Evide
             error = own_error(evaluation, name)
             known[r] &= math.isfinite(error)
             joint[r, m, r, m] = error**2 if math.isfinite(error) else 0.0
+            alone[r] = min(alone[r], own_degrees(evaluation, name))
             if r in inside:
                 unpaired.setdefault(r, why_no_error(evaluation, name))
+    psi, where = np.empty((0, 0)), np.array(places, dtype=np.int64).reshape(-1, 2).T
+    weights = clusters = None
     if columns:
         rows = evaluations[inside[0]].rows
         assert rows is not None  # it is paired
-        found = covariance(np.column_stack(columns), rows.weights, rows.clusters)
-        first, metric = (np.array(index) for index in zip(*places, strict=True))
+        psi, weights, clusters = np.column_stack(columns), rows.weights, rows.clusters
+        first, metric = where
+        found = covariance(psi, weights, clusters)
         joint[first[:, None], metric[:, None], first[None, :], metric[None, :]] = found
-    return Evidence(raw * signs, joint, folded, known, unpaired)
+    return Evidence(raw * signs, joint, folded, known, unpaired, psi, where, weights, clusters, alone)
 
 
 def own_error(evaluation: BaseEvaluation, name: str) -> float:

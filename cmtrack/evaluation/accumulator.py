@@ -15,7 +15,7 @@ from cmtrack.grouping import Label
 from cmtrack.options import Options, complete, takes_options
 from cmtrack.statistics.collected import Statistics, collect
 from cmtrack.statistics.counting import Codes, compact
-from cmtrack.statistics.inputs import align_rows, as_weights
+from cmtrack.statistics.inputs import FREQUENCY, align_rows, as_weights, kind_of_weights, same_kind_of_weights
 from cmtrack.statistics.labels import number_labels
 from cmtrack.statistics.probabilities import Probabilities, as_probabilities
 
@@ -58,6 +58,7 @@ class Accumulator:
         self.labels = number_labels({"labels": list(labels)}, labels).labels
         self._step = scored_step(self.labels, self.options["grouping"], self.options["positive"])
         self._given: tuple[str, ...] | None = None
+        self._weights_are: str | None = None
         self._waiting: list[tuple[Any, ...]] = []
         self._n_waiting = 0
         self._collected: list[tuple[int, Statistics]] = []
@@ -88,7 +89,8 @@ class Accumulator:
             return
         codes = number_labels(columns, self.labels).codes
         n_rows = len(codes["y_true"])
-        weights = as_weights(sample_weight, n_rows, may_be_zero=True)
+        weights = as_weights(sample_weight, n_rows, self.options["weights_are"], may_be_zero=True)
+        weights_are = same_kind_of_weights(self._weights_are, kind_of_weights(weights), "every batch")
         probabilities, scaled = None, 0
         if y_prob is not None:
             first = scores_first(self.labels, self._step)
@@ -96,7 +98,7 @@ class Accumulator:
             probabilities, scaled = read.array, read.scaled_rows
         own = [compact(codes[name].all(), len(self.labels)).copy() for name in columns]
         self._waiting.append((own[0], own[1] if y_pred is not None else None, _copied(probabilities), _copied(weights)))
-        self._given = given
+        self._given, self._weights_are = given, weights_are
         self._n_waiting += n_rows
         self._scaled += scaled
         if self._n_waiting >= _MOST_WAITING:
@@ -118,12 +120,12 @@ class Accumulator:
             total += kept
         total = replace(total, scaled_rows=self._scaled or None)
         tell_scaled(total)
-        return assemble(total, self._step, self.options)
+        return assemble(total, self._step, self.options, self._weights_are)
 
     def reset(self) -> None:
         """Forget all rows."""
         self._waiting, self._n_waiting, self._collected, self._given = [], 0, [], None
-        self._scaled = 0
+        self._scaled, self._weights_are = 0, None
 
     def __add__(self, other: Accumulator) -> Accumulator:
         """The accumulator of both sets of rows together; neither changes.
@@ -131,7 +133,7 @@ class Accumulator:
         Raises
         ------
         ValueError
-            If labels, options or columns differ.
+            If labels, options, columns or the kinds of weights differ.
         """
         if not isinstance(other, Accumulator):
             return NotImplemented
@@ -142,7 +144,9 @@ class Accumulator:
                 raise ValueError(f"accumulators must have the same {name} to be merged, got {ours!r} and {theirs!r}")
         if None not in (self._given, other._given) and self._given != other._given:
             raise ValueError(f"accumulators must have taken the same columns, got {self._given} and {other._given}")
+        weights_are = same_kind_of_weights(self._weights_are, other._weights_are, "accumulators")
         merged = Accumulator(self.labels, **self.options)
+        merged._weights_are = weights_are
         merged._given = self._given or other._given
         merged._scaled = self._scaled + other._scaled
         for one in (self, other):
@@ -169,7 +173,7 @@ class Accumulator:
             probabilities=None if probabilities is None else Probabilities(list(probabilities.T), whole=probabilities),
             step=self._step,
             grouping=self.options["grouping"],
-            weights=as_weights(weights, self._n_waiting, may_be_zero=True),
+            weights=weights,
         )
         self._waiting, self._n_waiting = [], 0
         self._keep(0, kept)
@@ -178,8 +182,9 @@ class Accumulator:
         """The columns of the rows that wait; None for what was not given."""
         *columns, weights = (list(parts) for parts in zip(*self._waiting, strict=True))
         if any(part is not None for part in weights):  # a batch without weights has weight 1
+            kind = np.int64 if self._weights_are == FREQUENCY else np.float64
             sizes = (len(part) for part in columns[0])
-            weights = [np.ones(n) if part is None else part for n, part in zip(sizes, weights, strict=True)]
+            weights = [np.ones(n, kind) if part is None else part for n, part in zip(sizes, weights, strict=True)]
         return [None if parts[0] is None else np.concatenate(parts) for parts in (*columns, weights)]
 
     def _keep(self, size: int, kept: Statistics) -> None:

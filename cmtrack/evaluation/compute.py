@@ -19,6 +19,7 @@ from cmtrack.metrics.own import Kept, put_own
 from cmtrack.metrics.precision_recall import largest_error
 from cmtrack.metrics.results import Clusters, Results
 from cmtrack.metrics.roc import RocCurve, sweep
+from cmtrack.metrics.spcc import ClassScores, Fisher
 from cmtrack.metrics.views import EvaluationViews
 from cmtrack.names import quoted
 from cmtrack.prevalence.results import PrevalenceEstimate
@@ -90,6 +91,8 @@ def scored_step(labels: tuple[Label, ...], grouping: Grouping | None, positive: 
 # -- numbers ------------------------------------------------------------------------------------------
 
 RARE = 20
+RARE_WEIGHTED = 50
+"""Effective rows below which errors of sampling weights rest on few heavy rows: at 41 of a class, .90 are covered."""
 PASSED_OVER = "precision_macro, precision_weighted and f1_of_macro_means"
 COUNTED = "precision_macro_zero and precision_weighted_zero"
 
@@ -186,7 +189,8 @@ def _warnings(
     )
     kept = [(label, total) for label, total, own in zip(labels, totals, views.table.kept, strict=True) if own]
     absent = [quoted(label) for label, total in kept if total == 0]
-    rare = [f"{quoted(label)} (n = {total:g})" for label, total in kept if 0 < total < RARE]
+    limit = RARE if squares is None else RARE_WEIGHTED
+    rare = [f"{quoted(label)} (n = {total:.4g})" for label, total in kept if 0 < total < limit]
     left_out = passed_over("precision_macro", views.table)
     if len(left_out):
         out.append(
@@ -209,17 +213,23 @@ def _warnings(
             f"undefined, and averages leave {'them' if len(absent) > 1 else 'it'} out"
         )
     if rare:
-        out.append(_few("class", "classes", rare))
+        out.append(_few("class", "classes", rare, limit))
     for one, square in views.matrices:
         sizes = _effective(one.actual, None if square is None else square.actual)
-        few = [f"{quoted(g)} (n = {t:g})" for g, t in zip(one.labels, sizes, strict=True) if 0 < t < RARE]
+        few = [f"{quoted(g)} (n = {t:.4g})" for g, t in zip(one.labels, sizes, strict=True) if 0 < t < limit]
         if few:
-            out.append(_few(f"in the step {quoted(one.name)}, group", f"in the step {quoted(one.name)}, groups", few))
+            step = f"in the step {quoted(one.name)}"
+            out.append(_few(f"{step}, group", f"{step}, groups", few, limit))
     if "spcc/ovr_fisher" in results.metrics and statistics.cross is None:
         out.append(
             "no interval of spcc/ovr_fisher and spcc/ovo_fisher: the joint moments that their errors need are kept "
             f"for up to {MAX_CLASSES} classes"
         )
+    if "spcc/ovr_fisher" in results.metrics and views.class_scores is not None:
+        out.extend(_correlation_remarks(views.class_scores))
+    if "spcc/d_b" in results.one_sided:
+        low, high = results.one_sided["spcc/d_b"]
+        out.append(_AT_MOST.format(high) if low <= 0 else _AT_LEAST.format(low))
     if roc is not None and roc.auc_error_bound > 0:
         out.append(f"scores are counted on a grid: the ROC AUC is within {roc.auc_error_bound:.1e} of the exact one")
     if views.scores is not None and "binary/average_precision" in results.metrics:
@@ -250,6 +260,28 @@ def _warnings(
     return tuple(out)
 
 
+_AT_MOST = "spcc/d_b is at most {:.2f}, and not told from 0: it has no interval, since the estimate is too high near 0"
+_AT_LEAST = "spcc/d_b is at least {:.2f}, and has no upper end: the scores part the two groups without an error"
+
+
+def _correlation_remarks(scores: ClassScores) -> list[str]:
+    """Remarks on correlations that Fisher means leave out or clip."""
+    out = []
+    for kind in ("ovr", "ovo"):
+        mean = Fisher(kind)
+        few, clipped = mean.left_out(scores), mean.clipped(scores)
+        if few:
+            out.append(
+                f"{few} of the correlations of spcc/{kind}_fisher are left out: two classes have fewer than 4 samples"
+            )
+        if clipped:
+            out.append(
+                f"{clipped} of the correlations in spcc/{kind}_fisher are exactly 1 or -1: they are clipped, and its "
+                "interval knows nothing of their error"
+            )
+    return out
+
+
 def _wrong(counts: Counts) -> float:
     """Samples, or their weight, that are predicted wrongly."""
     return float(counts.sum() - np.trace(counts))
@@ -271,10 +303,11 @@ def scaled_rows_warning(rows: int) -> str:
     )
 
 
-def _few(one: str, several: str, names: Sequence[str]) -> str:
+def _few(one: str, several: str, names: Sequence[str], limit: int) -> str:
+    samples = f"{limit} samples" if limit == RARE else f"{limit} effective samples (Kish's, of the weights)"
     if len(names) == 1:
-        return f"{one} {names[0]} has fewer than {RARE} samples: its intervals are approximate"
-    return f"{several} {_list(names)} have fewer than {RARE} samples: their intervals are approximate"
+        return f"{one} {names[0]} has fewer than {samples}: its intervals are approximate"
+    return f"{several} {_list(names)} have fewer than {samples}: their intervals are approximate"
 
 
 def _list(names: Sequence[str], most: int = 8) -> str:
@@ -299,7 +332,7 @@ def resample_tables(
     statistics, level = views.statistics, views.level
     counts = statistics.matrix.counts
     if counts.dtype.kind != "i":
-        raise ValueError("a bootstrap of tables needs whole counts; with fractional weights use method='influence'")
+        raise ValueError("a bootstrap of tables needs whole counts; with sampling weights use method='influence'")
     rng = np.random.default_rng(seed)
     total = int(counts.sum())
     drawn = rng.multinomial(total, counts.ravel() / total, n_resamples)

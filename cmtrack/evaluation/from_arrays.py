@@ -16,7 +16,15 @@ from cmtrack.options import Options, complete, takes_options
 from cmtrack.prevalence.out_of_fold import Folds, by_fold, calibration_parts
 from cmtrack.statistics import LabelDigest, ScoreCounts
 from cmtrack.statistics.collected import Statistics, collect, collect_rows, group_scores, is_positive
-from cmtrack.statistics.inputs import FloatArray, align_rows, as_weights, column_names, n_rows, shares_of
+from cmtrack.statistics.inputs import (
+    FloatArray,
+    align_rows,
+    as_weights,
+    column_names,
+    kind_of_weights,
+    n_rows,
+    shares_of,
+)
 from cmtrack.statistics.labels import encode_groups, encode_labels, encode_row_ids, number_labels
 from cmtrack.statistics.predictions import Predictions
 from cmtrack.statistics.probabilities import Normalize, as_probabilities
@@ -67,7 +75,7 @@ def evaluate(
         Unlabelled scores whose prevalence is wanted; by default the evaluated scores. With ``fold_ids`` a list of the
         scores of the same rows by each fold's model, in the sorted order of the ids.
     sample_weight : array-like of shape (n,), optional
-        Non-negative weights; whole numbers mean repeated rows.
+        Non-negative weights; ``weights_are`` says what they mean.
     groups : array-like of shape (n,), optional
         Rows that belong together, such as several of one person (clusters). Intervals then hold for independent
         groups of dependent rows.
@@ -102,7 +110,7 @@ def evaluate(
     numbered = number_labels(columns, labels, None if labels is not None else _declared(y_prob, grouping))
     order, actual = numbered.labels, numbered.codes["y_true"]
     step = scored_step(order, grouping, positive)
-    weights = as_weights(sample_weight, len(actual))
+    weights = as_weights(sample_weight, len(actual), chosen["weights_are"])
     first = scores_first(order, step)
     probabilities = None
     if y_prob is not None:
@@ -129,7 +137,7 @@ def evaluate(
     if probabilities is not None:
         statistics = with_calibration(statistics, order, step, first, calibration, target, normalize)
     tell_scaled(statistics)
-    return assemble(statistics, step, chosen, rows).with_cluster_errors()
+    return assemble(statistics, step, chosen, kind_of_weights(weights), rows).with_cluster_errors()
 
 
 class ScaledProbabilitiesWarning(UserWarning):
@@ -143,7 +151,11 @@ def tell_scaled(statistics: Statistics) -> None:
 
 
 def assemble(
-    statistics: Statistics, step: ComposedStep | None, options: Options, rows: Predictions | None = None
+    statistics: Statistics,
+    step: ComposedStep | None,
+    options: Options,
+    weights_are: str | None,
+    rows: Predictions | None = None,
 ) -> Evaluation:
     """An evaluation from statistics, with the positive class or group written down as it was used."""
     grouping, positive, own = options["grouping"], options["positive"], tuple(options["extra_metrics"])
@@ -156,6 +168,7 @@ def assemble(
         grouping=grouping,
         positive=None if step is None or step.positive is None else step.labels[step.positive],
         confidence_level=options["confidence_level"],
+        weights_are=weights_are,
         rows=rows,
         sections=None if sections is None else tuple(sections),
         extra_metrics=own,
@@ -169,6 +182,7 @@ def evaluate_rows(rows: Predictions, like: Evaluation) -> Evaluation:
     return replace(
         like,
         statistics=collect_rows(rows, step, like.grouping),
+        weights_are=kind_of_weights(rows.weights),
         rows=rows,
         cluster_errors=None,
         n_clusters=None,

@@ -74,7 +74,7 @@ def evaluate_table(
         Unlabelled rows whose prevalence is wanted: a table with the same columns of probabilities, or arrays; with
         ``fold_ids`` a list of one array for each fold's model.
     sample_weight : str, optional
-        Column of non-negative weights; whole numbers mean repeated rows.
+        Column of non-negative weights; ``weights_are`` says what they mean, by default the column's type.
     row_ids : str, optional
         Column of integers or strings that name the rows. A table has no order: without ids, two evaluations count as
         "of the same data" if they have as many rows of each label.
@@ -107,7 +107,7 @@ def evaluate_table(
     columns = choose_columns(
         source.schema.names, y_true=y_true, y_pred=y_pred, y_prob=y_prob, sample_weight=sample_weight, row_ids=row_ids
     )
-    columns = check_kinds(columns, source.schema)
+    columns = check_kinds(columns, source.schema, chosen["weights_are"])
     sides = [_source_of(side) for side in (calibration, target)]
     classes = _Classes(source, columns, labels, grouping)
     known = classes.known()
@@ -134,7 +134,7 @@ def evaluate_table(
                     reader.check_same_width(table_reader)
                     statistics = _with_side(statistics, beside.statistics(order), step, names[0])
     tell_scaled(statistics)
-    return assemble(statistics, step, chosen)
+    return assemble(statistics, step, chosen, columns.weights_are)
 
 
 @dataclass(eq=False)
@@ -222,7 +222,9 @@ class _Reader:
             columns = replace(columns, weight=None, row_ids=None)
             if not (columns.lists and with_lists):
                 columns = replace(columns, scores=(), lists=False)
-        tally = self._read("labels" if self.columns.scores else "rows", columns, Kernel(None))
+        tally = self._read(
+            "labels" if self.columns.scores else "rows", columns, Kernel(None, weights_are=columns.weights_are)
+        )
         self._refuse(tally, ())
         return tally
 
@@ -241,7 +243,7 @@ class _Reader:
         ValueError
             If rows are wrong; the text says how many.
         """
-        tally = self._read(self.name, self.columns, Kernel(order, places, step, grouping, self.normalize))
+        tally = self._read(self.name, self.columns, self._kernel(order, places, step, grouping))
         self._refuse(tally, order, declared)
         if self.columns.lists and self.width not in places:
             _place(self.columns, self.width, order, step, None)
@@ -263,7 +265,7 @@ class _Reader:
         try:
             return {width: _place(self.columns, width, order, step, alone) for width in widths}
         except ValueError:
-            kernel = Kernel(order, normalize=self.normalize, only_faults=True)
+            kernel = replace(self._kernel(order), only_faults=True)
             self._refuse(self._read("what is wrong", self.columns, kernel), order)
             raise
 
@@ -283,6 +285,15 @@ class _Reader:
             raise ValueError(
                 f"{self.what[1]} must have as many probabilities as y_prob, got {self.width} and {other.width}"
             )
+
+    def _kernel(
+        self,
+        order: tuple[Label, ...],
+        places: dict[int, list[int]] | None = None,
+        step: ComposedStep | None = None,
+        grouping: Grouping | None = None,
+    ) -> Kernel:
+        return Kernel(order, places or {}, step, grouping, self.normalize, self.columns.weights_are)
 
     def _read(self, name: str, columns: Columns, kernel: Kernel) -> Tally:
         return self.source.count(Work(columns, kernel), self.begin(name, self.source.n_rows))

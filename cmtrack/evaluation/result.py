@@ -31,7 +31,7 @@ from cmtrack.metrics.views import EvaluationViews
 from cmtrack.prevalence.results import PrevalenceEstimate
 from cmtrack.statistics import BinaryCounts, ConfusionMatrix, ReducedConfusionMatrix, ScoreCounts
 from cmtrack.statistics.collected import Statistics
-from cmtrack.statistics.inputs import BoolArray, FloatArray
+from cmtrack.statistics.inputs import BoolArray, FloatArray, same_kind_of_weights
 from cmtrack.statistics.predictions import Predictions
 from cmtrack.statistics.spans import SpanRows
 from cmtrack.untrusted import for_page
@@ -75,6 +75,9 @@ class Evaluation(BaseEvaluation):
     confidence_level : float
     notes : tuple of str
         What a regrouping had to leave out.
+    weights_are : "frequency", "sampling" or None
+        What the sample weights are: numbers of equal rows, or how much of the population a row stands for (standard
+        errors are then robust ones). None without weights.
     cluster_errors : dict of str to float, optional
         Standard errors that know of rows that belong together, where ``groups`` were given.
     n_clusters : int or None
@@ -105,6 +108,7 @@ class Evaluation(BaseEvaluation):
     positive: Label | None = None
     confidence_level: float = 0.95
     notes: tuple[str, ...] = ()
+    weights_are: str | None = None
     cluster_errors: dict[str, float] | None = None
     n_clusters: int | None = None
     effective_clusters: dict[str, float] | None = None
@@ -325,7 +329,7 @@ class Evaluation(BaseEvaluation):
         Raises
         ------
         ValueError
-            If the method is another one, or weights are fractions (a table of fractions is not multinomial).
+            If the method is another one, or there are sampling weights (a table of them is not multinomial).
         """
         if method == "bootstrap":
             return resample_tables(self._views, n_resamples, seed, self._with_functions("a bootstrap"))
@@ -366,8 +370,8 @@ class Evaluation(BaseEvaluation):
         Raises
         ------
         ValueError
-            If labels, grouping, positive class, confidence level or sections differ (:meth:`with_sections` makes
-            them the same).
+            If labels, grouping, positive class, confidence level, sections (:meth:`with_sections` makes them the
+            same) or the kinds of weights differ.
         """
         if not isinstance(other, Evaluation):
             return NotImplemented
@@ -380,12 +384,14 @@ class Evaluation(BaseEvaluation):
             raise ValueError(
                 f"evaluations must have the same extra_metrics to be merged, got {list(ours)} and {list(theirs)}"
             )
+        weights_are = same_kind_of_weights(self.weights_are, other.weights_are, "evaluations")
         own = [metric if metric.value is not None else theirs[name] for name, metric in ours.items()]
         notes = (*self.notes, *(note for note in other.notes if note not in self.notes))
         return replace(
             self,
             statistics=self.statistics + other.statistics,
             notes=notes,
+            weights_are=weights_are,
             **_merged_errors(self, other),
             rows=None,
             extra_metrics=tuple(own),
@@ -484,10 +490,17 @@ class Evaluation(BaseEvaluation):
             return NotImplemented
         names = (
             "statistics", "grouping", "positive", "none", "confidence_level", "notes", "cluster_errors", "sections",
-            "reference", "n_clusters", "effective_clusters",
+            "n_clusters", "effective_clusters", "weights_are", "reference",
         )  # fmt: skip
         same = all(getattr(self, name) == getattr(other, name) for name in names)
         return same and self.extra_data() == other.extra_data()
+
+    @property
+    def _samples(self) -> str:
+        """The number of samples for people, with the kind of their weights."""
+        if self.weights_are is None:
+            return f"{self.n_samples:g} samples"
+        return f"{self.statistics.digest.rows} samples ({self.weights_are} weight {self.n_samples:g})"
 
     def __repr__(self) -> str:
         m = self.metrics
@@ -495,7 +508,7 @@ class Evaluation(BaseEvaluation):
             head = f"{self.n_samples:g} spans, {len(self.classes)} labels"
             return f"Evaluation({_with_values(head, ('spans/f1_micro', 'spans/f1_macro'), m)})"
         names = ("multiclass/accuracy", "multiclass/matthews_corrcoef", "binary/roc_auc")
-        head = f"{self.n_samples:g} samples, {len(self.labels)} classes"
+        head = f"{self._samples}, {len(self.labels)} classes"
         if self.positive is not None:
             head += f", positive {self.positive!r}"
         return f"Evaluation({_with_values(head, names, m)})"
@@ -516,7 +529,7 @@ class Evaluation(BaseEvaluation):
                 shown = "undefined", undefined.get(name, "")
             cells = "".join(f'<td style="text-align:left">{escape(text)}</td>' for text in (name, *shown))
             rows.append(f"<tr>{cells}</tr>")
-        head = f"<b>{self.n_samples:g} samples, {len(self.labels)} classes</b>"
+        head = f"<b>{self._samples}, {len(self.labels)} classes</b>"
         if self.positive is not None:
             head += f", positive: “{escape(str(self.positive))}”"
         if self.grouping is not None:

@@ -20,7 +20,15 @@ from cmtrack.statistics import ConfusionMatrix, LabelDigest, ScoreCounts, ScoreM
 from cmtrack.statistics.actual_class import ProperScores, RankCounts
 from cmtrack.statistics.collected import Statistics
 from cmtrack.statistics.counting import Codes, count_pairs
-from cmtrack.statistics.inputs import FloatArray, IntArray, as_shares, shares_of
+from cmtrack.statistics.inputs import (
+    FREQUENCY,
+    SAMPLING,
+    FloatArray,
+    IntArray,
+    as_shares,
+    check_weights_are,
+    shares_of,
+)
 from cmtrack.statistics.moments import CrossMoments
 from cmtrack.statistics.predictions import Predictions
 from cmtrack.statistics.probabilities import as_probabilities
@@ -46,6 +54,7 @@ def to_json(evaluation: Evaluation) -> str:
             "confidence_level": evaluation.confidence_level,
             "notes": list(evaluation.notes),
             "cluster_errors": evaluation.cluster_errors,
+            **({} if evaluation.weights_are is None else {"weights_are": evaluation.weights_are}),
             **({} if evaluation.n_clusters is None else {"n_clusters": evaluation.n_clusters}),
             **({} if evaluation.effective_clusters is None else {"effective_clusters": evaluation.effective_clusters}),
             **({} if evaluation.reference is None else {"reference": list(evaluation.reference)}),
@@ -76,6 +85,7 @@ def fields_of(data: dict[str, Any]) -> dict[str, Any]:
         "confidence_level": level,
         "notes": tuple(map(str, data["notes"])),
         "cluster_errors": _read_errors(data.get("cluster_errors")),
+        "weights_are": check_weights_are(data.get("weights_are")),
         "n_clusters": _read_clusters(data.get("n_clusters")),
         "effective_clusters": _read_effective(data.get("effective_clusters")),
         "none": data.get("none"),
@@ -86,8 +96,23 @@ def fields_of(data: dict[str, Any]) -> dict[str, Any]:
     }
     if found["none"] is not None and found["none"] not in labels:
         raise ValueError(f"the class that stands for no span must be a label, got {found['none']!r:.40}")
+    if found["weights_are"] is None:
+        found["weights_are"] = _weights_of_old(found)
+    elif (found["weights_are"] == SAMPLING) != (found["statistics"].squares is not None):
+        raise ValueError(
+            f"{found['weights_are']} weights must have squares if they are sampling weights, and only then"
+        )
     scored_step(labels, found["grouping"], found["positive"])  # they must go together
     return found
+
+
+def _weights_of_old(found: dict[str, Any]) -> str | None:
+    """Kind of the weights of an evaluation that an earlier version wrote: whole numbers meant repeated rows."""
+    kept: Statistics = found["statistics"]
+    if kept.squares is not None:
+        return SAMPLING
+    weighted = found["none"] is None and kept.matrix.total != kept.digest.rows
+    return FREQUENCY if weighted else None
 
 
 def _read_labels(labels: Any) -> tuple[Any, ...]:

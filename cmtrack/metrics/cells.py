@@ -37,7 +37,8 @@ class SixCells(Weighted):
     @classmethod
     def of_counts(cls, counts: BinaryCounts, squares: BinaryCounts | None = None) -> SixCells:
         """The six counts; ``squares`` holds the squared weights where they are fractions."""
-        return cls(*(np.array(six, dtype=np.float64) for six in (counts, counts if squares is None else squares)))
+        weight = np.array(counts, dtype=np.float64)
+        return cls(weight, weight if squares is None else np.array(squares, dtype=np.float64))
 
     @property
     def table_size(self) -> int:
@@ -62,8 +63,7 @@ class Cells(Weighted):
     weight : ndarray of shape (C,), float64
         Sum of the samples' weights (their number where there are none).
     squares : ndarray of shape (C,), float64
-        Sum of the squared weights; equals ``weight`` where weights are whole numbers, which mean repeated
-        rows.
+        Sum of the squared weights; equals ``weight`` where weights are numbers of equal rows.
     size : int
         K.
     """
@@ -80,8 +80,8 @@ class Cells(Weighted):
         """The cells of a full matrix; ``squares`` holds the squared weights where they are fractions."""
         counts = matrix.counts
         actual, predicted = np.nonzero(counts)
-        other = counts if squares is None else squares.counts
-        weight, square = _floats(counts[actual, predicted]), _floats(other[actual, predicted])
+        weight = _floats(counts[actual, predicted])
+        square = weight if squares is None else _floats(squares.counts[actual, predicted])
         return cls(actual, predicted, actual == predicted, weight, square, len(matrix.labels))
 
     @classmethod
@@ -93,10 +93,11 @@ class Cells(Weighted):
         actual, predicted = np.concatenate((actual, own)), np.concatenate((predicted, own))
         hit = np.concatenate(((own[:, None] == own[None, :]).ravel(), np.zeros(size, dtype=bool)))
         weight = np.concatenate((reduced.counts.ravel(), reduced.mismatches))
-        other = reduced if squares is None else squares
-        square = np.concatenate((other.counts.ravel(), other.mismatches))
         kept = weight > 0
-        return cls(actual[kept], predicted[kept], hit[kept], _floats(weight[kept]), _floats(square[kept]), size)
+        own_weight = square = _floats(weight[kept])
+        if squares is not None:
+            square = _floats(np.concatenate((squares.counts.ravel(), squares.mismatches))[kept])
+        return cls(actual[kept], predicted[kept], hit[kept], own_weight, square, size)
 
     def with_empty(self, actual: IntArray, predicted: IntArray, hit: BoolArray) -> tuple[Cells, IntArray]:
         """These cells, and those that only rows without weight fall into; and the cell of each row, shape (n,)."""
@@ -155,6 +156,10 @@ class Table(Samples):
     @property
     def total(self) -> float:
         return self.cells.total
+
+    @property
+    def fractional(self) -> bool:
+        return self.cells.fractional
 
     def argument(self) -> Table:
         return self

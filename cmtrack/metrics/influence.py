@@ -150,7 +150,7 @@ def standard_error(
     ----------
     psi : ndarray of shape (n,)
     weights : ndarray of shape (n,), optional
-        Whole numbers mean repeated rows, fractions the sandwich form.
+        int64 are numbers of equal rows, float64 sampling weights: the sandwich form.
     clusters : ndarray of shape (n,), int64, optional
         Codes of rows that belong together; they are summed before squaring. With G of them the squares are multiplied
         by G / (G - 1) ("CR1"): their mean is estimated.
@@ -205,3 +205,55 @@ def effective_clusters(psi: FloatArray, weights: FloatArray | IntArray | None, c
     squares = np.bincount(clusters, (psi - mean) if weights is None else (psi - mean) * weights) ** 2
     fourths = float(squares @ squares)
     return float(squares.sum()) ** 2 / fourths if fourths > 0 else math.inf
+
+
+def degrees_of_pairs(
+    psi: FloatArray,
+    weights: FloatArray | IntArray | None = None,
+    clusters: IntArray | None = None,
+    folded: bool = False,
+) -> FloatArray:
+    """Degrees of freedom of the errors of all differences of R metrics or models, shape (R, R).
+
+    Effective rows, or clusters, less one, as in :func:`effective_clusters`; at least 1, and infinite where columns do
+    not differ.
+
+    Parameters
+    ----------
+    psi : ndarray of shape (n, R)
+        Influence values, a column each.
+    weights, clusters
+        As in :func:`standard_error`.
+    folded : bool, default False
+        Whether the sums of two columns count, too: the smaller of the two numbers is given.
+    """
+    psi = psi - (psi.mean(axis=0) if weights is None else weights @ psi / weights.sum())
+    times: FloatArray | IntArray | None = None
+    if clusters is not None:
+        weighted = psi if weights is None else psi * weights[:, None]
+        psi = np.column_stack([np.bincount(clusters, column) for column in weighted.T])
+    elif weights is not None and weights.dtype.kind == "i":
+        times = weights  # repeated rows
+    elif weights is not None:
+        psi = psi * weights[:, None]
+    size = psi.shape[1]
+    products, squares, cubes = np.zeros((3, size, size))
+    for start in range(0, len(psi), _ROWS):
+        part = psi[start : start + _ROWS]
+        many = part if times is None else part * times[start : start + _ROWS, None]
+        products += many.T @ part
+        squares += (many * part).T @ (part * part)
+        cubes += (many * part * part).T @ part
+    second = np.add.outer(np.diag(products), np.diag(products))
+    fourth = np.add.outer(np.diag(squares), np.diag(squares)) + 6 * squares
+    found = np.full((size, size), math.inf)
+    for sign in (-1, 1) if folded else (-1,):
+        spread, tails = second + sign * 2 * products, fourth + sign * 4 * (cubes + cubes.T)
+        known = (spread > 1e-12 * second) & (tails > 0)
+        effective = np.divide(spread**2, tails, out=np.full_like(found, math.inf), where=known)
+        found = np.minimum(found, np.maximum(effective - 1, 1.0))
+    np.fill_diagonal(found, math.inf)
+    return found
+
+
+_ROWS = 1 << 16  # at a time

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 from scipy.special import expit, ndtri, stdtrit
@@ -80,13 +80,28 @@ def wilson(share: float, n: float, confidence_level: float = 0.95, degrees: floa
     if not n > 0 or math.isnan(share):
         return None
     share = settled(share, 0.0, 1.0)
-    z = normal_quantile(confidence_level, degrees)
-    centre = share + z * z / (2 * n)
-    reach = z * math.sqrt(share * (1 - share) / n + z * z / (4 * n * n))
-    scale = 1 + z * z / n
-    low = 0.0 if share == 0 else max(0.0, (centre - reach) / scale)
-    high = 1.0 if share == 1 else min(1.0, (centre + reach) / scale)
+    low, high = _wilson_ends(share, n, normal_quantile(confidence_level, degrees))
+    low = 0.0 if share == 0 else max(0.0, low)
+    high = 1.0 if share == 1 else min(1.0, high)
     return min(low, share), max(high, share)
+
+
+def _wilson_ends(share: Any, n: Any, z: float) -> tuple[Any, Any]:
+    """Both roots of ``(share - x)^2 = z^2 x (1 - x) / n``; numbers or arrays."""
+    centre = share + z * z / (2 * n)
+    reach = z * (share * (1 - share) / n + z * z / (4 * n * n)) ** 0.5
+    scale = 1 + z * z / n
+    return (centre - reach) / scale, (centre + reach) / scale
+
+
+def size_of_share(share: Any, error: Any, known: Any) -> Any:
+    """Number of samples that a share with a standard error is as sure as: share (1 - share) / error^2.
+
+    ``known`` where the share is 0 or 1, or has no error. Numbers or arrays.
+    """
+    with np.errstate(all="ignore"):
+        found = np.where((share > 0) & (share < 1) & (error > 0), share * (1 - share) / np.square(error), known)
+    return found if found.ndim else float(found)
 
 
 def on_scale(
@@ -184,6 +199,50 @@ def within_bounds(
         return None
     first, last = min(ends[0] for ends in known), max(ends[1] for ends in known)
     return min(value, low + span * first), max(value, high if last == 1 else low + span * last)
+
+
+def least_correlation(
+    values: FloatArray,
+    errors: FloatArray,
+    n: FloatArray,
+    confidence_level: float = 0.95,
+    degrees: float = math.inf,
+    many: int | None = None,
+) -> Interval | None:
+    """Interval of the least of m correlations: from their least lower end to their least simultaneous upper end.
+
+    The least estimate is biased downward, and where several true values are alike it is far from normal. The least
+    true value lies above a lower end only where its own does, and below all upper ends unless one of the m is wrong
+    (Bonferroni). Each end is that of :func:`within_bounds` on the scale of correlations.
+
+    Parameters
+    ----------
+    values, errors : ndarray of shape (m,)
+        Those that are NaN are passed over.
+    n : ndarray of shape (m,)
+        Number of samples that tell where an error is 0.
+    confidence_level : float
+    degrees : float
+        As in :func:`wilson`.
+    many : int, optional
+        Number of correlations in all, where those given are the ones that may be the least.
+    """
+    known = np.isfinite(values) & np.isfinite(errors) & (n > 0)
+    if not known.any():
+        return None
+    r, error, n = np.clip(values[known], -1.0, 1.0), errors[known], n[known]
+    error = np.where((error <= ROUNDING) & (np.abs(r) >= 1 - ROUNDING), 0.0, error)
+    edge = np.minimum(1 + r, 1 - r) < np.minimum(NEAR * error, 2 * EDGE)
+    share, least = (r + 1) / 2, []
+    for k, level in enumerate((confidence_level, 1 - (1 - confidence_level) / (many or len(r)))):
+        z = normal_quantile(level, degrees)
+        with np.errstate(all="ignore"):
+            middle = np.tanh(np.arctanh(r) + (2 * k - 1) * z * error / (1 - r**2))
+            near = 2 * _wilson_ends(share, share * (1 - share) * (2 / error) ** 2, z)[k] - 1
+        alone = r + 2 * (2 * k - 1) * z * z / (n + z * z)
+        ends = np.where(error == 0, alone, np.where(edge, near, middle))
+        least.append(float(np.clip(ends, -1.0, 1.0).min()))
+    return min(least[0], float(r.min())), max(least[1], float(r.min()))
 
 
 def newcombe(area: float, positives: float, negatives: float, confidence_level: float = 0.95) -> Interval | None:

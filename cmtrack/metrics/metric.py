@@ -8,6 +8,7 @@ A function may be an object that brings more: ``influence(argument)``, the influ
 ``denominator(argument)``, of a share, whose interval is then that of its denominator; ``spread(argument, share)``,
 standard errors or denominators of each class; ``size(argument)``, the samples of each class that tell where there is no
 error; ``influence_of(argument, k)``, the influence of one class's value;
+``interval(argument, level, wider, degrees)``, an interval of its own, of errors that are so much wider with clusters;
 ``ends(argument)``, an interval that was made with the value; ``reason(argument)``, why it is undefined.
 """
 
@@ -21,7 +22,7 @@ from typing import Any
 
 import numpy as np
 
-from cmtrack.metrics.intervals import ROUNDING
+from cmtrack.metrics.intervals import ROUNDING, size_of_share
 from cmtrack.metrics.samples import Samples
 from cmtrack.statistics.inputs import FloatArray
 
@@ -201,17 +202,23 @@ class Metric:
         value : float or ndarray of shape (K,)
             What the function gave.
         """
+        function: Any = self.value
         if self.interval == "count":
-            return samples.total, samples.effective(None)
+            everyone, total = samples.effective(None), samples.total
+            if not samples.fractional:
+                return total, everyone
+            error = self._error_of_count(samples)
+            return total, everyone if error is None else size_of_share(value / total, error / total, everyone)
         if self.interval in ("", "profile"):
             return None, None
-        function: Any = self.value
         share = self.interval == "wilson"
         if hasattr(function, "spread"):
             known = function.spread(samples.argument(), share)
             return (None, known) if share else (known, self._informing(samples, known))
         if share and hasattr(function, "denominator"):
-            return None, samples.effective(function.denominator(samples.argument()))
+            known = samples.effective(function.denominator(samples.argument()))
+            psi = self.influence_in(samples) if samples.fractional else None
+            return None, known if psi is None else size_of_share(value, samples.standard_error(psi), known)
         with np.errstate(all="ignore"):
             psi = self.influence_in(samples)
             error = None if psi is None else samples.standard_error(psi)
@@ -220,6 +227,14 @@ class Metric:
         if 0 < value < 1 and error > 0:
             return error, value * (1 - value) / error**2
         return error, samples.denominator_of(self)
+
+    def _error_of_count(self, samples: Samples) -> Any:
+        """The standard error of a count of weighted samples."""
+        function: Any = self.value
+        if hasattr(function, "spread"):
+            return function.spread(samples.argument(), False)
+        psi = self.influence_in(samples)
+        return None if psi is None else samples.standard_error(psi)
 
     def _informing(self, samples: Samples, error: Any) -> Any:
         """The number that :meth:`Samples.informing` gives, where an interval needs it."""

@@ -128,6 +128,10 @@ class ScoreSamples(Samples):
     def total(self) -> Any:
         return self.sides.n.sum(axis=0)
 
+    @property
+    def fractional(self) -> bool:
+        return self.squares is not self.sides
+
     def argument(self) -> TwoClasses:
         s = self.sides
         (n0, n1), (mean0, mean1), (m20, m21), (by0, by1) = s.n, s.mean, s.m2, self._inflation
@@ -138,8 +142,11 @@ class ScoreSamples(Samples):
 
     def informing(self, metric: Metric) -> Any:
         """All samples; of a correlation, as many as both sides were of if they were equal."""
-        if metric.interval != "atanh":
-            return self.effective(None)
+        return self.equal_sides if metric.interval == "atanh" else self.effective(None)
+
+    @property
+    def equal_sides(self) -> Any:
+        """Samples of two equal sides that tell as much as these do together."""
         with np.errstate(all="ignore"):
             n0, n1 = self.sides.n**2 / self.squares.n
             return 4 * n0 * n1 / (n0 + n1)
@@ -194,5 +201,7 @@ def quadratic_error(coefficients: FloatArray, moments: Sides, squares: Sides) ->
     else:
         e = np.zeros_like(mean)
     a, b, c = np.where(n > 0, coefficients, 0.0)
-    total = a * a * n + 2 * a * b * n * e + (b * b + 2 * a * c) * m2 + 2 * b * c * m3 + c * c * m4
+    total = a * a * n + 2 * a * b * n * e
+    for factor, moment in ((b * b + 2 * a * c, m2), (2 * b * c, m3), (c * c, m4)):
+        total = total + np.where(factor == 0, 0.0, factor * moment)  # it may be NaN, where only means are known
     return np.sqrt(np.maximum(total.sum(axis=0), 0.0))

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from cmtrack.metrics.cells import Cells, Table, ratio
+from cmtrack.metrics.intervals import size_of_share
 from cmtrack.metrics.metric import Metric, Section
 from cmtrack.statistics.inputs import FloatArray
 
@@ -38,13 +39,14 @@ class ClassRatio:
 
     def spread(self, table: Table, share: bool) -> FloatArray:
         """The standard error of each class's ratio, shape (K,); of a share of samples, its effective denominator."""
-        if share:
-            return ratio(self.below(table) ** 2, self._squares(table.cells, 0.0, None), 0.0)
-        return ratio(np.sqrt(self._squares(table.cells, self.hits, self(table))), self.below(table))
+        if share and not table.fractional:
+            return self.size(table)
+        error = ratio(np.sqrt(self._squares(table.cells, self.hits, self(table))), self.below(table))
+        return np.asarray(size_of_share(self(table), error, self.size(table))) if share else error
 
     def size(self, table: Table) -> FloatArray:
         """Effective number of samples that each class's ratio is of, shape (K,)."""
-        return self.spread(table, share=True)
+        return ratio(self.below(table) ** 2, self._squares(table.cells, 0.0, None), 0.0)
 
     def _squares(self, cells: Cells, hits: float, values: FloatArray | None) -> FloatArray:
         """Sums of squared weights times squares of ``hits × hit - value × denominator``; of 1 without values."""
@@ -84,6 +86,14 @@ class ClassCount:
             return table.actual
         cells = table.cells
         return cells.by_actual(cells.weight * (~cells.hit & (cells.actual == cells.predicted)))
+
+    def spread(self, table: Table, share: bool) -> FloatArray:
+        """The standard error of each class's count, shape (K,)."""
+        cells, part = table.cells, self(table) / table.total
+        counted = ~cells.hit & (cells.actual == cells.predicted) if self.mismatches else True
+        inside = cells.by_actual(cells.squares * counted)
+        error: FloatArray = np.sqrt(inside * (1 - part) ** 2 + (cells.squares.sum() - inside) * part**2)
+        return error
 
     def influence_of(self, table: Table, k: int) -> FloatArray:
         """Influence per cell of class k's count, shape (C,): n times that of its share."""

@@ -80,6 +80,7 @@ class Results:
     errors: dict[str, float] = field(default_factory=dict)
     intervals: dict[str, Interval] = field(default_factory=dict)
     undefined: dict[str, str] = field(default_factory=dict)
+    one_sided: dict[str, Interval] = field(default_factory=dict)
     with_errors: bool = True
 
     def put_metric(self, metric: Metric, samples: Samples, name: str = "") -> None:
@@ -119,12 +120,35 @@ class Results:
         why = getattr(metric.value, "reason", None)
         reason = "" if why is None or math.isfinite(value) else why(samples.argument(), k)
         self.put(name, value, error=error, n=n, reason=reason, metric=metric)
+        make: Any = getattr(metric.value, "interval", None)
+        if make is not None and name in self.errors:
+            self._put_made(metric, name, make, samples, error or 0.0)
         ends = getattr(metric.value, "ends", None)
         value = self.metrics[name]
         if ends is not None and math.isfinite(value):
             low, high = (float(end if k is None else end[k]) for end in ends(samples.argument()))
             if math.isfinite(low) and math.isfinite(high):
                 self.intervals[name] = (min(low, value), max(high, value))
+
+    def _put_made(self, metric: Metric, name: str, make: Any, samples: Samples, by_rows: float) -> None:
+        """Put the interval that a function makes of its argument; ends that tell nothing of one side are kept apart.
+
+        What the function knows are errors by rows: with clusters all are taken to be wider by the metric's own ratio.
+        """
+        wider = 1.0
+        if name in self.clusters.errors and self.clusters.n is not None:
+            error = self.clusters.errors[name]
+            alike = math.sqrt(max(float(samples.total) / self.clusters.n, 1.0))
+            wider = error / by_rows if error > 0 and by_rows > 0 else alike
+        self.intervals.pop(name, None)
+        found = make(samples.argument(), self.confidence_level, wider, self.clusters.degrees(name))
+        if found is None:
+            return
+        low, high = found
+        if math.isinf(metric.high) and (low <= metric.low or math.isinf(high)):
+            self.one_sided[name] = found
+        else:
+            self.intervals[name] = found
 
     def put(
         self,

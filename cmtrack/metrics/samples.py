@@ -12,6 +12,7 @@ import math
 import warnings
 from collections.abc import Callable
 from contextlib import nullcontext
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -36,6 +37,11 @@ class Samples:
     def total(self) -> float:
         """Number of samples, or sum of their weights."""
         raise NotImplementedError
+
+    @property
+    def fractional(self) -> bool:
+        """True where squared weights are not the weights: counts of equal rows are their own."""
+        return False
 
     def argument(self) -> Any:
         """The argument of a metric's function."""
@@ -131,6 +137,11 @@ class Weighted(Samples):
     def total(self) -> float:
         """Sum of all weights."""
         return float(self.weight.sum())
+
+    @cached_property
+    def fractional(self) -> bool:
+        """True where squared weights are not the weights: counts of equal rows are their own."""
+        return self.squares is not self.weight and not np.array_equal(self.squares, self.weight)
 
     def standard_error(self, influence: FloatArray) -> float:
         """Standard error of a metric from its influence value in each cell.

@@ -16,12 +16,14 @@ from typing import Any
 import numpy as np
 from scipy.special import ndtri
 
+from cmtrack.metrics.cells import ratio
+from cmtrack.metrics.intervals import ROUNDING, Interval, least_correlation, wilson
 from cmtrack.metrics.metric import Metric, Section
 from cmtrack.metrics.moments import ScoreSamples, Sides, TwoClasses, quadratic_error
 from cmtrack.metrics.roc import ScoreTable
 from cmtrack.metrics.samples import Samples
 from cmtrack.statistics import ScoreMoments
-from cmtrack.statistics.inputs import FloatArray, IntArray
+from cmtrack.statistics.inputs import BoolArray, FloatArray, IntArray
 from cmtrack.statistics.moments import CrossMoments, features_of
 
 _CLIP = 1 - 1e-12
@@ -111,6 +113,11 @@ def spcc_ovo(moments: ScoreMoments, *, equal_shares: bool = False) -> FloatArray
     return matrix
 
 
+_MOST_TERMS = 20_000
+_LEAST_PAIR = 4
+"""Samples of two classes from which their correlation counts in a mean: two points are always on a line."""
+
+
 def fisher_mean(correlations: FloatArray) -> float:
     """tanh of the mean of atanh; undefined entries are passed over, +-1 is clipped to 1 - 1e-12.
 
@@ -165,6 +172,12 @@ class ClassScores(Samples):
         """One-vs-one correlations (K, K), the diagonal 0."""
         return spcc_ovo(self.moments)
 
+    @cached_property
+    def sizes(self) -> FloatArray:
+        """Effective numbers of the samples of each class, shape (K,)."""
+        n = self.moments.n.astype(np.float64)
+        return n if self.squares is None else ratio(n**2, self.squares.n)
+
     def informing(self, metric: Metric) -> float:
         """Of its class with the fewest samples."""
         return float(np.nanmin(self.one_vs_rest.informing(metric)))
@@ -209,20 +222,37 @@ class Correlations:
                 return np.asarray(np.clip(correlation(scores.one_vs_rest.argument()), -1.0, 1.0))
         return scores.matrix[~np.eye(len(scores.matrix), dtype=np.bool_)]
 
-    def combined(self, scores: ClassScores, terms: IntArray, weights: FloatArray) -> FloatArray:
-        """Influence (K, 2K+1) on a sum of some of the correlations, the terms, each with its weight."""
-        moments, size = scores.moments, len(scores.moments.n)
-        of = np.arange(len(terms))
+    def pair(self, terms: IntArray, size: int) -> tuple[IntArray, IntArray]:
+        """The classes of one-vs-one terms, of K = ``size``: the one whose score it is, and the other."""
+        own, other = terms // (size - 1), terms % (size - 1)
+        return own, other + (other >= own)
+
+    def samples(self, scores: ClassScores, terms: IntArray) -> ScoreSamples:
+        """The samples that some of the correlations, the terms, are of."""
         if self.kind == "ovr":
-            sides = Sides(*(part[:, terms] for part in vars(scores.one_vs_rest.sides).values()))
-            own, (other, of) = terms, np.nonzero(np.arange(size)[:, None] != terms)
-        else:
-            own, other = terms // (size - 1), terms % (size - 1)
-            other = other + (other >= own)
+            every = scores.one_vs_rest
+            own, squared = (Sides(*(p[:, terms] for p in vars(s).values())) for s in (every.sides, every.squares))
+            return ScoreSamples(own, squared if every.fractional else None)
+        own_class, other = self.pair(terms, len(scores.moments.n))
+
+        def sides(moments: ScoreMoments) -> Sides:
             powers = (getattr(moments, name) for name in ("mean", "m2", "m3", "m4"))
             n = moments.n.astype(np.float64)
-            sides = Sides(np.stack((n[other], n[own])), *(np.stack((p[other, own], p[own, own])) for p in powers))
-        pairs = ScoreSamples(sides)
+            both = (np.stack((p[other, own_class], p[own_class, own_class])) for p in powers)
+            return Sides(np.stack((n[other], n[own_class])), *both)
+
+        return ScoreSamples(sides(scores.moments), None if scores.squares is None else sides(scores.squares))
+
+    def combined(self, scores: ClassScores, terms: IntArray, weights: FloatArray) -> FloatArray:
+        """Influence (K, 2K+1) on a sum of some of the correlations, the terms, each with its weight."""
+        size = len(scores.moments.n)
+        of = np.arange(len(terms))
+        if self.kind == "ovr":
+            own, (other, of) = terms, np.nonzero(np.arange(size)[:, None] != terms)
+        else:
+            own, other = self.pair(terms, size)
+        pairs = self.samples(scores, terms)
+        sides = pairs.sides
         scale = weights * scores.total / pairs.total
         negative, positive = _moved(scale * pairs.quadratic(correlation), 1 / size - sides.mean).swapaxes(0, 1)
         found = np.zeros((size, 2 * size + 1))
@@ -234,17 +264,40 @@ class Correlations:
 
 
 class Fisher(Correlations):
-    """tanh of the mean of their atanh."""
+    """tanh of the mean of their atanh; pairs of classes with fewer than four samples are left out."""
 
     def __call__(self, scores: ClassScores) -> float:
-        return fisher_mean(self.values(scores))
+        return fisher_mean(self.values(scores)[self.counted(scores)])
+
+    def counted(self, scores: ClassScores) -> BoolArray:
+        """The correlations that count in the mean, shape as :meth:`values`."""
+        values = self.values(scores)
+        known = np.isfinite(values)
+        if self.kind == "ovr":
+            return known
+        own, other = self.pair(np.arange(len(values)), len(scores.sizes))
+        together = np.nan_to_num(scores.sizes)[own] + np.nan_to_num(scores.sizes)[other]
+        return known & (together >= _LEAST_PAIR - 1e-9)
+
+    def left_out(self, scores: ClassScores) -> int:
+        """Number of correlations that are left out though they are defined."""
+        return int(np.isfinite(self.values(scores)).sum() - self.counted(scores).sum())
+
+    def clipped(self, scores: ClassScores) -> int:
+        """Number of correlations in the mean that are exactly 1 or -1, and so clipped."""
+        return int((np.abs(self.values(scores)[self.counted(scores)]) >= _CLIP).sum())
+
+    def reason(self, scores: ClassScores, k: None) -> str:
+        """Reason why it is undefined."""
+        few = f"no two classes together have {_LEAST_PAIR} samples whose score varies"
+        return _CONSTANT if self.kind == "ovr" or not self.left_out(scores) else few
 
     def influence(self, scores: ClassScores) -> FloatArray:
-        """Influence (K, 2K+1)."""
-        values = self.values(scores)
-        terms = np.flatnonzero(np.isfinite(values))
-        known = values[terms]
-        slope = (1 - fisher_mean(known) ** 2) / (1 - np.minimum(known**2, _CLIP))
+        """Influence (K, 2K+1); none by the correlations that are clipped."""
+        terms = np.flatnonzero(self.counted(scores))
+        known = self.values(scores)[terms]
+        slope = np.zeros(len(terms))
+        np.divide(1 - fisher_mean(known) ** 2, 1 - known**2, out=slope, where=np.abs(known) < _CLIP)
         return self.combined(scores, terms, slope / len(terms))
 
     def spread(self, scores: ClassScores, share: bool) -> float | None:
@@ -263,6 +316,20 @@ class Least(Correlations):
         """Influence (K, 2K+1)."""
         return self.combined(scores, np.array([np.nanargmin(self.values(scores))]), np.ones(1))
 
+    def interval(self, scores: ClassScores, level: float, wider: float, degrees: float) -> Interval | None:
+        """The interval of the least of all: see :func:`cmtrack.metrics.intervals.least_correlation`."""
+        values = self.values(scores)
+        terms, many = np.arange(len(values)), int(np.isfinite(values).sum())
+        with np.errstate(all="ignore"):
+            if len(terms) > _MOST_TERMS:  # of one-vs-one; those with the least lower ends by a rough error
+                n, size = scores.sizes, len(scores.sizes)
+                rough = 2 * np.sqrt((n[:, None] + n) / n[:, None] / n)[~np.eye(size, dtype=np.bool_)]
+                terms = np.argpartition(np.nan_to_num(values - rough, nan=np.inf), _MOST_TERMS)[:_MOST_TERMS]
+            every = self.samples(scores, terms)
+            errors = wider * every.standard_error(every.quadratic(correlation))
+            sizes = every.equal_sides / wider**2
+        return least_correlation(values[terms], errors, sizes, level, degrees, many)
+
 
 # -- of binned scores ----------------------------------------------------------------------------------------
 
@@ -280,7 +347,13 @@ def bayes_index_slope(positive: FloatArray, negative: FloatArray) -> float:
 
 
 class BayesIndex:
-    """d_b of the positive group's score in quantile bins, which its influence takes as given."""
+    """d_b of the positive group's score in quantile bins, which its influence takes as given.
+
+    The Bayes error of bins that were made from the same samples is too small, and d_b too large: by .3 where there is
+    no separation among 300. Its interval is a bracket: on one side the error by resubstitution, which is at most the
+    Bayes error but for chance, on the other the error of a rule on samples that it was not made from, which is at least
+    the Bayes error (Fukunaga & Hummels 1987).
+    """
 
     def __call__(self, table: ScoreTable) -> float:
         if not table.has_both:
@@ -300,6 +373,82 @@ class BayesIndex:
             mean = float(counts @ lower) / float(counts.sum())
             psi[channels] = slope * (lower[place] - mean) * table.total / table.sides[channels.start // 2]
         return psi.ravel()
+
+    def interval(self, table: ScoreTable, level: float, wider: float, degrees: float) -> Interval | None:
+        """The bracket, each side with its sampling error; an end of 0 or infinity says nothing of that side."""
+        if not table.has_both:
+            return None
+        size = table.effective_sides / wider**2
+        sides = table.weight.reshape(2, 2, -1).sum(axis=1)
+        squares = sides if table.squares is table.weight else table.squares.reshape(2, 2, -1).sum(axis=1)
+        apart, bands = _missed(sides, _best_range(_gap_curve(sides))), table.bands
+        p, q = (side / side.sum() for side in (bands.positives, bands.negatives))
+        binned = float(p @ (p < q)), float(q @ (q <= p))
+        least = _error_ends(min(apart, binned, key=sum), size, level, degrees)[0]
+        most = _error_ends(_cross_fitted(sides, squares), size, level, degrees)[1]
+        value = self(table)
+        return min(value, max(float(-2 * ndtri(min(most, 0.5))), 0.0)), max(value, float(-2 * ndtri(least)))
+
+
+_CELLS, _SPLITS = 512, 3
+
+
+def _gap_curve(sides: FloatArray) -> FloatArray:
+    """Share of the positives less that of the negatives below each cell, shape (..., U + 1), of sides (..., 2, U)."""
+    positives, negatives = (sides[..., k, :] / sides[..., k, :].sum(axis=-1, keepdims=True) for k in (0, 1))
+    curve = np.zeros((*positives.shape[:-1], positives.shape[-1] + 1))
+    np.cumsum(positives - negatives, axis=-1, out=curve[..., 1:])
+    curve[np.abs(curve) < ROUNDING] = 0.0  # all scores at an end go with those before them, not only those seen
+    return curve
+
+
+def _best_range(curve: FloatArray) -> BoolArray:
+    """The cells (..., U) that the best rule of one or two thresholds calls positive: a range of scores, or all others.
+
+    It is right for densities that cross at most twice, such as any two normal ones.
+    """
+    least, most = curve.argmin(axis=-1)[..., None], curve.argmax(axis=-1)[..., None]
+    cell = np.arange(curve.shape[-1] - 1)
+    inside = (cell >= np.minimum(least, most)) & (cell < np.maximum(least, most))
+    return np.asarray(inside == (least < most))
+
+
+def _missed(sides: FloatArray, called: BoolArray) -> tuple[float, float]:
+    """Shares of the positives and of the negatives that a rule gets wrong, means over rules (..., U)."""
+    totals = sides.sum(axis=-1)
+    found = np.einsum("...su,...u->...s", sides, called.astype(np.float64)) / totals
+    positives, negatives = found.reshape(-1, 2).mean(axis=0)
+    return max(1 - float(positives), 0.0), float(negatives)
+
+
+def _cross_fitted(sides: FloatArray, squares: FloatArray) -> tuple[float, float]:
+    """Shares that rules get wrong of the halves of the samples that they were not made from; mean of three splits."""
+    if sides.shape[1] > _CELLS:
+        up_to = np.cumsum(sides[0] / sides[0].sum() + sides[1] / sides[1].sum())
+        cell = np.minimum((up_to * (_CELLS / 2)).astype(np.int64), _CELLS - 1)
+        few = _summed(sides, cell)
+        sides, squares = few, few if squares is sides else _summed(squares, cell)
+    rows = sides if squares is sides else np.ceil(ratio(sides**2, squares, 0.0) - 1e-9)
+    drawn = np.random.default_rng(0).binomial(rows.astype(np.int64), 0.5, (_SPLITS, *rows.shape))
+    half = drawn * ratio(sides, rows, 0.0)
+    halves = np.stack((half, sides - half), axis=1)  # (splits, 2, sides, U)
+    halves = halves[(halves.sum(axis=-1) > 0).all(axis=(1, 2))]
+    if not len(halves):
+        return 1.0, 1.0
+    return _missed(halves[:, ::-1], _best_range(_gap_curve(halves)))
+
+
+def _summed(sides: FloatArray, cell: IntArray) -> FloatArray:
+    """Sums of both sides (2, U) by a coarser cell, shape (2, 512)."""
+    return np.stack([np.bincount(cell, side, _CELLS) for side in sides]).astype(np.float64, copy=False)
+
+
+def _error_ends(missed: tuple[float, float], size: FloatArray, level: float, degrees: float) -> Interval:
+    """Wilson's interval of a mean of two shares of (effective) samples of ``size``."""
+    shares = np.array(missed)
+    error, spread = float(shares.mean()), float((shares * (1 - shares) / size).sum()) / 4
+    n = error * (1 - error) / spread if spread > 0 else 4 / float((1 / size).sum())
+    return wilson(error, n, level, degrees) or (0.0, 1.0)
 
 
 # -- declarations --------------------------------------------------------------------------------------------
@@ -324,7 +473,8 @@ SPCC = Section("spcc", "Separation by the probabilities (sPCC)", (
           title="separation of {label} from the rest (sPCC)", brief="sPCC of {label}"),
     _spcc("ovr_fisher", Fisher("ovr"), "class scores", _MEAN, "tanh of the mean atanh of the one-vs-rest correlations",
           title="separation of each class from the rest (sPCC, Fisher mean)", brief="sPCC ovr", headline=True),
-    _spcc("ovo_fisher", Fisher("ovo"), "class scores", _MEAN, "tanh of the mean atanh of the one-vs-one correlations",
+    _spcc("ovo_fisher", Fisher("ovo"), "class scores", _MEAN,
+          "tanh of the mean atanh of the one-vs-one correlations of at least 4 samples",
           title="separation of pairs of classes (sPCC, Fisher mean)", brief="sPCC ovo"),
     _spcc("ovr_min", Least("ovr"), "class scores", _MEAN, "smallest one-vs-rest correlation",
           title="separation of the worst class from the rest (sPCC)", brief="sPCC ovr min", headline=True),

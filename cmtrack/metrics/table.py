@@ -33,7 +33,7 @@ def _cells(metric: Metric) -> list[str]:
         metric.formula.replace("|", "\\|"),
         bounds,
         metric.better or "–",
-        _SCALES.get(metric.interval, "–"),
+        "bracket" if hasattr(metric.value, "interval") else _SCALES.get(metric.interval, "–"),
         metric.source or "–",
     ]
 

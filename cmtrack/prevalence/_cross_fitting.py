@@ -163,7 +163,20 @@ def _weights(left: FloatArray, positives: FloatArray, negatives: FloatArray) -> 
     size = m1 + m0
     own = np.concatenate((left[:, positives > 0], 1 - left[:, negatives > 0]), axis=1)
     mass = np.concatenate((positives[positives > 0] / m1, negatives[negatives > 0] / m0)) * (size / 2)
-    weights = np.full(len(left), 1 / len(left))
+    return stacking_weights(own, mass)
+
+
+def stacking_weights(own: FloatArray, mass: FloatArray) -> FloatArray:
+    """Convex weights (members,) of the best log score, one sample's worth of weight added to each member.
+
+    Parameters
+    ----------
+    own : ndarray of shape (members, m)
+        Each member's probability of the actual class, without the sample's fold.
+    mass : ndarray of shape (m,)
+        Weights of the samples.
+    """
+    weights = np.full(len(own), 1 / len(own))
     for _ in range(_STEPS):
         share = own * weights[:, None]
         following = (share / share.sum(axis=0)) @ mass + 1.0

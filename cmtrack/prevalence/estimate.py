@@ -63,9 +63,10 @@ def estimate_prevalence(
         it, where they are not. A function of the labelled negatives' and positives' scores returns a function that
         gives the ratio f1 / f0 at scores.
         All but "bins" and "raw" match a moment of the scores that the ratio makes efficient, so a wrong ratio
-        costs width, not bias. For K > 2: "vector" (slope and bias per class on log-probabilities; "auto" where
-        labelled samples are few), "matrix" (all slopes; "auto" from 50 K labelled samples of each class on),
-        "temperature" (one slope; "auto" above 50 classes), "bins".
+        costs width, not bias. For K > 2: "auto" (a stack of the probabilities as they are, "temperature", up to 50
+        classes "vector" and up to 20 "matrix", weighted likewise), "vector" (slope and bias per class on
+        log-probabilities), "matrix" (all slopes), "temperature" (one slope), all of which match moments of the
+        posteriors, cross-fitted, and lean towards maximum likelihood as far as the two agree; "bins".
     interval : "adjusted", "realised", "wald", "score", "bootstrap" or "naive"
         "adjusted": profile likelihood widened for the error of the densities, of the prevalence that the target
         was drawn from. "realised": the same for the target's own share. "naive" ignores the error of the

@@ -30,14 +30,8 @@ from cmtrack.prevalence._cross_fitting import (
     fit_ratio,
     in_turn,
 )
-from cmtrack.prevalence.class_shares import (
-    FORMS,
-    class_shares,
-    default_form,
-    fit_of_shares,
-    fit_scaling,
-    scaled_shares,
-)
+from cmtrack.prevalence.class_moments import FORMS, default_forms, fit_scaling, folds_for, scaled_shares
+from cmtrack.prevalence.class_shares import class_shares, fit_of_shares
 from cmtrack.prevalence.densities import BinnedDensities, ScoreCells, leave_one_out, n_bins, quantile_bins, score_cells
 from cmtrack.prevalence.mixture import Mixture, Variance, profile_interval, score_interval, variance
 from cmtrack.prevalence.results import ClassPrevalenceEstimate, PrevalenceEstimate
@@ -405,8 +399,9 @@ def class_estimate(
     if density == "bins":
         shares = class_shares(tops, wanted, confidence_level)
     else:
-        scaling = fit_scaling(actual, held, default_form(labelled) if density == "auto" else density)
-        shares = scaled_shares(scaling, target, confidence_level, weights)
+        forms = default_forms(labelled) if density == "auto" else (density,)
+        scaling, ratios = fit_scaling(actual, held, forms, folds_for(target))
+        shares = scaled_shares(scaling, (actual, ratios), target, confidence_level, weights)
     k = labels.index(positive)
     own, every = float(shares.of_labelled[k, k]), float(shares.of_labelled[:, k].sum())
     total = float(shares.covariance[k, k])
@@ -440,7 +435,7 @@ def class_estimate(
         n_target=n,
         variance=spread,
         interval="realised" if interval == "realised" else "wald",
-        density=scaling.form if scaling is not None else "bins",
+        density=density,
         fit_statistic=statistic,
         fit_df=df,
         fit_pvalue=pvalue,
@@ -452,6 +447,7 @@ def class_estimate(
         n_labelled=labelled,
         scaling=scaling,
         at_target=target,
+        target_weights=weights,
     )
 
 

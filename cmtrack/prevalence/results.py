@@ -22,7 +22,8 @@ from scipy.special import expit
 
 from cmtrack.grouping import Label
 from cmtrack.metrics.intervals import normal_quantile
-from cmtrack.prevalence.class_shares import ClassShares, Scaling
+from cmtrack.prevalence.class_moments import Scaling, matching_factors
+from cmtrack.prevalence.class_shares import ClassShares
 from cmtrack.prevalence.densities import BinnedDensities
 from cmtrack.prevalence.mixture import Mixture, Variance
 from cmtrack.prevalence.out_of_fold import EXPOSED
@@ -478,6 +479,8 @@ class ClassPrevalenceEstimate(BasePrevalence):
         The recalibration; None for ``density="bins"``.
     at_target : ndarray of shape (n, K)
         The target's probabilities; of K models one after the other, where the models of all folds scored it.
+    target_weights : ndarray of shape (n,) or None
+        What each of these rows counts for; None: one.
     """
 
     classes: tuple[Label, ...]
@@ -485,6 +488,7 @@ class ClassPrevalenceEstimate(BasePrevalence):
     n_labelled: FloatArray = field(repr=False)
     scaling: Scaling | None = field(repr=False)
     at_target: FloatArray = field(repr=False)
+    target_weights: FloatArray | None = field(default=None, repr=False)
 
     def exposed(self, left_out: Sequence[Self]) -> Self:
         """The same with the warning, and every class's interval over the estimates without each fold."""
@@ -512,19 +516,29 @@ class ClassPrevalenceEstimate(BasePrevalence):
     def implied_spcc(self) -> float:
         """The sPCC of the recalibrated posterior of the positive class that the model implies."""
         tau = self._ordering(self.at_target)
-        return math.sqrt(float(tau.var()) / (self.value * (1 - self.value))) if 0 < self.value < 1 else math.nan
+        spread = float(np.average((tau - self.value) ** 2, weights=self.target_weights))
+        return math.sqrt(spread / (self.value * (1 - self.value))) if 0 < self.value < 1 else math.nan
 
     @property
     def sd_labels_only(self) -> float:
         """sqrt(sum tau (1-tau)) of the positive class: the labels' spread alone, not the count's error."""
         tau = self._ordering(self.at_target)
-        return math.sqrt(float((tau * (1 - tau)).mean()) * self.n_target)
+        return math.sqrt(float(np.average(tau * (1 - tau), weights=self.target_weights)) * self.n_target)
+
+    @cached_property
+    def _factors(self) -> FloatArray:
+        """Factors of the ratios (K,) with which the posteriors' means over the target are the estimated shares."""
+        assert self.scaling is not None
+        return matching_factors(self.scaling.ratios(self.at_target), self.class_shares.values, self.target_weights)
 
     def posterior(self, scores: Any) -> FloatArray:
-        """Recalibrated probabilities (n, K) in the target, from probabilities (n, K)."""
+        """Recalibrated probabilities (n, K) in the target, from probabilities (n, K).
+
+        Their means over the target are the estimated shares.
+        """
         if self.scaling is None:
             raise ValueError("density='bins' recalibrates no single probabilities; use 'vector'")
-        weighted = self.scaling.ratios(np.asarray(scores, dtype=np.float64)) * self.class_shares.values
+        weighted = self.scaling.ratios(np.asarray(scores, dtype=np.float64)) * self._factors
         posterior: FloatArray = weighted / weighted.sum(axis=1, keepdims=True)
         return posterior
 

@@ -140,6 +140,13 @@ def all_metrics(evaluation: BaseEvaluation) -> list[dict[str, Any]]:
     return [metric_row(evaluation, name) for name in names]
 
 
+_WEIGHTS = {
+    "frequency": "frequencies: a weight is a number of equal samples",
+    "sampling": "sampling weights: a weight says how much of the population a sample stands for; errors and intervals "
+    "are robust (sandwich)",
+}
+
+
 def _facts(evaluation: Evaluation) -> list[tuple[str, str]]:
     facts = [
         ("Samples", fmt.samples(evaluation)),
@@ -151,8 +158,8 @@ def _facts(evaluation: Evaluation) -> list[tuple[str, str]]:
     if evaluation.prevalence is not None:
         given = evaluation.statistics.labelled is not None
         facts.append(("Labelled scores", "given for calibration" if given else "the evaluated samples, cross-fitted"))
-    if evaluation.statistics.squares is not None:
-        facts.append(("Weights", "fractional; intervals use the effective sample size"))
+    if evaluation.weights_are is not None:
+        facts.append(("Weights", _WEIGHTS[evaluation.weights_are]))
     return [*facts, *last_facts(evaluation, "labels")]
 
 

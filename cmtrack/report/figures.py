@@ -189,7 +189,7 @@ RUNS = (
     FigureEntry(
         "rank_distribution",
         "How certain the ranks are",
-        "How often each run would have each rank if the test rows were drawn again.",
+        "The probability of each rank of each run, as P(best) is that of the first.",
         of_comparisons.rank_distribution_figure,
     ),
     FigureEntry(

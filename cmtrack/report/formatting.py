@@ -133,10 +133,12 @@ def two_places_interval(ends: Interval) -> str:
 
 
 def chance(probability: float) -> str:
-    """A probability in whole per cent; "–" where it is not known."""
+    """A probability in whole per cent, neither 0 nor 100; "–" where it is not known."""
     if math.isnan(probability):
         return "–"
-    return "< 1 %" if probability < 0.005 else f"{100 * probability:.0f} %"
+    if 0.005 <= probability <= 0.995:
+        return f"{100 * probability:.0f} %"
+    return "< 1 %" if probability < 0.5 else "> 99 %"
 
 
 def rounded(value: float) -> float | None:
@@ -188,13 +190,14 @@ def counted(n: float, noun: str) -> str:
 
 
 def samples(evaluation: BaseEvaluation) -> str:
-    """The number of evaluated samples or documents, and their weight where it is another number."""
+    """The number of evaluated samples or documents, and what they weigh."""
     rows = evaluation.statistics.digest.rows
     weight = evaluation.n_samples
     if isinstance(evaluation, Evaluation) and evaluation.none is not None:
         return f"{counted(weight, 'span')} in {counted(rows, 'document')}"
     noun = "document" if isinstance(evaluation, FamilyEvaluation) else "sample"
-    return counted(rows, noun) + ("" if rows == weight else f" (weight {count(weight)})")
+    kind = evaluation.weights_are if isinstance(evaluation, Evaluation) else None
+    return counted(rows, noun) + ("" if kind is None else f" ({kind} weight {count(weight)})")
 
 
 # -- metrics ---------------------------------------------------------------------------------------------------

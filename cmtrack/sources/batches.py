@@ -8,7 +8,6 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -71,17 +70,13 @@ class Work:
             scores, lengths = _lists(batch.column(columns.scores[0]))
         else:
             scores = tuple(_numbers(batch.column(name)) for name in columns.scores)
-        weights = None
-        if columns.weight is not None:
-            weights = _numbers(batch.column(columns.weight))
-            weights = weights.astype(np.int64 if columns.whole_weights and weights.dtype.kind in "iub" else np.float64)
         known = self.kernel.labels is not None
         return Batch(
             batch.num_rows,
             None if columns.y_true is None else _labels(batch.column(columns.y_true), known),
             None if columns.y_pred is None else _labels(batch.column(columns.y_pred), known),
             scores,
-            weights,
+            None if columns.weight is None else _numbers(batch.column(columns.weight)),
             None if columns.row_ids is None else _labels(batch.column(columns.row_ids), False),
             lengths,
         )

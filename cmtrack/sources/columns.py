@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 
 from cmtrack.grouping import Label
-from cmtrack.statistics.inputs import listed
+from cmtrack.statistics.inputs import FREQUENCY, SAMPLING, listed
 
 
 @dataclass(frozen=True)
@@ -25,8 +25,8 @@ class Columns:
         The labels that the columns of probabilities stand for; None where only their order tells.
     lists : bool
         Whether the one column of probabilities holds lists.
-    whole_weights : bool
-        Whether the weights are integers.
+    weights_are : "frequency", "sampling" or None
+        What the weights are, where there are any.
     """
 
     y_true: str | None
@@ -36,7 +36,7 @@ class Columns:
     scores: tuple[str, ...] = ()
     declared: tuple[Label, ...] | None = None
     lists: bool = False
-    whole_weights: bool = False
+    weights_are: str | None = None
 
     @property
     def names(self) -> list[str]:
@@ -117,8 +117,15 @@ def match_pattern(pattern: str, names: Sequence[str]) -> dict[str, str]:
     }
 
 
-def check_kinds(columns: Columns, schema: pa.Schema) -> Columns:
+def check_kinds(columns: Columns, schema: pa.Schema, weights_are: str | None = None) -> Columns:
     """Check the kinds of the columns; the same with what they tell of lists and weights.
+
+    Parameters
+    ----------
+    columns : Columns
+    schema : pyarrow.Schema
+    weights_are : "frequency" or "sampling", optional
+        By default a column of integers, or of decimals without places such as a sum in DuckDB, holds frequencies.
 
     Raises
     ------
@@ -141,7 +148,8 @@ def check_kinds(columns: Columns, schema: pa.Schema) -> Columns:
         return replace(columns, lists=lists)
     kind = schema.field(columns.weight).type
     _check_number("sample_weight", columns.weight, kind)
-    return replace(columns, lists=lists, whole_weights=pa.types.is_integer(kind) or pa.types.is_boolean(kind))
+    whole = label_kind(kind) in (int, bool) or (pa.types.is_decimal(kind) and kind.scale == 0)
+    return replace(columns, lists=lists, weights_are=weights_are or (FREQUENCY if whole else SAMPLING))
 
 
 def is_list(kind: pa.DataType) -> bool:

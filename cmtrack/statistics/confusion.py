@@ -27,7 +27,7 @@ class ConfusionMatrix:
     ----------
     counts : ndarray of shape (K, K)
         ``counts[i, j]``: number (or weight) of samples of actual class i that were predicted as class j;
-        int64, or float64 where sample weights are not whole numbers.
+        int64, or float64 where sample weights are floats.
     labels : tuple of length K
         The classes in order.
     """
@@ -71,7 +71,7 @@ class ConfusionMatrix:
             The classes in order, also those absent from the data; by default the sorted classes seen, or the
             categories of categorical data.
         sample_weight : array-like of shape (n_samples,), optional
-            Non-negative weights; whole numbers mean repeated rows.
+            Non-negative weights; integers are numbers of equal rows.
 
         Raises
         ------

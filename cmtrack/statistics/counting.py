@@ -74,7 +74,7 @@ def compact(codes: IntArray, n_codes: int) -> RawIntegers:
 
 
 Counts: TypeAlias = npt.NDArray[Any]
-"""int64 where every weight is a whole number, else float64."""
+"""int64, or float64 of sampling weights."""
 
 MAX_RANGE = 1 << 11
 """Widest range of integer labels whose pairs are counted as they are."""

@@ -12,7 +12,7 @@ import numpy as np
 from cmtrack.grouping import Label
 from cmtrack.grouping.step import plain
 from cmtrack.statistics.factorize import is_missing
-from cmtrack.statistics.inputs import FloatArray, IntArray
+from cmtrack.statistics.inputs import FREQUENCY, WHOLE, FloatArray, IntArray, not_whole
 from cmtrack.statistics.labels import no_declared, no_scores, unknown_labels
 from cmtrack.statistics.probabilities import ROUNDING, Normalize, most_off, sum_rule
 
@@ -73,6 +73,8 @@ class Faults:
         Rows by length of their list of probabilities, where they are lists; -1 for rows without one.
     scores, weights : NumberFaults, optional
         Of the columns of probabilities, and of the weights.
+    fractions : Counter
+        Weights that should be whole numbers and are not, one for each batch, by its rows with such.
     off : int
         Rows of probabilities that do not sum to 1.
     worst : float
@@ -85,6 +87,7 @@ class Faults:
     lengths: Counter[int] = field(default_factory=Counter)
     scores: NumberFaults | None = None
     weights: NumberFaults | None = None
+    fractions: Counter[float] = field(default_factory=Counter)
     off: int = 0
     worst: float = 0.0
 
@@ -96,6 +99,7 @@ class Faults:
             self.lengths + other.lengths,
             _sum(self.scores, other.scores),
             _sum(self.weights, other.weights),
+            self.fractions + other.fractions,
             self.off + other.off,
             max(self.worst, other.worst),
         )
@@ -103,7 +107,7 @@ class Faults:
     def __bool__(self) -> bool:
         numbers = (self.scores, self.weights)
         wrong = any(f.missing.any() or f.infinite.any() or f.outside.any() for f in numbers if f is not None)
-        return bool(self.missing or self.unknown or self.off or wrong)
+        return bool(self.missing or self.unknown or self.fractions or self.off or wrong)
 
     def with_labels(self, name: str, values: Any, order: tuple[Label, ...] | None) -> Faults:
         """The same with the faults of a column of labels."""
@@ -124,9 +128,14 @@ class Faults:
         wrong = off > most_off(normalize)
         return replace(found, off=self.off + int(wrong.sum()), worst=max(self.worst, off[wrong].max(initial=0.0)))
 
-    def with_weights(self, weights: Any) -> Faults:
+    def with_weights(self, weights: Any, weights_are: str | None) -> Faults:
         """The same with the faults of weights."""
-        return replace(self, weights=_sum(self.weights, NumberFaults.find([weights], 0.0, np.inf)))
+        given = np.asarray(weights, dtype=np.float64)
+        wrong = given[np.isfinite(given)] if weights_are == FREQUENCY else given[:0]
+        wrong = wrong[not_whole(wrong)]
+        fractions = Counter({float(wrong[0]): len(wrong)} if len(wrong) else {})
+        found = _sum(self.weights, NumberFaults.find([given], 0.0, np.inf))
+        return replace(self, weights=found, fractions=self.fractions + fractions)
 
     def refuse(
         self, what: tuple[str, str], parts: Sequence[str], normalize: Normalize, order: Sequence[Label], declared: bool
@@ -157,6 +166,10 @@ class Faults:
                     f"sample_weight must be finite and not negative, got negative ones in {self.weights.outside[0]} "
                     f"of {self.n_rows} rows, the least is {self.weights.low[0]}"
                 )
+        if self.fractions:
+            raise ValueError(
+                f"{WHOLE}, got {min(self.fractions)} and the like in {self.fractions.total()} of {self.n_rows} rows"
+            )
         if self.missing["row_ids"]:
             raise ValueError(f"row_ids must not be null, got null in {self.missing['row_ids']} of {self.n_rows} rows")
         self._refuse_missing("y_pred", "y_pred")

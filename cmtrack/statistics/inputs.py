@@ -15,17 +15,48 @@ FloatArray: TypeAlias = npt.NDArray[np.float64]
 BoolArray: TypeAlias = npt.NDArray[np.bool_]
 
 
-def as_weights(sample_weight: Any, n_rows: int, may_be_zero: bool = False) -> FloatArray | IntArray | None:
-    """Checked sample weights of shape (n,); whole numbers come back as int64 (they mean repeated rows).
+FREQUENCY, SAMPLING = "frequency", "sampling"
+
+
+def check_weights_are(weights_are: Any) -> str | None:
+    """Check what weights are: "frequency", "sampling", or None for what their type says.
 
     Raises
     ------
     ValueError
-        Wrong shape, negative, NaN or infinite weights, or, unless they may, weights that are all zero.
+        If it is something else.
+    """
+    if weights_are is not None and weights_are not in (FREQUENCY, SAMPLING):
+        raise ValueError(f'weights_are must be "{FREQUENCY}", "{SAMPLING}" or None, got {weights_are!r:.40}')
+    return None if weights_are is None else str(weights_are)
+
+
+def as_weights(
+    sample_weight: Any, n_rows: int, weights_are: str | None = None, may_be_zero: bool = False
+) -> FloatArray | IntArray | None:
+    """Checked sample weights of shape (n,): int64 are frequencies, float64 are sampling weights, here and further on.
+
+    Parameters
+    ----------
+    sample_weight : array-like of shape (n,), optional
+    n_rows : int
+    weights_are : "frequency" or "sampling", optional
+        By default integers are frequencies, floats sampling weights, also where these are whole numbers.
+    may_be_zero : bool, default False
+        Whether all of them may be.
+
+    Raises
+    ------
+    ValueError
+        Wrong shape, negative, NaN or infinite weights, fractions as frequencies, or, unless they may, weights that are
+        all zero.
     """
     if sample_weight is None:
         return None
-    weights = to_float_array("sample_weight", sample_weight)
+    numbers = to_numbers("sample_weight", sample_weight)
+    kinds = numbers.dtype.kind, getattr(getattr(sample_weight, "dtype", None), "kind", "f")
+    whole = any(kind in "iub" for kind in kinds)
+    weights = to_float_array("sample_weight", numbers)
     if weights.shape != (n_rows,):
         raise ValueError(f"sample_weight must have shape ({n_rows},), got {weights.shape}")
     if weights.min(initial=0) < 0:
@@ -33,8 +64,43 @@ def as_weights(sample_weight: Any, n_rows: int, may_be_zero: bool = False) -> Fl
         raise ValueError(f"sample_weight must be finite and not negative, got {weights[row]} at row {row}")
     if not (may_be_zero or weights.any()):
         raise ValueError("sample_weight must not be zero everywhere")
-    whole = weights.astype(np.int64)
-    return whole if np.array_equal(whole, weights) else weights
+    if (weights_are or (FREQUENCY if whole else SAMPLING)) == SAMPLING:
+        return weights
+    fractions = not_whole(weights) if numbers.dtype.kind not in "iub" else weights >= _MOST_ROWS
+    if fractions.any():
+        row = int(np.argmax(fractions))
+        raise ValueError(f"{WHOLE}, got {weights[row]} at row {row}")
+    return weights.astype(np.int64)
+
+
+_MOST_ROWS = 2.0**63
+WHOLE = f'sample_weight must be whole numbers below 2**63 where weights_are="{FREQUENCY}"'
+
+
+def not_whole(weights: FloatArray) -> BoolArray:
+    """True for weights that are no number of rows, shape (n,)."""
+    return np.asarray((weights != np.floor(weights)) | (weights >= _MOST_ROWS))
+
+
+def kind_of_weights(weights: FloatArray | IntArray | None) -> str | None:
+    """Kind of checked weights; None without weights."""
+    return None if weights is None else FREQUENCY if weights.dtype.kind == "i" else SAMPLING
+
+
+def same_kind_of_weights(ours: str | None, theirs: str | None, what: str) -> str | None:
+    """Kind of the weights of two sets of rows together; rows without weights go with both kinds.
+
+    Raises
+    ------
+    ValueError
+        If one side has frequencies and the other sampling weights.
+    """
+    if None not in (ours, theirs) and ours != theirs:
+        raise ValueError(
+            f'{what} must have weights of one kind, got {ours} and {theirs} weights: weights_are="{SAMPLING}" takes '
+            "integers too"
+        )
+    return ours or theirs
 
 
 def to_float_array(name: str, values: Any) -> FloatArray:

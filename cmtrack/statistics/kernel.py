@@ -13,7 +13,6 @@ import numpy.typing as npt
 from cmtrack.grouping import ComposedStep, Grouping, Label
 from cmtrack.statistics import scores
 from cmtrack.statistics.collected import Statistics, count_rows, finished, merged
-from cmtrack.statistics.confusion import ConfusionMatrix
 from cmtrack.statistics.counting import Codes
 from cmtrack.statistics.digest import LabelDigest, label_hashes
 from cmtrack.statistics.faults import Faults
@@ -37,7 +36,6 @@ class Batch:
     scores : tuple of ndarrays of shape (n,)
         The given columns of probabilities.
     weights : ndarray of shape (n,)
-        Integers mean repeated rows.
     row_ids : array
         Integers, or Arrow strings.
     lengths : Counter, optional
@@ -74,6 +72,8 @@ class Kernel:
         The two groups whose positive one is scored.
     grouping : Grouping, optional
     normalize : "warn", True or False
+    weights_are : "frequency" or "sampling", optional
+        Where there are weights.
     exact_rows : int
         Rows up to which scores are counted one by one.
     """
@@ -83,6 +83,7 @@ class Kernel:
     step: ComposedStep | None = None
     grouping: Grouping | None = None
     normalize: Normalize = False
+    weights_are: str | None = None
     only_faults: bool = False
     exact_rows: int = field(default_factory=lambda: scores.EXACT_ROWS)
 
@@ -99,7 +100,6 @@ class Tally:
         self.faults = Faults()
         self.seen: dict[str, set[Any]] = {}
         self.weights_are_zero: bool | None = None
-        self.fractions = False
         self._kept: dict[str, Any] | None = None
 
     def add(self, batch: Batch) -> None:
@@ -118,7 +118,7 @@ class Tally:
             if self.kernel.only_faults:
                 self._look_for_faults(batch)
             elif self.kernel.labels is None:
-                self._keep(_count_as_they_come(batch, self.seen))
+                self._keep(_count_as_they_come(batch, self.kernel, self.seen))
             elif len(batch.scores) in self.kernel.places or not self.kernel.places:
                 self._keep(_count(batch, self.kernel, self._limit))
         except ValueError:
@@ -126,15 +126,12 @@ class Tally:
                 raise
         if batch.weights is not None:
             self.weights_are_zero = self.weights_are_zero is not False and not batch.weights.any()
-            if batch.weights.dtype.kind == "f" and not self.faults:
-                self.fractions |= bool((batch.weights % 1).any())
 
     def __add__(self, other: Tally) -> Tally:
         """The tally of both sets of rows; neither may be used afterwards."""
         self.faults += other.faults
         if other.weights_are_zero is not None:
             self.weights_are_zero = self.weights_are_zero is not False and other.weights_are_zero
-        self.fractions |= other.fractions
         for name, labels in other.seen.items():
             self.seen.setdefault(name, set()).update(labels)
         if other._kept is not None:
@@ -145,8 +142,6 @@ class Tally:
         """The statistics of all rows, with the classes in this order."""
         assert self._kept is not None  # there are rows, and none is wrong
         done = finished(self._kept)
-        if done.squares is not None and not self.fractions:
-            done = _as_whole(done)
         parts = [done] if done.squares is None else [done, done.squares]
         parts = [replace(part, matrix=part.matrix.arranged(labels)) for part in parts]
         return replace(parts[0], squares=parts[1] if len(parts) > 1 else None)
@@ -168,7 +163,7 @@ class Tally:
         if batch.scores:
             found = found.with_scores(batch.scores, kernel.normalize)
         if batch.weights is not None:
-            found = found.with_weights(batch.weights)
+            found = found.with_weights(batch.weights, kernel.weights_are)
         nulls = getattr(batch.row_ids, "null_count", 0)
         if nulls:
             found += Faults(missing=Counter({"row_ids": nulls}))
@@ -179,7 +174,7 @@ class Tally:
 def _count(batch: Batch, kernel: Kernel, limit: int) -> dict[str, Any]:
     """The parts of the statistics of a batch, by their known classes."""
     assert kernel.labels is not None
-    weights, labels = _weights(batch), kernel.labels
+    weights, labels = _weights(batch, kernel), kernel.labels
     if batch.labels:
         numbered = number_labels(batch.labels, labels)
         actual, predicted = numbered.codes.get("y_true"), numbered.codes.get("y_pred")
@@ -199,7 +194,7 @@ def _count(batch: Batch, kernel: Kernel, limit: int) -> dict[str, Any]:
     return _with_digests(kept, batch, actual.all(), labels)
 
 
-def _count_as_they_come(batch: Batch, seen: dict[str, set[Any]]) -> dict[str, Any]:
+def _count_as_they_come(batch: Batch, kernel: Kernel, seen: dict[str, set[Any]]) -> dict[str, Any]:
     """The same where the classes are not known: those of the batch, in sorted order."""
     labels, codes = number_as_they_come(batch.labels)
     for name, column in codes.items():
@@ -207,7 +202,7 @@ def _count_as_they_come(batch: Batch, seen: dict[str, set[Any]]) -> dict[str, An
         seen.setdefault(name, set()).update(labels[code] for code in held)
     if len(codes) == 1:
         return {}
-    kept, _ = count_rows(codes["y_true"], codes["y_pred"], labels, weights=_weights(batch))
+    kept, _ = count_rows(codes["y_true"], codes["y_pred"], labels, weights=_weights(batch, kernel))
     return _with_digests(kept, batch, codes["y_true"].all(), labels)
 
 
@@ -220,12 +215,9 @@ def _with_digests(kept: dict[str, Any], batch: Batch, actual: IntArray, labels: 
     return kept
 
 
-def _weights(batch: Batch) -> npt.NDArray[Any] | None:
-    """Checked weights; those that are floats stay floats, since another batch may hold fractions."""
-    if batch.weights is None:
-        return None
-    checked = as_weights(batch.weights, batch.n_rows, may_be_zero=True)
-    return batch.weights.astype(np.float64) if batch.weights.dtype.kind == "f" else checked
+def _weights(batch: Batch, kernel: Kernel) -> npt.NDArray[Any] | None:
+    """Checked weights of the kernel's kind."""
+    return as_weights(batch.weights, batch.n_rows, kernel.weights_are, may_be_zero=True)
 
 
 def _digest_of_ids(ids: Any, actual: IntArray, rows: IntArray, labels: tuple[Label, ...]) -> LabelDigest:
@@ -241,23 +233,3 @@ def _digest_of_ids(ids: Any, actual: IntArray, rows: IntArray, labels: tuple[Lab
     powers = (first, second, second * first % MODULUS)
     sums = [np.bincount(actual, power, len(labels)).astype(np.int64) for power in powers]  # exact below 2**22 rows
     return LabelDigest.unordered(rows, labels, np.stack(sums, axis=1))
-
-
-def _as_whole(statistics: Statistics) -> Statistics:
-    """Weights that are whole numbers after all mean repeated rows."""
-    kept: dict[str, Any] = {"squares": None}
-    matrix = statistics.matrix
-    kept["matrix"] = ConfusionMatrix(np.rint(matrix.counts).astype(np.int64), matrix.labels)
-    for name, counts in (
-        ("moments", "n"),
-        ("score_moments", "n"),
-        ("scores", "counts"),
-        ("tops", "counts"),
-        ("losses", "n"),
-        ("losses", "impossible"),
-        ("ranks", "counts"),
-    ):
-        value = kept.get(name, getattr(statistics, name))
-        if value is not None:
-            kept[name] = replace(value, **{counts: np.rint(getattr(value, counts)).astype(np.int64)})
-    return replace(statistics, **kept)

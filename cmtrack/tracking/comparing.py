@@ -157,9 +157,10 @@ def compare(
     Notes
     -----
     Differences use the rows' predictions where these were kept: the models were judged on the same rows, and what
-    is common to them cancels. Ties are called ties: the *tied set* is the model confidence set (Hansen, Lunde and
-    Nason 2011), which holds the best run with at least the confidence level. Many runs invite finding a winner by
-    chance; p-values and intervals hold for all pairs of runs at once.
+    is common to them cancels. Ties are called ties: the *tied set* holds the runs that may be the best (multiple
+    comparisons with the best, Hsu 1981, 1996), the best one with at least the confidence level. Many runs invite
+    finding a winner by chance: the intervals of the differences hold for all pairs of runs at once, that of the
+    leader allows for its having been picked, and P(best) for how little equal runs would differ.
     """
     options = CompareOptions(**{name: value for name, value in locals().items() if name not in ("runs", "progress")})
     return compare_by(options, runs, progress)

@@ -25,9 +25,15 @@ from ._layout import caption_under, decimals, fit, inch_figure, left_out, number
 
 _ROW, _WIDTH = 0.27, 2.7  # inches: a row, a panel
 SHARPER = (
-    "A run can be “behind” though its interval includes zero: the stepwise test is more powerful than simultaneous "
-    "intervals."
+    "A run can be “behind” though its interval includes zero: that it is not the best needs fewer comparisons than "
+    "the intervals of all differences."
 )
+
+PICKED = (
+    "That of the leader allows for its having been picked",
+    "Those of the leader and of the chosen run allow for their having been picked",
+)
+"""Of one run, or of two, whose interval is adjusted."""
 
 
 def plot_ranking(
@@ -43,6 +49,8 @@ def plot_ranking(
     chosen: int | None = None,
     confidence_level: float = 0.95,
     simultaneous: bool = True,
+    behind: str = "significantly worse",
+    picked: npt.ArrayLike | None = None,
     max_rows: int = 30,
     title: str | None = None,
 ) -> Figure:
@@ -78,6 +86,10 @@ def plot_ranking(
         Level of the intervals.
     simultaneous : bool, default True
         Whether the intervals of the differences hold for all runs at once.
+    behind : str, default "significantly worse"
+        The claim on the runs that are not tied.
+    picked : array_like of bool of shape (R,), optional
+        Runs of which the interval in `intervals` allows for their having been picked from the others.
     max_rows : int, default 30
         Runs that are shown at most.
     title : str, optional
@@ -100,6 +112,7 @@ def plot_ranking(
     gap = layout.check_numbers("differences", differences, (n_runs,)).copy()
     gap_limits = layout.check_intervals("difference_intervals", difference_intervals, n_runs).copy()
     same = layout.check_flags("tied", tied, (n_runs,))
+    wider = np.zeros(n_runs, dtype=bool) if picked is None else layout.check_flags("picked", picked, (n_runs,))
     layout.check_better("better", better)
     layout.check_index("chosen", chosen, n_runs)
     check_level(confidence_level)
@@ -129,11 +142,11 @@ def plot_ranking(
     left.set_ylim(n - 0.5 + 0.05 / _ROW, -0.5 - 0.05 / _ROW)
     short = text.short_names(names, 40)
     _name_rows(left, right, short[:n], star)
-    legend = _legend(left, same[:n], level, star is not None)
+    legend = _legend(left, same[:n], level, star is not None, behind)
     lines = left_out(n_runs, n, "runs")
     if chosen is not None and star is None:
         lines.append(f"The chosen run, {quoted(short[chosen])}, is number {chosen + 1} of {n_runs}.")
-    lines += _explanations(limits[:n], gap_limits[:n], same[:n], level, simultaneous)
+    lines += _explanations(limits[:n], gap_limits[:n], same[:n], level, simultaneous, wider[:n])
     lines += text.numbered(short[:n])
     if any(beyond):
         lines.append("Arrowheads: beyond the axis; the number stands beside it.")
@@ -168,13 +181,13 @@ def _worse_side(better: str) -> str:
     }[better]
 
 
-def _legend(ax: Axes, tied: layout.BoolArray, level: str, star: bool) -> Artist:
+def _legend(ax: Axes, tied: layout.BoolArray, level: str, star: bool, behind: str) -> Artist:
     def handle(colour: str, marker: str, label: str, size: float = 5.5) -> Line2D:
         return Line2D([], [], color=colour, marker=marker, markersize=size, linewidth=1.6, label=label)
 
     handles = [handle(BLUE, "o", f"tied: not distinguishable from the best at {level}")] if tied.any() else []
     if not tied.all():
-        handles.append(handle(ORANGE, "s", f"behind: significantly worse than the best at {level}"))
+        handles.append(handle(ORANGE, "s", f"behind: {behind} at {level}"))
     if star:
         handles.append(Line2D([], [], color=INK, marker="*", markersize=10, linestyle="none", label="chosen"))
     drop = 22 + 12 * (1 + ax.get_xlabel().count("\n"))  # under the tick and axis labels
@@ -186,11 +199,14 @@ def _legend(ax: Axes, tied: layout.BoolArray, level: str, star: bool) -> Artist:
 
 
 def _explanations(
-    limits: FloatArray, gap_limits: FloatArray, tied: npt.NDArray[np.bool_], level: str, simultaneous: bool
-) -> list[str]:
+    limits: FloatArray, gap_limits: FloatArray, tied: layout.BoolArray, level: str, simultaneous: bool,
+    picked: layout.BoolArray,
+) -> list[str]:  # fmt: skip
     lines = []
     if np.isfinite(limits).any():
         lines.append(f"Left: {level} interval of each value; do not compare these.")
+    if picked.any():
+        lines.append(f"{PICKED[int(picked.sum()) > 1]}.")
     if np.isfinite(gap_limits).any():
         held = "simultaneous " if simultaneous else ""
         alone = "" if simultaneous else ", each for one pair of runs"

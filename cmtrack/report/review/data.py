@@ -26,22 +26,23 @@ if TYPE_CHECKING:
     import pandas as pd
 
 COLUMNS = (
-    "ranking", "rank", "name", "run_id", "status", "value", "low", "high", "difference", "difference_low",
-    "difference_high", "pvalue", "p_holm", "p_max_t", "p_set", "probability_best", "expected_rank", "rank_low",
-    "rank_high", "tied", "within_margin", "chosen", "paired", "reason",
+    "ranking", "rank", "name", "run_id", "status", "value", "low", "high", "adjusted_low", "adjusted_high",
+    "difference", "difference_low", "difference_high", "pvalue", "p_holm", "p_max_t", "p_set", "probability_best",
+    "expected_rank", "rank_low", "rank_high", "tied", "within_margin", "chosen", "paired", "reason",
 )  # fmt: skip
 MODEL_COLUMNS = (
     "rank", "name", "run_id", "status", "mean", "sd", "blocks", "difference", "difference_low", "difference_high",
     "pvalue", "p_holm", "worse", "equivalent", "better", "average_rank", "tied", "within_margin", "chosen", "reason",
 )  # fmt: skip
-_HTML = ("rank", "name", "status", "value", "mean", "low", "high", "difference", "difference_low", "difference_high",
-         "probability_best", "rank_low", "rank_high", "p_set", "p_holm", "equivalent", "reason")  # fmt: skip
+_HTML = ("rank", "name", "status", "value", "mean", "low", "high", "adjusted_low", "adjusted_high", "difference",
+         "difference_low", "difference_high", "probability_best", "rank_low", "rank_high", "p_set", "p_holm",
+         "equivalent", "reason")  # fmt: skip
 _WHOLE = ("ranking", "rank", "rank_low", "rank_high", "blocks")
 _FLAGS = ("tied", "within_margin", "chosen", "paired")
 _NUMBERS = (
-    "rank", "value", "low", "high", "values", "difference", "difference_low", "difference_high", "pvalue", "p_holm",
-    "p_max_t", "probability_best", "expected_rank", "rank_low", "rank_high", "p_set", "standard_error", "tied",
-    "within_margin", "chosen",
+    "rank", "value", "low", "high", "adjusted_low", "adjusted_high", "values", "difference", "difference_low",
+    "difference_high", "pvalue", "p_holm", "p_max_t", "probability_best", "expected_rank", "rank_low", "rank_high",
+    "p_set", "standard_error", "tied", "within_margin", "chosen",
 )  # fmt: skip
 _OF_MODELS = (
     "rank", "mean", "sd", "difference", "difference_low", "difference_high", "pvalue", "p_holm", "worse",
@@ -209,6 +210,7 @@ def _ranking(ranking: Ranking) -> dict[str, Any]:
         "pairwise_pvalues": ranking.pvalues,
         "decision": _decided(ranking.decision),
         "margin": ranking.margin,
+        "picked_from": ranking.picked_from,
     }
 
 

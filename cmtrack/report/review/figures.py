@@ -19,7 +19,7 @@ from cmtrack.metrics.catalog import lookup
 from cmtrack.metrics.intervals import normal_quantile
 from cmtrack.plots import review as plots
 from cmtrack.report import formatting as fmt
-from cmtrack.report.review.phrases import criterion_title
+from cmtrack.report.review.phrases import behind_words, criterion_title
 from cmtrack.statistics.inputs import FloatArray
 
 MAX_METRICS = 12
@@ -74,7 +74,7 @@ def ranking_figure(ranking: Ranking) -> Figure | None:
     return plots.plot_ranking(
         _names(ranking),
         [run.value for run in runs],
-        [(run.low, run.high) for run in runs],
+        [run.interval for run in runs],
         [run.difference for run in runs],
         [(run.difference_low, run.difference_high) for run in runs],
         tied=np.array([run.tied for run in runs]),
@@ -82,6 +82,8 @@ def ranking_figure(ranking: Ranking) -> Figure | None:
         better=criterion.direction,
         chosen=_place(ranking),
         confidence_level=ranking.confidence_level,
+        behind=behind_words(ranking),
+        picked=np.array([run.picked for run in runs]),
     )
 
 
@@ -191,7 +193,7 @@ def parameter_figure(ranking: Ranking) -> Figure | None:
     return plots.plot_metric_against_parameter(
         [_number(run, name) for run in runs],
         [run.value for run in runs],
-        [(run.low, run.high) for run in runs],
+        [run.interval for run in runs],
         parameter=name,
         metric_title=fmt.capital(title),
         names=[run.name for run in runs],

@@ -24,6 +24,7 @@ from cmtrack.report.review.phrases import (
     KINDS,
     Say,
     all_others,
+    behind_words,
     criterion_title,
     gap_words,
     near_words,
@@ -122,7 +123,7 @@ def _best_of(run: RankedRun, ranking: Ranking, say: Say) -> str:
     criterion, name = ranking.criterion, say(run.name)
     if not criterion.single:
         return f"{name} has the highest weighted sum"
-    value = fmt.number(run.value, (run.low, run.high))
+    value = fmt.number(run.value, run.interval)
     if criterion.direction == "nearest zero":
         return f"{name} is nearest to zero ({value})"
     return f"{name} scores {'highest' if criterion.direction == 'higher' else 'lowest, which is best'} ({value})"
@@ -135,7 +136,7 @@ def _headline(ranking: Ranking | RepeatedRanking, say: Say) -> str:
         return f"Take {chosen}: it is the only {noun}."
     if ties == 1:
         others = all_others(len(ranking.standings) - 1, noun)
-        return f"Take {chosen}: {others} significantly worse."
+        return f"Take {chosen}: {others} {behind_words(ranking)}."
     if ranking.decision.by is not None:
         near = sum(entry.within_margin for entry in ranking.standings)
         return (
@@ -176,7 +177,7 @@ def _from_leader(entry: RankedRun | RankedModel, ranking: Ranking | RepeatedRank
 
 
 def _value(run: RankedRun) -> str:
-    return fmt.with_interval(run.value, (run.low, run.high))
+    return fmt.with_interval(run.value, run.interval)
 
 
 def _standing(ranking: Ranking, say: Say) -> list[str]:
@@ -198,25 +199,35 @@ def _standing(ranking: Ranking, say: Say) -> list[str]:
         said = f"{name} has the {title} nearest to zero, {_value(first)}."
     else:
         said = f"{name} has the {'highest' if criterion.direction == 'higher' else 'lowest'} {title}, {_value(first)}."
-    return [" ".join([said, *_others(ranking, say)]), *_chances(ranking, say)]
+    return [" ".join([said, *picking(ranking), *_others(ranking, say)]), *_chances(ranking, say)]
 
 
 def _others(ranking: Ranking, say: Say) -> list[str]:
     unsure = [run for run in ranking.runs[1:] if math.isnan(run.p_set)]
     tied = [say(run.name) for run in ranking.tied if run is not ranking.leader and run not in unsure]
     behind = [say(run.name) for run in ranking.runs if not run.tied]
-    return standing_sentences(tied, behind, [say(run.name) for run in unsure], ranking.confidence_level)
+    return standing_sentences(ranking, tied, behind, [say(run.name) for run in unsure])
+
+
+def picking(ranking: Ranking) -> list[str]:
+    """The leader's interval by itself, beside the shown one, which allows for the picking."""
+    first = ranking.leader
+    if not (first.picked and ranking.criterion.single):  # of a sum no interval is said
+        return []
+    alone = fmt.interval(first.value, (first.low, first.high))
+    return [f"The interval allows for its being picked from {ranking.picked_from} runs; without that it is {alone}."]
 
 
 def _chances(ranking: Ranking, say: Say) -> list[str]:
-    """The probability that the leader comes first again."""
+    """The probability that the leader is the best."""
     first = ranking.leader
     if math.isnan(first.probability_best) or len(ranking.tied) < 2:
         return []
     second = max((run for run in ranking.runs if run is not first), key=lambda run: run.probability_best)
+    rough = f" (rough, from {len(ranking.runs)} runs)" if ranking.few else ""
     return [
-        f"If the test rows were drawn again, {say(first.name)} would come first about "
-        f"{100 * first.probability_best:.0f} % of the time, {say(second.name)} {100 * second.probability_best:.0f} %."
+        f"{say(first.name)} is the best with probability {fmt.chance(first.probability_best)}, {say(second.name)} "
+        f"with {fmt.chance(second.probability_best)}{rough}."
     ]
 
 
@@ -351,7 +362,7 @@ def _models_standing(ranking: RepeatedRanking, say: Say) -> str:
         text += f"{fmt.number(first.mean)} ({spread})."
     tied = [say(model.name) for model in ranking.tied if model is not first]
     behind = [say(model.name) for model in ranking.models if not model.tied]
-    return " ".join([text, *standing_sentences(tied, behind, [], ranking.confidence_level)])
+    return " ".join([text, *standing_sentences(ranking, tied, behind, [])])
 
 
 def _best_model(first: RankedModel, say: Say) -> str:
@@ -405,9 +416,7 @@ def passed_over(comparison: Comparison, say: Say) -> list[str]:
     if not comparison.passed_over:
         return []
     names = fmt.listed([say(run.name) for run in comparison.passed_over])
-    return [
-        f"Not looked at closely, as their logged values are worse than those of the runs looked at (limit): {names}."
-    ]
+    return [f"Not looked at closely, as their logged values are worse (limit): {names}."]
 
 
 def by_reason(comparison: Comparison) -> dict[str, list[str]]:

@@ -16,7 +16,7 @@ from cmtrack.comparison.ranking import RankedRun, Ranking
 from cmtrack.comparison.result import Comparison, RunComparison
 from cmtrack.evaluation import Evaluation
 from cmtrack.names import quoted
-from cmtrack.plots.review.ranking import SHARPER
+from cmtrack.plots.review.ranking import PICKED, SHARPER
 from cmtrack.report import formatting as fmt
 from cmtrack.report.html import figure_block
 from cmtrack.report.review import reproduce
@@ -155,10 +155,11 @@ def _methods(comparison: Comparison) -> list[str]:
             "(1979).",
         ]
     said = [
-        f"A run is behind where its p-value of being among the best is at most {1 - comparison.confidence_level:.3g}; "
-        "all others are tied. The p-value is that of the model confidence set (Hansen, Lunde and Nason 2011, range "
-        f"statistic), which misses the best run in at most {fmt.level(1 - comparison.confidence_level)} of "
-        "comparisons. Tied runs are not shown to differ; they are not shown to be equal.",
+        f"A run is behind where its p-value of being the best is at most {1 - comparison.confidence_level:.3g}; all "
+        "others are tied. The p-value is that of multiple comparisons with the best (Hsu 1981, 1996), by Student's "
+        "distribution with the effective number of rows or clusters. The best run is called behind in at most "
+        f"{fmt.level(1 - comparison.confidence_level)} of comparisons. Of runs that are exactly equal some may be "
+        "behind. Tied runs are not shown to differ; they are not shown to be equal.",
     ]
     if comparison.criterion.pareto:
         said = [
@@ -172,8 +173,15 @@ def _methods(comparison: Comparison) -> list[str]:
             "Holm (1979)."
         )
         said.append(
-            "P(best) and the ranks come from draws of the values with the covariance of their errors, which stand for "
-            "new draws of the test rows. The interval of a rank is for each run alone."
+            "P(best) and the ranks are posterior probabilities: true values are taken as normally spread, and how far "
+            "they spread is learned from the runs. So the luck of the leader is not taken for merit, as it is by "
+            "counting resamples. From two runs nothing can be learned of the spread, and there is none; from fewer "
+            "than five it is rough. The interval of a rank is for each run alone."
+        )
+        said.append(
+            "The interval of the leader allows for its having been picked: its end on the side of the worse values is "
+            "simultaneous over all runs, also over those that were passed over for their logged values (after Fuentes, "
+            "Casella and Wells 2018). Of a chosen run that does not lead both ends are."
         )
         said.append(_margin(comparison))
     if not comparison.criterion.single and not comparison.criterion.pareto:
@@ -238,12 +246,24 @@ def _reading(comparison: Comparison) -> str:
             f"dominated, is at most {alpha:.3g}."
         )
     said = (
-        f"Brackets are {at} intervals; those of the differences are simultaneous. P(best): how often a run would come "
-        "first if the test rows were drawn again. p: of being among the best; a run is behind where it is at most "
-        f"{alpha:.3g}."
+        f"Brackets are {at} intervals; those of the differences are simultaneous.{_picked(comparison)}"
+        f"{_of_best(comparison)} p: of being the best; a run is behind where it is at most {alpha:.3g}."
     )
     beyond = any(not run.tied and run.difference_low <= 0 <= run.difference_high for run in _ranked(comparison))
     return f"{said} {SHARPER}" if beyond else said
+
+
+def _picked(comparison: Comparison) -> str:
+    """Whose interval allows for the picking, beside the table."""
+    rankings = [one for one in comparison.rankings if isinstance(one, Ranking)]
+    most = max((sum(run.picked for run in ranking.runs) for ranking in rankings), default=0)
+    return f" {PICKED[most > 1]}." if most else ""
+
+
+def _of_best(comparison: Comparison) -> str:
+    known = [one for one in comparison.rankings if isinstance(one, Ranking) and _has_posterior(one)]
+    rough = "; rough for fewer than five runs" if any(one.few for one in known) else ""
+    return f" P(best): probability of being the best{rough}." if known else ""
 
 
 # -- tables ----------------------------------------------------------------------------------------------------
@@ -277,9 +297,9 @@ def ranking_table(ranking: Ranking) -> Table:
     several = len(runs) > 1
     if several:
         if criterion.pareto:
-            heads += ["P(on the front)", "p"]
+            heads += ["On the front in … of resamples", "p"]
         else:
-            heads += ["From the leader", "P(best)", "Ranks", "p"]
+            heads += ["From the leader", *(["P(best)", "Ranks"] if _has_posterior(ranking) else []), "p"]
     gates = any(run.gates for run in runs)
     if gates:
         heads.append("Gates")
@@ -288,19 +308,24 @@ def ranking_table(ranking: Ranking) -> Table:
     return {"heads": heads, "rows": rows, "with_interval": intervals}
 
 
+def _has_posterior(ranking: Ranking) -> bool:
+    return len(ranking.runs) > 1 and math.isfinite(ranking.leader.probability_best)
+
+
 def _run_row(run: RankedRun, ranking: Ranking, gates: bool) -> dict[str, Any]:
     criterion = ranking.criterion
-    cells = [_value(run, name) for name in criterion.metrics]
+    cells = [_value(run, name, criterion.single) for name in criterion.metrics]
     if not criterion.single and not criterion.pareto:
-        cells.append(cell(fmt.two_places(run.value), run.value, fmt.two_places_interval((run.low, run.high))))
+        cells.append(cell(fmt.two_places(run.value), run.value, fmt.two_places_interval(run.interval)))
     if len(ranking.runs) > 1 and criterion.pareto:
         cells.append(cell(fmt.chance(run.probability_best), run.probability_best))
         cells.append(cell(fmt.p_text(run.p_set), run.p_set))
     elif len(ranking.runs) > 1:
         cells.append(_difference(run, run is ranking.leader, criterion.single))
-        cells.append(cell(fmt.chance(run.probability_best), run.probability_best))
-        ends = f"{run.rank_low}" if run.rank_low == run.rank_high else f"{run.rank_low}–{run.rank_high}"
-        cells.append(cell(ends, run.expected_rank if math.isfinite(run.expected_rank) else run.rank_high))
+        if _has_posterior(ranking):
+            cells.append(cell(fmt.chance(run.probability_best), run.probability_best))
+            ends = f"{run.rank_low}" if run.rank_low == run.rank_high else f"{run.rank_low}–{run.rank_high}"
+            cells.append(cell(ends, run.expected_rank))
         leads = run is ranking.leader
         cells.append(cell("–" if leads else fmt.p_text(run.p_set), "" if leads else run.p_set))
     if gates:
@@ -315,8 +340,9 @@ def _row(run: Any, ranking: Ranking | RepeatedRanking, name: Cell, cells: list[C
     return {"cells": [*first, *cells], "status": said}
 
 
-def _value(run: RankedRun, name: str) -> Cell:
-    value, ends = run.evaluation.metrics[name], run.evaluation.intervals.get(name)
+def _value(run: RankedRun, name: str, ranks: bool) -> Cell:
+    """A metric of a run; of the one that is ranked by, the interval to show."""
+    value, ends = run.evaluation.metrics[name], run.interval if ranks else run.evaluation.intervals.get(name)
     return cell(fmt.number(value, ends), value, fmt.interval(value, ends))
 
 

@@ -1,7 +1,7 @@
 """Phrases on a ranking of runs, or of models over repeated runs: names, standings, gaps, and what decided a tie.
 
-The p-value that decides is the one that is shown: a run is "behind" where its p-value of being among the best is at
-most one less the confidence level.
+The p-value that decides is the one that is shown: a run is "behind" where its p-value of being the best is at most
+one less the confidence level.
 """
 
 from __future__ import annotations
@@ -91,9 +91,21 @@ def all_others(n: int, noun: str) -> str:
     return f"{'both' if n == 2 else f'all {n}'} other {noun}s are"
 
 
-def standing_sentences(tied: list[str], behind: list[str], unsure: list[str], confidence_level: float) -> list[str]:
+def behind_words(ranking: Ranking | RepeatedRanking) -> str:
+    """The claim on what is behind, such as "significantly worse".
+
+    Of more than two runs each is compared with the best one, whichever that is: that it is not the best is sure, and
+    that it is worse than each of the others is not.
+    """
+    pair = len(ranking.standings) <= 2 or isinstance(ranking, RepeatedRanking)
+    return "significantly worse" if pair or ranking.criterion.pareto else "ruled out as the best"
+
+
+def standing_sentences(
+    ranking: Ranking | RepeatedRanking, tied: list[str], behind: list[str], unsure: list[str]
+) -> list[str]:
     """Sentences on the runs or models tied with the leader and behind it; names as they are to be shown."""
-    at = fmt.level(confidence_level)
+    at = fmt.level(ranking.confidence_level)
     said = []
     if tied:
         said.append(f"Not distinguishable from it ({at}): {fmt.listed(tied)}.")
@@ -102,7 +114,8 @@ def standing_sentences(tied: list[str], behind: list[str], unsure: list[str], co
     if behind:
         many = len(behind) > 4 and not (tied or unsure)
         names = f"all {len(behind)} others" if many else fmt.listed(behind)
-        said.append(f"Significantly worse{'' if tied else f' ({at})'}: {names}.")
+        claim = behind_words(ranking)
+        said.append(f"{claim[0].upper()}{claim[1:]}{'' if tied else f' ({at})'}: {names}.")
     return said
 
 

@@ -1,0 +1,284 @@
+"""Shares of more than two classes: error against QuaPy's quantifiers, and coverage; prints Markdown.
+
+Usage: ``python benchmarks/class_prevalence.py [--quick] [--tasks digits/wine] [--cache folder]``. ``--cache`` keeps the
+peers' estimates; with them in it QuaPy need not be installed. Every split has its own training rows, labelled rows
+(equally many of each class) and target, all fresh from one population, so splits are independent and standard errors
+are those of means over splits.
+"""
+
+from __future__ import annotations
+
+import argparse
+import logging
+import math
+import time
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from sklearn import datasets
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.linear_model import LogisticRegression
+from sklearn.naive_bayes import GaussianNB
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from cmtrack import estimate_prevalence
+
+PEERS = ("EMQ", "KDEy-ML", "DMy", "PACC")
+UNEQUAL = (0.01, 0.02, 0.07, 0.3, 0.6)
+_DIGITS_PIXELS = [2, 4, 10, 13, 18, 20, 21, 26, 27, 28, 30, 33, 34, 36, 42, 43, 46, 50, 53, 60]
+
+Rows = tuple[np.ndarray, np.ndarray]
+Population = Callable[[int], Callable[[np.random.Generator, np.ndarray], np.ndarray]]
+"""Of a seed: a function that draws one row of features for each of the classes wanted."""
+
+
+def _made(n_classes: int, clusters: int = 1) -> Population:
+    """Skewed Gaussian clusters, another problem for every seed."""
+
+    def of_seed(seed: int) -> Callable[[np.random.Generator, np.ndarray], np.ndarray]:
+        x, y = datasets.make_classification(
+            30_000, n_features=10, n_informative=6, n_classes=n_classes, n_clusters_per_class=clusters,
+            class_sep=0.85, random_state=seed,
+        )  # fmt: skip
+        return _of_rows(x, y, 0.0)
+
+    return of_seed
+
+
+def _of_rows(x: np.ndarray, y: np.ndarray, width: float) -> Callable[[np.random.Generator, np.ndarray], np.ndarray]:
+    """Rows drawn with replacement, with normal noise of ``width`` standard deviations: an endless population."""
+    rows, spread = [np.flatnonzero(y == k) for k in range(y.max() + 1)], width * x.std(axis=0)
+
+    def draw(rng: np.random.Generator, classes: np.ndarray) -> np.ndarray:
+        place = rng.random(len(classes))
+        picked = np.array([rows[k][int(u * len(rows[k]))] for k, u in zip(classes, place, strict=True)])
+        noisy: np.ndarray = x[picked] + spread * rng.normal(size=(len(classes), x.shape[1]))
+        return noisy
+
+    return draw
+
+
+def _digits(pixels: list[int] | None) -> Population:
+    x, y = datasets.load_digits(return_X_y=True)
+    return lambda _: _of_rows(x if pixels is None else x[:, pixels], y, 0.3)
+
+
+def _wine() -> Population:
+    x, y = datasets.load_wine(return_X_y=True)
+    return lambda _: _of_rows(x[:, [0, 1, 10]], y, 0.3)
+
+
+@dataclass(frozen=True)
+class Task:
+    """A population, its classifier, and how many rows are labelled and judged.
+
+    ``shares`` are the target's, and by default drawn uniformly; ``labelled_shares`` are equal by default.
+    """
+
+    population: Callable[[], Population]
+    scorer: str
+    classes: int
+    train: int
+    labelled: int
+    target: int
+    shares: tuple[float, ...] | None = None
+    labelled_shares: tuple[float, ...] | None = None
+
+
+TASKS = {
+    "synthetic, lr, K=3, 90": Task(lambda: _made(3), "lr", 3, 500, 90, 300),
+    "synthetic, nb, K=3, 300": Task(lambda: _made(3), "nb", 3, 500, 300, 2_000),
+    "synthetic, lr, K=5, 150": Task(lambda: _made(5), "lr", 5, 500, 150, 300),
+    "synthetic, nb, K=5, 500": Task(lambda: _made(5), "nb", 5, 500, 500, 2_000),
+    "synthetic, lr, K=10, 300": Task(lambda: _made(10), "lr", 10, 1_000, 300, 300),
+    "synthetic, nb, K=10, 1000": Task(lambda: _made(10), "nb", 10, 1_000, 1_000, 2_000),
+    "synthetic, lr, unequal, 500": Task(lambda: _made(5), "lr", 5, 500, 500, 5_000, UNEQUAL),
+    "digits, 20 pixels, lr, 400": Task(lambda: _digits(_DIGITS_PIXELS), "lr", 10, 600, 400, 300),
+    "digits, nb, 400": Task(lambda: _digits(None), "nb", 10, 600, 400, 300),
+    "wine, 3 features, lr, 54": Task(_wine, "lr", 3, 60, 54, 200),
+}
+COVERAGE_TASKS = {
+    "one problem, lr, unequal, 500": Task(lambda: lambda _: _made(5)(0), "lr", 5, 500, 500, 5_000, UNEQUAL),
+    "one problem, lr, unequal, 5000": Task(lambda: lambda _: _made(5)(0), "lr", 5, 500, 5_000, 20_000, UNEQUAL),
+    "synthetic, lr, unequal, 5000": Task(lambda: _made(5), "lr", 5, 500, 5_000, 20_000, UNEQUAL),
+    "synthetic, nb, unequal, 500": Task(lambda: _made(5), "nb", 5, 500, 500, 5_000, UNEQUAL),
+    "synthetic, nb, unequal, 5000": Task(lambda: _made(5), "nb", 5, 500, 5_000, 20_000, UNEQUAL),
+    "two clusters, lr, unequal, 500": Task(lambda: _made(5, 2), "lr", 5, 500, 500, 5_000, UNEQUAL),
+    "two clusters, lr, unequal, 5000": Task(lambda: _made(5, 2), "lr", 5, 500, 5_000, 20_000, UNEQUAL),
+    "synthetic, lr, labelled unequal, 1000": Task(
+        lambda: _made(5), "lr", 5, 500, 1_000, 5_000, (0.3, 0.3, 0.2, 0.1, 0.1), (0.03, 0.07, 0.1, 0.3, 0.5)
+    ),
+}
+SCORERS = {
+    "lr": lambda: make_pipeline(StandardScaler(), LogisticRegression(max_iter=2000)),
+    "nb": GaussianNB,
+}
+
+
+@dataclass(frozen=True)
+class Split:
+    """Labelled probabilities, a target's, and its shares."""
+
+    y: np.ndarray
+    held: np.ndarray
+    target: np.ndarray
+    shares: np.ndarray
+
+
+def splits(task: Task, n_splits: int, first: int = 0) -> list[Split]:
+    """Independent splits of a task."""
+    population, out = task.population(), []
+    for seed in range(first, first + n_splits):
+        draw, rng = population(seed), np.random.default_rng(1000 + seed)
+        train = np.arange(task.train) % task.classes
+        model = SCORERS[task.scorer]().fit(draw(rng, train), train)
+        if task.labelled_shares is None:
+            y = np.arange(task.labelled) % task.classes
+        else:
+            y = np.repeat(
+                np.arange(task.classes), np.rint(np.multiply(task.labelled_shares, task.labelled)).astype(int)
+            )
+        shares = rng.dirichlet(np.ones(task.classes)) if task.shares is None else np.array(task.shares)
+        actual = rng.choice(task.classes, task.target, p=shares)
+        held, target = (model.predict_proba(draw(rng, classes)) for classes in (y, actual))
+        out.append(Split(y, held, target, shares))
+    return out
+
+
+class GivenScores(ClassifierMixin, BaseEstimator):
+    """A classifier whose input is its own posterior."""
+
+    def __init__(self, classes: int = 2) -> None:
+        self.classes = classes
+        self.classes_ = np.arange(classes)
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return True
+
+    def fit(self, x: np.ndarray, y: np.ndarray) -> GivenScores:
+        return self
+
+    def predict_proba(self, x: np.ndarray) -> np.ndarray:
+        return x
+
+
+def peer(name: str, split: Split) -> np.ndarray:
+    """Shares by a quantifier of QuaPy; NaN where it fails."""
+    from quapy.method.aggregative import EMQ, PACC, DMy, KDEyML
+
+    method = {"EMQ": EMQ, "KDEy-ML": KDEyML, "DMy": DMy, "PACC": PACC}[name]
+    size = split.held.shape[1]
+    quantifier = method(GivenScores(size), fit_classifier=False)
+    quantifier.train_prevalence = np.bincount(split.y, minlength=size) / len(split.y)
+    quantifier.aggregation_fit(split.held, split.y)
+    return np.asarray(quantifier.aggregate(split.target))
+
+
+def cached(folder: Path | None, key: str, compute: Callable[[], np.ndarray]) -> np.ndarray:
+    """The stored array, or a newly computed one that is stored."""
+    if folder is None:
+        return compute()
+    path = folder / f"{key.replace('/', '-').replace(' ', '_')}.npy"
+    if not path.exists():
+        folder.mkdir(parents=True, exist_ok=True)
+        np.save(path, compute())
+    return np.load(path)
+
+
+@dataclass(frozen=True)
+class Ours:
+    """Our estimates of all splits: values, low, high (splits, K); p-values of the fit and seconds (splits,)."""
+
+    values: np.ndarray
+    low: np.ndarray
+    high: np.ndarray
+    pvalues: np.ndarray
+    seconds: np.ndarray
+
+
+def ours(parts: list[Split], density: str) -> Ours:
+    """Our estimates of all splits."""
+    rows, pvalues, seconds = [], [], []
+    for part in parts:
+        start = time.process_time()
+        estimate = estimate_prevalence(part.target, calibration=(part.y, part.held), density=density)
+        seconds.append(time.process_time() - start)
+        rows.append(list(estimate.by_class.values()))
+        pvalues.append(estimate.fit_pvalue)
+    values, low, high = np.moveaxis(np.array(rows), 2, 0)
+    return Ours(values, low, high, np.array(pvalues), np.array(seconds))
+
+
+def _mean(by_split: np.ndarray) -> tuple[float, float]:
+    return float(by_split.mean()), float(by_split.std(ddof=1) / math.sqrt(len(by_split)))
+
+
+def report(tasks: dict[str, Task], options: argparse.Namespace, peers: tuple[str, ...]) -> None:
+    """Errors by method, our error over the best peer's, coverage over all classes and of the worst one."""
+    columns = ("ours (se)", "ours / best", "largest bias of a class (sd)", "covers (se)", "worst class", "fit rejects")
+    print("| " + " | ".join(("task", *peers, *columns, "width", "ms")) + " |")
+    print("|---" * (len(peers) + 9) + "|")
+    ratios, covers, worst = [], [], []
+    for name, task in tasks.items():
+        parts = splits(task, options.splits, options.first)
+        truth = np.stack([part.shares for part in parts])
+        errors = []
+        for one in peers:
+            key = f"{name} {one} {options.splits}" + (f" {options.first}" if options.first else "")
+            values = cached(options.cache, key, lambda n=one, p=parts: np.stack([peer(n, x) for x in p]))
+            errors.append(float(np.abs(values - truth).mean()))
+        found = ours(parts, options.density)
+        error, spread = _mean(np.abs(found.values - truth).mean(axis=1))
+        inside = (found.low <= truth) & (truth <= found.high)
+        cover, cover_se = _mean(inside.mean(axis=1))
+        least = float(inside.mean(axis=0).min())
+        difference = found.values - truth
+        far = int(np.abs(difference.mean(axis=0)).argmax())
+        ratio = error / min(errors) if errors else math.nan
+        ratios.append(ratio)
+        covers.append(cover)
+        worst.append(least)
+        cells = [f"{e:.4f}" for e in errors] + [
+            f"{error:.4f} ({spread:.4f})", f"{ratio:.3f}" if errors else "–",
+            f"{difference.mean(axis=0)[far]:+.4f} ({difference[:, far].std():.4f})",
+            f"{cover:.3f} ({cover_se:.3f})", f"{least:.2f}", f"{np.mean(found.pvalues < 0.05):.2f}",
+            f"{(found.high - found.low).mean():.3f}", f"{1e3 * np.median(found.seconds):.0f}",
+        ]  # fmt: skip
+        print(f"| {name} |", " | ".join(cells), "|", flush=True)
+    if peers:
+        print(f"\nours / best peer: geometric mean {np.exp(np.mean(np.log(ratios))):.3f}, largest {max(ratios):.3f}")
+    lowest = f"least task {min(covers):.3f}, least class {min(worst):.2f}"
+    print(f"coverage (nominal .95): mean {np.mean(covers):.3f}, {lowest}")
+
+
+def main() -> None:
+    """Print both tables."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--quick", action="store_true", help="8 splits instead of 60")
+    parser.add_argument("--splits", type=int, default=60)
+    parser.add_argument("--first", type=int, default=0, help="number of the first split, its seed")
+    parser.add_argument("--tasks", default="", help="parts of task names")
+    parser.add_argument("--density", default="auto")
+    parser.add_argument("--cache", type=Path, help="folder for the peers' estimates")
+    options = parser.parse_args()
+    warnings.simplefilter("ignore")
+    logging.disable(logging.CRITICAL)
+    options.splits = 8 if options.quick else options.splits
+
+    def chosen(tasks: dict[str, Task]) -> dict[str, Task]:
+        wanted = options.tasks.split("/")
+        return {name: task for name, task in tasks.items() if any(part in name for part in wanted)}
+
+    if tasks := chosen(TASKS):
+        report(tasks, options, PEERS)
+    if tasks := chosen(COVERAGE_TASKS):
+        print()
+        report(tasks, options, ())
+
+
+if __name__ == "__main__":
+    main()
