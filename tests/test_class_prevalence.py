@@ -207,5 +207,3 @@ def test_the_likelihood_is_drawn_for_two_classes(problem):
     shares = estimate_prevalence(target, calibration=(y, held))
     with pytest.raises(TypeError, match=r"for two classes, got the classes \[0, 1, 2, 3\]; to_frame\(\) has the share"):
         prevalence_figure(shares)
-    with pytest.raises(TypeError, match="for two classes, got float"):
-        prevalence_figure(0.3)

@@ -11,7 +11,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from cmtrack.metrics.spcc import spcc_ovo
-from cmtrack.prevalence import PrevalenceEstimate
+from cmtrack.prevalence import ClassPrevalenceEstimate
 
 from . import _text as text
 from .confusion import plot_confusion_matrix, plot_reduced_matrix
@@ -23,6 +23,7 @@ from .spcc import plot_spcc_matrix
 if TYPE_CHECKING:
     from cmtrack.base import BaseEvaluation
     from cmtrack.evaluation import Evaluation
+    from cmtrack.prevalence import PrevalenceEstimate
     from cmtrack.statistics import ReducedConfusionMatrix
 
 _SELF_CALIBRATED = (
@@ -152,9 +153,11 @@ def prevalence_figure(
     TypeError
         For an estimate of more than two classes, which has no likelihood of one share.
     """
-    if not isinstance(estimate, PrevalenceEstimate):
-        got = f"the classes {list(estimate.classes)}" if hasattr(estimate, "classes") else type(estimate).__name__
-        raise TypeError(f"the likelihood is drawn for two classes, got {got}; to_frame() has the share of every class")
+    if isinstance(estimate, ClassPrevalenceEstimate):
+        raise TypeError(
+            f"the likelihood is drawn for two classes, got the classes {list(estimate.classes)}; to_frame() has the "
+            "share of every class"
+        )
     curves = estimate.likelihood()
     return plot_prevalence_likelihood(
         curves.prevalence, curves.naive, adjusted=curves.adjusted, value=estimate.value, low=estimate.low,

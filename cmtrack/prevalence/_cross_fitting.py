@@ -269,26 +269,26 @@ class MomentMatch:
         """Variances of the equation due to (target, positives, negatives), and minus its slope, at each prevalence.
 
         The variance of h in a class is that of its labelled samples, and one sample's worth of that of the model.
-        Scores that the class has, but none of its labelled samples has shown, are in the model only.
 
         Parameters
         ----------
         unseen : (of positives, of negatives)
-            Where to take the variance of the model if it is the larger.
+            Where to allow for scores that the class has, but none of its labelled samples has shown: the variance of
+            the model if it is the larger, and half a sample more, which scores as the other class does.
         """
         n, m1, m0 = self.sizes
         h, pi = self.weights(prevalence), prevalence
         average = h.mean(axis=1, keepdims=True)
-        means, variances = [], []
-        for labelled, m, density, more in zip(
-            (self.positives, self.negatives), (m1, m0), self.densities, unseen, strict=True
+        (mean1, own1), (mean0, own0) = _moments(h, self.positives), _moments(h, self.negatives)
+        slope = mean1 - mean0
+        variances = []
+        for m, own, other, density, more in zip(
+            (m1, m0), (own1, own0), (own0, own1), self.densities, unseen, strict=True
         ):
-            mean, own = _moments(h, labelled)
             model = _moments(average, density)[1]
-            means.append(mean)
-            variances.append(np.where(more, np.maximum(own, model), (m * own + model) / (m + 1)))
+            most = np.maximum(own, model) + (other + slope**2) / (2 * m)
+            variances.append(np.where(more, most, (m * own + model) / (m + 1)))
         v1, v0 = variances
-        slope = means[0] - means[1]
         of_target = pi * v1 + (1 - pi) * v0 + pi * (1 - pi) * slope**2
         return of_target / n, pi**2 * v1 / m1, (1 - pi) ** 2 * v0 / m0, slope
 
