@@ -58,9 +58,9 @@ def estimate_prevalence(
         Estimator of the ratio of the two classes' score densities. "auto": a stack of "isotonic", "kde_logit", "beta"
         and "logistic", weighted by cross-validated log score of the labelled scores and cross-fitted in two ways, of
         which the interval holds both; "bins" where there are no more distinct labelled scores than bins, which then
-        smear nothing. "bins": class-balanced quantile bins with half counts, by maximum likelihood. "raw": the scores are
-        taken for posteriors at the calibration set's prevalence (Saerens et al. 2002); badly wrong, without a sign of
-        it, where they are not. A function of the labelled negatives' and positives' scores returns a function that
+        smear nothing. "bins": class-balanced quantile bins with half counts, by maximum likelihood. "raw": the scores
+        are taken for posteriors at the calibration set's prevalence (Saerens et al. 2002); badly wrong, without a sign
+        of it, where they are not. A function of the labelled negatives' and positives' scores returns a function that
         gives the ratio f1 / f0 at scores.
         All but "bins" and "raw" match a moment of the scores that the ratio makes efficient, so a wrong ratio
         costs width, not bias. For K > 2: "vector" (slope and bias per class on log-probabilities; "auto" where
