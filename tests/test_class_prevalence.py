@@ -9,6 +9,7 @@ import pandas as pd
 import pytest
 
 from cmtrack import estimate_prevalence, evaluate
+from cmtrack.plots import prevalence_figure
 from cmtrack.prevalence import BasePrevalence, ClassPrevalenceEstimate, PrevalenceEstimate
 from cmtrack.prevalence._cross_fitting import MomentMatch
 from cmtrack.prevalence.class_moments import ClassMoments, default_forms
@@ -284,3 +285,6 @@ def test_the_likelihood_is_drawn_for_two_classes(problem):
     y, held, _, target = problem
     with pytest.raises(ValueError, match=r"for two classes, got the classes \[0, 1, 2, 3\]"):
         PrevalenceDisplay.from_predictions(target, calibration=(y, held))
+    shares = estimate_prevalence(target, calibration=(y, held))
+    with pytest.raises(TypeError, match=r"for two classes, got the classes \[0, 1, 2, 3\]; to_frame\(\) has the share"):
+        prevalence_figure(shares)

@@ -73,6 +73,121 @@ def test_every_density_with_every_interval(density: Any, interval: str) -> None:
         assert deviance.min() > -1e-6
 
 
+@pytest.mark.parametrize("density", ["auto", "bins"])
+@pytest.mark.parametrize("interval", INTERVALS)
+def test_the_method_of_the_interval_reaches_the_count(density: str, interval: str) -> None:
+    target = expit(scored(np.random.default_rng(5), 300, 700))
+    options: Any = {"calibration": labelled(), "density": density}
+    e = estimate_prevalence(target, interval=interval, **options)
+    usual = estimate_prevalence(target, **options)
+    count, share = np.array([e.count_low, e.count_high]), 1000 * np.array([e.low, e.high])
+    assert count == pytest.approx(1000 * np.array(e.realised))
+    if interval in ("adjusted", "realised"):
+        assert count == pytest.approx([usual.count_low, usual.count_high])
+    else:
+        assert np.abs(count - [usual.count_low, usual.count_high]).max() > 0.1
+    if interval == "realised":
+        assert count == pytest.approx(share)
+    else:  # the target's own number is known better than the population's share
+        assert share[0] < count[0] < e.count < count[1] < share[1]
+    if interval == "wald":
+        assert np.diff(count)[0] == pytest.approx(2 * 1.959963984540054 * e.count_sd)
+
+
+def test_the_count_by_posteriors_is_of_the_target_too() -> None:
+    rng = np.random.default_rng(2)
+    y = rng.integers(0, 2, 4000)
+    s = expit(rng.normal(3 * y - 1.5) * 3)
+    e = estimate_prevalence(s[2000:], calibration=(y[:2000], s[:2000]), density="raw")
+    assert 2000 * e.low < e.count_low < e.count < e.count_high < 2000 * e.high
+    assert e.count_low < y[2000:].sum() < e.count_high
+    assert e.count_high - e.count_low == pytest.approx(2 * 1.959963984540054 * e.count_sd, rel=0.02)
+
+
+@pytest.mark.parametrize(("positives", "negatives"), [(140, 900), (900, 140)])
+def test_a_ratio_is_limited_by_the_labelled_samples_of_the_class_that_is_missing(
+    positives: int, negatives: int
+) -> None:
+    """Where no negative scores so high, half a one among all the negatives could; and the other way round."""
+    y = np.repeat([0, 1], [negatives, positives])
+    held = np.concatenate((np.linspace(0.001, 0.2, negatives), np.linspace(0.8, 0.999, positives)))
+    cells = score_cells(ScoreCounts.from_scores(held, y, 2))
+    for member in ("logistic", "beta", "kde_logit"):
+        ratio = np.exp(whole_ratio(cells, (member,)))
+        assert 0.6 * (2 * negatives + 1) < ratio.max() <= (2 * negatives + 1) * (1 + 1e-9), member
+        assert 1 / (2 * positives + 1) * (1 - 1e-9) <= ratio.min() < 1 / (0.6 * (2 * positives + 1)), member
+
+
+def rare(seed: int, k: int = 25) -> tuple[Any, Any]:
+    """A labelled set and a target of 5,000 scores with k positives: a good filter of rare positives."""
+    rng = np.random.default_rng(seed)
+
+    def some(positive: bool, n: int) -> Any:
+        return expit(1.6 * rng.normal(3.9 * positive, 1 + 0.6 * positive, n) - 3.5)
+
+    held = np.concatenate((some(False, 900), some(True, 140)))
+    return (np.repeat([0, 1], [900, 140]), held), np.concatenate((some(False, 5000 - k), some(True, k)))
+
+
+def test_counts_of_rare_positives_are_as_sharp_as_the_estimate() -> None:
+    """Twelve draws. One negative in 281 was imagined where none of 900 was seen: the error was twice the scatter."""
+    found = [estimate_prevalence(target, calibration=held) for held, target in map(rare, range(12))]
+    widths = [e.count_high - e.count_low for e in found]
+    assert all(e.count_low <= 25 <= e.count_high for e in found)
+    assert np.mean(widths) < 40
+    assert sum(e.count_low == 0 for e in found) <= 6
+    assert np.sqrt(np.mean([(e.count - 25) ** 2 for e in found])) < 9
+    assert 4 < np.mean([e.count_sd for e in found]) < 9
+
+
+def test_what_is_unseen_of_the_negatives_widens_the_interval_below_the_estimate_only() -> None:
+    held, target = rare(0)
+    match = MomentMatch(*_matched(held, target))
+    value = match.solve()
+    at = np.array([0.5 * value, 1.5 * value])
+    seen, most = match.spread(at), match.spread(at, unseen=(True, True))
+    around = match.about(value, at)
+    assert most[2][0] > 2 * seen[2][0]
+    assert around[2] == pytest.approx([most[2][0], seen[2][1]])
+    assert around[1] == pytest.approx([seen[1][0], most[1][1]])
+
+
+def _matched(held: Any, target: Any) -> Any:
+    cells = score_cells(ScoreCounts.from_scores(held[1], held[0], 2, exact=True))
+    fit = fit_ratio(cells)
+    sizes = (float(len(target)), cells.cells.m1, cells.cells.m0)
+    return fit.left, cells.count(target) / sizes[0], fit.positives / sizes[1], fit.negatives / sizes[2], sizes
+
+
+def test_an_interval_that_reaches_an_end_says_that_estimates_there_are_biased() -> None:
+    held, target = rare(3, 6)
+    low = estimate_prevalence(target, calibration=held)
+    assert low.low == 0
+    assert [w for w in low.warnings if "estimated too high on average" in w and "begins at 0" in w]
+    turned = estimate_prevalence(1 - target, calibration=(1 - held[0], 1 - held[1]), density="bins")
+    high = estimate_prevalence(1 - target, calibration=(1 - held[0], 1 - held[1]))
+    assert high.high == 1
+    assert [w for w in high.warnings if "estimated too low on average" in w and "ends at 1" in w]
+    assert bool(turned.high == 1) == any("ends at 1" in w for w in turned.warnings)
+    inside = estimate_prevalence(expit(scored(np.random.default_rng(5), 300, 700)), calibration=labelled())
+    assert inside.warnings == ()
+    rows = cmtrack.evaluate(held[0][850:920], y_prob=held[1][850:920]).prevalence  # they calibrate themselves
+    assert rows is not None
+    assert not any("on average" in w for w in rows.warnings)
+
+
+def test_without_a_root_the_least_equation_in_standard_errors_is_taken() -> None:
+    """Random folds of which one lacks the highest negative: the equation stays below 0, least near to 0.05."""
+    rng = np.random.default_rng(31186)
+    y = np.repeat([0, 1], [150, 90])
+    held, target = np.round(rng.normal(y * 1.5), 2), np.round(rng.normal(np.repeat([0, 1], [400, 80]) * 1.5), 2)
+    plain = estimate_prevalence(target, calibration=(y, held))
+    turned = estimate_prevalence(-target, calibration=(y, -held), positive=0)
+    assert plain.value == pytest.approx(0.0656, abs=0.003)  # 0.0136 before; 80 of 480 are positive
+    assert abs(plain.value - (1 - turned.value)) < 0.07
+    assert plain.low <= 80 / 480 <= plain.high
+
+
 @pytest.mark.parametrize("density", [*NAMED, "bins", "raw", true_ratio])
 @pytest.mark.parametrize("interval", ["adjusted", "realised", "naive"])
 def test_the_solid_curve_of_the_figure_crosses_the_cut_at_the_ends_of_the_interval(density: Any, interval: str) -> None:
@@ -415,7 +530,7 @@ def test_estimates_by_two_foldings_are_joined() -> None:
     steady, honest = (match.solve() for match in matches)
     assert steady > honest  # a rare share is pulled upwards by folds that are alike
     assert honest < both.solve() < steady
-    gap, variance = steady - honest, matches[0].variance(steady).total
+    gap, variance = steady - honest, matches[0].variance(steady, unseen=True).total
     assert both.weight == pytest.approx(variance / (variance + gap**2))
     low, high = both.interval("adjusted", 0.95)
     assert low == min(match.interval("adjusted", match.solve(), 0.95)[0] for match in matches)

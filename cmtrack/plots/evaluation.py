@@ -11,6 +11,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from cmtrack.metrics.spcc import spcc_ovo
+from cmtrack.prevalence import ClassPrevalenceEstimate
 
 from . import _text as text
 from .confusion import plot_confusion_matrix, plot_reduced_matrix
@@ -146,7 +147,17 @@ def prevalence_figure(
         By default it names the positive class.
     ax : matplotlib.axes.Axes, optional
         Axes to draw into; by default a new figure.
+
+    Raises
+    ------
+    TypeError
+        For an estimate of more than two classes, which has no likelihood of one share.
     """
+    if isinstance(estimate, ClassPrevalenceEstimate):
+        raise TypeError(
+            f"the likelihood is drawn for two classes, got the classes {list(estimate.classes)}; to_frame() has the "
+            "share of every class"
+        )
     curves = estimate.likelihood()
     return plot_prevalence_likelihood(
         curves.prevalence, curves.naive, adjusted=curves.adjusted, value=estimate.value, low=estimate.low,

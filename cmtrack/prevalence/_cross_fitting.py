@@ -28,8 +28,8 @@ import numpy as np
 
 from cmtrack.metrics.intervals import Interval
 from cmtrack.prevalence.densities import MODELS, ScoreCells
-from cmtrack.prevalence.mixture import Variance, deviance_limit
-from cmtrack.statistics.inputs import FloatArray
+from cmtrack.prevalence.mixture import Mixture, Variance, deviance_limit
+from cmtrack.statistics.inputs import BoolArray, FloatArray
 
 # -- folds: functions of the counts alone, the same for every order of the samples --------------------
 
@@ -81,7 +81,7 @@ def at_random(counts: FloatArray, folds: int) -> FloatArray:
 
 # -- density ratios: one model, or a stack weighted by cross-validated log score ----------------------
 
-MEMBERS = ("isotonic", "kde_logit", "beta")
+MEMBERS = ("isotonic", "kde_logit", "beta", "logistic")
 FOLDS = 2
 _STEPS = 100
 
@@ -150,8 +150,12 @@ def _log_odds(chance: FloatArray) -> FloatArray:
 
 
 def _members(place: FloatArray, positives: FloatArray, negatives: FloatArray, members: tuple[str, ...]) -> FloatArray:
-    """Probabilities of each member (first axis), no more extreme than half a count among all would give."""
-    top, bottom = np.log(2 * positives.sum(axis=1) + 1), np.log(2 * negatives.sum(axis=1) + 1)
+    """Probabilities of each member (first axis), no more extreme than half a count among all would give.
+
+    A high ratio is limited by the number of negatives, of which half a one could have such a score; a low one by that
+    of the positives.
+    """
+    top, bottom = np.log(2 * negatives.sum(axis=1) + 1), np.log(2 * positives.sum(axis=1) + 1)
     fits = [np.clip(MODELS[m](place, positives, negatives), -bottom[:, None], top[:, None]) for m in members]
     out: FloatArray = 1 / (1 + np.exp(-np.stack(fits)))
     return out
@@ -244,14 +248,15 @@ class MomentMatch:
         """Gap mean_target h - pi mean_positives h - (1-pi) mean_negatives h; 0 at the estimate, falling."""
         pi = prevalence[:, None, None]
         gap = self.target / len(self.odds) - pi * self.positives - (1 - pi) * self.negatives
-        value: FloatArray = (gap * self.weights(prevalence)).sum(axis=(1, 2))
+        value: FloatArray = np.einsum("pfb,pfb->p", gap, self.weights(prevalence))
         return value
 
     def solve(self) -> float:
-        """The root in [0, 1] next to a first estimate; the end of the range where there is none.
+        """The root in [0, 1] next to a first estimate; where there is none, the least equation in standard errors.
 
         The first estimate takes h at 1/2, which no cell dominates. Near 0 and 1 a few samples of extreme ratio can
-        give the equation more roots.
+        give the equation more roots, or lift it off its only one; the least of equation^2 / variance (continuous
+        updating, Hansen, Heaton & Yaron 1996) is then the end of the range or the place where the root was.
         """
         h = self.weights(np.array([0.5]))[0]
         target, above, below = (float((h * x).sum()) for x in (self.target / len(h), self.positives, self.negatives))
@@ -261,30 +266,58 @@ class MomentMatch:
         path = start + (end - start) * (np.arange(_POINTS) / (_POINTS - 1)) ** 2
         turned = np.flatnonzero((self.equation(path) > 0) != rising)
         if not len(turned):
-            return end
+            variances = sum(self.spread(path, unseen=(True, True))[:3])
+            with np.errstate(divide="ignore", invalid="ignore"):
+                distance = self.equation(path) ** 2 / variances
+            return float(path[np.nanargmin(distance)]) if np.isfinite(distance).any() else end
         low, high = sorted((float(path[turned[0] - 1]), float(path[turned[0]])))
         for _ in range(46):
             middle = (low + high) / 2
             low, high = (middle, high) if self.equation(np.array([middle]))[0] > 0 else (low, middle)
         return (low + high) / 2
 
-    def spread(self, prevalence: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
-        """Variances of the equation due to (target, positives, negatives), and minus its slope, at each prevalence."""
+    def spread(
+        self, prevalence: FloatArray, unseen: tuple[bool | BoolArray, bool | BoolArray] = (False, False)
+    ) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
+        """Variances of the equation due to (target, positives, negatives), and minus its slope, at each prevalence.
+
+        The variance of h in a class is that of its labelled samples, and one sample's worth of that of the model.
+
+        Parameters
+        ----------
+        unseen : (of positives, of negatives)
+            Where to allow for scores that the class has, but none of its labelled samples has shown: the variance of
+            the model if it is the larger, and half a sample more, which scores as the other class does.
+        """
         n, m1, m0 = self.sizes
         h, pi = self.weights(prevalence), prevalence
-        p, q = self.densities
-        mean1, own1 = _moments(h, self.positives)
-        mean0, own0 = _moments(h, self.negatives)
         average = h.mean(axis=1, keepdims=True)
-        v1 = np.maximum(own1, _moments(average, p)[1])
-        v0 = np.maximum(own0, _moments(average, q)[1])
+        (mean1, own1), (mean0, own0) = _moments(h, self.positives), _moments(h, self.negatives)
         slope = mean1 - mean0
+        variances = []
+        for m, own, other, density, more in zip(
+            (m1, m0), (own1, own0), (own0, own1), self.densities, unseen, strict=True
+        ):
+            model = _moments(average, density)[1]
+            most = np.maximum(own, model) + (other + slope**2) / (2 * m)
+            variances.append(np.where(more, most, (m * own + model) / (m + 1)))
+        v1, v0 = variances
         of_target = pi * v1 + (1 - pi) * v0 + pi * (1 - pi) * slope**2
         return of_target / n, pi**2 * v1 / m1, (1 - pi) ** 2 * v0 / m0, slope
 
-    def variance(self, prevalence: float) -> Variance:
+    def about(self, estimate: float, prevalence: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
+        """:meth:`spread` at candidates for an interval around the estimate.
+
+        Negatives that score like positives, of which the labelled ones have shown none, would make the share smaller
+        than estimated, never larger; positives that score like negatives the other way round. So what is unseen of the
+        negatives widens the interval below the estimate, of the positives above it.
+        """
+        return self.spread(prevalence, unseen=(prevalence > estimate, prevalence < estimate))
+
+    def variance(self, prevalence: float, unseen: bool = False) -> Variance:
         """Variance of the estimate by source; the information is that of the likelihood."""
-        target, positives, negatives, slope = (float(part[0]) for part in self.spread(np.array([prevalence])))
+        parts = self.spread(np.array([prevalence]), unseen=(unseen, unseen))
+        target, positives, negatives, slope = (float(part[0]) for part in parts)
         if not slope > 0:
             return Variance(np.inf, np.inf, np.inf, 0.0)
         p, q = self.densities
@@ -292,42 +325,51 @@ class MomentMatch:
         information = float(((p - q)[mix > 0] ** 2 / mix[mix > 0]).sum())
         return Variance(target / slope**2, positives / slope**2, negatives / slope**2, information)
 
-    def deviance(self, estimate: float, grid: FloatArray, kind: str = "adjusted") -> FloatArray:
+    def _whole(
+        self, estimate: float, prevalence: FloatArray, kind: str, realised: bool
+    ) -> tuple[FloatArray, FloatArray]:
+        """Variance of the equation by kind of interval, and minus its slope."""
+        target, positives, negatives, slope = self.about(estimate, prevalence)
+        whole = target if kind == "naive" else target + positives + negatives
+        if realised:
+            whole = np.maximum(whole - slope**2 * prevalence * (1 - prevalence) / self.sizes[0], 1e-3 * whole)
+        return whole, slope
+
+    def deviance(self, estimate: float, grid: FloatArray, kind: str = "adjusted", realised: bool = False) -> FloatArray:
         """Quasi-deviance 2 |integral of slope x equation / variance| from the estimate to each point of an even grid.
 
-        "adjusted" takes the whole variance, "realised" leaves out pi(1-pi)/n, "naive" keeps the target's part only.
+        "naive" keeps the target's part of the variance only. ``realised`` leaves out pi(1-pi)/n.
         """
         points = np.union1d(grid, [estimate])
-        target, positives, negatives, slope = self.spread(points)
-        whole = target + positives + negatives
-        if kind == "naive":
-            whole = target
-        elif kind == "realised":
-            whole = np.maximum(whole - slope**2 * points * (1 - points) / self.sizes[0], 1e-3 * whole)
+        whole, slope = self._whole(estimate, points, kind, realised)
         with np.errstate(divide="ignore", invalid="ignore"):
             rate = np.where(whole > 0, slope * self.equation(points) / whole, 0.0)
         area = np.concatenate(([0.0], np.cumsum((rate[1:] + rate[:-1]) / 2 * np.diff(points))))
         start = np.searchsorted(points, estimate)
         deviance: FloatArray = 2 * (area[start] - area)
-        return deviance[np.searchsorted(points, grid)]
+        return np.maximum(deviance[np.searchsorted(points, grid)], 0.0)
 
-    def interval(self, kind: str, estimate: float, confidence_level: float) -> Interval:
-        """Ends of the adjusted, realised, naive or score interval."""
+    def interval(self, kind: str, estimate: float, confidence_level: float, realised: bool = False) -> Interval:
+        """Ends of the adjusted, naive or score interval, of the population's or of the target's own share."""
         limit = deviance_limit(confidence_level)
 
         def outside(grid: FloatArray) -> FloatArray:
-            if kind == "score":
-                target, positives, negatives, _ = self.spread(grid)
-                with np.errstate(divide="ignore", invalid="ignore"):
-                    ratio = self.equation(grid) ** 2 / (target + positives + negatives)
-                return np.where(np.isfinite(ratio), ratio, 0.0)
-            return self.deviance(estimate, grid, kind)
+            if kind != "score":
+                return self.deviance(estimate, grid, kind, realised)
+            with np.errstate(divide="ignore", invalid="ignore"):
+                ratio = self.equation(grid) ** 2 / self._whole(estimate, grid, kind, realised)[0]
+            return np.where(np.isfinite(ratio), ratio, 0.0)
 
         reach = max(6 * float(np.sqrt(min(self.variance(estimate).total, 1.0))), 1e-6)
         return _end(estimate, 0.0, reach, limit, outside), _end(estimate, 1.0, reach, limit, outside)
 
-    def bootstrap(self, estimate: float, confidence_level: float, replicates: int = 1000) -> Interval:
-        """Percentiles over multinomial resamples of the three count vectors (fixed seed), with h as estimated."""
+    def bootstrap(
+        self, estimate: float, confidence_level: float, realised: bool = False, replicates: int = 1000
+    ) -> Interval:
+        """Percentiles over multinomial resamples of the three count vectors (fixed seed), with h as estimated.
+
+        ``realised`` resamples the target's positives and negatives apart, in the numbers that are estimated.
+        """
         rng = np.random.default_rng(20230813)
         h = self.weights(np.array([estimate]))[0]
 
@@ -337,7 +379,14 @@ class MomentMatch:
             return mean
 
         used1, used0 = self.positives > 0, self.negatives > 0
-        target = resampled(self.sizes[0], self.target, h.mean(axis=0))
+        whole = Mixture(*self.densities, self.target)
+        strata = whole.by_class(estimate) if realised else (self.target,)
+        parts = [(own, float(own.sum())) for own in strata]
+        target = sum(
+            part * resampled(self.sizes[0] * part, own, h.mean(axis=0))
+            for own, part in parts
+            if round(self.sizes[0] * part) > 0
+        )
         above = resampled(self.sizes[1], self.positives[used1], h[used1])
         below = resampled(self.sizes[2], self.negatives[used0], h[used0])
         with np.errstate(divide="ignore", invalid="ignore"):
@@ -348,8 +397,9 @@ class MomentMatch:
 
 
 def _moments(h: FloatArray, shares: FloatArray) -> tuple[FloatArray, FloatArray]:
-    mean = (h * shares).sum(axis=(1, 2))
-    return mean, np.maximum((h**2 * shares).sum(axis=(1, 2)) - mean**2, 0.0)
+    values, weights = h.reshape(len(h), -1), shares.ravel()
+    mean = values @ weights
+    return mean, np.maximum(values**2 @ weights - mean**2, 0.0)
 
 
 def _end(
@@ -393,7 +443,7 @@ class TwoFoldings:
     def weight(self) -> float:
         """Weight of the estimate by alternating folds: variance over variance plus squared disagreement."""
         turn, drawn = self.estimates
-        variance = self.in_turn.variance(turn).total
+        variance = self.in_turn.variance(turn, unseen=True).total
         if not np.isfinite(variance) or turn == drawn:
             return 1.0
         return variance / (variance + (turn - drawn) ** 2)
@@ -422,27 +472,20 @@ class TwoFoldings:
         share = positives / labelled if labelled > 0 else 0.5
         return Variance(target, positives + share * between, negatives + (1 - share) * between, turn.information)
 
-    def deviance(self, grid: FloatArray, kind: str = "adjusted") -> FloatArray:
+    def deviance(self, grid: FloatArray, kind: str = "adjusted", realised: bool = False) -> FloatArray:
         """The smaller of the two quasi-deviances; 0 between the two estimates."""
         low, high = sorted(self.estimates)
         pair = zip((self.in_turn, self.at_random), self.estimates, strict=True)
-        smaller = np.minimum(*(match.deviance(estimate, grid, kind) for match, estimate in pair))
+        smaller = np.minimum(*(match.deviance(estimate, grid, kind, realised) for match, estimate in pair))
         return np.where((low <= grid) & (grid <= high), 0.0, smaller)
 
-    def interval(self, kind: str, confidence_level: float) -> Interval:
+    def interval(self, kind: str, confidence_level: float, realised: bool = False) -> Interval:
         """Interval from the lower of the two lower ends to the upper of the two upper ones."""
-        return _hull(
-            self.in_turn.interval(kind, self.estimates[0], confidence_level),
-            self.at_random.interval(kind, self.estimates[1], confidence_level),
-        )
-
-    def bootstrap(self, confidence_level: float) -> Interval:
-        """Hull of the two intervals by percentiles of multinomial resamples."""
-        return _hull(
-            self.in_turn.bootstrap(self.estimates[0], confidence_level),
-            self.at_random.bootstrap(self.estimates[1], confidence_level),
-        )
-
-
-def _hull(one: Interval, other: Interval) -> Interval:
-    return min(one[0], other[0]), max(one[1], other[1])
+        pair = zip((self.in_turn, self.at_random), self.estimates, strict=True)
+        ends = [
+            match.bootstrap(estimate, confidence_level, realised)
+            if kind == "bootstrap"
+            else match.interval(kind, estimate, confidence_level, realised)
+            for match, estimate in pair
+        ]
+        return min(low for low, _ in ends), max(high for _, high in ends)

@@ -55,12 +55,12 @@ def estimate_prevalence(
     positive : label, optional
         The positive class; by default the last label in sorted order.
     density : {"auto", "bins", "kde_logit", "logistic", "beta", "isotonic", "raw"} or function, default "auto"
-        Estimator of the ratio of the two classes' score densities. "auto": a stack of "isotonic", "kde_logit" and
-        "beta", weighted by cross-validated log score of the labelled scores and cross-fitted in two ways, of which the
-        interval holds both; "bins" where there are no more distinct labelled scores than bins, which then smear
-        nothing. "bins": class-balanced quantile bins with half counts, by maximum likelihood. "raw": the scores are
-        taken for posteriors at the calibration set's prevalence (Saerens et al. 2002); badly wrong, without a sign of
-        it, where they are not. A function of the labelled negatives' and positives' scores returns a function that
+        Estimator of the ratio of the two classes' score densities. "auto": a stack of "isotonic", "kde_logit", "beta"
+        and "logistic", weighted by cross-validated log score of the labelled scores and cross-fitted in two ways, of
+        which the interval holds both; "bins" where there are no more distinct labelled scores than bins, which then
+        smear nothing. "bins": class-balanced quantile bins with half counts, by maximum likelihood. "raw": the scores
+        are taken for posteriors at the calibration set's prevalence (Saerens et al. 2002); badly wrong, without a sign
+        of it, where they are not. A function of the labelled negatives' and positives' scores returns a function that
         gives the ratio f1 / f0 at scores.
         All but "bins" and "raw" match a moment of the scores that the ratio makes efficient, so a wrong ratio
         costs width, not bias. For K > 2: "auto" (a stack of the probabilities as they are, "temperature", up to 50
@@ -70,7 +70,8 @@ def estimate_prevalence(
     interval : "adjusted", "realised", "wald", "score", "bootstrap" or "naive"
         "adjusted": profile likelihood widened for the error of the densities, of the prevalence that the target
         was drawn from. "realised": the same for the target's own share. "naive" ignores the error of the
-        densities and covers far too seldom. "raw" takes "naive" and "adjusted" only; K > 2
+        densities and covers far too seldom. ``count_low`` and ``count_high`` are of the target's own number of
+        positives by the same method. "raw" takes "naive" and "adjusted" only; K > 2
         takes "adjusted" (a Wald interval there), "wald" and "realised".
     confidence_level : float, default 0.95
 

@@ -43,6 +43,10 @@ CLASS_DENSITIES = ("auto", *FORMS, "bins")
 CLASS_INTERVALS = ("adjusted", "wald", "realised")
 INTERVALS = ("adjusted", "realised", "wald", "score", "bootstrap", "naive")
 _SAME_ROWS = "labelled scores and target are the same rows: the fit cannot be tested"
+_AT_END = (
+    "the interval {ends} at {end}: a share of {end} is not excluded, and shares so near to {end} are estimated too "
+    "{way} on average, because no estimate is {beyond} {end}; the {other} end is on the safe side"
+)
 _NOT_IDENTIFIED = "not identified: positives and negatives have the same scores"
 _RANDOM_FOLDS = 5
 
@@ -109,15 +113,20 @@ def binned_estimate(
         return make(**_not_identified())
     spread = variance(bands.p, bands.q, value, n, m1, m0)
     scaled = Mixture(mixture.p, mixture.q, mixture.w * (n / mixture.w.sum()))
-    realised = spread.about_target(value, n)
-    ends = profile_interval(scaled, value, realised / spread.target, confidence_level)
-    low, high = _binned_interval(interval, scaled, bands, value, spread, (n, m1, m0), confidence_level, ends)
+    ends_of = partial(_binned_interval, _method(interval), scaled, bands, value, spread, (n, m1, m0), confidence_level)
+    realised = ends_of(True)
+    ends = realised if interval == "realised" else ends_of(False)
     fit: _Fit = {} if same else fit_diagnostic(bands, binned * (n / binned.sum()), value, m1, m0)
     return make(
-        value=value, low=low, high=high, variance=spread, realised=ends,
+        value=value, low=ends[0], high=ends[1], variance=spread, realised=realised,
         undefined={"fit_pvalue": _SAME_ROWS} if same else {},
-        warnings=warnings_of(bands, spread, fit.get("fit_pvalue", math.nan)), **fit,
+        warnings=warnings_of(bands, spread, fit.get("fit_pvalue", math.nan), None if same else ends), **fit,
     )  # fmt: skip
+
+
+def _method(interval: str) -> str:
+    """The method by which both intervals are made: "realised" is the adjusted one of the target's own share."""
+    return "adjusted" if interval == "realised" else interval
 
 
 def _binned_interval(
@@ -128,25 +137,30 @@ def _binned_interval(
     spread: Variance,
     sizes: tuple[float, float, float],
     level: float,
-    realised: Interval,
+    realised: bool,
 ) -> Interval:
-    if method == "realised":
-        return realised
+    """The interval of the population's share, or of the target's own (``realised``)."""
+    whole = spread.naive if method == "naive" else spread
+    total = whole.about_target(value, sizes[0]) if realised else whole.total
     if method == "wald":
-        return _wald(value, spread.total, level)
+        return _wald(value, total, level)
     binned = Mixture(bands.p, bands.q, mixture.w)
     if len(mixture.p) != len(bands.p):  # left out one by one: add the two classes' parts
         binned = Mixture(bands.p, bands.q, mixture.w.reshape(2, -1).sum(axis=0))
     if method == "score":
-        return score_interval(binned, value, *sizes[1:], level)
+        return score_interval(binned, value, *sizes[1:], level, realised)
     if method == "bootstrap":
-        return _bootstrap(binned, bands, level)
-    inflation = 1.0 if method == "naive" else spread.total / spread.target
-    return profile_interval(mixture, value, inflation, level)
+        return _bootstrap(binned, bands, level, value if realised else None)
+    return profile_interval(mixture, value, total / spread.target, level)
 
 
-def _bootstrap(binned: Mixture, bands: BinnedDensities, level: float, replicates: int = 1000) -> Interval:
-    """Percentiles over multinomial resamples of the three count vectors (fixed seed)."""
+def _bootstrap(
+    binned: Mixture, bands: BinnedDensities, level: float, share: float | None, replicates: int = 1000
+) -> Interval:
+    """Percentiles over multinomial resamples of the three count vectors (fixed seed).
+
+    With a share the target's positives and negatives are resampled apart: for an interval of the target's own share.
+    """
     rng = np.random.default_rng(20230813)
 
     def resample(counts: FloatArray) -> FloatArray:
@@ -157,7 +171,9 @@ def _bootstrap(binned: Mixture, bands: BinnedDensities, level: float, replicates
         shares: FloatArray = (drawn + 0.5) / (drawn.sum(axis=1, keepdims=True) + len(counts) / 2)
         return shares
 
-    p, q, w = densities(bands.positives), densities(bands.negatives), resample(binned.w)
+    p, q = densities(bands.positives), densities(bands.negatives)
+    strata = (binned.w,) if share is None else binned.by_class(share)
+    w = sum(resample(own) for own in strata if round(own.sum()) > 0)
     low_end, high_end = np.zeros(replicates), np.ones(replicates)
     for _ in range(45):  # the score falls in the prevalence: bisection on all replicates at once
         values = (low_end + high_end) / 2
@@ -183,8 +199,8 @@ def fit_diagnostic(bands: BinnedDensities, binned: FloatArray, value: float, m1:
     }
 
 
-def warnings_of(bands: BinnedDensities, spread: Variance, fit_pvalue: float) -> tuple[str, ...]:
-    """Reasons to distrust an estimate."""
+def warnings_of(bands: BinnedDensities, spread: Variance, fit_pvalue: float, ends: Interval | None) -> tuple[str, ...]:
+    """Reasons to distrust an estimate, or to read it with care; with ends of its interval those at 0 and 1 too."""
     out = []
     distance = 0.5 * float(np.abs(bands.p - bands.q).sum())
     if spread.total > 1 / 12 or distance < math.sqrt(len(bands.p) / min(bands.m1, bands.m0)):
@@ -196,6 +212,10 @@ def warnings_of(bands: BinnedDensities, spread: Variance, fit_pvalue: float) -> 
             f"the target's scores do not fit the labelled ones (p = {fit_pvalue:.2g}): not only the prevalence "
             "changed, or the labelled scores are training scores; do not trust the estimate"
         )
+    if ends is not None and ends[0] == 0 and ends[1] < 1:
+        out.append(_AT_END.format(ends="begins", end=0, way="high", beyond="below", other="upper"))
+    if ends is not None and ends[1] == 1 and ends[0] > 0:
+        out.append(_AT_END.format(ends="ends", end=1, way="low", beyond="above", other="lower"))
     return tuple(out)
 
 
@@ -255,8 +275,9 @@ def modelled_estimate(
     if not math.isfinite(spread.total):
         ends = realised = (0.0, 1.0)
     else:
-        realised = match.interval("realised", confidence_level)
-        ends = _modelled_interval(match, interval, value, spread, realised, confidence_level)
+        ends_of = partial(_modelled_interval, match, _method(interval), value, spread, n, confidence_level)
+        realised = ends_of(True)
+        ends = realised if interval == "realised" else ends_of(False)
     p, q = match.densities
     ranks = ScoreCounts(np.arange(len(p), dtype=np.float64), np.stack((cells.negatives, cells.positives)), exact=True)
     bands = quantile_bins(ranks)
@@ -266,7 +287,7 @@ def modelled_estimate(
         value=value, low=ends[0], high=ends[1], variance=spread, realised=realised,
         mixture=Mixture(p, q, counted), densities=replace(cells.cells, p=p, q=q),
         deviance=match.deviance, members=matches[0][0],
-        warnings=warnings_of(bands, spread, fit.get("fit_pvalue", math.nan)), **fit,
+        warnings=warnings_of(bands, spread, fit.get("fit_pvalue", math.nan), ends), **fit,
     )  # fmt: skip
 
 
@@ -278,15 +299,12 @@ def few_distinct(labelled: ScoreCounts) -> bool:
 
 
 def _modelled_interval(
-    match: TwoFoldings, method: str, value: float, spread: Variance, realised: Interval, level: float
+    match: TwoFoldings, method: str, value: float, spread: Variance, n: float, level: float, realised: bool
 ) -> Interval:
-    if method == "realised":
-        return realised
+    """The interval of the population's share, or of the target's own (``realised``)."""
     if method == "wald":
-        return _wald(value, spread.total, level)
-    if method == "bootstrap":
-        return match.bootstrap(level)
-    return match.interval(method, level)
+        return _wald(value, spread.about_target(value, n) if realised else spread.total, level)
+    return match.interval(method, level, realised)
 
 
 def _of_function(
@@ -339,24 +357,28 @@ def raw_estimate(
     mixture = Mixture(s / trained, (1 - s) / (1 - trained), target.counts[0].astype(np.float64))
     value = mixture.maximise()
     ends: Interval = (math.nan, math.nan)
-    information = math.nan
+    realised, spread = ends, Variance(math.nan, 0.0, 0.0, math.nan)
     if not math.isnan(value):
-        ends = profile_interval(mixture, value, 1.0, confidence_level)
         gap = (mixture.p - mixture.q) / mixture.mix(value)
         information = float(mixture.w @ gap**2) / n
+        spread = Variance(1 / (n * information), 0.0, 0.0, information)
+        ends, realised = (
+            profile_interval(mixture, value, total / spread.target, confidence_level)
+            for total in (spread.total, spread.about_target(value, n))
+        )
     return PrevalenceEstimate(
         value,
         *ends,
         confidence_level=confidence_level,
         positive=positive,
         n_target=n,
-        variance=Variance(1 / (n * information), 0.0, 0.0, information),
+        variance=spread,
         interval=interval,
         mixture=mixture,
         densities=None,
         target_scores=target,
         density="raw",
-        realised=ends,
+        realised=realised,
         undefined={"fit_pvalue": "densities are taken as known: the fit cannot be tested"},
         warnings=("density='raw' holds only for scores that are calibrated at the calibration set's prevalence",),
     )

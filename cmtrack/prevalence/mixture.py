@@ -43,6 +43,12 @@ class Mixture:
         """Density of the mixture, pi p + (1-pi) q."""
         return prevalence * self.p + (1 - prevalence) * self.q
 
+    def by_class(self, prevalence: float) -> tuple[FloatArray, FloatArray]:
+        """Expected positives and negatives at each point among the target samples."""
+        mix = self.mix(prevalence)
+        chance = np.divide(prevalence * self.p, mix, out=np.zeros_like(mix), where=mix > 0)
+        return self.w * chance, self.w * (1 - chance)
+
     def log_likelihood(self, prevalence: float) -> float:
         """Log-likelihood at a prevalence; -inf where an observed point is impossible."""
         used = self.w > 0
@@ -112,6 +118,11 @@ class Variance:
         """The parts' shares: (target, positives, negatives)."""
         return self.target / self.total, self.positives / self.total, self.negatives / self.total
 
+    @property
+    def naive(self) -> Variance:
+        """The target's part alone: the densities taken as known."""
+        return Variance(self.target, 0.0, 0.0, self.information)
+
     def about_target(self, prevalence: float, n: float) -> float:
         """Variance about the share of positives of this very target of n samples."""
         return max(self.total - prevalence * (1 - prevalence) / n, 1e-3 * self.total)
@@ -151,9 +162,12 @@ def profile_interval(
 
 
 def score_interval(
-    mixture: Mixture, estimate: float, m1: float, m0: float, confidence_level: float
+    mixture: Mixture, estimate: float, m1: float, m0: float, confidence_level: float, realised: bool = False
 ) -> tuple[float, float]:
-    """Invert the score test, the labelled scores' error taken at each candidate."""
+    """Invert the score test, the labelled scores' error taken at each candidate.
+
+    ``realised``: for the target's own share.
+    """
     p, q, n = mixture.p, mixture.q, float(mixture.w.sum())
     limit = deviance_limit(confidence_level)
 
@@ -161,7 +175,8 @@ def score_interval(
         mix = mixture.mix(prevalence)
         u = float(mixture.w @ ((p - q) / mix)) / n
         v = variance(p, q, prevalence, n, m1, m0)
-        return u * u > limit * v.total * v.information**2
+        total = v.about_target(prevalence, n) if realised else v.total
+        return u * u > limit * total * v.information**2
 
     return _edge(estimate, 0.0, outside), _edge(estimate, 1.0, outside)
 

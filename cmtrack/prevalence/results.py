@@ -154,7 +154,7 @@ class BasePrevalence(ABC):
         Test that the target's scores are a mixture of the labelled densities. A small p-value means that
         not only the prevalence changed, and the estimate should not be trusted. NaN where it cannot be tested.
     realised : (float, float)
-        Ends of the interval of the target's own share of positives.
+        Ends of the interval of the target's own share of positives, by the same method.
     undefined : dict of str to str
         Reasons of what is NaN.
     warnings : tuple of str
@@ -308,7 +308,8 @@ class PrevalenceEstimate(BasePrevalence):
     members : dict of str to float
         Of ``density="auto"``: the weight of each stacked model.
     deviance : callable, optional
-        Quasi-deviance by a grid of prevalences and a kind, where there is no likelihood.
+        Quasi-deviance by a grid of prevalences, a kind, and whether of the target's own share, where there is no
+        likelihood.
     fit_contributions : tuple of (int, float)
         The bins that fit worst, with their parts of the statistic.
     """
@@ -318,7 +319,7 @@ class PrevalenceEstimate(BasePrevalence):
     target_scores: ScoreCounts | FloatArray = field(repr=False)
     _: KW_ONLY
     members: dict[str, float] = field(default_factory=dict)
-    deviance: Callable[[FloatArray, str], FloatArray] | None = field(default=None, repr=False)
+    deviance: Callable[[FloatArray, str, bool], FloatArray] | None = field(default=None, repr=False)
     fit_contributions: tuple[tuple[int, float], ...] = ()
 
     @property
@@ -362,13 +363,14 @@ class PrevalenceEstimate(BasePrevalence):
         reach = max(self.high - self.value, self.value - self.low, 1e-6) * 2
         low, high = max(0.0, self.value - reach), min(1.0, self.value + reach)
         grid = np.union1d(np.linspace(low, high, n_points), [self.value])
-        kind = self.interval if self.interval in ("naive", "realised") else "adjusted"
         if self.deviance is not None:
-            return Likelihood(grid, self.deviance(grid, kind), self.deviance(grid, "naive"))
+            kind = "naive" if self.interval == "naive" else "adjusted"
+            solid = self.deviance(grid, kind, self.interval == "realised")
+            return Likelihood(grid, solid, self.deviance(grid, "naive", False))
         top = self.mixture.log_likelihood(self.value)
         gaps = np.array([top - self.mixture.log_likelihood(float(x)) for x in grid])
         naive = 2 * gaps * (self._effective / float(self.mixture.w.sum()))
-        inflation = {"naive": 1.0, "realised": self._realised_inflation}.get(kind, self.inflation)
+        inflation = {"naive": 1.0, "realised": self._realised_inflation}.get(self.interval, self.inflation)
         return Likelihood(grid, naive / inflation if math.isfinite(inflation) else naive, naive)
 
     @property
