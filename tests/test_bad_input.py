@@ -311,8 +311,8 @@ def test_score_statistics() -> None:
         spcc(moments[1])
     with pytest.raises(ValueError, match="prevalence must lie between 0 and 1, got 1"):
         standardised_spcc(moments[0], 1)
-    with pytest.raises(ValueError, match="scale must be 'atanh', 'logit' or 'wald', got 'log'"):
-        on_scale("log", 0.5, 0.1)
+    with pytest.raises(ValueError, match="scale must be 'atanh', 'logit', 'log' or 'wald', got 'probit'"):
+        on_scale("probit", 0.5, 0.1)
     with pytest.raises(KeyError, match="no metric is called 'multiclass/magic'"):
         lookup("multiclass/magic")
     with pytest.raises(AttributeError, match="has no attribute 'nothing'"):

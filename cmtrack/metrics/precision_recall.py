@@ -110,7 +110,7 @@ class AveragePrecision:
 
     def size(self, table: ScoreTable) -> float:
         """The effective number of positives, which tell where there is no error."""
-        return float(table.effective_sides[0])
+        return float(table.sides[0] ** 2 / table.squares.reshape(2, -1)[0].sum())
 
     def influence(self, table: ScoreTable) -> FloatArray:
         """Influence (4 U,)."""

@@ -77,7 +77,7 @@ class Mean:
         return np.column_stack((np.full(len(losses.n), -losses.loss), np.ones(len(losses.n))))
 
     def reason(self, losses: Losses, k: int | None) -> str:
-        """Why it is infinite."""
+        """The rows that make it infinite."""
         rows = "row gives" if losses.impossible == 1 else "rows give"
         return f"infinite: {losses.impossible:g} {rows} the actual {losses.what} the probability 0"
 
@@ -107,7 +107,7 @@ class Skill(Mean):
         return -mine / known
 
     def reason(self, losses: Losses, k: int | None) -> str:
-        """Why it is undefined."""
+        """The reason of an undefined skill."""
         if self.logarithm and losses.impossible:
             return super().reason(losses, k)
         known = self.reference(losses)[0]

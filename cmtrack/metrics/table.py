@@ -1,12 +1,16 @@
-"""The catalog as a Markdown table: ``python -m cmtrack.metrics.table`` prints the README's."""
+"""The catalog as a Markdown table: ``python -m cmtrack.metrics.table README.md`` writes the README's."""
 
 from __future__ import annotations
 
 import math
+import re
+import sys
+from pathlib import Path
 
 from cmtrack.metrics.catalog import CATALOG
 from cmtrack.metrics.metric import Metric
 
+_PLACE = re.compile(r"(<!-- metrics:.*?-->\n).*?(\n<!-- end of metrics -->)", re.DOTALL)
 _SCALES = {
     "wilson": "Wilson",
     "count": "Wilson",
@@ -39,4 +43,7 @@ def _cells(metric: Metric) -> list[str]:
 
 
 if __name__ == "__main__":
-    print(markdown_table())
+    if len(sys.argv) == 1:
+        print(markdown_table())
+    for _file in map(Path, sys.argv[1:]):
+        _file.write_text(re.sub(_PLACE, lambda match: match[1] + markdown_table() + match[2], _file.read_text()))

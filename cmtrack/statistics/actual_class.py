@@ -160,7 +160,7 @@ class ProperScores:
         return self.place("log", groups) is not None
 
     def place(self, loss: str, groups: IntArray | None) -> tuple[int, int] | None:
-        """Where a loss stands in ``mean``, and its table in ``impossible``; None for groups that are not there."""
+        """The column of a loss in ``mean``, and the row of its table in ``impossible``; None for groups that are not there."""
         if groups is None:
             return LOSSES.index(loss), 0
         same = np.flatnonzero((self.groups == in_order(groups)).all(axis=1))
