@@ -89,7 +89,7 @@ def precision_recall(table: ScoreTable) -> PrecisionRecallCurve:
 
 
 class _Sweep:
-    """What is called at each score, and how many of it are hits, in the order of the scores."""
+    """Sums over all samples of at least each score, in the order of the scores: called ones, and hits among them."""
 
     def __init__(self, table: ScoreTable) -> None:
         counts = table.weight.reshape(4, -1)

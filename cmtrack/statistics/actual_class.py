@@ -1,4 +1,4 @@
-"""What the probabilities say of the actual class: proper scores of it and its rank, by actual class.
+"""Proper scores and the rank of the actual class, of what the probabilities give it.
 
 Source of the scores: Good (1952), Brier (1950); of the spherical one Roby (1965). Nothing is clipped: a probability of
 0 for the actual class makes its log loss infinite, so such rows are counted apart.
@@ -160,7 +160,7 @@ class ProperScores:
         return self.place("log", groups) is not None
 
     def place(self, loss: str, groups: IntArray | None) -> tuple[int, int] | None:
-        """The column of a loss in ``mean``, and the row of its table in ``impossible``; None for groups that are not there."""
+        """The column of a loss in ``mean``, and the row of its table in ``impossible``; None without these groups."""
         if groups is None:
             return LOSSES.index(loss), 0
         same = np.flatnonzero((self.groups == in_order(groups)).all(axis=1))
