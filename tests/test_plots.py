@@ -404,6 +404,10 @@ def an_evaluation(**changes: Any) -> Any:
             fpr=np.array([0, 1]), tpr=np.array([0, 1]), auc=0.5, ceiling=1.0, auc_normalized=0.5,
             auc_interval=None, operating_point=None, positive="promoter",
         ),
+        "precision_recall": SimpleNamespace(
+            recall=np.array([0.5, 1]), precision=np.array([1, 0.5]), average_precision=0.75, ceiling=1.0,
+            prevalence=0.5, average_precision_interval=None, operating_point=None, positive="promoter",
+        ),
         "spcc_matrix": np.zeros((3, 3)),
         "statistics": SimpleNamespace(
             moments=ScoreMoments(np.array([80, 212, 19]), np.eye(3), *(np.full((3, 3), 2.0) for _ in range(3))),
@@ -432,7 +436,8 @@ def drawn(evaluation: SimpleNamespace) -> dict[str, Figure]:
 def test_evaluation_figures_of_everything() -> None:
     figures = drawn(an_evaluation())
     assert list(figures) == [
-        "confusion_matrix", "reduced_nps", "roc", "spcc_matrix", "score_histogram", "prevalence_likelihood",
+        "confusion_matrix", "reduced_nps", "roc", "precision_recall", "spcc_matrix", "score_histogram",
+        "prevalence_likelihood",
     ]  # fmt: skip
     legend = [t.get_text() for t in figures["score_histogram"].legends[0].get_texts()]
     assert legend == [
@@ -443,7 +448,9 @@ def test_evaluation_figures_of_everything() -> None:
 
 
 def test_evaluation_figures_without_probabilities() -> None:
-    nothing = an_evaluation(reduced=(), roc=None, spcc_matrix=None, positive_scores=None, prevalence=None, metrics={})
+    nothing = an_evaluation(
+        reduced=(), roc=None, precision_recall=None, spcc_matrix=None, positive_scores=None, prevalence=None, metrics={}
+    )
     assert list(drawn(nothing)) == ["confusion_matrix"]
 
 

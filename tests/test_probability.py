@@ -10,6 +10,9 @@ from sklearn.metrics import average_precision_score, brier_score_loss, d2_log_lo
 
 from cmtrack import Accumulator, Evaluation, Grouping, evaluate, evaluate_table, paired_differences
 from cmtrack.evaluation.loading import loads
+from cmtrack.metrics.precision_recall import PRECISION as PRECISION_OF
+from cmtrack.metrics.precision_recall import largest_error
+from cmtrack.metrics.roc import ScoreTable
 
 Y = [0, 0, 0, 0, 1, 1, 1, 2, 2]
 P = np.array([
@@ -226,3 +229,60 @@ def test_vector_21_of_average_precision():
     psi = evaluation.influence("binary/average_precision")
     assert np.sqrt((psi**2).sum()) / 20 == pytest.approx(0.0885294571, abs=6e-11)
     assert evaluation.metrics["binary/average_precision"] == pytest.approx(average_precision_score(B20, D20), abs=1e-12)
+
+
+TV6_Y = [0, 1, 1, 2, 0, 2, 2, 1]
+TV6_P = np.array([
+    [.50, .30, .20], [.10, .60, .30], [.20, .30, .50], [.40, .35, .25], [.70, .10, .20], [.30, .25, .45],
+    [.05, .15, .80], [.60, .30, .10],
+])  # fmt: skip
+PRECISION = [1, 1, 2 / 3, 0.75, 0.6, 0.5, 4 / 7, 0.5]
+RECALL = np.array([1, 2, 2, 3, 3, 3, 4, 4]) / 6
+
+
+def of_rows_of_vector_6(accept: object) -> Evaluation:
+    grouping = Grouping({"no": [0], "yes": [1, 2]}, accept, positive="yes")
+    return evaluate(TV6_Y, y_prob=TV6_P, grouping=grouping)
+
+
+AP = ("binary/average_precision", "binary/average_precision_ceiling", "binary/average_precision_normalized")
+
+
+def test_vector_21_with_mismatches():
+    strict = of_rows_of_vector_6("strict")
+    assert numbers(strict, *AP) == near([0.5535714286, 0.6666666667, 0.8303571429])
+    assert errors(strict, AP[0], AP[2]) == near([0.2264392876, 0.1366694452])
+    expected = [-0.1088435374, 0.7602040816, -1.0969387755, -0.8469387755, 0, 0.4268707483, 0.7602040816, 0.1054421769]
+    assert strict.influence(AP[0]).tolist() == near(expected)
+    curve = strict.precision_recall
+    found, expected = (
+        sorted(zip(r, p, strict=True)) for r, p in ((curve.recall, curve.precision), (RECALL, PRECISION))
+    )
+    assert found == [pytest.approx(pair, abs=1e-12) for pair in expected]
+    relaxed = of_rows_of_vector_6("relaxed")
+    assert [*numbers(relaxed, AP[0]), *errors(relaxed, AP[0])] == near([0.9761904762, 0.0309567414])
+
+
+def test_the_steps_that_are_drawn_have_the_area_that_is_said():
+    strict = of_rows_of_vector_6("strict")
+    (axes,) = strict.figures()["precision_recall"].axes
+    line = axes.lines[0]
+    assert line.get_drawstyle() == "steps-pre"
+    recall, precision = line.get_data()
+    area = float(np.diff(recall) @ precision[1:])
+    assert area == pytest.approx(strict.metrics[AP[0]])
+    assert line.get_label().startswith(f"average precision {area:.3f} (interval ")
+    chance = axes.lines[1].get_data()
+    assert chance[0][1] * chance[1][1] == pytest.approx(strict.precision_recall.chance)
+    constant = evaluate([0, 1, 1], y_prob=[0.5] * 3)
+    assert constant.metrics[AP[0]] == pytest.approx(constant.precision_recall.chance)
+
+
+def test_the_error_bound_of_a_grid_holds():
+    rng = np.random.default_rng(0)
+    y = rng.integers(0, 2, 4000)
+    p = np.clip(rng.normal(0.4 + 0.2 * y, 0.05), 0, 1)
+    exact = ScoreTable(evaluate(y, y_prob=p).statistics.scores)
+    grid = ScoreTable(exact.scores.to_grid())
+    assert 0 < abs(PRECISION_OF(grid) - PRECISION_OF(exact)) <= largest_error(grid)
+    assert largest_error(exact) == 0

@@ -25,6 +25,7 @@ from cmtrack.metrics.intervals import Interval
 from cmtrack.metrics.metric import Metric
 from cmtrack.metrics.names import encode_label
 from cmtrack.metrics.own import UNKNOWN, Kept, own_metrics, to_data
+from cmtrack.metrics.precision_recall import PrecisionRecallCurve, precision_recall
 from cmtrack.metrics.results import Clusters, Results
 from cmtrack.metrics.roc import RocCurve
 from cmtrack.metrics.views import EvaluationViews
@@ -227,6 +228,20 @@ class Evaluation(BaseEvaluation):
     def roc(self) -> RocCurve | None:
         """The ROC of the positive group; None without its scores."""
         return self._computed.roc
+
+    @cached_property
+    def precision_recall(self) -> PrecisionRecallCurve | None:
+        """Precision over recall of the positive group; None without its scores."""
+        table, step = self._views.scores, self._step
+        if table is None or step is None or self._computed.roc is None:
+            return None
+        name = "binary/average_precision"
+        return replace(
+            precision_recall(table),
+            average_precision_interval=self.intervals.get(name),
+            positive=self.positive,
+            operating_point=(self.metrics["binary/recall"], self.metrics["binary/precision"]),
+        )
 
     @property
     def spcc_matrix(self) -> FloatArray | None:

@@ -18,6 +18,7 @@ from .families import (
     plot_family_matrix,
     plot_worst_families,
 )
+from .precision_recall import plot_precision_recall
 from .prevalence import plot_prevalence_likelihood
 from .roc import plot_roc
 from .rough import plot_rough_approximations
@@ -33,6 +34,7 @@ __all__ = [
     "plot_code_shares",
     "plot_confusion_matrix",
     "plot_family_matrix",
+    "plot_precision_recall",
     "plot_prevalence_likelihood",
     "plot_reduced_matrix",
     "plot_roc",

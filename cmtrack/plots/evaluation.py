@@ -15,6 +15,7 @@ from cmtrack.prevalence import ClassPrevalenceEstimate
 
 from . import _text as text
 from .confusion import plot_confusion_matrix, plot_reduced_matrix
+from .precision_recall import plot_precision_recall
 from .prevalence import plot_prevalence_likelihood
 from .roc import plot_roc
 from .scores import plot_score_histogram
@@ -68,6 +69,18 @@ def roc_figure(evaluation: Evaluation) -> Figure | None:
         roc.fpr, roc.tpr, auc=roc.auc, ceiling=roc.ceiling, normalized_auc=roc.auc_normalized,
         auc_interval=roc.auc_interval, operating_point=roc.operating_point, positive=roc.positive,
         title="ROC curve",
+    )  # fmt: skip
+
+
+def precision_recall_figure(evaluation: Evaluation) -> Figure | None:
+    """Precision over recall; None without scores of the positive group, or without positives."""
+    curve = evaluation.precision_recall
+    if curve is None or math.isnan(curve.average_precision):
+        return None
+    return plot_precision_recall(
+        curve.recall, curve.precision, average_precision=curve.average_precision, prevalence=curve.prevalence,
+        ceiling=curve.ceiling, interval=curve.average_precision_interval, operating_point=curve.operating_point,
+        positive=curve.positive, title="Precision and recall",
     )  # fmt: skip
 
 

@@ -103,13 +103,7 @@ def plot_roc(
     if top < 1:
         _draw_ceiling(ax, top)
     if operating_point is not None:
-        rates = [text.number_text(rate) for rate in operating_point]
-        words = f"predicted labels (most probable class): FPR {rates[0]}, TPR {rates[1]}"
-        ax.plot(
-            *([value] for value in operating_point), color=ORANGE, marker="D", markersize=7, linestyle="none",
-            markeredgecolor="white", zorder=4, clip_on=False,
-            label=fold(words, extent_points(ax)[0]),
-        )  # fmt: skip
+        mark_operating_point(ax, operating_point, ("FPR", "TPR"))
     ax.set(xlim=(0, 1), ylim=(0, 1.0), aspect="equal")
     ax.set_yticks(np.linspace(0, 1, 6))
     for axis in (ax.xaxis, ax.yaxis):
@@ -120,10 +114,25 @@ def plot_roc(
     return page.finish()
 
 
+def mark_operating_point(ax: Axes, point: tuple[float, float], names: tuple[str, str]) -> None:
+    """Mark where the predicted labels stand, with its coordinates in the legend."""
+    rates = [f"{name} {text.number_text(rate)}" for name, rate in zip(names, point, strict=True)]
+    words = f"predicted labels (most probable class): {', '.join(rates)}"
+    ax.plot(
+        *([value] for value in point), color=ORANGE, marker="D", markersize=7, linestyle="none",
+        markeredgecolor="white", zorder=4, clip_on=False, label=fold(words, extent_points(ax)[0]),
+    )  # fmt: skip
+
+
+def interval_words(interval: tuple[float, float] | None) -> str:
+    """The interval of an area, after its value in the legend."""
+    if interval is None or not all(map(math.isfinite, interval)):
+        return ""
+    return f" (interval {interval[0]:.3f} to {interval[1]:.3f})"
+
+
 def _area_text(auc: float, interval: tuple[float, float] | None, normalized: float | None, ceiling: float) -> str:
-    parts = f"AUC {text.number_text(auc)}"
-    if interval is not None and all(map(math.isfinite, interval)):
-        parts += f" (interval {interval[0]:.3f} to {interval[1]:.3f})"
+    parts = f"AUC {text.number_text(auc)}{interval_words(interval)}"
     if normalized is not None and ceiling < 1:
         parts += f"\nnormalised AUC {text.number_text(normalized)} (AUC / ceiling)"
     return parts

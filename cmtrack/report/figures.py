@@ -105,6 +105,14 @@ CLASSES = (
         of_classes.roc_figure,
     ),
     FigureEntry(
+        "precision_recall",
+        "Precision and recall",
+        "Up and right is better: the share of right calls among what is called positive, by the share of the positives "
+        "that is found. The dotted line is chance. A dashed upright line, where there is one, is the ceiling: the "
+        "largest recall that any threshold can reach. The marker shows the predicted labels (most probable class).",
+        of_classes.precision_recall_figure,
+    ),
+    FigureEntry(
         "spcc_matrix",
         "Separation of pairs of classes (one-vs-one sPCC at equal shares)",
         "How well the probabilities separate two classes, as if both had equally many samples: 1 is perfect, 0 is no "

@@ -1,0 +1,94 @@
+"""Precision over recall of a reduced matrix, with the ceiling that intragroup mismatches set."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import numpy.typing as npt
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import PercentFormatter
+
+from . import _text as text
+from .roc import interval_words, mark_operating_point
+from .style import BLUE, INK, MUTED, legend_below, name_axes, open_axes, sheet
+
+
+def plot_precision_recall(
+    recall: npt.ArrayLike,
+    precision: npt.ArrayLike,
+    *,
+    average_precision: float,
+    prevalence: float,
+    ceiling: float = 1.0,
+    interval: tuple[float, float] | None = None,
+    operating_point: tuple[float, float] | None = None,
+    positive: object | None = None,
+    title: str | None = None,
+    ax: Axes | None = None,
+) -> Figure:
+    """Draw precision over recall in steps; with intragroup mismatches recall ends at a ceiling below 1.
+
+    Parameters
+    ----------
+    recall, precision : array_like of shape (T,)
+        From the highest threshold to the lowest. Each is one step: samples of one score are called together, and linear
+        interpolation is wrong in this plane (Davis and Goadrich 2006).
+    average_precision : float
+        Area under the steps (NaN where undefined).
+    prevalence : float
+        Share of actual positives.
+    ceiling : float, default 1.0
+        Share of the positives whose class within the group is right.
+    interval : (float, float), optional
+        Confidence interval of `average_precision`.
+    operating_point : (float, float), optional
+        (recall, precision) of the predicted labels (the most probable class).
+    positive : object, optional
+        Name of the positive class or group.
+    title : str, optional
+        Title of the axes.
+    ax : matplotlib.axes.Axes, optional
+        Axes to draw into; by default a new figure.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+        The figure that holds the axes. It is not registered with pyplot.
+
+    Raises
+    ------
+    ValueError
+        If `recall` and `precision` are not one-dimensional and of equal length.
+    """
+    x, y = np.asarray(recall, dtype=np.float64), np.asarray(precision, dtype=np.float64)
+    if x.ndim != 1 or x.shape != y.shape:
+        raise ValueError(f"recall and precision must have one shape (n_points,), got {x.shape} and {y.shape}")
+    page = sheet(ax, (4.7, 4.7))
+    ax = page.ax
+    open_axes(ax)
+    top = ceiling if math.isfinite(ceiling) else 1.0
+    found = np.flatnonzero(np.diff(x, prepend=0.0) > 0)  # thresholds without more hits are no part of the area
+    x, y = x[found], y[found]
+    ax.plot(
+        np.append(0.0, x), np.append(y[:1], y), drawstyle="steps-pre", color=BLUE, linewidth=1.8, zorder=3,
+        clip_on=False, label=f"average precision {text.number_text(average_precision)}{interval_words(interval)}",
+    )  # fmt: skip
+    ax.plot(
+        [0, top], [top * prevalence] * 2, color=MUTED, linewidth=1.0, linestyle=":",
+        label=f"chance: average precision {text.number_text(top * top * prevalence)}",
+    )  # fmt: skip
+    if top < 1:
+        words = f"ceiling c = {top:.3f} (positives whose class within the group is right)"
+        ax.axvline(top, color=INK, linewidth=1.0, linestyle="--", label=words)
+    if operating_point is not None and all(map(math.isfinite, operating_point)):
+        mark_operating_point(ax, operating_point, ("recall", "precision"))
+    ax.set(xlim=(0, 1), ylim=(0, 1.0), aspect="equal")
+    ax.set_yticks(np.linspace(0, 1, 6))
+    for axis in (ax.xaxis, ax.yaxis):
+        axis.set_major_formatter(PercentFormatter(1.0, decimals=0))
+    of = "" if positive is None else f" (positive: {text.brief(positive, 28)})"
+    name_axes(ax, "recall" + of, "precision", title)
+    legend_below(ax)
+    return page.finish()
