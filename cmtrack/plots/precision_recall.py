@@ -8,11 +8,10 @@ import numpy as np
 import numpy.typing as npt
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import PercentFormatter
 
 from . import _text as text
 from .roc import interval_words, mark_operating_point
-from .style import BLUE, INK, MUTED, legend_below, name_axes, open_axes, sheet
+from .style import BLUE, INK, MUTED, legend_below, open_axes, sheet, unit_square
 
 
 def plot_precision_recall(
@@ -84,11 +83,7 @@ def plot_precision_recall(
         ax.axvline(top, color=INK, linewidth=1.0, linestyle="--", label=words)
     if operating_point is not None and all(map(math.isfinite, operating_point)):
         mark_operating_point(ax, operating_point, ("recall", "precision"))
-    ax.set(xlim=(0, 1), ylim=(0, 1.0), aspect="equal")
-    ax.set_yticks(np.linspace(0, 1, 6))
-    for axis in (ax.xaxis, ax.yaxis):
-        axis.set_major_formatter(PercentFormatter(1.0, decimals=0))
     of = "" if positive is None else f" (positive: {text.brief(positive, 28)})"
-    name_axes(ax, "recall" + of, "precision", title)
+    unit_square(ax, "recall" + of, "precision", title)
     legend_below(ax)
     return page.finish()

@@ -8,7 +8,6 @@ import numpy as np
 import numpy.typing as npt
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import PercentFormatter
 
 from . import _text as text
 from .style import (
@@ -20,9 +19,9 @@ from .style import (
     extent_points,
     fold,
     legend_below,
-    name_axes,
     open_axes,
     sheet,
+    unit_square,
 )
 
 _FEW_POINTS = 30
@@ -104,12 +103,8 @@ def plot_roc(
         _draw_ceiling(ax, top)
     if operating_point is not None:
         mark_operating_point(ax, operating_point, ("FPR", "TPR"))
-    ax.set(xlim=(0, 1), ylim=(0, 1.0), aspect="equal")
-    ax.set_yticks(np.linspace(0, 1, 6))
-    for axis in (ax.xaxis, ax.yaxis):
-        axis.set_major_formatter(PercentFormatter(1.0, decimals=0))
     of = "" if positive is None else f" (positive: {text.brief(positive, 28)})"
-    name_axes(ax, "false positive rate", "true positive rate" + of, title)
+    unit_square(ax, "false positive rate", "true positive rate" + of, title)
     legend_below(ax)
     return page.finish()
 

@@ -181,6 +181,15 @@ def name_axes(ax: Axes, x: str, y: str, title: str | None) -> None:
         ax.set_title(title, fontsize=TITLE_SIZE, color=INK, pad=9)
 
 
+def unit_square(ax: Axes, x: str, y: str, title: str | None) -> None:
+    """Axes of two shares: from 0 to 1, in per cent, with their names."""
+    ax.set(xlim=(0, 1), ylim=(0, 1), aspect="equal")
+    ax.set_yticks(np.linspace(0, 1, 6))
+    for axis in (ax.xaxis, ax.yaxis):
+        axis.set_major_formatter(PercentFormatter(1.0, decimals=0))
+    name_axes(ax, x, y, title)
+
+
 def caption_below(ax: Axes, lines: Sequence[str]) -> None:
     """Small explanations under the x axis' label, if any; the layout makes room for them."""
     if not lines:

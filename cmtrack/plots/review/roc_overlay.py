@@ -9,7 +9,6 @@ import numpy as np
 import numpy.typing as npt
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import PercentFormatter
 
 from cmtrack.plots import _text as text
 from cmtrack.plots.style import (
@@ -24,9 +23,9 @@ from cmtrack.plots.style import (
     FloatArray,
     extent_points,
     legend_below,
-    name_axes,
     open_axes,
     sheet,
+    unit_square,
 )
 
 from . import _layout as layout
@@ -119,12 +118,8 @@ def plot_roc_overlay(
                 [1.01, 1.06], [tops[i], tops[i]], color=colour, linewidth=1.7, linestyle=(0, (2.5, 1)),
                 clip_on=False, label="_ceiling",
             )  # fmt: skip
-    ax.set(xlim=(0, 1), ylim=(0, 1), aspect="equal")
-    ax.set_yticks(np.linspace(0, 1, 6))
-    for axis in (ax.xaxis, ax.yaxis):
-        axis.set_major_formatter(PercentFormatter(1.0, decimals=0))
     of = "" if positive is None else f" (positive: {text.brief(positive, 28)})"
-    name_axes(ax, "false positive rate", "true positive rate" + of, title)
+    unit_square(ax, "false positive rate", "true positive rate" + of, title)
     capped = bool((tops[:n] < 1).any())
     chance = "Dotted lines: chance, up to the ceiling of each curve." if capped else "Dotted diagonal: chance."
     lines = [chance, *left_out(n_runs, n, "curves")]
