@@ -20,6 +20,7 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.colors import Colormap, LinearSegmentedColormap
 from matplotlib.figure import Figure, SubFigure
 from matplotlib.legend import Legend
+from matplotlib.ticker import PercentFormatter
 from matplotlib.transforms import ScaledTranslation
 
 from ._text import columns, use_fallbacks
