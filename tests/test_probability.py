@@ -13,6 +13,7 @@ from cmtrack.evaluation.loading import loads
 from cmtrack.metrics.precision_recall import PRECISION as PRECISION_OF
 from cmtrack.metrics.precision_recall import largest_error
 from cmtrack.metrics.roc import ScoreTable
+from cmtrack.report.narrative import verdict
 
 Y = [0, 0, 0, 0, 1, 1, 1, 2, 2]
 P = np.array([
@@ -286,3 +287,31 @@ def test_the_error_bound_of_a_grid_holds():
     grid = ScoreTable(exact.scores.to_grid())
     assert 0 < abs(PRECISION_OF(grid) - PRECISION_OF(exact)) <= largest_error(grid)
     assert largest_error(exact) == 0
+
+
+def said_of_log_loss(evaluation: Evaluation) -> str:
+    (found,) = [sentence for sentence in verdict(evaluation) if "log loss" in sentence]
+    return found
+
+
+def test_the_sentence_on_the_log_loss_agrees_with_its_numbers():
+    good = evaluate(Y, y_prob=P)
+    low, high = good.intervals["probability/log_loss"]
+    assert said_of_log_loss(good) == (
+        f"The log loss of the probabilities is 0.701 [{low:.3f}, {high:.3f}], 33.9 % less than always giving each "
+        "class its share."
+    )
+    assert "than always giving each class the share of the reference." in said_of_log_loss(
+        evaluate(Y, y_prob=P, reference=SHARES)
+    )
+    y, p = random_problem(0, n=400)
+    bad = evaluate(y, y_prob=p, labels=[0, 1, 2, 3])
+    assert bad.intervals["probability/log_skill"][1] < 0
+    assert f"{-100 * bad.metrics['probability/log_skill']:.1f} % more than always" in said_of_log_loss(bad)
+    flat = evaluate(y, y_prob=np.full((400, 4), 0.25) + 0.01 * (p - 0.25), labels=[0, 1, 2, 3])
+    assert said_of_log_loss(flat).endswith("not clearly different from that of always giving each class its share.")
+    p[0] = np.eye(4)[(y[0] + 1) % 4]
+    infinite = evaluate(y, y_prob=p, labels=[0, 1, 2, 3])
+    assert said_of_log_loss(infinite) == (
+        "The log loss is undefined (infinite: 1 row gives the actual class the probability 0)."
+    )

@@ -37,7 +37,8 @@ def verdict(evaluation: Evaluation) -> list[str]:
     """The sentences on an evaluation, made from its numbers, the most important first."""
     parts = {
         _overall: "multiclass" if evaluation.none is None else "spans", _classes: "class", _confusion: "multiclass",
-        _steps: "reduced", _positive_group: "binary", _probabilities: "prevalence", _prevalence: "prevalence",
+        _steps: "reduced", _positive_group: "binary", _log_loss: "probability", _probabilities: "prevalence",
+        _prevalence: "prevalence",
     }  # fmt: skip
     told = [part for part, section in parts.items() if evaluation.has_section(section)]
     return [sentence for part in told for sentence in part(evaluation)]
@@ -178,6 +179,24 @@ def _positive_group(evaluation: Evaluation) -> list[str]:
             )
         out.append(text + ".")
     return out
+
+
+def _log_loss(evaluation: Evaluation) -> list[str]:
+    m, ends = evaluation.metrics, evaluation.intervals
+    loss, skill = (m.get(f"probability/{name}") for name in ("log_loss", "log_skill"))
+    if loss is None or skill is None:
+        return []
+    if math.isnan(loss):
+        return [f"The log loss is undefined ({evaluation.undefined['probability/log_loss']})."]
+    text = f"The log loss of the probabilities is {with_interval(loss, ends.get('probability/log_loss'))}"
+    if math.isfinite(skill):
+        shares = "its share" if evaluation.reference is None else "the share of the reference"
+        reach = ends.get("probability/log_skill")
+        if reach is not None and reach[0] <= 0 <= reach[1]:
+            text += f", not clearly different from that of always giving each class {shares}"
+        else:
+            text += f", {percent(abs(skill))} {'less' if skill > 0 else 'more'} than always giving each class {shares}"
+    return [text + "."]
 
 
 def _probabilities(evaluation: Evaluation) -> list[str]:
