@@ -38,6 +38,7 @@ from cmtrack.metrics.catalog import CATALOG, lookup
 from cmtrack.prevalence.out_of_fold import EXPOSED
 from cmtrack.tracking import EvaluationWarning
 from cmtrack_integrations.sklearn import (
+    PrecisionRecallDisplay,
     PrevalenceDisplay,
     ReducedConfusionMatrixDisplay,
     ReducedRocDisplay,
@@ -558,12 +559,14 @@ def test_displays_draw_what_the_evaluation_holds(data, fitted):
     again = ReducedRocDisplay.from_predictions(y_test, fitted.predict_proba(x_test), grouping=SIDE, title="t")
     np.testing.assert_array_equal(again.roc.tpr, roc.roc.tpr)
     assert again.ax_.get_title() == "t"
+    curve = PrecisionRecallDisplay.from_estimator(fitted, x_test, y_test, grouping=SIDE)
+    assert curve.curve.average_precision == expected.metrics["binary/average_precision"]
     two = LogisticRegression().fit(x, y > 1)
     prevalence = PrevalenceDisplay.from_estimator(two, x_test, calibration=(x[:130], y[:130] > 1))
     assert 0 < prevalence.estimate.low < prevalence.estimate.value < prevalence.estimate.high < 1
     mirrored = PrevalenceDisplay.from_estimator(two, x_test, calibration=(x[:130], y[:130] > 1), positive=False)
     assert mirrored.estimate.value == pytest.approx(1 - prevalence.estimate.value, abs=0.03)
-    for display in (matrix, same, roc, again, prevalence):
+    for display in (matrix, same, roc, again, curve, prevalence):
         assert isinstance(display.figure_, Figure)
         assert display.ax_ in display.figure_.axes
         assert display._repr_png_()[:4] == b"\x89PNG"
@@ -591,6 +594,8 @@ def test_a_roc_needs_two_groups_and_a_display_a_drawing(data, fitted):
     _, _, x_test, y_test = data
     with pytest.raises(ValueError, match="a ROC curve needs"):
         ReducedRocDisplay.from_estimator(fitted, x_test, y_test)
+    with pytest.raises(ValueError, match="a precision-recall curve needs"):
+        PrecisionRecallDisplay.from_predictions(y_test, fitted.predict_proba(x_test))
     with pytest.raises(ValueError, match="two classes"):
         PrevalenceDisplay.from_estimator(fitted, x_test, calibration=(x_test, y_test))
     assert ReducedRocDisplay(evaluate_estimator(fitted, x_test, y_test, grouping=SIDE).roc)._repr_png_() is None

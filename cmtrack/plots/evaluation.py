@@ -24,6 +24,7 @@ from .spcc import plot_spcc_matrix
 if TYPE_CHECKING:
     from cmtrack.base import BaseEvaluation
     from cmtrack.evaluation import Evaluation
+    from cmtrack.metrics.precision_recall import PrecisionRecallCurve
     from cmtrack.prevalence import PrevalenceEstimate
     from cmtrack.statistics import ReducedConfusionMatrix
 
@@ -77,10 +78,15 @@ def precision_recall_figure(evaluation: Evaluation) -> Figure | None:
     curve = evaluation.precision_recall
     if curve is None or math.isnan(curve.average_precision):
         return None
+    return draw_precision_recall(curve, title="Precision and recall")
+
+
+def draw_precision_recall(curve: PrecisionRecallCurve, title: str | None = None, ax: Axes | None = None) -> Figure:
+    """Precision over recall from the computed curve."""
     return plot_precision_recall(
         curve.recall, curve.precision, average_precision=curve.average_precision, prevalence=curve.prevalence,
         ceiling=curve.ceiling, interval=curve.average_precision_interval, operating_point=curve.operating_point,
-        positive=curve.positive, title="Precision and recall",
+        positive=curve.positive, title=title, ax=ax,
     )  # fmt: skip
 
 

@@ -5,7 +5,12 @@ Everything here collects predictions and hands them to cmtrack; nothing calls sc
 """
 
 from cmtrack_integrations.sklearn.cross_validation import CrossValidated, cross_validate_evaluation
-from cmtrack_integrations.sklearn.displays import PrevalenceDisplay, ReducedConfusionMatrixDisplay, ReducedRocDisplay
+from cmtrack_integrations.sklearn.displays import (
+    PrecisionRecallDisplay,
+    PrevalenceDisplay,
+    ReducedConfusionMatrixDisplay,
+    ReducedRocDisplay,
+)
 from cmtrack_integrations.sklearn.estimators import evaluate_estimator, log_estimator
 from cmtrack_integrations.sklearn.scorers import CmtrackScorer, get_scorer
 from cmtrack_integrations.sklearn.search import log_candidates
@@ -13,6 +18,7 @@ from cmtrack_integrations.sklearn.search import log_candidates
 __all__ = [
     "CmtrackScorer",
     "CrossValidated",
+    "PrecisionRecallDisplay",
     "PrevalenceDisplay",
     "ReducedConfusionMatrixDisplay",
     "ReducedRocDisplay",

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import io
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from cmtrack.evaluation import Evaluation, evaluate
 from cmtrack.grouping import Grouping, Label
+from cmtrack.metrics.precision_recall import PrecisionRecallCurve
 from cmtrack.metrics.roc import RocCurve
 from cmtrack.prevalence import PrevalenceEstimate, estimate_prevalence
 from cmtrack.statistics import ReducedConfusionMatrix
@@ -121,27 +122,8 @@ class ReducedConfusionMatrixDisplay(_Display):
         return cls(evaluation.reduced[step]).plot(ax, title=title)
 
 
-class ReducedRocDisplay(_Display):
-    """The ROC curve of the positive group; with mismatches it ends at a ceiling below 1.
-
-    Parameters
-    ----------
-    roc : RocCurve
-        ``evaluation.roc``.
-    """
-
-    def __init__(self, roc: RocCurve) -> None:
-        self.roc = roc
-
-    def _draw(self, ax: Axes | None, title: str | None) -> Figure:
-        from cmtrack.plots import plot_roc
-
-        roc = self.roc
-        return plot_roc(
-            roc.fpr, roc.tpr, auc=roc.auc, ceiling=roc.ceiling, normalized_auc=roc.auc_normalized,
-            auc_interval=roc.auc_interval, operating_point=roc.operating_point, positive=roc.positive,
-            title=title, ax=ax,
-        )  # fmt: skip
+class _CurveDisplay(_Display):
+    """A curve of the positive group's score, of an evaluation."""
 
     @classmethod
     def from_estimator(
@@ -160,8 +142,69 @@ class ReducedRocDisplay(_Display):
     @classmethod
     def _of(cls, evaluation: Evaluation, title: str | None, ax: Axes | None) -> Self:
         if evaluation.roc is None:
-            raise ValueError("a ROC curve needs probabilities and two classes, or a grouping with a step of two groups")
-        return cls(evaluation.roc).plot(ax, title=title)
+            raise ValueError(f"{cls.what} needs probabilities and two classes, or a grouping with a step of two groups")
+        return cls._curve_of(evaluation).plot(ax, title=title)
+
+    what: ClassVar[str]
+
+    @classmethod
+    def _curve_of(cls, evaluation: Evaluation) -> Self:
+        raise NotImplementedError
+
+
+class ReducedRocDisplay(_CurveDisplay):
+    """The ROC curve of the positive group; with mismatches it ends at a ceiling below 1.
+
+    Parameters
+    ----------
+    roc : RocCurve
+        ``evaluation.roc``.
+    """
+
+    what = "a ROC curve"
+
+    def __init__(self, roc: RocCurve) -> None:
+        self.roc = roc
+
+    @classmethod
+    def _curve_of(cls, evaluation: Evaluation) -> Self:
+        assert evaluation.roc is not None  # _of has asked
+        return cls(evaluation.roc)
+
+    def _draw(self, ax: Axes | None, title: str | None) -> Figure:
+        from cmtrack.plots import plot_roc
+
+        roc = self.roc
+        return plot_roc(
+            roc.fpr, roc.tpr, auc=roc.auc, ceiling=roc.ceiling, normalized_auc=roc.auc_normalized,
+            auc_interval=roc.auc_interval, operating_point=roc.operating_point, positive=roc.positive,
+            title=title, ax=ax,
+        )  # fmt: skip
+
+
+class PrecisionRecallDisplay(_CurveDisplay):
+    """Precision over recall of the positive group, in steps; with mismatches recall ends at a ceiling below 1.
+
+    Parameters
+    ----------
+    curve : PrecisionRecallCurve
+        ``evaluation.precision_recall``.
+    """
+
+    what = "a precision-recall curve"
+
+    def __init__(self, curve: PrecisionRecallCurve) -> None:
+        self.curve = curve
+
+    @classmethod
+    def _curve_of(cls, evaluation: Evaluation) -> Self:
+        assert evaluation.precision_recall is not None  # it is there where a ROC curve is
+        return cls(evaluation.precision_recall)
+
+    def _draw(self, ax: Axes | None, title: str | None) -> Figure:
+        from cmtrack.plots.evaluation import draw_precision_recall
+
+        return draw_precision_recall(self.curve, title=title, ax=ax)
 
 
 class PrevalenceDisplay(_Display):
