@@ -89,6 +89,11 @@ class BaseEvaluation(ABC):
         return ByName(self._results.errors, "standard error of")
 
     @property
+    def infinite(self) -> frozenset[str]:
+        """The metrics among :attr:`undefined` that are infinitely bad; they are last in a ranking."""
+        return frozenset(self._results.infinite)
+
+    @property
     def undefined(self) -> dict[str, str]:
         """The reason why a metric is NaN, by name."""
         return ByName(self._results.undefined, "undefined metric")

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.metrics import average_precision_score, brier_score_loss, d2_log_loss_score, log_loss
 
-from cmtrack import Accumulator, Evaluation, Grouping, evaluate, evaluate_table, paired_differences
+from cmtrack import Accumulator, Evaluation, Grouping, compare, evaluate, evaluate_table, paired_differences
 from cmtrack.evaluation.loading import loads
 from cmtrack.metrics.precision_recall import PRECISION as PRECISION_OF
 from cmtrack.metrics.precision_recall import largest_error
@@ -315,3 +315,19 @@ def test_the_sentence_on_the_log_loss_agrees_with_its_numbers():
     assert said_of_log_loss(infinite) == (
         "The log loss is undefined (infinite: 1 row gives the actual class the probability 0)."
     )
+
+
+def test_a_run_with_an_infinite_loss_is_last_in_a_ranking():
+    y, p = random_problem(1, n=200)
+    q = p.copy()
+    q[0] = np.eye(4)[(y[0] + 1) % 4]
+    runs = {"good": p, "bad": p[::-1], "infinite": q}
+    made = {name: evaluate(y, y_prob=prob, labels=[0, 1, 2, 3]) for name, prob in runs.items()}
+    comparison = compare(made, rank_by="probability/log_loss")
+    assert made["infinite"].infinite == {"probability/log_loss", "probability/log_skill"}
+    assert [(left.run.name, left.last) for left in comparison.left_out] == [("infinite", True)]
+    assert comparison.to_frame()["status"].tolist()[-1] == "last"
+    why = "probability/log_loss is undefined: infinite: 1 row gives the actual class the probability 0"
+    assert f"Last: “infinite” ({why})." in comparison.summary()
+    assert "Last: “infinite” " in compare(made, rank_by="probability/log_skill").summary()
+    assert "infinite" in [run.name for run in compare(made, rank_by="probability/brier").runs]

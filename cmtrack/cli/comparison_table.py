@@ -71,7 +71,9 @@ def print_comparison(console: Console, comparison: Comparison) -> None:
             _print_runs(console, ranking, f"{heading(comparison, place)}, by {comparison.criterion}")
             _say_unpaired(console, ranking)
     _list_stopped(console, comparison)
-    print_left_out(console, [(entry.run.name, entry.reason) for entry in comparison.left_out])
+    for head, last in (("Last", True), ("Not ranked", False)):
+        found = [(entry.run.name, entry.reason) for entry in comparison.left_out if entry.last == last]
+        print_left_out(console, found, head)
 
 
 def print_sentences(console: Console, comparison: Comparison) -> None:

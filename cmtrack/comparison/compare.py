@@ -241,7 +241,8 @@ def compare_runs(
         candidate = Candidate(run, evaluation, tuple(judged(gate, evaluation, base) for gate in options.gates))
         reasons = [why_undefined(evaluation, name) for name in criterion.metrics]
         if any(reasons) and candidate.passed:
-            undefined.append(LeftOut(run, "; ".join(filter(None, reasons))))
+            last = criterion.single and criterion.metrics[0] in evaluation.infinite
+            undefined.append(LeftOut(run, "; ".join(filter(None, reasons)), last))
         else:
             candidates.append(candidate)
     notes = [*notes, *passed_over_notes(candidates, criterion)]

@@ -103,13 +103,16 @@ class StoppedRun:
 
 @dataclass(frozen=True)
 class LeftOut:
-    """A run that is not ranked.
+    """A run that is not ranked, or is last without a number.
 
     Attributes
     ----------
     run : Run
     reason : str
+    last : bool
+        Whether it stands behind all ranked runs: its loss is infinite.
     """
 
     run: Run
     reason: str
+    last: bool = False

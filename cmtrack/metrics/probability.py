@@ -70,7 +70,7 @@ class Mean:
     logarithm = False
 
     def __call__(self, losses: Losses) -> float:
-        return math.nan if self.logarithm and losses.impossible else losses.loss
+        return math.inf if self.logarithm and losses.impossible else losses.loss
 
     def influence(self, losses: Losses) -> FloatArray:
         """Influence (K, 2)."""

@@ -80,6 +80,7 @@ class Results:
     errors: dict[str, float] = field(default_factory=dict)
     intervals: dict[str, Interval] = field(default_factory=dict)
     undefined: dict[str, str] = field(default_factory=dict)
+    infinite: set[str] = field(default_factory=set)
     one_sided: dict[str, Interval] = field(default_factory=dict)
     with_errors: bool = True
 
@@ -177,6 +178,8 @@ class Results:
         self.metrics[name] = value
         if not math.isfinite(value):
             self.metrics[name] = math.nan
+            if math.isinf(value) and metric.better == ("lower" if value > 0 else "higher"):
+                self.infinite.add(name)
             self.undefined[name] = reason or metric.reason or "its denominator is zero"
             return
         spread = value * (1 - value)

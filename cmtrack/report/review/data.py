@@ -18,7 +18,7 @@ from cmtrack.comparison.run import Run
 from cmtrack.comparison.tie_breakers import Decision
 from cmtrack.grouping import Grouping
 from cmtrack.report.review.narrative import decision, verdict
-from cmtrack.report.review.phrases import standing
+from cmtrack.report.review.phrases import LAST, standing
 from cmtrack.schemas import REVIEW
 from cmtrack.untrusted import for_page
 
@@ -106,7 +106,8 @@ def _rows(comparison: Comparison, params: Sequence[str]) -> Iterator[dict[str, A
         failing = "; ".join(str(result) for result in stop.gates if not result.passed)
         yield {"name": stop.name, "run_id": stop.run_id, "status": "stopped by a gate", "reason": failing}
     for left in comparison.left_out:
-        yield {"name": left.run.name, "run_id": left.run.run_id, "status": "left out", "reason": left.reason}
+        status = LAST if left.last else "left out"
+        yield {"name": left.run.name, "run_id": left.run.run_id, "status": status, "reason": left.reason}
 
 
 def _ranked(place: int, run: RankedRun, ranking: Ranking, several: bool) -> dict[str, Any]:
@@ -146,7 +147,7 @@ def to_dict(comparison: Comparison) -> dict[str, Any]:
             "rankings": [_ranking(one) for one in comparison.rankings if isinstance(one, Ranking)],
             "repeated": _repeated(comparison.ranking) if isinstance(comparison.ranking, RepeatedRanking) else None,
             "stopped": [_run(stop.run) | {"gates": _gates(stop.gates)} for stop in comparison.failed],
-            "left_out": [_run(left.run) | {"reason": left.reason} for left in comparison.left_out],
+            "left_out": [_run(left.run) | {"reason": left.reason, "last": left.last} for left in comparison.left_out],
             "passed_over": [_run(run) for run in comparison.passed_over],
             "notes": comparison.notes,
             "how": comparison.how,

@@ -406,8 +406,9 @@ def stopped(comparison: Comparison, say: Say) -> list[str]:
 def left_out(comparison: Comparison, say: Say) -> list[str]:
     """Runs that could not be ranked, by reason."""
     return [
-        f"Not ranked: {fmt.listed([say(name) for name in names], 4)} ({reason})."
-        for reason, names in by_reason(comparison).items()
+        f"{head}: {fmt.listed([say(name) for name in names], 4)} ({reason})."
+        for head, last in (("Last", True), ("Not ranked", False))
+        for reason, names in by_reason(comparison, last).items()
     ]
 
 
@@ -419,10 +420,12 @@ def passed_over(comparison: Comparison, say: Say) -> list[str]:
     return [f"Not looked at closely, as their logged values are worse (limit): {names}."]
 
 
-def by_reason(comparison: Comparison) -> dict[str, list[str]]:
-    """Names of the runs that are left out, by reason; the most frequent one first."""
+def by_reason(comparison: Comparison, last: bool) -> dict[str, list[str]]:
+    """Names of the runs that are left out, or of those that are last, by reason; the most frequent one first."""
     found: dict[str, list[str]] = {}
     for left in comparison.left_out:
+        if left.last != last:
+            continue
         # what names the run itself is no reason of its own
         reason = left.reason.replace(f"run {left.run.run_id}", "the run") if left.run.run_id else left.reason
         found.setdefault(reason.rstrip("."), []).append(left.run.name)

@@ -22,7 +22,7 @@ from cmtrack.report.html import figure_block
 from cmtrack.report.review import reproduce
 from cmtrack.report.review.figures import changes_of, rival
 from cmtrack.report.review.narrative import decision, further, heading
-from cmtrack.report.review.phrases import STANDINGS, criterion_title, direction, over, say_of, standing
+from cmtrack.report.review.phrases import LAST, STANDINGS, criterion_title, direction, over, say_of, standing
 from cmtrack.untrusted import one_line
 
 if TYPE_CHECKING:
@@ -123,7 +123,9 @@ def warnings(comparison: Comparison) -> list[dict[str, Any]]:
 
 def aside(comparison: Comparison) -> list[dict[str, str]]:
     """Runs that are in no ranking, and why; those that a gate stopped stand in the table of the gates."""
-    left: list[tuple[Any, str, str]] = [(one.run, "not ranked", one.reason) for one in comparison.left_out]
+    left: list[tuple[Any, str, str]] = [
+        (one.run, LAST if one.last else "not ranked", one.reason) for one in comparison.left_out
+    ]
     left += [
         (run, "not looked at", "its logged value is worse than those of the runs looked at (limit)")
         for run in comparison.passed_over

@@ -70,6 +70,10 @@ def over(ranking: RepeatedRanking) -> str:
 # -- standings -------------------------------------------------------------------------------------------------
 
 
+LAST = "last"
+"""The word for a run whose loss is infinite."""
+
+
 def standing(run: RankedRun | RankedModel, ranking: Ranking | RepeatedRanking) -> str:
     """The word for a run of a ranking, or a model of repeated runs: "chosen", "leads", "tied" or "behind"."""
     if run.chosen:
