@@ -148,8 +148,8 @@ class Options(TypedDict, total=False):
         About(
             "list of str, optional",
             'The sections of metrics that are computed, such as ``["multiclass", "class"]``; by default all that '
-            "apply: multiclass, spans, class, reduced, binary, probability, spcc, prevalence and rough. The others are "
-            "absent from ``Evaluation.metrics``, and from figures and reports; "
+            "apply: multiclass, spans, class, reduced, binary, probability, calibration, spcc, prevalence and rough. "
+            "The others are absent from ``Evaluation.metrics``, and from figures and reports; "
             ":meth:`Evaluation.with_sections` computes them later.",
             check=_sections,
             flag="--section",

@@ -54,7 +54,7 @@ def test_every_metric_has_an_interval_or_describes_one(grouping):
     evaluation = evaluate(y, y_prob=p, grouping=grouping)
     without = {name for name in evaluation.metrics if name not in evaluation.intervals}
     # a bound holds for these samples; it estimates nothing; the threshold of "ks" is chosen by its value
-    described = ("_low", "_high", "_bound", "fit_pvalue", "/ks")
+    described = ("_low", "_high", "_bound", "pvalue", "/ks", "calibration", "discrimination", "uncertainty")
     assert all(name.endswith(described) or "share_" in name for name in without), without
     for name, (low, high) in evaluation.intervals.items():
         assert low <= evaluation.metrics[name] <= high, name

@@ -27,7 +27,8 @@ CHAIN = THREE.then(Grouping({"rest": ["a"], "high": ["b", "c"]}, "relaxed"))
 GROUPINGS = {"none": None, "three": THREE, "low_high": LOW_HIGH, "relaxed": RELAXED, "hybrid": HYBRID,
              "odd_even": ODD_EVEN, "chain": CHAIN}  # fmt: skip
 
-FROM_SCORES = ("binary/roc", "binary/average", "binary/ks", "spcc/binary", "spcc/d_", "prevalence/", "probability/")
+FROM_SCORES = ("binary/roc", "binary/average", "binary/ks", "spcc/binary", "spcc/d_", "prevalence/", "probability/",
+               "calibration/")  # fmt: skip
 
 
 def evaluate(*args: Any, **options: Any) -> Evaluation:

@@ -19,6 +19,7 @@ from cmtrack.evaluation.compute import SECTION_NAMES, Computed, check_sections, 
 from cmtrack.evaluation.storage import predictions_size, read_predictions, write_predictions
 from cmtrack.grouping import ComposedStep, Grouping, Label
 from cmtrack.metrics import multiclass
+from cmtrack.metrics.calibration import CalibrationCurve
 from cmtrack.metrics.catalog import find, lookup
 from cmtrack.metrics.influence import Influence, effective_clusters, few_clusters, standard_error
 from cmtrack.metrics.intervals import Interval
@@ -242,6 +243,14 @@ class Evaluation(BaseEvaluation):
             positive=self.positive,
             operating_point=(self.metrics["binary/recall"], self.metrics["binary/precision"]),
         )
+
+    @property
+    def calibration(self) -> CalibrationCurve | None:
+        """The reliability curve of the positive group's score, without bins; None without its scores."""
+        step, table = self._step, self._views.reliability
+        if step is None or table is None:
+            return None
+        return table.curve(None if step.positive is None else step.labels[step.positive])
 
     @property
     def spcc_matrix(self) -> FloatArray | None:

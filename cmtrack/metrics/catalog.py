@@ -12,6 +12,7 @@ from collections.abc import Callable
 
 from cmtrack.families.metrics import FAMILY
 from cmtrack.metrics.binary import BINARY
+from cmtrack.metrics.calibration import CALIBRATION
 from cmtrack.metrics.metric import Metric, Section
 from cmtrack.metrics.multiclass import MULTICLASS, REDUCED, SPANS
 from cmtrack.metrics.names import decode_label
@@ -30,6 +31,7 @@ SECTIONS: tuple[Section, ...] = (
     BINARY,
     PROBABILITY,
     PROBABILITY_OF_STEP,
+    CALIBRATION,
     SPCC,
     PREVALENCE,
     FAMILY,

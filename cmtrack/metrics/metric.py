@@ -9,7 +9,8 @@ A function may be an object that brings more: ``influence(argument)``, the influ
 standard errors or denominators of each class; ``size(argument)``, the samples of each class that tell where there is no
 error; ``influence_of(argument, k)``, the influence of one class's value;
 ``interval(argument, level, wider, degrees)``, an interval of its own, of errors that are so much wider with clusters;
-``ends(argument)``, an interval that was made with the value; ``reason(argument)``, why it is undefined.
+``ends(argument)``, an interval that was made with the value; ``reason(argument)``, why it is undefined;
+``independent``, "value" or "interval": what holds for independent rows only, and is left out with clusters.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ NEEDS = {
     "two groups": ("binary",),
     "spans": ("spans",),
     "probabilities": (
-        "scores", "means", "spread", "moments", "calibrated", "calibrated rows",
+        "scores", "reliability", "means", "spread", "moments", "calibrated", "calibrated rows",
         "log losses", "brier losses", "spherical losses", "losses within", "ranks",
         "class moments", "class means", "class scores", "class shares",
     ),

@@ -18,7 +18,7 @@ from cmtrack.metrics.intervals import Interval, wilson, within_bounds
 from cmtrack.metrics.metric import BETTER, Metric
 from cmtrack.metrics.results import Results
 
-RESERVED = frozenset(metric.section for metric in CATALOG) | {"probability", "calibration", "confidence", "cost"}
+RESERVED = frozenset(metric.section for metric in CATALOG) | {"confidence", "cost"}
 """Sections that are cmtrack's own."""
 _RANGES = {"wald": (-math.inf, math.inf), "atanh": (-1.0, 1.0), "log": (0.0, math.inf)}
 INTERVALS = ("wald", "wilson", "atanh", "logit", "log")

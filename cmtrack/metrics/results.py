@@ -15,6 +15,7 @@ from cmtrack.metrics.metric import Metric
 from cmtrack.metrics.names import near
 from cmtrack.metrics.samples import Samples
 
+_DEPENDENT = "rows belong together in groups, and it holds for independent rows"
 _PLACE = re.compile("<(?:label|group|family)>")
 
 
@@ -86,6 +87,9 @@ class Results:
 
     def put_metric(self, metric: Metric, samples: Samples, name: str = "") -> None:
         """Add a metric by its function; ``name`` is the full one, where the declaration stands for several."""
+        if self.clusters.n is not None and getattr(metric.value, "independent", "") == "value":
+            self.put(name or metric.name, math.nan, reason=_DEPENDENT, metric=metric)
+            return
         value = metric.number(samples.argument())
         spread = metric.spread(samples, value) if self.with_errors and math.isfinite(value) else ()
         self._put_computed(metric, samples, name or metric.name, value, spread)
@@ -124,7 +128,8 @@ class Results:
         make: Any = getattr(metric.value, "interval", None)
         if make is not None and name in self.errors:
             self._put_made(metric, name, make, samples, error or 0.0)
-        ends = getattr(metric.value, "ends", None)
+        alone = self.clusters.n is not None and hasattr(metric.value, "independent")
+        ends = None if alone else getattr(metric.value, "ends", None)
         value = self.metrics[name]
         if ends is not None and math.isfinite(value):
             low, high = (float(end if k is None else end[k]) for end in ends(samples.argument()))

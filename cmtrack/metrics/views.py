@@ -9,6 +9,7 @@ from itertools import groupby
 import numpy as np
 
 from cmtrack.grouping import ComposedStep, Grouping, Label
+from cmtrack.metrics.calibration import ReliabilityTable
 from cmtrack.metrics.cells import Cells, SixCells, Table
 from cmtrack.metrics.metric import Metric, Section
 from cmtrack.metrics.moments import ScoreSamples, Sides
@@ -200,6 +201,13 @@ class EvaluationViews(Views):
         if self.statistics.scores is None or self.step is None:
             return None
         return ScoreTable(self.statistics.scores, self._squares.scores if self._squares else None)
+
+    @cached_property
+    def reliability(self) -> ReliabilityTable | None:
+        """The same, as its calibration sees it."""
+        if self.statistics.scores is None or self.step is None:
+            return None
+        return ReliabilityTable(self.statistics.scores, self._squares.scores if self._squares else None, self.level)
 
     @cached_property
     def spread(self) -> ScoreSamples | None:

@@ -1,0 +1,324 @@
+"""Computations on blocks of equal scores: recalibration, decompositions, the debiased error, the test, Cox's fit.
+
+A block is a score s with the weight t of its rows and the weight of the positives among them. Every function depends on
+blocks only: not on the order of rows, and repeated rows are whole weights.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+from scipy.optimize import isotonic_regression
+from scipy.special import expit, log_expit, logit, xlog1py, xlogy
+
+from cmtrack.statistics.inputs import FloatArray, IntArray
+from cmtrack.statistics.scores import cells_of
+
+BINS = 15
+"""Bins of equal mass of the calibration error."""
+DRAWS = 999
+MAX_BLOCKS = 4096
+"""Blocks that the test draws labels of; more are pooled to the cells of the grid, with the means of their scores."""
+_SEED = 14
+_AT_ONCE = 64  # blocks
+_STEPS = 100
+_DIGITS = 9
+
+
+class Blocks(NamedTuple):
+    """Weights by ascending distinct score, each of shape (U,); scores without weight are left out.
+
+    ``squares_positive`` and ``squares_negative`` are sums of squared weights, where weights are fractions.
+    """
+
+    scores: FloatArray
+    positive: FloatArray
+    negative: FloatArray
+    squares_positive: FloatArray
+    squares_negative: FloatArray
+
+    @property
+    def total(self) -> FloatArray:
+        """Weight of each block."""
+        return self.positive + self.negative
+
+
+def isotonic(blocks: Blocks) -> FloatArray:
+    """Recalibrated values, shape (U,): the isotonic regression of the shares of positives (CORP)."""
+    total = blocks.total
+    found: FloatArray = isotonic_regression(blocks.positive / total, weights=total).x
+    return np.clip(found, 0.0, 1.0)
+
+
+class Parts(NamedTuple):
+    """``score = miscalibration - discrimination + uncertainty``."""
+
+    score: float
+    miscalibration: float
+    discrimination: float
+    uncertainty: float
+
+
+def decompose(blocks: Blocks, recalibrated: FloatArray, log: bool = False) -> Parts:
+    """The Brier score, or the log loss, in parts; a log loss that is infinite makes the miscalibration infinite."""
+    mean = np.full(len(recalibrated), blocks.positive.sum() / blocks.total.sum())
+    own, again, constant = (_loss(blocks, forecast, log) for forecast in (blocks.scores, recalibrated, mean))
+    return Parts(own, own - again, constant - again, constant)
+
+
+def _loss(blocks: Blocks, forecast: FloatArray, log: bool) -> float:
+    if log:
+        lost = -(xlogy(blocks.positive, forecast) + xlog1py(blocks.negative, -forecast))
+    else:
+        lost = blocks.positive * (1 - forecast) ** 2 + blocks.negative * forecast**2
+    return float(lost.sum() / blocks.total.sum())
+
+
+# -- calibration error ----------------------------------------------------------------------------------
+
+
+class DebiasedError(NamedTuple):
+    """The squared calibration error over bins; negative where none is seen.
+
+    ``sizes``, ``differences`` (observed less forecast) and ``variances`` are of the bins of more than one row.
+    """
+
+    squared: float
+    standard_error: float
+    sizes: FloatArray
+    differences: FloatArray
+    variances: FloatArray
+
+    @property
+    def value(self) -> float:
+        """The calibration error, on the scale of probabilities."""
+        return math.sqrt(max(self.squared, 0.0)) if math.isfinite(self.squared) else math.nan
+
+
+def debiased_error(blocks: Blocks, bins: int = BINS) -> DebiasedError:
+    """The squared calibration error over bins of equal mass, less what a calibrated model would show.
+
+    Ties stay together: a block stands in the bin of its middle row. NaN where no bin holds two rows.
+    """
+    total = blocks.total
+    middle = np.cumsum(total) - total / 2
+    place = np.minimum(np.floor(bins * middle / total.sum()), bins - 1).astype(np.int64)
+
+    def of_bins(values: FloatArray) -> FloatArray:
+        return np.bincount(place, values, bins).astype(np.float64)
+
+    s, squares = blocks.scores, of_bins(blocks.squares_positive + blocks.squares_negative)
+    size = of_bins(total)
+    effective = np.divide(size**2, squares, out=np.zeros(bins), where=squares > 0)
+    several = effective > 1 + 1e-9
+    if not several.any():
+        return DebiasedError(math.nan, math.nan, *np.zeros((3, 0)))
+    first = of_bins(blocks.positive - total * s)[several]
+    second = of_bins(blocks.positive * (1 - s) ** 2 + blocks.negative * s**2)[several]
+    size, effective = size[several], effective[several]
+    d = first / size
+    v = np.maximum(second / size - d**2, 0.0) / (effective - 1)
+    f = size / size.sum()
+    squared = float(f @ (d**2 - v))
+    error = math.sqrt(2 * float(f**2 @ v**2) + 4 * max(0.0, float(f**2 @ ((d**2 - v) * v))))
+    return DebiasedError(squared, error, size, d, v)
+
+
+# -- test -----------------------------------------------------------------------------------------------
+
+
+class CalibrationTest(NamedTuple):
+    """Kuiper's statistic of the sums of differences and the score statistic of Cox's fit, with p-values by draws.
+
+    ``pvalue`` is that of the smaller of both p-values.
+    """
+
+    kuiper: float
+    cox: float
+    kuiper_pvalue: float
+    cox_pvalue: float
+    pvalue: float
+
+
+def calibration_test(blocks: Blocks, draws: int = DRAWS) -> CalibrationTest:
+    """Test that labels are independent with their scores for probabilities.
+
+    Parameters
+    ----------
+    blocks : Blocks
+        Of whole weights.
+    draws : int
+        Labels that are drawn for every row, with a fixed seed.
+
+    Returns
+    -------
+    CalibrationTest
+        All NaN where every score is 0 or 1 and no label contradicts its score.
+    """
+    if len(blocks.scores) > MAX_BLOCKS:
+        blocks = _pooled(blocks)
+    s, total = blocks.scores, np.rint(blocks.total).astype(np.int64)
+    if ((s == 0) & (blocks.positive > 0)).any() or ((s == 1) & (blocks.negative > 0)).any():
+        least = 1 / (1 + draws)
+        return CalibrationTest(math.inf, math.inf, least, least, least)
+    inner = (s > 0) & (s < 1)
+    if not inner.any():
+        return CalibrationTest(*[math.nan] * 5)
+    s, total, observed = s[inner], total[inner], blocks.positive[inner]
+    sums = _Sums(s, total.astype(np.float64), 1 + draws)
+    rng = np.random.default_rng(_SEED)
+    for start in range(0, len(s), _AT_ONCE):
+        part = slice(start, start + _AT_ONCE)
+        sums.add(part, np.column_stack((observed[part], _labels(rng, s[part], total[part], draws))))
+    kuiper, cox = sums.statistics()
+    each = np.stack([_pvalues(kuiper), _pvalues(cox)])
+    least_of_both = each.min(axis=0)
+    combined = float((least_of_both <= least_of_both[0]).mean())
+    return CalibrationTest(float(kuiper[0]), float(cox[0]), float(each[0, 0]), float(each[1, 0]), combined)
+
+
+class _Sums:
+    """Both statistics of many sets of labels, block after block."""
+
+    def __init__(self, s: FloatArray, total: FloatArray, sets: int) -> None:
+        self._expected, variance, x = total * s, total * s * (1 - s), logit(s)
+        self._variance = float(variance.sum())
+        self._x = x - float(variance @ x) / self._variance  # the information of intercept and slope is diagonal
+        self._information = float(variance @ self._x**2)
+        self._several = self._information > 1e-12 * float(variance @ (1 + x**2))
+        self._running, self._top, self._bottom, self._slope = np.zeros((4, sets))
+
+    def add(self, part: slice, positive: FloatArray) -> None:
+        """Take in some blocks: their positives in every set, shape (blocks, sets)."""
+        differences = positive - self._expected[part, None]
+        self._slope += self._x[part] @ differences
+        differences[0] += self._running
+        running = np.cumsum(differences, axis=0)
+        np.maximum(self._top, running.max(axis=0), out=self._top)
+        np.minimum(self._bottom, running.min(axis=0), out=self._bottom)
+        self._running = running[-1]
+
+    def statistics(self) -> tuple[FloatArray, FloatArray]:
+        """Kuiper's statistic and Cox's, of each set; rounded, so that ties are ties."""
+        kuiper = (self._top - self._bottom) / math.sqrt(self._variance)
+        cox = self._running**2 / self._variance
+        if self._several:
+            cox = cox + self._slope**2 / self._information
+        return kuiper.round(_DIGITS), cox.round(_DIGITS)
+
+
+def _labels(rng: np.random.Generator, s: FloatArray, total: IntArray, draws: int) -> FloatArray:
+    """Positives of each block in each draw, shape (blocks, draws)."""
+    found: FloatArray = (rng.random((len(s), draws)) < s[:, None]).astype(np.float64)
+    for block in np.flatnonzero(total > 1):
+        found[block] = rng.binomial(total[block], s[block], draws)
+    return found
+
+
+def _pvalues(statistics: FloatArray) -> FloatArray:
+    """Share of all sets with at least each one's statistic."""
+    return (len(statistics) - np.searchsorted(np.sort(statistics), statistics, side="left")) / len(statistics)
+
+
+def _pooled(blocks: Blocks) -> Blocks:
+    """Blocks of cells of the grid, with the means of their scores."""
+    cells = np.unique(cells_of(blocks.scores), return_inverse=True)[1]
+
+    def of_cells(values: FloatArray) -> FloatArray:
+        return np.bincount(cells, values).astype(np.float64)
+
+    sides = [of_cells(own) for own in blocks[1:]]
+    return Blocks(of_cells(blocks.total * blocks.scores) / (sides[0] + sides[1]), *sides)
+
+
+# -- Cox's fit ------------------------------------------------------------------------------------------
+
+
+class CoxFit(NamedTuple):
+    """Logistic regression of the labels on the scores' logits.
+
+    ``influence_slope`` and ``influence_intercept`` have the shape (2, U): what a positive and a negative row of each
+    block add.
+    """
+
+    slope: float
+    intercept: float
+    influence_slope: FloatArray
+    influence_intercept: FloatArray
+
+
+def cox_fit(blocks: Blocks, slope: float | None = None) -> CoxFit | None:
+    """Fit intercept and slope, or the intercept at a given slope; None where no finite ones fit best.
+
+    Rows with a score of exactly 0 or 1 have no logit, and are left out.
+    """
+    inner = (blocks.scores > 0) & (blocks.scores < 1)
+    s, positive, negative = blocks.scores[inner], blocks.positive[inner], blocks.negative[inner]
+    ups, downs = s[positive > 0], s[negative > 0]
+    if not (len(ups) and len(downs)) or (slope is None and (ups[0] >= downs[-1] or downs[0] >= ups[-1])):
+        return None
+    total, x = positive + negative, logit(s)
+    centre = float(total @ x) / float(total.sum())
+    scale = math.sqrt(float(total @ (x - centre) ** 2) / float(total.sum())) or 1.0
+    z = (x - centre) / scale
+    design = np.stack((np.ones_like(z), z)) if slope is None else np.ones((1, len(z)))
+    offset = np.zeros_like(z) if slope is None else slope * x
+    share = float(positive.sum() / total.sum())
+    beta = np.zeros(len(design))
+    beta[0] = math.log(share / (1 - share)) - (0.0 if slope is None else slope * centre)
+
+    def likelihood(beta: FloatArray) -> float:
+        eta = offset + beta @ design
+        return float(positive @ log_expit(eta) + negative @ log_expit(-eta))
+
+    for _ in range(_STEPS):
+        q = expit(offset + beta @ design)
+        hessian = (design * (total * q * (1 - q))) @ design.T
+        try:
+            step = np.linalg.solve(hessian, design @ (positive - total * q))
+        except np.linalg.LinAlgError:
+            return None
+        if np.abs(step).max() <= 1e-12 * (1 + np.abs(beta).max()):
+            break
+        if np.abs(step).max() > 0.5:  # far from the maximum a whole step may lead beyond it
+            best = likelihood(beta)
+            while likelihood(beta + step) < best and np.abs(step).max() > 1e-6:
+                step = step / 2
+        beta = beta + step
+    else:
+        return None
+    q = expit(offset + beta @ design)
+    pull = np.zeros((len(design), 2, len(blocks.scores)))
+    moved = np.linalg.solve(hessian, design) * float(blocks.total.sum())
+    pull[:, 0, inner], pull[:, 1, inner] = moved * (1 - q), moved * -q
+    if slope is not None:
+        return CoxFit(slope, float(beta[0]), np.zeros_like(pull[0]), pull[0])
+    own = float(beta[1]) / scale
+    return CoxFit(own, float(beta[0]) - own * centre, pull[1] / scale, pull[0] - pull[1] * centre / scale)
+
+
+# -- band -----------------------------------------------------------------------------------------------
+
+
+def consistency_band(blocks: Blocks, level: float = 0.95, draws: int = 499) -> tuple[FloatArray, FloatArray]:
+    """Simultaneous band of recalibrated values that a calibrated model shows, both of shape (U,).
+
+    A directional quantile envelope (Myllymäki et al. 2017) of refits to drawn labels, at most :data:`MAX_BLOCKS`
+    blocks.
+    """
+    rng = np.random.default_rng(_SEED)
+    drawn = _labels(rng, blocks.scores, np.rint(blocks.total).astype(np.int64), draws)
+    total = blocks.total
+    curves = np.stack([isotonic_regression(own / total, weights=total).x for own in drawn.T])
+    mean, spread = curves.mean(axis=0), curves.std(axis=0)
+    low, high = np.quantile(curves, [(1 - level) / 2, (1 + level) / 2], axis=0)
+    up, down = np.maximum(high - mean, spread), np.maximum(mean - low, spread)
+    varies = spread > 1e-12
+    if not varies.any():
+        return mean, mean
+    away = curves[:, varies] - mean[varies]
+    worst = np.maximum(away / up[varies], -away / down[varies]).max(axis=1)
+    reach = float(np.sort(worst)[min(math.ceil(level * (draws + 1)), draws) - 1])
+    return np.clip(mean - reach * down, 0.0, 1.0), np.clip(mean + reach * up, 0.0, 1.0)

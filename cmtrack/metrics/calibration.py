@@ -1,0 +1,298 @@
+"""Calibration of the positive group's score: its error, test and slope, and the reliability curve.
+
+Mismatches play no part: a row is positive or not, whatever is predicted. Where scores are counted by cell of the grid,
+each stands for its cell's centre, and there is no test: with centres it rejects calibrated scores too often. Sources:
+Dimitriadis, Gneiting and Jordan (2021) for the curve and the parts; Bröcker (2012) and Kumar, Liang and Ma (2019) for
+the error; Arrieta-Ibarra et al. (2022) and Cox (1958) for the test; Cox (1958) for slope and intercept.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from cmtrack.grouping import Label
+from cmtrack.metrics import _calibration as blockwise
+from cmtrack.metrics._calibration import Blocks, CalibrationTest, CoxFit, DebiasedError, Parts
+from cmtrack.metrics.intervals import normal_quantile
+from cmtrack.metrics.metric import Metric, Section
+from cmtrack.metrics.roc import ScoreTable
+from cmtrack.statistics import ScoreCounts
+from cmtrack.statistics.inputs import FloatArray
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+class ReliabilityTable(ScoreTable):
+    """Positives and negatives by score, with what calibration makes of them, each computed when first asked for.
+
+    Parameters
+    ----------
+    scores : ScoreCounts with four channels
+    squares : ScoreCounts, optional
+        With squared weights, where weights are fractions.
+    level : float
+        Confidence level of the calibration error's interval.
+    """
+
+    def __init__(self, scores: ScoreCounts, squares: ScoreCounts | None = None, level: float = 0.95) -> None:
+        super().__init__(scores, squares)
+        self.level = level
+
+    @cached_property
+    def held(self) -> npt.NDArray[np.intp]:
+        """Places of the scores that rows have."""
+        return np.flatnonzero(self.weight.reshape(4, -1).sum(axis=0) > 0)
+
+    @cached_property
+    def blocks(self) -> Blocks:
+        """Positives and negatives of each score that rows have."""
+        sides = [part.reshape(2, 2, -1).sum(axis=1)[:, self.held] for part in (self.weight, self.squares)]
+        return Blocks(self.scores.values[self.held], *sides[0], *sides[1])
+
+    @cached_property
+    def recalibrated(self) -> FloatArray:
+        """The isotonic regression."""
+        return blockwise.isotonic(self.blocks)
+
+    @cached_property
+    def brier(self) -> Parts:
+        """The Brier score in parts."""
+        return blockwise.decompose(self.blocks, self.recalibrated)
+
+    @cached_property
+    def log(self) -> Parts:
+        """The log loss in parts."""
+        return blockwise.decompose(self.blocks, self.recalibrated, log=True)
+
+    @cached_property
+    def error(self) -> DebiasedError:
+        """The calibration error."""
+        return blockwise.debiased_error(self.blocks)
+
+    @cached_property
+    def fit(self) -> CoxFit | None:
+        """Slope and intercept."""
+        return blockwise.cox_fit(self.blocks)
+
+    @cached_property
+    def test(self) -> CalibrationTest | None:
+        """The test; None where :attr:`no_test` says why there is none."""
+        return None if self.no_test else blockwise.calibration_test(self.blocks)
+
+    @property
+    def no_test(self) -> str:
+        """Why there is no test; empty where there is one."""
+        if not self.scores.exact:
+            return "scores are counted on a grid: with its cells' centres the test would reject too often"
+        return "weights are fractions: labels are not drawn for parts of rows" if self.fractional else ""
+
+    @property
+    def without_logit(self) -> float:
+        """Weight of the rows whose score is exactly 0 or 1, which slope and intercept leave out."""
+        edge = (self.blocks.scores == 0) | (self.blocks.scores == 1)
+        return float(self.blocks.total[edge].sum())
+
+    def curve(self, positive: Label = None) -> CalibrationCurve:
+        """The reliability curve."""
+        return CalibrationCurve(self, positive)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class CalibrationCurve:
+    """Scores against what they come to be: the isotonic regression of the labels, without bins.
+
+    Attributes
+    ----------
+    table : ReliabilityTable
+    positive : label
+    """
+
+    table: ReliabilityTable
+    positive: Label = None
+
+    @property
+    def scores(self) -> FloatArray:
+        """Ascending distinct scores, shape (U,); the centres of cells where scores are counted on a grid."""
+        return self.table.blocks.scores
+
+    @property
+    def recalibrated(self) -> FloatArray:
+        """Share of positives that each score stands for, shape (U,): it does not fall from one score to the next."""
+        return self.table.recalibrated
+
+    @property
+    def exact(self) -> bool:
+        """Whether scores are counted one by one."""
+        return self.table.scores.exact
+
+    @property
+    def brier(self) -> Parts:
+        """The Brier score: ``score``, ``miscalibration``, ``discrimination``, ``uncertainty``."""
+        return self.table.brier
+
+    @property
+    def log(self) -> Parts:
+        """The log loss in the same parts."""
+        return self.table.log
+
+    @property
+    def test(self) -> CalibrationTest | None:
+        """The test of calibration with its two parts; None with fractional weights, and for scores on a grid."""
+        return self.table.test
+
+    def error(self, bins: int = 15) -> DebiasedError:
+        """The debiased calibration error over bins of equal mass.
+
+        Raises
+        ------
+        ValueError
+            If ``bins`` is not positive.
+        """
+        if bins < 1:
+            raise ValueError(f"bins must be at least 1, got {bins!r}")
+        return blockwise.debiased_error(self.table.blocks, bins)
+
+    @property
+    def large_logit(self) -> float:
+        """Intercept of Cox's fit with the slope 1: 0 where scores are right on the whole; NaN without a fit."""
+        found = blockwise.cox_fit(self.table.blocks, slope=1.0)
+        return math.nan if found is None else found.intercept
+
+    def band(self, level: float = 0.95) -> tuple[FloatArray, FloatArray]:
+        """Simultaneous consistency band: where the curve of a calibrated score stays, low and high of shape (U,).
+
+        Raises
+        ------
+        ValueError
+            If there is no test, or there are more than 4,096 distinct scores.
+        """
+        if self.table.no_test:
+            raise ValueError(f"there is no consistency band: {self.table.no_test}")
+        most, found = blockwise.MAX_BLOCKS, len(self.scores)
+        if found > most:
+            raise ValueError(f"a consistency band needs at most {most} distinct scores, got {found}")
+        return blockwise.consistency_band(self.table.blocks, level)
+
+    def to_frame(self) -> pd.DataFrame:
+        """One row per score."""
+        import pandas as pd
+
+        blocks = self.table.blocks
+        return pd.DataFrame({
+            "score": blocks.scores, "recalibrated": self.recalibrated, "positive": blocks.positive,
+            "negative": blocks.negative,
+        })  # fmt: skip
+
+    def __repr__(self) -> str:
+        return (
+            f"CalibrationCurve(error={self.table.error.value:.4f}, miscalibration={self.brier.miscalibration:.4f}, "
+            f"{len(self.scores)} scores)"
+        )
+
+
+class Error:
+    """Square root of the debiased mean squared difference; its interval holds for independent rows."""
+
+    independent = "interval"
+
+    def __call__(self, table: ReliabilityTable) -> float:
+        return table.error.value
+
+    def ends(self, table: ReliabilityTable) -> tuple[float, float]:
+        """Square roots of the ends of the interval of its square."""
+        reach = normal_quantile(table.level) * table.error.standard_error
+        low, high = table.error.squared - reach, table.error.squared + reach
+        return math.sqrt(max(low, 0.0)), math.sqrt(max(high, 0.0))
+
+
+class PValue:
+    """The test's p-value."""
+
+    independent = "value"
+
+    def __call__(self, table: ReliabilityTable) -> float:
+        return math.nan if table.test is None else table.test.pvalue
+
+    def reason(self, table: ReliabilityTable, k: int | None = None) -> str:
+        """Why there is none."""
+        return table.no_test or "every score is 0 or 1: a calibrated one can show nothing else"
+
+
+class Part:
+    """A part of the Brier score or of the log loss."""
+
+    def __init__(self, part: str, log: bool = False) -> None:
+        self.part, self.log = part, log
+
+    def __call__(self, table: ReliabilityTable) -> float:
+        return float(getattr(table.log if self.log else table.brier, self.part))
+
+    def reason(self, table: ReliabilityTable, k: int | None = None) -> str:
+        """The rows whose log loss is infinite."""
+        blocks = table.blocks
+        rows = blocks.positive[blocks.scores == 0].sum() + blocks.negative[blocks.scores == 1].sum()
+        return f"infinite: {rows:g} rows give their actual group probability 0"
+
+
+class Coefficient:
+    """Slope or intercept of Cox's fit."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def __call__(self, table: ReliabilityTable) -> float:
+        return math.nan if table.fit is None else float(getattr(table.fit, self.name))
+
+    def influence(self, table: ReliabilityTable) -> FloatArray:
+        """Influence (4 U,), 0 where a score has no logit."""
+        assert table.fit is not None  # the value is defined
+        psi = np.zeros((2, len(table.scores.values)))
+        psi[:, table.held] = getattr(table.fit, f"influence_{self.name}")
+        return np.repeat(psi, 2, axis=0).ravel()
+
+
+_CORP, _COX = "Dimitriadis, Gneiting & Jordan (2021)", "Cox (1958)"
+_LABELS = "a group has no samples, or the scores part the groups or are all one"
+
+
+def _metric(name: str, function: Any, **words: Any) -> Metric:
+    usual = {"of": "reliability", "interval": "", "headline": False}
+    return Metric(f"calibration/{name}", function, **{**usual, **words})
+
+
+def _parts(log: bool) -> tuple[Metric, ...]:
+    prefix, loss, highest = ("log_", "log loss", math.inf) if log else ("", "Brier score", 1.0)
+    words = {"low": 0.0, "high": highest, "source": _CORP}
+    of = " by log loss" if log else ""
+    return (
+        _metric(f"{prefix}miscalibration", Part("miscalibration", log), better="lower", title=f"miscalibration{of}",
+                formula=f"{loss} − that after isotonic recalibration; above 0 by chance, too", **words),
+        _metric(f"{prefix}discrimination", Part("discrimination", log), better="higher", title=f"discrimination{of}",
+                formula=f"{loss} of the share of positives − that after isotonic recalibration", **words),
+        _metric(f"{prefix}uncertainty", Part("uncertainty", log), better="", title=f"uncertainty{of}",
+                formula=f"{loss} of the share of positives", **words),
+    )  # fmt: skip
+
+
+CALIBRATION = Section("calibration", "Calibration of the positive group's score", (
+    _metric("error", Error(), better="lower", low=0.0, high=1.0, interval="profile", headline=True,
+            title="calibration error", brief="calibration error", source="Bröcker (2012); Kumar, Liang & Ma (2019)",
+            reason="none of the 15 bins holds two rows",
+            formula="√ mean (observed − score)² over 15 bins of equal mass, less its bias"),
+    _metric("pvalue", PValue(), better="", low=0.0, high=1.0, title="p-value of calibration", brief="calibration p",
+            source="Arrieta-Ibarra et al. (2022); Cox (1958)",
+            formula="small: the scores are not calibrated; Kuiper's and Cox's score test, 999 draws"),
+    _metric("slope", Coefficient("slope"), better="", interval="wald", title="calibration slope", source=_COX,
+            reason=_LABELS, formula="of the labels on logit(score); below 1: over-confident"),
+    _metric("intercept", Coefficient("intercept"), better="nearest zero", interval="wald", reason=_LABELS,
+            title="calibration intercept", source=_COX, formula="of the same fit"),
+    *_parts(log=False),
+    *_parts(log=True),
+), of_positive=True)  # fmt: skip
