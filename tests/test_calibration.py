@@ -219,7 +219,7 @@ def test_scores_of_exactly_0_and_1():
     y, s = np.append(B20, [0, 0, 1]), np.append(D20, [0.0, 0.0, 1.0])
     evaluation = evaluate(y, y_prob=s)
     assert numbers(evaluation, "slope", "intercept") == near([0.9379793756, 0.1632287314])
-    assert any(text.startswith("3 rows have a score of exactly 0 or 1") for text in evaluation.warnings)
+    assert any(text.startswith("13 % of the rows have a score of exactly 0 or 1") for text in evaluation.warnings)
     assert evaluation.metrics["calibration/pvalue"] > 0.9
     wrong = evaluate(np.append(B20, [1, 1, 0]), y_prob=s)
     assert wrong.metrics["calibration/pvalue"] == 0.001

@@ -239,11 +239,11 @@ def _warnings(
     if views.reliability is not None and "calibration/error" in results.metrics:
         if not views.reliability.scores.exact:
             out.append("scores are counted on a grid: calibration/ takes each for the centre of its cell")
-        rows = views.reliability.without_logit
-        if rows > 0 and "calibration/slope" not in results.undefined:
+        share = views.reliability.without_logit
+        if share > 0 and "calibration/slope" not in results.undefined:
             out.append(
-                f"{rows:g} {'row has' if rows == 1 else 'rows have'} a score of exactly 0 or 1, which has no logit: "
-                f"calibration/slope and calibration/intercept leave {'it' if rows == 1 else 'them'} out"
+                f"{100 * share:.3g} % of the rows have a score of exactly 0 or 1, which has no logit: "
+                "calibration/slope and calibration/intercept leave them out"
             )
     squared = None if squares is None else np.asarray(_wrong(squares.matrix.counts))
     wrong = float(_effective(np.asarray(_wrong(statistics.matrix.counts)), squared))

@@ -88,16 +88,16 @@ class ReliabilityTable(ScoreTable):
 
     @property
     def no_test(self) -> str:
-        """Why there is no test; empty where there is one."""
+        """The reason why there is no test; empty where there is one."""
         if not self.scores.exact:
             return "scores are counted on a grid: with its cells' centres the test would reject too often"
         return "weights are fractions: labels are not drawn for parts of rows" if self.fractional else ""
 
     @property
     def without_logit(self) -> float:
-        """Weight of the rows whose score is exactly 0 or 1, which slope and intercept leave out."""
+        """Share of the rows whose score is exactly 0 or 1, which slope and intercept leave out."""
         edge = (self.blocks.scores == 0) | (self.blocks.scores == 1)
-        return float(self.blocks.total[edge].sum())
+        return float(self.blocks.total[edge].sum()) / self.total
 
     def curve(self, positive: Label = None) -> CalibrationCurve:
         """The reliability curve."""
@@ -129,7 +129,7 @@ class CalibrationCurve:
 
     @property
     def exact(self) -> bool:
-        """Whether scores are counted one by one."""
+        """True where scores are counted one by one."""
         return self.table.scores.exact
 
     @property
@@ -221,7 +221,7 @@ class PValue:
         return math.nan if table.test is None else table.test.pvalue
 
     def reason(self, table: ReliabilityTable, k: int | None = None) -> str:
-        """Why there is none."""
+        """The reason why there is none."""
         return table.no_test or "every score is 0 or 1: a calibrated one can show nothing else"
 
 
