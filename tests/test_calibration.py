@@ -300,3 +300,12 @@ def test_labels_alone_have_no_calibration():
     evaluation = evaluate([0, 1, 1], [0, 1, 0])
     assert evaluation.calibration is None
     assert not any(name.startswith("calibration/") for name in evaluation.metrics)
+
+
+@pytest.mark.parametrize(("n", "expected"), [(200, 3.0), (1000, 5.6)])
+def test_a_calibrated_model_shows_miscalibration(n: int, expected: float) -> None:
+    s = np.random.default_rng(n).beta(2, 2, n)
+    y = (np.random.default_rng(1).random(n) < s).astype(int)
+    curve = evaluate(y, y_prob=s).calibration
+    assert n * curve.expected_miscalibration() == pytest.approx(expected, rel=0.1)
+    assert curve.expected_miscalibration(log=True) > 2 * curve.expected_miscalibration()

@@ -193,7 +193,7 @@ class _Sums:
     def add(self, part: slice, positive: FloatArray) -> None:
         """Take in some blocks: their positives in every set, shape (blocks, sets)."""
         differences = positive - self._expected[part, None]
-        self._slope += self._x[part] @ differences
+        self._slope += np.einsum("b,bd->d", self._x[part], differences)  # no threads for little
         differences[0] += self._running
         running = np.cumsum(differences, axis=0)
         np.maximum(self._top, running.max(axis=0), out=self._top)
@@ -269,15 +269,18 @@ def cox_fit(blocks: Blocks, slope: float | None = None) -> CoxFit | None:
     beta = np.zeros(len(design))
     beta[0] = math.log(share / (1 - share)) - (0.0 if slope is None else slope * centre)
 
+    def along(beta: FloatArray) -> FloatArray:
+        return np.asarray(np.einsum("k,ku->u", beta, design))
+
     def likelihood(beta: FloatArray) -> float:
-        eta = offset + beta @ design
+        eta = offset + along(beta)
         return float(positive @ log_expit(eta) + negative @ log_expit(-eta))
 
     for _ in range(_STEPS):
-        q = expit(offset + beta @ design)
-        hessian = (design * (total * q * (1 - q))) @ design.T
+        q = expit(offset + along(beta))
+        hessian = np.einsum("ku,lu->kl", design * (total * q * (1 - q)), design)
         try:
-            step = np.linalg.solve(hessian, design @ (positive - total * q))
+            step = np.linalg.solve(hessian, np.einsum("ku,u->k", design, positive - total * q))
         except np.linalg.LinAlgError:
             return None
         if np.abs(step).max() <= 1e-12 * (1 + np.abs(beta).max()):
@@ -289,9 +292,9 @@ def cox_fit(blocks: Blocks, slope: float | None = None) -> CoxFit | None:
         beta = beta + step
     else:
         return None
-    q = expit(offset + beta @ design)
+    q = expit(offset + along(beta))
     pull = np.zeros((len(design), 2, len(blocks.scores)))
-    moved = np.linalg.solve(hessian, design) * float(blocks.total.sum())
+    moved = np.einsum("kl,lu->ku", np.linalg.inv(hessian) * float(blocks.total.sum()), design)
     pull[:, 0, inner], pull[:, 1, inner] = moved * (1 - q), moved * -q
     if slope is not None:
         return CoxFit(slope, float(beta[0]), np.zeros_like(pull[0]), pull[0])
@@ -299,19 +302,27 @@ def cox_fit(blocks: Blocks, slope: float | None = None) -> CoxFit | None:
     return CoxFit(own, float(beta[0]) - own * centre, pull[1] / scale, pull[0] - pull[1] * centre / scale)
 
 
-# -- band -----------------------------------------------------------------------------------------------
+# -- what a calibrated model shows ----------------------------------------------------------------------
+
+REFITS = 499
 
 
-def consistency_band(blocks: Blocks, level: float = 0.95, draws: int = 499) -> tuple[FloatArray, FloatArray]:
+def expected_miscalibration(blocks: Blocks, log: bool = False) -> float:
+    """Mean miscalibration of :data:`REFITS` drawn sets of labels, whose scores are calibrated."""
+    total, found = blocks.total, []
+    for own in _drawn_labels(blocks):
+        labels = Blocks(blocks.scores, own, total - own, own, total - own)
+        found.append(decompose(labels, isotonic(labels), log).miscalibration)
+    return float(np.mean(found))
+
+
+def consistency_band(blocks: Blocks, level: float = 0.95) -> tuple[FloatArray, FloatArray]:
     """Simultaneous band of recalibrated values that a calibrated model shows, both of shape (U,).
 
-    A directional quantile envelope (Myllymäki et al. 2017) of refits to drawn labels, at most :data:`MAX_BLOCKS`
-    blocks.
+    A directional quantile envelope (Myllymäki et al. 2017) of refits to :data:`REFITS` drawn sets of labels.
     """
-    rng = np.random.default_rng(_SEED)
-    drawn = _labels(rng, blocks.scores, np.rint(blocks.total).astype(np.int64), draws)
     total = blocks.total
-    curves = np.stack([isotonic_regression(own / total, weights=total).x for own in drawn.T])
+    curves = np.stack([isotonic_regression(own / total, weights=total).x for own in _drawn_labels(blocks)])
     mean, spread = curves.mean(axis=0), curves.std(axis=0)
     low, high = np.quantile(curves, [(1 - level) / 2, (1 + level) / 2], axis=0)
     up, down = np.maximum(high - mean, spread), np.maximum(mean - low, spread)
@@ -320,5 +331,11 @@ def consistency_band(blocks: Blocks, level: float = 0.95, draws: int = 499) -> t
         return mean, mean
     away = curves[:, varies] - mean[varies]
     worst = np.maximum(away / up[varies], -away / down[varies]).max(axis=1)
-    reach = float(np.sort(worst)[min(math.ceil(level * (draws + 1)), draws) - 1])
+    reach = float(np.sort(worst)[min(math.ceil(level * (REFITS + 1)), REFITS) - 1])
     return np.clip(mean - reach * down, 0.0, 1.0), np.clip(mean + reach * up, 0.0, 1.0)
+
+
+def _drawn_labels(blocks: Blocks) -> FloatArray:
+    """Positives of each block, shape (draws, U)."""
+    total = np.rint(blocks.total).astype(np.int64)
+    return _labels(np.random.default_rng(_SEED), blocks.scores, total, REFITS).T

@@ -19,7 +19,7 @@ import numpy.typing as npt
 from cmtrack.grouping import Label
 from cmtrack.metrics import _calibration as blockwise
 from cmtrack.metrics._calibration import Blocks, CalibrationTest, CoxFit, DebiasedError, Parts
-from cmtrack.metrics.intervals import normal_quantile
+from cmtrack.metrics.intervals import check_level, normal_quantile
 from cmtrack.metrics.metric import Metric, Section
 from cmtrack.metrics.roc import ScoreTable
 from cmtrack.statistics import ScoreCounts
@@ -165,6 +165,16 @@ class CalibrationCurve:
         found = blockwise.cox_fit(self.table.blocks, slope=1.0)
         return math.nan if found is None else found.intercept
 
+    def expected_miscalibration(self, log: bool = False) -> float:
+        """The mean miscalibration of labels that are drawn with these scores: what a calibrated model shows.
+
+        Raises
+        ------
+        ValueError
+            If there is no test, or there are more than 4,096 distinct scores.
+        """
+        return blockwise.expected_miscalibration(self._to_draw("an expected miscalibration"), log)
+
     def band(self, level: float = 0.95) -> tuple[FloatArray, FloatArray]:
         """Simultaneous consistency band: where the curve of a calibrated score stays, low and high of shape (U,).
 
@@ -173,12 +183,15 @@ class CalibrationCurve:
         ValueError
             If there is no test, or there are more than 4,096 distinct scores.
         """
+        return blockwise.consistency_band(self._to_draw("a consistency band"), check_level(level))
+
+    def _to_draw(self, what: str) -> Blocks:
         if self.table.no_test:
-            raise ValueError(f"there is no consistency band: {self.table.no_test}")
+            raise ValueError(f"there is no test, and no {what.split(' ', 1)[1]}: {self.table.no_test}")
         most, found = blockwise.MAX_BLOCKS, len(self.scores)
         if found > most:
-            raise ValueError(f"a consistency band needs at most {most} distinct scores, got {found}")
-        return blockwise.consistency_band(self.table.blocks, level)
+            raise ValueError(f"{what} needs at most {most} distinct scores, got {found}")
+        return self.table.blocks
 
     def to_frame(self) -> pd.DataFrame:
         """One row per score."""
