@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 import math
+from collections.abc import Sequence
 
 import numpy as np
 from scipy.special import expit, logit
@@ -32,7 +33,7 @@ def scores_of(kind: str, rng: np.random.Generator, n: int) -> FloatArray:
     return drawn
 
 
-def with_error(values: list[float], digits: int = 3) -> str:
+def with_error(values: Sequence[float], digits: int = 3) -> str:
     """A mean with its standard error."""
     return f"{np.mean(values):.{digits}f} ± {np.std(values) / math.sqrt(len(values)):.{digits}f}"
 
@@ -65,6 +66,19 @@ def row(kind: str, n: int, repeats: int, slope: float = 1.0, shift: float = 0.0)
             with_error(found["error"]) if right else "–"]  # fmt: skip
 
 
+def left(n: int, repeats: int, slope: float) -> str:
+    """Share of the curves that leave the consistency band somewhere."""
+    rng = np.random.default_rng([n, round(100 * slope)])
+    found = []
+    for _ in range(repeats):
+        s = scores_of("beta", rng, n)
+        curve = evaluate((rng.random(n) < expit(slope * logit(s))).astype(int), y_prob=s, labels=[0, 1]).calibration
+        assert curve is not None
+        low, high = curve.band()
+        found.append(bool(((curve.recalibrated < low - 1e-9) | (curve.recalibrated > high + 1e-9)).any()))
+    return with_error(found)
+
+
 def main() -> None:
     """Print a Markdown table."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -81,6 +95,10 @@ def main() -> None:
         for n in sizes:
             cells = row("beta", n, repeats // 4, slope, shift)
             print(f"| beta | {labels} | {n} | " + " | ".join(cells) + " |", flush=True)
+    print("| rows | calibrated curves outside the band | over-confident ones |")
+    print("|---" * 3 + "|")
+    for n in sizes[:1] if options.quick else (200, 1000):
+        print(f"| {n} | {left(n, repeats * 2 // 5, 1.0)} | {left(n, repeats // 5, 1 / 1.4)} |", flush=True)
 
 
 if __name__ == "__main__":

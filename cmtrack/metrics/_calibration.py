@@ -104,7 +104,7 @@ def debiased_error(blocks: Blocks, bins: int = BINS) -> DebiasedError:
     """
     total = blocks.total
     middle = np.cumsum(total) - total / 2
-    place = np.minimum(np.floor(bins * middle / total.sum()), bins - 1).astype(np.int64)
+    place = np.minimum(np.floor(bins * middle / total.sum() + 1e-9), bins - 1).astype(np.int64)
 
     def of_bins(values: FloatArray) -> FloatArray:
         return np.bincount(place, values, bins).astype(np.float64)
