@@ -98,7 +98,7 @@ def main() -> None:
     print("| rows | calibrated curves outside the band | over-confident ones |")
     print("|---" * 3 + "|")
     for n in sizes[:1] if options.quick else (200, 1000):
-        print(f"| {n} | {left(n, repeats * 2 // 5, 1.0)} | {left(n, repeats // 5, 1 / 1.4)} |", flush=True)
+        print(f"| {n} | {left(n, repeats * 3 // 2, 1.0)} | {left(n, repeats // 5, 1 / 1.4)} |", flush=True)
 
 
 if __name__ == "__main__":
