@@ -295,7 +295,7 @@ def _parts(log: bool) -> tuple[Metric, ...]:
 
 
 CALIBRATION = Section("calibration", "Calibration of the positive group's score", (
-    _metric("error", Error(), better="lower", low=0.0, high=1.0, interval="profile", headline=True,
+    _metric("error", Error(), better="lower", low=0.0, high=1.0, interval="square", headline=True,
             title="calibration error", brief="calibration error", source="Bröcker (2012); Kumar, Liang & Ma (2019)",
             reason="none of the 15 bins holds two rows",
             formula="√ mean (observed − score)² over 15 bins of equal mass, less its bias"),

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from cmtrack.metrics.cells import Cells, SixCells, Table
-from cmtrack.metrics.metric import Metric
+from cmtrack.metrics.metric import WITHOUT_ERROR, Metric
 from cmtrack.metrics.moments import ScoreSamples
 from cmtrack.metrics.probability import LossSamples, RankCells
 from cmtrack.metrics.roc import ScoreTable
@@ -49,7 +49,7 @@ class Influence:
             The encoded step, label or group in its name.
         """
         rows, views = self._rows, self._views
-        if metric.interval in ("", "profile"):  # it has no error, or brings an interval
+        if metric.interval in WITHOUT_ERROR:  # it has no error, or brings an interval
             return None
         if metric.needs == "probabilities" and rows.source is None:  # the rows were kept without probabilities
             return None

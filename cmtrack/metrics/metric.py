@@ -43,6 +43,8 @@ NEEDS = {
 BETTER = {"higher": "higher is better", "lower": "lower is better", "nearest zero": "nearest zero is best"}
 """What a comparison may prefer, in words."""
 _RANGES = {"atanh": (-1.0, 1.0), "wilson": (0.0, 1.0), "logit": (0.0, 1.0), "log": (0.0, math.inf)}
+WITHOUT_ERROR = ("", "profile", "square")
+"""Ways of an interval in which no standard error plays a part: there is none, or the function brings it."""
 AVERAGES = ("macro", "micro", "weighted")
 """What names of averages end in, before ``_zero``: a class without a value counted as 0."""
 
@@ -69,7 +71,7 @@ class Metric:
     interval : str, default "wald"
         How its interval is made: ``"wald"`` (value and error), ``"wilson"`` (a share of samples), ``"atanh"`` (a
         correlation), ``"logit"`` (between 0 and 1) or ``"log"`` (a loss, above 0). cmtrack's own sections also have
-        ``"count"``, ``"profile"`` and the empty text for none.
+        ``"count"``, ``"profile"``, ``"square"`` and the empty text for none.
     title : str, optional
         Its name for people; by default made from ``name``.
     source, formula : str, optional
@@ -210,7 +212,7 @@ class Metric:
                 return total, everyone
             error = self._error_of_count(samples)
             return total, everyone if error is None else size_of_share(value / total, error / total, everyone)
-        if self.interval in ("", "profile"):
+        if self.interval in WITHOUT_ERROR:
             return None, None
         share = self.interval == "wilson"
         if hasattr(function, "spread"):

@@ -19,6 +19,7 @@ _SCALES = {
     "logit": "logit",
     "log": "log",
     "profile": "profile likelihood",
+    "square": "of its square",
 }
 
 
