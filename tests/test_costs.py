@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cmtrack import Costs, Evaluation, Grouping, compare, evaluate
+from cmtrack.comparison.break_even import BreakEven, break_even, fieller
 from cmtrack.metrics.costs import profile_of_mean
 
 TV1 = np.array([[7, 2, 1, 0], [1, 12, 3, 2], [0, 4, 9, 1], [2, 1, 0, 15]])
@@ -262,6 +263,101 @@ def test_runs_are_ranked_by_their_cost_and_those_priced_differently_stand_apart(
     assert "with different costs" in " ".join(apart.notes)
     together = compare(runs | {"other": evaluate(y, good, costs={(0, 2): 8})}, rank_by="multiclass/accuracy")
     assert len(together.rankings) == 1
+
+
+# -- break-even -----------------------------------------------------------------------------------------------------
+
+
+def two_models(**options):
+    """The 400 rows of the specification: (error of the first, error of the second)."""
+    truth = {"FN": 1, "FP": 0}
+    rows = [
+        ("FN", "FN", 9),
+        ("FN", "", 3),
+        ("", "FN", 11),
+        ("FP", "FP", 6),
+        ("FP", "", 24),
+        ("", "FP", 2),
+        ("", "", 345),
+    ]
+    y = np.concatenate([np.full(n, truth.get(a or b, 0)) for a, b, n in rows])
+    wrong = [np.concatenate([np.full(row[2], bool(row[side])) for row in rows]) for side in (0, 1)]
+    return [evaluate(y, np.where(own, 1 - y, y), positive=1, **options) for own in wrong]
+
+
+def test_the_vector_of_the_break_even():
+    found = break_even(*two_models())
+    assert (found.false_alarms, found.misses) == (pytest.approx(0.055), pytest.approx(-0.02))
+    assert found.value == pytest.approx(2.75)
+    np.testing.assert_allclose(found.covariance, (1.549375e-4, 2.75e-6, 8.65e-5), rtol=1e-9)
+    assert found.kind == "interval"
+    np.testing.assert_allclose(found.pieces, [(1.1330964360, 31.6686017344)], atol=5e-10)
+    expected = "“new” is cheaper than “old” wherever a miss costs more than 2.75 [1.13, 31.7] false alarms."
+    assert found.sentence("new", "old") == expected
+    back = break_even(*reversed(two_models()))
+    assert back.sentence("old", "new") == expected
+    chosen = break_even(*two_models(sections=["multiclass"]))
+    assert chosen.pieces == found.pieces
+
+
+def test_the_break_even_is_where_the_costs_are_equal():
+    one, other = two_models()
+    costs = {(1, 0): 2.75, (0, 1): 1}
+    assert one.price(costs).metrics["cost/mean"] == pytest.approx(other.price(costs).metrics["cost/mean"])
+
+
+def test_the_break_even_knows_weights_and_groups():
+    one = break_even(*two_models())
+    twice = break_even(*two_models(sample_weight=np.full(400, 2)))
+    np.testing.assert_allclose(np.array(twice.covariance) * 2, one.covariance)
+    pairs = break_even(*two_models(), groups=np.arange(400) // 2)
+    assert pairs.value == one.value
+    assert pairs.covariance[0] > one.covariance[0]
+
+
+@pytest.mark.parametrize(
+    ("x", "y", "kind", "pieces"),
+    [
+        (0.05, -0.02, "interval", 1),
+        (0.001, -0.02, "down to 0", 1),
+        (0.05, -0.001, "up to infinity", 1),
+        (0.001, -0.001, "every ratio", 1),
+        (0.05, 0.05, "empty", 0),
+        (0.01, 0.01, "two pieces", 2),
+    ],
+)
+def test_the_form_of_the_set_is_said(x, y, kind, pieces):
+    variances = (3e-5, 0.0, 3e-5)
+    found = BreakEven(math.nan, fieller(x, y, variances, 1.96), x, y, variances, 0.95)
+    assert found.kind == kind
+    assert len(found.pieces) == pieces
+    ratios = np.geomspace(1e-3, 1e3, 4001)
+    inside = (x + ratios * y) ** 2 <= 1.96**2 * (variances[0] + ratios**2 * variances[2])
+    told = np.any([(low <= ratios) & (ratios <= high) for low, high in found.pieces] or [ratios < 0], axis=0)
+    np.testing.assert_array_equal(inside, told)
+
+
+def test_where_one_model_is_better_at_both_there_is_no_break_even():
+    y = np.r_[np.ones(100, int), np.zeros(100, int)]
+    good, bad = y.copy(), y.copy()
+    bad[:30], bad[-30:] = 0, 1
+    found = break_even(evaluate(y, good), evaluate(y, bad))
+    assert math.isnan(found.value)
+    assert found.kind == "empty"
+    assert found.sentence() == "“A” is cheaper than “B” whatever a miss costs."
+    same = break_even(evaluate(y, good), evaluate(y, good))
+    assert "the same misses and the same false alarms" in same.sentence()
+
+
+def test_a_break_even_needs_paired_rows_and_two_groups():
+    one, other = two_models()
+    with pytest.raises(ValueError, match="needs paired rows: the second evaluation has no rows"):
+        break_even(one, Evaluation.from_data(json.loads(other.to_json())))
+    many = priced(TV1, {})
+    with pytest.raises(ValueError, match="needs two groups or two classes, got 4 classes"):
+        break_even(many, many)
+    with pytest.raises(ValueError, match="for different positive groups"):
+        break_even(one, evaluate(other.rows.actual, other.rows.predicted, positive=0))
 
 
 # -- the record -----------------------------------------------------------------------------------------------------
