@@ -10,9 +10,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cmtrack import Costs, Evaluation, Grouping, compare, evaluate
+from cmtrack import Costs, Evaluation, Grouping, compare, evaluate, paired_differences
 from cmtrack.comparison.break_even import BreakEven, break_even, fieller
 from cmtrack.metrics.costs import profile_of_mean
+from cmtrack.report.narrative import costs as costs_in_words
 
 TV1 = np.array([[7, 2, 1, 0], [1, 12, 3, 2], [0, 4, 9, 1], [2, 1, 0, 15]])
 TV1_COSTS = np.abs(np.subtract.outer(np.arange(4), np.arange(4))).astype(float)
@@ -91,6 +92,22 @@ def test_the_interval_of_few_or_fractional_counts_ends_inside_the_support():
     assert 0 <= low < 0.5 < high <= 1
     assert profile_of_mean(np.array([2.0]), np.array([7.0])) == (2.0, 2.0)
     assert profile_of_mean(np.array([-3.0, 0.0]), np.array([0.0, 9.0]))[1] == 0.0
+
+
+def test_the_report_says_what_decisions_cost_and_by_which_costs(tmp_path, tv1):
+    said = tv1.report(tmp_path / "report.html").read_text()
+    assert "A decision costs 0.533 [" in said
+    assert "Always answering “2”, the best constant answer, would cost 0.933" in said
+    assert "of the avoidable cost is saved" in said or "which is not clearly different" in said
+    assert "“3” as “0” 10" in said
+    assert "“3” as “0” 10" in tv1._repr_html_()
+    (sentence,) = costs_in_words(priced(np.diag([10, 10, 10]), {}))
+    assert sentence.endswith("would cost 0.667: 100.0 % [90.7, 100.0] of the avoidable cost is saved.")
+    (sentence,) = costs_in_words(priced(np.fliplr(np.diag([10, 1, 10])), {}))
+    assert sentence.endswith("the best constant answer, would cost 0.524, which is less.")
+    (sentence,) = costs_in_words(priced(np.array([[5, 1], [0, 0]]), {}))
+    assert sentence.endswith("would cost 0.000, and nothing costs less.")
+    assert costs_in_words(evaluate(*rows_of(TV1))) == []
 
 
 def test_mean_cost_without_costs_of_ones_own_is_the_error_rate():
@@ -263,6 +280,42 @@ def test_runs_are_ranked_by_their_cost_and_those_priced_differently_stand_apart(
     assert "with different costs" in " ".join(apart.notes)
     together = compare(runs | {"other": evaluate(y, good, costs={(0, 2): 8})}, rank_by="multiclass/accuracy")
     assert len(together.rankings) == 1
+
+
+def test_a_comparison_prices_its_runs(tmp_path):
+    rng = np.random.default_rng(5)
+    y = rng.integers(0, 3, 400)
+    good, bad = (np.where(rng.random(400) < share, y, rng.integers(0, 3, 400)) for share in (0.8, 0.3))
+    runs = {"bad": evaluate(y, bad), "good": evaluate(y, good, costs={(0, 2): 8})}
+    costs = Costs({(0, 2): 9}, name="2026")
+    compared = compare(runs, rank_by="cost/mean", costs=costs, require="cost/saved > -9")
+    assert [run.name for run in compared.rankings[0].runs] == ["good", "bad"]
+    assert compared.best.evaluation.metrics["cost/mean"] == evaluate(y, good, costs=costs).metrics["cost/mean"]
+    said = compared.report(tmp_path / "review.html").read_text()
+    assert "The costs: “2026”: “0” as “2” 9; other wrong pairs 1." in said
+    assert "costs=Costs.from_dict({" in said.replace("&#39;", "'").replace("&#x27;", "'")
+    assert compare(runs, rank_by="cost/mean", costs={(0, 2): 9}).best.name == "good"
+    with pytest.raises(TypeError, match="costs must be Costs, a file, or map"):
+        compare(runs, costs=3)
+
+
+def test_differences_of_costs_need_equal_costs():
+    one, other = evaluate(*rows_of(TV1), costs={(0, 2): 9}), evaluate(*rows_of(TV1), costs={(0, 2): 8})
+    assert not any(row.metric.startswith("cost/") for row in paired_differences(one, other).rows)
+    with pytest.raises(ValueError, match="need evaluations of the same costs"):
+        paired_differences(one, other, metrics=["cost/mean"])
+    (row,) = paired_differences(one, other.price({(0, 2): 9}), metrics=["cost/mean"]).rows
+    assert (row.difference, row.standard_error) == (0, 0)
+
+
+def test_a_run_holds_which_costs_it_was_priced_by(tmp_path):
+    from cmtrack.tracking.package import build_into
+
+    one = evaluate(*rows_of(TV1), costs={(0, 2): 9})
+    package = build_into(one, tmp_path / "one", figures=False)
+    assert package.tags["cmtrack.costs"] == dict(one.design)["costs"]
+    assert package.metrics["cost/mean"] == one.metrics["cost/mean"]
+    assert "cmtrack.costs" not in build_into(evaluate(*rows_of(TV1)), tmp_path / "none", figures=False).tags
 
 
 # -- break-even -----------------------------------------------------------------------------------------------------

@@ -59,11 +59,12 @@ def price_command(run: str, costs_file: Path, prefix: str, tracking_uri: str | N
     """
     with working() as step:
         run_id, prefix, evaluation = _held(step, run, prefix, tracking_uri)
+        from cmtrack.cli.reading import read_costs_file
         from cmtrack.comparison.comparability import of_classes
-        from cmtrack.grouping import Costs
 
+        costs = read_costs_file(costs_file)
         try:
-            priced = of_classes(evaluation).price(Costs.from_file(costs_file))
+            priced = of_classes(evaluation).price(costs)
         except (TypeError, ValueError) as error:
             raise BadInput(f"{costs_file.name}: {first_line(error)}") from None
         frame = priced.costs_by_class().astype(object)
@@ -99,19 +100,11 @@ def _print_costs(priced: Evaluation, by_class: list[dict[str, Any]]) -> None:
 
     from cmtrack.cli.summary import new_table
     from cmtrack.report import formatting as fmt
+    from cmtrack.report import narrative
 
     console = terminal()
-    mean, saved = priced.metrics["cost/mean"], priced.metrics["cost/saved"]
-    ends = {
-        name: fmt.interval(priced.metrics[name], priced.intervals.get(name)) for name in ("cost/mean", "cost/saved")
-    }
-    console.print(plain(f"A decision costs {fmt.number(mean)} {ends['cost/mean']} on average."))
-    text = f"{fmt.number(saved)} {ends['cost/saved']} of the cost that can be avoided is saved: 0 is the best constant"
-    if "cost/saved" in priced.undefined:
-        text = f"What is saved is undefined: {priced.undefined['cost/saved']}"
-    else:
-        text += " answer, 1 is perfect."
-    console.print(plain(text))
+    for sentence in narrative.costs(priced):
+        console.print(plain(sentence))
     table = new_table("Costs by actual class")
     table.add_column("class", overflow="fold")
     for head in ("samples", "mean cost", "standard error", "part of the cost of a decision"):

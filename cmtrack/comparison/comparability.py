@@ -81,14 +81,17 @@ class Traits:
     costs: str | None = None
 
     @classmethod
-    def listed(cls, digest: str | None, row_ids: str | None, grouping: str | None, positive: str | None) -> Traits:
+    def listed(
+        cls, digest: str | None, row_ids: str | None, grouping: str | None, positive: str | None, costs: str | None
+    ) -> Traits:
         """The traits in a store's tags; they are compared with each other, not with those of evaluations."""
         try:
             known = LabelDigest.parse(digest or "")
         except ValueError:
-            return cls(digest, None, row_ids, grouping=grouping or "", positive=positive or "")
+            return cls(digest, None, row_ids, grouping=grouping or "", positive=positive or "", costs=costs or "")
         order = known if known.ordered else None
-        return cls(known.content_only, order, row_ids, grouping=grouping or "", positive=positive or "")
+        design = {"grouping": grouping or "", "positive": positive or "", "costs": costs or ""}
+        return cls(known.content_only, order, row_ids, **design)
 
     @classmethod
     def of(cls, evaluation: BaseEvaluation) -> Traits:
@@ -276,7 +279,7 @@ _SHOWN: dict[Reason, Callable[[Any], str]] = {
 
 def _priced(evaluation: BaseEvaluation) -> str:
     costs = evaluation.costs if isinstance(evaluation, Evaluation) else None
-    return "no costs" if costs is None else f"costs {one_line(costs.name or costs)}"
+    return "no costs" if costs is None else f"costs {one_line(costs.describe())}"
 
 
 def _grouped(evaluation: BaseEvaluation) -> str:

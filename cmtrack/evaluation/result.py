@@ -315,8 +315,8 @@ class Evaluation(BaseEvaluation):
         Returns
         -------
         DataFrame
-            label, support, cost, standard_error (by rows, NaN without samples) and part, the class's part of all costs
-            per row.
+            label, support, cost, standard_error (by rows, NaN without samples), part, the class's part of all costs
+            per row, and always, the mean cost of all rows if every answer were this class.
 
         Raises
         ------
@@ -332,7 +332,7 @@ class Evaluation(BaseEvaluation):
         support = priced.counts.sum(axis=1)
         part = (priced.counts * priced.costs).sum(axis=1) / priced.total
         columns = {"label": self.labels, "support": support, "cost": means, "standard_error": errors, "part": part}
-        return pd.DataFrame(columns)
+        return pd.DataFrame(columns | {"always": priced.constants})
 
     def has_section(self, name: str) -> bool:
         """True for a section of metrics that is computed where it applies."""
@@ -614,6 +614,8 @@ class Evaluation(BaseEvaluation):
             head += f", positive: “{escape(str(self.positive))}”"
         if self.grouping is not None:
             head += f"<br>{escape(self.grouping.describe())}"
+        if self.costs is not None:
+            head += f"<br>costs: {escape(self.costs.describe())}"
         titles = ("metric", "value", f"{100 * self.confidence_level:g} % interval")
         columns = "".join(f'<th style="text-align:left">{title}</th>' for title in titles)
         careful = "".join(f"<li>{escape(text)}</li>" for text in self.warnings)

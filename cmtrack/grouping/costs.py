@@ -14,6 +14,7 @@ import numpy.typing as npt
 
 from cmtrack.grouping.chain import ComposedStep, Grouping
 from cmtrack.grouping.step import Label, plain, read_file
+from cmtrack.names import quoted
 from cmtrack.untrusted import printable
 
 
@@ -98,6 +99,16 @@ class Costs:
             parts.append(f"mismatch={{{', '.join(f'{group!r}: {cost:g}' for group, cost in self.mismatch)}}}")
         parts += [f"{what}={text!r}" for what, text in (("step", self.step), ("name", self.name)) if text is not None]
         return printable(f"Costs({', '.join(parts)})")
+
+    def describe(self) -> str:
+        """The costs in a line of words, the dearest first, such as ``“fraud” as “fine” 100; other wrong pairs 1``."""
+        told = [pair for pair in self.pairs if pair[2] != (0.0 if pair[0] == pair[1] else self.default)]
+        told.sort(key=lambda pair: -abs(pair[2]))
+        parts = [f"{quoted(a)} as {quoted(p)} {cost:g}" for a, p, cost in told]
+        parts = [*parts[:12], f"and {len(parts) - 12} more"] if len(parts) > 13 else parts
+        parts += [f"mismatches of {quoted(group)} {cost:g}" for group, cost in self.mismatch]
+        parts.append(f"other wrong pairs {self.default:g}")
+        return ("" if self.name is None else f"{quoted(self.name)}: ") + "; ".join(parts)
 
     # -- reading and writing ---------------------------------------------------------------------------
 
