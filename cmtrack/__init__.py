@@ -13,6 +13,7 @@ _HOME = {  # and in __init__.pyi, with their types
     "AttributeSubsets": "cmtrack.rough",
     "Comparison": "cmtrack.comparison",
     "ConfusionMatrix": "cmtrack.statistics",
+    "Costs": "cmtrack.grouping",
     "Evaluation": "cmtrack.evaluation",
     "FamilyEvaluation": "cmtrack.families.result",
     "GranuleTable": "cmtrack.rough",

@@ -10,6 +10,7 @@ from cmtrack.families.evaluate import evaluate_family_levels as evaluate_family_
 from cmtrack.families.hierarchy import Prefix as Prefix
 from cmtrack.families.hierarchy import Tree as Tree
 from cmtrack.families.result import FamilyEvaluation as FamilyEvaluation
+from cmtrack.grouping import Costs as Costs
 from cmtrack.grouping import Grouping as Grouping
 from cmtrack.metrics import Metric as Metric
 from cmtrack.prevalence import PrevalenceEstimate as PrevalenceEstimate

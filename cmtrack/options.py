@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypedDict, TypeVar, cast, get_
 from cmtrack.metrics.names import near
 
 if TYPE_CHECKING:
-    from cmtrack.grouping import Grouping, Label
+    from cmtrack.grouping import Costs, Grouping, Label
     from cmtrack.metrics.metric import Metric
 
 Taker = TypeVar("Taker", bound=Callable[..., Any])
@@ -93,6 +93,12 @@ def _reference(reference: Any) -> Any:
     return None if reference is None else as_shares(reference, "reference")
 
 
+def _costs(costs: Any) -> Any:
+    from cmtrack.grouping import as_costs
+
+    return None if costs is None else as_costs(costs)
+
+
 def _metrics(metrics: Any) -> Any:
     from cmtrack.metrics.own import own_metrics
 
@@ -148,8 +154,8 @@ class Options(TypedDict, total=False):
         About(
             "list of str, optional",
             'The sections of metrics that are computed, such as ``["multiclass", "class"]``; by default all that '
-            "apply: multiclass, spans, class, reduced, binary, probability, calibration, spcc, prevalence and rough. "
-            "The others are absent from ``Evaluation.metrics``, and from figures and reports; "
+            "apply: multiclass, spans, class, reduced, binary, cost (where costs are given), probability, calibration, "
+            "spcc, prevalence and rough. The others are absent from ``Evaluation.metrics``, and from figures and reports; "
             ":meth:`Evaluation.with_sections` computes them later.",
             check=_sections,
             flag="--section",
@@ -165,6 +171,17 @@ class Options(TypedDict, total=False):
             "The shares of the classes that ``probability/log_skill`` and ``probability/brier_skill`` are measured "
             "against, such as those of the training set; by default the shares of the evaluated rows.",
             check=_reference,
+        ),
+    ]
+    costs: Annotated[
+        Costs | None,
+        About(
+            "Costs, mapping of (actual, predicted) to float, or path, optional",
+            "What decisions cost, of classes or groups: the section ``cost/``. :meth:`Evaluation.price` adds it later, "
+            "without the data. A path is of a file for :meth:`Costs.from_file`.",
+            check=_costs,
+            flag="--costs",
+            help="YAML or JSON file with what decisions cost, of classes or groups.",
         ),
     ]
     confidence_level: Annotated[
@@ -190,7 +207,7 @@ class Options(TypedDict, total=False):
     ]
 
 
-_LATER = dict.fromkeys(("Grouping", "Label", "Metric"), Any)
+_LATER = dict.fromkeys(("Costs", "Grouping", "Label", "Metric"), Any)
 OPTIONS: dict[str, About] = {
     name: hint.__metadata__[0] for name, hint in get_type_hints(Options, None, _LATER, include_extras=True).items()
 }

@@ -45,6 +45,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         "- {name: level, groups: {low: [0, 1], mid: [2], high: [3]}}\n"
         "- {name: side, groups: {low: [low], above: [mid, high]}, mode: strict, positive: above}\n"
     )
+    (folder / "costs.yaml").write_text("costs:\n- [low, above, 5]\n- [above, low, 2]\nmismatch: {above: 0.5}\n")
     (folder / "bad.yaml").write_text("groups: {low: [0, 1], high: [1, 2, 3]}\n")
     (folder / "broken.parquet").write_bytes(b"no parquet")
     (folder / "empty.csv").write_text("")
@@ -192,6 +193,18 @@ def test_bad_input_is_one_sentence_and_exit_code_2(run: Any, arguments: Sequence
     assert says in refused(run("evaluate", *arguments, "--json"))
 
 
+def test_costs_come_from_a_file(run: Any) -> None:
+    done = json.loads(
+        ok(run("evaluate", "many.csv", *MANY, "--grouping", "groups.yaml", "--costs", "costs.yaml", "--json")).stdout
+    )
+    counts = np.array(done["confusion_matrix"])
+    cost = 5 * counts[:2, 2:].sum() + 2 * counts[2:, :2].sum() + 0.5 * (counts[2, 3] + counts[3, 2])
+    assert done["metrics"]["cost/mean"] == pytest.approx(cost / 200)
+    assert "no file of costs that can be read" in refused(
+        run("evaluate", "many.csv", *MANY, "--costs", "nowhere.yaml"), 2
+    )
+
+
 # -- the store -------------------------------------------------------------------------------------------------
 
 
@@ -214,6 +227,18 @@ def test_log_then_show(run: Any, tmp_path: Path) -> None:
     shown = json.loads(ok(run("show", logged["run_id"], *store, "--json")).stdout)
     assert shown["metrics"] == pytest.approx(logged["metrics"], nan_ok=True)
     assert "On 200 samples" in ok(run("show", logged["run_id"], *store)).stdout
+
+    priced = json.loads(ok(run("price", logged["run_id"], "--costs", "costs.yaml", *store, "--json")).stdout)
+    counts = np.array(logged["confusion_matrix"])
+    cost = 5 * counts[:2, 2:].sum() + 2 * counts[2:, :2].sum() + 0.5 * (counts[2, 3] + counts[3, 2])
+    assert priced["metrics"]["cost/mean"] == pytest.approx(cost / 200)
+    assert [row["label"] for row in priced["classes"]] == [0, 1, 2, 3]
+    assert sum(row["part"] for row in priced["classes"]) == pytest.approx(cost / 200)
+    printed = ok(run("price", logged["run_id"], "--costs", "costs.yaml", *store)).stdout
+    assert "A decision costs" in printed
+    assert "Costs by actual class" in printed
+    assert "costs have 'costs' or 'matrix'" in refused(run("price", logged["run_id"], "--costs", "bad.yaml", *store), 2)
+    assert not any(name.startswith("cost/") for name in client.get_run(logged["run_id"]).data.metrics)
 
     client.set_terminated(logged["run_id"], "KILLED")  # an existing run keeps its state
     ok(run("evaluate", "many.csv", *MANY, "--log", "--run-id", logged["run_id"], *store, "--json"))

@@ -25,6 +25,7 @@ TWO = Grouping({"low": [0, 1], "high": [2, 3]}, name="half")
 ODD = Grouping({"even": [0, 2], "odd": [1, 3]}, name="parity")
 IDS = [f"row {k}" for k in range(12)]
 NOTHING, GROUPING, POSITIVE = frozenset(), frozenset({"grouping"}), frozenset({"positive"})
+COSTS = frozenset({"costs"})
 
 
 def made(y=Y, predicted=PREDICTED, **how):
@@ -69,6 +70,9 @@ CASES = {
         None,
         None,
     ),
+    "other costs": (made(costs={(0, 1): 2}), made(costs={(0, 1): 3}), COSTS, Reason.COSTS, None),
+    "costs on one side": (made(costs={(0, 1): 2}), made(), COSTS, Reason.COSTS, None),
+    "other costs, not read": (made(costs={(0, 1): 2}), made(), NOTHING, None, None),
     "other weight": (made(), made(sample_weight=WEIGHTS), NOTHING, Reason.WEIGHT, Reason.SAMPLE_WEIGHTS),
     "weights of the same sum": (
         made(sample_weight=WEIGHTS),
@@ -106,9 +110,21 @@ def test_compare_and_the_short_list_ask_the_same_function(name):
     listed = Listed(tuple(run(place, e) for place, e in enumerate((first, second))))
     criterion = CompareOptions(rank_by="multiclass/accuracy").criterion
     short = reduced(listed, criterion, (), limit=1, read=read)
-    in_tags = {Reason.DATA, Reason.GROUPING, Reason.POSITIVE}
+    in_tags = {Reason.DATA, Reason.GROUPING, Reason.POSITIVE, Reason.COSTS}
     assert len(short.runs) == (2 if apart in in_tags else 1)
     assert len(short.runs) + len(short.passed_over) == 2
+
+
+def test_logged_values_decide_nothing_where_runs_are_priced_anew():
+    evaluations = made(costs={(0, 1): 2}), made(costs={(0, 1): 2})
+    listed = Listed(tuple(run(place, e) for place, e in enumerate(evaluations)))
+    listed = replace(listed, runs=tuple(replace(one, metrics={"cost/mean": 0.5}) for one in listed.runs))
+    options = CompareOptions(rank_by="cost/mean", require="cost/mean < 0.1")
+    logged = reduced(listed, options.criterion, options.gates, limit=1, read=COSTS)
+    assert len(logged.stopped) == 2
+    assert len(reduced(listed, options.criterion, (), limit=1, read=COSTS).runs) == 1
+    anew = reduced(listed, options.criterion, options.gates, limit=1, read=COSTS, changes=COSTS)
+    assert len(anew.runs) == 2
 
 
 def run(place, evaluation):
@@ -119,6 +135,7 @@ def run(place, evaluation):
         tags["grouping"] = evaluation.grouping.describe()
     if evaluation.positive is not None:
         tags["positive"] = str(evaluation.positive)
+    tags |= {name: text for name, text in evaluation.design if name == "costs"}
     named = {tag(name): text for name, text in tags.items()}
     return TrackedRun(f"{place}", f"{place}", metrics={"multiclass/accuracy": 0.5 + place / 10}, tags=named)
 

@@ -13,7 +13,7 @@ from cmtrack.cli.gate import gate_command
 from cmtrack.cli.push import push_command, spool_command
 from cmtrack.cli.regroup import regroup_command
 from cmtrack.cli.review import review_command
-from cmtrack.cli.show import show_command
+from cmtrack.cli.show import price_command, show_command
 
 __all__ = ["main"]
 
@@ -47,6 +47,7 @@ for _command in (
     demo_command,
     evaluate_command,
     gate_command,
+    price_command,
     push_command,
     regroup_command,
     spool_command,

@@ -56,6 +56,9 @@ grouping_option = click.option(
     "--grouping", "grouping_file", type=FILE, help="YAML or JSON file: judge every run under this grouping."
 )
 positive_option = click.option("--positive", metavar="GROUP", help="The positive group of the grouping.")
+costs_option = click.option(
+    "--costs", "costs_file", type=FILE, help="YAML or JSON file: price every run by these costs (cost/mean)."
+)
 confidence_option = click.option(
     "--confidence-level",
     type=click.FloatRange(0, 1, min_open=True, max_open=True),
@@ -88,6 +91,7 @@ _OPTIONS: tuple[Callable[[Any], Any], ...] = (
     ),
     grouping_option,
     positive_option,
+    costs_option,
     click.option("--against", metavar="RUN", help="Baseline of .difference gates: a run, or a model URI."),
     click.option("--block", metavar="NAME", help="Repeated runs: what names the repetition, such as 'params.fold'."),
     click.option("--model", metavar="NAME", help="Repeated runs: what names the model, such as 'params.model'."),
@@ -134,6 +138,7 @@ def compared(
     rank_by: Sequence[str] = (),
     grouping_file: Path | None = None,
     positive: str | None = None,
+    costs_file: Path | None = None,
     tracking_uris: Sequence[str] = (),
     **same: Any,
 ) -> Comparison:
@@ -146,12 +151,14 @@ def compared(
     if same.get("block") is None and (same.get("model") is not None or same.get("block_kind", "auto") != "auto"):
         raise click.UsageError("--model and --block-kind go with --block")
     step("loading libraries", 0, 1)
+    from cmtrack.cli.reading import read_costs_file
     from cmtrack.comparison import CompareOptions
     from cmtrack.comparison.tie_breakers import NothingToDecideBy, TieBreaker
     from cmtrack.tracking.comparing import compare_by
     from cmtrack.tracking.store import quiet, tracking_store
 
     grouping, group = read_grouping(grouping_file, positive)
+    costs = None if costs_file is None else read_costs_file(costs_file)
     check_gates(same.get("require", ()), same.get("against"))
     for rule in same.get("tie_breakers", ()):
         parsed(TieBreaker.parse, rule)
@@ -164,6 +171,7 @@ def compared(
                 rank_by=criterion,
                 grouping=grouping,
                 positive=group,
+                costs=costs,
                 tracking_uri=list(tracking_uris) or None,
                 **same,
             )

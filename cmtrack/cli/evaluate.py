@@ -52,7 +52,7 @@ def _shared_options() -> tuple[click.Option, ...]:
             default=None if about.several else _shown(about, about.default),
             show_default=not about.several,
             type=click.Choice(list(about.choices)) if about.choices else type(about.default or ""),
-            metavar="NAME" if about.several else None,
+            metavar="NAME" if about.several else "FILE" if name == "costs" else None,
             help=about.help,
             callback=partial(_checked, about),
         )

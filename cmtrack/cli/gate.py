@@ -13,6 +13,7 @@ from cmtrack.cli.compare import (
     check_gates,
     compared,
     confidence_option,
+    costs_option,
     grouping_option,
     json_option,
     positive_option,
@@ -59,6 +60,7 @@ def _no_verdict(function: Callable[..., Any]) -> Callable[..., Any]:
 @rank_by_option
 @grouping_option
 @positive_option
+@costs_option
 @prefix_option
 @confidence_option
 @click.option("--tracking-uri", metavar="URI", help="Tracking store; by default MLflow's own choice.")

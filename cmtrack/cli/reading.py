@@ -13,7 +13,7 @@ from cmtrack.cli.frame import BadInput, first_line
 if TYPE_CHECKING:
     import pandas as pd
 
-    from cmtrack.grouping import Grouping
+    from cmtrack.grouping import Costs, Grouping
 
 Result = TypeVar("Result")
 _PARQUET = (".parquet", ".pq")
@@ -214,8 +214,19 @@ def read_grouping_file(path: Path) -> Grouping:
     """The grouping of a YAML or JSON file; an error names the file."""
     from cmtrack.grouping import Grouping
 
+    return _from_file(Grouping.from_file, path)
+
+
+def read_costs_file(path: Path) -> Costs:
+    """The costs of a YAML or JSON file; an error names the file."""
+    from cmtrack.grouping import Costs
+
+    return _from_file(Costs.from_file, path)
+
+
+def _from_file(read: Callable[[Path], Result], path: Path) -> Result:
     try:
-        return Grouping.from_file(path)
+        return read(path)
     except (TypeError, ValueError) as error:
         text = first_line(error)
         raise BadInput(text if text.startswith(path.name) else f"{path.name}: {text}") from None

@@ -1,5 +1,6 @@
 """Comparison of evaluations: differences, rankings of runs and of models, verdicts; numbers only, without MLflow."""
 
+from cmtrack.comparison.break_even import BreakEven, break_even
 from cmtrack.comparison.comparability import Reason
 from cmtrack.comparison.compare import CompareOptions, compare_evaluations
 from cmtrack.comparison.differences import (
@@ -16,6 +17,7 @@ from cmtrack.comparison.run import LeftOut
 from cmtrack.comparison.verdict import NotJudged, NotWorse, Outcome, Verdict, judge
 
 __all__ = [
+    "BreakEven",
     "CompareOptions",
     "Comparison",
     "Difference",
@@ -31,6 +33,7 @@ __all__ = [
     "Reason",
     "RunComparison",
     "Verdict",
+    "break_even",
     "compare_evaluations",
     "judge",
     "mcnemar",

@@ -34,6 +34,7 @@ class Reason(Enum):
     LABELS = "with different classes"
     GROUPING = "under different groupings"
     POSITIVE = "for different positive groups"
+    COSTS = "with different costs"
     FAMILIES = "with different families of codes"
     SPANS = "some as spans, some as rows"
     WEIGHT = "with different weights"
@@ -64,7 +65,7 @@ class Traits:
     order : object or None
         Of the labels in their order; None where that is not known, as of tables.
     row_ids : object or None
-    kind, labels, grouping, positive, families, spans, weight : str or None
+    kind, labels, grouping, positive, families, spans, weight, costs : str or None
     """
 
     content: object
@@ -77,16 +78,20 @@ class Traits:
     families: str | None = None
     spans: str | None = None
     weight: str | None = None
+    costs: str | None = None
 
     @classmethod
-    def listed(cls, digest: str | None, row_ids: str | None, grouping: str | None, positive: str | None) -> Traits:
+    def listed(
+        cls, digest: str | None, row_ids: str | None, grouping: str | None, positive: str | None, costs: str | None
+    ) -> Traits:
         """The traits in a store's tags; they are compared with each other, not with those of evaluations."""
         try:
             known = LabelDigest.parse(digest or "")
         except ValueError:
-            return cls(digest, None, row_ids, grouping=grouping or "", positive=positive or "")
+            return cls(digest, None, row_ids, grouping=grouping or "", positive=positive or "", costs=costs or "")
         order = known if known.ordered else None
-        return cls(known.content_only, order, row_ids, grouping=grouping or "", positive=positive or "")
+        design = {"grouping": grouping or "", "positive": positive or "", "costs": costs or ""}
+        return cls(known.content_only, order, row_ids, **design)
 
     @classmethod
     def of(cls, evaluation: BaseEvaluation) -> Traits:
@@ -99,6 +104,7 @@ class Traits:
             evaluation.statistics.row_ids,
             "labels" if isinstance(evaluation, Evaluation) else "sets",
             spans=design.pop("none", ""),
+            costs=design.pop("costs", ""),
             weight=f"{evaluation.n_samples:.9g}",
             **design,
         )
@@ -109,6 +115,7 @@ _DESIGN = {
     Reason.LABELS: "labels",
     Reason.GROUPING: "grouping",
     Reason.POSITIVE: "positive",
+    Reason.COSTS: "costs",
     Reason.FAMILIES: "families",
     Reason.SPANS: "spans",
 }
@@ -126,12 +133,12 @@ def differences_of(first: Traits, second: Traits, read: frozenset[str]) -> tuple
     first, second : Traits
         Of evaluations, or of what a store lists of them.
     read : frozenset of str
-        What the criterion, the gates and the tie-breakers depend on beside the labels ("grouping", "positive"):
-        evaluations may differ in what is not read.
+        What the criterion, the gates and the tie-breakers depend on beside the labels ("grouping", "positive",
+        "costs"): evaluations may differ in what is not read.
     """
     found = [Reason.DATA] if _other_data(first, second) else []
     for reason, name in _DESIGN.items():
-        if name in ("grouping", "positive") and name not in read:
+        if name in ("grouping", "positive", "costs") and name not in read:
             continue
         ours, theirs = getattr(first, name), getattr(second, name)
         if ours != theirs and None not in (ours, theirs):
@@ -263,10 +270,16 @@ _SHOWN: dict[Reason, Callable[[Any], str]] = {
     Reason.LABELS: lambda e: "classes " + ", ".join(map(one_line, e.labels)),
     Reason.GROUPING: lambda e: _grouped(e),
     Reason.POSITIVE: lambda e: "no positive group" if e.positive is None else f"positive group {quoted(e.positive)}",
+    Reason.COSTS: lambda e: _priced(e),
     Reason.FAMILIES: lambda e: f"families {dict(e.design).get('families', '')[:8]}",
     Reason.SPANS: lambda e: "spans" if dict(e.design).get("none") else "no spans",
     Reason.WEIGHT: lambda e: f"weight {e.n_samples:g}",
 }
+
+
+def _priced(evaluation: BaseEvaluation) -> str:
+    costs = evaluation.costs if isinstance(evaluation, Evaluation) else None
+    return "no costs" if costs is None else f"costs {one_line(costs.describe())}"
 
 
 def _grouped(evaluation: BaseEvaluation) -> str:

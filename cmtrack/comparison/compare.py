@@ -20,7 +20,7 @@ from cmtrack.comparison.result import Comparison, ModelComparison, RunComparison
 from cmtrack.comparison.run import Candidate, LeftOut, Run, StoppedRun
 from cmtrack.comparison.tie_breakers import TieBreaker, check_there
 from cmtrack.evaluation import Evaluation
-from cmtrack.grouping import Grouping, Label
+from cmtrack.grouping import Grouping, Label, as_costs
 from cmtrack.metrics.intervals import check_level
 from cmtrack.metrics.metric import Metric
 from cmtrack.metrics.names import near
@@ -54,6 +54,7 @@ class CompareOptions:
     confidence_level: float = 0.95
     grouping: Grouping | None = None
     positive: Label | None = None
+    costs: Any = None
     against: Any = None
     block: str | None = None
     model: str | None = None
@@ -69,6 +70,8 @@ class CompareOptions:
 
     def __post_init__(self) -> None:
         check_level(self.confidence_level)
+        if self.costs is not None:
+            object.__setattr__(self, "costs", as_costs(self.costs))
         if self.limit < 1:
             raise ValueError(f"limit must be at least 1, got {self.limit!r}")
         if self.positive is not None and self.grouping is None:
@@ -137,24 +140,33 @@ class CompareOptions:
             given["tracking_uri"] = [untrusted.without_credentials(str(uri)) for uri in uris]
         return {"runs": runs, **given}
 
+    @property
+    def changes(self) -> frozenset[str]:
+        """Names of what runs are judged by anew, of what metrics may read: their logged values may not hold."""
+        if self.grouping is not None:
+            return frozenset({"grouping", "positive", "costs"})
+        return frozenset() if self.costs is None else frozenset({"costs"})
+
     @classmethod
     def defaults(cls) -> dict[str, Any]:
         """The defaults by name."""
         return {field.name: field.default for field in fields(cls)}
 
     def prepared(self, evaluation: BaseEvaluation) -> BaseEvaluation:
-        """An evaluation with the own metrics, under the grouping and level that are asked for, its numbers computed.
+        """An evaluation with the own metrics, as it is asked for, its numbers computed.
 
         Raises
         ------
         ValueError
-            If the grouping does not fit it.
+            If the grouping or the costs do not fit it.
         """
         if isinstance(evaluation, Evaluation):
             evaluation = evaluation.with_metrics(self.own)
         if self.grouping is not None:
             check_classes(evaluation.labels, self.grouping)
             evaluation = of_classes(evaluation).regroup(self.grouping, positive=self.positive)
+        if self.costs is not None:
+            evaluation = of_classes(evaluation).price(self.costs)
         evaluation = evaluation.at_level(self.confidence_level)
         evaluation.metrics  # noqa: B018 - computed here, which may be in a worker
         return evaluation

@@ -20,17 +20,19 @@ FALLBACK = "multiclass/matthews_corrcoef"
 DEFAULTS = ("spans/f1_micro", "binary/matthews_corrcoef", FALLBACK, "family/f1_micro")
 """The default metrics: the first of these that a run has; all ways of being right or wrong in one number."""
 
-_OF_LABELS = ("multiclass", "class", "confidence", "cost", "rough", "family", "spans")
+_OF_LABELS = ("multiclass", "class", "confidence", "rough", "family", "spans")
 _OF_GROUPS = ("reduced", "probability")  # probability/log_loss is of the labels, probability/<step>/log_loss of groups
 
 
 def reads(metric: str) -> frozenset[str]:
-    """Names of what a metric's value depends on beside the labels: "grouping", "positive", both or nothing.
+    """Names of what a metric's value depends on beside the labels: "grouping", "positive", "costs", or nothing.
 
     Runs that differ in nothing else may be ranked together by it. A metric of a section that is not known here is
     taken to depend on both.
     """
     section, *rest = metric.split("/")
+    if section == "cost":
+        return frozenset({"costs"})
     if section in _OF_LABELS or (section == "probability" and len(rest) == 1):
         return frozenset()
     if section in _OF_GROUPS:

@@ -13,6 +13,7 @@ from scipy.special import ndtr, stdtr
 
 from cmtrack.base import BaseEvaluation
 from cmtrack.comparison.comparability import why_unpaired
+from cmtrack.comparison.criterion import reads
 from cmtrack.evaluation import Evaluation
 from cmtrack.evaluation.from_arrays import evaluate_rows
 from cmtrack.metrics.catalog import lookup
@@ -175,11 +176,16 @@ def paired_differences(
     Raises
     ------
     ValueError
-        If a metric is not in both, or ``groups`` has another length than the rows.
+        If a metric is not in both, is of costs that differ, or ``groups`` has another length than the rows.
     """
     level = first.confidence_level if confidence_level is None else confidence_level
     ours, theirs = first.metrics, second.metrics
     names = [name for name in ours if name in theirs] if metrics is None else list(metrics)
+    if dict(first.design).get("costs") != dict(second.design).get("costs"):  # prices of two lists have no difference
+        priced = [name for name in names if reads(name) == {"costs"}]
+        if priced and metrics is not None:
+            raise ValueError(f"differences of {priced} need evaluations of the same costs: price() gives them")
+        names = [name for name in names if name not in priced]
     missing = [name for name in names if name not in ours or name not in theirs]
     if missing:
         raise ValueError(f"a metric must be in both evaluations, these are not: {missing[:5]}")

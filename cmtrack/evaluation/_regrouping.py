@@ -42,6 +42,7 @@ class Lost(Enum):
         "regrouped without the calibration set, whose scores were kept for the former grouping only: the calibrated "
         "prevalence is cross-fitted on the evaluated rows and close to their actual share by construction"
     )
+    COSTS = "regrouped: the costs are of groups that this grouping does not have, so that cost/ is left out"
     ROWS = "regrouped without the rows: the intervals do not know which rows belong together"
 
     @classmethod
@@ -79,9 +80,17 @@ def regroup(evaluation: Evaluation, grouping: Grouping, positive: Label | None) 
             lost.append(Lost.ROWS)
     if statistics.scores is not None or statistics.tops is not None:  # what an earlier regrouping lost stays lost
         lost += [one for one in Lost if one in _STAYS & Lost.by(evaluation) and one not in lost]
+    costs = evaluation.costs
+    if costs is not None:
+        try:
+            costs.matrix(labels, grouping)
+        except ValueError:
+            costs = None
+            lost.append(Lost.COSTS)
     return replace(
         evaluation,
         statistics=statistics,
+        costs=costs,
         grouping=grouping,
         positive=name,
         notes=tuple(one.value for one in lost),

@@ -57,6 +57,8 @@ class Accumulator:
         self.options = complete(options, "Accumulator")
         self.labels = number_labels({"labels": list(labels)}, labels).labels
         self._step = scored_step(self.labels, self.options["grouping"], self.options["positive"])
+        if self.options["costs"] is not None:
+            self.options["costs"].matrix(self.labels, self.options["grouping"])  # it must be of these classes
         self._given: tuple[str, ...] | None = None
         self._weights_are: str | None = None
         self._waiting: list[tuple[Any, ...]] = []

@@ -350,7 +350,8 @@ def resample_tables(
     for b, table in enumerate(drawn):
         matrix = ConfusionMatrix(table.reshape(counts.shape), statistics.matrix.labels)
         plain = Statistics(matrix, statistics.digest)
-        metrics = metric_values(EvaluationViews(plain, views.grouping, views.step, views.over, level), own)
+        redrawn = EvaluationViews(plain, views.grouping, views.step, views.over, level, prices=views.prices)
+        metrics = metric_values(redrawn, own)
         if b == 0:
             names = list(metrics)
             values = np.empty((n_resamples, len(names)))

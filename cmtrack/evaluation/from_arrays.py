@@ -162,7 +162,9 @@ def assemble(
     check_own(statistics, step, own)
     if grouping is not None and positive is not None and step is not None and step.labels != statistics.matrix.labels:
         grouping = grouping.with_positive(positive)
-    sections = options["sections"]
+    sections, costs = options["sections"], options["costs"]
+    if costs is not None:
+        costs.matrix(statistics.matrix.labels, grouping)  # it must be of these classes
     return Evaluation(
         statistics,
         grouping=grouping,
@@ -172,6 +174,7 @@ def assemble(
         rows=rows,
         sections=None if sections is None else tuple(sections),
         extra_metrics=own,
+        costs=costs,
         reference=shares_of(options["reference"], statistics.matrix.labels, "reference"),
     )
 

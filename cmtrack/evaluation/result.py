@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
 import math
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -17,7 +18,7 @@ from cmtrack.base import BaseEvaluation
 from cmtrack.evaluation import _regrouping, storage
 from cmtrack.evaluation.compute import SECTION_NAMES, Computed, check_sections, compute, resample_tables, scored_step
 from cmtrack.evaluation.storage import predictions_size, read_predictions, write_predictions
-from cmtrack.grouping import ComposedStep, Grouping, Label
+from cmtrack.grouping import ComposedStep, Costs, Grouping, Label, as_costs
 from cmtrack.metrics import multiclass
 from cmtrack.metrics.calibration import CalibrationCurve
 from cmtrack.metrics.catalog import find, lookup
@@ -103,6 +104,8 @@ class Evaluation(BaseEvaluation):
         The numbers that were read of metrics without functions.
     reference : tuple of float, optional
         Given shares of the classes, which skills are measured against.
+    costs : Costs or None
+        What decisions cost, where that was given: the section ``cost/``.
     """
 
     statistics: Statistics
@@ -120,6 +123,7 @@ class Evaluation(BaseEvaluation):
     extra_metrics: tuple[Metric, ...] = ()
     kept_numbers: dict[str, Kept] | None = field(default=None, repr=False)
     reference: tuple[float, ...] | None = None
+    costs: Costs | None = None
     kind = archive.CLASSES
 
     # -- numbers ---------------------------------------------------------------------------------------
@@ -133,6 +137,7 @@ class Evaluation(BaseEvaluation):
             self._averaged,
             self.confidence_level,
             None if self.reference is None else np.array(self.reference),
+            self._prices,
         )
 
     @cached_property
@@ -149,6 +154,10 @@ class Evaluation(BaseEvaluation):
         if self.none is not None and self.grouping is None:
             return None  # no span is not one of two classes
         return scored_step(self.labels, self.grouping, self.positive)
+
+    @cached_property
+    def _prices(self) -> FloatArray | None:
+        return None if self.costs is None else self.costs.matrix(self.labels, self.grouping)
 
     @property
     def _averaged(self) -> BoolArray | None:
@@ -199,10 +208,13 @@ class Evaluation(BaseEvaluation):
 
     @property
     def design(self) -> tuple[tuple[str, str], ...]:
-        """Parts that must be equal for two evaluations to be ranked together: labels, grouping and positive group."""
+        """Parts that must be equal for two evaluations to be ranked together, as far as their metrics read them."""
         grouping = "" if self.grouping is None else repr(_without_positive(self.grouping.to_dict()))
         spans = () if self.none is None else (("none", repr(self.none)),)
-        return ("labels", repr(self.labels)), ("grouping", grouping), ("positive", str(self.positive)), *spans
+        priced = (
+            () if self._prices is None else (("costs", hashlib.sha256((self._prices + 0.0).tobytes()).hexdigest()),)
+        )
+        return ("labels", repr(self.labels)), ("grouping", grouping), ("positive", str(self.positive)), *priced, *spans
 
     @property
     def negative(self) -> Label | None:
@@ -277,6 +289,59 @@ class Evaluation(BaseEvaluation):
         consists of the same classes, and are left out (and said to be, in :attr:`warnings`) where it does not.
         """
         return _regrouping.regroup(self, grouping, positive)
+
+    def price(self, costs: Costs | Mapping[tuple[Any, Any], float]) -> Evaluation:
+        """The same evaluation with the section ``cost/``, without the data.
+
+        Parameters
+        ----------
+        costs : Costs or mapping of (actual, predicted) to float
+            Of the classes, or of the groups of a step of the grouping; they take the place of earlier ones.
+
+        Raises
+        ------
+        ValueError
+            If a cost is of a class or group that does not exist, or the evaluation is of spans.
+        """
+        priced = as_costs(costs)
+        if self.none is not None:
+            raise ValueError(f"costs are of rows, which each have an actual and a predicted class, got {self!r}")
+        priced.matrix(self.labels, self.grouping)
+        notes = tuple(note for note in self.notes if note != _regrouping.Lost.COSTS.value)
+        sections = self.sections if self.sections is None else check_sections({*self.sections, "cost"})
+        changed = replace(self, costs=priced, notes=notes, sections=sections)
+        if self.cluster_errors is None:
+            return changed
+        if self.rows is not None:
+            return changed.with_cluster_errors()
+        kept = {name: error for name, error in self.cluster_errors.items() if not name.startswith("cost/")}
+        notes = (*(note for note in notes if note != _NO_CLUSTERS), _NO_CLUSTERS)
+        return replace(changed, cluster_errors=kept, notes=notes)
+
+    def costs_by_class(self) -> pd.DataFrame:
+        """The mean cost of each actual class.
+
+        Returns
+        -------
+        DataFrame
+            label, support, cost, standard_error (by rows, NaN without samples), part, the class's part of all costs
+            per row, and always, the mean cost of all rows if every answer were this class.
+
+        Raises
+        ------
+        ValueError
+            If no costs are given.
+        """
+        import pandas as pd
+
+        priced = self._views.costs
+        if priced is None:
+            raise ValueError("costs by class need costs, got none: Evaluation.price(costs) gives them")
+        means, errors = priced.by_class()
+        support = priced.counts.sum(axis=1)
+        part = (priced.counts * priced.costs).sum(axis=1) / priced.total
+        columns = {"label": self.labels, "support": support, "cost": means, "standard_error": errors, "part": part}
+        return pd.DataFrame(columns | {"always": priced.constants})
 
     def has_section(self, name: str) -> bool:
         """True for a section of metrics that is computed where it applies."""
@@ -399,7 +464,7 @@ class Evaluation(BaseEvaluation):
         """
         if not isinstance(other, Evaluation):
             return NotImplemented
-        for name in ("labels", "grouping", "positive", "none", "confidence_level", "sections", "reference"):
+        for name in ("labels", "grouping", "positive", "none", "confidence_level", "sections", "reference", "costs"):
             ours, theirs = getattr(self, name), getattr(other, name)
             if ours != theirs:
                 raise ValueError(f"evaluations must have the same {name} to be merged, got {ours!r} and {theirs!r}")
@@ -514,7 +579,7 @@ class Evaluation(BaseEvaluation):
             return NotImplemented
         names = (
             "statistics", "grouping", "positive", "none", "confidence_level", "notes", "cluster_errors", "sections",
-            "n_clusters", "effective_clusters", "weights_are", "reference",
+            "n_clusters", "effective_clusters", "weights_are", "reference", "costs",
         )  # fmt: skip
         same = all(getattr(self, name) == getattr(other, name) for name in names)
         return same and self.extra_data() == other.extra_data()
@@ -558,6 +623,8 @@ class Evaluation(BaseEvaluation):
             head += f", positive: “{escape(str(self.positive))}”"
         if self.grouping is not None:
             head += f"<br>{escape(self.grouping.describe())}"
+        if self.costs is not None:
+            head += f"<br>costs: {escape(self.costs.describe())}"
         titles = ("metric", "value", f"{100 * self.confidence_level:g} % interval")
         columns = "".join(f'<th style="text-align:left">{title}</th>' for title in titles)
         careful = "".join(f"<li>{escape(text)}</li>" for text in self.warnings)

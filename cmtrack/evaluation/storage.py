@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from cmtrack import archive
 from cmtrack.evaluation.compute import scored_step
-from cmtrack.grouping import Grouping
+from cmtrack.grouping import Costs, Grouping
 from cmtrack.metrics.own import from_data as own_from_data
 from cmtrack.statistics import ConfusionMatrix, LabelDigest, ScoreCounts, ScoreMoments
 from cmtrack.statistics.actual_class import ProperScores, RankCounts
@@ -58,6 +58,7 @@ def to_json(evaluation: Evaluation) -> str:
             **({} if evaluation.n_clusters is None else {"n_clusters": evaluation.n_clusters}),
             **({} if evaluation.effective_clusters is None else {"effective_clusters": evaluation.effective_clusters}),
             **({} if evaluation.reference is None else {"reference": list(evaluation.reference)}),
+            **({} if evaluation.costs is None else {"costs": evaluation.costs.to_dict()}),
             **({"extra_metrics": evaluation.extra_data()} if evaluation.extra_metrics else {}),
             **archive.to_read(evaluation),
             "statistics": _write(evaluation.statistics),
@@ -92,6 +93,7 @@ def fields_of(data: dict[str, Any]) -> dict[str, Any]:
         "sections": _read_sections(data.get("sections")),
         "extra_metrics": own,
         "kept_numbers": kept or None,
+        "costs": None if data.get("costs") is None else Costs.from_dict(data["costs"]),
         "reference": shares_of(_read_reference(data.get("reference")), labels, "reference"),
     }
     if found["none"] is not None and found["none"] not in labels:
@@ -103,6 +105,8 @@ def fields_of(data: dict[str, Any]) -> dict[str, Any]:
             f"{found['weights_are']} weights must have squares if they are sampling weights, and only then"
         )
     scored_step(labels, found["grouping"], found["positive"])  # they must go together
+    if found["costs"] is not None:
+        found["costs"].matrix(labels, found["grouping"])  # these, too
     return found
 
 

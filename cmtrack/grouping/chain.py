@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,6 +20,7 @@ from cmtrack.grouping.step import (
     check_mode,
     describe_step,
     plain,
+    read_file,
     read_step,
     write_step,
 )
@@ -250,21 +250,7 @@ class Grouping:
         ValueError
             If the ending is another one, the text does not parse, or the grouping is wrong.
         """
-        path = Path(path)
-        ending = path.suffix.lower()
-        if ending not in (".yaml", ".yml", ".json"):
-            raise ValueError(f"a grouping file ends in .yaml, .yml or .json, got {path.name!r}")
-        text = path.read_text(encoding="utf-8")
-        try:
-            if ending == ".json":
-                data = json.loads(text)
-            else:
-                import yaml
-
-                data = yaml.safe_load(text)
-        except Exception as error:  # each parser has its own
-            raise ValueError(f"{path.name} does not parse: {error}") from None
-        return cls.from_dict(data)
+        return cls.from_dict(read_file(path, "a grouping file"))
 
     # -- using -----------------------------------------------------------------------------------------
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -175,6 +177,31 @@ def read_step(data: Mapping[str, Any]) -> dict[str, Any]:
         "name": data.get("name"),
         "include_diagonal": bool(data.get("include_diagonal", True)),
     }
+
+
+def read_file(path: str | Path, what: str) -> Any:
+    """The plain data of a ``.yaml``, ``.yml`` or ``.json`` file.
+
+    Raises
+    ------
+    FileNotFoundError
+        If there is no such file.
+    ValueError
+        If the ending is another one, or the text does not parse.
+    """
+    path = Path(path)
+    ending = path.suffix.lower()
+    if ending not in (".yaml", ".yml", ".json"):
+        raise ValueError(f"{what} ends in .yaml, .yml or .json, got {path.name!r}")
+    text = path.read_text(encoding="utf-8")
+    try:
+        if ending == ".json":
+            return json.loads(text)
+        import yaml
+
+        return yaml.safe_load(text)
+    except Exception as error:  # each parser has its own
+        raise ValueError(f"{path.name} does not parse: {error}") from None
 
 
 def _read_classes(name: Label, classes: Any) -> Iterable[Any]:

@@ -13,6 +13,7 @@ from collections.abc import Callable
 from cmtrack.families.metrics import FAMILY
 from cmtrack.metrics.binary import BINARY
 from cmtrack.metrics.calibration import CALIBRATION
+from cmtrack.metrics.costs import COST
 from cmtrack.metrics.metric import Metric, Section
 from cmtrack.metrics.multiclass import MULTICLASS, REDUCED, SPANS
 from cmtrack.metrics.names import decode_label
@@ -29,6 +30,7 @@ SECTIONS: tuple[Section, ...] = (
     SPANS,
     REDUCED,
     BINARY,
+    COST,
     PROBABILITY,
     PROBABILITY_OF_STEP,
     CALIBRATION,

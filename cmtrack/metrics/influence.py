@@ -13,6 +13,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from cmtrack.metrics.cells import Cells, SixCells, Table
+from cmtrack.metrics.costs import Priced
 from cmtrack.metrics.metric import WITHOUT_ERROR, Metric
 from cmtrack.metrics.moments import ScoreSamples
 from cmtrack.metrics.probability import LossSamples, RankCells
@@ -75,6 +76,10 @@ class Influence:
             psi = metric.influence_in(samples)
             assert psi is not None  # every metric of losses brings its own
             return samples.by_row(psi, rows.actual, rows.probabilities, rows.weights)
+        if isinstance(samples, Priced):
+            psi = metric.influence_in(samples)
+            assert psi is not None  # every metric of costs brings its own
+            return samples.by_row(psi, rows.actual, rows.predicted)
         samples, place = self._locate(samples, step)
         psi = metric.influence_in(samples, k)
         return None if psi is None else np.asarray(psi[place])

@@ -36,6 +36,7 @@ NEEDS = {
         "log losses", "brier losses", "spherical losses", "losses within", "ranks",
         "class moments", "class means", "class scores", "class shares",
     ),
+    "costs": ("costs",),
     "label sets": ("documents", "family", "codes"),
     "granules": ("granules",),
 }  # fmt: skip

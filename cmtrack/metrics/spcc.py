@@ -17,7 +17,7 @@ import numpy as np
 from scipy.special import ndtri
 
 from cmtrack.metrics.cells import ratio
-from cmtrack.metrics.intervals import ROUNDING, Interval, least_correlation, wilson
+from cmtrack.metrics.intervals import Interval, least_correlation, wilson
 from cmtrack.metrics.metric import Metric, Section
 from cmtrack.metrics.moments import ScoreSamples, Sides, TwoClasses, quadratic_error
 from cmtrack.metrics.roc import ScoreTable
@@ -398,8 +398,8 @@ def _gap_curve(sides: FloatArray) -> FloatArray:
     positives, negatives = (sides[..., k, :] / sides[..., k, :].sum(axis=-1, keepdims=True) for k in (0, 1))
     curve = np.zeros((*positives.shape[:-1], positives.shape[-1] + 1))
     np.cumsum(positives - negatives, axis=-1, out=curve[..., 1:])
-    curve[np.abs(curve) < ROUNDING] = 0.0  # all scores at an end go with those before them, not only those seen
-    return curve
+    # what is equal but for rounding is equal: all scores at an end go with those before them, not only those seen
+    return np.round(curve, 12) + 0.0
 
 
 def _best_range(curve: FloatArray) -> BoolArray:
@@ -425,7 +425,7 @@ def _cross_fitted(sides: FloatArray, squares: FloatArray) -> tuple[float, float]
     """Shares that rules get wrong of the halves of the samples that they were not made from; mean of three splits."""
     if sides.shape[1] > _CELLS:
         up_to = np.cumsum(sides[0] / sides[0].sum() + sides[1] / sides[1].sum())
-        cell = np.minimum((up_to * (_CELLS / 2)).astype(np.int64), _CELLS - 1)
+        cell = np.minimum((up_to * (_CELLS / 2) + 1e-9).astype(np.int64), _CELLS - 1)
         few = _summed(sides, cell)
         sides, squares = few, few if squares is sides else _summed(squares, cell)
     rows = sides if squares is sides else np.ceil(ratio(sides**2, squares, 0.0) - 1e-9)

@@ -32,13 +32,15 @@ def markdown_table() -> str:
 
 def _cells(metric: Metric) -> list[str]:
     name = f"`{metric.name}`"
-    bounds = f"{metric.low:g} … {metric.high:g}".replace("inf", "∞") if math.isfinite(metric.high) else "≥ 0"
+    bounds = f"{metric.low:g} … {metric.high:g}".replace("inf", "∞") if metric.low or metric.high < math.inf else "≥ 0"
     return [
         f"**{name}**" if metric.headline else name,
         metric.formula.replace("|", "\\|"),
         bounds,
         metric.better or "–",
-        "bracket" if hasattr(metric.value, "interval") else _SCALES.get(metric.interval, "–"),
+        getattr(metric.value, "scale", "bracket")
+        if hasattr(metric.value, "interval")
+        else _SCALES.get(metric.interval, "–"),
         metric.source or "–",
     ]
 

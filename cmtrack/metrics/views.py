@@ -11,6 +11,7 @@ import numpy as np
 from cmtrack.grouping import ComposedStep, Grouping, Label
 from cmtrack.metrics.calibration import ReliabilityTable
 from cmtrack.metrics.cells import Cells, SixCells, Table
+from cmtrack.metrics.costs import Priced
 from cmtrack.metrics.metric import Metric, Section
 from cmtrack.metrics.moments import ScoreSamples, Sides
 from cmtrack.metrics.names import encode_label
@@ -74,6 +75,8 @@ class EvaluationViews(Views):
         Confidence level of the estimates that bring their own intervals.
     reference : ndarray of shape (K,), optional
         Shares of the classes that skills are measured against; by default those of the rows.
+    prices : ndarray of shape (K, K), optional
+        Costs of actual by predicted classes.
     """
 
     def __init__(
@@ -84,9 +87,10 @@ class EvaluationViews(Views):
         over: BoolArray | None = None,
         level: float = 0.95,
         reference: FloatArray | None = None,
+        prices: FloatArray | None = None,
     ) -> None:
         self.statistics, self.grouping, self.step, self.over, self.level = statistics, grouping, step, over, level
-        self.reference = reference
+        self.reference, self.prices = reference, prices
         self._squares = statistics.squares
         self._losses: dict[tuple[str, str], LossSamples | None] = {}
 
@@ -170,6 +174,13 @@ class EvaluationViews(Views):
     @cached_property
     def six(self) -> SixCells | None:
         return None if self.binary is None else SixCells.of_counts(*self.binary)
+
+    @cached_property
+    def costs(self) -> Priced | None:
+        """The full matrix with what its cells cost, where costs are given."""
+        if self.prices is None:
+            return None
+        return Priced(self.statistics.matrix, self._squares.matrix if self._squares else None, self.prices)
 
     # -- probabilities ---------------------------------------------------------------------------------
 

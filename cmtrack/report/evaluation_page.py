@@ -155,6 +155,8 @@ def _facts(evaluation: Evaluation) -> list[tuple[str, str]]:
     if evaluation.positive is not None:
         facts.append(("Positive", f"{fmt.short(evaluation.positive)} (against {fmt.short(evaluation.negative)})"))
     facts += [(f"Grouping step “{s.name}”", describe_step(evaluation, s.name)) for s in evaluation.reduced]
+    if evaluation.costs is not None:
+        facts.append(("Costs", fmt.short(evaluation.costs.describe(), 600)))
     if evaluation.prevalence is not None:
         given = evaluation.statistics.labelled is not None
         facts.append(("Labelled scores", "given for calibration" if given else "the evaluated samples, cross-fitted"))

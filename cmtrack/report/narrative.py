@@ -37,8 +37,8 @@ def verdict(evaluation: Evaluation) -> list[str]:
     """The sentences on an evaluation, made from its numbers, the most important first."""
     parts = {
         _overall: "multiclass" if evaluation.none is None else "spans", _classes: "class", _confusion: "multiclass",
-        _steps: "reduced", _positive_group: "binary", _log_loss: "probability", _probabilities: "prevalence",
-        _prevalence: "prevalence",
+        _steps: "reduced", _positive_group: "binary", costs: "cost", _log_loss: "probability",
+        _probabilities: "prevalence", _prevalence: "prevalence",
     }  # fmt: skip
     told = [part for part, section in parts.items() if evaluation.has_section(section)]
     return [sentence for part in told for sentence in part(evaluation)]
@@ -179,6 +179,26 @@ def _positive_group(evaluation: Evaluation) -> list[str]:
             )
         out.append(text + ".")
     return out
+
+
+def costs(evaluation: Evaluation) -> list[str]:
+    """Sentences on what decisions cost, and what the best constant answer would; none without costs."""
+    m, ends = evaluation.metrics, evaluation.intervals
+    if "cost/mean" not in m:
+        return []
+    always = evaluation.costs_by_class()["always"].to_numpy()
+    best = f"Always answering {named(evaluation.labels[int(always.argmin())])}, the best constant answer, would cost"
+    best += f" {number(float(always.min()))}"
+    saved, reach = m["cost/saved"], ends.get("cost/saved")
+    if math.isnan(saved):
+        best += ", and nothing costs less"
+    elif reach is not None and reach[0] <= 0 <= reach[1]:
+        best += ", which is not clearly different"
+    elif saved < 0:
+        best += ", which is less"
+    else:
+        best += f": {percent_with_interval(saved, reach)} of the avoidable cost is saved"
+    return [f"A decision costs {with_interval(m['cost/mean'], ends.get('cost/mean'))} on average. {best}."]
 
 
 def _log_loss(evaluation: Evaluation) -> list[str]:

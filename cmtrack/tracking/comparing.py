@@ -25,7 +25,7 @@ from cmtrack.comparison.gates import Gate, GateResult
 from cmtrack.comparison.result import Comparison
 from cmtrack.comparison.run import LeftOut, StoppedRun
 from cmtrack.comparison.tie_breakers import check_there
-from cmtrack.grouping import Grouping, Label
+from cmtrack.grouping import Costs, Grouping, Label
 from cmtrack.metrics.catalog import known_names, lookup
 from cmtrack.metrics.metric import Metric
 from cmtrack.metrics.own import RESERVED
@@ -65,6 +65,7 @@ def compare(
     confidence_level: float = 0.95,
     grouping: Grouping | None = None,
     positive: Label | None = None,
+    costs: Costs | Mapping[tuple[Any, Any], float] | None = None,
     against: Any = None,
     block: str | None = None,
     model: str | None = None,
@@ -113,6 +114,9 @@ def compare(
         where ``rank_by``, ``require`` or ``tie_breakers`` read a metric that depends on the grouping.
     positive : label, optional
         The positive group of ``grouping``.
+    costs : Costs, mapping of (actual, predicted) to float, or path, optional
+        Price every run by these costs, of classes or groups: ``rank_by="cost/mean"``, and gates on it. Without them,
+        runs that were priced differently get rankings of their own by their costs.
     against : run reference, optional
         The baseline of ``.difference`` gates. It is ranked with the others.
     block : str, optional
@@ -212,12 +216,12 @@ def compare_by(options: CompareOptions, runs: Any = None, progress: Progress | N
 def _shortened(listed: Listed, criterion: Criterion, options: CompareOptions, tell: Progress) -> Listed:
     """The runs to read: all of repeated runs, whose gates are of a model's mean; else the best by their values."""
     if options.blocks is not None:
-        return reduced(listed, criterion, (), options.prefix, limit=len(listed.runs), grouping=options.grouping)
-    prefix, grouping, limit = options.prefix, options.grouping, options.limit
+        return reduced(listed, criterion, (), options.prefix, limit=len(listed.runs), changes=options.changes)
+    prefix, changes, limit = options.prefix, options.changes, options.limit
     read = read_by(criterion, options.gates, options.rules)
-    listed = reduced(listed, criterion, options.gates, prefix, limit=limit, grouping=grouping, read=read)
+    listed = reduced(listed, criterion, options.gates, prefix, limit=limit, changes=changes, read=read)
     logged = all(prefix + criterion.metrics[0] in run.metrics for run in listed.runs)
-    if len(listed.runs) <= limit or not criterion.single or (logged and grouping is None):
+    if len(listed.runs) <= limit or not criterion.single or (logged and not changes):
         return listed
     # the listing could not order them: their evaluations are read for that
     found, _, _ = _read(listed.runs, listed.clients, options, tell, rows=False)
@@ -234,7 +238,7 @@ def _shortened(listed: Listed, criterion: Criterion, options: CompareOptions, te
         options.gates,
         prefix,
         limit=limit,
-        grouping=grouping,
+        changes=changes,
         current=True,
         read=read,
     ).of(known)
@@ -472,15 +476,15 @@ def reduced(
     prefix: str = "",
     *,
     limit: int,
-    grouping: Grouping | None = None,
+    changes: frozenset[str] = frozenset(),
     current: bool = False,
     read: frozenset[str] = frozenset(),
 ) -> Listed:
     """Make the short list: per data set at most ``limit`` runs that pass the gates by their logged values.
 
     A value that was not logged decides nothing here: such a run stays on the list until its evaluation is read.
-    ``current`` says that the runs' metrics are those under the grouping that is asked for; ``read`` what the
-    comparison reads beside the labels ("grouping", "positive").
+    ``changes`` names what the runs are judged by anew (:attr:`CompareOptions.changes`), ``current`` says that their
+    metrics are judged so already; ``read`` names what the comparison reads beside the labels.
     """
     complete, incomplete = [], list(listed.incomplete)
     for run in listed.runs:
@@ -491,7 +495,7 @@ def reduced(
             incomplete.append(LeftOut(run, reason))
         else:
             complete.append(run)
-    told = [gate for gate in gates if gate.of_value and (current or still_true(gate.metric, grouping))]
+    told = [gate for gate in gates if gate.of_value and (current or still_true(gate.metric, changes))]
     stopped, passing = list(listed.stopped), []
     for run in complete:
         results = tuple(_logged_gate(gate, run, prefix) for gate in told if prefix + gate.metric in run.metrics)
@@ -501,8 +505,8 @@ def reduced(
             stopped.append(StoppedRun(run, results))
     chosen: list[TrackedRun] = []
     passed_over = list(listed.passed_over)
-    told_in_order = criterion.single and (current or still_true(criterion.metrics[0], grouping))
-    for part in split(passing, lambda run: _traits(run, prefix), read if grouping is None else frozenset()):
+    told_in_order = criterion.single and (current or still_true(criterion.metrics[0], changes))
+    for part in split(passing, lambda run: _traits(run, prefix), read - changes):
         ordered = _ordered(part, criterion.metrics[0], prefix) if told_in_order else None
         chosen += part if ordered is None else ordered[:limit]
         passed_over += [] if ordered is None else ordered[limit:]
@@ -515,9 +519,9 @@ def reduced(
     )
 
 
-def still_true(metric: str, grouping: Grouping | None) -> bool:
-    """True if a logged value holds under another grouping, too."""
-    return grouping is None or not reads(metric)
+def still_true(metric: str, changes: frozenset[str]) -> bool:
+    """True if a logged value holds though the run is judged anew by what is named."""
+    return not reads(metric) & changes
 
 
 def _logged_gate(gate: Gate, run: TrackedRun, prefix: str) -> GateResult:
@@ -525,7 +529,7 @@ def _logged_gate(gate: Gate, run: TrackedRun, prefix: str) -> GateResult:
 
 
 def _traits(run: TrackedRun, prefix: str) -> Traits:
-    names = ("labels_digest", "row_ids_digest", "grouping", "positive")
+    names = ("labels_digest", "row_ids_digest", "grouping", "positive", "costs")
     return Traits.listed(*(run.tags.get(tag(name, prefix)) for name in names))
 
 

@@ -269,6 +269,7 @@ def _tags(evaluation: BaseEvaluation, prefix: str, undefined: list[str]) -> dict
         tags["positive"] = str(evaluation.positive)
     if evaluation.grouping is not None:
         tags["grouping"] = evaluation.grouping.describe()
+    tags |= {name: text for name, text in evaluation.design if name == "costs"}
     if undefined:
         tags["undefined"] = ", ".join(undefined)
     if evaluation.warnings:

@@ -336,7 +336,7 @@ STALE = "stale_metrics"
 LEFT_OUT = "left_out"
 """Tag that names the files which the store refused."""
 _TAGS = (
-    "evaluation_digest", "families", "grouping", "kind", "labels_digest", "positive", "predictions_digest",
+    "costs", "evaluation_digest", "families", "grouping", "kind", "labels_digest", "positive", "predictions_digest",
     names.ROWS_FILE, "regrouped_from", "regrouping", "row_ids_digest",
     "samples", "undefined", "warnings", LEFT_OUT, STALE,
 )  # fmt: skip

@@ -39,7 +39,8 @@ class ComputeMetrics:
         self.evaluation: Evaluation | None = None
         self._batches: list[tuple[Any, Any]] = []
         chosen = options.get("metrics", "headline")
-        usual = [metric for metric in CATALOG if metric.headline and metric.needs not in ("label sets", "granules")]
+        others = ("label sets", "granules", *(() if options.get("costs") else ("costs",)))
+        usual = [metric for metric in CATALOG if metric.headline and metric.needs not in others]
         fixed = [metric.name for metric in usual if "<" not in metric.name]
         self._names = fixed if isinstance(chosen, str) else [name for name in chosen if not name.endswith("/*")]
 

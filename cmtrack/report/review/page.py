@@ -82,7 +82,7 @@ def facts(comparison: Comparison) -> list[str]:
     if evaluation is not None:
         out.append(fmt.counted(len(evaluation.labels), "class" if isinstance(evaluation, Evaluation) else "code"))
         if evaluation.grouping is not None:
-            groupings = {repr(run.evaluation.design) for run in _ranked(comparison)}
+            groupings = {dict(run.evaluation.design).get("grouping") for run in _ranked(comparison)}
             steps = ", then ".join(quoted(step.name) for step in evaluation.grouping.steps)
             out.append(f"grouped by {steps}" if len(groupings) < 2 else "groupings differ")
         positives = {run.evaluation.positive for run in _ranked(comparison)}
@@ -141,6 +141,8 @@ def methods(comparison: Comparison) -> list[str]:
     evaluation = evaluation_of(comparison)
     grouping = None if evaluation is None else evaluation.grouping
     told = [] if grouping is None else [f"The grouping: {fmt.short(grouping.describe(), 600)}."]
+    costs = {run.evaluation.costs for run in _ranked(comparison) if isinstance(run.evaluation, Evaluation)}
+    told += [f"The costs: {fmt.short(one.describe(), 600)}." for one in costs if one is not None and len(costs) == 1]
     return [*told, *_methods(comparison)]
 
 

@@ -9,7 +9,7 @@ from typing import Any
 from cmtrack.comparison.compare import CompareOptions
 from cmtrack.comparison.result import Comparison
 from cmtrack.comparison.run import Run
-from cmtrack.grouping import Grouping
+from cmtrack.grouping import Costs, Grouping
 
 _OPTIONS = {
     "filter_string": "--filter",
@@ -43,7 +43,7 @@ def given(comparison: Comparison) -> dict[str, Any]:
 def python_snippet(comparison: Comparison) -> str:
     """Python that makes the comparison again."""
     arguments = given(comparison)
-    head = ["from cmtrack import compare"]
+    head, own = [""], []
     lines = []
     runs = arguments.pop("runs", None)
     if isinstance(runs, Mapping):
@@ -55,11 +55,13 @@ def python_snippet(comparison: Comparison) -> str:
     elif "experiment_names" not in arguments:
         lines.append("    # the runs of the active experiment")
     for name, value in arguments.items():
-        if isinstance(value, Grouping):
-            head[0] = "from cmtrack import Grouping, compare"
-            lines.append(f"    {name}=Grouping.from_dict({value.to_dict()!r}),")
+        if isinstance(value, (Costs, Grouping)):
+            kind = type(value).__name__
+            own.append(kind)
+            lines.append(f"    {name}={kind}.from_dict({value.to_dict()!r}),")
         else:
             lines.append(f"    {name}={_literal(value)},")
+    head[0] = f"from cmtrack import {', '.join([*sorted(own), 'compare'])}"
     return "\n".join([*head, "", "comparison = compare(", *lines, ")", 'comparison.report("review.html")'])
 
 
@@ -76,14 +78,15 @@ def command_line(comparison: Comparison) -> str:
         words += [f"--rank-by {shlex.quote(f'{name}={weight:g}')}" for name, weight in rank_by.items()]
     else:
         words += [f"--rank-by {shlex.quote(name)}" for name in _several(rank_by or ())]
-    if arguments.pop("grouping", None) is not None:
-        words.append("--grouping grouping.yaml")
+    files = [name for name in ("grouping", "costs") if arguments.pop(name, None) is not None]
+    words += [f"--{name} {name}.yaml" for name in files]
     for name, option in _OPTIONS.items():
         if name in arguments:
             words += [f"{option} {shlex.quote(_text(value))}" for value in _several(arguments[name])]
     words.append("--output review.html")
     text = " \\\n  ".join(["cmtrack review", *words])
-    return f"# grouping.yaml holds the grouping above\n{text}" if "--grouping" in text else text
+    held = [f"# {name}.yaml holds the {name} above" for name in files]
+    return "\n".join([*held, text])
 
 
 def references(runs: Any, comparison: Comparison) -> list[str]:

@@ -1,0 +1,163 @@
+"""Break-even: from which ratio of two costs on one model is cheaper than another, with its Fieller set."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from cmtrack.comparison.comparability import Reason, Traits, differences_of, why_unpaired
+from cmtrack.evaluation import Evaluation
+from cmtrack.metrics.influence import covariance, effective_clusters
+from cmtrack.metrics.intervals import Interval, check_level, normal_quantile
+from cmtrack.names import quoted
+from cmtrack.statistics.labels import encode_groups
+
+
+@dataclass(frozen=True)
+class BreakEven:
+    """The ratio, cost of a miss by cost of a false alarm, at which two models cost the same.
+
+    Attributes
+    ----------
+    value : float
+        NaN where one model has no more misses and no more false alarms than the other: no ratio is a break-even.
+    pieces : tuple of (low, high)
+        The ratios at which the models are not told apart: none, one or two pieces of 0 to infinity.
+    false_alarms, misses : float
+        Those of the first less those of the second, as shares of all rows; mismatches of the positive group are misses.
+    covariance : tuple of float
+        Variance of ``false_alarms``, covariance, variance of ``misses``.
+    confidence_level : float
+    """
+
+    value: float
+    pieces: tuple[Interval, ...]
+    false_alarms: float
+    misses: float
+    covariance: tuple[float, float, float]
+    confidence_level: float
+
+    @property
+    def kind(self) -> str:
+        """Form of the set: "interval", "down to 0", "up to infinity", "two pieces", "every ratio" or "empty"."""
+        if len(self.pieces) != 1:
+            return "two pieces" if self.pieces else "empty"
+        low, high = self.pieces[0]
+        open_ends = low == 0, math.isinf(high)
+        names = {(True, True): "every ratio", (True, False): "down to 0", (False, True): "up to infinity"}
+        return names.get(open_ends, "interval")
+
+    def sentence(self, first: str = "A", second: str = "B") -> str:
+        """A sentence for people: which model is cheaper, and from which ratio on.
+
+        Parameters
+        ----------
+        first, second : str
+            The models' names.
+        """
+        apart = " and ".join(f"[{low:.3g}, {high:.3g}]".replace("inf]", "∞)") for low, high in self.pieces)
+        if math.isfinite(self.value):
+            above, below = (second, first) if self.misses > 0 else (first, second)
+            text = f"{quoted(above)} is cheaper than {quoted(below)} wherever a miss costs more than {self.value:.3g}"
+            return f"{text} {apart} false alarms." if apart else f"{text} false alarms."
+        if self.false_alarms == self.misses == 0:
+            return f"{quoted(first)} and {quoted(second)} have the same misses and the same false alarms."
+        cheaper, dearer = (second, first) if self.false_alarms + self.misses > 0 else (first, second)
+        text = f"{quoted(cheaper)} is cheaper than {quoted(dearer)} whatever a miss costs"
+        return f"{text}; ratios at which they are not told apart: {apart}." if apart else f"{text}."
+
+
+def break_even(
+    first: Evaluation, second: Evaluation, *, groups: Any = None, confidence_level: float | None = None
+) -> BreakEven:
+    """Find the ratio of the cost of a miss to that of a false alarm above which the one or the other is cheaper.
+
+    Parameters
+    ----------
+    first, second : Evaluation
+        Of the same rows, with the same two groups or classes, their rows at hand.
+    groups : array-like of shape (n,), optional
+        Rows that belong together; by default those that the first evaluation was made with.
+    confidence_level : float, optional
+        By default the first evaluation's.
+
+    Raises
+    ------
+    ValueError
+        If the rows are not paired, or there are no two groups, or different ones.
+
+    Notes
+    -----
+    With x and y the paired differences of false alarms and misses, the costs differ by x + r y and are equal at
+    r = -x / y; the set is Fieller's (1954), ``{r > 0 : (x + r y)^2 <= z^2 (V_x + 2 r V_xy + r^2 V_y)}``. Where it is
+    not an interval, the rows do not say it more narrowly.
+    """
+    level = first.confidence_level if confidence_level is None else check_level(confidence_level)
+    reason = why_unpaired(first, second)
+    if reason is not None:
+        raise ValueError(f"a break-even needs paired rows: {reason.between(first, second)}")
+    if first.binary is None or second.binary is None:
+        raise ValueError(f"a break-even needs two groups or two classes, got {len(first.labels)} classes")
+    read = frozenset({"grouping", "positive"})
+    differ = [one for one in differences_of(Traits.of(first), Traits.of(second), read) if one is not Reason.WEIGHT]
+    if differ:
+        raise ValueError(f"a break-even needs evaluations of the same two groups, got them {differ[0].value}")
+    assert first.rows is not None  # why_unpaired has asked
+    weights = first.rows.weights
+    clusters = first.rows.clusters if groups is None else encode_groups(groups, len(first.rows))
+    total = first.n_samples
+    sides = [_errors(evaluation) for evaluation in (first, second)]
+    psi = (sides[0][1] - sides[1][1]) / total
+    x, y = ((sides[0][0] - sides[1][0]) / total).tolist()
+    spread = covariance(psi, weights, clusters)
+    degrees = math.inf
+    if clusters is not None:
+        degrees = max(min(effective_clusters(column, weights, clusters) for column in psi.T) - 1, 1.0)
+    variances = float(spread[0, 0]), float(spread[0, 1]), float(spread[1, 1])
+    value = -x / y if x * y < 0 else math.nan
+    return BreakEven(value, fieller(x, y, variances, normal_quantile(level, degrees)), x, y, variances, level)
+
+
+def _errors(evaluation: Evaluation) -> tuple[Any, Any]:
+    """False alarms and misses, shape (2,), and their influence by row, shape (n, 2)."""
+    judged = evaluation if evaluation.has_section("binary") else evaluation.with_sections(["binary"])
+    parts = {name: judged.influence(f"binary/{name}") for name in ("fp", "fn", "imp")}
+    known = {name: np.zeros(len(evaluation.rows or ())) if psi is None else psi for name, psi in parts.items()}
+    counts = judged.metrics
+    return (
+        np.array([counts["binary/fp"], counts["binary/fn"] + counts["binary/imp"]]),
+        np.column_stack([known["fp"], known["fn"] + known["imp"]]),
+    )
+
+
+def fieller(x: float, y: float, variances: tuple[float, float, float], z: float) -> tuple[Interval, ...]:
+    """The ratios r > 0 with (x + r y)^2 <= z^2 (V_x + 2 r V_xy + r^2 V_y), as pieces in order.
+
+    Parameters
+    ----------
+    x, y : float
+    variances : (V_x, V_xy, V_y)
+    z : float
+        The two-sided quantile.
+    """
+    v_x, v_xy, v_y = variances
+    a, b, c = y * y - z * z * v_y, x * y - z * z * v_xy, x * x - z * z * v_x  # a r^2 + 2 b r + c <= 0
+    root = math.sqrt(max(b * b - a * c, 0.0))
+    if a == 0:
+        ends = [] if b == 0 else [-c / (2 * b)]
+    elif b * b - a * c < 0:
+        ends = []
+    else:
+        q = -(b + math.copysign(root, b))  # no difference of near numbers
+        ends = sorted({q / a, c / q if q else q / a})
+    edges = [0.0, *(end for end in ends if end > 0), math.inf]
+    out: list[Interval] = []
+    for low, high in pairwise(edges):
+        inside = low + 1.0 if math.isinf(high) else (low + high) / 2
+        if (a * inside + 2 * b) * inside + c <= 0:
+            out.append((low, high))
+    return tuple(out)

@@ -1,0 +1,224 @@
+"""Costs of a confusion matrix: the section ``cost/``, present where costs are given.
+
+Source: Elkan (2001) for the cost matrix, here with the actual class in rows; Richardson (2000) for the relative value
+``saved``, which a constant added to a row of costs leaves as it is. The interval of a mean cost is the multinomial
+profile likelihood over all values that a cost can take, those without samples among them: the empirical likelihood of
+Owen (1988) with the unobserved outcomes kept.
+"""
+
+from __future__ import annotations
+
+import math
+from functools import cached_property
+
+import numpy as np
+from scipy.optimize import brentq
+from scipy.special import logsumexp
+
+from cmtrack.metrics.intervals import Interval, normal_quantile, on_scale
+from cmtrack.metrics.metric import Metric, Section
+from cmtrack.metrics.samples import Samples
+from cmtrack.statistics import ConfusionMatrix
+from cmtrack.statistics.inputs import FloatArray, IntArray
+
+
+class Priced(Samples):
+    """The counts of a full matrix, and what each of its cells costs: what the functions of this section are given.
+
+    An influence is an array (K, K), of a row in each cell.
+
+    Parameters
+    ----------
+    matrix : ConfusionMatrix
+    squares : ConfusionMatrix, optional
+        The same with squared weights, where weights are fractions.
+    costs : ndarray of shape (K, K)
+        Rows actual, columns predicted.
+    """
+
+    def __init__(self, matrix: ConfusionMatrix, squares: ConfusionMatrix | None, costs: FloatArray) -> None:
+        self.counts = matrix.counts.astype(np.float64)
+        self.squares = self.counts if squares is None else squares.counts.astype(np.float64)
+        self.costs = costs
+
+    @property
+    def total(self) -> float:
+        return float(self.counts.sum())
+
+    @property
+    def fractional(self) -> bool:
+        return self.squares is not self.counts
+
+    def argument(self) -> Priced:
+        return self
+
+    def standard_error(self, influence: FloatArray) -> float:
+        centred = influence - float((self.counts * influence).sum()) / self.total
+        return math.sqrt(float((self.squares * centred**2).sum())) / self.total
+
+    def effective(self, denominator: FloatArray | None) -> float:
+        squares = float(self.squares.sum())
+        return self.total**2 / squares if squares > 0 else 0.0
+
+    @staticmethod
+    def by_row(influence: FloatArray, actual: IntArray, predicted: IntArray) -> FloatArray:
+        """Influence of rows (n,) from their classes (n,)."""
+        return np.asarray(influence[actual, predicted])
+
+    @cached_property
+    def mean(self) -> float:
+        """The mean cost."""
+        return float((self.counts * self.costs).sum()) / self.total
+
+    @cached_property
+    def constants(self) -> FloatArray:
+        """Mean cost of always answering one class, shape (K,)."""
+        return np.asarray(self.counts.sum(axis=1) @ self.costs / self.total)
+
+    @cached_property
+    def ideal(self) -> float:
+        """Mean of the least cost that each row's actual class allows."""
+        return float(self.counts.sum(axis=1) @ self.costs.min(axis=1)) / self.total
+
+    def by_class(self) -> tuple[FloatArray, FloatArray]:
+        """Mean cost of each actual class and its standard error, shape (K,); NaN without samples."""
+        n = self.counts.sum(axis=1)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            means = (self.counts * self.costs).sum(axis=1) / n
+            errors = np.sqrt((self.squares * (self.costs - means[:, None]) ** 2).sum(axis=1)) / n
+        return means, errors
+
+    def at_shares(self, shares: FloatArray) -> tuple[float, float]:
+        """Mean cost where the actual classes have other shares (K,), and its standard error.
+
+        NaN where a class with a share has no samples.
+        """
+        means, errors = self.by_class()
+        there = shares > 0
+        return float(shares[there] @ means[there]), math.sqrt(float(shares[there] ** 2 @ errors[there] ** 2))
+
+    def profile(self, level: float, wider: float = 1.0) -> Interval:
+        """The profile-likelihood interval of the mean cost; weights count as so many rows as Kish's number says."""
+        support, place = np.unique(self.costs, return_inverse=True)
+        counts: FloatArray = np.bincount(place.ravel(), self.counts.ravel(), len(support)).astype(np.float64)
+        return profile_of_mean(support, counts * (self.effective(None) / self.total / wider**2), level)
+
+
+def profile_of_mean(support: FloatArray, counts: FloatArray, level: float = 0.95) -> Interval:
+    """Multinomial profile-likelihood interval of a mean.
+
+    ``{mu : 2 (l(p_hat) - max l(p)) <= chi2}``, the maximum over all p with the mean mu. Such p are ``n_k`` over a line
+    in the value that is nowhere negative on the support, and what is left at an end of the support without counts.
+
+    Parameters
+    ----------
+    support : ndarray of shape (R,), ascending
+        All values, also those without counts.
+    counts : ndarray of shape (R,)
+        Need not be whole.
+    level : float
+    """
+    if len(support) == 1:
+        return float(support[0]), float(support[0])
+    span = support[-1] - support[0]
+    reach = normal_quantile(level) ** 2
+    highest = _reach_up((support - support[0]) / span, counts, reach)
+    lowest = _reach_up((support[-1] - support)[::-1] / span, counts[::-1], reach)
+    return float(support[-1] - span * lowest), float(support[0] + span * highest)
+
+
+def _reach_up(places: FloatArray, counts: FloatArray, reach: float) -> float:
+    """The largest mean in the interval, of places from 0 to 1 with both ends among them."""
+    seen = counts > 0
+    places, ends, counts = places[seen], bool(seen[-1]), counts[seen]
+    total = float(counts.sum())
+    if ends and len(places) == 1:
+        return 1.0
+
+    def logarithms(steep: float) -> FloatArray:
+        """Logarithms of p where the line falls to exp(-steep) at the end."""
+        with np.errstate(divide="ignore"):
+            weights = np.log(counts) - np.logaddexp(np.log1p(-places), np.log(places) - steep)
+        return np.asarray(weights - logsumexp(weights))
+
+    def excess(steep: float) -> float:
+        return float(2 * counts @ (np.log(counts / total) - logarithms(steep))) - reach
+
+    if not ends:
+        left = -excess(math.inf)
+        if left >= 0:  # the end without counts takes a share
+            kept = math.exp(-left / (2 * total))
+            return float(kept * (np.exp(logarithms(math.inf)) @ places) + 1 - kept)
+    most = 1.0
+    while excess(most) < 0:
+        most *= 2
+    steep = brentq(excess, 0.0, most, xtol=1e-14, rtol=1e-14)
+    return float(np.exp(logarithms(steep)) @ places)
+
+
+class MeanCost:
+    """The mean cost of a row."""
+
+    scale = "profile likelihood"
+
+    def __call__(self, priced: Priced) -> float:
+        return priced.mean
+
+    def influence(self, priced: Priced) -> FloatArray:
+        """Influence (K, K)."""
+        return priced.costs - priced.mean
+
+    def interval(self, priced: Priced, level: float, wider: float, degrees: float) -> Interval | None:
+        """By profile likelihood, or Wald's where errors are of clusters."""
+        error = wider * priced.standard_error(self.influence(priced))
+        if error == 0 or (wider == 1 and math.isinf(degrees)):
+            low, high = priced.profile(level, wider)
+            return min(low, priced.mean), max(high, priced.mean)
+        ends = float(priced.costs.min()), float(priced.costs.max())
+        return on_scale("wald", priced.mean, error, level, ends, degrees)
+
+
+class Saved:
+    """The part of the avoidable cost that is avoided: 0 is the best constant answer, 1 is perfect."""
+
+    scale = "Wald"
+
+    def __call__(self, priced: Priced) -> float:
+        best = float(priced.constants.min())
+        avoidable = best - priced.ideal
+        return (best - priced.mean) / avoidable if avoidable > 1e-12 * float(np.abs(priced.costs).max()) else math.nan
+
+    def influence(self, priced: Priced) -> FloatArray:
+        """Influence (K, K), the best constant answer held fixed."""
+        costs, constant = priced.costs, int(priced.constants.argmin())
+        best = float(priced.constants[constant])
+        of_best = (costs[:, constant] - best)[:, None]
+        of_ideal = (costs.min(axis=1) - priced.ideal)[:, None]
+        of_cost = costs - priced.mean
+        avoidable = best - priced.ideal
+        return np.asarray(((of_best - of_cost) - self(priced) * (of_best - of_ideal)) / avoidable)
+
+    def interval(self, priced: Priced, level: float, wider: float, degrees: float) -> Interval | None:
+        """Wald's; without an error, what the interval of the mean cost leaves open."""
+        value, error = self(priced), wider * priced.standard_error(self.influence(priced))
+        if error > 1e-13:
+            return on_scale("wald", value, error, level, (-math.inf, 1.0), degrees)
+        best = float(priced.constants.min())
+        low, high = ((best - end) / (best - priced.ideal) for end in reversed(priced.profile(level, wider)))
+        return min(low, value), min(max(high, value), 1.0)
+
+    def reason(self, priced: Priced, k: int | None) -> str:
+        """The reason where no cost can be avoided."""
+        return "no decision is better than the best constant one: its cost is the least possible"
+
+
+COST = Section(
+    "cost",
+    "Costs",
+    (
+        Metric("cost/mean", MeanCost(), of="costs", better="lower", formula="Σ C_ij c_ij / n, c the cost of a pair",
+               title="mean cost", source="Elkan (2001)"),
+        Metric("cost/saved", Saved(), of="costs", high=1.0, formula="(best constant − cost) / (best constant − least)",
+               title="avoidable cost saved", brief="saved", source="Richardson (2000)"),
+    ),
+)  # fmt: skip
