@@ -399,7 +399,7 @@ def _gap_curve(sides: FloatArray) -> FloatArray:
     curve = np.zeros((*positives.shape[:-1], positives.shape[-1] + 1))
     np.cumsum(positives - negatives, axis=-1, out=curve[..., 1:])
     # what is equal but for rounding is equal: all scores at an end go with those before them, not only those seen
-    return np.round(curve, 12) + 0.0
+    return np.asarray(np.round(curve, 12) + 0.0, dtype=np.float64)
 
 
 def _best_range(curve: FloatArray) -> BoolArray:
