@@ -309,3 +309,21 @@ def test_a_calibrated_model_shows_miscalibration(n: int, expected: float) -> Non
     curve = evaluate(y, y_prob=s).calibration
     assert n * curve.expected_miscalibration() == pytest.approx(expected, rel=0.1)
     assert curve.expected_miscalibration(log=True) > 2 * curve.expected_miscalibration()
+
+
+def test_the_curve_that_is_drawn_is_the_one_that_is_computed():
+    rng = np.random.default_rng(0)
+    scores = rng.random(300).round(2)
+    evaluation = evaluate((rng.random(300) < scores).astype(int), y_prob=scores)
+    top, bottom = evaluation.figures()["reliability"].axes
+    curve = evaluation.calibration
+    line = next(line for line in top.lines if line.get_label().startswith("observed share"))
+    np.testing.assert_array_equal(line.get_data(), [curve.scores, curve.recalibrated])
+    low, high = evaluation.intervals["calibration/error"]
+    value = evaluation.metrics["calibration/error"]
+    assert f"calibration error {value:.3f} (interval {low:.3f} to {high:.3f})" in " ".join(line.get_label().split())
+    counts = evaluation.confusion_matrix.counts.sum(axis=1)
+    said = [label.get_text() for label in bottom.get_legend().get_texts()]
+    assert said[-2:] == [f"0 (n={counts[0]})", f"1 (n={counts[1]})"]
+    assert said[0] == "where a calibrated score's curve stays (95 %)"
+    assert "reliability" not in evaluate([1, 1], y_prob=[0.5, 0.7], labels=[0, 1]).figures()

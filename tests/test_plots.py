@@ -408,6 +408,10 @@ def an_evaluation(**changes: Any) -> Any:
             recall=np.array([0.5, 1]), precision=np.array([1, 0.5]), average_precision=0.75, ceiling=1.0,
             prevalence=0.5, average_precision_interval=None, operating_point=None, positive="promoter",
         ),
+        "calibration": evaluate([0, 0, 1, 1], y_prob=[0.2, 0.4, 0.6, 0.7]).calibration,
+        "confidence_level": 0.95,
+        "has_section": lambda name: True,
+        "intervals": {},
         "spcc_matrix": np.zeros((3, 3)),
         "statistics": SimpleNamespace(
             moments=ScoreMoments(np.array([80, 212, 19]), np.eye(3), *(np.full((3, 3), 2.0) for _ in range(3))),
@@ -422,7 +426,8 @@ def an_evaluation(**changes: Any) -> Any:
             value=0.5, low=0.4, high=0.6, confidence_level=0.95, interval="adjusted", positive="promoter",
             likelihood=lambda: Likelihood(grid, deviance / 2, deviance), posterior=lambda scores: scores**2,
         ),
-        "metrics": {"prevalence/actual": 0.52, "prevalence/expected": 0.49, "prevalence/calibrated_bias": -0.02},
+        "metrics": {"prevalence/actual": 0.52, "prevalence/expected": 0.49, "prevalence/calibrated_bias": -0.02,
+                    "calibration/error": 0.1},
     }  # fmt: skip
     return SimpleNamespace(**(parts | changes))
 
@@ -436,7 +441,7 @@ def drawn(evaluation: SimpleNamespace) -> dict[str, Figure]:
 def test_evaluation_figures_of_everything() -> None:
     figures = drawn(an_evaluation())
     assert list(figures) == [
-        "confusion_matrix", "reduced_nps", "roc", "precision_recall", "spcc_matrix", "score_histogram",
+        "confusion_matrix", "reduced_nps", "roc", "precision_recall", "reliability", "spcc_matrix", "score_histogram",
         "prevalence_likelihood",
     ]  # fmt: skip
     legend = [t.get_text() for t in figures["score_histogram"].legends[0].get_texts()]
@@ -449,7 +454,14 @@ def test_evaluation_figures_of_everything() -> None:
 
 def test_evaluation_figures_without_probabilities() -> None:
     nothing = an_evaluation(
-        reduced=(), roc=None, precision_recall=None, spcc_matrix=None, positive_scores=None, prevalence=None, metrics={}
+        reduced=(),
+        roc=None,
+        precision_recall=None,
+        calibration=None,
+        spcc_matrix=None,
+        positive_scores=None,
+        prevalence=None,
+        metrics={},
     )
     assert list(drawn(nothing)) == ["confusion_matrix"]
 

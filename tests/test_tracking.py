@@ -65,6 +65,7 @@ def test_files_stand_at_the_root_under_fixed_names(logged):
         "cmtrack_reduced_high.png",
         "cmtrack_roc.png",
         "cmtrack_precision_recall.png",
+        "cmtrack_reliability.png",
         "cmtrack_spcc_matrix.png",
         "cmtrack_score_histogram.png",
         "cmtrack_prevalence_likelihood.png",

@@ -175,6 +175,11 @@ class CalibrationCurve:
         """
         return blockwise.expected_miscalibration(self._to_draw("an expected miscalibration"), log)
 
+    @property
+    def has_band(self) -> bool:
+        """True where :meth:`band` is there."""
+        return not self.table.no_test and len(self.scores) <= blockwise.MAX_BLOCKS
+
     def band(self, level: float = 0.95) -> tuple[FloatArray, FloatArray]:
         """Simultaneous consistency band: where the curve of a calibrated score stays, low and high of shape (U,).
 

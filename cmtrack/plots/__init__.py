@@ -20,6 +20,7 @@ from .families import (
 )
 from .precision_recall import plot_precision_recall
 from .prevalence import plot_prevalence_likelihood
+from .reliability import plot_reliability
 from .roc import plot_roc
 from .rough import plot_rough_approximations
 from .scores import plot_score_histogram
@@ -37,6 +38,7 @@ __all__ = [
     "plot_precision_recall",
     "plot_prevalence_likelihood",
     "plot_reduced_matrix",
+    "plot_reliability",
     "plot_roc",
     "plot_rough_approximations",
     "plot_score_histogram",

@@ -17,6 +17,7 @@ from . import _text as text
 from .confusion import plot_confusion_matrix, plot_reduced_matrix
 from .precision_recall import plot_precision_recall
 from .prevalence import plot_prevalence_likelihood
+from .reliability import plot_reliability
 from .roc import plot_roc
 from .scores import plot_score_histogram
 from .spcc import plot_spcc_matrix
@@ -87,6 +88,24 @@ def draw_precision_recall(curve: PrecisionRecallCurve, title: str | None = None,
         curve.recall, curve.precision, average_precision=curve.average_precision, prevalence=curve.prevalence,
         ceiling=curve.ceiling, interval=curve.average_precision_interval, operating_point=curve.operating_point,
         positive=curve.positive, title=title, ax=ax,
+    )  # fmt: skip
+
+
+def reliability_figure(evaluation: Evaluation) -> Figure | None:
+    """The reliability of the positive group's score; None without it, or with one group alone."""
+    curve = evaluation.calibration
+    if curve is None or "calibration/error" not in evaluation.metrics or not evaluation.has_section("calibration"):
+        return None
+    frame, level = curve.to_frame(), evaluation.confidence_level
+    if not (frame["positive"].any() and frame["negative"].any()):
+        return None
+    ends = evaluation.intervals.get("calibration/error")
+    error = text.number_text(evaluation.metrics["calibration/error"])
+    return plot_reliability(
+        frame["score"], frame["recalibrated"], frame["positive"], frame["negative"],
+        band=curve.band(level) if curve.has_band else None, level=level,
+        error=error if ends is None else f"{error} (interval {ends[0]:.3f} to {ends[1]:.3f})",
+        names=(evaluation.negative, evaluation.positive), title="Reliability",
     )  # fmt: skip
 
 

@@ -98,10 +98,10 @@ def plot_score_histogram(
     for (name, where), (linear, logarithmic) in zip(rows.items(), panels, strict=True):
         histograms, edges = histogram(where, weights, n_bins)
         shares = np.divide(histograms, totals[:, None], out=np.zeros_like(histograms), where=totals[:, None] > 0)
-        _draw_panel(linear, shares, edges, colours, totals)
-        _draw_panel(logarithmic, histograms, edges, colours, totals)
+        draw_panel(linear, shares, edges, colours, totals)
+        draw_panel(logarithmic, histograms, edges, colours, totals)
         linear.yaxis.set_major_formatter(PercentFormatter(1.0))
-        _use_log_counts(logarithmic, histograms)
+        use_log_counts(logarithmic, histograms)
         name_axes(linear, name, "share of the class", None)
         name_axes(logarithmic, name, "samples (log scale)", None)
         linear.set_title(
@@ -145,9 +145,8 @@ def _dashes(row: int, colours: Sequence[str]) -> Any:
     return _DASHES[(row if row < half else len(colours) - 1 - row) % len(_DASHES)]
 
 
-def _draw_panel(
-    ax: Axes, histograms: FloatArray, edges: FloatArray, colours: Sequence[str], totals: FloatArray
-) -> None:
+def draw_panel(ax: Axes, histograms: FloatArray, edges: FloatArray, colours: Sequence[str], totals: FloatArray) -> None:
+    """Draw the histograms of classes over each other, small classes over large ones."""
     plain_axes(ax)
     open_axes(ax)
     for row in np.argsort(-totals, kind="stable"):  # small classes are drawn over large ones
@@ -162,7 +161,8 @@ def _draw_panel(
     ax.tick_params(labelbottom=True)
 
 
-def _use_log_counts(ax: Axes, histograms: FloatArray) -> None:
+def use_log_counts(ax: Axes, histograms: FloatArray) -> None:
+    """Count on a logarithmic axis, from less than the smallest bar to above the highest."""
     seen = histograms[histograms > 0]
     low, high = (seen.min(), seen.max()) if seen.size else (1.0, 1.0)
     ax.set_yscale("log", nonpositive="clip")

@@ -113,6 +113,14 @@ CLASSES = (
         of_classes.precision_recall_figure,
     ),
     FigureEntry(
+        "reliability",
+        "Reliability",
+        "How often each score comes true. On the dotted line a score of 30 % is right in 30 % of the cases; below it "
+        "the score is too high, above it too low. A curve that leaves the band shows more than chance explains. "
+        "Below: how often each score occurs.",
+        of_classes.reliability_figure,
+    ),
+    FigureEntry(
         "spcc_matrix",
         "Separation of pairs of classes (one-vs-one sPCC at equal shares)",
         "How well the probabilities separate two classes, as if both had equally many samples: 1 is perfect, 0 is no "

@@ -1,0 +1,118 @@
+"""Reliability of a score: the observed share of positives over the score, without bins, above the scores themselves."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import numpy.typing as npt
+from matplotlib.figure import Figure
+from matplotlib.patches import Patch
+from matplotlib.ticker import PercentFormatter
+
+from . import _text as text
+from .scores import draw_panel, histogram, use_log_counts
+from .style import (
+    BLUE,
+    INK,
+    MUTED,
+    ORANGE,
+    PAD,
+    SKY,
+    TITLE_SIZE,
+    arrange,
+    fold,
+    legend_below,
+    name_axes,
+    new_figure,
+    open_axes,
+    plain_axes,
+)
+
+_BINS = 40
+
+
+def plot_reliability(
+    scores: npt.ArrayLike,
+    recalibrated: npt.ArrayLike,
+    positive: npt.ArrayLike,
+    negative: npt.ArrayLike,
+    *,
+    band: tuple[npt.ArrayLike, npt.ArrayLike] | None = None,
+    level: float = 0.95,
+    error: str = "",
+    names: tuple[object, object] = ("negative", "positive"),
+    title: str | None = None,
+) -> Figure:
+    """Draw the reliability curve of a score, and under it how often each score occurs.
+
+    Parameters
+    ----------
+    scores : array_like of shape (U,)
+        Distinct scores in ascending order, in [0, 1].
+    recalibrated : array_like of shape (U,)
+        Observed share of positives at each, by isotonic regression (Dimitriadis, Gneiting and Jordan 2021).
+    positive, negative : array_like of shape (U,)
+        Samples, or weight, of each score.
+    band : (array_like, array_like) of shape (U,), optional
+        Simultaneous band in which the curve of a calibrated score stays.
+    level : float, default 0.95
+        Of the band.
+    error : str
+        The calibration error with its interval, for the legend.
+    names : (object, object)
+        Names of the negatives and of the positives.
+    title : str, optional
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+        It is not registered with pyplot.
+
+    Raises
+    ------
+    ValueError
+        If the arrays are not one-dimensional and of equal length.
+    """
+    x, y, above, below = (np.asarray(part, dtype=np.float64) for part in (scores, recalibrated, positive, negative))
+    if x.ndim != 1 or any(part.shape != x.shape for part in (y, above, below)):
+        shapes = ", ".join(str(part.shape) for part in (x, y, above, below))
+        raise ValueError(f"scores, recalibrated, positive and negative must have one shape (n_scores,), got {shapes}")
+    figure = new_figure((4.9, 6.3))
+    top, bottom = figure.add_subplot(211), figure.add_subplot(212)
+    plain_axes(top)
+    open_axes(top)
+    if band is not None:
+        low, high = (np.asarray(end, dtype=np.float64) for end in band)
+        top.fill_between(
+            x, low, high, step="mid", color=SKY, alpha=0.35, linewidth=0, zorder=1,
+            label=f"where a calibrated score's curve stays ({100 * level:g} %)",
+        )  # fmt: skip
+    top.plot([0, 1], [0, 1], color=MUTED, linewidth=1.0, linestyle=":", label="perfect: as often as the score says")
+    top.plot(
+        x, y, color=BLUE, linewidth=1.8, zorder=3, drawstyle="steps-mid",
+        label=fold("observed share" + (f"; calibration error {error}" if error else ""), 300),
+    )  # fmt: skip
+    top.set(xlim=(0, 1), ylim=(0, 1))
+    weights = np.stack((below, above))
+    heights, edges = histogram(x, weights, _BINS)
+    colours = [BLUE, ORANGE]
+    draw_panel(bottom, heights, edges, colours, weights.sum(axis=1))
+    use_log_counts(bottom, heights)
+    areas = [
+        Patch(facecolor=(colour, 0.35), edgecolor=colour, label=f"{text.brief(name, 30)} (n={total:,.6g})")
+        for colour, name, total in zip(colours, names, weights.sum(axis=1), strict=True)
+    ]
+    reach = 1.0 if x[-1] > 0.5 else min(1.0, math.ceil(x[-1] * 21) / 20)  # of rare positives all scores are small
+    for axes in (top, bottom):
+        axes.set_xlim(0, reach)
+    top.yaxis.set_major_formatter(PercentFormatter(1.0, decimals=0))
+    for axes in (top, bottom):
+        axes.xaxis.set_major_formatter(PercentFormatter(1.0, decimals=0))
+    name_axes(top, "", "observed share", None)
+    name_axes(bottom, f"score: probability of {text.brief(names[1], 28)}", "samples (log scale)", None)
+    handles = [*top.get_legend_handles_labels()[0], *areas]
+    if title is not None:
+        figure.suptitle(title, fontsize=TITLE_SIZE, color=INK, y=1 - 0.5 * PAD / figure.get_figheight())
+    arrange(figure, [[top], [bottom]], legend_below(bottom, handles))
+    return figure
