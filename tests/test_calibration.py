@@ -148,6 +148,7 @@ def everything(evaluation: Evaluation) -> Any:
 ROWS = st.lists(st.tuples(st.integers(0, 1), st.integers(1, 19), st.integers(1, 3)), min_size=4, max_size=40)
 
 
+@pytest.mark.slow
 @given(ROWS, st.randoms(use_true_random=False))
 def test_repeated_rows_are_whole_weights_in_any_order(rows: Any, random: Any) -> None:
     y, s, w = (np.array(column) for column in zip(*rows, strict=True))

@@ -259,6 +259,7 @@ def test_several_stores_are_one(run: Any, store: Filled, tmp_path: Path) -> None
     assert "chosen" in row(text, "good")
 
 
+@pytest.mark.slow
 def test_models_over_folds(run: Any, tmp_path: Path) -> None:
     kinds: dict[str, dict[str, Any]] = {
         f"{model} {fold}": {

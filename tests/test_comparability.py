@@ -252,6 +252,7 @@ def test_a_verdict_needs_something_to_judge_by(how, rule):
 # -- without MLflow ----------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_everything_below_tracking_works_without_mlflow(tmp_path):
     script = f"""
     import sys

@@ -388,6 +388,7 @@ def test_the_scikit_learn_integration_takes_them(store: Any) -> None:
         twin(evaluation)
 
 
+@pytest.mark.slow
 def test_a_hook_takes_them(store: Any) -> None:
     import mlflow
 

@@ -218,6 +218,7 @@ def options_for(rng: np.random.Generator, k: int, kind: str, grouped: bool, cali
     return options
 
 
+@pytest.mark.slow
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(
     SEEDS, st.sampled_from([2, 3, 5]), st.sampled_from(["none", "int", "fraction"]), st.booleans(), st.booleans(),

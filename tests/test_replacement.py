@@ -163,6 +163,7 @@ def test_a_persons_own_words_stay(store, first, second):
     assert "5 samples" in text
 
 
+@pytest.mark.slow
 def test_a_regrouped_evaluation_gets_a_block_of_its_own(store, first):
     with mlflow.start_run() as run:
         log_evaluation(first, strict=True)

@@ -677,6 +677,7 @@ def test_a_long_description_ends_with_a_whole_line():
     assert _cut("short") == "short"
 
 
+@pytest.mark.slow
 def test_a_run_of_another_ranking_is_not_tagged_as_the_best(store):
     ids = log_runs(store, np.random.default_rng(0).integers(0, 3, 100), {"a": 1.0, "b": 2.5})
     ids |= log_runs(store, np.random.default_rng(1).integers(0, 3, 90), {"x": 1.0})

@@ -146,6 +146,7 @@ def test_the_summary_holds_no_control_character(compared):
     assert r"\x1b[31m" in compared.summary()
 
 
+@pytest.mark.slow
 def test_figures_ask_no_font_for_a_control_character(compared):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
