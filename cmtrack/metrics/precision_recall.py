@@ -77,7 +77,7 @@ class PrecisionRecallCurve:
 
 def precision_recall(table: ScoreTable) -> PrecisionRecallCurve:
     """The curve of counted scores; of cells of the grid those that hold scores."""
-    sweep = _Sweep(table)
+    sweep = table.calls
     held = np.flatnonzero(table.weight.reshape(4, -1).sum(axis=0) > 0)[::-1]
     positives = float(table.sides[0])
     with np.errstate(invalid="ignore", divide="ignore"):
@@ -88,24 +88,13 @@ def precision_recall(table: ScoreTable) -> PrecisionRecallCurve:
     )  # fmt: skip
 
 
-class _Sweep:
-    """Sums over all samples of at least each score, in the order of the scores: called ones, and hits among them."""
-
-    def __init__(self, table: ScoreTable) -> None:
-        counts = table.weight.reshape(4, -1)
-        self.accepted = counts[ACCEPTED_POSITIVE]
-        self.called = np.cumsum(counts.sum(axis=0)[::-1])[::-1]
-        self.hits = np.cumsum(self.accepted[::-1])[::-1]
-        self.precision = np.divide(self.hits, self.called, out=np.zeros(len(self.hits)), where=self.called > 0)
-
-
 class AveragePrecision:
     """Area under the steps of precision over recall."""
 
     def __call__(self, table: ScoreTable) -> float:
         if not table.sides[0] > 0:
             return math.nan
-        sweep = _Sweep(table)
+        sweep = table.calls
         return float(sweep.accepted @ sweep.precision) / float(table.sides[0])
 
     def size(self, table: ScoreTable) -> float:
@@ -118,7 +107,7 @@ class AveragePrecision:
         return np.concatenate((accepted, rejected, negative, negative))
 
     def _parts(self, table: ScoreTable) -> tuple[FloatArray, FloatArray, FloatArray]:
-        sweep, share = _Sweep(table), float(table.sides[0]) / table.total
+        sweep, share = table.calls, float(table.sides[0]) / table.total
         steps = np.divide(sweep.accepted, sweep.called, out=np.zeros(len(sweep.hits)), where=sweep.called > 0)
         gained, lost = np.cumsum(steps), np.cumsum(steps * sweep.precision)
         value = PRECISION(table)
@@ -149,7 +138,7 @@ def largest_error(table: ScoreTable) -> float:
     """
     if table.scores.exact or not table.sides[0] > 0:
         return 0.0
-    sweep, positives = _Sweep(table), float(table.sides[0])
+    sweep, positives = table.calls, float(table.sides[0])
     inside = table.weight.reshape(4, -1).sum(axis=0)
     hits, cells = sweep.accepted, sweep.accepted > 0
     before, rows = (sweep.hits - hits)[cells], (sweep.called - inside)[cells]

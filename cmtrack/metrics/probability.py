@@ -60,10 +60,6 @@ class Losses:
         return self.shares if self.reference is None else np.asarray(np.bincount(self.groups, self.reference))
 
 
-def _mean(losses: Losses) -> float:
-    return losses.loss
-
-
 class Mean:
     """The mean loss, with its influence as coefficients (K, 2) of 1 and a row's loss."""
 

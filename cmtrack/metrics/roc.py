@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -139,6 +139,25 @@ def sweep(table: ScoreTable) -> RocCurve:
     )  # fmt: skip
 
 
+class Calls(NamedTuple):
+    """Sums over all samples of at least each score, in the order of the scores.
+
+    Attributes
+    ----------
+    accepted : ndarray of shape (U,)
+        Accepted positives of each score.
+    called, hits : ndarray of shape (U,)
+        All samples of at least that score, and the accepted positives among them.
+    precision : ndarray of shape (U,)
+        ``hits / called``; 0 above the highest score.
+    """
+
+    accepted: FloatArray
+    called: FloatArray
+    hits: FloatArray
+    precision: FloatArray
+
+
 class ScoreTable(Weighted):
     """Samples by channel and score, as metrics see them: cells of shape (4 U,).
 
@@ -183,6 +202,15 @@ class ScoreTable(Weighted):
         accepted, against = counts[ACCEPTED_POSITIVE], counts[2:].sum(axis=0)
         below = (np.cumsum(against) - against / 2) / self.sides[1]
         return below, (accepted.sum() - np.cumsum(accepted) + accepted / 2) / self.sides[0]
+
+    @cached_property
+    def calls(self) -> Calls:
+        """The samples that each threshold calls positive."""
+        counts = self.weight.reshape(4, -1)
+        accepted = counts[ACCEPTED_POSITIVE]
+        called, hits = (np.cumsum(part[::-1])[::-1] for part in (counts.sum(axis=0), accepted))
+        precision = np.divide(hits, called, out=np.zeros(len(hits)), where=called > 0)
+        return Calls(accepted, called, hits, precision)
 
     @property
     def tied(self) -> float:

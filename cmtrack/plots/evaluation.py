@@ -18,7 +18,7 @@ from .confusion import plot_confusion_matrix, plot_reduced_matrix
 from .precision_recall import plot_precision_recall
 from .prevalence import plot_prevalence_likelihood
 from .reliability import plot_reliability
-from .roc import plot_roc
+from .roc import interval_words, plot_roc
 from .scores import plot_score_histogram
 from .spcc import plot_spcc_matrix
 
@@ -104,7 +104,7 @@ def reliability_figure(evaluation: Evaluation) -> Figure | None:
     return plot_reliability(
         frame["score"], frame["recalibrated"], frame["positive"], frame["negative"],
         band=curve.band(level) if curve.has_band else None, level=level,
-        error=error if ends is None else f"{error} (interval {ends[0]:.3f} to {ends[1]:.3f})",
+        error=error + interval_words(ends),
         names=(evaluation.negative, evaluation.positive), title="Reliability",
     )  # fmt: skip
 

@@ -10,7 +10,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from . import _text as text
-from .roc import interval_words, mark_operating_point
+from .roc import ceiling_words, interval_words, mark_operating_point, of_positive
 from .style import BLUE, INK, MUTED, legend_below, open_axes, sheet, unit_square
 
 
@@ -79,11 +79,9 @@ def plot_precision_recall(
         label=f"chance: average precision {text.number_text(top * top * prevalence)}",
     )  # fmt: skip
     if top < 1:
-        words = f"ceiling c = {top:.3f} (positives whose class within the group is right)"
-        ax.axvline(top, color=INK, linewidth=1.0, linestyle="--", label=words)
+        ax.axvline(top, color=INK, linewidth=1.0, linestyle="--", label=ceiling_words(top))
     if operating_point is not None and all(map(math.isfinite, operating_point)):
         mark_operating_point(ax, operating_point, ("recall", "precision"))
-    of = "" if positive is None else f" (positive: {text.brief(positive, 28)})"
-    unit_square(ax, "recall" + of, "precision", title)
+    unit_square(ax, "recall" + of_positive(positive), "precision", title)
     legend_below(ax)
     return page.finish()

@@ -103,8 +103,7 @@ def plot_roc(
         _draw_ceiling(ax, top)
     if operating_point is not None:
         mark_operating_point(ax, operating_point, ("FPR", "TPR"))
-    of = "" if positive is None else f" (positive: {text.brief(positive, 28)})"
-    unit_square(ax, "false positive rate", "true positive rate" + of, title)
+    unit_square(ax, "false positive rate", "true positive rate" + of_positive(positive), title)
     legend_below(ax)
     return page.finish()
 
@@ -133,10 +132,19 @@ def _area_text(auc: float, interval: tuple[float, float] | None, normalized: flo
     return parts
 
 
+def ceiling_words(ceiling: float) -> str:
+    """The words for the largest recall that any threshold reaches."""
+    return f"ceiling c = {ceiling:.3f} (positives whose class within the group is right)"
+
+
+def of_positive(positive: object | None) -> str:
+    """The positive class or group, after the name of an axis."""
+    return "" if positive is None else f" (positive: {text.brief(positive, 28)})"
+
+
 def _draw_ceiling(ax: Axes, ceiling: float) -> None:
     ax.axhline(ceiling, color=INK, linewidth=1.0, linestyle="--")
-    words = f"ceiling c = {ceiling:.3f} (positives whose class within the group is right)"
     ax.annotate(
-        fold(words, extent_points(ax)[0]), xy=(0.0, ceiling), xytext=(5, 3), textcoords="offset points",
-        ha="left", va="bottom", fontsize=SMALL_SIZE, color=INK, annotation_clip=False,
+        fold(ceiling_words(ceiling), extent_points(ax)[0]), xy=(0.0, ceiling), xytext=(5, 3),
+        textcoords="offset points", ha="left", va="bottom", fontsize=SMALL_SIZE, color=INK, annotation_clip=False,
     )  # fmt: skip

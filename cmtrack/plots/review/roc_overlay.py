@@ -11,6 +11,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from cmtrack.plots import _text as text
+from cmtrack.plots.roc import of_positive
 from cmtrack.plots.style import (
     BLUE,
     GREEN,
@@ -118,8 +119,7 @@ def plot_roc_overlay(
                 [1.01, 1.06], [tops[i], tops[i]], color=colour, linewidth=1.7, linestyle=(0, (2.5, 1)),
                 clip_on=False, label="_ceiling",
             )  # fmt: skip
-    of = "" if positive is None else f" (positive: {text.brief(positive, 28)})"
-    unit_square(ax, "false positive rate", "true positive rate" + of, title)
+    unit_square(ax, "false positive rate", "true positive rate" + of_positive(positive), title)
     capped = bool((tops[:n] < 1).any())
     chance = "Dotted lines: chance, up to the ceiling of each curve." if capped else "Dotted diagonal: chance."
     lines = [chance, *left_out(n_runs, n, "curves")]
