@@ -103,9 +103,8 @@ def plot_reliability(
         Patch(facecolor=(colour, 0.35), edgecolor=colour, label=f"{text.brief(name, 30)} (n={total:,.6g})")
         for colour, name, total in zip(colours, names, weights.sum(axis=1), strict=True)
     ]
-    reach = 1.0 if x[-1] > 0.5 else min(1.0, math.ceil(x[-1] * 21) / 20)  # of rare positives all scores are small
     for axes in (top, bottom):
-        axes.set_xlim(0, reach)
+        axes.set_xlim(0, reach_of(float(x[-1])))
     top.yaxis.set_major_formatter(PercentFormatter(1.0, decimals=0))
     for axes in (top, bottom):
         axes.xaxis.set_major_formatter(PercentFormatter(1.0, decimals=0))
@@ -116,3 +115,8 @@ def plot_reliability(
         figure.suptitle(title, fontsize=TITLE_SIZE, color=INK, y=1 - 0.5 * PAD / figure.get_figheight())
     arrange(figure, [[top], [bottom]], legend_below(bottom, handles))
     return figure
+
+
+def reach_of(largest: float) -> float:
+    """The end of the axis of scores: of rare positives all are small."""
+    return 1.0 if largest > 0.5 else min(1.0, math.ceil(largest * 21) / 20)

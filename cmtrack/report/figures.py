@@ -203,6 +203,20 @@ RUNS = (
         of_comparisons.roc_figure,
     ),
     FigureEntry(
+        "precision_recall",
+        "Precision and recall",
+        "Up and right is better. Where curves cross, one is more often right in what it calls positive, and the other "
+        "finds more of the positives.",
+        of_comparisons.precision_recall_figure,
+    ),
+    FigureEntry(
+        "reliability",
+        "Reliability",
+        "How often each score comes true, of the first runs. On the dotted line a score of 30 % is right in 30 % of "
+        "the cases; below it the score is too high, above it too low. Colours are those of the ROC curves.",
+        of_comparisons.reliability_figure,
+    ),
+    FigureEntry(
         "rank_distribution",
         "How certain the ranks are",
         "The probability of each rank of each run, as P(best) is that of the first.",

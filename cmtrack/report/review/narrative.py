@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from cmtrack.comparison.blocks import RankedModel, RepeatedRanking
+from cmtrack.comparison.break_even import break_even, why_no_break_even
 from cmtrack.comparison.comparability import apart, headings
 from cmtrack.comparison.gates import GateResult
 from cmtrack.comparison.ranking import RankedRun, Ranking
@@ -32,10 +33,14 @@ from cmtrack.report.review.phrases import (
     over,
     rule_title,
     say_of,
+    short_names,
     standing_sentences,
     tie_sentence,
 )
 from cmtrack.statistics.predictions import Predictions
+
+RIVALS = 2
+"""Runs that the one to take is held against by costs."""
 
 
 def lead(comparison: Comparison) -> str:
@@ -112,7 +117,7 @@ def further(comparison: Comparison, *, beside_tables: bool = False) -> list[str]
         known = {*apart(comparison.rankings, comparison.reads)}
         if comparison.best is not None:
             said = [_other(comparison, place, say) for place in range(1, len(comparison.rankings))]
-    said += [*positives(comparison, say), *identical(comparison, say)]
+    said += [*break_evens(comparison), *positives(comparison, say), *identical(comparison, say)]
     if not beside_tables:
         said += [*left_out(comparison, say), *passed_over(comparison, say)]
     return said + [note if note.endswith(".") else f"{note}." for note in comparison.notes if note not in known]
@@ -448,6 +453,20 @@ def unpaired(ranking: Ranking, say: Say) -> list[str]:
         f"Not compared row by row: {who}. Their errors count as independent, so that differences look less certain "
         "than they are, and a real one may be missed."
     ]
+
+
+def break_evens(comparison: Comparison) -> list[str]:
+    """From which cost of a miss on the run to take is cheaper than the first of the others, or dearer."""
+    said, names, ranking = [], short_names(comparison), comparison.ranking
+    if not isinstance(ranking, Ranking):
+        return []
+    first = ranking.foremost
+    for other in [run for run in ranking.runs if run is not first][:RIVALS]:
+        pair = other.evaluation, first.evaluation
+        if all(isinstance(one, Evaluation) for one in pair) and not why_no_break_even(*pair):
+            found = break_even(*pair, confidence_level=ranking.confidence_level)
+            said.append(found.sentence(names[other.name], names[first.name]))
+    return said
 
 
 def positives(comparison: Comparison, say: Say) -> list[str]:

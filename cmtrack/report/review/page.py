@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,6 +11,7 @@ import numpy as np
 from cmtrack.base import BaseEvaluation
 from cmtrack.comparison.blocks import RankedModel, RepeatedRanking
 from cmtrack.comparison.cell_changes import CellChanges
+from cmtrack.comparison.criterion import reads
 from cmtrack.comparison.gates import Gate, GateResult
 from cmtrack.comparison.ranking import RankedRun, Ranking
 from cmtrack.comparison.result import Comparison, RunComparison
@@ -19,8 +20,9 @@ from cmtrack.names import quoted
 from cmtrack.plots.review.ranking import PICKED, SHARPER
 from cmtrack.report import formatting as fmt
 from cmtrack.report.html import figure_block
+from cmtrack.report.probabilities import judgement
 from cmtrack.report.review import reproduce
-from cmtrack.report.review.figures import changes_of, rival
+from cmtrack.report.review.figures import MAX_RUNS, alike, changes_of, of_classes, rival
 from cmtrack.report.review.narrative import decision, further, heading
 from cmtrack.report.review.phrases import LAST, STANDINGS, criterion_title, direction, over, say_of, standing
 from cmtrack.untrusted import one_line
@@ -47,6 +49,7 @@ def context(comparison: Comparison, title: str | None, pictures: Mapping[str, Pi
             table(ranking) | {"name": _table_name(comparison, place), "reading": _reading(comparison)}
             for place, ranking in enumerate(comparison.rankings)
         ],
+        "probabilities": probabilities(comparison.ranking),
         "figures_of": "" if len(comparison.rankings) < 2 else "ranking 1",
         "gates": gate_table(comparison),
         "figures": [figure_block(picture) for picture in pictures.values()],
@@ -390,6 +393,64 @@ def _model(model: RankedModel, ranking: RepeatedRanking, ranked: bool, gates: bo
         passed = sum(result.passed for result in model.gates)
         cells.append(cell(f"{passed} of {len(model.gates)}", float(passed)))
     return _row(model, ranking, name_cell(model.name, ""), cells)
+
+
+_LOSSES = ("probability/log_loss", "probability/brier")
+_CALIBRATION = ("calibration/error", "calibration/pvalue", "calibration/slope")
+
+
+def probabilities(ranking: Ranking | RepeatedRanking | None) -> Table | None:
+    """The losses and the calibration of the first runs, with the word on them; None without probabilities."""
+    if not isinstance(ranking, Ranking):
+        return None
+    judged = [(run, evaluation) for run, evaluation in of_classes(ranking) if _has(evaluation, _LOSSES + _CALIBRATION)]
+    shown = judged[:MAX_RUNS]
+    if not shown:
+        return None
+    calibrated = alike(ranking, reads(_CALIBRATION[0])) and any(_has(one, _CALIBRATION) for _, one in shown)
+    names = [name for name in _LOSSES if any(_has(one, [name]) for _, one in shown)]
+    names += _CALIBRATION if calibrated else ()
+    rows = []
+    for run, evaluation in shown:
+        found = judgement(evaluation) if calibrated else None
+        word = [cell(found.word if found else "–", title=found.sentence if found else "")] if calibrated else []
+        cells = [_of_probabilities(evaluation, name) for name in names]
+        rows.append({"cells": [name_cell(run.name, run.run_id), *cells, *word], "status": standing(run, ranking)})
+    positive = quoted(ranking.evaluation.positive) if ranking.evaluation.positive is not None else ""
+    reading = f"Brackets are {fmt.level(ranking.confidence_level)} intervals of each run by itself."
+    if calibrated:
+        alpha = 1 - ranking.confidence_level
+        reading += (
+            f" Error, p and slope are of the probabilities of {positive}; a fault is seen where p, of each run by "
+            f"itself, is at most {alpha:.3g}. A slope below 1: over-confident."
+        )
+    if len(judged) > len(shown):
+        reading += f" The first {len(shown)} of {len(judged)} runs."
+    heads = ["Run", *(_HEADS.get(name) or fmt.capital(fmt.metric_title(name, brief=True)) for name in names)]
+    heads += ["Probabilities are"] if calibrated else []
+    intervals = {place for row in rows for place, c in enumerate(row["cells"]) if c["beside"] is not None}
+    title = f"Are the probabilities of {positive} right?" if calibrated else "Probabilities"
+    return {"name": title, "heads": heads, "rows": rows, "with_interval": intervals, "reading": reading,
+            "words": calibrated}  # fmt: skip
+
+
+_HEADS = {"calibration/pvalue": "p", "calibration/slope": "Slope"}
+
+
+def _has(evaluation: Evaluation, names: Sequence[str]) -> bool:
+    return any(name in evaluation.infinite or math.isfinite(evaluation.metrics.get(name, math.nan)) for name in names)
+
+
+def _of_probabilities(evaluation: Evaluation, name: str) -> Cell:
+    """A loss or a number of the calibration; infinite where a probability of 0 came true."""
+    if name in evaluation.infinite:
+        return cell("∞", title=evaluation.undefined[name])
+    value, ends = evaluation.metrics.get(name, math.nan), evaluation.intervals.get(name)
+    if math.isnan(value):
+        return cell("–", title=evaluation.undefined.get(name, ""))
+    if name.endswith("pvalue"):
+        return cell(fmt.p_text(value), value)
+    return cell(fmt.number(value, ends), value, fmt.interval(value, ends))
 
 
 def gate_table(comparison: Comparison) -> Table | None:
