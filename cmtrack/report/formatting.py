@@ -31,6 +31,7 @@ def number(value: float, ends: Interval | None = None) -> str:
     """A number with as many digits as its interval makes sensible; "undefined" for NaN."""
     if math.isnan(value):
         return "undefined"
+    value += 0.0  # no "−0.000"
     if math.isinf(value):
         return "∞" if value > 0 else "−∞"
     if float(value).is_integer() and abs(value) >= 2:

@@ -15,6 +15,7 @@ from scipy.special import expit, logit
 from cmtrack.evaluation import Evaluation
 from cmtrack.metrics.calibration import CalibrationCurve
 from cmtrack.report import formatting as fmt
+from cmtrack.statistics.inputs import FloatArray
 
 FEW = 100
 """Rows, below which the test sees gross faults only."""
@@ -36,9 +37,10 @@ def judgement(evaluation: Evaluation) -> Judgement | None:
     Returns
     -------
     Judgement or None
-        Where the section ``calibration/`` is not there, None. The word is "over-confident", "under-confident",
-        "the wrong way round", "too high" or "too low", or two of them, "not right", "no fault seen", "unclear", where
-        the test sees no fault and an interval does, "not tested", or "all came true".
+        Where the section ``calibration/`` is not there, None. The word is "wrong where certain", where a score of 0
+        or 1 failed, "over-confident", "under-confident", "the wrong way round", "too high" or "too low", or several of
+        them; "not right", "no fault seen", "unclear", where the test sees no fault and an interval does, "not tested",
+        or "all came true".
     """
     curve, metrics = evaluation.calibration, evaluation.metrics
     if curve is None or "calibration/error" not in metrics or not evaluation.has_section("calibration"):
@@ -51,7 +53,7 @@ def judgement(evaluation: Evaluation) -> Judgement | None:
     if p > 1 - evaluation.confidence_level:
         return _no_fault(evaluation, curve, found, f"calibration {fmt.p_equals(p)}", error)
     slightly = "slightly " if _is_slight(evaluation) and not _failed(curve) else ""
-    told = " and ".join(found) or "not right"
+    told = fmt.listed(found) or "not right"
     example = _failures(evaluation, curve) or _example(curve, found, positive)
     text = f"The probabilities of {positive} are {slightly}{told}{f': {example}' if example else ''}"
     word = slightly + (", ".join(found) or "not right")
@@ -85,17 +87,24 @@ def _not_tested(evaluation: Evaluation, curve: CalibrationCurve, positive: str) 
     text = f"There is no test of the probabilities of {positive} ({evaluation.undefined['calibration/pvalue']})."
     known = fmt.with_interval(metrics["calibration/error"], intervals.get("calibration/error"))
     text += f" The calibration error is {known}"
-    slope = metrics["calibration/slope"]
-    if math.isfinite(slope):
-        text += f", the slope {fmt.with_interval(slope, intervals.get('calibration/slope'))} (right: 1)"
+    if math.isfinite(metrics["calibration/slope"]):
+        text += f", the slope {_slope(evaluation)}"
     return Judgement("not tested", f"{text}.")
+
+
+def _slope(evaluation: Evaluation) -> str:
+    name = "calibration/slope"
+    return f"{fmt.with_interval(evaluation.metrics[name], evaluation.intervals.get(name))} (right: 1)"
 
 
 def _no_fault(evaluation: Evaluation, curve: CalibrationCurve, found: list[str], p: str, error: str) -> Judgement:
     positive, rows = fmt.named(evaluation.positive), evaluation.statistics.digest.rows
     low, high = evaluation.intervals.get("calibration/error", (0.0, 0.0))
     if found or (0 < low < high and rows >= FEW):
-        look = f"an interval says “{', '.join(found)}”" if found else "the interval of the error excludes 0"
+        look = "the interval of the error excludes 0"
+        if found:
+            of_mean = found[0] in ("too high", "too low")
+            look = f"the mean is {found[0]}" if of_mean else f"the slope is {_slope(evaluation)}"
         text = f"It is unclear whether the probabilities of {positive} are right: the test sees no fault, but {look}"
         return Judgement("unclear", f"{text} ({p}; calibration error {error}).")
     text = f"No fault is seen in the probabilities of {positive} ({p}; calibration error {error})"
@@ -115,10 +124,9 @@ def _no_fault(evaluation: Evaluation, curve: CalibrationCurve, found: list[str],
 def _faults(evaluation: Evaluation, curve: CalibrationCurve) -> list[str]:
     """The kinds of fault that an interval shows, spread before level."""
     slope, bias = (evaluation.intervals.get(name) for name in ("calibration/slope", "prevalence/bias"))
-    found = []
-    if _failed(curve) or (slope is not None and slope[1] < 1):
-        turned = slope is not None and slope[1] < 0
-        found.append("the wrong way round" if turned else "over-confident")
+    found = ["wrong where certain"] if _failed(curve) else []
+    if slope is not None and slope[1] < 1:
+        found.append("the wrong way round" if slope[1] < 0 else "over-confident")
     elif _parted(curve) or (slope is not None and slope[0] > 1):
         found.append("under-confident")
     if bias is not None and bias[0] > 0:
@@ -187,9 +195,13 @@ def largest_fault(curve: CalibrationCurve, found: list[str]) -> tuple[float, flo
     total, fit = curve.table.blocks.total, curve.table.fit
     bins = int(np.clip(total.sum() // _LEAST, 1, 10))
     place = np.minimum((bins * (np.cumsum(total) - total / 2) / total.sum() + 1e-9).astype(int), bins - 1)
-    size, given, observed = (np.bincount(place, total * part, bins) for part in (1.0, curve.scores, curve.recalibrated))
+
+    def mean(values: FloatArray) -> FloatArray:
+        return np.asarray(np.bincount(place, total * values)[filled] / size[filled])
+
+    size = np.bincount(place, total)
     filled = size > 0
-    given, observed = given[filled] / size[filled], observed[filled] / size[filled]
+    given, observed = mean(curve.scores), mean(curve.recalibrated)
     off = given - observed
     if fit is not None and {"over-confident", "under-confident", "the wrong way round"} & {*found}:
         with np.errstate(divide="ignore"):

@@ -457,15 +457,22 @@ def unpaired(ranking: Ranking, say: Say) -> list[str]:
 
 def break_evens(comparison: Comparison) -> list[str]:
     """From which cost of a miss on the run to take is cheaper than the first of the others, or dearer."""
-    said, names, ranking = [], short_names(comparison), comparison.ranking
+    ranking = comparison.ranking
     if not isinstance(ranking, Ranking):
         return []
-    first = ranking.foremost
+    said, alike, names, first = [], [], short_names(comparison), ranking.foremost
     for other in [run for run in ranking.runs if run is not first][:RIVALS]:
-        pair = other.evaluation, first.evaluation
-        if all(isinstance(one, Evaluation) for one in pair) and not why_no_break_even(*pair):
-            found = break_even(*pair, confidence_level=ranking.confidence_level)
+        theirs, ours = other.evaluation, first.evaluation
+        if not (isinstance(theirs, Evaluation) and isinstance(ours, Evaluation)) or why_no_break_even(theirs, ours):
+            continue
+        found = break_even(theirs, ours, confidence_level=ranking.confidence_level)
+        if found.told_apart or found.false_alarms == found.misses == 0:
             said.append(found.sentence(names[other.name], names[first.name]))
+        else:
+            alike.append(quoted(names[other.name]))
+    if alike:
+        them = f"{quoted(names[first.name])} is not told apart from {fmt.listed(alike)}"
+        said.append(f"By what errors cost, {them}, whatever a miss costs in false alarms.")
     return said
 
 

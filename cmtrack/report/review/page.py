@@ -410,38 +410,39 @@ def probabilities(ranking: Ranking | RepeatedRanking | None) -> Table | None:
     calibrated = alike(ranking, reads(_CALIBRATION[0])) and any(_has(one, _CALIBRATION) for _, one in shown)
     names = [name for name in _LOSSES if any(_has(one, [name]) for _, one in shown)]
     names += _CALIBRATION if calibrated else ()
-    rows = []
+    rows: list[dict[str, Any]] = []
     for run, evaluation in shown:
         found = judgement(evaluation) if calibrated else None
         word = [cell(found.word if found else "–", title=found.sentence if found else "")] if calibrated else []
-        cells = [_of_probabilities(evaluation, name) for name in names]
-        rows.append({"cells": [name_cell(run.name, run.run_id), *cells, *word], "status": standing(run, ranking)})
+        cells = [_of_probabilities(evaluation, name, name in _CALIBRATION or not calibrated) for name in names]
+        rows.append({"cells": [name_cell(run.name, run.run_id), *word, *cells], "status": standing(run, ranking)})
     positive = quoted(ranking.evaluation.positive) if ranking.evaluation.positive is not None else ""
     reading = f"Brackets are {fmt.level(ranking.confidence_level)} intervals of each run by itself."
     if calibrated:
         alpha = 1 - ranking.confidence_level
         reading += (
-            f" Error, p and slope are of the probabilities of {positive}; a fault is seen where p, of each run by "
-            f"itself, is at most {alpha:.3g}. A slope below 1: over-confident."
+            f" Calibration error, p and slope are of the probabilities of {positive}, the losses of those of all "
+            f"classes. A fault is seen where p is at most {alpha:.3g}. A slope below 1: over-confident; scores of "
+            "exactly 0 and 100 % are no part of it."
         )
     if len(judged) > len(shown):
         reading += f" The first {len(shown)} of {len(judged)} runs."
-    heads = ["Run", *(_HEADS.get(name) or fmt.capital(fmt.metric_title(name, brief=True)) for name in names)]
-    heads += ["Probabilities are"] if calibrated else []
+    heads = ["Run", *(["Verdict"] if calibrated else [])]
+    heads += [_HEADS.get(name) or fmt.capital(fmt.metric_title(name, brief=True)) for name in names]
     intervals = {place for row in rows for place, c in enumerate(row["cells"]) if c["beside"] is not None}
     title = f"Are the probabilities of {positive} right?" if calibrated else "Probabilities"
     return {"name": title, "heads": heads, "rows": rows, "with_interval": intervals, "reading": reading,
             "words": calibrated}  # fmt: skip
 
 
-_HEADS = {"calibration/pvalue": "p", "calibration/slope": "Slope"}
+_HEADS = {"calibration/error": "Cal. error", "calibration/pvalue": "p", "calibration/slope": "Slope"}
 
 
 def _has(evaluation: Evaluation, names: Sequence[str]) -> bool:
     return any(name in evaluation.infinite or math.isfinite(evaluation.metrics.get(name, math.nan)) for name in names)
 
 
-def _of_probabilities(evaluation: Evaluation, name: str) -> Cell:
+def _of_probabilities(evaluation: Evaluation, name: str, with_interval: bool) -> Cell:
     """A loss or a number of the calibration; infinite where a probability of 0 came true."""
     if name in evaluation.infinite:
         return cell("∞", title=evaluation.undefined[name])
@@ -450,7 +451,7 @@ def _of_probabilities(evaluation: Evaluation, name: str) -> Cell:
         return cell("–", title=evaluation.undefined.get(name, ""))
     if name.endswith("pvalue"):
         return cell(fmt.p_text(value), value)
-    return cell(fmt.number(value, ends), value, fmt.interval(value, ends))
+    return cell(fmt.number(value, ends), value, fmt.interval(value, ends) if with_interval else None)
 
 
 def gate_table(comparison: Comparison) -> Table | None:
