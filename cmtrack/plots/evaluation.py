@@ -25,6 +25,7 @@ from .spcc import plot_spcc_matrix
 if TYPE_CHECKING:
     from cmtrack.base import BaseEvaluation
     from cmtrack.evaluation import Evaluation
+    from cmtrack.metrics.calibration import CalibrationCurve
     from cmtrack.metrics.precision_recall import PrecisionRecallCurve
     from cmtrack.prevalence import PrevalenceEstimate
     from cmtrack.statistics import ReducedConfusionMatrix
@@ -96,16 +97,27 @@ def reliability_figure(evaluation: Evaluation) -> Figure | None:
     curve = evaluation.calibration
     if curve is None or "calibration/error" not in evaluation.metrics or not evaluation.has_section("calibration"):
         return None
-    frame, level = curve.to_frame(), evaluation.confidence_level
-    if not (frame["positive"].any() and frame["negative"].any()):
+    blocks = curve.table.blocks
+    if not (blocks.positive.any() and blocks.negative.any()):
         return None
     ends = evaluation.intervals.get("calibration/error")
-    error = text.number_text(evaluation.metrics["calibration/error"])
+    return draw_reliability(curve, ends, evaluation.negative, title="Reliability")
+
+
+def draw_reliability(
+    curve: CalibrationCurve,
+    interval: tuple[float, float] | None = None,
+    negative: object = "the rest",
+    title: str | None = None,
+    ax: Axes | None = None,
+) -> Figure:
+    """Reliability from the computed curve; with axes the curve alone, without the scores."""
+    blocks, level = curve.table.blocks, curve.table.level
     return plot_reliability(
-        frame["score"], frame["recalibrated"], frame["positive"], frame["negative"],
+        curve.scores, curve.recalibrated, blocks.positive, blocks.negative,
         band=curve.band(level) if curve.has_band else None, level=level,
-        error=error + interval_words(ends),
-        names=(evaluation.negative, evaluation.positive), title="Reliability",
+        error=text.number_text(curve.table.error.value) + interval_words(interval),
+        names=(negative, curve.positive), title=title, ax=ax,
     )  # fmt: skip
 
 

@@ -6,6 +6,7 @@ import math
 
 import numpy as np
 import numpy.typing as npt
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 from matplotlib.ticker import PercentFormatter
@@ -20,6 +21,7 @@ from .style import (
     PAD,
     SKY,
     TITLE_SIZE,
+    FloatArray,
     arrange,
     fold,
     legend_below,
@@ -27,6 +29,7 @@ from .style import (
     new_figure,
     open_axes,
     plain_axes,
+    sheet,
 )
 
 _BINS = 40
@@ -43,6 +46,7 @@ def plot_reliability(
     error: str = "",
     names: tuple[object, object] = ("negative", "positive"),
     title: str | None = None,
+    ax: Axes | None = None,
 ) -> Figure:
     """Draw the reliability curve of a score, and under it how often each score occurs.
 
@@ -63,6 +67,8 @@ def plot_reliability(
     names : (object, object)
         Names of the negatives and of the positives.
     title : str, optional
+    ax : matplotlib.axes.Axes, optional
+        Axes to draw the curve alone into; by default a new figure, with the scores below.
 
     Returns
     -------
@@ -78,22 +84,17 @@ def plot_reliability(
     if x.ndim != 1 or any(part.shape != x.shape for part in (y, above, below)):
         shapes = ", ".join(str(part.shape) for part in (x, y, above, below))
         raise ValueError(f"scores, recalibrated, positive and negative must have one shape (n_scores,), got {shapes}")
+    on_score = f"score: probability of {text.brief(names[1], 28)}"
+    if ax is not None:
+        page = sheet(ax, (4.7, 4.7))
+        _draw_curve(ax, x, y, band, level, error)
+        name_axes(ax, on_score, "observed share", title)
+        legend_below(ax)
+        return page.finish()
     figure = new_figure((4.9, 6.3))
     top, bottom = figure.add_subplot(211), figure.add_subplot(212)
     plain_axes(top)
-    open_axes(top)
-    if band is not None:
-        low, high = (np.asarray(end, dtype=np.float64) for end in band)
-        top.fill_between(
-            x, low, high, step="mid", color=SKY, alpha=0.35, linewidth=0, zorder=1,
-            label=f"where a calibrated score's curve stays ({100 * level:g} %)",
-        )  # fmt: skip
-    top.plot([0, 1], [0, 1], color=MUTED, linewidth=1.0, linestyle=":", label="perfect: as often as the score says")
-    top.plot(
-        x, y, color=BLUE, linewidth=1.8, zorder=3, drawstyle="steps-mid",
-        label=fold("observed share" + (f"; calibration error {error}" if error else ""), 300),
-    )  # fmt: skip
-    top.set(xlim=(0, 1), ylim=(0, 1))
+    _draw_curve(top, x, y, band, level, error)
     weights = np.stack((below, above))
     heights, edges = histogram(x, weights, _BINS)
     colours = [BLUE, ORANGE]
@@ -103,18 +104,40 @@ def plot_reliability(
         Patch(facecolor=(colour, 0.35), edgecolor=colour, label=f"{text.brief(name, 30)} (n={total:,.6g})")
         for colour, name, total in zip(colours, names, weights.sum(axis=1), strict=True)
     ]
-    for axes in (top, bottom):
-        axes.set_xlim(0, reach_of(float(x[-1])))
-    top.yaxis.set_major_formatter(PercentFormatter(1.0, decimals=0))
-    for axes in (top, bottom):
-        axes.xaxis.set_major_formatter(PercentFormatter(1.0, decimals=0))
+    bottom.set_xlim(top.get_xlim())
+    bottom.xaxis.set_major_formatter(PercentFormatter(1.0, decimals=0))
     name_axes(top, "", "observed share", None)
-    name_axes(bottom, f"score: probability of {text.brief(names[1], 28)}", "samples (log scale)", None)
+    name_axes(bottom, on_score, "samples (log scale)", None)
     handles = [*top.get_legend_handles_labels()[0], *areas]
     if title is not None:
         figure.suptitle(title, fontsize=TITLE_SIZE, color=INK, y=1 - 0.5 * PAD / figure.get_figheight())
     arrange(figure, [[top], [bottom]], legend_below(bottom, handles))
     return figure
+
+
+def _draw_curve(
+    ax: Axes,
+    x: FloatArray,
+    y: FloatArray,
+    band: tuple[npt.ArrayLike, npt.ArrayLike] | None,
+    level: float,
+    error: str,
+) -> None:
+    open_axes(ax)
+    if band is not None:
+        low, high = (np.asarray(end, dtype=np.float64) for end in band)
+        ax.fill_between(
+            x, low, high, step="mid", color=SKY, alpha=0.35, linewidth=0, zorder=1,
+            label=f"where a calibrated score's curve stays ({100 * level:g} %)",
+        )  # fmt: skip
+    ax.plot([0, 1], [0, 1], color=MUTED, linewidth=1.0, linestyle=":", label="perfect: as often as the score says")
+    ax.plot(
+        x, y, color=BLUE, linewidth=1.8, zorder=3, drawstyle="steps-mid",
+        label=fold("observed share" + (f"; calibration error {error}" if error else ""), 300),
+    )  # fmt: skip
+    ax.set(xlim=(0, reach_of(float(x[-1]))), ylim=(0, 1))
+    for axis in (ax.xaxis, ax.yaxis):
+        axis.set_major_formatter(PercentFormatter(1.0, decimals=0))
 
 
 def reach_of(largest: float) -> float:
