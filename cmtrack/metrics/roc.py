@@ -21,7 +21,8 @@ from cmtrack.metrics.samples import Weighted
 from cmtrack.prevalence.densities import BinnedDensities, quantile_bins
 from cmtrack.statistics import ScoreCounts
 from cmtrack.statistics.counting import Counts
-from cmtrack.statistics.inputs import FloatArray
+from cmtrack.statistics.grid import cells_of
+from cmtrack.statistics.inputs import FloatArray, IntArray
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -137,6 +138,18 @@ def sweep(table: ScoreTable) -> RocCurve:
         np.concatenate(([math.inf], scores.values[::-1])), tp, fn, imp, fp, tn, imn, fpr, tpr, tnr,
         auc, auc_error, math.nan if math.isnan(auc) else bound, table.ceiling, normalized, normalized_error,
     )  # fmt: skip
+
+
+def with_channels(scores: ScoreCounts) -> ScoreCounts:
+    """Four channels of two: positives, all of them accepted, and negatives."""
+    return scores.channels((0,), (), (1,), ())
+
+
+def place_of(scores: ScoreCounts, score: FloatArray, channel: IntArray) -> IntArray:
+    """The place of each row, shape (n,), among the channels and scores in one."""
+    values = scores.values
+    place = np.searchsorted(values, score).clip(max=len(values) - 1) if scores.exact else cells_of(score)
+    return np.asarray(channel * len(values) + place)
 
 
 class Calls(NamedTuple):
