@@ -523,8 +523,8 @@ def test_a_scorer_asks_for_probabilities_only_where_it_needs_them(data):
 @pytest.mark.parametrize(
     ("metric", "sign"),
     [
-        ("probability/log_loss", -1), ("probability/brier", -1), ("probability/log_skill", 1), ("calibration/error", -1),
-        ("binary/average_precision", 1), ("cost/mean", -1), ("cost/saved", 1),
+        ("probability/log_loss", -1), ("probability/brier", -1), ("probability/log_skill", 1),
+        ("calibration/error", -1), ("binary/average_precision", 1), ("cost/mean", -1), ("cost/saved", 1),
     ],
 )  # fmt: skip
 def test_scores_of_probabilities_and_of_costs_are_those_of_the_evaluation(data, fitted, metric, sign):

@@ -95,7 +95,7 @@ def get_scorer(
     Raises
     ------
     ValueError
-        If there is no such metric, it has no direction, is not of a classifier's rows, or is of costs that are not given.
+        If there is no such metric, it has no direction, is not of a classifier's rows, or needs costs and gets none.
     """
     try:
         entry = lookup(metric)
