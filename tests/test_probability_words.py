@@ -14,7 +14,7 @@ from cmtrack import Grouping, compare, evaluate
 from cmtrack.comparison.break_even import BreakEven, fieller
 from cmtrack.report import formatting as fmt
 from cmtrack.report import narrative
-from cmtrack.report.probabilities import average, judgement, largest_fault, shares
+from cmtrack.report.probabilities import average, confidence, judgement, largest_fault, shares
 from cmtrack.report.review import figures as drawn
 from cmtrack.report.review.narrative import break_evens, further, verdict
 from cmtrack.report.review.page import probabilities
@@ -107,10 +107,10 @@ def test_the_sentence_of_the_over_confident():
     ("name", "part"),
     [
         ("certain and wrong", "of 60 samples given 0 %, 3 are “bad” (calibration p = 0.001"),
-        ("perfect", "Every probability of “bad” is 0 or 100 %, and each came true: there is nothing to test."),
+        ("perfect", "All probabilities of “bad” are 0 or 100 %, and each came true: there is nothing to test."),
         ("constant", "; every sample is given the same, 25.0 %."),
         ("few", "; of 40 samples the test sees gross faults only."),
-        ("few positives", "; with 5 samples of “bad” the test sees gross faults only."),
+        ("few positives", "; with 5 samples that are “bad” the test sees gross faults only."),
         ("one class, few", "; of 5 samples the test sees gross faults only."),
         ("weights", "There is no test of the probabilities of “bad” (weights are fractions: "),
         ("clusters", "There is no test of the probabilities of “bad” (rows belong together in groups, "),
@@ -143,7 +143,7 @@ def test_an_interval_that_the_test_does_not_confirm_is_unclear():
 def test_the_example_is_read_off_the_curve_on_the_side_of_the_word(name):
     evaluation = case(name)
     curve = evaluation.calibration
-    given, observed = largest_fault(curve, judgement(evaluation).word.split(", "))
+    given, observed = largest_fault(curve, {"too high": 1, "constant and wrong": 1, "wave": 0}.get(name))
     at = np.interp(given, curve.scores, np.arange(len(curve.scores)))
     near = curve.recalibrated[[math.floor(at), math.ceil(at)]]
     assert near.min() - 1e-9 <= observed <= near.max() + 1e-9
@@ -177,7 +177,7 @@ def test_without_the_section_the_mean_alone_is_said():
     assert said == [average(evaluation)]
     alone = case("too high").with_sections(["calibration"])
     assert average(alone) == ""
-    assert judgement(alone).word == "not right"  # the level is not known without the section prevalence/
+    assert judgement(alone) == judgement(case("too high"))
 
 
 def test_grouped_classes_are_judged_by_their_groups_and_others_not_at_all():
@@ -248,22 +248,85 @@ def test_an_infinite_loss_and_a_run_without_a_test_are_shown():
     cells = {row["cells"][0]["text"]: [c["text"] for c in row["cells"][1:]] for row in table["rows"]}
     assert cells["sure"][:2] == ["wrong where certain", "∞"]
     assert cells["right"][:2] == ["all came true", "0.000"]
-    assert cells["right"][4:] == ["–", "–"]
+    assert cells["right"][4:] == ["–"]
 
 
-def test_without_two_groups_the_table_has_the_losses_and_without_probabilities_it_is_absent():
-    rng = np.random.default_rng(3)
-    y, p = rng.integers(0, 4, 200), rng.dirichlet([1] * 4, (2, 200))
-    of_four = compare({name: evaluate(y, y_prob=own, labels=range(4)) for name, own in zip("ab", p, strict=True)})
-    table = probabilities(of_four.ranking)
+def of_three(observed, given=TENTHS[3:], n=100, **options):
+    """n predictions of each confidence, of which a share is right."""
+    right = np.concatenate([np.arange(n) < round(share * n) for share in observed])
+    y = np.arange(len(right)) % 3
+    sure = np.repeat(given, n)
+    p = np.repeat((1 - sure)[:, None] / 2, 3, axis=1)
+    p[np.arange(len(y)), np.where(right, y, (y + 1) % 3)] = sure
+    return evaluate(y, y_prob=p, labels=range(3), **options)
+
+
+TOO_SURE = TENTHS[3:] - np.linspace(0.02, 0.12, 6)
+
+
+@pytest.mark.parametrize(
+    ("observed", "word", "part"),
+    [
+        (
+            TENTHS[3:],
+            "no fault seen",
+            "No fault is seen in the probabilities of the predicted classes (confidence p = ",
+        ),
+        (
+            TOO_SURE,
+            "over-confident",
+            "are over-confident: of predictions given about 90 %, about 78 % are right",
+        ),
+        (TENTHS[3:] + 0.09, "under-confident", "are under-confident: of predictions given about "),
+    ],
+    ids=["right", "over", "under"],
+)
+def test_the_confidence_of_predictions_is_judged(observed, word, part):
+    evaluation = of_three(observed)
+    found = confidence(evaluation)
+    assert found.word == word
+    assert part in found.sentence
+    assert (evaluation.metrics["confidence/pvalue"] <= 0.05) == (word != "no fault seen")
+    assert found.sentence in narrative.verdict(evaluation)
+    assert judgement(evaluation) is None
+
+
+def test_certain_predictions_that_are_wrong_are_counted():
+    found = confidence(of_three([0.6, 0.95], [0.6, 1.0]))
+    assert found.word == "wrong where certain"
+    assert "of 100 predictions given 100 %, 5 are wrong (confidence p = 0.001" in found.sentence
+
+
+def test_without_two_groups_the_predictions_are_judged():
+    comparison = compare({"sure": of_three(TOO_SURE), "right": of_three(TENTHS[3:])})
+    table = probabilities(comparison.ranking)
+    assert (table["name"], table["heads"]) == (
+        "Are the probabilities right?", ["Run", "Verdict", "Log loss", "Brier", "Cal. error", "p"],
+    )  # fmt: skip
+    for row, run in zip(table["rows"], comparison.ranking.runs, strict=True):
+        _, word, *_, error, p = row["cells"]
+        assert (word["text"], word["title"]) == confidence(run.evaluation)
+        assert (error["sort"], p["sort"]) == tuple(
+            run.evaluation.metrics[f"confidence/{n}"] for n in ("error", "pvalue")
+        )
+    legend = drawn.reliability_figure(comparison.ranking).axes[0].get_legend().get_texts()
+    assert [text.get_text().split("; ")[-1] for text in legend] == [
+        confidence(run.evaluation).word for run in comparison.ranking.runs
+    ]
+    assert break_evens(comparison) == []
+
+
+def test_the_table_has_the_losses_alone_and_without_probabilities_it_is_absent():
+    shares_right = {"sure": TOO_SURE, "right": TENTHS[3:]}
+    alone = compare({name: of_three(own, sections=["multiclass", "probability"]) for name, own in shares_right.items()})
+    table = probabilities(alone.ranking)
     assert (table["name"], table["heads"]) == ("Probabilities", ["Run", "Log loss", "Brier"])
     assert all(c["beside"] for row in table["rows"] for c in row["cells"][1:])
-    assert break_evens(of_four) == []
-    labels = compare(
-        {name: evaluate(y, own.argmax(axis=1), labels=range(4)) for name, own in zip("ab", p, strict=True)}
-    )
+    assert drawn.reliability_figure(alone.ranking) is None
+    y = np.arange(200) % 4
+    labels = compare({name: evaluate(y, (y + (np.arange(200) < k)) % 4) for name, k in {"a": 30, "b": 40}.items()})
     assert probabilities(labels.ranking) is None
-    assert "robabilities of" not in html(labels, pictures={})
+    assert "robabilities" not in html(labels, pictures={}).split("<main>")[1].split("Methods")[0]
 
 
 def test_the_curves_of_a_run_have_one_colour_and_the_words_of_the_table():

@@ -237,7 +237,7 @@ def test_the_other_overlays_draw_the_curves_in_the_colours_of_the_roc() -> None:
     points = [("run 0", [0.0, 0.5, 0.5, 0.8], [1, 1, 0.9, 0.6]), ("run 1", [0.5, 1], [0.5, 0.4])]
     found = plot_precision_recall_overlay(points, areas=areas, prevalence=0.3, intervals=intervals, ceilings=[0.8, 1])
     scores = [("run 0", [0.1, 0.2], [0, 0.4]), ("run 1", [0.05, 0.15], [0.1, 0.1])]
-    reliable = plot_reliability_overlay(scores, errors=areas, intervals=intervals, words=["too high", ""], positive="x")
+    reliable = plot_reliability_overlay(scores, errors=areas, intervals=intervals, words=["too high", ""], event="x")
     shown = [
         [line for line in figure.axes[0].lines if str(line.get_label()).startswith("run")]
         for figure in (roc, found, reliable)

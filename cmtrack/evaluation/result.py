@@ -264,6 +264,12 @@ class Evaluation(BaseEvaluation):
         return table.curve(None if step.positive is None else step.labels[step.positive])
 
     @property
+    def confidence_calibration(self) -> CalibrationCurve | None:
+        """The reliability curve of the probability that a prediction is right; None for two classes and without it."""
+        table = self._views.hits()
+        return None if table is None else table.curve()
+
+    @property
     def spcc_matrix(self) -> FloatArray | None:
         """One-vs-one sPCC (K, K), the diagonal 0; None without probabilities or with two classes."""
         return self._computed.spcc_matrix

@@ -213,7 +213,7 @@ RUNS = (
         "reliability",
         "Reliability",
         "How often each score comes true, of the first runs. On the dotted line a score of 30 % is right in 30 % of "
-        "the cases; below it the score is too high, above it too low. Colours are those of the ROC curves.",
+        "the cases; below it the score is too high, above it too low.",
         of_comparisons.reliability_figure,
     ),
     FigureEntry(

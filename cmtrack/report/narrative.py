@@ -24,7 +24,7 @@ from cmtrack.report.formatting import (
     samples,
     with_interval,
 )
-from cmtrack.report.probabilities import average, judgement
+from cmtrack.report.probabilities import average, confidence, judgement
 
 MISMATCHES = "IM: right group, wrong class. Shown twice (row and column): do not add them."
 _SOURCES = (
@@ -221,8 +221,9 @@ def _log_loss(evaluation: Evaluation) -> list[str]:
 
 
 def _probabilities(evaluation: Evaluation) -> list[str]:
-    judged = judgement(evaluation)
-    return [" ".join(filter(None, (judged.sentence if judged else "", average(evaluation))))]
+    of_predictions, judged = confidence(evaluation), judgement(evaluation)
+    sure = of_predictions.sentence if of_predictions else ""
+    return [sure, " ".join(filter(None, (judged.sentence if judged else "", average(evaluation))))]
 
 
 def _prevalence(evaluation: Evaluation) -> list[str]:

@@ -1,12 +1,14 @@
-"""Whether the probabilities of the positive group are right, in words: one judgement for reports and reviews.
+"""Whether probabilities are right, in words: one judgement for reports, reviews and their figures.
 
-The test of calibration decides whether there is a fault; slope, bias and the reliability curve say of what kind, and
-where. Each is held to the evaluation's confidence level. A fault that no figure would show is called slight.
+Judged are the probabilities of the positive group, and the confidence of the predictions: the probability that each is
+right. The test of calibration decides whether there is a fault; slope, mean and the reliability curve say of what kind,
+and where. Each is held to the evaluation's confidence level. A fault that no figure would show is called slight.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -14,6 +16,7 @@ from scipy.special import expit, logit
 
 from cmtrack.evaluation import Evaluation
 from cmtrack.metrics.calibration import CalibrationCurve
+from cmtrack.metrics.intervals import Interval, normal_quantile
 from cmtrack.report import formatting as fmt
 from cmtrack.statistics.inputs import FloatArray
 
@@ -31,6 +34,18 @@ class Judgement(NamedTuple):
     sentence: str
 
 
+class _Judged(NamedTuple):
+    """Probabilities, what they are called, and the kinds of fault that an interval shows, each with its reason."""
+
+    section: str
+    curve: CalibrationCurve
+    subject: str
+    noun: str
+    outcomes: tuple[str, str]  # "13 are …": what did not come true, and what did
+    faults: dict[str, str]
+    towards: int | None  # the side of an example: 1 above the curve, -1 below it, 0 any, None that of Cox's fit
+
+
 def judgement(evaluation: Evaluation) -> Judgement | None:
     """Judge the probabilities of the positive group.
 
@@ -42,22 +57,45 @@ def judgement(evaluation: Evaluation) -> Judgement | None:
         them; "not right", "no fault seen", "unclear", where the test sees no fault and an interval does, "not tested",
         or "all came true".
     """
-    curve, metrics = evaluation.calibration, evaluation.metrics
-    if curve is None or "calibration/error" not in metrics or not evaluation.has_section("calibration"):
+    curve = _known(evaluation, "calibration", evaluation.calibration)
+    if curve is None:
         return None
-    positive, p = fmt.named(evaluation.positive), metrics["calibration/pvalue"]
-    if math.isnan(p):
-        return _not_tested(evaluation, curve, positive)
-    error = fmt.with_interval(metrics["calibration/error"], evaluation.intervals.get("calibration/error"))
-    found = _faults(evaluation, curve)
-    if p > 1 - evaluation.confidence_level:
-        return _no_fault(evaluation, curve, found, f"calibration {fmt.p_equals(p)}", error)
-    slightly = "slightly " if _is_slight(evaluation) and not _failed(curve) else ""
-    told = fmt.listed(found) or "not right"
-    example = _failures(evaluation, curve) or _example(curve, found, positive)
-    text = f"The probabilities of {positive} are {slightly}{told}{f': {example}' if example else ''}"
-    word = slightly + (", ".join(found) or "not right")
-    return Judgement(word, f"{text} (calibration {fmt.p_equals(p)}; calibration error {error}).")
+    faults, slope = {}, evaluation.intervals.get("calibration/slope")
+    if slope is not None and not slope[0] <= 1 <= slope[1]:
+        word = "under-confident" if slope[0] > 1 else "over-confident" if slope[1] > 0 else "the wrong way round"
+        faults[word] = f"the slope is {_slope(evaluation)}"
+    elif _parted(curve):
+        faults["under-confident"] = "the scores part the groups"
+    side = _side(evaluation.intervals.get("prevalence/bias") or _mean_ends(evaluation, curve))
+    towards = None if faults and curve.table.fit is not None else side
+    if side:
+        faults[_level(side)] = f"the mean is {_level(side)}"
+    names = fmt.named(evaluation.negative), fmt.named(evaluation.positive)
+    subject = f"probabilities of {names[1]}"
+    return _judge(evaluation, _Judged("calibration", curve, subject, "sample", names, faults, towards))
+
+
+def confidence(evaluation: Evaluation) -> Judgement | None:
+    """Judge the confidence of the predictions: the probability that each is right.
+
+    Returns
+    -------
+    Judgement or None
+        As :func:`judgement`, of the section ``confidence/``: over-confident are predictions that are right less often
+        than they say.
+    """
+    curve = _known(evaluation, "confidence", evaluation.confidence_calibration)
+    if curve is None:
+        return None
+    side = _side(_mean_ends(evaluation, curve))
+    word = {1: "over-confident", -1: "under-confident"}.get(side)
+    faults = {word: f"on average they are {word}"} if word else {}
+    subject, outcomes = "probabilities of the predicted classes", ("wrong", "right")
+    return _judge(evaluation, _Judged("confidence", curve, subject, "prediction", outcomes, faults, side))
+
+
+JUDGES: dict[str, Callable[[Evaluation], Judgement | None]] = {"calibration": judgement, "confidence": confidence}
+"""The judgement of each section."""
 
 
 def average(evaluation: Evaluation) -> str:
@@ -68,28 +106,47 @@ def average(evaluation: Evaluation) -> str:
         return ""
     given, share = shares(metrics["prevalence/expected"], metrics["prevalence/actual"], least=1)
     text = f"On average the probabilities give {fmt.named(evaluation.positive)} {given}, and {share} of the samples are"
-    if reach is None or reach[0] <= 0 <= reach[1]:
+    side = _side(reach)
+    if reach is None or not side:
         within = ", within chance" if reach is not None and reach[0] < reach[1] else ""
         return f"{text}: a difference of {fmt.points(bias, reach)}{within}."
-    way = "too high" if bias > 0 else "too low"
-    return f"{text}: {fmt.points(abs(bias), _turned(reach, bias))} {way}, more than chance explains."
+    turned = reach if bias > 0 else (-reach[1], -reach[0])
+    return f"{text}: {fmt.points(abs(bias), turned)} {_level(side)}, more than chance explains."
 
 
-def _turned(ends: tuple[float, float], value: float) -> tuple[float, float]:
-    return ends if value > 0 else (-ends[1], -ends[0])
+def _known(evaluation: Evaluation, section: str, curve: CalibrationCurve | None) -> CalibrationCurve | None:
+    there = f"{section}/error" in evaluation.metrics and evaluation.has_section(section)
+    return curve if there else None
 
 
-def _not_tested(evaluation: Evaluation, curve: CalibrationCurve, positive: str) -> Judgement:
-    metrics, intervals = evaluation.metrics, evaluation.intervals
-    if not curve.table.no_test and evaluation.n_clusters is None:  # the test has nothing to draw
-        text = f"Every probability of {positive} is 0 or 100 %, and each came true: there is nothing to test."
-        return Judgement("all came true", text)
-    text = f"There is no test of the probabilities of {positive} ({evaluation.undefined['calibration/pvalue']})."
-    known = fmt.with_interval(metrics["calibration/error"], intervals.get("calibration/error"))
-    text += f" The calibration error is {known}"
-    if math.isfinite(metrics["calibration/slope"]):
-        text += f", the slope {_slope(evaluation)}"
-    return Judgement("not tested", f"{text}.")
+# -- the kinds of fault -----------------------------------------------------------------------------------------
+
+
+def _side(ends: Interval | None) -> int:
+    """1 or -1 for an interval above or below 0, else 0."""
+    return 0 if ends is None else int(ends[0] > 0) - int(ends[1] < 0)
+
+
+def _level(side: int) -> str:
+    return "too high" if side > 0 else "too low"
+
+
+def _mean_ends(evaluation: Evaluation, curve: CalibrationCurve) -> Interval | None:
+    """The interval of the mean score less the share that came true, of independent rows of whole weights."""
+    if evaluation.n_clusters is not None or curve.table.fractional:
+        return None
+    blocks, n = curve.table.blocks, float(curve.table.blocks.total.sum())
+    mean = float(blocks.total @ blocks.scores - blocks.positive.sum()) / n
+    square = float(blocks.positive @ (1 - blocks.scores) ** 2 + blocks.negative @ blocks.scores**2) / n
+    reach = normal_quantile(evaluation.confidence_level) * math.sqrt(max(square - mean**2, 0.0) / n)
+    return mean - reach, mean + reach
+
+
+def _parted(curve: CalibrationCurve) -> bool:
+    """True where some score parts the groups, so that a slope without bound fits best."""
+    observed, scores = curve.recalibrated, curve.scores
+    apart = bool(np.isin(observed, (0, 1)).all() and observed[0] < observed[-1])
+    return apart and bool((scores != observed).any())
 
 
 def _slope(evaluation: Evaluation) -> str:
@@ -97,91 +154,84 @@ def _slope(evaluation: Evaluation) -> str:
     return f"{fmt.with_interval(evaluation.metrics[name], evaluation.intervals.get(name))} (right: 1)"
 
 
-def _no_fault(evaluation: Evaluation, curve: CalibrationCurve, found: list[str], p: str, error: str) -> Judgement:
-    positive, rows = fmt.named(evaluation.positive), evaluation.statistics.digest.rows
-    low, high = evaluation.intervals.get("calibration/error", (0.0, 0.0))
-    if found or (0 < low < high and rows >= FEW):
-        look = "the interval of the error excludes 0"
-        if found:
-            of_mean = found[0] in ("too high", "too low")
-            look = f"the mean is {found[0]}" if of_mean else f"the slope is {_slope(evaluation)}"
-        text = f"It is unclear whether the probabilities of {positive} are right: the test sees no fault, but {look}"
-        return Judgement("unclear", f"{text} ({p}; calibration error {error}).")
-    text = f"No fault is seen in the probabilities of {positive} ({p}; calibration error {error})"
-    blocks = curve.table.blocks
-    least = min(float(blocks.positive.sum()), float(blocks.negative.sum()))
-    if len(curve.scores) == 1:
-        text += f"; every sample is given the same, {fmt.percent(float(curve.scores[0]))}"
-    if rows < FEW:
-        text += f"; of {fmt.counted(rows, 'sample')} the test sees gross faults only"
-    elif least < FEW_OF_A_GROUP:
-        scarce = evaluation.positive if blocks.positive.sum() == least else evaluation.negative
-        samples = fmt.counted(least, "sample") if least else "no sample"
-        text += f"; with {samples} of {fmt.named(scarce)} the test sees gross faults only"
-    return Judgement("no fault seen", f"{text}.")
-
-
-def _faults(evaluation: Evaluation, curve: CalibrationCurve) -> list[str]:
-    """The kinds of fault that an interval shows, spread before level."""
-    slope, bias = (evaluation.intervals.get(name) for name in ("calibration/slope", "prevalence/bias"))
-    found = ["wrong where certain"] if _failed(curve) else []
-    if slope is not None and slope[1] < 1:
-        found.append("the wrong way round" if slope[1] < 0 else "over-confident")
-    elif _parted(curve) or (slope is not None and slope[0] > 1):
-        found.append("under-confident")
-    if bias is not None and bias[0] > 0:
-        found.append("too high")
-    elif bias is not None and bias[1] < 0:
-        found.append("too low")
-    return found
-
-
-def _is_slight(evaluation: Evaluation) -> bool:
-    ends, share = evaluation.intervals.get("calibration/error"), evaluation.metrics.get("prevalence/actual", math.nan)
-    return ends is not None and ends[1] < _SLIGHT * math.sqrt(max(share * (1 - share), 0.0))
-
-
-def _parted(curve: CalibrationCurve) -> bool:
-    """True where some score parts the groups, so that a slope without bound fits best."""
-    observed = curve.recalibrated
-    return bool(np.isin(observed, (0, 1)).all() and observed[0] < observed[-1])
-
-
-def _certain(curve: CalibrationCurve) -> list[tuple[float, float, float]]:
+def _certain(curve: CalibrationCurve) -> list[tuple[int, float, float]]:
     """Of the scores 1 and 0: (score, samples with it, those of them that it fails)."""
     blocks = curve.table.blocks
-    lost = {1.0: blocks.negative, 0.0: blocks.positive}
+    lost = {1: blocks.negative, 0: blocks.positive}
     return [(s, float(blocks.total[at].sum()), float(lost[s][at].sum())) for s in lost for at in [blocks.scores == s]]
 
 
-def _failed(curve: CalibrationCurve) -> bool:
-    return any(wrong for _, _, wrong in _certain(curve))
+def _slight(ends: Interval | None, curve: CalibrationCurve) -> bool:
+    share = float(curve.table.blocks.positive.sum() / curve.table.blocks.total.sum())
+    return ends is not None and ends[1] < _SLIGHT * math.sqrt(share * (1 - share))
 
 
-def _failures(evaluation: Evaluation, curve: CalibrationCurve) -> str:
+# -- words --------------------------------------------------------------------------------------------------------
+
+
+def _judge(evaluation: Evaluation, judged: _Judged) -> Judgement:
+    section, curve, subject, faults = judged.section, judged.curve, judged.subject, judged.faults
+    p, ends = evaluation.metrics[f"{section}/pvalue"], evaluation.intervals.get(f"{section}/error")
+    error = f"{section} error {fmt.with_interval(evaluation.metrics[f'{section}/error'], ends)}"
+    if math.isnan(p):
+        if not curve.table.no_test and evaluation.n_clusters is None:  # the test has nothing to draw
+            text = f"All {subject} are 0 or 100 %, and each came true: there is nothing to test."
+            return Judgement("all came true", text)
+        known = f"{error[0].upper()}{error[1:]}"
+        if math.isfinite(evaluation.metrics.get(f"{section}/slope", math.nan)):
+            known += f", slope {_slope(evaluation)}"
+        reason = evaluation.undefined[f"{section}/pvalue"]
+        return Judgement("not tested", f"There is no test of the {subject} ({reason}). {known}.")
+    shown = f"{section} {fmt.p_equals(p)}; {error}"
+    failed = _failures(judged)
+    if p <= 1 - evaluation.confidence_level:
+        words = [*(["wrong where certain"] if failed else []), *faults]
+        slightly = "slightly " if _slight(ends, curve) and not failed else ""
+        example = failed or _example(judged)
+        text = f"The {subject} are {slightly}{fmt.listed(words) or 'not right'}{f': {example}' if example else ''}"
+        return Judgement(slightly + (", ".join(words) or "not right"), f"{text} ({shown}).")
+    rows = evaluation.statistics.digest.rows
+    if faults or (ends is not None and 0 < ends[0] < ends[1] and rows >= FEW):
+        look = next(iter(faults.values()), "the interval of the error excludes 0")
+        text = f"It is unclear whether the {subject} are right: the test sees no fault, but {look} ({shown})."
+        return Judgement("unclear", text)
+    return Judgement("no fault seen", f"No fault is seen in the {subject} ({shown}){_beside(judged, rows)}.")
+
+
+def _beside(judged: _Judged, rows: int) -> str:
+    """What a reader must know where no fault is seen."""
+    blocks, text = judged.curve.table.blocks, ""
+    if len(blocks.scores) == 1:
+        text = f"; every {judged.noun} is given the same, {fmt.percent(float(blocks.scores[0]))}"
+    sizes = float(blocks.negative.sum()), float(blocks.positive.sum())
+    if rows < FEW:
+        return f"{text}; of {fmt.counted(rows, judged.noun)} the test sees gross faults only"
+    if min(sizes) >= FEW_OF_A_GROUP:
+        return text
+    least, outcome = fmt.count(min(sizes)), judged.outcomes[sizes.index(min(sizes))]
+    return f"{text}; with {least} {judged.noun}s that are {outcome} the test sees gross faults only"
+
+
+def _failures(judged: _Judged) -> str:
     """The samples that were given 0 or 100 % and came out otherwise; empty where there are none."""
-    said = []
-    for score, samples, wrong in _certain(curve):
-        if wrong:
-            actual = evaluation.negative if score else evaluation.positive
-            be = "is" if wrong == 1 else "are"
-            said.append(
-                f"of {fmt.counted(samples, 'sample')} given {100 * score:.0f} %, {fmt.count(wrong)} {be} "
-                f"{fmt.named(actual)}"
-            )
-    return "; ".join(said)
+    return "; ".join(
+        f"of {fmt.counted(samples, judged.noun)} given {100 * score} %, {fmt.count(wrong)} "
+        f"{'is' if wrong == 1 else 'are'} {judged.outcomes[1 - score]}"
+        for score, samples, wrong in _certain(judged.curve)
+        if wrong
+    )
 
 
-def _example(curve: CalibrationCurve, found: list[str], positive: str) -> str:
+def _example(judged: _Judged) -> str:
     """The reliability curve where the fault is largest, in words."""
-    place = largest_fault(curve, found)
+    place = largest_fault(judged.curve, judged.towards)
     if place is None:
         return ""
     given, observed = shares(*place)
-    return f"of samples given about {given}, about {observed} are {positive}"
+    return f"of {judged.noun}s given about {given}, about {observed} are {judged.outcomes[1]}"
 
 
-def largest_fault(curve: CalibrationCurve, found: list[str]) -> tuple[float, float] | None:
+def largest_fault(curve: CalibrationCurve, towards: int | None) -> tuple[float, float] | None:
     """The score at which the reliability curve is farthest from it, and the curve's height there.
 
     Both are means over a tenth of the rows, or over more where a tenth is fewer than 20.
@@ -189,8 +239,8 @@ def largest_fault(curve: CalibrationCurve, found: list[str]) -> tuple[float, flo
     Parameters
     ----------
     curve : CalibrationCurve
-    found : list of str
-        The kinds of fault: the curve must be off to their side there.
+    towards : 1, -1, 0 or None
+        Scores above the curve, below it, or any; None: on the side on which Cox's fit is.
     """
     total, fit = curve.table.blocks.total, curve.table.fit
     bins = int(np.clip(total.sum() // _LEAST, 1, 10))
@@ -203,11 +253,10 @@ def largest_fault(curve: CalibrationCurve, found: list[str]) -> tuple[float, flo
     filled = size > 0
     given, observed = mean(curve.scores), mean(curve.recalibrated)
     off = given - observed
-    if fit is not None and {"over-confident", "under-confident", "the wrong way round"} & {*found}:
+    side: FloatArray = np.full(len(off), float(towards)) if towards else np.sign(off)
+    if towards is None and fit is not None:
         with np.errstate(divide="ignore"):
             side = given - expit(fit.intercept + fit.slope * logit(given))
-    else:
-        side = np.select(["too high" in found, "too low" in found], [1.0, -1.0], np.sign(off))
     away = np.where(off * side > 0, np.abs(off), 0.0)
     most = int(away.argmax())
     return (float(given[most]), float(observed[most])) if away[most] > 0 else None

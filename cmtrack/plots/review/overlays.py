@@ -169,7 +169,7 @@ def plot_reliability_overlay(
     errors: npt.ArrayLike,
     intervals: npt.ArrayLike | None = None,
     words: Sequence[str] | None = None,
-    positive: object | None = None,
+    event: object | None = None,
     max_curves: int = 4,
     title: str | None = None,
     ax: Axes | None = None,
@@ -184,7 +184,9 @@ def plot_reliability_overlay(
         Calibration error of each; NaN where undefined.
     words : sequence of str, optional
         What is said of each, for the legend.
-    intervals, positive, max_curves, title, ax
+    event : object, optional
+        What the scores are probabilities of: the positive class or group.
+    intervals, max_curves, title, ax
         As in :func:`plot_roc_overlay`, the intervals of the errors.
 
     Returns
@@ -205,8 +207,8 @@ def plot_reliability_overlay(
     said = [f"; {word}" if word else "" for word in words or [""] * len(curves)]
     legend = [f"calibration error {runs.number(i)}{said[i]}" for i in range(runs.shown)]
     runs.draw(page.ax, legend, drawstyle="steps-mid")
-    unit_square(page.ax, "score: probability of " + text.brief(positive, 28) if positive is not None else "score",
-                "observed share", title)  # fmt: skip
+    score = "score" if event is None else f"score: probability of {text.brief(event, 28)}"
+    unit_square(page.ax, score, "observed share", title)
     reach = reach_of(max(float(x[-1]) for x, _ in runs.points[: runs.shown]))
     page.ax.set(xlim=(0, reach), aspect=reach)
     lines = runs.captions("Dotted: as often as the score says. Below it the score is too high.",

@@ -19,7 +19,7 @@ from cmtrack.metrics.catalog import lookup
 from cmtrack.metrics.intervals import normal_quantile
 from cmtrack.plots import review as plots
 from cmtrack.report import formatting as fmt
-from cmtrack.report.probabilities import judgement
+from cmtrack.report.probabilities import JUDGES
 from cmtrack.report.review.phrases import behind_words, criterion_title
 from cmtrack.statistics.inputs import FloatArray
 
@@ -200,21 +200,31 @@ def precision_recall_figure(ranking: Ranking) -> Figure | None:
     )
 
 
+def judged_section(ranking: Ranking) -> str:
+    """The section that judges the probabilities of all runs: of the positive group, else of predictions; or none."""
+    for section, judge in JUDGES.items():
+        one_question = section == "confidence" or alike(ranking, reads(f"{section}/error"))
+        if one_question and any(judge(evaluation) for _, evaluation in of_classes(ranking)):
+            return section
+    return ""
+
+
 def reliability_figure(ranking: Ranking) -> Figure | None:
     """The reliability curves of the first runs in one figure, with the words of the table of probabilities."""
-    judged = [(name, one, judgement(one)) for name, one in _scored(ranking)]
-    known = [
-        (name, one, found.word) for name, one, found in judged if found is not None and one.calibration is not None
-    ]
-    if not known or len(known) < len(judged):
+    section, known = judged_section(ranking), []
+    for run, evaluation in of_classes(ranking) if section else ():
+        found, of_group = JUDGES[section](evaluation), section == "calibration"
+        curve = evaluation.calibration if of_group else evaluation.confidence_calibration
+        if found is not None and curve is not None:
+            known.append((run.name, evaluation, curve, found.word))
+    if not known:
         return None
-    curves = [(name, one.calibration) for name, one, _ in known if one.calibration is not None]
     return plots.plot_reliability_overlay(
-        [(name, curve.scores, curve.recalibrated) for name, curve in curves],
-        errors=[one.metrics["calibration/error"] for _, one, _ in known],
-        intervals=[one.intervals.get("calibration/error", _NOTHING) for _, one, _ in known],
-        words=[word for _, _, word in known],
-        positive=known[0][1].positive,
+        [(name, curve.scores, curve.recalibrated) for name, _, curve, _ in known],
+        errors=[evaluation.metrics[f"{section}/error"] for _, evaluation, _, _ in known],
+        intervals=[evaluation.intervals.get(f"{section}/error", _NOTHING) for _, evaluation, _, _ in known],
+        words=[word for *_, word in known],
+        event="a right prediction" if section == "confidence" else known[0][2].positive,
     )
 
 

@@ -11,7 +11,6 @@ import numpy as np
 from cmtrack.base import BaseEvaluation
 from cmtrack.comparison.blocks import RankedModel, RepeatedRanking
 from cmtrack.comparison.cell_changes import CellChanges
-from cmtrack.comparison.criterion import reads
 from cmtrack.comparison.gates import Gate, GateResult
 from cmtrack.comparison.ranking import RankedRun, Ranking
 from cmtrack.comparison.result import Comparison, RunComparison
@@ -20,9 +19,9 @@ from cmtrack.names import quoted
 from cmtrack.plots.review.ranking import PICKED, SHARPER
 from cmtrack.report import formatting as fmt
 from cmtrack.report.html import figure_block
-from cmtrack.report.probabilities import judgement
+from cmtrack.report.probabilities import JUDGES
 from cmtrack.report.review import reproduce
-from cmtrack.report.review.figures import MAX_RUNS, alike, changes_of, of_classes, rival
+from cmtrack.report.review.figures import MAX_RUNS, changes_of, judged_section, of_classes, rival
 from cmtrack.report.review.narrative import decision, further, heading
 from cmtrack.report.review.phrases import LAST, STANDINGS, criterion_title, direction, over, say_of, standing
 from cmtrack.untrusted import one_line
@@ -396,46 +395,50 @@ def _model(model: RankedModel, ranking: RepeatedRanking, ranked: bool, gates: bo
 
 
 _LOSSES = ("probability/log_loss", "probability/brier")
-_CALIBRATION = ("calibration/error", "calibration/pvalue", "calibration/slope")
+_HEADS = {"error": "Cal. error", "pvalue": "p", "slope": "Slope"}
+_OF_WHAT = {
+    "calibration": "the probabilities of {positive}. A slope below 1: over-confident; scores of exactly 0 and 100 % "
+    "are no part of it",
+    "confidence": "the probability of the predicted class, and how often it is right",
+}
 
 
 def probabilities(ranking: Ranking | RepeatedRanking | None) -> Table | None:
     """The losses and the calibration of the first runs, with the word on them; None without probabilities."""
     if not isinstance(ranking, Ranking):
         return None
-    judged = [(run, evaluation) for run, evaluation in of_classes(ranking) if _has(evaluation, _LOSSES + _CALIBRATION)]
+    section = judged_section(ranking)
+    judges = [f"{section}/{name}" for name in _HEADS] if section else []
+    judged = [(run, evaluation) for run, evaluation in of_classes(ranking) if _has(evaluation, [*_LOSSES, *judges])]
     shown = judged[:MAX_RUNS]
     if not shown:
         return None
-    calibrated = alike(ranking, reads(_CALIBRATION[0])) and any(_has(one, _CALIBRATION) for _, one in shown)
-    names = [name for name in _LOSSES if any(_has(one, [name]) for _, one in shown)]
-    names += _CALIBRATION if calibrated else ()
+    names = [name for name in (*_LOSSES, *judges) if any(_has(one, [name]) for _, one in shown)]
     rows: list[dict[str, Any]] = []
     for run, evaluation in shown:
-        found = judgement(evaluation) if calibrated else None
-        word = [cell(found.word if found else "–", title=found.sentence if found else "")] if calibrated else []
-        cells = [_of_probabilities(evaluation, name, name in _CALIBRATION or not calibrated) for name in names]
+        found = JUDGES[section](evaluation) if section else None
+        word = [cell(found.word if found else "–", title=found.sentence if found else "")] if section else []
+        cells = [_of_probabilities(evaluation, name, name not in _LOSSES or not section) for name in names]
         rows.append({"cells": [name_cell(run.name, run.run_id), *word, *cells], "status": standing(run, ranking)})
-    positive = quoted(ranking.evaluation.positive) if ranking.evaluation.positive is not None else ""
     reading = f"Brackets are {fmt.level(ranking.confidence_level)} intervals of each run by itself."
-    if calibrated:
-        alpha = 1 - ranking.confidence_level
+    title, positive = "Probabilities", quoted(ranking.evaluation.positive)
+    if section:
+        what = _OF_WHAT[section].format(positive=positive)
+        title = f"Are the probabilities{f' of {positive}' if section == 'calibration' else ''} right?"
         reading += (
-            f" Calibration error, p and slope are of the probabilities of {positive}, the losses of those of all "
-            f"classes. A fault is seen where p is at most {alpha:.3g}. A slope below 1: over-confident; scores of "
-            "exactly 0 and 100 % are no part of it."
+            f" Log loss and Brier score are of all classes. The others judge {what}. A fault is seen where p is at "
+            f"most {1 - ranking.confidence_level:.3g}."
         )
     if len(judged) > len(shown):
         reading += f" The first {len(shown)} of {len(judged)} runs."
-    heads = ["Run", *(["Verdict"] if calibrated else [])]
-    heads += [_HEADS.get(name) or fmt.capital(fmt.metric_title(name, brief=True)) for name in names]
+    heads = ["Run", *(["Verdict"] if section else [])]
+    heads += [
+        fmt.capital(fmt.metric_title(name, brief=True)) if name in _LOSSES else _HEADS[name.split("/")[1]]
+        for name in names
+    ]
     intervals = {place for row in rows for place, c in enumerate(row["cells"]) if c["beside"] is not None}
-    title = f"Are the probabilities of {positive} right?" if calibrated else "Probabilities"
     return {"name": title, "heads": heads, "rows": rows, "with_interval": intervals, "reading": reading,
-            "words": calibrated}  # fmt: skip
-
-
-_HEADS = {"calibration/error": "Cal. error", "calibration/pvalue": "p", "calibration/slope": "Slope"}
+            "words": bool(section)}  # fmt: skip
 
 
 def _has(evaluation: Evaluation, names: Sequence[str]) -> bool:
