@@ -14,7 +14,7 @@ from cmtrack import Grouping, compare, evaluate
 from cmtrack.comparison.break_even import BreakEven, fieller
 from cmtrack.report import formatting as fmt
 from cmtrack.report import narrative
-from cmtrack.report.probabilities import average, confidence, judgement, largest_fault, shares
+from cmtrack.report.probabilities import about, average, confidence, judgement, largest_fault
 from cmtrack.report.review import figures as drawn
 from cmtrack.report.review.narrative import break_evens, further, verdict
 from cmtrack.report.review.page import probabilities
@@ -147,7 +147,7 @@ def test_the_example_is_read_off_the_curve_on_the_side_of_the_word(name):
     at = np.interp(given, curve.scores, np.arange(len(curve.scores)))
     near = curve.recalibrated[[math.floor(at), math.ceil(at)]]
     assert near.min() - 1e-9 <= observed <= near.max() + 1e-9
-    text = "of samples given about {}, about {} are “bad”".format(*shares(given, observed))
+    text = "of samples given {}, {} are “bad”".format(*about(given, observed))
     assert text in judgement(evaluation).sentence
     centre = evaluation.metrics["prevalence/actual"]
     if name == "over-confident":
@@ -159,15 +159,17 @@ def test_the_example_is_read_off_the_curve_on_the_side_of_the_word(name):
 @pytest.mark.parametrize(
     ("given", "observed", "shown"),
     [
-        (0.9, 0.78, ("90 %", "78 %")),
-        (0.902, 0.897, ("90.2 %", "89.7 %")),
-        (0.0004, 0.0021, ("0.04 %", "0.21 %")),
-        (0.996, 1.0, ("99.6 %", "100.0 %")),
-        (0.3, 0.0, ("30 %", "0 %")),
+        (0.9, 0.78, ("about 90 %", "about 78 %")),
+        (0.902, 0.897, ("about 90.2 %", "about 89.7 %")),
+        (0.0004, 0.0021, ("about 0.04 %", "about 0.21 %")),
+        (0.82, 0.998, ("about 82 %", "more than 99 %")),
+        (0.004, 0.05, ("less than 1 %", "about 5 %")),
+        (0.7, 1.0, ("about 70 %", "about 100 %")),
+        (0.3, 0.0, ("about 30 %", "about 0 %")),
     ],
 )
 def test_shares_are_rounded_honestly(given, observed, shown):
-    assert shares(given, observed) == shown
+    assert about(given, observed) == shown
 
 
 def test_without_the_section_the_mean_alone_is_said():

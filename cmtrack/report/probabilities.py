@@ -227,8 +227,8 @@ def _example(judged: _Judged) -> str:
     place = largest_fault(judged.curve, judged.towards)
     if place is None:
         return ""
-    given, observed = shares(*place)
-    return f"of {judged.noun}s given about {given}, about {observed} are {judged.outcomes[1]}"
+    given, observed = about(*place)
+    return f"of {judged.noun}s given {given}, {observed} are {judged.outcomes[1]}"
 
 
 def largest_fault(curve: CalibrationCurve, towards: int | None) -> tuple[float, float] | None:
@@ -262,8 +262,20 @@ def largest_fault(curve: CalibrationCurve, towards: int | None) -> tuple[float, 
     return (float(given[most]), float(observed[most])) if away[most] > 0 else None
 
 
+def about(given: float, observed: float) -> tuple[str, str]:
+    """Two shares in whole per cent, "about 78 %" or "more than 99 %"; with more digits where they would look equal."""
+    edges = {-1: "less than 1 %", 1: "more than 99 %"}
+    sides = [(0.995 <= share < 1) - (0 < share < 0.005) for share in (given, observed)]
+    if sides[0] == sides[1]:
+        sides, shown = [0, 0], shares(given, observed)
+    else:
+        shown = f"{100 * given:.0f} %", f"{100 * observed:.0f} %"
+    first, second = (edges.get(side, f"about {text}") for side, text in zip(sides, shown, strict=True))
+    return first, second
+
+
 def shares(given: float, observed: float, least: int = 0) -> tuple[str, str]:
-    """Two shares in whole per cent, with more digits where they would look equal, or an uncertain one 0 or 100 %."""
+    """Two shares in per cent, with as many digits as tell them apart, and an uncertain one from 0 and 100 %."""
     for places in range(least, 4):
         shown = [f"{100 * value:.{places}f}" for value in (given, observed)]
         sure = all(
