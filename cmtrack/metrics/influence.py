@@ -80,7 +80,7 @@ class Influence:
         if isinstance(samples, Priced):
             psi = metric.influence_in(samples)
             assert psi is not None  # every metric of costs brings its own
-            return samples.by_row(psi, rows.actual, rows.predicted)
+            return samples.by_row(psi, rows)
         if isinstance(samples, ClassCurves):
             assert rows.probabilities is not None  # the metrics exist only with probabilities
             return samples.by_row(metric.value, k, rows.actual, rows.probabilities)

@@ -33,7 +33,7 @@ NEEDS = {
     "spans": ("spans",),
     "probabilities": (
         "scores", "reliability", "confidence", "class curves", "class pairs",
-        "means", "spread", "moments", "calibrated", "calibrated rows",
+        "decisions", "means", "spread", "moments", "calibrated", "calibrated rows",
         "log losses", "brier losses", "spherical losses", "losses within", "ranks",
         "class moments", "class means", "class scores", "class shares",
     ),

@@ -13,7 +13,7 @@ from cmtrack.metrics.calibration import ReliabilityTable
 from cmtrack.metrics.cells import Cells, SixCells, Table
 from cmtrack.metrics.class_curves import ClassCurves
 from cmtrack.metrics.confidence import HitTable
-from cmtrack.metrics.costs import Priced
+from cmtrack.metrics.costs import Decided, Priced
 from cmtrack.metrics.metric import Metric, Section
 from cmtrack.metrics.moments import ScoreSamples, Sides
 from cmtrack.metrics.names import encode_label
@@ -185,7 +185,17 @@ class EvaluationViews(Views):
         """The full matrix with what its cells cost, where costs are given."""
         if self.prices is None:
             return None
-        return Priced(self.statistics.matrix, self._squares.matrix if self._squares else None, self.prices)
+        return Priced(
+            self.statistics.matrix.counts, self._squares.matrix.counts if self._squares else None, self.prices
+        )
+
+    @cached_property
+    def decisions(self) -> Decided | None:
+        """The decisions under these costs that the probabilities lead to, where these were at hand."""
+        kept = self.statistics.decisions
+        if kept is None or self.prices is None or not np.array_equal(kept.costs, self.prices):
+            return None
+        return Decided(kept, self._squares.decisions if self._squares else None)
 
     # -- probabilities ---------------------------------------------------------------------------------
 
