@@ -1,4 +1,4 @@
-"""How often the intervals of proper scores, average precision and metrics of one's own hold the truth.
+"""How often the intervals of proper scores and average precision hold the truth, and the words on probabilities.
 
 Labels have the given shares, logits are normal with a shift for the actual class ("sharp": a larger one); the second
 model sees the same noise in part. The truth of a metric is its value on two million samples. Metrics of one's own are
@@ -19,6 +19,7 @@ import numpy.typing as npt
 
 from cmtrack import Evaluation, Grouping, Metric, evaluate
 from cmtrack.comparison.differences import paired_differences
+from cmtrack.report.probabilities import judgement
 from cmtrack.statistics.inputs import FloatArray, IntArray
 
 LARGE = 2_000_000
@@ -154,11 +155,36 @@ def own_metrics(scale: int, tables: int) -> None:
     drawn = np.random.default_rng([29, n]).multinomial(n, counts.ravel() / n, tables).reshape(-1, *counts.shape)
     cells = []
     for metric, function in zip(extra, functions.values(), strict=True):
-        values = np.array([function(table) for table in drawn.astype(np.float64)])
+        with np.errstate(invalid="ignore"):
+            values = np.array([function(table) for table in drawn.astype(np.float64)])
+        values = values[np.isfinite(values)]  # a class may have no row
         ratio = values.std() / evaluation.standard_errors[metric.name]
         fourth = float(((values - values.mean()) ** 4).mean()) / float(values.var()) ** 2
-        cells.append(f"{ratio:.3f} ± {ratio * math.sqrt((fourth - 1) / (4 * tables)):.3f}")
+        cells.append(f"{ratio:.3f} ± {ratio * math.sqrt((fourth - 1) / (4 * len(values))):.3f}")
     printed(n, *cells)
+
+
+WRONG = {"right": (1.0, 0.0), "over-confident": (1 / 1.4, 0.0), "under-confident": (1.4, 0.0), "too low": (1.0, 0.25)}
+"""Slope and shift of the true logits on those of the scores."""
+
+
+def words(truth: str, n: int, repeats: int) -> None:
+    """What the report says of the probabilities of Beta(2, 2) scores."""
+    slope, shift = WRONG[truth]
+    rng = np.random.default_rng([14, n, len(truth)])
+    found = []
+    for _ in range(repeats):
+        s = rng.beta(2, 2, n)
+        y = (rng.random(n) < 1 / (1 + (1 / s - 1) ** slope * math.exp(-shift))).astype(int)
+        said = judgement(evaluate(y, y_prob=s, labels=[0, 1], sections=["calibration", "prevalence"]))
+        assert said is not None
+        found.append(said.word.removeprefix("slightly "))
+    kinds = {"no fault seen": ["no fault seen"], "unclear": ["unclear"], truth: [truth]}
+    known = [[word in kind for word in found] for kind in kinds.values()]
+    partly = [truth in word.split(", ") and word != truth for word in found]
+    other = [word not in kinds and truth not in word.split(", ") for word in found]
+    printed(truth, n, *map(share, known[:2]), *(["–"] * 2 if truth == "right" else [share(known[2]), share(partly)]),
+            share(other))  # fmt: skip
 
 
 def main() -> None:
@@ -180,6 +206,11 @@ def main() -> None:
     heads("rows", "G-mean", "F2", "mutual information")
     for scale in (1, 10):
         own_metrics(scale, 2000 if options.quick else 20000)
+    print()
+    heads("probabilities", "rows", "no fault seen", "unclear", "the right word", "with another", "another fault")
+    for truth in WRONG:
+        for n in (200,) if options.quick else (200, 500, 2000):
+            words(truth, n, repeats // 4)
 
 
 if __name__ == "__main__":

@@ -187,7 +187,7 @@ def _judge(evaluation: Evaluation, judged: _Judged) -> Judgement:
     if p <= 1 - evaluation.confidence_level:
         words = [*(["wrong where certain"] if failed else []), *faults]
         slightly = "slightly " if _slight(ends, curve) and not failed else ""
-        example = failed or _example(judged)
+        example = "; ".join(filter(None, (failed, _example(judged) if faults or not failed else "")))
         text = f"The {subject} are {slightly}{fmt.listed(words) or 'not right'}{f': {example}' if example else ''}"
         return Judgement(slightly + (", ".join(words) or "not right"), f"{text} ({shown}).")
     rows = evaluation.statistics.digest.rows
