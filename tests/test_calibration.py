@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy.stats import norm
 from sklearn.metrics import brier_score_loss, log_loss
 
 from cmtrack import Accumulator, Evaluation, Grouping, evaluate
@@ -236,7 +237,8 @@ def test_scores_of_exactly_0_and_1():
 def test_what_needs_independent_rows_says_so():
     y, s = scored(1)
     groups = evaluate(y, y_prob=s, groups=np.arange(len(y)) // 4)
-    assert "belong together" in groups.undefined["calibration/pvalue"]
+    merged = replace(groups, rows=None)
+    assert "belong together" in merged.undefined["calibration/pvalue"]
     assert "calibration/error" not in groups.intervals
     by_rows = evaluate(y, y_prob=s)
     for name in ("error", "slope"):
@@ -245,7 +247,6 @@ def test_what_needs_independent_rows_says_so():
     error = by_rows.standard_errors["calibration/slope"]
     assert copies.standard_errors["calibration/slope"] == pytest.approx(error, rel=0.01)
     fractions = evaluate(y, y_prob=s, sample_weight=np.random.default_rng(0).gamma(2, 1, len(y)))
-    assert "fractions" in fractions.undefined["calibration/pvalue"]
     low, high = fractions.intervals["calibration/error"]
     assert low <= fractions.metrics["calibration/error"] <= high
 
@@ -260,16 +261,47 @@ def test_equal_fractional_weights_are_rows():
             assert halves.intervals.get(metric.name) == (None if ends is None else pytest.approx(ends)), metric.name
 
 
-def test_a_grid_of_scores_has_no_test() -> None:
+def test_a_grid_of_scores_is_judged_by_its_means_and_has_no_test_without_them() -> None:
     y, s = scored(4, 3000)
     exact = evaluate(y, y_prob=s + 1e-7 * np.arange(3000) / 3000)
     assert exact.statistics.scores is not None
     grid = replace(exact, statistics=replace(exact.statistics, scores=exact.statistics.scores.to_grid()), rows=None)
-    assert "grid" in grid.undefined["calibration/pvalue"]
-    assert any("calibration/ takes each for the centre of its cell" in text for text in grid.warnings)
     for metric in CALIBRATION.metrics:
-        if metric.name != "calibration/pvalue":
-            assert grid.metrics[metric.name] == pytest.approx(exact.metrics[metric.name], abs=0.01), metric.name
+        assert grid.metrics[metric.name] == pytest.approx(exact.metrics[metric.name], abs=0.01), metric.name
+    assert not any("centre" in text for text in grid.warnings)
+    assert grid.statistics.scores is not None
+    old = replace(grid, statistics=replace(grid.statistics, scores=replace(grid.statistics.scores, sums=None)))
+    assert "grid" in old.undefined["calibration/pvalue"]
+    assert any("calibration/ takes each for the centre of its cell" in text for text in old.warnings)
+
+
+@pytest.mark.parametrize("weights", ["groups", "fractions"])
+def test_dependent_rows_and_fractions_have_tests_of_their_own_size(weights):
+    """Of labels that are alike in clusters of 5, independent draws refuse calibrated scores in .11 to .17 of cases."""
+    rng, refused, found = np.random.default_rng(8), 0, []
+    for _ in range(80):
+        s = rng.beta(2, 2, 400)
+        groups = np.repeat(np.arange(80), 5)
+        together = np.sqrt(0.4) * np.repeat(rng.standard_normal(80), 5) + np.sqrt(0.6) * rng.standard_normal(400)
+        y = (norm.cdf(together if weights == "groups" else rng.standard_normal(400)) < s).astype(int)
+        options = {"groups": groups} if weights == "groups" else {"sample_weight": rng.gamma(1, 1, 400)}
+        found.append(evaluate(y, y_prob=s, **options).metrics["calibration/pvalue"])
+        refused += found[-1] <= 0.05
+    assert refused <= 9  # 4 are expected; 10 or more have a chance of .01
+    assert min(found) < 0.2
+    assert max(found) > 0.8
+    sharp = s**2 / (s**2 + (1 - s) ** 2)
+    assert evaluate(y, y_prob=sharp, **options).metrics["calibration/pvalue"] <= 0.05
+
+
+def test_p_values_of_groups_stay_with_the_file(tmp_path):
+    y, s = scored(1)
+    evaluation = evaluate(y, y_prob=s, groups=np.arange(len(y)) // 4)
+    evaluation.save(tmp_path)
+    loaded = Evaluation.load(tmp_path, rows=False)
+    assert loaded == evaluation
+    assert loaded.metrics["calibration/pvalue"] == evaluation.metrics["calibration/pvalue"]
+    assert math.isnan((loaded + loaded).metrics["calibration/pvalue"])
 
 
 def test_many_scores_are_pooled_for_the_test():

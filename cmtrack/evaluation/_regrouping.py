@@ -100,6 +100,7 @@ def regroup(evaluation: Evaluation, grouping: Grouping, positive: Label | None) 
         cluster_errors=None,
         n_clusters=None,
         effective_clusters=None,
+        row_pvalues=None,
         kept_numbers=None,
     ).with_cluster_errors()
 

@@ -201,6 +201,7 @@ def evaluate_rows(rows: Predictions, like: Evaluation) -> Evaluation:
         cluster_errors=None,
         n_clusters=None,
         effective_clusters=None,
+        row_pvalues=None,
         notes=(),
         kept_numbers=None,
     ).with_cluster_errors()

@@ -31,6 +31,7 @@ from cmtrack.metrics.own import UNKNOWN, Kept, own_metrics, to_data
 from cmtrack.metrics.precision_recall import PrecisionRecallCurve, precision_recall
 from cmtrack.metrics.results import Clusters, Results
 from cmtrack.metrics.roc import RocCurve
+from cmtrack.metrics.row_tests import row_pvalues
 from cmtrack.metrics.views import EvaluationViews
 from cmtrack.prevalence.results import PrevalenceEstimate
 from cmtrack.statistics import BinaryCounts, ConfusionMatrix, ReducedConfusionMatrix, ScoreCounts
@@ -89,6 +90,8 @@ class Evaluation(BaseEvaluation):
     effective_clusters : dict of str to float, optional
         By metric, the number of equal groups whose errors would be as sure: of sums s of a group's influence values
         (sum of s^2)^2 / sum of s^4. The intervals take Student's quantile with one less.
+    row_pvalues : dict of str to float, optional
+        P-values of calibration that rows with ``groups`` gave which are no longer here.
     rows : Predictions, SpanRows or None
         The evaluated rows, where this evaluation was made from them: paired comparisons need them. ``rows.actual`` and
         ``rows.predicted`` are the numbers of classes, places in ``labels``, not the labels themselves. They are neither
@@ -118,6 +121,7 @@ class Evaluation(BaseEvaluation):
     cluster_errors: dict[str, float] | None = None
     n_clusters: int | None = None
     effective_clusters: dict[str, float] | None = None
+    row_pvalues: dict[str, float] | None = None
     rows: Predictions | SpanRows | None = field(default=None, repr=False)
     none: Label | None = None
     sections: tuple[str, ...] | None = None
@@ -143,8 +147,18 @@ class Evaluation(BaseEvaluation):
 
     @cached_property
     def _computed(self) -> Computed:
-        clusters = Clusters(self.cluster_errors or {}, self.n_clusters, self.effective_clusters or {})
+        known = (self.cluster_errors, self.effective_clusters, self.all_row_pvalues)
+        errors, effective, pvalues = (numbers or {} for numbers in known)
+        clusters = Clusters(errors, self.n_clusters, effective, pvalues)
         return compute(self._views, clusters, self.sections, self.extra_metrics, self.kept_numbers)
+
+    @cached_property
+    def all_row_pvalues(self) -> dict[str, float] | None:
+        """P-values that were made with the rows: those that were given, or of the rows that are at hand."""
+        rows = self.rows
+        if self.row_pvalues is not None or not isinstance(rows, Predictions):
+            return self.row_pvalues
+        return None if rows.clusters is None or rows.source is None else row_pvalues(rows, self._views)
 
     @property
     def _results(self) -> Results:
@@ -507,6 +521,7 @@ class Evaluation(BaseEvaluation):
             notes=notes,
             weights_are=weights_are,
             **_merged_errors(self, other),
+            row_pvalues=None,
             rows=None,
             extra_metrics=tuple(own),
             kept_numbers=None,
@@ -604,7 +619,7 @@ class Evaluation(BaseEvaluation):
             return NotImplemented
         names = (
             "statistics", "grouping", "positive", "none", "confidence_level", "notes", "cluster_errors", "sections",
-            "n_clusters", "effective_clusters", "weights_are", "reference", "costs",
+            "n_clusters", "effective_clusters", "all_row_pvalues", "weights_are", "reference", "costs",
         )  # fmt: skip
         same = all(getattr(self, name) == getattr(other, name) for name in names)
         return same and self.extra_data() == other.extra_data()

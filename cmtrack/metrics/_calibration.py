@@ -160,25 +160,57 @@ def calibration_test(blocks: Blocks, draws: int = DRAWS, most: int = MAX_BLOCKS)
     CalibrationTest
         All NaN where every score is 0 or 1 and no label contradicts its score.
     """
-    s = blocks.scores
-    if ((s == 0) & (blocks.positive > 0)).any() or ((s == 1) & (blocks.negative > 0)).any():
-        least = 1 / (1 + draws)
-        return CalibrationTest(math.inf, math.inf, least, least, least)
-    inner = (s > 0) & (s < 1)
-    if not inner.any():
-        return CalibrationTest(*[math.nan] * 5)
-    blocks = pooled(Blocks(*(part[inner] for part in blocks)), most)
+    decided = _without_draws(blocks, draws)
+    if decided is not None:
+        return decided
+    blocks = pooled(blocks, most)
     s, total, observed = blocks.scores, np.rint(blocks.total).astype(np.int64), blocks.positive
     sums = _Sums(s, total.astype(np.float64), 1 + draws)
     rng = np.random.default_rng(_SEED)
     for start in range(0, len(s), _AT_ONCE):
         part = slice(start, start + _AT_ONCE)
         sums.add(part, np.column_stack((observed[part], _labels(rng, s[part], total[part], draws))))
-    return _combined(*sums.statistics())
+    return combined(*sums.statistics())
 
 
-def _combined(kuiper: FloatArray, cox: FloatArray) -> CalibrationTest:
-    """The test from both statistics of the data and of every draw after them."""
+def weighted_test(blocks: Blocks, draws: int = DRAWS, most: int = MAX_BLOCKS) -> CalibrationTest:
+    """The same of fractional weights: what is drawn are differences with the variance of those that were seen.
+
+    Signs of each row's difference are what :mod:`cmtrack.metrics.row_tests` draws of clusters; the sums of many are
+    normal.
+    """
+    decided = _without_draws(blocks, draws)
+    if decided is not None:
+        return decided
+    blocks = pooled(blocks, most)
+    s = blocks.scores
+    variance = blocks.squares_positive * (1 - s) ** 2 + blocks.squares_negative * s**2
+    observed = blocks.positive - blocks.total * s
+    drawn = np.random.default_rng(_SEED).standard_normal((draws, len(s))) * np.sqrt(variance)
+    together = np.vstack((observed, drawn))
+    running, total = np.cumsum(together, axis=1), max(float(variance.sum()), 1e-300)
+    kuiper = np.maximum(running.max(axis=1), 0.0) - np.minimum(running.min(axis=1), 0.0)
+    x = logit(s)
+    x -= float(variance @ x) / total
+    information = float(variance @ x**2)
+    cox = running[:, -1] ** 2 / total
+    if information > 1e-12 * total:
+        cox = cox + (together @ x) ** 2 / information
+    return combined(kuiper / math.sqrt(total), cox)
+
+
+def _without_draws(blocks: Blocks, draws: int) -> CalibrationTest | None:
+    """The test where a label contradicts its score, or where no score leaves anything open."""
+    s = blocks.scores
+    if ((s == 0) & (blocks.positive > 0)).any() or ((s == 1) & (blocks.negative > 0)).any():
+        least = 1 / (1 + draws)
+        return CalibrationTest(math.inf, math.inf, least, least, least)
+    return None if ((s > 0) & (s < 1)).any() else CalibrationTest(*[math.nan] * 5)
+
+
+def combined(kuiper: FloatArray, cox: FloatArray) -> CalibrationTest:
+    """The test from both statistics, each of the data and of every draw after them; rounded, so that ties are ties."""
+    kuiper, cox = kuiper.round(_DIGITS), cox.round(_DIGITS)
     each = np.stack([_pvalues(kuiper), _pvalues(cox)])
     least_of_both = each.min(axis=0)
     combined = float((least_of_both <= least_of_both[0]).mean())
@@ -207,12 +239,12 @@ class _Sums:
         self._running = running[-1]
 
     def statistics(self) -> tuple[FloatArray, FloatArray]:
-        """Kuiper's statistic and Cox's, of each set; rounded, so that ties are ties."""
+        """Kuiper's statistic and Cox's, of each set."""
         kuiper = (self._top - self._bottom) / math.sqrt(self._variance)
         cox = self._running**2 / self._variance
         if self._several:
             cox = cox + self._slope**2 / self._information
-        return kuiper.round(_DIGITS), cox.round(_DIGITS)
+        return kuiper, cox
 
 
 def _labels(rng: np.random.Generator, s: FloatArray, total: IntArray, draws: int) -> FloatArray:
@@ -233,10 +265,12 @@ def _pvalues(statistics: FloatArray) -> FloatArray:
 
 
 def pooled(blocks: Blocks, most: int = MAX_BLOCKS) -> Blocks:
-    """At most so many blocks, with the means of their scores.
+    """At most so many blocks, with the means of their scores; scores of 0 and 1 are left out.
 
     More are put together by cell of the grid, and if these are still too many, into runs of equal variance.
     """
+    inner = (blocks.scores > 0) & (blocks.scores < 1)
+    blocks = Blocks(*(part[inner] for part in blocks))
     if len(blocks.scores) > MAX_BLOCKS:
         blocks = _together(blocks, cells_of(blocks.scores))
     if len(blocks.scores) > most:

@@ -93,14 +93,21 @@ class ReliabilityTable(ScoreTable):
     @cached_property
     def test(self) -> CalibrationTest | None:
         """The test; None where :attr:`no_test` says why there is none."""
-        return None if self.no_test else blockwise.calibration_test(self.blocks, most=self._most)
+        if self.no_test:
+            return None
+        make = blockwise.weighted_test if self.fractional else blockwise.calibration_test
+        return make(self.blocks, most=self._most)
 
     @property
     def no_test(self) -> str:
         """The reason why there is no test; empty where there is one."""
-        if not self.has_means:
-            return "scores are counted on a grid: with its cells' centres the test would reject too often"
-        return "weights are fractions: labels are not drawn for parts of rows" if self.fractional else ""
+        why = "scores are counted on a grid: with its cells' centres the test would reject too often"
+        return "" if self.has_means else why
+
+    @property
+    def no_draws(self) -> str:
+        """The reason why no labels are drawn with the scores for probabilities; empty where they are."""
+        return "weights are fractions: labels are not drawn for parts of rows" if self.fractional else self.no_test
 
     @property
     def has_means(self) -> bool:
@@ -158,7 +165,7 @@ class CalibrationCurve:
 
     @property
     def test(self) -> CalibrationTest | None:
-        """The test of calibration with its two parts; None with fractional weights, and for scores on a grid."""
+        """The test of calibration with its two parts; None for scores on a grid whose means are not known."""
         return self.table.test
 
     def error(self, bins: int = 15) -> DebiasedError:
@@ -192,7 +199,7 @@ class CalibrationCurve:
     @property
     def has_band(self) -> bool:
         """True where :meth:`band` is there."""
-        return not self.table.no_test and len(self.scores) <= blockwise.MAX_BLOCKS
+        return not self.table.no_draws and len(self.scores) <= blockwise.MAX_BLOCKS
 
     def band(self, level: float = 0.95) -> tuple[FloatArray, FloatArray]:
         """Simultaneous consistency band: where the curve of a calibrated score stays, low and high of shape (U,).
@@ -205,8 +212,8 @@ class CalibrationCurve:
         return blockwise.consistency_band(self._to_draw("a consistency band"), check_level(level))
 
     def _to_draw(self, what: str) -> Blocks:
-        if self.table.no_test:
-            raise ValueError(f"there is no test, and no {what.split(' ', 1)[1]}: {self.table.no_test}")
+        if self.table.no_draws:
+            raise ValueError(f"there is no {what.split(' ', 1)[1]}: {self.table.no_draws}")
         most, found = blockwise.MAX_BLOCKS, len(self.scores)
         if found > most:
             raise ValueError(f"{what} needs at most {most} distinct scores, got {found}")
