@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import math
 import re
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -55,8 +56,13 @@ CASES = {
     "one class, few": (lambda: of_shares([1], [0.9], n=5), "no fault seen"),
     "few": (lambda: of_shares([0.2, 0.8], [0.25, 0.75], n=20), "no fault seen"),
     "few positives": (lambda: of_shares([0.01], [0.012], n=500), "no fault seen"),
-    "weights": (lambda: of_shares(logistic(0.5), sample_weight=np.full(540, 0.7)), "not tested"),
-    "clusters": (lambda: of_shares(logistic(0.5), groups=np.arange(540) // 3), "not tested"),
+    "weights": (lambda: of_shares(logistic(0.5), sample_weight=np.full(540, 0.7)), "over-confident"),
+    "clusters": (lambda: of_shares(logistic(0.5), groups=np.arange(540) % 90), "over-confident"),
+    "clusters without rows": (
+        lambda: replace(of_shares(logistic(0.5), groups=np.arange(540) % 90), rows=None, row_pvalues=None),
+        "not tested",
+    ),
+    "perfect, clusters": (lambda: of_shares([0, 1], [0, 1], groups=np.arange(120) // 2), "all came true"),
 }
 
 
@@ -112,8 +118,8 @@ def test_the_sentence_of_the_over_confident():
         ("few", "; of 40 samples the test sees gross faults only."),
         ("few positives", "; with 5 samples that are “bad” the test sees gross faults only."),
         ("one class, few", "; of 5 samples the test sees gross faults only."),
-        ("weights", "There is no test of the probabilities of “bad” (weights are fractions: "),
-        ("clusters", "There is no test of the probabilities of “bad” (rows belong together in groups, "),
+        ("clusters without rows", "There is no test of the probabilities of “bad” (rows belong together in groups, "),
+        ("clusters without rows", "Calibration error 0.089, slope 0."),
         ("slight", "are slightly over-confident: of samples given about"),
     ],
 )
@@ -293,6 +299,11 @@ def test_the_confidence_of_predictions_is_judged(observed, word, part):
     assert judgement(evaluation) is None
 
 
+def test_weights_of_fractions_change_no_word_of_the_confidence():
+    weighted = confidence(of_three(TOO_SURE, sample_weight=np.full(600, 0.9)))
+    assert weighted.word == confidence(of_three(TOO_SURE)).word == "over-confident"
+
+
 def test_certain_predictions_that_are_wrong_are_counted():
     found = confidence(of_three([0.6, 0.95], [0.6, 1.0]))
     assert found.word == "wrong where certain"
@@ -423,7 +434,5 @@ def test_the_review_says_from_which_cost_of_a_miss_on_a_run_is_cheaper():
 
 
 def test_no_break_even_is_said_of_runs_that_are_not_paired():
-    from dataclasses import replace
-
     found = pair((90, 30), (20, 60))
     assert break_evens(compare({name: replace(one, rows=None) for name, one in found.items()})) == []

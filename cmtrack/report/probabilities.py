@@ -132,13 +132,14 @@ def _level(side: int) -> str:
 
 
 def _mean_ends(evaluation: Evaluation, curve: CalibrationCurve) -> Interval | None:
-    """The interval of the mean score less the share that came true, of independent rows of whole weights."""
-    if evaluation.n_clusters is not None or curve.table.fractional:
+    """The interval of the mean score less the share that came true; None where rows belong together."""
+    if evaluation.n_clusters is not None:
         return None
-    blocks, n = curve.table.blocks, float(curve.table.blocks.total.sum())
-    mean = float(blocks.total @ blocks.scores - blocks.positive.sum()) / n
-    square = float(blocks.positive @ (1 - blocks.scores) ** 2 + blocks.negative @ blocks.scores**2) / n
-    reach = normal_quantile(evaluation.confidence_level) * math.sqrt(max(square - mean**2, 0.0) / n)
+    blocks = curve.table.blocks
+    n, s = float(blocks.total.sum()), blocks.scores
+    mean = float(blocks.total @ s - blocks.positive.sum()) / n
+    square = float(blocks.squares_positive @ (s - 1 - mean) ** 2 + blocks.squares_negative @ (s - mean) ** 2)
+    reach = normal_quantile(evaluation.confidence_level) * math.sqrt(square) / n
     return mean - reach, mean + reach
 
 
@@ -173,8 +174,9 @@ def _judge(evaluation: Evaluation, judged: _Judged) -> Judgement:
     section, curve, subject, faults = judged.section, judged.curve, judged.subject, judged.faults
     p, ends = evaluation.metrics[f"{section}/pvalue"], evaluation.intervals.get(f"{section}/error")
     error = f"{section} error {fmt.with_interval(evaluation.metrics[f'{section}/error'], ends)}"
+    failed = _failures(judged)
     if math.isnan(p):
-        if not curve.table.no_test and evaluation.n_clusters is None:  # the test has nothing to draw
+        if np.isin(curve.scores, (0, 1)).all() and not failed:
             text = f"All {subject} are 0 or 100 %, and each came true: there is nothing to test."
             return Judgement("all came true", text)
         known = f"{error[0].upper()}{error[1:]}"
@@ -183,7 +185,6 @@ def _judge(evaluation: Evaluation, judged: _Judged) -> Judgement:
         reason = evaluation.undefined[f"{section}/pvalue"]
         return Judgement("not tested", f"There is no test of the {subject} ({reason}). {known}.")
     shown = f"{section} {fmt.p_equals(p)}; {error}"
-    failed = _failures(judged)
     if p <= 1 - evaluation.confidence_level:
         words = [*(["wrong where certain"] if failed else []), *faults]
         slightly = "slightly " if _slight(ends, curve) and not failed else ""
