@@ -27,7 +27,15 @@ Y = RNG.integers(0, 2, 500)
 D = 2.5 * Y - 1.2 + RNG.normal(0, 1.5, 500)
 Y4 = np.concatenate((np.arange(4), RNG.integers(0, 4, 596)))
 D4 = RNG.normal(size=(600, 4)) + 2 * np.eye(4)[Y4]
-NOT_OF_RANKING = ("probability/", "calibration/", "confidence/", "spcc/b", "spcc/o", "prevalence/calibrated", "cost/bayes")
+NOT_OF_RANKING = (
+    "probability/",
+    "calibration/",
+    "confidence/",
+    "spcc/b",
+    "spcc/o",
+    "prevalence/calibrated",
+    "cost/bayes",
+)
 
 
 def test_two_classes():
