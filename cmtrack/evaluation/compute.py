@@ -90,6 +90,10 @@ def scored_step(labels: tuple[Label, ...], grouping: Grouping | None, positive: 
 
 # -- numbers ------------------------------------------------------------------------------------------
 
+DECISION_VALUES = (
+    "y_score: decision values rank rows and are no probabilities, so there are metrics of ranking only: no log loss, "
+    "calibration, sPCC or calibrated prevalence"
+)
 RARE = 20
 RARE_WEIGHTED = 50
 """Effective rows below which errors of sampling weights rest on few heavy rows: at 41 of a class, .90 are covered."""
@@ -182,6 +186,8 @@ def _warnings(
     out = []
     if statistics.scaled_rows:
         out.append(scaled_rows_warning(statistics.scaled_rows))
+    if statistics.ranking_only:
+        out.append(DECISION_VALUES)
     squares = statistics.squares
     labels = statistics.matrix.labels
     totals = _effective(

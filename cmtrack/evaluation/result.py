@@ -38,6 +38,7 @@ from cmtrack.statistics import BinaryCounts, ConfusionMatrix, ReducedConfusionMa
 from cmtrack.statistics.collected import Statistics, with_decisions
 from cmtrack.statistics.inputs import BoolArray, FloatArray, as_shares, same_kind_of_weights, shares_of
 from cmtrack.statistics.predictions import Predictions
+from cmtrack.statistics.probabilities import to_decisions
 from cmtrack.statistics.spans import SpanRows
 from cmtrack.untrusted import for_page
 
@@ -172,7 +173,7 @@ class Evaluation(BaseEvaluation):
 
     @cached_property
     def prices(self) -> FloatArray | None:
-        """What decisions cost, by actual and predicted class, shape (K, K); None without costs."""
+        """Costs of actual by predicted classes, shape (K, K); None where none are given."""
         return None if self.costs is None else self.costs.matrix(self.labels, self.grouping)
 
     @property
@@ -254,7 +255,8 @@ class Evaluation(BaseEvaluation):
     @property
     def roc(self) -> RocCurve | None:
         """The ROC of the positive group; None without its scores."""
-        return self._computed.roc
+        curve = self._computed.roc
+        return curve if curve is None else replace(curve, thresholds=self._as_given(curve.thresholds))
 
     @cached_property
     def precision_recall(self) -> PrecisionRecallCurve | None:
@@ -263,12 +265,18 @@ class Evaluation(BaseEvaluation):
         if table is None or step is None or self._computed.roc is None:
             return None
         name = "binary/average_precision"
+        curve = precision_recall(table)
         return replace(
-            precision_recall(table),
+            curve,
+            thresholds=self._as_given(curve.thresholds),
             average_precision_interval=self.intervals.get(name),
             positive=self.positive,
             operating_point=(self.metrics["binary/recall"], self.metrics["binary/precision"]),
         )
+
+    def _as_given(self, thresholds: FloatArray) -> FloatArray:
+        """Thresholds of scores between 0 and 1 as decision values, where these were given."""
+        return to_decisions(thresholds) if self.statistics.ranking_only else thresholds
 
     @property
     def calibration(self) -> CalibrationCurve | None:

@@ -34,7 +34,7 @@ from cmtrack.statistics.inputs import (
 )
 from cmtrack.statistics.moments import CrossMoments
 from cmtrack.statistics.predictions import Predictions
-from cmtrack.statistics.probabilities import as_probabilities
+from cmtrack.statistics.probabilities import DECISIONS, as_probabilities
 from cmtrack.statistics.spans import OTHER_DOCUMENTS, SpanRows
 from cmtrack.statistics.top_scores import CELLS, TopScoreCounts
 
@@ -385,10 +385,15 @@ def read_predictions(content: bytes, evaluation: Evaluation) -> Predictions | Sp
     weights = _weights(optional["sample_weight"])
     clusters = _clusters(optional["group"])
     _check_same(codes["y_true"], codes["y_pred"], weights, evaluation)
+    ranking_only = evaluation.statistics.ranking_only
     if probabilities is not None:
-        probabilities = as_probabilities(probabilities, evaluation.labels, expected, what="the predictions").array
+        normalize = DECISIONS if ranking_only else False
+        given = as_probabilities(
+            probabilities, evaluation.labels, expected, False, "the predictions", normalize, ranking_only
+        )
+        probabilities = given.array
     rows = Predictions.from_arrays(
-        evaluation.labels, codes["y_true"], codes["y_pred"], probabilities, weights, clusters
+        evaluation.labels, codes["y_true"], codes["y_pred"], probabilities, weights, clusters, ranking_only
     )
     if not spans:
         return rows

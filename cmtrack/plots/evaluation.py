@@ -138,9 +138,9 @@ def spcc_figure(evaluation: Evaluation) -> Figure | None:
 
 
 def score_figure(evaluation: Evaluation) -> Figure | None:
-    """Scores of the positive group by actual class; None without them."""
+    """Scores of the positive group by actual class; None without them, and for decision values."""
     scores, estimate = evaluation.positive_scores, evaluation.prevalence
-    if scores is None:
+    if scores is None or evaluation.statistics.ranking_only:
         return None
     accepted, rejected, *negatives = scores.counts
     rows = {str(evaluation.negative): sum(negatives)}
