@@ -14,7 +14,7 @@ from cmtrack.evaluation.loading import loads
 from cmtrack.metrics.costs import profile_of_mean, profiles_of_means
 from cmtrack.metrics.influence import covariance
 from cmtrack.metrics.net_benefit import _covariance, usual_thresholds
-from cmtrack.statistics.scores import grid_edges
+from cmtrack.statistics.grid import grid_edges
 
 D20 = np.array(
     [.05, .1, .1, .2, .2, .3, .35, .4, .5, .5, .6, .6, .7, .8, .8, .9, .95, .15, .45, .75]

@@ -1,22 +1,32 @@
-"""The curves of an evaluation on which decisions are made: net benefit, gains."""
+"""The curves of an evaluation on which decisions are made: net benefit, gains, risk by coverage."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
+from cmtrack.metrics.influence import effective_clusters, few_clusters
+from cmtrack.metrics.intervals import size_of_share, wilson
 from cmtrack.metrics.net_benefit import NetBenefit, net_benefit
 from cmtrack.metrics.precision_recall import GainsCurve
-from cmtrack.metrics.samples import Samples
-from cmtrack.statistics.inputs import FloatArray
+from cmtrack.metrics.risk_coverage import AURC, Rejection, RiskCoverage, hit_table, reject, risk_coverage_of
+from cmtrack.metrics.roc import ScoreTable
+from cmtrack.statistics.class_scores import Pattern, hit_probabilities
+from cmtrack.statistics.grid import cells_of
+from cmtrack.statistics.inputs import BoolArray, FloatArray, IntArray
+from cmtrack.statistics.predictions import Predictions
 
 if TYPE_CHECKING:
     from cmtrack.evaluation.result import Evaluation
 
 _NO_ROWS = "the evaluated rows belong together in groups, and which do is not known without the rows"
+
+Sums = Callable[[FloatArray], FloatArray]
 
 
 def decision_curve(evaluation: Evaluation, thresholds: npt.ArrayLike | None) -> NetBenefit:
@@ -24,9 +34,10 @@ def decision_curve(evaluation: Evaluation, thresholds: npt.ArrayLike | None) -> 
     table = evaluation._views.scores
     if table is None:
         raise ValueError(f"a net benefit needs probabilities of two groups or two classes, got {evaluation!r}")
-    clusters = cluster_sums(evaluation, table)
-    reason = _NO_ROWS if clusters is None and evaluation.cluster_errors is not None else ""
-    return net_benefit(table, thresholds, evaluation.confidence_level, evaluation.positive, clusters, reason)
+    clusters = _cluster_sums(evaluation, lambda rows: evaluation._influence.locate(table)[1])
+    return net_benefit(
+        table, thresholds, evaluation.confidence_level, evaluation.positive, clusters, _reason(evaluation, clusters)
+    )
 
 
 def gains(evaluation: Evaluation) -> GainsCurve | None:
@@ -43,19 +54,89 @@ def gains(evaluation: Evaluation) -> GainsCurve | None:
     )  # fmt: skip
 
 
-def cluster_sums(evaluation: Evaluation, samples: Samples) -> Callable[[FloatArray], FloatArray] | None:
+def risk_coverage(evaluation: Evaluation) -> RiskCoverage | None:
+    """The risk of the surest answers."""
+    table = _hits(evaluation)
+    if table is None:
+        return None
+    clusters = _cluster_sums(evaluation, lambda rows: _hit_places(rows, table, _accepted(evaluation)))
+    error = math.nan if _reason(evaluation, clusters) else None
+    if clusters is not None:
+        error = _error(clusters(AURC.influence(table))) / table.total
+    return risk_coverage_of(table, evaluation.confidence_level, error)
+
+
+def rejection(evaluation: Evaluation, share: float) -> Rejection:
+    """The outcome of handing over a share of the rows."""
+    table = _hits(evaluation)
+    if table is None:
+        raise ValueError(f"rejecting rows needs the probabilities of their predictions, got {evaluation!r}")
+    found, accepted = reject(table, share)
+    clusters = _cluster_sums(evaluation, lambda rows: _hit_places(rows, table, _accepted(evaluation)))
+    reason, level, degrees = _reason(evaluation, clusters), evaluation.confidence_level, math.inf
+    if reason:
+        return replace(found, reason=reason)
+    inside = np.tile(accepted, 4).astype(np.float64)
+    n = table.effective(inside)
+    if clusters is not None:
+        wrong = np.repeat([0.0, 1.0], 2 * len(accepted))
+        sums = clusters(inside * (wrong - found.risk))
+        error = _error(sums) / (found.hits + found.misses)
+        n = min(float(size_of_share(found.risk, error, len(sums))), n)
+        degrees = max(effective_clusters(sums, None, np.arange(len(sums))) - 1, 1.0)
+    low, high = wilson(found.risk, n, level, degrees) or (math.nan, math.nan)
+    return replace(found, low=low, high=high)
+
+
+def _hits(evaluation: Evaluation) -> ScoreTable | None:
+    """Hits and misses by the probability of a hit: of the two groups, or of the classes where there are none."""
+    statistics, accept = evaluation.statistics, _accepted(evaluation)
+    hits = None if statistics.hits is None else statistics.hits.of(accept)
+    if hits is None:
+        return None
+    squares = None if statistics.squares is None else statistics.squares.hits
+    return hit_table(hits, None if squares is None else squares.of(accept))
+
+
+def _accepted(evaluation: Evaluation) -> BoolArray | None:
+    """The pairs of classes that are a hit; None for those of a class with itself."""
+    step = evaluation._step
+    return None if step is None or np.array_equal(step.accept, np.eye(len(step.accept))) else step.accept
+
+
+def _hit_places(rows: Predictions, table: ScoreTable, accept: BoolArray | None) -> IntArray:
+    """The cell of each row in a table of hits and misses."""
+    assert rows.probabilities is not None  # the table is counted from them
+    patterns = [] if accept is None else [Pattern.of(accept)]
+    scores, hits = hit_probabilities(rows.probabilities.T, rows.actual, rows.predicted, patterns)
+    values, own = table.scores.values, scores[-1]
+    place = np.searchsorted(values, own).clip(max=len(values) - 1) if table.scores.exact else cells_of(own)
+    return np.asarray(np.where(hits[-1], 0, 2) * len(values) + place)
+
+
+def _error(sums: FloatArray) -> float:
+    """Standard error of a sum over clusters."""
+    return math.sqrt(float(sums @ sums) * few_clusters(len(sums)))
+
+
+def _reason(evaluation: Evaluation, clusters: Sums | None) -> str:
+    """The reason for which nothing is known of the errors; empty where there is none."""
+    return _NO_ROWS if clusters is None and evaluation.cluster_errors is not None else ""
+
+
+def _cluster_sums(evaluation: Evaluation, places: Callable[[Predictions], IntArray]) -> Sums | None:
     """Sums over rows that belong together of the weighted values that rows have by their cell; None without such rows.
 
     Parameters
     ----------
     evaluation : Evaluation
-    samples : Samples
-        Whose cells the values stand in.
+    places : callable
+        Gives the cell of each row, shape (n,).
     """
     rows = evaluation.rows
-    if rows is None or rows.clusters is None or rows.source is None:
+    if not isinstance(rows, Predictions) or rows.clusters is None or rows.source is None:
         return None
-    place = evaluation._influence.locate(samples)[1]
+    place = places(rows)
     weights = np.ones(len(place)) if rows.weights is None else rows.weights.astype(np.float64)
     held = weights > 0
     place, weights = place[held], weights[held]

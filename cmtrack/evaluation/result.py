@@ -32,6 +32,7 @@ from cmtrack.metrics.net_benefit import NetBenefit
 from cmtrack.metrics.own import UNKNOWN, Kept, own_metrics, to_data
 from cmtrack.metrics.precision_recall import GainsCurve, PrecisionRecallCurve, precision_recall
 from cmtrack.metrics.results import Clusters, Results
+from cmtrack.metrics.risk_coverage import Rejection, RiskCoverage
 from cmtrack.metrics.roc import RocCurve
 from cmtrack.metrics.row_tests import row_pvalues
 from cmtrack.metrics.views import EvaluationViews
@@ -285,6 +286,15 @@ class Evaluation(BaseEvaluation):
         """Share of the positives that is found, by the share that is called; None without their scores."""
         return _decisions.gains(self)
 
+    @cached_property
+    def risk_coverage(self) -> RiskCoverage | None:
+        """Share of wrong predictions among the most confident ones, by their share; None without probabilities.
+
+        The confidence is the probability that the prediction is a hit: of the two groups with what they accept, or of
+        the classes where there are no two groups.
+        """
+        return _decisions.risk_coverage(self)
+
     @property
     def calibration(self) -> CalibrationCurve | None:
         """The reliability curve of the positive group's score, without bins; None without its scores."""
@@ -416,6 +426,29 @@ class Evaluation(BaseEvaluation):
         Vickers and Elkin (2006). With rows that belong together the intervals are Wald's, from sums by group.
         """
         return _decisions.decision_curve(self, thresholds)
+
+    def reject(self, share: float) -> Rejection:
+        """The outcome of handing the least confident rows to a person, as :attr:`risk_coverage` orders them.
+
+        Parameters
+        ----------
+        share : float
+            The largest share of the rows that is handed over, from 0 to below 1. Rows of one confidence stay together,
+            so it may be less.
+
+        Raises
+        ------
+        ValueError
+            If the share is outside, or there are no probabilities.
+
+        Examples
+        --------
+        >>> from cmtrack import evaluate
+        >>> found = evaluate([0, 1, 1, 0], y_prob=[0.1, 0.9, 0.4, 0.3]).reject(0.25)
+        >>> found.threshold, found.misses, found.rejected_misses
+        (0.7, 0.0, 1.0)
+        """
+        return _decisions.rejection(self, share)
 
     def has_section(self, name: str) -> bool:
         """True for a section of metrics that is computed where it applies."""

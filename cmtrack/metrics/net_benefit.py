@@ -20,8 +20,8 @@ from cmtrack.metrics.costs import profiles_of_means
 from cmtrack.metrics.influence import few_clusters
 from cmtrack.metrics.intervals import normal_quantile
 from cmtrack.metrics.roc import ACCEPTED_POSITIVE, ScoreTable
+from cmtrack.statistics.grid import grid_edges
 from cmtrack.statistics.inputs import FloatArray
-from cmtrack.statistics.scores import grid_edges
 
 if TYPE_CHECKING:
     import pandas as pd
