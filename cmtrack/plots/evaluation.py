@@ -15,6 +15,7 @@ from cmtrack.prevalence import ClassPrevalenceEstimate
 
 from . import _text as text
 from .confusion import plot_confusion_matrix, plot_reduced_matrix
+from .decisions import Point, plot_decision_curve, plot_gains, plot_risk_coverage
 from .precision_recall import plot_precision_recall
 from .prevalence import plot_prevalence_likelihood
 from .reliability import plot_reliability
@@ -106,6 +107,47 @@ def reliability_figure(evaluation: Evaluation) -> Figure | None:
         band=curve.band(level) if curve.has_band else None, level=level,
         error=error + interval_words(ends),
         names=(evaluation.negative, evaluation.positive), title="Reliability",
+    )  # fmt: skip
+
+
+def decision_curve_figure(evaluation: Evaluation) -> Figure | None:
+    """Net benefit by threshold; None without scores of the positive group, or with one group alone."""
+    if evaluation.gains is None or not 0 < evaluation.gains.prevalence < 1:
+        return None
+    curve = evaluation.net_benefit()
+    return plot_decision_curve(
+        curve.thresholds, curve.value, curve.all, band=None if curve.reason else (curve.band_low, curve.band_high),
+        level=curve.confidence_level, positive=curve.positive, title="Decision curve",
+    )  # fmt: skip
+
+
+def gains_figure(evaluation: Evaluation) -> Figure | None:
+    """Gains; None without scores of the positive group, or with one group alone."""
+    curve = evaluation.gains
+    if curve is None or not 0 < curve.prevalence < 1:
+        return None
+    return plot_gains(
+        curve.called, curve.gain, prevalence=curve.prevalence, ceiling=curve.ceiling,
+        operating_point=curve.operating_point, positive=curve.positive, title="Gains",
+    )  # fmt: skip
+
+
+_REJECTED = (0.5, 0.2, 0.1)
+
+
+def risk_coverage_figure(evaluation: Evaluation) -> Figure | None:
+    """Risk by coverage; None without probabilities of the predictions."""
+    curve = evaluation.risk_coverage
+    if curve is None:
+        return None
+    points = {}
+    for share in _REJECTED:
+        found = evaluation.reject(share)
+        if found.accepted < 1:
+            points[found.accepted] = Point(found.accepted, found.risk, found.low, found.high, found.threshold)
+    return plot_risk_coverage(
+        curve.coverage, curve.risk, curve.size, aurc=curve.aurc, interval=curve.interval,
+        points=list(points.values()), title="Risk by coverage",
     )  # fmt: skip
 
 
