@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 from cmtrack import Evaluation, Grouping, evaluate
 from cmtrack.evaluation.loading import loads
 from cmtrack.metrics.intervals import wilson
-from cmtrack.metrics.risk_coverage import AURC, EXCESS, hit_table, perfect_area, reject, risk_coverage
+from cmtrack.metrics.risk_coverage import AURC, EXCESS, perfect_area, reject, risk_coverage
+from cmtrack.metrics.roc import ScoreTable, with_channels
 from cmtrack.statistics import ScoreCounts
 
 K25 = np.array([0.99, 0.95, 0.9, 0.9, 0.8, 0.7, 0.7, 0.6, 0.55, 0.5])
@@ -33,7 +34,8 @@ def near(expected: Any, digits: float = 6e-11) -> Any:
 def table_of(confidence: Any, losses: Any, weights: Any = None) -> Any:
     counts = ScoreCounts.from_scores(confidence, losses, 2, weights)
     whole = weights is None or np.asarray(weights).dtype.kind == "i"
-    return hit_table(counts, None if whole else ScoreCounts.from_scores(confidence, losses, 2, weights**2))
+    squares = None if whole else with_channels(ScoreCounts.from_scores(confidence, losses, 2, weights**2))
+    return ScoreTable(with_channels(counts), squares)
 
 
 def by_row(table: Any, values: Any, confidence: Any, losses: Any) -> Any:
@@ -126,13 +128,17 @@ def test_perfect_and_constant_orders():
     assert (right.aurc, right.excess, right.interval) == (0, 0, None)
 
 
-def test_hits_are_those_of_the_grouping():
+def test_hits_in_the_groups_of_a_step():
     """Class 1 predicted for class 0 is a hit of the relaxed group, and none of the strict one."""
     y, p = np.array([0, 2]), np.array([[0.3, 0.5, 0.2], [0.1, 0.1, 0.8]])
-    for mode, risk, confidence in (("relaxed", 0.0, [0.8, 0.8]), ("strict", 0.5, [0.8, 0.5])):
-        found = evaluate(y, y_prob=p, grouping=Grouping({"low": [0, 1], "high": [2]}, mode=mode)).risk_coverage
-        assert found.total_risk == risk
-        assert found.confidence.tolist() == sorted(set(confidence), reverse=True)
+    for mode, risk, confidence in (("relaxed", 0.0, [0.8]), ("strict", 0.5, [0.8, 0.5])):
+        evaluation = evaluate(y, y_prob=p, grouping=Grouping({"low": [0, 1], "high": [2]}, mode=mode, name="level"))
+        found = evaluation.risk_coverage_of("level")
+        assert (found.total_risk, found.confidence.tolist()) == (risk, confidence)
+        assert evaluation.risk_coverage.total_risk == evaluation.reject(0).risk == 0.5
+        assert evaluation.reject(0, step="level").risk == risk
+    with pytest.raises(ValueError, match=r"step must be one of \['level'\], got 'other'"):
+        evaluation.risk_coverage_of("other")
 
 
 def test_scores_on_a_grid():

@@ -10,15 +10,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
+from cmtrack.metrics.confidence import HitTable
 from cmtrack.metrics.influence import effective_clusters, few_clusters
 from cmtrack.metrics.intervals import size_of_share, wilson
 from cmtrack.metrics.net_benefit import NetBenefit, net_benefit
 from cmtrack.metrics.precision_recall import GainsCurve
-from cmtrack.metrics.risk_coverage import AURC, Rejection, RiskCoverage, hit_table, reject, risk_coverage_of
+from cmtrack.metrics.risk_coverage import AURC, Rejection, RiskCoverage, reject, risk_coverage_of
 from cmtrack.metrics.roc import ScoreTable
-from cmtrack.statistics.class_scores import Pattern, hit_probabilities
-from cmtrack.statistics.grid import cells_of
-from cmtrack.statistics.inputs import BoolArray, FloatArray, IntArray
+from cmtrack.statistics.inputs import FloatArray
 from cmtrack.statistics.predictions import Predictions
 
 if TYPE_CHECKING:
@@ -34,7 +33,7 @@ def decision_curve(evaluation: Evaluation, thresholds: npt.ArrayLike | None) -> 
     table = evaluation._views.scores
     if table is None:
         raise ValueError(f"a net benefit needs probabilities of two groups or two classes, got {evaluation!r}")
-    clusters = _cluster_sums(evaluation, lambda rows: evaluation._influence.locate(table)[1])
+    clusters = _cluster_sums(evaluation, table)
     return net_benefit(
         table, thresholds, evaluation.confidence_level, evaluation.positive, clusters, _reason(evaluation, clusters)
     )
@@ -54,25 +53,25 @@ def gains(evaluation: Evaluation) -> GainsCurve | None:
     )  # fmt: skip
 
 
-def risk_coverage(evaluation: Evaluation) -> RiskCoverage | None:
-    """The risk of the surest answers."""
-    table = _hits(evaluation)
+def risk_coverage(evaluation: Evaluation, step: str | None = None) -> RiskCoverage | None:
+    """The risk of the surest answers, of the classes or in the groups of a step."""
+    table = _hits(evaluation, step)
     if table is None:
         return None
-    clusters = _cluster_sums(evaluation, lambda rows: _hit_places(rows, table, _accepted(evaluation)))
+    clusters = _cluster_sums(evaluation, table)
     error = math.nan if _reason(evaluation, clusters) else None
     if clusters is not None:
         error = _error(clusters(AURC.influence(table))) / table.total
     return risk_coverage_of(table, evaluation.confidence_level, error)
 
 
-def rejection(evaluation: Evaluation, share: float) -> Rejection:
+def rejection(evaluation: Evaluation, share: float, step: str | None) -> Rejection:
     """The outcome of handing over a share of the rows."""
-    table = _hits(evaluation)
+    table = _hits(evaluation, step)
     if table is None:
         raise ValueError(f"rejecting rows needs the probabilities of their predictions, got {evaluation!r}")
     found, accepted = reject(table, share)
-    clusters = _cluster_sums(evaluation, lambda rows: _hit_places(rows, table, _accepted(evaluation)))
+    clusters = _cluster_sums(evaluation, table)
     reason, level, degrees = _reason(evaluation, clusters), evaluation.confidence_level, math.inf
     if reason:
         return replace(found, reason=reason)
@@ -88,30 +87,20 @@ def rejection(evaluation: Evaluation, share: float) -> Rejection:
     return replace(found, low=low, high=high)
 
 
-def _hits(evaluation: Evaluation) -> ScoreTable | None:
-    """Hits and misses by the probability of a hit: of the two groups, or of the classes where there are none."""
-    statistics, accept = evaluation.statistics, _accepted(evaluation)
+def _hits(evaluation: Evaluation, step: str | None) -> HitTable | None:
+    """Hits and misses by the probability of a hit."""
+    statistics, accept = evaluation.statistics, None
+    if step is not None:
+        composed = () if evaluation.grouping is None else evaluation.grouping.compose(evaluation.labels)
+        found = [own for own in composed if own.name == step]
+        if not found:
+            raise ValueError(f"step must be one of {[own.name for own in composed]}, got {step!r}")
+        accept = found[0].accept
     hits = None if statistics.hits is None else statistics.hits.of(accept)
     if hits is None:
         return None
-    squares = None if statistics.squares is None else statistics.squares.hits
-    return hit_table(hits, None if squares is None else squares.of(accept))
-
-
-def _accepted(evaluation: Evaluation) -> BoolArray | None:
-    """The pairs of classes that are a hit; None for those of a class with itself."""
-    step = evaluation._step
-    return None if step is None or np.array_equal(step.accept, np.eye(len(step.accept))) else step.accept
-
-
-def _hit_places(rows: Predictions, table: ScoreTable, accept: BoolArray | None) -> IntArray:
-    """The cell of each row in a table of hits and misses."""
-    assert rows.probabilities is not None  # the table is counted from them
-    patterns = [] if accept is None else [Pattern.of(accept)]
-    scores, hits = hit_probabilities(rows.probabilities.T, rows.actual, rows.predicted, patterns)
-    values, own = table.scores.values, scores[-1]
-    place = np.searchsorted(values, own).clip(max=len(values) - 1) if table.scores.exact else cells_of(own)
-    return np.asarray(np.where(hits[-1], 0, 2) * len(values) + place)
+    squares = None if statistics.squares is None or statistics.squares.hits is None else statistics.squares.hits
+    return HitTable(hits, None if squares is None else squares.of(accept), evaluation.confidence_level, accept)
 
 
 def _error(sums: FloatArray) -> float:
@@ -124,19 +113,19 @@ def _reason(evaluation: Evaluation, clusters: Sums | None) -> str:
     return _NO_ROWS if clusters is None and evaluation.cluster_errors is not None else ""
 
 
-def _cluster_sums(evaluation: Evaluation, places: Callable[[Predictions], IntArray]) -> Sums | None:
+def _cluster_sums(evaluation: Evaluation, samples: ScoreTable) -> Sums | None:
     """Sums over rows that belong together of the weighted values that rows have by their cell; None without such rows.
 
     Parameters
     ----------
     evaluation : Evaluation
-    places : callable
-        Gives the cell of each row, shape (n,).
+    samples : ScoreTable
+        Whose cells the values stand in.
     """
     rows = evaluation.rows
     if not isinstance(rows, Predictions) or rows.clusters is None or rows.source is None:
         return None
-    place = places(rows)
+    place = evaluation._influence.locate(samples)[1]
     weights = np.ones(len(place)) if rows.weights is None else rows.weights.astype(np.float64)
     held = weights > 0
     place, weights = place[held], weights[held]

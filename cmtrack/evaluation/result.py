@@ -288,12 +288,18 @@ class Evaluation(BaseEvaluation):
 
     @cached_property
     def risk_coverage(self) -> RiskCoverage | None:
-        """Share of wrong predictions among the most confident ones, by their share; None without probabilities.
-
-        The confidence is the probability that the prediction is a hit: of the two groups with what they accept, or of
-        the classes where there are no two groups.
-        """
+        """Share of wrong predictions among the most confident ones, by their share; None without probabilities."""
         return _decisions.risk_coverage(self)
+
+    def risk_coverage_of(self, step: str) -> RiskCoverage | None:
+        """The same in the groups of a step: a hit is what the step accepts, and the confidence its probability.
+
+        Raises
+        ------
+        ValueError
+            If no step of the grouping has that name.
+        """
+        return _decisions.risk_coverage(self, step)
 
     @property
     def calibration(self) -> CalibrationCurve | None:
@@ -427,7 +433,7 @@ class Evaluation(BaseEvaluation):
         """
         return _decisions.decision_curve(self, thresholds)
 
-    def reject(self, share: float) -> Rejection:
+    def reject(self, share: float, *, step: str | None = None) -> Rejection:
         """The outcome of handing the least confident rows to a person, as :attr:`risk_coverage` orders them.
 
         Parameters
@@ -435,11 +441,13 @@ class Evaluation(BaseEvaluation):
         share : float
             The largest share of the rows that is handed over, from 0 to below 1. Rows of one confidence stay together,
             so it may be less.
+        step : str, optional
+            A step of the grouping, whose accepted pairs are hits; by default only the class itself is one.
 
         Raises
         ------
         ValueError
-            If the share is outside, or there are no probabilities.
+            If the share is outside, there are no probabilities, or no step has that name.
 
         Examples
         --------
@@ -448,7 +456,7 @@ class Evaluation(BaseEvaluation):
         >>> found.threshold, found.misses, found.rejected_misses
         (0.7, 0.0, 1.0)
         """
-        return _decisions.rejection(self, share)
+        return _decisions.rejection(self, share, step)
 
     def has_section(self, name: str) -> bool:
         """True for a section of metrics that is computed where it applies."""

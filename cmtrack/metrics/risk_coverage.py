@@ -14,10 +14,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from cmtrack.metrics.influence import standard_error
 from cmtrack.metrics.intervals import Interval, on_scale
 from cmtrack.metrics.roc import ScoreTable
-from cmtrack.statistics import ScoreCounts
 from cmtrack.statistics.grid import grid_edges
 from cmtrack.statistics.inputs import BoolArray, FloatArray, IntArray
 
@@ -198,17 +196,6 @@ def _risk(table: ScoreTable) -> float:
     return float(table.sides[1]) / table.total
 
 
-def hit_table(hits: ScoreCounts, squares: ScoreCounts | None = None) -> ScoreTable:
-    """Hits and misses by confidence as metrics see them, of counts in these two channels."""
-
-    def four(counts: ScoreCounts) -> ScoreCounts:
-        hit, miss = counts.counts
-        none = np.zeros_like(hit)
-        return ScoreCounts(counts.values, np.stack((hit, none, miss, none)), counts.exact, counts.sums)
-
-    return ScoreTable(four(hits), None if squares is None else four(squares))
-
-
 def risk_coverage_of(table: ScoreTable, level: float = 0.95, error: float | None = None) -> RiskCoverage:
     """The curve of hits and misses.
 
@@ -269,13 +256,14 @@ def risk_coverage(
     if (lost < 0).any() or (given < 0).any() or not given.any():
         raise ValueError("losses and weights must not be negative, and a weight must be above 0")
     w = given.astype(np.float64)
-    whole = given if given.dtype.kind == "i" else w
+    squares = w if given.dtype.kind == "i" else w**2
     values, place = np.unique(-kappa, return_inverse=True)
     order = Order(_sums(place, w), _sums(place, w * lost))
     best, rank = np.unique(lost, return_inverse=True)
     ideal = Order(_sums(rank, w), _sums(rank, w) * best)
-    error = standard_error(lost * order.pull[place] + order.moved[place], whole)
-    size = np.cumsum(_sums(place, w)) ** 2 / np.cumsum(_sums(place, w if whole.dtype.kind == "i" else w**2))
+    psi = lost * order.pull[place] + order.moved[place]
+    error = math.sqrt(float(squares @ psi**2)) / order.total
+    size = np.cumsum(_sums(place, w)) ** 2 / np.cumsum(_sums(place, squares))
     return RiskCoverage(
         -values, order.coverage, order.risk, order.mean, size, order.area, max(order.area - ideal.area, 0.0), error,
         on_scale("log", order.area, error, level, (0.0, math.inf)),
