@@ -307,7 +307,8 @@ class Evaluation(BaseEvaluation):
         step, table = self._step, self._views.reliability
         if step is None or table is None:
             return None
-        return table.curve(None if step.positive is None else step.labels[step.positive])
+        curve = table.curve(None if step.positive is None else step.labels[step.positive])
+        return replace(curve, clustered=self.cluster_errors is not None)
 
     @property
     def spcc_matrix(self) -> FloatArray | None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from .confusion import plot_confusion_matrix, plot_reduced_matrix
 from .decisions import plot_decision_curve, plot_gains, plot_risk_coverage
-from .evaluation import evaluation_figures, prevalence_figure
+from .evaluation import evaluation_figures, prevalence_figure, reliability_figure
 from .evaluation import evaluation_figures as family_figures
 from .families import (
     FamilyPanel,
@@ -49,4 +49,5 @@ __all__ = [
     "plot_spcc_matrix",
     "plot_worst_families",
     "prevalence_figure",
+    "reliability_figure",
 ]

@@ -92,19 +92,39 @@ def draw_precision_recall(curve: PrecisionRecallCurve, title: str | None = None,
     )  # fmt: skip
 
 
-def reliability_figure(evaluation: Evaluation) -> Figure | None:
-    """The reliability of the positive group's score; None without it, or with one group alone."""
+def reliability_figure(evaluation: Evaluation, *, band: str | None = "consistency") -> Figure | None:
+    """The reliability of the positive group's score; None without it, or with one group alone.
+
+    Parameters
+    ----------
+    evaluation : Evaluation
+    band : "consistency", "confidence" or None
+        Where the curve of a calibrated score stays, where the true curve lies, or none. A band that the data do not
+        allow is left out: both need whole weights and rows that do not belong together.
+
+    Raises
+    ------
+    ValueError
+        If the band is another one.
+    """
+    if band not in ("consistency", "confidence", None):
+        raise ValueError(f"band must be 'consistency', 'confidence' or None, got {band!r}")
     curve = evaluation.calibration
     if curve is None or "calibration/error" not in evaluation.metrics or not evaluation.has_section("calibration"):
         return None
     frame, level = curve.to_frame(), evaluation.confidence_level
     if not (frame["positive"].any() and frame["negative"].any()):
         return None
+    ends_of_band = None
+    if band == "consistency" and curve.has_band:
+        ends_of_band = curve.band(level)
+    elif band == "confidence" and not curve.no_confidence_band:
+        ends_of_band = curve.confidence_band(level)
     ends = evaluation.intervals.get("calibration/error")
     error = text.number_text(evaluation.metrics["calibration/error"])
     return plot_reliability(
         frame["score"], frame["recalibrated"], frame["positive"], frame["negative"],
-        band=curve.band(level) if curve.has_band else None, level=level,
+        band=ends_of_band, band_of=band or "consistency", level=level,
         error=error + interval_words(ends),
         names=(evaluation.negative, evaluation.positive), title="Reliability",
     )  # fmt: skip
