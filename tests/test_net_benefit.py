@@ -75,6 +75,12 @@ def test_whole_weights_are_repeated_rows():
         assert getattr(one, name) == near(getattr(other, name), 1e-9)
 
 
+def test_equal_sampling_weights_are_rows():
+    rows, halves = (evaluate(B20, y_prob=D20, sample_weight=w).net_benefit() for w in (None, np.full(20, 0.5)))
+    for name in ("value", "all", "low", "high", "band_low", "band_high"):
+        assert getattr(halves, name) == near(getattr(rows, name), 1e-9)
+
+
 def test_a_single_threshold_has_its_own_interval_as_band():
     found = evaluate(B20, y_prob=D20).net_benefit([0.3])
     assert (found.band_low[0], found.band_high[0]) == near((found.low[0], found.high[0]), 0.01)

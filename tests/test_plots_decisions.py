@@ -113,6 +113,7 @@ def test_figures_of_evaluations():
     assert decision_curve_figure(three) is None
     assert risk_coverage_figure(three) is not None
     assert risk_coverage_figure(evaluate([0, 1], [0, 1])) is None
+    assert risk_coverage_figure(evaluate([0, 1, 2], y_prob=np.eye(3), sections=["multiclass"])) is None
 
 
 def test_operating_points_that_ties_make_equal_are_drawn_once():

@@ -242,6 +242,6 @@ def test_bad_questions():
             found.risk_at(share)
     with pytest.raises(ValueError, match="risk must be a number, got nan"):
         found.coverage_at(math.nan)
-    with pytest.raises(ValueError, match="needs the probabilities of their predictions, got Evaluation"):
+    with pytest.raises(ValueError, match="needs the probabilities of their predictions being hits, got Evaluation"):
         evaluate([0, 1], [0, 1]).reject(0.1)
     assert evaluate([0, 1], [0, 1]).risk_coverage is None

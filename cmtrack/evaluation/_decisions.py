@@ -69,7 +69,7 @@ def rejection(evaluation: Evaluation, share: float, step: str | None) -> Rejecti
     """The outcome of handing over a share of the rows."""
     table = _hits(evaluation, step)
     if table is None:
-        raise ValueError(f"rejecting rows needs the probabilities of their predictions, got {evaluation!r}")
+        raise ValueError(f"rejecting rows needs the probabilities of their predictions being hits, got {evaluation!r}")
     found, accepted = reject(table, share)
     clusters = _cluster_sums(evaluation, table)
     reason, level, degrees = _reason(evaluation, clusters), evaluation.confidence_level, math.inf

@@ -189,8 +189,8 @@ def profiles_of_means(support: FloatArray, counts: FloatArray, quantile: float) 
     """
     first, last = support[:, :1], support[:, -1:]
     span = last - first
-    highest = _reach_up((support - first) / span, counts, quantile**2)
-    lowest = _reach_up(((last - support) / span)[:, ::-1], counts[:, ::-1], quantile**2)
+    both = np.concatenate(((support - first) / span, ((last - support) / span)[:, ::-1]))
+    highest, lowest = np.split(_reach_up(both, np.concatenate((counts, counts[:, ::-1])), quantile**2), 2)
     return last[:, 0] - span[:, 0] * lowest, first[:, 0] + span[:, 0] * highest
 
 

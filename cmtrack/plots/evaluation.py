@@ -157,7 +157,7 @@ _REJECTED = (0.5, 0.2, 0.1)
 
 def risk_coverage_figure(evaluation: Evaluation) -> Figure | None:
     """Risk by coverage; None without probabilities of the predictions."""
-    curve = evaluation.risk_coverage
+    curve = evaluation.risk_coverage if evaluation.has_section("confidence") else None
     if curve is None:
         return None
     points = {}
