@@ -169,6 +169,12 @@ def test_a_net_benefit_needs_probabilities_of_two_groups():
         evaluate([0, 1, 1], [0, 1, 0]).net_benefit()
     with pytest.raises(ValueError, match="needs probabilities of two groups"):
         evaluate([0, 1, 2], y_prob=np.eye(3)).net_benefit()
+    margins = evaluate([0, 1, 1], y_score=[-1.5, 0.3, 2.0])
+    with pytest.raises(ValueError, match="needs probabilities of two groups"):
+        margins.net_benefit()
+    assert margins.gains.thresholds == near([2.0, 0.3, -1.5])
+    assert margins.risk_coverage is None
+    assert {"gains"} == {"decision_curve", "gains", "risk_coverage"} & set(margins.figures())
 
 
 def test_one_group_alone_has_a_net_benefit():

@@ -420,7 +420,7 @@ def an_evaluation(**changes: Any) -> Any:
         "spcc_matrix": np.zeros((3, 3)),
         "statistics": SimpleNamespace(
             moments=ScoreMoments(np.array([80, 212, 19]), np.eye(3), *(np.full((3, 3), 2.0) for _ in range(3))),
-            squares=None, labelled=None,
+            squares=None, labelled=None, ranking_only=False,
         ),
         "positive_scores": SimpleNamespace(
             values=np.array([0.2, 0.8]), counts=np.array([[1, 7], [0, 2], [5, 1], [3, 0]])

@@ -143,6 +143,7 @@ def net_benefit(
     Parameters
     ----------
     table : ScoreTable
+        Of probabilities: a threshold stands for the price of a false alarm.
     thresholds : array_like of shape (T,), optional
         By default those of :func:`usual_thresholds`.
     level : float
@@ -156,14 +157,9 @@ def net_benefit(
     Raises
     ------
     ValueError
-        As :func:`check_thresholds`, or if the scores are no probabilities.
+        As :func:`check_thresholds`.
     """
     values, total = table.scores.values, table.total
-    if len(values) and (values[0] < 0 or values[-1] > 1):
-        raise ValueError(
-            f"a net benefit needs probabilities, whose threshold is the price of a false alarm, got scores from "
-            f"{values[0]:g} to {values[-1]:g}"
-        )
     prevalence = float(table.sides[0]) / total
     t = usual_thresholds(prevalence) if thresholds is None else check_thresholds(thresholds)
     if not table.scores.exact:

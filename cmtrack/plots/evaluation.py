@@ -131,13 +131,14 @@ def reliability_figure(evaluation: Evaluation, *, band: str | None = "consistenc
 
 
 def decision_curve_figure(evaluation: Evaluation) -> Figure | None:
-    """Net benefit by threshold; None without scores of the positive group, or with one group alone."""
-    if evaluation.gains is None or not 0 < evaluation.gains.prevalence < 1:
+    """Net benefit by threshold; None without probabilities of the positive group, or with one group alone."""
+    curve = evaluation.gains
+    if curve is None or evaluation.statistics.ranking_only or not 0 < curve.prevalence < 1:
         return None
-    curve = evaluation.net_benefit()
+    worth = evaluation.net_benefit()
     return plot_decision_curve(
-        curve.thresholds, curve.value, curve.all, band=None if curve.reason else (curve.band_low, curve.band_high),
-        level=curve.confidence_level, positive=curve.positive, title="Decision curve",
+        worth.thresholds, worth.value, worth.all, band=None if worth.reason else (worth.band_low, worth.band_high),
+        level=worth.confidence_level, positive=worth.positive, title="Decision curve",
     )  # fmt: skip
 
 
