@@ -12,10 +12,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 import numpy as np
+import numpy.typing as npt
 
 from cmtrack import archive
 from cmtrack.base import BaseEvaluation
-from cmtrack.evaluation import _regrouping, storage
+from cmtrack.evaluation import _decisions, _regrouping, storage
 from cmtrack.evaluation.compute import SECTION_NAMES, Computed, check_sections, compute, resample_tables, scored_step
 from cmtrack.evaluation.storage import predictions_size, read_predictions, write_predictions
 from cmtrack.grouping import ComposedStep, Costs, Grouping, Label, as_costs
@@ -27,9 +28,11 @@ from cmtrack.metrics.influence import Influence, effective_clusters, few_cluster
 from cmtrack.metrics.intervals import Interval
 from cmtrack.metrics.metric import Metric
 from cmtrack.metrics.names import encode_label
+from cmtrack.metrics.net_benefit import NetBenefit
 from cmtrack.metrics.own import UNKNOWN, Kept, own_metrics, to_data
-from cmtrack.metrics.precision_recall import PrecisionRecallCurve, precision_recall
+from cmtrack.metrics.precision_recall import GainsCurve, PrecisionRecallCurve, precision_recall
 from cmtrack.metrics.results import Clusters, Results
+from cmtrack.metrics.risk_coverage import Rejection, RiskCoverage
 from cmtrack.metrics.roc import RocCurve
 from cmtrack.metrics.row_tests import row_pvalues
 from cmtrack.metrics.views import EvaluationViews
@@ -278,13 +281,34 @@ class Evaluation(BaseEvaluation):
         """Thresholds of scores between 0 and 1 as decision values, where these were given."""
         return to_decisions(thresholds) if self.statistics.ranking_only else thresholds
 
+    @cached_property
+    def gains(self) -> GainsCurve | None:
+        """Share of the positives that is found, by the share that is called; None without their scores."""
+        return _decisions.gains(self)
+
+    @cached_property
+    def risk_coverage(self) -> RiskCoverage | None:
+        """Share of wrong predictions among the most confident ones, by their share; None without probabilities."""
+        return _decisions.risk_coverage(self)
+
+    def risk_coverage_of(self, step: str) -> RiskCoverage | None:
+        """The same in the groups of a step: a hit is what the step accepts, and the confidence its probability.
+
+        Raises
+        ------
+        ValueError
+            If no step of the grouping has that name.
+        """
+        return _decisions.risk_coverage(self, step)
+
     @property
     def calibration(self) -> CalibrationCurve | None:
         """The reliability curve of the positive group's score, without bins; None without its scores."""
         step, table = self._step, self._views.reliability
         if step is None or table is None:
             return None
-        return table.curve(None if step.positive is None else step.labels[step.positive])
+        curve = table.curve(None if step.positive is None else step.labels[step.positive])
+        return replace(curve, clustered=self.cluster_errors is not None)
 
     @property
     def confidence_calibration(self) -> CalibrationCurve | None:
@@ -389,6 +413,57 @@ class Evaluation(BaseEvaluation):
             raise ValueError("a cost at other shares needs costs, got none: Evaluation.price(costs) gives them")
         given = shares_of(as_shares(shares, "shares"), self.labels, "shares")
         return priced.at_shares(np.array(given), self.confidence_level)
+
+    def net_benefit(self, thresholds: npt.ArrayLike | None = None) -> NetBenefit:
+        """The net benefit of acting on the positive group's score, by threshold: the decision curve.
+
+        Parameters
+        ----------
+        thresholds : array_like of shape (T,), optional
+            Between 0 and 1. At t a false alarm costs t / (1 - t) of what a hit is worth. By default .01 to .99; where
+            positives are rare, 99 thresholds up to about ten times their share.
+
+        Returns
+        -------
+        NetBenefit
+            With an interval of each value and a band over all thresholds. Where scores are counted on a grid, the
+            thresholds are its nearest edges.
+
+        Raises
+        ------
+        ValueError
+            If there are no probabilities of two groups or classes, or a threshold does not lie between 0 and 1.
+
+        Notes
+        -----
+        Vickers and Elkin (2006). With rows that belong together the intervals are Wald's, from sums by group.
+        """
+        return _decisions.decision_curve(self, thresholds)
+
+    def reject(self, share: float, *, step: str | None = None) -> Rejection:
+        """The outcome of handing the least confident rows to a person, as :attr:`risk_coverage` orders them.
+
+        Parameters
+        ----------
+        share : float
+            The largest share of the rows that is handed over, from 0 to below 1. Rows of one confidence stay together,
+            so it may be less.
+        step : str, optional
+            A step of the grouping, whose accepted pairs are hits; by default only the class itself is one.
+
+        Raises
+        ------
+        ValueError
+            If the share is outside, there are no probabilities, or no step has that name.
+
+        Examples
+        --------
+        >>> from cmtrack import evaluate
+        >>> found = evaluate([0, 1, 1, 0], y_prob=[0.1, 0.9, 0.4, 0.3]).reject(0.25)
+        >>> found.threshold, found.misses, found.rejected_misses
+        (0.7, 0.0, 1.0)
+        """
+        return _decisions.rejection(self, share, step)
 
     def has_section(self, name: str) -> bool:
         """True for a section of metrics that is computed where it applies."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -42,6 +43,7 @@ def plot_reliability(
     negative: npt.ArrayLike,
     *,
     band: tuple[npt.ArrayLike, npt.ArrayLike] | None = None,
+    band_of: str = "consistency",
     level: float = 0.95,
     error: str = "",
     names: tuple[object, object] = ("negative", "positive"),
@@ -59,7 +61,10 @@ def plot_reliability(
     positive, negative : array_like of shape (U,)
         Samples, or weight, of each score.
     band : (array_like, array_like) of shape (U,), optional
-        Simultaneous band in which the curve of a calibrated score stays.
+        Simultaneous band at each score.
+    band_of : "consistency" or "confidence"
+        The curve that lies in it: that of a calibrated score, or the true one. Between two scores a confidence band
+        reaches from the low end of the first to the high end of the second.
     level : float, default 0.95
         Of the band.
     error : str
@@ -78,8 +83,10 @@ def plot_reliability(
     Raises
     ------
     ValueError
-        If the arrays are not one-dimensional and of equal length.
+        If the arrays are not one-dimensional and of equal length, or `band_of` is another word.
     """
+    if band_of not in ("consistency", "confidence"):
+        raise ValueError(f"band_of must be 'consistency' or 'confidence', got {band_of!r}")
     x, y, above, below = (np.asarray(part, dtype=np.float64) for part in (scores, recalibrated, positive, negative))
     if x.ndim != 1 or any(part.shape != x.shape for part in (y, above, below)):
         shapes = ", ".join(str(part.shape) for part in (x, y, above, below))
@@ -87,14 +94,14 @@ def plot_reliability(
     on_score = f"score: probability of {text.brief(names[1], 28)}"
     if ax is not None:
         page = sheet(ax, (4.7, 4.7))
-        _draw_curve(ax, x, y, band, level, error)
+        _draw_curve(ax, x, y, band, band_of, level, error)
         name_axes(ax, on_score, "observed share", title)
         legend_below(ax)
         return page.finish()
     figure = new_figure((4.9, 6.3))
     top, bottom = figure.add_subplot(211), figure.add_subplot(212)
     plain_axes(top)
-    _draw_curve(top, x, y, band, level, error)
+    _draw_curve(top, x, y, band, band_of, level, error)
     weights = np.stack((below, above))
     heights, edges = histogram(x, weights, _BINS)
     colours = [BLUE, ORANGE]
@@ -120,15 +127,20 @@ def _draw_curve(
     x: FloatArray,
     y: FloatArray,
     band: tuple[npt.ArrayLike, npt.ArrayLike] | None,
+    band_of: str,
     level: float,
     error: str,
 ) -> None:
     open_axes(ax)
     if band is not None:
         low, high = (np.asarray(end, dtype=np.float64) for end in band)
+        where: dict[str, Any] = {"x": x, "y1": low, "y2": high, "step": "mid"}
+        if band_of == "confidence":
+            ends = np.concatenate(([0.0], np.repeat(x, 2), [1.0]))
+            where = {"x": ends, "y1": np.repeat(np.append(0.0, low), 2), "y2": np.repeat(np.append(high, 1.0), 2)}
+        words = "where the true curve lies" if band_of == "confidence" else "where a calibrated score's curve stays"
         ax.fill_between(
-            x, low, high, step="mid", color=SKY, alpha=0.35, linewidth=0, zorder=1,
-            label=f"where a calibrated score's curve stays ({100 * level:g} %)",
+            **where, color=SKY, alpha=0.35, linewidth=0, zorder=1, label=f"{words} ({100 * level:g} %)",
         )  # fmt: skip
     ax.plot([0, 1], [0, 1], color=MUTED, linewidth=1.0, linestyle=":", label="perfect: as often as the score says")
     ax.plot(
