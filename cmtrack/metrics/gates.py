@@ -7,12 +7,14 @@ import operator
 import re
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from cmtrack.comparison.differences import Difference
 from cmtrack.metrics.catalog import known_names, lookup
 from cmtrack.metrics.intervals import Interval
 from cmtrack.metrics.names import near
+
+if TYPE_CHECKING:
+    from cmtrack.comparison.differences import Difference
 
 _OPERATORS: dict[str, Callable[[float, float], bool]] = {
     "<=": operator.le,
