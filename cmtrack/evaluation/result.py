@@ -43,6 +43,8 @@ if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.figure import Figure
 
+    from cmtrack.evaluation.threshold import Threshold
+
 
 _NO_CLUSTERS = (
     "sections were added without the rows: the intervals of their metrics do not know which rows belong together"
@@ -317,6 +319,48 @@ class Evaluation(BaseEvaluation):
         kept = {name: error for name, error in self.cluster_errors.items() if not name.startswith("cost/")}
         notes = (*(note for note in notes if note != _NO_CLUSTERS), _NO_CLUSTERS)
         return replace(changed, cluster_errors=kept, notes=notes)
+
+    def threshold(
+        self,
+        costs: Costs | Mapping[tuple[Any, Any], float] | None = None,
+        *,
+        maximize: str | None = None,
+        subject_to: str | None = None,
+        calibration: Any = None,
+    ) -> Threshold:
+        """Choose the threshold of the positive group's score, and judge it on rows that did not choose it.
+
+        A row is positive if its score reaches the threshold; its class is the most probable one of the chosen group.
+
+        Parameters
+        ----------
+        costs : Costs or mapping of (actual, predicted) to float, optional
+            The threshold of least mean cost is chosen; by default those that the evaluation was priced with. They must
+            be costs of the two groups: every pair of classes with one outcome costs the same.
+        maximize : str, optional
+            The metric of the six counts to make large instead, such as ``"binary/recall"``.
+        subject_to : str, optional
+            A bound that the threshold must keep, such as ``"binary/precision >= 0.9"``, or
+            ``"binary/precision.low >= 0.9"`` for the lower end of Wilson's interval: chosen by its value, the true
+            precision is below the bound about every second time.
+        calibration : (y, scores) or Evaluation, optional
+            Labelled rows, in the forms of ``y_true`` and ``y_prob``, that choose the threshold; the evaluated rows
+            judge it. By default the evaluated rows do both, by cross-fitting: each of five folds is judged by the
+            threshold that the other four choose, ten times.
+
+        Returns
+        -------
+        Threshold
+
+        Raises
+        ------
+        ValueError
+            If there are no scores of two groups, one group has no rows, costs or metrics do not go with two groups, or
+            no threshold keeps the bound; the text gives the best that is reachable.
+        """
+        from cmtrack.evaluation.threshold import choose_threshold
+
+        return choose_threshold(self, costs, maximize, subject_to, calibration)
 
     def costs_by_class(self) -> pd.DataFrame:
         """The mean cost of each actual class.

@@ -16,7 +16,7 @@ from cmtrack.metrics.names import near
 if TYPE_CHECKING:
     from cmtrack.comparison.differences import Difference
 
-_OPERATORS: dict[str, Callable[[float, float], bool]] = {
+OPERATORS: dict[str, Callable[[Any, Any], Any]] = {
     "<=": operator.le,
     ">=": operator.ge,
     "<": operator.lt,
@@ -69,7 +69,7 @@ class Gate:
         if parts is None:
             raise ValueError(f"gate {text!r}: expected a comparison (<=, >=, < or >); {_FORM}")
         sign = parts["operator"]
-        if sign not in _OPERATORS:
+        if sign not in OPERATORS:
             where = parts.start("operator") + 1
             raise ValueError(f"gate {text!r}: expected <=, >=, < or > at character {where}, got {sign!r}")
         right = parts["right"].strip()
@@ -98,7 +98,7 @@ class Gate:
 
     def keeps(self, value: float) -> bool:
         """True if a value is within the bound; an undefined one is not."""
-        return math.isfinite(value) and _OPERATORS[self.operator](value, self.bound)
+        return math.isfinite(value) and bool(OPERATORS[self.operator](value, self.bound))
 
     def check(
         self,

@@ -25,6 +25,7 @@ from .roc import plot_roc
 from .rough import plot_rough_approximations
 from .scores import plot_score_histogram
 from .spcc import plot_spcc_matrix
+from .thresholds import plot_thresholds, threshold_figure
 
 __all__ = [
     "FamilyPanel",
@@ -43,6 +44,8 @@ __all__ = [
     "plot_rough_approximations",
     "plot_score_histogram",
     "plot_spcc_matrix",
+    "plot_thresholds",
     "plot_worst_families",
     "prevalence_figure",
+    "threshold_figure",
 ]
