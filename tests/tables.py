@@ -118,11 +118,19 @@ def assert_same_statistics(found: Statistics, expected: Statistics) -> None:
                 np.testing.assert_allclose(getattr(ours, name), getattr(theirs, name), rtol=1e-10, atol=1e-10)
         elif item.name == "labels_variance":
             assert ours == pytest.approx(theirs, rel=1e-12)
-        else:
+        elif item.name == "decisions":
             assert_counts(ours.counts, theirs.counts)
-            if hasattr(theirs, "values"):
-                np.testing.assert_array_equal(ours.values, theirs.values)
-                assert ours.exact == theirs.exact
+            for name in ("costs", "mean", "m2"):
+                np.testing.assert_allclose(getattr(ours, name), getattr(theirs, name), rtol=1e-10, atol=1e-10)
+        else:
+            for own, other in zip(getattr(ours, "tables", [ours]), getattr(theirs, "tables", [theirs]), strict=True):
+                assert_counts(own.counts, other.counts)
+                if hasattr(other, "values"):
+                    np.testing.assert_array_equal(own.values, other.values)
+                    assert own.exact == other.exact
+                    assert (own.sums is None) == (other.sums is None)
+                    if other.sums is not None:
+                        np.testing.assert_allclose(own.sums, other.sums, rtol=1e-9, atol=1e-10)
 
 
 def assert_counts(found: Any, expected: Any) -> None:

@@ -371,6 +371,23 @@ ZLIB_BOMBS = {
         "must have shape",
     ),
     "many arrays": ({"digest": DIGEST, "scores": {f"{k}": LARGE for k in range(20)}}, "its arrays must have at most"),
+    "many arrays of many scores": (
+        {"digest": DIGEST, "class_scores": [{"counts": LARGE}] * 20},
+        "its arrays must have",
+    ),
+    "counts in planes": (
+        {**DATA["statistics"], "ranks": {"dtype": "<i8", "shape": [3, 3], "planes": packed(10**6)["zlib"]}},
+        "must be 72, got more",
+    ),
+    "scores of more classes": ({**DATA["statistics"], "class_scores": []}, "counts must be of 3 scores"),
+    "hits of more classes": (
+        {**DATA["statistics"], "hits": {"accept": packed(1, 2000, 2000), "tables": []}},
+        r"shape \(any, 3, 3\), got \(1, 2000",
+    ),
+    "decisions of more classes": (
+        {**DATA["statistics"], "decisions": dict.fromkeys(("costs", "counts", "mean", "m2"), packed(2000, 2000))},
+        "must have shape",
+    ),
     "squares of squares": ({"squares": {"squares": {"a": LARGE, "b": LARGE, "c": LARGE}}}, "its arrays must have"),
     "more than it says": (
         {**DATA["statistics"], "scores": {"exact": True, "values": {**packed(10**6), "shape": [3]}, "counts": []}},

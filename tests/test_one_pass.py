@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import operator
+from functools import reduce
 from typing import Any
 
 import numpy as np
@@ -12,11 +14,11 @@ from hypothesis import strategies as st
 from sklearn.metrics import confusion_matrix
 
 from cmtrack import ConfusionMatrix, Grouping, evaluate
-from cmtrack.statistics import scores, top_scores
+from cmtrack.statistics import ScoreCounts, grid, scores, top_scores
 from cmtrack.statistics.counting import count_integer_pairs
 from cmtrack.statistics.factorize import number_fixed_width
 from cmtrack.statistics.moments import ClassBlock, CrossMoments, ScoreMoments, features_of, products
-from cmtrack.statistics.scores import GridCounts, exact_counts, score_keys
+from cmtrack.statistics.scores import ScoreTally
 
 RNG = np.random.default_rng(5)
 
@@ -176,26 +178,46 @@ def test_moments_and_products_are_those_of_long_doubles(kind: str, classes: int,
 
 
 @pytest.mark.parametrize("kind", ["no", "whole", "fractions"])
-def test_keys_count_scores_exactly_and_by_cell(kind: str) -> None:
+def test_scores_are_counted_exactly_and_by_cell(kind: str) -> None:
     n = 5_000
     s = np.concatenate((np.round(RNG.random(n - 6), 2), [0.0, -0.0, 1.0, 0.5, np.nextafter(0.5, 0), 5e-324]))
     channel, w = RNG.integers(0, 4, n), weights_of(kind, n)
-    keys = score_keys(s, channel)
-    exact = exact_counts(keys, w)
     values, place = np.unique(s, return_inverse=True)
     expected = np.zeros((4, len(values)))
     np.add.at(expected, (channel, place), 1 if w is None else w)
+
+    def tally(limit: int, *parts: slice) -> ScoreCounts:
+        tallies = [ScoreTally(1, 4, limit) for _ in parts]
+        for one, part in zip(tallies, parts, strict=True):
+            one.add(s[None, part], channel[part], None if w is None else w[part])
+        return reduce(operator.add, tallies).result()
+
+    exact = tally(n, slice(n))
     assert np.array_equal(exact.values, values)
     assert exact.counts == pytest.approx(expected, rel=1e-12)
-    grids = [GridCounts(w), GridCounts(w)]
-    for grid, part in zip(grids, (slice(0, 2000), slice(2000, n)), strict=True):
-        grid.add(keys[part], None if w is None else w[part])
-    grids[0] += grids[1]
-    assert grids[0].counts == pytest.approx(exact.to_grid().counts, rel=1e-12)
-    cells = scores.cells_of(s)
-    held = np.unique(cells)
-    assert [grids[0].lowest[c] for c in held] == [s[cells == c].min() for c in held]
-    assert [grids[0].highest[c] for c in held] == [s[cells == c].max() for c in held]
+    assert not np.signbit(exact.values).any()
+    for parts in ([slice(n)], [slice(2000), slice(2000, n)], [slice(2000, n), slice(2000)]):
+        cells = tally(2000, *parts)
+        assert not cells.exact  # 0.5 and its neighbour below are in two cells, 0 and 5e-324 in one
+        assert cells.counts == pytest.approx(exact.to_grid().counts, rel=1e-12)
+        assert cells.sums == pytest.approx(exact.to_grid().sums, abs=1e-10)
+        held = cells.counts.sum(axis=0) > 0
+        number = grid.cells_of(s)
+        weight = np.ones(n) if w is None else w
+        means = np.bincount(number, s * weight)[held] / np.bincount(number, weight)[held]
+        assert cells.means[held] == pytest.approx(means, rel=1e-12, abs=1e-12)
+    rounded = np.round(s, 2)
+    alone = ScoreTally(1, 1, 0)
+    alone.add(rounded[None], np.zeros(n, dtype=np.int8), w)
+    assert alone.result().exact  # no cell holds two
+    assert np.array_equal(alone.result().values, np.unique(rounded))
+
+
+def test_cells_are_those_of_a_search_in_the_edges() -> None:
+    edges = grid.grid_edges()
+    near = [np.nextafter(edges, 0), edges, np.nextafter(edges, 1), [0.0, 1.0, 5e-324, 1 - 2.0**-53]]
+    s = np.concatenate([*near, RNG.random(50_000), RNG.random(50_000) ** 20, 1 - RNG.random(50_000) ** 20])
+    assert np.array_equal(grid.cells_of(s), np.searchsorted(edges, s, side="right"))
 
 
 def problem(n: int, classes: int) -> tuple[np.ndarray, np.ndarray]:

@@ -291,7 +291,7 @@ def test_area_from_the_grid_is_within_its_bound() -> None:
 
 
 def test_grid_has_1600_cells() -> None:
-    from cmtrack.statistics.scores import grid_edges
+    from cmtrack.statistics.grid import grid_edges
 
     edges = grid_edges()
     assert len(edges) == 1599

@@ -17,6 +17,7 @@ from cmtrack.metrics.multiclass import REDUCED as REDUCED_METRICS
 from cmtrack.metrics.spcc import correlation
 from cmtrack.prevalence.densities import leave_one_out, n_bins, quantile_bins
 from cmtrack.statistics import ScoreCounts, ScoreMoments, scores
+from cmtrack.statistics.grid import grid_edges
 from cmtrack.statistics.top_scores import CELLS, TopScoreCounts
 
 TABLE = ConfusionMatrix(np.array([[9, 2, 1, 0], [1, 12, 3, 0], [0, 4, 7, 0], [2, 1, 3, 0]]), tuple("abcd"))
@@ -90,7 +91,7 @@ def test_top_scores_are_counted_by_the_largest() -> None:
 
 
 def test_cells_of_the_grid_are_closed_on_the_left() -> None:
-    edges = scores.grid_edges()
+    edges = grid_edges()
     middle = int(np.flatnonzero(edges == 0.5)[0])
     grid = ScoreCounts.from_scores(np.array([0.5, np.nextafter(0.5, 0), 0.0, 1.0])).to_grid()
     assert grid.counts[0, middle + 1] == 1

@@ -12,7 +12,7 @@ from samples import random_problem
 from tables import ENGINES, as_table, assert_numbers, assert_same, assert_same_statistics
 
 from cmtrack import Grouping, evaluate, evaluate_table
-from cmtrack.statistics.scores import grid_edges
+from cmtrack.statistics.grid import grid_edges
 
 pytestmark = pytest.mark.slow
 

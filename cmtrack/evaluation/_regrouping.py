@@ -12,6 +12,7 @@ from cmtrack.evaluation.compute import scored_step
 from cmtrack.grouping import ComposedStep, Grouping, Label
 from cmtrack.statistics.actual_class import partitions
 from cmtrack.statistics.collected import Statistics, collect_rows
+from cmtrack.statistics.inputs import FloatArray
 from cmtrack.statistics.predictions import Predictions
 from cmtrack.statistics.spans import SpanRows
 
@@ -30,8 +31,8 @@ class Lost(Enum):
         "sPCC and calibrated prevalence of the positive group are left out"
     )
     LOSSES = (
-        "regrouped without the data: log loss and Brier score of the groups of steps that were not evaluated before "
-        "are left out"
+        "regrouped without the data: log loss, Brier score and hit probabilities of the groups of steps that were not "
+        "evaluated before are left out"
     )
     TOPS = "regrouped without the data: the calibrated prevalence of each class is left out"
     TARGET = (
@@ -68,25 +69,27 @@ def regroup(evaluation: Evaluation, grouping: Grouping, positive: Label | None) 
         grouping = grouping.with_positive(positive)
     kept = evaluation.statistics
     lost: list[Lost] = []
+    costs, prices = evaluation.costs, None
+    if costs is not None:
+        try:
+            prices = costs.matrix(labels, grouping)
+        except ValueError:
+            costs = None
+            lost.append(Lost.COSTS)
     if isinstance(evaluation.rows, SpanRows):
         statistics = kept  # spans have no scores
     elif evaluation.rows is not None:
-        statistics, lost = _from_rows(evaluation.rows, kept, old, new, grouping)
+        statistics, found = _from_rows(evaluation.rows, kept, old, new, grouping, prices)
+        lost += found
     else:
-        statistics, lost = _carry(kept, old, new)
+        statistics, found = _carry(kept, old, new)
+        lost += found
         if kept.losses is not None and not all(map(kept.losses.holds, partitions(grouping, labels))):
             lost.append(Lost.LOSSES)
         if evaluation.cluster_errors is not None:
             lost.append(Lost.ROWS)
     if statistics.scores is not None or statistics.tops is not None:  # what an earlier regrouping lost stays lost
         lost += [one for one in Lost if one in _STAYS & Lost.by(evaluation) and one not in lost]
-    costs = evaluation.costs
-    if costs is not None:
-        try:
-            costs.matrix(labels, grouping)
-        except ValueError:
-            costs = None
-            lost.append(Lost.COSTS)
     return replace(
         evaluation,
         statistics=statistics,
@@ -107,13 +110,15 @@ def _from_rows(
     old: ComposedStep | None,
     new: ComposedStep | None,
     grouping: Grouping,
+    prices: FloatArray | None,
 ) -> tuple[Statistics, list[Lost]]:
     """All statistics anew; calibration and target scores, which are not among the rows, where they still serve."""
     valid = _still_valid(kept, old, new)
     held: dict[str, Any] = {name: getattr(valid, name) for name in _HELD}
     lost = {name for name in _HELD if held[name] is None and getattr(kept, name) is not None}
     found = [Lost.TARGET if lost & {"target", "target_tops"} else Lost.HELD] if lost else []
-    return replace(collect_rows(rows, new, grouping), row_ids=kept.row_ids, scaled_rows=kept.scaled_rows, **held), found
+    held |= {"row_ids": kept.row_ids, "scaled_rows": kept.scaled_rows}
+    return replace(collect_rows(rows, new, grouping, prices), **held), found
 
 
 def _carry(statistics: Statistics, old: ComposedStep | None, new: ComposedStep | None) -> tuple[Statistics, list[Lost]]:

@@ -9,7 +9,7 @@ from typing import Any, Unpack
 import numpy as np
 
 from cmtrack.evaluation.compute import scored_step
-from cmtrack.evaluation.from_arrays import assemble, scores_first, tell_scaled
+from cmtrack.evaluation.from_arrays import assemble, prices_of, scores_first, tell_scaled
 from cmtrack.evaluation.result import Evaluation
 from cmtrack.grouping import Label
 from cmtrack.options import Options, complete, takes_options
@@ -57,8 +57,7 @@ class Accumulator:
         self.options = complete(options, "Accumulator")
         self.labels = number_labels({"labels": list(labels)}, labels).labels
         self._step = scored_step(self.labels, self.options["grouping"], self.options["positive"])
-        if self.options["costs"] is not None:
-            self.options["costs"].matrix(self.labels, self.options["grouping"])  # it must be of these classes
+        self._prices = prices_of(self.options, self.labels)
         self._given: tuple[str, ...] | None = None
         self._weights_are: str | None = None
         self._waiting: list[tuple[Any, ...]] = []
@@ -175,6 +174,7 @@ class Accumulator:
             probabilities=None if probabilities is None else Probabilities(list(probabilities.T), whole=probabilities),
             step=self._step,
             grouping=self.options["grouping"],
+            costs=self._prices,
             weights=weights,
         )
         self._waiting, self._n_waiting = [], 0

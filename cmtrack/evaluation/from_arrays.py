@@ -127,6 +127,7 @@ def evaluate(
         probabilities=probabilities,
         step=step,
         grouping=grouping,
+        costs=prices_of(chosen, order),
         weights=weights,
         pairs=pairs,
     )
@@ -162,9 +163,7 @@ def assemble(
     check_own(statistics, step, own)
     if grouping is not None and positive is not None and step is not None and step.labels != statistics.matrix.labels:
         grouping = grouping.with_positive(positive)
-    sections, costs = options["sections"], options["costs"]
-    if costs is not None:
-        costs.matrix(statistics.matrix.labels, grouping)  # it must be of these classes
+    sections = options["sections"]
     return Evaluation(
         statistics,
         grouping=grouping,
@@ -174,9 +173,21 @@ def assemble(
         rows=rows,
         sections=None if sections is None else tuple(sections),
         extra_metrics=own,
-        costs=costs,
+        costs=options["costs"],
         reference=shares_of(options["reference"], statistics.matrix.labels, "reference"),
     )
+
+
+def prices_of(options: Options, labels: tuple[Label, ...]) -> FloatArray | None:
+    """The costs of actual by predicted classes, shape (K, K), where costs are given.
+
+    Raises
+    ------
+    ValueError
+        If they are of other classes or groups.
+    """
+    costs = options["costs"]
+    return None if costs is None else costs.matrix(labels, options["grouping"])
 
 
 def evaluate_rows(rows: Predictions, like: Evaluation) -> Evaluation:
@@ -184,7 +195,7 @@ def evaluate_rows(rows: Predictions, like: Evaluation) -> Evaluation:
     step = scored_step(rows.labels, like.grouping, like.positive)
     return replace(
         like,
-        statistics=collect_rows(rows, step, like.grouping),
+        statistics=collect_rows(rows, step, like.grouping, like.prices),
         weights_are=kind_of_weights(rows.weights),
         rows=rows,
         cluster_errors=None,

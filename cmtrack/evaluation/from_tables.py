@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Unpack
 
 from cmtrack.evaluation.compute import scored_step
-from cmtrack.evaluation.from_arrays import assemble, scores_first, tell_scaled, with_calibration
+from cmtrack.evaluation.from_arrays import assemble, prices_of, scores_first, tell_scaled, with_calibration
 from cmtrack.evaluation.result import Evaluation
 from cmtrack.grouping import ComposedStep, Grouping, Label
 from cmtrack.grouping.step import plain
@@ -16,7 +16,7 @@ from cmtrack.options import Options, complete, takes_options
 from cmtrack.sources import Columns, Source, Work, check_kinds, choose_columns, find_source, label_kind, open_source
 from cmtrack.sources.source import Reading, watched
 from cmtrack.statistics.collected import Statistics
-from cmtrack.statistics.inputs import listed
+from cmtrack.statistics.inputs import FloatArray, listed
 from cmtrack.statistics.kernel import Kernel, Tally
 from cmtrack.statistics.labels import declared_order, encode_labels, number_labels
 from cmtrack.statistics.top_scores import TopScoreCounts
@@ -119,9 +119,10 @@ def evaluate_table(
             tally = table_reader.count_as_they_come(with_lists=grouping is not None)
             order = classes.seen(tally)
         step, alone = _scored(columns, order, grouping, positive)
+        prices = prices_of(chosen, order)
         if columns.scores or tally is None:
             places = table_reader.places(order, step, alone)
-            tally = table_reader.count(order, places, step, grouping, declared=classes.declared)
+            tally = table_reader.count(order, places, step, grouping, prices, declared=classes.declared)
         statistics = tally.statistics(order)
         if columns.scores:
             arrays = [side if found is None else None for side, found in zip((calibration, target), sides, strict=True)]
@@ -234,6 +235,7 @@ class _Reader:
         places: dict[int, list[int]],
         step: ComposedStep | None,
         grouping: Grouping | None = None,
+        prices: FloatArray | None = None,
         declared: bool = False,
     ) -> Tally:
         """The tally of all rows.
@@ -243,7 +245,7 @@ class _Reader:
         ValueError
             If rows are wrong; the text says how many.
         """
-        tally = self._read(self.name, self.columns, self._kernel(order, places, step, grouping))
+        tally = self._read(self.name, self.columns, self._kernel(order, places, step, grouping, prices))
         self._refuse(tally, order, declared)
         if self.columns.lists and self.width not in places:
             _place(self.columns, self.width, order, step, None)
@@ -292,8 +294,9 @@ class _Reader:
         places: dict[int, list[int]] | None = None,
         step: ComposedStep | None = None,
         grouping: Grouping | None = None,
+        prices: FloatArray | None = None,
     ) -> Kernel:
-        return Kernel(order, places or {}, step, grouping, self.normalize, self.columns.weights_are)
+        return Kernel(order, places or {}, step, grouping, prices, self.normalize, self.columns.weights_are)
 
     def _read(self, name: str, columns: Columns, kernel: Kernel) -> Tally:
         return self.source.count(Work(columns, kernel), self.begin(name, self.source.n_rows))

@@ -33,7 +33,7 @@ from cmtrack.metrics.roc import RocCurve
 from cmtrack.metrics.views import EvaluationViews
 from cmtrack.prevalence.results import PrevalenceEstimate
 from cmtrack.statistics import BinaryCounts, ConfusionMatrix, ReducedConfusionMatrix, ScoreCounts
-from cmtrack.statistics.collected import Statistics
+from cmtrack.statistics.collected import Statistics, with_decisions
 from cmtrack.statistics.inputs import BoolArray, FloatArray, same_kind_of_weights
 from cmtrack.statistics.predictions import Predictions
 from cmtrack.statistics.spans import SpanRows
@@ -139,7 +139,7 @@ class Evaluation(BaseEvaluation):
             self._averaged,
             self.confidence_level,
             None if self.reference is None else np.array(self.reference),
-            self._prices,
+            self.prices,
         )
 
     @cached_property
@@ -158,7 +158,8 @@ class Evaluation(BaseEvaluation):
         return scored_step(self.labels, self.grouping, self.positive)
 
     @cached_property
-    def _prices(self) -> FloatArray | None:
+    def prices(self) -> FloatArray | None:
+        """What decisions cost, by actual and predicted class, shape (K, K); None without costs."""
         return None if self.costs is None else self.costs.matrix(self.labels, self.grouping)
 
     @property
@@ -213,9 +214,7 @@ class Evaluation(BaseEvaluation):
         """Parts that must be equal for two evaluations to be ranked together, as far as their metrics read them."""
         grouping = "" if self.grouping is None else repr(_without_positive(self.grouping.to_dict()))
         spans = () if self.none is None else (("none", repr(self.none)),)
-        priced = (
-            () if self._prices is None else (("costs", hashlib.sha256((self._prices + 0.0).tobytes()).hexdigest()),)
-        )
+        priced = () if self.prices is None else (("costs", hashlib.sha256((self.prices + 0.0).tobytes()).hexdigest()),)
         return ("labels", repr(self.labels)), ("grouping", grouping), ("positive", str(self.positive)), *priced, *spans
 
     @property
@@ -308,17 +307,17 @@ class Evaluation(BaseEvaluation):
         priced = as_costs(costs)
         if self.none is not None:
             raise ValueError(f"costs are of rows, which each have an actual and a predicted class, got {self!r}")
-        priced.matrix(self.labels, self.grouping)
         notes = tuple(note for note in self.notes if note != _regrouping.Lost.COSTS.value)
         sections = self.sections if self.sections is None else check_sections({*self.sections, "cost"})
-        changed = replace(self, costs=priced, notes=notes, sections=sections)
+        kept = with_decisions(self.statistics, self.rows, priced.matrix(self.labels, self.grouping))
+        changed = replace(self, statistics=kept, costs=priced, notes=notes, sections=sections)
         if self.cluster_errors is None:
             return changed
         if self.rows is not None:
             return changed.with_cluster_errors()
-        kept = {name: error for name, error in self.cluster_errors.items() if not name.startswith("cost/")}
+        errors = {name: error for name, error in self.cluster_errors.items() if not name.startswith("cost/")}
         notes = (*(note for note in notes if note != _NO_CLUSTERS), _NO_CLUSTERS)
-        return replace(changed, cluster_errors=kept, notes=notes)
+        return replace(changed, cluster_errors=errors, notes=notes)
 
     def threshold(
         self,

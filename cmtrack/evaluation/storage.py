@@ -18,8 +18,11 @@ from cmtrack.grouping import Costs, Grouping
 from cmtrack.metrics.own import from_data as own_from_data
 from cmtrack.statistics import ConfusionMatrix, LabelDigest, ScoreCounts, ScoreMoments
 from cmtrack.statistics.actual_class import ProperScores, RankCounts
+from cmtrack.statistics.class_scores import ClassScoreCounts, HitCounts, channels_of
 from cmtrack.statistics.collected import Statistics
 from cmtrack.statistics.counting import Codes, count_pairs
+from cmtrack.statistics.decisions import DecisionCounts
+from cmtrack.statistics.grid import grid_centres
 from cmtrack.statistics.inputs import (
     FREQUENCY,
     SAMPLING,
@@ -32,7 +35,6 @@ from cmtrack.statistics.inputs import (
 from cmtrack.statistics.moments import CrossMoments
 from cmtrack.statistics.predictions import Predictions
 from cmtrack.statistics.probabilities import as_probabilities
-from cmtrack.statistics.scores import grid_centres
 from cmtrack.statistics.spans import OTHER_DOCUMENTS, SpanRows
 from cmtrack.statistics.top_scores import CELLS, TopScoreCounts
 
@@ -174,12 +176,13 @@ def _write(statistics: Statistics) -> dict[str, Any]:
         elif isinstance(value, ScoreMoments):
             out[item.name] = {f.name: archive.encode_array(getattr(value, f.name)) for f in fields(value)}
         elif isinstance(value, ScoreCounts):
-            out[item.name] = {
-                "exact": value.exact,
-                "counts": archive.encode_array(value.counts),
-                **({"values": archive.encode_array(value.values)} if value.exact else {}),
-            }
-        elif isinstance(value, ProperScores):
+            out[item.name] = _write_scores(value)
+        elif isinstance(value, ClassScoreCounts):
+            out[item.name] = [_write_scores(own) for own in value.tables]
+        elif isinstance(value, HitCounts):
+            accept = {"accept": archive.encode_array(value.accept.astype(np.int64))} if len(value.accept) else {}
+            out[item.name] = {**accept, "tables": [_write_scores(own) for own in value.tables]}
+        elif isinstance(value, (ProperScores, DecisionCounts)):
             known = {f.name: getattr(value, f.name) for f in fields(value)}
             out[item.name] = {name: archive.encode_array(array) for name, array in known.items() if array.size}
         elif isinstance(value, (TopScoreCounts, RankCounts)):
@@ -191,6 +194,12 @@ def _write(statistics: Statistics) -> dict[str, Any]:
         else:
             out[item.name] = value
     return out
+
+
+def _write_scores(scores: ScoreCounts) -> dict[str, Any]:
+    arrays = {"counts": scores.counts, "values": scores.values if scores.exact else None, "sums": scores.sums}
+    known = {name: archive.encode_array(array) for name, array in arrays.items() if array is not None}
+    return {"exact": scores.exact, **known}
 
 
 def _read(data: dict[str, Any], labels: tuple[Any, ...]) -> Statistics:
@@ -215,6 +224,13 @@ def _read(data: dict[str, Any], labels: tuple[Any, ...]) -> Statistics:
             kept[name] = CrossMoments(archive.decode_array(value, (size, 2 * size + 1, 2 * size + 1)))
         elif name == "losses":
             kept[name] = _read_losses(value, size)
+        elif name == "class_scores":
+            kept[name] = ClassScoreCounts(_read_each(value, size, channels_of(size)))
+        elif name == "hits":
+            kept[name] = _read_hits(value, size)
+        elif name == "decisions":
+            shapes = {"costs": (size, size), "counts": (size, size), "mean": (size, 2), "m2": (size, 2)}
+            kept[name] = DecisionCounts(**{part: archive.decode_array(value[part], shapes[part]) for part in shapes})
         elif name == "ranks":
             kept[name] = RankCounts(archive.decode_array(value, (size, size)))
         elif name == "labels_variance":
@@ -261,11 +277,27 @@ def _read_losses(data: dict[str, Any], size: int) -> ProperScores:
     return ProperScores(groups, **{name: archive.decode_array(data[name], shape) for name, shape in shapes.items()})
 
 
-def _read_scores(data: dict[str, Any]) -> ScoreCounts:
+def _read_hits(data: dict[str, Any], size: int) -> HitCounts:
+    none = np.empty((0, size, size), dtype=np.bool_)
+    accept = archive.decode_array(data["accept"], (None, size, size)) != 0 if "accept" in data else none
+    return HitCounts(accept, _read_each(data["tables"], 1 + len(accept), 2))
+
+
+def _read_each(data: Any, n_scores: int, n_channels: int) -> tuple[ScoreCounts, ...]:
+    """Counts of so many scores with so many channels each."""
+    if not isinstance(data, list) or len(data) != n_scores or not n_channels:
+        raise ValueError(
+            f"counts must be of {n_scores} scores, got {len(data) if isinstance(data, list) else data!r:.40}"
+        )
+    return tuple(_read_scores(own, n_channels) for own in data)
+
+
+def _read_scores(data: dict[str, Any], n_channels: int | None = None) -> ScoreCounts:
     exact = bool(data["exact"])
     values = archive.decode_array(data["values"], (None,)) if exact else grid_centres()
-    counts = archive.decode_array(data["counts"], (None, len(values)))
-    return ScoreCounts(values, counts, exact)
+    counts = archive.decode_array(data["counts"], (n_channels, len(values)))
+    sums = archive.decode_array(data["sums"], (len(values),)) if "sums" in data and not exact else None
+    return ScoreCounts(values, counts, exact, sums)
 
 
 # -- rows: a compact Parquet file ---------------------------------------------------------------------

@@ -13,8 +13,8 @@ import numpy as np
 from scipy.optimize import isotonic_regression
 from scipy.special import expit, log_expit, logit, xlog1py, xlogy
 
+from cmtrack.statistics.grid import cells_of
 from cmtrack.statistics.inputs import FloatArray, IntArray
-from cmtrack.statistics.scores import cells_of
 
 BINS = 15
 """Bins of equal mass of the calibration error."""

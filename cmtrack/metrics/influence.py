@@ -22,9 +22,9 @@ from cmtrack.metrics.samples import Samples
 from cmtrack.metrics.spcc import ClassScores
 from cmtrack.metrics.views import EvaluationViews
 from cmtrack.statistics.collected import accepted_within, group_scores, is_positive
+from cmtrack.statistics.grid import cells_of
 from cmtrack.statistics.inputs import FloatArray, IntArray
 from cmtrack.statistics.predictions import Predictions
-from cmtrack.statistics.scores import cells_of
 
 
 class Influence:

@@ -12,8 +12,10 @@ import numpy as np
 
 from cmtrack.grouping import ComposedStep, Grouping, Label
 from cmtrack.statistics.actual_class import ProperScores, RankCounts, partitions
+from cmtrack.statistics.class_scores import ClassScoreCounts, HitCounts
 from cmtrack.statistics.confusion import ConfusionMatrix
 from cmtrack.statistics.counting import Codes, CompactCodes, Counts, blocks, count_pairs
+from cmtrack.statistics.decisions import DecisionCounts
 from cmtrack.statistics.digest import LabelDigest, label_hashes
 from cmtrack.statistics.inputs import BoolArray, FloatArray, IntArray
 from cmtrack.statistics.moments import ClassBlock, CrossMoments, ScoreMoments
@@ -23,7 +25,7 @@ from cmtrack.statistics.score_pass import ScorePass, accepted_in_block, sum_of_g
 from cmtrack.statistics.scores import ScoreCounts
 from cmtrack.statistics.top_scores import TopScoreCounts
 
-_ADDED = ("losses", "ranks")
+_ADDED = ("losses", "ranks", "hits", "class_scores", "decisions")
 """What files of the first versions do not hold."""
 _SHARED = ("labelled", "target", "labelled_tops", "target_tops")
 
@@ -49,6 +51,12 @@ class Statistics:
         Of the classes, and of the groups of each step.
     ranks : RankCounts
         Of the actual class's probability, where there are more than two classes.
+    hits : HitCounts
+        By the probability that a prediction is a hit: of the classes, and of each step.
+    class_scores : ClassScoreCounts
+        Each class's probability, for 3 to 30 classes.
+    decisions : DecisionCounts
+        Decisions under the costs that were given, and the costs that were expected.
     score_moments : ScoreMoments of shape (2, 1)
         Of the positive group's score: negatives, positives.
     labels_variance : float
@@ -75,6 +83,9 @@ class Statistics:
     cross: CrossMoments | None = None
     losses: ProperScores | None = None
     ranks: RankCounts | None = None
+    hits: HitCounts | None = None
+    class_scores: ClassScoreCounts | None = None
+    decisions: DecisionCounts | None = None
     score_moments: ScoreMoments | None = None
     labels_variance: float | None = None
     tops: TopScoreCounts | None = None
@@ -120,7 +131,9 @@ class Statistics:
         return Statistics(**merged)
 
 
-def collect_rows(rows: Predictions, step: ComposedStep | None, grouping: Grouping | None = None) -> Statistics:
+def collect_rows(
+    rows: Predictions, step: ComposedStep | None, grouping: Grouping | None = None, costs: FloatArray | None = None
+) -> Statistics:
     """Collect the statistics of the rows of an evaluation."""
     return collect(
         rows.actual_codes,
@@ -129,6 +142,7 @@ def collect_rows(rows: Predictions, step: ComposedStep | None, grouping: Groupin
         probabilities=rows.source,
         step=step,
         grouping=grouping,
+        costs=costs,
         weights=rows.weights,
     )[0]
 
@@ -141,6 +155,7 @@ def collect(
     probabilities: Probabilities | None = None,
     step: ComposedStep | None = None,
     grouping: Grouping | None = None,
+    costs: FloatArray | None = None,
     weights: FloatArray | IntArray | None = None,
     pairs: Counts | None = None,
 ) -> tuple[Statistics, Codes]:
@@ -148,7 +163,7 @@ def collect(
 
     Parameters
     ----------
-    actual, predicted, labels, probabilities, step, grouping, weights, pairs
+    actual, predicted, labels, probabilities, step, grouping, costs, weights, pairs
         As in :func:`count_rows`.
 
     Returns
@@ -168,6 +183,7 @@ def collect(
         probabilities=probabilities,
         step=step,
         grouping=grouping,
+        costs=costs,
         weights=weights,
         pairs=pairs,
     )
@@ -175,6 +191,26 @@ def collect(
     for part in (kept, kept.get("squares", {})):
         part["digest"] = digest
     return finished(kept), predicted
+
+
+def with_decisions(statistics: Statistics, rows: object, costs: FloatArray) -> Statistics:
+    """The statistics with the decisions under other costs (K, K), where the rows with their probabilities are at hand.
+
+    Without them decisions under the same costs stay, and others are left out.
+    """
+    held = statistics.decisions
+    if held is not None and np.array_equal(held.costs, costs):
+        return statistics
+    if not isinstance(rows, Predictions) or rows.source is None:
+        squares = None if statistics.squares is None else replace(statistics.squares, decisions=None)
+        return replace(statistics, decisions=None, squares=squares)
+    own = DecisionCounts.of_rows(rows, costs)
+    squares = statistics.squares
+    if squares is not None:
+        assert rows.weights is not None  # they are fractions
+        squared = replace(rows, weights=rows.weights**2)
+        squares = replace(squares, decisions=DecisionCounts.of_rows(squared, costs))
+    return replace(statistics, decisions=own, squares=squares)
 
 
 def count_rows(
@@ -185,6 +221,7 @@ def count_rows(
     probabilities: Probabilities | None = None,
     step: ComposedStep | None = None,
     grouping: Grouping | None = None,
+    costs: FloatArray | None = None,
     weights: FloatArray | IntArray | None = None,
     pairs: Counts | None = None,
     exact_rows: int | None = None,
@@ -203,7 +240,9 @@ def count_rows(
     step : ComposedStep, optional
         The two groups whose positive one is scored.
     grouping : Grouping, optional
-        Proper scores are kept of the groups of its steps too.
+        Proper scores and hit probabilities are kept of the groups of its steps too.
+    costs : ndarray of shape (K, K), optional
+        Of actual by predicted classes: decisions under them are counted.
     weights : ndarray of shape (n,), optional
     pairs : ndarray of shape (K, K), optional
         The counts of actual and predicted classes, where they are known.
@@ -224,8 +263,11 @@ def count_rows(
     kept: dict[str, Any] = {}
     if probabilities is not None:
         best = CompactCodes(len(actual), len(labels)) if predicted is None else None
-        groups = partitions(grouping, labels)
-        kept = ScorePass(actual, probabilities, step, groups, weights, best, exact_rows, threads).run()
+        rows = ScorePass(
+            actual, probabilities, step, partitions(grouping, labels), accepted_pairs(grouping, labels), costs,
+            weights, predicted, best, exact_rows, threads,
+        )  # fmt: skip
+        kept = rows.run()
         kept["scaled_rows"] = probabilities.scaled_rows
         predicted = Codes(best.array) if best is not None else predicted
     assert predicted is not None  # there are predictions or probabilities
@@ -233,13 +275,19 @@ def count_rows(
         squared = weights**2
         squares = {}
         if probabilities is not None:
-            squares = ScorePass(actual, probabilities, step, groups, squared, None, exact_rows, threads).run()
+            squares = replace(rows, weights=squared, predicted=predicted, best=None).run()
         squares["matrix"] = ConfusionMatrix(count_pairs(actual, predicted, len(labels), squared), labels)
         kept["squares"] = squares
     if pairs is None:
         pairs = count_pairs(actual, predicted, len(labels), weights)
     kept["matrix"] = ConfusionMatrix(pairs, labels)
     return kept, predicted
+
+
+def accepted_pairs(grouping: Grouping | None, labels: tuple[Label, ...]) -> BoolArray:
+    """The pairs of classes that each step of a grouping accepts, shape (S, K, K)."""
+    steps = () if grouping is None else grouping.compose(labels)
+    return np.array([step.accept for step in steps], dtype=np.bool_).reshape(-1, len(labels), len(labels))
 
 
 def merged(ours: dict[str, Any], theirs: dict[str, Any]) -> dict[str, Any]:

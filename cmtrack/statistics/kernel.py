@@ -16,7 +16,7 @@ from cmtrack.statistics.collected import Statistics, count_rows, finished, merge
 from cmtrack.statistics.counting import Codes
 from cmtrack.statistics.digest import LabelDigest, label_hashes
 from cmtrack.statistics.faults import Faults
-from cmtrack.statistics.inputs import IntArray, as_weights
+from cmtrack.statistics.inputs import FloatArray, IntArray, as_weights
 from cmtrack.statistics.labels import number_as_they_come, number_labels
 from cmtrack.statistics.probabilities import Normalize, Probabilities
 
@@ -71,6 +71,8 @@ class Kernel:
     step : ComposedStep, optional
         The two groups whose positive one is scored.
     grouping : Grouping, optional
+    costs : ndarray of shape (K, K), optional
+        Of actual by predicted classes, where decisions under them are to be counted.
     normalize : "warn", True or False
     weights_are : "frequency" or "sampling", optional
         Where there are weights.
@@ -82,6 +84,7 @@ class Kernel:
     places: Mapping[int, list[int]] = field(default_factory=dict)
     step: ComposedStep | None = None
     grouping: Grouping | None = None
+    costs: FloatArray | None = None
     normalize: Normalize = False
     weights_are: str | None = None
     only_faults: bool = False
@@ -189,7 +192,7 @@ def _count(batch: Batch, kernel: Kernel, limit: int) -> dict[str, Any]:
         probabilities = Probabilities(given, first=place[0] >= 0 > place[-1], normalize=kernel.normalize)
     kept, _ = count_rows(
         actual, predicted, labels, probabilities=probabilities, step=kernel.step,
-        grouping=kernel.grouping, weights=weights, pairs=pairs, exact_rows=limit, threads=1,
+        grouping=kernel.grouping, costs=kernel.costs, weights=weights, pairs=pairs, exact_rows=limit, threads=1,
     )  # fmt: skip
     return _with_digests(kept, batch, actual.all(), labels)
 

@@ -16,11 +16,13 @@ import numpy.typing as npt
 from cmtrack.grouping import ComposedStep
 from cmtrack.statistics import scores
 from cmtrack.statistics.actual_class import ProperScores, RankCounts
+from cmtrack.statistics.class_scores import FEW_ROWS, ClassTally, HitTally, channels_of
 from cmtrack.statistics.counting import Codes, CompactCodes, blocks
+from cmtrack.statistics.decisions import DecisionCounts
 from cmtrack.statistics.inputs import BoolArray, FloatArray, IntArray
 from cmtrack.statistics.moments import MAX_CLASSES, ClassBlock, CrossMoments, ScoreMoments, products
 from cmtrack.statistics.probabilities import Probabilities
-from cmtrack.statistics.scores import ScoreTally, score_keys
+from cmtrack.statistics.scores import ScoreTally
 from cmtrack.statistics.top_scores import TopTally
 
 _CHUNK_BLOCKS = 8
@@ -39,7 +41,13 @@ class ScorePass:
         The two groups whose positive one is scored.
     groups : ndarray of shape (S, K)
         The steps of the grouping, as :func:`cmtrack.statistics.actual_class.partitions` gives them.
+    accept : ndarray of shape (S, K, K), bool
+        The pairs that each step accepts.
+    costs : ndarray of shape (K, K), optional
+        Of actual by predicted classes, where decisions under them are to be counted.
     weights : ndarray of shape (n,), optional
+    predicted : Codes of n rows, optional
+        By default the most probable classes.
     best : CompactCodes, optional
         Room for the most probable class of each row, where it is wanted.
     exact_rows : int, optional
@@ -52,7 +60,10 @@ class ScorePass:
     probabilities: Probabilities
     step: ComposedStep | None = None
     groups: IntArray = field(default_factory=lambda: np.empty((0, 0), dtype=np.int64))
+    accept: BoolArray = field(default_factory=lambda: np.empty((0, 0, 0), dtype=np.bool_))
+    costs: FloatArray | None = None
     weights: FloatArray | IntArray | None = None
+    predicted: Codes | None = None
     best: CompactCodes | None = None
     exact_rows: int | None = None
     threads: int | None = None
@@ -65,8 +76,13 @@ class ScorePass:
         size = self.probabilities.n_classes
         moments = ScoreMoments.merge([part.moments for part in parts])
         kept["losses"] = ProperScores.merge([part.losses for part in parts])
+        kept["hits"] = reduce(operator.add, [part.hits for part in parts])
         if size > 2:
             kept["ranks"] = reduce(operator.add, [part.ranks for part in parts])
+        if channels_of(size):
+            kept["class_scores"] = reduce(operator.add, [part.classes for part in parts])
+        if self.costs is not None:
+            kept["decisions"] = DecisionCounts.merge([part.decisions for part in parts if part.decisions])
         if self._has_cross:
             kept["cross"] = CrossMoments(sum(part.cross for part in parts))
         if self.step is None:
@@ -87,8 +103,8 @@ class ScorePass:
         length = min(self.probabilities.block_rows, chunk.stop - chunk.start)
         room = np.ones((2 * width + 1 if self._has_cross else width + 1, length))
         limit = scores.EXACT_ROWS if self.exact_rows is None else self.exact_rows
-        part = _Part(TopTally(size), ScoreTally(limit if len(self.actual) <= limit else 0))
-        moments, losses, ranks = [], [], []
+        part = self._part(limit if len(self.actual) <= limit else 0)
+        moments, losses, ranks, decisions = [], [], [], []
         for rows in blocks(chunk.stop - chunk.start, length):
             rows = slice(chunk.start + rows.start, chunk.start + rows.stop)
             weights = None if self.weights is None else self.weights[rows]
@@ -96,7 +112,12 @@ class ScorePass:
             features = room[:, : rows.stop - rows.start]
             values = features[1 : width + 1]
             self.probabilities.fill(values[:size], rows, block.order)
-            self._read_best(part, block, values[:size], rows)
+            predicted = self._read_best(part, block, values[:size], rows)
+            part.hits.add_block(block, values[:size], predicted)
+            if channels_of(size):
+                part.classes.add_block(block, values[:size])
+            if self.costs is not None:
+                decisions.append(DecisionCounts.of_block(block, values[:size], self.costs))
             if self.step is not None:
                 self._read_group(part, block, values)
             losses.append(ProperScores.of_block(block, values[:size], self.groups))
@@ -113,16 +134,25 @@ class ScorePass:
         part.moments = ScoreMoments.merge(moments)
         part.losses = ProperScores.merge(losses)
         part.ranks = reduce(operator.add, ranks) if ranks else None
+        part.decisions = DecisionCounts.merge(decisions) if decisions else None
         return part
 
-    def _read_best(self, part: _Part, block: ClassBlock, values: FloatArray, rows: slice) -> None:
-        if self.best is None and self.step is not None:
-            return
+    def _part(self, limit: int) -> _Part:
+        size, few = self.probabilities.n_classes, min(limit, FEW_ROWS)
+        few = few if len(self.actual) <= few else 0
+        return _Part(TopTally(size), ScoreTally(1, 4, limit), HitTally(self.accept, few), ClassTally(size, few))
+
+    def _read_best(self, part: _Part, block: ClassBlock, values: FloatArray, rows: slice) -> IntArray:
+        """The predicted class of each row, in the order of the block."""
+        given = None if self.predicted is None else self.predicted.block(rows).take(block.order)
+        if given is not None and self.step is not None:
+            return given
         best, top = first_maximum(values)
         if self.best is not None:
             self.best.array[rows.start + block.order] = best
         if self.step is None:
             part.tops.add(block.codes, best, top, block.weights)
+        return best if given is None else given
 
     def _read_group(self, part: _Part, block: ClassBlock, values: FloatArray) -> None:
         assert self.step is not None  # the caller's choice
@@ -132,7 +162,7 @@ class ScorePass:
         part.variance += float((spread if block.weights is None else spread * block.weights).sum())
         rejected = ~accepted_in_block(block, values[:-1], self.step)
         channel = np.where(self.step.in_positive, 0, 2)[block.codes] + rejected
-        part.scores.add(score_keys(score, channel), block.weights)
+        part.scores.add(score[None, :], channel, block.weights)
 
 
 @dataclass(eq=False)
@@ -141,9 +171,12 @@ class _Part:
 
     tops: TopTally
     scores: ScoreTally
+    hits: HitTally
+    classes: ClassTally
     moments: ScoreMoments = field(init=False)
     losses: ProperScores = field(init=False)
     ranks: RankCounts | None = None
+    decisions: DecisionCounts | None = None
     cross: Any = 0
     variance: float = 0.0
 

@@ -1,52 +1,26 @@
 """Counts by distinct score, or by cell of a fixed grid where there are many samples.
 
-Up to 2**18 rows are counted by distinct score, more by grid cell; where no cell of the grid holds two different
-scores the cells stand for these scores, and nothing is lost. Both forms merge exactly. A score with its channel is
-a sortable integer, its key: one fast sort of keys counts them.
+Up to 2**18 rows are counted by distinct score (2,048 of scores that there are many of), more by grid cell with the
+sum of the scores in each; where no cell of the grid holds two different scores the cells stand for these scores, and
+nothing is lost. Both forms merge exactly, sums but for rounding.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cache
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from cmtrack.statistics.counting import Counts, count_codes, zeros
-from cmtrack.statistics.inputs import FloatArray, IntArray
+from cmtrack.statistics.counting import Counts, count_block, zeros
+from cmtrack.statistics.grid import CELLS, cells_of, grid_centres
+from cmtrack.statistics.inputs import BoolArray, FloatArray, IntArray
 
 EXACT_ROWS = 1 << 18
 """Rows whose scores are counted one by one, and distinct scores that a merge keeps; beyond it the grid is used."""
-
-
-@cache
-def grid_edges() -> FloatArray:
-    """The 1,599 inner edges of the fixed grid of 1,600 cells on [0, 1].
-
-    1,200 equal steps of logit(s) on [-12, 12] united with steps of 1/400 in s: fine in the middle and at
-    both ends. Cells are closed on the left.
-    """
-    logit = (np.arange(1201) - 600) / 50.0
-    steps = np.delete(np.arange(1, 400), 199) / 400.0  # 200/400 is logit 0
-    edges = np.sort(np.concatenate((1 / (1 + np.exp(-logit)), steps)))
-    edges.setflags(write=False)
-    return edges
-
-
-@cache
-def grid_centres() -> FloatArray:
-    """The middle of each of the 1,600 cells."""
-    bounds = np.concatenate(([0.0], grid_edges(), [1.0]))
-    centres: FloatArray = (bounds[1:] + bounds[:-1]) / 2
-    centres.setflags(write=False)
-    return centres
-
-
-def cells_of(scores: FloatArray) -> IntArray:
-    """The grid cell of each score, 0 to 1,599; shape as given."""
-    return np.searchsorted(grid_edges(), scores, side="right")
+FEW_ROWS = 1 << 11
+"""The same of the scores of every class, and of hit probabilities, which there are many of."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,11 +35,15 @@ class ScoreCounts:
         Samples (or weight) of each channel (such as actual positives and negatives) at each score.
     exact : bool
         True: ``values`` are the scores themselves. False: they are grid cells.
+    sums : ndarray of shape (U,), optional
+        Of cells, the sum of what their samples' scores lie above the centre, all channels together; None where that is
+        not known, as of files of the first versions.
     """
 
     values: FloatArray
     counts: Counts
     exact: bool
+    sums: FloatArray | None = None
 
     @classmethod
     def from_scores(
@@ -77,160 +55,143 @@ class ScoreCounts:
         exact: bool = False,
     ) -> ScoreCounts:
         """Count ``scores`` (n,) by the channel codes (n,); ``exact``: one by one however many there are."""
-        exact = exact or len(scores) <= EXACT_ROWS
-        if exact:
-            values, place = np.unique(scores, return_inverse=True)
-        else:
-            values, place = grid_centres(), cells_of(scores)
-        size = len(values)
-        codes = place if channel is None else channel * size + place
-        counts = count_codes(codes, n_channels * size, weights).reshape(n_channels, size)
-        if exact:
-            return cls(values, counts, exact=True)
-        lowest, highest = np.full(size, np.inf), np.full(size, -np.inf)
-        np.minimum.at(lowest, place, scores)
-        np.maximum.at(highest, place, scores)
-        return cls.from_cells(counts, lowest, highest)
+        tally = ScoreTally(1, n_channels, len(scores) if exact else EXACT_ROWS)
+        tally.add(scores[None, :], np.zeros(len(scores), dtype=np.int8) if channel is None else channel, weights)
+        return tally.results()[0]
 
-    @classmethod
-    def from_cells(cls, counts: Counts, lowest: FloatArray, highest: FloatArray) -> ScoreCounts:
-        """Counts by grid cell, or by score where each cell holds one score only.
-
-        Parameters
-        ----------
-        counts : ndarray of shape (C, 1600)
-        lowest, highest : ndarray of shape (1600,)
-            The least and the greatest score in each cell, over all channels; anything in cells without samples.
-        """
-        held = np.flatnonzero(counts.any(axis=0))
-        if np.array_equal(lowest[held], highest[held]):
-            return cls(lowest[held], counts[:, held], exact=True)
-        return cls(grid_centres(), counts, exact=False)
+    @property
+    def means(self) -> FloatArray:
+        """The mean score of each place, shape (U,): the scores themselves, or the means of cells; centres without."""
+        if self.sums is None:
+            return self.values
+        weight = self.counts.sum(axis=0)
+        means: FloatArray = self.values + np.divide(self.sums, weight, out=np.zeros(len(weight)), where=weight > 0)
+        return means
 
     def to_grid(self) -> ScoreCounts:
         """The same samples counted by grid cell."""
         if not self.exact:
             return self
-        counts = np.zeros((len(self.counts), len(grid_centres())), dtype=self.counts.dtype)
-        cells = cells_of(self.values)
+        cells, centres = cells_of(self.values), grid_centres()
+        counts = np.zeros((len(self.counts), CELLS), dtype=self.counts.dtype)
         for channel, own in zip(counts, self.counts, strict=True):
             np.add.at(channel, cells, own)
-        return ScoreCounts(grid_centres(), counts, exact=False)
+        above = self.counts.sum(axis=0) * (self.values - centres[cells])
+        return ScoreCounts(centres, counts, exact=False, sums=np.bincount(cells, above, CELLS).astype(np.float64))
 
     def __add__(self, other: ScoreCounts) -> ScoreCounts:
         """Merge disjoint samples with the same channels."""
+        return self.plus(other)
+
+    def plus(self, other: ScoreCounts, most: int | None = None) -> ScoreCounts:
+        """Merge disjoint samples with the same channels; beyond so many distinct scores by cell."""
         if len(self.counts) != len(other.counts):
             raise ValueError(
                 f"score counts must have the same channels, got {len(self.counts)} and {len(other.counts)}"
             )
         if not (self.exact and other.exact):
             a, b = self.to_grid(), other.to_grid()
-            return ScoreCounts(a.values, a.counts + b.counts, exact=False)
+            sums = None if a.sums is None or b.sums is None else a.sums + b.sums
+            return ScoreCounts(a.values, a.counts + b.counts, exact=False, sums=sums)
         values = np.union1d(self.values, other.values)
         counts = np.zeros((len(self.counts), len(values)), dtype=np.result_type(self.counts, other.counts))
         counts[:, np.searchsorted(values, self.values)] += self.counts
         counts[:, np.searchsorted(values, other.values)] += other.counts
         merged = ScoreCounts(values, counts, exact=True)
-        return merged if len(values) <= EXACT_ROWS else merged.to_grid()
+        return merged if len(values) <= (EXACT_ROWS if most is None else most) else merged.to_grid()
 
     def channels(self, *groups: tuple[int, ...]) -> ScoreCounts:
         """New channels as sums of these, for example ``channels((2, 3), (0, 1))``."""
         counts = np.stack([self.counts[list(group)].sum(axis=0) for group in groups])
-        return ScoreCounts(self.values, counts, self.exact)
+        everyone = sorted(place for group in groups for place in group) == list(range(len(self.counts)))
+        return ScoreCounts(self.values, counts, self.exact, self.sums if everyone else None)
 
     def __eq__(self, other: object) -> bool:
+        """True for the same counts; sums may differ by rounding."""
         if not isinstance(other, ScoreCounts):
             return NotImplemented
-        return (
+        same = (
             self.exact == other.exact
             and np.array_equal(self.values, other.values)
             and np.array_equal(self.counts, other.counts)
         )
-
-
-ScoreKeys: TypeAlias = npt.NDArray[np.uint64]
-N_CHANNELS = 4
-_SCORE = np.uint64((1 << 62) - 1)
-
-
-def score_keys(scores: FloatArray, channel: IntArray) -> ScoreKeys:
-    """Keys of scores in [0, 1] in channels 0 to 3, both of shape (n,)."""
-    keys = (scores + 0.0).view(np.uint64)  # -0.0 becomes 0.0
-    keys |= channel.astype(np.uint64) << np.uint64(62)
-    return keys
-
-
-def exact_counts(keys: ScoreKeys, weights: FloatArray | IntArray | None) -> ScoreCounts:
-    """Counts by distinct score."""
-    bits, place = np.unique(keys & _SCORE, return_inverse=True)
-    counts = zeros((N_CHANNELS, len(bits)), weights)
-    np.add.at(counts, ((keys >> np.uint64(62)).view(np.int64), place), 1 if weights is None else weights)
-    return ScoreCounts(bits.view(np.float64), counts, exact=True)
+        if not same or self.sums is None or other.sums is None:
+            return same and (self.sums is None) == (other.sums is None)
+        return np.allclose(self.sums, other.sums, rtol=1e-9, atol=1e-12 * (1 + float(self.counts.sum())))
 
 
 class GridCounts:
-    """Counts by cell of the grid, with the least and the greatest score in each cell.
+    """Counts of several scores of the same rows by cell of the grid.
 
     Attributes
     ----------
-    counts : ndarray of shape (4, 1600)
-    lowest, highest : ndarray of shape (1600,)
+    counts : ndarray of shape (T, C, 1600)
+    sums : ndarray of shape (T, 1600)
+        Of what scores lie above the centre of their cell.
+    alone : ndarray of shape (T, 1600)
+        The score in each cell, NaN where there is none.
+    several : ndarray of shape (T,), bool
+        Scores of which a cell holds two different ones.
     """
 
-    def __init__(self, weights: FloatArray | IntArray | None) -> None:
-        cells = len(grid_edges()) + 1
-        self.counts: Counts = zeros((N_CHANNELS, cells), weights)
-        self.lowest = np.full(cells, np.inf)
-        self.highest = np.full(cells, -np.inf)
+    def __init__(self, n_scores: int, n_channels: int, weights: FloatArray | IntArray | None) -> None:
+        self.counts: Counts = zeros((n_scores, n_channels, CELLS), weights)
+        self.sums = np.zeros((n_scores, CELLS))
+        self.alone = np.full((n_scores, CELLS), np.nan)
+        self.several: BoolArray = np.zeros(n_scores, dtype=np.bool_)
 
-    def add(self, keys: ScoreKeys, weights: FloatArray | IntArray | None) -> None:
-        """Count one block."""
-        if weights is None:
-            keys = np.sort(keys)
-        else:
-            order = np.argsort(keys)
-            keys, weights = keys[order], weights[order]
-        bounds = np.concatenate(([0], np.searchsorted(keys, _boundaries()), [len(keys)]))
-        if weights is None:
-            counts = np.diff(bounds)
-        else:
-            below = np.bincount(np.repeat(np.arange(len(bounds) - 1), np.diff(bounds)), weights, len(bounds) - 1)
-            counts = below.astype(self.counts.dtype)
-        self.counts += counts.reshape(self.counts.shape)
-        held = np.diff(bounds) > 0
-        for ends, pick, places in (
-            (self.lowest, np.minimum, bounds[:-1][held]),
-            (self.highest, np.maximum, bounds[1:][held] - 1),
-        ):
-            pick.at(ends, np.flatnonzero(held) % len(ends), (keys[places] & _SCORE).view(np.float64))
+    def add(self, values: FloatArray, channel: npt.NDArray[Any], weights: FloatArray | IntArray | None) -> None:
+        """Count one block: scores (T, b), channel codes (b,) or (T, b)."""
+        n_channels = self.counts.shape[1]
+        places = np.broadcast_to(channel * np.int64(CELLS), values.shape)
+        for t, (own, place) in enumerate(zip(values, places, strict=True)):
+            cells = cells_of(own)
+            counted = count_block(place + cells, n_channels * CELLS, weights).reshape(n_channels, CELLS)
+            self.counts[t] += counted
+            total = np.bincount(cells, own if weights is None else own * weights, CELLS)
+            self.sums[t] += total - counted.sum(axis=0) * grid_centres()
+            if not self.several[t]:
+                alone = self.alone[t]
+                free = np.isnan(alone[cells])
+                alone[cells[free]] = own[free]
+                self.several[t] = bool((alone[cells] != own).any())
 
     def __iadd__(self, other: GridCounts) -> GridCounts:
         self.counts += other.counts
-        np.minimum(self.lowest, other.lowest, out=self.lowest)
-        np.maximum(self.highest, other.highest, out=self.highest)
+        self.sums += other.sums
+        both = ~np.isnan(self.alone) & ~np.isnan(other.alone)
+        self.several |= other.several | (both & (self.alone != other.alone)).any(axis=1)
+        self.alone = np.where(np.isnan(self.alone), other.alone, self.alone)
         return self
 
-    def result(self) -> ScoreCounts:
-        """The counts; by score where no cell holds two different ones."""
-        return ScoreCounts.from_cells(self.counts, self.lowest, self.highest)
+    def results(self) -> tuple[ScoreCounts, ...]:
+        """The counts of each score; by score where no cell holds two different ones."""
+        out = []
+        for t, several in enumerate(self.several):
+            counts, held = self.counts[t], np.flatnonzero(self.counts[t].any(axis=0))
+            if several:
+                out.append(ScoreCounts(grid_centres(), counts, exact=False, sums=self.sums[t]))
+            else:
+                out.append(ScoreCounts(self.alone[t, held], counts[:, held], exact=True))
+        return tuple(out)
 
 
 class ScoreTally:
-    """Counts by score in the making: the same whatever the order and the number of the parts that are put together.
+    """Counts of several scores of the same rows in the making: the same whatever the order and number of the parts.
 
-    The keys themselves are kept while there are at most ``limit`` rows, and counts by cell beyond that.
+    The scores themselves are kept while there are at most ``limit`` rows, and counts by cell beyond that.
 
     Parameters
     ----------
+    n_scores, n_channels : int
     limit : int
         Rows whose scores are counted one by one; 0: none are.
     """
 
-    def __init__(self, limit: int) -> None:
-        self.limit = limit
+    def __init__(self, n_scores: int, n_channels: int, limit: int) -> None:
+        self.n_scores, self.n_channels, self.limit = n_scores, n_channels, limit
         self.rows = 0
-        self._keys: list[ScoreKeys] = []
-        self._weights: list[Any] = []
+        self._waiting: list[tuple[FloatArray, npt.NDArray[Any], Any]] = []
         self._grid: GridCounts | None = None
 
     @property
@@ -238,19 +199,18 @@ class ScoreTally:
         """True while the rows are counted one by one."""
         return self._grid is None
 
-    def add(self, keys: ScoreKeys, weights: FloatArray | IntArray | None) -> None:
-        """Count one block."""
-        self.rows += len(keys)
-        self._keys.append(keys)
-        self._weights.append(weights)
+    def add(self, values: FloatArray, channel: npt.NDArray[Any], weights: FloatArray | IntArray | None) -> None:
+        """Count one block: scores (T, b) in [0, 1], channel codes (b,) or (T, b)."""
+        self.rows += values.shape[1]
+        waits = self._grid is None and self.rows <= self.limit
+        self._waiting.append((values + 0.0 if waits else values, channel, weights))  # -0.0 becomes 0.0
         self._to_grid()
 
     def __add__(self, other: ScoreTally) -> ScoreTally:
         """Both sets of rows; neither tally may be used afterwards."""
         self.rows += other.rows
         self.limit = max(self.limit, other.limit)
-        self._keys += other._keys
-        self._weights += other._weights
+        self._waiting += other._waiting
         if self._grid is None or other._grid is None:
             self._grid = self._grid or other._grid
         else:
@@ -258,30 +218,30 @@ class ScoreTally:
         self._to_grid()
         return self
 
-    def result(self) -> ScoreCounts:
-        """The counts: by score for few rows, or where no cell of the grid holds two different scores."""
+    def results(self) -> tuple[ScoreCounts, ...]:
+        """The counts of each score: one by one for few rows, or where no cell of the grid holds two different ones."""
         if self._grid is not None:
-            return self._grid.result()
-        return exact_counts(np.concatenate(self._keys), _joined(self._weights))
+            return self._grid.results()
+        weights = None if self._waiting[0][2] is None else np.concatenate([part[2] for part in self._waiting])
+        columns = [np.broadcast_to(channel, values.shape) for values, channel, _ in self._waiting]
+        together = np.concatenate([part[0] for part in self._waiting], axis=1), np.concatenate(columns, axis=1)
+        return tuple(self._one_by_one(*own, weights) for own in zip(*together, strict=True))
+
+    def result(self) -> Any:
+        """The counts of the first score."""
+        return self.results()[0]
+
+    def _one_by_one(self, scores: FloatArray, channel: IntArray, weights: Any) -> ScoreCounts:
+        values, place = np.unique(scores, return_inverse=True)
+        counts = zeros((self.n_channels, len(values)), weights)
+        np.add.at(counts, (channel, place), 1 if weights is None else weights)
+        return ScoreCounts(values, counts, exact=True)
 
     def _to_grid(self) -> None:
-        if not self._keys or (self._grid is None and self.rows <= self.limit):
+        if not self._waiting or (self._grid is None and self.rows <= self.limit):
             return
         if self._grid is None:
-            self._grid = GridCounts(self._weights[0])
-        for keys, weights in zip(self._keys, self._weights, strict=True):
-            self._grid.add(keys, weights)
-        self._keys, self._weights = [], []
-
-
-def _joined(weights: list[Any]) -> FloatArray | IntArray | None:
-    return None if weights[0] is None else np.concatenate(weights)
-
-
-@cache
-def _boundaries() -> ScoreKeys:
-    """The keys at which a cell of a channel begins, all but the first of channel 0."""
-    edges = np.concatenate(([0.0], grid_edges())).view(np.uint64)
-    channels = np.arange(N_CHANNELS, dtype=np.uint64)[:, None] << np.uint64(62)
-    inner: ScoreKeys = (channels | edges).ravel()[1:]
-    return inner
+            self._grid = GridCounts(self.n_scores, self.n_channels, self._waiting[0][2])
+        for part in self._waiting:
+            self._grid.add(*part)
+        self._waiting = []

@@ -1,0 +1,217 @@
+"""Counts of many scores of the same rows: the probability of each class, and that a prediction is a hit.
+
+Few rows are counted one by one and more by cell of the grid, as in :mod:`cmtrack.statistics.scores`; of the many scores
+here "few" is less.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from cmtrack.statistics.inputs import BoolArray, FloatArray, IntArray
+from cmtrack.statistics.moments import MAX_CLASSES, ClassBlock
+from cmtrack.statistics.scores import ScoreCounts, ScoreTally
+
+FEW_ROWS = 1 << 11
+"""Rows whose scores are counted one by one, and distinct scores that a merge keeps."""
+MOST_PAIRS = 12
+"""Classes up to which probabilities are counted by actual class, so that any two classes can be compared."""
+
+
+@dataclass(frozen=True, eq=False)
+class ClassScoreCounts:
+    """The probabilities of each of 3 to 30 classes, counted.
+
+    Attributes
+    ----------
+    tables : tuple of K ScoreCounts
+        With a channel for each actual class, where there are at most 12 classes; else with two: rows of the class, and
+        others.
+    """
+
+    tables: tuple[ScoreCounts, ...]
+
+    @property
+    def by_actual_class(self) -> bool:
+        """True where there is a channel for each actual class."""
+        return channels_of(len(self.tables)) > 2
+
+    def one_vs_rest(self, k: int) -> ScoreCounts:
+        """The probability of class k with two channels: rows of the class, and others."""
+        own = self.tables[k]
+        if not self.by_actual_class:
+            return own
+        return own.channels((k,), tuple(c for c in range(len(self.tables)) if c != k))
+
+    def __add__(self, other: ClassScoreCounts) -> ClassScoreCounts:
+        return ClassScoreCounts(_merged(self.tables, other.tables))
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, ClassScoreCounts) and self.tables == other.tables
+
+    __hash__ = None  # type: ignore[assignment]
+
+
+def channels_of(n_classes: int) -> int:
+    """Channels of each class's counts; 0 where these are not kept."""
+    if not 2 < n_classes <= MAX_CLASSES:
+        return 0
+    return n_classes if n_classes <= MOST_PAIRS else 2
+
+
+class ClassTally(ScoreTally):
+    """Counts of the probabilities of each class in the making.
+
+    Parameters
+    ----------
+    n_classes, limit : int
+    """
+
+    def __init__(self, n_classes: int, limit: int) -> None:
+        super().__init__(n_classes, channels_of(n_classes), limit)
+
+    def add_block(self, block: ClassBlock, values: FloatArray) -> None:
+        """Count one block of probabilities (K, b), in the order of its classes."""
+        channel: npt.NDArray[Any] = block.codes.astype(np.int8)
+        if self.n_channels == 2:
+            channel = (channel != np.arange(self.n_scores, dtype=np.int8)[:, None]).view(np.int8)
+        self.add(values, channel, block.weights)
+
+    def result(self) -> ClassScoreCounts:
+        """The counts."""
+        return ClassScoreCounts(self.results())
+
+
+@dataclass(frozen=True, eq=False)
+class HitCounts:
+    """The hit probability of predictions, counted: the sum over the classes that are accepted where this is predicted.
+
+    Attributes
+    ----------
+    accept : ndarray of shape (S, K, K), bool
+        Of each step of a grouping the pairs of actual and predicted class that are a hit.
+    tables : tuple of 1 + S ScoreCounts
+        Of the classes as they are, and of each step, with two channels: hits, and others.
+    """
+
+    accept: BoolArray
+    tables: tuple[ScoreCounts, ...]
+
+    def of(self, accept: BoolArray | None = None) -> ScoreCounts | None:
+        """The counts of the classes, or of the step in which these pairs are accepted; None where they are not kept."""
+        if accept is None:
+            return self.tables[0]
+        same = np.flatnonzero((self.accept == accept).all(axis=(1, 2)))
+        return self.tables[1 + same[0]] if len(same) else None
+
+    def __add__(self, other: HitCounts) -> HitCounts:
+        """The counts of disjoint samples together.
+
+        Raises
+        ------
+        ValueError
+            If they are of other steps of grouping.
+        """
+        if not np.array_equal(self.accept, other.accept):
+            raise ValueError("hit counts must be of the same steps of grouping to be merged")
+        return HitCounts(self.accept, _merged(self.tables, other.tables))
+
+    def __eq__(self, other: object) -> bool:
+        return (
+            isinstance(other, HitCounts) and np.array_equal(self.accept, other.accept) and self.tables == other.tables
+        )
+
+    __hash__ = None  # type: ignore[assignment]
+
+
+class HitTally(ScoreTally):
+    """Counts by hit probability in the making.
+
+    Parameters
+    ----------
+    accept : ndarray of shape (S, K, K), bool
+    limit : int
+    """
+
+    def __init__(self, accept: BoolArray, limit: int) -> None:
+        super().__init__(1 + len(accept), 2, limit)
+        self.accept = accept
+        self.patterns = [Pattern.of(step) for step in accept]
+
+    def add_block(self, block: ClassBlock, values: FloatArray, predicted: IntArray) -> None:
+        """Count one block of probabilities (K, b) and predicted classes (b,), in the order of its classes."""
+        score, hit = hit_probabilities(values, block.codes, predicted, self.patterns)
+        self.add(score, (~hit).view(np.int8), block.weights)
+
+    def result(self) -> HitCounts:
+        """The counts."""
+        return HitCounts(self.accept, self.results())
+
+
+@dataclass(frozen=True, eq=False)
+class Pattern:
+    """The pairs that a step accepts, by predicted class; many have the same ones.
+
+    Attributes
+    ----------
+    accept : ndarray of shape (K, K), bool
+    members : tuple of P ndarrays
+        The classes of each distinct column.
+    number : ndarray of shape (K,)
+        The place of each predicted class's column among them.
+    """
+
+    accept: BoolArray
+    members: tuple[IntArray, ...]
+    number: IntArray
+
+    @classmethod
+    def of(cls, accept: BoolArray) -> Pattern:
+        """The distinct columns of pairs (K, K)."""
+        columns, number = np.unique(accept, axis=1, return_inverse=True)
+        return cls(accept, tuple(np.flatnonzero(own) for own in columns.T), np.asarray(number, dtype=np.int64).ravel())
+
+    def sums(self, values: FloatArray, predicted: IntArray) -> FloatArray:
+        """The sum of what is accepted with each prediction (b,), of probabilities (K, b).
+
+        Sums of several classes are rounded to 12 decimals and cut at 1, as the positive group's score is.
+        """
+        together = np.zeros((len(self.members), len(predicted)))
+        for own, members in zip(together, self.members, strict=True):
+            for k in members:
+                own += values[k]
+            if len(members) > 1:
+                np.minimum(np.round(own, 12, out=own), 1.0, out=own)
+        return np.asarray(together[self.number[predicted], np.arange(len(predicted))])
+
+
+def hit_probabilities(
+    values: FloatArray, codes: IntArray, predicted: IntArray, patterns: Sequence[Pattern]
+) -> tuple[FloatArray, BoolArray]:
+    """The probability that predictions are hits, and whether they are: of the classes, and of each step.
+
+    Parameters
+    ----------
+    values : ndarray of shape (K, b)
+        Probabilities.
+    codes, predicted : ndarray of shape (b,)
+        Actual and predicted classes.
+    patterns : sequence of S Pattern
+
+    Returns
+    -------
+    scores, hits : ndarray of shape (1 + S, b)
+    """
+    own = values[predicted, np.arange(len(codes))]
+    scores = np.stack([own, *(pattern.sums(values, predicted) for pattern in patterns)])
+    hits = np.stack([codes == predicted, *(pattern.accept[codes, predicted] for pattern in patterns)])
+    return scores, hits
+
+
+def _merged(ours: tuple[ScoreCounts, ...], theirs: tuple[ScoreCounts, ...]) -> tuple[ScoreCounts, ...]:
+    return tuple(a.plus(b, FEW_ROWS) for a, b in zip(ours, theirs, strict=True))

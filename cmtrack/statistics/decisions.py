@@ -1,0 +1,102 @@
+"""Decisions that probabilities lead to under a matrix of costs, and what they cost by actual class.
+
+Source: Elkan (2001), here with the actual class in rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from cmtrack.statistics.counting import Counts, blocks, count_codes
+from cmtrack.statistics.inputs import FloatArray, IntArray
+from cmtrack.statistics.moments import ClassBlock, merged_spread
+from cmtrack.statistics.predictions import Predictions
+
+_TIE = 1e-12
+
+
+def decide(values: FloatArray, costs: FloatArray) -> tuple[IntArray, FloatArray]:
+    """The answer of least expected cost, and that cost, both of shape (b,).
+
+    Parameters
+    ----------
+    values : ndarray of shape (K, b)
+        Probabilities.
+    costs : ndarray of shape (K, K)
+        Rows actual, columns predicted. Of costs that differ by less than 1e-12 the first class is taken.
+    """
+    expected = costs.T @ values
+    least = expected.min(axis=0)
+    decided = (expected <= least + _TIE).argmax(axis=0)
+    return decided, expected[decided, np.arange(len(decided))]
+
+
+@dataclass(frozen=True, eq=False)
+class DecisionCounts:
+    """Rows by actual class and decision, and the costs that were expected.
+
+    Attributes
+    ----------
+    costs : ndarray of shape (K, K)
+    counts : ndarray of shape (K, K)
+        Rows, or weight, of each actual class and decision.
+    mean, m2 : ndarray of shape (K, 2)
+        By actual class, mean and sum of squared deviations of the expected cost and of the actual one less the expected
+        one.
+    """
+
+    costs: FloatArray
+    counts: Counts
+    mean: FloatArray
+    m2: FloatArray
+
+    @classmethod
+    def of_block(cls, block: ClassBlock, values: FloatArray, costs: FloatArray) -> DecisionCounts:
+        """The counts of one block of rows from their probabilities (K, b), in the order of its classes."""
+        size = len(costs)
+        decided, expected = decide(values, costs)
+        counts = count_codes(block.codes * size + decided, size * size, block.weights).reshape(size, size)
+        means, deviations = block.centre(np.stack((expected, costs[block.codes, decided] - expected)))
+        return cls(costs, counts, block.spread(means), block.spread(block.total(deviations**2)))
+
+    @classmethod
+    def of_rows(cls, rows: Predictions, costs: FloatArray) -> DecisionCounts:
+        """The counts of rows that have probabilities."""
+        assert rows.source is not None  # the caller's choice
+        parts, size = [], len(costs)
+        for part in blocks(len(rows), rows.source.block_rows):
+            weights = None if rows.weights is None else rows.weights[part]
+            block = ClassBlock.sort(rows.actual_codes.block(part), size, weights)
+            values = np.empty((size, part.stop - part.start))
+            rows.source.fill(values, part, block.order)
+            parts.append(cls.of_block(block, values, costs))
+        return cls.merge(parts)
+
+    @classmethod
+    def merge(cls, parts: Sequence[DecisionCounts]) -> DecisionCounts:
+        """The counts of disjoint samples together.
+
+        Raises
+        ------
+        ValueError
+            If they are under other costs.
+        """
+        if any(not np.array_equal(part.costs, parts[0].costs) for part in parts):
+            raise ValueError("decisions must be under the same costs to be merged")
+        counts = np.stack([part.counts for part in parts])
+        n = counts.sum(axis=2).astype(np.float64)[:, :, None]
+        mean, m2 = merged_spread(n, np.stack([part.mean for part in parts]), np.stack([part.m2 for part in parts]))
+        return cls(parts[0].costs, counts.sum(axis=0), mean, m2)
+
+    def __add__(self, other: DecisionCounts) -> DecisionCounts:
+        return DecisionCounts.merge([self, other])
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, DecisionCounts) and all(
+            np.array_equal(getattr(self, name), getattr(other, name)) for name in ("costs", "counts", "mean", "m2")
+        )
+
+    __hash__ = None  # type: ignore[assignment]
