@@ -8,8 +8,8 @@ from typing import Any, Unpack
 
 import numpy as np
 
-from cmtrack.evaluation.compute import scored_step
-from cmtrack.evaluation.from_arrays import assemble, prices_of, scores_first, tell_scaled
+from cmtrack.evaluation.compute import scored_step, scores_first
+from cmtrack.evaluation.from_arrays import assemble, prices_of, tell_scaled
 from cmtrack.evaluation.result import Evaluation
 from cmtrack.grouping import Label
 from cmtrack.options import Options, complete, takes_options

@@ -88,6 +88,13 @@ def scored_step(labels: tuple[Label, ...], grouping: Grouping | None, positive: 
     return replace(step, positive=step.labels.index(positive))
 
 
+def scores_first(order: tuple[Label, ...], step: ComposedStep | None) -> bool:
+    """True where a single column of probabilities is that of the first of two classes."""
+    if step is None or len(order) != 2:
+        return False
+    return bool(step.group_of_class[0] == step.positive != step.group_of_class[1])
+
+
 # -- numbers ------------------------------------------------------------------------------------------
 
 RARE = 20

@@ -9,7 +9,7 @@ from typing import Any, Unpack
 
 import numpy as np
 
-from cmtrack.evaluation.compute import check_own, scaled_rows_warning, scored_step
+from cmtrack.evaluation.compute import check_own, scaled_rows_warning, scored_step, scores_first
 from cmtrack.evaluation.result import Evaluation
 from cmtrack.grouping import ComposedStep, Grouping, Label
 from cmtrack.options import Options, complete, takes_options
@@ -204,13 +204,6 @@ def evaluate_rows(rows: Predictions, like: Evaluation) -> Evaluation:
         notes=(),
         kept_numbers=None,
     ).with_cluster_errors()
-
-
-def scores_first(order: tuple[Label, ...], step: ComposedStep | None) -> bool:
-    """True where a single column of probabilities is that of the first of two classes."""
-    if step is None or len(order) != 2:
-        return False
-    return bool(step.group_of_class[0] == step.positive != step.group_of_class[1])
 
 
 def _declared(y_prob: Any, grouping: Grouping | None) -> list[Any] | None:

@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Unpack
 
-from cmtrack.evaluation.compute import scored_step
-from cmtrack.evaluation.from_arrays import assemble, prices_of, scores_first, tell_scaled, with_calibration
+from cmtrack.evaluation.compute import scored_step, scores_first
+from cmtrack.evaluation.from_arrays import assemble, prices_of, tell_scaled, with_calibration
 from cmtrack.evaluation.result import Evaluation
 from cmtrack.grouping import ComposedStep, Grouping, Label
 from cmtrack.grouping.step import plain

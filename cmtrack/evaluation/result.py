@@ -18,6 +18,7 @@ from cmtrack.base import BaseEvaluation
 from cmtrack.evaluation import _regrouping, storage
 from cmtrack.evaluation.compute import SECTION_NAMES, Computed, check_sections, compute, resample_tables, scored_step
 from cmtrack.evaluation.storage import predictions_size, read_predictions, write_predictions
+from cmtrack.evaluation.threshold import Threshold, choose_threshold
 from cmtrack.grouping import ComposedStep, Costs, Grouping, Label, as_costs
 from cmtrack.metrics import multiclass
 from cmtrack.metrics.calibration import CalibrationCurve
@@ -42,8 +43,6 @@ from cmtrack.untrusted import for_page
 if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.figure import Figure
-
-    from cmtrack.evaluation.threshold import Threshold
 
 
 _NO_CLUSTERS = (
@@ -357,8 +356,6 @@ class Evaluation(BaseEvaluation):
             If there are no scores of two groups, one group has no rows, costs or metrics do not go with two groups, or
             no threshold keeps the bound; the text gives the best that is reachable.
         """
-        from cmtrack.evaluation.threshold import choose_threshold
-
         return choose_threshold(self, costs, maximize, subject_to, calibration)
 
     def costs_by_class(self) -> pd.DataFrame:

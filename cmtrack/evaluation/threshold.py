@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from cmtrack.evaluation.from_arrays import evaluate
-from cmtrack.evaluation.result import Evaluation
+from cmtrack.evaluation.compute import scaled_rows_warning, scores_first
 from cmtrack.grouping import Costs, Label, as_costs
 from cmtrack.metrics.binary import SIX
 from cmtrack.metrics.catalog import lookup
@@ -35,13 +34,18 @@ from cmtrack.metrics.thresholds import (
     values_of,
 )
 from cmtrack.names import quoted
-from cmtrack.statistics import BinaryCounts
-from cmtrack.statistics.inputs import FloatArray
+from cmtrack.statistics import BinaryCounts, ScoreCounts
+from cmtrack.statistics.collected import accepted_within, group_scores, is_positive
+from cmtrack.statistics.inputs import FloatArray, align_rows
+from cmtrack.statistics.labels import encode_labels
 from cmtrack.statistics.predictions import Predictions
+from cmtrack.statistics.probabilities import as_probabilities
 
 if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.figure import Figure
+
+    from cmtrack.evaluation.result import Evaluation
 
 _FEW = 20
 _WEIGHTED = "the weights are fractions, and the rows that could be split are not at hand"
@@ -243,7 +247,7 @@ def choose_threshold(
     """Choose and judge a threshold (see :meth:`cmtrack.Evaluation.threshold`)."""
     table = _scores_of(evaluation)
     rule, prices = _rule(evaluation, costs, maximize, subject_to)
-    chooser = table if calibration is None else _scores_of(_read_calibration(evaluation, calibration), "calibration")
+    chooser, told = (table, []) if calibration is None else _calibration_scores(evaluation, calibration)
     counts = chooser.scores.counts.astype(np.float64)
     thresholds, six = thresholds_of(chooser.scores), six_counts(counts)
     there, effective = candidates(counts), _kish(chooser)
@@ -251,7 +255,7 @@ def choose_threshold(
     if place < 0:
         raise ValueError(_unreachable(rule, thresholds, six, there, effective))
     value, chosen = float(thresholds[place]), six_at(counts, place)
-    told = _cautions(evaluation, rule, chooser)
+    told = told + _cautions(evaluation, rule, chooser)
     splits = _row_splits(evaluation, table)
     held: HeldOut | None
     if calibration is None:
@@ -298,8 +302,12 @@ def _scores_of(evaluation: Evaluation, what: str = "") -> ScoreTable:
                 f"a threshold needs two classes or a grouping step of two groups{of}, got {evaluation!r:.120}"
             )
         raise ValueError(f"a threshold needs the probabilities of two groups{of} (y_prob), got {evaluation!r:.120}")
+    return _with_both(table, what)
+
+
+def _with_both(table: ScoreTable, what: str) -> ScoreTable:
     if not table.has_both:
-        n = table.sides.tolist()
+        n, of = table.sides.tolist(), f" of the {what} set" if what else ""
         raise ValueError(f"a threshold needs rows of both groups{of}, got {n[0]:g} positive and {n[1]:g} negative ones")
     return table
 
@@ -342,28 +350,34 @@ def _metric(name: str) -> Any:
         raise ValueError(f"maximize must name a metric, got {name!r:.80}{near(str(name), known)}") from None
 
 
-def _read_calibration(evaluation: Evaluation, calibration: Any) -> Evaluation:
-    """The evaluation of the rows that choose the threshold.
+def _calibration_scores(evaluation: Evaluation, calibration: Any) -> tuple[ScoreTable, list[str]]:
+    """The scores of the rows that choose the threshold, and warnings.
 
     Raises
     ------
     ValueError
-        If they are no labelled rows of the same classes and groups.
+        If they are no labelled rows of the same classes and groups, or of one group only.
     """
-    if isinstance(calibration, Evaluation):
+    if isinstance(calibration, type(evaluation)):
         for name in ("labels", "grouping", "positive"):
             ours, theirs = getattr(evaluation, name), getattr(calibration, name)
             if ours != theirs:
                 raise ValueError(f"the calibration set must have the same {name}, got {theirs!r:.80} for {ours!r:.80}")
-        return calibration
+        return _scores_of(calibration, "calibration"), []
     if not isinstance(calibration, (tuple, list)) or len(calibration) != 2:
         raise ValueError(f"calibration must be (y, scores) or an Evaluation, got {type(calibration).__name__}")
-    y, scores = calibration
-    options: Any = {"grouping": evaluation.grouping, "positive": evaluation.positive}
-    try:
-        return evaluate(y, y_prob=scores, labels=list(evaluation.labels), **options)
-    except (TypeError, ValueError) as error:
-        raise ValueError(f"the calibration set: {error}") from None
+    step, order = evaluation._step, evaluation.labels
+    assert step is not None  # there are scores
+    given = align_rows({"calibration y": calibration[0], "calibration scores": calibration[1]})
+    actual = encode_labels({"calibration y": given["calibration y"]}, order)[1]["calibration y"]
+    first = scores_first(order, step)
+    read = as_probabilities(given["calibration scores"], order, len(actual), first, "calibration scores", "warn")
+    scores = read.array
+    accepted, positive = accepted_within(actual, scores, step), is_positive(actual, step)
+    channel = 2 * (1 - positive) + ~accepted
+    table = ScoreTable(ScoreCounts.from_scores(group_scores(scores, step), channel, 4))
+    told = [scaled_rows_warning(read.scaled_rows)] if read.scaled_rows else []
+    return _with_both(table, "calibration"), told
 
 
 def _unreachable(rule: Rule, thresholds: FloatArray, six: BinaryCounts, there: Any, effective: float) -> str:
@@ -420,7 +434,7 @@ def _row_splits(evaluation: Evaluation, table: ScoreTable) -> RowSplits | None:
 def _cross_fitted(
     evaluation: Evaluation, table: ScoreTable, splits: RowSplits | None, thresholds: FloatArray, rule: Rule
 ) -> tuple[HeldOut | None, list[str]]:
-    """What the folds say, and warnings; None where rows cannot be split."""
+    """Outcomes of the rows that the folds judge, and warnings; None where rows cannot be split."""
     effective, told = _kish(table), []
     if splits is None and table.fractional:
         return None, [f"{_WEIGHTED}: what the threshold is worth on other rows is not known"]
@@ -455,7 +469,7 @@ def _at_once(table: ScoreTable, splits: RowSplits | None, value: float) -> tuple
 def _dependence(
     evaluation: Evaluation, table: ScoreTable, splits: RowSplits | None, held: HeldOut | None
 ) -> Dependence:
-    """How much the samples tell: their weights, and which of them belong together."""
+    """Effective number of the samples, and errors of those that belong together."""
     if splits is None or splits.clusters is None or held is None:
         return Dependence(_kish(table))
     shares, weights, clusters = splits.outcomes(held.places), splits.weights, splits.clusters

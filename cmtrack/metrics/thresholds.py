@@ -30,8 +30,8 @@ from cmtrack.metrics.results import Clusters, Results
 from cmtrack.metrics.roc import six_counts
 from cmtrack.names import quoted
 from cmtrack.statistics import BinaryCounts, ScoreCounts
+from cmtrack.statistics.grid import grid_edges
 from cmtrack.statistics.inputs import BoolArray, FloatArray, IntArray
-from cmtrack.statistics.scores import grid_edges
 
 FOLDS, REPEATS, SEED = 5, 10, 16_3
 COST = "cost/mean"
@@ -44,7 +44,7 @@ _OUTCOME = np.array([[1, 0], [1, 2], [4, 3], [5, 3]])
 
 @dataclass(frozen=True)
 class OutcomeCosts:
-    """What the six outcomes of two groups cost.
+    """Costs of the six outcomes of two groups.
 
     Attributes
     ----------
@@ -163,7 +163,7 @@ class Rule:
             raise ValueError(f"subject_to has .low and .high of shares only (Wilson's limits), got {self.bound.text!r}")
 
     def bounded(self, six: BinaryCounts, effective: float = 1.0) -> FloatArray:
-        """What the bound reads at each threshold; NaN where it is undefined.
+        """The bounded number at each threshold; NaN where it is undefined.
 
         Parameters
         ----------
@@ -416,7 +416,7 @@ def six_at(counts: Any, place: int) -> FloatArray:
 
 @dataclass(frozen=True)
 class Dependence:
-    """What is known of the samples beside their counts.
+    """Knowledge of the samples beside their counts.
 
     Attributes
     ----------
