@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import json
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import cmtrack
 from cmtrack import Costs, Evaluation, Grouping, compare, evaluate, paired_differences
 from cmtrack.comparison.break_even import BreakEven, break_even, fieller
 from cmtrack.metrics.costs import profile_of_mean
+from cmtrack.metrics.influence import standard_error
 from cmtrack.report.narrative import costs as costs_in_words
+from cmtrack.statistics.decisions import decide
 
 TV1 = np.array([[7, 2, 1, 0], [1, 12, 3, 2], [0, 4, 9, 1], [2, 1, 0, 15]])
 TV1_COSTS = np.abs(np.subtract.outer(np.arange(4), np.arange(4))).astype(float)
@@ -49,8 +53,71 @@ def test_the_vector_of_a_cost_matrix(tv1):
     frame = tv1.costs_by_class()
     np.testing.assert_allclose(frame["cost"], [-0.3, 0.4444444444, 0.3571428571, 1.2222222222], atol=5e-11)
     assert frame["part"].sum() == pytest.approx(tv1.metrics["cost/mean"])
-    cost, error = own.at_shares(np.array([0.4, 0.3, 0.2, 0.1]))
-    assert (cost, error) == (pytest.approx(0.2069841270, abs=5e-11), pytest.approx(0.1668174092, abs=5e-11))
+    moved = tv1.cost_at([0.4, 0.3, 0.2, 0.1])
+    assert moved[:2] == (pytest.approx(0.2069841270, abs=5e-11), pytest.approx(0.1668174092, abs=5e-11))
+    assert moved[2:] == pytest.approx([moved[0] - 1.959964 * moved[1], moved[0] + 1.959964 * moved[1]], rel=1e-6)
+    assert tv1.cost_at({0: 0.4, 1: 0.3, 2: 0.2, 3: 0.1}) == moved
+    own_shares = TV1.sum(axis=1) / TV1.sum()
+    assert tv1.cost_at(own_shares).value == pytest.approx(tv1.metrics["cost/mean"])
+    with pytest.raises(ValueError, match="between 0 and 1 that sum to 1"):
+        tv1.cost_at([0.4, 0.3, 0.2, 0.2])
+    with pytest.raises(ValueError, match="needs costs, got none"):
+        evaluate([0, 1], [0, 1]).cost_at([0.5, 0.5])
+
+
+Y8 = np.array([0, 0, 0, 0, 1, 1, 1, 2, 2])
+P8 = np.array([
+    [.7, .2, .1], [.5, .4, .1], [.6, .1, .3], [.4, .35, .25], [.3, .6, .1], [.2, .5, .3], [.45, .4, .15], [.1, .3, .6],
+    [.3, .4, .3],
+])  # fmt: skip
+COSTS8 = Costs.from_matrix([[0, 1, 4], [2, 0, 1], [6, 3, 0]], range(3))
+"""The second part of test vector 23: rows of test vector 8."""
+
+
+def test_the_vector_of_decisions_from_probabilities():
+    found = evaluate(Y8, y_prob=P8, costs=COSTS8)
+    metrics, errors = found.metrics, found.standard_errors
+    decided, _ = decide(P8.T, COSTS8.matrix((0, 1, 2)))
+    assert decided.tolist() == [0, 1, 1, 1, 1, 1, 1, 2, 1]  # row 1 is a tie of 1.0 and 1.0
+    assert metrics["cost/bayes"] == pytest.approx(0.6666666667, abs=5e-11)
+    assert metrics["cost/expected"] == pytest.approx(0.9944444444, abs=5e-11)
+    assert (metrics["cost/gap"], errors["cost/gap"]) == (
+        pytest.approx(-0.3277777778, abs=5e-11), pytest.approx(0.2823087259, abs=5e-11)
+    )  # fmt: skip
+    assert metrics["cost/mean"] == pytest.approx(0.5555555556, abs=5e-11)
+    difference = found.influence("cost/bayes") - found.influence("cost/mean")
+    assert standard_error(difference) == pytest.approx(0.2916299213, abs=5e-11)
+    for name in ("cost/bayes", "cost/expected", "cost/gap"):
+        assert standard_error(found.influence(name)) == pytest.approx(errors[name], rel=1e-9)
+
+
+def test_decisions_need_the_probabilities(tmp_path):
+    rows = evaluate(Y8, y_prob=P8)
+    assert rows.price(COSTS8) == evaluate(Y8, y_prob=P8, costs=COSTS8)
+    rows.save(tmp_path)
+    past = Evaluation.load(tmp_path, rows=False).price(COSTS8)
+    assert "cost/mean" in past.metrics
+    assert "cost/bayes" not in past.metrics
+    priced_before = replace(rows.price(COSTS8), rows=None)
+    assert "cost/bayes" in priced_before.price(COSTS8).metrics
+    assert "cost/bayes" not in priced_before.price(Costs({(0, 1): 7.0})).metrics
+    w = np.arange(1, 10)
+    whole = evaluate(Y8, y_prob=P8, costs=COSTS8, sample_weight=w)
+    repeated = evaluate(np.repeat(Y8, w), y_prob=np.repeat(P8, w, axis=0), costs=COSTS8)
+    half = evaluate(Y8, y_prob=P8, sample_weight=w / 2.0).price(COSTS8)
+    for name in ("cost/bayes", "cost/expected", "cost/gap"):
+        assert whole.metrics[name] == pytest.approx(repeated.metrics[name])
+        assert whole.standard_errors[name] == pytest.approx(repeated.standard_errors[name])
+        assert half.metrics[name] == pytest.approx(repeated.metrics[name])
+        assert half.standard_errors[name] == pytest.approx(
+            standard_error(half.influence(name), np.asarray(w / 2.0)), rel=1e-9
+        )
+
+
+def test_spans_have_no_costs():
+    spans = cmtrack.evaluate_spans([("d", 0, 1, "a")], [("d", 0, 1, "a")])
+    with pytest.raises(ValueError, match="costs are of rows"):
+        spans.price({("a", "b"): 1.0})
 
 
 def test_the_vector_of_costs_of_groups_with_mismatches():

@@ -244,7 +244,7 @@ def _warnings(
         if bound > 0:
             out.append(f"scores are counted on a grid: the average precision is within {bound:.1e} of the exact one")
     if views.reliability is not None and "calibration/error" in results.metrics:
-        if not views.reliability.scores.exact:
+        if not views.reliability.has_means:
             out.append("scores are counted on a grid: calibration/ takes each for the centre of its cell")
         share = views.reliability.without_logit
         if share > 0 and "calibration/slope" not in results.undefined:

@@ -23,6 +23,7 @@ from cmtrack.grouping import ComposedStep, Costs, Grouping, Label, as_costs
 from cmtrack.metrics import multiclass
 from cmtrack.metrics.calibration import CalibrationCurve
 from cmtrack.metrics.catalog import find, lookup
+from cmtrack.metrics.costs import CostAtShares
 from cmtrack.metrics.influence import Influence, effective_clusters, few_clusters, standard_error
 from cmtrack.metrics.intervals import Interval
 from cmtrack.metrics.metric import Metric
@@ -35,7 +36,7 @@ from cmtrack.metrics.views import EvaluationViews
 from cmtrack.prevalence.results import PrevalenceEstimate
 from cmtrack.statistics import BinaryCounts, ConfusionMatrix, ReducedConfusionMatrix, ScoreCounts
 from cmtrack.statistics.collected import Statistics, with_decisions
-from cmtrack.statistics.inputs import BoolArray, FloatArray, same_kind_of_weights
+from cmtrack.statistics.inputs import BoolArray, FloatArray, as_shares, same_kind_of_weights, shares_of
 from cmtrack.statistics.predictions import Predictions
 from cmtrack.statistics.spans import SpanRows
 from cmtrack.untrusted import for_page
@@ -382,6 +383,25 @@ class Evaluation(BaseEvaluation):
         part = (priced.counts * priced.costs).sum(axis=1) / priced.total
         columns = {"label": self.labels, "support": support, "cost": means, "standard_error": errors, "part": part}
         return pd.DataFrame(columns | {"always": priced.constants})
+
+    def cost_at(self, shares: Mapping[Label, float] | Sequence[float]) -> CostAtShares:
+        """The mean cost where the actual classes have other shares.
+
+        Parameters
+        ----------
+        shares : mapping of label to share, or sequence of length K
+            They sum to 1.
+
+        Raises
+        ------
+        ValueError
+            If no costs are given, or the shares are none.
+        """
+        priced = self._views.costs
+        if priced is None:
+            raise ValueError("a cost at other shares needs costs, got none: Evaluation.price(costs) gives them")
+        given = shares_of(as_shares(shares, "shares"), self.labels, "shares")
+        return priced.at_shares(np.array(given), self.confidence_level)
 
     def has_section(self, name: str) -> bool:
         """True for a section of metrics that is computed where it applies."""

@@ -23,6 +23,7 @@ MAX_BLOCKS = 4096
 """Blocks that the test draws labels of; more are pooled to the cells of the grid, with the means of their scores."""
 _SEED = 14
 _AT_ONCE = 64  # blocks
+_NORMAL = 25  # variance of a block from which its positives are drawn as rounded normal numbers, which is quicker
 _STEPS = 100
 _DIGITS = 9
 
@@ -142,7 +143,7 @@ class CalibrationTest(NamedTuple):
     pvalue: float
 
 
-def calibration_test(blocks: Blocks, draws: int = DRAWS) -> CalibrationTest:
+def calibration_test(blocks: Blocks, draws: int = DRAWS, most: int = MAX_BLOCKS) -> CalibrationTest:
     """Test that labels are independent with their scores for probabilities.
 
     Parameters
@@ -151,28 +152,33 @@ def calibration_test(blocks: Blocks, draws: int = DRAWS) -> CalibrationTest:
         Of whole weights.
     draws : int
         Labels that are drawn for every row, with a fixed seed.
+    most : int
+        Blocks that labels are drawn of; more are pooled, after the cells of the grid, to so many of equal variance.
 
     Returns
     -------
     CalibrationTest
         All NaN where every score is 0 or 1 and no label contradicts its score.
     """
-    if len(blocks.scores) > MAX_BLOCKS:
-        blocks = _pooled(blocks)
-    s, total = blocks.scores, np.rint(blocks.total).astype(np.int64)
+    s = blocks.scores
     if ((s == 0) & (blocks.positive > 0)).any() or ((s == 1) & (blocks.negative > 0)).any():
         least = 1 / (1 + draws)
         return CalibrationTest(math.inf, math.inf, least, least, least)
     inner = (s > 0) & (s < 1)
     if not inner.any():
         return CalibrationTest(*[math.nan] * 5)
-    s, total, observed = s[inner], total[inner], blocks.positive[inner]
+    blocks = pooled(Blocks(*(part[inner] for part in blocks)), most)
+    s, total, observed = blocks.scores, np.rint(blocks.total).astype(np.int64), blocks.positive
     sums = _Sums(s, total.astype(np.float64), 1 + draws)
     rng = np.random.default_rng(_SEED)
     for start in range(0, len(s), _AT_ONCE):
         part = slice(start, start + _AT_ONCE)
         sums.add(part, np.column_stack((observed[part], _labels(rng, s[part], total[part], draws))))
-    kuiper, cox = sums.statistics()
+    return _combined(*sums.statistics())
+
+
+def _combined(kuiper: FloatArray, cox: FloatArray) -> CalibrationTest:
+    """The test from both statistics of the data and of every draw after them."""
     each = np.stack([_pvalues(kuiper), _pvalues(cox)])
     least_of_both = each.min(axis=0)
     combined = float((least_of_both <= least_of_both[0]).mean())
@@ -213,7 +219,11 @@ def _labels(rng: np.random.Generator, s: FloatArray, total: IntArray, draws: int
     """Positives of each block in each draw, shape (blocks, draws)."""
     found: FloatArray = (rng.random((len(s), draws)) < s[:, None]).astype(np.float64)
     for block in np.flatnonzero(total > 1):
-        found[block] = rng.binomial(total[block], s[block], draws)
+        mean, variance = total[block] * s[block], total[block] * s[block] * (1 - s[block])
+        if variance > _NORMAL:
+            found[block] = np.rint(mean + math.sqrt(variance) * rng.standard_normal(draws)).clip(0, total[block])
+        else:
+            found[block] = rng.binomial(total[block], s[block], draws)
     return found
 
 
@@ -222,15 +232,26 @@ def _pvalues(statistics: FloatArray) -> FloatArray:
     return (len(statistics) - np.searchsorted(np.sort(statistics), statistics, side="left")) / len(statistics)
 
 
-def _pooled(blocks: Blocks) -> Blocks:
-    """Blocks of cells of the grid, with the means of their scores."""
-    cells = np.unique(cells_of(blocks.scores), return_inverse=True)[1]
+def pooled(blocks: Blocks, most: int = MAX_BLOCKS) -> Blocks:
+    """At most so many blocks, with the means of their scores.
 
-    def of_cells(values: FloatArray) -> FloatArray:
-        return np.bincount(cells, values).astype(np.float64)
+    More are put together by cell of the grid, and if these are still too many, into runs of equal variance.
+    """
+    if len(blocks.scores) > MAX_BLOCKS:
+        blocks = _together(blocks, cells_of(blocks.scores))
+    if len(blocks.scores) > most:
+        variance = blocks.total * blocks.scores * (1 - blocks.scores)
+        middle = np.cumsum(variance) - variance / 2
+        blocks = _together(blocks, np.floor(most * middle / (variance.sum() or 1.0)).astype(np.int64))
+    return blocks
 
-    sides = [of_cells(own) for own in blocks[1:]]
-    return Blocks(of_cells(blocks.total * blocks.scores) / (sides[0] + sides[1]), *sides)
+
+def _together(blocks: Blocks, place: IntArray) -> Blocks:
+    """Blocks of one place (U,) put together, with the means of their scores."""
+    number = np.unique(place, return_inverse=True)[1]
+    sides = [np.bincount(number, own).astype(np.float64) for own in blocks[1:]]
+    means = np.bincount(number, blocks.total * blocks.scores).astype(np.float64) / (sides[0] + sides[1])
+    return Blocks(means, *sides)
 
 
 # -- Cox's fit ------------------------------------------------------------------------------------------

@@ -1,7 +1,8 @@
 """Calibration of the positive group's score: its error, test and slope, and the reliability curve.
 
 Mismatches play no part: a row is positive or not, whatever is predicted. Where scores are counted by cell of the grid,
-each stands for its cell's centre, and there is no test: with centres it rejects calibrated scores too often. Sources:
+the mean score of a cell stands for each of its scores. In files of earlier versions, which do not hold the means, it is
+the cell's centre, and there is no test: with centres it rejects calibrated scores too often. Sources:
 Dimitriadis, Gneiting and Jordan (2021) for the curve and the parts; Bröcker (2012) and Kumar, Liang and Ma (2019) for
 the error; Arrieta-Ibarra et al. (2022) and Cox (1958) for the test; Cox (1958) for slope and intercept.
 """
@@ -39,11 +40,19 @@ class ReliabilityTable(ScoreTable):
         With squared weights, where weights are fractions.
     level : float
         Confidence level of the calibration error's interval.
+    most : int
+        Blocks of scores that the test draws labels of; more are pooled.
     """
 
-    def __init__(self, scores: ScoreCounts, squares: ScoreCounts | None = None, level: float = 0.95) -> None:
+    def __init__(
+        self,
+        scores: ScoreCounts,
+        squares: ScoreCounts | None = None,
+        level: float = 0.95,
+        most: int = blockwise.MAX_BLOCKS,
+    ) -> None:
         super().__init__(scores, squares)
-        self.level = level
+        self.level, self._most = level, most
 
     @cached_property
     def held(self) -> npt.NDArray[np.intp]:
@@ -54,7 +63,7 @@ class ReliabilityTable(ScoreTable):
     def blocks(self) -> Blocks:
         """Positives and negatives of each score that rows have."""
         sides = [part.reshape(2, 2, -1).sum(axis=1)[:, self.held] for part in (self.weight, self.squares)]
-        return Blocks(self.scores.values[self.held], *sides[0], *sides[1])
+        return Blocks(np.clip(self.scores.means[self.held], 0.0, 1.0), *sides[0], *sides[1])
 
     @cached_property
     def recalibrated(self) -> FloatArray:
@@ -84,14 +93,19 @@ class ReliabilityTable(ScoreTable):
     @cached_property
     def test(self) -> CalibrationTest | None:
         """The test; None where :attr:`no_test` says why there is none."""
-        return None if self.no_test else blockwise.calibration_test(self.blocks)
+        return None if self.no_test else blockwise.calibration_test(self.blocks, most=self._most)
 
     @property
     def no_test(self) -> str:
         """The reason why there is no test; empty where there is one."""
-        if not self.scores.exact:
+        if not self.has_means:
             return "scores are counted on a grid: with its cells' centres the test would reject too often"
         return "weights are fractions: labels are not drawn for parts of rows" if self.fractional else ""
+
+    @property
+    def has_means(self) -> bool:
+        """False for scores that are counted by cell without their sums, as earlier versions wrote them."""
+        return self.scores.exact or self.scores.sums is not None
 
     @property
     def without_logit(self) -> float:
@@ -119,7 +133,7 @@ class CalibrationCurve:
 
     @property
     def scores(self) -> FloatArray:
-        """Ascending distinct scores, shape (U,); the centres of cells where scores are counted on a grid."""
+        """Ascending distinct scores, shape (U,); the means of cells where scores are counted on a grid."""
         return self.table.blocks.scores
 
     @property
@@ -276,6 +290,7 @@ class Coefficient:
         return np.repeat(psi, 2, axis=0).ravel()
 
 
+PVALUE_SOURCE = "Arrieta-Ibarra et al. (2022); Cox (1958)"
 _CORP, _COX = "Dimitriadis, Gneiting & Jordan (2021)", "Cox (1958)"
 _LABELS = "a group has no samples, or the scores part the groups or are all one"
 
@@ -305,7 +320,7 @@ CALIBRATION = Section("calibration", "Calibration of the positive group's score"
             reason="none of the 15 bins holds two rows",
             formula="√ mean (observed − score)² over 15 bins of equal mass, less its bias"),
     _metric("pvalue", PValue(), better="", low=0.0, high=1.0, title="p-value of calibration", brief="calibration p",
-            source="Arrieta-Ibarra et al. (2022); Cox (1958)",
+            source=PVALUE_SOURCE,
             formula="small: the scores are not calibrated; Kuiper's and Cox's score test, 999 draws"),
     _metric("slope", Coefficient("slope"), better="", interval="wald", title="calibration slope", source=_COX,
             reason=_LABELS, formula="of the labels on logit(score); below 1: over-confident"),

@@ -13,6 +13,7 @@ from collections.abc import Callable
 from cmtrack.families.metrics import FAMILY
 from cmtrack.metrics.binary import BINARY
 from cmtrack.metrics.calibration import CALIBRATION
+from cmtrack.metrics.confidence import CONFIDENCE, CONFIDENCE_OF_STEP
 from cmtrack.metrics.costs import COST
 from cmtrack.metrics.metric import Metric, Section
 from cmtrack.metrics.multiclass import MULTICLASS, REDUCED, SPANS
@@ -34,6 +35,8 @@ SECTIONS: tuple[Section, ...] = (
     PROBABILITY,
     PROBABILITY_OF_STEP,
     CALIBRATION,
+    CONFIDENCE,
+    CONFIDENCE_OF_STEP,
     SPCC,
     PREVALENCE,
     FAMILY,

@@ -1,7 +1,8 @@
 """Costs of a confusion matrix: the section ``cost/``, present where costs are given.
 
 Source: Elkan (2001) for the cost matrix, here with the actual class in rows; Richardson (2000) for the relative value
-``saved``, which a constant added to a row of costs leaves as it is. The interval of a mean cost is the multinomial
+``saved``, which a constant added to a row of costs leaves as it is. What the probabilities themselves would decide
+(``bayes``) can be had only where costs are given together with the rows. The interval of a mean cost is the multinomial
 profile likelihood over all values that a cost can take, those without samples among them: the empirical likelihood of
 Owen (1988) with the unobserved outcomes kept.
 """
@@ -10,6 +11,7 @@ from __future__ import annotations
 
 import math
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 from scipy.optimize import brentq
@@ -18,8 +20,22 @@ from scipy.special import logsumexp
 from cmtrack.metrics.intervals import Interval, normal_quantile, on_scale
 from cmtrack.metrics.metric import Metric, Section
 from cmtrack.metrics.samples import Samples
-from cmtrack.statistics import ConfusionMatrix
-from cmtrack.statistics.inputs import FloatArray, IntArray
+from cmtrack.statistics.counting import Counts
+from cmtrack.statistics.decisions import DecisionCounts, decide
+from cmtrack.statistics.inputs import FloatArray
+from cmtrack.statistics.predictions import Predictions
+
+
+class CostAtShares(NamedTuple):
+    """The mean cost at other shares of the actual classes, with Wald's interval.
+
+    The errors of each class stay as they are: it is said of a change in how often classes occur, not of other rows.
+    """
+
+    value: float
+    standard_error: float
+    low: float
+    high: float
 
 
 class Priced(Samples):
@@ -29,16 +45,16 @@ class Priced(Samples):
 
     Parameters
     ----------
-    matrix : ConfusionMatrix
-    squares : ConfusionMatrix, optional
+    counts : ndarray of shape (K, K)
+        Rows actual, columns predicted.
+    squares : ndarray of shape (K, K), optional
         The same with squared weights, where weights are fractions.
     costs : ndarray of shape (K, K)
-        Rows actual, columns predicted.
     """
 
-    def __init__(self, matrix: ConfusionMatrix, squares: ConfusionMatrix | None, costs: FloatArray) -> None:
-        self.counts = matrix.counts.astype(np.float64)
-        self.squares = self.counts if squares is None else squares.counts.astype(np.float64)
+    def __init__(self, counts: Counts, squares: Counts | None, costs: FloatArray) -> None:
+        self.counts = counts.astype(np.float64)
+        self.squares = self.counts if squares is None else squares.astype(np.float64)
         self.costs = costs
 
     @property
@@ -60,10 +76,9 @@ class Priced(Samples):
         squares = float(self.squares.sum())
         return self.total**2 / squares if squares > 0 else 0.0
 
-    @staticmethod
-    def by_row(influence: FloatArray, actual: IntArray, predicted: IntArray) -> FloatArray:
-        """Influence of rows (n,) from their classes (n,)."""
-        return np.asarray(influence[actual, predicted])
+    def by_row(self, influence: FloatArray, rows: Predictions) -> FloatArray:
+        """Influence of each row, shape (n,)."""
+        return np.asarray(influence[rows.actual, rows.predicted])
 
     @cached_property
     def mean(self) -> float:
@@ -88,20 +103,54 @@ class Priced(Samples):
             errors = np.sqrt((self.squares * (self.costs - means[:, None]) ** 2).sum(axis=1)) / n
         return means, errors
 
-    def at_shares(self, shares: FloatArray) -> tuple[float, float]:
-        """Mean cost where the actual classes have other shares (K,), and its standard error.
-
-        NaN where a class with a share has no samples.
-        """
+    def at_shares(self, shares: FloatArray, level: float = 0.95) -> CostAtShares:
+        """Mean cost where the actual classes have other shares (K,); NaN where one of them has no samples."""
         means, errors = self.by_class()
         there = shares > 0
-        return float(shares[there] @ means[there]), math.sqrt(float(shares[there] ** 2 @ errors[there] ** 2))
+        value, error = float(shares[there] @ means[there]), math.sqrt(float(shares[there] ** 2 @ errors[there] ** 2))
+        ends = float(shares @ self.costs.min(axis=1)), float(shares @ self.costs.max(axis=1))
+        found = on_scale("wald", value, error, level, ends)
+        return CostAtShares(value, error, *(found or (math.nan, math.nan)))
 
     def profile(self, level: float, wider: float = 1.0) -> Interval:
         """The profile-likelihood interval of the mean cost; weights count as so many rows as Kish's number says."""
         support, place = np.unique(self.costs, return_inverse=True)
         counts: FloatArray = np.bincount(place.ravel(), self.counts.ravel(), len(support)).astype(np.float64)
         return profile_of_mean(support, counts * (self.effective(None) / self.total / wider**2), level)
+
+
+class Decided(Priced):
+    """The decisions that probabilities lead to under the costs, and the costs that were expected.
+
+    Parameters
+    ----------
+    decisions : DecisionCounts
+    squares : DecisionCounts, optional
+        The same with squared weights, where weights are fractions.
+    """
+
+    def __init__(self, decisions: DecisionCounts, squares: DecisionCounts | None) -> None:
+        super().__init__(decisions.counts, None if squares is None else squares.counts, decisions.costs)
+        self.decisions, self._squared = decisions, squares or decisions
+
+    def mean_of(self, column: int) -> float:
+        """Mean of the expected cost (0), or of the actual cost less it (1)."""
+        return float(self.counts.sum(axis=1) @ self.decisions.mean[:, column]) / self.total
+
+    def error_of(self, column: int) -> float:
+        """The standard error of that mean."""
+        means, m2 = self._squared.mean[:, column], self._squared.m2[:, column]
+        spread = m2 + self.squares.sum(axis=1) * (means - self.mean_of(column)) ** 2
+        return math.sqrt(float(spread.sum())) / self.total
+
+    def by_row(self, influence: FloatArray, rows: Predictions) -> FloatArray:
+        """Influence of each row, shape (n,): of its decision, or of what it adds to a mean."""
+        assert rows.probabilities is not None  # the metrics exist only with probabilities
+        decided, expected = decide(rows.probabilities.T, self.costs)
+        if influence.ndim == 2:
+            return np.asarray(influence[rows.actual, decided])
+        columns = np.stack((expected, self.costs[rows.actual, decided] - expected))
+        return np.asarray(influence[:2] @ columns - influence[2])
 
 
 def profile_of_mean(support: FloatArray, counts: FloatArray, level: float = 0.95) -> Interval:
@@ -212,6 +261,26 @@ class Saved:
         return "no decision is better than the best constant one: its cost is the least possible"
 
 
+class MeanOf:
+    """A mean of what is known of each decision: the expected cost (0), or the actual cost less it (1)."""
+
+    def __init__(self, column: int) -> None:
+        self.column = column
+
+    def __call__(self, decided: Decided) -> float:
+        return decided.mean_of(self.column)
+
+    def spread(self, decided: Decided, share: bool) -> float:
+        """The standard error."""
+        return decided.error_of(self.column)
+
+    def influence(self, decided: Decided) -> FloatArray:
+        """The part of either column in a row's influence, and what is taken off, shape (3,)."""
+        return np.array([self.column == 0, self.column == 1, self(decided)], dtype=np.float64)
+
+
+_FROM_PROBABILITIES = "where the class of least expected cost is answered"
+
 COST = Section(
     "cost",
     "Costs",
@@ -220,5 +289,13 @@ COST = Section(
                title="mean cost", source="Elkan (2001)"),
         Metric("cost/saved", Saved(), of="costs", high=1.0, formula="(best constant − cost) / (best constant − least)",
                title="avoidable cost saved", brief="saved", source="Richardson (2000)"),
+        Metric("cost/bayes", MeanCost(), of="decisions", better="lower", title="mean cost of the best decisions",
+               formula=f"mean cost {_FROM_PROBABILITIES}", brief="Bayes cost", source="Elkan (2001)", headline=False),
+        Metric("cost/expected", MeanOf(0), of="decisions", better="", title="expected cost of the best decisions",
+               formula=f"mean of what the probabilities expect {_FROM_PROBABILITIES}", brief="expected cost",
+               source="Elkan (2001)", headline=False),
+        Metric("cost/gap", MeanOf(1), of="decisions", better="nearest zero", brief="cost gap", headline=False,
+               title="cost that the probabilities hide", formula="cost/bayes − cost/expected; 0 where they are right",
+               source="Elkan (2001)"),
     ),
 )  # fmt: skip

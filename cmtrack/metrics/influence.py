@@ -13,16 +13,17 @@ from collections.abc import Mapping
 import numpy as np
 
 from cmtrack.metrics.cells import Cells, SixCells, Table
+from cmtrack.metrics.class_curves import ClassCurves
+from cmtrack.metrics.confidence import HitTable
 from cmtrack.metrics.costs import Priced
 from cmtrack.metrics.metric import WITHOUT_ERROR, Metric
 from cmtrack.metrics.moments import ScoreSamples
 from cmtrack.metrics.probability import LossSamples, RankCells
-from cmtrack.metrics.roc import ScoreTable
+from cmtrack.metrics.roc import ScoreTable, place_of
 from cmtrack.metrics.samples import Samples
 from cmtrack.metrics.spcc import ClassScores
 from cmtrack.metrics.views import EvaluationViews
 from cmtrack.statistics.collected import accepted_within, group_scores, is_positive
-from cmtrack.statistics.grid import cells_of
 from cmtrack.statistics.inputs import FloatArray, IntArray
 from cmtrack.statistics.predictions import Predictions
 
@@ -79,7 +80,10 @@ class Influence:
         if isinstance(samples, Priced):
             psi = metric.influence_in(samples)
             assert psi is not None  # every metric of costs brings its own
-            return samples.by_row(psi, rows.actual, rows.predicted)
+            return samples.by_row(psi, rows)
+        if isinstance(samples, ClassCurves):
+            assert rows.probabilities is not None  # the metrics exist only with probabilities
+            return samples.by_row(metric.value, k, rows.actual, rows.probabilities)
         samples, place = self._locate(samples, step)
         psi = metric.influence_in(samples, k)
         return None if psi is None else np.asarray(psi[place])
@@ -97,7 +101,10 @@ class Influence:
         """The samples, and the cell of each row, shape (n,)."""
         if id(samples) not in self._located:
             found: tuple[Samples, IntArray]
-            if isinstance(samples, ScoreTable):
+            if isinstance(samples, HitTable):
+                assert self._rows.probabilities is not None  # the section exists only with probabilities
+                found = samples, samples.place(self._rows.actual, self._rows.predicted, self._rows.probabilities)
+            elif isinstance(samples, ScoreTable):
                 found = samples, self.in_scores(samples)
             elif isinstance(samples, SixCells):
                 found = samples, self._in_six()
@@ -141,10 +148,8 @@ class Influence:
         assert step is not None  # the section exists only with two groups
         assert rows.probabilities is not None  # and with probabilities
         positive, score = self._score()
-        accepted, values = accepted_within(rows.actual, rows.probabilities, step), table.scores.values
-        place = np.searchsorted(values, score).clip(max=len(values) - 1) if table.scores.exact else cells_of(score)
-        channel = 2 * (1 - positive) + ~accepted
-        return np.asarray(channel * len(values) + place)
+        accepted = accepted_within(rows.actual, rows.probabilities, step)
+        return place_of(table.scores, score, 2 * (1 - positive) + ~accepted)
 
 
 def standard_error(

@@ -21,6 +21,7 @@ import numpy as np
 
 from cmtrack.metrics import per_class
 from cmtrack.metrics.cells import Cells, Table
+from cmtrack.metrics.class_curves import AVERAGES
 from cmtrack.metrics.metric import Metric, Section
 from cmtrack.metrics.per_class import GROUPS
 from cmtrack.metrics.probability import RANKS
@@ -332,6 +333,7 @@ MULTICLASS = Section("multiclass", "All classes", (
                 source=_GORODKIN, interval="atanh", headline=True, **MATTHEWS,
                 **_beyond_chance),
     *RANKS,
+    *AVERAGES,
 ))  # fmt: skip
 
 REDUCED = Section("reduced", "Grouped: {step}", (

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from cmtrack.metrics.cells import Cells, Table, ratio
+from cmtrack.metrics.class_curves import CLASS_CURVES
 from cmtrack.metrics.intervals import size_of_share
 from cmtrack.metrics.metric import Metric, Section
 from cmtrack.statistics.inputs import FloatArray
@@ -120,6 +121,7 @@ CLASS = Section("class", "Each class", (
     Metric("class/<label>/f1", F1, formula="2 C_ii / (actual + predicted total)",
            source="van Rijsbergen (1979)", reason=_NEITHER, **_SHARE),
     Metric("class/<label>/support", ClassCount(), formula="actual total", **_COUNT),
+    *CLASS_CURVES,
 ))  # fmt: skip
 
 GROUPS = (

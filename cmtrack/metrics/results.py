@@ -87,20 +87,25 @@ class Results:
 
     def put_metric(self, metric: Metric, samples: Samples, name: str = "") -> None:
         """Add a metric by its function; ``name`` is the full one, where the declaration stands for several."""
-        if self.clusters.n is not None and getattr(metric.value, "independent", "") == "value":
+        if self._is_left_out(metric):
             self.put(name or metric.name, math.nan, reason=_DEPENDENT, metric=metric)
             return
         value = metric.number(samples.argument())
         spread = metric.spread(samples, value) if self.with_errors and math.isfinite(value) else ()
         self._put_computed(metric, samples, name or metric.name, value, spread)
 
+    def _is_left_out(self, metric: Metric) -> bool:
+        """True for what holds for independent rows only, where rows belong together."""
+        return self.clusters.n is not None and getattr(metric.value, "independent", "") == "value"
+
     def put_each(self, metrics: Sequence[tuple[Metric, Samples]], names: Mapping[int, str], step: str = "") -> None:
         """Add metrics of each class, group or family; ``names`` are their encoded names by number."""
         columns = []
         for metric, samples in metrics:
-            values = metric.of_each(samples)
-            spread = metric.spread(samples, values) if self.with_errors else ()
-            known = [None if part is None else np.broadcast_to(part, values.shape).tolist() for part in spread]
+            alone = self._is_left_out(metric)
+            values = np.full(1 + max(names, default=0), math.nan) if alone else metric.of_each(samples)
+            spread = metric.spread(samples, values) if self.with_errors and not alone else ()
+            known = [None if part is None else _of_each(part, values) for part in spread]
             head, tail = _PLACE.split(metric.name.replace("<step>", step))
             columns.append((metric, samples, head, tail, values.tolist(), known))
         for k, name in names.items():
@@ -124,6 +129,7 @@ class Results:
             return
         why = getattr(metric.value, "reason", None)
         reason = "" if why is None or math.isfinite(value) else why(samples.argument(), k)
+        reason = _DEPENDENT if self._is_left_out(metric) else reason
         self.put(name, value, error=error, n=n, reason=reason, metric=metric)
         make: Any = getattr(metric.value, "interval", None)
         if make is not None and name in self.errors:
@@ -225,3 +231,8 @@ class Results:
         ends = wilson(share, n, self.confidence_level, self.clusters.degrees(name))
         if ends is not None:
             self.intervals[name] = (ends[0] * total, ends[1] * total)
+
+
+def _of_each(part: Any, values: Any) -> list[Any]:
+    """Errors or sizes of each class; sizes may be of both sides, shape (K, 2)."""
+    return list(part) if np.ndim(part) > 1 else np.broadcast_to(part, values.shape).tolist()

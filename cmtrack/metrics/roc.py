@@ -21,7 +21,8 @@ from cmtrack.metrics.samples import Weighted
 from cmtrack.prevalence.densities import BinnedDensities, quantile_bins
 from cmtrack.statistics import BinaryCounts, ScoreCounts
 from cmtrack.statistics.counting import Counts
-from cmtrack.statistics.inputs import FloatArray
+from cmtrack.statistics.grid import cells_of
+from cmtrack.statistics.inputs import FloatArray, IntArray
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -153,6 +154,18 @@ def six_counts(counts: Any) -> BinaryCounts:
     fn = below[..., ACCEPTED_POSITIVE, :] + below[..., REJECTED_POSITIVE, :]
     tn, imn = below[..., ACCEPTED_NEGATIVE, :], below[..., REJECTED_NEGATIVE, :]
     return BinaryCounts(tp, fn, imp, kept + refused, tn, imn)
+
+
+def with_channels(scores: ScoreCounts) -> ScoreCounts:
+    """Four channels of two: positives, all of them accepted, and negatives."""
+    return scores.channels((0,), (), (1,), ())
+
+
+def place_of(scores: ScoreCounts, score: FloatArray, channel: IntArray) -> IntArray:
+    """The place of each row, shape (n,), among the channels and scores in one."""
+    values = scores.values
+    place = np.searchsorted(values, score).clip(max=len(values) - 1) if scores.exact else cells_of(score)
+    return np.asarray(channel * len(values) + place)
 
 
 class Calls(NamedTuple):

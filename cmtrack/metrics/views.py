@@ -11,7 +11,9 @@ import numpy as np
 from cmtrack.grouping import ComposedStep, Grouping, Label
 from cmtrack.metrics.calibration import ReliabilityTable
 from cmtrack.metrics.cells import Cells, SixCells, Table
-from cmtrack.metrics.costs import Priced
+from cmtrack.metrics.class_curves import ClassCurves
+from cmtrack.metrics.confidence import HitTable
+from cmtrack.metrics.costs import Decided, Priced
 from cmtrack.metrics.metric import Metric, Section
 from cmtrack.metrics.moments import ScoreSamples, Sides
 from cmtrack.metrics.names import encode_label
@@ -93,6 +95,7 @@ class EvaluationViews(Views):
         self.reference, self.prices = reference, prices
         self._squares = statistics.squares
         self._losses: dict[tuple[str, str], LossSamples | None] = {}
+        self._hits: dict[str, HitTable | None] = {}
 
     def of(self, metric: Metric, step: str = "") -> Samples | None:
         kind = metric.of
@@ -105,6 +108,8 @@ class EvaluationViews(Views):
                 return None
             table = self.reduced[step][0] if step else self.table
             return table.cells if kind == "counts" else table
+        if kind == "confidence":
+            return self.hits(step)
         if kind in _LOSSES:
             return self.losses(_LOSSES[kind], step)
         if isinstance(metric.value, TopK) and metric.value.k >= len(self.statistics.matrix.labels):
@@ -180,7 +185,17 @@ class EvaluationViews(Views):
         """The full matrix with what its cells cost, where costs are given."""
         if self.prices is None:
             return None
-        return Priced(self.statistics.matrix, self._squares.matrix if self._squares else None, self.prices)
+        return Priced(
+            self.statistics.matrix.counts, self._squares.matrix.counts if self._squares else None, self.prices
+        )
+
+    @cached_property
+    def decisions(self) -> Decided | None:
+        """The decisions under these costs that the probabilities lead to, where these were at hand."""
+        kept = self.statistics.decisions
+        if kept is None or self.prices is None or not np.array_equal(kept.costs, self.prices):
+            return None
+        return Decided(kept, self._squares.decisions if self._squares else None)
 
     # -- probabilities ---------------------------------------------------------------------------------
 
@@ -219,6 +234,30 @@ class EvaluationViews(Views):
         if self.statistics.scores is None or self.step is None:
             return None
         return ReliabilityTable(self.statistics.scores, self._squares.scores if self._squares else None, self.level)
+
+    def hits(self, step: str = "") -> HitTable | None:
+        """The hit probability of the classes, or in the groups of a step; None for two classes as they are."""
+        counts, squares = self.statistics.hits, self._squares.hits if self._squares else None
+        if counts is None or len(self.statistics.matrix.labels) < 3:
+            return None
+        if step not in self._hits:
+            accept = self.composed[step].accept if step else None
+            own, squared = counts.of(accept), None if squares is None else squares.of(accept)
+            self._hits[step] = None if own is None else HitTable(own, squared, self.level, accept)
+        return self._hits[step]
+
+    @cached_property
+    def class_curves(self) -> ClassCurves | None:
+        """The probability of each class, counted."""
+        scores = self.statistics.class_scores
+        if scores is None:
+            return None
+        return ClassCurves(scores, self._squares.class_scores if self._squares else None, self.level)
+
+    @property
+    def class_pairs(self) -> ClassCurves | None:
+        """The same, where they are counted by actual class."""
+        return self.class_curves if self.class_curves is not None and self.class_curves.pairs is not None else None
 
     @cached_property
     def spread(self) -> ScoreSamples | None:

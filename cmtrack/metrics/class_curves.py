@@ -1,0 +1,300 @@
+"""Curves of each class's probability against all other classes: areas, calibration, and their averages.
+
+Source of the averages: Hand and Till (2001) for one-vs-one; of the single areas as in :mod:`cmtrack.metrics.roc`,
+:mod:`cmtrack.metrics.precision_recall` and :mod:`cmtrack.metrics.calibration`. An average of areas has an error that
+follows from the rows only: from the counts comes the mean of the areas' own errors, which it never exceeds (Cauchy and
+Schwarz).
+"""
+
+from __future__ import annotations
+
+import math
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from cmtrack.metrics.calibration import PVALUE_SOURCE, Error, PValue, ReliabilityTable
+from cmtrack.metrics.metric import Metric
+from cmtrack.metrics.precision_recall import PRECISION
+from cmtrack.metrics.roc import AREA, place_of, with_channels
+from cmtrack.metrics.samples import Samples
+from cmtrack.statistics import ScoreCounts
+from cmtrack.statistics.class_scores import ClassScoreCounts
+from cmtrack.statistics.inputs import FloatArray, IntArray
+
+BLOCKS = 32
+"""Blocks of scores that the test of one class draws labels of; more are pooled."""
+
+
+class ClassCurves(Samples):
+    """The probability of each class, counted, as metrics see them.
+
+    Parameters
+    ----------
+    scores : ClassScoreCounts
+    squares : ClassScoreCounts, optional
+        With squared weights, where weights are fractions.
+    level : float
+        Confidence level of the calibration errors' intervals.
+    """
+
+    def __init__(self, scores: ClassScoreCounts, squares: ClassScoreCounts | None = None, level: float = 0.95) -> None:
+        self.scores, self._squares, self._level = scores, squares, level
+
+    @property
+    def total(self) -> float:
+        return float(self.scores.tables[0].counts.sum())
+
+    @property
+    def fractional(self) -> bool:
+        return self._squares is not None
+
+    def argument(self) -> ClassCurves:
+        return self
+
+    @cached_property
+    def tables(self) -> tuple[ReliabilityTable, ...]:
+        """Each class against all others."""
+        squares = [None if self._squares is None else self._squares.one_vs_rest(k) for k in range(self.n_classes)]
+        return tuple(
+            ReliabilityTable(
+                with_channels(self.scores.one_vs_rest(k)),
+                None if square is None else with_channels(square),
+                self._level,
+                most=BLOCKS,
+            )
+            for k, square in enumerate(squares)
+        )
+
+    @property
+    def n_classes(self) -> int:
+        """K."""
+        return len(self.scores.tables)
+
+    @cached_property
+    def shares(self) -> FloatArray:
+        """Share of each actual class, shape (K,)."""
+        return np.array([table.sides[0] for table in self.tables]) / self.total
+
+    @cached_property
+    def areas(self) -> FloatArray:
+        """Area of each class against all others, shape (K,)."""
+        return np.array([AREA(table) for table in self.tables])
+
+    @cached_property
+    def area_errors(self) -> FloatArray:
+        """Their standard errors, shape (K,)."""
+        return _errors(AREA, self)
+
+    @cached_property
+    def pairs(self) -> tuple[Pairs, ...] | None:
+        """Each class's probability by actual class; None where pairs are not kept."""
+        if not self.scores.by_actual_class:
+            return None
+        squares = (None,) * self.n_classes if self._squares is None else self._squares.tables
+        return tuple(
+            Pairs(own, square, k) for k, (own, square) in enumerate(zip(self.scores.tables, squares, strict=True))
+        )
+
+    def by_row(self, function: Any, k: int | None, actual: IntArray, probabilities: FloatArray) -> FloatArray:
+        """Influence of each row, shape (n,), from its class and its probabilities (n, K)."""
+        if k is None:
+            return np.asarray(function.influence_of_rows(self, actual, probabilities))
+        return self.of_class(function.influence_of(self, k), k, actual, probabilities)
+
+    def of_class(self, psi: FloatArray, k: int, actual: IntArray, probabilities: FloatArray) -> FloatArray:
+        """An influence (4 U,) of class k's table, for each row."""
+        return np.asarray(psi[place_of(self.tables[k].scores, probabilities[:, k], np.where(actual == k, 0, 2))])
+
+
+class Pairs:
+    """One class's probability by actual class: the areas of the class against each other one.
+
+    Parameters
+    ----------
+    scores : ScoreCounts with K channels
+    squares : ScoreCounts, optional
+    k : int
+        The class.
+    """
+
+    def __init__(self, scores: ScoreCounts, squares: ScoreCounts | None, k: int) -> None:
+        self.scores, self.k = scores, k
+        counts = scores.counts.astype(np.float64)
+        squared = counts if squares is None else squares.counts.astype(np.float64)
+        sizes = counts.sum(axis=1)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            self._below = (np.cumsum(counts, axis=1) - counts / 2) / sizes[:, None]
+            self._above = 1 - self._below[k]
+            self.areas = counts[k] @ self._below.T / sizes[k]
+            effective = sizes**2 / squared.sum(axis=1)
+            self._factor = np.sqrt(np.where(effective > 1 + 1e-9, effective / (effective - 1), math.nan)) / sizes
+            own = squared[k] @ (self._below - self.areas[:, None]).T ** 2 * self._factor[k] ** 2
+            others = (squared * (self._above - self.areas[:, None]) ** 2).sum(axis=1) * self._factor**2
+            self.errors = np.sqrt(own + others)
+        self.areas[k] = self.errors[k] = math.nan
+
+    def influence(self, total: float) -> FloatArray:
+        """Sum of the influences of all areas that are defined, by actual class and score, shape (K, U)."""
+        there = np.isfinite(self.areas) & np.isfinite(self.errors)
+        psi = np.zeros(self._below.shape)
+        psi[there] = (self._above - self.areas[there, None]) * self._factor[there, None]
+        psi[self.k] = (self._below[there] - self.areas[there, None]).sum(axis=0) * self._factor[self.k]
+        return np.asarray(psi * total)
+
+
+class OfEach:
+    """A function of one score table, of each class.
+
+    Parameters
+    ----------
+    function : callable
+        With its influence, its size, its ends.
+    """
+
+    def __init__(self, function: Any) -> None:
+        self.function = function
+        if hasattr(function, "independent"):
+            self.independent = function.independent
+        if hasattr(function, "ends"):
+            self.ends = self._ends
+
+    def __call__(self, curves: ClassCurves) -> FloatArray:
+        """The value of each class, shape (K,)."""
+        return np.array([self.function(table) for table in curves.tables], dtype=np.float64)
+
+    def spread(self, curves: ClassCurves, share: bool) -> FloatArray:
+        """The standard error of each class, shape (K,)."""
+        return _errors(self.function, curves)
+
+    def size(self, curves: ClassCurves) -> FloatArray:
+        """The samples that tell where there is no error: the positives, shape (K,), or both sides, shape (K, 2)."""
+        if hasattr(self.function, "size"):
+            return np.array([self.function.size(table) if table.has_both else 0.0 for table in curves.tables])
+        with np.errstate(invalid="ignore"):
+            return np.stack([table.effective_sides for table in curves.tables])
+
+    def influence_of(self, curves: ClassCurves, k: int) -> FloatArray:
+        """Influence (4 U,) of class k."""
+        return np.asarray(self.function.influence(curves.tables[k]))
+
+    def reason(self, curves: ClassCurves, k: int) -> str:
+        """The reason why there is no value."""
+        if not curves.tables[k].has_both:
+            return "no samples of the class, or of no other"
+        why = getattr(self.function, "reason", None)
+        return "" if why is None else str(why(curves.tables[k]))
+
+    def _ends(self, curves: ClassCurves) -> tuple[FloatArray, FloatArray]:
+        low, high = np.array([self.function.ends(table) for table in curves.tables]).T
+        return low, high
+
+
+def _errors(function: Any, curves: ClassCurves) -> FloatArray:
+    with np.errstate(all="ignore"):
+        return np.array([
+            table.standard_error(function.influence(table)) if math.isfinite(function(table)) else math.nan
+            for table in curves.tables
+        ])  # fmt: skip
+
+
+class OneVsRest:
+    """Mean of the classes' areas, each against all others; classes without samples are left out."""
+
+    def __init__(self, weighted: bool = False) -> None:
+        self.weighted = weighted
+
+    def weights(self, curves: ClassCurves) -> FloatArray:
+        """The part of each class in the mean, shape (K,)."""
+        there = np.isfinite(curves.areas)
+        return np.where(there, curves.shares if self.weighted else 1 / max(there.sum(), 1), 0.0)
+
+    def __call__(self, curves: ClassCurves) -> float:
+        parts = self.weights(curves)
+        return float(parts @ np.nan_to_num(curves.areas)) if parts.any() else math.nan
+
+    def spread(self, curves: ClassCurves, share: bool) -> float:
+        """The largest standard error that the areas' own errors allow."""
+        parts = self.weights(curves)
+        error = float(parts @ np.where(parts > 0, curves.area_errors, 0.0))
+        if not self.weighted:
+            return error
+        spread = float(parts @ (np.nan_to_num(curves.areas) - self(curves)) ** 2)
+        return error + math.sqrt(spread / curves.tables[0].effective(None))
+
+    def size(self, curves: ClassCurves) -> FloatArray:
+        """The samples that tell where there is no error: the positives and the negatives of the smallest class."""
+        sides = np.stack([table.effective_sides for table in curves.tables if table.has_both])
+        return np.asarray(sides[sides[:, 0].argmin()])
+
+    def influence_of_rows(self, curves: ClassCurves, actual: IntArray, probabilities: FloatArray) -> FloatArray:
+        """Influence of each row, shape (n,)."""
+        parts, psi = self.weights(curves), np.zeros(len(actual))
+        for k in np.flatnonzero(parts):
+            psi += parts[k] * curves.of_class(AREA.influence(curves.tables[k]), int(k), actual, probabilities)
+        if self.weighted:
+            psi += np.nan_to_num(curves.areas)[actual] - self(curves)
+        return psi
+
+
+class OneVsOne:
+    """Mean of the areas of every pair of classes, by the probability of either; pairs without samples are left out."""
+
+    def __call__(self, curves: ClassCurves) -> float:
+        assert curves.pairs is not None  # the view has asked
+        areas = np.concatenate([own.areas for own in curves.pairs])
+        areas = areas[np.isfinite(areas)]
+        return float(areas.mean()) if len(areas) else math.nan
+
+    def spread(self, curves: ClassCurves, share: bool) -> float:
+        """The largest standard error that the areas' own errors allow."""
+        assert curves.pairs is not None  # the view has asked
+        areas, errors = (np.concatenate([getattr(own, name) for own in curves.pairs]) for name in ("areas", "errors"))
+        return float(errors[np.isfinite(areas)].mean())
+
+    def size(self, curves: ClassCurves) -> FloatArray:
+        """The samples that tell where there is no error: those of the two smallest classes."""
+        sizes = np.sort([table.effective_sides[0] for table in curves.tables if table.has_both])
+        return np.asarray(sizes[:2])
+
+    def influence_of_rows(self, curves: ClassCurves, actual: IntArray, probabilities: FloatArray) -> FloatArray:
+        """Influence of each row, shape (n,)."""
+        assert curves.pairs is not None  # the view has asked
+        psi, n = np.zeros(len(actual)), int(np.isfinite(np.concatenate([own.areas for own in curves.pairs])).sum())
+        for own in curves.pairs:
+            places = place_of(own.scores, probabilities[:, own.k], actual)
+            psi += own.influence(curves.total).ravel()[places] / n
+        return psi
+
+
+_SHARE: dict[str, Any] = {"low": 0.0, "high": 1.0, "headline": False}
+_EACH: dict[str, Any] = {**_SHARE, "of": "class curves"}
+_BOUND = "its error is at most the mean of theirs"
+
+CLASS_CURVES = (
+    Metric("class/<label>/roc_auc", OfEach(AREA), interval="logit", title="area under the ROC curve", brief="ROC AUC",
+           formula="the class's probability, the class against all others", source="DeLong et al. (1988)", **_EACH),
+    Metric("class/<label>/average_precision", OfEach(PRECISION), interval="logit", brief="AP",
+           formula="the same by precision and recall", source="Boyd, Eng & Page (2013)", **_EACH),
+    Metric("class/<label>/calibration_error", OfEach(Error()), interval="square", better="lower",
+           formula="calibration/error of the class's probability", source="Bröcker (2012); Kumar, Liang & Ma (2019)",
+           **_EACH),
+    Metric("class/<label>/calibration_pvalue", OfEach(PValue()), interval="", better="", brief="calibration p",
+           title="p-value of calibration", formula=f"calibration/pvalue of the class's probability, {BLOCKS} blocks",
+           source=PVALUE_SOURCE, **_EACH),
+)  # fmt: skip
+"""Metrics of each class's probability, which stand in ``class/<label>/``."""
+
+AVERAGES = (
+    Metric("multiclass/roc_auc_ovr_macro", OneVsRest(), of="class curves", interval="logit",
+           title="one-vs-rest ROC AUC, macro", formula=f"mean of class/<label>/roc_auc; {_BOUND}",
+           source="Hand & Till (2001)", **_SHARE),
+    Metric("multiclass/roc_auc_ovr_weighted", OneVsRest(weighted=True), of="class curves", interval="logit",
+           title="one-vs-rest ROC AUC, weighted", formula=f"the same, by the classes' shares; {_BOUND}",
+           source="Hand & Till (2001)", **_SHARE),
+    Metric("multiclass/roc_auc_ovo_macro", OneVsOne(), of="class pairs", interval="logit",
+           title="one-vs-one ROC AUC, macro", formula=f"mean over all pairs of classes; {_BOUND}",
+           source="Hand & Till (2001)", **_SHARE),
+)  # fmt: skip
+"""Averages of areas, which stand in ``multiclass/``."""

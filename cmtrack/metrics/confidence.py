@@ -1,0 +1,78 @@
+"""Calibration of the probability that a prediction is a hit: ``confidence/``, and of each step of a grouping.
+
+The hit probability is the sum of the probabilities of all classes that are accepted where this one is predicted: the
+confidence of the predicted class, or, of a step's groups, that of the group less what would be a mismatch. Source: Guo,
+Pleiss, Sun and Weinberger (2017).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from cmtrack.metrics.calibration import PVALUE_SOURCE, Error, Part, PValue, ReliabilityTable
+from cmtrack.metrics.metric import Metric, Section
+from cmtrack.metrics.roc import place_of, with_channels
+from cmtrack.statistics import ScoreCounts
+from cmtrack.statistics.class_scores import Pattern, hit_probabilities
+from cmtrack.statistics.inputs import BoolArray, FloatArray, IntArray
+
+BLOCKS = 256
+"""Blocks of scores that the test draws labels of; more are pooled."""
+
+
+class HitTable(ReliabilityTable):
+    """Hits and misses by hit probability.
+
+    Parameters
+    ----------
+    scores : ScoreCounts with two channels
+    squares : ScoreCounts, optional
+        With squared weights, where weights are fractions.
+    level : float
+    accept : ndarray of shape (K, K), bool, optional
+        The pairs of actual and predicted class that are a hit; by default only equal ones.
+    """
+
+    def __init__(
+        self,
+        scores: ScoreCounts,
+        squares: ScoreCounts | None = None,
+        level: float = 0.95,
+        accept: BoolArray | None = None,
+    ) -> None:
+        self.accept = accept
+        super().__init__(with_channels(scores), None if squares is None else with_channels(squares), level, most=BLOCKS)
+
+    def place(self, actual: IntArray, predicted: IntArray, probabilities: FloatArray) -> IntArray:
+        """The cell of each row, shape (n,), of the influences that are given for (4 U,)."""
+        score, hit = self.of_rows(actual, predicted, probabilities)
+        return place_of(self.scores, score, np.where(hit, 0, 2))
+
+    def of_rows(self, actual: IntArray, predicted: IntArray, probabilities: FloatArray) -> tuple[FloatArray, BoolArray]:
+        """Hit probability of each row and whether it is a hit, both of shape (n,)."""
+        patterns = () if self.accept is None else (Pattern.of(self.accept),)
+        score, hit = hit_probabilities(probabilities.T, actual, predicted, patterns)
+        return score[-1], hit[-1]
+
+
+def _section(title: str, prefix: str, headline: bool) -> Section:
+    usual: dict[str, Any] = {"of": "confidence", "headline": False, "low": 0.0, "high": 1.0}
+    return Section("confidence", title, (
+        Metric(f"{prefix}error", Error(), better="lower", interval="square", title="calibration error of confidence",
+               brief="confidence error", source="Guo et al. (2017); Kumar, Liang & Ma (2019)",
+               reason="none of the 15 bins holds two rows",
+               formula="√ mean (hits − hit probability)² over 15 bins of equal mass, less its bias",
+               **{**usual, "headline": headline}),
+        Metric(f"{prefix}pvalue", PValue(), better="", interval="", title="p-value of the confidence's calibration",
+               brief="confidence p", source=PVALUE_SOURCE,
+               formula="small: hits are more or fewer than the hit probabilities say", **usual),
+        Metric(f"{prefix}miscalibration", Part("miscalibration"), better="lower", interval="",
+               title="miscalibration of the confidence", source="Dimitriadis, Gneiting & Jordan (2021)",
+               formula="Brier score of the hits − that after isotonic recalibration", **usual),
+    ))  # fmt: skip
+
+
+CONFIDENCE = _section("Calibration of the confidence", "confidence/", True)
+CONFIDENCE_OF_STEP = _section("Calibration of the confidence in the groups: {step}", "confidence/<step>/", False)
