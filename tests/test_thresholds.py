@@ -415,8 +415,11 @@ def test_what_cannot_be_split_is_said(tmp_path):
 def test_a_stored_evaluation_chooses_as_the_one_that_was_stored(tmp_path):
     y, s = drawn()
     evaluation = evaluate(y, y_prob=s)
-    evaluation.save(tmp_path)
-    assert Evaluation.load(tmp_path, rows=False).threshold(MISS_5) == evaluation.threshold(MISS_5)
+    evaluation.save(tmp_path / "rows")
+    assert Evaluation.load(tmp_path / "rows", rows=False).threshold(MISS_5) == evaluation.threshold(MISS_5)
+    clustered = evaluate(y, y_prob=s, groups=np.arange(400) // 3)
+    clustered.save(tmp_path / "clusters")  # scores in single precision
+    assert Evaluation.load(tmp_path / "clusters").threshold(MISS_5) == clustered.threshold(MISS_5)
 
 
 def test_folds_without_a_threshold_are_counted():

@@ -162,9 +162,16 @@ def with_channels(scores: ScoreCounts) -> ScoreCounts:
 
 
 def place_of(scores: ScoreCounts, score: FloatArray, channel: IntArray) -> IntArray:
-    """The place of each row, shape (n,), among the channels and scores in one."""
+    """The place of each row, shape (n,), among the channels and scores in one.
+
+    It is the nearest score's: rows that are kept in single precision have scores beside those that were counted.
+    """
     values = scores.values
-    place = np.searchsorted(values, score).clip(max=len(values) - 1) if scores.exact else cells_of(score)
+    if not scores.exact:
+        return np.asarray(channel * len(values) + cells_of(score))
+    place = np.searchsorted(values, score).clip(max=len(values) - 1)
+    below = np.maximum(place - 1, 0)
+    place = np.where(score - values[below] < values[place] - score, below, place)
     return np.asarray(channel * len(values) + place)
 
 
