@@ -236,6 +236,20 @@ def test_threshold_of_a_folder(run: Any, folder: Path, tmp_path: Path) -> None:
     assert judged["threshold"] == data["threshold"]
 
 
+def test_predictions_are_made_by_a_threshold(run: Any, folder: Path) -> None:
+    frame = pd.read_csv(folder / "two.csv")
+    two = ("evaluate", "two.csv", "--y-true", "truth", "--y-prob", "score", "--positive", "[red]spam[/red]")
+    for threshold in ("0.6", "0", "inf"):
+        found = json.loads(ok(run(*two, "--threshold", threshold, "--json")).stdout)
+        called = frame["score"] >= float(threshold)
+        spam = frame["truth"] != "ham"
+        counts = [[(~spam & called).sum(), (~spam & ~called).sum()], [(spam & called).sum(), (spam & ~called).sum()]]
+        order = [found["labels"].index(label) for label in ("[red]spam[/red]", "ham")]
+        wanted = np.array(found["confusion_matrix"])[np.ix_(order[::-1], order)]
+        assert wanted.tolist() == counts
+    assert "threshold must lie between 0 and 1" in refused(run(*two, "--threshold", "7"))
+
+
 def test_threshold_refuses_with_one_sentence(run: Any, tmp_path: Path) -> None:
     cmtrack.evaluate([0, 1, 1, 0], y_prob=[0.1, 0.7, 0.2, 0.4]).save(tmp_path / "kept")
     assert "needs costs, or a metric to maximize" in refused(run("threshold", "kept"))

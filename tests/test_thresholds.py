@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cmtrack import Costs, Evaluation, Grouping, Threshold, evaluate
+from cmtrack import Accumulator, Costs, Evaluation, Grouping, Threshold, evaluate, evaluate_table
 from cmtrack.metrics.catalog import lookup
 from cmtrack.metrics.costs import profile_of_mean
 from cmtrack.metrics.gates import Gate
@@ -578,3 +578,113 @@ def test_the_six_counts_at_one_threshold_are_those_of_all():
     assert Gate.parse("binary/precision >= 0.9").keeps(0.9) is True
     assert lookup("binary/recall").name == "binary/recall"
     assert ScoreCounts(np.array([0.5]), counts[:, :1], exact=True).exact
+
+
+# -- predictions by a threshold --------------------------------------------------------------------------------
+
+
+def test_a_threshold_makes_the_predictions():
+    y, p = in_groups()
+    for threshold in (0.0, 0.37, 0.9, 1.0, math.inf):
+        found = evaluate(y, y_prob=p, grouping=TWO, threshold=threshold)
+        direct = evaluate(y, predicted(p, threshold), y_prob=p, grouping=TWO)
+        np.testing.assert_array_equal(found.rows.predicted, predicted(p, threshold))
+        assert found.statistics == direct.statistics
+        assert found.metrics == pytest.approx(direct.metrics, nan_ok=True)
+        assert found.decision_threshold == threshold
+    assert evaluate(y, y_prob=p, grouping=TWO).decision_threshold is None
+
+
+def test_the_chosen_threshold_is_taken_as_it_is_and_reaches_what_it_showed():
+    y, s = drawn()
+    plain = evaluate(y, y_prob=s)
+    chosen = plain.threshold(MISS_5)
+    decided = evaluate(y, y_prob=s, threshold=chosen, costs=MISS_5)
+    assert decided.metrics["cost/mean"] == pytest.approx(chosen.apparent)
+    np.testing.assert_array_equal(decided.rows.predicted, s >= chosen.value)
+    assert decided.threshold(MISS_5) == chosen
+    assert decided.metrics["binary/roc_auc"] == plain.metrics["binary/roc_auc"]
+    first = evaluate(y, y_prob=s, positive=0, threshold=0.8)  # the scores are those of the first class then
+    np.testing.assert_array_equal(first.rows.predicted == 0, s >= 0.8)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_every_way_to_evaluate_decides_alike(tmp_path, weighted):
+    import pandas as pd
+
+    y, p = in_groups(3, 400)
+    w = np.random.default_rng(0).exponential(size=400) if weighted else None
+    direct = evaluate(y, y_prob=p, grouping=TWO, threshold=0.4, sample_weight=w)
+    seen = [Accumulator([0, 1, 2, 3], grouping=TWO, threshold=0.4) for _ in range(2)]
+    for start in range(0, 400, 50):
+        rows = slice(start, start + 50)
+        more = {} if w is None else {"sample_weight": w[rows]}
+        seen[start >= 200].update(y[rows], y_prob=p[rows], **more)
+    merged = (seen[0] + seen[1]).compute()
+    frame = pd.DataFrame(p, columns=[f"p_{k}" for k in range(4)]).assign(y=y)
+    frame = frame if w is None else frame.assign(w=w)
+    frame.to_parquet(tmp_path / "rows.parquet")
+    table = evaluate_table(
+        str(tmp_path / "rows.parquet"), y_true="y", y_prob="p_*", sample_weight=None if w is None else "w",
+        grouping=TWO, threshold=0.4,
+    )  # fmt: skip
+    for other in (merged, table):
+        np.testing.assert_allclose(other.confusion_matrix.counts, direct.confusion_matrix.counts)
+        assert other.decision_threshold == 0.4
+        assert other.metrics["binary/recall"] == pytest.approx(direct.metrics["binary/recall"])
+
+
+def test_a_decision_is_stored_compared_and_merged(tmp_path):
+    y, s = drawn()
+    for threshold in (0.3, math.inf):
+        found = evaluate(y, y_prob=s, threshold=threshold)
+        found.save(tmp_path / str(threshold))
+        assert Evaluation.load(tmp_path / str(threshold), rows=False) == found
+        assert Evaluation.load(tmp_path / str(threshold)).decision_threshold == threshold
+    found = evaluate(y, y_prob=s, threshold=0.3)
+    assert "For “1”, predicted from a score of 0.300 on, recall is" in found.report(tmp_path / "r.html").read_text()
+    assert found != evaluate(y, (s >= 0.3).astype(int), y_prob=s)
+    assert (found + found).decision_threshold == 0.3
+    with pytest.raises(ValueError, match=r"same decision_threshold to be merged, got 0.3 and 0.4"):
+        found + evaluate(y, y_prob=s, threshold=0.4)
+    assert found.design == evaluate(y, y_prob=s).design  # models with thresholds of their own are ranked together
+    text = json.loads(found.to_json())
+    for wrong in (-1, 2, "never", [0.3], True):
+        with pytest.raises(ValueError, match=r"damaged.*threshold must"):
+            Evaluation.from_data(text | {"threshold": wrong})
+
+
+def test_regrouping_keeps_the_predictions_and_says_so_where_the_groups_are_others():
+    y, p = in_groups()
+    found = evaluate(y, y_prob=p, grouping=TWO, threshold=0.4)
+    same = found.regroup(Grouping({"low": [2, 3], "high": [0, 1]}, name="other"))
+    assert same.decision_threshold == 0.4
+    other = found.regroup(Grouping({"even": [0, 2], "odd": [1, 3]}, name="parity"))
+    assert other.decision_threshold is None
+    assert other.confusion_matrix == found.confusion_matrix
+    assert any("threshold of another positive group's score" in text for text in other.warnings)
+    again = other.regroup(TWO)
+    assert any("threshold of another positive group's score" in text for text in again.warnings)
+
+
+@pytest.mark.parametrize(
+    ("call", "text"),
+    [
+        (lambda: evaluate(B20, y_prob=D20, threshold=1.5), r"must lie between 0 and 1, or be infinity, got 1.5"),
+        (lambda: evaluate(B20, y_prob=D20, threshold=-0.1), "must lie between 0 and 1"),
+        (lambda: evaluate(B20, y_prob=D20, threshold=math.nan), "must lie between 0 and 1.*got nan"),
+        (lambda: evaluate(B20, y_prob=D20, threshold="0.5"), "must be a number or a Threshold, got '0.5'"),
+        (lambda: evaluate(B20, y_prob=D20, threshold=True), "must be a number or a Threshold"),
+        (lambda: evaluate(B20, B20, threshold=0.5), "from y_prob, which is needed, without y_pred; got y_pred"),
+        (lambda: evaluate(B20, B20, y_prob=D20, threshold=0.5), "without y_pred; got y_pred and y_prob"),
+        (
+            lambda: evaluate([0, 1, 2], y_prob=np.eye(3), threshold=0.5),
+            r"threshold=0.5 needs two classes or a grouping step of two groups, got 3 classes",
+        ),
+        (lambda: Accumulator([0, 1, 2], threshold=0.5), "needs two classes"),
+        (lambda: Accumulator([0, 1], threshold=0.5).update([0], [0]), "without y_pred; got y_pred"),
+    ],
+)  # fmt: skip
+def test_a_threshold_that_cannot_decide_is_refused(call, text):
+    with pytest.raises((TypeError, ValueError), match=text):
+        call()

@@ -9,7 +9,7 @@ from typing import Any, Unpack
 
 import numpy as np
 
-from cmtrack.evaluation.compute import check_own, scaled_rows_warning, scored_step, scores_first
+from cmtrack.evaluation.compute import check_own, deciding, scaled_rows_warning, scored_step, scores_first
 from cmtrack.evaluation.result import Evaluation
 from cmtrack.grouping import ComposedStep, Grouping, Label
 from cmtrack.options import Options, complete, takes_options
@@ -109,7 +109,8 @@ def evaluate(
     columns = {"y_true": y_true} if y_pred is None else {"y_true": y_true, "y_pred": y_pred}
     numbered = number_labels(columns, labels, None if labels is not None else _declared(y_prob, grouping))
     order, actual = numbered.labels, numbered.codes["y_true"]
-    step = scored_step(order, grouping, positive)
+    given_columns = [name for name, column in (("y_pred", y_pred), ("y_prob", y_prob)) if column is not None]
+    step = deciding(scored_step(order, grouping, positive), chosen["threshold"], order, given_columns)
     weights = as_weights(sample_weight, len(actual), chosen["weights_are"])
     first = scores_first(order, step)
     probabilities = None
@@ -174,6 +175,7 @@ def assemble(
         sections=None if sections is None else tuple(sections),
         extra_metrics=own,
         costs=options["costs"],
+        decision_threshold=options["threshold"],
         reference=shares_of(options["reference"], statistics.matrix.labels, "reference"),
     )
 

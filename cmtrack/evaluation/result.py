@@ -51,6 +51,13 @@ _NO_CLUSTERS = (
 )
 
 
+_ALIKE = (
+    "labels", "grouping", "positive", "none", "confidence_level", "sections", "reference", "costs",
+    "decision_threshold",
+)  # fmt: skip
+"""What evaluations must have the same to be merged."""
+
+
 class ReducedSteps(tuple[ReducedConfusionMatrix, ...]):
     """The reduced matrices of a chain, by place or by the step's name."""
 
@@ -108,6 +115,8 @@ class Evaluation(BaseEvaluation):
         Given shares of the classes, which skills are measured against.
     costs : Costs or None
         What decisions cost, where that was given: the section ``cost/``.
+    decision_threshold : float or None
+        The threshold of the positive group's score that made the predictions, where that was given.
     """
 
     statistics: Statistics
@@ -126,6 +135,7 @@ class Evaluation(BaseEvaluation):
     kept_numbers: dict[str, Kept] | None = field(default=None, repr=False)
     reference: tuple[float, ...] | None = None
     costs: Costs | None = None
+    decision_threshold: float | None = None
     kind = archive.CLASSES
 
     # -- numbers ---------------------------------------------------------------------------------------
@@ -524,7 +534,7 @@ class Evaluation(BaseEvaluation):
         """
         if not isinstance(other, Evaluation):
             return NotImplemented
-        for name in ("labels", "grouping", "positive", "none", "confidence_level", "sections", "reference", "costs"):
+        for name in _ALIKE:
             ours, theirs = getattr(self, name), getattr(other, name)
             if ours != theirs:
                 raise ValueError(f"evaluations must have the same {name} to be merged, got {ours!r} and {theirs!r}")
@@ -639,7 +649,7 @@ class Evaluation(BaseEvaluation):
             return NotImplemented
         names = (
             "statistics", "grouping", "positive", "none", "confidence_level", "notes", "cluster_errors", "sections",
-            "n_clusters", "effective_clusters", "weights_are", "reference", "costs",
+            "n_clusters", "effective_clusters", "weights_are", "reference", "costs", "decision_threshold",
         )  # fmt: skip
         same = all(getattr(self, name) == getattr(other, name) for name in names)
         return same and self.extra_data() == other.extra_data()

@@ -60,7 +60,7 @@ def plot_roc(
     auc_interval : (float, float), optional
         Confidence interval of `auc`.
     operating_point : (float, float), optional
-        (FPR, TPR) of the predicted labels (the most probable class), which in general does not lie on the curve.
+        (FPR, TPR) of the predicted labels, which in general does not lie on the curve.
     positive : object, optional
         Name of the positive class or group.
     title : str, optional
@@ -111,7 +111,7 @@ def plot_roc(
 def mark_operating_point(ax: Axes, point: tuple[float, float], names: tuple[str, str]) -> None:
     """Mark where the predicted labels stand, with its coordinates in the legend."""
     rates = [f"{name} {text.number_text(rate)}" for name, rate in zip(names, point, strict=True)]
-    words = f"predicted labels (most probable class): {', '.join(rates)}"
+    words = f"predicted labels: {', '.join(rates)}"
     ax.plot(
         *([value] for value in point), color=ORANGE, marker="D", markersize=7, linestyle="none",
         markeredgecolor="white", zorder=4, clip_on=False, label=fold(words, extent_points(ax)[0]),
