@@ -195,15 +195,16 @@ class Threshold:
         if math.isinf(self.value):
             of = f"0 rows should be called {name}, which gives {aim}"
         chose = "The calibration set, which chose it, shows" if self.separate else "The rows that chose it show"
-        seemed = " and ".join(f"{part.apparent:.3g}" for part in parts)
+        better = what.apparent < what.value if what.name == COST else what.apparent > what.value
+        unlike = not math.isfinite(what.value) or (better and f"{what.apparent:.3g}" != f"{what.value:.3g}")
+        noun = "" if len(parts) == 1 else "cost " if what.name == COST else f"{_title(what.name)} "
+        seemed = f"{noun}{what.apparent:.3g}" + (", which is too favourable" if unlike else "")
+        seemed += "".join(f"{',' * unlike} and {_title(part.name)} {part.apparent:.3g}" for part in parts[1:])
         if not math.isfinite(what.value):
-            return f"{of}; its worth on other rows is not known. {chose} {seemed}, which is too favourable."
+            return f"{of}; its worth on other rows is not known. {chose} {seemed}."
         shown = [f"{words} {what}", *(f"{_title(part.name)} is {part}" for part in parts[1:])]
         judges = "on the evaluated rows" if self.separate else "on rows that did not choose it"
-        text = f"{of}: {' and '.join(shown)} {judges}. {chose} {seemed}"
-        better = what.apparent < what.value if what.name == COST else what.apparent > what.value
-        differ = f"{what.apparent:.3g}" != f"{what.value:.3g}"
-        return f"{text}, which is too favourable." if better and differ else f"{text}."
+        return f"{of}: {' and '.join(shown)} {judges}. {chose} {seemed}."
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data: the threshold ("infinity" where no row should be positive), and what it is worth."""
