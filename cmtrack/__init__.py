@@ -25,6 +25,7 @@ _HOME = {  # and in __init__.pyi, with their types
     "ReducedConfusionMatrix": "cmtrack.statistics",
     "RoughApproximations": "cmtrack.rough",
     "RoughBounds": "cmtrack.rough",
+    "Threshold": "cmtrack.evaluation.threshold",
     "Tree": "cmtrack.families.hierarchy",
     "attribute_subsets": "cmtrack.rough",
     "compare": "cmtrack.tracking.comparing",

@@ -40,6 +40,8 @@ class About:
         What the command line takes, and what it stands for.
     several : bool
         Whether the flag may be repeated.
+    of_flag : type, default str
+        What the flag's value is.
     """
 
     kind: str
@@ -50,6 +52,7 @@ class About:
     help: str = ""
     choices: Mapping[str, Any] | None = None
     several: bool = False
+    of_flag: type = str
 
 
 # The checks import what they need when they are called: the command line shows its help without NumPy.
@@ -97,6 +100,13 @@ def _costs(costs: Any) -> Any:
     from cmtrack.grouping import as_costs
 
     return None if costs is None else as_costs(costs)
+
+
+def _threshold(threshold: Any) -> Any:
+    from cmtrack.evaluation.threshold import Threshold
+    from cmtrack.statistics.inputs import check_threshold
+
+    return check_threshold(threshold.value if isinstance(threshold, Threshold) else threshold)
 
 
 def _metrics(metrics: Any) -> Any:
@@ -184,6 +194,20 @@ class Options(TypedDict, total=False):
             help="YAML or JSON file with what decisions cost, of classes or groups.",
         ),
     ]
+    threshold: Annotated[
+        float | None,
+        About(
+            "float or Threshold, optional",
+            "Makes the predictions from ``y_prob``: the positive class or group is predicted where its probability "
+            "reaches this, and inside the chosen group the most probable class; infinity predicts it never. By default "
+            "the most probable of all classes is predicted. :meth:`Evaluation.threshold` chooses one, and its result "
+            "is taken here as it is. ``y_pred`` must not be given then.",
+            check=_threshold,
+            flag="--threshold",
+            help="Predict the positive class or group where its probability reaches this; needs no --y-pred.",
+            of_flag=float,
+        ),
+    ]
     confidence_level: Annotated[
         float,
         About(
@@ -193,6 +217,7 @@ class Options(TypedDict, total=False):
             check=_level,
             flag="--confidence-level",
             help="Of the intervals.",
+            of_flag=float,
         ),
     ]
     extra_metrics: Annotated[

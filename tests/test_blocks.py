@@ -11,9 +11,9 @@ from scipy.stats import norm, t
 from cmtrack import evaluate
 from cmtrack.comparison.blocks import Blocks, rank_models
 from cmtrack.comparison.criterion import Criterion
-from cmtrack.comparison.gates import Gate
 from cmtrack.comparison.run import Candidate
 from cmtrack.comparison.tie_breakers import TieBreaker
+from cmtrack.metrics.gates import Gate
 from cmtrack.tracking.runs import TrackedRun
 
 ACCURACY = Criterion.of("multiclass/accuracy")

@@ -46,6 +46,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         "- {name: side, groups: {low: [low], above: [mid, high]}, mode: strict, positive: above}\n"
     )
     (folder / "costs.yaml").write_text("costs:\n- [low, above, 5]\n- [above, low, 2]\nmismatch: {above: 0.5}\n")
+    (folder / "two_costs.yaml").write_text("costs:\n- [0, 1, 5]\n")
     (folder / "bad.yaml").write_text("groups: {low: [0, 1], high: [1, 2, 3]}\n")
     (folder / "broken.parquet").write_bytes(b"no parquet")
     (folder / "empty.csv").write_text("")
@@ -203,6 +204,63 @@ def test_costs_come_from_a_file(run: Any) -> None:
     assert "no file of costs that can be read" in refused(
         run("evaluate", "many.csv", *MANY, "--costs", "nowhere.yaml"), 2
     )
+
+
+# -- threshold -------------------------------------------------------------------------------------------------
+
+
+def test_threshold_of_a_folder(run: Any, folder: Path, tmp_path: Path) -> None:
+    frame = pd.read_csv(folder / "many.csv")
+    direct = cmtrack.evaluate(
+        frame["truth"],
+        y_prob=frame[[f"p_{i}" for i in range(4)]].to_numpy(),
+        grouping=cmtrack.Grouping.from_file(folder / "groups.yaml"),
+        groups=np.arange(200) // 2,
+    )
+    direct.save(tmp_path / "kept")
+    costs = cmtrack.Costs.from_file(folder / "costs.yaml")
+    data = json.loads(ok(run("threshold", "kept", "--costs", "costs.yaml", "--json")).stdout)
+    found = direct.threshold(costs)
+    assert data["folder"] == "kept"
+    assert data["threshold"] == found.value
+    assert data["metrics"]["cost/mean"] == pytest.approx(found.objective.to_dict())  # the rows' clusters were read
+    printed = ok(run("threshold", "kept", "--costs", "costs.yaml", width=300)).stdout
+    assert found.sentence() in printed
+    assert "“above” called “above”, wrong class" in printed
+    bounded = ("--maximize", "binary/recall", "--subject-to", "binary/precision.low >= 0.5")
+    data = json.loads(ok(run("threshold", "kept", *bounded, "--json")).stdout)
+    assert data["subject_to"] == "binary/precision.low >= 0.5"
+    assert set(data["metrics"]) == {"binary/recall", "binary/precision"}
+    judged = json.loads(ok(run("threshold", "kept", *bounded, "--calibration", "kept", "--json")).stdout)
+    assert judged["judged_by"] == "evaluated rows"
+    assert judged["threshold"] == data["threshold"]
+
+
+def test_predictions_are_made_by_a_threshold(run: Any, folder: Path) -> None:
+    frame = pd.read_csv(folder / "two.csv")
+    two = ("evaluate", "two.csv", "--y-true", "truth", "--y-prob", "score", "--positive", "[red]spam[/red]")
+    for threshold in ("0.6", "0", "inf"):
+        found = json.loads(ok(run(*two, "--threshold", threshold, "--json")).stdout)
+        called = frame["score"] >= float(threshold)
+        spam = frame["truth"] != "ham"
+        counts = [[(~spam & called).sum(), (~spam & ~called).sum()], [(spam & called).sum(), (spam & ~called).sum()]]
+        order = [found["labels"].index(label) for label in ("[red]spam[/red]", "ham")]
+        wanted = np.array(found["confusion_matrix"])[np.ix_(order[::-1], order)]
+        assert wanted.tolist() == counts
+    assert "threshold must lie between 0 and 1" in refused(run(*two, "--threshold", "7"))
+
+
+def test_threshold_refuses_with_one_sentence(run: Any, tmp_path: Path) -> None:
+    cmtrack.evaluate([0, 1, 1, 0], y_prob=[0.1, 0.7, 0.2, 0.4]).save(tmp_path / "kept")
+    assert "needs costs, or a metric to maximize" in refused(run("threshold", "kept"))
+    bound = ("--maximize", "binary/recall", "--subject-to", "binary/precision.low >= 0.9")
+    assert "binary/precision.low is at most 0.20" in refused(run("threshold", "kept", *bound))
+    assert "did you mean 'binary/recall'" in refused(run("threshold", "kept", "--maximize", "binary/recal"))
+    assert "the classes are [0, 1]" in refused(run("threshold", "kept", "--costs", "costs.yaml"))
+    assert "there is no evaluation at" in refused(run("threshold", ".", "--maximize", "binary/f1"), 1)
+    priced = json.loads(ok(run("price", "kept", "--costs", "two_costs.yaml", "--json")).stdout)
+    assert priced["folder"] == "kept"
+    assert json.loads(ok(run("show", "kept", "--json")).stdout)["labels"] == [0, 1]
 
 
 # -- the store -------------------------------------------------------------------------------------------------

@@ -8,8 +8,8 @@ import pytest
 
 from cmtrack.comparison.criterion import Criterion
 from cmtrack.comparison.differences import Difference
-from cmtrack.comparison.gates import Gate
 from cmtrack.comparison.tie_breakers import TieBreaker, decide
+from cmtrack.metrics.gates import Gate
 from cmtrack.tracking.runs import TrackedRun
 
 # -- criterion -------------------------------------------------------------------------------------------------------

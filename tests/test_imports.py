@@ -157,6 +157,7 @@ def test_nothing_private_of_mlflow_is_imported() -> None:
 
 DOORS = {
     "cmtrack.evaluation.result": ("cmtrack.report",),
+    "cmtrack.evaluation.threshold": ("cmtrack.plots",),
     "cmtrack.families.result": ("cmtrack.report", "cmtrack.plots"),
     "cmtrack.comparison.result": ("cmtrack.report", "cmtrack.tracking"),
     "cmtrack.prevalence.results": ("cmtrack.plots",),

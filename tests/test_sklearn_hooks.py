@@ -117,6 +117,22 @@ def test_the_decisions_are_those_of_predict(data):
     assert evaluation.metrics["binary/roc_auc"] > evaluation.metrics["binary/recall"]
 
 
+def test_a_threshold_decides_in_place_of_predict(store, data):
+    x, y, held, labels = data
+    model, name = LogisticRegression().fit(x, y), "right"
+    scores = model.predict_proba(held)[:, 2:].sum(axis=1)
+    found = evaluate_estimator(model, held, labels, grouping=SIDE, threshold=0.8)
+    np.testing.assert_array_equal(found.rows.predicted >= 2, scores >= 0.8)
+    assert (found.positive, found.decision_threshold) == (name, 0.8)
+    with mlflow.start_run():
+        logged = log_estimator(model, held, labels, grouping=SIDE, threshold=0.8, strict=True)
+    assert logged.evaluation == found
+    crossed = cross_validate_evaluation(model, x, y, cv=3, grouping=SIDE, threshold=0.8)
+    whole = crossed.evaluation
+    np.testing.assert_array_equal(whole.rows.predicted >= 2, crossed.y_prob[:, 2:].sum(axis=1) >= 0.8)
+    assert all(fold.decision_threshold == 0.8 for fold in crossed.folds)
+
+
 def test_a_class_that_was_not_trained_has_no_probability(data):
     x, y, x_test, y_test = data
     model = LogisticRegression().fit(x[y < 3], y[y < 3])

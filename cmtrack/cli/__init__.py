@@ -13,7 +13,7 @@ from cmtrack.cli.gate import gate_command
 from cmtrack.cli.push import push_command, spool_command
 from cmtrack.cli.regroup import regroup_command
 from cmtrack.cli.review import review_command
-from cmtrack.cli.show import price_command, show_command
+from cmtrack.cli.show import price_command, show_command, threshold_command
 
 __all__ = ["main"]
 
@@ -53,5 +53,6 @@ for _command in (
     spool_command,
     review_command,
     show_command,
+    threshold_command,
 ):
     main.add_command(_command)

@@ -202,7 +202,7 @@ def parsed(parse: Callable[[Any], Parsed], given: Any) -> Parsed:
 
 def check_gates(require: Sequence[str], against: str | None) -> None:
     """Refuse gates that do not parse, or that need a baseline where there is none."""
-    from cmtrack.comparison.gates import Gate
+    from cmtrack.metrics.gates import Gate
 
     gates = [parsed(Gate.parse, text) for text in require]
     if against is None and any(gate.difference for gate in gates):

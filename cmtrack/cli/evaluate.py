@@ -51,7 +51,7 @@ def _shared_options() -> tuple[click.Option, ...]:
             multiple=about.several,
             default=None if about.several else _shown(about, about.default),
             show_default=not about.several,
-            type=click.Choice(list(about.choices)) if about.choices else type(about.default or ""),
+            type=click.Choice(list(about.choices)) if about.choices else about.of_flag,
             metavar="NAME" if about.several else "FILE" if name == "costs" else None,
             help=about.help,
             callback=partial(_checked, about),
@@ -68,8 +68,12 @@ def _shown(about: About, value: Any) -> Any:
 
 def _checked(about: About, ctx: click.Context, param: click.Parameter, value: Any) -> Any:
     """A value as the evaluation takes it."""
+    if value in (None, (), ""):
+        value = about.default
+    elif about.choices:
+        value = about.choices[value]
     try:
-        return about.check(about.choices[value] if about.choices else (value or about.default))
+        return about.check(value)
     except (TypeError, ValueError) as error:
         raise click.BadParameter(str(error), ctx, param) from None
 

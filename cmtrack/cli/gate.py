@@ -26,8 +26,8 @@ from cmtrack.untrusted import for_page, one_line
 
 if TYPE_CHECKING:
     from cmtrack.comparison import RankedRun
-    from cmtrack.comparison.gates import GateResult
     from cmtrack.comparison.verdict import NotWorse, Verdict
+    from cmtrack.metrics.gates import GateResult
 
 
 class NotJudged(Failed):
@@ -154,7 +154,7 @@ def _markdown(verdict: Verdict, run: RankedRun) -> str:
 
 def _required(check: GateResult | NotWorse) -> str:
     """The requirement."""
-    from cmtrack.comparison.gates import GateResult
+    from cmtrack.metrics.gates import GateResult
 
     if isinstance(check, GateResult):
         return f"`{check.gate.text}`"
@@ -163,8 +163,8 @@ def _required(check: GateResult | NotWorse) -> str:
 
 def _found(check: GateResult | NotWorse, samples: str) -> str:
     """The finding on it."""
-    from cmtrack.comparison.gates import GateResult
     from cmtrack.comparison.verdict import Outcome
+    from cmtrack.metrics.gates import GateResult
     from cmtrack.report import formatting as fmt
 
     if isinstance(check, GateResult):

@@ -1,7 +1,8 @@
-"""``cmtrack show``: the evaluation that a run holds; ``cmtrack price``: what its decisions cost."""
+"""``cmtrack show``: a stored evaluation; ``price``: what its decisions cost; ``threshold``: which one to decide by."""
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +14,7 @@ if TYPE_CHECKING:
     from cmtrack.base import BaseEvaluation
     from cmtrack.cli.frame import Step
     from cmtrack.evaluation import Evaluation
+    from cmtrack.evaluation.threshold import Threshold
 
 _prefix = click.option("--prefix", default="", help="As it was logged, where a run holds several evaluations.")
 _tracking_uri = click.option("--tracking-uri", metavar="URI", help="Tracking store; by default MLflow's own choice.")
@@ -26,14 +28,18 @@ _json = click.option("--json", "as_json", is_flag=True, help="Print one JSON obj
 @_json
 @plain_errors
 def show_command(run: str, prefix: str, tracking_uri: str | None, as_json: bool) -> None:
-    """Print the evaluation that RUN holds: a run id, a logged model's id, or a URI such as models:/name@champion."""
+    """Print the evaluation that RUN holds.
+
+    RUN is a run id, a logged model's id, a URI such as models:/name@champion, or a folder that `cmtrack evaluate
+    --output` wrote.
+    """
     with working() as step:
-        run_id, prefix, evaluation = _held(step, run, prefix, tracking_uri)
+        where, evaluation = _held(step, run, prefix, tracking_uri)
         from cmtrack.cli import summary
 
         data = summary.as_data(evaluation)
     if as_json:
-        echo_json({"run_id": run_id, "prefix": prefix} | data)
+        echo_json(where | data)
         return
     summary.print_evaluation(terminal(), evaluation)
 
@@ -52,13 +58,13 @@ def show_command(run: str, prefix: str, tracking_uri: str | None, as_json: bool)
 @_json
 @plain_errors
 def price_command(run: str, costs_file: Path, prefix: str, tracking_uri: str | None, as_json: bool) -> None:
-    """Print what the decisions of RUN cost, without its data or model. Nothing is written.
+    """Print what the decisions of RUN (a run, or a folder) cost, without its data or model. Nothing is written.
 
     Costs are those of the file: `costs: [[actual, predicted, cost], ...]`, and maybe `default` (1) for other wrong
     pairs, and `mismatch: {group: cost}` for wrong classes inside the right group.
     """
     with working() as step:
-        run_id, prefix, evaluation = _held(step, run, prefix, tracking_uri)
+        where, evaluation = _held(step, run, prefix, tracking_uri)
         from cmtrack.cli.reading import read_costs_file
         from cmtrack.comparison.comparability import of_classes
 
@@ -76,23 +82,103 @@ def price_command(run: str, costs_file: Path, prefix: str, tracking_uri: str | N
             for part in ("metrics", "intervals", "undefined")
         }
         assert priced.costs is not None  # it was priced
-        own = {"run_id": run_id, "prefix": prefix, "costs": priced.costs.to_dict()}
-        echo_json(own | parts | {"classes": by_class, "notes": list(priced.notes)})
+        echo_json(
+            where | {"costs": priced.costs.to_dict()} | parts | {"classes": by_class, "notes": list(priced.notes)}
+        )
         return
     _print_costs(priced, by_class)
 
 
-def _held(step: Step, run: str, prefix: str, tracking_uri: str | None) -> tuple[str, str, BaseEvaluation]:
-    """The id of a run, the prefix that its evaluation was logged with, and the evaluation."""
+@click.command("threshold")
+@click.argument("run")
+@click.option(
+    "--costs",
+    "costs_file",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="YAML or JSON file with what decisions cost: the threshold of least cost is chosen.",
+)
+@click.option("--maximize", metavar="METRIC", help="Metric of the six counts to make large, such as binary/recall.")
+@click.option("--subject-to", metavar="BOUND", help="Bound to keep, such as 'binary/precision.low >= 0.9'.")
+@click.option(
+    "--calibration", metavar="RUN", help="Run or folder whose rows choose the threshold; those of RUN judge it."
+)
+@_prefix
+@_tracking_uri
+@_json
+@plain_errors
+def threshold_command(
+    run: str,
+    costs_file: Path | None,
+    maximize: str | None,
+    subject_to: str | None,
+    calibration: str | None,
+    prefix: str,
+    tracking_uri: str | None,
+    as_json: bool,
+) -> None:
+    """Choose the threshold of RUN (a run, or a folder) by cost or by a metric. Nothing is written.
+
+    Without --calibration the rows of RUN choose it and judge it by cross-fitting; no data or model is needed.
+    """
+    with working() as step:
+        where, evaluation = _held(step, run, prefix, tracking_uri, for_splits=True)
+        other = None if calibration is None else _held(step, calibration, prefix, tracking_uri)[1]
+        from cmtrack.cli.reading import read_costs_file
+        from cmtrack.comparison.comparability import of_classes
+
+        costs = None if costs_file is None else read_costs_file(costs_file)
+        try:
+            found = of_classes(evaluation).threshold(
+                costs,
+                maximize=maximize,
+                subject_to=subject_to,
+                calibration=None if other is None else of_classes(other),
+            )
+        except (TypeError, ValueError) as error:
+            raise BadInput(first_line(error)) from None
+    if as_json:
+        echo_json(where | found.to_dict())
+        return
+    _print_threshold(found)
+
+
+def _held(
+    step: Step, run: str, prefix: str, tracking_uri: str | None, *, for_splits: bool = False
+) -> tuple[dict[str, str], BaseEvaluation]:
+    """Names of what holds the evaluation, and the evaluation; with its rows if splits of it need them, and it has them.
+
+    Rows are needed where they belong together, or have fractional weights.
+    """
+    if Path(run).exists():
+        step("reading the folder", 0, 1)
+        from cmtrack import archive
+        from cmtrack.evaluation.loading import loads
+
+        evaluation = loads(archive.read_file(Path(run)))
+        needed = for_splits and _needs_rows(evaluation)
+        return {"folder": run}, archive.with_rows(evaluation, Path(run)) if needed else evaluation
     step("reading the run", 0, 1)
+    from mlflow import MlflowClient
+
     from cmtrack.tracking import load_evaluation
+    from cmtrack.tracking.load import with_kept_predictions
     from cmtrack.tracking.runs import client_for, find
     from cmtrack.tracking.store import quiet, tracking_store
 
     with quiet(), tracking_store(tracking_uri):
         found = find(run, [client_for()])
         prefix = found.logged_prefix(prefix)
-        return found.run_id, prefix, load_evaluation(found, prefix=prefix)
+        evaluation = load_evaluation(found, prefix=prefix)
+        if for_splits and _needs_rows(evaluation):
+            evaluation = with_kept_predictions(evaluation, found, MlflowClient(), prefix)[0]
+        return {"run_id": found.run_id, "prefix": prefix}, evaluation
+
+
+def _needs_rows(evaluation: BaseEvaluation) -> bool:
+    from cmtrack.evaluation import Evaluation
+
+    dependent = isinstance(evaluation, Evaluation) and evaluation.cluster_errors is not None
+    return dependent or (isinstance(evaluation, Evaluation) and evaluation.statistics.squares is not None)
 
 
 def _print_costs(priced: Evaluation, by_class: list[dict[str, Any]]) -> None:
@@ -115,3 +201,32 @@ def _print_costs(priced: Evaluation, by_class: list[dict[str, Any]]) -> None:
     console.print(table)
     for note in priced.notes:
         console.print(Text.assemble(("Warning: ", "yellow"), note))
+
+
+def _print_threshold(found: Threshold) -> None:
+    from rich.text import Text
+
+    from cmtrack.cli.summary import new_table
+    from cmtrack.report import formatting as fmt
+
+    console = terminal()
+    console.print(plain(found.sentence()))
+    if not math.isnan(sum(found.held_out)):
+        table = new_table("Outcomes" if found.separate else "Outcomes, each row judged without having chosen")
+        table.add_column("outcome", overflow="fold")
+        table.add_column("samples", justify="right")
+        names = (fmt.named(found.negative), fmt.named(found.positive))
+        for part, actual, called, more in _OUTCOMES:
+            n = getattr(found.held_out, part)
+            if n > 0 or not more:
+                table.add_row(plain(f"{names[actual]} called {names[called]}{more}"), fmt.count(round(n, 1)))
+        console.print(table)
+    for warning in found.warnings:
+        console.print(Text.assemble(("Warning: ", "yellow"), warning))
+
+
+_OUTCOMES = (
+    ("tp", True, True, ""), ("imp", True, True, ", wrong class"), ("fn", True, False, ""),
+    ("fp", False, True, ""), ("tn", False, False, ""), ("imn", False, False, ", wrong class"),
+)  # fmt: skip
+"""Outcomes, whether they are actually positive and called so, and what is wrong beside."""

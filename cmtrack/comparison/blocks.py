@@ -12,11 +12,11 @@ import numpy as np
 from cmtrack.base import BaseEvaluation
 from cmtrack.comparison.comparability import of_one_data_set, why_unpaired
 from cmtrack.comparison.criterion import Criterion, distance_from_best
-from cmtrack.comparison.gates import Gate, GateResult
 from cmtrack.comparison.repeated import Gap, RepeatedResult, analyse
 from cmtrack.comparison.run import Candidate, Run, StoppedRun
 from cmtrack.comparison.tie_breakers import Decision, TieBreaker, decide
 from cmtrack.metrics.catalog import lookup
+from cmtrack.metrics.gates import Gate, GateResult
 from cmtrack.metrics.influence import covariance
 from cmtrack.statistics.inputs import FloatArray
 

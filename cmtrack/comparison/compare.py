@@ -14,13 +14,13 @@ from cmtrack.comparison.blocks import Blocks, rank_models
 from cmtrack.comparison.comparability import apart, check_classes, of_classes
 from cmtrack.comparison.criterion import DEFAULTS, FALLBACK, Criterion, RankBy, read_by
 from cmtrack.comparison.differences import paired_differences
-from cmtrack.comparison.gates import Gate, GateResult, check_known
 from cmtrack.comparison.ranking import cohorts, decides, rank
 from cmtrack.comparison.result import Comparison, ModelComparison, RunComparison
 from cmtrack.comparison.run import Candidate, LeftOut, Run, StoppedRun
 from cmtrack.comparison.tie_breakers import TieBreaker, check_there
 from cmtrack.evaluation import Evaluation
 from cmtrack.grouping import Grouping, Label, as_costs
+from cmtrack.metrics.gates import Gate, GateResult, check_known
 from cmtrack.metrics.intervals import check_level
 from cmtrack.metrics.metric import Metric
 from cmtrack.metrics.names import near

@@ -11,8 +11,8 @@ from cmtrack.metrics.catalog import known_names, lookup, own_of
 from cmtrack.metrics.names import near
 
 if TYPE_CHECKING:
-    from cmtrack.comparison.gates import Gate
     from cmtrack.comparison.tie_breakers import TieBreaker
+    from cmtrack.metrics.gates import Gate
 
 RankBy: TypeAlias = str | Sequence[str] | Mapping[str, float]
 

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 from cmtrack.comparison.blocks import RankedModel, RepeatedRanking
 from cmtrack.comparison.criterion import Criterion
-from cmtrack.comparison.gates import Gate
 from cmtrack.comparison.ranking import RankedRun, Ranking
 from cmtrack.comparison.run import Candidate, LeftOut, Run, StoppedRun
+from cmtrack.metrics.gates import Gate
 from cmtrack.untrusted import printable
 
 if TYPE_CHECKING:

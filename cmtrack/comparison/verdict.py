@@ -12,9 +12,9 @@ from cmtrack.base import BaseEvaluation
 from cmtrack.comparison.comparability import Reason, how_apart, why_unpaired
 from cmtrack.comparison.compare import CompareOptions, compare_evaluations, judged
 from cmtrack.comparison.criterion import RankBy
-from cmtrack.comparison.gates import Gate, GateResult
 from cmtrack.comparison.ranking import RankedRun
 from cmtrack.comparison.result import Comparison, RunComparison
+from cmtrack.metrics.gates import Gate, GateResult
 from cmtrack.metrics.names import near
 
 ALWAYS_DEFINED = "multiclass/accuracy"

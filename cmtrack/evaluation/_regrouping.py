@@ -48,6 +48,7 @@ class Lost(Enum):
         "prevalence is cross-fitted on the evaluated rows and close to their actual share by construction"
     )
     COSTS = "regrouped: the costs are of groups that this grouping does not have, so that cost/ is left out"
+    THRESHOLD = "regrouped: the predictions are those that a threshold of another positive group's score made"
     ROWS = "regrouped without the rows: the intervals do not know which rows belong together"
 
     @classmethod
@@ -96,9 +97,16 @@ def regroup(evaluation: Evaluation, grouping: Grouping, positive: Label | None) 
             lost.append(Lost.ROWS)
     if statistics.scores is not None or statistics.tops is not None:  # what an earlier regrouping lost stays lost
         lost += [one for one in Lost if one in _STAYS & Lost.by(evaluation) and one not in lost]
+    threshold = evaluation.decision_threshold
+    if threshold is not None and not _same_groups(old, new):
+        threshold = None
+        lost.append(Lost.THRESHOLD)
+    elif Lost.THRESHOLD in Lost.by(evaluation):
+        lost.append(Lost.THRESHOLD)
     return replace(
         evaluation,
         statistics=statistics,
+        decision_threshold=threshold,
         costs=costs,
         grouping=grouping,
         positive=name,
@@ -109,6 +117,11 @@ def regroup(evaluation: Evaluation, grouping: Grouping, positive: Label | None) 
         row_pvalues=None,
         kept_numbers=None,
     ).with_cluster_errors()
+
+
+def _same_groups(old: ComposedStep | None, new: ComposedStep | None) -> bool:
+    """True where the positive group consists of the same classes."""
+    return old is not None and new is not None and np.array_equal(old.in_positive, new.in_positive)
 
 
 def _from_rows(

@@ -8,10 +8,10 @@ from typing import Any, Unpack
 
 import numpy as np
 
-from cmtrack.evaluation.compute import scored_step
-from cmtrack.evaluation.from_arrays import assemble, one_of_both, prices_of, scores_first, tell_scaled
+from cmtrack.evaluation.compute import deciding, scored_step, scores_first
+from cmtrack.evaluation.from_arrays import assemble, one_of_both, prices_of, tell_scaled
 from cmtrack.evaluation.result import Evaluation
-from cmtrack.grouping import Label
+from cmtrack.grouping import ComposedStep, Label
 from cmtrack.options import Options, complete, takes_options
 from cmtrack.statistics.collected import Statistics, collect
 from cmtrack.statistics.counting import Codes, compact
@@ -56,7 +56,7 @@ class Accumulator:
     ) -> None:
         self.options = complete(options, "Accumulator")
         self.labels = number_labels({"labels": list(labels)}, labels).labels
-        self._step = scored_step(self.labels, self.options["grouping"], self.options["positive"])
+        self._step = self._deciding(["y_prob"])
         self._prices = prices_of(self.options, self.labels)
         self._given: tuple[str, ...] | None = None
         self._weights_are: str | None = None
@@ -87,6 +87,7 @@ class Accumulator:
         y_true, y_pred, scores, sample_weight = align_rows(aligned).values()
         columns = {"y_true": y_true} if y_pred is None else {"y_true": y_true, "y_pred": y_pred}
         given = (*columns, *([what] if scores is not None else []))
+        self._deciding(given)
         if self._given not in (None, given):
             raise ValueError(f"every batch must have the same columns, got {given} after {self._given}")
         if not len(y_true):
@@ -164,6 +165,11 @@ class Accumulator:
 
     def __repr__(self) -> str:
         return f"Accumulator({len(self.labels)} classes, {self.n_rows} rows)"
+
+    def _deciding(self, given: Sequence[str]) -> ComposedStep | None:
+        """The scored step and its threshold, checked against the columns that are given."""
+        step = scored_step(self.labels, self.options["grouping"], self.options["positive"])
+        return deciding(step, self.options["threshold"], self.labels, given)
 
     def _collect(self) -> None:
         """Turn the rows that wait into statistics."""

@@ -88,6 +88,43 @@ def scored_step(labels: tuple[Label, ...], grouping: Grouping | None, positive: 
     return replace(step, positive=step.labels.index(positive))
 
 
+def deciding(
+    step: ComposedStep | None, threshold: float | None, labels: tuple[Label, ...], given: Collection[str]
+) -> ComposedStep | None:
+    """The scored step with the threshold that makes the predictions, if there is one.
+
+    Parameters
+    ----------
+    step : ComposedStep, optional
+    threshold : float, optional
+    labels : tuple of length K
+    given : collection of str
+        The columns that are given.
+
+    Raises
+    ------
+    ValueError
+        If there are no two groups, no probabilities, or predictions besides.
+    """
+    if threshold is None:
+        return step
+    if "y_prob" not in given or "y_pred" in given:
+        got = " and ".join(name for name in given if name != "y_true")
+        raise ValueError(f"threshold makes the predictions from y_prob, which is needed, without y_pred; got {got}")
+    if step is None:
+        raise ValueError(
+            f"threshold={threshold:g} needs two classes or a grouping step of two groups, got {len(labels)} classes"
+        )
+    return replace(step, threshold=threshold)
+
+
+def scores_first(order: tuple[Label, ...], step: ComposedStep | None) -> bool:
+    """True where a single column of probabilities is that of the first of two classes."""
+    if step is None or len(order) != 2:
+        return False
+    return bool(step.group_of_class[0] == step.positive != step.group_of_class[1])
+
+
 # -- numbers ------------------------------------------------------------------------------------------
 
 DECISION_VALUES = (

@@ -9,7 +9,7 @@ from typing import Any, Unpack
 
 import numpy as np
 
-from cmtrack.evaluation.compute import check_own, scaled_rows_warning, scored_step
+from cmtrack.evaluation.compute import check_own, deciding, scaled_rows_warning, scored_step, scores_first
 from cmtrack.evaluation.result import Evaluation
 from cmtrack.grouping import ComposedStep, Grouping, Label
 from cmtrack.options import Options, complete, takes_options
@@ -115,7 +115,8 @@ def evaluate(
     columns = {"y_true": y_true} if y_pred is None else {"y_true": y_true, "y_pred": y_pred}
     numbered = number_labels(columns, labels, None if labels is not None else _declared(scores, grouping))
     order, actual = numbered.labels, numbered.codes["y_true"]
-    step = scored_step(order, grouping, positive)
+    given_columns = [name for name, column in (("y_pred", y_pred), (what, scores)) if column is not None]
+    step = deciding(scored_step(order, grouping, positive), chosen["threshold"], order, given_columns)
     weights = as_weights(sample_weight, len(actual), chosen["weights_are"])
     first = scores_first(order, step)
     probabilities = None
@@ -195,6 +196,7 @@ def assemble(
         sections=None if sections is None else tuple(sections),
         extra_metrics=own,
         costs=options["costs"],
+        decision_threshold=options["threshold"],
         reference=shares_of(options["reference"], statistics.matrix.labels, "reference"),
     )
 
@@ -226,13 +228,6 @@ def evaluate_rows(rows: Predictions, like: Evaluation) -> Evaluation:
         notes=(),
         kept_numbers=None,
     ).with_cluster_errors()
-
-
-def scores_first(order: tuple[Label, ...], step: ComposedStep | None) -> bool:
-    """True where a single column of probabilities is that of the first of two classes."""
-    if step is None or len(order) != 2:
-        return False
-    return bool(step.group_of_class[0] == step.positive != step.group_of_class[1])
 
 
 def _declared(y_prob: Any, grouping: Grouping | None) -> list[Any] | None:

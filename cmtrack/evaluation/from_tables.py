@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Unpack
 
-from cmtrack.evaluation.compute import scored_step
-from cmtrack.evaluation.from_arrays import assemble, one_of_both, prices_of, scores_first, tell_scaled, with_calibration
+from cmtrack.evaluation.compute import deciding, scored_step, scores_first
+from cmtrack.evaluation.from_arrays import assemble, one_of_both, prices_of, tell_scaled, with_calibration
 from cmtrack.evaluation.result import Evaluation
 from cmtrack.grouping import ComposedStep, Grouping, Label
 from cmtrack.grouping.step import plain
@@ -107,6 +107,7 @@ def evaluate_table(
         raise ValueError("y_pred or y_prob must be given, got neither")
     if y_prob is None and (calibration is not None or target is not None):
         raise ValueError("calibration and target need y_prob, got none")
+    given = [name for name, column in (("y_pred", y_pred), (what, scores)) if column is not None]
     source = open_source(table)
     columns = choose_columns(
         source.schema.names, y_true=y_true, y_pred=y_pred, y_prob=scores, sample_weight=sample_weight, row_ids=row_ids,
@@ -124,6 +125,7 @@ def evaluate_table(
             tally = table_reader.count_as_they_come(with_lists=grouping is not None)
             order = classes.seen(tally)
         step, alone = _scored(columns, order, grouping, positive)
+        step = deciding(step, chosen["threshold"], order, given)
         prices = prices_of(chosen, order)
         if columns.scores or tally is None:
             places = table_reader.places(order, step, alone)

@@ -19,6 +19,7 @@ from cmtrack.base import BaseEvaluation
 from cmtrack.evaluation import _decisions, _regrouping, storage
 from cmtrack.evaluation.compute import SECTION_NAMES, Computed, check_sections, compute, resample_tables, scored_step
 from cmtrack.evaluation.storage import predictions_size, read_predictions, write_predictions
+from cmtrack.evaluation.threshold import Threshold, choose_threshold
 from cmtrack.grouping import ComposedStep, Costs, Grouping, Label, as_costs
 from cmtrack.metrics import multiclass
 from cmtrack.metrics.calibration import CalibrationCurve
@@ -53,6 +54,13 @@ if TYPE_CHECKING:
 _NO_CLUSTERS = (
     "sections were added without the rows: the intervals of their metrics do not know which rows belong together"
 )
+
+
+_ALIKE = (
+    "labels", "grouping", "positive", "none", "confidence_level", "sections", "reference", "costs",
+    "decision_threshold",
+)  # fmt: skip
+"""What evaluations must have the same to be merged."""
 
 
 class ReducedSteps(tuple[ReducedConfusionMatrix, ...]):
@@ -114,6 +122,8 @@ class Evaluation(BaseEvaluation):
         Given shares of the classes, which skills are measured against.
     costs : Costs or None
         What decisions cost, where that was given: the section ``cost/``.
+    decision_threshold : float or None
+        The threshold of the positive group's score that made the predictions, where that was given.
     """
 
     statistics: Statistics
@@ -133,6 +143,7 @@ class Evaluation(BaseEvaluation):
     kept_numbers: dict[str, Kept] | None = field(default=None, repr=False)
     reference: tuple[float, ...] | None = None
     costs: Costs | None = None
+    decision_threshold: float | None = None
     kind = archive.CLASSES
 
     # -- numbers ---------------------------------------------------------------------------------------
@@ -370,6 +381,46 @@ class Evaluation(BaseEvaluation):
         notes = (*(note for note in notes if note != _NO_CLUSTERS), _NO_CLUSTERS)
         return replace(changed, cluster_errors=errors, notes=notes)
 
+    def threshold(
+        self,
+        costs: Costs | Mapping[tuple[Any, Any], float] | None = None,
+        *,
+        maximize: str | None = None,
+        subject_to: str | None = None,
+        calibration: Any = None,
+    ) -> Threshold:
+        """Choose the threshold of the positive group's score, and judge it on rows that did not choose it.
+
+        A row is positive if its score reaches the threshold; its class is the most probable one of the chosen group.
+
+        Parameters
+        ----------
+        costs : Costs or mapping of (actual, predicted) to float, optional
+            The threshold of least mean cost is chosen; by default those that the evaluation was priced with. They must
+            be costs of the two groups: every pair of classes with one outcome costs the same.
+        maximize : str, optional
+            The metric of the six counts to make large instead, such as ``"binary/recall"``.
+        subject_to : str, optional
+            A bound that the threshold must keep, such as ``"binary/precision >= 0.9"``, or
+            ``"binary/precision.low >= 0.9"`` for the lower end of Wilson's interval: chosen by its value, the true
+            precision is below the bound about every second time.
+        calibration : (y, scores) or Evaluation, optional
+            Labelled rows, in the forms of ``y_true`` and ``y_prob``, that choose the threshold; the evaluated rows
+            judge it. By default the evaluated rows do both, by cross-fitting: each of five folds is judged by the
+            threshold that the other four choose, ten times.
+
+        Returns
+        -------
+        Threshold
+
+        Raises
+        ------
+        ValueError
+            If there are no scores of two groups, one group has no rows, costs or metrics do not go with two groups, or
+            no threshold keeps the bound; the text gives the best that is reachable.
+        """
+        return choose_threshold(self, costs, maximize, subject_to, calibration)
+
     def costs_by_class(self) -> pd.DataFrame:
         """The mean cost of each actual class.
 
@@ -586,7 +637,7 @@ class Evaluation(BaseEvaluation):
         """
         if not isinstance(other, Evaluation):
             return NotImplemented
-        for name in ("labels", "grouping", "positive", "none", "confidence_level", "sections", "reference", "costs"):
+        for name in _ALIKE:
             ours, theirs = getattr(self, name), getattr(other, name)
             if ours != theirs:
                 raise ValueError(f"evaluations must have the same {name} to be merged, got {ours!r} and {theirs!r}")
@@ -703,6 +754,7 @@ class Evaluation(BaseEvaluation):
         names = (
             "statistics", "grouping", "positive", "none", "confidence_level", "notes", "cluster_errors", "sections",
             "n_clusters", "effective_clusters", "all_row_pvalues", "weights_are", "reference", "costs",
+            "decision_threshold",
         )  # fmt: skip
         same = all(getattr(self, name) == getattr(other, name) for name in names)
         return same and self.extra_data() == other.extra_data()

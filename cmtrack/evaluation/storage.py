@@ -29,6 +29,7 @@ from cmtrack.statistics.inputs import (
     FloatArray,
     IntArray,
     as_shares,
+    check_threshold,
     check_weights_are,
     shares_of,
 )
@@ -62,6 +63,7 @@ def to_json(evaluation: Evaluation) -> str:
             **({} if evaluation.all_row_pvalues is None else {"row_pvalues": evaluation.all_row_pvalues}),
             **({} if evaluation.reference is None else {"reference": list(evaluation.reference)}),
             **({} if evaluation.costs is None else {"costs": evaluation.costs.to_dict()}),
+            **_threshold(evaluation.decision_threshold),
             **({"extra_metrics": evaluation.extra_data()} if evaluation.extra_metrics else {}),
             **archive.to_read(evaluation),
             "statistics": _write(evaluation.statistics),
@@ -98,6 +100,7 @@ def fields_of(data: dict[str, Any]) -> dict[str, Any]:
         "extra_metrics": own,
         "kept_numbers": kept or None,
         "costs": None if data.get("costs") is None else Costs.from_dict(data["costs"]),
+        "decision_threshold": _read_threshold(data.get("threshold")),
         "reference": shares_of(_read_reference(data.get("reference")), labels, "reference"),
     }
     if found["none"] is not None and found["none"] not in labels:
@@ -142,6 +145,14 @@ def _read_sections(data: Any) -> tuple[str, ...] | None:
 
 def _read_reference(data: Any) -> Any:
     return None if data is None else as_shares(data, "reference")
+
+
+def _threshold(threshold: float | None) -> dict[str, float | str]:
+    return {} if threshold is None else {"threshold": threshold if math.isfinite(threshold) else "infinity"}
+
+
+def _read_threshold(data: Any) -> float | None:
+    return check_threshold(math.inf if data == "infinity" else data)
 
 
 def _read_clusters(data: Any) -> int | None:

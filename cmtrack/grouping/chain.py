@@ -43,6 +43,8 @@ class ComposedStep:
         ``accept[i, j]``: actual class i predicted as class j counts as a hit of their common group.
     positive : int or None
         Index of the positive group where there are exactly two groups.
+    threshold : float, optional
+        The score of the positive group from which on it is predicted; by default the most probable class is.
     """
 
     name: str
@@ -50,6 +52,7 @@ class ComposedStep:
     group_of_class: npt.NDArray[np.int64]
     accept: npt.NDArray[np.bool_]
     positive: int | None
+    threshold: float | None = None
 
     @property
     def in_positive(self) -> npt.NDArray[np.bool_]:

@@ -105,7 +105,7 @@ class Influence:
                 assert self._rows.probabilities is not None  # the section exists only with probabilities
                 found = samples, samples.place(self._rows.actual, self._rows.predicted, self._rows.probabilities)
             elif isinstance(samples, ScoreTable):
-                found = samples, self._in_scores(samples)
+                found = samples, self.in_scores(samples)
             elif isinstance(samples, SixCells):
                 found = samples, self._in_six()
             elif isinstance(samples, Table):
@@ -142,7 +142,8 @@ class Influence:
             np.where(called == 1, 3, np.where(accepted, 4, 5)),
         )
 
-    def _in_scores(self, table: ScoreTable) -> IntArray:
+    def in_scores(self, table: ScoreTable) -> IntArray:
+        """The cell of counts (4, U) of the score that each row falls into, shape (n,)."""
         rows, step = self._rows, self._views.step
         assert step is not None  # the section exists only with two groups
         assert rows.probabilities is not None  # and with probabilities

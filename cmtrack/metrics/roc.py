@@ -19,7 +19,7 @@ from cmtrack.grouping import Label
 from cmtrack.metrics.metric import Metric
 from cmtrack.metrics.samples import Weighted
 from cmtrack.prevalence.densities import BinnedDensities, quantile_bins
-from cmtrack.statistics import ScoreCounts
+from cmtrack.statistics import BinaryCounts, ScoreCounts
 from cmtrack.statistics.counting import Counts
 from cmtrack.statistics.grid import cells_of
 from cmtrack.statistics.inputs import FloatArray, IntArray
@@ -116,15 +116,9 @@ def roc_curve(scores: ScoreCounts, squares: ScoreCounts | None = None) -> RocCur
 def sweep(table: ScoreTable) -> RocCurve:
     """The curve of scores as metrics see them."""
     scores = table.scores
-    counts = scores.counts[:, ::-1]
-    accepted, rejected, kept, refused = np.concatenate(
-        (np.zeros((4, 1), dtype=counts.dtype), np.cumsum(counts, axis=1)), axis=1
-    )
-    positives, negatives = float(counts[:2].sum()), float(counts[2:].sum())
-    fp, tp, imp = kept + refused, accepted, rejected
-    fn = counts[:2].sum() - tp - imp
-    tn = counts[ACCEPTED_NEGATIVE].sum() - kept
-    imn = counts[2:].sum() - fp - tn
+    positives, negatives = float(scores.counts[:2].sum()), float(scores.counts[2:].sum())
+    six: Any = six_counts(scores.counts)
+    tp, fn, imp, fp, tn, imn = (part[::-1] for part in six)
     with np.errstate(invalid="ignore", divide="ignore"):
         fpr, tpr, tnr = fp / np.float64(negatives), tp / np.float64(positives), tn / np.float64(negatives)
     numbers = []
@@ -140,15 +134,44 @@ def sweep(table: ScoreTable) -> RocCurve:
     )  # fmt: skip
 
 
+def six_counts(counts: Any) -> BinaryCounts:
+    """The six counts of 2x2+IM at every threshold: of samples that reach each score, and of none.
+
+    Parameters
+    ----------
+    counts : ndarray of shape (..., 4, U)
+        Samples by channel and ascending score.
+
+    Returns
+    -------
+    BinaryCounts of ndarrays of shape (..., U + 1)
+    """
+    called = np.zeros((*counts.shape[:-1], counts.shape[-1] + 1), dtype=counts.dtype)
+    np.cumsum(counts[..., ::-1], axis=-1, out=called[..., -2::-1])
+    below = np.maximum(called[..., :1] - called, 0)
+    parts: Any = (called[..., channel, :] for channel in range(4))
+    tp, imp, kept, refused = parts
+    fn = below[..., ACCEPTED_POSITIVE, :] + below[..., REJECTED_POSITIVE, :]
+    tn, imn = below[..., ACCEPTED_NEGATIVE, :], below[..., REJECTED_NEGATIVE, :]
+    return BinaryCounts(tp, fn, imp, kept + refused, tn, imn)
+
+
 def with_channels(scores: ScoreCounts) -> ScoreCounts:
     """Four channels of two: positives, all of them accepted, and negatives."""
     return scores.channels((0,), (), (1,), ())
 
 
 def place_of(scores: ScoreCounts, score: FloatArray, channel: IntArray) -> IntArray:
-    """The place of each row, shape (n,), among the channels and scores in one."""
+    """The place of each row, shape (n,), among the channels and scores in one.
+
+    It is the nearest score's: rows that are kept in single precision have scores beside those that were counted.
+    """
     values = scores.values
-    place = np.searchsorted(values, score).clip(max=len(values) - 1) if scores.exact else cells_of(score)
+    if not scores.exact:
+        return np.asarray(channel * len(values) + cells_of(score))
+    place = np.searchsorted(values, score).clip(max=len(values) - 1)
+    below = np.maximum(place - 1, 0)
+    place = np.where(score - values[below] < values[place] - score, below, place)
     return np.asarray(channel * len(values) + place)
 
 

@@ -26,6 +26,7 @@ from .roc import plot_roc
 from .rough import plot_rough_approximations
 from .scores import plot_score_histogram
 from .spcc import plot_spcc_matrix
+from .thresholds import plot_thresholds, threshold_figure
 
 __all__ = [
     "FamilyPanel",
@@ -47,7 +48,9 @@ __all__ = [
     "plot_rough_approximations",
     "plot_score_histogram",
     "plot_spcc_matrix",
+    "plot_thresholds",
     "plot_worst_families",
     "prevalence_figure",
     "reliability_figure",
+    "threshold_figure",
 ]

@@ -43,7 +43,7 @@ def plot_precision_recall(
     interval : (float, float), optional
         Confidence interval of `average_precision`.
     operating_point : (float, float), optional
-        (recall, precision) of the predicted labels (the most probable class).
+        (recall, precision) of the predicted labels.
     positive : object, optional
         Name of the positive class or group.
     title : str, optional

@@ -60,7 +60,7 @@ def plot_roc(
     auc_interval : (float, float), optional
         Confidence interval of `auc`.
     operating_point : (float, float), optional
-        (FPR, TPR) of the predicted labels (the most probable class), which in general does not lie on the curve.
+        (FPR, TPR) of the predicted labels, which in general does not lie on the curve.
     positive : object, optional
         Name of the positive class or group.
     title : str, optional
@@ -113,7 +113,7 @@ def mark_operating_point(
 ) -> None:
     """Mark where the predicted labels stand, with its coordinates in the legend, or what is shown in their place."""
     rates = [f"{name} {rate}" for name, rate in zip(names, shown or map(text.number_text, point), strict=True)]
-    words = f"predicted labels (most probable class): {', '.join(rates)}"
+    words = f"predicted labels: {', '.join(rates)}"
     ax.plot(
         *([value] for value in point), color=ORANGE, marker="D", markersize=7, linestyle="none",
         markeredgecolor="white", zorder=4, clip_on=False, label=fold(words, extent_points(ax)[0]),

@@ -105,7 +105,7 @@ CLASSES = (
         "roc",
         "ROC curve",
         "Up and left is better. The dotted line is chance. A dashed level line, where there is one, is the ceiling: "
-        "the largest recall that any threshold can reach. The marker shows the predicted labels (most probable class).",
+        "the largest recall that any threshold can reach. The marker shows the predicted labels.",
         of_classes.roc_figure,
     ),
     FigureEntry(
@@ -113,7 +113,7 @@ CLASSES = (
         "Precision and recall",
         "Up and right is better: the share of right calls among what is called positive, by the share of the positives "
         "that is found. The dotted line is chance. A dashed upright line, where there is one, is the ceiling: the "
-        "largest recall that any threshold can reach. The marker shows the predicted labels (most probable class).",
+        "largest recall that any threshold can reach. The marker shows the predicted labels.",
         of_classes.precision_recall_figure,
     ),
     FigureEntry(

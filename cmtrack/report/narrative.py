@@ -166,7 +166,9 @@ def _positive_group(evaluation: Evaluation) -> list[str]:
     m, ends = evaluation.metrics, evaluation.intervals
     name = named(evaluation.positive)
     recall, precision = (percent_with_interval(m[n], ends.get(n)) for n in ("binary/recall", "binary/precision"))
-    out = [f"For {name}, recall is {recall} and precision {precision}."]
+    threshold = evaluation.decision_threshold
+    decided = "" if threshold is None else f"predicted from a score of {number(threshold)} on, "
+    out = [f"For {name}, {decided}recall is {recall} and precision {precision}."]
     auc = m.get("binary/roc_auc", math.nan)
     if math.isfinite(auc):
         text = f"The area under the ROC curve, by the score for {name}, is "

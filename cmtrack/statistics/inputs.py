@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
+from numbers import Real
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -278,6 +280,24 @@ def _taken(values: Any, part: str, name: str, order: Any) -> Any:
     if not isinstance(values, Mapping):
         return values.iloc[order]
     return {key: one.iloc[order] if f"{name}[{key!r}]" == part else one for key, one in values.items()}
+
+
+def check_threshold(threshold: Any) -> float | None:
+    """The threshold itself; None for none.
+
+    Raises
+    ------
+    ValueError, TypeError
+        If it is no number from 0 to 1, or infinity, which no score reaches.
+    """
+    if threshold is None:
+        return None
+    if isinstance(threshold, bool) or not isinstance(threshold, Real):
+        raise TypeError(f"threshold must be a number or a Threshold, got {threshold!r:.60}")
+    value = float(threshold)
+    if not (0 <= value <= 1 or value == math.inf):
+        raise ValueError(f"threshold must lie between 0 and 1, or be infinity, got {threshold!r}")
+    return value
 
 
 def as_shares(shares: Any, what: str) -> dict[Any, float] | tuple[float, ...]:

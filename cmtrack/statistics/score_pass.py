@@ -160,6 +160,8 @@ class ScorePass:
         if given is not None and self.step is not None:
             return given
         best, top = first_maximum(values)
+        if given is None and self.step is not None and self.step.threshold is not None:
+            best = decided(values, self.step)
         if self.best is not None:
             self.best.array[rows.start + block.order] = best
         if self.step is None and not self.probabilities.ranking_only:
@@ -217,6 +219,15 @@ def first_maximum(values: FloatArray) -> tuple[npt.NDArray[Any], FloatArray]:
         before &= row != top
         best += before
     return best, top
+
+
+def decided(values: FloatArray, step: ComposedStep) -> npt.NDArray[Any]:
+    """The predicted class of each column of ``values`` (K, b), shape (b,): the group by the threshold of its score."""
+    assert step.threshold is not None  # the caller's choice
+    inside = step.in_positive
+    sides = [np.flatnonzero(inside), np.flatnonzero(~inside)]
+    positive, negative = (members[first_maximum(values[members])[0]] for members in sides)
+    return np.asarray(np.where(sum_of_group(values, sides[0]) >= step.threshold, positive, negative))
 
 
 def sum_of_group(values: FloatArray, members: IntArray) -> FloatArray:

@@ -21,12 +21,12 @@ from cmtrack.comparison.compare import (
     default_criterion,
 )
 from cmtrack.comparison.criterion import Criterion, RankBy, distance_from_best, read_by, reads
-from cmtrack.comparison.gates import Gate, GateResult
 from cmtrack.comparison.result import Comparison
 from cmtrack.comparison.run import LeftOut, StoppedRun
 from cmtrack.comparison.tie_breakers import check_there
 from cmtrack.grouping import Costs, Grouping, Label
 from cmtrack.metrics.catalog import known_names, lookup
+from cmtrack.metrics.gates import Gate, GateResult
 from cmtrack.metrics.metric import Metric
 from cmtrack.metrics.own import RESERVED
 from cmtrack.tracking import cache

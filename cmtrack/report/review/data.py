@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from cmtrack.comparison.blocks import RankedModel, RepeatedRanking
-from cmtrack.comparison.gates import GateResult
 from cmtrack.comparison.ranking import RankedRun, Ranking
 from cmtrack.comparison.result import Comparison, ModelComparison
 from cmtrack.comparison.run import Run
 from cmtrack.comparison.tie_breakers import Decision
 from cmtrack.grouping import Grouping
+from cmtrack.metrics.gates import GateResult
 from cmtrack.report.review.narrative import decision, verdict
 from cmtrack.report.review.phrases import LAST, standing
 from cmtrack.schemas import REVIEW

@@ -13,12 +13,12 @@ import numpy as np
 from cmtrack.comparison.blocks import RankedModel, RepeatedRanking
 from cmtrack.comparison.break_even import break_even, why_no_break_even
 from cmtrack.comparison.comparability import apart, headings
-from cmtrack.comparison.gates import GateResult
 from cmtrack.comparison.ranking import RankedRun, Ranking
 from cmtrack.comparison.result import Comparison, ModelComparison, RunComparison
 from cmtrack.comparison.run import Run
 from cmtrack.evaluation import Evaluation
 from cmtrack.grouping import Label
+from cmtrack.metrics.gates import GateResult
 from cmtrack.names import quoted
 from cmtrack.report import formatting as fmt
 from cmtrack.report.review.phrases import (

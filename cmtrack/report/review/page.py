@@ -11,10 +11,10 @@ import numpy as np
 from cmtrack.base import BaseEvaluation
 from cmtrack.comparison.blocks import RankedModel, RepeatedRanking
 from cmtrack.comparison.cell_changes import CellChanges
-from cmtrack.comparison.gates import Gate, GateResult
 from cmtrack.comparison.ranking import RankedRun, Ranking
 from cmtrack.comparison.result import Comparison, RunComparison
 from cmtrack.evaluation import Evaluation
+from cmtrack.metrics.gates import Gate, GateResult
 from cmtrack.names import quoted
 from cmtrack.plots.review.ranking import PICKED, SHARPER
 from cmtrack.report import formatting as fmt

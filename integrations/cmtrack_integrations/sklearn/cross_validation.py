@@ -21,6 +21,7 @@ from cmtrack_integrations.sklearn.predictions import (
     name_of,
     predict,
     probabilities,
+    unless_decided,
     with_notes,
     without_autologging,
 )
@@ -230,8 +231,9 @@ def cross_validate_evaluation(
             raise ValueError(f"target needs probabilities: {parts[0].notes[0]}")
         given["target"] = target if scored else _scored(models, target, order, name)
         given["calibration"] = (actual, y_prob, _fold_ids(tests))
+    called = unless_decided(y_pred, options)
     whole = with_notes(
-        evaluate(actual, y_pred, y_prob=y_prob, labels=order, **given, **options, **by_row), parts[0].notes
+        evaluate(actual, called, y_prob=y_prob, labels=order, **given, **options, **by_row), parts[0].notes
     )
     folds = []
     for _, test in splits:
@@ -241,7 +243,8 @@ def cross_validate_evaluation(
         if held is not None and not _calibrates(held[0], whole):
             held = None
         scores = None if y_prob is None else y_prob[test]
-        fold = evaluate(actual[test], y_pred[test], y_prob=scores, labels=order, calibration=held, **options, **rows)
+        own = None if called is None else called[test]
+        fold = evaluate(actual[test], own, y_prob=scores, labels=order, calibration=held, **options, **rows)
         folds.append(with_notes(fold, parts[0].notes))
     return CrossValidated(
         whole, tuple(folds), tests, actual, y_pred, y_prob, name, models=models if keep_models else None

@@ -12,7 +12,14 @@ from cmtrack.tracking import LoggedEvaluation, log_evaluation
 from cmtrack.tracking._warn import tell
 from cmtrack_integrations._hook import DataOptions
 from cmtrack_integrations.sklearn.cross_validation import CrossValidated
-from cmtrack_integrations.sklearn.predictions import Predicted, known_labels, predict, probabilities, with_notes
+from cmtrack_integrations.sklearn.predictions import (
+    Predicted,
+    known_labels,
+    predict,
+    probabilities,
+    unless_decided,
+    with_notes,
+)
 
 _OF_THE_RUN = ("run_id", "model_id", "prefix", "metrics", "predictions", "strict")
 
@@ -52,7 +59,7 @@ def evaluate_estimator(
         Features of unlabelled rows whose prevalence is wanted. With a ``CrossValidated`` that kept its models these
         score them, as they did the labelled rows, and not the classifier.
     sample_weight, groups, row_ids
-        As in :func:`cmtrack.evaluate`. The decisions judged are those of ``predict``.
+        As in :func:`cmtrack.evaluate`. The decisions judged are those of ``predict``, or of the option ``threshold``.
     **options
         As in :class:`cmtrack.options.Options`.
 
@@ -68,6 +75,7 @@ def evaluate_estimator(
         If the estimator is not fitted.
     """
     predicted, given = _arguments(estimator, X, y, labels, calibration, target)
+    given["y_pred"] = unless_decided(given["y_pred"], options)
     evaluation = evaluate(
         y,
         sample_weight=sample_weight,
@@ -113,6 +121,7 @@ def log_estimator(
             raise
         tell(f"the evaluation failed: {error}", stacklevel=3)
         return LoggedEvaluation(None, run.get("run_id"), "failed", error=str(error))
+    given["y_pred"] = unless_decided(given["y_pred"], judging)
     try:
         evaluation = with_notes(evaluate(y, **given, **judging), predicted.notes)
     except Exception:  # which says what is wrong, and keeps the inputs

@@ -14,7 +14,7 @@ from cmtrack.tracking import LoggedEvaluation
 from cmtrack.tracking._warn import tell
 from cmtrack.tracking.log import NestedEvaluation, chosen_run, log_nested
 from cmtrack_integrations.sklearn.cross_validation import fit_and_predict, joined, splits_of
-from cmtrack_integrations.sklearn.predictions import with_notes
+from cmtrack_integrations.sklearn.predictions import unless_decided, with_notes
 
 
 @takes_options
@@ -123,7 +123,8 @@ def _candidates(
         candidate = clone(search.estimator).set_params(**{name: clone(v, safe=False) for name, v in params.items()})
         parts = fit_and_predict([candidate], X, y, splits, order, fit_params, n_jobs)[0]
         y_pred, y_prob = joined(parts, splits)
-        evaluation = with_notes(evaluate(y, y_pred, y_prob=y_prob, labels=order, **by_row, **options), parts[0].notes)
+        called = unless_decided(y_pred, options)
+        evaluation = with_notes(evaluate(y, called, y_prob=y_prob, labels=order, **by_row, **options), parts[0].notes)
         shown = {**params, "candidate": place, "rank": int(ranks[place])}
         yield NestedEvaluation(f"candidate {place}", evaluation, shown)
 

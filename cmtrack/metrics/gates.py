@@ -7,14 +7,16 @@ import operator
 import re
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from cmtrack.comparison.differences import Difference
 from cmtrack.metrics.catalog import known_names, lookup
 from cmtrack.metrics.intervals import Interval
 from cmtrack.metrics.names import near
 
-_OPERATORS: dict[str, Callable[[float, float], bool]] = {
+if TYPE_CHECKING:
+    from cmtrack.comparison.differences import Difference
+
+OPERATORS: dict[str, Callable[[Any, Any], Any]] = {
     "<=": operator.le,
     ">=": operator.ge,
     "<": operator.lt,
@@ -67,7 +69,7 @@ class Gate:
         if parts is None:
             raise ValueError(f"gate {text!r}: expected a comparison (<=, >=, < or >); {_FORM}")
         sign = parts["operator"]
-        if sign not in _OPERATORS:
+        if sign not in OPERATORS:
             where = parts.start("operator") + 1
             raise ValueError(f"gate {text!r}: expected <=, >=, < or > at character {where}, got {sign!r}")
         right = parts["right"].strip()
@@ -96,7 +98,7 @@ class Gate:
 
     def keeps(self, value: float) -> bool:
         """True if a value is within the bound; an undefined one is not."""
-        return math.isfinite(value) and _OPERATORS[self.operator](value, self.bound)
+        return math.isfinite(value) and bool(OPERATORS[self.operator](value, self.bound))
 
     def check(
         self,

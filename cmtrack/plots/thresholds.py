@@ -1,0 +1,235 @@
+"""Cost and metrics against the threshold of a score, with the chosen one and what it is worth on other rows."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import FuncFormatter, NullLocator, PercentFormatter
+
+from cmtrack.metrics.catalog import lookup
+from cmtrack.metrics.thresholds import COST, values_of
+
+from . import _text as text
+from .style import (
+    BLUE,
+    GREEN,
+    INK,
+    MUTED,
+    ORANGE,
+    PAD,
+    PINK,
+    SKY,
+    TITLE_SIZE,
+    YELLOW,
+    FloatArray,
+    arrange,
+    fold,
+    legend_below,
+    name_axes,
+    new_figure,
+    open_axes,
+    plain_axes,
+)
+
+if TYPE_CHECKING:
+    from cmtrack.evaluation.threshold import Threshold
+
+_NEAR_AN_END = 0.03
+_TICKS = (1e-6, 1e-5, 1e-4, 0.001, 0.01, 0.1, 0.5, 0.9, 0.99, 0.999, 0.9999)
+_COLOURS = (GREEN, PINK, SKY, YELLOW, MUTED)
+_COST = "mean cost of a decision"
+_WIDE = 330.0  # points of a line of the legend
+
+
+def plot_thresholds(
+    thresholds: npt.ArrayLike,
+    *,
+    value: float,
+    cost: npt.ArrayLike | None = None,
+    metrics: Mapping[str, npt.ArrayLike] | None = None,
+    judged: Mapping[str, tuple[float, float, float]] | None = None,
+    calibrated: float = math.nan,
+    bound: tuple[str, float] | None = None,
+    positive: object | None = None,
+    title: str | None = None,
+) -> Figure:
+    """Draw the cost against the threshold, and under it metrics; either may be left out.
+
+    Parameters
+    ----------
+    thresholds : array_like of shape (T,)
+        Ascending; the last may be infinity: nothing is called positive.
+    value : float
+        The chosen threshold.
+    cost : array_like of shape (T,), optional
+        Mean cost on the rows that chose it.
+    metrics : mapping of str to array_like of shape (T,), optional
+        By their names for people, on the rows that chose the threshold; NaN where undefined.
+    judged : mapping of str to (value, low, high), optional
+        What the chosen threshold is worth on other rows, with an interval (NaN without one): of "cost", or of a metric.
+    calibrated : float
+        The threshold of least cost if the scores were calibrated; NaN for none.
+    bound : (str, float), optional
+        A bound that was asked for, in words, and its height.
+    positive : object, optional
+        Name of the positive class or group.
+    title : str, optional
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+        It is not registered with pyplot.
+
+    Raises
+    ------
+    ValueError
+        If there is neither a cost nor a metric, or shapes differ.
+    """
+    x = np.asarray(thresholds, dtype=np.float64)
+    y = None if cost is None else np.asarray(cost, dtype=np.float64)
+    curves = {name: np.asarray(curve, dtype=np.float64) for name, curve in (metrics or {}).items()}
+    drawn = [*([] if y is None else [y]), *curves.values()]
+    if not drawn or any(curve.shape != x.shape for curve in drawn) or x.ndim != 1:
+        shapes = [curve.shape for curve in drawn]
+        raise ValueError(f"cost or metrics must have the shape of thresholds, {x.shape}, got {shapes}")
+    n_panels = (y is not None) + bool(curves)
+    figure = new_figure((5.6, 1.7 + 2.7 * n_panels))
+    places, dots = _Places.of(x, [value, calibrated]), dict(judged or {})
+    panels = [figure.add_subplot(2, 1, k + 1) for k in range(n_panels)]
+    for ax in panels:
+        plain_axes(ax)
+        open_axes(ax)
+        at = "no row" if math.isinf(value) else f"{value:.3g}"
+        ax.axvline(
+            places.of_one(value), color=INK, linewidth=1.0, linestyle="--",
+            label=f"chosen: {at}" if ax is panels[0] else None,
+        )  # fmt: skip
+        places.draw_axis(ax)
+    if y is not None:
+        label = "cost on the rows that chose the threshold: too favourable where it is lowest"
+        _draw_steps(panels[0], places, y, BLUE, label)
+        if math.isfinite(calibrated):
+            panels[0].axvline(
+                places.of_one(calibrated), color=MUTED, linewidth=1.0, linestyle=":",
+                label=f"of least cost if the scores were calibrated: {calibrated:.3g}",
+            )  # fmt: skip
+        _draw_judged(panels[0], places.of_one(value), "cost", dots.get("cost"), ORANGE)
+        name_axes(panels[0], "", _COST, None)
+    if curves:
+        for (name, curve), colour in zip(curves.items(), _COLOURS, strict=False):
+            _draw_steps(panels[-1], places, curve, colour, text.verbatim(name))
+            _draw_judged(panels[-1], places.of_one(value), name, dots.get(name), colour)
+        _finish_metrics(panels[-1], curves, bound)
+    of = "" if positive is None else f": probability of {text.brief(positive, 28)}"
+    panels[-1].set_xlabel(f"threshold of the score{of}", fontsize=9.5, color=INK)
+    if title is not None:
+        figure.suptitle(title, fontsize=TITLE_SIZE, color=INK, y=1 - 0.5 * PAD / figure.get_figheight())
+    handles = [handle for ax in panels for handle in ax.get_legend_handles_labels()[0]]
+    arrange(figure, [[ax] for ax in panels], legend_below(panels[-1], handles))
+    return figure
+
+
+def threshold_figure(threshold: Threshold, *, title: str | None = None) -> Figure:
+    """Draw a threshold that an evaluation chose: cost, where there are costs, and metrics against all thresholds.
+
+    Parameters
+    ----------
+    threshold : Threshold
+        What :meth:`cmtrack.Evaluation.threshold` returned.
+    title : str, optional
+        By default it names the positive class or group.
+    """
+    parts = [part for part in (threshold.objective, threshold.bounded) if part is not None]
+    names = ["binary/recall", "binary/precision", "binary/specificity", *(p.name for p in parts if p.name != COST)]
+    metrics = {lookup(name).heading(): values_of(lookup(name), threshold.counts) for name in dict.fromkeys(names)}
+    judged = {"cost" if p.name == COST else lookup(p.name).heading(): (p.value, p.low, p.high) for p in parts}
+    return plot_thresholds(
+        threshold.thresholds, value=threshold.value,
+        cost=threshold.costs.of(threshold.counts) if threshold.costs is not None else None,
+        metrics=metrics, judged=judged, calibrated=threshold.calibrated, bound=threshold.bound_in_words,
+        positive=threshold.positive,
+        title=f"Threshold of {text.brief(threshold.positive, 40)}" if title is None else title,
+    )  # fmt: skip
+
+
+class _Places:
+    """Thresholds on an axis: the scores themselves, or their log-odds where what matters is close to 0 or 1."""
+
+    def __init__(self, thresholds: FloatArray, odds: bool, left: float, right: float) -> None:
+        self.odds, self.left, self.right = odds, left, right
+        ends = np.concatenate(([left], np.clip(self._moved(thresholds), left, right)))
+        self.x = ends
+
+    @classmethod
+    def of(cls, thresholds: FloatArray, marks: list[float]) -> _Places:
+        inner = thresholds[np.isfinite(thresholds)]
+        known = [mark for mark in marks if math.isfinite(mark)]
+        odds = any(min(mark, 1 - mark) < _NEAR_AN_END for mark in known if 0 < mark < 1)
+        if not odds:
+            highest = max([inner.max() if len(inner) else 1.0, *known])
+            right = 1.0 if highest > 0.5 else min(1.0, math.ceil(highest * 21) / 20)
+            return cls(thresholds, False, 0.0, right * 1.02)
+        between = [*(mark for mark in known if 0 < mark < 1), *inner[(inner > 0) & (inner < 1)]]
+        low, high = max(min(between), 1e-6), min(max(between), 1 - 1e-6)
+        left, right = (math.log(end / (1 - end)) for end in (low, high))
+        edge = 0.04 * (right - left) + 0.1
+        return cls(thresholds, True, left - edge, right + edge)
+
+    def _moved(self, scores: FloatArray) -> FloatArray:
+        if not self.odds:
+            return scores
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return np.where(np.isinf(scores), np.inf, np.log(scores) - np.log1p(-np.minimum(scores, 1.0)))
+
+    def of_one(self, score: float) -> float:
+        """The place of a threshold; of infinity the right end."""
+        return float(np.clip(self._moved(np.array([score])), self.left, self.right)[0])
+
+    def draw_axis(self, ax: Axes) -> None:
+        """Limits and ticks."""
+        ax.set_xlim(self.left, self.right)
+        if not self.odds:
+            ax.xaxis.set_major_formatter(FuncFormatter(lambda score, _: f"{score:g}"))
+            return
+        ticks = [tick for tick in _TICKS if self.left <= self.of_one(tick) <= self.right]
+        ticks = [tick for tick in ticks if self.left < math.log(tick / (1 - tick)) < self.right]
+        ax.set_xticks([self.of_one(tick) for tick in ticks], [f"{tick:g}" for tick in ticks])
+        ax.xaxis.set_minor_locator(NullLocator())
+
+
+def _draw_steps(ax: Axes, places: _Places, y: FloatArray, colour: str, label: str) -> None:
+    """A curve that holds at each threshold down to the one below it."""
+    ax.plot(
+        places.x, np.append(y[:1], y), drawstyle="steps-pre", color=colour, linewidth=1.6, zorder=3,
+        label=fold(label, _WIDE),
+    )  # fmt: skip
+
+
+def _draw_judged(ax: Axes, x: float, name: str, judged: tuple[float, float, float] | None, colour: str) -> None:
+    """The chosen threshold's worth on other rows, with its interval."""
+    if judged is None or not math.isfinite(judged[0]):
+        return
+    at, low, high = judged
+    known = math.isfinite(low + high)
+    words = f"{name} on rows that did not choose the threshold: {at:.3g}"
+    ax.errorbar(
+        [x], [at], yerr=[[at - low], [high - at]] if known else None, color=colour, marker="o", markersize=5.5,
+        markeredgecolor="white", capsize=3, linewidth=1.6, linestyle="none", zorder=4, clip_on=False,
+        label=fold(words + (f" [{low:.3g}, {high:.3g}]" if known else ""), _WIDE),
+    )  # fmt: skip
+
+
+def _finish_metrics(ax: Axes, curves: Mapping[str, FloatArray], bound: tuple[str, float] | None) -> None:
+    if bound is not None:
+        words, height = bound
+        ax.axhline(height, color=MUTED, linewidth=1.0, linestyle="-.", label=f"asked for: {text.verbatim(words)}")
+    known = np.concatenate([curve[np.isfinite(curve)] for curve in curves.values()])
+    ax.set_ylim(min(0.0, known.min(initial=0.0)), 1.02)
+    ax.yaxis.set_major_formatter(PercentFormatter(1.0, decimals=0))
+    name_axes(ax, "", "metric on the rows that chose", None)

@@ -1,0 +1,690 @@
+"""Thresholds: the vectors of the specification, laws, honest numbers against simple code, bad input, figures."""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from cmtrack import Accumulator, Costs, Evaluation, Grouping, Threshold, evaluate, evaluate_table
+from cmtrack.metrics.catalog import lookup
+from cmtrack.metrics.costs import profile_of_mean
+from cmtrack.metrics.gates import Gate
+from cmtrack.metrics.influence import effective_clusters, standard_error
+from cmtrack.metrics.intervals import normal_quantile, wilson
+from cmtrack.metrics.roc import six_counts
+from cmtrack.metrics.thresholds import (
+    Dependence,
+    HeldOut,
+    OutcomeCosts,
+    RowSplits,
+    Rule,
+    cross_fit,
+    judged_cost,
+    six_at,
+    split_counts,
+    thresholds_of,
+)
+from cmtrack.plots import plot_thresholds
+from cmtrack.statistics import ScoreCounts
+
+D20 = np.array(
+    [.05, .1, .1, .2, .2, .3, .35, .4, .5, .5, .6, .6, .7, .8, .8, .9, .95, .15, .45, .75]
+)  # fmt: skip
+B20 = np.array([0, 0, 1, 0, 0, 0, 1, 0, 1, 0, 1, 0, 0, 1, 1, 1, 1, 0, 1, 1])
+"""Data D20 of test vector 20."""
+MISS_5 = {(1, 0): 5, (0, 1): 1}
+TWO = Grouping({"neg": [2, 3], "pos": [0, 1]}, "strict", name="two")
+TWO_COSTS = Costs({("pos", "neg"): 5, ("neg", "pos"): 1}, mismatch={"pos": 2, "neg": 0.5})
+
+
+def drawn(seed=0, n=400, share=0.3, skill=1.5, digits=None):
+    """Labels and scores of two classes."""
+    rng = np.random.default_rng(seed)
+    y = (rng.random(n) < share).astype(int)
+    s = 1 / (1 + np.exp(-(rng.normal(size=n) + skill * y - 1)))
+    return y, s if digits is None else np.round(s, digits)
+
+
+def in_groups(seed=1, n=300):
+    """Labels and probabilities of four classes in two strict groups."""
+    rng = np.random.default_rng(seed)
+    y = rng.integers(0, 4, n)
+    p = np.exp(rng.normal(size=(n, 4)) + 1.4 * np.eye(4)[y])
+    return y, p / p.sum(axis=1, keepdims=True)
+
+
+def predicted(p, threshold, grouping=TWO):
+    """The rule of a threshold, written out: the group by its score, the class inside it by its probability."""
+    members = {"pos": list(grouping.steps[0].groups["pos"]), "neg": list(grouping.steps[0].groups["neg"])}
+    out = []
+    for row in p:
+        group = "pos" if min(round(sum(row[c] for c in members["pos"]), 12), 1.0) >= threshold else "neg"
+        out.append(max(members[group], key=lambda c: (row[c], -c)))
+    return np.array(out)
+
+
+# -- vectors ---------------------------------------------------------------------------------------------------
+
+
+def test_the_vector_of_the_cheapest_threshold():
+    found = evaluate(B20, y_prob=D20).threshold(MISS_5)
+    frame = found.to_frame().iloc[::-1]
+    np.testing.assert_allclose(
+        frame["cost"], [.5, .45, .65, .6, .5, .45, .7, .65, .9, 1.1, 1.3, 1.25, 1.5, 2, 2.25, 2.5], atol=1e-12
+    )  # fmt: skip
+    assert len(frame) == 16
+    assert found.calibrated == pytest.approx(1 / 6)
+    assert (found.value, found.apparent) == (0.1, pytest.approx(0.45))  # not .35, which is further from 1/6
+
+
+def test_the_vector_of_two_folds():
+    scores = evaluate(B20, y_prob=D20).statistics.scores
+    place = np.searchsorted(scores.values, D20)
+    parts = np.zeros((2, 4, len(scores.values)))
+    np.add.at(parts, (np.arange(20) % 2, np.where(B20 == 1, 0, 2), place), 1)  # fold 0: even rows
+    costs = OutcomeCosts((0, 5, 0, 1, 0, 0), (True, True, False, True, True, False))
+    thresholds = thresholds_of(scores)
+    held = cross_fit([parts], thresholds, Rule(costs))
+    assert thresholds[held.places].tolist() == [[0.75, 0.1]]
+    tp, fn, imp, fp, tn, imn = held.mean
+    assert (tp + tn, fp, fn, imp, imn) == (8, 7, 5, 0, 0)
+    value, ends = judged_cost(held, costs, 0.95, Dependence())
+    assert value == pytest.approx(1.6)
+    np.testing.assert_allclose(ends, [0.8647745905, 2.5722986041], atol=5e-11)
+    wider = profile_of_mean(np.array([0.0, 1, 5]), np.array([8.0, 7, 5]) / 1.2)
+    np.testing.assert_allclose(wider, [0.8103485249, 2.6696358310], atol=5e-11)
+
+
+def test_the_vector_of_bounded_metrics():
+    evaluation = evaluate(B20, y_prob=D20)
+    recall = evaluation.threshold(maximize="binary/recall", subject_to="binary/precision >= 0.8")
+    assert (recall.value, recall.apparent, recall.bounded.apparent) == (0.75, 0.5, 1.0)
+    precision = evaluation.threshold(maximize="binary/precision", subject_to="binary/recall >= 0.9")
+    assert precision.value == 0.35
+    assert precision.apparent == pytest.approx(0.6923076923, abs=5e-11)
+    assert precision.bounded.apparent == 0.9
+
+
+def test_the_interval_is_widened_by_what_the_repeats_differ_by():
+    costs = OutcomeCosts((0, 5, 0, 1, 0, 0), (True, True, False, True, True, False))
+    counts = np.array([[90, 10, 0, 50, 250, 0], [95, 5, 0, 70, 230, 0], [92, 8, 0, 40, 260, 0.0]])
+    value, ends = judged_cost(HeldOut(counts, np.zeros((3, 5), dtype=int)), costs, 0.95, Dependence())
+    each = (counts @ [0, 5, 0, 1, 0, 0]) / 400
+    mean = counts.mean(axis=0)
+    assert value == pytest.approx(each.mean())
+    variance = ((mean @ [0, 25, 0, 1, 0, 0]) / 400 - value**2) / 400
+    factor = 1 + each.var(ddof=1) / variance
+    assert factor > 1.1
+    expected = profile_of_mean(np.array([0.0, 1, 5]), np.array([mean[0] + mean[4], mean[3], mean[1]]) / factor)
+    np.testing.assert_allclose(ends, expected)
+
+
+# -- choosing --------------------------------------------------------------------------------------------------
+
+
+def priced_thresholds(y, s, miss, alarm):
+    """Mean cost at every threshold, and the thresholds."""
+    candidates = [*np.unique(s), math.inf]
+    return [np.mean(miss * (y == 1) * (s < u) + alarm * (y == 0) * (s >= u)) for u in candidates], candidates
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    st.lists(st.tuples(st.integers(0, 1), st.integers(0, 10)), min_size=4, max_size=40),
+    st.integers(0, 9),
+    st.integers(0, 9),
+)
+def test_the_choice_is_the_best_of_all_thresholds(rows, miss, alarm):
+    y, s = np.array([row[0] for row in rows]), np.array([row[1] for row in rows]) / 10
+    if y.min() == y.max():
+        return
+    found = evaluate(y, y_prob=s, labels=[0, 1]).threshold({(1, 0): miss, (0, 1): alarm})
+    costs, candidates = priced_thresholds(y, s, miss, alarm)
+    assert found.apparent == pytest.approx(min(costs))
+    tied = [u for u, cost in zip(candidates, costs, strict=True) if cost <= min(costs) + 1e-12]
+    if miss + alarm:
+        best = alarm / (miss + alarm)
+        tied = [u for u in tied if abs(u - best) <= min(abs(u - best) for u in tied) + 1e-12]
+    assert found.value == max(tied)
+
+
+@pytest.mark.parametrize("metric", ["binary/f1", "binary/matthews_corrcoef", "binary/informedness", "binary/npv"])
+def test_metrics_over_thresholds_are_those_of_predictions(metric):
+    y, s = drawn(digits=2)
+    found = evaluate(y, y_prob=s).threshold(maximize=metric)
+    frame = found.to_frame()
+    assert list(frame["threshold"]) == sorted(frame["threshold"], reverse=True)
+    assert len(frame) == len(np.unique(s)) + 1
+    for _, row in frame.iloc[[0, 1, 20, 60, -1]].iterrows():
+        own = evaluate(y, (s >= row["threshold"]).astype(int), labels=[0, 1])
+        for name in (metric, "binary/tp", "binary/fp", "binary/recall", "binary/precision"):
+            assert row[name.removeprefix("binary/")] == pytest.approx(own.metrics[name], nan_ok=True)
+    assert found.apparent == pytest.approx(frame[metric.removeprefix("binary/")].max())
+
+
+def test_a_bound_on_the_lower_limit_means_wilsons():
+    y, s = drawn(n=600)
+    found = evaluate(y, y_prob=s).threshold(maximize="binary/recall", subject_to="binary/precision.low >= 0.6")
+    frame = found.to_frame()
+    keeps = [
+        called > 0 and wilson(precision, called)[0] >= 0.6
+        for precision, called in zip(frame["precision"], frame["tp"] + frame["fp"], strict=True)
+    ]
+    assert found.value == frame.loc[frame[keeps]["recall"].idxmax(), "threshold"]
+    by_value = evaluate(y, y_prob=s).threshold(maximize="binary/recall", subject_to="binary/precision >= 0.6")
+    assert by_value.value < found.value
+    assert any(
+        "about every second time" in text and "binary/precision.low >= 0.6" in text for text in by_value.warnings
+    )
+    assert not any("every second time" in text for text in found.warnings)
+
+
+def test_the_least_cost_may_keep_a_bound():
+    y, s = drawn()
+    evaluation = evaluate(y, y_prob=s)
+    free, bound = evaluation.threshold(MISS_5), evaluation.threshold(MISS_5, subject_to="binary/precision >= 0.7")
+    frame = bound.to_frame()
+    assert free.to_frame().set_index("threshold").loc[free.value, "precision"] < 0.7
+    assert bound.apparent == pytest.approx(frame[frame["precision"] >= 0.7]["cost"].min())
+    assert bound.bounded.name == "binary/precision"
+    assert bound.cost > free.cost
+    assert "least cost with precision ≥ 0.7" in bound.sentence()
+
+
+def test_mismatches_keep_their_cost_at_every_threshold():
+    y, p = in_groups()
+    evaluation = evaluate(y, y_prob=p, grouping=TWO)
+    found = evaluation.threshold(TWO_COSTS)
+    assert found.costs.costs == (0, 5, 2, 1, 0, 0.5)
+    prices = TWO_COSTS.matrix([0, 1, 2, 3], TWO)
+    scores = np.round(p[:, :2].sum(axis=1), 12)
+    for u in (found.value, *np.quantile(scores, [0.2, 0.5, 0.9]), math.inf):
+        expected = prices[y, predicted(p, u)].mean()
+        frame = found.to_frame()
+        at = frame[frame["threshold"] >= u]["cost"].iloc[-1]
+        assert at == pytest.approx(expected)
+    assert found.apparent == pytest.approx(min(prices[y, predicted(p, u)].mean() for u in [*np.unique(scores), 2]))
+
+
+def test_costs_that_the_evaluation_has_are_taken():
+    y, s = drawn()
+    evaluation = evaluate(y, y_prob=s)
+    assert evaluation.price(MISS_5).threshold() == evaluation.threshold(MISS_5)
+    by_metric = evaluation.price(MISS_5).threshold(maximize="binary/f1")
+    assert math.isnan(by_metric.cost)
+    assert "cost" in by_metric.to_frame()
+    assert "cost" not in evaluation.threshold(maximize="binary/f1").to_frame()
+
+
+def test_the_threshold_of_calibrated_scores():
+    def of(**costs):
+        return OutcomeCosts(tuple(costs.get(name, 0.0) for name in ("tp", "fn", "imp", "fp", "tn", "imn")), (True,) * 6)
+
+    assert of(fn=5, fp=1).calibrated == pytest.approx(1 / 6)
+    assert of(fn=5, fp=1, tp=-5, tn=-1).calibrated == pytest.approx(1 / 6)
+    assert math.isnan(of(fn=-1, fp=1).calibrated)
+    assert math.isnan(of().calibrated)
+
+
+# -- honest numbers --------------------------------------------------------------------------------------------
+
+
+def test_splits_of_counts_are_splits_of_rows():
+    y, s = drawn(n=203, digits=1)
+    counts = evaluate(y, y_prob=s).statistics.scores.counts
+    for parts in (list(split_counts(counts)), list(split_counts(counts * 1000))):
+        assert len(parts) == 10
+        times = parts[0].sum() / counts.sum()
+        for part in parts:
+            np.testing.assert_array_equal(part.sum(axis=0), counts * times)
+            sizes = part.reshape(5, 2, -1).sum(axis=2)
+            assert (np.ptp(sizes, axis=0) <= 1).all()  # as many of each group
+            assert np.ptp(sizes.sum(axis=1)) <= 1
+        assert not np.array_equal(parts[0], parts[1])
+
+
+def test_the_two_ways_to_split_counts_have_one_law():
+    y, s = drawn(n=200, digits=1)
+    scores = evaluate(y, y_prob=s).statistics.scores
+    many = [np.array(list(split_counts(scores.counts * times, repeats=300))) for times in (1, 1000)]
+    for parts, times in zip(many, (1, 1000), strict=True):
+        mean = parts[:, 0].mean(axis=0)
+        np.testing.assert_allclose(mean / times, scores.counts / 5, atol=0.35)
+        n = scores.counts[2:].sum() * times
+        cell = int(scores.counts[2].argmax())
+        of_cell = scores.counts[2, cell] * times
+        variance = of_cell * 0.2 * 0.8 * (n - of_cell) / (n - 1)
+        assert parts[:, 0, 2, cell].var() / variance == pytest.approx(1, abs=0.3)
+
+
+def test_folds_of_rows_hold_whole_clusters_whatever_the_order_of_the_rows():
+    y, s = drawn(n=120, digits=2)
+    values, block = np.unique(s, return_inverse=True)
+    clusters = np.random.default_rng(3).integers(0, 30, 120)
+    place = np.where(y == 1, 0, 2) * len(values) + block
+    found = []
+    for order in (np.arange(120), np.random.default_rng(5).permutation(120)):
+        splits = RowSplits(place[order], np.append(values, np.inf), None, clusters[order])
+        found.append(list(splits))
+        for fold in splits.folds:
+            assert all(len(set(fold[clusters[order] == cluster])) == 1 for cluster in np.unique(clusters))
+            positives = np.bincount(fold, y[order], 5)
+            assert np.ptp(positives) <= 12
+    np.testing.assert_array_equal(found[0], found[1])
+    assert len(found[0]) == 10
+
+
+def test_the_honest_cost_is_that_of_a_loop_over_rows():
+    y, s = drawn(n=150)
+    clusters = np.arange(150) // 3
+    evaluation = evaluate(y, y_prob=s, groups=clusters)
+    found = evaluation.threshold(MISS_5)
+    place = evaluation._influence.in_scores(evaluation._views.scores)
+    splits = RowSplits(place, np.append(np.unique(s), np.inf), None, evaluation.rows.clusters)
+    list(splits)
+    each = []
+    for fold in splits.folds:
+        cost = np.empty(150)
+        for v in range(5):
+            rest, own = fold != v, fold == v
+            costs, candidates = priced_thresholds(y[rest], s[rest], 5, 1)
+            tied = [u for u, c in zip(candidates, costs, strict=True) if c <= min(costs) + 1e-12]
+            chosen = max((u for u in tied), key=lambda u: (-round(abs(u - 1 / 6), 12), u))
+            cost[own] = 5 * (y[own] == 1) * (s[own] < chosen) + (y[own] == 0) * (s[own] >= chosen)
+        each.append(cost)
+    assert found.cost == pytest.approx(np.mean(each))
+    psi = np.mean(each, axis=0) - np.mean(each)
+    error = standard_error(psi, None, clusters)
+    error *= math.sqrt(1 + np.var(np.mean(each, axis=1), ddof=1) / error**2)
+    error *= normal_quantile(0.95, effective_clusters(psi, None, clusters) - 1)
+    assert (found.high - found.low) / 2 == pytest.approx(error)
+    assert (found.high + found.low) / 2 == pytest.approx(found.cost)
+
+
+def test_honest_costs_are_dearer_and_apparent_ones_a_warning():
+    y, s = drawn(n=200)
+    found = evaluate(y, y_prob=s).threshold({(1, 0): 10, (0, 1): 1})
+    assert found.cost > found.apparent
+    assert found.low < found.cost < found.high
+    assert f"{found.apparent:.3g}, which is too favourable" in found.sentence()
+    assert found.sentence().startswith(f"{found.value:.3g} is the threshold of least cost for “1”: a decision costs")
+    assert sum(found.held_out) == pytest.approx(200)
+    assert found == evaluate(y, y_prob=s).threshold({(1, 0): 10, (0, 1): 1})  # the seed is fixed
+
+
+@settings(max_examples=15, deadline=None)
+@given(st.integers(0, 10**6), st.booleans())
+def test_neither_order_nor_repetition_of_rows_matters(seed, clustered):
+    y, s = drawn(seed, n=60, digits=1)
+    if y.min() == y.max():
+        return
+    rng = np.random.default_rng(seed)
+    times = rng.integers(1, 4, 60)
+    groups = rng.integers(0, 20, 60) if clustered else None
+    order = rng.permutation(60)
+    first = evaluate(y, y_prob=s, labels=[0, 1], groups=groups).threshold(MISS_5)
+    other = evaluate(y[order], y_prob=s[order], labels=[0, 1], groups=None if groups is None else groups[order])
+    other = other.threshold(MISS_5)
+    assert other.value == first.value
+    for name in ("cost", "low", "high", "apparent"):
+        assert getattr(other, name) == pytest.approx(getattr(first, name))
+    weighted = evaluate(y, y_prob=s, labels=[0, 1], sample_weight=times).threshold(MISS_5)
+    repeated = evaluate(np.repeat(y, times), y_prob=np.repeat(s, times), labels=[0, 1]).threshold(MISS_5)
+    assert weighted == repeated
+
+
+@settings(max_examples=15, deadline=None)
+@given(st.integers(0, 10**6))
+def test_with_a_calibration_set_the_evaluated_rows_are_priced_as_they_are(seed):
+    y, p = in_groups(seed, 200)
+    other_y, other_p = in_groups(seed + 1, 150)
+    evaluation = evaluate(y, y_prob=p, grouping=TWO)
+    found = evaluation.threshold(TWO_COSTS, calibration=(other_y, other_p))
+    alone = evaluate(other_y, y_prob=other_p, grouping=TWO)
+    assert found.value == alone.threshold(TWO_COSTS).value
+    assert found.apparent == pytest.approx(alone.threshold(TWO_COSTS).apparent)
+    assert evaluation.threshold(TWO_COSTS, calibration=alone) == found
+    priced = evaluate(y, predicted(p, found.value), labels=[0, 1, 2, 3], grouping=TWO, costs=TWO_COSTS)
+    assert found.cost == pytest.approx(priced.metrics["cost/mean"])
+    np.testing.assert_allclose((found.low, found.high), priced.intervals["cost/mean"], rtol=1e-9)
+    assert "on the evaluated rows" in found.sentence()
+
+
+def test_a_calibration_set_judges_clusters_and_weights_as_prices_do():
+    y, s = drawn(n=300)
+    calibration = drawn(7, n=200)
+    rng = np.random.default_rng(1)
+    for options in ({"groups": np.arange(300) // 4}, {"sample_weight": rng.exponential(size=300)},
+                    {"groups": np.arange(300) // 4, "sample_weight": rng.exponential(size=300)}):  # fmt: skip
+        found = evaluate(y, y_prob=s, **options).threshold(MISS_5, calibration=calibration)
+        priced = evaluate(y, (s >= found.value).astype(int), costs=MISS_5, **options)
+        assert found.cost == pytest.approx(priced.metrics["cost/mean"])
+        np.testing.assert_allclose((found.low, found.high), priced.intervals["cost/mean"], rtol=1e-9)
+
+
+def test_held_out_metrics_have_the_intervals_of_their_kind():
+    y, s = drawn(n=300)
+    calibration = drawn(7, n=200)
+    found = evaluate(y, y_prob=s).threshold(
+        maximize="binary/recall", subject_to="binary/precision >= 0.5", calibration=calibration
+    )
+    judged = evaluate(y, (s >= found.value).astype(int))
+    for part, name in ((found.objective, "binary/recall"), (found.bounded, "binary/precision")):
+        assert part.value == pytest.approx(judged.metrics[name])
+        np.testing.assert_allclose((part.low, part.high), judged.intervals[name], rtol=1e-9)
+    crossed = evaluate(y, y_prob=s).threshold(maximize="binary/matthews_corrcoef")
+    assert crossed.low < crossed.objective.value < crossed.high
+    assert crossed.objective.value < crossed.apparent
+
+
+def test_fractional_weights_count_as_kish_says():
+    y, s = drawn(n=400)
+    w = np.random.default_rng(2).exponential(size=400)
+    weighted = evaluate(y, y_prob=s, sample_weight=w).threshold(MISS_5)
+    same = evaluate(y, y_prob=s, sample_weight=3.0 * w).threshold(MISS_5)
+    assert (same.value, same.cost) == (weighted.value, pytest.approx(weighted.cost))
+    assert (same.low, same.high) == (pytest.approx(weighted.low), pytest.approx(weighted.high))
+    plain = evaluate(y, y_prob=s).threshold(MISS_5)
+    assert weighted.high - weighted.low > 1.1 * (plain.high - plain.low)
+
+
+def test_what_cannot_be_split_is_said(tmp_path):
+    y, s = drawn(n=120)
+    w = np.random.default_rng(2).exponential(size=120)
+    evaluate(y, y_prob=s, sample_weight=w).save(tmp_path / "w")
+    alone = Evaluation.load(tmp_path / "w", rows=False).threshold(MISS_5)
+    assert math.isnan(alone.cost)
+    assert math.isfinite(alone.apparent)
+    assert any("weights are fractions" in text for text in alone.warnings)
+    assert "its worth on other rows is not known" in alone.sentence()
+    evaluate(y, y_prob=s, groups=np.arange(120) // 2).save(tmp_path / "g")
+    grouped = Evaluation.load(tmp_path / "g", rows=False).threshold(MISS_5)
+    assert math.isfinite(grouped.cost)
+    assert any("may be too short" in text for text in grouped.warnings)
+    assert Evaluation.load(tmp_path / "g", rows=True).threshold(MISS_5).warnings == ()
+    one = evaluate(y, y_prob=s, groups=np.zeros(120)).threshold(MISS_5)
+    assert any("all rows belong together" in text for text in one.warnings)
+
+
+def test_a_stored_evaluation_chooses_as_the_one_that_was_stored(tmp_path):
+    y, s = drawn()
+    evaluation = evaluate(y, y_prob=s)
+    evaluation.save(tmp_path / "rows")
+    assert Evaluation.load(tmp_path / "rows", rows=False).threshold(MISS_5) == evaluation.threshold(MISS_5)
+    clustered = evaluate(y, y_prob=s, groups=np.arange(400) // 3)
+    clustered.save(tmp_path / "clusters")  # scores in single precision
+    assert Evaluation.load(tmp_path / "clusters").threshold(MISS_5) == clustered.threshold(MISS_5)
+
+
+def test_folds_without_a_threshold_are_counted():
+    y, s = drawn(4, n=60)
+    found = evaluate(y, y_prob=s).threshold(maximize="binary/recall", subject_to="binary/precision.low >= 0.5")
+    assert any("folds are left out" in text for text in found.warnings)
+    assert 0 < sum(found.held_out) < 60
+
+
+def test_scores_by_cell_have_edges_for_thresholds():
+    y, s = drawn(n=3000)
+    evaluation = evaluate(y, y_prob=s)
+
+    by_cell = replace(
+        evaluation, statistics=replace(evaluation.statistics, scores=evaluation.statistics.scores.to_grid())
+    )
+    found = by_cell.threshold(MISS_5)
+    assert any("counted by cell" in text for text in found.warnings)
+    frame = found.to_frame()
+    for _, row in frame.iloc[[0, 5, 100, -1]].iterrows():
+        assert row["fp"] == ((s >= row["threshold"]) & (y == 0)).sum()  # edges part the scores exactly
+    calibration = drawn(9, n=50)
+    moved = by_cell.threshold(MISS_5, calibration=calibration)
+    chosen = evaluation.threshold(MISS_5, calibration=calibration)
+    assert moved.value != chosen.value
+    assert abs(moved.value - chosen.value) < 0.01
+    assert any("nearest edge of a cell" in text for text in moved.warnings)
+
+
+def test_extreme_models():
+    y = np.repeat([0, 1], 50)
+    perfect = evaluate(y, y_prob=np.where(y == 1, 0.95, 0.05)).threshold({(1, 0): 3, (0, 1): 1})
+    assert (perfect.value, perfect.cost, perfect.apparent) == (0.95, 0, 0)
+    assert perfect.low == 0 < perfect.high < 0.1
+    assert "too favourable" not in perfect.sentence()
+    always = evaluate(y, y_prob=np.full(100, 0.4)).threshold({(1, 0): 3, (0, 1): 1})
+    assert (always.value, always.cost) == (0.4, 0.5)
+    never = evaluate(y, y_prob=np.full(100, 0.4)).threshold({(1, 0): 1, (0, 1): 3})
+    assert math.isinf(never.value)
+    assert never.sentence().startswith("0 rows should be called “1”")
+    assert never.to_dict()["threshold"] == "infinity"
+    json.dumps(never.to_dict())
+    for found in (perfect, always, never):
+        assert found.figure().axes
+
+
+# -- bad input -------------------------------------------------------------------------------------------------
+
+
+def of_scores():
+    return evaluate(B20, y_prob=D20)
+
+
+@pytest.mark.parametrize(
+    ("call", "text"),
+    [
+        (lambda: evaluate(B20, B20).threshold(MISS_5), r"needs the probabilities of two groups \(y_prob\)"),
+        (lambda: evaluate([0, 1, 2], [0, 1, 2]).threshold(MISS_5), "needs two classes or a grouping step"),
+        (lambda: evaluate([0, 0], y_prob=[0.1, 0.2], labels=[0, 1]).threshold(MISS_5), "both groups, got 0 pos"),
+        (lambda: of_scores().threshold(), "needs costs, or a metric to maximize, got neither"),
+        (lambda: of_scores().threshold(MISS_5, maximize="binary/recall"), "give costs or maximize, not both"),
+        (lambda: of_scores().threshold(maximize="binary/recal"), "did you mean"),
+        (lambda: of_scores().threshold(maximize="binary/roc_auc"), "must be a metric of the six counts"),
+        (lambda: of_scores().threshold(maximize="multiclass/accuracy"), "must be a metric of the six counts"),
+        (lambda: of_scores().threshold(maximize="binary/fpr"), "of which higher is better"),
+        (lambda: of_scores().threshold(MISS_5, subject_to="binary/precision"), "expected a comparison"),
+        (lambda: of_scores().threshold(MISS_5, subject_to="binary/roc_auc >= .5"), "metric of the six counts"),
+        (lambda: of_scores().threshold(MISS_5, subject_to="binary/fp <= 3"), "must bound a share"),
+        (lambda: of_scores().threshold(MISS_5, subject_to="binary/f1.low >= .5"), "of shares only"),
+        (lambda: of_scores().threshold(MISS_5, subject_to="binary/recall.difference >= 0"), "or its .low or .high"),
+        (
+            lambda: of_scores().threshold(maximize="binary/recall", subject_to="binary/precision.low >= 0.8"),
+            r"no threshold has .* >= 0.8: binary/precision.low is at most 0.565518, at the threshold 0.75",
+        ),
+        (
+            lambda: of_scores().threshold(maximize="binary/recall", subject_to="binary/fdr < 0"),
+            r"binary/fdr is at least 0, at the threshold",
+        ),
+        (lambda: of_scores().threshold({(1, 0): math.nan}), "finite number"),
+        (lambda: of_scores().threshold({(7, 0): 1}), "must be of the classes"),
+        (lambda: of_scores().threshold(MISS_5, calibration=[0, 1, 0]), "calibration must be"),
+        (lambda: of_scores().threshold(MISS_5, calibration=([0, 0], [0.1, 0.2])), "both groups of the calibration set"),
+        (lambda: of_scores().threshold(MISS_5, calibration=([0, 1], [-0.1, 0.2])), "calibration scores"),
+        (lambda: of_scores().threshold(MISS_5, calibration=([0, 1], [math.nan, 0.2])), "calibration scores"),
+        (lambda: of_scores().threshold(MISS_5, calibration=([0, 5], [0.1, 0.2])), "calibration y"),
+        (lambda: of_scores().threshold(MISS_5, calibration=evaluate([0, 2], y_prob=[0.1, 0.9])), "the same labels"),
+    ],
+)  # fmt: skip
+def test_bad_input_is_told_with_rule_and_value(call, text):
+    with pytest.raises((TypeError, ValueError), match=text):
+        call()
+
+
+def test_costs_of_classes_that_differ_inside_a_group_are_refused():
+    y, p = in_groups()
+    evaluation = evaluate(y, y_prob=p, grouping=TWO)
+    with pytest.raises(ValueError, match=r"the two groups “neg” and “pos”.*FN must cost the same, got 1 to 9"):
+        evaluation.threshold({(0, 2): 9})
+    assert math.isnan(evaluation.price({(0, 2): 9}).threshold(maximize="binary/f1").cost)
+
+
+# -- looks -----------------------------------------------------------------------------------------------------
+
+
+def test_the_figure_draws_the_numbers_that_the_sentence_says():
+    y, s = drawn(n=300)
+    found = evaluate(y, y_prob=s).threshold(MISS_5)
+    figure = found.figure()
+    top, bottom = figure.axes
+    curve = next(line for line in top.lines if str(line.get_label()).startswith("cost on the rows"))
+    np.testing.assert_allclose(curve.get_ydata()[1:], found.to_frame()["cost"][::-1])
+    said = " ".join(text.get_text() for text in bottom.get_legend().get_texts())
+    assert f"chosen: {found.value:.3g}" in said
+    assert f"{found.cost:.3g} [{found.low:.3g}, {found.high:.3g}]" in said.replace("\n", " ")
+    assert f"{found.cost:.3g} [{found.low:.3g}, {found.high:.3g}]" in found.sentence()
+    by_metric = evaluate(y, y_prob=s).threshold(maximize="binary/f1", subject_to="binary/precision >= 0.5").figure()
+    assert len(by_metric.axes) == 1
+    said = " ".join(text.get_text() for text in by_metric.axes[0].get_legend().get_texts())
+    assert "asked for: precision ≥ 0.5" in said
+    assert "F1 on rows that did not choose" in said
+
+
+def test_thresholds_near_an_end_are_drawn_over_log_odds():
+    y = np.zeros(20_000, dtype=int)
+    y[:20] = 1
+    s = 1 / (1 + np.exp(-(np.random.default_rng(0).normal(size=20_000) - 7 + 4 * y)))
+    found = evaluate(y, y_prob=s).threshold({(1, 0): 200, (0, 1): 1})
+    ax = found.figure().axes[0]
+    assert [text.get_text() for text in ax.get_xticklabels()][-1] in ("0.1", "0.5")
+    low, high = ax.get_xlim()
+    assert low < math.log(found.value / (1 - found.value)) < high
+
+
+def test_the_figure_refuses_shapes_that_differ():
+    with pytest.raises(ValueError, match="must have the shape of thresholds"):
+        plot_thresholds([0.1, 0.2], value=0.1, cost=[1.0])
+    with pytest.raises(ValueError, match="must have the shape of thresholds"):
+        plot_thresholds([0.1, 0.2], value=0.1)
+
+
+def test_what_people_see():
+    found = of_scores().threshold(MISS_5)
+    assert isinstance(found, Threshold)
+    assert repr(found).startswith("Threshold(0.1: cost/mean ")
+    assert "apparent 0.45" in repr(found)
+    assert "<li>" in found._repr_html_()  # of fewer than 20 rows
+    assert any("10 rows in the smaller group" in text for text in found.warnings)
+    assert found.to_dict()["metrics"]["cost/mean"]["apparent"] == pytest.approx(0.45)
+
+
+def test_the_six_counts_at_one_threshold_are_those_of_all():
+    counts = np.random.default_rng(0).integers(0, 5, (4, 7))
+    every = np.array(six_counts(counts))
+    for place in range(8):
+        np.testing.assert_array_equal(six_at(counts, place), every[:, place])
+    assert Gate.parse("binary/precision >= 0.9").keeps(0.9) is True
+    assert lookup("binary/recall").name == "binary/recall"
+    assert ScoreCounts(np.array([0.5]), counts[:, :1], exact=True).exact
+
+
+# -- predictions by a threshold --------------------------------------------------------------------------------
+
+
+def test_a_threshold_makes_the_predictions():
+    y, p = in_groups()
+    for threshold in (0.0, 0.37, 0.9, 1.0, math.inf):
+        found = evaluate(y, y_prob=p, grouping=TWO, threshold=threshold)
+        direct = evaluate(y, predicted(p, threshold), y_prob=p, grouping=TWO)
+        np.testing.assert_array_equal(found.rows.predicted, predicted(p, threshold))
+        assert found.statistics == direct.statistics
+        assert found.metrics == pytest.approx(direct.metrics, nan_ok=True)
+        assert found.decision_threshold == threshold
+    assert evaluate(y, y_prob=p, grouping=TWO).decision_threshold is None
+
+
+def test_the_chosen_threshold_is_taken_as_it_is_and_reaches_what_it_showed():
+    y, s = drawn()
+    plain = evaluate(y, y_prob=s)
+    chosen = plain.threshold(MISS_5)
+    decided = evaluate(y, y_prob=s, threshold=chosen, costs=MISS_5)
+    assert decided.metrics["cost/mean"] == pytest.approx(chosen.apparent)
+    np.testing.assert_array_equal(decided.rows.predicted, s >= chosen.value)
+    assert decided.threshold(MISS_5) == chosen
+    assert decided.metrics["binary/roc_auc"] == plain.metrics["binary/roc_auc"]
+    first = evaluate(y, y_prob=s, positive=0, threshold=0.8)  # the scores are those of the first class then
+    np.testing.assert_array_equal(first.rows.predicted == 0, s >= 0.8)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_every_way_to_evaluate_decides_alike(tmp_path, weighted):
+    import pandas as pd
+
+    y, p = in_groups(3, 400)
+    w = np.random.default_rng(0).exponential(size=400) if weighted else None
+    direct = evaluate(y, y_prob=p, grouping=TWO, threshold=0.4, sample_weight=w)
+    seen = [Accumulator([0, 1, 2, 3], grouping=TWO, threshold=0.4) for _ in range(2)]
+    for start in range(0, 400, 50):
+        rows = slice(start, start + 50)
+        more = {} if w is None else {"sample_weight": w[rows]}
+        seen[start >= 200].update(y[rows], y_prob=p[rows], **more)
+    merged = (seen[0] + seen[1]).compute()
+    frame = pd.DataFrame(p, columns=[f"p_{k}" for k in range(4)]).assign(y=y)
+    frame = frame if w is None else frame.assign(w=w)
+    frame.to_parquet(tmp_path / "rows.parquet")
+    table = evaluate_table(
+        str(tmp_path / "rows.parquet"), y_true="y", y_prob="p_*", sample_weight=None if w is None else "w",
+        grouping=TWO, threshold=0.4,
+    )  # fmt: skip
+    for other in (merged, table):
+        np.testing.assert_allclose(other.confusion_matrix.counts, direct.confusion_matrix.counts)
+        assert other.decision_threshold == 0.4
+        assert other.metrics["binary/recall"] == pytest.approx(direct.metrics["binary/recall"])
+
+
+def test_a_decision_is_stored_compared_and_merged(tmp_path):
+    y, s = drawn()
+    for threshold in (0.3, math.inf):
+        found = evaluate(y, y_prob=s, threshold=threshold)
+        found.save(tmp_path / str(threshold))
+        assert Evaluation.load(tmp_path / str(threshold), rows=False) == found
+        assert Evaluation.load(tmp_path / str(threshold)).decision_threshold == threshold
+    found = evaluate(y, y_prob=s, threshold=0.3)
+    assert "For “1”, predicted from a score of 0.300 on, recall is" in found.report(tmp_path / "r.html").read_text()
+    assert found != evaluate(y, (s >= 0.3).astype(int), y_prob=s)
+    assert (found + found).decision_threshold == 0.3
+    with pytest.raises(ValueError, match=r"same decision_threshold to be merged, got 0.3 and 0.4"):
+        found + evaluate(y, y_prob=s, threshold=0.4)
+    assert found.design == evaluate(y, y_prob=s).design  # models with thresholds of their own are ranked together
+    text = json.loads(found.to_json())
+    for wrong in (-1, 2, "never", [0.3], True):
+        with pytest.raises(ValueError, match=r"damaged.*threshold must"):
+            Evaluation.from_data(text | {"threshold": wrong})
+
+
+def test_regrouping_keeps_the_predictions_and_says_so_where_the_groups_are_others():
+    y, p = in_groups()
+    found = evaluate(y, y_prob=p, grouping=TWO, threshold=0.4)
+    same = found.regroup(Grouping({"low": [2, 3], "high": [0, 1]}, name="other"))
+    assert same.decision_threshold == 0.4
+    other = found.regroup(Grouping({"even": [0, 2], "odd": [1, 3]}, name="parity"))
+    assert other.decision_threshold is None
+    assert other.confusion_matrix == found.confusion_matrix
+    assert any("threshold of another positive group's score" in text for text in other.warnings)
+    again = other.regroup(TWO)
+    assert any("threshold of another positive group's score" in text for text in again.warnings)
+
+
+@pytest.mark.parametrize(
+    ("call", "text"),
+    [
+        (lambda: evaluate(B20, y_prob=D20, threshold=1.5), r"must lie between 0 and 1, or be infinity, got 1.5"),
+        (lambda: evaluate(B20, y_prob=D20, threshold=-0.1), "must lie between 0 and 1"),
+        (lambda: evaluate(B20, y_prob=D20, threshold=math.nan), "must lie between 0 and 1.*got nan"),
+        (lambda: evaluate(B20, y_prob=D20, threshold="0.5"), "must be a number or a Threshold, got '0.5'"),
+        (lambda: evaluate(B20, y_prob=D20, threshold=True), "must be a number or a Threshold"),
+        (lambda: evaluate(B20, B20, threshold=0.5), "from y_prob, which is needed, without y_pred; got y_pred"),
+        (lambda: evaluate(B20, B20, y_prob=D20, threshold=0.5), "without y_pred; got y_pred and y_prob"),
+        (
+            lambda: evaluate([0, 1, 2], y_prob=np.eye(3), threshold=0.5),
+            r"threshold=0.5 needs two classes or a grouping step of two groups, got 3 classes",
+        ),
+        (lambda: Accumulator([0, 1, 2], threshold=0.5), "needs two classes"),
+        (lambda: Accumulator([0, 1], threshold=0.5).update([0], [0]), "without y_pred; got y_pred"),
+    ],
+)  # fmt: skip
+def test_a_threshold_that_cannot_decide_is_refused(call, text):
+    with pytest.raises((TypeError, ValueError), match=text):
+        call()
