@@ -297,7 +297,7 @@ def _scores_of(evaluation: Evaluation, what: str = "") -> ScoreTable:
     """
     of = f" of the {what} set" if what else ""
     table = evaluation._views.scores
-    if table is None:
+    if table is None or evaluation.statistics.ranking_only:
         if evaluation._step is None:
             raise ValueError(
                 f"a threshold needs two classes or a grouping step of two groups{of}, got {evaluation!r:.120}"
