@@ -12,6 +12,7 @@ from matplotlib.figure import Figure
 
 from cmtrack.metrics.spcc import spcc_ovo
 from cmtrack.prevalence import ClassPrevalenceEstimate
+from cmtrack.statistics.grid import CELLS
 
 from . import _text as text
 from .confusion import plot_confusion_matrix, plot_reduced_matrix
@@ -112,6 +113,8 @@ def reliability_figure(evaluation: Evaluation, *, band: str | None = "consistenc
     curve = evaluation.calibration
     if curve is None or "calibration/error" not in evaluation.metrics or not evaluation.has_section("calibration"):
         return None
+    if band == "consistency" and not curve.no_draws and len(curve.scores) > CELLS:
+        curve = curve.on_grid()  # as fine as the figure shows, and quicker to draw labels for
     frame, level = curve.to_frame(), evaluation.confidence_level
     if not (frame["positive"].any() and frame["negative"].any()):
         return None
