@@ -275,7 +275,9 @@ class BaseEvaluation(ABC):
 
     @abstractmethod
     def report(self, path: str | Path, *, title: str | None = None) -> Path:
-        """Write the report, the page that :func:`~cmtrack.log_evaluation` logs: one HTML file that loads nothing.
+        """Write the report: one HTML file that loads nothing.
+
+        It is the page that :func:`~cmtrack.log_evaluation` logs, with the figures that a run does not get.
 
         Parameters
         ----------

@@ -18,6 +18,7 @@ from cmtrack import Grouping, compare
 from cmtrack_integrations.sklearn import (
     ReducedConfusionMatrixDisplay,
     ReducedRocDisplay,
+    ReliabilityDisplay,
     cross_validate_evaluation,
     get_scorer,
     log_candidates,
@@ -76,6 +77,7 @@ print(f"republicans among them {best.evaluation.prevalence}")
 for display, file in (
     (ReducedConfusionMatrixDisplay.from_estimator(search, x_test, y_test, grouping=republican), "reduced.png"),
     (ReducedRocDisplay.from_estimator(search, x_test, y_test, grouping=republican), "roc.png"),
+    (ReliabilityDisplay.from_estimator(search, x_test, y_test, grouping=republican), "reliability.png"),
 ):
     display.figure_.savefig(file)
     print(f"wrote {file}")

@@ -10,12 +10,14 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy.stats import binomtest, norm
 from sklearn.metrics import brier_score_loss, log_loss
 
 from cmtrack import Accumulator, Evaluation, Grouping, evaluate
 from cmtrack.evaluation.loading import loads
 from cmtrack.metrics._calibration import CalibrationTest, calibration_test
 from cmtrack.metrics.calibration import CALIBRATION
+from cmtrack.plots import reliability_figure
 
 D20 = np.array(
     [.05, .1, .1, .2, .2, .3, .35, .4, .5, .5, .6, .6, .7, .8, .8, .9, .95, .15, .45, .75]
@@ -236,7 +238,8 @@ def test_scores_of_exactly_0_and_1():
 def test_what_needs_independent_rows_says_so():
     y, s = scored(1)
     groups = evaluate(y, y_prob=s, groups=np.arange(len(y)) // 4)
-    assert "belong together" in groups.undefined["calibration/pvalue"]
+    merged = replace(groups, rows=None)
+    assert "belong together" in merged.undefined["calibration/pvalue"]
     assert "calibration/error" not in groups.intervals
     by_rows = evaluate(y, y_prob=s)
     for name in ("error", "slope"):
@@ -245,7 +248,6 @@ def test_what_needs_independent_rows_says_so():
     error = by_rows.standard_errors["calibration/slope"]
     assert copies.standard_errors["calibration/slope"] == pytest.approx(error, rel=0.01)
     fractions = evaluate(y, y_prob=s, sample_weight=np.random.default_rng(0).gamma(2, 1, len(y)))
-    assert "fractions" in fractions.undefined["calibration/pvalue"]
     low, high = fractions.intervals["calibration/error"]
     assert low <= fractions.metrics["calibration/error"] <= high
 
@@ -260,16 +262,47 @@ def test_equal_fractional_weights_are_rows():
             assert halves.intervals.get(metric.name) == (None if ends is None else pytest.approx(ends)), metric.name
 
 
-def test_a_grid_of_scores_has_no_test() -> None:
+def test_a_grid_of_scores_is_judged_by_its_means_and_has_no_test_without_them() -> None:
     y, s = scored(4, 3000)
     exact = evaluate(y, y_prob=s + 1e-7 * np.arange(3000) / 3000)
     assert exact.statistics.scores is not None
     grid = replace(exact, statistics=replace(exact.statistics, scores=exact.statistics.scores.to_grid()), rows=None)
-    assert "grid" in grid.undefined["calibration/pvalue"]
-    assert any("calibration/ takes each for the centre of its cell" in text for text in grid.warnings)
     for metric in CALIBRATION.metrics:
-        if metric.name != "calibration/pvalue":
-            assert grid.metrics[metric.name] == pytest.approx(exact.metrics[metric.name], abs=0.01), metric.name
+        assert grid.metrics[metric.name] == pytest.approx(exact.metrics[metric.name], abs=0.01), metric.name
+    assert not any("centre" in text for text in grid.warnings)
+    assert grid.statistics.scores is not None
+    old = replace(grid, statistics=replace(grid.statistics, scores=replace(grid.statistics.scores, sums=None)))
+    assert "grid" in old.undefined["calibration/pvalue"]
+    assert any("calibration/ takes each for the centre of its cell" in text for text in old.warnings)
+
+
+@pytest.mark.parametrize("weights", ["groups", "fractions"])
+def test_dependent_rows_and_fractions_have_tests_of_their_own_size(weights):
+    """Of labels that are alike in clusters of 5, independent draws refuse calibrated scores in .11 to .17 of cases."""
+    rng, refused, found = np.random.default_rng(8), 0, []
+    for _ in range(80):
+        s = rng.beta(2, 2, 400)
+        groups = np.repeat(np.arange(80), 5)
+        together = np.sqrt(0.4) * np.repeat(rng.standard_normal(80), 5) + np.sqrt(0.6) * rng.standard_normal(400)
+        y = (norm.cdf(together if weights == "groups" else rng.standard_normal(400)) < s).astype(int)
+        options = {"groups": groups} if weights == "groups" else {"sample_weight": rng.gamma(1, 1, 400)}
+        found.append(evaluate(y, y_prob=s, **options).metrics["calibration/pvalue"])
+        refused += found[-1] <= 0.05
+    assert refused <= 9  # 4 are expected; 10 or more have a chance of .01
+    assert min(found) < 0.2
+    assert max(found) > 0.8
+    sharp = s**2 / (s**2 + (1 - s) ** 2)
+    assert evaluate(y, y_prob=sharp, **options).metrics["calibration/pvalue"] <= 0.05
+
+
+def test_p_values_of_groups_stay_with_the_file(tmp_path):
+    y, s = scored(1)
+    evaluation = evaluate(y, y_prob=s, groups=np.arange(len(y)) // 4)
+    evaluation.save(tmp_path)
+    loaded = Evaluation.load(tmp_path, rows=False)
+    assert loaded == evaluation
+    assert loaded.metrics["calibration/pvalue"] == evaluation.metrics["calibration/pvalue"]
+    assert math.isnan((loaded + loaded).metrics["calibration/pvalue"])
 
 
 def test_many_scores_are_pooled_for_the_test():
@@ -295,6 +328,104 @@ def test_the_band_holds_a_calibrated_curve_and_not_a_wrong_one():
     grouped = evaluate([0, 1], y_prob=[0.2, 0.7], sample_weight=[0.5, 0.7]).calibration
     with pytest.raises(ValueError, match="weights are fractions"):
         grouped.band()
+
+
+def test_vector_20_of_the_honest_band():
+    """The ends that hold at the lowest and at the highest score of each of five bins of three blocks."""
+    curve = evaluate(B20, y_prob=D20).calibration
+    low, high = curve.confidence_band(bins=5)
+    assert high[::3] == near([0.7495939707, 0.8262846794, 0.9257541834, 0.9831440526, 1])
+    assert low[2::3] == near([0.0004169273, 0.0078371694, 0.0461644089, 0.0875804231, 0.2321754210])
+    assert high[1::3].tolist() == high[2::3].tolist() == [*high[3::3].tolist(), 1]
+    assert low[::3].tolist() == low[1::3].tolist() == [0, *low[2:-1:3].tolist()]
+    assert (np.diff(low) >= 0).all()
+    assert (np.diff(high) >= 0).all()
+
+
+def test_the_honest_band_is_that_of_all_runs_of_bins():
+    rng = np.random.default_rng(5)
+    s = rng.random(90).round(2)
+    y = (rng.random(90) < s**2).astype(int)
+    low, high = evaluate(y, y_prob=s).calibration.confidence_band(0.9)
+    scores, counts = np.unique(s, return_counts=True)
+    bins = np.minimum(np.floor(9 * (np.cumsum(counts) - counts / 2) / 90 + 1e-9), 8).astype(int)
+    runs = [(i, j, y[np.isin(s, scores[(bins >= i) & (bins <= j)])]) for i in range(9) for j in range(i, 9)]
+    part = 0.1 / (9 * 10)
+    ends = [(i, j, *binomtest(int(b.sum()), len(b)).proportion_ci(1 - 2 * part, "exact")) for i, j, b in runs]
+    for u in range(len(scores)):
+        last, first = u + 1 == len(scores) or bins[u + 1] > bins[u], u == 0 or bins[u - 1] < bins[u]
+        above = [up for i, _, _, up in ends if i >= bins[u] + (not first)]
+        below = [down for _, j, down, _ in ends if j <= bins[u] - (not last)]
+        assert (low[u], high[u]) == near((max([0.0, *below]), min([1.0, *above])))
+
+
+def test_the_honest_band_needs_whole_weights_and_rows_on_their_own():
+    y, s = scored(2, 100)
+    weighted = evaluate(y, y_prob=s, sample_weight=np.linspace(0.5, 1.5, 100)).calibration
+    with pytest.raises(ValueError, match="no confidence band: weights are fractions"):
+        weighted.confidence_band()
+    curve = evaluate(y, y_prob=s).calibration
+    with pytest.raises(ValueError, match="bins must be at least 1, got 0"):
+        curve.confidence_band(bins=0)
+    with pytest.raises(ValueError, match="confidence_level must lie between 0 and 1, got 2"):
+        curve.confidence_band(2)
+    assert len(evaluate([0, 1], y_prob=[0.2, 0.7]).calibration.confidence_band()[0]) == 2
+
+
+def test_labels_of_rows_that_belong_together_are_not_drawn():
+    """The test and both bands take labels to be independent: they are not there, and the figure draws none."""
+    y, s = scored(1)
+    evaluation = evaluate(y, y_prob=s, groups=np.arange(len(y)) // 4)
+    curve = evaluation.calibration
+    assert curve.test is None
+    assert not curve.has_band
+    for action in (curve.band, curve.confidence_band, curve.expected_miscalibration):
+        with pytest.raises(ValueError, match="rows belong together"):
+            action()
+    assert math.isnan(curve.ece().if_calibrated)
+    for band in ("consistency", "confidence"):
+        assert not reliability_figure(evaluation, band=band).axes[0].collections
+
+
+def test_vector_20_of_the_ece():
+    found = evaluate(B20, y_prob=D20).calibration.ece()
+    assert found.value == near(0.21)
+    assert 0.2 < found.if_calibrated < 0.3
+
+
+@pytest.mark.parametrize(("n", "expected"), [(200, 0.0891), (500, 0.0573), (2000, 0.0288)])
+def test_a_calibrated_score_shows_an_ece(n: int, expected: float) -> None:
+    s = np.random.default_rng(n).beta(2, 2, n)
+    curve = evaluate((np.random.default_rng(1).random(n) < s).astype(int), y_prob=s).calibration
+    assert curve.ece().if_calibrated == pytest.approx(expected, rel=0.03)
+    assert math.isnan(evaluate([0, 1], y_prob=[0.2, 0.7], sample_weight=[0.5, 0.7]).calibration.ece().if_calibrated)
+    with pytest.raises(ValueError, match="bins must be at least 1, got 0"):
+        curve.ece(0)
+
+
+def test_the_bins_of_the_ece_are_closed_above():
+    curve = evaluate([1, 0, 1, 0], y_prob=[0.0, 0.2, 0.4, 1.0]).calibration
+    assert curve.ece(5).value == near((1 - 0.2 + 0.6 + 1) / 4)  # 0 and 0.2 are of one bin
+    assert curve.ece(2).value == near((abs(2 - 0.6) + 1) / 4)
+
+
+def test_the_figure_draws_the_band_that_is_asked_for():
+    y, s = scored(0, 120)
+    evaluation = evaluate(y, y_prob=s)
+    words = {"consistency": "where a calibrated score's curve stays", "confidence": "where the true curve lies"}
+    for band, text in words.items():
+        top = reliability_figure(evaluation, band=band).axes[0]
+        assert [area.get_label() for area in top.collections] == [f"{text} (95 %)"]
+    low, high = evaluation.calibration.confidence_band()
+    corners = {tuple(corner) for corner in top.collections[0].get_paths()[0].vertices.round(9)}
+    scores = evaluation.calibration.scores
+    assert (0.0, round(high[0], 9)) in corners
+    assert (1.0, 1.0) in corners
+    assert {(round(scores[k], 9), round(low[3], 9)) for k in (3, 4)} <= corners  # it holds up to the next score
+    assert {(round(scores[k], 9), round(high[9], 9)) for k in (8, 9)} <= corners
+    assert not reliability_figure(evaluation, band=None).axes[0].collections
+    with pytest.raises(ValueError, match="band must be 'consistency', 'confidence' or None, got 'both'"):
+        reliability_figure(evaluation, band="both")
 
 
 def test_labels_alone_have_no_calibration():

@@ -47,6 +47,10 @@ def names_of(entries, subject) -> list[str]:
     return [name for entry in entries for name, _, _ in entry.drawings(subject)]
 
 
+def without_figures(page: str) -> str:
+    return re.sub(r"<figure.*?</figure>\s*", "", page, flags=re.DOTALL)
+
+
 @pytest.mark.parametrize("entries", [CLASSES, FAMILIES, RUNS, MODELS], ids=["classes", "families", "runs", "models"])
 def test_every_figure_has_words_and_a_file_of_its_own(entries):
     for entry in entries:
@@ -55,6 +59,13 @@ def test_every_figure_has_words_and_a_file_of_its_own(entries):
         assert entry.draw.__doc__
     assert len({file_name(entry.name) for entry in entries}) == len(entries)
     assert sum(entry.chart for entry in entries) == (1 if entries in (CLASSES, FAMILIES) else 0)
+
+
+def test_a_run_gets_the_figures_that_its_page_shows_by_default():
+    assert [entry.name for entry in CLASSES if not entry.logged] == ["decision_curve", "gains", "risk_coverage"]
+    pictures, logged = draw_pictures(of_classes()), draw_pictures(of_classes(), logged=True)
+    assert [name for name in pictures if name not in logged] == ["decision_curve", "gains", "risk_coverage"]
+    assert {"reliability", "precision_recall"} <= set(logged)
 
 
 def test_names_of_files_are_derived_in_one_place():
@@ -70,6 +81,7 @@ def test_names_of_files_are_derived_in_one_place():
 def test_every_figure_is_in_the_report_and_in_the_run(store, tmp_path, made, entries):
     evaluation = made()
     names = names_of(entries, evaluation)
+    logged_names = names_of([entry for entry in entries if entry.logged], evaluation)
     assert list(evaluation.figures()) == names
     page = evaluation.report(tmp_path / "new" / "report.html").read_text(encoding="utf-8")
     assert page.count("<img ") == len(names)
@@ -79,9 +91,10 @@ def test_every_figure_is_in_the_report_and_in_the_run(store, tmp_path, made, ent
     with mlflow.start_run() as run:
         log_evaluation(evaluation, strict=True)
     found = {file.path for file in store.list_artifacts(run.info.run_id)}
-    assert {file_name(name) for name in names} <= found
+    assert {file_name(name) for name in names} & found == {file_name(name) for name in logged_names}
     logged = mlflow.artifacts.load_text(f"{run.info.artifact_uri}/cmtrack_report.html")
-    assert logged == page  # .report is the page that is logged
+    assert without_figures(logged) == without_figures(page)  # .report is the page that is logged, with all figures
+    assert logged.count("<img ") == len(logged_names)
 
 
 def test_every_figure_is_written_by_the_command_line(store, tmp_path):

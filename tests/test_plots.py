@@ -396,6 +396,7 @@ def test_prevalence_not_identified_shows_the_whole_range() -> None:
 
 def an_evaluation(**changes: Any) -> Any:
     grid, deviance = parabola(0.5, 0.02)
+    curves = evaluate([0, 0, 1, 1], y_prob=[0.2, 0.4, 0.6, 0.7])
     step = SimpleNamespace(counts=np.eye(2), mismatches=np.ones(2), labels=("rest", "promoter"), name="nps")
     parts: dict[str, Any] = {
         "confusion_matrix": SimpleNamespace(counts=NPS, labels=tuple(NPS_LABELS)),
@@ -408,14 +409,18 @@ def an_evaluation(**changes: Any) -> Any:
             recall=np.array([0.5, 1]), precision=np.array([1, 0.5]), average_precision=0.75, ceiling=1.0,
             prevalence=0.5, average_precision_interval=None, operating_point=None, positive="promoter",
         ),
-        "calibration": evaluate([0, 0, 1, 1], y_prob=[0.2, 0.4, 0.6, 0.7]).calibration,
+        "calibration": curves.calibration,
+        "gains": curves.gains,
+        "net_benefit": curves.net_benefit,
+        "risk_coverage": curves.risk_coverage,
+        "reject": curves.reject,
         "confidence_level": 0.95,
         "has_section": lambda name: True,
         "intervals": {},
         "spcc_matrix": np.zeros((3, 3)),
         "statistics": SimpleNamespace(
             moments=ScoreMoments(np.array([80, 212, 19]), np.eye(3), *(np.full((3, 3), 2.0) for _ in range(3))),
-            squares=None, labelled=None,
+            squares=None, labelled=None, ranking_only=False,
         ),
         "positive_scores": SimpleNamespace(
             values=np.array([0.2, 0.8]), counts=np.array([[1, 7], [0, 2], [5, 1], [3, 0]])
@@ -442,7 +447,7 @@ def test_evaluation_figures_of_everything() -> None:
     figures = drawn(an_evaluation())
     assert list(figures) == [
         "confusion_matrix", "reduced_nps", "roc", "precision_recall", "reliability", "spcc_matrix", "score_histogram",
-        "prevalence_likelihood",
+        "prevalence_likelihood", "decision_curve", "gains", "risk_coverage",
     ]  # fmt: skip
     legend = [t.get_text() for t in figures["score_histogram"].legends[0].get_texts()]
     assert legend == [
@@ -458,6 +463,8 @@ def test_evaluation_figures_without_probabilities() -> None:
         roc=None,
         precision_recall=None,
         calibration=None,
+        gains=None,
+        risk_coverage=None,
         spcc_matrix=None,
         positive_scores=None,
         prevalence=None,

@@ -200,7 +200,7 @@ def test_the_verdict_tells_the_story(evaluation: Evaluation) -> None:
     assert "Grouped as “side” (“low” and “above”), " in said
     assert "in the right group but the wrong class, which does not count" in said
     assert "Mismatches within the group cap it at " in said
-    assert "The bias per sample is " in said
+    assert "On average the probabilities give “above” " in said
     assert "of the uncertainty (" in said
 
 

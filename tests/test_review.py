@@ -170,7 +170,7 @@ def test_one_run_has_nothing_beside_it():
     comparison = compare(made({"A": 1.0}))
     assert "There is no run to compare it with." in comparison.summary()
     assert "row by row" not in " ".join(context(comparison, None, {})["facts"])
-    assert set(comparison.figures()) == {"metrics", "confusion_matrices"}
+    assert set(comparison.figures()) == {"metrics", "confusion_matrices", "reliability"}
 
 
 def test_runs_without_rows_are_said_to_be_unpaired(tmp_path):
@@ -421,7 +421,7 @@ def test_other_classes_cannot_be_compared():
 
 
 def test_figures_and_a_parameter_that_varies(close):
-    names = {"ranking", "metrics", "confusion_difference", "confusion_matrices", "rank_distribution"}
+    names = {"ranking", "metrics", "confusion_difference", "confusion_matrices", "rank_distribution", "reliability"}
     assert set(close.figures()) == names
     tuned = with_params(close, {"A": {"depth": "3", "x": "1"}, "B": {"depth": "5"}, "C": {"depth": "9", "x": "1"}})
     assert varied(tuned.rankings[0].runs) == "depth"

@@ -24,8 +24,10 @@ from cmtrack.plots.review import (
     plot_matrix_difference,
     plot_metric_against_parameter,
     plot_metric_heatmap,
+    plot_precision_recall_overlay,
     plot_rank_distribution,
     plot_ranking,
+    plot_reliability_overlay,
     plot_roc_overlay,
 )
 from cmtrack.plots.review._layout import decimals, number
@@ -227,6 +229,35 @@ def test_roc_overlay_leaves_out_and_refuses() -> None:
         plot_roc_overlay(curves(2), areas=[0.5])
     with pytest.raises(ValueError, match="curves must hold at least one"):
         plot_roc_overlay([], areas=[])
+
+
+def test_the_other_overlays_draw_the_curves_in_the_colours_of_the_roc() -> None:
+    areas, intervals = [0.8, 0.7], [(0.7, 0.9), (NAN, NAN)]
+    roc = plot_roc_overlay(curves(2), areas=areas)
+    points = [("run 0", [0.0, 0.5, 0.5, 0.8], [1, 1, 0.9, 0.6]), ("run 1", [0.5, 1], [0.5, 0.4])]
+    found = plot_precision_recall_overlay(points, areas=areas, prevalence=0.3, intervals=intervals, ceilings=[0.8, 1])
+    scores = [("run 0", [0.1, 0.2], [0, 0.4]), ("run 1", [0.05, 0.15], [0.1, 0.1])]
+    reliable = plot_reliability_overlay(scores, errors=areas, intervals=intervals, words=["too high", ""], event="x")
+    shown = [
+        [line for line in figure.axes[0].lines if str(line.get_label()).startswith("run")]
+        for figure in (roc, found, reliable)
+    ]
+    for lines in shown[1:]:
+        assert [line.get_color() for line in lines] == [line.get_color() for line in shown[0]]
+    np.testing.assert_allclose(shown[1][0].get_xydata(), [[0, 1], [0.5, 1], [0.8, 0.6]])  # no step without hits
+    assert shown[1][0].get_label() == "run 0: average precision 0.800 (0.700 to 0.900), ceiling 0.800"
+    assert [list(line.get_ydata()) for line in lines_labelled(found.axes[0], "_chance")] == [[0.3] * 2, [0.24] * 2]
+    (ceiling,) = lines_labelled(found.axes[0], "_ceiling")
+    assert list(ceiling.get_xdata()) == [0.8, 0.8]
+    assert [line.get_label() for line in shown[2]] == [
+        "run 0: calibration error 0.800 (0.700 to 0.900); too high", "run 1: calibration error 0.700",
+    ]  # fmt: skip
+    np.testing.assert_allclose(shown[2][1].get_xydata(), [[0.05, 0.1], [0.15, 0.1]])
+    assert reliable.axes[0].get_xlim() == (0, 0.25)  # no empty axis where scores are small
+    with pytest.raises(ValueError, match="words must be of the 2 curves, got 1"):
+        plot_reliability_overlay(scores, errors=areas, words=[""])
+    with pytest.raises(ValueError, match=r"recall and precision of 'a' must have one shape"):
+        plot_precision_recall_overlay([("a", [0], [0, 1])], areas=[0.5], prevalence=0.5)
 
 
 # --- matrices ---------------------------------------------------------------------------------------------
@@ -533,6 +564,12 @@ def every_figure(n: int, size: int) -> dict[str, Callable[[], Figure]]:
     return {
         "ranking": lambda: ranking(n, names=names, chosen=n - 1, metric_title="a metric with a $ " * 3, title="T"),
         "roc": lambda: plot_roc_overlay([(k, [0, 1], [0, 1]) for k in names], areas=[0.5] * n, title="T"),
+        "precision": lambda: plot_precision_recall_overlay(
+            [(k, [0, 1], [1, 0.5]) for k in names], areas=[0.5] * n, prevalence=0.5, ceilings=[0.9] * n, title="T"
+        ),
+        "reliability": lambda: plot_reliability_overlay(
+            [(k, [0, 1], [0, 1]) for k in names], errors=[0.5] * n, words=["over-confident, too high"] * n, title="T"
+        ),
         "matrices": lambda: plot_matrices([(k, matrix) for k in names], labels, title="T"),
         "difference": lambda: plot_matrix_difference(matrix / 50, labels, first=names[0], second=names[1], title="T"),
         "metrics": lambda: plot_metric_heatmap(names, names[:9], np.ones((n, min(n, 9))), ["lower"] * min(n, 9)),

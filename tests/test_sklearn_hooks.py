@@ -32,6 +32,7 @@ from sklearn.model_selection import (
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import LinearSVC
+from sklearn.tree import DecisionTreeClassifier
 
 from cmtrack import Grouping, compare, evaluate, load_evaluation
 from cmtrack.metrics.catalog import CATALOG, lookup
@@ -42,6 +43,7 @@ from cmtrack_integrations.sklearn import (
     PrevalenceDisplay,
     ReducedConfusionMatrixDisplay,
     ReducedRocDisplay,
+    ReliabilityDisplay,
     cross_validate_evaluation,
     evaluate_estimator,
     get_scorer,
@@ -535,6 +537,31 @@ def test_a_scorer_asks_for_probabilities_only_where_it_needs_them(data):
 
 
 @pytest.mark.parametrize(
+    ("metric", "sign"),
+    [
+        ("probability/log_loss", -1), ("probability/brier", -1), ("probability/log_skill", 1),
+        ("calibration/error", -1), ("binary/average_precision", 1), ("cost/mean", -1), ("cost/saved", 1),
+    ],
+)  # fmt: skip
+def test_scores_of_probabilities_and_of_costs_are_those_of_the_evaluation(data, fitted, metric, sign):
+    _, _, x_test, y_test = data
+    costs = {("left", "right"): 5, ("right", "left"): 1} if metric.startswith("cost/") else None
+    scorer = get_scorer(metric, grouping=SIDE, costs=costs)
+    expected = evaluate_estimator(fitted, x_test, y_test, grouping=SIDE, costs=costs).metrics[metric]
+    assert scorer(fitted, x_test, y_test) == sign * expected
+    assert pickle.loads(pickle.dumps(scorer)) == scorer
+    assert ("costs=Costs(" in repr(scorer)) == (costs is not None)
+
+
+def test_an_infinite_loss_scores_last(data):
+    x, y, x_test, y_test = data
+    tree = DecisionTreeClassifier(random_state=0).fit(x, y)
+    assert get_scorer("probability/log_loss")(tree, x_test, y_test) == -math.inf
+    with pytest.raises(ValueError, match=r"cost/mean needs costs: get_scorer\('cost/mean', costs="):
+        get_scorer("cost/mean")
+
+
+@pytest.mark.parametrize(
     ("metric", "text"),
     [
         ("binary/mcc", "no metric is called 'binary/mcc'"),
@@ -577,12 +604,18 @@ def test_displays_draw_what_the_evaluation_holds(data, fitted):
     assert again.ax_.get_title() == "t"
     curve = PrecisionRecallDisplay.from_estimator(fitted, x_test, y_test, grouping=SIDE)
     assert curve.curve.average_precision == expected.metrics["binary/average_precision"]
+    reliable = ReliabilityDisplay.from_estimator(fitted, x_test, y_test, grouping=SIDE)
+    np.testing.assert_array_equal(reliable.curve.recalibrated, expected.calibration.recalibrated)
+    legend = " ".join(text.get_text() for text in reliable.figure_.axes[1].get_legend().get_texts()).split()
+    low, high = expected.intervals["calibration/error"]
+    value = f"calibration error {expected.metrics['calibration/error']:.3f} (interval {low:.3f} to {high:.3f})"
+    assert value in " ".join(legend)
     two = LogisticRegression().fit(x, y > 1)
     prevalence = PrevalenceDisplay.from_estimator(two, x_test, calibration=(x[:130], y[:130] > 1))
     assert 0 < prevalence.estimate.low < prevalence.estimate.value < prevalence.estimate.high < 1
     mirrored = PrevalenceDisplay.from_estimator(two, x_test, calibration=(x[:130], y[:130] > 1), positive=False)
     assert mirrored.estimate.value == pytest.approx(1 - prevalence.estimate.value, abs=0.03)
-    for display in (matrix, same, roc, again, curve, prevalence):
+    for display in (matrix, same, roc, again, curve, reliable, prevalence):
         assert isinstance(display.figure_, Figure)
         assert display.ax_ in display.figure_.axes
         assert display._repr_png_()[:4] == b"\x89PNG"
@@ -591,15 +624,18 @@ def test_displays_draw_what_the_evaluation_holds(data, fitted):
 
 def test_a_display_draws_into_given_axes(data, fitted):
     _, _, x_test, y_test = data
-    figure, axes = plt.subplots(1, 3)
+    figure, axes = plt.subplots(1, 4)
     try:
         matrix = ReducedConfusionMatrixDisplay.from_estimator(fitted, x_test, y_test, grouping=SIDE, ax=axes[0])
         roc = ReducedRocDisplay.from_estimator(fitted, x_test, y_test, grouping=SIDE, ax=axes[1])
         scores = np.random.default_rng(0).beta(2, 3, 200)
         held = (np.arange(200) % 2, np.clip(scores + 0.2 * (np.arange(200) % 2), 0, 1))
         prevalence = PrevalenceDisplay.from_predictions(scores, calibration=held, ax=axes[2], title="share")
-        assert [display.ax_ for display in (matrix, roc, prevalence)] == list(axes)
-        assert {display.figure_ for display in (matrix, roc, prevalence)} == {figure}
+        reliable = ReliabilityDisplay.from_predictions(held[0], held[1], labels=[0, 1], ax=axes[3], title="right?")
+        assert [display.ax_ for display in (matrix, roc, prevalence, reliable)] == list(axes)
+        assert {display.figure_ for display in (matrix, roc, prevalence, reliable)} == {figure}
+        assert axes[3].get_title() == "right?"
+        assert reliable.plot().figure_ is not figure
         assert axes[2].get_title() == "share"
         assert roc.plot().figure_ is not figure
     finally:
@@ -612,6 +648,8 @@ def test_a_roc_needs_two_groups_and_a_display_a_drawing(data, fitted):
         ReducedRocDisplay.from_estimator(fitted, x_test, y_test)
     with pytest.raises(ValueError, match="a precision-recall curve needs"):
         PrecisionRecallDisplay.from_predictions(y_test, fitted.predict_proba(x_test))
+    with pytest.raises(ValueError, match="a reliability curve needs"):
+        ReliabilityDisplay.from_estimator(fitted, x_test, y_test)
     with pytest.raises(ValueError, match="two classes"):
         PrevalenceDisplay.from_estimator(fitted, x_test, calibration=(x_test, y_test))
     assert ReducedRocDisplay(evaluate_estimator(fitted, x_test, y_test, grouping=SIDE).roc)._repr_png_() is None

@@ -22,7 +22,7 @@ from cmtrack.statistics.top_scores import CELLS, TopScoreCounts
 
 TABLE = ConfusionMatrix(np.array([[9, 2, 1, 0], [1, 12, 3, 0], [0, 4, 7, 0], [2, 1, 3, 0]]), tuple("abcd"))
 REDUCED = TABLE.reduce(Grouping({"x": ["a", "b"], "y": ["c"], "z": ["d"]}, "strict"))
-METRICS = [m for m in (*MULTICLASS.metrics, *REDUCED_METRICS.metrics) if m.of not in ("classes", "ranks")]
+METRICS = [m for m in (*MULTICLASS.metrics, *REDUCED_METRICS.metrics) if m.of in ("table", "whole table")]
 
 
 def all_metrics(cells: Cells) -> dict[str, tuple[float, Any]]:

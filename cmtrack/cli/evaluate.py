@@ -87,6 +87,11 @@ def _checked(about: About, ctx: click.Context, param: click.Parameter, value: An
     metavar="'p_*'|COLUMN",
     help="Columns of probabilities, where * stands for the label; or one column, of lists or for the positive class.",
 )
+@click.option(
+    "--y-score",
+    metavar="'d_*'|COLUMN",
+    help="Columns of decision values instead, such as an SVC's, which are no probabilities: metrics of ranking only.",
+)
 @click.option("--labels", metavar="A,B,C", help="All classes in order, also those that no row has.")
 @click.option("--positive", metavar="LABEL", help="The positive class of two, or the positive group.")
 @click.option("--grouping", "grouping_file", type=_FILE, help="YAML or JSON file that groups the classes.")
@@ -174,6 +179,7 @@ def _evaluate(
     y_true: str,
     y_pred: str | None,
     y_prob: str | None,
+    y_score: str | None,
     labels: str | None,
     positive: str | None,
     grouping_file: Path | None,
@@ -183,8 +189,11 @@ def _evaluate(
     calibration_file: Path | None,
     **options: Any,
 ) -> Evaluation:
-    if y_pred is None and y_prob is None:
+    scores = y_prob if y_score is None else y_score
+    if y_pred is None and scores is None:
         raise click.UsageError("give --y-pred or --y-prob, or both")
+    if y_prob is not None and y_score is not None:
+        raise click.UsageError("give --y-prob or --y-score, not both: --y-score is for decision values")
     if calibration_file is not None and y_prob is None:
         raise click.UsageError("--calibration needs --y-prob: it holds labels and probabilities")
     from cmtrack.cli.reading import read_grouping_file, read_predictions
@@ -192,7 +201,7 @@ def _evaluate(
 
     grouping = None if grouping_file is None else read_grouping_file(grouping_file)
     data = read_predictions(
-        file, y_true=y_true, y_pred=y_pred, y_prob=y_prob, weight=weight, groups=groups, row_ids=row_ids
+        file, y_true=y_true, y_pred=y_pred, y_prob=scores, weight=weight, groups=groups, row_ids=row_ids
     )
     held = None
     if calibration_file is not None:
@@ -202,7 +211,7 @@ def _evaluate(
         evaluation = evaluate(
             data.y_true,
             data.y_pred,
-            y_prob=data.y_prob,
+            **{"y_prob" if y_score is None else "y_score": data.y_prob},
             labels=order,
             positive=data.positive if positive is None else _positive(positive, grouping, data.as_label),
             grouping=grouping,
@@ -215,7 +224,7 @@ def _evaluate(
         evaluation.metrics  # noqa: B018 - computed here, under the progress bar
         return evaluation
     except (TypeError, ValueError) as error:
-        raise BadInput(_explained(first_line(error), file, y_prob)) from None
+        raise BadInput(_explained(first_line(error), file, scores)) from None
 
 
 def _evaluate_files(
@@ -224,6 +233,7 @@ def _evaluate_files(
     y_true: str,
     y_pred: str | None,
     y_prob: str | None,
+    y_score: str | None,
     labels: str | None,
     positive: str | None,
     grouping_file: Path | None,
@@ -236,7 +246,8 @@ def _evaluate_files(
     """The evaluation of files as one table; None where it is one small file."""
     from cmtrack.cli.reading import belongs_in_a_table, label_reader_of_files, read_grouping_file
 
-    if (y_pred is None and y_prob is None) or not belongs_in_a_table(files, y_prob):
+    scores = y_prob if y_score is None else y_score
+    if (y_pred is None and scores is None) or not belongs_in_a_table(files, scores):
         return None
     if groups is not None:
         raise BadInput(
@@ -252,6 +263,7 @@ def _evaluate_files(
             y_true=y_true,
             y_pred=y_pred,
             y_prob=y_prob,
+            y_score=y_score,
             labels=None if labels is None else [as_label(text) for text in labels.split(",")],
             positive=None if positive is None else _positive(positive, grouping, as_label),
             grouping=grouping,

@@ -51,6 +51,12 @@ class BreakEven:
         names = {(True, True): "every ratio", (True, False): "down to 0", (False, True): "up to infinity"}
         return names.get(open_ends, "interval")
 
+    @property
+    def told_apart(self) -> tuple[Interval, ...]:
+        """The ratios at which one model is shown to be cheaper: what :attr:`pieces` leave of 0 to infinity."""
+        edges = [0.0, *(end for piece in self.pieces for end in piece), math.inf]
+        return tuple((low, high) for low, high in zip(edges[::2], edges[1::2], strict=True) if low < high)
+
     def sentence(self, first: str = "A", second: str = "B") -> str:
         """A sentence for people: which model is cheaper, and from which ratio on.
 
@@ -59,16 +65,47 @@ class BreakEven:
         first, second : str
             The models' names.
         """
-        apart = " and ".join(f"[{low:.3g}, {high:.3g}]".replace("inf]", "∞)") for low, high in self.pieces)
-        if math.isfinite(self.value):
-            above, below = (second, first) if self.misses > 0 else (first, second)
-            text = f"{quoted(above)} is cheaper than {quoted(below)} wherever a miss costs more than {self.value:.3g}"
-            return f"{text} {apart} false alarms." if apart else f"{text} false alarms."
+        names = quoted(first), quoted(second)
         if self.false_alarms == self.misses == 0:
-            return f"{quoted(first)} and {quoted(second)} have the same misses and the same false alarms."
-        cheaper, dearer = (second, first) if self.false_alarms + self.misses > 0 else (first, second)
-        text = f"{quoted(cheaper)} is cheaper than {quoted(dearer)} whatever a miss costs"
-        return f"{text}; ratios at which they are not told apart: {apart}." if apart else f"{text}."
+            return f"{names[0]} and {names[1]} have the same misses and the same false alarms."
+        if self.kind == "interval" and math.isfinite(self.value):
+            above, below = names[::-1] if self.misses > 0 else names
+            low, high = self.pieces[0]
+            ends = f"{self.value:.3g} [{low:.3g}, {high:.3g}]"
+            return f"{above} is cheaper than {below} wherever a miss costs more than {ends} false alarms."
+        if self.told_apart == ((0.0, math.inf),):
+            return f"{self._cheaper(self.told_apart[0], names)} whatever a miss costs."
+        equal = f" (at {self.value:.3g} both are estimated to cost the same)" if math.isfinite(self.value) else ""
+        if not self.told_apart:
+            return f"{names[0]} and {names[1]} are not told apart, whatever a miss costs in false alarms{equal}."
+        told = [
+            f"{self._cheaper(one, names)} where a miss costs {_between(*one)} false alarms" for one in self.told_apart
+        ]
+        return f"{'; '.join(told)}; elsewhere they are not told apart{equal}."
+
+    def _cheaper(self, ends: Interval, names: tuple[str, str]) -> str:
+        """Which one is cheaper at the ratios between two at which the costs are told apart."""
+        inside = ends[0] + 1 if math.isinf(ends[1]) else (ends[0] + ends[1]) / 2
+        cheaper, dearer = names[::-1] if self.false_alarms + inside * self.misses > 0 else names
+        return f"{cheaper} is cheaper than {dearer}"
+
+
+def _between(low: float, high: float) -> str:
+    if low == 0:
+        return f"less than {high:.3g}"
+    return f"more than {low:.3g}" if math.isinf(high) else f"{low:.3g} to {high:.3g}"
+
+
+def why_no_break_even(first: Evaluation, second: Evaluation) -> str:
+    """Reason why two evaluations have no break-even; empty where they have one."""
+    reason = why_unpaired(first, second)
+    if reason is not None:
+        return f"a break-even needs paired rows: {reason.between(first, second)}"
+    if first.binary is None or second.binary is None:
+        return f"a break-even needs two groups or two classes, got {len(first.labels)} classes"
+    read = frozenset({"grouping", "positive"})
+    differ = [one for one in differences_of(Traits.of(first), Traits.of(second), read) if one is not Reason.WEIGHT]
+    return f"a break-even needs evaluations of the same two groups, got them {differ[0].value}" if differ else ""
 
 
 def break_even(
@@ -97,15 +134,9 @@ def break_even(
     not an interval, the rows do not say it more narrowly.
     """
     level = first.confidence_level if confidence_level is None else check_level(confidence_level)
-    reason = why_unpaired(first, second)
-    if reason is not None:
-        raise ValueError(f"a break-even needs paired rows: {reason.between(first, second)}")
-    if first.binary is None or second.binary is None:
-        raise ValueError(f"a break-even needs two groups or two classes, got {len(first.labels)} classes")
-    read = frozenset({"grouping", "positive"})
-    differ = [one for one in differences_of(Traits.of(first), Traits.of(second), read) if one is not Reason.WEIGHT]
-    if differ:
-        raise ValueError(f"a break-even needs evaluations of the same two groups, got them {differ[0].value}")
+    reason = why_no_break_even(first, second)
+    if reason:
+        raise ValueError(reason)
     assert first.rows is not None  # why_unpaired has asked
     weights = first.rows.weights
     clusters = first.rows.clusters if groups is None else encode_groups(groups, len(first.rows))

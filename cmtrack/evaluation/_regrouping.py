@@ -11,7 +11,7 @@ import numpy as np
 from cmtrack.evaluation.compute import scored_step
 from cmtrack.grouping import ComposedStep, Grouping, Label
 from cmtrack.statistics.actual_class import partitions
-from cmtrack.statistics.collected import Statistics, collect_rows
+from cmtrack.statistics.collected import Statistics, accepted_pairs, collect_rows
 from cmtrack.statistics.inputs import FloatArray
 from cmtrack.statistics.predictions import Predictions
 from cmtrack.statistics.spans import SpanRows
@@ -31,8 +31,12 @@ class Lost(Enum):
         "sPCC and calibrated prevalence of the positive group are left out"
     )
     LOSSES = (
-        "regrouped without the data: log loss, Brier score and hit probabilities of the groups of steps that were not "
-        "evaluated before are left out"
+        "regrouped without the data: log loss and Brier score of the groups of steps that were not evaluated before "
+        "are left out"
+    )
+    HITS = (
+        "regrouped without the data: the calibration of the confidence in steps that were not evaluated before is left "
+        "out"
     )
     TOPS = "regrouped without the data: the calibrated prevalence of each class is left out"
     TARGET = (
@@ -87,6 +91,8 @@ def regroup(evaluation: Evaluation, grouping: Grouping, positive: Label | None) 
         lost += found
         if kept.losses is not None and not all(map(kept.losses.holds, partitions(grouping, labels))):
             lost.append(Lost.LOSSES)
+        if kept.hits is not None and any(kept.hits.of(pairs) is None for pairs in accepted_pairs(grouping, labels)):
+            lost.append(Lost.HITS)
         if evaluation.cluster_errors is not None:
             lost.append(Lost.ROWS)
     if statistics.scores is not None or statistics.tops is not None:  # what an earlier regrouping lost stays lost
@@ -108,6 +114,7 @@ def regroup(evaluation: Evaluation, grouping: Grouping, positive: Label | None) 
         cluster_errors=None,
         n_clusters=None,
         effective_clusters=None,
+        row_pvalues=None,
         kept_numbers=None,
     ).with_cluster_errors()
 

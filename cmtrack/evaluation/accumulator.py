@@ -9,7 +9,7 @@ from typing import Any, Unpack
 import numpy as np
 
 from cmtrack.evaluation.compute import deciding, scored_step, scores_first
-from cmtrack.evaluation.from_arrays import assemble, prices_of, tell_scaled
+from cmtrack.evaluation.from_arrays import assemble, one_of_both, prices_of, tell_scaled
 from cmtrack.evaluation.result import Evaluation
 from cmtrack.grouping import ComposedStep, Label
 from cmtrack.options import Options, complete, takes_options
@@ -17,7 +17,7 @@ from cmtrack.statistics.collected import Statistics, collect
 from cmtrack.statistics.counting import Codes, compact
 from cmtrack.statistics.inputs import FREQUENCY, align_rows, as_weights, kind_of_weights, same_kind_of_weights
 from cmtrack.statistics.labels import number_labels
-from cmtrack.statistics.probabilities import Probabilities, as_probabilities
+from cmtrack.statistics.probabilities import as_probabilities, in_memory
 
 _MOST_WAITING = 1 << 16
 
@@ -70,7 +70,9 @@ class Accumulator:
         """Number of rows that were given."""
         return self._n_waiting + sum(kept.digest.rows for _, kept in self._collected)
 
-    def update(self, y_true: Any, y_pred: Any = None, *, y_prob: Any = None, sample_weight: Any = None) -> None:
+    def update(
+        self, y_true: Any, y_pred: Any = None, *, y_prob: Any = None, y_score: Any = None, sample_weight: Any = None
+    ) -> None:
         """Take a batch, in the forms of :func:`cmtrack.evaluate`; it is copied. An empty batch changes nothing.
 
         Raises
@@ -78,12 +80,13 @@ class Accumulator:
         ValueError
             Wrong input, or a batch with other columns than those before it. The accumulator is then as it was.
         """
-        if y_pred is None and y_prob is None:
+        what, scores, normalize = one_of_both(y_prob, y_score, self.options["normalize"])
+        if y_pred is None and scores is None:
             raise ValueError("y_pred or y_prob must be given, got neither")
-        aligned = {"y_true": y_true, "y_pred": y_pred, "y_prob": y_prob, "sample_weight": sample_weight}
-        y_true, y_pred, y_prob, sample_weight = align_rows(aligned).values()
+        aligned = {"y_true": y_true, "y_pred": y_pred, what: scores, "sample_weight": sample_weight}
+        y_true, y_pred, scores, sample_weight = align_rows(aligned).values()
         columns = {"y_true": y_true} if y_pred is None else {"y_true": y_true, "y_pred": y_pred}
-        given = (*columns, *(["y_prob"] if y_prob is not None else []))
+        given = (*columns, *([what] if scores is not None else []))
         self._deciding(given)
         if self._given not in (None, given):
             raise ValueError(f"every batch must have the same columns, got {given} after {self._given}")
@@ -94,9 +97,9 @@ class Accumulator:
         weights = as_weights(sample_weight, n_rows, self.options["weights_are"], may_be_zero=True)
         weights_are = same_kind_of_weights(self._weights_are, kind_of_weights(weights), "every batch")
         probabilities, scaled = None, 0
-        if y_prob is not None:
+        if scores is not None:
             first = scores_first(self.labels, self._step)
-            read = as_probabilities(y_prob, self.labels, n_rows, first, normalize=self.options["normalize"])
+            read = as_probabilities(scores, self.labels, n_rows, first, what, normalize)
             probabilities, scaled = read.array, read.scaled_rows
         own = [compact(codes[name].all(), len(self.labels)).copy() for name in columns]
         self._waiting.append((own[0], own[1] if y_pred is not None else None, _copied(probabilities), _copied(weights)))
@@ -177,7 +180,7 @@ class Accumulator:
             Codes(actual),
             None if predicted is None else Codes(predicted),
             self.labels,
-            probabilities=None if probabilities is None else Probabilities(list(probabilities.T), whole=probabilities),
+            probabilities=None if probabilities is None else in_memory(probabilities, "y_score" in (self._given or ())),
             step=self._step,
             grouping=self.options["grouping"],
             costs=self._prices,

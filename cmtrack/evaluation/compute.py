@@ -109,7 +109,7 @@ def deciding(
     if threshold is None:
         return step
     if "y_prob" not in given or "y_pred" in given:
-        got = " and ".join(name for name in ("y_pred", "y_prob") if name in given)
+        got = " and ".join(name for name in given if name != "y_true")
         raise ValueError(f"threshold makes the predictions from y_prob, which is needed, without y_pred; got {got}")
     if step is None:
         raise ValueError(
@@ -127,6 +127,10 @@ def scores_first(order: tuple[Label, ...], step: ComposedStep | None) -> bool:
 
 # -- numbers ------------------------------------------------------------------------------------------
 
+DECISION_VALUES = (
+    "y_score: decision values rank rows and are no probabilities, so there are metrics of ranking only: no log loss, "
+    "calibration, sPCC or calibrated prevalence"
+)
 RARE = 20
 RARE_WEIGHTED = 50
 """Effective rows below which errors of sampling weights rest on few heavy rows: at 41 of a class, .90 are covered."""
@@ -219,6 +223,8 @@ def _warnings(
     out = []
     if statistics.scaled_rows:
         out.append(scaled_rows_warning(statistics.scaled_rows))
+    if statistics.ranking_only:
+        out.append(DECISION_VALUES)
     squares = statistics.squares
     labels = statistics.matrix.labels
     totals = _effective(

@@ -27,7 +27,7 @@ from cmtrack.statistics.inputs import (
 )
 from cmtrack.statistics.labels import encode_groups, encode_labels, encode_row_ids, number_labels
 from cmtrack.statistics.predictions import Predictions
-from cmtrack.statistics.probabilities import Normalize, as_probabilities
+from cmtrack.statistics.probabilities import DECISIONS, Normalize, as_probabilities
 from cmtrack.statistics.top_scores import TopScoreCounts
 
 
@@ -37,6 +37,7 @@ def evaluate(
     y_pred: Any = None,
     *,
     y_prob: Any = None,
+    y_score: Any = None,
     labels: Sequence[Label] | None = None,
     calibration: Any = None,
     target: Any = None,
@@ -60,6 +61,10 @@ def evaluate(
         Predicted labels; by default the class of highest probability (the first one on ties).
     y_prob : array-like of shape (n,) or (n, K), or mapping or frame of one column per label, optional
         Probability of the positive class of two, or of each class in the order of ``labels``.
+    y_score : array-like in the forms of ``y_prob``, optional
+        Decision values instead of probabilities, such as those of an SVC or of a Ridge classifier; of two classes those
+        of the positive one, which is predicted above 0. They rank rows and say no more, so only metrics of ranking come
+        of them: ROC, precision and recall, top k, of two classes and of each of several.
     labels : sequence of length K, optional
         All classes in order, also those absent from the data. By default the sorted labels seen, with the
         classes of ``grouping`` or the columns of ``y_prob`` where these name them.
@@ -101,22 +106,23 @@ def evaluate(
     """
     chosen = complete(options, "evaluate")
     positive, grouping, normalize = chosen["positive"], chosen["grouping"], chosen["normalize"]
-    given = {"y_true": y_true, "y_pred": y_pred, "y_prob": y_prob, "sample_weight": sample_weight, "groups": groups}
+    what, scores, normalize = one_of_both(y_prob, y_score, normalize)
+    given = {"y_true": y_true, "y_pred": y_pred, what: scores, "sample_weight": sample_weight, "groups": groups}
     given = align_rows({**given, "row_ids": row_ids})
-    y_true, y_pred, y_prob, sample_weight, groups, row_ids = given.values()
-    if y_pred is None and y_prob is None:
+    y_true, y_pred, scores, sample_weight, groups, row_ids = given.values()
+    if y_pred is None and scores is None:
         raise ValueError("y_pred or y_prob must be given, got neither")
     columns = {"y_true": y_true} if y_pred is None else {"y_true": y_true, "y_pred": y_pred}
-    numbered = number_labels(columns, labels, None if labels is not None else _declared(y_prob, grouping))
+    numbered = number_labels(columns, labels, None if labels is not None else _declared(scores, grouping))
     order, actual = numbered.labels, numbered.codes["y_true"]
-    given_columns = [name for name, column in (("y_pred", y_pred), ("y_prob", y_prob)) if column is not None]
+    given_columns = [name for name, column in (("y_pred", y_pred), (what, scores)) if column is not None]
     step = deciding(scored_step(order, grouping, positive), chosen["threshold"], order, given_columns)
     weights = as_weights(sample_weight, len(actual), chosen["weights_are"])
     first = scores_first(order, step)
     probabilities = None
-    if y_prob is not None:
-        probabilities = as_probabilities(y_prob, order, len(actual), first, normalize=normalize)
-    elif calibration is not None or target is not None:
+    if scores is not None:
+        probabilities = as_probabilities(scores, order, len(actual), first, what, normalize)
+    if (calibration is not None or target is not None) and y_prob is None:
         raise ValueError("calibration and target need y_prob, got none")
     clusters = None if groups is None else encode_groups(groups, len(actual))
     predicted = numbered.codes.get("y_pred")
@@ -136,10 +142,25 @@ def evaluate(
     if row_ids is not None:
         digest = LabelDigest.from_codes(*encode_row_ids(row_ids, len(actual)))
         statistics = replace(statistics, row_ids=digest)
-    if probabilities is not None:
+    if probabilities is not None and y_prob is not None:
         statistics = with_calibration(statistics, order, step, first, calibration, target, normalize)
     tell_scaled(statistics)
     return assemble(statistics, step, chosen, kind_of_weights(weights), rows).with_cluster_errors()
+
+
+def one_of_both(y_prob: Any, y_score: Any, normalize: bool | str) -> tuple[str, Any, bool | str]:
+    """The scores that are given with their argument's name, and the rule for their sums.
+
+    Raises
+    ------
+    ValueError
+        If both are given.
+    """
+    if y_score is None:
+        return "y_prob", y_prob, normalize
+    if y_prob is not None:
+        raise ValueError("y_prob and y_score must not both be given: y_score is for decision values")
+    return "y_score", y_score, DECISIONS
 
 
 class ScaledProbabilitiesWarning(UserWarning):
@@ -203,6 +224,7 @@ def evaluate_rows(rows: Predictions, like: Evaluation) -> Evaluation:
         cluster_errors=None,
         n_clusters=None,
         effective_clusters=None,
+        row_pvalues=None,
         notes=(),
         kept_numbers=None,
     ).with_cluster_errors()

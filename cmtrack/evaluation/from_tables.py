@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Unpack
 
 from cmtrack.evaluation.compute import deciding, scored_step, scores_first
-from cmtrack.evaluation.from_arrays import assemble, prices_of, tell_scaled, with_calibration
+from cmtrack.evaluation.from_arrays import assemble, one_of_both, prices_of, tell_scaled, with_calibration
 from cmtrack.evaluation.result import Evaluation
 from cmtrack.grouping import ComposedStep, Grouping, Label
 from cmtrack.grouping.step import plain
@@ -29,6 +29,7 @@ def evaluate_table(
     y_true: str,
     y_pred: str | None = None,
     y_prob: str | Sequence[str] | Mapping[Label, str] | None = None,
+    y_score: str | Sequence[str] | Mapping[Label, str] | None = None,
     labels: Sequence[Label] | None = None,
     calibration: Any = None,
     target: Any = None,
@@ -65,6 +66,8 @@ def evaluate_table(
         The columns of each class's probability: in the order of ``labels``, by label, or by a pattern such as
         ``"p_*"`` where the star stands for the label. One column holds lists of K probabilities, or the probability of
         the positive class of two.
+    y_score : str, list of str, or mapping of label to str, optional
+        In the same forms, columns of decision values instead: metrics of ranking only.
     labels
         As in :func:`cmtrack.evaluate`.
     calibration : path, frame, (y, scores) or (y, scores, fold_ids), optional
@@ -99,21 +102,23 @@ def evaluate_table(
     """
     chosen = complete(options, "evaluate_table")
     positive, grouping, normalize = chosen["positive"], chosen["grouping"], chosen["normalize"]
-    if y_pred is None and y_prob is None:
+    what, scores, normalize = one_of_both(y_prob, y_score, normalize)
+    if y_pred is None and scores is None:
         raise ValueError("y_pred or y_prob must be given, got neither")
     if y_prob is None and (calibration is not None or target is not None):
         raise ValueError("calibration and target need y_prob, got none")
-    given = [name for name, column in (("y_pred", y_pred), ("y_prob", y_prob)) if column is not None]
+    given = [name for name, column in (("y_pred", y_pred), (what, scores)) if column is not None]
     source = open_source(table)
     columns = choose_columns(
-        source.schema.names, y_true=y_true, y_pred=y_pred, y_prob=y_prob, sample_weight=sample_weight, row_ids=row_ids
-    )
+        source.schema.names, y_true=y_true, y_pred=y_pred, y_prob=scores, sample_weight=sample_weight, row_ids=row_ids,
+        what=what,
+    )  # fmt: skip
     columns = check_kinds(columns, source.schema, chosen["weights_are"])
     sides = [_source_of(side) for side in (calibration, target)]
     classes = _Classes(source, columns, labels, grouping)
     known = classes.known()
     with watched(progress, 1 + (known is None and bool(columns.scores)) + sum(s is not None for s in sides)) as begin:
-        table_reader = _Reader(source, columns, begin, normalize)
+        table_reader = _Reader(source, columns, begin, normalize, ("y_true", what))
         tally: Tally | None = None
         order = known
         if order is None:
@@ -126,7 +131,7 @@ def evaluate_table(
             places = table_reader.places(order, step, alone)
             tally = table_reader.count(order, places, step, grouping, prices, declared=classes.declared)
         statistics = tally.statistics(order)
-        if columns.scores:
+        if columns.scores and y_prob is not None:
             arrays = [side if found is None else None for side, found in zip((calibration, target), sides, strict=True)]
             first = scores_first(order, step)
             statistics = with_calibration(statistics, order, step, first, arrays[0], arrays[1], normalize)
@@ -343,7 +348,7 @@ def _place(
     if width != len(order):
         expected = f"(n_samples, {len(order)})" + (" or (n_samples,)" if len(order) == 2 else "")
         raise ValueError(
-            f"y_prob must have shape {expected} for the labels {listed(order, 12)}, got {width} "
+            f"{columns.what} must have shape {expected} for the labels {listed(order, 12)}, got {width} "
             f"column{'s' if width > 1 else ''}; name all classes of the model with labels="
         )
     return list(range(width))

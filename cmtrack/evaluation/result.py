@@ -12,10 +12,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 import numpy as np
+import numpy.typing as npt
 
 from cmtrack import archive
 from cmtrack.base import BaseEvaluation
-from cmtrack.evaluation import _regrouping, storage
+from cmtrack.evaluation import _decisions, _regrouping, storage
 from cmtrack.evaluation.compute import SECTION_NAMES, Computed, check_sections, compute, resample_tables, scored_step
 from cmtrack.evaluation.storage import predictions_size, read_predictions, write_predictions
 from cmtrack.evaluation.threshold import Threshold, choose_threshold
@@ -28,16 +29,20 @@ from cmtrack.metrics.influence import Influence, effective_clusters, few_cluster
 from cmtrack.metrics.intervals import Interval
 from cmtrack.metrics.metric import Metric
 from cmtrack.metrics.names import encode_label
+from cmtrack.metrics.net_benefit import NetBenefit
 from cmtrack.metrics.own import UNKNOWN, Kept, own_metrics, to_data
-from cmtrack.metrics.precision_recall import PrecisionRecallCurve, precision_recall
+from cmtrack.metrics.precision_recall import GainsCurve, PrecisionRecallCurve, precision_recall
 from cmtrack.metrics.results import Clusters, Results
+from cmtrack.metrics.risk_coverage import Rejection, RiskCoverage
 from cmtrack.metrics.roc import RocCurve
+from cmtrack.metrics.row_tests import row_pvalues
 from cmtrack.metrics.views import EvaluationViews
 from cmtrack.prevalence.results import PrevalenceEstimate
 from cmtrack.statistics import BinaryCounts, ConfusionMatrix, ReducedConfusionMatrix, ScoreCounts
 from cmtrack.statistics.collected import Statistics, with_decisions
 from cmtrack.statistics.inputs import BoolArray, FloatArray, as_shares, same_kind_of_weights, shares_of
 from cmtrack.statistics.predictions import Predictions
+from cmtrack.statistics.probabilities import to_decisions
 from cmtrack.statistics.spans import SpanRows
 from cmtrack.untrusted import for_page
 
@@ -97,6 +102,8 @@ class Evaluation(BaseEvaluation):
     effective_clusters : dict of str to float, optional
         By metric, the number of equal groups whose errors would be as sure: of sums s of a group's influence values
         (sum of s^2)^2 / sum of s^4. The intervals take Student's quantile with one less.
+    row_pvalues : dict of str to float, optional
+        P-values of calibration that rows with ``groups`` gave which are no longer here.
     rows : Predictions, SpanRows or None
         The evaluated rows, where this evaluation was made from them: paired comparisons need them. ``rows.actual`` and
         ``rows.predicted`` are the numbers of classes, places in ``labels``, not the labels themselves. They are neither
@@ -128,6 +135,7 @@ class Evaluation(BaseEvaluation):
     cluster_errors: dict[str, float] | None = None
     n_clusters: int | None = None
     effective_clusters: dict[str, float] | None = None
+    row_pvalues: dict[str, float] | None = None
     rows: Predictions | SpanRows | None = field(default=None, repr=False)
     none: Label | None = None
     sections: tuple[str, ...] | None = None
@@ -154,8 +162,18 @@ class Evaluation(BaseEvaluation):
 
     @cached_property
     def _computed(self) -> Computed:
-        clusters = Clusters(self.cluster_errors or {}, self.n_clusters, self.effective_clusters or {})
+        known = (self.cluster_errors, self.effective_clusters, self.all_row_pvalues)
+        errors, effective, pvalues = (numbers or {} for numbers in known)
+        clusters = Clusters(errors, self.n_clusters, effective, pvalues)
         return compute(self._views, clusters, self.sections, self.extra_metrics, self.kept_numbers)
+
+    @cached_property
+    def all_row_pvalues(self) -> dict[str, float] | None:
+        """P-values that were made with the rows: those that were given, or of the rows that are at hand."""
+        rows = self.rows
+        if self.row_pvalues is not None or not isinstance(rows, Predictions):
+            return self.row_pvalues
+        return None if rows.clusters is None or rows.source is None else row_pvalues(rows, self._views)
 
     @property
     def _results(self) -> Results:
@@ -169,7 +187,7 @@ class Evaluation(BaseEvaluation):
 
     @cached_property
     def prices(self) -> FloatArray | None:
-        """What decisions cost, by actual and predicted class, shape (K, K); None without costs."""
+        """Costs of actual by predicted classes, shape (K, K); None where none are given."""
         return None if self.costs is None else self.costs.matrix(self.labels, self.grouping)
 
     @property
@@ -251,7 +269,8 @@ class Evaluation(BaseEvaluation):
     @property
     def roc(self) -> RocCurve | None:
         """The ROC of the positive group; None without its scores."""
-        return self._computed.roc
+        curve = self._computed.roc
+        return curve if curve is None else replace(curve, thresholds=self._as_given(curve.thresholds))
 
     @cached_property
     def precision_recall(self) -> PrecisionRecallCurve | None:
@@ -260,12 +279,38 @@ class Evaluation(BaseEvaluation):
         if table is None or step is None or self._computed.roc is None:
             return None
         name = "binary/average_precision"
+        curve = precision_recall(table)
         return replace(
-            precision_recall(table),
+            curve,
+            thresholds=self._as_given(curve.thresholds),
             average_precision_interval=self.intervals.get(name),
             positive=self.positive,
             operating_point=(self.metrics["binary/recall"], self.metrics["binary/precision"]),
         )
+
+    def _as_given(self, thresholds: FloatArray) -> FloatArray:
+        """Thresholds of scores between 0 and 1 as decision values, where these were given."""
+        return to_decisions(thresholds) if self.statistics.ranking_only else thresholds
+
+    @cached_property
+    def gains(self) -> GainsCurve | None:
+        """Share of the positives that is found, by the share that is called; None without their scores."""
+        return _decisions.gains(self)
+
+    @cached_property
+    def risk_coverage(self) -> RiskCoverage | None:
+        """Share of wrong predictions among the most confident ones, by their share; None without probabilities."""
+        return _decisions.risk_coverage(self)
+
+    def risk_coverage_of(self, step: str) -> RiskCoverage | None:
+        """The same in the groups of a step: a hit is what the step accepts, and the confidence its probability.
+
+        Raises
+        ------
+        ValueError
+            If no step of the grouping has that name.
+        """
+        return _decisions.risk_coverage(self, step)
 
     @property
     def calibration(self) -> CalibrationCurve | None:
@@ -273,7 +318,14 @@ class Evaluation(BaseEvaluation):
         step, table = self._step, self._views.reliability
         if step is None or table is None:
             return None
-        return table.curve(None if step.positive is None else step.labels[step.positive])
+        curve = table.curve(None if step.positive is None else step.labels[step.positive])
+        return replace(curve, clustered=self.cluster_errors is not None)
+
+    @property
+    def confidence_calibration(self) -> CalibrationCurve | None:
+        """The reliability curve of the probability that a prediction is right; None for two classes and without it."""
+        table = self._views.hits()
+        return None if table is None else table.curve()
 
     @property
     def spcc_matrix(self) -> FloatArray | None:
@@ -412,6 +464,57 @@ class Evaluation(BaseEvaluation):
             raise ValueError("a cost at other shares needs costs, got none: Evaluation.price(costs) gives them")
         given = shares_of(as_shares(shares, "shares"), self.labels, "shares")
         return priced.at_shares(np.array(given), self.confidence_level)
+
+    def net_benefit(self, thresholds: npt.ArrayLike | None = None) -> NetBenefit:
+        """The net benefit of acting on the positive group's score, by threshold: the decision curve.
+
+        Parameters
+        ----------
+        thresholds : array_like of shape (T,), optional
+            Between 0 and 1. At t a false alarm costs t / (1 - t) of what a hit is worth. By default .01 to .99; where
+            positives are rare, 99 thresholds up to about ten times their share.
+
+        Returns
+        -------
+        NetBenefit
+            With an interval of each value and a band over all thresholds. Where scores are counted on a grid, the
+            thresholds are its nearest edges.
+
+        Raises
+        ------
+        ValueError
+            If there are no probabilities of two groups or classes, or a threshold does not lie between 0 and 1.
+
+        Notes
+        -----
+        Vickers and Elkin (2006). With rows that belong together the intervals are Wald's, from sums by group.
+        """
+        return _decisions.decision_curve(self, thresholds)
+
+    def reject(self, share: float, *, step: str | None = None) -> Rejection:
+        """The outcome of handing the least confident rows to a person, as :attr:`risk_coverage` orders them.
+
+        Parameters
+        ----------
+        share : float
+            The largest share of the rows that is handed over, from 0 to below 1. Rows of one confidence stay together,
+            so it may be less.
+        step : str, optional
+            A step of the grouping, whose accepted pairs are hits; by default only the class itself is one.
+
+        Raises
+        ------
+        ValueError
+            If the share is outside, there are no probabilities, or no step has that name.
+
+        Examples
+        --------
+        >>> from cmtrack import evaluate
+        >>> found = evaluate([0, 1, 1, 0], y_prob=[0.1, 0.9, 0.4, 0.3]).reject(0.25)
+        >>> found.threshold, found.misses, found.rejected_misses
+        (0.7, 0.0, 1.0)
+        """
+        return _decisions.rejection(self, share, step)
 
     def has_section(self, name: str) -> bool:
         """True for a section of metrics that is computed where it applies."""
@@ -552,6 +655,7 @@ class Evaluation(BaseEvaluation):
             notes=notes,
             weights_are=weights_are,
             **_merged_errors(self, other),
+            row_pvalues=None,
             rows=None,
             extra_metrics=tuple(own),
             kept_numbers=None,
@@ -649,7 +753,8 @@ class Evaluation(BaseEvaluation):
             return NotImplemented
         names = (
             "statistics", "grouping", "positive", "none", "confidence_level", "notes", "cluster_errors", "sections",
-            "n_clusters", "effective_clusters", "weights_are", "reference", "costs", "decision_threshold",
+            "n_clusters", "effective_clusters", "all_row_pvalues", "weights_are", "reference", "costs",
+            "decision_threshold",
         )  # fmt: skip
         same = all(getattr(self, name) == getattr(other, name) for name in names)
         return same and self.extra_data() == other.extra_data()

@@ -35,7 +35,7 @@ from cmtrack.statistics.inputs import (
 )
 from cmtrack.statistics.moments import CrossMoments
 from cmtrack.statistics.predictions import Predictions
-from cmtrack.statistics.probabilities import as_probabilities
+from cmtrack.statistics.probabilities import DECISIONS, as_probabilities
 from cmtrack.statistics.spans import OTHER_DOCUMENTS, SpanRows
 from cmtrack.statistics.top_scores import CELLS, TopScoreCounts
 
@@ -60,6 +60,7 @@ def to_json(evaluation: Evaluation) -> str:
             **({} if evaluation.weights_are is None else {"weights_are": evaluation.weights_are}),
             **({} if evaluation.n_clusters is None else {"n_clusters": evaluation.n_clusters}),
             **({} if evaluation.effective_clusters is None else {"effective_clusters": evaluation.effective_clusters}),
+            **({} if evaluation.all_row_pvalues is None else {"row_pvalues": evaluation.all_row_pvalues}),
             **({} if evaluation.reference is None else {"reference": list(evaluation.reference)}),
             **({} if evaluation.costs is None else {"costs": evaluation.costs.to_dict()}),
             **_threshold(evaluation.decision_threshold),
@@ -93,6 +94,7 @@ def fields_of(data: dict[str, Any]) -> dict[str, Any]:
         "weights_are": check_weights_are(data.get("weights_are")),
         "n_clusters": _read_clusters(data.get("n_clusters")),
         "effective_clusters": _read_effective(data.get("effective_clusters")),
+        "row_pvalues": _read_errors(data.get("row_pvalues")),
         "none": data.get("none"),
         "sections": _read_sections(data.get("sections")),
         "extra_metrics": own,
@@ -394,10 +396,15 @@ def read_predictions(content: bytes, evaluation: Evaluation) -> Predictions | Sp
     weights = _weights(optional["sample_weight"])
     clusters = _clusters(optional["group"])
     _check_same(codes["y_true"], codes["y_pred"], weights, evaluation)
+    ranking_only = evaluation.statistics.ranking_only
     if probabilities is not None:
-        probabilities = as_probabilities(probabilities, evaluation.labels, expected, what="the predictions").array
+        normalize = DECISIONS if ranking_only else False
+        given = as_probabilities(
+            probabilities, evaluation.labels, expected, False, "the predictions", normalize, ranking_only
+        )
+        probabilities = given.array
     rows = Predictions.from_arrays(
-        evaluation.labels, codes["y_true"], codes["y_pred"], probabilities, weights, clusters
+        evaluation.labels, codes["y_true"], codes["y_pred"], probabilities, weights, clusters, ranking_only
     )
     if not spans:
         return rows

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 from scipy.optimize import isotonic_regression
-from scipy.special import expit, log_expit, logit, xlog1py, xlogy
+from scipy.special import betaincinv, expit, log_expit, logit, xlog1py, xlogy
 
 from cmtrack.statistics.grid import cells_of
 from cmtrack.statistics.inputs import FloatArray, IntArray
@@ -103,9 +103,7 @@ def debiased_error(blocks: Blocks, bins: int = BINS) -> DebiasedError:
 
     Ties stay together: a block stands in the bin of its middle row. NaN where no bin holds two rows.
     """
-    total = blocks.total
-    middle = np.cumsum(total) - total / 2
-    place = np.minimum(np.floor(bins * middle / total.sum() + 1e-9), bins - 1).astype(np.int64)
+    total, place = blocks.total, _bins_of_equal_mass(blocks, bins)
 
     def of_bins(values: FloatArray) -> FloatArray:
         return np.bincount(place, values, bins).astype(np.float64)
@@ -125,6 +123,43 @@ def debiased_error(blocks: Blocks, bins: int = BINS) -> DebiasedError:
     squared = float(f @ (d**2 - v))
     error = math.sqrt(2 * float(f**2 @ v**2) + 4 * max(0.0, float(f**2 @ ((d**2 - v) * v))))
     return DebiasedError(squared, error, size, d, v)
+
+
+def _bins_of_equal_mass(blocks: Blocks, bins: int) -> IntArray:
+    """The bin of each block's middle row, shape (U,)."""
+    total = blocks.total
+    middle = np.cumsum(total) - total / 2
+    return np.asarray(np.minimum(np.floor(bins * middle / total.sum() + 1e-9), bins - 1).astype(np.int64))
+
+
+class BinnedError(NamedTuple):
+    """The expected calibration error over bins of equal width, an average of absolute differences.
+
+    Attributes
+    ----------
+    value : float
+        It is above 0 for calibrated scores, too, and the more the fewer rows there are.
+    if_calibrated : float
+        Its mean over labels that are drawn with the scores for probabilities; NaN where none can be drawn.
+    """
+
+    value: float
+    if_calibrated: float
+
+
+def binned_error(blocks: Blocks, bins: int = BINS, draw: bool = True) -> BinnedError:
+    """The expected calibration error (ECE), and what a calibrated score would show."""
+    total, weight = blocks.total, float(blocks.total.sum())
+    place = np.clip(np.ceil(blocks.scores * bins - 1e-9) - 1, 0, bins - 1).astype(np.int64)
+    value = float(np.abs(np.bincount(place, blocks.positive - total * blocks.scores, bins)).sum()) / weight
+    if not draw:
+        return BinnedError(value, math.nan)
+    rng, sums = np.random.default_rng(_SEED), np.zeros((bins, REFITS))
+    for start in range(0, len(total), _AT_ONCE):
+        part = slice(start, start + _AT_ONCE)
+        drawn = _labels(rng, blocks.scores[part], np.rint(total[part]).astype(np.int64), REFITS)
+        np.add.at(sums, place[part], drawn - (total * blocks.scores)[part, None])
+    return BinnedError(value, float(np.abs(sums).sum(axis=0).mean()) / weight)
 
 
 # -- test -----------------------------------------------------------------------------------------------
@@ -160,25 +195,57 @@ def calibration_test(blocks: Blocks, draws: int = DRAWS, most: int = MAX_BLOCKS)
     CalibrationTest
         All NaN where every score is 0 or 1 and no label contradicts its score.
     """
-    s = blocks.scores
-    if ((s == 0) & (blocks.positive > 0)).any() or ((s == 1) & (blocks.negative > 0)).any():
-        least = 1 / (1 + draws)
-        return CalibrationTest(math.inf, math.inf, least, least, least)
-    inner = (s > 0) & (s < 1)
-    if not inner.any():
-        return CalibrationTest(*[math.nan] * 5)
-    blocks = pooled(Blocks(*(part[inner] for part in blocks)), most)
+    decided = _without_draws(blocks, draws)
+    if decided is not None:
+        return decided
+    blocks = pooled(blocks, most)
     s, total, observed = blocks.scores, np.rint(blocks.total).astype(np.int64), blocks.positive
     sums = _Sums(s, total.astype(np.float64), 1 + draws)
     rng = np.random.default_rng(_SEED)
     for start in range(0, len(s), _AT_ONCE):
         part = slice(start, start + _AT_ONCE)
         sums.add(part, np.column_stack((observed[part], _labels(rng, s[part], total[part], draws))))
-    return _combined(*sums.statistics())
+    return combined(*sums.statistics())
 
 
-def _combined(kuiper: FloatArray, cox: FloatArray) -> CalibrationTest:
-    """The test from both statistics of the data and of every draw after them."""
+def weighted_test(blocks: Blocks, draws: int = DRAWS, most: int = MAX_BLOCKS) -> CalibrationTest:
+    """The same of fractional weights: what is drawn are differences with the variance of those that were seen.
+
+    Signs of each row's difference are what :mod:`cmtrack.metrics.row_tests` draws of clusters; the sums of many are
+    normal.
+    """
+    decided = _without_draws(blocks, draws)
+    if decided is not None:
+        return decided
+    blocks = pooled(blocks, most)
+    s = blocks.scores
+    variance = blocks.squares_positive * (1 - s) ** 2 + blocks.squares_negative * s**2
+    observed = blocks.positive - blocks.total * s
+    drawn = np.random.default_rng(_SEED).standard_normal((draws, len(s))) * np.sqrt(variance)
+    together = np.vstack((observed, drawn))
+    running, total = np.cumsum(together, axis=1), max(float(variance.sum()), 1e-300)
+    kuiper = np.maximum(running.max(axis=1), 0.0) - np.minimum(running.min(axis=1), 0.0)
+    x = logit(s)
+    x -= float(variance @ x) / total
+    information = float(variance @ x**2)
+    cox = running[:, -1] ** 2 / total
+    if information > 1e-12 * total:
+        cox = cox + (together @ x) ** 2 / information
+    return combined(kuiper / math.sqrt(total), cox)
+
+
+def _without_draws(blocks: Blocks, draws: int) -> CalibrationTest | None:
+    """The test where a label contradicts its score, or where no score leaves anything open."""
+    s = blocks.scores
+    if ((s == 0) & (blocks.positive > 0)).any() or ((s == 1) & (blocks.negative > 0)).any():
+        least = 1 / (1 + draws)
+        return CalibrationTest(math.inf, math.inf, least, least, least)
+    return None if ((s > 0) & (s < 1)).any() else CalibrationTest(*[math.nan] * 5)
+
+
+def combined(kuiper: FloatArray, cox: FloatArray) -> CalibrationTest:
+    """The test from both statistics, each of the data and of every draw after them; rounded, so that ties are ties."""
+    kuiper, cox = kuiper.round(_DIGITS), cox.round(_DIGITS)
     each = np.stack([_pvalues(kuiper), _pvalues(cox)])
     least_of_both = each.min(axis=0)
     combined = float((least_of_both <= least_of_both[0]).mean())
@@ -207,12 +274,12 @@ class _Sums:
         self._running = running[-1]
 
     def statistics(self) -> tuple[FloatArray, FloatArray]:
-        """Kuiper's statistic and Cox's, of each set; rounded, so that ties are ties."""
+        """Kuiper's statistic and Cox's, of each set."""
         kuiper = (self._top - self._bottom) / math.sqrt(self._variance)
         cox = self._running**2 / self._variance
         if self._several:
             cox = cox + self._slope**2 / self._information
-        return kuiper.round(_DIGITS), cox.round(_DIGITS)
+        return kuiper, cox
 
 
 def _labels(rng: np.random.Generator, s: FloatArray, total: IntArray, draws: int) -> FloatArray:
@@ -233,10 +300,12 @@ def _pvalues(statistics: FloatArray) -> FloatArray:
 
 
 def pooled(blocks: Blocks, most: int = MAX_BLOCKS) -> Blocks:
-    """At most so many blocks, with the means of their scores.
+    """At most so many blocks, with the means of their scores; scores of 0 and 1 are left out.
 
     More are put together by cell of the grid, and if these are still too many, into runs of equal variance.
     """
+    inner = (blocks.scores > 0) & (blocks.scores < 1)
+    blocks = Blocks(*(part[inner] for part in blocks))
     if len(blocks.scores) > MAX_BLOCKS:
         blocks = _together(blocks, cells_of(blocks.scores))
     if len(blocks.scores) > most:
@@ -354,6 +423,32 @@ def consistency_band(blocks: Blocks, level: float = 0.95) -> tuple[FloatArray, F
     worst = np.maximum(away / up[varies], -away / down[varies]).max(axis=1)
     reach = float(np.sort(worst)[min(math.ceil(level * (REFITS + 1)), REFITS) - 1])
     return np.clip(mean - reach * down, 0.0, 1.0), np.clip(mean + reach * up, 0.0, 1.0)
+
+
+def honest_band(blocks: Blocks, level: float = 0.95, bins: int | None = None) -> tuple[FloatArray, FloatArray]:
+    """Simultaneous band of the share of positives at each score, both of shape (U,): it is taken not to fall.
+
+    Limits of Clopper and Pearson of every run of consecutive bins hold for its lowest score, from above, and for its
+    highest, from below (Dimitriadis, Dümbgen, Henzi, Puke and Ziegel 2023).
+    """
+    total = blocks.total
+    if bins is None:
+        bins = min(40, max(1, int(total.sum()) // 10))
+    number = np.unique(_bins_of_equal_mass(blocks, bins), return_inverse=True)[1]
+    sides = [np.append(0.0, np.cumsum(np.bincount(number, part))) for part in (blocks.positive, total)]
+    positive, size = (part[None, 1:] - part[:-1, None] for part in sides)  # of the run from a row to a column
+    held = len(size)
+    share = (1 - level) / (held * (held + 1))
+    runs = np.triu(np.ones((held, held), dtype=np.bool_))
+    upper, lower = np.ones((held, held)), np.zeros((held, held))
+    inner = runs & (positive < size)
+    upper[inner] = betaincinv(positive[inner] + 1, (size - positive)[inner], 1 - share)
+    inner = runs & (positive > 0)
+    lower[inner] = betaincinv(positive[inner], (size - positive)[inner] + 1, share)
+    high = np.append(np.minimum.accumulate(upper.min(axis=1)[::-1])[::-1], 1.0)
+    low = np.append(0.0, np.maximum.accumulate(lower.max(axis=0)))
+    first, last = np.diff(number, prepend=-1) > 0, np.diff(number, append=held) > 0
+    return low[number + last], high[number + ~first]
 
 
 def _drawn_labels(blocks: Blocks) -> FloatArray:

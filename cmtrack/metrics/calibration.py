@@ -19,7 +19,7 @@ import numpy.typing as npt
 
 from cmtrack.grouping import Label
 from cmtrack.metrics import _calibration as blockwise
-from cmtrack.metrics._calibration import Blocks, CalibrationTest, CoxFit, DebiasedError, Parts
+from cmtrack.metrics._calibration import BinnedError, Blocks, CalibrationTest, CoxFit, DebiasedError, Parts
 from cmtrack.metrics.intervals import check_level, normal_quantile
 from cmtrack.metrics.metric import Metric, Section
 from cmtrack.metrics.roc import ScoreTable
@@ -28,6 +28,9 @@ from cmtrack.statistics.inputs import FloatArray
 
 if TYPE_CHECKING:
     import pandas as pd
+
+
+_CLUSTERED = "rows belong together, and their labels are not independent"
 
 
 class ReliabilityTable(ScoreTable):
@@ -93,14 +96,21 @@ class ReliabilityTable(ScoreTable):
     @cached_property
     def test(self) -> CalibrationTest | None:
         """The test; None where :attr:`no_test` says why there is none."""
-        return None if self.no_test else blockwise.calibration_test(self.blocks, most=self._most)
+        if self.no_test:
+            return None
+        make = blockwise.weighted_test if self.fractional else blockwise.calibration_test
+        return make(self.blocks, most=self._most)
 
     @property
     def no_test(self) -> str:
         """The reason why there is no test; empty where there is one."""
-        if not self.has_means:
-            return "scores are counted on a grid: with its cells' centres the test would reject too often"
-        return "weights are fractions: labels are not drawn for parts of rows" if self.fractional else ""
+        why = "scores are counted on a grid: with its cells' centres the test would reject too often"
+        return "" if self.has_means else why
+
+    @property
+    def no_draws(self) -> str:
+        """The reason why no labels are drawn with the scores for probabilities; empty where they are."""
+        return "weights are fractions: labels are not drawn for parts of rows" if self.fractional else self.no_test
 
     @property
     def has_means(self) -> bool:
@@ -126,10 +136,13 @@ class CalibrationCurve:
     ----------
     table : ReliabilityTable
     positive : label
+    clustered : bool
+        Whether rows belong together, so that their labels are not drawn one by one.
     """
 
     table: ReliabilityTable
     positive: Label = None
+    clustered: bool = False
 
     @property
     def scores(self) -> FloatArray:
@@ -158,8 +171,17 @@ class CalibrationCurve:
 
     @property
     def test(self) -> CalibrationTest | None:
-        """The test of calibration with its two parts; None with fractional weights, and for scores on a grid."""
-        return self.table.test
+        """The test of calibration with its two parts, for independent rows.
+
+        None where rows belong together (the metric ``calibration/pvalue`` has theirs), and for scores on a grid whose
+        means are not known.
+        """
+        return None if self.clustered else self.table.test
+
+    @property
+    def no_draws(self) -> str:
+        """The reason why no labels are drawn, as a consistency band needs them; empty where they are."""
+        return _CLUSTERED if self.clustered else self.table.no_draws
 
     def error(self, bins: int = 15) -> DebiasedError:
         """The debiased calibration error over bins of equal mass.
@@ -172,6 +194,21 @@ class CalibrationCurve:
         if bins < 1:
             raise ValueError(f"bins must be at least 1, got {bins!r}")
         return blockwise.debiased_error(self.table.blocks, bins)
+
+    def ece(self, bins: int = 15) -> BinnedError:
+        """The expected calibration error over bins of equal width, and what a calibrated score would show.
+
+        Judge by :meth:`error`: this one is above 0 for calibrated scores, too. Without draws (see :attr:`no_draws`) its
+        expectation is NaN.
+
+        Raises
+        ------
+        ValueError
+            If ``bins`` is not positive.
+        """
+        if bins < 1:
+            raise ValueError(f"bins must be at least 1, got {bins!r}")
+        return blockwise.binned_error(self.table.blocks, bins, draw=not self.no_draws)
 
     @property
     def large_logit(self) -> float:
@@ -192,7 +229,7 @@ class CalibrationCurve:
     @property
     def has_band(self) -> bool:
         """True where :meth:`band` is there."""
-        return not self.table.no_test and len(self.scores) <= blockwise.MAX_BLOCKS
+        return not self.no_draws and len(self.scores) <= blockwise.MAX_BLOCKS
 
     def band(self, level: float = 0.95) -> tuple[FloatArray, FloatArray]:
         """Simultaneous consistency band: where the curve of a calibrated score stays, low and high of shape (U,).
@@ -204,9 +241,43 @@ class CalibrationCurve:
         """
         return blockwise.consistency_band(self._to_draw("a consistency band"), check_level(level))
 
+    @property
+    def no_confidence_band(self) -> str:
+        """The reason why there is no confidence band; empty where there is one."""
+        if self.clustered:
+            return _CLUSTERED
+        return "weights are fractions, which have no binomial limits" if self.table.fractional else ""
+
+    def confidence_band(self, level: float = 0.95, bins: int | None = None) -> tuple[FloatArray, FloatArray]:
+        """Simultaneous band for the share of positives at each score, low and high of shape (U,).
+
+        It assumes only that this share does not fall from one score to the next, and is wider than :meth:`band`.
+        Between two scores the low end of the first and the high end of the second hold.
+
+        Parameters
+        ----------
+        level : float, default 0.95
+        bins : int, optional
+            Of equal mass, by default one for ten rows, at most 40.
+
+        Raises
+        ------
+        ValueError
+            If weights are fractions, rows belong together, or ``bins`` is not positive.
+
+        Notes
+        -----
+        Dimitriadis, Dümbgen, Henzi, Puke and Ziegel (2023, Biometrika).
+        """
+        if self.no_confidence_band:
+            raise ValueError(f"there is no confidence band: {self.no_confidence_band}")
+        if bins is not None and bins < 1:
+            raise ValueError(f"bins must be at least 1, got {bins!r}")
+        return blockwise.honest_band(self.table.blocks, check_level(level), bins)
+
     def _to_draw(self, what: str) -> Blocks:
-        if self.table.no_test:
-            raise ValueError(f"there is no test, and no {what.split(' ', 1)[1]}: {self.table.no_test}")
+        if self.no_draws:
+            raise ValueError(f"there is no {what.split(' ', 1)[1]}: {self.no_draws}")
         most, found = blockwise.MAX_BLOCKS, len(self.scores)
         if found > most:
             raise ValueError(f"{what} needs at most {most} distinct scores, got {found}")

@@ -270,6 +270,7 @@ class OneVsOne:
 
 _SHARE: dict[str, Any] = {"low": 0.0, "high": 1.0, "headline": False}
 _EACH: dict[str, Any] = {**_SHARE, "of": "class curves"}
+_CALIBRATION: dict[str, Any] = {**_SHARE, "of": "class calibration"}
 _BOUND = "its error is at most the mean of theirs"
 
 CLASS_CURVES = (
@@ -279,10 +280,10 @@ CLASS_CURVES = (
            formula="the same by precision and recall", source="Boyd, Eng & Page (2013)", **_EACH),
     Metric("class/<label>/calibration_error", OfEach(Error()), interval="square", better="lower",
            formula="calibration/error of the class's probability", source="Bröcker (2012); Kumar, Liang & Ma (2019)",
-           **_EACH),
+           **_CALIBRATION),
     Metric("class/<label>/calibration_pvalue", OfEach(PValue()), interval="", better="", brief="calibration p",
            title="p-value of calibration", formula=f"calibration/pvalue of the class's probability, {BLOCKS} blocks",
-           source=PVALUE_SOURCE, **_EACH),
+           source=PVALUE_SOURCE, **_CALIBRATION),
 )  # fmt: skip
 """Metrics of each class's probability, which stand in ``class/<label>/``."""
 

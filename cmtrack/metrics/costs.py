@@ -10,11 +10,11 @@ Owen (1988) with the unobserved outcomes kept.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
-from scipy.optimize import brentq
 from scipy.special import logsumexp
 
 from cmtrack.metrics.intervals import Interval, normal_quantile, on_scale
@@ -22,8 +22,10 @@ from cmtrack.metrics.metric import Metric, Section
 from cmtrack.metrics.samples import Samples
 from cmtrack.statistics.counting import Counts
 from cmtrack.statistics.decisions import DecisionCounts, decide
-from cmtrack.statistics.inputs import FloatArray
+from cmtrack.statistics.inputs import BoolArray, FloatArray
 from cmtrack.statistics.predictions import Predictions
+
+_STEPS = 200
 
 
 class CostAtShares(NamedTuple):
@@ -156,9 +158,6 @@ class Decided(Priced):
 def profile_of_mean(support: FloatArray, counts: FloatArray, level: float = 0.95) -> Interval:
     """Multinomial profile-likelihood interval of a mean.
 
-    ``{mu : 2 (l(p_hat) - max l(p)) <= chi2}``, the maximum over all p with the mean mu. Such p are ``n_k`` over a line
-    in the value that is nowhere negative on the support, and what is left at an end of the support without counts.
-
     Parameters
     ----------
     support : ndarray of shape (R,), ascending
@@ -169,40 +168,84 @@ def profile_of_mean(support: FloatArray, counts: FloatArray, level: float = 0.95
     """
     if len(support) == 1:
         return float(support[0]), float(support[0])
-    span = support[-1] - support[0]
-    reach = normal_quantile(level) ** 2
-    highest = _reach_up((support - support[0]) / span, counts, reach)
-    lowest = _reach_up((support[-1] - support)[::-1] / span, counts[::-1], reach)
-    return float(support[-1] - span * lowest), float(support[0] + span * highest)
+    low, high = profiles_of_means(support[None], counts[None], normal_quantile(level))
+    return float(low[0]), float(high[0])
 
 
-def _reach_up(places: FloatArray, counts: FloatArray, reach: float) -> float:
-    """The largest mean in the interval, of places from 0 to 1 with both ends among them."""
+def profiles_of_means(support: FloatArray, counts: FloatArray, quantile: float) -> tuple[FloatArray, FloatArray]:
+    """Multinomial profile-likelihood intervals of many means, low and high of shape (T,).
+
+    ``{mu : 2 (l(p_hat) - max l(p)) <= quantile^2}``, the maximum over all p with the mean mu. Such p are ``n_k`` over a
+    line in the value that is nowhere negative on the support, and what is left at an end of the support without counts.
+
+    Parameters
+    ----------
+    support : ndarray of shape (T, R), ascending, R at least 2
+        All values, also those without counts.
+    counts : ndarray of shape (T, R)
+        Need not be whole.
+    quantile : float
+        Two-sided normal quantile of the level.
+    """
+    first, last = support[:, :1], support[:, -1:]
+    span = last - first
+    both = np.concatenate(((support - first) / span, ((last - support) / span)[:, ::-1]))
+    highest, lowest = np.split(_reach_up(both, np.concatenate((counts, counts[:, ::-1])), quantile**2), 2)
+    return last[:, 0] - span[:, 0] * lowest, first[:, 0] + span[:, 0] * highest
+
+
+def _reach_up(places: FloatArray, counts: FloatArray, reach: float) -> FloatArray:
+    """The largest means in the intervals, shape (T,), of places from 0 to 1 with both ends among them."""
     seen = counts > 0
-    places, ends, counts = places[seen], bool(seen[-1]), counts[seen]
-    total = float(counts.sum())
-    if ends and len(places) == 1:
-        return 1.0
+    total = counts.sum(axis=1)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        own, lower, upper = np.log(counts), np.log1p(-places), np.log(places)
+        known = np.where(seen, own - np.log(total)[:, None], 0.0)
 
-    def logarithms(steep: float) -> FloatArray:
+    def logarithms(steep: FloatArray) -> FloatArray:
         """Logarithms of p where the line falls to exp(-steep) at the end."""
-        with np.errstate(divide="ignore"):
-            weights = np.log(counts) - np.logaddexp(np.log1p(-places), np.log(places) - steep)
-        return np.asarray(weights - logsumexp(weights))
+        with np.errstate(invalid="ignore"):
+            weights = np.where(seen, own - np.logaddexp(lower, upper - steep[:, None]), -math.inf)
+        return np.asarray(weights - logsumexp(weights, axis=1)[:, None])
 
-    def excess(steep: float) -> float:
-        return float(2 * counts @ (np.log(counts / total) - logarithms(steep))) - reach
+    def excess(steep: FloatArray) -> FloatArray:
+        return np.asarray(2 * (counts * (known - np.where(seen, logarithms(steep), 0.0))).sum(axis=1) - reach)
 
-    if not ends:
-        left = -excess(math.inf)
-        if left >= 0:  # the end without counts takes a share
-            kept = math.exp(-left / (2 * total))
-            return float(kept * (np.exp(logarithms(math.inf)) @ places) + 1 - kept)
-    most = 1.0
-    while excess(most) < 0:
-        most *= 2
-    steep = brentq(excess, 0.0, most, xtol=1e-14, rtol=1e-14)
-    return float(np.exp(logarithms(steep)) @ places)
+    means = np.ones(len(places))
+    flat = np.full(len(places), math.inf)
+    left = np.where(seen[:, -1], -1.0, -excess(np.where(seen[:, -1], 0.0, flat)))
+    at_end = left >= 0  # the end without counts takes a share
+    kept = np.exp(-left / (2 * total))
+    means[at_end] = (kept * (np.exp(logarithms(np.where(at_end, flat, 0.0))) * places).sum(axis=1) + 1 - kept)[at_end]
+    inner = ~at_end & ~(seen[:, -1] & (seen.sum(axis=1) == 1))
+    steep = _roots(excess, inner)
+    means[inner] = (np.exp(logarithms(steep)) * places).sum(axis=1)[inner]
+    return means
+
+
+def _roots(excess: Callable[[FloatArray], FloatArray], wanted: BoolArray) -> FloatArray:
+    """Roots of rising functions that begin below 0, shape (T,), by regula falsi (Illinois); 0 where not wanted."""
+    low, high = np.zeros(len(wanted)), np.where(wanted, 1.0, 0.0)
+    under, over = excess(low), excess(high)
+    while (short := wanted & (over < 0)).any():
+        low, under = np.where(short, high, low), np.where(short, over, under)
+        high = np.where(short, 2 * high, high)
+        over = excess(high)
+    side = np.zeros(len(wanted))
+    for _ in range(_STEPS):
+        open_ = wanted & (over > 0) & (under < 0) & (high - low > 1e-14 * high)
+        if not open_.any():
+            break
+        with np.errstate(divide="ignore", invalid="ignore"):
+            middle = np.where(open_, (low * over - high * under) / (over - under), low)
+        found = excess(middle)
+        rises = open_ & (found >= 0)
+        falls = open_ & (found < 0)
+        under = np.where(rises & (side > 0), under / 2, np.where(falls, found, under))
+        over = np.where(falls & (side < 0), over / 2, np.where(rises, found, over))
+        low, high = np.where(falls, middle, low), np.where(rises, middle, high)
+        side = np.where(rises, 1.0, np.where(falls, -1.0, side))
+    return np.where(over == 0, high, np.where(-under < over, low, high))
 
 
 class MeanCost:

@@ -84,7 +84,7 @@ class Influence:
         if isinstance(samples, ClassCurves):
             assert rows.probabilities is not None  # the metrics exist only with probabilities
             return samples.by_row(metric.value, k, rows.actual, rows.probabilities)
-        samples, place = self._locate(samples, step)
+        samples, place = self.locate(samples, step)
         psi = metric.influence_in(samples, k)
         return None if psi is None else np.asarray(psi[place])
 
@@ -97,7 +97,7 @@ class Influence:
         assert step is not None  # the section exists only with two groups
         return is_positive(rows.actual, step), group_scores(rows.probabilities, step)
 
-    def _locate(self, samples: Samples, step: str) -> tuple[Samples, IntArray]:
+    def locate(self, samples: Samples, step: str = "") -> tuple[Samples, IntArray]:
         """The samples, and the cell of each row, shape (n,)."""
         if id(samples) not in self._located:
             found: tuple[Samples, IntArray]

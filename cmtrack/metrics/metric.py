@@ -32,7 +32,8 @@ NEEDS = {
     "two groups": ("binary",),
     "spans": ("spans",),
     "probabilities": (
-        "scores", "reliability", "confidence", "class curves", "class pairs",
+        "scores", "reliability", "confidence", "class curves", "class calibration",
+        "class pairs",
         "decisions", "means", "spread", "moments", "calibrated", "calibrated rows",
         "log losses", "brier losses", "spherical losses", "losses within", "ranks",
         "class moments", "class means", "class scores", "class shares",

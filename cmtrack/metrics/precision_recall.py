@@ -1,4 +1,4 @@
-"""Precision over recall, average precision and the Kolmogorov-Smirnov distance for 2x2+IM, by an exact sweep.
+"""Precision over recall, average precision, gains and the Kolmogorov-Smirnov distance for 2x2+IM, by an exact sweep.
 
 Blocks of equal scores are called together, one step of the curve each. A rejected positive that is called is a false
 call, as in the precision of 2x2+IM, so the average precision has the ceiling of the ROC curve. Source of the steps:
@@ -86,6 +86,66 @@ def precision_recall(table: ScoreTable) -> PrecisionRecallCurve:
         table.scores.values[held], sweep.precision[held], recall, sweep.called[held] / table.total,
         PRECISION(table), table.ceiling, positives / table.total,
     )  # fmt: skip
+
+
+@dataclass(frozen=True, eq=False)
+class GainsCurve:
+    """Share of the positives that is found, by the share of all samples that is called, highest scores first.
+
+    Samples of one score are called in random order, so the curve is linear between the thresholds. A rejected positive
+    is called and not found: with mismatches the curve ends at a ceiling below 1.
+
+    Attributes
+    ----------
+    thresholds : ndarray of shape (T,)
+        The distinct scores in descending order.
+    called : ndarray of shape (T,)
+        Share of all samples that has at least that score.
+    gain : ndarray of shape (T,)
+        Recall at that threshold; NaN without positives.
+    ceiling : float
+        The largest gain: that of calling everything.
+    prevalence : float
+        Share of actual positives.
+    positive : label
+    operating_point : (called, gain) or None
+        Where the plain arg-max prediction stands.
+    """
+
+    thresholds: FloatArray
+    called: FloatArray
+    gain: FloatArray
+    ceiling: float
+    prevalence: float
+    positive: Label = None
+    operating_point: tuple[float, float] | None = None
+
+    @property
+    def lift(self) -> FloatArray:
+        """Gain by share called, shape (T,): 1 is a call at random without mismatches."""
+        return self.gain / self.called
+
+    def gain_at(self, called: float) -> float:
+        """The gain where a share of all samples is called.
+
+        Raises
+        ------
+        ValueError
+            If the share does not lie between 0 and 1.
+        """
+        if not 0 <= called <= 1:
+            raise ValueError(f"the share that is called must lie between 0 and 1, got {called!r}")
+        return float(np.interp(called, np.append(0.0, self.called), np.append(0.0, self.gain)))
+
+    def to_frame(self) -> pd.DataFrame:
+        """One row per threshold."""
+        import pandas as pd
+
+        return pd.DataFrame({name: getattr(self, name) for name in ("thresholds", "called", "gain", "lift")})
+
+    def __repr__(self) -> str:
+        gain = self.gain_at(0.1)
+        return f"GainsCurve(gain {gain:.4g}, lift {gain / 0.1:.4g} at 10 % called; {len(self.thresholds)} thresholds)"
 
 
 class AveragePrecision:

@@ -47,11 +47,14 @@ class Clusters:
         Number of clusters; None in evaluations that an earlier version wrote.
     effective : mapping of str to float
         Effective number of clusters of each error.
+    pvalues : mapping of str to float
+        Those of tests that were made with the rows.
     """
 
     errors: Mapping[str, float] = field(default_factory=dict)
     n: int | None = None
     effective: Mapping[str, float] = field(default_factory=dict)
+    pvalues: Mapping[str, float] = field(default_factory=dict)
 
     def informing(self, n: Any, by_rows: float | None, error: float) -> Any:
         """The samples that tell where an error is 0: at most the clusters; of an area, sides of as much information."""
@@ -87,8 +90,9 @@ class Results:
 
     def put_metric(self, metric: Metric, samples: Samples, name: str = "") -> None:
         """Add a metric by its function; ``name`` is the full one, where the declaration stands for several."""
-        if self._is_left_out(metric):
-            self.put(name or metric.name, math.nan, reason=_DEPENDENT, metric=metric)
+        known = self.clusters.pvalues.get(name or metric.name, math.nan)
+        if self._is_left_out(metric) or known == known:
+            self.put(name or metric.name, known, reason=_DEPENDENT, metric=metric)
             return
         value = metric.number(samples.argument())
         spread = metric.spread(samples, value) if self.with_errors and math.isfinite(value) else ()
@@ -124,6 +128,7 @@ class Results:
     ) -> None:
         """Add a value; ``spread`` is what :meth:`Metric.spread` gives, or nothing."""
         error, n = spread or (None, None)
+        value = self.clusters.pvalues.get(name, value)
         if metric.interval == "count":
             self._put_count(name, value, error or 0.0, n or 0.0)
             return

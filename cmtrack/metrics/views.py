@@ -231,7 +231,7 @@ class EvaluationViews(Views):
     @cached_property
     def reliability(self) -> ReliabilityTable | None:
         """The same, as its calibration sees it."""
-        if self.statistics.scores is None or self.step is None:
+        if self.statistics.scores is None or self.step is None or self.statistics.ranking_only:
             return None
         return ReliabilityTable(self.statistics.scores, self._squares.scores if self._squares else None, self.level)
 
@@ -253,6 +253,11 @@ class EvaluationViews(Views):
         if scores is None:
             return None
         return ClassCurves(scores, self._squares.class_scores if self._squares else None, self.level)
+
+    @property
+    def class_calibration(self) -> ClassCurves | None:
+        """The same, where they are probabilities."""
+        return None if self.statistics.ranking_only else self.class_curves
 
     @property
     def class_pairs(self) -> ClassCurves | None:
@@ -314,7 +319,11 @@ class EvaluationViews(Views):
     @cached_property
     def calibrated(self) -> Estimated | None:
         """The calibrated prevalence of the positive group."""
-        return None if self.step is None else estimated(self.statistics, self.step, self.level)
+        return (
+            None
+            if self.step is None or self.statistics.ranking_only
+            else estimated(self.statistics, self.step, self.level)
+        )
 
     @property
     def calibrated_rows(self) -> Estimated | None:

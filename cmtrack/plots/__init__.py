@@ -8,7 +8,8 @@ without a display and in threads, and are freed like any other object.
 from __future__ import annotations
 
 from .confusion import plot_confusion_matrix, plot_reduced_matrix
-from .evaluation import evaluation_figures, prevalence_figure
+from .decisions import plot_decision_curve, plot_gains, plot_risk_coverage
+from .evaluation import evaluation_figures, prevalence_figure, reliability_figure
 from .evaluation import evaluation_figures as family_figures
 from .families import (
     FamilyPanel,
@@ -35,11 +36,14 @@ __all__ = [
     "family_matrix_figure",
     "plot_code_shares",
     "plot_confusion_matrix",
+    "plot_decision_curve",
     "plot_family_matrix",
+    "plot_gains",
     "plot_precision_recall",
     "plot_prevalence_likelihood",
     "plot_reduced_matrix",
     "plot_reliability",
+    "plot_risk_coverage",
     "plot_roc",
     "plot_rough_approximations",
     "plot_score_histogram",
@@ -47,5 +51,6 @@ __all__ = [
     "plot_thresholds",
     "plot_worst_families",
     "prevalence_figure",
+    "reliability_figure",
     "threshold_figure",
 ]

@@ -15,6 +15,7 @@ from cmtrack.prevalence import ClassPrevalenceEstimate
 
 from . import _text as text
 from .confusion import plot_confusion_matrix, plot_reduced_matrix
+from .decisions import Point, plot_decision_curve, plot_gains, plot_risk_coverage
 from .precision_recall import plot_precision_recall
 from .prevalence import plot_prevalence_likelihood
 from .reliability import plot_reliability
@@ -25,6 +26,7 @@ from .spcc import plot_spcc_matrix
 if TYPE_CHECKING:
     from cmtrack.base import BaseEvaluation
     from cmtrack.evaluation import Evaluation
+    from cmtrack.metrics.calibration import CalibrationCurve
     from cmtrack.metrics.precision_recall import PrecisionRecallCurve
     from cmtrack.prevalence import PrevalenceEstimate
     from cmtrack.statistics import ReducedConfusionMatrix
@@ -91,21 +93,94 @@ def draw_precision_recall(curve: PrecisionRecallCurve, title: str | None = None,
     )  # fmt: skip
 
 
-def reliability_figure(evaluation: Evaluation) -> Figure | None:
-    """The reliability of the positive group's score; None without it, or with one group alone."""
+def reliability_figure(evaluation: Evaluation, *, band: str | None = "consistency") -> Figure | None:
+    """The reliability of the positive group's score; None without it, or with one group alone.
+
+    Parameters
+    ----------
+    evaluation : Evaluation
+    band : "consistency", "confidence" or None
+        Where the curve of a calibrated score stays, where the true curve lies, or none. A band that the data do not
+        allow is left out: both need whole weights and rows that do not belong together.
+
+    Raises
+    ------
+    ValueError
+        If the band is another one.
+    """
+    if band not in ("consistency", "confidence", None):
+        raise ValueError(f"band must be 'consistency', 'confidence' or None, got {band!r}")
     curve = evaluation.calibration
     if curve is None or "calibration/error" not in evaluation.metrics or not evaluation.has_section("calibration"):
         return None
-    frame, level = curve.to_frame(), evaluation.confidence_level
-    if not (frame["positive"].any() and frame["negative"].any()):
+    blocks = curve.table.blocks
+    if not (blocks.positive.any() and blocks.negative.any()):
         return None
     ends = evaluation.intervals.get("calibration/error")
-    error = text.number_text(evaluation.metrics["calibration/error"])
+    return draw_reliability(curve, ends, evaluation.negative, title="Reliability", band=band)
+
+
+def draw_reliability(
+    curve: CalibrationCurve,
+    interval: tuple[float, float] | None = None,
+    negative: object = "the rest",
+    title: str | None = None,
+    ax: Axes | None = None,
+    band: str | None = "consistency",
+) -> Figure:
+    """Reliability from the computed curve; with axes the curve alone, without the scores."""
+    blocks, level, ends = curve.table.blocks, curve.table.level, None
+    if band == "consistency" and curve.has_band:
+        ends = curve.band(level)
+    elif band == "confidence" and not curve.no_confidence_band:
+        ends = curve.confidence_band(level)
     return plot_reliability(
-        frame["score"], frame["recalibrated"], frame["positive"], frame["negative"],
-        band=curve.band(level) if curve.has_band else None, level=level,
-        error=error + interval_words(ends),
-        names=(evaluation.negative, evaluation.positive), title="Reliability",
+        curve.scores, curve.recalibrated, blocks.positive, blocks.negative,
+        band=ends, band_of=band or "consistency", level=level,
+        error=text.number_text(curve.table.error.value) + interval_words(interval),
+        names=(negative, curve.positive), title=title, ax=ax,
+    )  # fmt: skip
+
+
+def decision_curve_figure(evaluation: Evaluation) -> Figure | None:
+    """Net benefit by threshold; None without probabilities of the positive group, or with one group alone."""
+    curve = evaluation.gains
+    if curve is None or evaluation.statistics.ranking_only or not 0 < curve.prevalence < 1:
+        return None
+    worth = evaluation.net_benefit()
+    return plot_decision_curve(
+        worth.thresholds, worth.value, worth.all, band=None if worth.reason else (worth.band_low, worth.band_high),
+        level=worth.confidence_level, positive=worth.positive, title="Decision curve",
+    )  # fmt: skip
+
+
+def gains_figure(evaluation: Evaluation) -> Figure | None:
+    """Gains; None without scores of the positive group, or with one group alone."""
+    curve = evaluation.gains
+    if curve is None or not 0 < curve.prevalence < 1:
+        return None
+    return plot_gains(
+        curve.called, curve.gain, prevalence=curve.prevalence, ceiling=curve.ceiling,
+        operating_point=curve.operating_point, positive=curve.positive, title="Gains",
+    )  # fmt: skip
+
+
+_REJECTED = (0.5, 0.2, 0.1)
+
+
+def risk_coverage_figure(evaluation: Evaluation) -> Figure | None:
+    """Risk by coverage; None without probabilities of the predictions."""
+    curve = evaluation.risk_coverage if evaluation.has_section("confidence") else None
+    if curve is None:
+        return None
+    points = {}
+    for share in _REJECTED:
+        found = evaluation.reject(share)
+        if found.accepted < 1:
+            points[found.accepted] = Point(found.accepted, found.risk, found.low, found.high, found.threshold)
+    return plot_risk_coverage(
+        curve.coverage, curve.risk, curve.size, aurc=curve.aurc, interval=curve.interval,
+        points=list(points.values()), title="Risk by coverage",
     )  # fmt: skip
 
 
@@ -126,9 +201,9 @@ def spcc_figure(evaluation: Evaluation) -> Figure | None:
 
 
 def score_figure(evaluation: Evaluation) -> Figure | None:
-    """Scores of the positive group by actual class; None without them."""
+    """Scores of the positive group by actual class; None without them, and for decision values."""
     scores, estimate = evaluation.positive_scores, evaluation.prevalence
-    if scores is None:
+    if scores is None or evaluation.statistics.ranking_only:
         return None
     accepted, rejected, *negatives = scores.counts
     rows = {str(evaluation.negative): sum(negatives)}

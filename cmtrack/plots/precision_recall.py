@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 
 from . import _text as text
 from .roc import ceiling_words, interval_words, mark_operating_point, of_positive
-from .style import BLUE, INK, MUTED, legend_below, open_axes, sheet, unit_square
+from .style import BLUE, INK, MUTED, FloatArray, legend_below, open_axes, sheet, unit_square
 
 
 def plot_precision_recall(
@@ -68,10 +68,8 @@ def plot_precision_recall(
     ax = page.ax
     open_axes(ax)
     top = ceiling if math.isfinite(ceiling) else 1.0
-    found = np.flatnonzero(np.diff(x, prepend=0.0) > 0)  # thresholds without more hits are no part of the area
-    x, y = x[found], y[found]
     ax.plot(
-        np.append(0.0, x), np.append(y[:1], y), drawstyle="steps-pre", color=BLUE, linewidth=1.8, zorder=3,
+        *steps(x, y), drawstyle="steps-pre", color=BLUE, linewidth=1.8, zorder=3,
         clip_on=False, label=f"average precision {text.number_text(average_precision)}{interval_words(interval)}",
     )  # fmt: skip
     ax.plot(
@@ -85,3 +83,10 @@ def plot_precision_recall(
     unit_square(ax, "recall" + of_positive(positive), "precision", title)
     legend_below(ax)
     return page.finish()
+
+
+def steps(recall: FloatArray, precision: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Points of the steps from no recall on; thresholds without more hits are no part of the area, and left out."""
+    found = np.flatnonzero(np.diff(recall, prepend=0.0) > 0)
+    x, y = recall[found], precision[found]
+    return np.append(0.0, x), np.append(y[:1] if len(y) else 0.0, y)

@@ -108,9 +108,11 @@ def plot_roc(
     return page.finish()
 
 
-def mark_operating_point(ax: Axes, point: tuple[float, float], names: tuple[str, str]) -> None:
-    """Mark where the predicted labels stand, with its coordinates in the legend."""
-    rates = [f"{name} {text.number_text(rate)}" for name, rate in zip(names, point, strict=True)]
+def mark_operating_point(
+    ax: Axes, point: tuple[float, float], names: tuple[str, str], shown: tuple[str, ...] = ()
+) -> None:
+    """Mark where the predicted labels stand, with its coordinates in the legend, or what is shown in their place."""
+    rates = [f"{name} {rate}" for name, rate in zip(names, shown or map(text.number_text, point), strict=True)]
     words = f"predicted labels: {', '.join(rates)}"
     ax.plot(
         *([value] for value in point), color=ORANGE, marker="D", markersize=7, linestyle="none",

@@ -203,9 +203,10 @@ def caption_below(ax: Axes, lines: Sequence[str]) -> None:
     )  # fmt: skip
 
 
-def legend_below(ax: Axes, handles: Sequence[Artist] | None = None) -> Legend:
+def legend_below(ax: Axes, handles: Sequence[Artist] | None = None, tick_lines: int = 1) -> Legend:
     """A legend under the axes, where it can hide no data; of the given artists in their order, else of all."""
-    below = ScaledTranslation(0, -38 / 72, root_figure(ax).dpi_scale_trans)  # under the axis and its label
+    points = 38 + 1.2 * SMALL_SIZE * (tick_lines - 1)  # under the axis and its label
+    below = ScaledTranslation(0, -points / 72, root_figure(ax).dpi_scale_trans)
     return ax.legend(
         handles=handles, loc="upper left", bbox_to_anchor=(0.0, 0.0), bbox_transform=ax.transAxes + below,
         borderaxespad=0.0, frameon=False, fontsize=SMALL_SIZE, labelcolor=INK, handlelength=2.4,

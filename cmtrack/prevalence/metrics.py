@@ -200,7 +200,7 @@ _BIAS: dict[str, Any] = {"title": "prevalence bias", "brief": "prev. bias", **_Z
 _VARIANCE: dict[str, Any] = {"source": "variance by source", "interval": ""}
 
 PREVALENCE = Section("prevalence", "Prevalence", (
-    _share("actual", Actual(), "means", "share of actual positives", "", interval="wilson", headline=True,
+    _share("actual", Actual(), "means", "share of actual positives", "", interval="wilson", headline=False,
            title="actual prevalence"),
     _share("expected", _expected, "means", "mean score", _EXPECTED, title="expected prevalence"),
     _share("expected_count", attrgetter("score_sum"), "means", "sum of scores", _EXPECTED, high=math.inf),

@@ -49,6 +49,9 @@ class FigureEntry:
         Takes the evaluation; gives name and part of each figure.
     chart : bool, default False
         Whether MLflow's charts show it as the image of the run.
+    logged : bool, default True
+        Whether a run and its report get it. Others would make logging slower: ``figures``, ``report`` and the command
+        line draw them.
     """
 
     name: str
@@ -57,6 +60,7 @@ class FigureEntry:
     draw: Callable[..., Figure | None]
     parts: Callable[[Any], Iterable[tuple[str, Any]]] | None = None
     chart: bool = False
+    logged: bool = True
 
     def drawings(self, subject: Any) -> list[tuple[str, str, Callable[[], Figure | None]]]:
         """Name, title and drawing of each figure that the entry stands for."""
@@ -142,6 +146,33 @@ CLASSES = (
         "the dotted cut. Lines and marks show the actual share and simpler estimates.",
         of_classes.likelihood_figure,
     ),
+    FigureEntry(
+        "decision_curve",
+        "Decision curve",
+        "Up is better: hits per sample, less false alarms at the price that the threshold stands for: at 20 % a hit is "
+        "worth four false alarms. The score is of use where its curve lies above both others, that of calling all "
+        "samples positive and that of calling none.",
+        of_classes.decision_curve_figure,
+        logged=False,
+    ),
+    FigureEntry(
+        "gains",
+        "Gains",
+        "Up and left is better: the share of the positives that is found if so many samples, highest scores first, are "
+        "called. The lift says how many times more than by chance. A dashed level line, where there is one, is the "
+        "ceiling.",
+        of_classes.gains_figure,
+        logged=False,
+    ),
+    FigureEntry(
+        "risk_coverage",
+        "Risk by coverage",
+        "Down is better: the share of wrong answers if only the most confident ones are accepted and the others are "
+        "handed to a person. On the dotted line the confidence says nothing. Markers are operating points with their "
+        "intervals; the curve is pale where fewer than 20 answers are accepted.",
+        of_classes.risk_coverage_figure,
+        logged=False,
+    ),
 )
 """Of an :class:`~cmtrack.Evaluation`."""
 
@@ -201,6 +232,20 @@ RUNS = (
         "ROC curves",
         "Up and left is better. Where curves cross, one has fewer false alarms and the other fewer misses.",
         of_comparisons.roc_figure,
+    ),
+    FigureEntry(
+        "precision_recall",
+        "Precision and recall",
+        "Up and right is better. Where curves cross, one is more often right in what it calls positive, and the other "
+        "finds more of the positives.",
+        of_comparisons.precision_recall_figure,
+    ),
+    FigureEntry(
+        "reliability",
+        "Reliability",
+        "How often each score comes true, of the first runs. On the dotted line a score of 30 % is right in 30 % of "
+        "the cases; below it the score is too high, above it too low.",
+        of_comparisons.reliability_figure,
     ),
     FigureEntry(
         "rank_distribution",
@@ -278,7 +323,10 @@ def draw_figures(subject: BaseEvaluation | Comparison, on_error: OnError | None 
 
 
 def draw_pictures(
-    subject: BaseEvaluation | Comparison, problems: list[str] | None = None, step: Step | None = None
+    subject: BaseEvaluation | Comparison,
+    problems: list[str] | None = None,
+    step: Step | None = None,
+    logged: bool = False,
 ) -> dict[str, Picture]:
     """Draw every figure that applies, as PNG images by name.
 
@@ -289,6 +337,8 @@ def draw_pictures(
         Gets a sentence for each figure that fails, which is then left out; by default the error is raised.
     step : callable (text, number, total), optional
         Called before each figure.
+    logged : bool, default False
+        Whether only those are drawn that a run gets.
     """
 
     def failed(name: str, error: Exception) -> None:
@@ -297,6 +347,7 @@ def draw_pictures(
         problems.append(f"figure {name}: {type(error).__name__}: {error}")
 
     entries, shown = listed(subject)
+    entries = tuple(entry for entry in entries if entry.logged or not logged)
     review = isinstance(subject, Comparison)
     return {
         name: Picture(name, title, entry.reading, file_name(name, review=review), content, entry.chart)

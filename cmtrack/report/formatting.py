@@ -31,6 +31,7 @@ def number(value: float, ends: Interval | None = None) -> str:
     """A number with as many digits as its interval makes sensible; "undefined" for NaN."""
     if math.isnan(value):
         return "undefined"
+    value += 0.0  # no "−0.000"
     if math.isinf(value):
         return "∞" if value > 0 else "−∞"
     if float(value).is_integer() and abs(value) >= 2:
@@ -80,11 +81,19 @@ def percent_with_interval(share: float, ends: Interval | None) -> str:
     return f"{100 * share:.{places}f} % [{low}, {high}]"
 
 
+def points(difference: float, ends: Interval | None) -> str:
+    """A difference of shares: ``3.7 percentage points [1.2, 6.2]``."""
+    known = ends is not None and all(map(math.isfinite, ends))
+    places = max(1, _places(difference, ends) - 2)
+    text = f"{100 * difference:.{places}f} percentage points"
+    return minus(f"{text} [{100 * ends[0]:.{places}f}, {100 * ends[1]:.{places}f}]" if ends and known else text)
+
+
 def _places(value: float, ends: Interval | None) -> int:
     if ends is None or not all(map(math.isfinite, ends)):
         return 3
     width = ends[1] - ends[0]
-    return 3 if width <= 0 else min(7, max(3, 1 - math.floor(math.log10(width))))
+    return 3 if width < 1e-7 else min(7, max(3, 1 - math.floor(math.log10(width))))
 
 
 def level(confidence_level: float) -> str:

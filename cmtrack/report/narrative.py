@@ -24,6 +24,7 @@ from cmtrack.report.formatting import (
     samples,
     with_interval,
 )
+from cmtrack.report.probabilities import average, confidence, judgement
 
 MISMATCHES = "IM: right group, wrong class. Shown twice (row and column): do not add them."
 _SOURCES = (
@@ -37,11 +38,11 @@ def verdict(evaluation: Evaluation) -> list[str]:
     """The sentences on an evaluation, made from its numbers, the most important first."""
     parts = {
         _overall: "multiclass" if evaluation.none is None else "spans", _classes: "class", _confusion: "multiclass",
-        _steps: "reduced", _positive_group: "binary", costs: "cost", _log_loss: "probability",
-        _probabilities: "prevalence", _prevalence: "prevalence",
+        _steps: "reduced", _positive_group: "binary", costs: "cost", _log_loss: "probability", _probabilities: "",
+        _prevalence: "prevalence",
     }  # fmt: skip
-    told = [part for part, section in parts.items() if evaluation.has_section(section)]
-    return [sentence for part in told for sentence in part(evaluation)]
+    told = [part for part, section in parts.items() if not section or evaluation.has_section(section)]
+    return [sentence for part in told for sentence in part(evaluation) if sentence]
 
 
 def confusions(evaluation: Evaluation) -> list[tuple[Label, Label, float, float]]:
@@ -222,20 +223,9 @@ def _log_loss(evaluation: Evaluation) -> list[str]:
 
 
 def _probabilities(evaluation: Evaluation) -> list[str]:
-    m, ends = evaluation.metrics, evaluation.intervals
-    bias = m.get("prevalence/bias", math.nan)
-    if math.isnan(bias) or evaluation.positive is None:
-        return []
-    expected, actual = m["prevalence/expected_count"], m["prevalence/actual"] * evaluation.n_samples
-    reach = ends.get("prevalence/bias")
-    text = (
-        f"The probabilities of {named(evaluation.positive)} sum to {expected:,.1f}; {actual:,.0f} are actual. The bias "
-        f"per sample is {with_interval(bias, reach)}"
-    )
-    if reach is not None:
-        inside = reach[0] <= 0 <= reach[1]
-        text += ", compatible with no bias" if inside else ", more than chance explains"
-    return [text + "."]
+    of_predictions, judged = confidence(evaluation), judgement(evaluation)
+    sure = of_predictions.sentence if of_predictions else ""
+    return [sure, " ".join(filter(None, (judged.sentence if judged else "", average(evaluation))))]
 
 
 def _prevalence(evaluation: Evaluation) -> list[str]:

@@ -27,6 +27,8 @@ class Columns:
         Whether the one column of probabilities holds lists.
     weights_are : "frequency", "sampling" or None
         What the weights are, where there are any.
+    what : str
+        The name of the argument that the scores were given as.
     """
 
     y_true: str | None
@@ -37,6 +39,7 @@ class Columns:
     declared: tuple[Label, ...] | None = None
     lists: bool = False
     weights_are: str | None = None
+    what: str = "y_prob"
 
     @property
     def names(self) -> list[str]:
@@ -59,6 +62,7 @@ def choose_columns(
     y_prob: Any = None,
     sample_weight: str | None = None,
     row_ids: str | None = None,
+    what: str = "y_prob",
 ) -> Columns:
     """Find the columns among ``names``.
 
@@ -70,14 +74,14 @@ def choose_columns(
         If a name is no text.
     """
     single = {"y_true": y_true, "y_pred": y_pred, "sample_weight": sample_weight, "row_ids": row_ids}
-    for what, name in single.items():
+    for argument, name in single.items():
         if name is not None:
-            _check(what, name, names)
+            _check(argument, name, names)
     declared: tuple[Label, ...] | None = None
     if y_prob is None:
         scores: tuple[str, ...] = ()
     elif isinstance(y_prob, str) and "*" in y_prob and y_prob not in names:
-        found = match_pattern(y_prob, [name for name in names if name not in single.values()])
+        found = match_pattern(y_prob, [name for name in names if name not in single.values()], what)
         if not found:
             raise ValueError(f"no column matches {y_prob!r}; the columns are {listed(names, 20)}")
         declared, scores = tuple(found), tuple(found.values())
@@ -89,17 +93,17 @@ def choose_columns(
         scores = tuple(y_prob)
     else:
         raise TypeError(
-            "y_prob must be a column's name, a pattern with *, a list of names or a mapping of label to name, "
+            f"{what} must be a column's name, a pattern with *, a list of names or a mapping of label to name, "
             f"got {y_prob!r:.80}"
         )
     for name in scores:
-        _check("y_prob", name, names)
+        _check(what, name, names)
     if len(set(scores)) != len(scores):
-        raise ValueError(f"y_prob must not name a column twice, got {listed(scores, 20)}")
-    return Columns(y_true, y_pred, sample_weight, row_ids, scores, declared)
+        raise ValueError(f"{what} must not name a column twice, got {listed(scores, 20)}")
+    return Columns(y_true, y_pred, sample_weight, row_ids, scores, declared, what=what)
 
 
-def match_pattern(pattern: str, names: Sequence[str]) -> dict[str, str]:
+def match_pattern(pattern: str, names: Sequence[str], what: str = "y_prob") -> dict[str, str]:
     """Columns by the part that the star of a pattern such as ``p_*`` matches.
 
     Raises
@@ -108,7 +112,7 @@ def match_pattern(pattern: str, names: Sequence[str]) -> dict[str, str]:
         If there is more than one star.
     """
     if pattern.count("*") != 1:
-        raise ValueError(f"y_prob takes one *, which stands for the label, got {pattern!r}")
+        raise ValueError(f"{what} takes one *, which stands for the label, got {pattern!r}")
     head, tail = pattern.split("*")
     return {
         name[len(head) : len(name) - len(tail)]: name
@@ -132,18 +136,20 @@ def check_kinds(columns: Columns, schema: pa.Schema, weights_are: str | None = N
     ValueError
         If a column is of a wrong kind.
     """
-    for what, name in (("y_true", columns.y_true), ("y_pred", columns.y_pred)):
+    for argument, name in (("y_true", columns.y_true), ("y_pred", columns.y_pred)):
         if name is not None and label_kind(schema.field(name).type) is None:
             kind = _shown(schema.field(name).type)
-            raise ValueError(f"{what} must hold integers, strings, booleans or floats, got {kind} in {name!r}")
+            raise ValueError(f"{argument} must hold integers, strings, booleans or floats, got {kind} in {name!r}")
     if columns.row_ids is not None and label_kind(schema.field(columns.row_ids).type) not in (int, str, object):
         kind = _shown(schema.field(columns.row_ids).type)
         raise ValueError(f"row_ids must be a column of integers or strings, got {kind} in {columns.row_ids!r}")
     lists = bool(columns.scores) and is_list(schema.field(columns.scores[0]).type)
     if lists and len(columns.scores) > 1:
-        raise ValueError(f"y_prob must be one column of lists or several of numbers, got {list(columns.scores)}")
+        raise ValueError(
+            f"{columns.what} must be one column of lists or several of numbers, got {list(columns.scores)}"
+        )
     for name in columns.scores:
-        _check_number("y_prob", name, schema.field(name).type.value_type if lists else schema.field(name).type)
+        _check_number(columns.what, name, schema.field(name).type.value_type if lists else schema.field(name).type)
     if columns.weight is None:
         return replace(columns, lists=lists)
     kind = schema.field(columns.weight).type

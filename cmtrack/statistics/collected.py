@@ -96,6 +96,12 @@ class Statistics:
     scaled_rows: int | None = None
     squares: Statistics | None = None
 
+    @property
+    def ranking_only(self) -> bool:
+        """True where the scores are decision values, which rank samples and are no probabilities."""
+        counted = (self.scores, self.class_scores, self.ranks)
+        return self.moments is None and any(part is not None for part in counted)
+
     def __add__(self, other: Statistics) -> Statistics:
         """Merge disjoint samples.
 

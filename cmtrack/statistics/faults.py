@@ -14,7 +14,7 @@ from cmtrack.grouping.step import plain
 from cmtrack.statistics.factorize import is_missing
 from cmtrack.statistics.inputs import FREQUENCY, WHOLE, FloatArray, IntArray, not_whole
 from cmtrack.statistics.labels import no_declared, no_scores, unknown_labels
-from cmtrack.statistics.probabilities import ROUNDING, Normalize, most_off, sum_rule
+from cmtrack.statistics.probabilities import DECISIONS, ROUNDING, Normalize, most_off, sum_rule
 
 
 @dataclass(frozen=True, eq=False)
@@ -121,8 +121,9 @@ class Faults:
 
     def with_scores(self, columns: Sequence[Any], normalize: Normalize) -> Faults:
         """The same with the faults of columns of probabilities."""
-        found = replace(self, scores=_sum(self.scores, NumberFaults.find(columns, -ROUNDING, 1 + ROUNDING)))
-        if len(columns) < 2:
+        ends = (-np.inf, np.inf) if normalize == DECISIONS else (-ROUNDING, 1 + ROUNDING)
+        found = replace(self, scores=_sum(self.scores, NumberFaults.find(columns, *ends)))
+        if len(columns) < 2 or normalize == DECISIONS:
             return found
         off = np.abs(np.sum([np.asarray(column, dtype=np.float64) for column in columns], axis=0) - 1)
         wrong = off > most_off(normalize)
@@ -205,8 +206,8 @@ class Faults:
                 low, high = self.scores.low[column], self.scores.high[column]
                 raise ValueError(
                     f"{what} must lie in [0, 1], got {low if low < -ROUNDING else high} and the like in "
-                    f"{self.scores.outside[column]} of {self.n_rows} rows ({part}); decision scores are welcome in "
-                    "estimate_prevalence and in cmtrack.metrics"
+                    f"{self.scores.outside[column]} of {self.n_rows} rows ({part}); decision values of an SVC or Ridge "
+                    "go to y_score, for metrics of ranking"
                 )
         if self.off:
             raise ValueError(

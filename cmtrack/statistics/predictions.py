@@ -8,7 +8,7 @@ from functools import cached_property
 from cmtrack.grouping import Label
 from cmtrack.statistics.counting import Codes
 from cmtrack.statistics.inputs import FloatArray, IntArray
-from cmtrack.statistics.probabilities import Probabilities
+from cmtrack.statistics.probabilities import Probabilities, in_memory
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,9 +41,10 @@ class Predictions:
         probabilities: FloatArray | None = None,
         weights: FloatArray | IntArray | None = None,
         clusters: IntArray | None = None,
+        ranking_only: bool = False,
     ) -> Predictions:
-        """Rows from class numbers (n,) and probabilities (n, K)."""
-        source = None if probabilities is None else Probabilities(list(probabilities.T), whole=probabilities)
+        """Rows from class numbers (n,) and probabilities (n, K), or decision values between 0 and 1."""
+        source = None if probabilities is None else in_memory(probabilities, ranking_only)
         return cls(labels, Codes(actual), Codes(predicted), source, weights, clusters)
 
     def __len__(self) -> int:

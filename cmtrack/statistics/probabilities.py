@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from cmtrack.grouping import Label
 from cmtrack.statistics.counting import blocks
-from cmtrack.statistics.inputs import FloatArray, IntArray, column_names, listed, to_numbers
+from cmtrack.statistics.inputs import BoolArray, FloatArray, IntArray, column_names, listed, to_numbers
 
 ROW_SUM_TOLERANCE = 1e-3
 LEAST_SUM, MOST_SUM = 0.98, 1.02
@@ -20,6 +20,8 @@ ROUNDING = 1e-6
 Normalize: TypeAlias = bool | str
 """What is done with rows that do not sum to 1: "warn", True (scaled without a warning) or False (refused)."""
 _BLOCK_VALUES = 1 << 18
+DECISIONS = "decisions"
+"""What stands in the place of the rule for sums where the columns are decision values, which are no probabilities."""
 
 
 class Probabilities:
@@ -36,7 +38,11 @@ class Probabilities:
     whole : ndarray of shape (n, K), optional
         The columns side by side, where they are at hand.
     normalize : "warn", True or False, default False
-        Whether rows that sum to 0.98 to 1.02, as rounded probabilities do, are scaled to sum to 1.
+        Whether rows that sum to 0.98 to 1.02, as rounded probabilities do, are scaled to sum to 1. :data:`DECISIONS`:
+        the columns are decision values, which :func:`from_decisions` puts between 0 and 1; they need not sum to 1, and
+        serve metrics of ranking only.
+    placed : bool, default False
+        Whether decision values are between 0 and 1 already.
     """
 
     def __init__(
@@ -46,7 +52,9 @@ class Probabilities:
         what: str = "y_prob",
         whole: npt.NDArray[Any] | None = None,
         normalize: Normalize = False,
+        placed: bool = False,
     ) -> None:
+        self._placed = placed
         self.columns = tuple(columns)
         self.first = first
         self.what = what
@@ -61,6 +69,11 @@ class Probabilities:
     def n_classes(self) -> int:
         """Number of classes."""
         return max(2, len(self.columns))
+
+    @property
+    def ranking_only(self) -> bool:
+        """True for decision values."""
+        return self.normalize == DECISIONS
 
     @property
     def block_rows(self) -> int:
@@ -80,13 +93,17 @@ class Probabilities:
         for column, own in zip(self.columns, targets, strict=True):
             part = column[rows]
             own[...] = part if order is None else part.take(order)
+        if self.ranking_only:
+            self._check_finite(targets, rows, order)
+            if not self._placed:
+                targets[...] = from_decisions(targets)
         low, high = targets.min(), targets.max()
         if not (low >= 0 and high <= 1):
             self._check_range(targets, rows, order)
             np.clip(targets, 0.0, 1.0, out=targets)  # rounding errors such as 1.0000001
         if len(self.columns) == 1:
             np.subtract(1.0, targets[0], out=out[1 if self.first else 0])
-        else:
+        elif not self.ranking_only:
             sums = targets.sum(axis=0)
             if max(1 - sums.min(), sums.max() - 1) > ROW_SUM_TOLERANCE:
                 self._scale(targets, sums, rows, order)
@@ -117,27 +134,40 @@ class Probabilities:
             for rows in blocks(len(self), self.block_rows)
         )
 
+    def _check_finite(self, values: FloatArray, rows: slice, order: IntArray | None) -> None:
+        if not np.isfinite(values).all():
+            value, row = self._first(values, ~np.isfinite(values), rows, order)
+            raise ValueError(f"{self.what} must be finite, got {value} at row {row}")
+
     def _check_range(self, values: FloatArray, rows: slice, order: IntArray | None) -> None:
-        finite = np.isfinite(values)
-        wrong = ~finite if not finite.all() else (values < -ROUNDING) | (values > 1 + ROUNDING)
+        self._check_finite(values, rows, order)
+        wrong = (values < -ROUNDING) | (values > 1 + ROUNDING)
+        if wrong.any():
+            value, row = self._first(values, wrong, rows, order)
+            raise ValueError(
+                f"{self.what} must lie in [0, 1], got {value} at row {row}; decision values of an SVC or Ridge go to "
+                "y_score, for metrics of ranking"
+            )
+
+    @staticmethod
+    def _first(values: FloatArray, wrong: BoolArray, rows: slice, order: IntArray | None) -> tuple[float, int]:
+        """The first wrong value, and its row."""
         places = np.flatnonzero(wrong.any(axis=0))
-        if not len(places):
-            return
         number = np.arange(values.shape[1]) if order is None else order
         at = int(places[number[places].argmin()])
-        value, row = values[wrong[:, at].argmax(), at], rows.start + int(number[at])
-        if not np.isfinite(value):
-            raise ValueError(f"{self.what} must be finite, got {value} at row {row}")
-        raise ValueError(
-            f"{self.what} must lie in [0, 1], got {value} at row {row}; decision scores are welcome in "
-            "estimate_prevalence and in cmtrack.metrics"
-        )
+        return float(values[wrong[:, at].argmax(), at]), rows.start + int(number[at])
 
     @cached_property
     def array(self) -> FloatArray:
         """The checked probabilities of all rows, shape (n, K), float64; not a copy where they are at hand as such."""
         whole = self._whole
-        if whole is not None and whole.dtype == np.float64 and whole.min() >= 0 and whole.max() <= 1:
+        if (
+            not self.ranking_only
+            and whole is not None
+            and whole.dtype == np.float64
+            and whole.min() >= 0
+            and whole.max() <= 1
+        ):
             self._read_into(None)
             if not self._scales:
                 return whole
@@ -153,6 +183,26 @@ class Probabilities:
             self.fill(block, rows)
             if result is not None:
                 result[rows] = block.T
+
+
+def in_memory(array: FloatArray, ranking_only: bool = False) -> Probabilities:
+    """Checked probabilities of shape (n, K), or decision values that are between 0 and 1 already."""
+    normalize = DECISIONS if ranking_only else False
+    return Probabilities(list(array.T), whole=array, normalize=normalize, placed=ranking_only)
+
+
+def from_decisions(values: FloatArray) -> FloatArray:
+    """Decision values between 0 and 1, in the same order; 0 becomes 1/2, and two that differ in sign sum to 1."""
+    found: FloatArray = 0.5 + 0.5 * values / (1 + np.abs(values))
+    return found
+
+
+def to_decisions(scores: FloatArray) -> FloatArray:
+    """The decision values that :func:`from_decisions` was given; what is above 1 or below 0 is infinite."""
+    signed = 2 * np.clip(scores, 0.0, 1.0) - 1
+    with np.errstate(divide="ignore"):
+        found: FloatArray = signed / (1 - np.abs(signed))
+    return found
 
 
 def check_normalize(normalize: Normalize) -> Normalize:
@@ -187,6 +237,7 @@ def as_probabilities(
     first: bool = False,
     what: str = "y_prob",
     normalize: Normalize = False,
+    placed: bool = False,
 ) -> Probabilities:
     """Class probabilities in the order of ``labels``; their values are checked when they are read.
 
@@ -201,7 +252,7 @@ def as_probabilities(
         Whether a single column is the probability of the first of two labels; else of the second.
     what : str
         The argument's name in error texts.
-    normalize : "warn", True or False, default False
+    normalize, placed
         As in :class:`Probabilities`.
 
     Raises
@@ -214,7 +265,7 @@ def as_probabilities(
         columns = _by_label(what, y_prob, names, labels)
         if len(columns[0]) != n_rows:
             raise ValueError(f"{what} must have one row per label, got {len(columns[0])} rows and {n_rows} labels")
-        return Probabilities(columns, what=what, normalize=normalize)
+        return Probabilities(columns, what=what, normalize=normalize, placed=placed)
     array = to_numbers(what, y_prob)
     if array.ndim == 2 and array.shape[1] == 1:
         array = array[:, 0]
@@ -231,8 +282,9 @@ def as_probabilities(
     if not len(array):
         raise ValueError(f"{what} must not be empty, got shape {array.shape}")
     if array.ndim == 1:
-        return Probabilities([array], first, what)
-    return Probabilities([array[:, k] for k in range(array.shape[1])], what=what, whole=array, normalize=normalize)
+        return Probabilities([array], first, what, normalize=normalize, placed=placed)
+    columns = [array[:, k] for k in range(array.shape[1])]
+    return Probabilities(columns, what=what, whole=array, normalize=normalize, placed=placed)
 
 
 def _by_label(what: str, data: Any, names: list[Any], labels: Sequence[Label]) -> list[npt.NDArray[Any]]:

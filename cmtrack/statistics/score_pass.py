@@ -74,13 +74,17 @@ class ScorePass:
         parts = in_threads(self._read, list(blocks(len(self.actual), length)), self.threads)
         kept: dict[str, Any] = {}
         size = self.probabilities.n_classes
-        moments = ScoreMoments.merge([part.moments for part in parts])
-        kept["losses"] = ProperScores.merge([part.losses for part in parts])
-        kept["hits"] = reduce(operator.add, [part.hits for part in parts])
         if size > 2:
             kept["ranks"] = reduce(operator.add, [part.ranks for part in parts])
         if channels_of(size):
             kept["class_scores"] = reduce(operator.add, [part.classes for part in parts])
+        if self._scored:
+            kept["scores"] = reduce(operator.add, [part.scores for part in parts])
+        if self.probabilities.ranking_only:
+            return kept
+        moments = ScoreMoments.merge([part.moments for part in parts])
+        kept["losses"] = ProperScores.merge([part.losses for part in parts])
+        kept["hits"] = reduce(operator.add, [part.hits for part in parts])
         if self.costs is not None:
             kept["decisions"] = DecisionCounts.merge([part.decisions for part in parts if part.decisions])
         if self._has_cross:
@@ -88,10 +92,14 @@ class ScorePass:
         if self.step is None:
             kept["tops"] = reduce(operator.add, [part.tops for part in parts])
         else:
-            kept["scores"] = reduce(operator.add, [part.scores for part in parts])
             kept["score_moments"] = moments.component(size).by_group(self.step.in_positive.astype(np.int64), 2)
             kept["labels_variance"] = float(sum(part.variance for part in parts))
         return kept | {"moments": moments.components(slice(0, size))}
+
+    @property
+    def _scored(self) -> bool:
+        """True where the positive group has a score; decision values of several classes have no sum."""
+        return self.step is not None and (self.probabilities.n_classes == 2 or not self.probabilities.ranking_only)
 
     @property
     def _has_cross(self) -> bool:
@@ -113,16 +121,18 @@ class ScorePass:
             values = features[1 : width + 1]
             self.probabilities.fill(values[:size], rows, block.order)
             predicted = self._read_best(part, block, values[:size], rows)
-            part.hits.add_block(block, values[:size], predicted)
             if channels_of(size):
                 part.classes.add_block(block, values[:size])
-            if self.costs is not None:
-                decisions.append(DecisionCounts.of_block(block, values[:size], self.costs))
-            if self.step is not None:
-                self._read_group(part, block, values)
-            losses.append(ProperScores.of_block(block, values[:size], self.groups))
             if size > 2:
                 ranks.append(RankCounts.of_block(block, values[:size]))
+            if self._scored:
+                self._read_group(part, block, values)
+            if self.probabilities.ranking_only:
+                continue
+            part.hits.add_block(block, values[:size], predicted)
+            if self.costs is not None:
+                decisions.append(DecisionCounts.of_block(block, values[:size], self.costs))
+            losses.append(ProperScores.of_block(block, values[:size], self.groups))
             means, _ = block.centre(values)
             if self._has_cross:
                 sums = products(block, features)
@@ -131,9 +141,11 @@ class ScorePass:
                 moments.append(ScoreMoments.of_products(block, means, values, sums))
             else:
                 moments.append(ScoreMoments.of_block(block, means, values))
+        part.ranks = reduce(operator.add, ranks) if ranks else None
+        if self.probabilities.ranking_only:
+            return part
         part.moments = ScoreMoments.merge(moments)
         part.losses = ProperScores.merge(losses)
-        part.ranks = reduce(operator.add, ranks) if ranks else None
         part.decisions = DecisionCounts.merge(decisions) if decisions else None
         return part
 
@@ -152,7 +164,7 @@ class ScorePass:
             best = decided(values, self.step)
         if self.best is not None:
             self.best.array[rows.start + block.order] = best
-        if self.step is None:
+        if self.step is None and not self.probabilities.ranking_only:
             part.tops.add(block.codes, best, top, block.weights)
         return best if given is None else given
 

@@ -64,6 +64,7 @@ def log_evaluation(
     y_pred: Any = None,
     *,
     y_prob: Any = None,
+    y_score: Any = None,
     labels: Sequence[Label] | None = None,
     calibration: Any = None,
     target: Any = None,
@@ -97,7 +98,7 @@ def log_evaluation(
     Parameters
     ----------
     evaluation_or_y_true : Evaluation, FamilyEvaluation or array-like of shape (n,)
-    y_pred, y_prob, labels, calibration, target, sample_weight, groups, row_ids
+    y_pred, y_prob, y_score, labels, calibration, target, sample_weight, groups, row_ids
         As in :func:`cmtrack.evaluate`, where labels are given.
     run_id : str, optional
         The run to write to; by default the active run of this thread.
@@ -135,15 +136,17 @@ def log_evaluation(
     try:
         with forks_wait():
             if isinstance(evaluation_or_y_true, BaseEvaluation):
-                if y_pred is not None or y_prob is not None:
-                    raise ValueError("y_pred and y_prob go with labels, not with an Evaluation")
+                if y_pred is not None or y_prob is not None or y_score is not None:
+                    raise ValueError("y_pred, y_prob and y_score go with labels, not with an Evaluation")
                 evaluation = evaluation_or_y_true.with_metrics(options.get("extra_metrics", ()))
             else:
-                given = {"y_true": evaluation_or_y_true, "y_pred": y_pred, "y_prob": y_prob, "weight": sample_weight}
+                scores = {"y_prob": y_prob} if y_score is None else {"y_prob": y_prob, "y_score": y_score}
+                given = {"y_true": evaluation_or_y_true, "y_pred": y_pred, **scores, "weight": sample_weight}
                 evaluation = evaluate(
                     evaluation_or_y_true,
                     y_pred,
                     y_prob=y_prob,
+                    y_score=y_score,
                     labels=labels,
                     calibration=calibration,
                     target=target,

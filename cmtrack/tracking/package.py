@@ -251,7 +251,7 @@ def _in_memory(write: Callable[[BinaryIO], object]) -> bytes:
 def _draw(evaluation: BaseEvaluation, pictures: dict[str, Picture], problems: list[str]) -> None:
     from cmtrack.report.figures import draw_pictures
 
-    pictures |= draw_pictures(evaluation, problems)
+    pictures |= draw_pictures(evaluation, problems, logged=True)
 
 
 def _tags(evaluation: BaseEvaluation, prefix: str, undefined: list[str]) -> dict[str, str]:

@@ -114,7 +114,9 @@ def kept_inputs(arrays: Mapping[str, Any], asked: bool | str = "auto") -> tuple[
         kept = KeptRows("off", True, f"predictions={asked!r}")
     if kept.content == "off":
         return {}, kept.reason
-    out = {name: values for name, values in arrays.items() if kept.content == "all" or name != "y_prob"}
+    out = {
+        name: values for name, values in arrays.items() if kept.content == "all" or name not in ("y_prob", "y_score")
+    }
     return out, kept.reason if len(out) < len(arrays) else ""
 
 

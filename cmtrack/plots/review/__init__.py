@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from .matrices import plot_matrices, plot_matrix_difference
 from .metrics_heatmap import plot_metric_heatmap
+from .overlays import plot_precision_recall_overlay, plot_reliability_overlay, plot_roc_overlay
 from .parameter import plot_metric_against_parameter
 from .ranking import plot_ranking
 from .ranks import plot_critical_difference, plot_rank_distribution
-from .roc_overlay import plot_roc_overlay
 
 __all__ = [
     "plot_critical_difference",
@@ -19,7 +19,9 @@ __all__ = [
     "plot_matrix_difference",
     "plot_metric_against_parameter",
     "plot_metric_heatmap",
+    "plot_precision_recall_overlay",
     "plot_rank_distribution",
     "plot_ranking",
+    "plot_reliability_overlay",
     "plot_roc_overlay",
 ]

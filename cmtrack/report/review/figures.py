@@ -19,6 +19,7 @@ from cmtrack.metrics.catalog import lookup
 from cmtrack.metrics.intervals import normal_quantile
 from cmtrack.plots import review as plots
 from cmtrack.report import formatting as fmt
+from cmtrack.report.probabilities import JUDGES
 from cmtrack.report.review.phrases import behind_words, criterion_title
 from cmtrack.statistics.inputs import FloatArray
 
@@ -59,7 +60,7 @@ def _place(ranking: Ranking) -> int | None:
     return next((place for place, run in enumerate(ranking.runs) if run.chosen), None)
 
 
-def _alike(ranking: Ranking, read: frozenset[str]) -> bool:
+def alike(ranking: Ranking, read: frozenset[str]) -> bool:
     """True where all runs of a ranking have the same grouping or positive group, as far as a metric reads it."""
     designs = {tuple(text for name, text in run.evaluation.design if name in read) for run in ranking.runs}
     return len(designs) == 1
@@ -109,7 +110,7 @@ def headline(ranking: Ranking) -> list[str]:
         found = run.evaluation.metrics
         known |= dict.fromkeys(n for n in found if lookup(n).headline and lookup(n).better and math.isfinite(found[n]))
     # metrics of the same name that are of different groups answer different questions
-    return [name for name in known if _alike(ranking, reads(name))][:MAX_METRICS]
+    return [name for name in known if alike(ranking, reads(name))][:MAX_METRICS]
 
 
 def confusion_difference_figure(ranking: Ranking) -> Figure | None:
@@ -147,7 +148,7 @@ def confusion_matrices_figure(ranking: Ranking) -> Figure | None:
     if not runs:
         return None
     first = runs[0][1]
-    if len(first.labels) > MAX_CLASSES and _alike(ranking, frozenset({"grouping"})):
+    if len(first.labels) > MAX_CLASSES and alike(ranking, frozenset({"grouping"})):
         for step in first.reduced:
             if len(step.labels) <= MAX_CLASSES:
                 found = [(run.name, evaluation.reduced[step.name].counts) for run, evaluation in runs]
@@ -156,22 +157,74 @@ def confusion_matrices_figure(ranking: Ranking) -> Figure | None:
     return plots.plot_matrices(whole, first.labels)
 
 
+def _scored(ranking: Ranking) -> list[tuple[str, Evaluation]]:
+    """The runs with scores of the positive group, which is the same in all; each has one colour in all overlays."""
+    if not alike(ranking, reads("binary/roc_auc")):
+        return []
+    return [
+        (run.name, one) for run, one in of_classes(ranking) if one.roc is not None and np.isfinite(one.roc.tpr).all()
+    ]
+
+
+_NOTHING = (math.nan, math.nan)
+
+
 def roc_figure(ranking: Ranking) -> Figure | None:
     """The ROC curves in one figure."""
-    if not _alike(ranking, reads("binary/roc_auc")):
-        return None
-    curves = [(run.name, evaluation.roc) for run, evaluation in of_classes(ranking)]
-    known = [(name, roc) for name, roc in curves if roc is not None and np.isfinite(roc.tpr).all()]
+    known = [(name, evaluation.roc) for name, evaluation in _scored(ranking) if evaluation.roc is not None]
     if not known:
         return None
-    nothing = (math.nan, math.nan)
     return plots.plot_roc_overlay(
         [(name, roc.fpr, roc.tpr) for name, roc in known],
         areas=[roc.auc for _, roc in known],
-        intervals=[roc.auc_interval or nothing for _, roc in known],
+        intervals=[roc.auc_interval or _NOTHING for _, roc in known],
         ceilings=[roc.ceiling for _, roc in known],
         normalized=[roc.auc_normalized for _, roc in known],
         positive=known[0][1].positive,
+    )
+
+
+def precision_recall_figure(ranking: Ranking) -> Figure | None:
+    """Precision over recall in one figure."""
+    curves = [(name, evaluation.precision_recall) for name, evaluation in _scored(ranking)]
+    known = [(name, curve) for name, curve in curves if curve is not None]
+    if not known or math.isnan(known[0][1].average_precision):
+        return None
+    return plots.plot_precision_recall_overlay(
+        [(name, curve.recall, curve.precision) for name, curve in known],
+        areas=[curve.average_precision for _, curve in known],
+        prevalence=known[0][1].prevalence,
+        intervals=[curve.average_precision_interval or _NOTHING for _, curve in known],
+        ceilings=[curve.ceiling for _, curve in known],
+        positive=known[0][1].positive,
+    )
+
+
+def judged_section(ranking: Ranking) -> str:
+    """The section that judges the probabilities of all runs: of the positive group, else of predictions; or none."""
+    for section, judge in JUDGES.items():
+        one_question = section == "confidence" or alike(ranking, reads(f"{section}/error"))
+        if one_question and any(judge(evaluation) for _, evaluation in of_classes(ranking)):
+            return section
+    return ""
+
+
+def reliability_figure(ranking: Ranking) -> Figure | None:
+    """The reliability curves of the first runs in one figure, with the words of the table of probabilities."""
+    section, known = judged_section(ranking), []
+    for run, evaluation in of_classes(ranking) if section else ():
+        found, of_group = JUDGES[section](evaluation), section == "calibration"
+        curve = evaluation.calibration if of_group else evaluation.confidence_calibration
+        if found is not None and curve is not None:
+            known.append((run.name, evaluation, curve, found.word))
+    if not known:
+        return None
+    return plots.plot_reliability_overlay(
+        [(name, curve.scores, curve.recalibrated) for name, _, curve, _ in known],
+        errors=[evaluation.metrics[f"{section}/error"] for _, evaluation, _, _ in known],
+        intervals=[evaluation.intervals.get(f"{section}/error", _NOTHING) for _, evaluation, _, _ in known],
+        words=[word for *_, word in known],
+        event="a right prediction" if section == "confidence" else known[0][2].positive,
     )
 
 

@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from cmtrack.comparison.blocks import RankedModel, RepeatedRanking
+from cmtrack.comparison.break_even import break_even, why_no_break_even
 from cmtrack.comparison.comparability import apart, headings
 from cmtrack.comparison.ranking import RankedRun, Ranking
 from cmtrack.comparison.result import Comparison, ModelComparison, RunComparison
@@ -32,10 +33,14 @@ from cmtrack.report.review.phrases import (
     over,
     rule_title,
     say_of,
+    short_names,
     standing_sentences,
     tie_sentence,
 )
 from cmtrack.statistics.predictions import Predictions
+
+RIVALS = 2
+"""Runs that the one to take is held against by costs."""
 
 
 def lead(comparison: Comparison) -> str:
@@ -112,7 +117,7 @@ def further(comparison: Comparison, *, beside_tables: bool = False) -> list[str]
         known = {*apart(comparison.rankings, comparison.reads)}
         if comparison.best is not None:
             said = [_other(comparison, place, say) for place in range(1, len(comparison.rankings))]
-    said += [*positives(comparison, say), *identical(comparison, say)]
+    said += [*break_evens(comparison), *positives(comparison, say), *identical(comparison, say)]
     if not beside_tables:
         said += [*left_out(comparison, say), *passed_over(comparison, say)]
     return said + [note if note.endswith(".") else f"{note}." for note in comparison.notes if note not in known]
@@ -448,6 +453,27 @@ def unpaired(ranking: Ranking, say: Say) -> list[str]:
         f"Not compared row by row: {who}. Their errors count as independent, so that differences look less certain "
         "than they are, and a real one may be missed."
     ]
+
+
+def break_evens(comparison: Comparison) -> list[str]:
+    """From which cost of a miss on the run to take is cheaper than the first of the others, or dearer."""
+    ranking = comparison.ranking
+    if not isinstance(ranking, Ranking):
+        return []
+    said, alike, names, first = [], [], short_names(comparison), ranking.foremost
+    for other in [run for run in ranking.runs if run is not first][:RIVALS]:
+        theirs, ours = other.evaluation, first.evaluation
+        if not (isinstance(theirs, Evaluation) and isinstance(ours, Evaluation)) or why_no_break_even(theirs, ours):
+            continue
+        found = break_even(theirs, ours, confidence_level=ranking.confidence_level)
+        if found.told_apart or found.false_alarms == found.misses == 0:
+            said.append(found.sentence(names[other.name], names[first.name]))
+        else:
+            alike.append(quoted(names[other.name]))
+    if alike:
+        them = f"{quoted(names[first.name])} is not told apart from {fmt.listed(alike)}"
+        said.append(f"By what errors cost, {them}, whatever a miss costs in false alarms.")
+    return said
 
 
 def positives(comparison: Comparison, say: Say) -> list[str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -19,8 +19,9 @@ from cmtrack.names import quoted
 from cmtrack.plots.review.ranking import PICKED, SHARPER
 from cmtrack.report import formatting as fmt
 from cmtrack.report.html import figure_block
+from cmtrack.report.probabilities import JUDGES
 from cmtrack.report.review import reproduce
-from cmtrack.report.review.figures import changes_of, rival
+from cmtrack.report.review.figures import MAX_RUNS, changes_of, judged_section, of_classes, rival
 from cmtrack.report.review.narrative import decision, further, heading
 from cmtrack.report.review.phrases import LAST, STANDINGS, criterion_title, direction, over, say_of, standing
 from cmtrack.untrusted import one_line
@@ -47,6 +48,7 @@ def context(comparison: Comparison, title: str | None, pictures: Mapping[str, Pi
             table(ranking) | {"name": _table_name(comparison, place), "reading": _reading(comparison)}
             for place, ranking in enumerate(comparison.rankings)
         ],
+        "probabilities": probabilities(comparison.ranking),
         "figures_of": "" if len(comparison.rankings) < 2 else "ranking 1",
         "gates": gate_table(comparison),
         "figures": [figure_block(picture) for picture in pictures.values()],
@@ -390,6 +392,69 @@ def _model(model: RankedModel, ranking: RepeatedRanking, ranked: bool, gates: bo
         passed = sum(result.passed for result in model.gates)
         cells.append(cell(f"{passed} of {len(model.gates)}", float(passed)))
     return _row(model, ranking, name_cell(model.name, ""), cells)
+
+
+_LOSSES = ("probability/log_loss", "probability/brier")
+_HEADS = {"error": "Cal. error", "pvalue": "p", "slope": "Slope"}
+_OF_WHAT = {
+    "calibration": "the probabilities of {positive}. A slope below 1: over-confident; scores of exactly 0 and 100 % "
+    "are no part of it",
+    "confidence": "the probability of the predicted class, and how often it is right",
+}
+
+
+def probabilities(ranking: Ranking | RepeatedRanking | None) -> Table | None:
+    """The losses and the calibration of the first runs, with the word on them; None without probabilities."""
+    if not isinstance(ranking, Ranking):
+        return None
+    section = judged_section(ranking)
+    judges = [f"{section}/{name}" for name in _HEADS] if section else []
+    judged = [(run, evaluation) for run, evaluation in of_classes(ranking) if _has(evaluation, [*_LOSSES, *judges])]
+    shown = judged[:MAX_RUNS]
+    if not shown:
+        return None
+    names = [name for name in (*_LOSSES, *judges) if any(_has(one, [name]) for _, one in shown)]
+    rows: list[dict[str, Any]] = []
+    for run, evaluation in shown:
+        found = JUDGES[section](evaluation) if section else None
+        word = [cell(found.word if found else "–", title=found.sentence if found else "")] if section else []
+        cells = [_of_probabilities(evaluation, name, name not in _LOSSES or not section) for name in names]
+        rows.append({"cells": [name_cell(run.name, run.run_id), *word, *cells], "status": standing(run, ranking)})
+    reading = f"Brackets are {fmt.level(ranking.confidence_level)} intervals of each run by itself."
+    title, positive = "Probabilities", quoted(ranking.evaluation.positive)
+    if section:
+        what = _OF_WHAT[section].format(positive=positive)
+        title = f"Are the probabilities{f' of {positive}' if section == 'calibration' else ''} right?"
+        reading += (
+            f" Log loss and Brier score are of all classes. The others judge {what}. A fault is seen where p is at "
+            f"most {1 - ranking.confidence_level:.3g}."
+        )
+    if len(judged) > len(shown):
+        reading += f" The first {len(shown)} of {len(judged)} runs."
+    heads = ["Run", *(["Verdict"] if section else [])]
+    heads += [
+        fmt.capital(fmt.metric_title(name, brief=True)) if name in _LOSSES else _HEADS[name.split("/")[1]]
+        for name in names
+    ]
+    intervals = {place for row in rows for place, c in enumerate(row["cells"]) if c["beside"] is not None}
+    return {"name": title, "heads": heads, "rows": rows, "with_interval": intervals, "reading": reading,
+            "words": bool(section)}  # fmt: skip
+
+
+def _has(evaluation: Evaluation, names: Sequence[str]) -> bool:
+    return any(name in evaluation.infinite or math.isfinite(evaluation.metrics.get(name, math.nan)) for name in names)
+
+
+def _of_probabilities(evaluation: Evaluation, name: str, with_interval: bool) -> Cell:
+    """A loss or a number of the calibration; infinite where a probability of 0 came true."""
+    if name in evaluation.infinite:
+        return cell("∞", title=evaluation.undefined[name])
+    value, ends = evaluation.metrics.get(name, math.nan), evaluation.intervals.get(name)
+    if math.isnan(value):
+        return cell("–", title=evaluation.undefined.get(name, ""))
+    if name.endswith("pvalue"):
+        return cell(fmt.p_text(value), value)
+    return cell(fmt.number(value, ends), value, fmt.interval(value, ends) if with_interval else None)
 
 
 def gate_table(comparison: Comparison) -> Table | None:

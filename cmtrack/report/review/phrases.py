@@ -32,12 +32,17 @@ Tied: TypeAlias = tuple[str, Run, Mapping[str, float]]
 # -- names -----------------------------------------------------------------------------------------------------
 
 
-def say_of(comparison: Comparison) -> Say:
-    """The names of a comparison's runs as its sentences write them: quoted, shortened by what they have in common."""
+def short_names(comparison: Comparison) -> dict[str, str]:
+    """The names of a comparison's runs, shortened by what they have in common."""
     full = [entry.name for entry in comparison.standings]
     full += [stop.name for stop in comparison.failed] + [left.run.name for left in comparison.left_out]
     full += [run.name for run in comparison.passed_over]
-    short = dict(zip(full, distinct(full, WIDTH), strict=True))
+    return dict(zip(full, distinct(full, WIDTH), strict=True))
+
+
+def say_of(comparison: Comparison) -> Say:
+    """The short names of a comparison's runs as its sentences write them: quoted."""
+    short = short_names(comparison)
     return lambda name: quoted(short.get(name, name))
 
 

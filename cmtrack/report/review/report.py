@@ -72,6 +72,17 @@ def markdown(comparison: Comparison, title: str | None = None) -> str:
     lines += ["", f"*{_plain('; '.join(page['facts']))}.*"]
     for table in page["tables"]:
         lines += ["", f"### {_plain(table['name'])}", "", *_ranking(table), "", f"*{_plain(table['reading'])}*"]
+    if page["probabilities"]:
+        table = page["probabilities"]
+        body = [[_name(row["cells"][0]), *map(_shown, row["cells"][1:])] for row in table["rows"]]
+        lines += [
+            "",
+            f"### {_plain(table['name'])}",
+            "",
+            *_table(table["heads"], body),
+            "",
+            f"*{_plain(table['reading'])}*",
+        ]
     if page["further"]:
         lines += ["", "### Notes", "", *(f"- {_plain(sentence)}" for sentence in page["further"])]
     if page["gates"]:
@@ -130,6 +141,10 @@ def _name(cell: Mapping[str, Any]) -> str:
     return _plain(cell["text"]) + (f" `{cell['id']}`" if cell["id"] else "")
 
 
+def _shown(cell: Mapping[str, Any]) -> str:
+    return _plain(" ".join(filter(None, (cell["text"], cell["beside"]))))
+
+
 def _gate(cell: Mapping[str, Any]) -> str:
     mark = "" if cell["passed"] is None else "✓ " if cell["passed"] else "✗ "
     return mark + _plain(cell["text"])
@@ -140,8 +155,7 @@ def _ranking(table: Mapping[str, Any]) -> list[str]:
     for row in table["rows"]:
         rank, name, standing, *others = row["cells"]
         mark = "**" if row["status"] == "chosen" else ""
-        shown = [_plain(" ".join(filter(None, (c["text"], c["beside"])))) for c in others]
-        body.append([rank["text"], f"{mark}{_plain(name['text'])}{mark}", standing["text"], *shown])
+        body.append([rank["text"], f"{mark}{_plain(name['text'])}{mark}", standing["text"], *map(_shown, others)])
     return _table(table["heads"], body)
 
 

@@ -10,6 +10,7 @@ from cmtrack_integrations.sklearn.displays import (
     PrevalenceDisplay,
     ReducedConfusionMatrixDisplay,
     ReducedRocDisplay,
+    ReliabilityDisplay,
 )
 from cmtrack_integrations.sklearn.estimators import evaluate_estimator, log_estimator
 from cmtrack_integrations.sklearn.scorers import CmtrackScorer, get_scorer
@@ -22,6 +23,7 @@ __all__ = [
     "PrevalenceDisplay",
     "ReducedConfusionMatrixDisplay",
     "ReducedRocDisplay",
+    "ReliabilityDisplay",
     "cross_validate_evaluation",
     "evaluate_estimator",
     "get_scorer",

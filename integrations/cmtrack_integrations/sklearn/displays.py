@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from cmtrack.evaluation import Evaluation, evaluate
 from cmtrack.grouping import Grouping, Label
+from cmtrack.metrics.calibration import CalibrationCurve
 from cmtrack.metrics.precision_recall import PrecisionRecallCurve
 from cmtrack.metrics.roc import RocCurve
 from cmtrack.prevalence import PrevalenceEstimate, estimate_prevalence
@@ -205,6 +206,38 @@ class PrecisionRecallDisplay(_CurveDisplay):
         from cmtrack.plots.evaluation import draw_precision_recall
 
         return draw_precision_recall(self.curve, title=title, ax=ax)
+
+
+class ReliabilityDisplay(_CurveDisplay):
+    """How often each score of the positive group comes true, without bins; with ``ax`` without the scores below.
+
+    Parameters
+    ----------
+    curve : CalibrationCurve
+        ``evaluation.calibration``.
+    interval : (float, float), optional
+        Of the calibration error: ``evaluation.intervals.get("calibration/error")``.
+    negative : label, optional
+        The name of the other group.
+    """
+
+    what = "a reliability curve"
+
+    def __init__(
+        self, curve: CalibrationCurve, interval: tuple[float, float] | None = None, negative: Label = "the rest"
+    ) -> None:
+        self.curve, self.interval, self.negative = curve, interval, negative
+
+    @classmethod
+    def _curve_of(cls, evaluation: Evaluation) -> Self:
+        assert evaluation.calibration is not None  # it is there where a ROC curve is
+        ends = evaluation.intervals.get("calibration/error")
+        return cls(evaluation.calibration, ends, evaluation.negative)
+
+    def _draw(self, ax: Axes | None, title: str | None) -> Figure:
+        from cmtrack.plots.evaluation import draw_reliability
+
+        return draw_reliability(self.curve, self.interval, self.negative, title=title, ax=ax)
 
 
 class PrevalenceDisplay(_Display):

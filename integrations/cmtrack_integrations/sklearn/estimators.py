@@ -134,6 +134,8 @@ def _arguments(
     """Arguments of ``evaluate`` that the classifier gives."""
     predicted = predict(estimator, X, y, labels)
     given: dict[str, Any] = {"y_pred": predicted.y_pred, "y_prob": predicted.y_prob}
+    if predicted.y_score is not None:
+        given["y_score"] = predicted.y_score
     order = predicted.labels
     if order is not None:
         given["labels"] = order

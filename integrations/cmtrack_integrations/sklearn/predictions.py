@@ -25,6 +25,8 @@ class Predicted:
         What ``predict`` says; a classifier with a tuned threshold does not say the most probable class.
     y_prob : ndarray of shape (n, K) or None
         In the order of ``labels``.
+    y_score : ndarray of shape (n, K) or None
+        Decision values in that order, of a classifier that has no probabilities.
     labels : tuple of length K or None
         The classes that the classifier knows, and those of the rows that it does not.
     notes : tuple of str
@@ -38,6 +40,7 @@ class Predicted:
     labels: tuple[Label, ...] | None
     notes: tuple[str, ...] = ()
     model: Any = None
+    y_score: FloatArray | None = None
 
 
 def with_notes(evaluation: Evaluation, notes: tuple[str, ...]) -> Evaluation:
@@ -66,13 +69,35 @@ def predict(estimator: Any, X: Any, y: Any = None, labels: Sequence[Label] | Non
     if y_pred.ndim != 1:
         raise ValueError(f"predict must give one label per row, got shape {y_pred.shape}: several outputs have several")
     if not has_probabilities(estimator):
-        return Predicted(y_pred, None, order, (no_probabilities(estimator),))
+        scores = decision_values(estimator, X, order)
+        return Predicted(y_pred, None, order, (no_probabilities(estimator, scores is not None),), y_score=scores)
     return Predicted(y_pred, probabilities(estimator, X, order), order)
 
 
 def has_probabilities(estimator: Any) -> bool:
     """True where the classifier has ``predict_proba`` as it is set up."""
     return hasattr(estimator, "predict_proba")
+
+
+def decision_values(estimator: Any, X: Any, labels: Sequence[Label] | None) -> FloatArray | None:
+    """Decision values of shape (n, K) in the order of ``labels``; None where there is not one for each of these.
+
+    The one value of two classes is taken with both signs.
+    """
+    own = getattr(estimator, "classes_", None)
+    if not hasattr(estimator, "decision_function") or own is None or isinstance(own, list):
+        return None
+    parameters = estimator.get_params() if hasattr(estimator, "get_params") else {}
+    if any(name.endswith("decision_function_shape") and value == "ovo" for name, value in parameters.items()):
+        return None  # values of pairs of classes
+    found = np.asarray(estimator.decision_function(X), dtype=np.float64)
+    if found.ndim == 1 and len(own) == 2:
+        found = np.stack((-found, found), axis=1)
+    named = encoded_names(estimator, labels) is None
+    known = labels is None or (set(np.asarray(own).tolist()) == set(labels) if named else True)
+    if found.shape[1:] != (len(own),) or not known:
+        return None
+    return align(found, own if named else None, labels)
 
 
 def probabilities(estimator: Any, X: Any, labels: Sequence[Label] | None) -> FloatArray:
@@ -144,13 +169,16 @@ def name_of(estimator: Any) -> str:
     return name_of(steps[-1][1]) if steps else type(estimator).__name__
 
 
-def no_probabilities(estimator: Any) -> str:
-    """The note for a classifier that gives labels only."""
+def no_probabilities(estimator: Any, ranked: bool = False) -> str:
+    """The note for a classifier that gives labels only, or decision values that rank rows."""
     has = (
-        "only a decision_function, whose values are no probabilities" if hasattr(estimator, "decision_function") else ""
+        ", only a decision_function, whose values are no probabilities"
+        if hasattr(estimator, "decision_function")
+        else ""
     )
+    left_out = "log loss, calibration, sPCC and prevalence" if ranked else "ROC, sPCC and prevalence"
     return (
-        f"{name_of(estimator)} has no predict_proba{', ' + has if has else ''}: ROC, sPCC and prevalence are left out; "
+        f"{name_of(estimator)} has no predict_proba{has}: {left_out} are left out; "
         "sklearn.calibration.CalibratedClassifierCV gives it probabilities"
     )
 

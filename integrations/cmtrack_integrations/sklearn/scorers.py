@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from cmtrack.evaluation import evaluate
-from cmtrack.grouping import Grouping, Label
+from cmtrack.grouping import Costs, Grouping, Label, as_costs
 from cmtrack.metrics.catalog import CATALOG, lookup
 from cmtrack.metrics.names import near
 from cmtrack_integrations.sklearn.predictions import has_probabilities, known_labels, no_probabilities, probabilities
@@ -22,9 +22,10 @@ class CmtrackScorer:
     grouping: Grouping | None = None
     positive: Label | None = None
     labels: tuple[Label, ...] | None = None
+    costs: Costs | None = None
 
     def __call__(self, estimator: Any, X: Any, y_true: Any, sample_weight: Any = None) -> float:
-        """The metric of a fitted classifier on rows; NaN where it is undefined.
+        """The metric of a fitted classifier on rows; NaN where it is undefined, minus infinity for an infinite loss.
 
         Raises
         ------
@@ -41,19 +42,23 @@ class CmtrackScorer:
         if entry.needs != "probabilities" or self.metric == "prevalence/classify_and_count":
             given["y_pred"] = estimator.predict(X)
         evaluation = evaluate(
-            y_true, labels=order, grouping=self.grouping, positive=self.positive, sample_weight=sample_weight, **given
-        )
+            y_true, labels=order, grouping=self.grouping, positive=self.positive, sample_weight=sample_weight,
+            costs=self.costs, **given,
+        )  # fmt: skip
         metrics = evaluation.metrics
         if self.metric not in metrics:
             hint = near(self.metric, metrics) or f"; they have {sorted(metrics)[:60]}"
             raise ValueError(f"these data have no metric {self.metric!r}{hint}")
         value = metrics[self.metric]
+        if self.metric in evaluation.infinite:
+            return -math.inf
         if math.isnan(value) or entry.better == "higher":
             return value
         return -abs(value) if entry.better == "nearest zero" else -value
 
     def __repr__(self) -> str:
-        given = {"grouping": self.grouping, "positive": self.positive, "labels": self.labels}
+        given = {"grouping": self.grouping, "positive": self.positive, "labels": self.labels,
+                 "costs": self.costs}  # fmt: skip
         more = "".join(f", {name}={value!r}" for name, value in given.items() if value is not None)
         return f"get_scorer({self.metric!r}{more})"
 
@@ -64,6 +69,7 @@ def get_scorer(
     grouping: Grouping | None = None,
     positive: Label | None = None,
     labels: Sequence[Label] | None = None,
+    costs: Costs | Mapping[tuple[Any, Any], float] | None = None,
 ) -> CmtrackScorer:
     """A scorer for ``GridSearchCV(scoring=...)``, ``cross_validate(scoring=...)`` and the like.
 
@@ -78,6 +84,8 @@ def get_scorer(
         As in :func:`cmtrack.evaluate`.
     labels : sequence, optional
         All classes in order; by default those that the classifier knows.
+    costs : Costs or mapping of (actual, predicted) to float, optional
+        What decisions cost: ``cost/mean`` and the like need them.
 
     Returns
     -------
@@ -87,7 +95,7 @@ def get_scorer(
     Raises
     ------
     ValueError
-        If there is no such metric, it has no direction, or it is not of a classifier's rows.
+        If there is no such metric, it has no direction, is not of a classifier's rows, or needs costs and gets none.
     """
     try:
         entry = lookup(metric)
@@ -96,6 +104,9 @@ def get_scorer(
         raise ValueError(f"{error.args[0]}{hint}") from None
     if not entry.better:
         raise ValueError(f"{metric} describes and has no better or worse: it cannot score")
-    if entry.needs not in ("labels", "two groups", "probabilities"):
+    if entry.needs == "costs" and costs is None:
+        raise ValueError(f"{metric} needs costs: get_scorer({metric!r}, costs={{(actual, predicted): cost}})")
+    if entry.needs not in ("labels", "two groups", "probabilities", "costs"):
         raise ValueError(f"{metric} is computed from {entry.needs}, not from a classifier's predictions")
-    return CmtrackScorer(metric, grouping, positive, None if labels is None else tuple(labels))
+    return CmtrackScorer(metric, grouping, positive, None if labels is None else tuple(labels),
+                         None if costs is None else as_costs(costs))  # fmt: skip

@@ -1,0 +1,133 @@
+"""The curves of an evaluation on which decisions are made: net benefit, gains, risk by coverage."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from cmtrack.metrics.confidence import HitTable
+from cmtrack.metrics.influence import effective_clusters, few_clusters
+from cmtrack.metrics.intervals import size_of_share, wilson
+from cmtrack.metrics.net_benefit import NetBenefit, net_benefit
+from cmtrack.metrics.precision_recall import GainsCurve
+from cmtrack.metrics.risk_coverage import AURC, Rejection, RiskCoverage, reject, risk_coverage_of
+from cmtrack.metrics.roc import ScoreTable
+from cmtrack.statistics.inputs import FloatArray
+from cmtrack.statistics.predictions import Predictions
+
+if TYPE_CHECKING:
+    from cmtrack.evaluation.result import Evaluation
+
+_NO_ROWS = "the evaluated rows belong together in groups, and which do is not known without the rows"
+
+Sums = Callable[[FloatArray], FloatArray]
+
+
+def decision_curve(evaluation: Evaluation, thresholds: npt.ArrayLike | None) -> NetBenefit:
+    """The net benefit of the positive group's score."""
+    table = None if evaluation.statistics.ranking_only else evaluation._views.scores
+    if table is None:
+        raise ValueError(f"a net benefit needs probabilities of two groups or two classes, got {evaluation!r}")
+    clusters = _cluster_sums(evaluation, table)
+    return net_benefit(
+        table, thresholds, evaluation.confidence_level, evaluation.positive, clusters, _reason(evaluation, clusters)
+    )
+
+
+def gains(evaluation: Evaluation) -> GainsCurve | None:
+    """The gains of the positive group's score."""
+    curve = evaluation.precision_recall
+    if curve is None:
+        return None
+    counts = evaluation.binary
+    assert counts is not None  # the scores are of two groups
+    called = (counts.tp + counts.imp + counts.fp) / sum(counts)
+    return GainsCurve(
+        curve.thresholds, curve.called, curve.recall, curve.ceiling, curve.prevalence, curve.positive,
+        (float(called), evaluation.metrics["binary/recall"]),
+    )  # fmt: skip
+
+
+def risk_coverage(evaluation: Evaluation, step: str | None = None) -> RiskCoverage | None:
+    """The risk of the surest answers, of the classes or in the groups of a step."""
+    table = _hits(evaluation, step)
+    if table is None:
+        return None
+    clusters = _cluster_sums(evaluation, table)
+    error = math.nan if _reason(evaluation, clusters) else None
+    if clusters is not None:
+        error = _error(clusters(AURC.influence(table))) / table.total
+    return risk_coverage_of(table, evaluation.confidence_level, error)
+
+
+def rejection(evaluation: Evaluation, share: float, step: str | None) -> Rejection:
+    """The outcome of handing over a share of the rows."""
+    table = _hits(evaluation, step)
+    if table is None:
+        raise ValueError(f"rejecting rows needs the probabilities of their predictions being hits, got {evaluation!r}")
+    found, accepted = reject(table, share)
+    clusters = _cluster_sums(evaluation, table)
+    reason, level, degrees = _reason(evaluation, clusters), evaluation.confidence_level, math.inf
+    if reason:
+        return replace(found, reason=reason)
+    inside = np.tile(accepted, 4).astype(np.float64)
+    n = table.effective(inside)
+    if clusters is not None:
+        wrong = np.repeat([0.0, 1.0], 2 * len(accepted))
+        sums = clusters(inside * (wrong - found.risk))
+        error = _error(sums) / (found.hits + found.misses)
+        n = min(float(size_of_share(found.risk, error, len(sums))), n)
+        degrees = max(effective_clusters(sums, None, np.arange(len(sums))) - 1, 1.0)
+    low, high = wilson(found.risk, n, level, degrees) or (math.nan, math.nan)
+    return replace(found, low=low, high=high)
+
+
+def _hits(evaluation: Evaluation, step: str | None) -> HitTable | None:
+    """Hits and misses by the probability of a hit."""
+    statistics, accept = evaluation.statistics, None
+    if step is not None:
+        composed = () if evaluation.grouping is None else evaluation.grouping.compose(evaluation.labels)
+        found = [own for own in composed if own.name == step]
+        if not found:
+            raise ValueError(f"step must be one of {[own.name for own in composed]}, got {step!r}")
+        accept = found[0].accept
+    hits = None if statistics.hits is None else statistics.hits.of(accept)
+    if hits is None:
+        return None
+    squares = None if statistics.squares is None or statistics.squares.hits is None else statistics.squares.hits
+    return HitTable(hits, None if squares is None else squares.of(accept), evaluation.confidence_level, accept)
+
+
+def _error(sums: FloatArray) -> float:
+    """Standard error of a sum over clusters."""
+    return math.sqrt(float(sums @ sums) * few_clusters(len(sums)))
+
+
+def _reason(evaluation: Evaluation, clusters: Sums | None) -> str:
+    """The reason for which nothing is known of the errors; empty where there is none."""
+    return _NO_ROWS if clusters is None and evaluation.cluster_errors is not None else ""
+
+
+def _cluster_sums(evaluation: Evaluation, samples: ScoreTable) -> Sums | None:
+    """Sums over rows that belong together of the weighted values that rows have by their cell; None without such rows.
+
+    Parameters
+    ----------
+    evaluation : Evaluation
+    samples : ScoreTable
+        Whose cells the values stand in.
+    """
+    rows = evaluation.rows
+    if not isinstance(rows, Predictions) or rows.clusters is None or rows.source is None:
+        return None
+    place = evaluation._influence.locate(samples)[1]
+    weights = np.ones(len(place)) if rows.weights is None else rows.weights.astype(np.float64)
+    held = weights > 0
+    place, weights = place[held], weights[held]
+    code = np.unique(rows.clusters[held], return_inverse=True)[1]
+    return lambda values: np.bincount(code, values[place] * weights).astype(np.float64)

@@ -1,0 +1,248 @@
+"""Net benefit of acting on a score from a threshold on: the decision curve of Vickers and Elkin (2006).
+
+At the threshold t a hit is worth 1 and a false alarm costs the odds t / (1 - t). A rejected positive, whose class
+within the group is wrong, earns nothing. Intervals are multinomial profile likelihoods on the values 1, 0 and minus the
+odds; the band over all thresholds is the same at the quantile of the largest of correlated normal errors.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from cmtrack.grouping import Label
+from cmtrack.metrics.costs import profiles_of_means
+from cmtrack.metrics.influence import few_clusters
+from cmtrack.metrics.intervals import normal_quantile
+from cmtrack.metrics.roc import ACCEPTED_POSITIVE, ScoreTable
+from cmtrack.statistics.grid import grid_edges
+from cmtrack.statistics.inputs import FloatArray
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+DRAWS = 10_000
+_SEED = 16
+_DIGITS = 12  # scores of the positive group are rounded to as many
+_RARE = 0.1
+
+ClusterSums = Callable[[FloatArray], FloatArray]
+"""Sums by cluster, shape (G,), of the weighted values that rows have by channel and score, shape (4 U,)."""
+
+
+@dataclass(frozen=True, eq=False)
+class NetBenefit:
+    """Net benefit by threshold, per row: hits, less false alarms at the threshold's odds.
+
+    Attributes
+    ----------
+    thresholds : ndarray of shape (T,)
+        A row is called positive if its score reaches the threshold. Where scores are counted on a grid, the edge of the
+        grid that is nearest to what was asked for.
+    value : ndarray of shape (T,)
+        ``TP/n - FP/n * t/(1 - t)``.
+    all : ndarray of shape (T,)
+        That of calling every row positive; calling none has 0.
+    low, high : ndarray of shape (T,)
+        Interval of each value alone.
+    band_low, band_high : ndarray of shape (T,)
+        Band that holds the whole curve at once.
+    prevalence : float
+        Share of actual positives.
+    confidence_level : float
+    positive : label
+    reason : str
+        Why there are no intervals (then NaN); empty where there are.
+    """
+
+    thresholds: FloatArray
+    value: FloatArray
+    all: FloatArray
+    low: FloatArray
+    high: FloatArray
+    band_low: FloatArray
+    band_high: FloatArray
+    prevalence: float
+    confidence_level: float = 0.95
+    positive: Label = None
+    reason: str = ""
+
+    @property
+    def odds(self) -> FloatArray:
+        """The false alarms' price ``t / (1 - t)``, of which a hit is worth 1; shape (T,)."""
+        return self.thresholds / (1 - self.thresholds)
+
+    @property
+    def standardized(self) -> FloatArray:
+        """Net benefit as a share of the largest possible one, the prevalence; NaN without positives; shape (T,)."""
+        return self.value / (self.prevalence or math.nan)
+
+    @property
+    def avoided(self) -> FloatArray:
+        """Unneeded calls that the score avoids per row, no hit lost, against calling all positive; shape (T,)."""
+        return (self.value - self.all) / self.odds
+
+    def to_frame(self) -> pd.DataFrame:
+        """One row per threshold."""
+        import pandas as pd
+
+        names = ("thresholds", "value", "low", "high", "band_low", "band_high", "all", "standardized", "avoided")
+        return pd.DataFrame({name: getattr(self, name) for name in names})
+
+    def __repr__(self) -> str:
+        t = self.thresholds
+        better = int((self.value > np.maximum(self.all, 0)).sum())
+        return (
+            f"NetBenefit({len(t)} thresholds from {t.min():.4g} to {t.max():.4g}, {better} of them above calling all "
+            "and calling none positive)"
+        )
+
+
+def check_thresholds(thresholds: npt.ArrayLike) -> FloatArray:
+    """The thresholds, shape (T,), rounded as scores are.
+
+    Raises
+    ------
+    ValueError
+        If they are not one-dimensional, none are given, or one does not lie between 0 and 1.
+    """
+    found: FloatArray = np.asarray(thresholds, dtype=np.float64).round(_DIGITS)
+    if found.ndim != 1 or not len(found):
+        raise ValueError(f"thresholds must have the shape (n_thresholds,), got {found.shape}")
+    outside = found[~((found > 0) & (found < 1))]
+    if len(outside):
+        raise ValueError(f"thresholds of a net benefit must lie between 0 and 1, got {outside[0]:g}")
+    return found
+
+
+def usual_thresholds(prevalence: float) -> FloatArray:
+    """The 99 thresholds .01 to .99; of rare positives as many up to about ten times their share."""
+    top = 1.0
+    if 0 < prevalence < _RARE:
+        step = 10.0 ** math.floor(math.log10(10 * prevalence))
+        top = min(1.0, step * math.ceil(10 * prevalence / step - 1e-9))
+    found: FloatArray = (np.arange(1, 100) * (top / 100)).astype(np.float64)
+    return found.round(_DIGITS)
+
+
+def net_benefit(
+    table: ScoreTable,
+    thresholds: npt.ArrayLike | None = None,
+    level: float = 0.95,
+    positive: Label = None,
+    clusters: ClusterSums | None = None,
+    reason: str = "",
+) -> NetBenefit:
+    """The decision curve of counted scores.
+
+    Parameters
+    ----------
+    table : ScoreTable
+        Of probabilities: a threshold stands for the price of a false alarm.
+    thresholds : array_like of shape (T,), optional
+        By default those of :func:`usual_thresholds`.
+    level : float
+        Of the intervals and of the band.
+    positive : label
+    clusters : callable, optional
+        Sums by cluster: intervals are then Wald's, of these sums.
+    reason : str
+        Why there can be no intervals; empty where there can.
+
+    Raises
+    ------
+    ValueError
+        As :func:`check_thresholds`.
+    """
+    values, total = table.scores.values, table.total
+    prevalence = float(table.sides[0]) / total
+    t = usual_thresholds(prevalence) if thresholds is None else check_thresholds(thresholds)
+    if not table.scores.exact:
+        t = _nearest_edges(t)
+    odds = t / (1 - t)
+    hits, alarms = _called(table.weight, values, t)
+    value = (hits - odds * alarms) / total
+    accepted, negatives = table.weight.reshape(4, -1)[ACCEPTED_POSITIVE].sum(), table.sides[1]
+    everyone = (accepted - odds * negatives) / total
+    ends = np.full((4, len(t)), math.nan)
+    if clusters is not None:
+        ends = _by_clusters(table, t, odds, value, level, clusters)
+    elif not reason:
+        spread = _covariance(*_called(table.squares, values, t), float(table.squares.sum()), t, value)
+        support = np.column_stack((-odds, np.zeros(len(t)), np.ones(len(t))))
+        counts = np.column_stack((alarms, total - hits - alarms, hits)) * (table.effective(None) / total)
+        quantiles = normal_quantile(level), _reach(spread, level)
+        ends = np.concatenate([profiles_of_means(support, counts, quantile) for quantile in quantiles])
+    low, high, band_low, band_high = ends
+    return NetBenefit(t, value, everyone, low, high, band_low, band_high, prevalence, level, positive, reason)
+
+
+def _nearest_edges(thresholds: FloatArray) -> FloatArray:
+    edges = grid_edges()
+    above = np.searchsorted(edges, thresholds).clip(1, len(edges) - 1)
+    below = edges[above - 1]
+    return np.asarray(np.where(thresholds - below <= edges[above] - thresholds, below, edges[above]))
+
+
+def _called(weight: FloatArray, values: FloatArray, thresholds: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Accepted positives and negatives of at least each threshold, both of shape (T,)."""
+    counts = weight.reshape(4, -1)
+    place = np.searchsorted(values, thresholds)
+    sides = (counts[ACCEPTED_POSITIVE], counts[2:].sum(axis=0))
+    hits, alarms = (np.append(np.cumsum(side[::-1])[::-1], 0.0)[place] for side in sides)
+    return hits, alarms
+
+
+def _covariance(hits: FloatArray, alarms: FloatArray, total: float, t: FloatArray, value: FloatArray) -> FloatArray:
+    """n^2 times the covariance of the net benefits, shape (T, T); hits, alarms and total are of squared weights."""
+    places, odds = np.arange(len(t)), t / (1 - t)
+    higher = np.where(np.greater.outer(t, t), places[:, None], places)  # what the higher one calls, both call
+    gains = hits - odds * alarms
+    joint = hits[higher] + np.outer(odds, odds) * alarms[higher]
+    found: FloatArray = joint - np.outer(gains, value) - np.outer(value, gains) + total * np.outer(value, value)
+    return found
+
+
+def _reach(spread: FloatArray, level: float, degrees: float = math.inf) -> float:
+    """Quantile of the largest of correlated normal errors; of Student's with finite degrees of freedom."""
+    alone = normal_quantile(level, degrees)
+    deviation = np.sqrt(np.maximum(np.diag(spread), 0.0))
+    varies = deviation > 1e-9 * max(1.0, float(deviation.max(initial=0.0)))
+    if not varies.any():
+        return alone
+    correlation = spread[np.ix_(varies, varies)] / np.outer(deviation[varies], deviation[varies])
+    root = np.linalg.cholesky((1 - 1e-9) * correlation + 1e-9 * np.eye(len(correlation)))
+    rng = np.random.default_rng(_SEED)
+    drawn = np.abs(rng.standard_normal((DRAWS, len(root))) @ root.T).max(axis=1)
+    if math.isfinite(degrees):
+        drawn = drawn / np.sqrt(rng.chisquare(degrees, DRAWS) / degrees)
+    return max(alone, float(np.quantile(drawn, level)))
+
+
+def _by_clusters(
+    table: ScoreTable, t: FloatArray, odds: FloatArray, value: FloatArray, level: float, clusters: ClusterSums
+) -> FloatArray:
+    """Wald's intervals and band from sums by cluster, shape (4, T)."""
+
+    def of_rows(place: int) -> FloatArray:
+        worth = np.array([[1.0], [0.0], [-odds[place]], [-odds[place]]])
+        return np.asarray((worth * (table.scores.values >= t[place]) - value[place]).ravel())
+
+    sums = np.stack([clusters(of_rows(place)) for place in range(len(t))])
+    spread = sums @ sums.T
+    squares = sums**2
+    fourths = (squares**2).sum(axis=1)
+    effective = np.divide(squares.sum(axis=1) ** 2, fourths, out=np.full(len(t), math.inf), where=fourths > 0)
+    degrees = max(float(effective.min()) - 1, 1.0)
+    error = np.sqrt(np.maximum(np.diag(spread), 0.0) * few_clusters(sums.shape[1])) / table.total
+    alone, together = normal_quantile(level, degrees) * error, _reach(spread, level, degrees) * error
+    least = -odds
+    return np.stack([
+        np.maximum(value - alone, least), np.minimum(value + alone, 1.0),
+        np.maximum(value - together, least), np.minimum(value + together, 1.0),
+    ])  # fmt: skip

@@ -1,0 +1,372 @@
+"""Risk by coverage: the share of wrong answers among the most confident ones, and what handing over the others saves.
+
+Answers are accepted in the order of falling confidence; answers of one confidence enter evenly, with their mean loss.
+The area under the curve is the integral over the coverage from 0 to 1, not the mean over the places of a sorted list
+(Geifman and El-Yaniv 2017), which depends on the order of ties and changes where rows are repeated.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from cmtrack.metrics.intervals import Interval, on_scale
+from cmtrack.metrics.roc import ScoreTable
+from cmtrack.statistics.grid import grid_edges
+from cmtrack.statistics.inputs import BoolArray, FloatArray, IntArray
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+class Order:
+    """Blocks of equal confidence in the order in which they are accepted, and the area under their curve.
+
+    Parameters
+    ----------
+    weight : ndarray of shape (U,)
+        Of each block, the most confident one first.
+    loss : ndarray of shape (U,)
+        Summed weighted loss of each block.
+    """
+
+    def __init__(self, weight: FloatArray, loss: FloatArray) -> None:
+        self.total = float(weight.sum())
+        self.coverage = np.cumsum(weight) / self.total
+        self.lost = np.cumsum(loss) / self.total
+        self.mean = np.divide(loss, weight, out=np.zeros(len(loss)), where=weight > 0)
+        before = np.append(0.0, self.coverage[:-1])
+        width = weight / self.total
+        with np.errstate(divide="ignore", invalid="ignore"):
+            ratio = np.where(width > 0, width / before, 0.0)  # infinite in the first block
+            self._inner = np.where(ratio > 0, np.log1p(ratio) / ratio, 1.0)
+            self._inner[np.isinf(ratio)] = 0.0
+            self._steps = np.where(np.isfinite(ratio), np.log1p(ratio), 0.0)
+            self.pull = np.where(width > 0, 1 - np.log(self.coverage) - self._inner, 0.0)
+        self.area = float(loss @ self.pull) / self.total
+
+    @property
+    def risk(self) -> FloatArray:
+        """Mean loss of what is accepted up to each block, shape (U,)."""
+        return np.divide(self.lost, self.coverage, out=np.zeros(len(self.lost)), where=self.coverage > 0)
+
+    @property
+    def moved(self) -> FloatArray:
+        """Influence of a row in each block on the area, but for its own loss times :attr:`pull`; shape (U,)."""
+        later = self.mean * self._steps
+        behind = np.cumsum(later[::-1])[::-1] - later
+        return np.asarray(self.lost[-1] - self.area - behind - self.mean * (1 - self._inner))
+
+
+def perfect_area(risk: float) -> float:
+    """The area of losses of 0 and 1 in perfect order: all misses last."""
+    return 1.0 if risk >= 1 else risk + (1 - risk) * math.log1p(-risk)
+
+
+@dataclass(frozen=True, eq=False)
+class RiskCoverage:
+    """Risk of the accepted answers by the share that is accepted, the most confident first.
+
+    Attributes
+    ----------
+    confidence : ndarray of shape (U,)
+        Distinct values in descending order; the means of cells where they are counted on a grid.
+    coverage : ndarray of shape (U,)
+        Share of all rows of at least that confidence.
+    risk : ndarray of shape (U,)
+        Mean loss of these rows; of hits and misses the share of misses.
+    loss : ndarray of shape (U,)
+        Mean loss of the rows of that confidence alone.
+    size : ndarray of shape (U,)
+        Effective number of the rows of at least that confidence.
+    aurc : float
+        Area under risk over coverage.
+    excess : float
+        ``aurc`` less that of the same losses in perfect order.
+    standard_error : float
+        Of ``aurc``; NaN where it is not known.
+    interval : (low, high) or None
+        Of ``aurc``, on the log scale.
+    """
+
+    confidence: FloatArray
+    coverage: FloatArray
+    risk: FloatArray
+    loss: FloatArray
+    size: FloatArray
+    aurc: float
+    excess: float
+    standard_error: float
+    interval: Interval | None = None
+
+    @property
+    def total_risk(self) -> float:
+        """Mean loss of all rows."""
+        return float(self.risk[-1])
+
+    def risk_at(self, coverage: float) -> float:
+        """Mean loss where a share of all rows is accepted.
+
+        Raises
+        ------
+        ValueError
+            If the share does not lie above 0 and up to 1.
+        """
+        if not 0 < coverage <= 1:
+            raise ValueError(f"coverage must lie above 0 and be at most 1, got {coverage!r}")
+        ends, lost = (np.append(0.0, part) for part in (self.coverage, self.coverage * self.risk))
+        return float(np.interp(coverage, ends, lost)) / coverage
+
+    def coverage_at(self, risk: float) -> float:
+        """The largest share that can be accepted at a risk of at most this; 0 where none can.
+
+        Raises
+        ------
+        ValueError
+            If the risk is not a number.
+        """
+        if math.isnan(risk):
+            raise ValueError(f"risk must be a number, got {risk!r}")
+        fits = np.flatnonzero(self.risk <= risk * (1 + 1e-12) if risk > 0 else self.risk <= risk)
+        last = int(fits[-1]) if len(fits) else -1
+        if last == len(self.risk) - 1:
+            return 1.0
+        start = float(self.coverage[last]) if last >= 0 else 0.0
+        lost = start * float(self.risk[last]) if last >= 0 else 0.0
+        mean = float(self.loss[last + 1])  # it is above the risk: the block brings the curve over it
+        return max(start, (start * mean - lost) / (mean - risk))
+
+    def to_frame(self) -> pd.DataFrame:
+        """One row per confidence."""
+        import pandas as pd
+
+        return pd.DataFrame({name: getattr(self, name) for name in ("confidence", "coverage", "risk")})
+
+    def __repr__(self) -> str:
+        return (
+            f"RiskCoverage(aurc={self.aurc:.4g}, excess={self.excess:.4g}, risk {self.total_risk:.4g} of all and "
+            f"{self.risk_at(0.8):.4g} of the surest 80 %, {len(self.confidence)} confidences)"
+        )
+
+
+class Aurc:
+    """Area under risk over coverage, of hits and misses by the probability of a hit.
+
+    Its argument is a :class:`ScoreTable` of the channels hit, none, miss, none.
+    """
+
+    def __call__(self, table: ScoreTable) -> float:
+        return order_of(table).area
+
+    def influence(self, table: ScoreTable) -> FloatArray:
+        """Influence (4 U,)."""
+        order = order_of(table)
+        hit, miss = (part[::-1] for part in (order.moved, order.moved + order.pull))
+        return np.concatenate((hit, hit, miss, miss))
+
+
+class AurcExcess(Aurc):
+    """The same, less the area of as many misses that all come last."""
+
+    def __call__(self, table: ScoreTable) -> float:
+        return max(order_of(table).area - perfect_area(_risk(table)), 0.0)
+
+    def influence(self, table: ScoreTable) -> FloatArray:
+        """Influence (4 U,)."""
+        risk = _risk(table)
+        slope = math.log1p(-risk) if risk < 1 else 0.0  # all are misses: no order is better
+        own = np.repeat([-risk, 1 - risk], 2 * len(table.scores.values))
+        return np.asarray(super().influence(table) + slope * own)
+
+
+AURC, EXCESS = Aurc(), AurcExcess()
+
+
+def order_of(table: ScoreTable) -> Order:
+    """The order of hits and misses."""
+    counts = table.weight.reshape(2, 2, -1).sum(axis=1)[:, ::-1]
+    return Order(counts.sum(axis=0), counts[1])
+
+
+def _risk(table: ScoreTable) -> float:
+    return float(table.sides[1]) / table.total
+
+
+def risk_coverage_of(table: ScoreTable, level: float = 0.95, error: float | None = None) -> RiskCoverage:
+    """The curve of hits and misses.
+
+    Parameters
+    ----------
+    table : ScoreTable
+        Of the channels hit, none, miss, none.
+    level : float
+    error : float, optional
+        The standard error, where it is not that of independent rows.
+    """
+    order = order_of(table)
+    held = np.flatnonzero(table.weight.reshape(4, -1).sum(axis=0)[::-1] > 0)
+    weight, squares = (np.cumsum(part.reshape(4, -1).sum(axis=0)[::-1])[held] for part in (table.weight, table.squares))
+    error = table.standard_error(AURC.influence(table)) if error is None else error
+    return RiskCoverage(
+        table.scores.means[::-1][held], order.coverage[held], order.risk[held], order.mean[held], weight**2 / squares,
+        order.area, EXCESS(table), error, on_scale("log", order.area, error, level, (0.0, 1.0)),
+    )  # fmt: skip
+
+
+def risk_coverage(
+    confidence: npt.ArrayLike, losses: npt.ArrayLike, weights: npt.ArrayLike | None = None, *, level: float = 0.95
+) -> RiskCoverage:
+    """The curve of any losses.
+
+    Parameters
+    ----------
+    confidence, losses : array_like of shape (n,)
+        Losses are at least 0: 1 for a miss and 0 for a hit, or what a decision costs.
+    weights : array_like of shape (n,), optional
+        Whole numbers are numbers of equal rows, fractions sampling weights.
+    level : float, default 0.95
+
+    Raises
+    ------
+    ValueError
+        If shapes differ, there are no rows, or a value is not finite, or a loss or weight is negative.
+
+    Notes
+    -----
+    The area is the integral of the risk, ``E[-loss ln(coverage)]``.
+
+    Examples
+    --------
+    >>> risk_coverage([0.9, 0.8, 0.8, 0.6], [0, 0, 1, 1]).risk
+    array([0.        , 0.33333333, 0.5       ])
+    """
+    kappa, lost = np.asarray(confidence, dtype=np.float64), np.asarray(losses, dtype=np.float64)
+    given = np.ones(len(kappa), dtype=np.int64) if weights is None else np.asarray(weights)
+    if kappa.ndim != 1 or not len(kappa) or not kappa.shape == lost.shape == given.shape:
+        raise ValueError(
+            "confidence, losses and weights must have one shape (n,) of at least one row, got "
+            f"{kappa.shape}, {lost.shape} and {given.shape}"
+        )
+    if not (np.isfinite(kappa).all() and np.isfinite(lost).all() and np.isfinite(given).all()):
+        raise ValueError("confidence, losses and weights must be finite")
+    if (lost < 0).any() or (given < 0).any() or not given.any():
+        raise ValueError("losses and weights must not be negative, and a weight must be above 0")
+    w = given.astype(np.float64)
+    squares = w if given.dtype.kind == "i" else w**2
+    values, place = np.unique(-kappa, return_inverse=True)
+    order = Order(_sums(place, w), _sums(place, w * lost))
+    best, rank = np.unique(lost, return_inverse=True)
+    ideal = Order(_sums(rank, w), _sums(rank, w) * best)
+    psi = lost * order.pull[place] + order.moved[place]
+    error = math.sqrt(float(squares @ psi**2)) / order.total
+    size = np.cumsum(_sums(place, w)) ** 2 / np.cumsum(_sums(place, squares))
+    return RiskCoverage(
+        -values, order.coverage, order.risk, order.mean, size, order.area, max(order.area - ideal.area, 0.0), error,
+        on_scale("log", order.area, error, level, (0.0, math.inf)),
+    )  # fmt: skip
+
+
+def _sums(place: IntArray, values: FloatArray) -> FloatArray:
+    return np.bincount(place, values).astype(np.float64)
+
+
+# -- handing rows to a person --------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Rejection:
+    """The outcome of handing the least confident rows to a person.
+
+    Attributes
+    ----------
+    share : float
+        The largest share of the rows that may be handed over, as it was asked for.
+    accepted : float
+        Share of the rows whose answer is accepted: rows of one confidence stay together.
+    threshold : float
+        Answers of at least this confidence are accepted.
+    risk, low, high : float
+        Share of the accepted answers that are wrong, with its Wilson interval; NaN where it is not known.
+    hits, misses : float
+        Accepted answers that are right and wrong.
+    rejected_hits, rejected_misses : float
+        Answers among the rows that are handed over.
+    reason : str
+        Why there is no interval; empty where there is.
+    """
+
+    share: float
+    accepted: float
+    threshold: float
+    risk: float
+    low: float
+    high: float
+    hits: float
+    misses: float
+    rejected_hits: float
+    rejected_misses: float
+    reason: str = ""
+
+    @property
+    def total_risk(self) -> float:
+        """Share of all answers that are wrong."""
+        wrong = self.misses + self.rejected_misses
+        return wrong / (self.hits + self.rejected_hits + wrong)
+
+    def sentence(self) -> str:
+        """The outcome in words."""
+        given = self.rejected_hits + self.rejected_misses
+        ends = "" if math.isnan(self.low) else f" [{100 * self.low:.3g}, {100 * self.high:.3g}]"
+        if not given:
+            tied = f"the rows of the lowest confidence, {self.threshold:.3g}, are more than {100 * self.share:.3g} %"
+            why = "" if self.share == 0 else f": {tied}, and are not told apart"
+            return f"No row is handed over{why}. {100 * self.risk:.3g} %{ends} of all answers are wrong."
+        return (
+            f"{100 * self.accepted:.3g} % of the answers are accepted, those with a confidence of at least "
+            f"{self.threshold:.3g}: {100 * self.risk:.3g} %{ends} of them are wrong, of all answers "
+            f"{100 * self.total_risk:.3g} %. {100 * (1 - self.accepted):.3g} % of the rows are handed over; of their "
+            f"answers {100 * self.rejected_misses / given:.3g} % are wrong."
+        )
+
+
+def reject(table: ScoreTable, share: float) -> tuple[Rejection, BoolArray]:
+    """The rows of least confidence, at most a share of all, and the rest.
+
+    Parameters
+    ----------
+    table : ScoreTable
+        Of the channels hit, none, miss, none.
+    share : float
+
+    Returns
+    -------
+    rejection : Rejection
+        Without an interval.
+    accepted : ndarray of shape (U,), bool
+        The confidences, in the order of the table, whose answers are accepted.
+
+    Raises
+    ------
+    ValueError
+        If the share does not lie from 0 to below 1.
+    """
+    if not 0 <= share < 1:
+        raise ValueError(f"the share that is handed over must lie from 0 to below 1, got {share!r}")
+    hits, misses = table.weight.reshape(2, 2, -1).sum(axis=1)
+    given = np.cumsum(hits + misses) / table.total
+    accepted = given > share * (1 + 1e-12)
+    first = int(np.flatnonzero(accepted & (hits + misses > 0))[0])
+    accepted = np.arange(len(given)) >= first
+    threshold = float(table.scores.values[first])
+    if not table.scores.exact:
+        threshold = float(grid_edges()[first - 1]) if first else 0.0
+    inside, wrong = float(hits[accepted].sum()), float(misses[accepted].sum())
+    found = Rejection(
+        share, (inside + wrong) / table.total, threshold, wrong / (inside + wrong), math.nan, math.nan, inside, wrong,
+        float(hits[~accepted].sum()), float(misses[~accepted].sum()),
+    )  # fmt: skip
+    return found, accepted

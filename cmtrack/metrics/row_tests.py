@@ -1,0 +1,147 @@
+"""The test of calibration for rows that belong together.
+
+Their labels are not independent draws, so the differences of labels and scores are summed by cluster and the sums'
+signs are drawn instead. This needs the rows. Beyond a thousand clusters the sums over all of them are drawn from the
+normal law with their covariance, which is what signs tend to.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+
+import numpy as np
+from scipy.special import logit
+
+from cmtrack.metrics._calibration import DRAWS, MAX_BLOCKS, CalibrationTest, combined
+from cmtrack.metrics.views import EvaluationViews
+from cmtrack.statistics.collected import group_scores, is_positive
+from cmtrack.statistics.grid import cells_of
+from cmtrack.statistics.inputs import FloatArray, IntArray
+from cmtrack.statistics.predictions import Predictions
+
+_BLOCKS = 64
+"""Runs of scores, of equal variance, at which sums of differences are compared."""
+_MOST_SIGNS = 1000
+_AT_ONCE = 1 << 14
+_SEED = 15
+
+
+def row_pvalues(rows: Predictions, views: EvaluationViews) -> dict[str, float]:
+    """The p-values of calibration, confidence and classes that are asked for, by full name.
+
+    Parameters
+    ----------
+    rows : Predictions
+        With clusters and probabilities.
+    views : EvaluationViews
+    """
+    assert rows.clusters is not None  # the caller's choice
+    clusters = np.unique(rows.clusters, return_inverse=True)[1]
+    weights = np.ones(len(rows)) if rows.weights is None else rows.weights.astype(np.float64)
+    found = {}
+    for name, score, event in _asked(rows, views):
+        there = weights > 0
+        if not event[there].any() or event[there].all():
+            continue
+        test = sign_test(score, event, weights, clusters)
+        if test is not None:
+            found[name] = test.pvalue
+    return found
+
+
+def _asked(rows: Predictions, views: EvaluationViews) -> Iterator[tuple[str, FloatArray, IntArray]]:
+    """Name, score and event (0 or 1) of each test that applies."""
+    probabilities = rows.probabilities
+    assert probabilities is not None  # the caller's choice
+    if views.reliability is not None and views.step is not None:
+        yield "calibration/pvalue", group_scores(probabilities, views.step), is_positive(rows.actual, views.step)
+    for step in ("", *views.steps):
+        table = views.hits(step)
+        if table is not None:
+            score, hit = table.of_rows(rows.actual, rows.predicted, probabilities)
+            yield f"confidence/{step}/pvalue".replace("//", "/"), score, hit.astype(np.int64)
+    if views.class_curves is not None:
+        for k, name in views.held.items():
+            event = (rows.actual == k).astype(np.int64)
+            yield f"class/{name}/calibration_pvalue", probabilities[:, k], event
+
+
+def sign_test(
+    score: FloatArray,
+    event: IntArray,
+    weights: FloatArray,
+    clusters: IntArray,
+    draws: int = DRAWS,
+) -> CalibrationTest | None:
+    """Kuiper's and Cox's statistic of differences whose signs are drawn by cluster.
+
+    Parameters
+    ----------
+    score, weights : ndarray of shape (n,)
+    event : ndarray of shape (n,)
+        0 or 1.
+    clusters : ndarray of shape (n,)
+        Numbers from 0.
+
+    Returns
+    -------
+    CalibrationTest, or None where every score is 0 or 1 and none is contradicted.
+    """
+    inner = (score > 0) & (score < 1) & (weights > 0)
+    outer = ~inner & (weights > 0)
+    if (outer & (event != (score >= 1))).any():
+        least = 1 / (1 + draws)
+        return CalibrationTest(math.inf, math.inf, least, least, least)
+    if not inner.any():
+        return None
+    score, difference = score[inner], weights[inner] * (event[inner] - score[inner])
+    block = _runs(score, weights[inner])
+    x = logit(score)
+    x -= float(x @ np.abs(difference)) / max(float(np.abs(difference).sum()), 1e-300)
+    number = clusters[inner]
+    n_clusters = 1 + int(number.max())
+    rng, signed = np.random.default_rng(_SEED), np.zeros((draws, _BLOCKS + 1))
+    total, covariance, spread = np.zeros(_BLOCKS + 1), np.zeros((_BLOCKS + 1, _BLOCKS + 1)), np.zeros((2, 2))
+    for sums in _by_cluster(number, n_clusters, block, difference, difference * x):
+        total += sums.sum(axis=0)
+        both = np.stack((sums[:, :-1].sum(axis=1), sums[:, -1]))
+        spread += both @ both.T
+        if n_clusters <= _MOST_SIGNS:
+            signed += rng.choice([-1.0, 1.0], (draws, len(sums))) @ sums
+        else:
+            covariance += sums.T @ sums
+    if n_clusters > _MOST_SIGNS:
+        roots, axes = np.linalg.eigh(covariance)
+        signed = rng.standard_normal((draws, _BLOCKS + 1)) @ (axes * np.sqrt(np.maximum(roots, 0.0))).T
+    together = np.vstack((total, signed))
+    running = np.cumsum(together[:, :-1], axis=1)
+    kuiper = np.maximum(running.max(axis=1), 0.0) - np.minimum(running.min(axis=1), 0.0)
+    ends = np.stack((running[:, -1], together[:, -1]))
+    cox = np.einsum("ad,ab,bd->d", ends, np.linalg.pinv(spread, hermitian=True), ends)
+    return combined(kuiper / math.sqrt(max(float(spread[0, 0]), 1e-300)), cox)
+
+
+def _runs(score: FloatArray, weights: FloatArray) -> IntArray:
+    """The run of equal variance that each score stands in, shape (n,); equal scores, or cells, stand together."""
+    place = cells_of(score) if len(score) > MAX_BLOCKS else np.unique(score, return_inverse=True)[1]
+    variance = np.bincount(place, weights**2 * score * (1 - score)).astype(np.float64)
+    middle = np.cumsum(variance) - variance / 2
+    run = np.minimum(np.floor(_BLOCKS * middle / variance.sum()), _BLOCKS - 1).astype(np.int64)
+    return np.asarray(run[place])
+
+
+def _by_cluster(
+    number: IntArray, n_clusters: int, block: IntArray, difference: FloatArray, moment: FloatArray
+) -> Iterator[FloatArray]:
+    """Sums by cluster, so many at once, shape (c, runs + 1): of each run's differences, and of all moments."""
+    order = np.argsort(number, kind="stable")
+    starts = np.arange(0, n_clusters, _AT_ONCE)
+    bounds = np.searchsorted(number[order], np.append(starts, n_clusters))
+    for first, start, stop in zip(starts.tolist(), bounds[:-1], bounds[1:], strict=True):
+        mine, size = order[start:stop], min(_AT_ONCE, n_clusters - first)
+        own = number[mine] - first
+        sums = np.empty((size, _BLOCKS + 1))
+        sums[:, :-1] = np.bincount(own * _BLOCKS + block[mine], difference[mine], size * _BLOCKS).reshape(size, -1)
+        sums[:, -1] = np.bincount(own, moment[mine], size)
+        yield sums

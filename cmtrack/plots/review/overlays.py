@@ -1,0 +1,313 @@
+"""Curves of several runs in one picture: ROC, precision over recall, reliability. A run has the same colour in all."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from cmtrack.plots import _text as text
+from cmtrack.plots.precision_recall import steps
+from cmtrack.plots.reliability import reach_of
+from cmtrack.plots.roc import of_positive
+from cmtrack.plots.style import (
+    BLUE,
+    GREEN,
+    INK,
+    MUTED,
+    ORANGE,
+    PINK,
+    SKY,
+    YELLOW,
+    FloatArray,
+    extent_points,
+    legend_below,
+    open_axes,
+    sheet,
+    unit_square,
+)
+
+from . import _layout as layout
+from ._layout import caption_under, left_out
+
+_COLOURS = (BLUE, ORANGE, GREEN, PINK, SKY, YELLOW, INK, MUTED)
+_DASHES: tuple[tuple[float, ...], ...] = (
+    (), (6, 2), (1.2, 1.6), (7, 2, 1.2, 2), (3, 1.5), (7, 2, 1.2, 2, 1.2, 2), (9, 4), (4, 1.5, 4, 1.5, 1.2, 1.5),
+)  # fmt: skip
+
+
+def plot_roc_overlay(
+    curves: Sequence[tuple[object, npt.ArrayLike, npt.ArrayLike]],
+    *,
+    areas: npt.ArrayLike,
+    intervals: npt.ArrayLike | None = None,
+    ceilings: npt.ArrayLike | None = None,
+    normalized: npt.ArrayLike | None = None,
+    positive: object | None = None,
+    max_curves: int = 8,
+    title: str | None = None,
+    ax: Axes | None = None,
+) -> Figure:
+    """Draw several ROC curves over each other, told apart by colour and by line style.
+
+    Parameters
+    ----------
+    curves : sequence of (name, fpr, tpr)
+        Best first; false and true positive rates as two sequences of one length, from the highest threshold to
+        the lowest.
+    areas : array_like of shape (R,)
+        Area under each curve; NaN where undefined.
+    intervals : array_like of shape (R, 2), optional
+        Limits of the areas; NaN where there are none.
+    ceilings : array_like of shape (R,), optional
+        Largest reachable true positive rate of each curve; one below 1 is marked by a short dashed line to the
+        right of the frame, and has its own line of chance.
+    normalized : array_like of shape (R,), optional
+        Area over ceiling, by default computed; written where a ceiling is below 1.
+    positive : object, optional
+        Name of the positive class or group.
+    max_curves : int, default 8
+        Curves that are drawn at most.
+    title : str, optional
+        Title of the axes.
+    ax : matplotlib.axes.Axes, optional
+        Axes to draw into; by default a new figure.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+        The figure that holds the axes. It is not registered with pyplot.
+
+    Raises
+    ------
+    ValueError
+        If there is no curve or shapes do not fit together.
+    """
+    runs = _Runs.of(curves, ("fpr", "tpr"), areas, intervals, ceilings, max_curves)
+    relative = runs.areas / np.where(runs.ceilings > 0, runs.ceilings, np.nan)
+    if normalized is not None:
+        relative = layout.check_numbers("normalized", normalized, runs.areas.shape)
+    page = sheet(ax, (5.0, 5.0))
+    for top in runs.reached:
+        page.ax.plot([0, 1], [0, top], color=MUTED, linewidth=0.8, linestyle=":", zorder=1, label="_chance")
+    words = [f"AUC {runs.number(i)}{_ceiling_text(runs.ceilings[i], relative[i])}" for i in range(runs.shown)]
+    runs.draw(page.ax, words)
+    for colour, top in runs.capped:
+        page.ax.plot([1.01, 1.06], [top, top], color=colour, **_CEILING)
+    unit_square(page.ax, "false positive rate", "true positive rate" + of_positive(positive), title)
+    chance = "Dotted lines: chance, up to the ceiling of each curve." if runs.capped else "Dotted diagonal: chance."
+    lines = runs.captions(chance, "interval of each area")
+    if runs.capped:
+        lines.append(
+            "Dashes right of the frame: the ceiling, the largest share of positives that a curve can reach. Compare "
+            "normalised areas (area / ceiling; chance is 0.5): areas under different ceilings are not comparable."
+        )
+    caption_under(page.ax, legend_below(page.ax), lines, extent_points(page.ax)[0] + 30)
+    return page.finish()
+
+
+def plot_precision_recall_overlay(
+    curves: Sequence[tuple[object, npt.ArrayLike, npt.ArrayLike]],
+    *,
+    areas: npt.ArrayLike,
+    prevalence: float,
+    intervals: npt.ArrayLike | None = None,
+    ceilings: npt.ArrayLike | None = None,
+    positive: object | None = None,
+    max_curves: int = 8,
+    title: str | None = None,
+    ax: Axes | None = None,
+) -> Figure:
+    """Draw precision over recall of several runs, in steps, told apart by colour and by line style.
+
+    Parameters
+    ----------
+    curves : sequence of (name, recall, precision)
+        Best first; from the highest threshold to the lowest.
+    areas : array_like of shape (R,)
+        Average precision of each; NaN where undefined.
+    prevalence : float
+        Share of actual positives: the precision of chance.
+    intervals, ceilings, positive, max_curves, title, ax
+        As in :func:`plot_roc_overlay`; a ceiling is marked above the frame.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+        The figure that holds the axes. It is not registered with pyplot.
+
+    Raises
+    ------
+    ValueError
+        If there is no curve or shapes do not fit together.
+    """
+    runs = _Runs.of(curves, ("recall", "precision"), areas, intervals, ceilings, max_curves)
+    page = sheet(ax, (5.0, 5.0))
+    for top in runs.reached:
+        page.ax.plot([0, top], [top * prevalence] * 2, color=MUTED, linewidth=0.8, linestyle=":", label="_chance")
+    words = [f"average precision {runs.number(i)}{_ceiling_text(runs.ceilings[i])}" for i in range(runs.shown)]
+    runs.draw(page.ax, words, [steps(*points) for points in runs.points], "steps-pre")
+    for colour, top in runs.capped:
+        page.ax.plot([top, top], [1.01, 1.06], color=colour, **_CEILING)
+    unit_square(page.ax, "recall" + of_positive(positive), "precision", title)
+    lines = runs.captions("Dotted: chance.", "interval of each average precision")
+    if runs.capped:
+        lines.append("Dashes above the frame: the ceiling, the largest recall that a curve can reach.")
+    caption_under(page.ax, legend_below(page.ax), lines, extent_points(page.ax)[0] + 30)
+    return page.finish()
+
+
+def plot_reliability_overlay(
+    curves: Sequence[tuple[object, npt.ArrayLike, npt.ArrayLike]],
+    *,
+    errors: npt.ArrayLike,
+    intervals: npt.ArrayLike | None = None,
+    words: Sequence[str] | None = None,
+    event: object | None = None,
+    max_curves: int = 4,
+    title: str | None = None,
+    ax: Axes | None = None,
+) -> Figure:
+    """Draw the reliability curves of several runs, without bins, told apart by colour and by line style.
+
+    Parameters
+    ----------
+    curves : sequence of (name, scores, recalibrated)
+        Best first; distinct scores ascending, and the observed share at each by isotonic regression.
+    errors : array_like of shape (R,)
+        Calibration error of each; NaN where undefined.
+    words : sequence of str, optional
+        What is said of each, for the legend.
+    event : object, optional
+        What the scores are probabilities of: the positive class or group.
+    intervals, max_curves, title, ax
+        As in :func:`plot_roc_overlay`, the intervals of the errors.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+        The figure that holds the axes. It is not registered with pyplot.
+
+    Raises
+    ------
+    ValueError
+        If there is no curve or shapes do not fit together.
+    """
+    runs = _Runs.of(curves, ("scores", "recalibrated"), errors, intervals, None, max_curves)
+    if words is not None and len(words) != len(curves):
+        raise ValueError(f"words must be of the {len(curves)} curves, got {len(words)}")
+    page = sheet(ax, (5.0, 5.0))
+    page.ax.plot([0, 1], [0, 1], color=MUTED, linewidth=0.8, linestyle=":", zorder=1, label="_perfect")
+    said = [f"; {word}" if word else "" for word in words or [""] * len(curves)]
+    legend = [f"calibration error {runs.number(i)}{said[i]}" for i in range(runs.shown)]
+    runs.draw(page.ax, legend, drawstyle="steps-mid")
+    score = "score" if event is None else f"score: probability of {text.brief(event, 28)}"
+    unit_square(page.ax, score, "observed share", title)
+    reach = reach_of(max(float(x[-1]) for x, _ in runs.points[: runs.shown]))
+    page.ax.set(xlim=(0, reach), aspect=reach)
+    lines = runs.captions("Dotted: as often as the score says. Below it the score is too high.",
+                          "interval of each error")  # fmt: skip
+    caption_under(page.ax, legend_below(page.ax), lines, extent_points(page.ax)[0] + 30)
+    return page.finish()
+
+
+_CEILING: dict[str, Any] = {"linewidth": 1.7, "linestyle": (0, (2.5, 1)), "clip_on": False, "label": "_ceiling"}
+
+
+@dataclass(frozen=True)
+class _Runs:
+    """The checked curves of some runs: all have numbers and intervals, the first of them are shown."""
+
+    names: list[str]
+    points: list[tuple[FloatArray, FloatArray]]
+    areas: FloatArray
+    limits: FloatArray
+    ceilings: FloatArray
+    shown: int
+
+    @classmethod
+    def of(
+        cls,
+        curves: Sequence[tuple[object, npt.ArrayLike, npt.ArrayLike]],
+        axes: tuple[str, str],
+        areas: npt.ArrayLike,
+        intervals: npt.ArrayLike | None,
+        ceilings: npt.ArrayLike | None,
+        max_curves: int,
+    ) -> _Runs:
+        n_runs = len(curves)
+        if not n_runs:
+            raise ValueError(f"curves must hold at least one (name, {', '.join(axes)}), got none")
+        layout.check_limit("max_curves", max_curves)
+        return cls(
+            text.short_names([name for name, _, _ in curves], 40),
+            [_points(name, axes, x, y) for name, x, y in curves],
+            layout.check_numbers("areas", areas, (n_runs,)),
+            layout.check_intervals(
+                "intervals", np.full((n_runs, 2), np.nan) if intervals is None else intervals, n_runs
+            ),
+            layout.check_numbers("ceilings", np.ones(n_runs) if ceilings is None else ceilings, (n_runs,)),
+            min(n_runs, max_curves),
+        )
+
+    @property
+    def reached(self) -> list[float]:
+        """The different ceilings of the shown curves, the highest first."""
+        tops = self.ceilings[: self.shown]
+        return sorted(set(np.where(np.isfinite(tops), tops, 1.0).tolist()), reverse=True)
+
+    @property
+    def capped(self) -> list[tuple[str, float]]:
+        """Colour and ceiling of the shown curves that cannot reach all positives."""
+        return [(_COLOURS[i % len(_COLOURS)], top) for i, top in enumerate(self.ceilings[: self.shown]) if top < 1]
+
+    def number(self, i: int) -> str:
+        """The number of a curve with its interval."""
+        value, limits = self.areas[i], self.limits[i]
+        known = math.isfinite(value) and np.isfinite(limits).all()
+        return text.number_text(value) + (f" ({limits[0]:.3f} to {limits[1]:.3f})" if known else "")
+
+    def draw(
+        self,
+        ax: Axes,
+        words: Sequence[str],
+        points: Sequence[tuple[FloatArray, FloatArray]] | None = None,
+        drawstyle: str = "default",
+    ) -> None:
+        """Draw the shown curves, or other points of theirs, with words for the legend."""
+        open_axes(ax)
+        for i, (xy, said) in enumerate(zip((points or self.points)[: self.shown], words, strict=True)):
+            dashes = _DASHES[(i + i // len(_COLOURS)) % len(_DASHES)]
+            ax.plot(
+                *xy, color=_COLOURS[i % len(_COLOURS)], linestyle=(0, dashes) if dashes else "-", linewidth=1.7,
+                label=f"{self.names[i]}: {said}", zorder=3 - i / len(self.names), clip_on=False, drawstyle=drawstyle,
+            )  # fmt: skip
+
+    def captions(self, first: str, interval: str) -> list[str]:
+        """What is said below: of the dotted line, of what is left out, of names, of intervals."""
+        lines = [first, *left_out(len(self.names), self.shown, "curves"), *text.numbered(self.names[: self.shown])]
+        return lines + (
+            [f"In brackets: the {interval} by itself."] if np.isfinite(self.limits[: self.shown]).any() else []
+        )
+
+
+def _points(name: object, axes: tuple[str, str], x: npt.ArrayLike, y: npt.ArrayLike) -> tuple[FloatArray, FloatArray]:
+    along, up = np.asarray(x, dtype=np.float64), np.asarray(y, dtype=np.float64)
+    if along.ndim != 1 or along.shape != up.shape or not along.size:
+        both = " and ".join(axes)
+        raise ValueError(f"{both} of {name!r} must have one shape (n_points,), got {along.shape} and {up.shape}")
+    return along, up
+
+
+def _ceiling_text(ceiling: float, normalized: float | None = None) -> str:
+    if not ceiling < 1:
+        return ""
+    return f", ceiling {ceiling:.3f}" + (
+        f", normalised {text.number_text(normalized)}" if normalized is not None else ""
+    )

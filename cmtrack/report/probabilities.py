@@ -1,0 +1,287 @@
+"""Whether probabilities are right, in words: one judgement for reports, reviews and their figures.
+
+Judged are the probabilities of the positive group, and the confidence of the predictions: the probability that each is
+right. The test of calibration decides whether there is a fault; slope, mean and the reliability curve say of what kind,
+and where. Each is held to the evaluation's confidence level. A fault that no figure would show is called slight.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+from scipy.special import expit, logit
+
+from cmtrack.evaluation import Evaluation
+from cmtrack.metrics.calibration import CalibrationCurve
+from cmtrack.metrics.intervals import Interval, normal_quantile
+from cmtrack.report import formatting as fmt
+from cmtrack.statistics.inputs import FloatArray
+
+FEW = 100
+"""Rows, below which the test sees gross faults only."""
+FEW_OF_A_GROUP = 20
+_LEAST = 20  # rows of an example
+_SLIGHT = 0.02  # of the labels' standard deviation
+
+
+class Judgement(NamedTuple):
+    """A word for a table, and a sentence."""
+
+    word: str
+    sentence: str
+
+
+class _Judged(NamedTuple):
+    """Probabilities, what they are called, and the kinds of fault that an interval shows, each with its reason."""
+
+    section: str
+    curve: CalibrationCurve
+    subject: str
+    noun: str
+    outcomes: tuple[str, str]  # "13 are …": what did not come true, and what did
+    faults: dict[str, str]
+    towards: int | None  # the side of an example: 1 above the curve, -1 below it, 0 any, None that of Cox's fit
+
+
+def judgement(evaluation: Evaluation) -> Judgement | None:
+    """Judge the probabilities of the positive group.
+
+    Returns
+    -------
+    Judgement or None
+        Where the section ``calibration/`` is not there, None. The word is "wrong where certain", where a score of 0
+        or 1 failed, "over-confident", "under-confident", "the wrong way round", "too high" or "too low", or several of
+        them; "not right", "no fault seen", "unclear", where the test sees no fault and an interval does, "not tested",
+        or "all came true".
+    """
+    curve = _known(evaluation, "calibration", evaluation.calibration)
+    if curve is None:
+        return None
+    faults, slope = {}, evaluation.intervals.get("calibration/slope")
+    if slope is not None and not slope[0] <= 1 <= slope[1]:
+        word = "under-confident" if slope[0] > 1 else "over-confident" if slope[1] > 0 else "the wrong way round"
+        faults[word] = f"the slope is {_slope(evaluation)}"
+    elif _parted(curve):
+        faults["under-confident"] = "the scores part the groups"
+    side = _side(evaluation.intervals.get("prevalence/bias") or _mean_ends(evaluation, curve))
+    towards = None if faults and curve.table.fit is not None else side
+    if side:
+        faults[_level(side)] = f"the mean is {_level(side)}"
+    names = fmt.named(evaluation.negative), fmt.named(evaluation.positive)
+    subject = f"probabilities of {names[1]}"
+    return _judge(evaluation, _Judged("calibration", curve, subject, "sample", names, faults, towards))
+
+
+def confidence(evaluation: Evaluation) -> Judgement | None:
+    """Judge the confidence of the predictions: the probability that each is right.
+
+    Returns
+    -------
+    Judgement or None
+        As :func:`judgement`, of the section ``confidence/``: over-confident are predictions that are right less often
+        than they say.
+    """
+    curve = _known(evaluation, "confidence", evaluation.confidence_calibration)
+    if curve is None:
+        return None
+    side = _side(_mean_ends(evaluation, curve))
+    word = {1: "over-confident", -1: "under-confident"}.get(side)
+    faults = {word: f"on average they are {word}"} if word else {}
+    subject, outcomes = "probabilities of the predicted classes", ("wrong", "right")
+    return _judge(evaluation, _Judged("confidence", curve, subject, "prediction", outcomes, faults, side))
+
+
+JUDGES: dict[str, Callable[[Evaluation], Judgement | None]] = {"calibration": judgement, "confidence": confidence}
+"""The judgement of each section."""
+
+
+def average(evaluation: Evaluation) -> str:
+    """A sentence on the mean of the positive group's probabilities beside its share; empty without them."""
+    metrics, reach = evaluation.metrics, evaluation.intervals.get("prevalence/bias")
+    bias = metrics.get("prevalence/bias", math.nan)
+    if math.isnan(bias) or evaluation.positive is None:
+        return ""
+    given, share = shares(metrics["prevalence/expected"], metrics["prevalence/actual"], least=1)
+    text = f"On average the probabilities give {fmt.named(evaluation.positive)} {given}, and {share} of the samples are"
+    side = _side(reach)
+    if reach is None or not side:
+        within = ", within chance" if reach is not None and reach[0] < reach[1] else ""
+        return f"{text}: a difference of {fmt.points(bias, reach)}{within}."
+    turned = reach if bias > 0 else (-reach[1], -reach[0])
+    return f"{text}: {fmt.points(abs(bias), turned)} {_level(side)}, more than chance explains."
+
+
+def _known(evaluation: Evaluation, section: str, curve: CalibrationCurve | None) -> CalibrationCurve | None:
+    there = f"{section}/error" in evaluation.metrics and evaluation.has_section(section)
+    return curve if there else None
+
+
+# -- the kinds of fault -----------------------------------------------------------------------------------------
+
+
+def _side(ends: Interval | None) -> int:
+    """1 or -1 for an interval above or below 0, else 0."""
+    return 0 if ends is None else int(ends[0] > 0) - int(ends[1] < 0)
+
+
+def _level(side: int) -> str:
+    return "too high" if side > 0 else "too low"
+
+
+def _mean_ends(evaluation: Evaluation, curve: CalibrationCurve) -> Interval | None:
+    """The interval of the mean score less the share that came true; None where rows belong together."""
+    if evaluation.n_clusters is not None:
+        return None
+    blocks = curve.table.blocks
+    n, s = float(blocks.total.sum()), blocks.scores
+    mean = float(blocks.total @ s - blocks.positive.sum()) / n
+    square = float(blocks.squares_positive @ (s - 1 - mean) ** 2 + blocks.squares_negative @ (s - mean) ** 2)
+    reach = normal_quantile(evaluation.confidence_level) * math.sqrt(square) / n
+    return mean - reach, mean + reach
+
+
+def _parted(curve: CalibrationCurve) -> bool:
+    """True where some score parts the groups, so that a slope without bound fits best."""
+    observed, scores = curve.recalibrated, curve.scores
+    apart = bool(np.isin(observed, (0, 1)).all() and observed[0] < observed[-1])
+    return apart and bool((scores != observed).any())
+
+
+def _slope(evaluation: Evaluation) -> str:
+    name = "calibration/slope"
+    return f"{fmt.with_interval(evaluation.metrics[name], evaluation.intervals.get(name))} (right: 1)"
+
+
+def _certain(curve: CalibrationCurve) -> list[tuple[int, float, float]]:
+    """Of the scores 1 and 0: (score, samples with it, those of them that it fails)."""
+    blocks = curve.table.blocks
+    lost = {1: blocks.negative, 0: blocks.positive}
+    return [(s, float(blocks.total[at].sum()), float(lost[s][at].sum())) for s in lost for at in [blocks.scores == s]]
+
+
+def _slight(ends: Interval | None, curve: CalibrationCurve) -> bool:
+    share = float(curve.table.blocks.positive.sum() / curve.table.blocks.total.sum())
+    return ends is not None and ends[1] < _SLIGHT * math.sqrt(share * (1 - share))
+
+
+# -- words --------------------------------------------------------------------------------------------------------
+
+
+def _judge(evaluation: Evaluation, judged: _Judged) -> Judgement:
+    section, curve, subject, faults = judged.section, judged.curve, judged.subject, judged.faults
+    p, ends = evaluation.metrics[f"{section}/pvalue"], evaluation.intervals.get(f"{section}/error")
+    error = f"{section} error {fmt.with_interval(evaluation.metrics[f'{section}/error'], ends)}"
+    failed = _failures(judged)
+    if math.isnan(p):
+        if np.isin(curve.scores, (0, 1)).all() and not failed:
+            text = f"All {subject} are 0 or 100 %, and each came true: there is nothing to test."
+            return Judgement("all came true", text)
+        known = f"{error[0].upper()}{error[1:]}"
+        if math.isfinite(evaluation.metrics.get(f"{section}/slope", math.nan)):
+            known += f", slope {_slope(evaluation)}"
+        reason = evaluation.undefined[f"{section}/pvalue"]
+        return Judgement("not tested", f"There is no test of the {subject} ({reason}). {known}.")
+    shown = f"{section} {fmt.p_equals(p)}; {error}"
+    if p <= 1 - evaluation.confidence_level:
+        words = [*(["wrong where certain"] if failed else []), *faults]
+        slightly = "slightly " if _slight(ends, curve) and not failed else ""
+        example = "; ".join(filter(None, (failed, _example(judged) if faults or not failed else "")))
+        text = f"The {subject} are {slightly}{fmt.listed(words) or 'not right'}{f': {example}' if example else ''}"
+        return Judgement(slightly + (", ".join(words) or "not right"), f"{text} ({shown}).")
+    rows = evaluation.statistics.digest.rows
+    if faults or (ends is not None and 0 < ends[0] < ends[1] and rows >= FEW):
+        look = next(iter(faults.values()), "the interval of the error excludes 0")
+        text = f"It is unclear whether the {subject} are right: the test sees no fault, but {look} ({shown})."
+        return Judgement("unclear", text)
+    return Judgement("no fault seen", f"No fault is seen in the {subject} ({shown}){_beside(judged, rows)}.")
+
+
+def _beside(judged: _Judged, rows: int) -> str:
+    """What a reader must know where no fault is seen."""
+    blocks, text = judged.curve.table.blocks, ""
+    if len(blocks.scores) == 1:
+        text = f"; every {judged.noun} is given the same, {fmt.percent(float(blocks.scores[0]))}"
+    sizes = float(blocks.negative.sum()), float(blocks.positive.sum())
+    if rows < FEW:
+        return f"{text}; of {fmt.counted(rows, judged.noun)} the test sees gross faults only"
+    if min(sizes) >= FEW_OF_A_GROUP:
+        return text
+    least, outcome = fmt.count(min(sizes)), judged.outcomes[sizes.index(min(sizes))]
+    return f"{text}; with {least} {judged.noun}s that are {outcome} the test sees gross faults only"
+
+
+def _failures(judged: _Judged) -> str:
+    """The samples that were given 0 or 100 % and came out otherwise; empty where there are none."""
+    return "; ".join(
+        f"of {fmt.counted(samples, judged.noun)} given {100 * score} %, {fmt.count(wrong)} "
+        f"{'is' if wrong == 1 else 'are'} {judged.outcomes[1 - score]}"
+        for score, samples, wrong in _certain(judged.curve)
+        if wrong
+    )
+
+
+def _example(judged: _Judged) -> str:
+    """The reliability curve where the fault is largest, in words."""
+    place = largest_fault(judged.curve, judged.towards)
+    if place is None:
+        return ""
+    given, observed = about(*place)
+    return f"of {judged.noun}s given {given}, {observed} are {judged.outcomes[1]}"
+
+
+def largest_fault(curve: CalibrationCurve, towards: int | None) -> tuple[float, float] | None:
+    """The score at which the reliability curve is farthest from it, and the curve's height there.
+
+    Both are means over a tenth of the rows, or over more where a tenth is fewer than 20.
+
+    Parameters
+    ----------
+    curve : CalibrationCurve
+    towards : 1, -1, 0 or None
+        Scores above the curve, below it, or any; None: on the side on which Cox's fit is.
+    """
+    total, fit = curve.table.blocks.total, curve.table.fit
+    bins = int(np.clip(total.sum() // _LEAST, 1, 10))
+    place = np.minimum((bins * (np.cumsum(total) - total / 2) / total.sum() + 1e-9).astype(int), bins - 1)
+
+    def mean(values: FloatArray) -> FloatArray:
+        return np.asarray(np.bincount(place, total * values)[filled] / size[filled])
+
+    size = np.bincount(place, total)
+    filled = size > 0
+    given, observed = mean(curve.scores), mean(curve.recalibrated)
+    off = given - observed
+    side: FloatArray = np.full(len(off), float(towards)) if towards else np.sign(off)
+    if towards is None and fit is not None:
+        with np.errstate(divide="ignore"):
+            side = given - expit(fit.intercept + fit.slope * logit(given))
+    away = np.where(off * side > 0, np.abs(off), 0.0)
+    most = int(away.argmax())
+    return (float(given[most]), float(observed[most])) if away[most] > 0 else None
+
+
+def about(given: float, observed: float) -> tuple[str, str]:
+    """Two shares in whole per cent, "about 78 %" or "more than 99 %"; with more digits where they would look equal."""
+    edges = {-1: "less than 1 %", 1: "more than 99 %"}
+    sides = [(0.995 <= share < 1) - (0 < share < 0.005) for share in (given, observed)]
+    if sides[0] == sides[1]:
+        sides, shown = [0, 0], shares(given, observed)
+    else:
+        shown = f"{100 * given:.0f} %", f"{100 * observed:.0f} %"
+    first, second = (edges.get(side, f"about {text}") for side, text in zip(sides, shown, strict=True))
+    return first, second
+
+
+def shares(given: float, observed: float, least: int = 0) -> tuple[str, str]:
+    """Two shares in per cent, with as many digits as tell them apart, and an uncertain one from 0 and 100 %."""
+    for places in range(least, 4):
+        shown = [f"{100 * value:.{places}f}" for value in (given, observed)]
+        sure = all(
+            0 < float(text) < 100 or value in (0, 1) for text, value in zip(shown, (given, observed), strict=True)
+        )
+        if sure and (shown[0] != shown[1] or math.isclose(given, observed, abs_tol=1e-12)):
+            break
+    return f"{shown[0]} %", f"{shown[1]} %"

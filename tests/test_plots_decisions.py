@@ -1,0 +1,156 @@
+"""Decision curve, gains and risk by coverage: what is drawn of the data that is given."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from matplotlib.figure import Figure
+
+from cmtrack import Grouping, evaluate
+from cmtrack.plots import plot_decision_curve, plot_gains, plot_risk_coverage
+from cmtrack.plots.decisions import Point, _odds_text
+from cmtrack.plots.evaluation import decision_curve_figure, gains_figure, risk_coverage_figure
+
+
+def legend_texts(figure: Figure) -> list[str]:
+    return [text.get_text() for text in figure.axes[0].get_legend().get_texts()]
+
+
+def line_labelled(figure: Figure, start: str) -> Any:
+    return next(line for line in figure.axes[0].lines if str(line.get_label()).startswith(start))
+
+
+def scored(n: int = 400, rate: float = 0.5) -> Any:
+    rng = np.random.default_rng(0)
+    s = rng.beta(2, 2 / rate - 2, n)
+    return evaluate((rng.random(n) < s).astype(int), y_prob=s)
+
+
+def test_the_decision_curve_is_drawn_in_the_order_of_thresholds():
+    t, value, every = [0.5, 0.2, 0.8], [0.2, 0.3, 0.1], [0.0, 0.375, -1.5]
+    figure = plot_decision_curve(t, value, every, band=([0.1, 0.2, -0.1], [0.3, 0.4, 0.2]), level=0.9, positive="yes")
+    own = line_labelled(figure, "positive where the score reaches the threshold")
+    assert own.get_xydata().tolist() == [[0.2, 0.3], [0.5, 0.2], [0.8, 0.1]]
+    assert line_labelled(figure, "all positive").get_ydata().tolist() == [0.375, 0.0, -1.5]
+    assert legend_texts(figure) == [
+        "band of the whole curve (90 %)", "positive where the score reaches the threshold", "all positive",
+        "none positive: 0",
+    ]  # fmt: skip
+    low, high = figure.axes[0].get_ylim()
+    assert (low, high) == pytest.approx((-0.12, 0.424))  # what is far below 0 is cut off
+    assert figure.axes[0].get_ylabel() == "net benefit per sample (positive: yes)"
+
+
+@pytest.mark.parametrize(
+    ("threshold", "words"),
+    [(0.2, "20%\n1:4"), (0.5, "50%\n1:1"), (0.8, "80%\n4:1"), (0.6, "60%\n1.5:1"), (0.002, "0.2%\n1:499"), (0.0, "0%")],
+)
+def test_a_threshold_is_shown_with_its_odds(threshold: float, words: str) -> None:
+    assert _odds_text(threshold) == words
+
+
+def test_gains_with_a_ceiling():
+    figure = plot_gains(
+        [0.2, 0.6, 1], [0.4, 0.7, 0.8], prevalence=0.4, ceiling=0.8, operating_point=(0.3, 0.5), positive="yes"
+    )
+    assert line_labelled(figure, "by the score").get_xydata().tolist() == [[0, 0], [0.2, 0.4], [0.6, 0.7], [1, 0.8]]
+    np.testing.assert_allclose(line_labelled(figure, "perfect").get_xydata(), [[0, 0], [0.32, 0.8], [1, 0.8]])
+    np.testing.assert_allclose(line_labelled(figure, "chance").get_ydata(), [0, 0.256, 0.8])
+    texts = legend_texts(figure)
+    assert texts[:3] == [
+        "by the score: lift 2 at 10% called", "perfect order: 80% found at 32% called", "chance: lift 0.8",
+    ]  # fmt: skip
+    assert texts[3].startswith("ceiling c = 0.800")
+    assert texts[4].replace("\n", " ") == "predicted labels (most probable class): called 30%, found 50%"
+
+
+def test_gains_of_rare_positives_are_on_a_logarithmic_axis_of_the_usual_size():
+    """An operating point that calls nothing has no place on it and is put at its edge."""
+    figure = plot_gains([0.0005, 0.01, 1], [0.5, 0.9, 1], prevalence=0.001, operating_point=(0.0, 0.0))
+    ax = figure.axes[0]
+    assert ax.get_xscale() == "log"
+    assert ax.get_xlim() == (0.00025, 1.0)
+    assert legend_texts(figure)[0] == "by the score: lift 521 at 0.1% called"
+    assert line_labelled(figure, "predicted").get_xydata().tolist() == [[0.00025, 0.0]]
+    assert max(figure.get_size_inches()) < 10
+
+
+def test_risk_by_coverage():
+    coverage, risk, size = [0.1, 0.5, 1.0], [0.0, 0.1, 0.3], [10, 50, 100]
+    points = [Point(0.5, 0.1, 0.05, 0.2, 0.8)]
+    figure = plot_risk_coverage(coverage, risk, size, aurc=0.123, interval=(0.1, 0.15), points=points)
+    sure, pale, ideal = figure.axes[0].lines[:3]
+    assert sure.get_xydata()[0] == pytest.approx([0.2, 0.0625])  # 0.1 of the 0.4 that lose 0.05
+    assert sure.get_xydata()[-1].tolist() == [1.0, 0.3]
+    assert pale.get_alpha() == 0.35
+    assert pale.get_xdata().max() < 0.2  # 20 answers
+    at = dict(ideal.get_xydata().round(9).tolist())
+    assert (at[0.5], at[1.0]) == pytest.approx((0, 0.3))
+    assert legend_texts(figure) == [
+        "most confident first: AURC 0.123 (interval 0.1 to 0.15)", "perfect order: all wrong ones last",
+        "no order: 30% wrong", "50% accepted: 10% wrong (confidence from 0.8)",
+    ]  # fmt: skip
+
+
+def test_figures_of_evaluations():
+    for evaluation in (
+        scored(),
+        evaluate([0, 0, 1, 1], y_prob=[0.3] * 4),
+        evaluate([0, 1], y_prob=[0.0, 1.0]),
+        scored(9000, 0.01),
+    ):
+        for draw in (decision_curve_figure, gains_figure, risk_coverage_figure):
+            figure = draw(evaluation)
+            assert figure is not None
+            assert max(figure.get_size_inches()) < 10
+    one = evaluate([0, 0], y_prob=[0.2, 0.4], labels=[0, 1])
+    assert decision_curve_figure(one) is None
+    assert gains_figure(one) is None
+    assert risk_coverage_figure(one) is not None
+    three = evaluate([0, 1, 2], y_prob=np.eye(3))
+    assert decision_curve_figure(three) is None
+    assert risk_coverage_figure(three) is not None
+    assert risk_coverage_figure(evaluate([0, 1], [0, 1])) is None
+    assert risk_coverage_figure(evaluate([0, 1, 2], y_prob=np.eye(3), sections=["multiclass"])) is None
+
+
+def test_operating_points_that_ties_make_equal_are_drawn_once():
+    rng = np.random.default_rng(1)
+    y = rng.integers(0, 2, 200)
+    figure = risk_coverage_figure(evaluate(y, y_prob=np.where(rng.random(200) < 0.6, 0.9, 0.8)))
+    assert len([text for text in legend_texts(figure) if "accepted" in text]) == 1
+
+
+def test_the_band_is_left_out_where_it_is_not_known():
+    from cmtrack.evaluation.loading import loads
+
+    rng = np.random.default_rng(2)
+    s = rng.random(80).round(2)
+    evaluation = evaluate((rng.random(80) < s).astype(int), y_prob=s, groups=np.arange(80) // 2)
+    assert "band of the whole curve (95 %)" in legend_texts(decision_curve_figure(evaluation))
+    stored = loads(evaluation.to_json())
+    assert not any("band" in text for text in legend_texts(decision_curve_figure(stored)))
+
+
+def test_a_group_with_mismatches_has_a_ceiling():
+    rng = np.random.default_rng(3)
+    y, p = rng.integers(0, 3, 200), rng.dirichlet(np.ones(3), 200)
+    grouping = Grouping({"yes": [0, 1], "no": [2]}, positive="yes", mode="strict")
+    figure = gains_figure(evaluate(y, y_prob=p, grouping=grouping))
+    assert any(text.startswith("ceiling c = ") for text in legend_texts(figure))
+
+
+@pytest.mark.parametrize(
+    "draw",
+    [
+        lambda: plot_decision_curve([0.1, 0.2], [0.1], [0.1, 0.2]),
+        lambda: plot_gains([], [], prevalence=0.5),
+        lambda: plot_risk_coverage([[1.0]], [[0.1]], [[3]], aurc=0.1),
+    ],
+    ids=["decision", "gains", "risk"],
+)
+def test_arrays_of_other_shapes_are_refused(draw: Any) -> None:
+    with pytest.raises(ValueError, match=r"must have one shape \(n_points,\), got"):
+        draw()

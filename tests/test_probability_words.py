@@ -1,0 +1,438 @@
+"""What reports and reviews say of probabilities and of costs: sentences, tables and figures agree with the numbers."""
+
+from __future__ import annotations
+
+import functools
+import math
+import re
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from matplotlib.colors import to_hex
+
+from cmtrack import Grouping, compare, evaluate
+from cmtrack.comparison.break_even import BreakEven, fieller
+from cmtrack.report import formatting as fmt
+from cmtrack.report import narrative
+from cmtrack.report.probabilities import about, average, confidence, judgement, largest_fault
+from cmtrack.report.review import figures as drawn
+from cmtrack.report.review.narrative import break_evens, further, verdict
+from cmtrack.report.review.page import probabilities
+from cmtrack.report.review.report import html, markdown
+
+TENTHS = np.arange(1, 10) / 10
+
+
+def of_shares(observed, scores=TENTHS, n=60, **options):
+    """n samples of each score, of which a share is positive."""
+    positive = np.rint(np.asarray(observed) * n).astype(int)
+    y = np.concatenate([np.repeat([1, 0], [k, n - k]) for k in positive])
+    s = np.repeat(scores, n)
+    return evaluate(np.where(y == 1, "bad", "good"), y_prob=np.c_[1 - s, s], labels=["good", "bad"],
+                    positive="bad", **options)  # fmt: skip
+
+
+def logistic(slope, shift=0.0):
+    return 1 / (1 + np.exp(-(slope * np.log(TENTHS / (1 - TENTHS)) + shift)))
+
+
+CASES = {
+    "right": (lambda: of_shares(TENTHS), "no fault seen"),
+    "over-confident": (lambda: of_shares(logistic(0.5)), "over-confident"),
+    "under-confident": (lambda: of_shares(logistic(2.0)), "under-confident"),
+    "too high": (lambda: of_shares(logistic(1.0, -0.8)), "too high"),
+    "too low": (lambda: of_shares(logistic(1.0, 0.8)), "too low"),
+    "both": (lambda: of_shares(logistic(0.5, -0.8)), "over-confident, too high"),
+    "turned round": (lambda: of_shares(1 - TENTHS), "the wrong way round"),
+    "wave": (lambda: of_shares(TENTHS + 0.09 * (np.cos(2 * np.pi * TENTHS) + 1 / 9), n=400), "not right"),
+    "slight": (lambda: of_shares(TENTHS + 0.008 * np.sign(0.5 - TENTHS), n=8000), "slightly over-confident"),
+    "constant": (lambda: of_shares([0.25], [0.25], n=400), "no fault seen"),
+    "constant and wrong": (lambda: of_shares([0.25], [0.5], n=400), "too high"),
+    "perfect": (lambda: of_shares([0, 1], [0, 1]), "all came true"),
+    "certain and wrong": (lambda: of_shares([0.05, 0.5, 1], [0, 0.5, 1]), "wrong where certain"),
+    "parted": (lambda: of_shares([0, 1], [0.3, 0.7]), "under-confident"),
+    "one class": (lambda: of_shares([1], [0.9], n=200), "too low"),
+    "one class, few": (lambda: of_shares([1], [0.9], n=5), "no fault seen"),
+    "few": (lambda: of_shares([0.2, 0.8], [0.25, 0.75], n=20), "no fault seen"),
+    "few positives": (lambda: of_shares([0.01], [0.012], n=500), "no fault seen"),
+    "weights": (lambda: of_shares(logistic(0.5), sample_weight=np.full(540, 0.7)), "over-confident"),
+    "clusters": (lambda: of_shares(logistic(0.5), groups=np.arange(540) % 90), "over-confident"),
+    "clusters without rows": (
+        lambda: replace(of_shares(logistic(0.5), groups=np.arange(540) % 90), rows=None, row_pvalues=None),
+        "not tested",
+    ),
+    "perfect, clusters": (lambda: of_shares([0, 1], [0, 1], groups=np.arange(120) // 2), "all came true"),
+}
+
+
+@functools.cache
+def case(name):
+    return CASES[name][0]()
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_the_word_is_of_the_numbers_and_stands_in_the_sentence(name):
+    evaluation = case(name)
+    found = judgement(evaluation)
+    assert found.word == CASES[name][1]
+    metrics = evaluation.metrics
+    alpha, p = 1 - evaluation.confidence_level, metrics["calibration/pvalue"]
+    words = set(found.word.removeprefix("slightly ").split(", "))
+    if words <= {"no fault seen", "unclear"}:
+        assert p > alpha
+    elif words <= {"not tested", "all came true"}:
+        assert math.isnan(p)
+    else:
+        assert p <= alpha
+        assert all(word in found.sentence for word in words)
+    if "over-confident" in words:
+        assert evaluation.intervals["calibration/slope"][1] < 1
+    if {"too high", "too low"} & words:
+        assert ("too high" in words) == (metrics["prevalence/bias"] > 0)
+        assert "more than chance explains" in average(evaluation)
+    if found.word != "all came true":
+        error = fmt.with_interval(metrics["calibration/error"], evaluation.intervals.get("calibration/error"))
+        assert error in found.sentence
+    assert "“bad”" in found.sentence
+    assert found.sentence in " ".join(narrative.verdict(evaluation))
+
+
+def test_the_sentence_of_the_over_confident():
+    assert judgement(case("over-confident")).sentence == (
+        "The probabilities of “bad” are over-confident: of samples given about 90 %, about 75 % are “bad” "
+        "(calibration p = 0.002; calibration error 0.089 [0.014, 0.125])."
+    )
+    assert average(case("over-confident")) == (
+        "On average the probabilities give “bad” 50.0 %, and 50.0 % of the samples are: a difference of 0.0 percentage "
+        "points [−4.1, 4.1], within chance."
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "part"),
+    [
+        ("certain and wrong", "of 60 samples given 0 %, 3 are “bad” (calibration p = 0.001"),
+        ("perfect", "All probabilities of “bad” are 0 or 100 %, and each came true: there is nothing to test."),
+        ("constant", "; every sample is given the same, 25.0 %."),
+        ("few", "; of 40 samples the test sees gross faults only."),
+        ("few positives", "; with 5 samples that are “bad” the test sees gross faults only."),
+        ("one class, few", "; of 5 samples the test sees gross faults only."),
+        ("clusters without rows", "There is no test of the probabilities of “bad” (rows belong together in groups, "),
+        ("clusters without rows", "Calibration error 0.089, slope 0."),
+        ("slight", "are slightly over-confident: of samples given about"),
+    ],
+)
+def test_what_a_reader_must_know_beside_the_word(name, part):
+    assert part in judgement(case(name)).sentence
+
+
+def test_an_interval_that_the_test_does_not_confirm_is_unclear():
+    rng = np.random.default_rng(1)
+    s = rng.beta(2, 2, 500)
+    unclear = 0
+    for slope in np.linspace(0.72, 0.9, 10):
+        y = rng.random(500) < 1 / (1 + np.exp(-slope * np.log(s / (1 - s))))
+        evaluation = evaluate(y, y_prob=s, labels=[False, True])
+        found = judgement(evaluation)
+        ends = evaluation.intervals["calibration/slope"]
+        if evaluation.metrics["calibration/pvalue"] > 0.05 and ends[1] < 1:
+            assert found.word == "unclear"
+            assert (
+                f"but the slope is {fmt.with_interval(evaluation.metrics['calibration/slope'], ends)}" in found.sentence
+            )
+            unclear += 1
+    assert unclear
+
+
+@pytest.mark.parametrize("name", ["over-confident", "under-confident", "too high", "wave", "constant and wrong"])
+def test_the_example_is_read_off_the_curve_on_the_side_of_the_word(name):
+    evaluation = case(name)
+    curve = evaluation.calibration
+    given, observed = largest_fault(curve, {"too high": 1, "constant and wrong": 1, "wave": 0}.get(name))
+    at = np.interp(given, curve.scores, np.arange(len(curve.scores)))
+    near = curve.recalibrated[[math.floor(at), math.ceil(at)]]
+    assert near.min() - 1e-9 <= observed <= near.max() + 1e-9
+    text = "of samples given {}, {} are “bad”".format(*about(given, observed))
+    assert text in judgement(evaluation).sentence
+    centre = evaluation.metrics["prevalence/actual"]
+    if name == "over-confident":
+        assert abs(given - centre) > abs(observed - centre)
+    if name == "under-confident":
+        assert abs(given - centre) < abs(observed - centre)
+
+
+@pytest.mark.parametrize(
+    ("given", "observed", "shown"),
+    [
+        (0.9, 0.78, ("about 90 %", "about 78 %")),
+        (0.902, 0.897, ("about 90.2 %", "about 89.7 %")),
+        (0.0004, 0.0021, ("about 0.04 %", "about 0.21 %")),
+        (0.82, 0.998, ("about 82 %", "more than 99 %")),
+        (0.004, 0.05, ("less than 1 %", "about 5 %")),
+        (0.7, 1.0, ("about 70 %", "about 100 %")),
+        (0.3, 0.0, ("about 30 %", "about 0 %")),
+    ],
+)
+def test_shares_are_rounded_honestly(given, observed, shown):
+    assert about(given, observed) == shown
+
+
+def test_without_the_section_the_mean_alone_is_said():
+    evaluation = case("too high").with_sections(["binary", "prevalence"])
+    assert judgement(evaluation) is None
+    said = [text for text in narrative.verdict(evaluation) if "robabilit" in text]
+    assert said == [average(evaluation)]
+    alone = case("too high").with_sections(["calibration"])
+    assert average(alone) == ""
+    assert judgement(alone) == judgement(case("too high"))
+
+
+def test_grouped_classes_are_judged_by_their_groups_and_others_not_at_all():
+    rng = np.random.default_rng(2)
+    y = rng.integers(0, 3, 300)
+    z = rng.normal(size=(300, 3))
+    z[np.arange(300), y] += 1
+    p = np.exp(3 * z) / np.exp(3 * z).sum(axis=1, keepdims=True)
+    groups = Grouping({"low": [0, 1], "high": [2]}, positive="high", name="half")
+    assert judgement(evaluate(y, y_prob=p)) is None
+    assert (
+        "The probabilities of “high” are over-confident" in judgement(evaluate(y, y_prob=p, grouping=groups)).sentence
+    )
+
+
+# -- review -----------------------------------------------------------------------------------------------------
+
+
+def runs(n=800, **options):
+    rng = np.random.default_rng(4)
+    x = rng.normal(0, 1.5, n)
+    y = np.where(rng.random(n) < 1 / (1 + np.exp(-x)), "bad", "good")
+    seen = {"honest": x, "sharp": 2 * x + rng.normal(0, 0.5, n), "shy": 0.4 * x, "high": x + 0.9}
+    out = {}
+    for name, z in seen.items():
+        s = 1 / (1 + np.exp(-z))
+        out[name] = evaluate(y, y_prob=np.c_[1 - s, s], labels=["good", "bad"], positive="bad", **options)
+    return out
+
+
+@functools.cache
+def reviewed():
+    return compare(runs(), rank_by="probability/log_loss")
+
+
+def test_the_table_of_probabilities_says_what_the_reports_say():
+    comparison = reviewed()
+    table = probabilities(comparison.ranking)
+    assert table["name"] == "Are the probabilities of “bad” right?"
+    assert table["heads"] == ["Run", "Verdict", "Log loss", "Brier", "Cal. error", "p", "Slope"]
+    words = {}
+    for row, run in zip(table["rows"], comparison.ranking.runs, strict=True):
+        name, word, loss, brier, error, p, slope = row["cells"]
+        found, metrics = judgement(run.evaluation), run.evaluation.metrics
+        assert (name["text"], word["text"], word["title"]) == (run.name, *found)
+        assert found.sentence in " ".join(narrative.verdict(run.evaluation))
+        assert [c["sort"] for c in (loss, brier, error, p, slope)] == [
+            metrics[key] for key in ("probability/log_loss", "probability/brier", "calibration/error",
+                                     "calibration/pvalue", "calibration/slope")
+        ]  # fmt: skip
+        assert error["beside"] == fmt.interval(error["sort"], run.evaluation.intervals["calibration/error"])
+        words[run.name] = word["text"]
+    assert words == {"honest": "no fault seen", "sharp": "over-confident", "shy": "under-confident", "high": "too high"}
+    page, text = html(comparison, pictures={}), markdown(comparison)
+    assert page.index("Ranking") < page.index("Are the probabilities of “bad” right?") < page.index("Notes")
+    for word in words.values():
+        assert f">{word}</td>" in page
+        assert f"| {word} |" in text
+
+
+def test_an_infinite_loss_and_a_run_without_a_test_are_shown():
+    y = np.array([0, 1] * 50)
+    sure = np.where(np.arange(100) < 96, y, 1 - y).astype(float)
+    table = probabilities(
+        compare({"sure": evaluate(y, y_prob=sure, labels=[0, 1]), "right": evaluate(y, y_prob=y * 1.0, labels=[0, 1])},
+                rank_by="multiclass/accuracy").ranking
+    )  # fmt: skip
+    cells = {row["cells"][0]["text"]: [c["text"] for c in row["cells"][1:]] for row in table["rows"]}
+    assert cells["sure"][:2] == ["wrong where certain", "∞"]
+    assert cells["right"][:2] == ["all came true", "0.000"]
+    assert cells["right"][4:] == ["–"]
+
+
+def of_three(observed, given=TENTHS[3:], n=100, **options):
+    """n predictions of each confidence, of which a share is right."""
+    right = np.concatenate([np.arange(n) < round(share * n) for share in observed])
+    y = np.arange(len(right)) % 3
+    sure = np.repeat(given, n)
+    p = np.repeat((1 - sure)[:, None] / 2, 3, axis=1)
+    p[np.arange(len(y)), np.where(right, y, (y + 1) % 3)] = sure
+    return evaluate(y, y_prob=p, labels=range(3), **options)
+
+
+TOO_SURE = TENTHS[3:] - np.linspace(0.02, 0.12, 6)
+
+
+@pytest.mark.parametrize(
+    ("observed", "word", "part"),
+    [
+        (
+            TENTHS[3:],
+            "no fault seen",
+            "No fault is seen in the probabilities of the predicted classes (confidence p = ",
+        ),
+        (
+            TOO_SURE,
+            "over-confident",
+            "are over-confident: of predictions given about 90 %, about 78 % are right",
+        ),
+        (TENTHS[3:] + 0.09, "under-confident", "are under-confident: of predictions given about "),
+    ],
+    ids=["right", "over", "under"],
+)
+def test_the_confidence_of_predictions_is_judged(observed, word, part):
+    evaluation = of_three(observed)
+    found = confidence(evaluation)
+    assert found.word == word
+    assert part in found.sentence
+    assert (evaluation.metrics["confidence/pvalue"] <= 0.05) == (word != "no fault seen")
+    assert found.sentence in narrative.verdict(evaluation)
+    assert judgement(evaluation) is None
+
+
+def test_weights_of_fractions_change_no_word_of_the_confidence():
+    weighted = confidence(of_three(TOO_SURE, sample_weight=np.full(600, 0.9)))
+    assert weighted.word == confidence(of_three(TOO_SURE)).word == "over-confident"
+
+
+def test_certain_predictions_that_are_wrong_are_counted():
+    found = confidence(of_three([0.6, 0.95], [0.6, 1.0]))
+    assert found.word == "wrong where certain"
+    assert "of 100 predictions given 100 %, 5 are wrong (confidence p = 0.001" in found.sentence
+
+
+def test_without_two_groups_the_predictions_are_judged():
+    comparison = compare({"sure": of_three(TOO_SURE), "right": of_three(TENTHS[3:])})
+    table = probabilities(comparison.ranking)
+    assert (table["name"], table["heads"]) == (
+        "Are the probabilities right?", ["Run", "Verdict", "Log loss", "Brier", "Cal. error", "p"],
+    )  # fmt: skip
+    for row, run in zip(table["rows"], comparison.ranking.runs, strict=True):
+        _, word, *_, error, p = row["cells"]
+        assert (word["text"], word["title"]) == confidence(run.evaluation)
+        assert (error["sort"], p["sort"]) == tuple(
+            run.evaluation.metrics[f"confidence/{n}"] for n in ("error", "pvalue")
+        )
+    legend = drawn.reliability_figure(comparison.ranking).axes[0].get_legend().get_texts()
+    assert [text.get_text().split("; ")[-1] for text in legend] == [
+        confidence(run.evaluation).word for run in comparison.ranking.runs
+    ]
+    assert break_evens(comparison) == []
+
+
+def test_the_table_has_the_losses_alone_and_without_probabilities_it_is_absent():
+    shares_right = {"sure": TOO_SURE, "right": TENTHS[3:]}
+    alone = compare({name: of_three(own, sections=["multiclass", "probability"]) for name, own in shares_right.items()})
+    table = probabilities(alone.ranking)
+    assert (table["name"], table["heads"]) == ("Probabilities", ["Run", "Log loss", "Brier"])
+    assert all(c["beside"] for row in table["rows"] for c in row["cells"][1:])
+    assert drawn.reliability_figure(alone.ranking) is None
+    y = np.arange(200) % 4
+    labels = compare({name: evaluate(y, (y + (np.arange(200) < k)) % 4) for name, k in {"a": 30, "b": 40}.items()})
+    assert probabilities(labels.ranking) is None
+    assert "robabilities" not in html(labels, pictures={}).split("<main>")[1].split("Methods")[0]
+
+
+def test_the_curves_of_a_run_have_one_colour_and_the_words_of_the_table():
+    ranking = reviewed().ranking
+    figures = [drawn.roc_figure(ranking), drawn.precision_recall_figure(ranking), drawn.reliability_figure(ranking)]
+    colours = [
+        {str(line.get_label()).split(":")[0]: to_hex(line.get_color()) for line in figure.axes[0].lines
+         if not str(line.get_label()).startswith("_")}
+        for figure in figures
+    ]  # fmt: skip
+    assert colours[0] == colours[1] == colours[2]
+    assert list(colours[0]) == [run.name for run in ranking.runs]
+    legend = [text.get_text() for text in figures[2].axes[0].get_legend().get_texts()]
+    for text, run in zip(legend, ranking.runs, strict=True):
+        assert text.endswith(f"; {judgement(run.evaluation).word}")
+        assert f"calibration error {run.evaluation.metrics['calibration/error']:.3f}" in text
+    ax = figures[1].axes[0]
+    for line, run in zip(
+        [line for line in ax.lines if not str(line.get_label()).startswith("_")], ranking.runs, strict=True
+    ):
+        x, y = line.get_xdata(), line.get_ydata()
+        assert np.diff(x) @ y[1:] == pytest.approx(run.evaluation.metrics["binary/average_precision"])
+    ax = figures[2].axes[0]
+    curve = ranking.runs[0].evaluation.calibration
+    line = next(line for line in ax.lines if str(line.get_label()).startswith(f"{ranking.runs[0].name}:"))
+    np.testing.assert_array_equal(line.get_ydata(), curve.recalibrated)
+
+
+# -- costs ------------------------------------------------------------------------------------------------------
+
+FORMS = {
+    "interval": (0.05, -0.02, "“A” is cheaper than “B” wherever a miss costs more than 2.5 [1.52, 5.5] false alarms."),
+    "down to 0": (
+        0.001, -0.02,
+        "“A” is cheaper than “B” where a miss costs more than 0.708 false alarms; elsewhere they are not told apart "
+        "(at 0.05 both are estimated to cost the same).",
+    ),
+    "up to infinity": (
+        0.05, -0.001,
+        "“B” is cheaper than “A” where a miss costs less than 4.15 false alarms; elsewhere they are not told apart "
+        "(at 50 both are estimated to cost the same).",
+    ),
+    "every ratio": (
+        0.001, -0.001,
+        "“A” and “B” are not told apart, whatever a miss costs in false alarms (at 1 both are estimated to cost the "
+        "same).",
+    ),
+    "empty": (0.05, 0.05, "“B” is cheaper than “A” whatever a miss costs."),
+    "two pieces": (
+        0.01, 0.01,
+        "“B” is cheaper than “A” where a miss costs 0.0767 to 13 false alarms; elsewhere they are not told apart.",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", FORMS)
+def test_the_break_even_claims_a_cheaper_model_only_where_it_is_shown(kind):
+    x, y, text = FORMS[kind]
+    variances = (3e-5, 0.0, 3e-5)
+    value = -x / y if x * y < 0 else math.nan
+    found = BreakEven(value, fieller(x, y, variances, 1.96), x, y, variances, 0.95)
+    assert found.kind == kind
+    assert found.sentence() == text
+    for low, high in found.told_apart:
+        for ratio in np.geomspace(max(low, 1e-6) * 1.001, min(high, 1e6) * 0.999, 50):
+            assert abs(x + ratio * y) > 1.96 * math.sqrt(variances[0] + ratio**2 * variances[2])
+    numbers = [float(number) for number in re.findall(r"\d+(?:\.\d+)?", text)]
+    assert all(min(abs(end - n) for n in numbers) < 0.01 * end for ends in found.told_apart for end in ends
+               if 0 < end < math.inf)  # fmt: skip
+
+
+def pair(false_alarms, misses, n=400):
+    """Two models on the same rows: numbers of errors that only the one makes."""
+    y = np.repeat([0, 1], n)
+    one, two = y.copy(), y.copy()
+    one[: false_alarms[0]], two[n // 2 : n // 2 + false_alarms[1]] = 1, 1
+    one[n : n + misses[0]], two[-misses[1] :] = 0, 0
+    return {"one": evaluate(y, one, labels=[0, 1]), "two": evaluate(y, two, labels=[0, 1])}
+
+
+def test_the_review_says_from_which_cost_of_a_miss_on_a_run_is_cheaper():
+    comparison = compare(pair((90, 30), (20, 60)), rank_by="binary/precision")
+    said = break_evens(comparison)
+    assert said == ["“one” is cheaper than “two” wherever a miss costs more than 1.5 [0.849, 2.86] false alarms."]
+    assert said[0] in further(comparison)
+    assert said[0] in html(comparison, pictures={})
+    assert said[0] in " ".join(verdict(comparison))
+    close = compare(pair((30, 30), (20, 21)), rank_by="binary/precision")
+    assert break_evens(close) == [
+        "By what errors cost, “one” is not told apart from “two”, whatever a miss costs in false alarms."
+    ]
+
+
+def test_no_break_even_is_said_of_runs_that_are_not_paired():
+    found = pair((90, 30), (20, 60))
+    assert break_evens(compare({name: replace(one, rows=None) for name, one in found.items()})) == []
