@@ -271,6 +271,11 @@ def check_names(options: Mapping[str, Any], of: str) -> None:
             raise TypeError(f"{of}() got an unexpected keyword argument {name!r}{near(name, OPTIONS)}")
 
 
+def unless_decided(y_pred: Any, options: Mapping[str, Any]) -> Any:
+    """The predicted labels; None where the option ``threshold`` makes them from the probabilities."""
+    return y_pred if options.get("threshold") is None else None
+
+
 def takes_options(function: Taker) -> Taker:
     """Show the options in the signature and the docstring of what takes ``**options``, and of no other."""
     target: Any = function.__init__ if isinstance(function, type) else function  # type: ignore[misc]

@@ -166,6 +166,13 @@ def test_static_predictions_give_the_evaluation_of_the_same_arrays(store, frame)
     assert run.data.tags["cmtrack.status"] == "completed"
 
 
+def test_a_threshold_decides_in_place_of_the_predictions(store, frame):
+    result = static(frame, config={"threshold": 0.3})
+    expected = evaluate(frame["y"], y_prob=frame[COLUMNS].to_numpy(), grouping=LEVEL, threshold=0.3)
+    assert result.metrics == headline(expected)
+    assert load_evaluation(only_run(store).info.run_id).decision_threshold == 0.3
+
+
 @pytest.mark.parametrize("wanted", ["p_*", COLUMNS, dict(enumerate(COLUMNS))])
 def test_ways_to_name_the_probabilities(store, frame, wanted):
     result = static(frame.drop(columns="weight"), config={"y_prob": wanted})

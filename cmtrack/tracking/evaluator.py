@@ -19,7 +19,7 @@ from mlflow.models.evaluation.artifacts import (
 from mlflow.models.evaluation.base import EvaluationArtifact, EvaluationResult
 
 from cmtrack.grouping import Grouping
-from cmtrack.options import OPTIONS
+from cmtrack.options import OPTIONS, unless_decided
 from cmtrack.tracking import names
 from cmtrack.tracking._warn import tell
 from cmtrack.tracking.log import LoggedEvaluation, log_evaluation
@@ -118,7 +118,7 @@ def read_inputs(
             given[name] = _column(table, wanted, name) if isinstance(wanted, str) else wanted
     given["y_true"] = dataset.labels_data
     if model is None:
-        given["y_pred"] = dataset.predictions_data
+        given["y_pred"] = unless_decided(dataset.predictions_data, config)
         given["y_prob"] = _probabilities(table, config.get("y_prob"))
         if given["y_pred"] is None and given["y_prob"] is None:
             raise ValueError(
@@ -130,7 +130,8 @@ def read_inputs(
     features = dataset.features_data
     if used and hasattr(features, "columns"):
         features = features.drop(columns=[column for column in features.columns if str(column) in used])
-    return given | _predicted(model, features, config, predictions, given.get("labels"))
+    found = _predicted(model, features, config, predictions, given.get("labels"))
+    return given | found | {"y_pred": unless_decided(found.get("y_pred"), config)}
 
 
 def as_grouping(given: Any) -> Grouping:

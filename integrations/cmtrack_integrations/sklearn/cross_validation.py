@@ -10,7 +10,7 @@ import numpy as np
 
 from cmtrack.evaluation import Evaluation, evaluate
 from cmtrack.grouping import Label
-from cmtrack.options import Options, complete, takes_options
+from cmtrack.options import Options, complete, takes_options, unless_decided
 from cmtrack.statistics.inputs import FloatArray, IntArray
 from cmtrack.tracking import LoggedEvaluation, log_evaluation
 from cmtrack.tracking.log import NestedEvaluation, log_nested
@@ -21,7 +21,6 @@ from cmtrack_integrations.sklearn.predictions import (
     name_of,
     predict,
     probabilities,
-    unless_decided,
     with_notes,
     without_autologging,
 )

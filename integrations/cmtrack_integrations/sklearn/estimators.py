@@ -7,7 +7,7 @@ from typing import Any, Unpack
 
 from cmtrack.evaluation import Evaluation, evaluate
 from cmtrack.grouping import Label
-from cmtrack.options import Options, takes_options
+from cmtrack.options import Options, takes_options, unless_decided
 from cmtrack.tracking import LoggedEvaluation, log_evaluation
 from cmtrack.tracking._warn import tell
 from cmtrack_integrations._hook import DataOptions
@@ -17,7 +17,6 @@ from cmtrack_integrations.sklearn.predictions import (
     known_labels,
     predict,
     probabilities,
-    unless_decided,
     with_notes,
 )
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
@@ -46,11 +46,6 @@ class Predicted:
 def with_notes(evaluation: Evaluation, notes: tuple[str, ...]) -> Evaluation:
     """The same evaluation with more to warn of."""
     return replace(evaluation, notes=(*evaluation.notes, *notes)) if notes else evaluation
-
-
-def unless_decided(y_pred: Any, options: Mapping[str, Any]) -> Any:
-    """The predicted labels; None where the option ``threshold`` makes them from the probabilities."""
-    return y_pred if options.get("threshold") is None else None
 
 
 def predict(estimator: Any, X: Any, y: Any = None, labels: Sequence[Label] | None = None) -> Predicted:

@@ -9,12 +9,12 @@ import numpy as np
 
 from cmtrack.evaluation import evaluate
 from cmtrack.grouping import Label
-from cmtrack.options import Options, check_names, takes_options
+from cmtrack.options import Options, check_names, takes_options, unless_decided
 from cmtrack.tracking import LoggedEvaluation
 from cmtrack.tracking._warn import tell
 from cmtrack.tracking.log import NestedEvaluation, chosen_run, log_nested
 from cmtrack_integrations.sklearn.cross_validation import fit_and_predict, joined, splits_of
-from cmtrack_integrations.sklearn.predictions import unless_decided, with_notes
+from cmtrack_integrations.sklearn.predictions import with_notes
 
 
 @takes_options
