@@ -80,13 +80,13 @@ def wilson(share: float, n: float, confidence_level: float = 0.95, degrees: floa
     if not n > 0 or math.isnan(share):
         return None
     share = settled(share, 0.0, 1.0)
-    low, high = _wilson_ends(share, n, normal_quantile(confidence_level, degrees))
+    low, high = wilson_ends(share, n, normal_quantile(confidence_level, degrees))
     low = 0.0 if share == 0 else max(0.0, low)
     high = 1.0 if share == 1 else min(1.0, high)
     return min(low, share), max(high, share)
 
 
-def _wilson_ends(share: Any, n: Any, z: float) -> tuple[Any, Any]:
+def wilson_ends(share: Any, n: Any, z: Any) -> tuple[Any, Any]:
     """Both roots of ``(share - x)^2 = z^2 x (1 - x) / n``; numbers or arrays."""
     centre = share + z * z / (2 * n)
     reach = z * (share * (1 - share) / n + z * z / (4 * n * n)) ** 0.5
@@ -238,7 +238,7 @@ def least_correlation(
         z = normal_quantile(level, degrees)
         with np.errstate(all="ignore"):
             middle = np.tanh(np.arctanh(r) + (2 * k - 1) * z * error / (1 - r**2))
-            near = 2 * _wilson_ends(share, share * (1 - share) * (2 / error) ** 2, z)[k] - 1
+            near = 2 * wilson_ends(share, share * (1 - share) * (2 / error) ** 2, z)[k] - 1
         alone = r + 2 * (2 * k - 1) * z * z / (n + z * z)
         ends = np.where(error == 0, alone, np.where(edge, near, middle))
         least.append(float(np.clip(ends, -1.0, 1.0).min()))
