@@ -130,10 +130,10 @@ def draw_reliability(
     band: str | None = "consistency",
 ) -> Figure:
     """Reliability from the computed curve; with axes the curve alone, without the scores."""
-    error, level, ends = text.number_text(curve.table.error.value) + interval_words(interval), curve.table.level, None
+    error = curve.table.error.value
     if band == "consistency" and not curve.no_draws and len(curve.scores) > CELLS:
         curve = curve.on_grid()  # as fine as the figure shows, and quicker to draw labels for
-    blocks = curve.table.blocks
+    blocks, level, ends = curve.table.blocks, curve.table.level, None
     if band == "consistency" and curve.has_band:
         ends = curve.band(level)
     elif band == "confidence" and not curve.no_confidence_band:
@@ -141,7 +141,8 @@ def draw_reliability(
     return plot_reliability(
         curve.scores, curve.recalibrated, blocks.positive, blocks.negative,
         band=ends, band_of=band or "consistency", level=level,
-        error=error, names=(negative, curve.positive), title=title, ax=ax,
+        error=text.number_text(error) + interval_words(interval),
+        names=(negative, curve.positive), title=title, ax=ax,
     )  # fmt: skip
 
 
