@@ -93,6 +93,8 @@ def search_columns(
 ) -> tuple[SegmentColumn, ...]:
     """The columns as :func:`segment_columns` gives them, but numbers of more than 20 values cut at quantiles.
 
+    Numbers that are names, such as postal codes, are categories where they are given as texts or as categorical data.
+
     Parameters
     ----------
     data, n_rows, names
