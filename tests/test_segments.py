@@ -480,6 +480,18 @@ def test_two_models_by_clusters_that_cross_segments():
         assert one.difference_high - one.difference == pytest.approx(reach, rel=1e-9)
 
 
+def test_signs_are_drawn_by_cluster():
+    """Four clusters in a segment, all with one sign: 2 of 16 draws are as large, and of 400 rows none would be."""
+    person = np.arange(400) // 100
+    columns = segment_columns({"a": np.tile([0, 1], 200)}, 400)
+    options: dict[str, Any] = {"depth": 1, "n_permutations": 1999}
+    found = differing_segments(columns, np.ones(400), np.zeros(400), clusters=person, **options)
+    assert [one.z for one in found.segments] == near([2, 2])
+    assert found.segments[0].p_adjusted == pytest.approx(2 / 16, abs=0.03)
+    alone = differing_segments(columns, np.ones(400), np.zeros(400), **options)
+    assert alone.segments[0].p_adjusted == 1 / 2000
+
+
 def test_two_models_find_where_one_is_worse_and_swap():
     rng = np.random.default_rng(8)
     region = rng.integers(0, 4, 2000)
