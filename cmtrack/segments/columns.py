@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from cmtrack.rough._attributes import attribute_columns, encode_attribute
+from cmtrack.statistics.attributes import attribute_columns, encode_attribute
 from cmtrack.statistics.inputs import FloatArray, IntArray, no_masked
 
 MAX_SEGMENTS = 1000
