@@ -6,8 +6,10 @@ all segments sum to those of all rows, bit for bit; moments do but for rounding.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import operator
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import reduce
 from typing import Any
 
 import numpy as np
@@ -15,31 +17,28 @@ import numpy.typing as npt
 
 from cmtrack.grouping import ComposedStep, Label
 from cmtrack.statistics.actual_class import ProperScores, RankCounts
+from cmtrack.statistics.confusion import merged_labels
 from cmtrack.statistics.counting import Codes, Counts, blocks, count_codes
 from cmtrack.statistics.inputs import FloatArray, IntArray
 from cmtrack.statistics.moments import ClassBlock, ScoreMoments
 from cmtrack.statistics.probabilities import Probabilities
 from cmtrack.statistics.score_pass import sum_of_group
+from cmtrack.statistics.segment_values import (
+    MAX_SEGMENTS,
+    MAX_VALUES,
+    Others,
+    SegmentRows,
+    check_values,
+    largest,
+    note_of_others,
+    plain_value,
+    value_order,
+    value_texts,
+)
 
+MOMENTS = ("n", "mean", "m2", "m3", "m4")
 _ROWS = 1 << 17
 """Rows at a time: arrays of all segments are merged once for each."""
-
-
-@dataclass(frozen=True, eq=False)
-class SegmentRows:
-    """The segment of each row, by one column.
-
-    Attributes
-    ----------
-    name : str
-    values : tuple of length S
-        Texts, numbers, booleans; None for rows without a value.
-    codes : ndarray of shape (n,), int64
-    """
-
-    name: str
-    values: tuple[Any, ...]
-    codes: IntArray
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,6 +48,7 @@ class SegmentCounts:
     Attributes
     ----------
     values : tuple of length S
+        As of :class:`~cmtrack.statistics.segment_values.SegmentRows`, and ``Others.OTHERS``.
     rows : ndarray of shape (C,)
         Rows, whatever their weight.
     matrix : ndarray of shape (C, K)
@@ -69,68 +69,87 @@ class SegmentCounts:
     @property
     def n_classes(self) -> int:
         """K."""
-        return self.matrix.shape[1]
+        return int(self.matrix.shape[1])
 
     @property
     def sizes(self) -> IntArray:
         """Rows of each segment, shape (S,)."""
         return np.asarray(self.rows.reshape(len(self.values), -1).sum(axis=1))
 
+    def take(self, places: Sequence[int] | IntArray) -> SegmentCounts:
+        """The counts of some segments; those at the place -1 have no rows."""
+        chosen, size = np.asarray(places, dtype=np.int64), self.n_classes
+        classes = (chosen[:, None] * size + np.arange(size)).ravel()
+        none = np.repeat(chosen < 0, size)
+
+        def taken(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
+            found: npt.NDArray[Any] = array[classes]
+            found[none] = 0
+            return found
+
+        losses, ranks, moments = self.losses, self.ranks, self.moments
+        if losses is not None:
+            impossible = taken(losses.impossible.T).T
+            losses = ProperScores(losses.groups, taken(losses.n), impossible, taken(losses.mean), taken(losses.m2))
+        if moments is not None:
+            moments = ScoreMoments(*(taken(getattr(moments, name)) for name in MOMENTS))
+        return SegmentCounts(
+            tuple(self.values[k] for k in chosen.tolist()),
+            taken(self.rows),
+            taken(self.matrix),
+            losses,
+            None if ranks is None else RankCounts(taken(ranks.counts)),
+            moments,
+        )
+
     def spread(self, values: tuple[Any, ...]) -> SegmentCounts:
         """The same with the segments of these values, in this order; those that are not there have no rows."""
         if values == self.values:
             return self
-        place = {value: s for s, value in enumerate(values)}
-        size = self.n_classes
-        own = np.array([place[value] for value in self.values], dtype=np.int64)
-        classes = (own[:, None] * size + np.arange(size)).ravel()
-
-        def wide(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
-            whole = np.zeros((len(values) * size, *array.shape[1:]), dtype=array.dtype)
-            whole[classes] = array
-            return whole
-
-        losses, ranks, moments = self.losses, self.ranks, self.moments
-        if losses is not None:
-            impossible = wide(losses.impossible.T).T
-            losses = ProperScores(losses.groups, wide(losses.n), impossible, wide(losses.mean), wide(losses.m2))
-        if ranks is not None:
-            ranks = RankCounts(wide(ranks.counts))
-        if moments is not None:
-            moments = ScoreMoments(*(wide(getattr(moments, name)) for name in ("n", "mean", "m2", "m3", "m4")))
-        return SegmentCounts(values, wide(self.rows), wide(self.matrix), losses, ranks, moments)
+        place = {value: s for s, value in enumerate(self.values)}
+        return replace(self.take([place.get(value, -1) for value in values]), values=values)
 
     def __add__(self, other: SegmentCounts) -> SegmentCounts:
-        """Merge disjoint samples; segments of equal values are one."""
-        values = (*self.values, *(value for value in other.values if value not in set(self.values)))
-        a, b = self.spread(values), other.spread(values)
-        return SegmentCounts(
-            values,
-            a.rows + b.rows,
-            a.matrix + b.matrix,
-            None if a.losses is None or b.losses is None else a.losses + b.losses,
-            None if a.ranks is None or b.ranks is None else a.ranks + b.ranks,
-            None if a.moments is None or b.moments is None else ScoreMoments.merge([a.moments, b.moments]),
-        )
+        """Merge disjoint samples; segments of equal values are one.
 
-    def of(self, s: int) -> SegmentCounts:
-        """The counts of one segment."""
-        part = slice(s * self.n_classes, (s + 1) * self.n_classes)
-        losses, ranks, moments = self.losses, self.ranks, self.moments
-        if losses is not None:
-            losses = ProperScores(
-                losses.groups, losses.n[part], losses.impossible[:, part], losses.mean[part], losses.m2[part]
-            )
-        if moments is not None:
-            moments = ScoreMoments(*(getattr(moments, name)[part] for name in ("n", "mean", "m2", "m3", "m4")))
-        return SegmentCounts(
-            self.values[s : s + 1],
-            self.rows[part],
-            self.matrix[part],
-            losses,
-            None if ranks is None else RankCounts(ranks.counts[part]),
-            moments,
-        )
+        Raises
+        ------
+        ValueError
+            If there would be more than 10,000 segments.
+        """
+        held = set(self.values)
+        values = (*self.values, *(value for value in other.values if value not in held))
+        if len(values) > MAX_VALUES:
+            raise ValueError(f"a segment column must have at most {MAX_VALUES:,} values, got {len(values):,} or more")
+        return _merged([self.spread(values), other.spread(values)])
+
+    def limited(self) -> SegmentCounts:
+        """The largest segments, the others together as the last; the same where there are at most 1,000."""
+        if len(self.values) <= MAX_SEGMENTS:
+            return self
+        places = [k for k, value in enumerate(self.values) if value is not Others.OTHERS]
+        kept = [places[k] for k in largest(self.sizes[places])]
+        others = set(range(len(self.values))).difference(kept)
+        return self.take([*kept, -1]).with_last(_merged([self.take([k]) for k in others]))
+
+    def with_last(self, last: SegmentCounts) -> SegmentCounts:
+        """The same with the rows of one segment as those of the others, the last one."""
+        values = (*self.values[:-1], Others.OTHERS)
+        return _merged([replace(self, values=values), replace(last, values=(Others.OTHERS,)).spread(values)])
+
+    def in_classes(self, place: Sequence[int], size: int) -> SegmentCounts:
+        """The same with more classes, ``place`` those of the present ones; of counts without probabilities."""
+        segments, old = len(self.values), self.n_classes
+        rows = np.zeros((segments, size), dtype=self.rows.dtype)
+        matrix = np.zeros((segments, size, size), dtype=self.matrix.dtype)
+        rows[:, place] = self.rows.reshape(segments, old)
+        matrix[np.ix_(range(segments), place, place)] = self.matrix.reshape(segments, old, old)
+        return SegmentCounts(self.values, rows.ravel(), matrix.reshape(-1, size))
+
+    def without_group_score(self) -> SegmentCounts:
+        """The same without the moments of the positive group's score."""
+        moments = self.moments
+        return replace(self, moments=None if moments is None else moments.components(slice(0, self.n_classes)))
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, SegmentCounts) and (
@@ -139,16 +158,10 @@ class SegmentCounts:
             and np.array_equal(self.matrix, other.matrix)
             and self.losses == other.losses
             and self.ranks == other.ranks
-            and _same(self.moments, other.moments)
+            and self.moments == other.moments
         )
 
     __hash__ = None  # type: ignore[assignment]
-
-
-def _same(ours: ScoreMoments | None, theirs: ScoreMoments | None) -> bool:
-    if ours is None or theirs is None:
-        return ours is theirs
-    return all(np.array_equal(getattr(ours, name), getattr(theirs, name)) for name in ("n", "mean", "m2", "m3", "m4"))
 
 
 @dataclass(frozen=True, eq=False)
@@ -157,9 +170,11 @@ class Segmented:
 
     Attributes
     ----------
+    labels : tuple of length K
     columns : dict of str to SegmentCounts
     """
 
+    labels: tuple[Label, ...]
     columns: dict[str, SegmentCounts]
 
     def __add__(self, other: Segmented) -> Segmented:
@@ -175,10 +190,54 @@ class Segmented:
                 f"evaluations must have the same segments to be merged, got {list(self.columns)} and "
                 f"{list(other.columns)}"
             )
-        return Segmented({name: own + other.columns[name] for name, own in self.columns.items()})
+        labels = merged_labels(self.labels, other.labels)
+        ours, theirs = self.arranged(labels).columns, other.arranged(labels).columns
+        return Segmented(labels, {name: own + theirs[name] for name, own in ours.items()})
+
+    def arranged(self, labels: tuple[Label, ...]) -> Segmented:
+        """The same with all of ``labels`` in their order; labels that are new have no rows."""
+        if labels == self.labels:
+            return self
+        index = {label: code for code, label in enumerate(labels)}
+        place = [index[label] for label in self.labels]
+        return Segmented(labels, {name: one.in_classes(place, len(labels)) for name, one in self.columns.items()})
+
+    def checked(self, categories: Mapping[str, Sequence[Any]] | None = None) -> Segmented:
+        """The segments in sorted order, or in that of the categories, at most 1,000 of each column.
+
+        Raises
+        ------
+        ValueError
+            If a column has one value only, or another one in each row.
+        """
+        found = {}
+        for name, one in self.columns.items():
+            check_values(name, one.values, one.sizes)
+            chosen = [plain_value(value) for value in (categories or {}).get(name, ())]
+            first = [one.values.index(value) for value in chosen if value in one.values]
+            rest = [k for k in value_order(one.values) if k not in set(first)]
+            found[name] = one.take([k for k in (*first, *rest) if one.sizes[k]]).limited()
+        return Segmented(self.labels, found)
+
+    def limited(self) -> Segmented:
+        """At most 1,000 segments of each column."""
+        return Segmented(self.labels, {name: one.limited() for name, one in self.columns.items()})
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """Which columns have segments that are several values together."""
+        held = [(name, one) for name, one in self.columns.items() if Others.OTHERS in one.values]
+        return tuple(
+            note_of_others(name, None, int(one.sizes[one.values.index(Others.OTHERS)]), value_texts(one.values)[-1])
+            for name, one in held
+        )
+
+    def without_group_score(self) -> Segmented:
+        """The same without the moments of the positive group's score."""
+        return Segmented(self.labels, {name: one.without_group_score() for name, one in self.columns.items()})
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Segmented) and self.columns == other.columns
+        return isinstance(other, Segmented) and (self.labels, self.columns) == (other.labels, other.columns)
 
     __hash__ = None  # type: ignore[assignment]
 
@@ -188,11 +247,10 @@ def count_segments(
     predicted: Codes,
     labels: tuple[Label, ...],
     segments: Sequence[SegmentRows],
-    *,
-    probabilities: Probabilities | None = None,
-    step: ComposedStep | None = None,
+    probabilities: Probabilities | None,
+    step: ComposedStep | None,
     groups: IntArray,
-    weights: FloatArray | IntArray | None = None,
+    weights: FloatArray | IntArray | None,
 ) -> Segmented:
     """Count rows by segment.
 
@@ -216,7 +274,7 @@ def count_segments(
             for rows in blocks(len(actual), _ROWS)
         ]
         found[column.name] = _merged(parts)
-    return Segmented(found)
+    return Segmented(labels, found)
 
 
 def _merged(parts: Sequence[SegmentCounts]) -> SegmentCounts:
@@ -224,13 +282,14 @@ def _merged(parts: Sequence[SegmentCounts]) -> SegmentCounts:
     first = parts[0]
     if len(parts) == 1:
         return first
-    return replace(
-        first,
-        rows=sum(part.rows for part in parts),
-        matrix=sum(part.matrix for part in parts),
-        losses=None if first.losses is None else ProperScores.merge([part.losses for part in parts if part.losses]),
-        ranks=None if first.ranks is None else RankCounts(sum(part.ranks.counts for part in parts if part.ranks)),
-        moments=None if first.moments is None else ScoreMoments.merge([p.moments for p in parts if p.moments]),
+    losses, ranks, moments = ([getattr(part, name) for part in parts] for name in ("losses", "ranks", "moments"))
+    return SegmentCounts(
+        first.values,
+        reduce(operator.add, [part.rows for part in parts]),
+        reduce(operator.add, [part.matrix for part in parts]),
+        None if any(one is None for one in losses) else ProperScores.merge(losses),
+        None if any(one is None for one in ranks) else reduce(operator.add, ranks),
+        None if any(one is None for one in moments) else ScoreMoments.merge(moments),
     )
 
 
