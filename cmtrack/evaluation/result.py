@@ -39,10 +39,11 @@ from cmtrack.metrics.row_tests import row_pvalues
 from cmtrack.metrics.views import EvaluationViews
 from cmtrack.prevalence.results import PrevalenceEstimate
 from cmtrack.statistics import BinaryCounts, ConfusionMatrix, ReducedConfusionMatrix, ScoreCounts
-from cmtrack.statistics.collected import Statistics, with_decisions
+from cmtrack.statistics.collected import Statistics, with_decisions, with_segments
 from cmtrack.statistics.inputs import BoolArray, FloatArray, as_shares, same_kind_of_weights, shares_of
 from cmtrack.statistics.predictions import Predictions
 from cmtrack.statistics.probabilities import to_decisions
+from cmtrack.statistics.segmented import Segmented
 from cmtrack.statistics.spans import SpanRows
 from cmtrack.untrusted import for_page
 
@@ -648,11 +649,15 @@ class Evaluation(BaseEvaluation):
             )
         weights_are = same_kind_of_weights(self.weights_are, other.weights_are, "evaluations")
         own = [metric if metric.value is not None else theirs[name] for name, metric in ours.items()]
-        notes = (*self.notes, *(note for note in other.notes if note not in self.notes))
+        statistics = with_segments(self.statistics + other.statistics, Segmented.limited)
+        of_segments = [_regrouping.segment_notes(one.statistics) for one in (self, other)]
+        kept = [
+            note for one, own in zip((self, other), of_segments, strict=True) for note in one.notes if note not in own
+        ]
         return replace(
             self,
-            statistics=self.statistics + other.statistics,
-            notes=notes,
+            statistics=statistics,
+            notes=tuple(dict.fromkeys((*_regrouping.segment_notes(statistics), *kept))),
             weights_are=weights_are,
             **_merged_errors(self, other),
             row_pvalues=None,

@@ -11,7 +11,14 @@ import numpy as np
 
 from cmtrack.statistics.attributes import attribute_columns
 from cmtrack.statistics.inputs import FloatArray, IntArray, no_masked
-from cmtrack.statistics.segment_values import SEGMENTS, SegmentRows, check_values, value_order, value_texts
+from cmtrack.statistics.segment_values import (
+    SEGMENTS,
+    SegmentRows,
+    check_length,
+    check_values,
+    value_order,
+    value_texts,
+)
 
 MAX_NUMBERS = 20
 """Distinct whole numbers that a search takes for categories; more are cut at quantiles."""
@@ -122,7 +129,7 @@ def cut_at_quantiles(name: str, values: Any, n_rows: int, bins: int = 5) -> Segm
     numbers = _numbers(values)
     if numbers is None:
         raise TypeError(f"segment column {name!r} must hold numbers to be cut at quantiles")
-    _check_length(name, len(numbers), n_rows)
+    check_length(name, len(numbers), n_rows)
     missing = np.isnan(numbers)
     known = numbers[~missing]
     if len(known):
@@ -147,7 +154,7 @@ def cut_at_quantiles(name: str, values: Any, n_rows: int, bins: int = 5) -> Segm
 
 
 def _column(name: str, column: Any, n_rows: int) -> SegmentColumn:
-    _check_length(name, len(column), n_rows)
+    check_length(name, len(column), n_rows)
     rows = SegmentRows.read(name, column)
     sizes = np.bincount(rows.codes, minlength=len(rows.values))
     check_values(name, rows.values, sizes)
@@ -182,8 +189,3 @@ def _shown(ends: FloatArray) -> list[str]:
         if len(set(texts)) == len(texts) and np.allclose(np.array(texts, dtype=np.float64), ends, rtol=5e-3, atol=0):
             return texts
     return [repr(float(end)) for end in ends]
-
-
-def _check_length(name: str, length: int, n_rows: int) -> None:
-    if length != n_rows:
-        raise ValueError(f"segment column {name!r} must have one value per row, got {length:,} for {n_rows:,} rows")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import partial, reduce
 from typing import Any
@@ -337,6 +337,14 @@ def of_segment(whole: Statistics, column: str, segment: int, step: ComposedStep 
         squares=None if whole.squares is None else of_segment(whole.squares, column, segment, step),
         **kept,
     )
+
+
+def with_segments(statistics: Statistics, change: Callable[[Segmented], Segmented]) -> Statistics:
+    """The statistics with other segments, of squared weights too."""
+    if statistics.segments is None:
+        return statistics
+    squares = None if statistics.squares is None else with_segments(statistics.squares, change)
+    return replace(statistics, segments=change(statistics.segments), squares=squares)
 
 
 def accepted_pairs(grouping: Grouping | None, labels: tuple[Label, ...]) -> BoolArray:

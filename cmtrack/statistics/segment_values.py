@@ -256,6 +256,12 @@ def check_values(name: str, values: Sequence[Any], sizes: IntArray) -> None:
         )
 
 
+def check_length(name: Hashable, length: int, n_rows: int) -> None:
+    """Refuse a column of another length."""
+    if length != n_rows:
+        raise ValueError(f"segment column {name!r} must have one value per row, got {length:,} for {n_rows:,} rows")
+
+
 def check_fractions(name: str, values: Sequence[Any]) -> None:
     """Refuse a continuous column.
 

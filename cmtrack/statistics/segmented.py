@@ -28,6 +28,7 @@ from cmtrack.statistics.segment_values import (
     MAX_VALUES,
     Others,
     SegmentRows,
+    check_fractions,
     check_values,
     largest,
     note_of_others,
@@ -213,6 +214,8 @@ class Segmented:
         found = {}
         for name, one in self.columns.items():
             check_values(name, one.values, one.sizes)
+            if name not in (categories or {}):
+                check_fractions(name, one.values)
             chosen = [plain_value(value) for value in (categories or {}).get(name, ())]
             first = [one.values.index(value) for value in chosen if value in one.values]
             rest = [k for k in value_order(one.values) if k not in set(first)]
