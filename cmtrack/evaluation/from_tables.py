@@ -235,11 +235,8 @@ class _Reader:
             columns = replace(columns, weight=None, row_ids=None, segments=())
             if not (columns.lists and with_lists):
                 columns = replace(columns, scores=(), lists=False)
-        tally = self._read(
-            "labels" if self.columns.scores else "rows",
-            columns,
-            Kernel(None, weights_are=columns.weights_are, segments=columns.segments),
-        )
+        kernel = Kernel(None, weights_are=columns.weights_are, segments=columns.segments)
+        tally = self._read("labels" if self.columns.scores else "rows", columns, kernel)
         self._refuse(tally, ())
         return tally
 
