@@ -289,8 +289,9 @@ def count_rows(
         predicted = Codes(best.array) if best is not None else predicted
     assert predicted is not None  # there are predictions or probabilities
     by_segment = partial(
-        count_segments, actual, predicted, labels, segments, probabilities, step, partitions(grouping, labels)
-    )
+        count_segments, actual, predicted, labels, segments, probabilities, step, partitions(grouping, labels),
+        threads=threads,
+    )  # fmt: skip
     if weights is not None and weights.dtype.kind == "f":
         squared = weights**2
         squares = {}
@@ -299,12 +300,12 @@ def count_rows(
         squares["matrix"] = ConfusionMatrix(count_pairs(actual, predicted, len(labels), squared), labels)
         kept["squares"] = squares
         if segments:
-            squares["segments"] = by_segment(squared)
+            squares["segments"] = by_segment(weights=squared)
     if pairs is None:
         pairs = count_pairs(actual, predicted, len(labels), weights)
     kept["matrix"] = ConfusionMatrix(pairs, labels)
     if segments:
-        kept["segments"] = by_segment(weights)
+        kept["segments"] = by_segment(weights=weights)
     return kept, predicted
 
 

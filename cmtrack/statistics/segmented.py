@@ -9,7 +9,7 @@ from __future__ import annotations
 import operator
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import reduce
+from functools import partial, reduce
 from typing import Any
 
 import numpy as np
@@ -22,7 +22,7 @@ from cmtrack.statistics.counting import Codes, Counts, blocks, count_codes
 from cmtrack.statistics.inputs import FloatArray, IntArray
 from cmtrack.statistics.moments import ClassBlock, ScoreMoments
 from cmtrack.statistics.probabilities import Probabilities
-from cmtrack.statistics.score_pass import sum_of_group
+from cmtrack.statistics.score_pass import in_threads, sum_of_group
 from cmtrack.statistics.segment_values import (
     MAX_SEGMENTS,
     MAX_VALUES,
@@ -38,7 +38,7 @@ from cmtrack.statistics.segment_values import (
 )
 
 MOMENTS = ("n", "mean", "m2", "m3", "m4")
-_ROWS = 1 << 17
+_ROWS = 1 << 18
 """Rows at a time: arrays of all segments are merged once for each."""
 
 
@@ -254,6 +254,7 @@ def count_segments(
     step: ComposedStep | None,
     groups: IntArray,
     weights: FloatArray | IntArray | None,
+    threads: int | None = None,
 ) -> Segmented:
     """Count rows by segment.
 
@@ -269,14 +270,14 @@ def count_segments(
     groups : ndarray of shape (S, K)
         The steps of a grouping, as :func:`cmtrack.statistics.actual_class.partitions` gives them.
     weights : ndarray of shape (n,), optional
+    threads : int, optional
+        By default one for each core.
     """
     found = {}
+    chunks = list(blocks(len(actual), _ROWS))
     for column in segments:
-        parts = [
-            _count(actual, predicted, len(labels), column, rows, probabilities, step, groups, weights)
-            for rows in blocks(len(actual), _ROWS)
-        ]
-        found[column.name] = _merged(parts)
+        count = partial(_count, actual, predicted, len(labels), column, probabilities, step, groups, weights)
+        found[column.name] = _merged(in_threads(count, chunks, threads))
     return Segmented(labels, found)
 
 
@@ -301,11 +302,11 @@ def _count(
     predicted: Codes,
     size: int,
     column: SegmentRows,
-    rows: slice,
     probabilities: Probabilities | None,
     step: ComposedStep | None,
     groups: IntArray,
     weights: FloatArray | IntArray | None,
+    rows: slice,
 ) -> SegmentCounts:
     own = None if weights is None else weights[rows]
     codes = column.codes[rows] * size + actual.block(rows)
