@@ -9,13 +9,25 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+import polars as pl
+import pyarrow as pa
 import pytest
 from click.testing import CliRunner
 
-from cmtrack import Accumulator, Evaluation, Grouping, Metric, evaluate, evaluate_table
+from cmtrack import (
+    Accumulator,
+    Evaluation,
+    Grouping,
+    Metric,
+    evaluate,
+    evaluate_table,
+    load_evaluation,
+    log_evaluation,
+)
 from cmtrack.cli import main
 from cmtrack.statistics import collected
 from cmtrack.statistics.segment_values import Others
+from tests.tables import ENGINES, as_table
 from tests.test_calibration import B20, D20
 
 N = 900
@@ -186,41 +198,39 @@ def test_batches_give_the_same_segments(case):
     same_segments((seen + other).compute(), whole(case))
 
 
-@pytest.mark.parametrize(
-    "kind", ["pandas", "polars", "arrow", "parquet", "csv", "duckdb", "dask", "spark", "ray", "ibis"]
-)
-@pytest.mark.parametrize("case", [CASES["groups"], CASES["weighted labels"]], ids=["groups", "weighted labels"])
-def test_every_source_gives_the_same_segments(kind, case, tmp_path, request):
-    table = as_source(kind, tmp_path, request)
-    options = {name: {"y_prob": "p_*", "sample_weight": "w"}.get(name, value) for name, value in case.items()}
-    if "y_prob" not in case:
-        options["y_pred"] = "call"
-    found = evaluate_table(table, y_true="y", segments=NAMES, **options)
-    same_segments(found, whole(case))
+def check_source(table: Any) -> None:
+    found = evaluate_table(table, y_true="y", y_prob="p_*", grouping=TWO, segments=NAMES)
+    same_segments(found, whole(CASES["groups"]))
+    found = evaluate_table(table, y_true="y", y_pred="call", sample_weight="w", segments=NAMES)
+    same_segments(found, whole(CASES["weighted labels"]))
 
 
-def as_source(kind: str, folder: Path, request: Any) -> Any:
-    if kind == "pandas":
-        return TABLE
-    if kind in ("parquet", "csv"):
-        file = folder / f"rows.{kind}"
-        TABLE.to_parquet(file) if kind == "parquet" else TABLE.to_csv(file, index=False)
-        return file
-    if kind == "polars":
-        return pytest.importorskip("polars").from_pandas(TABLE)
-    if kind == "duckdb":
-        return pytest.importorskip("duckdb").connect().from_df(TABLE)
-    if kind == "dask":
-        return pytest.importorskip("dask.dataframe").from_pandas(TABLE, npartitions=3)
-    if kind == "ibis":
-        return pytest.importorskip("ibis").memtable(TABLE)
-    if kind == "spark":
-        return request.getfixturevalue("spark").createDataFrame(TABLE.astype({"region": object}))
-    if kind == "ray":
-        return pytest.importorskip("ray").data.from_pandas(TABLE)
-    import pyarrow as pa
+@pytest.mark.parametrize("engine", [pytest.param(e, marks=pytest.mark.slow if e == "spark" else ()) for e in ENGINES])
+def test_every_source_gives_the_same_segments(engine: str, tmp_path: Path) -> None:
+    check_source(as_table(engine, TABLE, tmp_path))
 
-    return pa.Table.from_pandas(TABLE)
+
+def test_ibis_gives_the_same_segments() -> None:
+    ibis = pytest.importorskip("ibis")
+    check_source(ibis.polars.connect({"rows": pl.from_pandas(TABLE)}).table("rows"))
+
+
+@pytest.mark.slow
+def test_ray_gives_the_same_segments() -> None:
+    cluster, data = pytest.importorskip("ray"), pytest.importorskip("ray.data")
+    cluster.init(num_cpus=2, include_dashboard=False, log_to_driver=False, logging_level="ERROR")
+    try:
+        check_source(data.from_arrow(pa.Table.from_pandas(TABLE)).repartition(3))
+    finally:
+        cluster.shutdown()
+
+
+def test_tables_keep_the_order_of_categories() -> None:
+    grades = pd.Categorical(["low", "high", "mid"] * 300, categories=["low", "mid", "high", "none"], ordered=True)
+    table = TABLE.assign(grade=grades)
+    for source in (table, pa.Table.from_pandas(table)):
+        found = evaluate_table(source, y_true="y", y_pred="call", segments=["grade"])
+        assert found.segments["grade"].values == ("low", "mid", "high")
 
 
 # -- tables ------------------------------------------------------------------------------------------------------------
@@ -410,14 +420,22 @@ def test_bad_segments_of_tables_and_batches():
         evaluate_table(TABLE, segments=["area"], **options)
     with pytest.raises(ValueError, match="segment column 'w' must hold categories"):
         evaluate_table(TABLE, segments=["w"], **options)
-    with pytest.raises(ValueError, match="segment column 'x' must hold two values at least, got only 1 in 900 rows"):
+    with pytest.raises(ValueError, match="segment column 'x' must hold two values at least, got only '1' in 900 rows"):
         evaluate_table(TABLE.assign(x=1), segments=["x"], **options)
-    with pytest.raises(ValueError, match="another value in each of 900 rows|at most 10,000 values"):
+    with pytest.raises(ValueError, match="segment column 'id' must have at most 10,000 values here, got 12,000"):
         evaluate_table(
             pd.DataFrame({"y": [0, 1] * 6000, "call": 0, "id": np.arange(12_000)}), segments=["id"], **options
         )
     with pytest.raises(TypeError, match="segments must be a list of names"):
         evaluate_table(TABLE, segments="region", **options)
+    many = Accumulator([0, 1])
+    for start in (0, 4000, 8000):  # each batch alone has few
+        codes = start + np.arange(40_000) // 10
+        many.update(codes % 2, codes % 2, segments={"x": codes})
+        if start < 8000:
+            assert many.compute().n_samples == 10 * (start + 4000)
+    with pytest.raises(ValueError, match="'x' must have at most 10,000 values here, got 12,000"):
+        many.compute()
     seen = Accumulator([0, 1, 2])
     seen.update(TABLE["y"], TABLE["call"], segments=TABLE[["age"]])
     with pytest.raises(ValueError, match="every batch must have the same columns"):
@@ -427,7 +445,7 @@ def test_bad_segments_of_tables_and_batches():
 
 def test_names_that_are_not_there():
     evaluation = whole({})
-    with pytest.raises(KeyError, match="there are no segments by 'regoin'.*region"):
+    with pytest.raises(KeyError, match=r"there are no segments by 'regoin'.*region"):
         evaluation.segments["regoin"]
     with pytest.raises(KeyError, match="has no segment 'nort'"):
         evaluation.segments["region"]["nort"]
@@ -504,3 +522,27 @@ def test_the_command_line_shows_segments(tmp_path):
     wrong = CliRunner().invoke(main, [*line[:-1], "regoin"])
     assert wrong.exit_code != 0
     assert "has no column 'regoin'" in wrong.output
+
+
+def test_a_run_keeps_segments(store: Any) -> None:
+    import mlflow
+
+    with mlflow.start_run():
+        logged = log_evaluation(TABLE["y"], TABLE["call"], segments=(TABLE, NAMES), strict=True)
+    found = load_evaluation(logged.run_id)
+    assert found == logged.evaluation
+    assert found.segments["region"]["north"].metrics == whole({}).segments["region"]["north"].metrics
+    assert found.regroup(TWO).segments["region"]["north"].metrics["binary/recall"] > 0
+
+
+def test_a_hook_with_rows_takes_segments(store: Any) -> None:
+    import mlflow
+    from sklearn.dummy import DummyClassifier
+
+    from cmtrack_integrations.sklearn import log_estimator
+
+    model = DummyClassifier(strategy="stratified", random_state=0).fit(TABLE[["age"]], TABLE["y"])
+    with mlflow.start_run():
+        logged = log_estimator(model, TABLE[["age"]], TABLE["y"], segments=TABLE[["region"]], strict=True)
+    assert logged.evaluation is not None
+    assert logged.evaluation.segments["region"].sizes.sum() == N
