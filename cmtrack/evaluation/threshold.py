@@ -78,6 +78,8 @@ class Judged:
     apparent: float
 
     def __str__(self) -> str:
+        if math.isnan(self.value):
+            return "undefined"
         ends = f" [{self.low:.3g}, {self.high:.3g}]" if math.isfinite(self.low + self.high) else ""
         return f"{self.value:.3g}{ends}"
 
@@ -296,7 +298,7 @@ def _scores_of(evaluation: Evaluation, what: str = "") -> ScoreTable:
         If there are none, or only one group has rows.
     """
     of = f" of the {what} set" if what else ""
-    table = evaluation._views.scores
+    table = None if evaluation.statistics.ranking_only else evaluation._views.scores
     if table is None:
         if evaluation._step is None:
             raise ValueError(
