@@ -428,6 +428,29 @@ def test_the_figure_draws_the_band_that_is_asked_for():
         reliability_figure(evaluation, band="both")
 
 
+def test_many_scores_are_drawn_by_cell_with_their_band():
+    """Labels are drawn for at most 4,096 scores: more are put together for the figure."""
+    s = np.random.default_rng(3).beta(2, 2, 6000)
+    evaluation = evaluate((np.random.default_rng(4).random(6000) < s).astype(int), y_prob=s)
+    curve = evaluation.calibration
+    assert not curve.has_band
+    with pytest.raises(ValueError, match=r"at most 4096 distinct scores, got 6000: on_grid\(\) has fewer"):
+        curve.band()
+    pooled = curve.on_grid()
+    assert pooled.has_band
+    assert len(pooled.scores) < 1600
+    assert pooled.scores @ pooled.table.blocks.total == pytest.approx(s.sum(), rel=1e-12)
+    assert (pooled.brier.score, pooled.brier.miscalibration) == pytest.approx(
+        (curve.brier.score, curve.brier.miscalibration), abs=5e-4
+    )
+    low, high = pooled.band()
+    assert ((low <= pooled.recalibrated + 1e-9) & (pooled.recalibrated <= high + 1e-9)).all()
+    top = reliability_figure(evaluation).axes[0]
+    assert [area.get_label() for area in top.collections] == ["where a calibrated score's curve stays (95 %)"]
+    line = next(line for line in top.lines if line.get_label().startswith("observed share"))
+    np.testing.assert_array_equal(line.get_data(), [pooled.scores, pooled.recalibrated])
+
+
 def test_labels_alone_have_no_calibration():
     evaluation = evaluate([0, 1, 1], [0, 1, 0])
     assert evaluation.calibration is None

@@ -157,6 +157,17 @@ def test_bad_input(given, said):
         evaluate([0, 1, 1], **given)
 
 
+def test_what_needs_probabilities_says_so():
+    found = evaluate(Y, y_score=D)
+    for ask in (lambda: found.threshold({(1, 0): 5.0}), found.net_benefit, lambda: found.reject(0.1)):
+        with pytest.raises(ValueError, match=r"needs (the )?probabilities of"):
+            ask()
+    with pytest.raises(ValueError, match="makes the predictions from y_prob, which is needed"):
+        evaluate(Y, y_score=D, threshold=0.3)
+    assert found.risk_coverage is None
+    assert found.gains is not None
+
+
 def test_bad_tables():
     frame = pd.DataFrame({"y": [0, 1, 1], "d": [0.1, math.nan, 3]})
     with pytest.raises(ValueError, match="y_score must be finite"):

@@ -63,7 +63,7 @@ def test_gains_with_a_ceiling():
         "by the score: lift 2 at 10% called", "perfect order: 80% found at 32% called", "chance: lift 0.8",
     ]  # fmt: skip
     assert texts[3].startswith("ceiling c = 0.800")
-    assert texts[4].replace("\n", " ") == "predicted labels (most probable class): called 30%, found 50%"
+    assert texts[4].replace("\n", " ") == "predicted labels: called 30%, found 50%"
 
 
 def test_gains_of_rare_positives_are_on_a_logarithmic_axis_of_the_usual_size():

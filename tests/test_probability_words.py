@@ -342,6 +342,23 @@ def test_the_table_has_the_losses_alone_and_without_probabilities_it_is_absent()
     assert "robabilities" not in html(labels, pictures={}).split("<main>")[1].split("Methods")[0]
 
 
+def test_a_run_keeps_its_colour_where_others_have_no_probabilities():
+    rng = np.random.default_rng(0)
+    y = rng.integers(0, 2, 400)
+    z = y * np.array([[2.0], [1.5]]) + rng.normal(size=(2, 400))
+    scored = {"scores": evaluate(y, y_score=z[0], labels=[0, 1]), "odds": evaluate(y, y_prob=1 / (1 + np.exp(-z[1])))}
+    ranking = compare(scored, rank_by="binary/roc_auc").ranking
+    assert [run.name for run in ranking.runs] == ["scores", "odds"]
+    roc, reliable = (
+        {line.get_label().split(":")[0]: line.get_color() for line in draw(ranking).axes[0].lines}
+        for draw in (drawn.roc_figure, drawn.reliability_figure)
+    )
+    assert reliable["odds"] == roc["odds"] != roc["scores"]
+    assert "scores" not in reliable
+    (row,) = probabilities(ranking)["rows"]
+    assert row["cells"][0]["text"] == "odds"
+
+
 def test_the_curves_of_a_run_have_one_colour_and_the_words_of_the_table():
     ranking = reviewed().ranking
     figures = [drawn.roc_figure(ranking), drawn.precision_recall_figure(ranking), drawn.reliability_figure(ranking)]

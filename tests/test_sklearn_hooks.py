@@ -650,6 +650,8 @@ def test_a_roc_needs_two_groups_and_a_display_a_drawing(data, fitted):
         PrecisionRecallDisplay.from_predictions(y_test, fitted.predict_proba(x_test))
     with pytest.raises(ValueError, match="a reliability curve needs"):
         ReliabilityDisplay.from_estimator(fitted, x_test, y_test)
+    with pytest.raises(ValueError, match="a reliability curve needs"):
+        ReliabilityDisplay.from_predictions(y_test > 1, None, y_score=x_test[:, 0])
     with pytest.raises(ValueError, match="two classes"):
         PrevalenceDisplay.from_estimator(fitted, x_test, calibration=(x_test, y_test))
     assert ReducedRocDisplay(evaluate_estimator(fitted, x_test, y_test, grouping=SIDE).roc)._repr_png_() is None

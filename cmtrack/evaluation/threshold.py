@@ -298,8 +298,8 @@ def _scores_of(evaluation: Evaluation, what: str = "") -> ScoreTable:
         If there are none, or only one group has rows.
     """
     of = f" of the {what} set" if what else ""
-    table = None if evaluation.statistics.ranking_only else evaluation._views.scores
-    if table is None:
+    table = evaluation._views.scores
+    if table is None or evaluation.statistics.ranking_only:
         if evaluation._step is None:
             raise ValueError(
                 f"a threshold needs two classes or a grouping step of two groups{of}, got {evaluation!r:.120}"

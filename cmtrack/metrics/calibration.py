@@ -10,7 +10,7 @@ the error; Arrieta-Ibarra et al. (2022) and Cox (1958) for the test; Cox (1958) 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -222,9 +222,17 @@ class CalibrationCurve:
         Raises
         ------
         ValueError
-            If there is no test, or there are more than 4,096 distinct scores.
+            If there is no test, or there are more than 4,096 distinct scores (:meth:`on_grid` has fewer).
         """
         return blockwise.expected_miscalibration(self._to_draw("an expected miscalibration"), log)
+
+    def on_grid(self) -> CalibrationCurve:
+        """The same with scores counted by cell of the grid: at most 1,600, by their means."""
+        squares = self.table.squared_scores
+        table = ReliabilityTable(
+            self.table.scores.to_grid(), None if squares is None else squares.to_grid(), self.table.level
+        )
+        return replace(self, table=table)
 
     @property
     def has_band(self) -> bool:
@@ -237,7 +245,7 @@ class CalibrationCurve:
         Raises
         ------
         ValueError
-            If there is no test, or there are more than 4,096 distinct scores.
+            If there is no test, or there are more than 4,096 distinct scores (:meth:`on_grid` has fewer).
         """
         return blockwise.consistency_band(self._to_draw("a consistency band"), check_level(level))
 
@@ -280,7 +288,7 @@ class CalibrationCurve:
             raise ValueError(f"there is no {what.split(' ', 1)[1]}: {self.no_draws}")
         most, found = blockwise.MAX_BLOCKS, len(self.scores)
         if found > most:
-            raise ValueError(f"{what} needs at most {most} distinct scores, got {found}")
+            raise ValueError(f"{what} needs at most {most} distinct scores, got {found}: on_grid() has fewer")
         return self.table.blocks
 
     def to_frame(self) -> pd.DataFrame:

@@ -86,7 +86,7 @@ def wilson(share: float, n: float, confidence_level: float = 0.95, degrees: floa
     return min(low, share), max(high, share)
 
 
-def wilson_ends(share: Any, n: Any, z: float) -> tuple[Any, Any]:
+def wilson_ends(share: Any, n: Any, z: Any) -> tuple[Any, Any]:
     """Ends of Wilson's interval: both roots of ``(share - x)^2 = z^2 x (1 - x) / n``; numbers or arrays."""
     centre = share + z * z / (2 * n)
     reach = z * (share * (1 - share) / n + z * z / (4 * n * n)) ** 0.5

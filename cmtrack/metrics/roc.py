@@ -205,7 +205,7 @@ class ScoreTable(Weighted):
     """
 
     def __init__(self, scores: ScoreCounts, squares: ScoreCounts | None = None) -> None:
-        self.scores, self._squares = scores, squares
+        self.scores, self.squared_scores = scores, squares
         self.weight = scores.counts.ravel().astype(np.float64)
         self.squares = self.weight if squares is None else squares.counts.ravel().astype(np.float64)
         self.sides = self.weight.reshape(2, 2, -1).sum(axis=1).sum(axis=1)  # in the order of one channel alone
@@ -266,7 +266,7 @@ class ScoreTable(Weighted):
         """Both sides in quantile bins; half a count is half an effective sample, whatever the weights' scale."""
         scale = self.total / float(self.squares.sum())
         sides = self.scores.channels((2, 3), (0, 1))
-        return quantile_bins(sides if self._squares is None else replace(sides, counts=sides.counts * scale))
+        return quantile_bins(sides if self.squared_scores is None else replace(sides, counts=sides.counts * scale))
 
     @property
     def effective_sides(self) -> FloatArray:

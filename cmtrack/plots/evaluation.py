@@ -12,6 +12,7 @@ from matplotlib.figure import Figure
 
 from cmtrack.metrics.spcc import spcc_ovo
 from cmtrack.prevalence import ClassPrevalenceEstimate
+from cmtrack.statistics.grid import CELLS
 
 from . import _text as text
 from .confusion import plot_confusion_matrix, plot_reduced_matrix
@@ -129,6 +130,9 @@ def draw_reliability(
     band: str | None = "consistency",
 ) -> Figure:
     """Reliability from the computed curve; with axes the curve alone, without the scores."""
+    error = curve.table.error.value
+    if band == "consistency" and not curve.no_draws and len(curve.scores) > CELLS:
+        curve = curve.on_grid()  # as fine as the figure shows, and quicker to draw labels for
     blocks, level, ends = curve.table.blocks, curve.table.level, None
     if band == "consistency" and curve.has_band:
         ends = curve.band(level)
@@ -137,7 +141,7 @@ def draw_reliability(
     return plot_reliability(
         curve.scores, curve.recalibrated, blocks.positive, blocks.negative,
         band=ends, band_of=band or "consistency", level=level,
-        error=text.number_text(curve.table.error.value) + interval_words(interval),
+        error=text.number_text(error) + interval_words(interval),
         names=(negative, curve.positive), title=title, ax=ax,
     )  # fmt: skip
 

@@ -50,6 +50,7 @@ def plot_roc_overlay(
     ceilings: npt.ArrayLike | None = None,
     normalized: npt.ArrayLike | None = None,
     positive: object | None = None,
+    places: Sequence[int] | None = None,
     max_curves: int = 8,
     title: str | None = None,
     ax: Axes | None = None,
@@ -72,6 +73,8 @@ def plot_roc_overlay(
         Area over ceiling, by default computed; written where a ceiling is below 1.
     positive : object, optional
         Name of the positive class or group.
+    places : sequence of int, optional
+        The place of each run, from 0 on, which its colour and line style are of; by default that of its curve.
     max_curves : int, default 8
         Curves that are drawn at most.
     title : str, optional
@@ -89,7 +92,7 @@ def plot_roc_overlay(
     ValueError
         If there is no curve or shapes do not fit together.
     """
-    runs = _Runs.of(curves, ("fpr", "tpr"), areas, intervals, ceilings, max_curves)
+    runs = _Runs.of(curves, ("fpr", "tpr"), areas, intervals, ceilings, max_curves, places)
     relative = runs.areas / np.where(runs.ceilings > 0, runs.ceilings, np.nan)
     if normalized is not None:
         relative = layout.check_numbers("normalized", normalized, runs.areas.shape)
@@ -120,6 +123,7 @@ def plot_precision_recall_overlay(
     intervals: npt.ArrayLike | None = None,
     ceilings: npt.ArrayLike | None = None,
     positive: object | None = None,
+    places: Sequence[int] | None = None,
     max_curves: int = 8,
     title: str | None = None,
     ax: Axes | None = None,
@@ -134,7 +138,7 @@ def plot_precision_recall_overlay(
         Average precision of each; NaN where undefined.
     prevalence : float
         Share of actual positives: the precision of chance.
-    intervals, ceilings, positive, max_curves, title, ax
+    intervals, ceilings, positive, places, max_curves, title, ax
         As in :func:`plot_roc_overlay`; a ceiling is marked above the frame.
 
     Returns
@@ -147,7 +151,7 @@ def plot_precision_recall_overlay(
     ValueError
         If there is no curve or shapes do not fit together.
     """
-    runs = _Runs.of(curves, ("recall", "precision"), areas, intervals, ceilings, max_curves)
+    runs = _Runs.of(curves, ("recall", "precision"), areas, intervals, ceilings, max_curves, places)
     page = sheet(ax, (5.0, 5.0))
     for top in runs.reached:
         page.ax.plot([0, top], [top * prevalence] * 2, color=MUTED, linewidth=0.8, linestyle=":", label="_chance")
@@ -170,6 +174,7 @@ def plot_reliability_overlay(
     intervals: npt.ArrayLike | None = None,
     words: Sequence[str] | None = None,
     event: object | None = None,
+    places: Sequence[int] | None = None,
     max_curves: int = 4,
     title: str | None = None,
     ax: Axes | None = None,
@@ -186,7 +191,7 @@ def plot_reliability_overlay(
         What is said of each, for the legend.
     event : object, optional
         What the scores are probabilities of: the positive class or group.
-    intervals, max_curves, title, ax
+    intervals, places, max_curves, title, ax
         As in :func:`plot_roc_overlay`, the intervals of the errors.
 
     Returns
@@ -199,7 +204,7 @@ def plot_reliability_overlay(
     ValueError
         If there is no curve or shapes do not fit together.
     """
-    runs = _Runs.of(curves, ("scores", "recalibrated"), errors, intervals, None, max_curves)
+    runs = _Runs.of(curves, ("scores", "recalibrated"), errors, intervals, None, max_curves, places)
     if words is not None and len(words) != len(curves):
         raise ValueError(f"words must be of the {len(curves)} curves, got {len(words)}")
     page = sheet(ax, (5.0, 5.0))
@@ -230,6 +235,7 @@ class _Runs:
     limits: FloatArray
     ceilings: FloatArray
     shown: int
+    places: Sequence[int]
 
     @classmethod
     def of(
@@ -240,6 +246,7 @@ class _Runs:
         intervals: npt.ArrayLike | None,
         ceilings: npt.ArrayLike | None,
         max_curves: int,
+        places: Sequence[int] | None,
     ) -> _Runs:
         n_runs = len(curves)
         if not n_runs:
@@ -254,6 +261,7 @@ class _Runs:
             ),
             layout.check_numbers("ceilings", np.ones(n_runs) if ceilings is None else ceilings, (n_runs,)),
             min(n_runs, max_curves),
+            range(n_runs) if places is None else places,
         )
 
     @property
@@ -265,7 +273,8 @@ class _Runs:
     @property
     def capped(self) -> list[tuple[str, float]]:
         """Colour and ceiling of the shown curves that cannot reach all positives."""
-        return [(_COLOURS[i % len(_COLOURS)], top) for i, top in enumerate(self.ceilings[: self.shown]) if top < 1]
+        tops = zip(self.places, self.ceilings[: self.shown], strict=False)
+        return [(_COLOURS[place % len(_COLOURS)], top) for place, top in tops if top < 1]
 
     def number(self, i: int) -> str:
         """The number of a curve with its interval."""
@@ -283,9 +292,10 @@ class _Runs:
         """Draw the shown curves, or other points of theirs, with words for the legend."""
         open_axes(ax)
         for i, (xy, said) in enumerate(zip((points or self.points)[: self.shown], words, strict=True)):
-            dashes = _DASHES[(i + i // len(_COLOURS)) % len(_DASHES)]
+            place = self.places[i]
+            dashes = _DASHES[(place + place // len(_COLOURS)) % len(_DASHES)]
             ax.plot(
-                *xy, color=_COLOURS[i % len(_COLOURS)], linestyle=(0, dashes) if dashes else "-", linewidth=1.7,
+                *xy, color=_COLOURS[place % len(_COLOURS)], linestyle=(0, dashes) if dashes else "-", linewidth=1.7,
                 label=f"{self.names[i]}: {said}", zorder=3 - i / len(self.names), clip_on=False, drawstyle=drawstyle,
             )  # fmt: skip
 

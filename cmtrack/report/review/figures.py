@@ -157,13 +157,12 @@ def confusion_matrices_figure(ranking: Ranking) -> Figure | None:
     return plots.plot_matrices(whole, first.labels)
 
 
-def _scored(ranking: Ranking) -> list[tuple[str, Evaluation]]:
-    """The runs with scores of the positive group, which is the same in all; each has one colour in all overlays."""
+def _scored(ranking: Ranking) -> list[tuple[int, str, Evaluation]]:
+    """Place, name and evaluation of the runs with scores of the positive group, which is the same in all."""
     if not alike(ranking, reads("binary/roc_auc")):
         return []
-    return [
-        (run.name, one) for run, one in of_classes(ranking) if one.roc is not None and np.isfinite(one.roc.tpr).all()
-    ]
+    runs = [(place, run.name, evaluation) for place, (run, evaluation) in enumerate(of_classes(ranking))]
+    return [one for one in runs if one[2].roc is not None and np.isfinite(one[2].roc.tpr).all()]
 
 
 _NOTHING = (math.nan, math.nan)
@@ -171,32 +170,34 @@ _NOTHING = (math.nan, math.nan)
 
 def roc_figure(ranking: Ranking) -> Figure | None:
     """The ROC curves in one figure."""
-    known = [(name, evaluation.roc) for name, evaluation in _scored(ranking) if evaluation.roc is not None]
+    known = [(place, name, own.roc) for place, name, own in _scored(ranking) if own.roc is not None]
     if not known:
         return None
     return plots.plot_roc_overlay(
-        [(name, roc.fpr, roc.tpr) for name, roc in known],
-        areas=[roc.auc for _, roc in known],
-        intervals=[roc.auc_interval or _NOTHING for _, roc in known],
-        ceilings=[roc.ceiling for _, roc in known],
-        normalized=[roc.auc_normalized for _, roc in known],
-        positive=known[0][1].positive,
+        [(name, roc.fpr, roc.tpr) for _, name, roc in known],
+        areas=[roc.auc for *_, roc in known],
+        intervals=[roc.auc_interval or _NOTHING for *_, roc in known],
+        ceilings=[roc.ceiling for *_, roc in known],
+        normalized=[roc.auc_normalized for *_, roc in known],
+        positive=known[0][2].positive,
+        places=[place for place, *_ in known],
     )
 
 
 def precision_recall_figure(ranking: Ranking) -> Figure | None:
     """Precision over recall in one figure."""
-    curves = [(name, evaluation.precision_recall) for name, evaluation in _scored(ranking)]
-    known = [(name, curve) for name, curve in curves if curve is not None]
-    if not known or math.isnan(known[0][1].average_precision):
+    curves = [(place, name, own.precision_recall) for place, name, own in _scored(ranking)]
+    known = [(place, name, curve) for place, name, curve in curves if curve is not None]
+    if not known or math.isnan(known[0][2].average_precision):
         return None
     return plots.plot_precision_recall_overlay(
-        [(name, curve.recall, curve.precision) for name, curve in known],
-        areas=[curve.average_precision for _, curve in known],
-        prevalence=known[0][1].prevalence,
-        intervals=[curve.average_precision_interval or _NOTHING for _, curve in known],
-        ceilings=[curve.ceiling for _, curve in known],
-        positive=known[0][1].positive,
+        [(name, curve.recall, curve.precision) for _, name, curve in known],
+        areas=[curve.average_precision for *_, curve in known],
+        prevalence=known[0][2].prevalence,
+        intervals=[curve.average_precision_interval or _NOTHING for *_, curve in known],
+        ceilings=[curve.ceiling for *_, curve in known],
+        positive=known[0][2].positive,
+        places=[place for place, *_ in known],
     )
 
 
@@ -211,12 +212,13 @@ def judged_section(ranking: Ranking) -> str:
 
 def reliability_figure(ranking: Ranking) -> Figure | None:
     """The reliability curves of the first runs in one figure, with the words of the table of probabilities."""
-    section, known = judged_section(ranking), []
-    for run, evaluation in of_classes(ranking) if section else ():
+    section, known, places = judged_section(ranking), [], []
+    for place, (run, evaluation) in enumerate(of_classes(ranking) if section else ()):
         found, of_group = JUDGES[section](evaluation), section == "calibration"
         curve = evaluation.calibration if of_group else evaluation.confidence_calibration
         if found is not None and curve is not None:
             known.append((run.name, evaluation, curve, found.word))
+            places.append(place)
     if not known:
         return None
     return plots.plot_reliability_overlay(
@@ -225,6 +227,7 @@ def reliability_figure(ranking: Ranking) -> Figure | None:
         intervals=[evaluation.intervals.get(f"{section}/error", _NOTHING) for _, evaluation, _, _ in known],
         words=[word for *_, word in known],
         event="a right prediction" if section == "confidence" else known[0][2].positive,
+        places=places,
     )
 
 

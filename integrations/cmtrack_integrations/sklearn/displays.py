@@ -142,14 +142,15 @@ class _CurveDisplay(_Display):
 
     @classmethod
     def _of(cls, evaluation: Evaluation, title: str | None, ax: Axes | None) -> Self:
-        if evaluation.roc is None:
+        display = cls._curve_of(evaluation)
+        if display is None:
             raise ValueError(f"{cls.what} needs probabilities and two classes, or a grouping with a step of two groups")
-        return cls._curve_of(evaluation).plot(ax, title=title)
+        return display.plot(ax, title=title)
 
     what: ClassVar[str]
 
     @classmethod
-    def _curve_of(cls, evaluation: Evaluation) -> Self:
+    def _curve_of(cls, evaluation: Evaluation) -> Self | None:
         raise NotImplementedError
 
 
@@ -168,9 +169,8 @@ class ReducedRocDisplay(_CurveDisplay):
         self.roc = roc
 
     @classmethod
-    def _curve_of(cls, evaluation: Evaluation) -> Self:
-        assert evaluation.roc is not None  # _of has asked
-        return cls(evaluation.roc)
+    def _curve_of(cls, evaluation: Evaluation) -> Self | None:
+        return None if evaluation.roc is None else cls(evaluation.roc)
 
     def _draw(self, ax: Axes | None, title: str | None) -> Figure:
         from cmtrack.plots import plot_roc
@@ -198,9 +198,8 @@ class PrecisionRecallDisplay(_CurveDisplay):
         self.curve = curve
 
     @classmethod
-    def _curve_of(cls, evaluation: Evaluation) -> Self:
-        assert evaluation.precision_recall is not None  # it is there where a ROC curve is
-        return cls(evaluation.precision_recall)
+    def _curve_of(cls, evaluation: Evaluation) -> Self | None:
+        return None if evaluation.precision_recall is None else cls(evaluation.precision_recall)
 
     def _draw(self, ax: Axes | None, title: str | None) -> Figure:
         from cmtrack.plots.evaluation import draw_precision_recall
@@ -229,10 +228,10 @@ class ReliabilityDisplay(_CurveDisplay):
         self.curve, self.interval, self.negative = curve, interval, negative
 
     @classmethod
-    def _curve_of(cls, evaluation: Evaluation) -> Self:
-        assert evaluation.calibration is not None  # it is there where a ROC curve is
-        ends = evaluation.intervals.get("calibration/error")
-        return cls(evaluation.calibration, ends, evaluation.negative)
+    def _curve_of(cls, evaluation: Evaluation) -> Self | None:
+        if evaluation.calibration is None:
+            return None
+        return cls(evaluation.calibration, evaluation.intervals.get("calibration/error"), evaluation.negative)
 
     def _draw(self, ax: Axes | None, title: str | None) -> Figure:
         from cmtrack.plots.evaluation import draw_reliability

@@ -1,0 +1,229 @@
+"""How often intervals of segments hold together, how often a search finds what is there and what is not, and its time.
+
+Declared segments: rows fall into S segments, the largest four times the smallest, whose accuracies lie evenly between
+two values. Search: 3,000 rows, eight columns of four values drawn at random, so 480 segments of one or two columns, and
+errors at a rate of .15 that does not depend on them; "clusters" are 600 of five rows with columns and most of an error's
+chance in common; "weights" are log-normal; "costs" are exponential; "two models" have errors of their own. In the planted
+segment, about 188 rows, the rate is .28. Interaction: one true difference of 50 standard errors, all others 0.
+
+    python benchmarks/segments.py [--repeats 3000] [--reviews 1000] [--quick] [--only declared ...]
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+from scipy.special import expit
+
+from cmtrack.segments import (
+    Estimates,
+    SegmentColumn,
+    differences,
+    differing_segments,
+    disparity,
+    qualitative_interaction,
+    search_columns,
+    shrink,
+    worst_segments,
+)
+
+ROWS, COLUMNS, VALUES, RATE = 3000, 8, 4, 0.15
+PERMUTATIONS = 199
+
+
+def share(hits: Any) -> str:
+    """A share with its standard error."""
+    p, n = float(np.mean(hits)), len(hits)
+    return f"{p:.3f} ± {math.sqrt(max(p * (1 - p), 1 / n) / n):.3f}"
+
+
+def mean(values: Any, digits: int = 3) -> str:
+    """A mean with its standard error."""
+    return f"{np.mean(values):.{digits}f} ± {np.std(values) / math.sqrt(len(values)):.{digits}f}"
+
+
+def declared(segments: int, rows: int, ends: tuple[float, float], repeats: int) -> list[str]:
+    """Joint cover of intervals, simultaneous and at 95 % each, of differences to the rest, gap, ratio; bias of the gap."""
+    rng = np.random.default_rng([segments, rows, round(100 * ends[0])])
+    parts = np.linspace(1, 4, segments)
+    truth = rng.permutation(np.linspace(*ends, segments))
+    parts = parts / parts.sum()
+    overall = float(parts @ truth)
+    gap = float(np.ptp(truth))
+    rest = (overall - parts * truth) / (1 - parts)
+    found: dict[str, list[float]] = {name: [] for name in ("own", "each", "rest", "gap", "ratio", "bias")}
+    for _ in range(repeats):
+        n = rng.multinomial(rows, parts)
+        hits = rng.binomial(n, truth)
+        one = Estimates.of_shares(hits, n)
+        low, high = one.intervals("wilson")
+        found["own"].append(bool(((low <= truth) & (truth <= high)).all()))
+        down, up = one.arms(0.95)
+        found["each"].append(bool(((one.values - down <= truth) & (truth <= one.values + up)).all()))
+        d = differences(one, Estimates.of_shares(hits.sum() - hits, n.sum() - n))
+        found["rest"].append(bool(((d.low <= truth - rest) & (truth - rest <= d.high)).all()))
+        g = disparity(one)
+        found["gap"].append(g.gap_low <= gap <= g.gap_high)
+        found["ratio"].append(g.ratio_low <= truth.min() / truth.max() <= g.ratio_high)
+        found["bias"].append(g.gap - gap)
+    return [*(share(found[name]) for name in ("own", "each", "rest", "gap", "ratio")), mean(found["bias"])]
+
+
+def columns_of(rng: np.random.Generator, clusters: bool = False) -> tuple[SegmentColumn, ...]:
+    """Eight columns of four values."""
+    drawn = rng.integers(0, VALUES, (ROWS // 5 if clusters else ROWS, COLUMNS))
+    drawn = drawn.repeat(5, axis=0) if clusters else drawn
+    return search_columns(dict(enumerate(drawn.T)), ROWS)
+
+
+def review(kind: str, rng: np.random.Generator) -> Any:
+    """A search where no segment differs."""
+    columns = columns_of(rng, kind == "clusters")
+    options: dict[str, Any] = {"n_permutations": PERMUTATIONS, "seed": int(rng.integers(1 << 31))}
+    if kind == "costs":
+        return worst_segments(columns, rng.exponential(size=ROWS), **options)
+    if kind == "two models":
+        first, second = rng.random((2, ROWS)) < RATE
+        return differing_segments(columns, first, second, **options)
+    if kind == "clusters":
+        together = rng.normal(0, 1.5, ROWS // 5).repeat(5)
+        errors = rng.random(ROWS) < expit(together - 2.4)
+        return worst_segments(columns, errors, clusters=np.arange(ROWS) // 5, **options)
+    weights = rng.lognormal(0, 0.7, ROWS) if kind == "weights" else None
+    return worst_segments(columns, rng.random(ROWS) < RATE, weights=weights, **options)
+
+
+def false_alarms(kind: str, reviews: int) -> list[str]:
+    """Share of reviews in which some segment is found; the same by unadjusted p-values of z; segments searched."""
+    rng = np.random.default_rng([len(kind), 17])
+    found, plain, searched = [], [], []
+    for _ in range(reviews):
+        one = review(kind, rng)
+        found.append(bool(one.found()))
+        z = np.array([s.z for s in one.segments])
+        plain.append(bool((np.abs(z) > 1.96).any() if kind == "two models" else (z > 1.645).any()))
+        searched.append(one.searched)
+    return [share(found), share(plain), f"{np.mean(searched):.0f}"]
+
+
+def planted(reviews: int) -> list[str]:
+    """Share of reviews that find the planted segment, in which it is the first and found; others without its rows."""
+    rng = np.random.default_rng(18)
+    found, first, beside, cover = [], [], [], []
+    for _ in range(reviews):
+        columns = columns_of(rng)
+        inside = (columns[0].codes == 0) & (columns[1].codes == 0)
+        errors = rng.random(ROWS) < np.where(inside, 0.28, RATE)
+        one = worst_segments(columns, errors, n_permutations=PERMUTATIONS, seed=int(rng.integers(1 << 31)))
+        target = (("0", "0"), ("1", "0"))
+        mine = next(s for s in one.segments if s.where == target)
+        hit = mine.p_adjusted <= 0.05
+        found.append(hit)
+        first.append(hit and one.segments[0].where == target)
+        apart = {(("0", v)) for v in "123"} | {(("1", v)) for v in "123"}
+        beside.append(any(set(s.where) & apart for s in one.found()))
+        cover.append(mine.low <= 0.28 <= mine.high)
+    return [share(found), share(first), share(beside), share(cover)]
+
+
+def interaction(segments: int, repeats: int) -> list[str]:
+    """Share of p-values up to .05 at the least favourable null, and where all differences are equal."""
+    rng = np.random.default_rng([segments, 19])
+    ones = np.ones(segments)
+    least = rng.normal(size=(repeats, segments)) + np.where(np.arange(segments) == 0, 50, 0)
+    equal = rng.normal(size=(repeats, segments)) + 2
+    return [share([qualitative_interaction(d, ones).pvalue <= 0.05 for d in part]) for part in (least, equal)]
+
+
+def order(repeats: int) -> list[str]:
+    """Mean squared error of shrunken and raw values; true value of the one listed as worst by either, of the worst."""
+    rng = np.random.default_rng(20)
+    n = np.round(np.geomspace(40, 2000, 20)).astype(int)
+    found: dict[str, list[float]] = {name: [] for name in ("shrunk", "raw", "worst shrunk", "worst raw", "worst")}
+    for _ in range(repeats):
+        truth = np.clip(rng.normal(0.8, 0.03, 20), 0, 1)
+        hits = rng.binomial(n, truth)
+        smooth = (hits + 1) / (n + 2)
+        values = hits / n
+        shrunk = shrink(values, np.sqrt(smooth * (1 - smooth) / n)).values
+        found["shrunk"].append(float(np.mean((shrunk - truth) ** 2)))
+        found["raw"].append(float(np.mean((values - truth) ** 2)))
+        found["worst shrunk"].append(float(truth[shrunk.argmin()]))
+        found["worst raw"].append(float(truth[values.argmin()]))
+        found["worst"].append(float(truth.min()))
+    return [mean(found[name], 5 if name in ("shrunk", "raw") else 4) for name in found]
+
+
+def speed() -> Iterator[list[str]]:
+    """Processor seconds of searches of 100,000 rows, eight columns of five values, depth 2, 999 permutations."""
+    rng = np.random.default_rng(21)
+    n = 100_000
+    columns = search_columns(dict(enumerate(rng.integers(0, 5, (8, n)))), n)
+    errors = rng.random(n) < RATE
+    searches: dict[str, Callable[[], Any]] = {
+        "errors": lambda: worst_segments(columns, errors),
+        "errors, weights": lambda: worst_segments(columns, errors, weights=rng.random(n)),
+        "costs": lambda: worst_segments(columns, rng.exponential(size=n)),
+        "two models": lambda: differing_segments(columns, errors, rng.random(n) < RATE),
+        "two models, 20,000 clusters": lambda: differing_segments(
+            columns, errors, rng.random(n) < RATE, clusters=rng.integers(0, 20_000, n)
+        ),
+    }
+    for name, search in searches.items():
+        start = time.process_time()
+        searched = search().searched
+        yield [name, str(searched), f"{time.process_time() - start:.1f}"]
+
+
+def table(*heads: str) -> None:
+    """Print the head of a table."""
+    print(f"\n| {' | '.join(heads)} |\n|{'---|' * len(heads)}", flush=True)
+
+
+def row(*cells: str) -> None:
+    """Print a row of it."""
+    print(f"| {' | '.join(cells)} |", flush=True)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--repeats", type=int, default=3000)
+    parser.add_argument("--reviews", type=int, default=1000)
+    parser.add_argument("--quick", action="store_true")
+    parser.add_argument("--only", nargs="*", default=["declared", "search", "planted", "interaction", "order", "speed"])
+    options = parser.parse_args()
+    repeats, reviews = (100, 20) if options.quick else (options.repeats, options.reviews)
+    if "declared" in options.only:
+        heads = ("segments", "rows", "accuracies", "intervals", "each at 95 %", "to the rest", "gap", "ratio")
+        table(*heads, "gap too large by")
+        for ends in ((0.6, 0.9), (0.7, 0.95)):
+            for segments, rows in ((8, 800), (8, 4000), (30, 2000), (30, 6000)):
+                cells = declared(segments, rows, ends, repeats)
+                row(str(segments), str(rows), f"{ends[0]:.2f} to {ends[1]:.2f}", *cells)
+    if "search" in options.only:
+        table("losses", "some segment found", "unadjusted", "searched")
+        for kind in ("errors", "costs", "weights", "clusters", "two models"):
+            row(kind, *false_alarms(kind, reviews))
+    if "planted" in options.only:
+        table("found", "the first and found", "one outside found", "interval holds .28")
+        row(*planted(reviews))
+    if "interaction" in options.only:
+        table("segments", "least favourable null", "all differences equal")
+        for segments in (2, 5, 10):
+            row(str(segments), *interaction(segments, 2 * repeats))
+    if "order" in options.only:
+        table("squared error, shrunk", "raw", "true value of the worst listed, shrunk", "raw", "of the worst")
+        row(*order(repeats))
+    if "speed" in options.only:
+        table("losses", "searched", "seconds")
+        for cells in speed():
+            row(*cells)
+
+
+if __name__ == "__main__":
+    main()

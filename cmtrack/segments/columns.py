@@ -1,0 +1,273 @@
+"""Columns that divide the rows into segments: values become numbers and texts, missing ones a segment of their own."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from cmtrack.rough._attributes import attribute_columns, encode_attribute
+from cmtrack.statistics.inputs import FloatArray, IntArray, listed, no_masked
+
+MAX_SEGMENTS = 1000
+"""Segments of one column; the smallest beyond them are one together."""
+MAX_FRACTIONS = 20
+"""Distinct numbers that are not whole; a column with more is continuous."""
+MAX_NUMBERS = 20
+"""Distinct whole numbers that a search takes for categories; more are cut at quantiles."""
+MISSING, OTHERS = "(missing)", "(others)"
+
+
+@dataclass(frozen=True, eq=False)
+class SegmentColumn:
+    """Rows divided by the values of one column.
+
+    Attributes
+    ----------
+    name : str
+    values : tuple of length S
+        The value of each segment; None of the rows without one and of the rest beyond the largest segments.
+    texts : tuple of str, of length S
+        The same for people and for names, all different.
+    codes : ndarray of shape (n,), int64
+        The segment of each row.
+    note : str
+        What was done to the column (values cut, segments put together); empty where nothing was.
+    """
+
+    name: str
+    values: tuple[Any, ...]
+    texts: tuple[str, ...]
+    codes: IntArray
+    note: str = ""
+
+    @property
+    def sizes(self) -> IntArray:
+        """Rows of each segment, shape (S,)."""
+        return np.bincount(self.codes, minlength=len(self.texts))
+
+    def crossed(self, other: SegmentColumn) -> SegmentColumn:
+        """The segments of two columns together: every pair of values that rows have."""
+        keys = self.codes * len(other.texts) + other.codes
+        held, codes = np.unique(keys, return_inverse=True)
+        pairs = [divmod(key, len(other.texts)) for key in held.tolist()]
+        values = [(self.values[i], other.values[j]) for i, j in pairs]
+        texts = [f"{self.texts[i]} × {other.texts[j]}" for i, j in pairs]
+        notes = " ".join(note for note in (self.note, other.note) if note)
+        return _largest(f"{self.name} × {other.name}", values, texts, codes.astype(np.int64, copy=False), notes)
+
+
+def segment_columns(data: Any, n_rows: int, names: Sequence[Any] | None = None) -> tuple[SegmentColumn, ...]:
+    """Divide the rows by each column of categories.
+
+    Parameters
+    ----------
+    data : frame, mapping of columns, series or array
+        Integers, texts, booleans, categorical data, times; missing values are a segment.
+    n_rows : int
+        Number of the evaluated rows.
+    names : sequence, optional
+        The columns to take; by default all.
+
+    Returns
+    -------
+    tuple of SegmentColumn
+        Values in sorted order (of categorical columns: in their own), missing ones last. Of more than 1,000 segments
+        the 999 largest stay, the others are one, and ``note`` says so.
+
+    Raises
+    ------
+    ValueError
+        A column that is not there, of another length, with one value only, with a value of its own in each row, or
+        continuous (more than 20 distinct numbers that are not whole).
+    """
+    return tuple(_column(str(name), one, n_rows) for name, one in attribute_columns(data, names).items())
+
+
+def search_columns(
+    data: Any, n_rows: int, names: Sequence[Any] | None = None, bins: int = 5
+) -> tuple[SegmentColumn, ...]:
+    """The columns as :func:`segment_columns` gives them, but numbers of more than 20 values cut at quantiles.
+
+    Parameters
+    ----------
+    data, n_rows, names
+        As in :func:`segment_columns`.
+    bins : int, default 5
+        Parts that a column of numbers is cut into.
+    """
+    found = []
+    for name, one in attribute_columns(data, names).items():
+        numbers = _numbers(one)
+        many = numbers is not None and len(np.unique(numbers[~np.isnan(numbers)])) > MAX_NUMBERS
+        found.append(cut_at_quantiles(str(name), one, n_rows, bins) if many else _column(str(name), one, n_rows))
+    return tuple(found)
+
+
+def cut_at_quantiles(name: str, values: Any, n_rows: int, bins: int = 5) -> SegmentColumn:
+    """Divide the rows by a column of numbers, cut at its quantiles into parts of about equal size.
+
+    A part holds the numbers above its lower and up to its upper end. Equal numbers stay together, so there may be
+    fewer parts.
+
+    Parameters
+    ----------
+    name : str
+    values : array-like of shape (n,)
+        Numbers; NaN is missing.
+    n_rows : int
+    bins : int, default 5
+        At least 2.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If the column holds no numbers, has another length or one value only, or ``bins`` is less than 2.
+    """
+    if isinstance(bins, bool) or not isinstance(bins, (int, np.integer)) or bins < 2:
+        raise ValueError(f"bins must be a whole number of at least 2, got {bins!r}")
+    no_masked(f"segment column {name!r}", values)
+    numbers = _numbers(values)
+    if numbers is None:
+        raise TypeError(f"segment column {name!r} must hold numbers to be cut at quantiles")
+    _check_length(name, len(numbers), n_rows)
+    missing = np.isnan(numbers)
+    known = numbers[~missing]
+    if len(known):
+        inner = np.quantile(known, np.arange(1, bins) / bins, method="inverted_cdf")
+        ends = np.unique(inner[inner < known.max()])
+    else:
+        ends = np.zeros(0)
+    if not len(ends) and len(np.unique(known)) > 1:
+        ends = np.unique(known)[-2:-1]  # most rows have the greatest number
+    codes = np.searchsorted(ends, numbers, side="left").astype(np.int64)
+    codes[missing] = len(ends) + 1
+    shown = _shown(ends)
+    between = [f"{low} to {high}" for low, high in pairwise(shown)]
+    texts = [f"≤ {shown[0]}", *between, f"> {shown[-1]}"] if shown else ["all numbers"]
+    parts: list[Any] = list(pairwise((-np.inf, *ends.tolist(), np.inf)))
+    if missing.any():
+        parts.append(None)
+    _check_several(name, codes, [*texts, MISSING])
+    note = f"“{name}” is cut at its quantiles {', '.join(shown)} into {len(ends) + 1} parts."
+    return SegmentColumn(name, tuple(parts), _texts(parts, texts), codes, note)
+
+
+def _column(name: str, column: Any, n_rows: int) -> SegmentColumn:
+    no_masked(f"segment column {name!r}", column)
+    _check_length(name, len(column), n_rows)
+    codes, values = encode_attribute(name, column)
+    held = np.bincount(codes, minlength=len(values)) > 0
+    chosen = type(getattr(column, "dtype", None)).__name__ == "CategoricalDtype"
+    order = [k for k in range(len(values)) if held[k] and values[k] is not None]
+    if not chosen:
+        try:
+            order.sort(key=lambda k: values[k])
+        except TypeError:
+            order.sort(key=lambda k: (type(values[k]).__name__, str(values[k])))
+    order += [k for k in range(len(values)) if held[k] and values[k] is None]
+    fractions = [v for v in values if isinstance(v, float) and not v.is_integer()]
+    if len(fractions) > MAX_FRACTIONS and not chosen:
+        raise ValueError(
+            f"segment column {name!r} must hold categories, got {len(order):,} numbers such as {listed(fractions, 3)}: "
+            "cut it first, cut_at_quantiles does"
+        )
+    place = np.zeros(len(values), dtype=np.int64)
+    place[order] = np.arange(len(order))
+    codes = place[codes]
+    ordered = [values[k] for k in order]
+    texts = [str(value) for value in ordered if value is not None]
+    _check_several(name, codes, [*texts, MISSING])
+    if len(order) > MAX_SEGMENTS and len(order) == len(codes):
+        raise ValueError(
+            f"segment column {name!r} must hold categories, got another value in each of {len(codes):,} rows: is it an "
+            "id of the rows?"
+        )
+    return _largest(name, ordered, texts, codes, "")
+
+
+def _numbers(column: Any) -> FloatArray | None:
+    """The numbers of a column, missing ones NaN; None where it holds something else."""
+    kind = getattr(getattr(column, "dtype", None), "kind", "")
+    if type(getattr(column, "dtype", None)).__name__ == "CategoricalDtype" or kind in ("b", "m", "M"):
+        return None
+    if hasattr(column, "to_numpy") and hasattr(column, "isna"):  # pandas, whatever backs it
+        try:
+            return np.asarray(column.to_numpy(dtype=np.float64, na_value=np.nan))
+        except (TypeError, ValueError):
+            return None
+    array = np.asarray(column)
+    if array.dtype.kind == "O":
+        listed_ = [np.nan if value is None else value for value in array.tolist()]
+        if not all(isinstance(value, (int, float)) and not isinstance(value, bool) for value in listed_):
+            return None
+        array = np.array(listed_, dtype=np.float64)
+    return array.astype(np.float64) if array.dtype.kind in "iuf" and array.ndim == 1 else None
+
+
+def _shown(ends: FloatArray) -> list[str]:
+    """Numbers in as few digits as tell them apart, at least three."""
+    for digits in range(3, 18):
+        texts = [f"{end:.{digits}g}" if abs(end) < 1e6 else f"{end:.{max(digits, 7)}g}" for end in ends]
+        if len(set(texts)) == len(texts) and np.allclose(np.array(texts, dtype=np.float64), ends, rtol=5e-3, atol=0):
+            return texts
+    return [repr(float(end)) for end in ends]
+
+
+def _largest(name: str, values: Sequence[Any], texts: Sequence[str], codes: IntArray, note: str) -> SegmentColumn:
+    """The column with its largest segments, the others together; ``texts`` are of the values that are not missing."""
+    shown = _texts(values, texts)
+    if len(values) <= MAX_SEGMENTS:
+        return SegmentColumn(name, tuple(values), shown, codes, note)
+    sizes = np.bincount(codes, minlength=len(values))
+    kept = np.sort(np.argsort(-sizes, kind="stable")[: MAX_SEGMENTS - 1])
+    place = np.full(len(values), len(kept), dtype=np.int64)
+    place[kept] = np.arange(len(kept))
+    rows = int(len(codes) - sizes[kept].sum())
+    more = (
+        f"“{name}” has {len(values):,} values: the {len(kept)} largest are segments, the other "
+        f"{len(values) - len(kept):,} with {rows:,} rows are one segment, “{OTHERS}”."
+    )
+    own = [shown[k] for k in kept.tolist()]
+    return SegmentColumn(
+        name,
+        (*(values[k] for k in kept.tolist()), None),
+        (*own, _unlike(OTHERS, own)),
+        place[codes],
+        f"{note} {more}".strip(),
+    )
+
+
+def _texts(values: Sequence[Any], texts: Sequence[str]) -> tuple[str, ...]:
+    """Different texts of all values: equal ones get their type (1 and "1"), missing values a text of their own."""
+    many, known = Counter(texts), iter(texts)
+    found = []
+    for value in values:
+        if value is None:
+            found.append(_unlike(MISSING, texts))
+        else:
+            text = next(known)
+            found.append(text if many[text] == 1 else f"{text} ({type(value).__name__})")
+    return tuple(found)
+
+
+def _unlike(text: str, others: Sequence[str]) -> str:
+    """The text, in more brackets where a value is written so."""
+    while text in others:
+        text = f"({text})"
+    return text
+
+
+def _check_length(name: str, length: int, n_rows: int) -> None:
+    if length != n_rows:
+        raise ValueError(f"segment column {name!r} must have one value per row, got {length:,} for {n_rows:,} rows")
+
+
+def _check_several(name: str, codes: IntArray, texts: Sequence[str]) -> None:
+    if len(codes) == 0 or (codes == codes[0]).all():
+        only = f"only {texts[min(int(codes[0]), len(texts) - 1)]!r}" if len(codes) else "none"
+        raise ValueError(f"segment column {name!r} must hold two values at least, got {only} in {len(codes):,} rows")

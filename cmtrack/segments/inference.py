@@ -1,0 +1,428 @@
+"""Inference over several segments at once: intervals that hold together, differences, gaps, order, interaction.
+
+Everything stands on the segments' values, standard errors and, of shares, sample sizes; segments are disjoint where a
+function says so.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy.special import chdtrc, ndtri, stdtrit
+
+from cmtrack.metrics.intervals import ROUNDING, Interval, check_level, wilson_ends, within_bounds
+from cmtrack.statistics.inputs import FloatArray, IntArray, to_float_array
+
+
+def simultaneous_level(n: int, confidence_level: float = 0.95) -> float:
+    """Level of each of n intervals that hold together at the confidence level: its n-th root (Šidák 1967).
+
+    Exact for disjoint segments; for overlapping ones it is valid where errors are normal.
+
+    Raises
+    ------
+    ValueError
+        If n is not positive, or the level does not lie between 0 and 1.
+    """
+    if n < 1:
+        raise ValueError(f"n must be a number of intervals of at least 1, got {n!r}")
+    return float(check_level(confidence_level) ** (1 / n))
+
+
+@dataclass(frozen=True, eq=False)
+class Estimates:
+    """One metric of S segments.
+
+    Attributes
+    ----------
+    values : ndarray of shape (S,)
+        NaN where the metric is undefined.
+    errors : ndarray of shape (S,)
+        Standard errors, NaN where none is known.
+    n : ndarray of shape (S,), optional
+        Of a share (recall, accuracy): the effective number of samples in its denominator. Its intervals are then
+        Wilson's, and ``errors`` are not read by them.
+    degrees : ndarray of shape (S,), optional
+        Degrees of freedom of the errors, where they rest on few clusters.
+    """
+
+    values: FloatArray
+    errors: FloatArray
+    n: FloatArray | None = None
+    degrees: FloatArray | None = None
+
+    def __post_init__(self) -> None:
+        given = {"values": self.values, "errors": self.errors, "n": self.n, "degrees": self.degrees}
+        for name, column in given.items():
+            if column is None:
+                continue
+            array = np.asarray(column, dtype=np.float64)
+            if array.ndim != 1 or len(array) != len(np.atleast_1d(self.values)):
+                raise ValueError(f"{name} must have one entry per segment, got {array.shape}")
+            object.__setattr__(self, name, array)
+
+    @classmethod
+    def of_shares(cls, hits: Any, n: Any) -> Estimates:
+        """Shares of counts: ``hits`` of ``n`` samples in each segment, both of shape (S,)."""
+        hits, n = to_float_array("hits", hits), to_float_array("n", n)
+        with np.errstate(all="ignore"):
+            values = np.where(n > 0, hits / n, math.nan)
+            return cls(values, np.sqrt(values * (1 - values) / n), n)
+
+    @property
+    def known(self) -> Any:
+        """True where the metric is defined, shape (S,)."""
+        return np.isfinite(self.values)
+
+    def arms(self, level: float) -> tuple[FloatArray, FloatArray]:
+        """How far the interval of each value reaches down and up: Wilson's of shares, Wald's of others.
+
+        NaN where no error is known; an error of exactly 0 is none, but for a share.
+        """
+        z = _quantiles(level, self.degrees, len(self.values))
+        with np.errstate(all="ignore"):
+            if self.n is None:
+                reach = np.where(self.errors > ROUNDING, z * self.errors, math.nan)
+                return reach, reach
+            low, high = wilson_ends(self.values, np.where(self.n > 0, self.n, math.nan), z)
+            low = np.where(self.values <= ROUNDING, 0.0, np.minimum(np.maximum(low, 0.0), self.values))
+            high = np.where(self.values >= 1 - ROUNDING, 1.0, np.maximum(np.minimum(high, 1.0), self.values))
+        return self.values - low, high - self.values
+
+    def intervals(
+        self, scale: str, confidence_level: float = 0.95, bounds: Interval = (-math.inf, math.inf)
+    ) -> tuple[FloatArray, FloatArray]:
+        """Simultaneous intervals on the metric's own scale: lower and upper ends (S,), NaN where there is none.
+
+        Parameters
+        ----------
+        scale : "wilson", "atanh", "logit", "log" or "wald"
+            Wilson's needs ``n``.
+        confidence_level : float
+            At which all hold together.
+        bounds : (low, high)
+            Of the metric.
+        """
+        level = simultaneous_level(max(int(self.known.sum()), 1), confidence_level)
+        if scale == "wilson":
+            if self.n is None:
+                raise ValueError('scale must not be "wilson" where no n is given: it is for shares of samples')
+            down, up = self.arms(level)
+            return self.values - down, self.values + up
+        ends = np.full((2, len(self.values)), math.nan)
+        degrees = np.full(len(self.values), math.inf) if self.degrees is None else self.degrees
+        for k in np.flatnonzero(self.known):
+            n, value, error = None if self.n is None else float(self.n[k]), float(self.values[k]), float(self.errors[k])
+            found = within_bounds(scale, value, error, level, bounds, n, float(degrees[k]))
+            ends[:, k] = (math.nan, math.nan) if found is None else found
+        return ends[0], ends[1]
+
+
+def _quantiles(level: float, degrees: FloatArray | None, size: int) -> FloatArray:
+    share = 0.5 + level / 2
+    normal = np.full(size, float(ndtri(share)))
+    if degrees is None:
+        return normal
+    finite = np.isfinite(degrees)
+    normal[finite] = stdtrit(degrees[finite], share)
+    return normal
+
+
+# -- differences ---------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class Differences:
+    """Differences of S pairs of values with intervals that hold together.
+
+    Attributes
+    ----------
+    values, low, high : ndarray of shape (S,)
+        NaN where a side is undefined or has no error.
+    level : float
+        Of each interval.
+    """
+
+    values: FloatArray
+    low: FloatArray
+    high: FloatArray
+    level: float
+
+
+def differences(
+    first: Estimates, second: Estimates, confidence_level: float = 0.95, together: int | None = None
+) -> Differences:
+    """First less second, as of segments and of all rows outside each: two samples without a row in common.
+
+    Shares: the square-and-add of both Wilson intervals (Newcombe 1998, method 10). Others: Wald.
+
+    Parameters
+    ----------
+    first, second : Estimates of S segments
+    confidence_level : float
+        At which all intervals hold together.
+    together : int, optional
+        Number of intervals that hold together; by default those that are defined.
+
+    Raises
+    ------
+    ValueError
+        If the numbers of segments differ.
+    """
+    if len(first.values) != len(second.values):
+        raise ValueError(
+            f"both sides must have the same segments, got {len(first.values)} and {len(second.values)} of them"
+        )
+    gap = first.values - second.values
+    level = simultaneous_level(max(int(np.isfinite(gap).sum()), 1) if together is None else together, confidence_level)
+    (down, up), (down_2, up_2) = first.arms(level), second.arms(level)
+    return Differences(gap, gap - np.hypot(down, up_2), gap + np.hypot(up, down_2), level)
+
+
+def rests(parts: Sequence[Any]) -> list[Any]:
+    """The sum of all other parts, of each part: statistics that merge by ``+`` but need not subtract.
+
+    Takes three sums a part, from sums of what stands before and after it.
+
+    Raises
+    ------
+    ValueError
+        If there are fewer than two parts.
+    """
+    if len(parts) < 2:
+        raise ValueError(f"the rest of a segment needs two segments at least, got {len(parts)}")
+    before: list[Any] = [None]
+    for part in parts[:-1]:
+        before.append(part if before[-1] is None else before[-1] + part)
+    found: list[Any] = []
+    after = None
+    for part, first in zip(reversed(parts), reversed(before), strict=True):
+        found.append(first if after is None else after if first is None else first + after)
+        after = part if after is None else part + after
+    return found[::-1]
+
+
+# -- disparity -----------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Disparity:
+    """Difference and ratio of the segments with the highest and the lowest value.
+
+    Attributes
+    ----------
+    gap, gap_low, gap_high : float
+        Highest less lowest, and its interval.
+    ratio, ratio_low, ratio_high : float
+        Lowest by highest.
+    lowest, highest : int
+        The numbers of these segments; -1 where there are none.
+    pairs : int
+        Pairs of segments that the intervals account for.
+    reason : str
+        Why something is undefined.
+    """
+
+    gap: float
+    gap_low: float
+    gap_high: float
+    ratio: float
+    ratio_low: float
+    ratio_high: float
+    lowest: int
+    highest: int
+    pairs: int
+    reason: str = ""
+
+
+def disparity(estimates: Estimates, confidence_level: float = 0.95) -> Disparity:
+    """Gap and ratio of the extremes, with intervals that know that the extremes were chosen.
+
+    The true gap is the difference of one of all S (S - 1) / 2 pairs of segments, so it lies between the greatest lower
+    and the greatest upper limit of all pairs' simultaneous intervals. The intervals of differences are those of
+    :func:`differences`, of ratios the same on the scale of logarithms. The raw gap itself is too large on average.
+
+    Parameters
+    ----------
+    estimates : Estimates
+        Of disjoint segments. Segments without a value are passed over; where one with a value has no error, there is
+        no interval.
+    confidence_level : float
+    """
+    places = np.flatnonzero(estimates.known)
+    size = len(places)
+    if size < 2:
+        reason = f"the metric is defined in {size} of {len(estimates.values)} segments, and a gap needs two"
+        return Disparity(*(math.nan,) * 6, -1, -1, 0, reason)
+    values = estimates.values[places]
+    pairs = size * (size - 1) // 2
+    lowest, highest = int(places[values.argmin()]), int(places[values.argmax()])
+    gap = float(values.max() - values.min())
+    down, up = (arm[places] for arm in estimates.arms(simultaneous_level(pairs, confidence_level)))
+    lacking = int(np.isnan(down).sum())
+    reason = f"{lacking} of {size} segments have no standard error" if lacking else ""
+    low, high, ratio, ratio_low, ratio_high = (math.nan,) * 5
+    if not lacking:
+        apart = values[:, None] - values[None, :]
+        np.fill_diagonal(apart, math.nan)
+        low = max(0.0, float(np.nanmax(apart - np.hypot(down[:, None], up[None, :]))))
+        high = float(np.nanmax(apart + np.hypot(up[:, None], down[None, :])))
+    if values.min() < 0 or values.max() <= 0:
+        reason = reason or "a ratio needs values that are not negative, and one that is not 0"
+    else:
+        ratio = float(values.min() / values.max())
+        if not lacking:
+            ratio_low, ratio_high = _ratio_limits(values, down, up, estimates.n is not None)
+    return Disparity(gap, low, high, ratio, ratio_low, ratio_high, lowest, highest, pairs, reason)
+
+
+def _ratio_limits(values: FloatArray, down: FloatArray, up: FloatArray, shares: bool) -> Interval:
+    """The least lower and the least upper limit of the ratios of all pairs, at most 1.
+
+    The arms of shares are those of Wilson's interval in logarithms. A value of 0 has no logarithm: the ends of both
+    intervals are divided then, which is wider.
+    """
+    with np.errstate(all="ignore"):
+        logs = np.log(values)
+        if shares:
+            below, above = logs - np.log(values - down), np.log(values + up) - logs
+        else:
+            below = above = up / values
+        apart = logs[:, None] - logs[None, :]
+        low = np.exp(apart - np.hypot(below[:, None], above[None, :]))
+        high = np.exp(apart + np.hypot(above[:, None], below[None, :]))
+        none = (values <= 0)[:, None] | (values <= 0)[None, :]
+        ends_low, ends_high = np.maximum(values - down, 0.0), values + up
+        low = np.where(none, ends_low[:, None] / ends_high[None, :], low)
+        high = np.where(none, np.where(ends_low > 0, ends_high[:, None] / ends_low[None, :], math.inf), high)
+    other = ~np.eye(len(values), dtype=bool)
+    return min(1.0, float(np.nanmin(low[other]))), min(1.0, float(np.nanmin(high[other])))
+
+
+# -- order ---------------------------------------------------------------------------------------------
+
+
+class Shrinkage(NamedTuple):
+    """Values drawn towards their common mean, by how much chance there is in each.
+
+    Attributes
+    ----------
+    between : float
+        Variance of the true values between segments (tau squared); 0 where chance explains all differences.
+    mean : float
+        Their common mean.
+    values : ndarray of shape (S,)
+        NaN where a value or its error is.
+    """
+
+    between: float
+    mean: float
+    values: FloatArray
+
+
+def shrink(values: Any, errors: Any) -> Shrinkage:
+    """Shrink the values of segments towards their mean (DerSimonian, Laird 1986).
+
+    Parameters
+    ----------
+    values, errors : array-like of shape (S,)
+        Errors of 0 are not known errors, and their values are left out.
+    """
+    g, se = np.asarray(values, dtype=np.float64), np.asarray(errors, dtype=np.float64)
+    if g.shape != se.shape or g.ndim != 1:
+        raise ValueError(f"values and errors must have one entry per segment, got {g.shape} and {se.shape}")
+    known = np.isfinite(g) & np.isfinite(se) & (se > 0)
+    out = np.full(len(g), math.nan)
+    if not known.any():
+        return Shrinkage(math.nan, math.nan, out)
+    g, variance = g[known], se[known] ** 2
+    w = 1 / variance
+    spread = float(w @ (g - (w @ g) / w.sum()) ** 2)
+    scale = float(w.sum() - (w @ w) / w.sum())
+    between = max(0.0, (spread - (len(g) - 1)) / scale) if len(g) > 1 and scale > 0 else 0.0
+    weights = 1 / (variance + between)
+    mean = float(weights @ g / weights.sum())
+    out[known] = mean + between / (between + variance) * (g - mean)
+    return Shrinkage(between, mean, out)
+
+
+def order_of_segments(estimates: Estimates, support: Any, better: str = "higher") -> IntArray:
+    """Numbers of the segments from worst to best by their shrunken values, shape (S,).
+
+    The errors of shares are those of (k + 1) / (n + 2), so that a small segment of value 1 or 0 has one. Where chance
+    explains all differences, and among equals, the segment of more rows stands first; without a value or an error it
+    stands last.
+
+    Parameters
+    ----------
+    estimates : Estimates
+    support : array-like of shape (S,)
+        Rows of each segment.
+    better : "higher" or "lower"
+    """
+    if better not in ("higher", "lower"):
+        raise ValueError(f'better must be "higher" or "lower", got {better!r}')
+    errors = estimates.errors
+    if estimates.n is not None:
+        with np.errstate(all="ignore"):
+            share = (estimates.values * estimates.n + 1) / (estimates.n + 2)
+            errors = np.sqrt(share * (1 - share) / estimates.n)
+    found = shrink(estimates.values, errors)
+    keys = found.values if better == "higher" else -found.values
+    keys = np.where(np.isfinite(keys), keys if found.between > 0 else 0.0, math.inf)
+    return np.lexsort((-np.asarray(support, dtype=np.float64), keys))
+
+
+# -- two models ----------------------------------------------------------------------------------------
+
+
+class Interaction(NamedTuple):
+    """The test of "better in some segments, worse in others" (Gail, Simon 1985).
+
+    Attributes
+    ----------
+    positive, negative : float
+        Sums of (difference / error)^2 over the segments where it is positive, or negative.
+    pvalue : float
+        NaN where fewer than two segments have a difference and an error.
+    segments : int
+        Number of these.
+    """
+
+    positive: float
+    negative: float
+    pvalue: float
+    segments: int
+
+
+def qualitative_interaction(differences: Any, errors: Any) -> Interaction:
+    """Test whether the differences of two models have both signs among disjoint segments.
+
+    The test is strict: where all true differences are equal, it rejects far less often than its level says.
+
+    Parameters
+    ----------
+    differences, errors : array-like of shape (S,)
+        Paired differences; segments with an undefined one, or an error of 0, are left out.
+    """
+    d, se = np.asarray(differences, dtype=np.float64), np.asarray(errors, dtype=np.float64)
+    if d.shape != se.shape or d.ndim != 1:
+        raise ValueError(f"differences and errors must have one entry per segment, got {d.shape} and {se.shape}")
+    known = np.isfinite(d) & np.isfinite(se) & (se > 0)
+    d, se = d[known], se[known]
+    if len(d) < 2:
+        return Interaction(math.nan, math.nan, math.nan, len(d))
+    squares = (d / se) ** 2
+    positive, negative = float(squares[d > 0].sum()), float(squares[d < 0].sum())
+    least = min(positive, negative)
+    if least <= 0:
+        return Interaction(positive, negative, 1.0, len(d))
+    from scipy.stats import binom
+
+    h = np.arange(1, len(d))
+    pvalue = float(binom.pmf(h, len(d) - 1, 0.5) @ chdtrc(h, least))
+    return Interaction(positive, negative, pvalue, len(d))
