@@ -37,6 +37,7 @@ def test_the_package_loads_nothing() -> None:
         "cmtrack.metrics",
         "cmtrack.prevalence",
         "cmtrack.rough",
+        "cmtrack.segments",
         "cmtrack.families.result",
     ],
 )

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from cmtrack.rough._attributes import attribute_columns, encode_attribute
-from cmtrack.statistics.inputs import FloatArray, IntArray, listed, no_masked
+from cmtrack.statistics.inputs import FloatArray, IntArray, no_masked
 
 MAX_SEGMENTS = 1000
 """Segments of one column; the smallest beyond them are one together."""
@@ -93,6 +93,8 @@ def search_columns(
 ) -> tuple[SegmentColumn, ...]:
     """The columns as :func:`segment_columns` gives them, but numbers of more than 20 values cut at quantiles.
 
+    Numbers that are names, such as postal codes, are categories where they are given as texts or as categorical data.
+
     Parameters
     ----------
     data, n_rows, names
@@ -173,7 +175,7 @@ def _column(name: str, column: Any, n_rows: int) -> SegmentColumn:
     fractions = [v for v in values if isinstance(v, float) and not v.is_integer()]
     if len(fractions) > MAX_FRACTIONS and not chosen:
         raise ValueError(
-            f"segment column {name!r} must hold categories, got {len(order):,} numbers such as {listed(fractions, 3)}: "
+            f"segment column {name!r} must hold categories, got {len(order):,} numbers such as {fractions[0]:.6g}: "
             "cut it first, cut_at_quantiles does"
         )
     place = np.zeros(len(values), dtype=np.int64)

@@ -222,9 +222,8 @@ def worst_segments(
     inside, outside = _estimates(slices, units, mean, bool(np.isin(x, (0.0, 1.0)).all()))
     share = slices.rows / units.rows.sum()
     loss = (inside.values, mean) if better == "lower" else (1 - inside.values, 1 - mean)
-    score = (
-        _sliceline(*loss, share) if float(x.min() if better == "lower" else (1 - x).min()) >= 0 else share * math.nan
-    )
+    least = x.min() if better == "lower" else 1 - x.max()
+    score = _sliceline(*loss, share) if least >= 0 else share * math.nan
     notes = [f"All {len(x):,} rows have the same value: no segment differs."] if flat else [BIASED]
     order = np.lexsort((-slices.rows, -np.nan_to_num(z, nan=-math.inf)))
     return _result(columns, slices, units, (inside, outside), (z, p, score), order, mean, notes, options)
@@ -304,10 +303,10 @@ class _Options(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class _Units:
-    """What is exchanged: rows, or clusters (in several segments: their parts).
+    """Rows, or clusters of rows, that are exchanged whole.
 
-    ``codes`` of each column, number of ``rows``, ``sums`` of weighted deviations, ``weights``; ``owner`` is the cluster
-    of each part.
+    ``codes`` of each column, number of ``rows``, ``sums`` of weighted values, ``weights``. Where clusters may lie in
+    several segments, the units are their parts, and ``owner`` is the cluster of each.
     """
 
     codes: list[IntArray]
@@ -435,16 +434,15 @@ def _searched(columns: Sequence[SegmentColumn], units: _Units, options: _Options
 
 
 def _over(sums: FloatArray, scale: FloatArray) -> FloatArray:
-    """Sums by their standard deviations, rounded so that ties are ties; NaN where nothing varies, in maxima none."""
+    """Sums by their standard deviations; where nothing varies NaN, and -inf in drawn ones, whose maximum is taken."""
     with np.errstate(all="ignore"):
-        found = np.where(scale > 0, sums / scale, math.nan if sums.ndim == 1 else -math.inf)
-    return np.asarray(np.round(found, _DIGITS))
+        return np.where(scale > 0, sums / scale, math.nan if sums.ndim == 1 else -math.inf)
 
 
 def _adjusted(z: FloatArray, maxima: Iterator[FloatArray], n_permutations: int) -> FloatArray:
-    """(1 + maxima as large as z) / (1 + number of maxima); 1 where there is no z."""
-    drawn = np.sort(np.concatenate([*maxima, np.zeros(0)]))
-    as_large = len(drawn) - np.searchsorted(drawn, z, side="left")
+    """(1 + maxima as large as z) / (1 + number of maxima); 1 where there is no z. Rounded, so that ties are ties."""
+    drawn = np.sort(np.round(np.concatenate([*maxima, np.zeros(0)]), _DIGITS))
+    as_large = len(drawn) - np.searchsorted(drawn, np.round(z, _DIGITS), side="left")
     return np.where(np.isfinite(z), (1 + as_large) / (1 + n_permutations), 1.0)
 
 

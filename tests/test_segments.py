@@ -1,0 +1,582 @@
+"""Segments: test vectors 26 to 28, statsmodels, properties of the search, bad input."""
+
+from __future__ import annotations
+
+import math
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from statsmodels.stats.meta_analysis import combine_effects
+from statsmodels.stats.proportion import confint_proportions_2indep
+
+from cmtrack.metrics.intervals import normal_quantile, wilson
+from cmtrack.segments import (
+    Estimates,
+    SegmentSearch,
+    cut_at_quantiles,
+    differences,
+    differing_segments,
+    disparity,
+    order_of_segments,
+    qualitative_interaction,
+    rests,
+    search_columns,
+    segment_columns,
+    shrink,
+    simultaneous_level,
+    worst_segments,
+)
+from cmtrack.statistics import ConfusionMatrix
+
+N = np.array([6, 7, 5, 2])
+HITS = np.array([5, 3, 5, 1])
+"""Segments of test vector 26: data D20, called positive from .5 on."""
+SHARES = Estimates.of_shares(HITS, N)
+REST = Estimates.of_shares(HITS.sum() - HITS, N.sum() - N)
+
+
+def near(expected: Any) -> Any:
+    return pytest.approx(expected, abs=6e-11)
+
+
+# -- inference ---------------------------------------------------------------------------------------------------------
+
+
+def test_vector_26_intervals_that_hold_together():
+    assert normal_quantile(simultaneous_level(4)) == near(2.4909151310)
+    assert SHARES.values.tolist() == near([5 / 6, 3 / 7, 1, 1 / 2])
+    low, high = SHARES.intervals("wilson")
+    assert low.tolist() == near([0.3487113572, 0.1212531756, 0.4462429746, 0.0651908360])
+    assert high.tolist() == near([0.9790323565, 0.8030159736, 1, 0.9348091640])
+    assert (low[1], high[1]) == pytest.approx(wilson(3 / 7, 7, simultaneous_level(4)), abs=1e-15)
+
+
+def test_vector_26_differences_to_the_rest():
+    found = differences(SHARES, REST)
+    assert found.values.tolist() == near([0.1904761905, -0.4175824176, 0.4, -0.2222222222])
+    assert found.low.tolist() == near([-0.3439391327, -0.7481410930, -0.2024803890, -0.6916224491])
+    assert found.high.tolist() == near([0.5357242086, 0.0918572896, 0.6958732396, 0.3008594690])
+
+
+def test_differences_equal_statsmodels():
+    found = differences(SHARES, REST)
+    for k in range(4):
+        rest = int(HITS.sum() - HITS[k]), int(N.sum() - N[k])
+        ends = confint_proportions_2indep(HITS[k], N[k], *rest, method="newcomb", alpha=1 - found.level)
+        assert (found.low[k], found.high[k]) == pytest.approx(ends, abs=1e-12)
+
+
+def test_vector_26_gap_and_ratio():
+    found = disparity(SHARES)
+    assert normal_quantile(simultaneous_level(6)) == near(2.6310382845)
+    assert (found.gap, found.ratio, found.pairs) == (near(4 / 7), near(3 / 7), 6)
+    assert (found.gap_low, found.gap_high) == (0, near(0.9404100705))
+    assert (found.lowest, found.highest) == (1, 2)
+    assert 0 < found.ratio_low < found.ratio < found.ratio_high == 1
+
+
+def test_clear_gaps_have_limits_above_0_and_ratios_below_1():
+    found = disparity(Estimates.of_shares([900, 500, 880], [1000, 1000, 1000]))
+    assert 0.33 < found.gap_low < found.gap == 0.4 < found.gap_high < 0.46
+    assert found.ratio == pytest.approx(5 / 9)
+    assert 0.5 < found.ratio_low < found.ratio < found.ratio_high < 0.65
+    others = Estimates(np.array([2.0, 1.0, 1.9]), np.array([0.05, 0.04, 0.05]))
+    wald = disparity(others)
+    reach = normal_quantile(simultaneous_level(3)) * math.hypot(0.05, 0.04)
+    assert (wald.gap_low, wald.gap_high) == near((1 - reach, 1 + reach))
+    reach = normal_quantile(simultaneous_level(3)) * math.hypot(0.05 / 2, 0.04)
+    assert (wald.ratio_low, wald.ratio_high) == pytest.approx(
+        (0.5 * math.exp(-reach), 0.5 * math.exp(reach)), abs=1e-12
+    )
+
+
+@given(st.lists(st.tuples(st.integers(0, 30), st.integers(0, 30)), min_size=2, max_size=8))
+def test_gaps_are_the_extremes_and_their_limits_hold_them(counts: list[tuple[int, int]]) -> None:
+    hits, n = np.array([a for a, _ in counts]), np.array([a + b for a, b in counts])
+    found = disparity(Estimates.of_shares(hits, n))
+    shares = [a / m for a, m in zip(hits.tolist(), n.tolist(), strict=True) if m]
+    if len(shares) < 2:
+        assert math.isnan(found.gap)
+        assert "needs two" in found.reason
+        return
+    assert found.gap == max(shares) - min(shares)
+    assert 0 <= found.gap_low <= found.gap + 1e-12
+    assert found.gap <= found.gap_high + 1e-12 <= 1 + 2e-12
+    if max(shares) > 0:
+        assert found.ratio == min(shares) / max(shares)
+        assert 0 <= found.ratio_low <= found.ratio + 1e-12
+        assert found.ratio <= found.ratio_high + 1e-12 <= 1 + 2e-12
+    else:
+        assert math.isnan(found.ratio)
+        assert "not 0" in found.reason
+
+
+def test_segments_without_value_or_error():
+    found = Estimates(np.array([0.5, math.nan, 0.7]), np.array([0.1, math.nan, 0.1]))
+    low, high = found.intervals("wald")
+    assert np.isnan([low[1], high[1]]).all()
+    assert high[0] - 0.5 == pytest.approx(0.1 * normal_quantile(math.sqrt(0.95)))
+    assert disparity(found).pairs == 1
+    without = disparity(Estimates(np.array([0.5, 1.0]), np.array([0.1, 0.0])))
+    assert without.gap == 0.5
+    assert math.isnan(without.gap_high)
+    assert without.reason == "1 of 2 segments have no standard error"
+    signed = disparity(Estimates(np.array([0.5, -0.1]), np.array([0.1, 0.1])))
+    assert math.isnan(signed.ratio)
+    assert "not negative" in signed.reason
+    few = Estimates(np.array([0.5, 0.6]), np.array([0.1, 0.1]), None, np.array([4.0, math.inf]))
+    assert few.arms(0.95)[0].tolist() == near([0.1 * 2.7764451052, 0.1 * 1.9599639845])
+
+
+@pytest.mark.parametrize("scale", ["atanh", "logit", "log", "wald"])
+def test_intervals_on_other_scales_hold_their_values(scale: str) -> None:
+    found = Estimates(np.array([0.3, 0.6]), np.array([0.02, 0.03]))
+    low, high = found.intervals(scale, bounds=(0.0, 1.0))
+    assert (low < found.values).all()
+    assert (found.values < high).all()
+
+
+def test_the_rest_of_each_part():
+    parts = [ConfusionMatrix(np.array([[k, 1], [2, k * k]]), (0, 1)) for k in range(5)]
+    for k, rest in enumerate(rests(parts)):
+        others = sum(np.asarray(part.counts) for j, part in enumerate(parts) if j != k)
+        assert np.array_equal(rest.counts, others)
+    assert rests([1, 2]) == [2, 1]
+    with pytest.raises(ValueError, match="needs two segments at least, got 1"):
+        rests(parts[:1])
+
+
+def test_vector_27_shrinkage():
+    g, se = [0.70, 0.75, 0.62, 0.81, 0.77], [0.03, 0.02, 0.05, 0.04, 0.01]
+    found = shrink(g, se)
+    assert (found.between, found.mean) == near((0.0014658208, 0.7400851400))
+    assert found.values.tolist() == near([0.7152490950, 0.7478744240, 0.6957000544, 0.7735126176, 0.7680895093])
+    assert found.between == pytest.approx(
+        combine_effects(np.array(g), np.array(se) ** 2, method_re="dl").tau2, abs=1e-15
+    )
+    assert order_of_segments(Estimates(np.array(g), np.array(se)), np.ones(5)).tolist() == [2, 0, 1, 4, 3]
+    assert order_of_segments(Estimates(np.array(g), np.array(se)), np.ones(5), "lower").tolist() == [3, 4, 1, 0, 2]
+
+
+def test_order_without_spread_is_by_support_and_unknown_ones_are_last():
+    shares = Estimates.of_shares([10, 9, 21, 0], [20, 20, 40, 0])
+    assert shrink(shares.values, shares.errors).between == 0
+    assert order_of_segments(shares, shares.n).tolist() == [2, 0, 1, 3]
+    alone = shrink([math.nan], [math.nan])
+    assert math.isnan(alone.mean)
+    assert shrink([0.5], [0.1]).values.tolist() == [0.5]
+
+
+def test_vector_27b_qualitative_interaction():
+    found = qualitative_interaction([0.04, 0.03, -0.05, 0.02, -0.01], [0.012, 0.02, 0.02, 0.015, 0.02])
+    assert found[:3] == near((15.1388888889, 6.5, 0.0499522152))
+    assert qualitative_interaction([0.06, -0.05], [0.02, 0.02]).pvalue == near(0.0062096653)
+    assert qualitative_interaction([0.06, 0.05], [0.02, 0.02]).pvalue == 1
+    left_out = qualitative_interaction([0.06, -0.05, math.nan, 1], [0.02, 0.02, 1, 0])
+    assert (left_out.pvalue, left_out.segments) == (near(0.0062096653), 2)
+    assert math.isnan(qualitative_interaction([0.06], [0.02]).pvalue)
+
+
+@pytest.mark.parametrize(
+    ("segments", "critical"),
+    [(2, 2.7055), (3, 4.2306), (4, 5.4345), (5, 6.4979), (6, 7.4797), (8, 9.2948), (10, 10.9855)],
+)
+def test_critical_values_of_the_interaction(segments: int, critical: float) -> None:
+    d = np.full(segments, 100.0)
+    d[0] = -math.sqrt(critical)
+    assert qualitative_interaction(d, np.ones(segments)).pvalue == pytest.approx(0.05, abs=2e-6)
+
+
+# -- columns -----------------------------------------------------------------------------------------------------------
+
+
+def test_missing_values_are_a_segment():
+    frame = pd.DataFrame({"region": ["south", None, "north", "south"], "age": [1.0, 2.0, math.nan, 1.0]})
+    region, age = segment_columns(frame, 4)
+    assert (region.values, region.texts) == (("north", "south", None), ("north", "south", "(missing)"))
+    assert region.codes.tolist() == [1, 2, 0, 1]
+    assert age.texts == ("1.0", "2.0", "(missing)")
+    assert region.sizes.tolist() == [1, 2, 1]
+    both = region.crossed(age)
+    assert both.name == "region × age"
+    assert both.texts == ("north × (missing)", "south × 1.0", "(missing) × 2.0")
+    assert both.values[1] == ("south", 1.0)
+    assert segment_columns(frame, 4, ["age"])[0].name == "age"
+
+
+def test_texts_of_segments_differ():
+    column = segment_columns({"x": [1, "1", None, "(missing)"]}, 4)[0]
+    assert sorted(column.texts) == sorted({"1 (int)", "1 (str)", "((missing))", "(missing)"})
+    assert column.texts[column.codes[2]] == "((missing))"
+
+
+def test_categories_keep_their_order_and_empty_ones_are_left_out():
+    values = pd.Series(pd.Categorical(["b", "a", None], categories=["c", "b", "a"]))
+    column = segment_columns({"x": values}, 3)[0]
+    assert column.texts == ("b", "a", "(missing)")
+    assert column.codes.tolist() == [0, 1, 2]
+
+
+def test_the_largest_segments_stay():
+    values = np.concatenate([np.repeat(np.arange(999), 3), np.arange(999, 1500), [7]])
+    column = segment_columns({"zip": values}, len(values))[0]
+    assert len(column.texts) == 1000
+    assert column.texts[-1] == "(others)"
+    assert column.sizes.tolist() == [*[3] * 7, 4, *[3] * 991, 501]
+    assert column.note == (
+        "“zip” has 1,500 values: the 999 largest are segments, the other 501 with 501 rows are one segment, “(others)”."
+    )
+
+
+def test_numbers_are_cut_at_quantiles_for_a_search():
+    age = np.arange(100, dtype=float)
+    age[5] = math.nan
+    column, few = search_columns({"age": age, "level": np.arange(100) % 7}, 100, bins=4)
+    assert column.texts == ("≤ 25", "25 to 50", "50 to 75", "> 75", "(missing)")
+    assert column.sizes.tolist() == [25, 25, 25, 24, 1]
+    assert column.values[1] == (25.0, 50.0)
+    assert column.note == "“age” is cut at its quantiles 25, 50, 75 into 4 parts."
+    assert few.texts == ("0", "1", "2", "3", "4", "5", "6")
+    mostly = cut_at_quantiles("x", [0, 1, 1, 1, 1, 1, 1, 1], 8)
+    assert mostly.texts == ("≤ 0", "> 0")
+
+
+@pytest.mark.parametrize(
+    ("columns", "says"),
+    [
+        ({"x": ["a", "b"]}, "'x' must have one value per row, got 2 for 30 rows"),
+        ({"x": ["a"] * 30}, "'x' must hold two values at least, got only 'a' in 30 rows"),
+        ({"x": [None] * 30}, "'x' must hold two values at least, got only '(missing)' in 30 rows"),
+        ({"x": np.linspace(0, 1, 30)}, "'x' must hold categories, got 30 numbers such as 0.0344828: cut it first"),
+    ],
+    ids=["length", "one value", "missing", "continuous"],
+)
+def test_bad_columns(columns: Any, says: str) -> None:
+    with pytest.raises(ValueError) as caught:  # noqa: PT011 - the text is compared as it is
+        segment_columns(columns, 30)
+    assert says in str(caught.value)
+
+
+def test_more_bad_columns():
+    with pytest.raises(ValueError, match=r"\['y'\] are not in \['x'\]"):
+        segment_columns({"x": ["a", "b"]}, 2, ["y"])
+    with pytest.raises(ValueError, match="another value in each of 1,200 rows: is it an id of the rows"):
+        segment_columns({"id": [f"row {k}" for k in range(1200)]}, 1200)
+    with pytest.raises(TypeError, match="'x' must hold numbers to be cut"):
+        cut_at_quantiles("x", ["a", "b"], 2)
+    with pytest.raises(ValueError, match="bins must be a whole number of at least 2, got 1"):
+        cut_at_quantiles("x", [1, 2], 2, 1)
+    with pytest.raises(ValueError, match="two values at least, got only 'all numbers' in 2 rows"):
+        cut_at_quantiles("x", [1, 1], 2)
+    with pytest.raises(ValueError, match="masked"):
+        segment_columns({"x": np.ma.array([1, 2], mask=[True, False])}, 2)
+
+
+# -- search ------------------------------------------------------------------------------------------------------------
+
+X28 = np.array([1, 0, 0, 1, 1, 0, 0, 0, 1, 0])
+
+
+def columns_of_rows(*chosen: list[int]) -> Any:
+    """Columns of which one value of each has the given rows, every other value one row."""
+    table = {}
+    for k, rows in enumerate(chosen):
+        table[f"S{k + 1}"] = ["in" if i in rows else str(i) for i in range(10)]
+    return segment_columns(table, 10)
+
+
+def by_name(found: SegmentSearch) -> dict[str, Any]:
+    return {one.text: one for one in found.segments}
+
+
+def test_vector_28_exact():
+    columns = columns_of_rows([0, 1, 3, 4], [0, 2, 3, 6, 8])
+    options: dict[str, Any] = {"depth": 1, "min_rows": 4}
+    found = worst_segments(columns, X28, n_permutations=19_999, **options)
+    assert [one.text for one in found.segments] == ["S1 = in", "S2 = in"]
+    assert [one.z for one in found.segments] == near([1.75, 1.2247448714])
+    assert found.segments[0].p_adjusted == pytest.approx(0.1428571429, abs=4 * math.sqrt(0.1429 * 0.8571 / 20_000))
+    as_large = 0
+    for errors in combinations(range(10), 4):
+        x = np.zeros(10)
+        x[list(errors)] = 1
+        as_large += worst_segments(columns, x, n_permutations=1, **options).segments[0].z >= 1.75 - 1e-9
+    assert as_large / 210 == near(0.1428571429)
+
+
+def slices_by_hand(table: pd.DataFrame, x: np.ndarray, least: int) -> dict[str, tuple[int, float]]:
+    """Rows and z of every slice, one by one."""
+    found, e, n = {}, x - x.mean(), len(x)
+    for depth in (1, 2):
+        for names in combinations(table.columns, depth):
+            for values, rows in table.groupby(list(names), dropna=False).indices.items():
+                m = len(rows)
+                if least <= m < n:
+                    own = values if isinstance(values, tuple) else (values,)
+                    z = e[rows].sum() / math.sqrt(m * (n - m) / (n - 1) * (e @ e) / n)
+                    found[", ".join(f"{a} = {b}" for a, b in zip(names, own, strict=True))] = (m, z)
+    return found
+
+
+@pytest.mark.parametrize("wide", [False, True], ids=["few cells", "many cells"])
+@pytest.mark.parametrize("costs", [False, True], ids=["errors", "costs"])
+def test_every_slice_is_searched(wide: bool, costs: bool) -> None:
+    rng = np.random.default_rng(1)
+    n = 2000
+    table = pd.DataFrame({f"c{k}": rng.integers(0, 3 + 2 * k, n) for k in range(5)})
+    if wide:
+        table["a"], table["b"] = rng.geometric(0.02, n), rng.geometric(0.02, n)
+    x = rng.exponential(size=n) if costs else (rng.random(n) < 0.2).astype(float)
+    found = worst_segments(segment_columns(table, n), x, min_rows=15, n_permutations=49)
+    expected = slices_by_hand(table, x, 15)
+    assert {one.text: one.rows for one in found.segments} == {text: m for text, (m, _) in expected.items()}
+    assert {one.text: one.z for one in found.segments} == pytest.approx(
+        {t: z for t, (_, z) in expected.items()}, abs=2e-9
+    )
+    assert found.searched == len(expected)
+    first = found.segments[0]
+    assert first.z == max(one.z for one in found.segments)
+
+
+def test_what_is_told_of_a_segment():
+    rng = np.random.default_rng(2)
+    n = 1000
+    region = rng.choice(["north", "south", "west"], n)
+    x = (rng.random(n) < np.where(region == "south", 0.5, 0.2)).astype(int)
+    found = worst_segments(segment_columns({"region": region}, n), x, n_permutations=199)
+    south = found.segments[0]
+    assert south.text == "region = south"
+    assert south.p_adjusted == 1 / 200
+    inside = region == "south"
+    assert (south.rows, south.value, south.rest) == (
+        inside.sum(), near(x[inside].mean()), near(x[~inside].mean())
+    )  # fmt: skip
+    level = simultaneous_level(3)
+    assert (south.low, south.high) == pytest.approx(wilson(x[inside].mean(), inside.sum(), level), abs=1e-12)
+    counts = x[inside].sum(), inside.sum(), x[~inside].sum(), (~inside).sum()
+    ends = confint_proportions_2indep(*counts, method="newcomb", alpha=1 - level)
+    assert (south.difference_low, south.difference_high) == pytest.approx(ends, abs=1e-12)
+    assert south.divergence == near(x[inside].mean() - x.mean())
+    score = 0.95 * (x[inside].mean() / x.mean() - 1) - 0.05 * (n / inside.sum() - 1)
+    assert south.score == near(score)
+    frame = found.to_frame()
+    assert frame["segment"].tolist()[0] == "region = south"
+    assert (frame["p_adjusted"] > 0).all()
+    assert found.found() == (south,)
+    assert repr(found) == (
+        "SegmentSearch(1 of 3 searched segments have an adjusted p-value of at most .05 (1,000 rows, 199 permutations))"
+    )
+    assert "it was chosen for being far off" in found._repr_html_()
+
+
+def test_higher_is_better_mirrors_errors():
+    rng = np.random.default_rng(3)
+    columns = segment_columns({"a": rng.integers(0, 4, 800), "b": rng.integers(0, 3, 800)}, 800)
+    errors = (rng.random(800) < 0.3).astype(int)
+    low = worst_segments(columns, errors, min_rows=20, n_permutations=99)
+    high = worst_segments(columns, 1 - errors, better="higher", min_rows=20, n_permutations=99)
+    for a, b in zip(low.segments, high.segments, strict=True):
+        assert (a.text, a.z, a.p_adjusted) == (b.text, near(b.z), b.p_adjusted)
+        assert (a.value, a.score, a.low) == (near(1 - b.value), near(b.score), near(1 - b.high))
+
+
+def test_only_the_metrics_own_rows():
+    rng = np.random.default_rng(4)
+    region, x, own = rng.integers(0, 3, 600), rng.integers(0, 2, 600).astype(float), rng.random(600) < 0.5
+    x_with_gaps = np.where(own, x, math.nan)
+    found = worst_segments(segment_columns({"r": region}, 600), x_with_gaps, where=own, min_rows=10, n_permutations=99)
+    alone = worst_segments(segment_columns({"r": region[own]}, own.sum()), x[own], min_rows=10, n_permutations=99)
+    assert found.to_frame().equals(alone.to_frame())
+    assert found.rows == own.sum()
+
+
+@settings(max_examples=20, deadline=None)
+@given(st.lists(st.tuples(st.integers(0, 2), st.integers(0, 1), st.integers(0, 3)), min_size=12, max_size=40))
+def test_whole_weights_are_repeated_rows(rows: list[tuple[int, int, int]]) -> None:
+    region, x, w = (np.array(column) for column in zip(*rows, strict=True))
+    times = np.repeat(np.arange(len(w)), w)
+    if len(set(region[times].tolist())) < 2 or len(set(region.tolist())) < 2:
+        return
+    weighted = worst_segments(segment_columns({"r": region}, len(x)), x, weights=w, min_rows=1, n_permutations=9)
+    repeated = worst_segments(segment_columns({"r": region[times]}, len(times)), x[times], min_rows=1, n_permutations=9)
+    for a, b in zip(weighted.segments, repeated.segments, strict=True):
+        assert a.where == b.where
+        ours, theirs = ([value for value in vars(one).values() if isinstance(value, float)] for one in (a, b))
+        assert ours == pytest.approx(theirs, abs=1e-12, nan_ok=True)
+
+
+def test_sampling_weights_that_are_equal_change_nothing():
+    rng = np.random.default_rng(5)
+    columns = segment_columns({"a": rng.integers(0, 4, 500)}, 500)
+    x = (rng.random(500) < 0.3).astype(int)
+    plain = worst_segments(columns, x, min_rows=20, n_permutations=99)
+    scaled = worst_segments(columns, x, weights=np.full(500, 2.5), min_rows=20, n_permutations=99)
+    for a, b in zip(plain.segments, scaled.segments, strict=True):
+        assert (a.text, a.rows, a.value, a.low, a.high, a.z) == (
+            b.text, b.rows, near(b.value), near(b.low), near(b.high), near(b.z)
+        )  # fmt: skip
+
+
+def clustered(nested: bool) -> tuple[Any, np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(6)
+    person = np.arange(900) // 3
+    table = {"a": rng.integers(0, 3, 300)[person], "b": rng.integers(0, 3, 300)[person]}
+    if not nested:
+        table["b"] = rng.integers(0, 3, 900)
+    return segment_columns(table, 900), (rng.random(300)[person] < 0.3).astype(float), person
+
+
+def test_clusters_are_exchanged_whole():
+    columns, x, person = clustered(True)
+    found = worst_segments(columns, x, clusters=[f"p{k}" for k in person], min_rows=30, n_permutations=199)
+    alone = worst_segments(columns, x, min_rows=30, n_permutations=199)
+    one, by_rows = by_name(found)["a = 0"], by_name(alone)["a = 0"]
+    assert one.clusters == one.rows / 3
+    assert one.z == pytest.approx(by_rows.z / math.sqrt(3), rel=0.01)
+    assert one.high - one.low > 1.6 * (by_rows.high - by_rows.low)
+    assert "clusters" in found.to_frame()
+    crossing, x, person = clustered(False)
+    with pytest.raises(ValueError, match=r"one segment of every column, 2\d\d of 300 lie in several of 'b'"):
+        worst_segments(crossing, x, clusters=person, min_rows=30)
+
+
+def signs_by_hand(d: np.ndarray, inside: np.ndarray, owner: np.ndarray) -> tuple[float, float, float]:
+    """z of a slice, and the standard errors of the means inside and outside."""
+    sums = np.bincount(owner, d * inside)
+    z = sums.sum() / math.sqrt(sums @ sums)
+    errors = []
+    for rows in (inside, ~inside):
+        psi = np.bincount(owner, (d - d[rows].mean()) * rows)
+        many = len(np.unique(owner[rows]))
+        errors.append(math.sqrt(psi @ psi * many / (many - 1)) / rows.sum())
+    return z, errors[0], errors[1]
+
+
+def test_two_models_by_clusters_that_cross_segments():
+    columns, x, person = clustered(False)
+    second = (np.random.default_rng(7).random(900) < 0.3).astype(float)
+    found = differing_segments(columns, x, second, clusters=person, min_rows=30, n_permutations=99)
+    for one in found.segments:
+        inside = np.ones(900, dtype=bool)
+        for column in columns:
+            inside &= np.isin(np.array(column.texts)[column.codes], [v for c, v in one.where if c == column.name]) | (
+                column.name not in dict(one.where)
+            )
+        z, error, rest_error = signs_by_hand(x - second, inside, person)
+        assert (one.rows, one.clusters) == (inside.sum(), len(np.unique(person[inside])))
+        assert one.value == near((x - second)[inside].mean())
+        assert one.z == pytest.approx(z, abs=2e-9)
+        degrees = one.clusters - 1
+        assert one.high - one.value == pytest.approx(normal_quantile(found.level, degrees) * error, rel=1e-9)
+        outside_degrees = len(np.unique(person[~inside])) - 1
+        reach = math.hypot(
+            normal_quantile(found.level, degrees) * error, normal_quantile(found.level, outside_degrees) * rest_error
+        )
+        assert one.difference_high - one.difference == pytest.approx(reach, rel=1e-9)
+
+
+def test_signs_are_drawn_by_cluster():
+    """Four clusters in a segment, all with one sign: 2 of 16 draws are as large, and of 400 rows none would be."""
+    person = np.arange(400) // 100
+    columns = segment_columns({"a": np.tile([0, 1], 200)}, 400)
+    options: dict[str, Any] = {"depth": 1, "n_permutations": 1999}
+    found = differing_segments(columns, np.ones(400), np.zeros(400), clusters=person, **options)
+    assert [one.z for one in found.segments] == near([2, 2])
+    assert found.segments[0].p_adjusted == pytest.approx(2 / 16, abs=0.03)
+    alone = differing_segments(columns, np.ones(400), np.zeros(400), **options)
+    assert alone.segments[0].p_adjusted == 1 / 2000
+
+
+def test_two_models_find_where_one_is_worse_and_swap():
+    rng = np.random.default_rng(8)
+    region = rng.integers(0, 4, 2000)
+    columns = segment_columns({"region": region, "other": rng.integers(0, 4, 2000)}, 2000)
+    first = (rng.random(2000) < 0.2).astype(int)
+    second = (rng.random(2000) < np.where(region == 2, 0.4, 0.2)).astype(int)
+    found = differing_segments(columns, first, second, n_permutations=199)
+    assert found.segments[0].text == "region = 2"
+    assert found.segments[0].p_adjusted == 1 / 200
+    assert found.segments[0].value < 0
+    swapped = differing_segments(columns, second, first, n_permutations=199)
+    assert [(a.text, -a.z, a.p_adjusted) for a in found.segments] == [
+        (b.text, near(b.z), b.p_adjusted) for b in swapped.segments
+    ]
+
+
+def test_nothing_that_varies_is_no_error():
+    columns = segment_columns({"a": np.arange(300) % 2}, 300)
+    found = worst_segments(columns, np.zeros(300), n_permutations=9)
+    assert [one.p_adjusted for one in found.segments] == [1, 1]
+    assert all(math.isnan(one.z) for one in found.segments)
+    assert found.notes == ("All 300 rows have the same value: no segment differs.",)
+    same = differing_segments(columns, np.arange(300) % 5, np.arange(300) % 5, n_permutations=9)
+    assert [one.p_adjusted for one in same.segments] == [1, 1]
+
+
+def test_p_values_are_the_same_for_the_same_seed_and_any_order_of_columns():
+    rng = np.random.default_rng(9)
+    table = {f"c{k}": rng.integers(0, 4, 1500) for k in range(4)}
+    x = rng.exponential(size=1500)
+    a = worst_segments(segment_columns(table, 1500), x, n_permutations=99)
+    b = worst_segments(segment_columns(dict(reversed(table.items())), 1500), x, n_permutations=99)
+    by_set = {frozenset(one.where): one.p_adjusted for one in b.segments}
+    assert {frozenset(one.where): one.p_adjusted for one in a.segments} == by_set
+
+
+@pytest.mark.parametrize("columns", [1, 6], ids=["table", "rows"])
+def test_draws_of_two_values_have_the_law_of_permutations(columns: int) -> None:
+    """Both ways to draw errors, the hypergeometric one of few cells and the one by rows, agree with general losses."""
+    rng = np.random.default_rng(10)
+    n = 4000
+    table = segment_columns({f"c{k}": rng.integers(0, 6, n) for k in range(columns)}, n)
+    x = (rng.random(n) < 0.3).astype(float)
+    two = worst_segments(table, x, n_permutations=1999)
+    general = worst_segments(table, x, weights=np.ones(n), n_permutations=1999)
+    p = np.array([[a.p_adjusted, by_name(general)[a.text].p_adjusted] for a in two.segments])
+    assert np.abs(p[:, 0] - p[:, 1]).max() < 4 * math.sqrt(2 * 0.25 / 2000)
+
+
+@pytest.mark.parametrize(
+    ("changed", "says"),
+    [
+        ({"columns": []}, "at least one segment column, got none"),
+        ({"values": np.zeros(29)}, "values must have one number per row, got (29,) for 30 rows"),
+        ({"values": np.full(30, math.nan)}, "values must be finite, got nan at row 0"),
+        ({"where": np.zeros(30, dtype=bool)}, "the metric must have rows to search, got none of 30"),
+        ({"where": np.ones(30)}, "where must be True or False for each of 30 rows, got float64 of (30,)"),
+        ({"weights": np.zeros(30)}, "sample_weight must not be zero everywhere"),
+        ({"clusters": np.zeros(29)}, "groups must have one entry per row, got 29 for 30 rows"),
+        ({"depth": 3}, "depth must be 1 or 2, got 3"),
+        (
+            {"min_rows": 16},
+            "min_rows must leave a segment to search, got 16: the largest of 2 segments that is not all",
+        ),
+        ({"min_rows": 0}, "min_rows must be a whole number of at least 1, got 0"),
+        ({"n_permutations": 9.5}, "n_permutations must be a whole number of at least 1, got 9.5"),
+        ({"confidence_level": 95}, "confidence_level must lie between 0 and 1, got 95"),
+        ({"better": "larger"}, 'better must be "higher" or "lower", got \'larger\''),
+    ],
+    ids=lambda value: next(iter(value)) if isinstance(value, dict) else "",
+)
+def test_bad_searches(changed: dict[str, Any], says: str) -> None:
+    given: dict[str, Any] = {
+        "columns": segment_columns({"x": np.arange(30) % 2}, 30), "values": np.arange(30) % 3, "min_rows": 5,
+    } | changed  # fmt: skip
+    with pytest.raises(ValueError) as caught:  # noqa: PT011 - the text is compared as it is
+        worst_segments(given.pop("columns"), given.pop("values"), **given)
+    assert says in str(caught.value)
+
+
+def test_columns_of_one_name_or_of_other_kinds():
+    column = segment_columns({"x": np.arange(30) % 2}, 30)[0]
+    with pytest.raises(ValueError, match="must not repeat, got 'x' more than once"):
+        worst_segments([column, column], np.arange(30))
+    with pytest.raises(TypeError, match="must be segment columns, as search_columns makes them"):
+        worst_segments(["x"], np.arange(30))  # type: ignore[list-item]
+    with pytest.raises(ValueError, match="segment columns must have one length, got 30 and 20"):
+        worst_segments([column, segment_columns({"y": np.arange(20) % 2}, 20)[0]], np.arange(30))
