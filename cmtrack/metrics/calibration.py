@@ -99,7 +99,7 @@ class ReliabilityTable(ScoreTable):
         if self.no_test:
             return None
         make = blockwise.weighted_test if self.fractional else blockwise.calibration_test
-        return make(self.blocks, most=self._most)
+        return make(self.blocks, most=self._most if self.scores.exact else min(self._most, blockwise.RUNS))
 
     @property
     def no_test(self) -> str:

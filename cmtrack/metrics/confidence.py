@@ -19,7 +19,7 @@ from cmtrack.statistics import ScoreCounts
 from cmtrack.statistics.class_scores import Pattern, hit_probabilities
 from cmtrack.statistics.inputs import BoolArray, FloatArray, IntArray
 
-BLOCKS = 256
+BLOCKS = 128
 """Blocks of scores that the test draws labels of; more are pooled."""
 
 
