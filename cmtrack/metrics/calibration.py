@@ -30,6 +30,8 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
+FEW_OF_A_GROUP = 20
+"""Samples of either side, below which the test sees gross faults only."""
 _CLUSTERED = "rows belong together, and their labels are not independent"
 
 

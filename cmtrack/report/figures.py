@@ -125,6 +125,15 @@ CLASSES = (
         of_classes.reliability_figure,
     ),
     FigureEntry(
+        "reliability_classes",
+        "Reliability by class",
+        "As above, of the probability of the predicted class, then of each class against all others. n: samples that "
+        "are right, or of the class. Orange: not calibrated; p-values of classes are adjusted for their number. Axes "
+        "are equal, but both of a class whose scores are all small end where the scores do.",
+        of_classes.reliability_classes_figure,
+        logged=False,
+    ),
+    FigureEntry(
         "spcc_matrix",
         "Separation of pairs of classes (one-vs-one sPCC at equal shares)",
         "How well the probabilities separate two classes, as if both had equally many samples: 1 is perfect, 0 is no "

@@ -15,14 +15,13 @@ import numpy as np
 from scipy.special import expit, logit
 
 from cmtrack.evaluation import Evaluation
-from cmtrack.metrics.calibration import CalibrationCurve
+from cmtrack.metrics.calibration import FEW_OF_A_GROUP, CalibrationCurve
 from cmtrack.metrics.intervals import Interval, normal_quantile
 from cmtrack.report import formatting as fmt
 from cmtrack.statistics.inputs import FloatArray
 
 FEW = 100
 """Rows, below which the test sees gross faults only."""
-FEW_OF_A_GROUP = 20
 _LEAST = 20  # rows of an example
 _SLIGHT = 0.02  # of the labels' standard deviation
 
