@@ -375,7 +375,7 @@ class Evaluation(BaseEvaluation):
         curves = self._class_curves("calibration of classes")
         judged = self if self.has_section("class") else self.with_sections(["class"])
         prefixes = [f"class/{encode_label(label)}/" for label in self.labels]
-        names = ("calibration_error", "calibration_pvalue", "roc_auc", "average_precision")
+        names = ("support", "calibration_error", "calibration_pvalue", "roc_auc", "average_precision")
         return ClassCalibration.of(
             curves,
             self.labels,

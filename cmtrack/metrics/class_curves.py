@@ -224,7 +224,7 @@ class ClassCalibration:
             total = table.blocks.total
             low, high = ends or (math.nan, math.nan)
             rows.append(CalibrationOfClass(
-                label, table.sides[0], number["calibration_error"], low, high, number["calibration_pvalue"],
+                label, number["support"], number["calibration_error"], low, high, number["calibration_pvalue"],
                 float(adjusted[k]), math.nan if table.fit is None else table.fit.slope,
                 float(total @ table.blocks.scores / total.sum()), float(curves.shares[k]), number["roc_auc"],
                 number["average_precision"],
