@@ -127,9 +127,10 @@ CLASSES = (
     FigureEntry(
         "reliability_classes",
         "Reliability by class",
-        "As above, of the probability of the predicted class, then of each class against all others. n: samples that "
-        "are right, or of the class. Orange: not calibrated; p-values of classes are adjusted for their number. Axes "
-        "are equal, but both of a class whose scores are all small end where the scores do.",
+        "How often each score comes true: the probability of the predicted class, then that of each class. Below the "
+        "dotted line the score is too high, above it too low; a curve that leaves the band shows more than chance "
+        "explains. Orange: not calibrated, by p-values that are adjusted for the number of classes. n: samples "
+        "that are right, or of the class. Axes are equal, but both end early where all scores are small.",
         of_classes.reliability_classes_figure,
         logged=False,
     ),
