@@ -32,6 +32,7 @@ from cmtrack.segments import (
     worst_segments,
 )
 from cmtrack.statistics import ConfusionMatrix
+from cmtrack.statistics.segment_values import SegmentRows, value_texts
 
 N = np.array([6, 7, 5, 2])
 HITS = np.array([5, 3, 5, 1])
@@ -202,10 +203,11 @@ def test_missing_values_are_a_segment():
     assert region.codes.tolist() == [1, 2, 0, 1]
     assert age.texts == ("1.0", "2.0", "(missing)")
     assert region.sizes.tolist() == [1, 2, 1]
-    both = region.crossed(age)
+    first, second = (SegmentRows.of(one.name, one.values, one.codes) for one in (region, age))
+    both = first.crossed(second)
     assert both.name == "region × age"
-    assert both.texts == ("north × (missing)", "south × 1.0", "(missing) × 2.0")
-    assert both.values[1] == ("south", 1.0)
+    assert both.values == (("north", None), ("south", 1.0), (None, 2.0))
+    assert value_texts(both.values) == ("north × (missing)", "south × 1.0", "(missing) × 2.0")
     assert segment_columns(frame, 4, ["age"])[0].name == "age"
 
 

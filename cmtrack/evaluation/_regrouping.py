@@ -110,13 +110,18 @@ def regroup(evaluation: Evaluation, grouping: Grouping, positive: Label | None) 
         costs=costs,
         grouping=grouping,
         positive=name,
-        notes=tuple(one.value for one in lost),
+        notes=(*segment_notes(statistics), *(one.value for one in lost)),
         cluster_errors=None,
         n_clusters=None,
         effective_clusters=None,
         row_pvalues=None,
         kept_numbers=None,
     ).with_cluster_errors()
+
+
+def segment_notes(statistics: Statistics) -> tuple[str, ...]:
+    """Notes on segments that are several values together."""
+    return () if statistics.segments is None else statistics.segments.notes
 
 
 def _same_groups(old: ComposedStep | None, new: ComposedStep | None) -> bool:
@@ -173,4 +178,6 @@ def _all_accepted(statistics: Statistics) -> Statistics:
 def _without(statistics: Statistics, names: tuple[str, ...]) -> Statistics:
     squares = None if statistics.squares is None else _without(statistics.squares, names)
     left_out: dict[str, Any] = dict.fromkeys(names)
+    if "score_moments" in names and statistics.segments is not None:
+        left_out["segments"] = statistics.segments.without_group_score()
     return replace(statistics, squares=squares, **left_out)

@@ -13,11 +13,20 @@ from cmtrack.evaluation.from_arrays import assemble, one_of_both, prices_of, tel
 from cmtrack.evaluation.result import Evaluation
 from cmtrack.grouping import ComposedStep, Label
 from cmtrack.options import Options, complete, takes_options
-from cmtrack.statistics.collected import Statistics, collect
+from cmtrack.statistics.collected import Statistics, collect, with_segments
 from cmtrack.statistics.counting import Codes, compact
 from cmtrack.statistics.inputs import FREQUENCY, align_rows, as_weights, kind_of_weights, same_kind_of_weights
 from cmtrack.statistics.labels import number_labels
 from cmtrack.statistics.probabilities import as_probabilities, in_memory
+from cmtrack.statistics.segment_values import (
+    Divisions,
+    SegmentRows,
+    check_length,
+    declared,
+    divided,
+    division_name,
+)
+from cmtrack.statistics.segmented import Segmented
 
 _MOST_WAITING = 1 << 16
 
@@ -71,7 +80,14 @@ class Accumulator:
         return self._n_waiting + sum(kept.digest.rows for _, kept in self._collected)
 
     def update(
-        self, y_true: Any, y_pred: Any = None, *, y_prob: Any = None, y_score: Any = None, sample_weight: Any = None
+        self,
+        y_true: Any,
+        y_pred: Any = None,
+        *,
+        y_prob: Any = None,
+        y_score: Any = None,
+        sample_weight: Any = None,
+        segments: Any = None,
     ) -> None:
         """Take a batch, in the forms of :func:`cmtrack.evaluate`; it is copied. An empty batch changes nothing.
 
@@ -83,10 +99,12 @@ class Accumulator:
         what, scores, normalize = one_of_both(y_prob, y_score, self.options["normalize"])
         if y_pred is None and scores is None:
             raise ValueError("y_pred or y_prob must be given, got neither")
-        aligned = {"y_true": y_true, "y_pred": y_pred, what: scores, "sample_weight": sample_weight}
-        y_true, y_pred, scores, sample_weight = align_rows(aligned).values()
+        data, divisions = (None, ()) if segments is None else declared(segments)
+        aligned = {"y_true": y_true, "y_pred": y_pred, what: scores, "sample_weight": sample_weight, "segments": data}
+        y_true, y_pred, scores, sample_weight, data = align_rows(aligned).values()
         columns = {"y_true": y_true} if y_pred is None else {"y_true": y_true, "y_pred": y_pred}
-        given = (*columns, *([what] if scores is not None else []))
+        names = [f"segments {division_name(division)!r}" for division in divisions]
+        given = (*columns, *([what] if scores is not None else []), *names)
         self._deciding(given)
         if self._given not in (None, given):
             raise ValueError(f"every batch must have the same columns, got {given} after {self._given}")
@@ -96,13 +114,16 @@ class Accumulator:
         n_rows = len(codes["y_true"])
         weights = as_weights(sample_weight, n_rows, self.options["weights_are"], may_be_zero=True)
         weights_are = same_kind_of_weights(self._weights_are, kind_of_weights(weights), "every batch")
+        divided_rows = self._segments(data, divisions, n_rows)
         probabilities, scaled = None, 0
         if scores is not None:
             first = scores_first(self.labels, self._step)
             read = as_probabilities(scores, self.labels, n_rows, first, what, normalize)
             probabilities, scaled = read.array, read.scaled_rows
         own = [compact(codes[name].all(), len(self.labels)).copy() for name in columns]
-        self._waiting.append((own[0], own[1] if y_pred is not None else None, _copied(probabilities), _copied(weights)))
+        self._waiting.append(
+            (own[0], own[1] if y_pred is not None else None, _copied(probabilities), divided_rows, _copied(weights))
+        )
         self._given, self._weights_are = given, weights_are
         self._n_waiting += n_rows
         self._scaled += scaled
@@ -123,7 +144,7 @@ class Accumulator:
         total = self._collected[0][1]
         for _, kept in self._collected[1:]:
             total += kept
-        total = replace(total, scaled_rows=self._scaled or None)
+        total = replace(with_segments(total, Segmented.checked), scaled_rows=self._scaled or None)
         tell_scaled(total)
         return assemble(total, self._step, self.options, self._weights_are)
 
@@ -171,11 +192,19 @@ class Accumulator:
         step = scored_step(self.labels, self.options["grouping"], self.options["positive"])
         return deciding(step, self.options["threshold"], self.labels, given)
 
+    @staticmethod
+    def _segments(data: Any, divisions: Divisions, n_rows: int) -> tuple[SegmentRows, ...]:
+        """The rows of a batch by each column or crossing."""
+        columns = {name: SegmentRows.read(name, column) for name, column in (data or {}).items()}
+        for name, column in columns.items():
+            check_length(name, len(column.codes), n_rows)
+        return divided(columns, divisions)
+
     def _collect(self) -> None:
         """Turn the rows that wait into statistics."""
         if not self._waiting:
             return
-        actual, predicted, probabilities, weights = self._columns()
+        actual, predicted, probabilities, segments, weights = self._columns()
         kept, _ = collect(
             Codes(actual),
             None if predicted is None else Codes(predicted),
@@ -185,18 +214,20 @@ class Accumulator:
             grouping=self.options["grouping"],
             costs=self._prices,
             weights=weights,
+            segments=segments,
         )
         self._waiting, self._n_waiting = [], 0
         self._keep(0, kept)
 
     def _columns(self) -> list[Any]:
         """The columns of the rows that wait; None for what was not given."""
-        *columns, weights = (list(parts) for parts in zip(*self._waiting, strict=True))
+        *columns, segments, weights = (list(parts) for parts in zip(*self._waiting, strict=True))
         if any(part is not None for part in weights):  # a batch without weights has weight 1
             kind = np.int64 if self._weights_are == FREQUENCY else np.float64
             sizes = (len(part) for part in columns[0])
             weights = [np.ones(n, kind) if part is None else part for n, part in zip(sizes, weights, strict=True)]
-        return [None if parts[0] is None else np.concatenate(parts) for parts in (*columns, weights)]
+        joined = [None if parts[0] is None else np.concatenate(parts) for parts in (*columns, weights)]
+        return [*joined[:-1], [SegmentRows.joined(parts) for parts in zip(*segments, strict=True)], joined[-1]]
 
     def _keep(self, size: int, kept: Statistics) -> None:
         """Add statistics; those of equal size merge, like the digits of a binary number that counts up."""

@@ -9,11 +9,13 @@ from typing import Any, Unpack
 
 import numpy as np
 
+from cmtrack.evaluation._regrouping import segment_notes
 from cmtrack.evaluation.compute import check_own, deciding, scaled_rows_warning, scored_step, scores_first
 from cmtrack.evaluation.result import Evaluation
 from cmtrack.grouping import ComposedStep, Grouping, Label
 from cmtrack.options import Options, complete, takes_options
 from cmtrack.prevalence.out_of_fold import Folds, by_fold, calibration_parts
+from cmtrack.segments.columns import segment_columns
 from cmtrack.statistics import LabelDigest, ScoreCounts
 from cmtrack.statistics.collected import Statistics, collect, collect_rows, group_scores, is_positive
 from cmtrack.statistics.inputs import (
@@ -28,6 +30,7 @@ from cmtrack.statistics.inputs import (
 from cmtrack.statistics.labels import encode_groups, encode_labels, encode_row_ids, number_labels
 from cmtrack.statistics.predictions import Predictions
 from cmtrack.statistics.probabilities import DECISIONS, Normalize, as_probabilities
+from cmtrack.statistics.segment_values import Divisions, SegmentRows, declared, divided, value_order
 from cmtrack.statistics.top_scores import TopScoreCounts
 
 
@@ -44,6 +47,7 @@ def evaluate(
     sample_weight: Any = None,
     groups: Any = None,
     row_ids: Any = None,
+    segments: Any = None,
     **options: Unpack[Options],
 ) -> Evaluation:
     """Judge a classifier's predictions.
@@ -87,6 +91,11 @@ def evaluate(
     row_ids : array-like of shape (n,), optional
         Names of the rows. Paired comparisons check that they are the same; without them the sequence of labels has
         to do.
+    segments : frame, mapping of columns, series, or pair of one of these and a list of names, optional
+        Columns of categories that divide the rows, for :attr:`Evaluation.segments`. In the list of a pair a tuple of
+        names stands for the crossings of these columns: ``(frame, ["region", ("region", "age_band")])``. Missing
+        values are a segment; of more than 1,000 values the largest 999 are, the others together are one, and a note
+        says so.
     **options
         As in :class:`cmtrack.options.Options`.
 
@@ -108,8 +117,9 @@ def evaluate(
     positive, grouping, normalize = chosen["positive"], chosen["grouping"], chosen["normalize"]
     what, scores, normalize = one_of_both(y_prob, y_score, normalize)
     given = {"y_true": y_true, "y_pred": y_pred, what: scores, "sample_weight": sample_weight, "groups": groups}
-    given = align_rows({**given, "row_ids": row_ids})
-    y_true, y_pred, scores, sample_weight, groups, row_ids = given.values()
+    data, divisions = (None, ()) if segments is None else declared(segments)
+    given = align_rows({**given, "row_ids": row_ids, "segments": data})
+    y_true, y_pred, scores, sample_weight, groups, row_ids, data = given.values()
     if y_pred is None and scores is None:
         raise ValueError("y_pred or y_prob must be given, got neither")
     columns = {"y_true": y_true} if y_pred is None else {"y_true": y_true, "y_pred": y_pred}
@@ -125,6 +135,7 @@ def evaluate(
     if (calibration is not None or target is not None) and y_prob is None:
         raise ValueError("calibration and target need y_prob, got none")
     clusters = None if groups is None else encode_groups(groups, len(actual))
+    divided_rows = segment_rows(data, divisions, len(actual))
     predicted = numbered.codes.get("y_pred")
     pairs = None if predicted is None else numbered.count("y_true", "y_pred", weights)
     statistics, predicted = collect(
@@ -137,8 +148,9 @@ def evaluate(
         costs=prices_of(chosen, order),
         weights=weights,
         pairs=pairs,
+        segments=divided_rows,
     )
-    rows = Predictions(order, actual, predicted, probabilities, weights, clusters)
+    rows = Predictions(order, actual, predicted, probabilities, weights, clusters, divided_rows)
     if row_ids is not None:
         digest = LabelDigest.from_codes(*encode_row_ids(row_ids, len(actual)))
         statistics = replace(statistics, row_ids=digest)
@@ -146,6 +158,17 @@ def evaluate(
         statistics = with_calibration(statistics, order, step, first, calibration, target, normalize)
     tell_scaled(statistics)
     return assemble(statistics, step, chosen, kind_of_weights(weights), rows).with_cluster_errors()
+
+
+def segment_rows(data: Any, divisions: Divisions, n_rows: int) -> tuple[SegmentRows, ...]:
+    """The rows by each declared column or crossing, checked, at most 1,000 segments each."""
+    if not divisions:
+        return ()
+    columns = {
+        name: SegmentRows.of(one.name, one.values, one.codes)
+        for name, one in zip(data, segment_columns(data, n_rows), strict=True)
+    }
+    return tuple(one.arranged(value_order(one.values, False)).limited()[0] for one in divided(columns, divisions))
 
 
 def one_of_both(y_prob: Any, y_score: Any, normalize: bool | str) -> tuple[str, Any, bool | str]:
@@ -193,6 +216,7 @@ def assemble(
         confidence_level=options["confidence_level"],
         weights_are=weights_are,
         rows=rows,
+        notes=segment_notes(statistics),
         sections=None if sections is None else tuple(sections),
         extra_metrics=own,
         costs=options["costs"],
@@ -216,16 +240,17 @@ def prices_of(options: Options, labels: tuple[Label, ...]) -> FloatArray | None:
 def evaluate_rows(rows: Predictions, like: Evaluation) -> Evaluation:
     """Evaluate checked rows with the options of another evaluation (without its calibration and target sets)."""
     step = scored_step(rows.labels, like.grouping, like.positive)
+    statistics = collect_rows(rows, step, like.grouping, like.prices)
     return replace(
         like,
-        statistics=collect_rows(rows, step, like.grouping, like.prices),
+        statistics=statistics,
         weights_are=kind_of_weights(rows.weights),
         rows=rows,
         cluster_errors=None,
         n_clusters=None,
         effective_clusters=None,
         row_pvalues=None,
-        notes=(),
+        notes=segment_notes(statistics),
         kept_numbers=None,
     ).with_cluster_errors()
 

@@ -35,6 +35,7 @@ def evaluate_table(
     target: Any = None,
     sample_weight: str | None = None,
     row_ids: str | None = None,
+    segments: Sequence[str | tuple[str, ...]] | None = None,
     progress: bool | None = None,
     **options: Unpack[Options],
 ) -> Evaluation:
@@ -81,6 +82,10 @@ def evaluate_table(
     row_ids : str, optional
         Column of integers or strings that name the rows. A table has no order: without ids, two evaluations count as
         "of the same data" if they have as many rows of each label.
+    segments : list of str, or of tuples of str, optional
+        Columns of categories that divide the rows, for :attr:`Evaluation.segments`; a tuple stands for the crossings
+        of its columns. Missing values are a segment; of more than 1,000 values (at most 10,000) the largest 999 are,
+        the others together are one, and a note says so.
     progress : bool, optional
         Whether to show on stderr how many rows were read; by default where that is a terminal.
     **options
@@ -111,7 +116,7 @@ def evaluate_table(
     source = open_source(table)
     columns = choose_columns(
         source.schema.names, y_true=y_true, y_pred=y_pred, y_prob=scores, sample_weight=sample_weight, row_ids=row_ids,
-        what=what,
+        what=what, segments=segments,
     )  # fmt: skip
     columns = check_kinds(columns, source.schema, chosen["weights_are"])
     sides = [_source_of(side) for side in (calibration, target)]
@@ -130,7 +135,7 @@ def evaluate_table(
         if columns.scores or tally is None:
             places = table_reader.places(order, step, alone)
             tally = table_reader.count(order, places, step, grouping, prices, declared=classes.declared)
-        statistics = tally.statistics(order)
+        statistics = tally.statistics(order, table_reader.categories)
         if columns.scores and y_prob is not None:
             arrays = [side if found is None else None for side, found in zip((calibration, target), sides, strict=True)]
             first = scores_first(order, step)
@@ -227,12 +232,11 @@ class _Reader:
         """The labels; where there are no probabilities, all that is counted."""
         columns = self.columns
         if columns.scores:
-            columns = replace(columns, weight=None, row_ids=None)
+            columns = replace(columns, weight=None, row_ids=None, segments=())
             if not (columns.lists and with_lists):
                 columns = replace(columns, scores=(), lists=False)
-        tally = self._read(
-            "labels" if self.columns.scores else "rows", columns, Kernel(None, weights_are=columns.weights_are)
-        )
+        kernel = Kernel(None, weights_are=columns.weights_are, segments=columns.segments)
+        tally = self._read("labels" if self.columns.scores else "rows", columns, kernel)
         self._refuse(tally, ())
         return tally
 
@@ -278,6 +282,12 @@ class _Reader:
             self._refuse(self._read("what is wrong", self.columns, kernel), order)
             raise
 
+    @property
+    def categories(self) -> dict[str, list[Any]]:
+        """The values, in order, of the columns that divide the rows, where someone put them in an order."""
+        found = {name: self.source.categories(name) for name in self.columns.dividing}
+        return {name: values for name, values in found.items() if values is not None}
+
     def beside(self, source: Source, what: tuple[str, str]) -> _Reader:
         """The reader of a calibration or target table, which has the same columns of probabilities."""
         y_true = self.columns.y_true if what[0] != what[1] else None
@@ -303,7 +313,11 @@ class _Reader:
         grouping: Grouping | None = None,
         prices: FloatArray | None = None,
     ) -> Kernel:
-        return Kernel(order, places or {}, step, grouping, prices, self.normalize, self.columns.weights_are)
+        columns = self.columns
+        return Kernel(
+            order, places or {}, step, grouping, prices, self.normalize, columns.weights_are,
+            segments=columns.segments,
+        )  # fmt: skip
 
     def _read(self, name: str, columns: Columns, kernel: Kernel) -> Tally:
         return self.source.count(Work(columns, kernel), self.begin(name, self.source.n_rows))

@@ -18,6 +18,7 @@ from cmtrack import archive
 from cmtrack.base import BaseEvaluation
 from cmtrack.evaluation import _decisions, _regrouping, storage
 from cmtrack.evaluation.compute import SECTION_NAMES, Computed, check_sections, compute, resample_tables, scored_step
+from cmtrack.evaluation.segments import N_PERMUTATIONS, Segments, search
 from cmtrack.evaluation.storage import predictions_size, read_predictions, write_predictions
 from cmtrack.evaluation.threshold import Threshold, choose_threshold
 from cmtrack.grouping import ComposedStep, Costs, Grouping, Label, as_costs
@@ -39,11 +40,13 @@ from cmtrack.metrics.roc import RocCurve
 from cmtrack.metrics.row_tests import row_pvalues
 from cmtrack.metrics.views import EvaluationViews
 from cmtrack.prevalence.results import PrevalenceEstimate
+from cmtrack.segments import SegmentSearch
 from cmtrack.statistics import BinaryCounts, ConfusionMatrix, ReducedConfusionMatrix, ScoreCounts
-from cmtrack.statistics.collected import Statistics, with_decisions
+from cmtrack.statistics.collected import Statistics, with_decisions, with_segments
 from cmtrack.statistics.inputs import BoolArray, FloatArray, as_shares, same_kind_of_weights, shares_of
 from cmtrack.statistics.predictions import Predictions
 from cmtrack.statistics.probabilities import to_decisions
+from cmtrack.statistics.segmented import Segmented
 from cmtrack.statistics.spans import SpanRows
 from cmtrack.untrusted import for_page
 
@@ -154,7 +157,7 @@ class Evaluation(BaseEvaluation):
         return EvaluationViews(
             self.statistics,
             self.grouping,
-            self._step,
+            self.scored,
             self._averaged,
             self.confidence_level,
             None if self.reference is None else np.array(self.reference),
@@ -180,8 +183,13 @@ class Evaluation(BaseEvaluation):
     def _results(self) -> Results:
         return self._computed.results
 
+    def size_of(self, metric: str) -> float:
+        """The (effective) number of samples that a share is of; NaN of other metrics."""
+        return self._results.sizes.get(metric, math.nan)
+
     @cached_property
-    def _step(self) -> ComposedStep | None:
+    def scored(self) -> ComposedStep | None:
+        """The two groups, or classes, whose positive one is scored; None where there are none."""
         if self.none is not None and self.grouping is None:
             return None  # no span is not one of two classes
         return scored_step(self.labels, self.grouping, self.positive)
@@ -249,7 +257,7 @@ class Evaluation(BaseEvaluation):
     @property
     def negative(self) -> Label | None:
         """The class or group that is not the positive one."""
-        step = self._step
+        step = self.scored
         return None if step is None or step.positive is None else step.labels[1 - step.positive]
 
     @property
@@ -276,7 +284,7 @@ class Evaluation(BaseEvaluation):
     @cached_property
     def precision_recall(self) -> PrecisionRecallCurve | None:
         """Precision over recall of the positive group; None without its scores."""
-        table, step = self._views.scores, self._step
+        table, step = self._views.scores, self.scored
         if table is None or step is None or self._computed.roc is None:
             return None
         name = "binary/average_precision"
@@ -316,7 +324,7 @@ class Evaluation(BaseEvaluation):
     @property
     def calibration(self) -> CalibrationCurve | None:
         """The reliability curve of the positive group's score, without bins; None without its scores."""
-        step, table = self._step, self._views.reliability
+        step, table = self.scored, self._views.reliability
         if step is None or table is None:
             return None
         curve = table.curve(None if step.positive is None else step.labels[step.positive])
@@ -579,6 +587,57 @@ class Evaluation(BaseEvaluation):
         """
         return _decisions.rejection(self, share, step)
 
+    @cached_property
+    def segments(self) -> Segments:
+        """Metrics by segment of the rows, by the name of the column that divides them; empty without segments.
+
+        ``evaluation.segments["region"].to_frame()`` is a table, ``evaluation.segments["region"]["north"]`` the
+        evaluation of a segment. The segments are regrouped, priced and merged with the evaluation.
+        """
+        return Segments(self)
+
+    def worst_segments(
+        self,
+        metric: str = "multiclass/accuracy",
+        *,
+        depth: int = 2,
+        min_rows: int = 100,
+        columns: Any = None,
+        n_permutations: int = N_PERMUTATIONS,
+        seed: int = 0,
+    ) -> SegmentSearch:
+        """Search the values of columns, and the crossings of two, for the segments where a metric is worst.
+
+        Parameters
+        ----------
+        metric : str
+            A mean over rows: a share such as accuracy, recall or precision, of its own rows (of recall those of the
+            class), a mean cost, log loss, Brier or spherical score.
+        depth : 1 or 2
+            2 searches crossings of two columns, too.
+        min_rows : int, default 100
+            Of the metric's own rows, that a segment must have.
+        columns : frame or mapping of columns, optional
+            In the order of the evaluated rows; numbers of more than 20 values are cut at quantiles, and a note says so.
+            By default the columns of ``evaluate(..., segments=)``.
+        n_permutations : int, default 999
+        seed : int, default 0
+
+        Returns
+        -------
+        SegmentSearch
+            The worst first, with the probability that the worst of all searched segments is as bad by chance
+            (family-wise). The value of a segment that was found is biased.
+
+        Raises
+        ------
+        KeyError
+            If there is no such metric.
+        ValueError
+            If the rows are not here, the metric is no mean over rows, or no segment has enough rows.
+        """
+        return search(self, metric, depth, min_rows, columns, n_permutations, seed)
+
     def has_section(self, name: str) -> bool:
         """True for a section of metrics that is computed where it applies."""
         return self.sections is None or name in self.sections
@@ -711,11 +770,15 @@ class Evaluation(BaseEvaluation):
             )
         weights_are = same_kind_of_weights(self.weights_are, other.weights_are, "evaluations")
         own = [metric if metric.value is not None else theirs[name] for name, metric in ours.items()]
-        notes = (*self.notes, *(note for note in other.notes if note not in self.notes))
+        statistics = with_segments(self.statistics + other.statistics, Segmented.limited)
+        of_segments = [_regrouping.segment_notes(one.statistics) for one in (self, other)]
+        kept = [
+            note for one, own in zip((self, other), of_segments, strict=True) for note in one.notes if note not in own
+        ]
         return replace(
             self,
-            statistics=self.statistics + other.statistics,
-            notes=notes,
+            statistics=statistics,
+            notes=tuple(dict.fromkeys((*_regrouping.segment_notes(statistics), *kept))),
             weights_are=weights_are,
             **_merged_errors(self, other),
             row_pvalues=None,

@@ -36,6 +36,8 @@ from cmtrack.statistics.inputs import (
 from cmtrack.statistics.moments import CrossMoments
 from cmtrack.statistics.predictions import Predictions
 from cmtrack.statistics.probabilities import DECISIONS, as_probabilities
+from cmtrack.statistics.segment_values import MAX_SEGMENTS, Others
+from cmtrack.statistics.segmented import SegmentCounts, Segmented
 from cmtrack.statistics.spans import OTHER_DOCUMENTS, SpanRows
 from cmtrack.statistics.top_scores import CELLS, TopScoreCounts
 
@@ -202,11 +204,33 @@ def _write(statistics: Statistics) -> dict[str, Any]:
             out[item.name] = archive.encode_array(value.counts)
         elif isinstance(value, CrossMoments):
             out[item.name] = archive.encode_array(value.sums)
+        elif isinstance(value, Segmented):
+            out[item.name] = [_write_segments(name, one) for name, one in value.columns.items()]
         elif isinstance(value, Statistics):
             out[item.name] = _write(value)
         else:
             out[item.name] = value
     return out
+
+
+def _write_segments(name: str, counts: SegmentCounts) -> dict[str, Any]:
+    out: dict[str, Any] = {"name": name, "values": [_write_value(value) for value in counts.values]}
+    arrays: dict[str, Any] = {"rows": counts.rows, "matrix": counts.matrix}
+    if counts.ranks is not None:
+        arrays["ranks"] = counts.ranks.counts
+    out |= {part: archive.encode_array(array) for part, array in arrays.items()}
+    for part in (counts.losses, counts.moments):
+        if part is not None:
+            known = {f.name: getattr(part, f.name) for f in fields(part)}
+            written = {key: archive.encode_array(array) for key, array in known.items() if array.size}
+            out["losses" if isinstance(part, ProperScores) else "moments"] = written
+    return out
+
+
+def _write_value(value: Any) -> Any:
+    if isinstance(value, Others):
+        return {"others": True}
+    return [_write_value(one) for one in value] if isinstance(value, tuple) else value
 
 
 def _write_scores(scores: ScoreCounts) -> dict[str, Any]:
@@ -236,7 +260,7 @@ def _read(data: dict[str, Any], labels: tuple[Any, ...]) -> Statistics:
         elif name == "cross":
             kept[name] = CrossMoments(archive.decode_array(value, (size, 2 * size + 1, 2 * size + 1)))
         elif name == "losses":
-            kept[name] = _read_losses(value, size)
+            kept[name] = _read_losses(value, size, size)
         elif name == "class_scores":
             kept[name] = ClassScoreCounts(_read_each(value, size, channels_of(size)))
         elif name == "hits":
@@ -250,11 +274,57 @@ def _read(data: dict[str, Any], labels: tuple[Any, ...]) -> Statistics:
             kept[name] = float(value)
         elif name == "scaled_rows":
             kept[name] = _whole_number(value)
+        elif name == "segments":
+            kept[name] = _read_segments(value, labels)
         elif name == "squares":
             kept[name] = _read(value, labels)
         else:
             raise ValueError(f"unknown statistic {name!r}")
+    for column, counts in kept["segments"].columns.items() if "segments" in kept else ():
+        total = counts.matrix.reshape(-1, size, size).sum(axis=0)
+        if not np.allclose(total, kept["matrix"].counts, rtol=1e-9, atol=0):
+            raise ValueError(f"the segments of {column!r:.80} must sum to all rows")
     return Statistics(**kept)
+
+
+def _read_segments(data: Any, labels: tuple[Any, ...]) -> Segmented:
+    columns: dict[str, SegmentCounts] = {}
+    size = len(labels)
+    for column in data:
+        name, values = column["name"], column["values"]
+        if not isinstance(name, str) or name in columns:
+            raise ValueError(f"segment columns must have names of their own, got {name!r:.80}")
+        if not isinstance(values, list) or not 0 < len(values) <= MAX_SEGMENTS:
+            raise ValueError(f"{name!r:.80} must have 1 to {MAX_SEGMENTS} segments, got {values!r:.80}")
+        own = tuple(map(_read_value, values))
+        if len(set(own)) != len(own):
+            raise ValueError(f"segments of {name!r:.80} must differ, got {values!r:.80}")
+        n, ranks = len(own) * size, None
+        if "ranks" in column:
+            ranks = RankCounts(archive.decode_array(column["ranks"], (n, size)))
+        moments = _read_moments(column["moments"], n) if "moments" in column else None
+        if moments is not None and moments.mean.shape[1] not in (size, size + 1):
+            raise ValueError(f"moments of segments must be of {size} scores, got {moments.mean.shape[1]}")
+        columns[name] = SegmentCounts(
+            own,
+            archive.decode_array(column["rows"], (n,)),
+            archive.decode_array(column["matrix"], (n, size)),
+            _read_losses(column["losses"], n, size) if "losses" in column else None,
+            ranks,
+            moments,
+        )
+    return Segmented(labels, columns)
+
+
+def _read_value(value: Any, inside: bool = False) -> Any:
+    """A segment's value; a list is of crossed columns."""
+    if value == {"others": True} and isinstance(value, dict):
+        return Others.OTHERS
+    if isinstance(value, list) and len(value) > 1 and not inside:
+        return tuple(_read_value(one, True) for one in value)
+    if value is None or isinstance(value, (str, int)) or (isinstance(value, float) and math.isfinite(value)):
+        return value
+    raise ValueError(f"a segment must be a text, number or boolean, or a list of them, got {value!r:.80}")
 
 
 def _check_blocks(name: str, counts: npt.NDArray[Any], size: int) -> None:
@@ -281,11 +351,11 @@ def _read_moments(data: dict[str, Any], rows: int) -> ScoreMoments:
     return moments
 
 
-def _read_losses(data: dict[str, Any], size: int) -> ProperScores:
+def _read_losses(data: dict[str, Any], rows: int, size: int) -> ProperScores:
     none = np.empty((0, size), dtype=np.int64)
     groups = archive.decode_array(data["groups"], (None, size)) if "groups" in data else none
-    shapes = {"n": (size,), "impossible": (1 + len(groups), size)} | dict.fromkeys(
-        ("mean", "m2"), (size, 3 + 4 * len(groups))
+    shapes = {"n": (rows,), "impossible": (1 + len(groups), rows)} | dict.fromkeys(
+        ("mean", "m2"), (rows, 3 + 4 * len(groups))
     )
     return ProperScores(groups, **{name: archive.decode_array(data[name], shape) for name, shape in shapes.items()})
 

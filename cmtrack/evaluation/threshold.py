@@ -266,7 +266,7 @@ def choose_threshold(
     else:
         held, value, more = _at_once(table, splits, value)
     level, known = evaluation.confidence_level, _dependence(evaluation, table, splits, held)
-    step = evaluation._step
+    step = evaluation.scored
     assert step is not None  # there are scores
     assert step.positive is not None
     return Threshold(
@@ -300,7 +300,7 @@ def _scores_of(evaluation: Evaluation, what: str = "") -> ScoreTable:
     of = f" of the {what} set" if what else ""
     table = evaluation._views.scores
     if table is None or evaluation.statistics.ranking_only:
-        if evaluation._step is None:
+        if evaluation.scored is None:
             raise ValueError(
                 f"a threshold needs two classes or a grouping step of two groups{of}, got {evaluation!r:.120}"
             )
@@ -332,7 +332,7 @@ def _rule(
     bound = None if subject_to is None else Gate.parse(subject_to)
     prices = None
     given: Costs | None = evaluation.costs if costs is None else as_costs(costs)
-    step = evaluation._step
+    step = evaluation.scored
     if given is not None and step is not None:
         try:
             prices = OutcomeCosts.of_matrix(given.matrix(evaluation.labels, evaluation.grouping), step)
@@ -369,7 +369,7 @@ def _calibration_scores(evaluation: Evaluation, calibration: Any) -> tuple[Score
         return _scores_of(calibration, "calibration"), []
     if not isinstance(calibration, (tuple, list)) or len(calibration) != 2:
         raise ValueError(f"calibration must be (y, scores) or an Evaluation, got {type(calibration).__name__}")
-    step, order = evaluation._step, evaluation.labels
+    step, order = evaluation.scored, evaluation.labels
     assert step is not None  # there are scores
     given = align_rows({"calibration y": calibration[0], "calibration scores": calibration[1]})
     actual = encode_labels({"calibration y": given["calibration y"]}, order)[1]["calibration y"]

@@ -75,7 +75,7 @@ class Results:
     """Collects values by full name; finite ones get the standard error and the interval that their scale allows.
 
     Errors of ``clusters`` take the place of those by rows. Without ``with_errors`` metrics that bring their functions
-    get their values only.
+    get their values only. ``sizes`` are the (effective) numbers of samples that shares are of.
     """
 
     confidence_level: float = 0.95
@@ -86,6 +86,7 @@ class Results:
     undefined: dict[str, str] = field(default_factory=dict)
     infinite: set[str] = field(default_factory=set)
     one_sided: dict[str, Interval] = field(default_factory=dict)
+    sizes: dict[str, float] = field(default_factory=dict)
     with_errors: bool = True
 
     def put_metric(self, metric: Metric, samples: Samples, name: str = "") -> None:
@@ -214,6 +215,8 @@ class Results:
             error = 0.0
         self.errors[name] = float(error)
         interval = None
+        if metric.interval == "wilson" and n is not None:
+            self.sizes[name] = float(n)
         if metric.interval == "wilson":
             interval = wilson(value, n, self.confidence_level, self.clusters.degrees(name)) if n is not None else None
         elif metric.interval in ("wald", "atanh", "logit", "log"):

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from cmtrack.rough._attributes import Values, combine, encode_attribute
+from cmtrack.rough._granules import Values
+from cmtrack.statistics.attributes import combine, encode_attribute
 from cmtrack.statistics.inputs import BoolArray, FloatArray, IntArray
 from cmtrack.untrusted import for_page, printable
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from cmtrack.grouping import Label
-from cmtrack.rough._attributes import Values, count_granules
+from cmtrack.rough._granules import Values, count_granules
 from cmtrack.rough._reducts import AttributeSubsets, search
 from cmtrack.rough.approximations import RoughApproximations, RoughBounds, approximate, rough_bounds
 from cmtrack.statistics import ConfusionMatrix

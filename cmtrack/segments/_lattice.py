@@ -13,8 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from cmtrack.rough._attributes import combine
 from cmtrack.segments.columns import SegmentColumn
+from cmtrack.statistics.attributes import combine
 from cmtrack.statistics.inputs import FloatArray, IntArray
 
 MAX_SLICES = 200_000

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -10,16 +9,19 @@ from typing import Any
 
 import numpy as np
 
-from cmtrack.rough._attributes import attribute_columns, encode_attribute
+from cmtrack.statistics.attributes import attribute_columns
 from cmtrack.statistics.inputs import FloatArray, IntArray, no_masked
+from cmtrack.statistics.segment_values import (
+    SEGMENTS,
+    SegmentRows,
+    check_length,
+    check_values,
+    value_order,
+    value_texts,
+)
 
-MAX_SEGMENTS = 1000
-"""Segments of one column; the smallest beyond them are one together."""
-MAX_FRACTIONS = 20
-"""Distinct numbers that are not whole; a column with more is continuous."""
 MAX_NUMBERS = 20
 """Distinct whole numbers that a search takes for categories; more are cut at quantiles."""
-MISSING, OTHERS = "(missing)", "(others)"
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,7 +32,8 @@ class SegmentColumn:
     ----------
     name : str
     values : tuple of length S
-        The value of each segment; None of the rows without one and of the rest beyond the largest segments.
+        The value of each segment: a text, number or boolean, None of the rows without one; of numbers that were cut,
+        both ends of a part.
     texts : tuple of str, of length S
         The same for people and for names, all different.
     codes : ndarray of shape (n,), int64
@@ -49,16 +52,6 @@ class SegmentColumn:
     def sizes(self) -> IntArray:
         """Rows of each segment, shape (S,)."""
         return np.bincount(self.codes, minlength=len(self.texts))
-
-    def crossed(self, other: SegmentColumn) -> SegmentColumn:
-        """The segments of two columns together: every pair of values that rows have."""
-        keys = self.codes * len(other.texts) + other.codes
-        held, codes = np.unique(keys, return_inverse=True)
-        pairs = [divmod(key, len(other.texts)) for key in held.tolist()]
-        values = [(self.values[i], other.values[j]) for i, j in pairs]
-        texts = [f"{self.texts[i]} × {other.texts[j]}" for i, j in pairs]
-        notes = " ".join(note for note in (self.note, other.note) if note)
-        return _largest(f"{self.name} × {other.name}", values, texts, codes.astype(np.int64, copy=False), notes)
 
 
 def segment_columns(data: Any, n_rows: int, names: Sequence[Any] | None = None) -> tuple[SegmentColumn, ...]:
@@ -85,7 +78,7 @@ def segment_columns(data: Any, n_rows: int, names: Sequence[Any] | None = None) 
         A column that is not there, of another length, with one value only, with a value of its own in each row, or
         continuous (more than 20 distinct numbers that are not whole).
     """
-    return tuple(_column(str(name), one, n_rows) for name, one in attribute_columns(data, names).items())
+    return tuple(_column(str(name), one, n_rows) for name, one in attribute_columns(data, names, SEGMENTS).items())
 
 
 def search_columns(
@@ -103,7 +96,7 @@ def search_columns(
         Parts that a column of numbers is cut into.
     """
     found = []
-    for name, one in attribute_columns(data, names).items():
+    for name, one in attribute_columns(data, names, SEGMENTS).items():
         numbers = _numbers(one)
         many = numbers is not None and len(np.unique(numbers[~np.isnan(numbers)])) > MAX_NUMBERS
         found.append(cut_at_quantiles(str(name), one, n_rows, bins) if many else _column(str(name), one, n_rows))
@@ -136,7 +129,7 @@ def cut_at_quantiles(name: str, values: Any, n_rows: int, bins: int = 5) -> Segm
     numbers = _numbers(values)
     if numbers is None:
         raise TypeError(f"segment column {name!r} must hold numbers to be cut at quantiles")
-    _check_length(name, len(numbers), n_rows)
+    check_length(name, len(numbers), n_rows)
     missing = np.isnan(numbers)
     known = numbers[~missing]
     if len(known):
@@ -154,42 +147,20 @@ def cut_at_quantiles(name: str, values: Any, n_rows: int, bins: int = 5) -> Segm
     parts: list[Any] = list(pairwise((-np.inf, *ends.tolist(), np.inf)))
     if missing.any():
         parts.append(None)
-    _check_several(name, codes, [*texts, MISSING])
+    texts = [*texts, *value_texts([None])] if missing.any() else texts
+    check_values(name, texts, np.bincount(codes, minlength=len(texts)))
     note = f"“{name}” is cut at its quantiles {', '.join(shown)} into {len(ends) + 1} parts."
-    return SegmentColumn(name, tuple(parts), _texts(parts, texts), codes, note)
+    return SegmentColumn(name, tuple(parts), tuple(texts), codes, note)
 
 
 def _column(name: str, column: Any, n_rows: int) -> SegmentColumn:
-    no_masked(f"segment column {name!r}", column)
-    _check_length(name, len(column), n_rows)
-    codes, values = encode_attribute(name, column)
-    held = np.bincount(codes, minlength=len(values)) > 0
+    check_length(name, len(column), n_rows)
+    rows = SegmentRows.read(name, column)
+    sizes = np.bincount(rows.codes, minlength=len(rows.values))
+    check_values(name, rows.values, sizes)
     chosen = type(getattr(column, "dtype", None)).__name__ == "CategoricalDtype"
-    order = [k for k in range(len(values)) if held[k] and values[k] is not None]
-    if not chosen:
-        try:
-            order.sort(key=lambda k: values[k])
-        except TypeError:
-            order.sort(key=lambda k: (type(values[k]).__name__, str(values[k])))
-    order += [k for k in range(len(values)) if held[k] and values[k] is None]
-    fractions = [v for v in values if isinstance(v, float) and not v.is_integer()]
-    if len(fractions) > MAX_FRACTIONS and not chosen:
-        raise ValueError(
-            f"segment column {name!r} must hold categories, got {len(order):,} numbers such as {fractions[0]:.6g}: "
-            "cut it first, cut_at_quantiles does"
-        )
-    place = np.zeros(len(values), dtype=np.int64)
-    place[order] = np.arange(len(order))
-    codes = place[codes]
-    ordered = [values[k] for k in order]
-    texts = [str(value) for value in ordered if value is not None]
-    _check_several(name, codes, [*texts, MISSING])
-    if len(order) > MAX_SEGMENTS and len(order) == len(codes):
-        raise ValueError(
-            f"segment column {name!r} must hold categories, got another value in each of {len(codes):,} rows: is it an "
-            "id of the rows?"
-        )
-    return _largest(name, ordered, texts, codes, "")
+    rows, note = rows.arranged([k for k in value_order(rows.values, not chosen) if sizes[k]]).limited()
+    return SegmentColumn(name, rows.values, value_texts(rows.values), rows.codes, note)
 
 
 def _numbers(column: Any) -> FloatArray | None:
@@ -218,58 +189,3 @@ def _shown(ends: FloatArray) -> list[str]:
         if len(set(texts)) == len(texts) and np.allclose(np.array(texts, dtype=np.float64), ends, rtol=5e-3, atol=0):
             return texts
     return [repr(float(end)) for end in ends]
-
-
-def _largest(name: str, values: Sequence[Any], texts: Sequence[str], codes: IntArray, note: str) -> SegmentColumn:
-    """The column with its largest segments, the others together; ``texts`` are of the values that are not missing."""
-    shown = _texts(values, texts)
-    if len(values) <= MAX_SEGMENTS:
-        return SegmentColumn(name, tuple(values), shown, codes, note)
-    sizes = np.bincount(codes, minlength=len(values))
-    kept = np.sort(np.argsort(-sizes, kind="stable")[: MAX_SEGMENTS - 1])
-    place = np.full(len(values), len(kept), dtype=np.int64)
-    place[kept] = np.arange(len(kept))
-    rows = int(len(codes) - sizes[kept].sum())
-    more = (
-        f"“{name}” has {len(values):,} values: the {len(kept)} largest are segments, the other "
-        f"{len(values) - len(kept):,} with {rows:,} rows are one segment, “{OTHERS}”."
-    )
-    own = [shown[k] for k in kept.tolist()]
-    return SegmentColumn(
-        name,
-        (*(values[k] for k in kept.tolist()), None),
-        (*own, _unlike(OTHERS, own)),
-        place[codes],
-        f"{note} {more}".strip(),
-    )
-
-
-def _texts(values: Sequence[Any], texts: Sequence[str]) -> tuple[str, ...]:
-    """Different texts of all values: equal ones get their type (1 and "1"), missing values a text of their own."""
-    many, known = Counter(texts), iter(texts)
-    found = []
-    for value in values:
-        if value is None:
-            found.append(_unlike(MISSING, texts))
-        else:
-            text = next(known)
-            found.append(text if many[text] == 1 else f"{text} ({type(value).__name__})")
-    return tuple(found)
-
-
-def _unlike(text: str, others: Sequence[str]) -> str:
-    """The text, in more brackets where a value is written so."""
-    while text in others:
-        text = f"({text})"
-    return text
-
-
-def _check_length(name: str, length: int, n_rows: int) -> None:
-    if length != n_rows:
-        raise ValueError(f"segment column {name!r} must have one value per row, got {length:,} for {n_rows:,} rows")
-
-
-def _check_several(name: str, codes: IntArray, texts: Sequence[str]) -> None:
-    if len(codes) == 0 or (codes == codes[0]).all():
-        only = f"only {texts[min(int(codes[0]), len(texts) - 1)]!r}" if len(codes) else "none"
-        raise ValueError(f"segment column {name!r} must hold two values at least, got {only} in {len(codes):,} rows")

@@ -16,10 +16,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from cmtrack.metrics.intervals import check_level, size_of_share
-from cmtrack.rough._attributes import combine
 from cmtrack.segments._lattice import Lattice, lattice
 from cmtrack.segments.columns import SegmentColumn
 from cmtrack.segments.inference import Estimates, differences
+from cmtrack.statistics.attributes import combine
 from cmtrack.statistics.inputs import BoolArray, FloatArray, IntArray, as_weights, to_float_array
 from cmtrack.statistics.labels import encode_groups
 from cmtrack.untrusted import for_page, printable

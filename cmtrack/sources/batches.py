@@ -8,12 +8,15 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from cmtrack.sources.columns import Columns, is_list
+from cmtrack.statistics.factorize import is_missing
 from cmtrack.statistics.kernel import Batch, Kernel, Tally
+from cmtrack.statistics.segment_values import SegmentRows, check_fractions
 
 _MOST_ROWS, _FEWEST_ROWS, _VALUES = 1 << 17, 1 << 13, 1 << 21
 
@@ -79,6 +82,7 @@ class Work:
             None if columns.weight is None else _numbers(batch.column(columns.weight)),
             None if columns.row_ids is None else _labels(batch.column(columns.row_ids), False),
             lengths,
+            {name: _segments(name, batch.column(name)) for name in columns.dividing},
         )
 
     def _width(self, batch: pa.RecordBatch) -> int:
@@ -135,6 +139,20 @@ def _labels(column: pa.Array, coded: bool) -> Any:
     if column.null_count or pa.types.is_string(kind) or pa.types.is_large_string(kind):
         return column
     return column.to_numpy(zero_copy_only=False)
+
+
+def _segments(name: str, column: pa.Array) -> SegmentRows:
+    """The values of a column that divides the rows; categories are not looked at as numbers."""
+    coded = column if pa.types.is_dictionary(column.type) else column.dictionary_encode()
+    values = [None if is_missing(value) else value for value in coded.dictionary.to_pylist()]
+    missing = coded.indices.is_null().to_numpy(zero_copy_only=False)
+    codes = coded.indices.fill_null(0).to_numpy(zero_copy_only=False).astype(np.int64)
+    if missing.any():
+        values, codes = [*values, None], np.where(missing, len(values), codes)
+    rows = SegmentRows.of(name, values, codes)
+    if coded is not column:
+        check_fractions(name, rows.values)
+    return rows
 
 
 def _numbers(column: pa.Array) -> npt.NDArray[Any]:

@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from cmtrack.grouping import Label
 from cmtrack.statistics.inputs import FREQUENCY, SAMPLING, listed
+from cmtrack.statistics.segment_values import divisions_of
 
 
 @dataclass(frozen=True)
@@ -29,6 +30,8 @@ class Columns:
         What the weights are, where there are any.
     what : str
         The name of the argument that the scores were given as.
+    segments : tuple of tuples of str
+        Columns, and crossings of several, that divide the rows.
     """
 
     y_true: str | None
@@ -40,12 +43,18 @@ class Columns:
     lists: bool = False
     weights_are: str | None = None
     what: str = "y_prob"
+    segments: tuple[tuple[str, ...], ...] = ()
 
     @property
     def names(self) -> list[str]:
         """Every column that is read, once."""
         single = (self.y_true, self.y_pred, self.weight, self.row_ids)
-        return list(dict.fromkeys([name for name in single if name is not None] + list(self.scores)))
+        return list(dict.fromkeys([name for name in single if name is not None] + [*self.scores, *self.dividing]))
+
+    @property
+    def dividing(self) -> list[str]:
+        """Every column that divides the rows, once."""
+        return list(dict.fromkeys(name for division in self.segments for name in division))
 
     def parts(self, width: int) -> list[str]:
         """The names of the given probabilities in error texts, where lists have this length."""
@@ -63,6 +72,7 @@ def choose_columns(
     sample_weight: str | None = None,
     row_ids: str | None = None,
     what: str = "y_prob",
+    segments: Any = None,
 ) -> Columns:
     """Find the columns among ``names``.
 
@@ -100,7 +110,11 @@ def choose_columns(
         _check(what, name, names)
     if len(set(scores)) != len(scores):
         raise ValueError(f"{what} must not name a column twice, got {listed(scores, 20)}")
-    return Columns(y_true, y_pred, sample_weight, row_ids, scores, declared, what=what)
+    divisions: Any = () if segments is None else divisions_of(segments)
+    for division in divisions:
+        for name in division:
+            _check("segments", name, names)
+    return Columns(y_true, y_pred, sample_weight, row_ids, scores, declared, what=what, segments=divisions)
 
 
 def match_pattern(pattern: str, names: Sequence[str], what: str = "y_prob") -> dict[str, str]:
@@ -143,6 +157,10 @@ def check_kinds(columns: Columns, schema: pa.Schema, weights_are: str | None = N
     if columns.row_ids is not None and label_kind(schema.field(columns.row_ids).type) not in (int, str, object):
         kind = _shown(schema.field(columns.row_ids).type)
         raise ValueError(f"row_ids must be a column of integers or strings, got {kind} in {columns.row_ids!r}")
+    for name in columns.dividing:
+        found = schema.field(name).type
+        if label_kind(found) is None and not pa.types.is_temporal(found):
+            raise ValueError(f"segments must hold texts, numbers, booleans or times, got {_shown(found)} in {name!r}")
     lists = bool(columns.scores) and is_list(schema.field(columns.scores[0]).type)
     if lists and len(columns.scores) > 1:
         raise ValueError(

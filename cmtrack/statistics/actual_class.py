@@ -121,9 +121,14 @@ class ProperScores:
     m2: FloatArray
 
     @classmethod
-    def of_block(cls, block: ClassBlock, values: FloatArray, groups: IntArray) -> ProperScores:
-        """The scores of one block of rows from their probabilities (K, b), in the order of its classes."""
-        losses, zero = losses_of(values, block.codes, groups)
+    def of_block(
+        cls, block: ClassBlock, values: FloatArray, groups: IntArray, actual: IntArray | None = None
+    ) -> ProperScores:
+        """The scores of one block of rows from their probabilities (K, b), in the order of its classes.
+
+        ``actual`` are the actual classes (b,) where the block's own are finer.
+        """
+        losses, zero = losses_of(values, block.codes if actual is None else actual, groups)
         held = block.total(zero.astype(np.int64)) if zero.any() else np.zeros((len(zero), len(block.present)), np.int64)
         means, deviations = block.centre(losses)
         m2 = block.total(np.square(deviations, out=deviations))
@@ -208,11 +213,14 @@ class RankCounts:
     counts: Counts
 
     @classmethod
-    def of_block(cls, block: ClassBlock, values: FloatArray) -> RankCounts:
-        """The counts of one block of rows from their probabilities (K, b), in the order of its classes."""
-        size = block.n_classes
-        cell = block.codes * size + ranks_of(values, block.codes)
-        counts: Any = np.bincount(cell, block.weights, size * size).reshape(size, size)
+    def of_block(cls, block: ClassBlock, values: FloatArray, actual: IntArray | None = None) -> RankCounts:
+        """The counts of one block of rows from their probabilities (K, b), in the order of its classes.
+
+        ``actual`` are the actual classes (b,) where the block's own are finer.
+        """
+        size, classes = len(values), block.n_classes
+        cell = block.codes * size + ranks_of(values, block.codes if actual is None else actual)
+        counts: Any = np.bincount(cell, block.weights, classes * size).reshape(classes, size)
         whole = block.weights is None or block.weights.dtype.kind == "i"
         return cls(np.rint(counts).astype(np.int64) if whole else counts)
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, replace
-from functools import reduce
+from functools import partial, reduce
 from typing import Any
 
 import numpy as np
@@ -23,6 +23,8 @@ from cmtrack.statistics.predictions import Predictions
 from cmtrack.statistics.probabilities import Probabilities
 from cmtrack.statistics.score_pass import ScorePass, accepted_in_block, sum_of_group
 from cmtrack.statistics.scores import ScoreCounts
+from cmtrack.statistics.segment_values import SegmentRows
+from cmtrack.statistics.segmented import Segmented, count_segments
 from cmtrack.statistics.top_scores import TopScoreCounts
 
 _ADDED = ("losses", "ranks", "hits", "class_scores", "decisions")
@@ -71,6 +73,8 @@ class Statistics:
         The same for more than two classes, with a block of K rows for each fold.
     scaled_rows : int, optional
         How many rows of probabilities did not sum to 1 and were scaled, where that is to be told.
+    segments : Segmented
+        Of the rows by the values of columns, where these were given.
     squares : Statistics
         The same sums with squared sample weights, where weights are fractions.
     """
@@ -94,6 +98,7 @@ class Statistics:
     labelled_tops: TopScoreCounts | None = None
     target_tops: TopScoreCounts | None = None
     scaled_rows: int | None = None
+    segments: Segmented | None = None
     squares: Statistics | None = None
 
     @property
@@ -150,6 +155,7 @@ def collect_rows(
         grouping=grouping,
         costs=costs,
         weights=rows.weights,
+        segments=rows.segments,
     )[0]
 
 
@@ -164,12 +170,13 @@ def collect(
     costs: FloatArray | None = None,
     weights: FloatArray | IntArray | None = None,
     pairs: Counts | None = None,
+    segments: Sequence[SegmentRows] = (),
 ) -> tuple[Statistics, Codes]:
     """Collect the statistics of rows that are in memory, in their order.
 
     Parameters
     ----------
-    actual, predicted, labels, probabilities, step, grouping, costs, weights, pairs
+    actual, predicted, labels, probabilities, step, grouping, costs, weights, pairs, segments
         As in :func:`count_rows`.
 
     Returns
@@ -192,6 +199,7 @@ def collect(
         costs=costs,
         weights=weights,
         pairs=pairs,
+        segments=segments,
     )
     digest = _digest(actual, labels)
     for part in (kept, kept.get("squares", {})):
@@ -230,6 +238,7 @@ def count_rows(
     costs: FloatArray | None = None,
     weights: FloatArray | IntArray | None = None,
     pairs: Counts | None = None,
+    segments: Sequence[SegmentRows] = (),
     exact_rows: int | None = None,
     threads: int | None = None,
 ) -> tuple[dict[str, Any], Codes]:
@@ -252,6 +261,8 @@ def count_rows(
     weights : ndarray of shape (n,), optional
     pairs : ndarray of shape (K, K), optional
         The counts of actual and predicted classes, where they are known.
+    segments : sequence of SegmentRows
+        Each divides the rows.
     exact_rows, threads : int, optional
         As in :class:`cmtrack.statistics.score_pass.ScorePass`.
 
@@ -277,6 +288,10 @@ def count_rows(
         kept["scaled_rows"] = probabilities.scaled_rows
         predicted = Codes(best.array) if best is not None else predicted
     assert predicted is not None  # there are predictions or probabilities
+    by_segment = partial(
+        count_segments, actual, predicted, labels, segments, probabilities, step, partitions(grouping, labels),
+        threads=threads,
+    )  # fmt: skip
     if weights is not None and weights.dtype.kind == "f":
         squared = weights**2
         squares = {}
@@ -284,10 +299,53 @@ def count_rows(
             squares = replace(rows, weights=squared, predicted=predicted, best=None).run()
         squares["matrix"] = ConfusionMatrix(count_pairs(actual, predicted, len(labels), squared), labels)
         kept["squares"] = squares
+        if segments:
+            squares["segments"] = by_segment(weights=squared)
     if pairs is None:
         pairs = count_pairs(actual, predicted, len(labels), weights)
     kept["matrix"] = ConfusionMatrix(pairs, labels)
+    if segments:
+        kept["segments"] = by_segment(weights=weights)
     return kept, predicted
+
+
+def of_segment(whole: Statistics, column: str, segment: int, step: ComposedStep | None) -> Statistics:
+    """The statistics of one segment.
+
+    Parameters
+    ----------
+    whole : Statistics
+    column : str
+    segment : int
+        Its place.
+    step : ComposedStep, optional
+        The two groups of the whole whose positive one is scored.
+    """
+    assert whole.segments is not None  # the caller's choice
+    labels, size = whole.matrix.labels, len(whole.matrix.labels)
+    own = whole.segments.columns[column].take([segment])
+    kept: dict[str, Any] = {"losses": own.losses, "ranks": own.ranks}
+    if own.moments is not None:
+        kept["moments"] = own.moments.components(slice(0, size))
+        if step is not None and own.moments.mean.shape[1] > size:
+            scores = own.moments.component(size).by_group(step.in_positive.astype(np.int64), 2)
+            n, mean, m2 = scores.n[:, None], scores.mean, scores.m2
+            kept["score_moments"] = scores
+            kept["labels_variance"] = float((n * mean * (1 - mean) - m2).sum())
+    return Statistics(
+        ConfusionMatrix(own.matrix, labels),
+        LabelDigest.unordered(own.rows, labels),
+        squares=None if whole.squares is None else of_segment(whole.squares, column, segment, step),
+        **kept,
+    )
+
+
+def with_segments(statistics: Statistics, change: Callable[[Segmented], Segmented]) -> Statistics:
+    """The statistics with other segments, of squared weights too."""
+    if statistics.segments is None:
+        return statistics
+    squares = None if statistics.squares is None else with_segments(statistics.squares, change)
+    return replace(statistics, segments=change(statistics.segments), squares=squares)
 
 
 def accepted_pairs(grouping: Grouping | None, labels: tuple[Label, ...]) -> BoolArray:

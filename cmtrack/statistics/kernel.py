@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -12,13 +12,14 @@ import numpy.typing as npt
 
 from cmtrack.grouping import ComposedStep, Grouping, Label
 from cmtrack.statistics import scores
-from cmtrack.statistics.collected import Statistics, count_rows, finished, merged
+from cmtrack.statistics.collected import Statistics, count_rows, finished, merged, with_segments
 from cmtrack.statistics.counting import Codes
 from cmtrack.statistics.digest import LabelDigest, label_hashes
 from cmtrack.statistics.faults import Faults
 from cmtrack.statistics.inputs import FloatArray, IntArray, as_weights
 from cmtrack.statistics.labels import number_as_they_come, number_labels
 from cmtrack.statistics.probabilities import Normalize, Probabilities
+from cmtrack.statistics.segment_values import Divisions, SegmentRows, divided
 
 MODULUS = 2**31 - 1
 """Integer row ids are taken modulo this prime, so that sums of their powers are exact in 64 bits."""
@@ -40,6 +41,8 @@ class Batch:
         Integers, or Arrow strings.
     lengths : Counter, optional
         Rows by length of the list that their probabilities came in.
+    segments : mapping of str to SegmentRows
+        Columns that divide the rows.
     """
 
     n_rows: int
@@ -49,6 +52,7 @@ class Batch:
     weights: npt.NDArray[Any] | None = None
     row_ids: Any = None
     lengths: Counter[int] | None = None
+    segments: Mapping[Hashable, SegmentRows] = field(default_factory=dict)
 
     @property
     def labels(self) -> dict[str, Any]:
@@ -78,6 +82,8 @@ class Kernel:
         Where there are weights.
     exact_rows : int
         Rows up to which scores are counted one by one.
+    segments : tuple of tuples of str
+        Columns, and crossings of several, that divide the rows.
     """
 
     labels: tuple[Label, ...] | None
@@ -89,6 +95,7 @@ class Kernel:
     weights_are: str | None = None
     only_faults: bool = False
     exact_rows: int = field(default_factory=lambda: scores.EXACT_ROWS)
+    segments: Divisions = ()
 
 
 class Tally:
@@ -141,13 +148,22 @@ class Tally:
             self._keep(other._kept)
         return self
 
-    def statistics(self, labels: tuple[Label, ...]) -> Statistics:
-        """The statistics of all rows, with the classes in this order."""
+    def statistics(
+        self, labels: tuple[Label, ...], categories: Mapping[str, Sequence[Any]] | None = None
+    ) -> Statistics:
+        """The statistics of all rows, with the classes in this order, and the segments in that of categories.
+
+        Raises
+        ------
+        ValueError
+            If a column does not divide the rows.
+        """
         assert self._kept is not None  # there are rows, and none is wrong
         done = finished(self._kept)
         parts = [done] if done.squares is None else [done, done.squares]
         parts = [replace(part, matrix=part.matrix.arranged(labels)) for part in parts]
-        return replace(parts[0], squares=parts[1] if len(parts) > 1 else None)
+        whole = replace(parts[0], squares=parts[1] if len(parts) > 1 else None)
+        return with_segments(whole, lambda segments: segments.arranged(labels).checked(categories))
 
     @property
     def _limit(self) -> int:
@@ -193,6 +209,7 @@ def _count(batch: Batch, kernel: Kernel, limit: int) -> dict[str, Any]:
     kept, _ = count_rows(
         actual, predicted, labels, probabilities=probabilities, step=kernel.step,
         grouping=kernel.grouping, costs=kernel.costs, weights=weights, pairs=pairs, exact_rows=limit, threads=1,
+        segments=divided(batch.segments, kernel.segments),
     )  # fmt: skip
     return _with_digests(kept, batch, actual.all(), labels)
 
@@ -205,7 +222,8 @@ def _count_as_they_come(batch: Batch, kernel: Kernel, seen: dict[str, set[Any]])
         seen.setdefault(name, set()).update(labels[code] for code in held)
     if len(codes) == 1:
         return {}
-    kept, _ = count_rows(codes["y_true"], codes["y_pred"], labels, weights=_weights(batch, kernel))
+    segments = divided(batch.segments, kernel.segments)
+    kept, _ = count_rows(codes["y_true"], codes["y_pred"], labels, weights=_weights(batch, kernel), segments=segments)
     return _with_digests(kept, batch, codes["y_true"].all(), labels)
 
 

@@ -160,9 +160,10 @@ class ScoreMoments:
         safe = np.where(n > 0, n, 1)
         off = m1 / safe  # what rounding left in the mean
         mean = np.where(n > 0, means + off, 0.0)
-        m4 = np.maximum(m4 - 4 * off * m3 + 6 * off**2 * m2 - 3 * n * off**4, 0.0)
-        m3 = m3 - 3 * off * m2 + 2 * n * off**3
-        m2 = np.maximum(m2 - n * off**2, 0.0)
+        square = off * off
+        m4 = np.maximum(m4 - 4 * off * m3 + 6 * square * m2 - 3 * n * (square * square), 0.0)
+        m3 = m3 - 3 * off * m2 + 2 * n * (square * off)
+        m2 = np.maximum(m2 - n * square, 0.0)
         constant = (n > 0) & (m2 <= n * _TINY * mean**2)  # nothing but rounding: the score does not vary here
         mean = np.where(constant, means + deviations[:, block.starts], mean)
         m2, m3, m4 = (np.where(constant, 0.0, power) for power in (m2, m3, m4))

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
+
+import numpy as np
 
 from cmtrack.grouping import Label
 from cmtrack.statistics.counting import Codes
-from cmtrack.statistics.inputs import FloatArray, IntArray
+from cmtrack.statistics.inputs import BoolArray, FloatArray, IntArray
 from cmtrack.statistics.probabilities import Probabilities, in_memory
+from cmtrack.statistics.segment_values import SegmentRows
 
 
 @dataclass(frozen=True, eq=False)
@@ -23,6 +26,8 @@ class Predictions:
     weights : ndarray of shape (n,), optional
     clusters : ndarray of shape (n,), int64, optional
         Codes of rows that belong together.
+    segments : tuple of SegmentRows
+        Columns that divide the rows; files do not hold them.
     """
 
     labels: tuple[Label, ...]
@@ -31,6 +36,7 @@ class Predictions:
     source: Probabilities | None = None
     weights: FloatArray | IntArray | None = None
     clusters: IntArray | None = None
+    segments: tuple[SegmentRows, ...] = ()
 
     @classmethod
     def from_arrays(
@@ -49,6 +55,22 @@ class Predictions:
 
     def __len__(self) -> int:
         return len(self.actual_codes)
+
+    def take(self, rows: BoolArray | IntArray) -> Predictions:
+        """Some of the rows."""
+        source = None if self.source is None else in_memory(self.source.array[rows], self.source.ranking_only)
+        weights, clusters = (None if column is None else column[rows] for column in (self.weights, self.clusters))
+        if clusters is not None:
+            clusters = np.unique(clusters, return_inverse=True)[1]
+        return Predictions(
+            self.labels,
+            replace(self.actual_codes, raw=self.actual_codes.raw[rows]),
+            replace(self.predicted_codes, raw=self.predicted_codes.raw[rows]),
+            source,
+            weights,
+            clusters,
+            tuple(column.take(rows) for column in self.segments),
+        )
 
     @cached_property
     def actual(self) -> IntArray:

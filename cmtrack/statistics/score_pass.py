@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import reduce
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -25,6 +25,7 @@ from cmtrack.statistics.probabilities import Probabilities
 from cmtrack.statistics.scores import ScoreTally
 from cmtrack.statistics.top_scores import TopTally
 
+Part = TypeVar("Part")
 _CHUNK_BLOCKS = 8
 _MOST_THREADS = 16
 
@@ -201,7 +202,7 @@ def n_threads() -> int:
     return min(available, _MOST_THREADS)
 
 
-def in_threads(work: Callable[[slice], _Part], chunks: Sequence[slice], threads: int | None = None) -> list[_Part]:
+def in_threads(work: Callable[[slice], Part], chunks: Sequence[slice], threads: int | None = None) -> list[Part]:
     """Do the work on every chunk, on all cores unless told otherwise; results and errors in order."""
     threads = min(len(chunks), n_threads() if threads is None else threads)
     if threads == 1:

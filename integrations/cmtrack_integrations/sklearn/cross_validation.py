@@ -357,7 +357,7 @@ def _by_row(values: Any, n: int) -> bool:
 
 def _calibrates(y: Any, like: Evaluation) -> bool:
     """True where labels hold both groups (or two classes) that a calibration needs."""
-    step = like._step
+    step = like.scored
     if step is None:
         return len(np.unique(y)) > 1
     group = dict(zip(like.labels, step.group_of_class.tolist(), strict=True))

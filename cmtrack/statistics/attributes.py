@@ -1,4 +1,4 @@
-"""Attributes of rows: columns of any values become numbers, and rows with equal ones a granule.
+"""Columns of any values become numbers: attributes of granules, columns that divide the rows into segments.
 
 Missing values are a value of their own. pandas, polars and Arrow objects are recognised by their own attributes, so
 that none of these libraries is imported here.
@@ -7,22 +7,44 @@ that none of these libraries is imported here.
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from cmtrack.grouping import Label
 from cmtrack.grouping.step import plain
-from cmtrack.statistics.counting import Counts, count_codes
 from cmtrack.statistics.factorize import is_missing
 from cmtrack.statistics.inputs import BoolArray, IntArray, listed
-from cmtrack.statistics.labels import encode_labels
 
 _SMALL = 256
 
 
-def attribute_columns(data: Any, attributes: Sequence[Hashable] | None = None) -> dict[Hashable, Any]:
+@dataclass(frozen=True)
+class Called:
+    """The words of error texts.
+
+    Attributes
+    ----------
+    data : str
+        All columns.
+    column : str
+        One of them.
+    names : str
+        The argument that chooses them.
+    """
+
+    data: str = "X"
+    column: str = "attribute"
+    names: str = "attributes"
+
+
+ATTRIBUTES = Called()
+
+
+def attribute_columns(
+    data: Any, attributes: Sequence[Hashable] | None = None, called: Called = ATTRIBUTES
+) -> dict[Hashable, Any]:
     """The chosen columns of a frame, a mapping of columns, a series or an array, by name; by position in an array.
 
     Raises
@@ -32,25 +54,27 @@ def attribute_columns(data: Any, attributes: Sequence[Hashable] | None = None) -
     ValueError
         If there are no columns, or an attribute is repeated or not there.
     """
-    columns = _columns(data)
+    columns, names = _columns(data, called), called.names
     if not columns:
-        raise ValueError("X must have at least one attribute, got none")
+        raise ValueError(f"{called.data} must have at least one {called.column}, got none")
     if attributes is None:
         return columns
     if isinstance(attributes, (str, bytes)):
-        raise TypeError(f"attributes must be a sequence of names, got the text {attributes!r}")
+        raise TypeError(f"{names} must be a sequence of names, got the text {attributes!r}")
     chosen = [plain(name) for name in attributes]
     if not chosen:
-        raise ValueError("attributes must name at least one column, got none; None stands for all of them")
+        raise ValueError(f"{names} must name at least one column, got none; None stands for all of them")
     if len(set(chosen)) != len(chosen):
-        raise ValueError(f"attributes must not repeat, got {chosen[:20]}")
+        raise ValueError(f"{names} must not repeat, got {chosen[:20]}")
     strange = [name for name in chosen if name not in columns]
     if strange:
-        raise ValueError(f"attributes must be columns of X, {listed(strange)} are not in {listed(list(columns), 20)}")
+        raise ValueError(
+            f"{names} must be columns of {called.data}, {listed(strange)} are not in {listed(list(columns), 20)}"
+        )
     return {name: columns[name] for name in chosen}
 
 
-def encode_attribute(name: Hashable, column: Any) -> tuple[IntArray, list[Any]]:
+def encode_attribute(name: Hashable, column: Any, called: Called = ATTRIBUTES) -> tuple[IntArray, list[Any]]:
     """Number the values of one attribute.
 
     Missing values (None, NaN, NA, NaT) are one value of their own, written None. Times are read in microseconds.
@@ -72,14 +96,14 @@ def encode_attribute(name: Hashable, column: Any) -> tuple[IntArray, list[Any]]:
         return _with_missing(codes, values, codes < 0)
     array, missing = _array(column)
     if array.ndim != 1:
-        raise ValueError(f"attribute {name!r} must have shape (n_samples,), got {array.shape}")
+        raise ValueError(f"{called.column} {name!r} must have shape (n_samples,), got {array.shape}")
     if array.dtype.kind in "mM":
         array = array.astype(f"{'timedelta64' if array.dtype.kind == 'm' else 'datetime64'}[us]")
         missing = missing | np.isnat(array)
     elif array.dtype.kind == "f":
         missing = missing | np.isnan(array)
     elif array.dtype.kind not in "iubUS":
-        return _encode_objects(name, array)
+        return _encode_objects(f"{called.column} {name!r}", array)
     known = array[~missing] if missing.any() else array
     distinct, inverse = np.unique(known, return_inverse=True)
     codes = np.zeros(len(array), dtype=np.int64)
@@ -100,7 +124,7 @@ def combine(codes: IntArray, size: int, more: IntArray, more_size: int) -> tuple
     return place[joint], int(place[-1]) + 1
 
 
-def _columns(data: Any) -> dict[Hashable, Any]:
+def _columns(data: Any, called: Called) -> dict[Hashable, Any]:
     if isinstance(data, Mapping):
         return {plain(name): column for name, column in data.items()}
     names = getattr(data, "column_names", None)  # Arrow
@@ -108,7 +132,7 @@ def _columns(data: Any) -> dict[Hashable, Any]:
     if names is not None and not callable(names):
         listed = [plain(name) for name in names]
         if len(set(listed)) != len(listed):
-            raise ValueError(f"the columns of X must have names of their own, got {listed[:20]}")
+            raise ValueError(f"the columns of {called.data} must have names of their own, got {listed[:20]}")
         return {name: data[name] for name in listed}
     if getattr(data, "ndim", None) == 1 or hasattr(data, "to_list"):  # a series, or one column of an array
         name = getattr(data, "name", None)
@@ -116,18 +140,20 @@ def _columns(data: Any) -> dict[Hashable, Any]:
     if isinstance(data, (list, tuple)):
         if data and not any(isinstance(row, (list, tuple, np.ndarray)) for row in data):
             return {0: data}
-        data = _rows(data)
+        data = _rows(data, called.data)
     array = np.asarray(data)
     if array.ndim != 2:
-        raise ValueError(f"X must have shape (n_samples, n_attributes), got {array.shape}")
+        raise ValueError(f"{called.data} must have shape (n_samples, n_{called.names}), got {array.shape}")
     return dict(enumerate(array.T))
 
 
-def _rows(data: Sequence[Any]) -> npt.NDArray[Any]:
+def _rows(data: Sequence[Any], what: str) -> npt.NDArray[Any]:
     """Rows in a list, each value as it is: NumPy would turn mixed ones into texts."""
     widths = {len(row) if isinstance(row, (list, tuple, np.ndarray)) else -1 for row in data}
     if len(widths) != 1 or -1 in widths:
-        raise ValueError(f"X must have rows of one length, got {data[0]!r:.40}, …" if data else "X must not be empty")
+        raise ValueError(
+            f"{what} must have rows of one length, got {data[0]!r:.40}, …" if data else f"{what} must not be empty"
+        )
     array = np.empty((len(data), widths.pop()), dtype=object)
     for i, row in enumerate(data):
         array[i] = row
@@ -156,13 +182,13 @@ def _objects(values: Sequence[Any]) -> npt.NDArray[Any]:
     return array
 
 
-def _encode_objects(name: Hashable, array: npt.NDArray[Any]) -> tuple[IntArray, list[Any]]:
+def _encode_objects(what: str, array: npt.NDArray[Any]) -> tuple[IntArray, list[Any]]:
     seen: dict[Any, int] = {}
     values = (None if is_missing(value) else plain(value) for value in array.tolist())
     try:
         codes = np.fromiter((seen.setdefault(value, len(seen)) for value in values), np.int64, len(array))
     except TypeError:
-        raise ValueError(f"attribute {name!r} must hold one value per row, got values like {array[0]!r:.80}") from None
+        raise ValueError(f"{what} must hold one value per row, got values like {array[0]!r:.80}") from None
     return codes, list(seen)
 
 
@@ -170,54 +196,3 @@ def _with_missing(codes: IntArray, values: list[Any], missing: BoolArray) -> tup
     if not missing.any():
         return codes, values
     return np.where(missing, len(values), codes), [*values, None]
-
-
-# -- granules -----------------------------------------------------------------------------------------
-
-MAX_CELLS = 100_000_000
-
-Values = tuple[tuple[Any, ...], ...]
-
-
-def count_granules(
-    data: Any, y: Any, attributes: Sequence[Hashable] | None, labels: Sequence[Label] | None, what: str = "y"
-) -> tuple[Counts, tuple[Label, ...], tuple[Hashable, ...], Values]:
-    """Counts (S, K) of granules by class, the labels, the attributes' names and the granules' values.
-
-    Granules come in the order in which they first appear.
-
-    Raises
-    ------
-    ValueError
-        If the columns do not fit together, or the table would have more than 100,000,000 cells.
-    """
-    columns = attribute_columns(data, attributes)
-    order, numbered = encode_labels({what: y}, labels)
-    classes = numbered[what]
-    encoded = {name: encode_attribute(name, column) for name, column in columns.items()}
-    for name, (codes, _) in encoded.items():
-        if len(codes) != len(classes):
-            lengths = f"{len(codes)} in {name!r} and {len(classes)} in {what}"
-            raise ValueError(f"X must have one row per label, got {lengths}")
-    granule, size = np.zeros(len(classes), dtype=np.int64), 1
-    for codes, values in encoded.values():
-        granule, size = combine(granule, size, codes, len(values))
-    if size * len(order) > MAX_CELLS:
-        raise ValueError(
-            f"a granule table must have at most {MAX_CELLS:,} cells, got {size:,} granules by {len(order)} classes: "
-            "choose fewer attributes, or put their values into groups"
-        )
-    granule, first = _by_appearance(granule, size)
-    counts = count_codes(granule * len(order) + classes, size * len(order)).reshape(size, len(order))
-    shown = [[values[code] for code in codes[first].tolist()] for codes, values in encoded.values()]
-    return counts, order, tuple(encoded), tuple(zip(*shown, strict=True))
-
-
-def _by_appearance(codes: IntArray, size: int) -> tuple[IntArray, IntArray]:
-    """Number codes anew in the order in which they appear; also the first row of each."""
-    first = np.zeros(size, dtype=np.int64)
-    first[codes[::-1]] = np.arange(len(codes) - 1, -1, -1)  # the last to be written is the first to appear
-    order = np.argsort(first)
-    rank = np.empty(size, dtype=np.int64)
-    rank[order] = np.arange(size)
-    return rank[codes], first[order]

@@ -1,0 +1,394 @@
+"""Segments of an evaluation: tables of metrics by segment, disparity, and the search for the worst ones.
+
+Everything follows from the statistics that are kept of each segment; where the rows are at hand, what these do not
+hold (ROC, the curve of calibration, errors of rows that belong together) comes from the segment's rows.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from html import escape
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from cmtrack.evaluation.compute import SECTION_NAMES
+from cmtrack.metrics.catalog import lookup
+from cmtrack.metrics.names import near
+from cmtrack.names import quoted
+from cmtrack.segments import (
+    Disparity,
+    Estimates,
+    SegmentColumn,
+    SegmentSearch,
+    differences,
+    disparity,
+    order_of_segments,
+    rests,
+    search_columns,
+    simultaneous_level,
+    worst_segments,
+)
+from cmtrack.segments.search import N_PERMUTATIONS
+from cmtrack.statistics.collected import Statistics, collect_rows, of_segment
+from cmtrack.statistics.inputs import FloatArray, IntArray
+from cmtrack.statistics.predictions import Predictions
+from cmtrack.statistics.segment_values import CROSSED, SegmentRows, plain_value, value_texts
+from cmtrack.statistics.segmented import SegmentCounts
+from cmtrack.untrusted import for_page, printable
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from cmtrack.evaluation.result import Evaluation
+
+DEFAULT_METRICS = ("multiclass/accuracy", "binary/recall", "binary/precision")
+_MEANS = ("probability/log_loss", "probability/brier", "probability/spherical", "cost/mean")
+_SHOWN = 20
+
+
+class Segments(Mapping[str, "SegmentTable"]):
+    """The segments of an evaluation, by the name of the column that divides the rows.
+
+    Crossings are found by a tuple of names, or by their joined name such as ``"region × age_band"``.
+    """
+
+    def __init__(self, evaluation: Evaluation) -> None:
+        held = evaluation.statistics.segments
+        self._tables = {name: SegmentTable(evaluation, name) for name in (held.columns if held else ())}
+
+    def __getitem__(self, name: Any) -> SegmentTable:
+        text = CROSSED.join(map(str, name)) if isinstance(name, tuple) else str(name)
+        if text in self._tables:
+            return self._tables[text]
+        if not self._tables:
+            raise KeyError(f"there are no segments by {text!r}: the rows were evaluated without segments")
+        raise KeyError(f"there are no segments by {text!r}{near(text, self._tables)}; there are by {list(self)}")
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._tables)
+
+    def __len__(self) -> int:
+        return len(self._tables)
+
+    def __repr__(self) -> str:
+        return printable(f"Segments({', '.join(f'{name}: {len(table)}' for name, table in self._tables.items())})")
+
+    def _repr_html_(self) -> str:
+        return for_page("".join(table._repr_html_() for table in self._tables.values()) or "<p>No segments</p>")
+
+
+@dataclass(frozen=True, eq=False)
+class SegmentTable:
+    """The segments of the rows by one column, or by crossed ones.
+
+    ``table["north"]`` is the evaluation of a segment; the counts of all segments sum to those of all rows.
+
+    Attributes
+    ----------
+    evaluation : Evaluation
+        Of all rows.
+    name : str
+        Of the column.
+    """
+
+    evaluation: Evaluation
+    name: str
+
+    @property
+    def values(self) -> tuple[Any, ...]:
+        """The value of each segment: a text, number or boolean, None for rows without one, tuples of crossings."""
+        return self._counts.values
+
+    @cached_property
+    def texts(self) -> tuple[str, ...]:
+        """The same for people, all different: "(missing)" for rows without a value."""
+        return value_texts(self.values)
+
+    @property
+    def sizes(self) -> IntArray:
+        """Rows of each segment, shape (S,), whatever their weight."""
+        return self._counts.sizes
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self.values)
+
+    def __getitem__(self, value: Any) -> Evaluation:
+        """The evaluation of one segment, from its rows where they are at hand.
+
+        Parameters
+        ----------
+        value : object
+            One of :attr:`values`, or of :attr:`texts`.
+
+        Raises
+        ------
+        KeyError
+            If there is no such segment.
+        """
+        for known, wanted in ((self.values, plain_value(value)), (self.texts, str(value))):
+            if wanted in known:
+                return self._evaluation(known.index(wanted), self._from_rows)
+        raise KeyError(f"{self.name!r} has no segment {value!r:.80}{near(str(value), self.texts)}")
+
+    def to_frame(self, metrics: str | Sequence[str] | None = None) -> pd.DataFrame:
+        """One row per metric and segment; of each metric the worst segment first, by values shrunken to their mean.
+
+        Parameters
+        ----------
+        metrics : str or list of str, optional
+            Full names; by default accuracy and, of two groups, recall and precision.
+
+        Returns
+        -------
+        DataFrame
+            segment, metric, rows (of the segment, whatever their weight), value, low and high (an interval that holds
+            for all segments of all columns together), rest (the value of all rows outside), difference to the rest
+            with difference_low and difference_high (which hold for all segments of this column together), and why the
+            metric is undefined.
+
+        Raises
+        ------
+        KeyError
+            If the evaluation has no such metric.
+        ValueError
+            If a metric needs rows that are not here.
+        """
+        import pandas as pd
+
+        blocks = []
+        for metric in self._chosen(metrics):
+            inside, outside = self.estimates(metric), self._estimates(metric, outside=True)
+            low, high = self._intervals(metric, inside)
+            gaps = differences(inside, outside, self.evaluation.confidence_level)
+            order = order_of_segments(inside, self.sizes, self._better(metric))
+            undefined = [one.undefined.get(metric, "") for one in self._judged(metric)]
+            table = {
+                "segment": self.texts, "metric": metric, "rows": self.sizes, "value": inside.values, "low": low,
+                "high": high, "rest": outside.values, "difference": gaps.values, "difference_low": gaps.low,
+                "difference_high": gaps.high, "undefined": undefined,
+            }  # fmt: skip
+            blocks.append(pd.DataFrame(table).iloc[order])
+        return pd.concat(blocks, ignore_index=True)
+
+    def disparity(self, metric: str) -> Disparity:
+        """The difference and the ratio of the best and the worst segment, with intervals that know they were chosen.
+
+        ``lowest`` and ``highest`` are places in :attr:`values`.
+
+        Raises
+        ------
+        KeyError, ValueError
+            As :meth:`to_frame` does.
+        """
+        return disparity(self.estimates(metric), self.evaluation.confidence_level)
+
+    def estimates(self, metric: str) -> Estimates:
+        """The values of a metric with their standard errors, in the order of :attr:`values`.
+
+        Raises
+        ------
+        KeyError, ValueError
+            As :meth:`to_frame` does.
+        """
+        return self._estimates(metric)
+
+    def __repr__(self) -> str:
+        return printable(f"SegmentTable({self.name}: {len(self)} segments of {int(self.sizes.sum())} rows)")
+
+    def _repr_html_(self) -> str:
+        metric = self._chosen(None)[0]
+        frame = self.to_frame(metric).drop(columns=["metric", "undefined"])
+        lacking = int(frame["value"].isna().sum())
+        head = f"{lookup(metric).heading()} by {quoted(self.name)}: {len(self)} segments, the worst first"
+        head += f"; undefined in {lacking}" if lacking else ""
+        more = f"<p>{_SHOWN} of {len(self)}; <code>.to_frame()</code> has all.</p>" if len(self) > _SHOWN else ""
+        return for_page(f"<div><p>{escape(head)}</p>{frame.head(_SHOWN).to_html(index=False)}{more}</div>")
+
+    # -- evaluations of segments ---------------------------------------------------------------------------
+
+    @property
+    def _counts(self) -> SegmentCounts:
+        held = self.evaluation.statistics.segments
+        assert held is not None  # Segments has asked
+        return held.columns[self.name]
+
+    @property
+    def _rows(self) -> SegmentRows | None:
+        rows = self.evaluation.rows
+        known = rows.segments if isinstance(rows, Predictions) else ()
+        return next((one for one in known if one.name == self.name), None)
+
+    @property
+    def _from_rows(self) -> bool:
+        return self._rows is not None
+
+    def _evaluation(self, place: int, from_rows: bool, sections: tuple[str, ...] | None = None) -> Evaluation:
+        """The evaluation of one segment, with the sections of the whole or others."""
+        whole = self.evaluation
+        if not from_rows:
+            return _like(whole, of_segment(whole.statistics, self.name, place, whole.scored), sections)
+        return self._of_rows(place, sections)
+
+    def _of_rows(self, place: int, sections: tuple[str, ...] | None, outside: bool = False) -> Evaluation:
+        whole, own = self.evaluation, self._rows
+        assert own is not None  # the caller has asked
+        assert isinstance(whole.rows, Predictions)
+        chosen = replace(whole.rows, segments=()).take((own.codes == place) != outside)
+        statistics = collect_rows(chosen, whole.scored, whole.grouping, whole.prices)
+        return replace(_like(whole, statistics, sections), rows=chosen).with_cluster_errors()
+
+    @cached_property
+    def _statistics(self) -> list[Statistics]:
+        whole = self.evaluation
+        return [of_segment(whole.statistics, self.name, place, whole.scored) for place in range(len(self))]
+
+    @cached_property
+    def _rests(self) -> list[Statistics]:
+        return rests(self._statistics)
+
+    @cached_property
+    def _known(self) -> dict[tuple[str, bool, bool], list[Evaluation]]:
+        return {}
+
+    def _judged(self, metric: str, outside: bool = False) -> list[Evaluation]:
+        """The evaluations of all segments, or of the rows outside each, with the section of a metric alone."""
+        section = metric.split("/", maxsplit=1)[0]
+        section = section if section in SECTION_NAMES else "multiclass"
+        by_rows = self._needs_rows(metric, section)
+        key = (section, by_rows, outside)
+        if key not in self._known:
+            if by_rows:
+                found = [self._of_rows(place, (section,), outside) for place in range(len(self))]
+            else:
+                parts = self._rests if outside else self._statistics
+                found = [_like(self.evaluation, part, (section,)) for part in parts]
+            self._known[key] = found
+        return self._known[key]
+
+    def _needs_rows(self, metric: str, section: str) -> bool:
+        """True where a metric of segments comes from their rows.
+
+        Raises
+        ------
+        KeyError
+            If the evaluation has no such metric.
+        ValueError
+            If it needs rows that are not here.
+        """
+        whole = self.evaluation
+        whole.metrics[metric]  # names those like it
+        if whole.cluster_errors is not None and self._from_rows:
+            return True
+        first = _like(whole, self._statistics[int(self.sizes.argmax())], (section,))
+        if metric in first.metrics:
+            return False
+        if not self._from_rows:
+            raise ValueError(
+                f"{metric} of segments needs the rows, which this evaluation does not have: of segments the counts and "
+                "the moments of probabilities are kept"
+            )
+        return True
+
+    # -- numbers -------------------------------------------------------------------------------------------
+
+    def _chosen(self, metrics: str | Sequence[str] | None) -> list[str]:
+        if metrics is None:
+            known = self.evaluation.metrics
+            return [name for name in DEFAULT_METRICS if name in known] or list(known)[:1]
+        return [metrics] if isinstance(metrics, str) else list(metrics)
+
+    def _better(self, metric: str) -> str:
+        return "lower" if lookup(metric).better == "lower" else "higher"
+
+    def _estimates(self, metric: str, outside: bool = False) -> Estimates:
+        judged, entry = self._judged(metric, outside), lookup(metric)
+        values = np.array([one.metrics.get(metric, math.nan) for one in judged])
+        errors = np.array([one.standard_errors.get(metric, math.nan) for one in judged])
+        if entry.interval == "count":
+            errors[:] = math.nan
+        n = degrees = None
+        if entry.interval == "wilson":
+            n = np.array([one.size_of(metric) for one in judged])
+        if any(one.effective_clusters for one in judged):
+            known = [(one.effective_clusters or {}).get(metric, math.inf) for one in judged]
+            degrees = np.maximum(np.array(known) - 1, 1.0)
+        return Estimates(values, errors, n, degrees)
+
+    def _intervals(self, metric: str, inside: Estimates) -> tuple[FloatArray, FloatArray]:
+        """Intervals on the metric's own scale that hold together for all segments of all columns."""
+        tables = self.evaluation.segments.values()
+        together = sum(int((inside if one.name == self.name else one.estimates(metric)).known.sum()) for one in tables)
+        level = simultaneous_level(max(together, 1), self.evaluation.confidence_level)
+        if inside.n is not None:
+            down, up = inside.arms(level)
+            return inside.values - down, inside.values + up
+        none = (math.nan, math.nan)
+        ends = [one.at_level(level).intervals.get(metric, none) for one in self._judged(metric)]
+        return np.array([low for low, _ in ends]), np.array([high for _, high in ends])
+
+
+def _like(whole: Evaluation, statistics: Statistics, sections: tuple[str, ...] | None) -> Evaluation:
+    """The evaluation of a part of the rows of another one."""
+    return replace(
+        whole,
+        statistics=statistics,
+        sections=whole.sections if sections is None else sections,
+        notes=(),
+        cluster_errors=None,
+        n_clusters=None,
+        effective_clusters=None,
+        row_pvalues=None,
+        rows=None,
+        extra_metrics=tuple(metric for metric in whole.extra_metrics if metric.value is not None),
+        kept_numbers=None,
+    )
+
+
+# -- search --------------------------------------------------------------------------------------------
+
+
+def search(
+    evaluation: Evaluation, metric: str, depth: int, min_rows: int, columns: Any, n_permutations: int, seed: int
+) -> SegmentSearch:
+    """Find the segments where a metric is worst (see :meth:`Evaluation.worst_segments`)."""
+    rows = evaluation.rows
+    if not isinstance(rows, Predictions):
+        what = "it was loaded without them, merged, or made of a table or of spans"
+        raise ValueError(f"worst_segments needs the rows, which this evaluation does not have: {what}")
+    value, entry = evaluation.metrics[metric], lookup(metric)
+    psi = evaluation.influence(metric)
+    if entry.better not in ("higher", "lower") or psi is None or not (entry.interval == "wilson" or metric in _MEANS):
+        raise ValueError(
+            f"worst_segments searches metrics that are means over rows: shares such as binary/recall, and "
+            f"{', '.join(_MEANS)}; got {metric!r}"
+        )
+    if not math.isfinite(value):
+        raise ValueError(f"{metric} is undefined: {evaluation.undefined[metric]}")
+    where = None
+    if metric in _MEANS:
+        values = psi + value
+    else:
+        where, values = np.abs(psi) > 1e-12, (psi > 0).astype(np.float64)
+        if not where.any():
+            where, values = None, np.full(len(psi), value)
+    if columns is not None:
+        chosen = search_columns(columns, len(rows))
+    else:
+        held = [one for one in rows.segments if not any(isinstance(v, tuple) for v in one.values)]
+        chosen = tuple(SegmentColumn(one.name, one.values, value_texts(one.values), one.codes) for one in held)
+    if not chosen:
+        raise ValueError("worst_segments needs columns to search, got none: give columns=, or evaluate(..., segments=)")
+    return worst_segments(
+        chosen, values, better=entry.better, where=where, weights=rows.weights, clusters=rows.clusters, depth=depth,
+        min_rows=min_rows, n_permutations=n_permutations, confidence_level=evaluation.confidence_level, seed=seed,
+    )  # fmt: skip
+
+
+__all__ = ["N_PERMUTATIONS", "SegmentTable", "Segments", "search"]

@@ -1,0 +1,62 @@
+"""Granules: rows with equal attributes, counted by class."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from typing import Any
+
+import numpy as np
+
+from cmtrack.grouping import Label
+from cmtrack.statistics.attributes import attribute_columns, combine, encode_attribute
+from cmtrack.statistics.counting import Counts, count_codes
+from cmtrack.statistics.inputs import IntArray
+from cmtrack.statistics.labels import encode_labels
+
+MAX_CELLS = 100_000_000
+
+Values = tuple[tuple[Any, ...], ...]
+
+
+def count_granules(
+    data: Any, y: Any, attributes: Sequence[Hashable] | None, labels: Sequence[Label] | None, what: str = "y"
+) -> tuple[Counts, tuple[Label, ...], tuple[Hashable, ...], Values]:
+    """Counts (S, K) of granules by class, the labels, the attributes' names and the granules' values.
+
+    Granules come in the order in which they first appear.
+
+    Raises
+    ------
+    ValueError
+        If the columns do not fit together, or the table would have more than 100,000,000 cells.
+    """
+    columns = attribute_columns(data, attributes)
+    order, numbered = encode_labels({what: y}, labels)
+    classes = numbered[what]
+    encoded = {name: encode_attribute(name, column) for name, column in columns.items()}
+    for name, (codes, _) in encoded.items():
+        if len(codes) != len(classes):
+            lengths = f"{len(codes)} in {name!r} and {len(classes)} in {what}"
+            raise ValueError(f"X must have one row per label, got {lengths}")
+    granule, size = np.zeros(len(classes), dtype=np.int64), 1
+    for codes, values in encoded.values():
+        granule, size = combine(granule, size, codes, len(values))
+    if size * len(order) > MAX_CELLS:
+        raise ValueError(
+            f"a granule table must have at most {MAX_CELLS:,} cells, got {size:,} granules by {len(order)} classes: "
+            "choose fewer attributes, or put their values into groups"
+        )
+    granule, first = _by_appearance(granule, size)
+    counts = count_codes(granule * len(order) + classes, size * len(order)).reshape(size, len(order))
+    shown = [[values[code] for code in codes[first].tolist()] for codes, values in encoded.values()]
+    return counts, order, tuple(encoded), tuple(zip(*shown, strict=True))
+
+
+def _by_appearance(codes: IntArray, size: int) -> tuple[IntArray, IntArray]:
+    """Number codes anew in the order in which they appear; also the first row of each."""
+    first = np.zeros(size, dtype=np.int64)
+    first[codes[::-1]] = np.arange(len(codes) - 1, -1, -1)  # the last to be written is the first to appear
+    order = np.argsort(first)
+    rank = np.empty(size, dtype=np.int64)
+    rank[order] = np.arange(size)
+    return rank[codes], first[order]

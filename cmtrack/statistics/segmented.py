@@ -1,0 +1,329 @@
+"""Statistics of segments: rows divided by the values of a column, counted in the same pass as all rows.
+
+Rows of a segment and an actual class are counted as a class of their own, so that the kernel's blocks serve. Counts of
+all segments sum to those of all rows, bit for bit; moments do but for rounding.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial, reduce
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from cmtrack.grouping import ComposedStep, Label
+from cmtrack.statistics.actual_class import ProperScores, RankCounts
+from cmtrack.statistics.confusion import merged_labels
+from cmtrack.statistics.counting import Codes, Counts, blocks, count_codes
+from cmtrack.statistics.inputs import FloatArray, IntArray
+from cmtrack.statistics.moments import ClassBlock, ScoreMoments
+from cmtrack.statistics.probabilities import Probabilities
+from cmtrack.statistics.score_pass import in_threads, sum_of_group
+from cmtrack.statistics.segment_values import (
+    MAX_SEGMENTS,
+    MAX_VALUES,
+    Others,
+    SegmentRows,
+    check_fractions,
+    check_values,
+    largest,
+    note_of_others,
+    plain_value,
+    value_order,
+    value_texts,
+)
+
+MOMENTS = ("n", "mean", "m2", "m3", "m4")
+_ROWS = 1 << 18
+"""Rows at a time: arrays of all segments are merged once for each."""
+
+
+@dataclass(frozen=True, eq=False)
+class SegmentCounts:
+    """Statistics of each segment of one column, with C = S K classes: those of the first segment first.
+
+    Attributes
+    ----------
+    values : tuple of length S
+        As of :class:`~cmtrack.statistics.segment_values.SegmentRows`, and ``Others.OTHERS``.
+    rows : ndarray of shape (C,)
+        Rows, whatever their weight.
+    matrix : ndarray of shape (C, K)
+        Rows, or weight, by predicted class.
+    losses : ProperScores of C classes
+    ranks : RankCounts of shape (C, K)
+    moments : ScoreMoments of shape (C, K), or (C, K + 1)
+        Of each class's probability and, where there are two groups, of the positive group's score.
+    """
+
+    values: tuple[Any, ...]
+    rows: IntArray
+    matrix: Counts
+    losses: ProperScores | None = None
+    ranks: RankCounts | None = None
+    moments: ScoreMoments | None = None
+
+    @property
+    def n_classes(self) -> int:
+        """K."""
+        return int(self.matrix.shape[1])
+
+    @property
+    def sizes(self) -> IntArray:
+        """Rows of each segment, shape (S,)."""
+        return np.asarray(self.rows.reshape(len(self.values), -1).sum(axis=1))
+
+    def take(self, places: Sequence[int] | IntArray) -> SegmentCounts:
+        """The counts of some segments; those at the place -1 have no rows."""
+        chosen, size = np.asarray(places, dtype=np.int64), self.n_classes
+        classes = (chosen[:, None] * size + np.arange(size)).ravel()
+        none = np.repeat(chosen < 0, size)
+
+        def taken(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
+            found: npt.NDArray[Any] = array[classes]
+            found[none] = 0
+            return found
+
+        losses, ranks, moments = self.losses, self.ranks, self.moments
+        if losses is not None:
+            impossible = taken(losses.impossible.T).T
+            losses = ProperScores(losses.groups, taken(losses.n), impossible, taken(losses.mean), taken(losses.m2))
+        if moments is not None:
+            moments = ScoreMoments(*(taken(getattr(moments, name)) for name in MOMENTS))
+        return SegmentCounts(
+            tuple(self.values[k] for k in chosen.tolist()),
+            taken(self.rows),
+            taken(self.matrix),
+            losses,
+            None if ranks is None else RankCounts(taken(ranks.counts)),
+            moments,
+        )
+
+    def spread(self, values: tuple[Any, ...]) -> SegmentCounts:
+        """The same with the segments of these values, in this order; those that are not there have no rows."""
+        if values == self.values:
+            return self
+        place = {value: s for s, value in enumerate(self.values)}
+        return replace(self.take([place.get(value, -1) for value in values]), values=values)
+
+    def __add__(self, other: SegmentCounts) -> SegmentCounts:
+        """Merge disjoint samples; segments of equal values are one.
+
+        Raises
+        ------
+        ValueError
+            If there would be more than 10,000 segments.
+        """
+        held = set(self.values)
+        values = (*self.values, *(value for value in other.values if value not in held))
+        if len(values) > MAX_VALUES:
+            raise ValueError(f"a segment column must have at most {MAX_VALUES:,} values, got {len(values):,} or more")
+        return _merged([self.spread(values), other.spread(values)])
+
+    def limited(self) -> SegmentCounts:
+        """The largest segments, the others together as the last; the same where there are at most 1,000."""
+        if len(self.values) <= MAX_SEGMENTS:
+            return self
+        places = [k for k, value in enumerate(self.values) if value is not Others.OTHERS]
+        kept = [places[k] for k in largest(self.sizes[places])]
+        others = set(range(len(self.values))).difference(kept)
+        return self.take([*kept, -1]).with_last(_merged([self.take([k]) for k in others]))
+
+    def with_last(self, last: SegmentCounts) -> SegmentCounts:
+        """The same with the rows of one segment as those of the others, the last one."""
+        values = (*self.values[:-1], Others.OTHERS)
+        return _merged([replace(self, values=values), replace(last, values=(Others.OTHERS,)).spread(values)])
+
+    def in_classes(self, place: Sequence[int], size: int) -> SegmentCounts:
+        """The same with more classes, ``place`` those of the present ones; of counts without probabilities."""
+        segments, old = len(self.values), self.n_classes
+        rows = np.zeros((segments, size), dtype=self.rows.dtype)
+        matrix = np.zeros((segments, size, size), dtype=self.matrix.dtype)
+        rows[:, place] = self.rows.reshape(segments, old)
+        matrix[np.ix_(range(segments), place, place)] = self.matrix.reshape(segments, old, old)
+        return SegmentCounts(self.values, rows.ravel(), matrix.reshape(-1, size))
+
+    def without_group_score(self) -> SegmentCounts:
+        """The same without the moments of the positive group's score."""
+        moments = self.moments
+        return replace(self, moments=None if moments is None else moments.components(slice(0, self.n_classes)))
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, SegmentCounts) and (
+            self.values == other.values
+            and np.array_equal(self.rows, other.rows)
+            and np.array_equal(self.matrix, other.matrix)
+            and self.losses == other.losses
+            and self.ranks == other.ranks
+            and self.moments == other.moments
+        )
+
+    __hash__ = None  # type: ignore[assignment]
+
+
+@dataclass(frozen=True, eq=False)
+class Segmented:
+    """Statistics of the segments of each column.
+
+    Attributes
+    ----------
+    labels : tuple of length K
+    columns : dict of str to SegmentCounts
+    """
+
+    labels: tuple[Label, ...]
+    columns: dict[str, SegmentCounts]
+
+    def __add__(self, other: Segmented) -> Segmented:
+        """Merge disjoint samples.
+
+        Raises
+        ------
+        ValueError
+            If they are divided by other columns.
+        """
+        if list(self.columns) != list(other.columns):
+            raise ValueError(
+                f"evaluations must have the same segments to be merged, got {list(self.columns)} and "
+                f"{list(other.columns)}"
+            )
+        labels = merged_labels(self.labels, other.labels)
+        ours, theirs = self.arranged(labels).columns, other.arranged(labels).columns
+        return Segmented(labels, {name: own + theirs[name] for name, own in ours.items()})
+
+    def arranged(self, labels: tuple[Label, ...]) -> Segmented:
+        """The same with all of ``labels`` in their order; labels that are new have no rows."""
+        if labels == self.labels:
+            return self
+        index = {label: code for code, label in enumerate(labels)}
+        place = [index[label] for label in self.labels]
+        return Segmented(labels, {name: one.in_classes(place, len(labels)) for name, one in self.columns.items()})
+
+    def checked(self, categories: Mapping[str, Sequence[Any]] | None = None) -> Segmented:
+        """The segments in sorted order, or in that of the categories, at most 1,000 of each column.
+
+        Raises
+        ------
+        ValueError
+            If a column has one value only, or another one in each row.
+        """
+        found = {}
+        for name, one in self.columns.items():
+            check_values(name, one.values, one.sizes)
+            if name not in (categories or {}):
+                check_fractions(name, one.values)
+            chosen = [plain_value(value) for value in (categories or {}).get(name, ())]
+            first = [one.values.index(value) for value in chosen if value in one.values]
+            rest = [k for k in value_order(one.values) if k not in set(first)]
+            found[name] = one.take([k for k in (*first, *rest) if one.sizes[k]]).limited()
+        return Segmented(self.labels, found)
+
+    def limited(self) -> Segmented:
+        """At most 1,000 segments of each column."""
+        return Segmented(self.labels, {name: one.limited() for name, one in self.columns.items()})
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """Which columns have segments that are several values together."""
+        held = [(name, one) for name, one in self.columns.items() if Others.OTHERS in one.values]
+        return tuple(
+            note_of_others(name, None, int(one.sizes[one.values.index(Others.OTHERS)]), value_texts(one.values)[-1])
+            for name, one in held
+        )
+
+    def without_group_score(self) -> Segmented:
+        """The same without the moments of the positive group's score."""
+        return Segmented(self.labels, {name: one.without_group_score() for name, one in self.columns.items()})
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Segmented) and (self.labels, self.columns) == (other.labels, other.columns)
+
+    __hash__ = None  # type: ignore[assignment]
+
+
+def count_segments(
+    actual: Codes,
+    predicted: Codes,
+    labels: tuple[Label, ...],
+    segments: Sequence[SegmentRows],
+    probabilities: Probabilities | None,
+    step: ComposedStep | None,
+    groups: IntArray,
+    weights: FloatArray | IntArray | None,
+    threads: int | None = None,
+) -> Segmented:
+    """Count rows by segment.
+
+    Parameters
+    ----------
+    actual, predicted : Codes of n rows
+    labels : tuple of length K
+    segments : sequence of SegmentRows
+    probabilities : Probabilities of n rows, optional
+        They are checked already.
+    step : ComposedStep, optional
+        The two groups whose positive one is scored.
+    groups : ndarray of shape (S, K)
+        The steps of a grouping, as :func:`cmtrack.statistics.actual_class.partitions` gives them.
+    weights : ndarray of shape (n,), optional
+    threads : int, optional
+        By default one for each core.
+    """
+    found = {}
+    chunks = list(blocks(len(actual), _ROWS))
+    for column in segments:
+        count = partial(_count, actual, predicted, len(labels), column, probabilities, step, groups, weights)
+        found[column.name] = _merged(in_threads(count, chunks, threads))
+    return Segmented(labels, found)
+
+
+def _merged(parts: Sequence[SegmentCounts]) -> SegmentCounts:
+    """Parts with the same segments in one."""
+    first = parts[0]
+    if len(parts) == 1:
+        return first
+    losses, ranks, moments = ([getattr(part, name) for part in parts] for name in ("losses", "ranks", "moments"))
+    return SegmentCounts(
+        first.values,
+        reduce(operator.add, [part.rows for part in parts]),
+        reduce(operator.add, [part.matrix for part in parts]),
+        None if any(one is None for one in losses) else ProperScores.merge(losses),
+        None if any(one is None for one in ranks) else reduce(operator.add, ranks),
+        None if any(one is None for one in moments) else ScoreMoments.merge(moments),
+    )
+
+
+def _count(
+    actual: Codes,
+    predicted: Codes,
+    size: int,
+    column: SegmentRows,
+    probabilities: Probabilities | None,
+    step: ComposedStep | None,
+    groups: IntArray,
+    weights: FloatArray | IntArray | None,
+    rows: slice,
+) -> SegmentCounts:
+    own = None if weights is None else weights[rows]
+    codes = column.codes[rows] * size + actual.block(rows)
+    classes = len(column.values) * size
+    numbers = np.bincount(codes, minlength=classes)
+    matrix = count_codes(codes * size + predicted.block(rows), classes * size, own).reshape(classes, size)
+    kept: dict[str, Any] = {}
+    if probabilities is not None:
+        block = ClassBlock.sort(codes, classes, own)
+        values = np.empty((size + (step is not None), rows.stop - rows.start))
+        probabilities.fill(values[:size], rows, block.order)
+        within = block.codes % size
+        if size > 2:
+            kept["ranks"] = RankCounts.of_block(block, values[:size], within)
+        if not probabilities.ranking_only:
+            kept["losses"] = ProperScores.of_block(block, values[:size], groups, within)
+            if step is not None:
+                values[size] = sum_of_group(values[:size], np.flatnonzero(step.in_positive))
+            kept["moments"] = ScoreMoments.of_block(block, *block.centre(values))
+    return SegmentCounts(column.values, numbers, matrix, **kept)
