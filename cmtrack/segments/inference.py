@@ -79,7 +79,7 @@ class Estimates:
         return np.isfinite(self.values)
 
     def arms(self, level: float) -> tuple[FloatArray, FloatArray]:
-        """How far the interval of each value reaches down and up: Wilson's of shares, Wald's of others.
+        """The reach of the interval of each value down and up: Wilson's of shares, Wald's of others.
 
         NaN where no error is known; an error of exactly 0 is none, but for a share.
         """
