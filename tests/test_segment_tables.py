@@ -512,8 +512,8 @@ def test_the_command_line_shows_segments(tmp_path):
     ]
     shown = CliRunner().invoke(main, line)
     assert shown.exit_code == 0, shown.output
-    assert "By region" in shown.output
-    assert "The 10 worst segments by region × age, of 12" in shown.output
+    assert "By region: the largest first, as chance explains all differences" in " ".join(shown.output.split())
+    assert "By region × age: 10 of 12 segments, the largest first" in " ".join(shown.output.split())
     data = json.loads(CliRunner().invoke(main, [*line, "--json"]).output)
     own = {row["segment"]: row["value"] for row in data["segments"]["region"]}
     assert own["north"] == pytest.approx(whole({}).segments["region"]["north"].metrics["multiclass/accuracy"])

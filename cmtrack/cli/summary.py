@@ -70,7 +70,8 @@ def as_data(evaluation: BaseEvaluation) -> dict[str, Any]:
 def _as_records(segments: SegmentTable) -> list[dict[str, Any]]:
     """The rows of a table of segments, with the segments' own values; undefined numbers are null."""
     frame = segments.to_frame().astype(object)
-    return frame.where(frame.notna(), None).to_dict("records")  # type: ignore[no-any-return]
+    records: Any = frame.where(frame.notna(), None).to_dict("records")
+    return records  # type: ignore[no-any-return]
 
 
 def print_evaluation(console: Console, evaluation: BaseEvaluation) -> None:
@@ -151,21 +152,20 @@ def _classes(evaluation: Evaluation) -> Table:
 
 
 def _segments(segments: SegmentTable) -> Table:
-    """The worst segments by the first of the metrics that they are shown by."""
+    """The first segments by the first of the metrics that they are shown by."""
     frame = segments.to_frame().head(len(segments))
     metric, shown = frame["metric"].iloc[0], frame.head(MAX_WORST)
-    title = f"By {fmt.short(segments.name, 40)}"
-    if len(frame) > len(shown):
-        title = f"The {len(shown)} worst segments by {fmt.short(segments.name, 40)}, of {len(frame)}"
-    table = new_table(title)
+    some = f"{len(shown)} of {len(frame)} segments, " if len(frame) > len(shown) else ""
+    table = new_table(f"By {fmt.short(segments.name, 40)}: {some}{segments.order_of(metric)}")
     table.add_column("segment", overflow="fold")
     table.add_column("rows", justify="right")
     table.add_column(plain(metric))
     table.add_column("less all others")
-    for row in shown.itertuples():
-        own = _cell(row.value, None if math.isnan(row.low) else (row.low, row.high))
-        ends = None if math.isnan(row.difference_low) else (row.difference_low, row.difference_high)
-        table.add_row(plain(fmt.short(row.segment)), fmt.count(row.rows), own, _cell(row.difference, ends))
+    for row in shown.to_dict("records"):
+        cells = []
+        for name, low, high in (("value", "low", "high"), ("difference", "difference_low", "difference_high")):
+            cells.append(_cell(row[name], None if math.isnan(row[low]) else (row[low], row[high])))
+        table.add_row(plain(fmt.short(row["segment"])), fmt.count(row["rows"]), *cells)
     return table
 
 

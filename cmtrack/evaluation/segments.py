@@ -29,6 +29,7 @@ from cmtrack.segments import (
     order_of_segments,
     rests,
     search_columns,
+    shrunken,
     simultaneous_level,
     worst_segments,
 )
@@ -140,6 +141,8 @@ class SegmentTable:
     def to_frame(self, metrics: str | Sequence[str] | None = None) -> pd.DataFrame:
         """One row per metric and segment; of each metric the worst segment first, by values shrunken to their mean.
 
+        Where chance explains all differences, the largest segment stands first.
+
         Parameters
         ----------
         metrics : str or list of str, optional
@@ -199,6 +202,11 @@ class SegmentTable:
         """
         return self._estimates(metric)
 
+    def order_of(self, metric: str) -> str:
+        """The order of :meth:`to_frame` for people."""
+        by_value = shrunken(self.estimates(metric)).between > 0
+        return "the worst first" if by_value else "the largest first, as chance explains all differences"
+
     def __repr__(self) -> str:
         return printable(f"SegmentTable({self.name}: {len(self)} segments of {int(self.sizes.sum())} rows)")
 
@@ -206,7 +214,7 @@ class SegmentTable:
         metric = self._chosen(None)[0]
         frame = self.to_frame(metric).drop(columns=["metric", "undefined"])
         lacking = int(frame["value"].isna().sum())
-        head = f"{lookup(metric).heading()} by {quoted(self.name)}: {len(self)} segments, the worst first"
+        head = f"{lookup(metric).heading()} by {quoted(self.name)}: {len(self)} segments, {self.order_of(metric)}"
         head += f"; undefined in {lacking}" if lacking else ""
         more = f"<p>{_SHOWN} of {len(self)}; <code>.to_frame()</code> has all.</p>" if len(self) > _SHOWN else ""
         return for_page(f"<div><p>{escape(head)}</p>{frame.head(_SHOWN).to_html(index=False)}{more}</div>")

@@ -86,6 +86,7 @@ class ClassBlock:
         return whole
 
 
+_VALUES = 1 << 18
 _TINY = 2.0**-100
 """Variance over squared mean below which a score is taken for constant."""
 
@@ -136,9 +137,15 @@ class ScoreMoments:
     @classmethod
     def of_block(cls, block: ClassBlock, means: FloatArray, deviations: FloatArray) -> ScoreMoments:
         """The moments of one block from the deviations (L, b) of its scores from their class means (L, C)."""
-        square = deviations * deviations
-        powers = (deviations, square, square * deviations, square * square)
-        return cls.of_sums(block, means, deviations, [block.total(power) for power in powers])
+        sums = np.empty((4, *means.shape))
+        step = max(1, _VALUES // deviations.shape[1])  # components whose powers stay in cache
+        for start in range(0, len(deviations), step):
+            own = slice(start, start + step)
+            first = deviations[own]
+            square = first * first
+            for power, values in enumerate((first, square, square * first, square * square)):
+                sums[power, own] = block.total(values)
+        return cls.of_sums(block, means, deviations, list(sums))
 
     @classmethod
     def of_products(
