@@ -132,7 +132,8 @@ def test_segments_of_decision_values_and_of_many_blocks(monkeypatch):
     plain = evaluate(TABLE["y"], y_score=scores, segments=TABLE[["region"]])
     assert plain.segments["region"]["north"].metrics["multiclass/top_2_accuracy"] > 0
     small = whole(CASES["groups"])
-    monkeypatch.setattr("cmtrack.statistics.segmented._ROWS", 64)
+    monkeypatch.setattr("cmtrack.statistics.segmented._FEWEST_ROWS", 64)
+    monkeypatch.setattr("cmtrack.statistics.segmented._VALUES", 64)
     same_segments(whole(CASES["groups"]), small)
 
 

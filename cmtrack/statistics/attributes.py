@@ -115,7 +115,7 @@ def encode_attribute(name: Hashable, column: Any, called: Called = ATTRIBUTES) -
 
 
 def _distinct(values: npt.NDArray[Any]) -> tuple[npt.NDArray[Any], IntArray]:
-    """Sorted distinct values, and the place of each value among them; whole numbers of a small range are not sorted for it."""
+    """Sorted distinct values, and the place of each value among them; small whole numbers are not sorted for it."""
     if values.dtype.kind in "iub" and len(values):
         low = int(values.min())
         if int(values.max()) - low < _RANGE and abs(low) < 1 << 62:

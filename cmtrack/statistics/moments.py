@@ -76,7 +76,9 @@ class ClassBlock:
             for place, (start, stop) in enumerate(zip(self.starts, self.stops, strict=True)):
                 values[:, start:stop] -= means[:, place, None]
         else:
-            values -= np.repeat(means, self.stops - self.starts, axis=1)
+            sizes = self.stops - self.starts
+            for own, mean in zip(values, means, strict=True):
+                own -= np.repeat(mean, sizes)
         return means, values
 
     def spread(self, values: npt.NDArray[Any], dtype: Any = np.float64) -> npt.NDArray[Any]:

@@ -38,8 +38,9 @@ from cmtrack.statistics.segment_values import (
 )
 
 MOMENTS = ("n", "mean", "m2", "m3", "m4")
-_ROWS = 1 << 18
-"""Rows at a time: arrays of all segments are merged once for each."""
+_FEWEST_ROWS, _VALUES, _ROWS_OF_CELL = 1 << 16, 1 << 23, 48
+"""Rows at a time: so many of each segment and class that its sums, and not the arrays of all of them, take the time, as
+far as their probabilities are not too many for the memory."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -274,9 +275,10 @@ def count_segments(
         If a column has more than 10,000 values.
     """
     found = {}
-    chunks = list(blocks(len(actual), _ROWS))
     for column in segments:
         check_number(column.name, len(column.values))
+        wanted = min(_ROWS_OF_CELL * len(column.values) * len(labels), _VALUES // (len(labels) + 1))
+        chunks = list(blocks(len(actual), max(_FEWEST_ROWS, wanted)))
         count = partial(_count, actual, predicted, len(labels), column, probabilities, step, groups, weights)
         found[column.name] = _merged(in_threads(count, chunks, threads))
     return Segmented(labels, found)
