@@ -10,9 +10,11 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from click.testing import CliRunner
 from scipy.stats import norm, t
 
-from cmtrack import Evaluation, compare, evaluate
+from cmtrack import Evaluation, compare, evaluate, log_evaluation
+from cmtrack.cli import main
 from cmtrack.comparison import CompareOptions, SegmentComparison, judge, paired_differences
 from cmtrack.metrics.gates import Gate
 from cmtrack.report.review.narrative import by_segment
@@ -154,7 +156,7 @@ def test_the_sentence_stands_wherever_the_review_is_read(tmp_path):
     table = next(line for line in _markdown(comparison).splitlines() if line.startswith("| south"))
     assert f"{_signed(pair.differences[0])} \\[{_signed(pair.low[0])}, {_signed(pair.high[0])}\\]" in table
     page = comparison.report(tmp_path / "review.html").read_text()
-    assert "Accuracy by “region”" in page
+    assert "By segment: accuracy by “region”" in page
     assert said[0].replace("<", "&lt;") in page
     data = json.loads(comparison.report(tmp_path / "review.json").read_text())
     assert data["segments"][0]["contrary"] == ["south"]
@@ -352,6 +354,28 @@ def test_gates_stop_runs_of_a_comparison():
     assert [stop.name for stop in comparison.failed] == ["B"]
     assert f"“B” fails the gate segment/region/south/{ACCURACY} >= 0.7 (is 0.6333 for “south”)." in comparison.summary()
     assert "| B | ✗ 0.6333 for “south” |" in _markdown(comparison)
+
+
+# -- stores ------------------------------------------------------------------------------------------------------------
+
+
+def test_the_command_line_compares_by_segment(store, tmp_path):
+    for name, evaluation in two().items():
+        log_evaluation(evaluation, run_name=name)
+    out = tmp_path / "review.json"
+    gate = f"segment/region/south/{ACCURACY} >= 0.5"
+    given = ["--segment", "region", "--rank-by", ACCURACY, "--require", gate]
+    result = CliRunner().invoke(main, ["review", "--experiment", "Default", *given, "--output", str(out)])
+    assert result.exit_code == 0, result.output
+    data = json.loads(out.read_text())
+    assert data["how"]["segments"] == ["region"]
+    (pair,) = data["segments"]
+    assert pair["reason"] == "the segments of the rows are not at hand (they are not kept with the predictions)"
+    expected = [-17 / 60, 40 / 100, 8 / 40]
+    assert pair["differences"] == pytest.approx(expected)
+    assert data["rankings"][0]["runs"][0]["gates"][0] | {"value": 0.6333} == {
+        "gate": gate, "value": 0.6333, "passed": True, "reason": "", "segment": "south"
+    }  # fmt: skip
 
 
 # -- bad input ---------------------------------------------------------------------------------------------------------

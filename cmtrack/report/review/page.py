@@ -468,7 +468,7 @@ def segment_tables(comparison: Comparison) -> list[Table]:
 
 def _segment_table(comparison: Comparison, pairs: Sequence[SegmentDifferences]) -> Table:
     say, first = say_of(comparison), pairs[0]
-    title = fmt.capital(fmt.metric_title(first.metric, brief=True))
+    title = fmt.metric_title(first.metric, brief=True)
     marks = {pair.segments[k]: "better" if pair.gain < 0 else "worse" for pair in pairs for k in pair.contrary}
     order = sorted(range(len(first.segments)), key=lambda k: first.segments[k] not in marks)  # what is said is shown
     places = [{text: k for k, text in enumerate(pair.segments)} for pair in pairs]
@@ -488,7 +488,7 @@ def _segment_table(comparison: Comparison, pairs: Sequence[SegmentDifferences]) 
     heads = ["Segment", "Rows", f"{say(first.first)}, the leader"]
     heads += [head for pair in pairs for head in (say(pair.second), "Leader less it")]
     intervals = {4 + 2 * k for k in range(len(pairs))}
-    return {"name": f"{title} by {quoted(first.column)}", "heads": heads, "rows": rows, "with_interval": intervals,
+    return {"name": f"By segment: {title} by {quoted(first.column)}", "heads": heads, "rows": rows, "with_interval": intervals,
             "reading": _segment_reading(pairs, len(rows), say)}  # fmt: skip
 
 
