@@ -7,6 +7,7 @@ import math
 from dataclasses import replace
 from typing import Any
 
+import mlflow
 import numpy as np
 import pandas as pd
 import pytest
@@ -360,12 +361,14 @@ def test_gates_stop_runs_of_a_comparison():
 
 
 def test_the_command_line_compares_by_segment(store, tmp_path):
+    mlflow.set_experiment("regions")
     for name, evaluation in two().items():
-        log_evaluation(evaluation, run_name=name)
+        with mlflow.start_run(run_name=name):
+            log_evaluation(evaluation)
     out = tmp_path / "review.json"
     gate = f"segment/region/south/{ACCURACY} >= 0.5"
     given = ["--segment", "region", "--rank-by", ACCURACY, "--require", gate]
-    result = CliRunner().invoke(main, ["review", "--experiment", "Default", *given, "--output", str(out)])
+    result = CliRunner().invoke(main, ["review", "--experiment", "regions", *given, "--output", str(out)])
     assert result.exit_code == 0, result.output
     data = json.loads(out.read_text())
     assert data["how"]["segments"] == ["region"]

@@ -488,8 +488,8 @@ def _segment_table(comparison: Comparison, pairs: Sequence[SegmentDifferences]) 
     heads = ["Segment", "Rows", f"{say(first.first)}, the leader"]
     heads += [head for pair in pairs for head in (say(pair.second), "Leader less it")]
     intervals = {4 + 2 * k for k in range(len(pairs))}
-    return {"name": f"By segment: {title} by {quoted(first.column)}", "heads": heads, "rows": rows, "with_interval": intervals,
-            "reading": _segment_reading(pairs, len(rows), say)}  # fmt: skip
+    name, reading = f"By segment: {title} by {quoted(first.column)}", _segment_reading(pairs, len(rows), say)
+    return {"name": name, "heads": heads, "rows": rows, "with_interval": intervals, "reading": reading}
 
 
 def _segment_reading(pairs: Sequence[SegmentDifferences], n_shown: int, say: Say) -> str:
