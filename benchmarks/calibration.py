@@ -4,16 +4,24 @@ Scores: "beta" Beta(2, 2), "rare" the logit N(-4, 1.5^2), "votes" the share of n
 and .95 in place of 0 and 1. Labels are drawn with the scores for probabilities ("calibrated"), with the logit over 1.4
 ("over-confident"), or with the logit plus .25 ("shifted").
 
-    python benchmarks/calibration.py [--repeats 1000] [--quick]
+The last table is of calibrated scores in other settings. "clusters": five rows each, whose labels have the correlation
+.4, as each takes the cluster's uniform number with probability the root of .4 and else its own. "sampling weights":
+gamma of shape 2. "pooled": 20,000 scores, which the test puts together by cell. "classes": four, probabilities of
+Dirichlet(.5, 1, 2, 4), each tested in 32 blocks, and all of them by Holm's least p.
+
+    python benchmarks/calibration.py [--repeats 1000] [--quick] [--only scores|bands|settings]
 """
 
 from __future__ import annotations
 
 import argparse
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 from scipy.special import expit, logit
 
 from cmtrack import evaluate
@@ -79,13 +87,84 @@ def left(n: int, repeats: int, slope: float) -> str:
     return with_error(found)
 
 
+def clustered(n: int, rng: np.random.Generator) -> list[float]:
+    """Rejections with the clusters known, and unknown: n clusters of five rows."""
+    s, number = rng.beta(2, 2, 5 * n), np.repeat(np.arange(n), 5)
+    own, common = rng.random(5 * n), rng.random(n)[number]
+    y = (np.where(rng.random(5 * n) < math.sqrt(0.4), common, own) < s).astype(int)
+    return [pvalue(y, s, groups=groups) <= 0.05 for groups in (number, None)]
+
+
+def weighted(n: int, rng: np.random.Generator) -> list[float]:
+    """Rejections with sampling weights."""
+    s = rng.beta(2, 2, n)
+    return [pvalue(rng.random(n) < s, s, sample_weight=rng.gamma(2, 0.5, n), weights_are="sampling") <= 0.05]
+
+
+def pooled(kind: str, n: int, rng: np.random.Generator) -> list[float]:
+    """Rejections where scores are put together by cell."""
+    s = scores_of(kind, rng, n)
+    return [pvalue(rng.random(n) < s, s) <= 0.05]
+
+
+def classes(n: int, slope: float, rng: np.random.Generator) -> list[float]:
+    """Share of the classes whose test rejects, and whether the least p by Holm does."""
+    p = rng.dirichlet((0.5, 1, 2, 4), n)
+    true = p**slope / (p**slope).sum(axis=1, keepdims=True)
+    y = np.minimum((rng.random((n, 1)) > np.cumsum(true, axis=1)).sum(axis=1), 3)
+    metrics = evaluate(y, y_prob=p, labels=range(4), sections=["class"]).metrics
+    found = np.array([metrics[f"class/{k}/calibration_pvalue"] for k in range(4)])
+    found = found[np.isfinite(found)]
+    return [float((found <= 0.05).mean()), bool(found.min() * len(found) <= 0.05)]
+
+
+def pvalue(y: npt.ArrayLike, s: FloatArray, **options: Any) -> float:
+    """The p-value of calibration of two classes."""
+    made = evaluate(np.asarray(y, dtype=int), y_prob=s, labels=[0, 1], sections=["calibration"], **options)
+    return made.metrics["calibration/pvalue"]
+
+
+def settings(repeats: int, quick: bool) -> None:
+    """Print the table of other settings."""
+    print("| setting | rows | rejected | beside it |")
+    print("|---" * 4 + "|")
+    made: list[tuple[str, int, Callable[[np.random.Generator], list[float]], str]] = [
+        *((f"{n} clusters of 5", 5 * n, partial(clustered, n), "clusters not known: ") for n in (60, 200)),
+        *(("sampling weights", n, partial(weighted, n), "") for n in SIZES),
+        *((f"pooled, {kind}", 20_000, partial(pooled, kind, 20_000), "") for kind in ("beta", "rare")),
+        *(("classes", n, partial(classes, n, 1.0), "least p by Holm: ") for n in SIZES),
+        ("classes, over-confident by 1.4", 500, partial(classes, 500, 1 / 1.4), "least p by Holm: "),
+    ]
+    for name, n, draw, beside in made:
+        if quick and n > 1000:
+            continue
+        rng = np.random.default_rng([n, len(name)])
+        shares = np.array([draw(rng) for _ in range(repeats)], dtype=float).T
+        words = beside + with_error(shares[1]) if beside else "–"
+        print(f"| {name} | {n} | {with_error(shares[0])} | {words} |", flush=True)
+
+
 def main() -> None:
-    """Print a Markdown table."""
+    """Print Markdown tables."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--repeats", type=int, default=1000)
     parser.add_argument("--quick", action="store_true", help="100 repeats of the two smaller sizes")
+    parser.add_argument("--only", choices=("scores", "bands", "settings"))
     options = parser.parse_args()
     repeats, sizes = (100, SIZES[:2]) if options.quick else (options.repeats, SIZES)
+    if options.only in (None, "scores"):
+        table(repeats, sizes)
+    if options.only in (None, "bands"):
+        print("| rows | calibrated curves outside the band | over-confident ones |")
+        print("|---" * 3 + "|")
+        for n in sizes[:1] if options.quick else (200, 1000):
+            print(f"| {n} | {left(n, repeats * 3 // 2, 1.0)} | {left(n, repeats // 5, 1 / 1.4)} |", flush=True)
+    if options.only in (None, "settings"):
+        settings(repeats, options.quick)
+
+
+def table(repeats: int, sizes: Sequence[int]) -> None:
+    """Print the table of scores, labels and rows."""
     print("| scores | labels | rows | combined | Kuiper | Cox | squared error | slope covered | error covered |")
     print("|---" * 9 + "|")
     for kind in ("beta", "rare", "votes"):
@@ -95,10 +174,6 @@ def main() -> None:
         for n in sizes:
             cells = row("beta", n, repeats // 4, slope, shift)
             print(f"| beta | {labels} | {n} | " + " | ".join(cells) + " |", flush=True)
-    print("| rows | calibrated curves outside the band | over-confident ones |")
-    print("|---" * 3 + "|")
-    for n in sizes[:1] if options.quick else (200, 1000):
-        print(f"| {n} | {left(n, repeats * 3 // 2, 1.0)} | {left(n, repeats // 5, 1 / 1.4)} |", flush=True)
 
 
 if __name__ == "__main__":

@@ -5,6 +5,7 @@ two values. Search: 3,000 rows, eight columns of four values drawn at random, so
 errors at a rate of .15 that does not depend on them; "clusters" are 600 of five rows with columns and most of an
 error's chance in common; "weights" are log-normal; "costs" are exponential; "two models" have errors of their own. In
 the planted segment, about 188 rows, the rate is .28. Interaction: one true difference of 50 standard errors, others 0.
+Pairs: paired differences of two models' accuracies by segment.
 
     python benchmarks/segments.py [--repeats 3000] [--reviews 1000] [--quick] [--only declared ...]
 """
@@ -18,8 +19,9 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
-from scipy.special import expit
+from scipy.special import expit, ndtri, stdtrit
 
+from cmtrack import evaluate
 from cmtrack.segments import (
     Estimates,
     SegmentColumn,
@@ -29,11 +31,13 @@ from cmtrack.segments import (
     qualitative_interaction,
     search_columns,
     shrink,
+    simultaneous_level,
     worst_segments,
 )
 
 ROWS, COLUMNS, VALUES, RATE = 3000, 8, 4, 0.15
 PERMUTATIONS = 199
+PARTS = ("declared", "search", "planted", "interaction", "pairs", "order", "speed", "counting")
 
 
 def share(hits: Any) -> str:
@@ -140,6 +144,42 @@ def interaction(segments: int, repeats: int) -> list[str]:
     return [share([qualitative_interaction(d, ones).pvalue <= 0.05 for d in part]) for part in (least, equal)]
 
 
+def two_models(segments: int, rows: int, apart: float, repeats: int) -> list[str]:
+    """Paired differences of accuracies by segment: joint cover by Student's and the normal quantile, and the sentence.
+
+    In a tenth of the rows exactly one model is right; the first is better by .04 in all segments, but in the last one,
+    where it differs by ``apart``.
+    """
+    rng = np.random.default_rng([segments, rows, round(1000 * abs(apart)), 3])
+    parts = np.linspace(4, 1, segments)
+    n = np.round(rows * parts / parts.sum()).astype(int)
+    truth = np.full(segments, 0.04)
+    truth[-1] = apart
+    chances = np.stack([(0.1 + truth) / 2, (0.1 - truth) / 2, np.full(segments, 0.9)], axis=1)
+    chances[-1, :2] += max(0.0, abs(apart) - 0.1) / 2
+    chances[-1, 2] = 1 - chances[-1, :2].sum()
+    counts = np.stack([rng.multinomial(n[s], chances[s], repeats) for s in range(segments)], axis=1)
+    gap = (counts[..., 0] - counts[..., 1]) / n
+    values = np.stack([1 - gap, -1 - gap, -gap], axis=-1)
+    second, fourth = ((counts * values**power).sum(axis=-1) for power in (2, 4))
+    error = np.sqrt(second) / n
+    with np.errstate(all="ignore"):
+        degrees = np.where(fourth > 0, np.maximum(second**2 / fourth - 1, 1), math.inf)
+    level = 0.5 + simultaneous_level(segments) / 2
+    covers, above = [], gap @ n > 0
+    student = np.where(np.isfinite(degrees), stdtrit(np.minimum(degrees, 1e9), level), 0)
+    quantiles = {"t": student, "z": ndtri(level)}
+    unknown = (error == 0) & (gap != 0)
+    said = {}
+    test = np.array([qualitative_interaction(*one).pvalue <= 0.05 for one in zip(gap, error, strict=True)])
+    for name, quantile in quantiles.items():
+        reach = quantile * error
+        covers.append(((np.abs(gap - truth) <= reach) | unknown | (error == 0)).all(axis=1))
+        beyond = ~unknown & np.where(above[:, None], gap + reach < 0, gap - reach > 0)
+        said[name] = beyond.any(axis=1) & test
+    return [share(one) for one in (*covers, said["t"])]
+
+
 def order(repeats: int) -> list[str]:
     """Mean squared error of shrunken and raw values; true value of the one listed as worst by either, of the worst."""
     rng = np.random.default_rng(20)
@@ -190,12 +230,32 @@ def row(*cells: str) -> None:
     print(f"| {' | '.join(cells)} |", flush=True)
 
 
+def counting(repeats: int) -> Iterator[list[str]]:
+    """Processor seconds of ``evaluate`` on 10^6 rows of 11 classes without segments and with, in turns; the least."""
+    rng = np.random.default_rng(1)
+    rows, classes = 10**6, 11
+    y = rng.integers(0, classes, rows)
+    p = rng.random((rows, classes))
+    p[np.arange(rows), y] += 1
+    p /= p.sum(axis=1, keepdims=True)
+    columns = {f"{size} segments": {"x": rng.integers(0, size, rows)} for size in (10, 100, 1000)}
+    seconds: dict[str, list[float]] = {name: [] for name in ("none", *columns)}
+    for _ in range(repeats):
+        for name in seconds:
+            begin = time.process_time()
+            evaluate(y, y_prob=p, segments=columns.get(name))
+            seconds[name].append(time.process_time() - begin)
+    least = {name: min(found) for name, found in seconds.items()}
+    for name, one in least.items():
+        yield [name, f"{one:.2f}", f"{one / least['none']:.2f}"]
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--repeats", type=int, default=3000)
     parser.add_argument("--reviews", type=int, default=1000)
     parser.add_argument("--quick", action="store_true")
-    parser.add_argument("--only", nargs="*", default=["declared", "search", "planted", "interaction", "order", "speed"])
+    parser.add_argument("--only", nargs="*", default=PARTS)
     options = parser.parse_args()
     repeats, reviews = (100, 20) if options.quick else (options.repeats, options.reviews)
     if "declared" in options.only:
@@ -216,12 +276,21 @@ def main() -> None:
         table("segments", "least favourable null", "all differences equal")
         for segments in (2, 5, 10):
             row(str(segments), *interaction(segments, 2 * repeats))
+    if "pairs" in options.only:
+        table("segments", "rows", "last segment", "cover", "by the normal quantile", "sentence")
+        for segments, rows in ((4, 400), (4, 4000), (12, 1200), (12, 12000)):
+            for apart in (0.04, 0.0, -0.12):
+                row(str(segments), str(rows), f"{apart:+.2f}", *two_models(segments, rows, apart, repeats))
     if "order" in options.only:
         table("squared error, shrunk", "raw", "true value of the worst listed, shrunk", "raw", "of the worst")
         row(*order(repeats))
     if "speed" in options.only:
         table("losses", "searched", "seconds")
         for cells in speed():
+            row(*cells)
+    if "counting" in options.only:
+        table("segments of 10^6 rows, 11 classes", "processor seconds", "by those without segments")
+        for cells in counting(2 if options.quick else 9):
             row(*cells)
 
 

@@ -133,7 +133,7 @@ def refused(result: Result, code: int) -> str:
 def row(text: str, name: str) -> str:
     """The line of a table that begins with a rank and this name."""
     found = [line for line in text.splitlines() if line.split(maxsplit=1)[1:] and line.split()[0].isdigit()]
-    return next(line for line in found if name in line)
+    return next(line for line in found if name in line[: 25 + len(name)])
 
 
 # -- compare ---------------------------------------------------------------------------------------------------

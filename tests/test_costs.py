@@ -7,9 +7,11 @@ import math
 from dataclasses import replace
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from samples import random_problem
 
 import cmtrack
 from cmtrack import Costs, Evaluation, Grouping, compare, evaluate, paired_differences
@@ -112,6 +114,33 @@ def test_decisions_need_the_probabilities(tmp_path):
         assert half.standard_errors[name] == pytest.approx(
             standard_error(half.influence(name), np.asarray(w / 2.0)), rel=1e-9
         )
+
+
+@pytest.mark.parametrize("engine", ["parquet", "duckdb", "polars", "pandas", "accumulator"])
+def test_decisions_are_counted_wherever_the_rows_are(engine, tmp_path):
+    y, _, p = random_problem(4, n=3000, k=4)
+    costs = Costs.from_matrix(np.random.default_rng(1).integers(1, 9, (4, 4)) * (1 - np.eye(4)), range(4))
+    whole = evaluate(y, y_prob=p, costs=costs)
+    frame = pd.DataFrame({"y": y, **{f"p_{k}": p[:, k] for k in range(4)}})
+    if engine == "accumulator":
+        seen = cmtrack.Accumulator(range(4), costs=costs)
+        for rows in np.array_split(np.arange(3000), 3):
+            seen.update(y[rows], y_prob=p[rows])
+        found = seen.compute()
+    else:
+        table = frame
+        if engine == "parquet":
+            table = str(tmp_path / "rows.parquet")
+            frame.to_parquet(table)
+        elif engine == "polars":
+            table = pytest.importorskip("polars").from_pandas(frame)
+        elif engine == "duckdb":
+            table = pytest.importorskip("duckdb").from_df(frame)
+        found = cmtrack.evaluate_table(table, y_true="y", y_prob="p_*", labels=range(4), costs=costs)
+    for name in ("cost/mean", "cost/bayes", "cost/expected", "cost/gap"):
+        assert found.metrics[name] == pytest.approx(whole.metrics[name], rel=1e-12), name
+        assert found.standard_errors[name] == pytest.approx(whole.standard_errors[name], rel=1e-10), name
+        assert found.intervals[name] == pytest.approx(whole.intervals[name], rel=1e-9), name
 
 
 def test_spans_have_no_costs():

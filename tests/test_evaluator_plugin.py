@@ -465,3 +465,26 @@ def test_strict_raises(store, frame):
 def test_the_options_are_those_of_the_docstring():
     for name in (*(options() - OPTIONS.keys()), "cmtrack.options.Options"):
         assert name in str(CmtrackEvaluator.__doc__)
+
+
+def test_columns_of_the_data_are_segments(frame, problem):
+    """They divide the rows, and a model is not given them."""
+    where = np.where(np.arange(len(frame)) % 3 == 0, "north", "south")
+    names = ["region", ["region", "half"]]
+    with mlflow.start_run() as run:
+        static(frame.assign(region=where, half=np.arange(len(frame)) % 2), config={"segments": names})
+    found = load_evaluation(run.info.run_id)
+    assert list(found.segments) == ["region", "region × half"]
+    expected = evaluate(frame["y"], frame["predicted"], segments={"region": where}).segments["region"]
+    for value in ("north", "south"):
+        own = found.segments["region"][value].metrics["multiclass/accuracy"]
+        assert own == expected[value].metrics["multiclass/accuracy"]
+    x, y, model = problem
+    with mlflow.start_run() as run:
+        info = mlflow.sklearn.log_model(model, name="model")
+        data = x.assign(y=y, region=np.arange(len(y)) % 2)
+        mlflow_evaluate(
+            model=info.model_uri, data=data, targets="y", model_type="classifier", evaluators=["cmtrack"],
+            evaluator_config={"cmtrack": {"segments": ["region"], "strict": True}},
+        )  # fmt: skip
+    assert load_evaluation(run.info.run_id).segments["region"].sizes.tolist() == [120, 120]

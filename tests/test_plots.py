@@ -397,6 +397,7 @@ def test_prevalence_not_identified_shows_the_whole_range() -> None:
 def an_evaluation(**changes: Any) -> Any:
     grid, deviance = parabola(0.5, 0.02)
     curves = evaluate([0, 0, 1, 1], y_prob=[0.2, 0.4, 0.6, 0.7])
+    three = evaluate([0, 1, 2, 1], y_prob=[[0.6, 0.3, 0.1], [0.3, 0.6, 0.1], [0.2, 0.3, 0.5], [0.4, 0.3, 0.3]])
     step = SimpleNamespace(counts=np.eye(2), mismatches=np.ones(2), labels=("rest", "promoter"), name="nps")
     parts: dict[str, Any] = {
         "confusion_matrix": SimpleNamespace(counts=NPS, labels=tuple(NPS_LABELS)),
@@ -410,6 +411,10 @@ def an_evaluation(**changes: Any) -> Any:
             prevalence=0.5, average_precision_interval=None, operating_point=None, positive="promoter",
         ),
         "calibration": curves.calibration,
+        "has_class_calibration": True,
+        "class_calibration": three.class_calibration,
+        "calibration_of": three.calibration_of,
+        "confidence_calibration": three.confidence_calibration,
         "gains": curves.gains,
         "net_benefit": curves.net_benefit,
         "risk_coverage": curves.risk_coverage,
@@ -432,7 +437,7 @@ def an_evaluation(**changes: Any) -> Any:
             likelihood=lambda: Likelihood(grid, deviance / 2, deviance), posterior=lambda scores: scores**2,
         ),
         "metrics": {"prevalence/actual": 0.52, "prevalence/expected": 0.49, "prevalence/calibrated_bias": -0.02,
-                    "calibration/error": 0.1},
+                    "calibration/error": 0.1, "confidence/pvalue": 0.5},
     }  # fmt: skip
     return SimpleNamespace(**(parts | changes))
 
@@ -446,8 +451,8 @@ def drawn(evaluation: SimpleNamespace) -> dict[str, Figure]:
 def test_evaluation_figures_of_everything() -> None:
     figures = drawn(an_evaluation())
     assert list(figures) == [
-        "confusion_matrix", "reduced_nps", "roc", "precision_recall", "reliability", "spcc_matrix", "score_histogram",
-        "prevalence_likelihood", "decision_curve", "gains", "risk_coverage",
+        "confusion_matrix", "reduced_nps", "roc", "precision_recall", "reliability", "reliability_classes",
+        "spcc_matrix", "score_histogram", "prevalence_likelihood", "decision_curve", "gains", "risk_coverage",
     ]  # fmt: skip
     legend = [t.get_text() for t in figures["score_histogram"].legends[0].get_texts()]
     assert legend == [
@@ -463,6 +468,7 @@ def test_evaluation_figures_without_probabilities() -> None:
         roc=None,
         precision_recall=None,
         calibration=None,
+        has_class_calibration=False,
         gains=None,
         risk_coverage=None,
         spcc_matrix=None,

@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cmtrack import Accumulator, Costs, Evaluation, Grouping, Threshold, evaluate, evaluate_table
+from cmtrack.evaluation.threshold import Judged
 from cmtrack.metrics.catalog import lookup
 from cmtrack.metrics.costs import profile_of_mean
 from cmtrack.metrics.gates import Gate
@@ -26,6 +27,7 @@ from cmtrack.metrics.thresholds import (
     Rule,
     cross_fit,
     judged_cost,
+    judged_metric,
     six_at,
     split_counts,
     thresholds_of,
@@ -429,6 +431,15 @@ def test_folds_without_a_threshold_are_counted():
     assert 0 < sum(found.held_out) < 60
 
 
+def test_a_metric_that_no_held_out_row_defines_is_undefined():
+    never = HeldOut(np.array([[0.0, 5, 0, 0, 10, 0]]), np.array([[3]]))  # nothing is called positive
+    assert judged_metric(never, lookup("binary/recall"), 0.95, Dependence())[0] == 0
+    value, ends = judged_metric(never, lookup("binary/precision"), 0.95, Dependence())
+    assert math.isnan(value)
+    assert ends is None
+    assert str(Judged("binary/precision", value, math.nan, math.nan, 1.0)) == "undefined"
+
+
 def test_scores_by_cell_have_edges_for_thresholds():
     y, s = drawn(n=3000)
     evaluation = evaluate(y, y_prob=s)
@@ -477,6 +488,7 @@ def of_scores():
     ("call", "text"),
     [
         (lambda: evaluate(B20, B20).threshold(MISS_5), r"needs the probabilities of two groups \(y_prob\)"),
+        (lambda: evaluate(B20, y_score=D20 - 3).threshold(MISS_5), r"needs the probabilities of two groups \(y_prob\)"),
         (lambda: evaluate([0, 1, 2], [0, 1, 2]).threshold(MISS_5), "needs two classes or a grouping step"),
         (lambda: evaluate([0, 0], y_prob=[0.1, 0.2], labels=[0, 1]).threshold(MISS_5), "both groups, got 0 pos"),
         (lambda: of_scores().threshold(), "needs costs, or a metric to maximize, got neither"),
@@ -676,6 +688,7 @@ def test_regrouping_keeps_the_predictions_and_says_so_where_the_groups_are_other
         (lambda: evaluate(B20, y_prob=D20, threshold="0.5"), "must be a number or a Threshold, got '0.5'"),
         (lambda: evaluate(B20, y_prob=D20, threshold=True), "must be a number or a Threshold"),
         (lambda: evaluate(B20, B20, threshold=0.5), "from y_prob, which is needed, without y_pred; got y_pred"),
+        (lambda: evaluate(B20, y_score=D20, threshold=0.5), "from y_prob, which is needed.*; got y_score"),
         (lambda: evaluate(B20, B20, y_prob=D20, threshold=0.5), "without y_pred; got y_pred and y_prob"),
         (
             lambda: evaluate([0, 1, 2], y_prob=np.eye(3), threshold=0.5),

@@ -101,6 +101,14 @@ def _checked(about: About, ctx: click.Context, param: click.Parameter, value: An
     "--row-ids", metavar="COLUMN", help="Column that names the rows: comparisons check that they are the same."
 )
 @click.option(
+    "--segment",
+    "segments",
+    metavar="COLUMN",
+    multiple=True,
+    help="Column that divides the rows, such as region, for metrics by segment; may be repeated. A,B: the crossings of "
+    "two columns.",
+)
+@click.option(
     "--calibration",
     "calibration_file",
     type=_FILE,
@@ -186,6 +194,7 @@ def _evaluate(
     weight: str | None,
     groups: str | None,
     row_ids: str | None,
+    segments: tuple[str, ...],
     calibration_file: Path | None,
     **options: Any,
 ) -> Evaluation:
@@ -201,8 +210,9 @@ def _evaluate(
 
     grouping = None if grouping_file is None else read_grouping_file(grouping_file)
     data = read_predictions(
-        file, y_true=y_true, y_pred=y_pred, y_prob=scores, weight=weight, groups=groups, row_ids=row_ids
-    )
+        file, y_true=y_true, y_pred=y_pred, y_prob=scores, weight=weight, groups=groups, row_ids=row_ids,
+        segments=segments,
+    )  # fmt: skip
     held = None
     if calibration_file is not None:
         held = read_predictions(calibration_file, y_true=y_true, y_pred=None, y_prob=y_prob, weight=None)
@@ -219,6 +229,7 @@ def _evaluate(
             sample_weight=data.weight,
             groups=data.groups,
             row_ids=data.row_ids,
+            segments=data.segments,
             **options,
         )
         evaluation.metrics  # noqa: B018 - computed here, under the progress bar
@@ -240,11 +251,12 @@ def _evaluate_files(
     weight: str | None,
     groups: str | None,
     row_ids: str | None,
+    segments: tuple[str, ...],
     calibration_file: Path | None,
     **options: Any,
 ) -> Evaluation | None:
     """The evaluation of files as one table; None where it is one small file."""
-    from cmtrack.cli.reading import belongs_in_a_table, label_reader_of_files, read_grouping_file
+    from cmtrack.cli.reading import belongs_in_a_table, divisions, label_reader_of_files, read_grouping_file
 
     scores = y_prob if y_score is None else y_score
     if (y_pred is None and scores is None) or not belongs_in_a_table(files, scores):
@@ -254,6 +266,7 @@ def _evaluate_files(
             "--groups needs one file of less than 256 MB without columns of lists: its rows are held in memory"
         )
     from cmtrack.evaluation.from_tables import evaluate_table
+    from cmtrack.sources import open_source
 
     grouping = None if grouping_file is None else read_grouping_file(grouping_file)
     try:
@@ -270,6 +283,7 @@ def _evaluate_files(
             calibration=None if calibration_file is None else str(calibration_file),
             sample_weight=weight,
             row_ids=row_ids,
+            segments=divisions(segments, open_source(list(files)).schema.names) or None,
             **options,
         )
     except (OSError, TypeError, ValueError) as error:

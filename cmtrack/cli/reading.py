@@ -31,6 +31,7 @@ class Predictions:
     weight: Any
     groups: Any
     row_ids: Any
+    segments: Any
     positive: Any
     as_label: Callable[[str], Any]
 
@@ -44,6 +45,7 @@ def read_predictions(
     weight: str | None,
     groups: str | None = None,
     row_ids: str | None = None,
+    segments: Sequence[str] = (),
 ) -> Predictions:
     """Read the named columns, and no others.
 
@@ -51,6 +53,8 @@ def read_predictions(
     """
     names = _column_names(path)
     single = [find(name, names, path) for name in (y_true, y_pred, weight, groups, row_ids) if name is not None]
+    divided = divisions(segments, names)
+    single += [find(name, names, path) for division in divided for name in _parts(division)]
     by_text: dict[str, str] = {}
     if y_prob is not None and "*" in y_prob and y_prob not in names:
         by_text = _matches(y_prob, [name for name in names if name not in single], path)
@@ -73,9 +77,19 @@ def read_predictions(
         weight=None if weight is None else _weights(frame, weight),
         groups=None if groups is None else frame[groups],
         row_ids=None if row_ids is None else frame[row_ids],
+        segments=(frame, divided) if divided else None,
         positive=positive,
         as_label=as_label,
     )
+
+
+def divisions(segments: Sequence[str], names: Sequence[str]) -> list[str | tuple[str, ...]]:
+    """The columns that ``--segment`` names; "A,B" are the crossings of two, unless a column is called so."""
+    return [text if text in names or "," not in text else tuple(text.split(",")) for text in segments]
+
+
+def _parts(division: str | tuple[str, ...]) -> tuple[str, ...]:
+    return (division,) if isinstance(division, str) else division
 
 
 def belongs_in_a_table(files: Sequence[str], y_prob: str | None) -> bool:

@@ -212,7 +212,7 @@ def _print_threshold(found: Threshold) -> None:
     console = terminal()
     console.print(plain(found.sentence()))
     if not math.isnan(sum(found.held_out)):
-        table = new_table("Outcomes" if found.separate else "Outcomes, each row judged without having chosen")
+        table = new_table("Outcomes" if found.separate else "Outcomes, cross-fitted")
         table.add_column("outcome", overflow="fold")
         table.add_column("samples", justify="right")
         names = (fmt.named(found.negative), fmt.named(found.positive))

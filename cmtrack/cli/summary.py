@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
 
+    from cmtrack.evaluation.segments import SegmentTable
+
 MAX_SENTENCES = 4
 MAX_ROWS = 40
 MAX_WORST = 10
@@ -53,6 +55,8 @@ def as_data(evaluation: BaseEvaluation) -> dict[str, Any]:
                 for step in evaluation.reduced
             },
         }
+        if evaluation.segments:
+            own["segments"] = {name: _as_records(table) for name, table in evaluation.segments.items()}
     return own | {
         "confidence_level": evaluation.confidence_level,
         "labels_digest": evaluation.labels_digest,
@@ -61,6 +65,13 @@ def as_data(evaluation: BaseEvaluation) -> dict[str, Any]:
         "undefined": evaluation.undefined,
         "warnings": list(evaluation.warnings),
     }
+
+
+def _as_records(segments: SegmentTable) -> list[dict[str, Any]]:
+    """The rows of a table of segments, with the segments' own values; undefined numbers are null."""
+    frame = segments.to_frame().astype(object)
+    records: Any = frame.where(frame.notna(), None).to_dict("records")
+    return records  # type: ignore[no-any-return]
 
 
 def print_evaluation(console: Console, evaluation: BaseEvaluation) -> None:
@@ -80,6 +91,8 @@ def print_evaluation(console: Console, evaluation: BaseEvaluation) -> None:
         for step in evaluation.reduced:
             if len(step.labels) <= MAX_GROUPS:
                 console.print(_reduced(step))
+        for segments in evaluation.segments.values():
+            console.print(_segments(segments))
         if any(step.mismatches.any() for step in evaluation.reduced):
             console.print(Padding(Text(narrative.MISMATCHES, style="dim"), (0, 2, 1, 2)))
     for warning in evaluation.warnings:
@@ -135,6 +148,24 @@ def _classes(evaluation: Evaluation) -> Table:
         prefix = f"class/{encode_label(label)}"
         scores = (_cell(m[f"{prefix}/{n}"], ends.get(f"{prefix}/{n}")) for n in ("precision", "recall", "f1"))
         table.add_row(plain(fmt.short(label)), _support(m[f"{prefix}/support"]), *scores)
+    return table
+
+
+def _segments(segments: SegmentTable) -> Table:
+    """The first segments by the first of the metrics that they are shown by."""
+    frame = segments.to_frame().head(len(segments))
+    metric, shown = frame["metric"].iloc[0], frame.head(MAX_WORST)
+    some = f"{len(shown)} of {len(frame)} segments, " if len(frame) > len(shown) else ""
+    table = new_table(f"By {fmt.short(segments.name, 40)}: {some}{segments.order_of(metric)}")
+    table.add_column("segment", overflow="fold")
+    table.add_column("rows", justify="right")
+    table.add_column(plain(metric))
+    table.add_column("less all others")
+    for row in shown.to_dict("records"):
+        cells = []
+        for name, low, high in (("value", "low", "high"), ("difference", "difference_low", "difference_high")):
+            cells.append(_cell(row[name], None if math.isnan(row[low]) else (row[low], row[high])))
+        table.add_row(plain(fmt.short(row["segment"])), fmt.count(row["rows"]), *cells)
     return table
 
 

@@ -12,9 +12,9 @@ from scipy.stats import chi2
 
 from cmtrack.comparison.comparability import why_unpaired
 from cmtrack.comparison.differences import mcnemar
-from cmtrack.comparison.inference import holm
 from cmtrack.evaluation import Evaluation
 from cmtrack.grouping import ComposedStep, Label
+from cmtrack.metrics.intervals import holm
 from cmtrack.statistics.inputs import FloatArray, IntArray
 from cmtrack.statistics.predictions import Predictions
 
@@ -98,9 +98,7 @@ def cell_changes(first: Evaluation, second: Evaluation) -> CellChanges:
         sides = (np.full(pvalues.shape, math.nan),) * 2
     else:
         sides, pvalues = _paired(first.rows, second.rows, len(labels), step)
-    adjusted = np.full(pvalues.shape, math.nan)
-    known = np.isfinite(pvalues)
-    adjusted[known] = holm(pvalues[known])
+    adjusted = holm(pvalues)
     return CellChanges(
         labels,
         "" if step is None else step.name,

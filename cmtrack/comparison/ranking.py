@@ -20,7 +20,7 @@ from cmtrack.comparison.run import Candidate
 from cmtrack.comparison.tie_breakers import Decision, TieBreaker, decide
 from cmtrack.metrics.catalog import lookup
 from cmtrack.metrics.influence import covariance, degrees_of_pairs
-from cmtrack.metrics.intervals import normal_quantile
+from cmtrack.metrics.intervals import holm, normal_quantile
 from cmtrack.statistics.inputs import BoolArray, FloatArray, IntArray
 
 NAN = math.nan
@@ -419,7 +419,7 @@ def _pareto(
     front = _fronts(evidence.values)
     order = np.lexsort((-evidence.values[:, 0], front))
     p_behind = _dominated_pvalues(evidence)
-    adjusted = inference.holm(p_behind[~np.eye(size, dtype=bool)]) if size > 1 else np.ones(0)
+    adjusted = holm(p_behind[~np.eye(size, dtype=bool)]) if size > 1 else np.ones(0)
     pvalues = np.ones((size, size))
     pvalues[~np.eye(size, dtype=bool)] = adjusted
     least = pvalues.min(axis=0)

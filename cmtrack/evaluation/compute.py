@@ -264,9 +264,10 @@ def _warnings(
             step = f"in the step {quoted(one.name)}"
             out.append(_few(f"{step}, group", f"{step}, groups", few, limit))
     if "spcc/ovr_fisher" in results.metrics and statistics.cross is None:
+        of_segment = len(labels) <= MAX_CLASSES
+        where = "not kept of a segment" if of_segment else f"kept for up to {MAX_CLASSES} classes"
         out.append(
-            "no interval of spcc/ovr_fisher and spcc/ovo_fisher: the joint moments that their errors need are kept "
-            f"for up to {MAX_CLASSES} classes"
+            f"no interval of spcc/ovr_fisher and spcc/ovo_fisher: the joint moments that their errors need are {where}"
         )
     if "spcc/ovr_fisher" in results.metrics and views.class_scores is not None:
         out.extend(_correlation_remarks(views.class_scores))

@@ -25,6 +25,7 @@ from cmtrack.grouping import ComposedStep, Costs, Grouping, Label, as_costs
 from cmtrack.metrics import multiclass
 from cmtrack.metrics.calibration import CalibrationCurve
 from cmtrack.metrics.catalog import find, lookup
+from cmtrack.metrics.class_curves import ClassCalibration, ClassCurves
 from cmtrack.metrics.costs import CostAtShares
 from cmtrack.metrics.influence import Influence, effective_clusters, few_clusters, standard_error
 from cmtrack.metrics.intervals import Interval
@@ -333,7 +334,69 @@ class Evaluation(BaseEvaluation):
     def confidence_calibration(self) -> CalibrationCurve | None:
         """The reliability curve of the probability that a prediction is right; None for two classes and without it."""
         table = self._views.hits()
-        return None if table is None else table.curve()
+        return None if table is None else replace(table.curve(), clustered=self.cluster_errors is not None)
+
+    def calibration_of(self, label: Label) -> CalibrationCurve:
+        """The reliability curve of one class's probability, the class against all others, without bins.
+
+        Raises
+        ------
+        ValueError
+            If there are no probabilities of 3 to 30 classes, or no class has that label.
+        """
+        curves = self._class_curves("a calibration curve of a class")
+        if label not in self.labels:
+            raise ValueError(f"label must be one of {list(self.labels)}, got {label!r}")
+        curve = curves.tables[self.labels.index(label)].curve(label)
+        return replace(curve, clustered=self.cluster_errors is not None)
+
+    @property
+    def has_class_calibration(self) -> bool:
+        """True where :meth:`class_calibration` is there, and the section ``class/`` is computed."""
+        return self.has_section("class") and self._views.class_calibration is not None
+
+    def class_calibration(self) -> ClassCalibration:
+        """Calibration of the probability of each class, with p-values that are adjusted for their number.
+
+        Returns
+        -------
+        ClassCalibration
+            ``to_frame()`` has a row per class; ``squared`` and ``pvalue`` are of all classes together.
+
+        Raises
+        ------
+        ValueError
+            If there are no probabilities of 3 to 30 classes.
+
+        Notes
+        -----
+        The curve of each class is that of Dimitriadis, Gneiting and Jordan (2021), see :meth:`calibration_of`; Holm
+        (1979) adjusts the p-values.
+
+        Examples
+        --------
+        >>> from cmtrack import evaluate
+        >>> p = [[0.8, 0.1, 0.1], [0.2, 0.7, 0.1], [0.1, 0.3, 0.6], [0.6, 0.3, 0.1], [0.2, 0.4, 0.4], [0.1, 0.5, 0.4]]
+        >>> evaluate([0, 1, 2, 0, 1, 2], y_prob=p).class_calibration().to_frame()["mean_score"].round(3).tolist()
+        [0.333, 0.383, 0.283]
+        """
+        curves = self._class_curves("calibration of classes")
+        judged = self if self.has_section("class") else self.with_sections(["class"])
+        prefixes = [f"class/{encode_label(label)}/" for label in self.labels]
+        names = ("support", "calibration_error", "calibration_pvalue", "roc_auc", "average_precision")
+        return ClassCalibration.of(
+            curves,
+            self.labels,
+            [{name: judged.metrics[prefix + name] for name in names} for prefix in prefixes],
+            [judged.intervals.get(f"{prefix}calibration_error") for prefix in prefixes],
+            self.confidence_level,
+        )
+
+    def _class_curves(self, what: str) -> ClassCurves:
+        curves = self._views.class_calibration
+        if curves is None:
+            raise ValueError(f"{what} needs probabilities of 3 to 30 classes, got {self!r}")
+        return curves
 
     @property
     def spcc_matrix(self) -> FloatArray | None:

@@ -29,6 +29,7 @@ from cmtrack.segments import (
     order_of_segments,
     rests,
     search_columns,
+    shrunken,
     simultaneous_level,
     worst_segments,
 )
@@ -169,6 +170,8 @@ class SegmentTable:
     def to_frame(self, metrics: str | Sequence[str] | None = None) -> pd.DataFrame:
         """One row per metric and segment; of each metric the worst segment first, by values shrunken to their mean.
 
+        Where chance explains all differences, the largest segment stands first.
+
         Parameters
         ----------
         metrics : str or list of str, optional
@@ -194,7 +197,7 @@ class SegmentTable:
         blocks = []
         for metric in self._chosen(metrics):
             inside, outside = self.estimates(metric), self._estimates(metric, outside=True)
-            low, high = self._intervals(metric, inside)
+            low, high = self.intervals(metric)
             gaps = differences(inside, outside, self.evaluation.confidence_level)
             order = order_of_segments(inside, self.sizes, self._better(metric))
             undefined = [one.undefined.get(metric, "") for one in self._judged(metric)]
@@ -228,6 +231,45 @@ class SegmentTable:
         """
         return self._estimates(metric)
 
+    def order_of(self, metric: str) -> str:
+        """The order of :meth:`to_frame` for people."""
+        by_value = shrunken(self.estimates(metric)).between > 0
+        return "the worst first" if by_value else "the largest first, as chance explains all differences"
+
+    def intervals(self, metric: str) -> tuple[FloatArray, FloatArray]:
+        """Intervals on the metric's own scale that hold together for all segments of all columns: low and high ends.
+
+        Raises
+        ------
+        KeyError, ValueError
+            As :meth:`to_frame` does.
+        """
+        inside, tables = self.estimates(metric), self.evaluation.segments.values()
+        together = sum(int((inside if one.name == self.name else one.estimates(metric)).known.sum()) for one in tables)
+        return self.own_intervals(metric, simultaneous_level(max(together, 1), self.evaluation.confidence_level))
+
+    def own_intervals(self, metric: str, level: float) -> tuple[FloatArray, FloatArray]:
+        """Intervals at a level that holds for each segment alone."""
+        inside = self.estimates(metric)
+        if inside.n is not None:
+            down, up = inside.arms(level)
+            return inside.values - down, inside.values + up
+        none = (math.nan, math.nan)
+        ends = [one.at_level(level).intervals.get(metric, none) for one in self._judged(metric)]
+        return np.array([low for low, _ in ends]), np.array([high for _, high in ends])
+
+    @property
+    def codes(self) -> IntArray | None:
+        """Place of each row's segment in :attr:`values`, shape (n,); None where the rows are not at hand."""
+        return None if self._rows is None else self._rows.codes
+
+    def by_rows(self, metric: str) -> list[Evaluation]:
+        """The evaluations of all segments from their rows, with the section of a metric alone.
+
+        The rows must be at hand: see :attr:`codes`.
+        """
+        return [self._of_rows(place, (_section_of(metric),)) for place in range(len(self))]
+
     def __repr__(self) -> str:
         return printable(f"SegmentTable({self.name}: {len(self)} segments of {int(self.sizes.sum())} rows)")
 
@@ -235,7 +277,7 @@ class SegmentTable:
         metric = self._chosen(None)[0]
         frame = self.to_frame(metric).drop(columns=["metric", "undefined"])
         lacking = int(frame["value"].isna().sum())
-        head = f"{lookup(metric).heading()} by {quoted(self.name)}: {len(self)} segments, the worst first"
+        head = f"{lookup(metric).heading()} by {quoted(self.name)}: {len(self)} segments, {self.order_of(metric)}"
         head += f"; undefined in {lacking}" if lacking else ""
         more = f"<p>{_SHOWN} of {len(self)}; <code>.to_frame()</code> has all.</p>" if len(self) > _SHOWN else ""
         return for_page(f"<div><p>{escape(head)}</p>{frame.head(_SHOWN).to_html(index=False)}{more}</div>")
@@ -288,8 +330,7 @@ class SegmentTable:
 
     def _judged(self, metric: str, outside: bool = False) -> list[Evaluation]:
         """The evaluations of all segments, or of the rows outside each, with the section of a metric alone."""
-        section = metric.split("/", maxsplit=1)[0]
-        section = section if section in SECTION_NAMES else "multiclass"
+        section = _section_of(metric)
         by_rows = self._needs_rows(metric, section)
         key = (section, by_rows, outside)
         if key not in self._known:
@@ -350,17 +391,11 @@ class SegmentTable:
             degrees = np.maximum(np.array(known) - 1, 1.0)
         return Estimates(values, errors, n, degrees)
 
-    def _intervals(self, metric: str, inside: Estimates) -> tuple[FloatArray, FloatArray]:
-        """Intervals on the metric's own scale that hold together for all segments of all columns."""
-        tables = self.evaluation.segments.values()
-        together = sum(int((inside if one.name == self.name else one.estimates(metric)).known.sum()) for one in tables)
-        level = simultaneous_level(max(together, 1), self.evaluation.confidence_level)
-        if inside.n is not None:
-            down, up = inside.arms(level)
-            return inside.values - down, inside.values + up
-        none = (math.nan, math.nan)
-        ends = [one.at_level(level).intervals.get(metric, none) for one in self._judged(metric)]
-        return np.array([low for low, _ in ends]), np.array([high for _, high in ends])
+
+def _section_of(metric: str) -> str:
+    """The section that has a metric; metrics of one's own stand beside any."""
+    section = metric.split("/", maxsplit=1)[0]
+    return section if section in SECTION_NAMES else "multiclass"
 
 
 def _like(whole: Evaluation, statistics: Statistics, sections: tuple[str, ...] | None) -> Evaluation:

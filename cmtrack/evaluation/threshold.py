@@ -78,6 +78,8 @@ class Judged:
     apparent: float
 
     def __str__(self) -> str:
+        if math.isnan(self.value):
+            return "undefined"
         ends = f" [{self.low:.3g}, {self.high:.3g}]" if math.isfinite(self.low + self.high) else ""
         return f"{self.value:.3g}{ends}"
 

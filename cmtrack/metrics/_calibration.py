@@ -20,7 +20,9 @@ BINS = 15
 """Bins of equal mass of the calibration error."""
 DRAWS = 999
 MAX_BLOCKS = 4096
-"""Blocks that the test draws labels of; more are pooled to the cells of the grid, with the means of their scores."""
+"""Distinct scores that the test draws labels of; more are pooled to the cells of the grid, with their means."""
+RUNS = 256
+"""Runs of equal variance that cells are pooled to."""
 _SEED = 14
 _AT_ONCE = 64  # blocks
 _NORMAL = 25  # variance of a block from which its positives are drawn as rounded normal numbers, which is quicker
@@ -285,12 +287,13 @@ class _Sums:
 def _labels(rng: np.random.Generator, s: FloatArray, total: IntArray, draws: int) -> FloatArray:
     """Positives of each block in each draw, shape (blocks, draws)."""
     found: FloatArray = (rng.random((len(s), draws)) < s[:, None]).astype(np.float64)
-    for block in np.flatnonzero(total > 1):
-        mean, variance = total[block] * s[block], total[block] * s[block] * (1 - s[block])
-        if variance > _NORMAL:
-            found[block] = np.rint(mean + math.sqrt(variance) * rng.standard_normal(draws)).clip(0, total[block])
-        else:
-            found[block] = rng.binomial(total[block], s[block], draws)
+    mean, variance = total * s, total * s * (1 - s)
+    large = variance > _NORMAL
+    for block in np.flatnonzero((total > 1) & ~large):
+        found[block] = rng.binomial(total[block], s[block], draws)
+    if large.any():
+        drawn = rng.standard_normal((int(large.sum()), draws)) * np.sqrt(variance[large, None]) + mean[large, None]
+        found[large] = np.clip(np.rint(drawn, out=drawn), 0, total[large, None])
     return found
 
 
@@ -302,12 +305,14 @@ def _pvalues(statistics: FloatArray) -> FloatArray:
 def pooled(blocks: Blocks, most: int = MAX_BLOCKS) -> Blocks:
     """At most so many blocks, with the means of their scores; scores of 0 and 1 are left out.
 
-    More are put together by cell of the grid, and if these are still too many, into runs of equal variance.
+    More than :data:`MAX_BLOCKS` are put together by cell of the grid, and what is then too many into runs of equal
+    variance.
     """
     inner = (blocks.scores > 0) & (blocks.scores < 1)
     blocks = Blocks(*(part[inner] for part in blocks))
     if len(blocks.scores) > MAX_BLOCKS:
         blocks = _together(blocks, cells_of(blocks.scores))
+        most = min(most, RUNS)
     if len(blocks.scores) > most:
         variance = blocks.total * blocks.scores * (1 - blocks.scores)
         middle = np.cumsum(variance) - variance / 2

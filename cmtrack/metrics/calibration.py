@@ -30,6 +30,8 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
+FEW_OF_A_GROUP = 20
+"""Samples of either side, below which the test sees gross faults only."""
 _CLUSTERED = "rows belong together, and their labels are not independent"
 
 
@@ -99,7 +101,7 @@ class ReliabilityTable(ScoreTable):
         if self.no_test:
             return None
         make = blockwise.weighted_test if self.fractional else blockwise.calibration_test
-        return make(self.blocks, most=self._most)
+        return make(self.blocks, most=self._most if self.scores.exact else min(self._most, blockwise.RUNS))
 
     @property
     def no_test(self) -> str:

@@ -9,19 +9,29 @@ Schwarz).
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from cmtrack.metrics.calibration import PVALUE_SOURCE, Error, PValue, ReliabilityTable
+from cmtrack.grouping import Label
+from cmtrack.metrics._calibration import DRAWS
+from cmtrack.metrics.calibration import FEW_OF_A_GROUP, PVALUE_SOURCE, Error, PValue, ReliabilityTable
+from cmtrack.metrics.intervals import Interval, holm
 from cmtrack.metrics.metric import Metric
 from cmtrack.metrics.precision_recall import PRECISION
 from cmtrack.metrics.roc import AREA, place_of, with_channels
 from cmtrack.metrics.samples import Samples
+from cmtrack.names import elide, quoted
 from cmtrack.statistics import ScoreCounts
 from cmtrack.statistics.class_scores import ClassScoreCounts
 from cmtrack.statistics.inputs import FloatArray, IntArray
+from cmtrack.untrusted import one_line
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 BLOCKS = 32
 """Blocks of scores that the test of one class draws labels of; more are pooled."""
@@ -142,6 +152,140 @@ class Pairs:
         psi[there] = (self._above - self.areas[there, None]) * self._factor[there, None]
         psi[self.k] = (self._below[there] - self.areas[there, None]).sum(axis=0) * self._factor[self.k]
         return np.asarray(psi * total)
+
+
+class CalibrationOfClass(NamedTuple):
+    """Calibration of one class's probability, and how well it orders the samples; NaN where undefined.
+
+    Attributes
+    ----------
+    label : label
+    support : float
+        Number (or weight) of the class's samples.
+    error, low, high : float
+        The debiased calibration error with its interval; without ends where rows belong together.
+    pvalue, pvalue_holm : float
+        Of the test of calibration, alone and adjusted for the number of classes that are tested.
+    slope : float
+        Of the labels on logit(probability): below 1 over-confident. NaN where no finite one fits best.
+    mean_score, share : float
+        Mean probability of the class, and its share of the samples.
+    roc_auc, average_precision : float
+        Of the class against all others.
+    """
+
+    label: Label
+    support: float
+    error: float
+    low: float
+    high: float
+    pvalue: float
+    pvalue_holm: float
+    slope: float
+    mean_score: float
+    share: float
+    roc_auc: float
+    average_precision: float
+
+
+@dataclass(frozen=True)
+class ClassCalibration:
+    """Calibration of the probability of each class.
+
+    Attributes
+    ----------
+    classes : tuple of CalibrationOfClass
+        In the order of the labels.
+    squared : float
+        Mean of the squared calibration errors less their bias, over the classes with samples of their own and
+        others; negative where no error is seen, NaN where it is not known of any class.
+    level : float
+        Confidence level. A class is not calibrated where its p-value by Holm is at most 1 - level.
+    """
+
+    classes: tuple[CalibrationOfClass, ...]
+    squared: float
+    level: float
+
+    @classmethod
+    def of(
+        cls,
+        curves: ClassCurves,
+        labels: Sequence[Label],
+        numbers: Sequence[dict[str, float]],
+        intervals: Sequence[Interval | None],
+        level: float,
+    ) -> ClassCalibration:
+        """Put together the metrics of each class, without their prefix, and what their tables hold beside them."""
+        adjusted = holm([number["calibration_pvalue"] for number in numbers])
+        rows, errors = [], []
+        for k, (label, number, ends) in enumerate(zip(labels, numbers, intervals, strict=True)):
+            table = curves.tables[k]
+            total = table.blocks.total
+            low, high = ends or (math.nan, math.nan)
+            rows.append(CalibrationOfClass(
+                label, number["support"], number["calibration_error"], low, high, number["calibration_pvalue"],
+                float(adjusted[k]), math.nan if table.fit is None else table.fit.slope,
+                float(total @ table.blocks.scores / total.sum()), float(curves.shares[k]), number["roc_auc"],
+                number["average_precision"],
+            ))  # fmt: skip
+            if table.has_both:
+                errors.append(table.error.squared)
+        known = [error for error in errors if math.isfinite(error)]
+        return cls(tuple(rows), math.fsum(known) / len(known) if known else math.nan, level)
+
+    @property
+    def tested(self) -> tuple[CalibrationOfClass, ...]:
+        """The classes with a p-value."""
+        return tuple(own for own in self.classes if not math.isnan(own.pvalue))
+
+    @property
+    def pvalue(self) -> float:
+        """The least p-value by Holm: that of all classes being calibrated; NaN where none is tested."""
+        return min((own.pvalue_holm for own in self.tested), default=math.nan)
+
+    @property
+    def uncalibrated(self) -> tuple[CalibrationOfClass, ...]:
+        """The classes whose p-value by Holm is at most 1 - level, the least first, then the largest error."""
+        found = [own for own in self.tested if own.pvalue_holm <= 1 - self.level + 1e-12]
+        return tuple(sorted(found, key=lambda own: (own.pvalue_holm, -own.error)))
+
+    def sentence(self) -> str:
+        """The outcome in words, with at most three classes by name."""
+        tested, wrong, total = len(self.tested), self.uncalibrated, len(self.classes)
+        if not tested:
+            return f"None of {total} classes has a test of calibration."
+        among = f"{total} classes" if tested == total else f"{tested} tested classes (of {total})"
+        few = sum(own.support < FEW_OF_A_GROUP for own in set(self.tested) - set(wrong))
+        has = "class has" if few == 1 else "classes have"
+        rare = f"; {few} {has} fewer than {FEW_OF_A_GROUP} samples, of which the test sees gross faults only" * bool(
+            few
+        )
+        least = tested / (1 + DRAWS)
+        if not wrong and least > 1 - self.level + 1e-12:
+            at_least = f"with {tested} tests it is at least {least:.3g}"
+            return f"No p-value by Holm can be as small as {1 - self.level:.3g}: {at_least}."
+        if not wrong:
+            return f"0 of {among} show a fault of calibration (least p by Holm {self.pvalue:.3f}){rare}."
+        named = [f"{quoted(elide(one_line(own.label), 60))} ({_p(own.pvalue_holm)})" for own in wrong[:3]]
+        if len(wrong) > 1:
+            last = f"{len(wrong) - 3} more" if len(wrong) > 3 else named.pop()
+            named = [f"{', '.join(named)} and {last}"]
+        are = "is" if len(wrong) == 1 else "are"
+        return f"{len(wrong)} of {among} {are} not calibrated: {named[0]}, p by Holm{rare}."
+
+    def to_frame(self) -> pd.DataFrame:
+        """One row per class; the columns are those of :class:`CalibrationOfClass`."""
+        import pandas as pd
+
+        return pd.DataFrame(self.classes, columns=list(CalibrationOfClass._fields))
+
+    def __repr__(self) -> str:
+        return f"ClassCalibration({len(self.classes)} classes, squared={self.squared:.3g}, pvalue={self.pvalue:.3g})"
+
+
+def _p(value: float) -> str:
+    return "p < 0.001" if value < 0.001 else f"p = {value:.3f}"
 
 
 class OfEach:

@@ -13,12 +13,13 @@ import numpy as np
 
 from cmtrack.metrics.calibration import PVALUE_SOURCE, Error, Part, PValue, ReliabilityTable
 from cmtrack.metrics.metric import Metric, Section
+from cmtrack.metrics.risk_coverage import AURC, EXCESS
 from cmtrack.metrics.roc import place_of, with_channels
 from cmtrack.statistics import ScoreCounts
 from cmtrack.statistics.class_scores import Pattern, hit_probabilities
 from cmtrack.statistics.inputs import BoolArray, FloatArray, IntArray
 
-BLOCKS = 256
+BLOCKS = 128
 """Blocks of scores that the test draws labels of; more are pooled."""
 
 
@@ -71,6 +72,12 @@ def _section(title: str, prefix: str, headline: bool) -> Section:
         Metric(f"{prefix}miscalibration", Part("miscalibration"), better="lower", interval="",
                title="miscalibration of the confidence", source="Dimitriadis, Gneiting & Jordan (2021)",
                formula="Brier score of the hits − that after isotonic recalibration", **usual),
+        Metric(f"{prefix}aurc", AURC, better="lower", interval="log", title="area under risk by coverage", brief="AURC",
+               formula="mean share of misses among the most confident, over all shares of them",
+               source="Geifman & El-Yaniv (2017)", **usual),
+        Metric(f"{prefix}aurc_excess", EXCESS, better="lower", interval="log", brief="excess AURC",
+               title="excess area under risk by coverage", formula="aurc − that of as many misses that come last",
+               source="Geifman, Uziel & El-Yaniv (2019)", **usual),
     ))  # fmt: skip
 
 

@@ -162,6 +162,10 @@ class Aurc:
     def __call__(self, table: ScoreTable) -> float:
         return order_of(table).area
 
+    def size(self, table: ScoreTable) -> float:
+        """The effective number of rows, which tell where there is no error."""
+        return table.effective(None)
+
     def influence(self, table: ScoreTable) -> FloatArray:
         """Influence (4 U,)."""
         order = order_of(table)

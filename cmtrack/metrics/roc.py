@@ -170,8 +170,10 @@ def place_of(scores: ScoreCounts, score: FloatArray, channel: IntArray) -> IntAr
     if not scores.exact:
         return np.asarray(channel * len(values) + cells_of(score))
     place = np.searchsorted(values, score).clip(max=len(values) - 1)
-    below = np.maximum(place - 1, 0)
-    place = np.where(score - values[below] < values[place] - score, below, place)
+    beside = np.flatnonzero(values[place] != score)
+    above, below = place[beside], np.maximum(place[beside] - 1, 0)
+    own = score[beside]
+    place[beside] = np.where(own - values[below] < values[above] - own, below, above)
     return np.asarray(channel * len(values) + place)
 
 

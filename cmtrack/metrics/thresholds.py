@@ -157,18 +157,18 @@ class Rule:
             raise ValueError(
                 f"subject_to must bound a share, which does not grow with the rows, got {self.bound.text!r}"
             )
-        if self.bound.absolute or self.bound.difference:
+        if self.bound.absolute or self.bound.difference or self.bound.column:
             raise ValueError(f"subject_to bounds a metric or its .low or .high, got {self.bound.text!r}")
         if self.bound.end and not hasattr(metric.value, "denominator"):
             raise ValueError(f"subject_to has .low and .high of shares only (Wilson's limits), got {self.bound.text!r}")
 
-    def bounded(self, six: BinaryCounts, effective: float = 1.0) -> FloatArray:
+    def bounded(self, six: BinaryCounts, effective: Any = 1.0) -> FloatArray:
         """The bounded number at each threshold; NaN where it is undefined.
 
         Parameters
         ----------
         six : BinaryCounts of ndarrays of shape (..., T)
-        effective : float
+        effective : float or ndarray of shape (..., 1)
             Effective samples a unit of weight (Kish).
         """
         assert self.bound is not None  # the caller's choice
@@ -183,7 +183,7 @@ class Rule:
             ends = wilson_ends(value, n, normal_quantile(self.confidence_level))
         return np.asarray(np.clip(ends[self.bound.end == "high"], 0.0, 1.0))
 
-    def choose(self, thresholds: FloatArray, counts: FloatArray, effective: float = 1.0) -> IntArray:
+    def choose(self, thresholds: FloatArray, counts: FloatArray, effective: Any = 1.0) -> IntArray:
         """Places of the chosen thresholds, shape (...,); -1 where none keeps the bound.
 
         Of equal costs the one nearest to the threshold of calibrated scores is taken, of equal metrics the one that
@@ -195,7 +195,7 @@ class Rule:
             See :func:`thresholds_of`.
         counts : ndarray of shape (..., 4, U)
             By channel and score; scores that no sample has are no candidates.
-        effective : float
+        effective : float or ndarray of shape (..., 1)
             As in :meth:`bounded`.
         """
         allowed = candidates(counts)
@@ -385,6 +385,9 @@ class HeldOut:
 def cross_fit(splits: Any, thresholds: FloatArray, rule: Rule, effective: float = 1.0) -> HeldOut:
     """Judge each fold by the threshold that the others choose.
 
+    The limit of an interval that a bound asks for is read as if the others were as many as all samples are: it would be
+    stricter with fewer, and the threshold another one.
+
     Parameters
     ----------
     splits : iterable of ndarrays of shape (V, 4, U)
@@ -396,8 +399,10 @@ def cross_fit(splits: Any, thresholds: FloatArray, rule: Rule, effective: float 
     """
     counts, places = [], []
     for parts in splits:
-        others = parts.sum(axis=0) - parts
-        chosen = rule.choose(thresholds, others, effective)
+        everyone = parts.sum(axis=0)
+        others = everyone - parts
+        as_many = float(everyone.sum()) / others.sum(axis=(1, 2))
+        chosen = rule.choose(thresholds, others, effective * as_many[:, None])
         counts.append(sum(
             (six_at(part, place) for part, place in zip(parts, chosen, strict=True) if place >= 0),
             start=np.zeros(len(_OUTCOMES)),
@@ -462,9 +467,9 @@ def judged_metric(held: HeldOut, metric: Metric, level: float, known: Dependence
     """A metric of held-out outcomes and its interval, on the metric's own scale, widened as that of a cost."""
     mean = held.mean
     weight = SixCells(mean, mean / known.effective)
-    value, psi = metric.number(weight.argument()), metric.influence_in(weight)
-    if not math.isfinite(value):
+    if not math.isfinite(metric.number(weight.argument())):
         return math.nan, None
+    psi = metric.influence_in(weight)
     error, degrees = math.nan, math.inf
     if psi is not None and known.by_cluster:
         error, degrees = known.by_cluster(psi)

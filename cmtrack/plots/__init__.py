@@ -21,7 +21,7 @@ from .families import (
 )
 from .precision_recall import plot_precision_recall
 from .prevalence import plot_prevalence_likelihood
-from .reliability import plot_reliability
+from .reliability import ReliabilityPanel, plot_reliability, plot_reliability_panels
 from .roc import plot_roc
 from .rough import plot_rough_approximations
 from .scores import plot_score_histogram
@@ -31,7 +31,11 @@ from .thresholds import plot_thresholds, threshold_figure
 
 __all__ = [
     "FamilyPanel",
+<<<<<<< HEAD
     "SegmentPanel",
+=======
+    "ReliabilityPanel",
+>>>>>>> main
     "code_figure",
     "evaluation_figures",
     "family_figures",
@@ -45,6 +49,7 @@ __all__ = [
     "plot_prevalence_likelihood",
     "plot_reduced_matrix",
     "plot_reliability",
+    "plot_reliability_panels",
     "plot_risk_coverage",
     "plot_roc",
     "plot_rough_approximations",

@@ -19,7 +19,7 @@ from .confusion import plot_confusion_matrix, plot_reduced_matrix
 from .decisions import Point, plot_decision_curve, plot_gains, plot_risk_coverage
 from .precision_recall import plot_precision_recall
 from .prevalence import plot_prevalence_likelihood
-from .reliability import plot_reliability
+from .reliability import ReliabilityPanel, plot_reliability, plot_reliability_panels
 from .roc import interval_words, plot_roc
 from .scores import plot_score_histogram
 from .spcc import plot_spcc_matrix
@@ -131,8 +131,8 @@ def draw_reliability(
 ) -> Figure:
     """Reliability from the computed curve; with axes the curve alone, without the scores."""
     error = curve.table.error.value
-    if band == "consistency" and not curve.no_draws and len(curve.scores) > CELLS:
-        curve = curve.on_grid()  # as fine as the figure shows, and quicker to draw labels for
+    if band == "consistency":
+        curve = _as_fine_as_drawn(curve)
     blocks, level, ends = curve.table.blocks, curve.table.level, None
     if band == "consistency" and curve.has_band:
         ends = curve.band(level)
@@ -143,6 +143,56 @@ def draw_reliability(
         band=ends, band_of=band or "consistency", level=level,
         error=text.number_text(error) + interval_words(interval),
         names=(negative, curve.positive), title=title, ax=ax,
+    )  # fmt: skip
+
+
+def _as_fine_as_drawn(curve: CalibrationCurve) -> CalibrationCurve:
+    """The curve by cell where it has a band and more scores than a figure shows: labels are drawn more quickly."""
+    return curve.on_grid() if not curve.no_draws and len(curve.scores) > CELLS else curve
+
+
+_MOST_PANELS = 12
+
+
+def reliability_classes_figure(evaluation: Evaluation) -> Figure | None:
+    """The reliability of the predicted class's probability and of each class's; None without them.
+
+    Of more than twelve classes the largest are drawn. Classes without samples, or without others, are left out.
+    """
+    if not evaluation.has_class_calibration:
+        return None
+    judged = evaluation.class_calibration()
+    there = [own for own in judged.classes if 0 < own.share < 1]
+    drawn = sorted(there, key=lambda own: -own.support)[:_MOST_PANELS]
+    panels = []
+    confidence = evaluation.confidence_calibration if evaluation.has_section("confidence") else None
+    if confidence is not None:
+        p = evaluation.metrics["confidence/pvalue"]
+        panels.append(_panel("predicted class", confidence, p, judged.level))
+    panels += [
+        _panel(own.label, evaluation.calibration_of(own.label), own.pvalue_holm, judged.level)
+        for own in there
+        if own in drawn
+    ]
+    if not drawn:
+        return None
+    more = f" (the {len(drawn)} largest of {len(there)})" if len(there) > len(drawn) else ""
+    return plot_reliability_panels(
+        panels, level=judged.level, names=("other classes, or wrong", "the class, or right"),
+        title=f"Reliability by class{more}",
+    )  # fmt: skip
+
+
+def _panel(name: object, curve: CalibrationCurve, pvalue: float, level: float) -> ReliabilityPanel:
+    """A small figure of a curve, with its class's size, calibration error and p-value."""
+    error, curve = curve.table.error.value, _as_fine_as_drawn(curve)
+    blocks = curve.table.blocks
+    p = "" if math.isnan(pvalue) else f", p {'< 0.001' if pvalue < 0.001 else f'{pvalue:.3f}'}"
+    size = float(blocks.positive.sum())
+    return ReliabilityPanel(
+        name, curve.scores, curve.recalibrated, blocks.positive, blocks.negative,
+        band=curve.band(level) if curve.has_band else None,
+        note=f"n={text.count_text(size)}, error {text.number_text(error)}{p}", marked=pvalue <= 1 - level + 1e-12,
     )  # fmt: skip
 
 

@@ -1,8 +1,10 @@
-"""Reliability of a score: the observed share of positives over the score, without bins, above the scores themselves."""
+"""Reliability of scores: the observed share of positives over the score, without bins, above the scores themselves."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -10,7 +12,7 @@ import numpy.typing as npt
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch
-from matplotlib.ticker import PercentFormatter
+from matplotlib.ticker import MaxNLocator, PercentFormatter
 
 from . import _text as text
 from .scores import draw_panel, histogram, use_log_counts
@@ -21,6 +23,8 @@ from .style import (
     ORANGE,
     PAD,
     SKY,
+    SMALL_SIZE,
+    TINY_SIZE,
     TITLE_SIZE,
     FloatArray,
     arrange,
@@ -33,7 +37,7 @@ from .style import (
     sheet,
 )
 
-_BINS = 40
+_BINS, _SMALL_BINS = 40, 20
 
 
 def plot_reliability(
@@ -103,9 +107,10 @@ def plot_reliability(
     plain_axes(top)
     _draw_curve(top, x, y, band, band_of, level, error)
     weights = np.stack((below, above))
-    heights, edges = histogram(x, weights, _BINS)
+    reach = reach_of(float(x[-1]))
+    heights, edges = histogram(x / reach, weights, _BINS)
     colours = [BLUE, ORANGE]
-    draw_panel(bottom, heights, edges, colours, weights.sum(axis=1))
+    draw_panel(bottom, heights, edges * reach, colours, weights.sum(axis=1))
     use_log_counts(bottom, heights)
     areas = [
         Patch(facecolor=(colour, 0.35), edgecolor=colour, label=f"{text.brief(name, 30)} (n={total:,.6g})")
@@ -120,6 +125,130 @@ def plot_reliability(
         figure.suptitle(title, fontsize=TITLE_SIZE, color=INK, y=1 - 0.5 * PAD / figure.get_figheight())
     arrange(figure, [[top], [bottom]], legend_below(bottom, handles))
     return figure
+
+
+@dataclass(frozen=True)
+class ReliabilityPanel:
+    """One score of :func:`plot_reliability_panels`.
+
+    Attributes
+    ----------
+    name : object
+    scores, recalibrated, positive, negative : array_like of shape (U,)
+        As in :func:`plot_reliability`.
+    band : (array_like, array_like) of shape (U,), optional
+        Consistency band.
+    note : str
+        A line under the name.
+    marked : bool
+        Whether the note stands out.
+    """
+
+    name: object
+    scores: npt.ArrayLike
+    recalibrated: npt.ArrayLike
+    positive: npt.ArrayLike
+    negative: npt.ArrayLike
+    band: tuple[npt.ArrayLike, npt.ArrayLike] | None = None
+    note: str = ""
+    marked: bool = False
+
+
+def plot_reliability_panels(
+    panels: Sequence[ReliabilityPanel],
+    *,
+    level: float = 0.95,
+    names: tuple[str, str] = ("other classes", "the class"),
+    title: str | None = None,
+) -> Figure:
+    """Draw the reliability curves of several scores side by side, each with its scores below.
+
+    All axes are the same, but for scores of rare positives: where all are below a fifth of the others' largest, both
+    axes end where they do.
+
+    Parameters
+    ----------
+    panels : sequence of ReliabilityPanel
+        At least one.
+    level : float, default 0.95
+        Of the bands.
+    names : (str, str)
+        Names of the negatives and of the positives, for the legend.
+    title : str, optional
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+        It is not registered with pyplot.
+
+    Raises
+    ------
+    ValueError
+        If there is no panel.
+    """
+    if not panels:
+        raise ValueError("panels must have at least one panel, got none")
+    columns = min(range(3, 6), key=lambda n: (-len(panels) % n, -n)) if len(panels) > 5 else len(panels)
+    rows = -(-len(panels) // columns)
+    figure = new_figure((0.7 + 1.75 * max(columns, 2), 1.0 + 2.6 * rows))
+    axes = figure.subplots(2 * rows, columns, squeeze=False)
+    shown = text.short_names([panel.name for panel in panels], 22)
+    reaches = [reach_of(float(np.asarray(panel.scores)[-1])) for panel in panels]
+    reaches = [own if own <= max(reaches) / 5 else max(reaches) for own in reaches]
+    strips = [_strip(panel, reach) for panel, reach in zip(panels, reaches, strict=True)]
+    every = np.stack([heights for heights, _ in strips])
+    handles: list[Any] = []
+    for place, (top, bottom) in enumerate(zip(axes[::2].ravel(), axes[1::2].ravel(), strict=True)):
+        if place >= len(panels):
+            top.set_visible(False)
+            bottom.set_visible(False)
+            continue
+        panel, reach, (heights, totals) = panels[place], reaches[place], strips[place]
+        first, last = place % columns == 0, place >= (rows - 1) * columns
+        plain_axes(top)
+        x, y = (np.asarray(part, dtype=np.float64) for part in (panel.scores, panel.recalibrated))
+        _draw_curve(top, x, y, panel.band, "consistency", level, "")
+        draw_panel(bottom, heights, np.linspace(0, reach, _SMALL_BINS + 1), [BLUE, ORANGE], totals)
+        use_log_counts(bottom, every)
+        own = reach < max(reaches)
+        top.set_ylim(0, reach if own else 1)
+        for axis in (top.xaxis, bottom.xaxis, top.yaxis):
+            axis.set_major_locator(MaxNLocator(3, steps=[1, 2.5, 5, 10]))
+            axis.set_major_formatter(lambda share, _: f"{100 * share:.3g}%")
+        for ax in (top, bottom):
+            ax.set_xlim(0, reach)
+            ax.tick_params(labelsize=TINY_SIZE, labelleft=first or (own and ax is top), labelbottom=ax is bottom)
+        name_axes(top, "", "observed share" if first else "", None)
+        name_axes(bottom, "score" if last else "", "samples" if first else "", None)
+        for label in (top.yaxis.label, bottom.xaxis.label, bottom.yaxis.label):
+            label.set_fontsize(SMALL_SIZE)
+        top.set_title(shown[place], loc="left", fontsize=SMALL_SIZE, color=INK, pad=4 + 1.4 * TINY_SIZE)
+        top.annotate(
+            panel.note, xy=(0, 1), xycoords="axes fraction", xytext=(0, 4), textcoords="offset points",
+            fontsize=TINY_SIZE, color=ORANGE if panel.marked else MUTED, annotation_clip=False,
+        )  # fmt: skip
+        handles = max(handles, top.get_legend_handles_labels()[0], key=len)
+    areas = [
+        Patch(facecolor=(colour, 0.35), edgecolor=colour, label=name)
+        for colour, name in zip((BLUE, ORANGE), names, strict=True)
+    ]
+    legend = figure.legend(
+        handles=[*handles, *areas], loc="lower center", ncols=min(3, max(1, columns - 1)), frameon=False,
+        fontsize=SMALL_SIZE, labelcolor=INK, bbox_to_anchor=(0.5, 0.0), borderaxespad=0.4,
+    )  # fmt: skip
+    if title is not None:
+        figure.suptitle(title, fontsize=TITLE_SIZE, color=INK, y=1 - 0.5 * PAD / figure.get_figheight())
+    arrange(figure, axes.tolist(), legend, heights=[4, 1] * rows)
+    return figure
+
+
+def _strip(panel: ReliabilityPanel, reach: float) -> tuple[FloatArray, FloatArray]:
+    """The histogram of a score up to the end of its axis, shape (2, bins), and both totals."""
+    x, positive, negative = (
+        np.asarray(part, dtype=np.float64) for part in (panel.scores, panel.positive, panel.negative)
+    )
+    weights = np.stack((negative, positive))
+    return histogram(x / reach, weights, _SMALL_BINS)[0], weights.sum(axis=1)
 
 
 def _draw_curve(
@@ -142,9 +271,12 @@ def _draw_curve(
         ax.fill_between(
             **where, color=SKY, alpha=0.35, linewidth=0, zorder=1, label=f"{words} ({100 * level:g} %)",
         )  # fmt: skip
+        if len(x) == 1:
+            ax.vlines(x, low, high, color=SKY, alpha=0.35, linewidth=6, zorder=1)
     ax.plot([0, 1], [0, 1], color=MUTED, linewidth=1.0, linestyle=":", label="perfect: as often as the score says")
+    alone: dict[str, Any] = {"marker": "o", "markersize": 5, "clip_on": False} if len(x) == 1 else {}
     ax.plot(
-        x, y, color=BLUE, linewidth=1.8, zorder=3, drawstyle="steps-mid",
+        x, y, color=BLUE, linewidth=1.8, zorder=3, drawstyle="steps-mid", **alone,
         label=fold("observed share" + (f"; calibration error {error}" if error else ""), 300),
     )  # fmt: skip
     ax.set(xlim=(0, reach_of(float(x[-1]))), ylim=(0, 1))

@@ -242,10 +242,16 @@ def legend_below(ax: Axes, handles: Sequence[Artist] | None = None, tick_lines: 
     )  # fmt: skip
 
 
-def arrange(figure: Figure, panels: Sequence[Sequence[Axes]], below: Artist | None = None) -> None:
+def arrange(
+    figure: Figure,
+    panels: Sequence[Sequence[Axes]],
+    below: Artist | None = None,
+    heights: Sequence[float] | None = None,
+) -> None:
     """Give the panels the room that their names and numbers, the figure's title and `below` leave.
 
-    All panels of a column are equally wide, all of a row equally high. Everything is measured once, where it stands.
+    All panels of a column are equally wide, all of a row equally high; the rows are as high as each other, or as
+    `heights` to each other. Everything is measured once, where it stands.
     """
     use_fallbacks(figure)
     renderer: Any = figure.canvas.get_renderer()  # type: ignore[attr-defined]
@@ -257,9 +263,10 @@ def arrange(figure: Figure, panels: Sequence[Sequence[Axes]], below: Artist | No
     left, right = around[..., 0].max(axis=0) + pad, around[..., 1].max(axis=0)
     top, bottom = around[..., 2].max(axis=1), around[..., 3].max(axis=1) + pad
     width = (full[0] - pad - left.sum() - right.sum()) / len(left)
-    height = (full[1] - low - title - top.sum() - bottom.sum()) / len(top)
+    parts = np.ones(len(top)) if heights is None else np.asarray(heights, dtype=np.float64)
+    each = (full[1] - low - title - top.sum() - bottom.sum()) * parts / parts.sum()
     y = full[1] - title
-    for row, above, under in zip(panels, top, bottom, strict=True):
+    for row, height, above, under in zip(panels, each, top, bottom, strict=True):
         y -= above + height
         x = 0.0
         for ax, before, after in zip(row, left, right, strict=True):

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from cmtrack.base import BaseEvaluation
 from cmtrack.evaluation import Evaluation
 from cmtrack.metrics.catalog import lookup, section_title, title
+from cmtrack.metrics.class_curves import ClassCalibration
 from cmtrack.metrics.names import encode_label
 from cmtrack.report import formatting as fmt
 from cmtrack.report import narrative, segments
@@ -24,9 +25,12 @@ MAX_GROUPS = 30
 
 def content(evaluation: Evaluation) -> dict[str, Any]:
     """Content of the page of single classes, beside that of every kind."""
+    judged = evaluation.class_calibration() if evaluation.has_class_calibration else None
     return {
         "key_metrics": _key_metrics(evaluation),
-        "classes": _classes(evaluation),
+        "classes": _classes(evaluation, judged),
+        "class_scores": [head for head, _ in _class_scores(evaluation)],
+        "class_calibration": "" if judged is None else judged.sentence(),
         "label_width": min(24, max(len(fmt.short(label)) for label in evaluation.labels) + 2),
         "n_classes": len(evaluation.classes),
         "mismatches": narrative.MISMATCHES,
@@ -59,20 +63,28 @@ def _key_metrics(evaluation: Evaluation) -> list[dict[str, Any]]:
     positive = "" if evaluation.positive is None else fmt.short(evaluation.positive)
     for name in evaluation.metrics:
         entry = lookup(name)
-        if entry.headline and not name.endswith(("_low", "_high")):
+        first = entry.headline or (name == narrative.AREA_OF_CLASSES and evaluation.positive is None)
+        if first and not name.endswith(("_low", "_high")):
             sections.setdefault(section_title(name, fmt.short, positive), []).append(metric_row(evaluation, name))
     return [{"name": name, "rows": rows} for name, rows in sections.items()]
 
 
-def _classes(evaluation: Evaluation) -> list[dict[str, Any]]:
+def _classes(evaluation: Evaluation, judged: ClassCalibration | None) -> list[dict[str, Any]]:
     if not evaluation.has_section("class"):
         return []
     confused = {error[0]: error[1:] for error in narrative.confusions(evaluation)}
+    adjusted = {} if judged is None else {own.label: own.pvalue_holm for own in judged.classes}
     rows = []
     for label in evaluation.classes:
         row = _scores(evaluation, f"class/{encode_label(label)}", label)
         row["support"] = evaluation.metrics[f"class/{encode_label(label)}/support"]
         row["share"] = fmt.percent(row["support"] / evaluation.n_samples if evaluation.n_samples else math.nan)
+        row["scores"] = [
+            metric_row(evaluation, f"class/{encode_label(label)}/{name}") for _, name in _class_scores(evaluation)
+        ]
+        if adjusted:  # the p-value of the class alone stands in the table of all metrics
+            p = adjusted[label]
+            row["scores"][-1] |= {"value": fmt.p_text(p), "sort": "" if math.isnan(p) else p}
         row["confused"] = ""
         if label in confused:
             predicted, count, share = confused[label]
@@ -84,6 +96,16 @@ def _classes(evaluation: Evaluation) -> list[dict[str, Any]]:
     for row in rows:
         row["support_shown"] = fmt.count(row["support"])
     return rows
+
+
+def _class_scores(evaluation: Evaluation) -> list[tuple[str, str]]:
+    """Heads and names of the metrics of each class that are there beside precision, recall and F1."""
+    heads = {
+        "roc_auc": "ROC AUC", "average_precision": "AP", "calibration_error": "Calibration error",
+        "calibration_pvalue": "p (Holm)",
+    }  # fmt: skip
+    prefix = f"class/{encode_label(evaluation.labels[0])}"
+    return [(head, name) for name, head in heads.items() if f"{prefix}/{name}" in evaluation.metrics]
 
 
 def _scores(evaluation: Evaluation, prefix: str, label: object) -> dict[str, Any]:

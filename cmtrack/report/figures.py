@@ -126,6 +126,16 @@ CLASSES = (
         of_classes.reliability_figure,
     ),
     FigureEntry(
+        "reliability_classes",
+        "Reliability by class",
+        "How often each score comes true: the probability of the predicted class, then that of each class. Below the "
+        "dotted line the score is too high, above it too low; a curve that leaves the band shows more than chance "
+        "explains. Orange: not calibrated, by p-values that are adjusted for the number of classes. n: samples "
+        "that are right, or of the class. Axes are equal, but both end early where all scores are small.",
+        of_classes.reliability_classes_figure,
+        logged=False,
+    ),
+    FigureEntry(
         "spcc_matrix",
         "Separation of pairs of classes (one-vs-one sPCC at equal shares)",
         "How well the probabilities separate two classes, as if both had equally many samples: 1 is perfect, 0 is no "

@@ -28,6 +28,8 @@ from cmtrack.report.formatting import (
 from cmtrack.report.probabilities import average, confidence, judgement
 
 MISMATCHES = "IM: right group, wrong class. Shown twice (row and column): do not add them."
+AREA_OF_CLASSES = "multiclass/roc_auc_ovr_macro"
+"""The area that stands for all classes, where there are no two groups."""
 _SOURCES = (
     "the number of scored samples: scoring more samples",
     "the number of labelled samples of {positive}: labelling more of them",
@@ -39,8 +41,8 @@ def verdict(evaluation: Evaluation) -> list[str]:
     """The sentences on an evaluation, made from its numbers, the most important first."""
     parts = {
         _overall: "multiclass" if evaluation.none is None else "spans", _classes: "class", _confusion: "multiclass",
-        _steps: "reduced", _positive_group: "binary", costs: "cost", _log_loss: "probability", _probabilities: "",
-        _prevalence: "prevalence", segments.sentences: "",
+        _steps: "reduced", _positive_group: "binary", _areas: "multiclass", costs: "cost",
+        _log_loss: "probability", _probabilities: "", _prevalence: "prevalence", segments.sentences: "",
     }  # fmt: skip
     told = [part for part, section in parts.items() if not section or evaluation.has_section(section)]
     return [sentence for part in told for sentence in part(evaluation) if sentence]
@@ -183,6 +185,14 @@ def _positive_group(evaluation: Evaluation) -> list[str]:
             )
         out.append(text + ".")
     return out
+
+
+def _areas(evaluation: Evaluation) -> list[str]:
+    area = evaluation.metrics.get(AREA_OF_CLASSES, math.nan)
+    if evaluation.positive is not None or math.isnan(area):
+        return []
+    shown = with_interval(area, evaluation.intervals.get(AREA_OF_CLASSES))
+    return [f"The area under the ROC curve, of each class against all others, is {shown} on average (chance: 0.5)."]
 
 
 def costs(evaluation: Evaluation) -> list[str]:

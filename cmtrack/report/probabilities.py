@@ -1,4 +1,4 @@
-"""Whether probabilities are right, in words: one judgement for reports, reviews and their figures.
+"""A judgement of probabilities in words: one for reports, reviews and their figures.
 
 Judged are the probabilities of the positive group, and the confidence of the predictions: the probability that each is
 right. The test of calibration decides whether there is a fault; slope, mean and the reliability curve say of what kind,
@@ -15,14 +15,13 @@ import numpy as np
 from scipy.special import expit, logit
 
 from cmtrack.evaluation import Evaluation
-from cmtrack.metrics.calibration import CalibrationCurve
+from cmtrack.metrics.calibration import FEW_OF_A_GROUP, CalibrationCurve
 from cmtrack.metrics.intervals import Interval, normal_quantile
 from cmtrack.report import formatting as fmt
 from cmtrack.statistics.inputs import FloatArray
 
 FEW = 100
 """Rows, below which the test sees gross faults only."""
-FEW_OF_A_GROUP = 20
 _LEAST = 20  # rows of an example
 _SLIGHT = 0.02  # of the labels' standard deviation
 
@@ -200,7 +199,7 @@ def _judge(evaluation: Evaluation, judged: _Judged) -> Judgement:
 
 
 def _beside(judged: _Judged, rows: int) -> str:
-    """What a reader must know where no fault is seen."""
+    """The caution for a reader where no fault is seen."""
     blocks, text = judged.curve.table.blocks, ""
     if len(blocks.scores) == 1:
         text = f"; every {judged.noun} is given the same, {fmt.percent(float(blocks.scores[0]))}"

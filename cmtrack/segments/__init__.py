@@ -13,6 +13,7 @@ from cmtrack.segments.inference import (
     qualitative_interaction,
     rests,
     shrink,
+    shrunken,
     simultaneous_level,
 )
 from cmtrack.segments.search import SearchedSegment, SegmentSearch, differing_segments, worst_segments
@@ -36,6 +37,7 @@ __all__ = [
     "search_columns",
     "segment_columns",
     "shrink",
+    "shrunken",
     "simultaneous_level",
     "worst_segments",
 ]

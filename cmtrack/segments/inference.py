@@ -79,7 +79,7 @@ class Estimates:
         return np.isfinite(self.values)
 
     def arms(self, level: float) -> tuple[FloatArray, FloatArray]:
-        """How far the interval of each value reaches down and up: Wilson's of shares, Wald's of others.
+        """The reach of the interval of each value down and up: Wilson's of shares, Wald's of others.
 
         NaN where no error is known; an error of exactly 0 is none, but for a share.
         """
@@ -366,15 +366,20 @@ def order_of_segments(estimates: Estimates, support: Any, better: str = "higher"
     """
     if better not in ("higher", "lower"):
         raise ValueError(f'better must be "higher" or "lower", got {better!r}')
+    found = shrunken(estimates)
+    keys = found.values if better == "higher" else -found.values
+    keys = np.where(np.isfinite(keys), keys if found.between > 0 else 0.0, math.inf)
+    return np.lexsort((-np.asarray(support, dtype=np.float64), keys))
+
+
+def shrunken(estimates: Estimates) -> Shrinkage:
+    """The values of segments shrunken as :func:`order_of_segments` does; ``between`` is 0 where it goes by support."""
     errors = estimates.errors
     if estimates.n is not None:
         with np.errstate(all="ignore"):
             share = (estimates.values * estimates.n + 1) / (estimates.n + 2)
             errors = np.sqrt(share * (1 - share) / estimates.n)
-    found = shrink(estimates.values, errors)
-    keys = found.values if better == "higher" else -found.values
-    keys = np.where(np.isfinite(keys), keys if found.between > 0 else 0.0, math.inf)
-    return np.lexsort((-np.asarray(support, dtype=np.float64), keys))
+    return shrink(estimates.values, errors)
 
 
 # -- two models ----------------------------------------------------------------------------------------

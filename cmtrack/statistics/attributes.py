@@ -18,6 +18,7 @@ from cmtrack.statistics.factorize import is_missing
 from cmtrack.statistics.inputs import BoolArray, IntArray, listed
 
 _SMALL = 256
+_RANGE = 1 << 16
 
 
 @dataclass(frozen=True)
@@ -105,10 +106,25 @@ def encode_attribute(name: Hashable, column: Any, called: Called = ATTRIBUTES) -
     elif array.dtype.kind not in "iubUS":
         return _encode_objects(f"{called.column} {name!r}", array)
     known = array[~missing] if missing.any() else array
-    distinct, inverse = np.unique(known, return_inverse=True)
+    distinct, inverse = _distinct(known)
+    if len(known) == len(array):
+        return inverse, distinct.tolist()
     codes = np.zeros(len(array), dtype=np.int64)
     codes[~missing] = inverse
     return _with_missing(codes, distinct.tolist(), missing)
+
+
+def _distinct(values: npt.NDArray[Any]) -> tuple[npt.NDArray[Any], IntArray]:
+    """Sorted distinct values, and the place of each value among them; small whole numbers are not sorted for it."""
+    if values.dtype.kind in "iub" and len(values):
+        low = int(values.min())
+        if int(values.max()) - low < _RANGE and abs(low) < 1 << 62:
+            shifted = values.astype(np.int64) - low
+            present = np.bincount(shifted) > 0
+            place = np.cumsum(present, dtype=np.int64) - 1
+            return (np.flatnonzero(present) + low).astype(values.dtype), place[shifted]
+    distinct, inverse = np.unique(values, return_inverse=True)
+    return distinct, inverse.astype(np.int64, copy=False)
 
 
 def combine(codes: IntArray, size: int, more: IntArray, more_size: int) -> tuple[IntArray, int]:

@@ -76,7 +76,9 @@ class ClassBlock:
             for place, (start, stop) in enumerate(zip(self.starts, self.stops, strict=True)):
                 values[:, start:stop] -= means[:, place, None]
         else:
-            values -= np.repeat(means, self.stops - self.starts, axis=1)
+            sizes = self.stops - self.starts
+            for own, mean in zip(values, means, strict=True):
+                own -= np.repeat(mean, sizes)
         return means, values
 
     def spread(self, values: npt.NDArray[Any], dtype: Any = np.float64) -> npt.NDArray[Any]:
@@ -86,6 +88,7 @@ class ClassBlock:
         return whole
 
 
+_VALUES = 1 << 18
 _TINY = 2.0**-100
 """Variance over squared mean below which a score is taken for constant."""
 
@@ -136,9 +139,15 @@ class ScoreMoments:
     @classmethod
     def of_block(cls, block: ClassBlock, means: FloatArray, deviations: FloatArray) -> ScoreMoments:
         """The moments of one block from the deviations (L, b) of its scores from their class means (L, C)."""
-        square = deviations * deviations
-        powers = (deviations, square, square * deviations, square * square)
-        return cls.of_sums(block, means, deviations, [block.total(power) for power in powers])
+        sums = np.empty((4, *means.shape))
+        step = max(1, _VALUES // deviations.shape[1])  # components whose powers stay in cache
+        for start in range(0, len(deviations), step):
+            own = slice(start, start + step)
+            first = deviations[own]
+            square = first * first
+            for power, values in enumerate((first, square, square * first, square * square)):
+                sums[power, own] = block.total(values)
+        return cls.of_sums(block, means, deviations, list(sums))
 
     @classmethod
     def of_products(

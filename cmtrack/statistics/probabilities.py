@@ -19,7 +19,7 @@ LEAST_SUM, MOST_SUM = 0.98, 1.02
 ROUNDING = 1e-6
 Normalize: TypeAlias = bool | str
 """What is done with rows that do not sum to 1: "warn", True (scaled without a warning) or False (refused)."""
-_BLOCK_VALUES = 1 << 18
+_BLOCK_VALUES = 1 << 19
 DECISIONS = "decisions"
 """What stands in the place of the rule for sums where the columns are decision values, which are no probabilities."""
 

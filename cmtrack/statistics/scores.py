@@ -127,7 +127,7 @@ class GridCounts:
     ----------
     counts : ndarray of shape (T, C, 1600)
     sums : ndarray of shape (T, 1600)
-        Of what scores lie above the centre of their cell.
+        Of the scores in each cell.
     alone : ndarray of shape (T, 1600)
         The score in each cell, NaN where there is none.
     several : ndarray of shape (T,), bool
@@ -148,8 +148,7 @@ class GridCounts:
             cells = cells_of(own)
             counted = count_block(place + cells, n_channels * CELLS, weights).reshape(n_channels, CELLS)
             self.counts[t] += counted
-            total = np.bincount(cells, own if weights is None else own * weights, CELLS)
-            self.sums[t] += total - counted.sum(axis=0) * grid_centres()
+            self.sums[t] += np.bincount(cells, own if weights is None else own * weights, CELLS)
             if not self.several[t]:
                 alone = self.alone[t]
                 free = np.isnan(alone[cells])
@@ -170,7 +169,8 @@ class GridCounts:
         for t, several in enumerate(self.several):
             counts, held = self.counts[t], np.flatnonzero(self.counts[t].any(axis=0))
             if several:
-                out.append(ScoreCounts(grid_centres(), counts, exact=False, sums=self.sums[t]))
+                above = self.sums[t] - counts.sum(axis=0) * grid_centres()
+                out.append(ScoreCounts(grid_centres(), counts, exact=False, sums=above))
             else:
                 out.append(ScoreCounts(self.alone[t, held], counts[:, held], exact=True))
         return tuple(out)

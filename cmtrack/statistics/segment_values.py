@@ -262,6 +262,15 @@ def check_length(name: Hashable, length: int, n_rows: int) -> None:
         raise ValueError(f"segment column {name!r} must have one value per row, got {length:,} for {n_rows:,} rows")
 
 
+def check_number(name: str, number: int) -> None:
+    """Refuse more values than are counted before all of them are known."""
+    if number > MAX_VALUES:
+        raise ValueError(
+            f"segment column {name!r} must have at most {MAX_VALUES:,} values here, got {number:,}: is it an id of the "
+            "rows?"
+        )
+
+
 def check_fractions(name: str, values: Sequence[Any]) -> None:
     """Refuse a continuous column.
 

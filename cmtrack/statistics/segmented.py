@@ -25,10 +25,10 @@ from cmtrack.statistics.probabilities import Probabilities
 from cmtrack.statistics.score_pass import in_threads, sum_of_group
 from cmtrack.statistics.segment_values import (
     MAX_SEGMENTS,
-    MAX_VALUES,
     Others,
     SegmentRows,
     check_fractions,
+    check_number,
     check_values,
     largest,
     note_of_others,
@@ -38,8 +38,9 @@ from cmtrack.statistics.segment_values import (
 )
 
 MOMENTS = ("n", "mean", "m2", "m3", "m4")
-_ROWS = 1 << 18
-"""Rows at a time: arrays of all segments are merged once for each."""
+_FEWEST_ROWS, _VALUES, _ROWS_OF_CELL = 1 << 16, 1 << 23, 48
+"""Rows at a time: so many of each segment and class that its sums, and not the arrays of all of them, take the time, as
+far as their probabilities are not too many for the memory."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -111,17 +112,9 @@ class SegmentCounts:
         return replace(self.take([place.get(value, -1) for value in values]), values=values)
 
     def __add__(self, other: SegmentCounts) -> SegmentCounts:
-        """Merge disjoint samples; segments of equal values are one.
-
-        Raises
-        ------
-        ValueError
-            If there would be more than 10,000 segments.
-        """
+        """Merge disjoint samples; segments of equal values are one."""
         held = set(self.values)
         values = (*self.values, *(value for value in other.values if value not in held))
-        if len(values) > MAX_VALUES:
-            raise ValueError(f"a segment column must have at most {MAX_VALUES:,} values, got {len(values):,} or more")
         return _merged([self.spread(values), other.spread(values)])
 
     def limited(self) -> SegmentCounts:
@@ -184,7 +177,7 @@ class Segmented:
         Raises
         ------
         ValueError
-            If they are divided by other columns.
+            If they are divided by other columns, or one would have more than 10,000 values.
         """
         if list(self.columns) != list(other.columns):
             raise ValueError(
@@ -193,7 +186,10 @@ class Segmented:
             )
         labels = merged_labels(self.labels, other.labels)
         ours, theirs = self.arranged(labels).columns, other.arranged(labels).columns
-        return Segmented(labels, {name: own + theirs[name] for name, own in ours.items()})
+        merged = {name: own + theirs[name] for name, own in ours.items()}
+        for name, own in merged.items():
+            check_number(name, len(own.values))
+        return Segmented(labels, merged)
 
     def arranged(self, labels: tuple[Label, ...]) -> Segmented:
         """The same with all of ``labels`` in their order; labels that are new have no rows."""
@@ -228,7 +224,7 @@ class Segmented:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """Which columns have segments that are several values together."""
+        """Notes on columns with more than 1,000 values."""
         held = [(name, one) for name, one in self.columns.items() if Others.OTHERS in one.values]
         return tuple(
             note_of_others(name, None, int(one.sizes[one.values.index(Others.OTHERS)]), value_texts(one.values)[-1])
@@ -272,10 +268,17 @@ def count_segments(
     weights : ndarray of shape (n,), optional
     threads : int, optional
         By default one for each core.
+
+    Raises
+    ------
+    ValueError
+        If a column has more than 10,000 values.
     """
     found = {}
-    chunks = list(blocks(len(actual), _ROWS))
     for column in segments:
+        check_number(column.name, len(column.values))
+        wanted = min(_ROWS_OF_CELL * len(column.values) * len(labels), _VALUES // (len(labels) + 1))
+        chunks = list(blocks(len(actual), max(_FEWEST_ROWS, wanted)))
         count = partial(_count, actual, predicted, len(labels), column, probabilities, step, groups, weights)
         found[column.name] = _merged(in_threads(count, chunks, threads))
     return Segmented(labels, found)

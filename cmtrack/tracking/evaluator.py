@@ -20,6 +20,7 @@ from mlflow.models.evaluation.base import EvaluationArtifact, EvaluationResult
 
 from cmtrack.grouping import Grouping
 from cmtrack.options import OPTIONS, unless_decided
+from cmtrack.statistics.segment_values import divisions_of
 from cmtrack.tracking import names
 from cmtrack.tracking._warn import tell
 from cmtrack.tracking.log import LoggedEvaluation, log_evaluation
@@ -116,6 +117,12 @@ def read_inputs(
         wanted = config.get(name)
         if wanted is not None:
             given[name] = _column(table, wanted, name) if isinstance(wanted, str) else wanted
+    dividing = _named_segments(config.get("segments"))
+    if dividing:
+        columns = {name: _column(table, name, "segments") for division in dividing for name in division}
+        given["segments"] = (columns, [division if len(division) > 1 else division[0] for division in dividing])
+    elif config.get("segments") is not None:
+        given["segments"] = config["segments"]
     given["y_true"] = dataset.labels_data
     if model is None:
         given["y_pred"] = unless_decided(dataset.predictions_data, config)
@@ -127,11 +134,21 @@ def read_inputs(
             )
         return given
     used = [config[name] for name in _BY_ROW if isinstance(config.get(name), str)]
+    used += [name for division in dividing for name in division]
     features = dataset.features_data
     if used and hasattr(features, "columns"):
         features = features.drop(columns=[column for column in features.columns if str(column) in used])
     found = _predicted(model, features, config, predictions, given.get("labels"))
     return given | found | {"y_pred": unless_decided(found.get("y_pred"), config)}
+
+
+def _named_segments(given: Any) -> tuple[tuple[str, ...], ...]:
+    """The columns of the data that segments name, where they are names."""
+    if not isinstance(given, (list, tuple)) or not all(isinstance(name, (str, list, tuple)) for name in given):
+        return ()
+    flat = [one for name in given for one in ([name] if isinstance(name, str) else name)]
+    divisions: Any = divisions_of(list(given)) if given and all(isinstance(one, str) for one in flat) else ()
+    return divisions  # type: ignore[no-any-return]
 
 
 def as_grouping(given: Any) -> Grouping:

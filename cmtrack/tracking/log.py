@@ -71,6 +71,7 @@ def log_evaluation(
     sample_weight: Any = None,
     groups: Any = None,
     row_ids: Any = None,
+    segments: Any = None,
     run_id: str | None = None,
     model_id: str | None = None,
     step: int | None = None,
@@ -93,12 +94,12 @@ def log_evaluation(
     ``[tool.cmtrack] predictions`` in the nearest ``pyproject.toml`` that has it limits that whatever the code asks for:
     ``off`` keeps all rows here, ``labels`` the probabilities (:mod:`cmtrack.tracking.settings`). The logger ``cmtrack``
     says at level INFO what goes along. Statistics go in any case: counts of each distinct score of the positive group
-    are among them.
+    are among them, and of segments the counts by the values of their columns.
 
     Parameters
     ----------
     evaluation_or_y_true : Evaluation, FamilyEvaluation or array-like of shape (n,)
-    y_pred, y_prob, y_score, labels, calibration, target, sample_weight, groups, row_ids
+    y_pred, y_prob, y_score, labels, calibration, target, sample_weight, groups, row_ids, segments
         As in :func:`cmtrack.evaluate`, where labels are given.
     run_id : str, optional
         The run to write to; by default the active run of this thread.
@@ -153,6 +154,7 @@ def log_evaluation(
                     sample_weight=sample_weight,
                     groups=groups,
                     row_ids=row_ids,
+                    segments=segments,
                     **options,
                 )
             evaluation.metrics  # noqa: B018 - computed here, so that a failure is caught

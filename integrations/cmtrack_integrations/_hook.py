@@ -45,6 +45,7 @@ class DataOptions(Options, total=False):
     sample_weight: Any
     groups: Any
     row_ids: Any
+    segments: Any
 
 
 _BY_ROW = frozenset(DataOptions.__annotations__) - frozenset(Options.__annotations__)

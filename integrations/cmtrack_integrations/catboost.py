@@ -37,7 +37,7 @@ def log_fitted(
         Also log an evaluation of the first so many rounds, twice as many, and so on; the step is the number of rounds.
     **options
         Those of :class:`cmtrack.options.Options`, ``labels``, ``calibration``, ``target``,
-        ``sample_weight``, ``groups``, ``row_ids``, ``run_id``, ``model_id``,
+        ``sample_weight``, ``groups``, ``row_ids``, ``segments``, ``run_id``, ``model_id``,
         ``prefix``, ``metrics``, ``predictions``, ``strict``, as in :func:`cmtrack.log_evaluation`. ``labels`` are by
         default the model's own classes.
 

@@ -40,7 +40,7 @@ class EvaluationCallback:
         whose outputs are margins.
     **options
         Those of :class:`cmtrack.options.Options`, ``labels``, ``calibration``, ``target``,
-        ``sample_weight``, ``groups``, ``row_ids``, ``run_id``, ``model_id``,
+        ``sample_weight``, ``groups``, ``row_ids``, ``segments``, ``run_id``, ``model_id``,
         ``prefix``, ``metrics``, ``predictions``, ``strict``, as in :func:`cmtrack.log_evaluation`.
 
     Attributes

@@ -14,8 +14,8 @@ from mlflow.models.evaluation.base import ModelEvaluator
 NAME = "cmtrack"
 _OWN = frozenset(
     {
-        "y_prob", "labels", "calibration", "target", "sample_weight", "groups", "row_ids", "prefix", "step", "metrics",
-        "on_existing", "params", "predictions", "strict",
+        "y_prob", "labels", "calibration", "target", "sample_weight", "groups", "row_ids", "segments", "prefix", "step",
+        "metrics", "on_existing", "params", "predictions", "strict",
     }
 )  # fmt: skip
 
@@ -43,6 +43,9 @@ class CmtrackEvaluator(ModelEvaluator):  # type: ignore[misc]
         ``predict_proba`` needs none of this.
     sample_weight, groups, row_ids : str or array
         A column of the data, or the values.
+    segments : list of str, or of tuples of str
+        Columns of the data that divide the rows, which the model is not given; a tuple stands for crossings. Or as in
+        :func:`cmtrack.evaluate`.
     grouping : Grouping, mapping or path
         As an object, as plain data (``Grouping.from_dict``), or as a YAML or JSON file.
     labels, calibration, target, and the options of ``cmtrack.options.Options``

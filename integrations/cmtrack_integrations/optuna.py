@@ -44,7 +44,7 @@ class EvaluatedTrials:
         A metric of the registry, or several for a Pareto front.
     **options
         Those of :class:`cmtrack.options.Options`, ``labels``, ``calibration``, ``target``,
-        ``sample_weight``, ``groups``, ``row_ids``, ``run_id`` (of the parent),
+        ``sample_weight``, ``groups``, ``row_ids``, ``segments``, ``run_id`` (of the parent),
         ``prefix``, ``metrics``, ``predictions``, ``strict``, as in :func:`cmtrack.log_evaluation`.
 
     Examples

@@ -39,7 +39,7 @@ class EvaluationCallback(TrainingCallback):  # type: ignore[misc]
         your own, whose outputs are margins.
     **options
         Those of :class:`cmtrack.options.Options`, ``labels``, ``calibration``, ``target``,
-        ``sample_weight``, ``groups``, ``row_ids``, ``run_id``, ``model_id``,
+        ``sample_weight``, ``groups``, ``row_ids``, ``segments``, ``run_id``, ``model_id``,
         ``prefix``, ``metrics``, ``predictions``, ``strict``, as in :func:`cmtrack.log_evaluation`.
 
     Attributes

@@ -7,13 +7,13 @@ from cmtrack.comparison.repeated._pairs import (
     Pairwise,
     RepeatedDifference,
     corrected_resampled_t,
-    holm,
     seed_differences,
     wilcoxon_holm,
     wilcoxon_signed_rank,
 )
 from cmtrack.comparison.repeated._ranks import Friedman, Nemenyi, friedman, nemenyi
 from cmtrack.comparison.repeated._scores import ModelSummary, Summary, summary
+from cmtrack.metrics.intervals import holm
 
 __all__ = [
     "Friedman",

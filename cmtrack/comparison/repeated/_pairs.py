@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy.special import ndtr, stdtr, stdtrit
 
-from cmtrack.comparison import inference
 from cmtrack.comparison.repeated._scores import as_differences, complete, order_by_rank, settled
-from cmtrack.metrics.intervals import check_level, normal_quantile
+from cmtrack.metrics.intervals import check_level, holm, normal_quantile
 from cmtrack.statistics.inputs import BoolArray, FloatArray
 
 if TYPE_CHECKING:
@@ -415,18 +414,6 @@ class Pairwise:
             for pair in self.pairs
         ]
         return pd.DataFrame(rows)
-
-
-def holm(pvalues: Sequence[float]) -> tuple[float, ...]:
-    """Adjust p-values for their number (Holm 1979, Scandinavian Journal of Statistics 6, 65-70).
-
-    NaN stays NaN and does not count.
-    """
-    values = np.asarray(pvalues, dtype=np.float64)
-    adjusted = np.full(values.shape, math.nan)
-    known = ~np.isnan(values)
-    adjusted[known] = inference.holm(values[known])
-    return tuple(float(v) for v in adjusted)
 
 
 def cliques(order: Sequence[int], apart: BoolArray) -> tuple[tuple[int, ...], ...]:

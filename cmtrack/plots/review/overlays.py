@@ -300,7 +300,7 @@ class _Runs:
             )  # fmt: skip
 
     def captions(self, first: str, interval: str) -> list[str]:
-        """What is said below: of the dotted line, of what is left out, of names, of intervals."""
+        """The captions below: of the dotted line, of what is left out, of names, of intervals."""
         lines = [first, *left_out(len(self.names), self.shown, "curves"), *text.numbered(self.names[: self.shown])]
         return lines + (
             [f"In brackets: the {interval} by itself."] if np.isfinite(self.limits[: self.shown]).any() else []

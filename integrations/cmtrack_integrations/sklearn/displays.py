@@ -208,7 +208,7 @@ class PrecisionRecallDisplay(_CurveDisplay):
 
 
 class ReliabilityDisplay(_CurveDisplay):
-    """How often each score of the positive group comes true, without bins; with ``ax`` without the scores below.
+    """The share of positives at each score of the positive group, without bins; with ``ax`` without the scores below.
 
     Parameters
     ----------

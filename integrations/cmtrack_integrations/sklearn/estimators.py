@@ -35,6 +35,7 @@ def evaluate_estimator(
     sample_weight: Any = None,
     groups: Any = None,
     row_ids: Any = None,
+    segments: Any = None,
     **options: Unpack[Options],
 ) -> Evaluation:
     """Judge a fitted classifier on rows that it was not fitted on.
@@ -57,7 +58,7 @@ def evaluate_estimator(
     target : array-like of shape (m, n_features), optional
         Features of unlabelled rows whose prevalence is wanted. With a ``CrossValidated`` that kept its models these
         score them, as they did the labelled rows, and not the classifier.
-    sample_weight, groups, row_ids
+    sample_weight, groups, row_ids, segments
         As in :func:`cmtrack.evaluate`. The decisions judged are those of ``predict``, or of the option ``threshold``.
     **options
         As in :class:`cmtrack.options.Options`.
@@ -80,6 +81,7 @@ def evaluate_estimator(
         sample_weight=sample_weight,
         groups=groups,
         row_ids=row_ids,
+        segments=segments,
         **options,
         **given,
     )
