@@ -43,7 +43,8 @@ evaluation.report("segments_report.html")
 # Told.
 print(
     f"Of {search.searched} searched segments, {len(search.found())} are worse by more than chance explains; the "
-    f"worst is {worst.text}: {worst.value:.0%} of {worst.rows} people are classed right (adjusted p = {worst.p_adjusted:.3f})."
+    f"worst is {worst.text}: {worst.value:.0%} of {worst.rows} people are classed right (adjusted p "
+    f"= {worst.p_adjusted:.3f})."
 )
 print(
     f"By ideology, {ideology['segment']!r} is worst: {ideology['value']:.0%} right against {ideology['rest']:.0%} of "

@@ -31,11 +31,8 @@ from .thresholds import plot_thresholds, threshold_figure
 
 __all__ = [
     "FamilyPanel",
-<<<<<<< HEAD
-    "SegmentPanel",
-=======
     "ReliabilityPanel",
->>>>>>> main
+    "SegmentPanel",
     "code_figure",
     "evaluation_figures",
     "family_figures",
