@@ -175,7 +175,7 @@ def test_the_command_line_prints_tables(runs):
     done = called(runs[0], "--table", "t.csv", "--row-ids", "id", "--by", "region", "--worst")
     assert done.exit_code == 0, done.output
     words = " ".join(done.stdout.split())
-    assert "Segments by “region”, the worst first by accuracy" in words
+    assert "Accuracy by “region”, the worst first" in words
     assert "“south” (by “region”, " in words
     assert "searched segments are worse" in words
 

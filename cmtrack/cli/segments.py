@@ -136,36 +136,28 @@ def _as_data(view: SegmentView) -> dict[str, Any]:
 
 
 def _print_view(console: Console, found: list[SegmentView], runs: tuple[str, ...]) -> None:
-    """One column: a table, the gaps and what is worse, of the first run and the values of the second beside it."""
+    """One column: a table for each metric, what is worse, and the gaps; the values of a second run stand beside."""
     from cmtrack.cli.summary import new_table
     from cmtrack.report import formatting as fmt
 
     view = found[0]
-    shown = view.order[:_SHOWN]
-    of = f", {len(shown)} of {len(view.order)} shown" if len(shown) < len(view.order) else ""
-    table = new_table(f"Segments by {fmt.named(view.name)}, the worst first by {view.title_of(view.metrics[0])}{of}")
-    table.add_column("segment", overflow="fold")
-    table.add_column("samples", justify="right")
     for metric in view.metrics:
-        for place, run in zip(range(len(found)), runs, strict=True):
-            name = view.title_of(metric, brief=True)
-            table.add_column(name if len(found) == 1 else f"{name}, {fmt.short(run, 12)}", justify="right")
-            if not place:
-                table.add_column("to the rest", justify="right")
-    for text in shown:
-        cells = [plain(fmt.short(text, 40)), fmt.count(view.rows[view.metrics[0]][text]["rows"])]
-        for metric in view.metrics:
-            for place, one in enumerate(found):
-                row = one.rows[metric].get(text)
-                if row is None:
-                    cells.append("–")
-                    continue
-                cells.append(fmt.with_interval(row["value"], (row["low"], row["high"])))
-                if not place:
-                    apart = fmt.signed(row["difference"], (row["difference_low"], row["difference_high"]))
-                    cells.append(f"{apart} *" if one.side(metric, text) else apart)
-        table.add_row(*cells)
-    console.print(table)
+        shown = list(view.rows[metric].items())[:_SHOWN]
+        of = f", {len(shown)} of {len(view.rows[metric])}" if len(shown) < len(view.rows[metric]) else ""
+        table = new_table(f"{fmt.capital(view.title_of(metric))} by {fmt.named(view.name)}, the worst first{of}")
+        table.add_column("segment", overflow="fold")
+        for head in ("samples", *(["value"] if len(found) == 1 else [fmt.short(run, 12) for run in runs])):
+            table.add_column(head, justify="right")
+        table.add_column("difference to the rest" if len(found) == 1 else "the first: to the rest", justify="right")
+        for text, row in shown:
+            others = [one.rows[metric].get(text) for one in found]
+            values = [
+                "–" if one is None else fmt.with_interval(one["value"], (one["low"], one["high"])) for one in others
+            ]
+            apart = fmt.signed(row["difference"], (row["difference_low"], row["difference_high"]))
+            star = " *" if view.side(metric, text) else "  "
+            table.add_row(plain(fmt.short(text, 40)), fmt.count(row["rows"]), *values, apart + star)
+        console.print(table)
     level = fmt.level(view.table.evaluation.confidence_level)
     console.print(plain(f"The {level} intervals of all segments hold together; * excludes 0."))
     for one, run in zip(found, runs, strict=True):

@@ -15,6 +15,7 @@ from cmtrack.report.views import segments_json
 from cmtrack.statistics.attributes import attribute_columns
 from cmtrack.statistics.digest import LabelDigest
 from cmtrack.statistics.labels import encode_row_ids
+from cmtrack.statistics.predictions import Predictions
 from cmtrack.statistics.segment_values import SEGMENTS, divisions_of
 from cmtrack.tracking import names
 from cmtrack.tracking.load import evaluation_of, plain_reason, with_predictions
@@ -181,9 +182,11 @@ def _check_ids(evaluation: Evaluation, ids: Any, n_rows: int) -> None:
 
 
 def _check_labels(evaluation: Evaluation, column: Any) -> None:
-    assert evaluation.rows is not None  # they were loaded
+    rows = evaluation.rows
+    if not isinstance(rows, Predictions):
+        raise ValueError("segments are of rows, which each have an actual and a predicted class, got spans")
     texts = [str(label) for label in evaluation.labels]
-    given, actual = np.asarray(column).astype(str), np.array(texts)[evaluation.rows.actual]
+    given, actual = np.asarray(column).astype(str), np.array(texts)[rows.actual]
     wrong = int((given != actual).sum())
     if wrong:
         place = int((given != actual).argmax())
