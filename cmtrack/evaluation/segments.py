@@ -17,7 +17,7 @@ import numpy as np
 
 from cmtrack.evaluation.compute import SECTION_NAMES
 from cmtrack.metrics.catalog import lookup
-from cmtrack.metrics.names import near
+from cmtrack.metrics.names import encode_label, near
 from cmtrack.names import quoted
 from cmtrack.segments import (
     Disparity,
@@ -46,6 +46,8 @@ if TYPE_CHECKING:
 
     from cmtrack.evaluation.result import Evaluation
 
+OF_SEGMENTS = "segment/"
+"""Start of the names of metrics of segments."""
 DEFAULT_METRICS = ("multiclass/accuracy", "binary/recall", "binary/precision")
 _MEANS = ("probability/log_loss", "probability/brier", "probability/spherical", "cost/mean")
 _SHOWN = 20
@@ -68,6 +70,33 @@ class Segments(Mapping[str, "SegmentTable"]):
         if not self._tables:
             raise KeyError(f"there are no segments by {text!r}: the rows were evaluated without segments")
         raise KeyError(f"there are no segments by {text!r}{near(text, self._tables)}; there are by {list(self)}")
+
+    def named(self, name: str) -> dict[str, float]:
+        """The values of a metric of segments, by full name.
+
+        Parameters
+        ----------
+        name : str
+            ``segment/<column>/<value>/<metric>``, such as ``segment/region/north/binary/recall``, with column and value
+            spelled as labels in metric names are; ``*`` in the place of the value stands for all of them.
+
+        Raises
+        ------
+        KeyError
+            If there is no such column, segment or metric.
+        ValueError
+            If the name has other parts, or the metric needs rows that are not here.
+        """
+        parts = name.removeprefix(OF_SEGMENTS).split("/", 2)
+        if not name.startswith(OF_SEGMENTS) or len(parts) != 3:
+            raise ValueError(f"a metric of segments must be called segment/<column>/<value>/<metric>, got {name!r}")
+        column, value, metric = parts
+        table = self[next((known for known in self if encode_label(known) == column), column)]
+        texts = [encode_label(text) for text in table.texts]
+        if value != "*" and value not in texts:
+            raise KeyError(f"{table.name!r} has no segment {value!r:.80}{near(value, texts)}")
+        values = zip(texts, table.estimates(metric).values.tolist(), strict=True)
+        return {f"{OF_SEGMENTS}{column}/{text}/{metric}": number for text, number in values if value in ("*", text)}
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._tables)

@@ -25,12 +25,14 @@ from .reliability import ReliabilityPanel, plot_reliability, plot_reliability_pa
 from .roc import plot_roc
 from .rough import plot_rough_approximations
 from .scores import plot_score_histogram
+from .segments import SegmentPanel, plot_segments
 from .spcc import plot_spcc_matrix
 from .thresholds import plot_thresholds, threshold_figure
 
 __all__ = [
     "FamilyPanel",
     "ReliabilityPanel",
+    "SegmentPanel",
     "code_figure",
     "evaluation_figures",
     "family_figures",
@@ -49,6 +51,7 @@ __all__ = [
     "plot_roc",
     "plot_rough_approximations",
     "plot_score_histogram",
+    "plot_segments",
     "plot_spcc_matrix",
     "plot_thresholds",
     "plot_worst_families",

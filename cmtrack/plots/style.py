@@ -145,6 +145,35 @@ def panel_figure(size: tuple[float, float]) -> Figure:
     return ShownFigure(figsize=size, dpi=DPI, facecolor="white", layout="constrained")
 
 
+def inch_figure(places: Sequence[tuple[float, float, float, float]]) -> tuple[Figure, list[Axes]]:
+    """A figure without pyplot with axes at (left, bottom, width, height), all in inches; see :func:`fit`."""
+    width = max(left + across for left, _, across, _ in places)
+    height = max(bottom + high for _, bottom, _, high in places)
+    figure = ShownFigure(figsize=(width, height), dpi=DPI, facecolor="white")
+    panels = []
+    for left, bottom, across, high in places:
+        panels.append(figure.add_axes((left / width, bottom / height, across / width, high / height)))
+        plain_axes(panels[-1])
+    return figure, panels
+
+
+def fit(figure: Figure) -> Figure:
+    """Make the figure as large as its axes with all that was written around them; no axes change their size."""
+    use_fallbacks(figure)
+    width, height = figure.get_size_inches()
+    box = figure.get_tightbbox()
+    left, low = PAD - box.x0, PAD - box.y0
+    full = box.width + 2 * PAD, box.height + 2 * PAD
+    places = [ax.get_position(original=True).bounds for ax in figure.axes]
+    figure.set_size_inches(*full)
+    for ax, (x, y, across, high) in zip(figure.axes, places, strict=True):
+        ax.set_position(
+            ((x * width + left) / full[0], (y * height + low) / full[1], across * width / full[0],
+             high * height / full[1])
+        )  # fmt: skip
+    return figure
+
+
 def root_figure(ax: Axes) -> Figure:
     """The figure that holds `ax`, also where `ax` stands in a subfigure."""
     parent: Any = ax.figure

@@ -11,7 +11,7 @@ from cmtrack.metrics.catalog import lookup, section_title, title
 from cmtrack.metrics.class_curves import ClassCalibration
 from cmtrack.metrics.names import encode_label
 from cmtrack.report import formatting as fmt
-from cmtrack.report import narrative
+from cmtrack.report import narrative, segments
 from cmtrack.statistics import ReducedConfusionMatrix
 
 if TYPE_CHECKING:
@@ -34,6 +34,7 @@ def content(evaluation: Evaluation) -> dict[str, Any]:
         "label_width": min(24, max(len(fmt.short(label)) for label in evaluation.labels) + 2),
         "n_classes": len(evaluation.classes),
         "mismatches": narrative.MISMATCHES,
+        "segments": segments.page_tables(evaluation),
         "steps": [_step(evaluation, s) for s in evaluation.reduced if evaluation.has_section("reduced")],
         "facts": _facts(evaluation),
     }
@@ -219,14 +220,8 @@ def class_table(evaluation: Evaluation) -> pd.DataFrame:
         for name in ("recall", "precision", "f1"):
             value, low, high = row[name], row[f"{name}_low"], row[f"{name}_high"]
             numbers |= {name: fmt.rounded(value), f"{name}_low": fmt.rounded(low), f"{name}_high": fmt.rounded(high)}
-            shown.append(_with_ends(name, value, low, high))
+            shown.append(fmt.named_value(name, value, low, high))
         # the view that compares runs opens with the second column, and shows it on one line
         result = fmt.BETWEEN.join(shown)
         rows.append({"label": str(row["label"]), "result": result, "support": row["support"], **numbers})
     return pd.DataFrame(rows)
-
-
-def _with_ends(name: str, value: float, low: float, high: float) -> str:
-    if not math.isfinite(value):
-        return f"{name} undefined"
-    return f"{name} {value:.3f} [{low:.3f}, {high:.3f}]" if math.isfinite(low + high) else f"{name} {value:.3f}"

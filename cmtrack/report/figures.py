@@ -22,6 +22,7 @@ from cmtrack.plots import families as of_families
 from cmtrack.plots.style import as_png
 from cmtrack.report.narrative import MISMATCHES
 from cmtrack.report.review import figures as of_comparisons
+from cmtrack.report.segments import segments_figure, views
 
 OnError: TypeAlias = Callable[[str, Exception], object]
 Step: TypeAlias = Callable[[str, int, int], object]
@@ -182,6 +183,14 @@ CLASSES = (
         "intervals; the curve is pale where fewer than 20 answers are accepted.",
         of_classes.risk_coverage_figure,
         logged=False,
+    ),
+    FigureEntry(
+        "segments_<column>",
+        "Segments by <column>",
+        "Each row is a segment, the worst first; its intervals hold for all segments together. The dashed line is the "
+        "value of all samples. Only a segment in orange is shown to be worse than all samples outside it.",
+        segments_figure,
+        parts=lambda evaluation: [(view.name, view) for view in views(evaluation)],
     ),
 )
 """Of an :class:`~cmtrack.Evaluation`."""

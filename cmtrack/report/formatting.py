@@ -64,6 +64,13 @@ def with_interval(value: float, ends: Interval | None) -> str:
     return f"{number(value, ends)} {interval(value, ends)}".rstrip()
 
 
+def named_value(name: str, value: float, low: float, high: float) -> str:
+    """``recall 0.712 [0.653, 0.766]`` for a cell of MLflow's tables."""
+    if not math.isfinite(value):
+        return f"{name} undefined"
+    return f"{name} {value:.3f} [{low:.3f}, {high:.3f}]" if math.isfinite(low + high) else f"{name} {value:.3f}"
+
+
 def percent(share: float) -> str:
     """A share in per cent, with more digits close to 0 and 100 %."""
     if math.isnan(share):

@@ -12,6 +12,7 @@ from cmtrack.families.metrics import FEW, family_tallies
 from cmtrack.families.result import FamilyEvaluation
 from cmtrack.grouping import Label
 from cmtrack.metrics.names import encode_label
+from cmtrack.report import segments
 from cmtrack.report.formatting import (
     count,
     counted,
@@ -42,6 +43,7 @@ def verdict(evaluation: Evaluation) -> list[str]:
         _overall: "multiclass" if evaluation.none is None else "spans", _classes: "class", _confusion: "multiclass",
         _steps: "reduced", _positive_group: "binary", _areas: "multiclass", costs: "cost",
         _log_loss: "probability", _probabilities: "", _prevalence: "prevalence",
+        segments.sentences: "",
     }  # fmt: skip
     told = [part for part, section in parts.items() if not section or evaluation.has_section(section)]
     return [sentence for part in told for sentence in part(evaluation) if sentence]

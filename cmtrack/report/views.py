@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from cmtrack.base import BaseEvaluation
 from cmtrack.evaluation import Evaluation
 from cmtrack.families.result import FamilyEvaluation
-from cmtrack.report import evaluation_page, families_page, narrative
+from cmtrack.report import evaluation_page, families_page, narrative, segments
 from cmtrack.report.formatting import level
 from cmtrack.report.html import figure_block, render_page, write_text
 
@@ -108,7 +108,16 @@ def report_html(
 
 def table_json(evaluation: BaseEvaluation) -> str:
     """The table of classes or codes as MLflow's views read it."""
-    return str(view_of(evaluation).table(evaluation).to_json(orient="split", index=False, force_ascii=False))
+    return _as_json(view_of(evaluation).table(evaluation))
+
+
+def segments_json(evaluation: Evaluation) -> str:
+    """The table of segments as MLflow's views read it."""
+    return _as_json(segments.segment_table(evaluation))
+
+
+def _as_json(table: pd.DataFrame) -> str:
+    return str(table.to_json(orient="split", index=False, force_ascii=False))
 
 
 def write_report(evaluation: BaseEvaluation, path: str | Path, title: str | None = None) -> Path:

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 from cmtrack.archive import FILE_NAME, ROWS_NAME
 from cmtrack.base import BaseEvaluation
+from cmtrack.evaluation import Evaluation
+from cmtrack.evaluation.segments import OF_SEGMENTS
 from cmtrack.metrics.catalog import lookup
 
 EVALUATION_FILE = FILE_NAME
 REPORT_FILE = "cmtrack_report.html"
 CLASSES_FILE = "cmtrack_classes.json"
+SEGMENTS_FILE = "cmtrack_segments.json"
 PREDICTIONS_FILE = ROWS_NAME
 ROWS_FILE = "predictions_file"
 """Tag that names the file of the rows' predictions, where it stands under another prefix."""
@@ -58,7 +61,8 @@ def chosen_metrics(evaluation: BaseEvaluation, chosen: str | Sequence[str]) -> d
     Parameters
     ----------
     chosen : "headline", "all" or sequence of names
-        A name may end in ``/*`` to stand for a whole section.
+        A name may end in ``/*`` to stand for a whole section. ``segment/<column>/<value>/<metric>`` is a metric of a
+        segment, of all segments of the column with ``*`` in the place of the value.
 
     Raises
     ------
@@ -70,14 +74,13 @@ def chosen_metrics(evaluation: BaseEvaluation, chosen: str | Sequence[str]) -> d
         if chosen not in ("headline", "all"):
             raise ValueError(f"metrics must be 'headline', 'all' or a list of names, got {chosen!r}")
         return {name: value for name, value in metrics.items() if chosen == "all" or lookup(name).headline}
-    return {name: metrics[name] for name in _expanded(chosen, metrics)}
-
-
-def _expanded(chosen: Iterable[str], metrics: dict[str, float]) -> list[str]:
-    out: dict[str, None] = {}
+    out: dict[str, float] = {}
     for name in chosen:
+        if name.startswith(OF_SEGMENTS) and isinstance(evaluation, Evaluation):
+            out |= evaluation.segments.named(name)
+            continue
         found = [n for n in metrics if n.startswith(name[:-1])] if name.endswith("/*") else [name] * (name in metrics)
         if not found:
             raise ValueError(f"this evaluation has no metric {name!r}; Evaluation.metrics lists them")
-        out.update(dict.fromkeys(found))
-    return list(out)
+        out |= {n: metrics[n] for n in found}
+    return out

@@ -20,10 +20,11 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 
 from cmtrack import schemas, untrusted
 from cmtrack.base import BaseEvaluation
+from cmtrack.evaluation import Evaluation
 from cmtrack.families.result import FamilyEvaluation
 from cmtrack.metrics.catalog import CATALOG
 from cmtrack.report.formatting import level
-from cmtrack.report.views import report_html, table_json
+from cmtrack.report.views import report_html, segments_json, table_json
 from cmtrack.tracking import names
 from cmtrack.tracking.cache import digest_of
 from cmtrack.tracking.parallel import forks_wait
@@ -197,6 +198,8 @@ def build(
         undrawn = tuple(problems)
         attempt("report", lambda: keep(names.REPORT_FILE, report_html(evaluation, pictures, problems=undrawn)))
         attempt("class table", lambda: keep(names.CLASSES_FILE, table_json(evaluation)))
+        if isinstance(evaluation, Evaluation) and evaluation.segments:
+            attempt("segment table", lambda: keep(names.SEGMENTS_FILE, segments_json(evaluation)))
     if rows is not None:
         attempt("predictions", lambda: keep(names.PREDICTIONS_FILE, _in_memory(rows)))
     chosen = names.chosen_metrics(evaluation, metrics)

@@ -23,7 +23,8 @@ PROBE_SECONDS = (3.0, 10.0)
 """To connect, and to answer."""
 METRICS_ONLY = "metrics only"
 """Status of an evaluation whose file is not in the run."""
-_TABLES = "mlflow.loggedArtifacts"
+TABLES = "mlflow.loggedArtifacts"
+"""Tag that lists the tables which MLflow's artifact view compares."""
 _BATCH = 1000
 _PASSING = (408, 425, 429)
 
@@ -103,8 +104,12 @@ def send(package: Package, client: MlflowClient | None = None, answered: Callabl
         problems += (f"refused by the store: {_named(left_out)}",)
         if names.file_name(names.PREDICTIONS_FILE, package.prefix) in left_out:
             tags.pop(names.digest_tag(names.PREDICTIONS_FILE, package.prefix), None)
-    if package.table in {path.name for path in others} - set(left_out):
-        tags[_TABLES] = _with_table(run.data.tags.get(_TABLES, "[]"), package.table)
+    made, listed = {path.name for path in others}, run.data.tags.get(TABLES, "[]")
+    segments = names.file_name(names.SEGMENTS_FILE, package.prefix)
+    tables = [table for table in (package.table, segments) if table in made - set(left_out)]
+    changed = with_tables(listed, tables, gone=() if segments in made else (segments,))
+    if changed != listed:
+        tags[TABLES] = changed
     tags[NOTE] = with_block(run.data.tags.get(NOTE, ""), package.description, package.prefix)
     if evaluation is not None:
         tags[status] = "completed"
@@ -320,15 +325,19 @@ def _log_dataset(client: MlflowClient, run_id: str, package: Package) -> None:
         client.log_inputs(run_id, inputs)
 
 
-def _with_table(listed: str, table: str) -> str:
-    """The tag that lists a run's tables, with one more; a list that is damaged begins anew."""
-    entry = {"path": table, "type": "table"}
+def with_tables(listed: str, tables: Iterable[str], gone: Iterable[str] = ()) -> str:
+    """The tag that lists a run's tables, with some more and without those that are gone.
+
+    A list that is damaged begins anew.
+    """
     try:
         entries = json.loads(listed)
     except (ValueError, RecursionError):
         entries = []
     entries = entries if isinstance(entries, list) else []
-    return json.dumps(entries if entry in entries else [*entries, entry])
+    more, less = ([{"path": table, "type": "table"} for table in some] for some in (tables, gone))
+    kept = [entry for entry in entries if entry not in less]
+    return json.dumps([*kept, *(entry for entry in more if entry not in kept)])
 
 
 STALE = "stale_metrics"

@@ -1,4 +1,4 @@
-"""Parts of the review figures: axes at places in inches, captions, numbers in columns, checks of arguments."""
+"""Parts of the review figures: captions, numbers in columns, checks of arguments."""
 
 from __future__ import annotations
 
@@ -9,42 +9,9 @@ import numpy as np
 import numpy.typing as npt
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 
 from cmtrack.metrics.metric import BETTER
-from cmtrack.plots._text import use_fallbacks
-from cmtrack.plots.style import DPI, MUTED, SMALL_SIZE, FloatArray, ShownFigure, fold, plain_axes
-
-_PAD = 0.1  # inches around a figure
-
-
-def inch_figure(places: Sequence[tuple[float, float, float, float]]) -> tuple[Figure, list[Axes]]:
-    """A figure without pyplot with axes at (left, bottom, width, height), all in inches; see :func:`fit`."""
-    width = max(left + across for left, _, across, _ in places)
-    height = max(bottom + high for _, bottom, _, high in places)
-    figure = ShownFigure(figsize=(width, height), dpi=DPI, facecolor="white")
-    panels = []
-    for left, bottom, across, high in places:
-        panels.append(figure.add_axes((left / width, bottom / height, across / width, high / height)))
-        plain_axes(panels[-1])
-    return figure, panels
-
-
-def fit(figure: Figure) -> Figure:
-    """Make the figure as large as its axes with all that was written around them; no axes change their size."""
-    use_fallbacks(figure)
-    width, height = figure.get_size_inches()
-    box = figure.get_tightbbox()
-    left, low = _PAD - box.x0, _PAD - box.y0
-    full = box.width + 2 * _PAD, box.height + 2 * _PAD
-    places = [ax.get_position(original=True).bounds for ax in figure.axes]
-    figure.set_size_inches(*full)
-    for ax, (x, y, across, high) in zip(figure.axes, places, strict=True):
-        ax.set_position(
-            ((x * width + left) / full[0], (y * height + low) / full[1], across * width / full[0],
-             high * height / full[1])
-        )  # fmt: skip
-    return figure
+from cmtrack.plots.style import MUTED, SMALL_SIZE, FloatArray, fold
 
 
 def caption_under(ax: Axes, anchor: Artist, lines: Sequence[str], points: float, gap: float = 7.0) -> None:

@@ -23,12 +23,14 @@ from cmtrack.plots.style import (
     TITLE_SIZE,
     FloatArray,
     caption_below,
+    fit,
     hit_map,
+    inch_figure,
     name_axes,
 )
 
 from . import _layout as layout
-from ._layout import caption_under, fit, inch_figure, left_out, number
+from ._layout import caption_under, left_out, number
 
 _ACROSS = 0.22  # inches between matrices; above each row of them there is room for three lines of a name
 _ABOVE = 0.6

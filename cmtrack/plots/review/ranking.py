@@ -18,10 +18,22 @@ from cmtrack.metrics.intervals import check_level
 from cmtrack.metrics.metric import BETTER
 from cmtrack.names import quoted
 from cmtrack.plots import _text as text
-from cmtrack.plots.style import BLUE, GRID, INK, ORANGE, SMALL_SIZE, TITLE_SIZE, FloatArray, name_axes, open_axes
+from cmtrack.plots.style import (
+    BLUE,
+    GRID,
+    INK,
+    ORANGE,
+    SMALL_SIZE,
+    TITLE_SIZE,
+    FloatArray,
+    fit,
+    inch_figure,
+    name_axes,
+    open_axes,
+)
 
 from . import _layout as layout
-from ._layout import caption_under, decimals, fit, inch_figure, left_out, number
+from ._layout import caption_under, decimals, left_out, number
 
 _ROW, _WIDTH = 0.27, 2.7  # inches: a row, a panel
 SHARPER = (

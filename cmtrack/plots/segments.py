@@ -1,0 +1,170 @@
+"""Segments of rows as a forest: their values with intervals that hold together, and those of all rows as lines."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.ticker import MaxNLocator
+
+from cmtrack.metrics.intervals import check_level
+
+from . import _text as text
+from .style import (
+    BLUE,
+    GREEN,
+    GRID,
+    INK,
+    MUTED,
+    ORANGE,
+    SMALL_SIZE,
+    TEXT_SIZE,
+    TITLE_SIZE,
+    fit,
+    fold,
+    inch_figure,
+    legend_below,
+    open_axes,
+)
+
+_ROW = 0.235  # inches
+_WIDTH = 2.7
+_LOOK = {
+    -1: (ORANGE, "s", "worse than the rest"),
+    0: (BLUE, "o", "no difference to the rest shown"),
+    1: (GREEN, "D", "better than the rest"),
+}
+
+
+@dataclass(frozen=True)
+class SegmentPanel:
+    """One metric of S segments.
+
+    Attributes
+    ----------
+    title : str
+    values, low, high : array_like of shape (S,)
+        NaN where the metric is undefined, or has no interval.
+    whole : float
+        Of all rows.
+    apart : array_like of shape (S,), int
+        -1 for segments that are worse than the rest, 1 for better ones, 0 where that is not shown.
+    """
+
+    title: str
+    values: npt.ArrayLike
+    low: npt.ArrayLike
+    high: npt.ArrayLike
+    whole: float
+    apart: npt.ArrayLike
+
+
+def plot_segments(
+    names: Sequence[object],
+    sizes: npt.ArrayLike,
+    panels: Sequence[SegmentPanel],
+    *,
+    confidence_level: float = 0.95,
+    max_rows: int = 40,
+    title: str | None = None,
+) -> Figure:
+    """Draw a row per segment with the values of up to three metrics side by side.
+
+    Parameters
+    ----------
+    names : sequence of length S
+        From above to below.
+    sizes : array_like of shape (S,)
+        Samples of each segment.
+    panels : sequence of SegmentPanel
+    confidence_level : float, default 0.95
+        At which the intervals of all segments hold together.
+    max_rows : int, default 40
+        Segments that are shown at most, the first ones.
+    title : str, optional
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+        It is not registered with pyplot.
+
+    Raises
+    ------
+    ValueError
+        If there are no segments or panels, shapes do not fit together, or the level is none.
+    """
+    check_level(confidence_level)
+    n_segments = len(names)
+    if not n_segments or not panels:
+        raise ValueError(f"names and panels must not be empty, got {n_segments} segments and {len(panels)} panels")
+    counts = _numbers("sizes", sizes, n_segments)
+    n = min(n_segments, max_rows)
+    figure, axes = inch_figure([(k * (_WIDTH + 0.2), 0, _WIDTH, _ROW * (n + 0.4)) for k in range(len(panels))])
+    seen: set[int] = set()
+    for ax, panel in zip(axes, panels, strict=True):
+        seen |= _draw(ax, panel, n_segments, n)
+    short = text.short_names(names, 34)
+    rows = [f"{name}  ({text.count_text(size)})" for name, size in zip(short[:n], counts[:n].tolist(), strict=True)]
+    axes[0].set_yticks(range(n), rows, fontsize=SMALL_SIZE, color=INK)
+    if title is not None:
+        axes[0].set_title(text.verbatim(title), fontsize=TITLE_SIZE, color=INK, loc="left", pad=9)
+    level = text.percent_text(confidence_level)
+    lines = [f"{level} intervals hold for all segments together. In brackets: samples."]
+    if n_segments > n:
+        lines.append(f"{n} of {n_segments} segments are shown.")
+    _explain(axes[0], seen, [*lines, *text.numbered(short[:n])], 72 * ((_WIDTH + 0.2) * len(panels) + 1))
+    return fit(figure)
+
+
+def _numbers(name: str, values: npt.ArrayLike, size: int) -> npt.NDArray[np.float64]:
+    array = np.asarray(values, dtype=np.float64)
+    if array.shape != (size,):
+        raise ValueError(f"{name} must have one number per segment, shape ({size},), got {array.shape}")
+    return array
+
+
+def _draw(ax: Axes, panel: SegmentPanel, n_segments: int, n: int) -> set[int]:
+    """Draw the first n segments of a panel; gives which kinds there are."""
+    given = {name: _numbers(name, getattr(panel, name), n_segments) for name in ("values", "low", "high", "apart")}
+    values, low, high, apart = (array[:n] for array in given.values())
+    open_axes(ax)
+    ax.grid(False, axis="y")
+    ax.spines["left"].set_visible(False)
+    ax.tick_params(axis="y", length=0)
+    ax.set_yticks(range(n), [""] * n)
+    ax.set_ylim(n - 0.4, -0.6)
+    ax.grid(True, axis="x", color=GRID, linewidth=0.7)
+    ax.axvline(panel.whole, color=INK, linewidth=1.0, linestyle=(0, (4, 3)), zorder=1)
+    places = np.arange(n)
+    for kind, (colour, marker, _) in _LOOK.items():
+        held = np.isfinite(values) & (apart == kind)
+        ax.hlines(places[held], low[held], high[held], color=colour, linewidth=1.6, zorder=2)
+        ax.plot(
+            values[held], places[held], linestyle="none", marker=marker, markersize=5.0, color=colour, zorder=3,
+            markeredgecolor="white", markeredgewidth=0.6, clip_on=False,
+        )  # fmt: skip
+    for place in places[~np.isfinite(values)]:
+        ax.annotate(
+            "undefined", xy=(0.02, float(place)), xycoords=ax.get_yaxis_transform(), va="center", ha="left",
+            fontsize=SMALL_SIZE, color=MUTED,
+        )  # fmt: skip
+    ax.xaxis.set_major_locator(MaxNLocator(5))
+    ax.set_xlabel(text.wrap(text.brief(panel.title, 60), 34), fontsize=TEXT_SIZE, color=INK)
+    return {int(kind) for kind in np.unique(apart[np.isfinite(values)])}
+
+
+def _explain(ax: Axes, seen: set[int], lines: Sequence[str], points: float) -> None:
+    """The legend under the panels, with what the intervals are as its last lines."""
+    handles = [
+        Line2D([], [], color=colour, marker=marker, markersize=5.0, linewidth=1.6, label=label)
+        for kind, (colour, marker, label) in _LOOK.items()
+        if kind in seen
+    ]
+    handles.append(Line2D([], [], color=INK, linewidth=1.0, linestyle=(0, (4, 3)), label="all samples"))
+    handles += [Line2D([], [], linestyle="none", label=fold(line, points)) for line in lines]
+    legend_below(ax, handles)

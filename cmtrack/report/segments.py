@@ -1,0 +1,211 @@
+"""Segments of an evaluation in tables and words: for the report, MLflow's views and the command line.
+
+A sentence says that a segment is worse only where the interval of its difference to the rest, which holds for all
+segments of the column together, excludes 0.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from cmtrack.evaluation import Evaluation
+from cmtrack.evaluation.segments import DEFAULT_METRICS, SegmentTable
+from cmtrack.metrics.catalog import lookup
+from cmtrack.plots.segments import SegmentPanel, plot_segments
+from cmtrack.report import formatting as fmt
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.figure import Figure
+
+MAX_ROWS = 20
+"""Segments of a column that the report shows."""
+MAX_SENTENCES = 3
+"""Sentences on one column."""
+
+
+@dataclass(frozen=True)
+class SegmentView:
+    """The segments of one column as they are shown.
+
+    Attributes
+    ----------
+    table : SegmentTable
+    metrics : tuple of str
+        Of which the first one orders the segments.
+    """
+
+    table: SegmentTable
+    metrics: tuple[str, ...]
+
+    @property
+    def name(self) -> str:
+        """Of the column."""
+        return self.table.name
+
+    @cached_property
+    def frames(self) -> dict[str, pd.DataFrame]:
+        """By metric, the rows of :meth:`SegmentTable.to_frame` by the segment's text, worst first by the metric."""
+        return {metric: self.table.to_frame(metric).set_index("segment") for metric in self.metrics}
+
+    @cached_property
+    def order(self) -> list[str]:
+        """Texts of the segments, the worst first by the first metric, by values shrunken to their mean."""
+        return list(self.frames[self.metrics[0]].index)
+
+    def title_of(self, metric: str, *, brief: bool = False) -> str:
+        """A metric's name in a sentence, or a table's head."""
+        return fmt.metric_title(metric, self.table.evaluation.positive, brief=brief)
+
+    def sentences(self, most: int = MAX_SENTENCES) -> list[str]:
+        """A sentence for each segment that is worse than the rest, of the first metric in which it is.
+
+        Metrics come in their order, and of each the segment with the largest difference first.
+        """
+        told: dict[str, str] = {}
+        for metric in self.metrics:
+            sign = -1 if self._lower(metric) else 1
+            frame = self.frames[metric]
+            worse = frame[[self.side(metric, text) < 0 for text in frame.index]]
+            for text, row in worse.iloc[(sign * worse["difference"]).argsort(kind="stable")].iterrows():
+                told.setdefault(str(text), self._sentence(metric, str(text), row))
+        sentences = list(told.values())
+        if len(sentences) > most + 1:
+            more = f"{len(sentences) - most} more segments by {fmt.named(self.name)} are worse than the rest."
+            return [*sentences[:most], more]
+        return sentences
+
+    def _sentence(self, metric: str, text: str, row: Any) -> str:
+        ends = row["difference_low"], row["difference_high"]
+        share = lookup(metric).interval == "wilson"
+        shown = fmt.percent if share else fmt.number
+        difference = fmt.points(row["difference"], ends) if share else fmt.signed(row["difference"], ends)
+        return (
+            f"{fmt.named(text)} (by {fmt.named(self.name)}, {fmt.counted(row['rows'], 'sample')}) is worse: "
+            f"{self.title_of(metric)} {shown(row['value'])} against {shown(row['rest'])} of the rest "
+            f"(difference {difference})."
+        )
+
+    def gap(self, metric: str) -> str:
+        """The difference of the best and the worst segment in words, with an interval that knows they were chosen."""
+        found = self.table.disparity(metric)
+        title = fmt.capital(self.title_of(metric))
+        if found.lowest < 0:
+            return f"{title}: {found.reason}."
+        share = lookup(metric).interval == "wilson"
+        shown = fmt.percent if share else fmt.number
+        ends = found.gap_low, found.gap_high
+        values, texts = self.frames[metric]["value"], self.table.texts
+        low, high = (f"{fmt.named(texts[k])} ({shown(values[texts[k]])})" for k in (found.lowest, found.highest))
+        known = math.isfinite(found.gap_low)
+        gap = fmt.points(found.gap, ends) if share else fmt.with_interval(found.gap, ends)
+        why = f"; no interval: {found.reason}" if not known else "; the interval holds 0" if found.gap_low <= 0 else ""
+        ratio = ""
+        if math.isfinite(found.ratio):
+            ratio = f", ratio {fmt.with_interval(found.ratio, (found.ratio_low, found.ratio_high))}"
+        return f"{title}: from {low} to {high}, a gap of {gap}{ratio}{why}."
+
+    def _lower(self, metric: str) -> bool:
+        return lookup(metric).better == "lower"
+
+    def side(self, metric: str, text: str) -> int:
+        """-1 for a segment that is worse than the rest, 1 for a better one, 0 where the interval holds 0."""
+        row = self.frames[metric].loc[text]
+        sign = int(row["difference_low"] > 0) - int(row["difference_high"] < 0)
+        return -sign if self._lower(metric) else sign
+
+
+def views(evaluation: Evaluation, metrics: Sequence[str] = ()) -> Iterator[SegmentView]:
+    """The segments of each column with some metrics, by default accuracy and, of two groups, recall and precision."""
+    chosen = tuple(metrics) or tuple(name for name in DEFAULT_METRICS if name in evaluation.metrics)
+    if chosen:
+        yield from (SegmentView(table, chosen) for table in evaluation.segments.values())
+
+
+def sentences(evaluation: Evaluation) -> list[str]:
+    """Sentences on segments that are worse than the rest; none where no interval excludes 0."""
+    return [sentence for view in views(evaluation) for sentence in view.sentences()]
+
+
+# -- the page ----------------------------------------------------------------------------------------------------
+
+
+def page_tables(evaluation: Evaluation) -> list[dict[str, Any]]:
+    """The table of each column for the report's page, and its gaps in words."""
+    return [
+        {
+            "name": fmt.named(view.name),
+            "heads": [fmt.capital(view.title_of(metric, brief=True)) for metric in view.metrics],
+            "order": view.title_of(view.metrics[0]),
+            "total": len(view.table),
+            "rows": [_page_row(view, text) for text in view.order[:MAX_ROWS]],
+            "gaps": [view.gap(metric) for metric in view.metrics],
+        }
+        for view in views(evaluation)
+    ]
+
+
+def _page_row(view: SegmentView, text: str) -> dict[str, Any]:
+    cells = []
+    for metric in view.metrics:
+        row = view.frames[metric].loc[text]
+        ends, apart = (row["low"], row["high"]), (row["difference_low"], row["difference_high"])
+        known = math.isfinite(row["difference"])
+        cells.append(
+            {
+                "value": fmt.number(row["value"], ends),
+                "interval": fmt.interval(row["value"], ends),
+                "sort": row["value"] if math.isfinite(row["value"]) else "",
+                "undefined": row["undefined"],
+                "difference": fmt.signed(row["difference"], apart) if known else "–",
+                "difference_sort": row["difference"] if known else "",
+                "apart": view.side(metric, text) != 0,
+            }
+        )
+    rows = int(view.frames[view.metrics[0]].loc[text, "rows"])
+    return {"label": text, "shown": fmt.short(text), "rows": fmt.count(rows), "sort": rows, "cells": cells}
+
+
+# -- the table of MLflow's views -----------------------------------------------------------------------------------
+
+
+def segment_table(evaluation: Evaluation) -> pd.DataFrame:
+    """One row per segment, its column and value first: the artifact view groups runs by the first column."""
+    import pandas as pd
+
+    rows = []
+    for view in views(evaluation):
+        for text in view.table.texts:
+            shown: list[str] = []
+            numbers: dict[str, float | None] = {}
+            for metric in view.metrics:
+                row, name = view.frames[metric].loc[text], metric.rpartition("/")[2]
+                parts = ("value", "low", "high", "difference", "difference_low", "difference_high")
+                names = (name, *(f"{name}_{part}" for part in parts[1:]))
+                numbers |= {called: fmt.rounded(row[part]) for called, part in zip(names, parts, strict=True)}
+                shown.append(fmt.named_value(name, row["value"], row["low"], row["high"]))
+            sizes = int(view.frames[view.metrics[0]].loc[text, "rows"])
+            segment = f"{view.name}: {text}"
+            rows.append({"segment": segment, "result": fmt.BETWEEN.join(shown), "rows": sizes, **numbers})
+    return pd.DataFrame(rows)
+
+
+# -- the figure ------------------------------------------------------------------------------------------------
+
+
+def segments_figure(evaluation: Evaluation, view: SegmentView) -> Figure:
+    """The segments of a column with the intervals of all metrics side by side."""
+    panels = []
+    for metric in view.metrics:
+        frame = view.frames[metric].loc[view.order]
+        values, low, high = (frame[name].to_numpy() for name in ("value", "low", "high"))
+        apart = [view.side(metric, text) for text in view.order]
+        title = fmt.capital(view.title_of(metric))
+        panels.append(SegmentPanel(title, values, low, high, evaluation.metrics[metric], apart))
+    sizes = view.frames[view.metrics[0]]["rows"].to_numpy()
+    title = f"Segments by {fmt.named(view.name, 40)}"
+    return plot_segments(view.order, sizes, panels, confidence_level=evaluation.confidence_level, title=title)

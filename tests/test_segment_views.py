@@ -1,0 +1,254 @@
+"""Segments in the report, among the figures, and in the run."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+
+import mlflow
+import numpy as np
+import pandas as pd
+import pytest
+from mlflow import MlflowClient
+
+from cmtrack import evaluate, log_evaluation
+from cmtrack.plots import SegmentPanel, plot_segments
+from cmtrack.report.figures import draw_figures, draw_pictures
+from cmtrack.report.segments import MAX_ROWS, page_tables, segment_table, sentences, views
+from cmtrack.report.views import report_html
+
+HITS = {"north": (90, 100), "south": (50, 100), "<b>$x$": (4, 5), None: (85, 100)}
+
+
+def by_hits(hits=None, **options):
+    """Rows of one class with so many hits of so many in each segment, and as many correct negatives."""
+    actual, predicted, region = [], [], []
+    for name, (right, n) in (hits or HITS).items():
+        actual += ["yes"] * n + ["no"] * n
+        predicted += ["yes"] * right + ["no"] * (n - right) + ["no"] * n
+        region += [name] * (2 * n)
+    frame = pd.DataFrame({"region": pd.array(region, dtype=object)})
+    return evaluate(actual, predicted, labels=["no", "yes"], positive="yes", segments=frame, **options)
+
+
+def many(n: int = 45):
+    return {f"s{k:02d}": (20 + k % 7, 30) for k in range(n)}
+
+
+def test_a_sentence_says_what_is_worse_with_the_numbers_of_the_table():
+    evaluation = by_hits()
+    (found,) = sentences(evaluation)
+    assert found.startswith(
+        "“south” (by “region”, 200 samples) is worse: accuracy 75.0 % against 93.7 % of the rest (difference −18.7 "
+    )
+    row = evaluation.segments["region"].to_frame("multiclass/accuracy").iloc[0]
+    assert f"[{100 * row['difference_low']:.1f}, {100 * row['difference_high']:.1f}]".replace("-", "−") in found
+    assert found in report_html(evaluation, {}).replace("&#34;", '"')
+
+
+@pytest.mark.parametrize("hits", [{"a": (80, 100), "b": (78, 100)}, {"a": (1, 2), "b": (2, 2), "c": (0, 1)}])
+def test_no_sentence_where_no_interval_excludes_0(hits):
+    assert sentences(by_hits(hits)) == []
+
+
+def test_many_worse_segments_are_counted():
+    hits = {f"bad {k}": (20, 100) for k in range(8)} | {f"good {k}": (98, 100) for k in range(8)}
+    found = sentences(by_hits(hits))
+    assert len(found) == 4
+    assert found[-1] == "5 more segments by “region” are worse than the rest."
+
+
+def test_sentences_are_of_a_metric_in_which_the_segment_is_worse():
+    """Accuracy is the same everywhere, recall is not."""
+    actual = ["yes"] * 100 + ["no"] * 100 + ["yes"] * 100 + ["no"] * 100
+    predicted = ["yes"] * 60 + ["no"] * 40 + ["no"] * 100 + ["yes"] * 100 + ["no"] * 60 + ["yes"] * 40
+    evaluation = evaluate(actual, predicted, positive="yes", segments={"side": ["a"] * 200 + ["b"] * 200})
+    found = sentences(evaluation)
+    assert [text.split(" against")[0] for text in found] == [
+        "“a” (by “side”, 200 samples) is worse: recall for “yes” 60.0 %",
+        "“b” (by “side”, 200 samples) is worse: precision for “yes” 71.4 %",
+    ]
+
+
+def test_of_errors_the_higher_segment_is_worse():
+    rng = np.random.default_rng(0)
+    y = np.arange(400) % 2
+    good = np.repeat([True, False], 200)
+    p = 0.5 + np.where(good, 0.4, 0.05) * (2 * y - 1) + rng.normal(0, 0.03, 400)
+    evaluation = evaluate(y, y_prob=np.clip(p, 0.01, 0.99), segments={"kind": np.where(good, "good", "bad")})
+    (view,) = views(evaluation, ["probability/log_loss"])
+    assert view.order == ["bad", "good"]
+    assert [view.side("probability/log_loss", text) for text in view.order] == [-1, 1]
+    (found,) = view.sentences()
+    assert found.startswith(
+        "“bad” (by “kind”, 200 samples) is worse: log loss 0.597 against 0.103 of the rest (difference +0.494 ["
+    )
+
+
+def test_the_gap_has_the_interval_of_the_disparity():
+    evaluation = by_hits()
+    view = next(views(evaluation))
+    found = evaluation.segments["region"].disparity("binary/recall")
+    assert view.gap("binary/recall") == (
+        "Recall for “yes”: from “south” (50.0 %) to “north” (90.0 %), a gap of 40.0 percentage points "
+        f"[{100 * found.gap_low:.1f}, {100 * found.gap_high:.1f}], ratio 0.556 "
+        f"[{found.ratio_low:.3f}, {found.ratio_high:.3f}]."
+    )
+    same = next(views(by_hits({"a": (80, 100), "b": (78, 100)})))
+    assert same.gap("binary/recall").endswith("; the interval holds 0.")
+    lone = next(views(by_hits({"a": (0, 0), "b": (78, 100), "c": (1, 1)})))
+    assert "from" in lone.gap("binary/recall")
+
+
+def test_undefined_segments_are_said_to_be():
+    evaluation = evaluate(
+        ["yes", "no", "no", "no"] * 5, ["yes", "no", "no", "no"] * 5, positive="yes",
+        segments={"part": ["a", "a", "b", "b"] * 5},
+    )  # fmt: skip
+    (table,) = page_tables(evaluation)
+    recall = {row["label"]: row["cells"][1] for row in table["rows"]}
+    assert recall["b"]["value"] == "undefined"
+    assert recall["b"]["undefined"] == "its denominator is zero"
+    assert recall["b"]["difference"] == "–"
+    assert table["gaps"][1] == "Recall for “yes”: the metric is defined in 1 of 2 segments, and a gap needs two."
+
+
+def test_the_report_shows_20_segments_and_the_number():
+    evaluation = by_hits(many())
+    page = report_html(evaluation, {})
+    part = page[page.index("Segments by") : page.index("<h2>Classes")]
+    assert part.count('<td class="label"') == MAX_ROWS == 20
+    assert "20 of 45 segments are shown" in " ".join(part.split())
+    few = report_html(by_hits(), {})
+    assert "segments are shown" not in few
+    assert "&lt;b&gt;$x$" in few
+    assert "<b>$x$" not in few
+    assert "Segments by" not in report_html(evaluate([0, 1, 1], [0, 1, 0]), {})
+
+
+def test_the_report_is_in_the_order_of_shrunken_values():
+    evaluation = by_hits()
+    (table,) = page_tables(evaluation)
+    order = evaluation.segments["region"].to_frame("multiclass/accuracy")["segment"].tolist()
+    assert [row["label"] for row in table["rows"]] == order
+    assert order[0] == "south"
+    bold = re.findall(r"<b>([^<]*)</b>", report_html(evaluation, {}))
+    assert bold[0].startswith("−0.187 [")
+
+
+# -- figures -----------------------------------------------------------------------------------------------------------
+
+
+def test_each_column_has_a_figure():
+    y = [0, 1] * 50
+    columns = {"size": ["s", "m"] * 50, "a/b": [1, 1, 2, 2] * 25}
+    evaluation = evaluate(y, y, segments=columns)
+    assert {"segments_size", "segments_a/b"} <= set(draw_figures(evaluation))
+    pictures = draw_pictures(evaluation, logged=True)
+    assert pictures["segments_a/b"].file == "cmtrack_segments_a_u2f_b.png"
+    assert pictures["segments_a/b"].title == "Segments by a/b"
+    assert not any(name.startswith("segments") for name in draw_figures(evaluate(y, y)))
+
+
+def test_the_forest_draws_the_numbers():
+    nan = math.nan
+    panel = SegmentPanel("Recall", [0.5, 0.8, nan], [0.4, 0.7, nan], [0.6, 0.9, nan], 0.75, [-1, 0, 0])
+    figure = plot_segments(["a", "b$c", "d"], [1200, 30, 0], [panel, panel], title="Segments")
+    ax = figure.axes[0]
+    assert [label.get_text() for label in ax.get_yticklabels()] == ["a  (1,200)", "b\\$c  (30)", "d  (0)"]
+    dots = {line.get_marker(): line.get_xydata().tolist() for line in ax.lines if len(line.get_xydata()) == 1}
+    assert dots == {"s": [[0.5, 0.0]], "o": [[0.8, 1.0]]}
+    assert [segment.tolist() for lines in ax.collections for segment in lines.get_segments()] == [
+        [[0.4, 0.0], [0.6, 0.0]], [[0.7, 1.0], [0.9, 1.0]],
+    ]  # fmt: skip
+    assert [text.get_text() for text in ax.texts] == ["undefined"]
+    assert ax.lines[0].get_xdata()[0] == 0.75
+    words = [text.get_text() for text in ax.get_legend().get_texts()]
+    assert words[:3] == ["worse than the rest", "no difference to the rest shown", "all samples"]
+
+
+def test_the_forest_shows_40_rows_and_says_so():
+    evaluation = by_hits(many())
+    figure = draw_figures(evaluation)["segments_region"]
+    assert len(figure.axes[0].get_yticklabels()) == 40
+    assert any("40 of 45 segments are shown." in text.get_text() for text in figure.axes[0].get_legend().get_texts())
+
+
+@pytest.mark.parametrize(
+    ("names", "sizes", "values", "said"),
+    [([], [], [], "must not be empty"), (["a"], [1, 2], [0.5], "sizes must have"), (["a"], [1], [1, 2], "values must")],
+    ids=["none", "sizes", "values"],
+)
+def test_the_forest_refuses_other_shapes(names, sizes, values, said):
+    with pytest.raises(ValueError, match=said):
+        plot_segments(names, sizes, [SegmentPanel("x", values, values, values, 0.5, [0] * len(values))])
+
+
+# -- runs --------------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def run_id(tmp_path, monkeypatch):
+    mlflow.set_tracking_uri(f"sqlite:///{tmp_path / 'mlflow.db'}")
+    monkeypatch.setenv("CMTRACK_SPOOL", str(tmp_path / "spool"))
+    experiment = mlflow.create_experiment("segments", artifact_location=(tmp_path / "artifacts").as_uri())
+    mlflow.set_experiment(experiment_id=experiment)
+    with mlflow.start_run() as run:
+        yield run.info.run_id
+
+
+def listed(run_id: str) -> list[str]:
+    return [one["path"] for one in json.loads(MlflowClient().get_run(run_id).data.tags["mlflow.loggedArtifacts"])]
+
+
+def test_a_run_gets_one_table_with_the_segment_first(run_id):
+    evaluation = by_hits()
+    log_evaluation(evaluation, strict=True)
+    files = {item.path for item in MlflowClient().list_artifacts(run_id)}
+    assert {"cmtrack_segments.json", "cmtrack_segments_region.png"} <= files
+    table = mlflow.load_table("cmtrack_segments.json", run_ids=[run_id])
+    assert table["segment"].tolist() == ["region: <b>$x$", "region: north", "region: south", "region: (missing)"]
+    assert table.columns[:3].tolist() == ["segment", "result", "rows"]
+    assert table["recall"].tolist() == [0.8, 0.9, 0.5, 0.85]
+    assert table["result"][1].startswith("accuracy 0.950 [")
+    assert table["recall_difference"][2] == pytest.approx(0.5 - 179 / 205, abs=1e-6)
+    assert listed(run_id) == ["cmtrack_classes.json", "cmtrack_segments.json"]
+    assert not any(name.startswith("segment") for name in MlflowClient().get_run(run_id).data.metrics)
+    assert segment_table(evaluation)["recall"].tolist() == table["recall"].tolist()
+
+
+def test_an_evaluation_without_segments_takes_the_table_away(run_id):
+    log_evaluation(by_hits(), strict=True)
+    with pytest.warns(UserWarning, match="which is replaced"):
+        log_evaluation([0, 1, 1], [0, 1, 0], strict=True)
+    assert "cmtrack_segments.json" not in {item.path for item in MlflowClient().list_artifacts(run_id)}
+    assert listed(run_id) == ["cmtrack_classes.json"]
+
+
+def test_metrics_of_segments_are_logged_where_they_are_named(run_id):
+    chosen = ["multiclass/accuracy", "segment/region/*/binary/recall", "segment/region/south/multiclass/accuracy"]
+    log_evaluation(by_hits(), metrics=chosen, strict=True)
+    metrics = MlflowClient().get_run(run_id).data.metrics
+    assert {name: value for name, value in metrics.items() if name.startswith("segment")} == {
+        "segment/region/north/binary/recall": 0.9,
+        "segment/region/south/binary/recall": 0.5,
+        "segment/region/_u3c_b_u3e__u24_x_u24_/binary/recall": 0.8,
+        "segment/region/_u28_missing_u29_/binary/recall": 0.85,
+        "segment/region/south/multiclass/accuracy": 0.75,
+    }
+
+
+@pytest.mark.parametrize(
+    ("name", "error", "said"),
+    [
+        ("segment/region/nort/binary/recall", KeyError, "did you mean"),
+        ("segment/regoin/*/binary/recall", KeyError, "no segments by 'regoin'"),
+        ("segment/region/*/binary/recal", KeyError, "recal"),
+        ("segment/region", ValueError, "must be called segment/<column>/<value>/<metric>"),
+    ],
+    ids=["value", "column", "metric", "parts"],
+)
+def test_names_of_segments_that_are_wrong(name, error, said):
+    with pytest.raises(error, match=said):
+        by_hits().segments.named(name)
