@@ -5,6 +5,7 @@ two values. Search: 3,000 rows, eight columns of four values drawn at random, so
 errors at a rate of .15 that does not depend on them; "clusters" are 600 of five rows with columns and most of an
 error's chance in common; "weights" are log-normal; "costs" are exponential; "two models" have errors of their own. In
 the planted segment, about 188 rows, the rate is .28. Interaction: one true difference of 50 standard errors, others 0.
+Pairs: paired differences of two models' accuracies by segment.
 
     python benchmarks/segments.py [--repeats 3000] [--reviews 1000] [--quick] [--only declared ...]
 """
@@ -18,7 +19,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
-from scipy.special import expit
+from scipy.special import expit, ndtri, stdtrit
 
 from cmtrack import evaluate
 from cmtrack.segments import (
@@ -30,12 +31,13 @@ from cmtrack.segments import (
     qualitative_interaction,
     search_columns,
     shrink,
+    simultaneous_level,
     worst_segments,
 )
 
 ROWS, COLUMNS, VALUES, RATE = 3000, 8, 4, 0.15
 PERMUTATIONS = 199
-PARTS = ("declared", "search", "planted", "interaction", "order", "speed", "counting")
+PARTS = ("declared", "search", "planted", "interaction", "pairs", "order", "speed", "counting")
 
 
 def share(hits: Any) -> str:
@@ -142,6 +144,42 @@ def interaction(segments: int, repeats: int) -> list[str]:
     return [share([qualitative_interaction(d, ones).pvalue <= 0.05 for d in part]) for part in (least, equal)]
 
 
+def two_models(segments: int, rows: int, apart: float, repeats: int) -> list[str]:
+    """Paired differences of accuracies by segment: joint cover by Student's and the normal quantile, and the sentence.
+
+    In a tenth of the rows exactly one model is right; the first is better by .04 in all segments, but in the last one,
+    where it differs by ``apart``.
+    """
+    rng = np.random.default_rng([segments, rows, round(1000 * abs(apart)), 3])
+    parts = np.linspace(4, 1, segments)
+    n = np.round(rows * parts / parts.sum()).astype(int)
+    truth = np.full(segments, 0.04)
+    truth[-1] = apart
+    chances = np.stack([(0.1 + truth) / 2, (0.1 - truth) / 2, np.full(segments, 0.9)], axis=1)
+    chances[-1, :2] += max(0.0, abs(apart) - 0.1) / 2
+    chances[-1, 2] = 1 - chances[-1, :2].sum()
+    counts = np.stack([rng.multinomial(n[s], chances[s], repeats) for s in range(segments)], axis=1)
+    gap = (counts[..., 0] - counts[..., 1]) / n
+    values = np.stack([1 - gap, -1 - gap, -gap], axis=-1)
+    second, fourth = ((counts * values**power).sum(axis=-1) for power in (2, 4))
+    error = np.sqrt(second) / n
+    with np.errstate(all="ignore"):
+        degrees = np.where(fourth > 0, np.maximum(second**2 / fourth - 1, 1), math.inf)
+    level = 0.5 + simultaneous_level(segments) / 2
+    covers, above = [], gap @ n > 0
+    student = np.where(np.isfinite(degrees), stdtrit(np.minimum(degrees, 1e9), level), 0)
+    quantiles = {"t": student, "z": ndtri(level)}
+    unknown = (error == 0) & (gap != 0)
+    said = {}
+    test = np.array([qualitative_interaction(*one).pvalue <= 0.05 for one in zip(gap, error, strict=True)])
+    for name, quantile in quantiles.items():
+        reach = quantile * error
+        covers.append(((np.abs(gap - truth) <= reach) | unknown | (error == 0)).all(axis=1))
+        beyond = ~unknown & np.where(above[:, None], gap + reach < 0, gap - reach > 0)
+        said[name] = beyond.any(axis=1) & test
+    return [share(one) for one in (*covers, said["t"])]
+
+
 def order(repeats: int) -> list[str]:
     """Mean squared error of shrunken and raw values; true value of the one listed as worst by either, of the worst."""
     rng = np.random.default_rng(20)
@@ -238,6 +276,11 @@ def main() -> None:
         table("segments", "least favourable null", "all differences equal")
         for segments in (2, 5, 10):
             row(str(segments), *interaction(segments, 2 * repeats))
+    if "pairs" in options.only:
+        table("segments", "rows", "last segment", "cover", "by the normal quantile", "sentence")
+        for segments, rows in ((4, 400), (4, 4000), (12, 1200), (12, 12000)):
+            for apart in (0.04, 0.0, -0.12):
+                row(str(segments), str(rows), f"{apart:+.2f}", *two_models(segments, rows, apart, repeats))
     if "order" in options.only:
         table("squared error, shrunk", "raw", "true value of the worst listed, shrunk", "raw", "of the worst")
         row(*order(repeats))

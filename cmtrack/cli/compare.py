@@ -43,7 +43,8 @@ require_option = click.option(
     multiple=True,
     metavar="GATE",
     help="What a run must reach, such as 'class/3/recall >= 0.6', 'prevalence/bias.abs <= 0.01', "
-    "'binary/roc_auc.low > 0.8' or 'multiclass/accuracy.difference.low > -0.01'; repeatable.",
+    "'binary/roc_auc.low > 0.8', 'multiclass/accuracy.difference.low > -0.01' or, of all segments, "
+    "'segment/region/*/binary/recall.low >= 0.6'; repeatable.",
 )
 rank_by_option = click.option(
     "--rank-by",
@@ -92,6 +93,13 @@ _OPTIONS: tuple[Callable[[Any], Any], ...] = (
     grouping_option,
     positive_option,
     costs_option,
+    click.option(
+        "--segment",
+        "segments",
+        multiple=True,
+        metavar="COLUMN",
+        help="Compare the leader with the next runs by this column that the runs were evaluated by; repeatable.",
+    ),
     click.option("--against", metavar="RUN", help="Baseline of .difference gates: a run, or a model URI."),
     click.option("--block", metavar="NAME", help="Repeated runs: what names the repetition, such as 'params.fold'."),
     click.option("--model", metavar="NAME", help="Repeated runs: what names the model, such as 'params.model'."),
@@ -139,6 +147,7 @@ def compared(
     grouping_file: Path | None = None,
     positive: str | None = None,
     costs_file: Path | None = None,
+    segments: Sequence[str] = (),
     tracking_uris: Sequence[str] = (),
     **same: Any,
 ) -> Comparison:
@@ -172,6 +181,7 @@ def compared(
                 grouping=grouping,
                 positive=group,
                 costs=costs,
+                segments=list(segments) or None,
                 tracking_uri=list(tracking_uris) or None,
                 **same,
             )

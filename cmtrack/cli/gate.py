@@ -168,7 +168,7 @@ def _found(check: GateResult | NotWorse, samples: str) -> str:
     from cmtrack.report import formatting as fmt
 
     if isinstance(check, GateResult):
-        return check.reason or f"{check.value:.4g}".replace("-", "−")
+        return check.found
     if check.outcome is not Outcome.TESTED:
         return "it is the baseline itself" if check.outcome is Outcome.SAME_RUN else check.outcome.value
     ends = (check.low, check.high)

@@ -14,6 +14,7 @@ from cmtrack.comparison.differences import (
 from cmtrack.comparison.ranking import RankedRun, Ranking
 from cmtrack.comparison.result import Comparison, ModelComparison, RunComparison
 from cmtrack.comparison.run import LeftOut
+from cmtrack.comparison.segments import SegmentComparison, SegmentDifferences
 from cmtrack.comparison.verdict import NotJudged, NotWorse, Outcome, Verdict, judge
 
 __all__ = [
@@ -32,6 +33,8 @@ __all__ = [
     "Ranking",
     "Reason",
     "RunComparison",
+    "SegmentComparison",
+    "SegmentDifferences",
     "Verdict",
     "break_even",
     "compare_evaluations",

@@ -17,6 +17,7 @@ from cmtrack.comparison.differences import paired_differences
 from cmtrack.comparison.ranking import cohorts, decides, rank
 from cmtrack.comparison.result import Comparison, ModelComparison, RunComparison
 from cmtrack.comparison.run import Candidate, LeftOut, Run, StoppedRun
+from cmtrack.comparison.segments import SegmentComparison, by_segment, judged_by_segment
 from cmtrack.comparison.tie_breakers import TieBreaker, check_there
 from cmtrack.evaluation import Evaluation
 from cmtrack.grouping import Grouping, Label, as_costs
@@ -25,6 +26,7 @@ from cmtrack.metrics.intervals import check_level
 from cmtrack.metrics.metric import Metric
 from cmtrack.metrics.names import near
 from cmtrack.metrics.own import own_metrics
+from cmtrack.statistics.segment_values import division_name, divisions_of
 
 Progress = Callable[[str, int, int], object]
 
@@ -55,6 +57,7 @@ class CompareOptions:
     grouping: Grouping | None = None
     positive: Label | None = None
     costs: Any = None
+    segments: Any = None
     against: Any = None
     block: str | None = None
     model: str | None = None
@@ -78,6 +81,11 @@ class CompareOptions:
             raise ValueError(
                 "positive goes with grouping: without one, runs keep the positive group they were logged with"
             )
+        if self.segments is not None:
+            given = [self.segments] if isinstance(self.segments, str) else self.segments
+            object.__setattr__(self, "segments", [division_name(one) for one in divisions_of(given)])
+            if self.block is not None:
+                raise ValueError("segments are of runs on the same rows: leave out segments, or block")
         if self.margin is not None and not 0 <= self.margin < math.inf:
             raise ValueError(f"margin must be a finite number that is not negative, got {self.margin!r}")
 
@@ -98,6 +106,8 @@ class CompareOptions:
             If one does not parse, or needs a baseline where there is none.
         """
         gates = tuple(map(Gate.parse, [self.require] if isinstance(self.require, str) else self.require))
+        if self.block is not None and any(gate.column for gate in gates):
+            raise ValueError("a gate on segments is of runs on the same rows: leave it out, or block")
         if self.against is None and any(gate.difference for gate in gates):
             raise ValueError("a .difference gate needs against=, the run to take the difference from")
         return gates
@@ -285,11 +295,17 @@ def compare_runs(
         for place, part in enumerate(parts)
     )
     failed = (*stopped, *(StoppedRun(c.run, c.gates) for c in candidates if not c.passed))
-    return RunComparison(rankings=rankings, failed=failed, notes=(*notes, *apart(rankings, reads)), **both)
+    segments = SegmentComparison()
+    if options.segments is not None and rankings:
+        segments = by_segment(rankings[0], options.segments, criterion.metrics, options.confidence_level)
+    notes = (*notes, *apart(rankings, reads), *segments.notes)
+    return RunComparison(rankings=rankings, failed=failed, notes=notes, segments=segments, **both)
 
 
 def judged(gate: Gate, evaluation: BaseEvaluation, baseline: Candidate | None) -> GateResult:
     """A gate's result for an evaluation, with the difference from the baseline where the gate reads one."""
+    if gate.column:
+        return judged_by_segment(gate, evaluation, None if baseline is None else baseline.evaluation)
     difference = None
     if gate.difference and baseline is not None:
         other = baseline.evaluation

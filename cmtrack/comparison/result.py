@@ -11,6 +11,7 @@ from cmtrack.comparison.blocks import RankedModel, RepeatedRanking
 from cmtrack.comparison.criterion import Criterion
 from cmtrack.comparison.ranking import RankedRun, Ranking
 from cmtrack.comparison.run import Candidate, LeftOut, Run, StoppedRun
+from cmtrack.comparison.segments import SegmentComparison
 from cmtrack.metrics.gates import Gate
 from cmtrack.untrusted import printable
 
@@ -49,6 +50,8 @@ class Comparison(ABC):
     reads : frozenset of str
         What the criterion, the gates and the tie-breakers depend on beside the labels: "grouping", "positive", both or
         nothing. Runs that differ in it are in different rankings.
+    segments : SegmentComparison
+        The leader against the next runs by segment of the rows, where ``compare(segments=)`` asked for that.
     """
 
     rankings: tuple[Ranking | RepeatedRanking, ...]
@@ -62,6 +65,7 @@ class Comparison(ABC):
     notes: tuple[str, ...] = ()
     how: dict[str, Any] = field(default_factory=dict)
     reads: frozenset[str] = frozenset({"grouping", "positive"})
+    segments: SegmentComparison = field(default_factory=SegmentComparison)
 
     @property
     def ranking(self) -> Ranking | RepeatedRanking | None:

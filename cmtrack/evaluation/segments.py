@@ -168,7 +168,7 @@ class SegmentTable:
         blocks = []
         for metric in self._chosen(metrics):
             inside, outside = self.estimates(metric), self._estimates(metric, outside=True)
-            low, high = self._intervals(metric, inside)
+            low, high = self.intervals(metric)
             gaps = differences(inside, outside, self.evaluation.confidence_level)
             order = order_of_segments(inside, self.sizes, self._better(metric))
             undefined = [one.undefined.get(metric, "") for one in self._judged(metric)]
@@ -206,6 +206,40 @@ class SegmentTable:
         """The order of :meth:`to_frame` for people."""
         by_value = shrunken(self.estimates(metric)).between > 0
         return "the worst first" if by_value else "the largest first, as chance explains all differences"
+
+    def intervals(self, metric: str) -> tuple[FloatArray, FloatArray]:
+        """Intervals on the metric's own scale that hold together for all segments of all columns: low and high ends.
+
+        Raises
+        ------
+        KeyError, ValueError
+            As :meth:`to_frame` does.
+        """
+        inside, tables = self.estimates(metric), self.evaluation.segments.values()
+        together = sum(int((inside if one.name == self.name else one.estimates(metric)).known.sum()) for one in tables)
+        return self.own_intervals(metric, simultaneous_level(max(together, 1), self.evaluation.confidence_level))
+
+    def own_intervals(self, metric: str, level: float) -> tuple[FloatArray, FloatArray]:
+        """Intervals at a level that holds for each segment alone."""
+        inside = self.estimates(metric)
+        if inside.n is not None:
+            down, up = inside.arms(level)
+            return inside.values - down, inside.values + up
+        none = (math.nan, math.nan)
+        ends = [one.at_level(level).intervals.get(metric, none) for one in self._judged(metric)]
+        return np.array([low for low, _ in ends]), np.array([high for _, high in ends])
+
+    @property
+    def codes(self) -> IntArray | None:
+        """Place of each row's segment in :attr:`values`, shape (n,); None where the rows are not at hand."""
+        return None if self._rows is None else self._rows.codes
+
+    def by_rows(self, metric: str) -> list[Evaluation]:
+        """The evaluations of all segments from their rows, with the section of a metric alone.
+
+        The rows must be at hand: see :attr:`codes`.
+        """
+        return [self._of_rows(place, (_section_of(metric),)) for place in range(len(self))]
 
     def __repr__(self) -> str:
         return printable(f"SegmentTable({self.name}: {len(self)} segments of {int(self.sizes.sum())} rows)")
@@ -267,8 +301,7 @@ class SegmentTable:
 
     def _judged(self, metric: str, outside: bool = False) -> list[Evaluation]:
         """The evaluations of all segments, or of the rows outside each, with the section of a metric alone."""
-        section = metric.split("/", maxsplit=1)[0]
-        section = section if section in SECTION_NAMES else "multiclass"
+        section = _section_of(metric)
         by_rows = self._needs_rows(metric, section)
         key = (section, by_rows, outside)
         if key not in self._known:
@@ -329,17 +362,11 @@ class SegmentTable:
             degrees = np.maximum(np.array(known) - 1, 1.0)
         return Estimates(values, errors, n, degrees)
 
-    def _intervals(self, metric: str, inside: Estimates) -> tuple[FloatArray, FloatArray]:
-        """Intervals on the metric's own scale that hold together for all segments of all columns."""
-        tables = self.evaluation.segments.values()
-        together = sum(int((inside if one.name == self.name else one.estimates(metric)).known.sum()) for one in tables)
-        level = simultaneous_level(max(together, 1), self.evaluation.confidence_level)
-        if inside.n is not None:
-            down, up = inside.arms(level)
-            return inside.values - down, inside.values + up
-        none = (math.nan, math.nan)
-        ends = [one.at_level(level).intervals.get(metric, none) for one in self._judged(metric)]
-        return np.array([low for low, _ in ends]), np.array([high for _, high in ends])
+
+def _section_of(metric: str) -> str:
+    """The section that has a metric; metrics of one's own stand beside any."""
+    section = metric.split("/", maxsplit=1)[0]
+    return section if section in SECTION_NAMES else "multiclass"
 
 
 def _like(whole: Evaluation, statistics: Statistics, sections: tuple[str, ...] | None) -> Evaluation:

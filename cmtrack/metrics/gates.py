@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from cmtrack.metrics.catalog import known_names, lookup
 from cmtrack.metrics.intervals import Interval
 from cmtrack.metrics.names import near
+from cmtrack.names import quoted
 
 if TYPE_CHECKING:
     from cmtrack.comparison.differences import Difference
@@ -24,6 +25,12 @@ OPERATORS: dict[str, Callable[[Any, Any], Any]] = {
 }
 _BOUNDS = ("low", "high")
 _PARTS = re.compile(r"(?P<left>.*?)(?P<operator><=|>=|==|!=|<|>|=)(?P<right>.*)", re.DOTALL)
+_PARTS_OF_SEGMENTS = re.compile(r"(?P<left>.*?)(?P<operator><=|>=|==|!=|<|>|=)(?P<right>[^<>=!]*)", re.DOTALL)
+"""The last comparison: a segment may be called "> 40"."""
+_SEGMENT = "segment/"
+_FORM_OF_SEGMENTS = (
+    "the form is 'segment/column/value/metric >= number', with * for all values; a slash in a name is written _u2f_"
+)
 _FORM = "the form is 'metric >= number', the metric optionally followed by .abs, .difference, and .low or .high"
 
 
@@ -44,6 +51,10 @@ class Gate:
         Whether the difference from the baseline is meant (``.difference``).
     end : "", "low" or "high"
         Whether an end of the interval is meant instead of the value.
+    column : str
+        Of segments of the rows (``segment/region/*/binary/recall``): what divides the rows; empty of all rows.
+    segment : str
+        The segment that must keep the bound; "*" for all.
     """
 
     text: str
@@ -53,6 +64,8 @@ class Gate:
     absolute: bool = False
     difference: bool = False
     end: str = ""
+    column: str = ""
+    segment: str = ""
 
     @classmethod
     def parse(cls, text: str) -> Gate:
@@ -65,7 +78,8 @@ class Gate:
         """
         if not isinstance(text, str):
             raise TypeError(f"a gate must be a text such as 'class/3/recall >= 0.6', got {text!r}")
-        parts = _PARTS.fullmatch(text)
+        of_segments = text.strip().startswith(_SEGMENT)
+        parts = (of_segments and _PARTS_OF_SEGMENTS.fullmatch(text)) or _PARTS.fullmatch(text)
         if parts is None:
             raise ValueError(f"gate {text!r}: expected a comparison (<=, >=, < or >); {_FORM}")
         sign = parts["operator"]
@@ -80,7 +94,10 @@ class Gate:
         if not math.isfinite(bound):
             where = parts.start("right") + 1
             raise ValueError(f"gate {text!r}: expected a number after {sign!r} (character {where}), got {right!r}")
-        name, suffixes = _split(parts["left"].strip(), text)
+        left, column, segment = parts["left"].strip(), "", ""
+        if of_segments:
+            column, segment, left = _of_segments(left, text)
+        name, suffixes = _split(left, text)
         return cls(
             text.strip(),
             name,
@@ -89,12 +106,14 @@ class Gate:
             absolute="abs" in suffixes,
             difference="difference" in suffixes,
             end=next((s for s in suffixes if s in _BOUNDS), ""),
+            column=column,
+            segment=segment,
         )
 
     @property
     def of_value(self) -> bool:
-        """True if the metric's value alone decides (no interval, no baseline)."""
-        return not self.end and not self.difference
+        """True if the metric's value alone decides (no interval, no baseline, no segments)."""
+        return not self.end and not self.difference and not self.column
 
     def keeps(self, value: float) -> bool:
         """True if a value is within the bound; an undefined one is not."""
@@ -122,10 +141,7 @@ class Gate:
         else:
             value = metrics.get(self.metric, math.nan)
             ends = intervals.get(self.metric, (math.nan, math.nan))
-        if self.absolute:
-            value, ends = abs(value), _absolute(ends)
-        if self.end:
-            value = ends[_BOUNDS.index(self.end)]
+        value = self._meant(value, ends)
         if math.isfinite(value):
             return GateResult(self, value, self.keeps(value), "")
         if self.metric not in metrics:
@@ -135,6 +151,37 @@ class Gate:
         else:
             reason = f"{self.metric} has no interval"
         return GateResult(self, math.nan, False, reason)
+
+    def check_segments(self, found: Mapping[str, tuple[float, Interval]]) -> GateResult:
+        """Judge one run by its segments: each of them must keep the bound.
+
+        Parameters
+        ----------
+        found : mapping of str to (value, interval)
+            By the text of the segment; differences from the baseline where these are meant.
+
+        Returns
+        -------
+        GateResult
+            With the value of the segment that is farthest out, and its name.
+        """
+        values = {text: self._meant(*given) for text, given in found.items()}
+        worst = max if self.operator.startswith("<") else min
+        known = {text: value for text, value in values.items() if math.isfinite(value)}
+        last = worst(known, key=known.__getitem__, default="")
+        lacking = [text for text in values if text not in known]
+        if known and (not lacking or not self.keeps(known[last])):
+            return GateResult(self, known[last], self.keeps(known[last]), "", last)
+        what = "has no interval" if math.isfinite(found[lacking[0]][0]) else "is undefined"
+        more = f" and {len(lacking) - 1} more" if len(lacking) > 1 else ""
+        meant = f"the difference in {self.metric}" if self.difference else self.metric
+        return GateResult(self, math.nan, False, f"{meant} {what} for {quoted(lacking[0])}{more}")
+
+    def _meant(self, value: float, ends: Interval) -> float:
+        """The number that is held against the bound."""
+        if self.absolute:
+            value, ends = abs(value), _absolute(ends)
+        return ends[_BOUNDS.index(self.end)] if self.end else value
 
 
 @dataclass(frozen=True)
@@ -149,12 +196,24 @@ class GateResult:
     passed : bool
     reason : str
         Why there is nothing to compare.
+    segment : str
+        The segment that the value is of, of a gate on segments.
     """
 
     gate: Gate
     value: float
     passed: bool
     reason: str
+    segment: str = ""
+
+    @property
+    def found(self) -> str:
+        """The value with four digits, and its segment; the reason where there is none."""
+        return self.reason or f"{self.value:.4g}".replace("-", "−") + self._of
+
+    @property
+    def _of(self) -> str:
+        return f" for {quoted(self.segment)}" if self.segment else ""
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data."""
@@ -164,12 +223,12 @@ class GateResult:
             "bound": self.gate.bound,
             "passed": self.passed,
             "reason": self.reason,
-        }
+        } | ({"segment": self.segment} if self.gate.column else {})
 
     def __str__(self) -> str:
         if self.reason:
             return f"{self.gate.text} ({self.reason})"
-        return f"{self.gate.text} (is {self.value:.4g})"
+        return f"{self.gate.text} (is {self.value:.4g}{self._of})"
 
 
 def check_known(gates: Collection[Gate], known: Collection[str]) -> None:
@@ -183,6 +242,15 @@ def check_known(gates: Collection[Gate], known: Collection[str]) -> None:
     for gate in gates:
         if gate.metric not in known:
             raise ValueError(f"gate {gate.text!r}: no run has {gate.metric!r}{near(gate.metric, known)}")
+
+
+def _of_segments(left: str, text: str) -> tuple[str, str, str]:
+    """The column, the segment, and what stands behind them."""
+    column, _, rest = left.removeprefix(_SEGMENT).partition("/")
+    segment, _, metric = rest.partition("/")
+    if not (column and segment and metric):
+        raise ValueError(f"gate {text!r}: expected a column, a segment and a metric; {_FORM_OF_SEGMENTS}")
+    return column, segment, metric
 
 
 def _split(left: str, text: str) -> tuple[str, set[str]]:

@@ -157,7 +157,7 @@ class Rule:
             raise ValueError(
                 f"subject_to must bound a share, which does not grow with the rows, got {self.bound.text!r}"
             )
-        if self.bound.absolute or self.bound.difference:
+        if self.bound.absolute or self.bound.difference or self.bound.column:
             raise ValueError(f"subject_to bounds a metric or its .low or .high, got {self.bound.text!r}")
         if self.bound.end and not hasattr(metric.value, "denominator"):
             raise ValueError(f"subject_to has .low and .high of shares only (Wilson's limits), got {self.bound.text!r}")

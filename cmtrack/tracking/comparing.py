@@ -66,6 +66,7 @@ def compare(
     grouping: Grouping | None = None,
     positive: Label | None = None,
     costs: Costs | Mapping[tuple[Any, Any], float] | None = None,
+    segments: str | Sequence[str | tuple[str, ...]] | None = None,
     against: Any = None,
     block: str | None = None,
     model: str | None = None,
@@ -97,8 +98,9 @@ def compare(
         of all classes where there is none; of sets of codes the micro F1.
     require : str or sequence of str
         Gates such as ``"class/3/recall >= 0.6"``, ``"prevalence/bias.abs <= 0.01"`` or
-        ``"binary/roc_auc.low > 0.8"`` (an end of the interval); ``.difference`` is the one from ``against``. A run
-        that fails one is listed, and not ranked.
+        ``"binary/roc_auc.low > 0.8"`` (an end of the interval); ``.difference`` is the one from ``against``.
+        ``"segment/region/*/binary/recall.low >= 0.6"`` is of all segments, whose intervals hold together;
+        ``segment/region/north/...`` is of one. A run that fails one is listed, and not ranked.
     tie_breakers : str or sequence of str
         What chooses among the tied runs within a margin of the leader: a metric, ``"params.depth"``,
         ``"metrics.seconds asc"``, ``"tags.size desc"``. Without ``desc`` the least wins; metrics of the registry know
@@ -117,6 +119,10 @@ def compare(
     costs : Costs, mapping of (actual, predicted) to float, or path, optional
         Price every run by these costs, of classes or groups: ``rank_by="cost/mean"``, and gates on it. Without them,
         runs that were priced differently get rankings of their own by their costs.
+    segments : str or sequence of str, optional
+        Columns that the runs were evaluated by (``evaluate(..., segments=)``), a tuple of names for crossed ones: the
+        leader and the next 5 runs are compared by segment, row by row where the rows' segments are at hand, and tested
+        for being "better overall, but worse for some" (Gail, Simon 1985).
     against : run reference, optional
         The baseline of ``.difference`` gates. It is ranked with the others.
     block : str, optional

@@ -148,6 +148,7 @@ def to_dict(comparison: Comparison) -> dict[str, Any]:
             "repeated": _repeated(comparison.ranking) if isinstance(comparison.ranking, RepeatedRanking) else None,
             "stopped": [_run(stop.run) | {"gates": _gates(stop.gates)} for stop in comparison.failed],
             "left_out": [_run(left.run) | {"reason": left.reason, "last": left.last} for left in comparison.left_out],
+            "segments": [pair.to_dict() for pair in comparison.segments],
             "passed_over": [_run(run) for run in comparison.passed_over],
             "notes": comparison.notes,
             "how": comparison.how,
@@ -185,7 +186,7 @@ def _run(run: Run) -> dict[str, Any]:
 
 
 def _gates(results: Iterable[GateResult]) -> list[dict[str, Any]]:
-    return [{"gate": r.gate.text, "value": r.value, "passed": r.passed, "reason": r.reason} for r in results]
+    return [{name: value for name, value in r.to_dict().items() if name != "bound"} for r in results]
 
 
 def _decided(decision: Decision) -> dict[str, Any]:

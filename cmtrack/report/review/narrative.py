@@ -39,6 +39,8 @@ from cmtrack.report.review.phrases import (
 )
 from cmtrack.statistics.predictions import Predictions
 
+MAX_SEGMENTS = 5
+"""Segments that a sentence names."""
 RIVALS = 2
 """Runs that the one to take is held against by costs."""
 
@@ -95,7 +97,7 @@ def decision(comparison: Comparison, *, beside_tables: bool = False) -> list[str
 def _decision(comparison: RunComparison, ranking: Ranking, gates: list[str], say: Say) -> list[str]:
     """The same of rankings of runs."""
     if ranking.chosen is None:
-        return [*_undecided(comparison, say), *gates]
+        return [*_undecided(comparison, say), *by_segment(comparison), *gates]
     several = len(comparison.rankings)
     head = _headline(ranking, say)
     if several > 1:
@@ -103,7 +105,7 @@ def _decision(comparison: RunComparison, ranking: Ranking, gates: list[str], say
     said = [head, *_standing(ranking, say)]
     if comparison.how.get("tie_breakers", ()) or not ranking.criterion.pareto:
         said += _tie(comparison, ranking, say)
-    said += _price(ranking, say)
+    said += [*_price(ranking, say), *by_segment(comparison)]
     said += [*gates, *unpaired(ranking, say)]
     return [*said, *apart(comparison.rankings, comparison.reads)]
 
@@ -265,6 +267,33 @@ def _price(ranking: Ranking, say: Say) -> list[str]:
     if math.isnan(chosen.p_set):
         return [f"{said}, with an unknown error."]
     return [f"{said}, not a significant difference ({fmt.p_equals(chosen.p_set)})."]
+
+
+def by_segment(comparison: Comparison) -> list[str]:
+    """Sentences on runs that are better overall, but shown to be worse for some segments, or the other way round.
+
+    "“B” is better overall than “A”, but worse for “south” (difference −0.080 [−0.140, −0.020], Gail–Simon p = 0.010)."
+    """
+    say, said = say_of(comparison), []
+    several = len({pair.column for pair in comparison.segments}) > 1
+    tied = [run.name for run in comparison.ranking.tied] if isinstance(comparison.ranking, Ranking) else []
+    for pair in comparison.segments:
+        if not pair.contrary:
+            continue
+        first, then = ("better", "worse") if pair.gain > 0 else ("worse", "better")
+        single = comparison.criterion.single
+        start = f"{say(pair.first)} is" if single else f"By {fmt.metric_title(pair.metric)}, {say(pair.first)} is"
+        unsure = " (not significantly)" if single and pair.second in tied else ""
+        p, alone = f"Gail–Simon {fmt.p_equals(pair.p_adjusted)}", len(pair.contrary) == 1
+        of = f" of {quoted(pair.column)}" if several else ""
+        shown = []
+        for k in pair.contrary:
+            ends = (float(pair.low[k]), float(pair.high[k]))
+            gap = f"difference {fmt.signed(float(pair.differences[k]), ends)}{f', {p}' if alone else ''}"
+            shown.append(f"{quoted(pair.segments[k])}{of} ({gap})")
+        listed = fmt.listed(shown, MAX_SEGMENTS) + ("" if alone else f"; {p}")
+        said.append(f"{start} {first} overall than {say(pair.second)}{unsure}, but {then} for {listed}.")
+    return said
 
 
 def _undecided(comparison: RunComparison, say: Say) -> list[str]:
@@ -527,4 +556,4 @@ def _same(first: RankedRun, second: RankedRun) -> bool:
 
 
 def _what(result: GateResult) -> str:
-    return result.reason or fmt.plain_number(result.value)
+    return result.found

@@ -13,6 +13,7 @@ from cmtrack.comparison.blocks import RankedModel, RepeatedRanking
 from cmtrack.comparison.cell_changes import CellChanges
 from cmtrack.comparison.ranking import RankedRun, Ranking
 from cmtrack.comparison.result import Comparison, RunComparison
+from cmtrack.comparison.segments import SegmentDifferences
 from cmtrack.evaluation import Evaluation
 from cmtrack.metrics.gates import Gate, GateResult
 from cmtrack.names import quoted
@@ -23,13 +24,15 @@ from cmtrack.report.probabilities import JUDGES
 from cmtrack.report.review import reproduce
 from cmtrack.report.review.figures import MAX_RUNS, changes_of, judged_section, of_classes, rival
 from cmtrack.report.review.narrative import decision, further, heading
-from cmtrack.report.review.phrases import LAST, STANDINGS, criterion_title, direction, over, say_of, standing
+from cmtrack.report.review.phrases import LAST, STANDINGS, Say, criterion_title, direction, over, say_of, standing
 from cmtrack.untrusted import one_line
 
 if TYPE_CHECKING:
     from cmtrack.report.figures import Picture
 
 MAX_CELLS = 12
+MAX_SEGMENTS = 30
+"""Segments of a table; all are in the JSON file."""
 
 Cell = dict[str, Any]
 Table = dict[str, Any]
@@ -49,6 +52,7 @@ def context(comparison: Comparison, title: str | None, pictures: Mapping[str, Pi
             for place, ranking in enumerate(comparison.rankings)
         ],
         "probabilities": probabilities(comparison.ranking),
+        "segments": segment_tables(comparison),
         "figures_of": "" if len(comparison.rankings) < 2 else "ranking 1",
         "gates": gate_table(comparison),
         "figures": [figure_block(picture) for picture in pictures.values()],
@@ -457,6 +461,62 @@ def _of_probabilities(evaluation: Evaluation, name: str, with_interval: bool) ->
     return cell(fmt.number(value, ends), value, fmt.interval(value, ends) if with_interval else None)
 
 
+def segment_tables(comparison: Comparison) -> list[Table]:
+    """Segments by runs, a table for each column and metric: the leader's value, and its differences from the others."""
+    return [_segment_table(comparison, pairs) for pairs in comparison.segments.tables]
+
+
+def _segment_table(comparison: Comparison, pairs: Sequence[SegmentDifferences]) -> Table:
+    say, first = say_of(comparison), pairs[0]
+    title = fmt.metric_title(first.metric, brief=True)
+    marks = {pair.segments[k]: "better" if pair.gain < 0 else "worse" for pair in pairs for k in pair.contrary}
+    order = sorted(range(len(first.segments)), key=lambda k: first.segments[k] not in marks)  # what is said is shown
+    places = [{text: k for k, text in enumerate(pair.segments)} for pair in pairs]
+    rows: list[dict[str, Any]] = []
+    for text, n, value in [
+        (first.segments[k], float(first.rows[k]), float(first.first_values[k])) for k in order[:MAX_SEGMENTS]
+    ]:
+        cells = [cell(text, text), cell(fmt.count(n), n), cell(fmt.number(value), value)]
+        for pair, place in zip(pairs, places, strict=True):
+            theirs, gap, *ends = (
+                float(column[place[text]]) for column in (pair.second_values, pair.differences, pair.low, pair.high)
+            )
+            interval = (ends[0], ends[1])
+            shown = fmt.signed(gap, interval).split(" [")[0]
+            cells += [cell(fmt.number(theirs), theirs), cell(shown, gap, fmt.interval(gap, interval))]
+        rows.append({"cells": cells, "mark": marks.get(text, "")})
+    heads = ["Segment", "Rows", f"{say(first.first)}, the leader"]
+    heads += [head for pair in pairs for head in (say(pair.second), "Leader less it")]
+    intervals = {4 + 2 * k for k in range(len(pairs))}
+    name, reading = f"By segment: {title} by {quoted(first.column)}", _segment_reading(pairs, len(rows), say)
+    return {"name": name, "heads": heads, "rows": rows, "with_interval": intervals, "reading": reading}
+
+
+def _segment_reading(pairs: Sequence[SegmentDifferences], n_shown: int, say: Say) -> str:
+    first = pairs[0]
+    said = f"The worst segments of {say(first.first)} first"
+    said += "." if n_shown == len(first.segments) else f", {n_shown} of {len(first.segments)}; the JSON file has all."
+    said += (
+        f" Brackets are {fmt.level(first.confidence_level)} intervals of the differences, simultaneous over all "
+        "segments and runs of this table."
+    )
+    marks = {"better" if pair.gain < 0 else "worse" for pair in pairs if pair.contrary}
+    for mark in sorted(marks):
+        other = "worse" if mark == "better" else "better"
+        said += f" “{mark}”: the leader is shown to be {mark} there than a run that it is {other} than overall."
+    tests = [f"{fmt.p_equals(p.p_adjusted)} for {say(p.second)}" for p in pairs if math.isfinite(p.p_adjusted)]
+    if tests:
+        adjusted = ", adjusted by Holm" if len(tests) > 1 else ""
+        said += (
+            " Whether the leader is better in some segments and worse in others (test of Gail and Simon 1985"
+            f"{adjusted}): {fmt.listed(tests, len(tests))}."
+        )
+    for reason in dict.fromkeys(pair.reason for pair in pairs if pair.reason):
+        names = fmt.listed([say(pair.second) for pair in pairs if pair.reason == reason])
+        said += f" Not compared row by row with {names}: {reason}. The intervals are wider than they need be."
+    return said
+
+
 def gate_table(comparison: Comparison) -> Table | None:
     """Runs by gates, those that were stopped first; None without gates."""
     if not comparison.gates:
@@ -477,9 +537,8 @@ def _gate(found: dict[str, GateResult], gate: Gate) -> dict[str, Any]:
     result = found.get(gate.text)
     if result is None:
         return {"text": "not looked at", "sort": "", "passed": None}
-    shown = result.reason or fmt.plain_number(result.value)
     sort = result.value if math.isfinite(result.value) else ""
-    return {"text": shown, "sort": sort, "passed": result.passed}
+    return {"text": result.found, "sort": sort, "passed": result.passed}
 
 
 def confusions(comparison: Comparison) -> dict[str, Any] | None:

@@ -83,6 +83,10 @@ def markdown(comparison: Comparison, title: str | None = None) -> str:
             "",
             f"*{_plain(table['reading'])}*",
         ]
+    for table in page["segments"]:
+        body = [list(map(_shown, row["cells"])) for row in table["rows"]]
+        lines += ["", f"### {_plain(table['name'])}", "", *_table(table["heads"], body)]
+        lines += ["", f"*{_plain(table['reading'])}*"]
     if page["further"]:
         lines += ["", "### Notes", "", *(f"- {_plain(sentence)}" for sentence in page["further"])]
     if page["gates"]:

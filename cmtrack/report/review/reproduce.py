@@ -18,6 +18,7 @@ _OPTIONS = {
     "margin": "--margin",
     "confidence_level": "--confidence-level",
     "positive": "--positive",
+    "segments": "--segment",
     "against": "--against",
     "block": "--block",
     "model": "--model",

@@ -1,0 +1,442 @@
+"""Two models by segment of the rows: differences with intervals that hold together, and the test of both signs.
+
+"Better overall, worse for some" is said only where the test of Gail and Simon (1985) and the segment's own simultaneous
+interval both show it: of many segments some always look worse.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from html import escape
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from cmtrack.base import BaseEvaluation
+from cmtrack.comparison.comparability import why_unpaired
+from cmtrack.comparison.differences import Difference, paired_differences, why_no_error
+from cmtrack.comparison.ranking import Ranking
+from cmtrack.comparison.run import Candidate
+from cmtrack.evaluation import Evaluation
+from cmtrack.metrics.catalog import lookup
+from cmtrack.metrics.gates import Gate, GateResult
+from cmtrack.metrics.influence import degrees_of_pairs, standard_error
+from cmtrack.metrics.intervals import ROUNDING, holm, normal_quantile
+from cmtrack.metrics.names import encode_label, near
+from cmtrack.names import quoted
+from cmtrack.segments import (
+    Estimates,
+    Interaction,
+    differences,
+    order_of_segments,
+    qualitative_interaction,
+    simultaneous_level,
+)
+from cmtrack.statistics.inputs import FloatArray, IntArray
+from cmtrack.untrusted import for_page, printable
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from cmtrack.evaluation.segments import SegmentTable
+
+MAX_OTHERS = 5
+"""Runs that the leader is compared with by segment."""
+
+
+@dataclass(frozen=True, eq=False)
+class SegmentDifferences:
+    """One metric of two evaluations by segment; S segments.
+
+    Attributes
+    ----------
+    column, metric : str
+    first, second : str
+        Names of the two; the first leads a ranking.
+    segments : tuple of str
+        Texts of the segments, the worst of the first evaluation first.
+    rows : ndarray of shape (S,)
+        Rows of each segment, whatever their weight.
+    first_values, second_values : ndarray of shape (S,)
+        NaN where the metric is undefined.
+    differences, errors : ndarray of shape (S,)
+        First less second, and their standard errors; NaN where a side is undefined, or no error is known.
+    low, high : ndarray of shape (S,)
+        Intervals that hold together for all segments, and for all pairs of a comparison.
+    overall : Difference
+        Of all rows.
+    interaction : Interaction
+        The test that the differences have both signs.
+    p_adjusted : float
+        Its p-value, adjusted by Holm (1979) for all pairs of a comparison.
+    paired : bool
+        Whether the errors use that both judged the same rows.
+    reason : str
+        Why not.
+    confidence_level : float
+    """
+
+    column: str
+    metric: str
+    first: str
+    second: str
+    segments: tuple[str, ...]
+    rows: IntArray
+    first_values: FloatArray
+    second_values: FloatArray
+    differences: FloatArray
+    errors: FloatArray
+    low: FloatArray
+    high: FloatArray
+    overall: Difference
+    interaction: Interaction
+    p_adjusted: float
+    paired: bool
+    reason: str
+    confidence_level: float
+
+    @property
+    def gain(self) -> float:
+        """The overall difference with the sign that makes larger better."""
+        return -self.overall.difference if lookup(self.metric).better == "lower" else self.overall.difference
+
+    @cached_property
+    def contrary(self) -> tuple[int, ...]:
+        """Places of the segments that are shown to differ the other way than all rows do.
+
+        Their intervals lie on the other side of 0 than the overall difference, and the adjusted p-value is at most one
+        less the confidence level; none otherwise.
+        """
+        if not self.p_adjusted <= 1 - self.confidence_level + ROUNDING or self.overall.difference == 0:
+            return ()
+        other = self.high < 0 if self.overall.difference > 0 else self.low > 0
+        return tuple(np.flatnonzero(other).tolist())
+
+    def to_frame(self) -> pd.DataFrame:
+        """One row per segment; p_interaction is that of the pair, adjusted for all pairs."""
+        import pandas as pd
+
+        return pd.DataFrame(
+            {
+                "column": self.column, "segment": self.segments, "metric": self.metric, "first": self.first,
+                "second": self.second, "rows": self.rows, "first_value": self.first_values,
+                "second_value": self.second_values, "difference": self.differences, "low": self.low,
+                "high": self.high, "p_interaction": self.p_adjusted, "paired": self.paired, "reason": self.reason,
+            }
+        )  # fmt: skip
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data; arrays as they are."""
+        return {
+            "column": self.column, "metric": self.metric, "first": self.first, "second": self.second,
+            "segments": self.segments, "rows": self.rows, "first_values": self.first_values,
+            "second_values": self.second_values, "differences": self.differences, "standard_errors": self.errors,
+            "low": self.low, "high": self.high, "overall": vars(self.overall),
+            "interaction": self.interaction._asdict() | {"p_adjusted": self.p_adjusted},
+            "contrary": [self.segments[place] for place in self.contrary], "paired": self.paired,
+            "reason": self.reason,
+        }  # fmt: skip
+
+
+@dataclass(frozen=True, eq=False)
+class SegmentComparison(Sequence[SegmentDifferences]):
+    """The leader of a ranking against other runs, by segment.
+
+    Attributes
+    ----------
+    pairs : tuple of SegmentDifferences
+        One for each column, metric and other run.
+    notes : tuple of str
+        Runs and metrics that are not compared by segment, and why.
+    """
+
+    pairs: tuple[SegmentDifferences, ...] = ()
+    notes: tuple[str, ...] = ()
+
+    def __getitem__(self, place: Any) -> Any:
+        return self.pairs[place]
+
+    def __iter__(self) -> Iterator[SegmentDifferences]:
+        return iter(self.pairs)
+
+    def __len__(self) -> int:
+        return len(self.pairs)
+
+    @property
+    def tables(self) -> list[list[SegmentDifferences]]:
+        """The pairs of each column and metric."""
+        found: dict[tuple[str, str], list[SegmentDifferences]] = {}
+        for pair in self.pairs:
+            found.setdefault((pair.column, pair.metric), []).append(pair)
+        return list(found.values())
+
+    def to_frame(self) -> pd.DataFrame:
+        """One row per column, metric, other run and segment."""
+        import pandas as pd
+
+        return pd.concat([pair.to_frame() for pair in self.pairs], ignore_index=True) if self.pairs else pd.DataFrame()
+
+    def __repr__(self) -> str:
+        shown = ", ".join(f"{pair.first} less {pair.second} by {pair.column}" for pair in self.pairs)
+        return printable(f"SegmentComparison({shown})")
+
+    def _repr_html_(self) -> str:
+        notes = "".join(f"<p>{escape(note)}</p>" for note in self.notes)
+        return for_page(notes + (self.to_frame().to_html(index=False) if self.pairs else "<p>No segments</p>"))
+
+
+def by_segment(
+    ranking: Ranking, columns: Sequence[str], metrics: Sequence[str], confidence_level: float
+) -> SegmentComparison:
+    """Compare the leader of a ranking with the runs next to it, at most 5, by segment of the rows.
+
+    Parameters
+    ----------
+    ranking : Ranking
+    columns : sequence of str
+        Names of columns, or of crossed ones.
+    metrics : sequence of str
+    confidence_level : float
+        At which the intervals of one column and metric hold together, for all segments and runs.
+
+    Raises
+    ------
+    ValueError
+        If no run has segments by a column.
+    """
+    runs = ranking.runs
+    known = dict.fromkeys(name for run in runs for name in _tables(run.evaluation))
+    for column in columns:
+        if column not in known:
+            there = f"there are by {list(known)}" if known else "the runs were evaluated without segments"
+            raise ValueError(f"no run has segments by {column!r}{near(column, known)}; {there}")
+    found: list[SegmentDifferences] = []
+    notes: list[str] = []
+    if len(runs) - 1 > MAX_OTHERS:
+        notes.append(f"By segment the leader is compared with the next {MAX_OTHERS} of {len(runs) - 1} runs.")
+    for column in columns:
+        for metric in metrics:
+            pairs, why = _pairs(runs[0], runs[1 : MAX_OTHERS + 1], column, metric, confidence_level)
+            found += pairs
+            notes += why
+    return SegmentComparison(tuple(found), tuple(dict.fromkeys(notes)))
+
+
+def _pairs(
+    leader: Candidate, others: Iterable[Candidate], column: str, metric: str, confidence_level: float
+) -> tuple[list[SegmentDifferences], list[str]]:
+    """The pairs of one column and metric, with intervals that hold together for all of them, and notes."""
+    samples: list[tuple[Candidate, _Sample]] = []
+    notes = []
+    for other in others:
+        sample = _sample(leader.evaluation, other.evaluation, column, metric)
+        if isinstance(sample, str):
+            notes.append(
+                f"{quoted(leader.name)} and {quoted(other.name)} are not compared by {quoted(column)}: {sample}."
+            )
+        else:
+            samples.append((other, sample))
+    together = sum(sample.defined for _, sample in samples)
+    tests = [qualitative_interaction(sample.differences, sample.errors) for _, sample in samples]
+    pvalues = np.array([test.pvalue for test in tests])
+    tested = np.isfinite(pvalues)
+    pvalues[tested] = holm(pvalues[tested])
+    found = []
+    for (other, sample), test, pvalue in zip(samples, tests, pvalues.tolist(), strict=True):
+        low, high = sample.intervals(together, confidence_level)
+        overall = paired_differences(leader.evaluation, other.evaluation, metrics=[metric])[metric]
+        order = sample.order
+        found.append(
+            SegmentDifferences(
+                column,
+                metric,
+                leader.name,
+                other.name,
+                segments=tuple(sample.segments[k] for k in order.tolist()),
+                rows=sample.rows[order],
+                first_values=sample.first.values[order],
+                second_values=sample.second.values[order],
+                differences=sample.differences[order],
+                errors=sample.errors[order],
+                low=low[order],
+                high=high[order],
+                overall=overall,
+                interaction=test,
+                p_adjusted=pvalue,
+                paired=sample.reason == "",
+                reason=sample.reason,
+                confidence_level=confidence_level,
+            )
+        )
+    return found, notes
+
+
+# -- one pair ----------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class _Sample:
+    """Values and errors of two evaluations by segment, before any interval."""
+
+    metric: str
+    segments: tuple[str, ...]
+    rows: IntArray
+    first: Estimates
+    second: Estimates
+    errors: FloatArray
+    degrees: FloatArray | None
+    reason: str
+
+    @property
+    def differences(self) -> FloatArray:
+        return self.first.values - self.second.values
+
+    @property
+    def defined(self) -> int:
+        """Number of the differences."""
+        return int(np.isfinite(self.differences).sum())
+
+    @property
+    def order(self) -> IntArray:
+        better = "lower" if lookup(self.metric).better == "lower" else "higher"
+        return order_of_segments(self.first, self.rows, better)
+
+    def intervals(self, together: int, confidence_level: float) -> tuple[FloatArray, FloatArray]:
+        """Intervals that hold with ``together`` others.
+
+        Paired ones are Student's, with the effective rows or clusters less one; where all differ alike no error is
+        known. Others are those of two samples.
+        """
+        if self.degrees is None:
+            found = differences(self.first, self.second, confidence_level, together)
+            return found.low, found.high
+        level = simultaneous_level(max(together, 1), confidence_level)
+        reach = np.array([normal_quantile(level, degrees) for degrees in self.degrees.tolist()]) * self.errors
+        reach[(self.errors <= ROUNDING) & (np.abs(self.differences) > ROUNDING)] = math.nan
+        return self.differences - reach, self.differences + reach
+
+
+def _sample(first: BaseEvaluation, second: BaseEvaluation, column: str, metric: str) -> _Sample | str:
+    """The values of two evaluations by segment, by row where the rows are at hand; a reason where there are none."""
+    tables = []
+    for side in (first, second):
+        if column not in _tables(side):
+            return f"the {'first' if side is first else 'second'} has no such segments"
+        tables.append(_tables(side)[column])
+    ours, theirs = tables
+    if lookup(metric).better == "nearest zero":
+        return f"{metric} is best near 0, and only metrics that are best high or low are compared by segment"
+    place = {value: k for k, value in enumerate(theirs.values)}
+    if set(place) != set(ours.values):
+        return "their rows are divided into different segments"
+    order = np.array([place[value] for value in ours.values])
+    if not np.array_equal(ours.sizes, theirs.sizes[order]):
+        return "their rows are divided differently"
+    assert isinstance(first, Evaluation)  # it has segments
+    assert isinstance(second, Evaluation)
+    reason = _why_unpaired(first, second, ours, theirs, order, metric)
+    if not reason:
+        return _by_rows(ours, theirs, order, metric)
+    try:
+        a, b = ours.estimates(metric), theirs.estimates(metric)
+    except ValueError as error:
+        return str(error)
+    n, degrees = (None if one is None else one[order] for one in (b.n, b.degrees))
+    b = Estimates(b.values[order], b.errors[order], n, degrees)
+    return _Sample(metric, ours.texts, ours.sizes, a, b, np.hypot(a.errors, b.errors), None, reason)
+
+
+def _tables(evaluation: BaseEvaluation) -> Mapping[str, SegmentTable]:
+    return evaluation.segments if isinstance(evaluation, Evaluation) else {}
+
+
+def _why_unpaired(
+    first: Evaluation, second: Evaluation, ours: SegmentTable, theirs: SegmentTable, order: IntArray, metric: str
+) -> str:
+    """Reason why segments are not compared row by row; empty where they are."""
+    apart = why_unpaired(first, second)
+    if apart:
+        return apart.between(first, second)
+    a, b = ours.codes, theirs.codes
+    if a is None or b is None:
+        return "the segments of the rows are not at hand (they are not kept with the predictions)"
+    if not np.array_equal(order[a], b):
+        return "the rows stand in different segments"
+    for side in (first, second):
+        if side.influence(metric) is None:
+            return why_no_error(side, metric)
+    return ""
+
+
+def _by_rows(ours: SegmentTable, theirs: SegmentTable, order: IntArray, metric: str) -> _Sample:
+    """The errors of the differences from the rows of each segment."""
+    parts, others = ours.by_rows(metric), theirs.by_rows(metric)
+    size = len(parts)
+    values, errors, degrees = np.full((2, size), math.nan), np.full(size, math.nan), np.full(size, math.inf)
+    for k in range(size):
+        a, b = parts[k], others[order[k]]
+        values[:, k] = [side.metrics.get(metric, math.nan) for side in (a, b)]
+        if not np.isfinite(values[:, k]).all():
+            continue
+        psi, other = a.influence(metric), b.influence(metric)
+        if psi is None or other is None or a.rows is None:
+            continue
+        errors[k] = standard_error(psi - other, a.rows.weights, a.rows.clusters)
+        degrees[k] = degrees_of_pairs(np.column_stack((psi, other)), a.rows.weights, a.rows.clusters)[0, 1]
+    first = replace(ours.estimates(metric), values=values[0])
+    second = Estimates(values[1], np.full(size, math.nan))
+    return _Sample(metric, ours.texts, ours.sizes, first, second, errors, degrees, "")
+
+
+# -- gates -------------------------------------------------------------------------------------------------------
+
+
+def judged_by_segment(gate: Gate, evaluation: BaseEvaluation, baseline: BaseEvaluation | None) -> GateResult:
+    """The result of a gate on segments, such as ``segment/region/*/binary/recall.low >= 0.6``.
+
+    Of all segments the intervals hold together; that of one that is named is its own.
+    """
+
+    def failed(reason: str) -> GateResult:
+        return GateResult(gate, math.nan, False, reason)
+
+    if gate.difference and baseline is None:
+        return failed("there is no baseline to take a difference from")
+    tables = _tables(evaluation)
+    name = _called(gate.column, tables)
+    if name is None:
+        return failed(f"the run has no segments by {quoted(gate.column)}")
+    table = tables[name]
+    if gate.metric not in evaluation.metrics:
+        return failed(f"the run has no {gate.metric}")
+    chosen = None if gate.segment == "*" else _called(gate.segment, table.texts)
+    if gate.segment != "*" and chosen is None:
+        return failed(f"{quoted(name)} has no segment {quoted(gate.segment)}{near(gate.segment, table.texts)}")
+    level = evaluation.confidence_level
+    if gate.difference and baseline is not None:
+        if gate.metric not in baseline.metrics:
+            return failed(f"the baseline has no {gate.metric}")
+        sample = _sample(evaluation, baseline, name, gate.metric)
+        if isinstance(sample, str):
+            return failed(f"the run and the baseline are not compared by {quoted(name)}: {sample}")
+        values = sample.differences
+        low, high = sample.intervals(sample.defined if chosen is None else 1, level)
+    else:
+        try:
+            values = table.estimates(gate.metric).values
+            low, high = table.intervals(gate.metric) if chosen is None else table.own_intervals(gate.metric, level)
+        except ValueError as error:
+            return failed(str(error))
+    numbers = zip(table.texts, values.tolist(), zip(low.tolist(), high.tolist(), strict=True), strict=True)
+    return gate.check_segments({text: (value, ends) for text, value, ends in numbers if chosen in (None, text)})
+
+
+def _called(wanted: str, known: Iterable[str]) -> str | None:
+    """The name that is wanted, as it is or as metric names write labels."""
+    return next((name for name in known if wanted in (name, encode_label(name))), None)
+
+
+__all__ = ["MAX_OTHERS", "SegmentComparison", "SegmentDifferences", "by_segment", "judged_by_segment"]
