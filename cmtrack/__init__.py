@@ -41,6 +41,7 @@ _HOME = {  # and in __init__.pyi, with their types
     "paired_differences": "cmtrack.comparison",
     "regroup_runs": "cmtrack.tracking",
     "rough_bounds": "cmtrack.rough",
+    "segment_runs": "cmtrack.tracking",
 }
 
 __all__ = sorted(_HOME)

@@ -29,6 +29,7 @@ from cmtrack.tracking import LoggedEvaluation as LoggedEvaluation
 from cmtrack.tracking import load_evaluation as load_evaluation
 from cmtrack.tracking import log_evaluation as log_evaluation
 from cmtrack.tracking import regroup_runs as regroup_runs
+from cmtrack.tracking import segment_runs as segment_runs
 from cmtrack.tracking.comparing import compare as compare
 
 __version__: str

@@ -169,3 +169,17 @@ def test_examples_run(name: str, says: str, tmp_path: Path) -> None:
         assert low <= truth <= high
         summed = float(re.search(r"summed +([\d.]+)", done.stdout).group(1))  # type: ignore[union-attr]
         assert abs(value - truth) < abs(summed - truth)
+
+
+def test_the_example_of_segments_finds_tests_draws_and_tells(tmp_path: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, str(ROOT / "examples" / "segments.py")],
+        cwd=tmp_path, env=environment_without(), capture_output=True, text=True, check=False, timeout=120,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    found, tested, gap = done.stdout.splitlines()
+    assert "the worst is ideology = middle: 69% of 256 people" in found
+    assert tested.startswith("By ideology, 'middle' is worst: 69% right against 84% of the rest, a difference of -15 ")
+    assert gap == "By education the best and the worst segment are 10 points apart [3, 17], more than chance explains."
+    assert (tmp_path / "segments_ideology.png").stat().st_size > 10_000
+    assert "Segments by “education”" in (tmp_path / "segments_report.html").read_text(encoding="utf-8")

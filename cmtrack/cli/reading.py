@@ -118,6 +118,12 @@ def label_reader_of_files(files: Sequence[str], name: str) -> Callable[[str], An
     return _reader_of(kind if kind in (int, float, bool) else str, name)
 
 
+def read_columns(path: Path, columns: Sequence[str]) -> pd.DataFrame:
+    """The named columns of a file."""
+    names = _column_names(path)
+    return _read(path, list(dict.fromkeys(find(name, names, path) for name in columns)))
+
+
 def find(name: str, names: Sequence[str], path: Path) -> str:
     """The column of that name, or an error that names the near ones."""
     if name in names:

@@ -34,7 +34,7 @@ def show_command(run: str, prefix: str, tracking_uri: str | None, as_json: bool)
     --output` wrote.
     """
     with working() as step:
-        where, evaluation = _held(step, run, prefix, tracking_uri)
+        where, evaluation = held(step, run, prefix, tracking_uri)
         from cmtrack.cli import summary
 
         data = summary.as_data(evaluation)
@@ -64,7 +64,7 @@ def price_command(run: str, costs_file: Path, prefix: str, tracking_uri: str | N
     pairs, and `mismatch: {group: cost}` for wrong classes inside the right group.
     """
     with working() as step:
-        where, evaluation = _held(step, run, prefix, tracking_uri)
+        where, evaluation = held(step, run, prefix, tracking_uri)
         from cmtrack.cli.reading import read_costs_file
         from cmtrack.comparison.comparability import of_classes
 
@@ -121,8 +121,8 @@ def threshold_command(
     Without --calibration the rows of RUN choose it and judge it by cross-fitting; no data or model is needed.
     """
     with working() as step:
-        where, evaluation = _held(step, run, prefix, tracking_uri, for_splits=True)
-        other = None if calibration is None else _held(step, calibration, prefix, tracking_uri)[1]
+        where, evaluation = held(step, run, prefix, tracking_uri, for_splits=True)
+        other = None if calibration is None else held(step, calibration, prefix, tracking_uri)[1]
         from cmtrack.cli.reading import read_costs_file
         from cmtrack.comparison.comparability import of_classes
 
@@ -142,7 +142,7 @@ def threshold_command(
     _print_threshold(found)
 
 
-def _held(
+def held(
     step: Step, run: str, prefix: str, tracking_uri: str | None, *, for_splits: bool = False
 ) -> tuple[dict[str, str], BaseEvaluation]:
     """Names of what holds the evaluation, and the evaluation; with its rows if splits of it need them, and it has them.

@@ -255,6 +255,35 @@ def evaluate_rows(rows: Predictions, like: Evaluation) -> Evaluation:
     ).with_cluster_errors()
 
 
+def with_segments(evaluation: Evaluation, segments: Any) -> Evaluation:
+    """The same evaluation, with its rows, divided into segments.
+
+    Parameters
+    ----------
+    evaluation : Evaluation
+    segments : frame, mapping of columns, series, or pair of one of these and a list of names
+        As in :func:`evaluate`, in the order of the rows.
+
+    Raises
+    ------
+    ValueError
+        If the rows are not here, or a column does not divide them.
+    """
+    rows, kept = evaluation.rows, evaluation.statistics
+    if not isinstance(rows, Predictions):
+        raise ValueError("segments need the rows, which this evaluation does not have")
+    data, divisions = declared(segments)
+    rows = replace(rows, segments=segment_rows(data, divisions, len(rows)))
+    counted = collect_rows(rows, evaluation.scored, evaluation.grouping)
+    squares = kept.squares
+    if squares is not None and counted.squares is not None:
+        squares = replace(squares, segments=counted.squares.segments)
+    statistics = replace(kept, segments=counted.segments, squares=squares)
+    known = segment_notes(kept)
+    notes = (*segment_notes(statistics), *(note for note in evaluation.notes if note not in known))
+    return replace(evaluation, statistics=statistics, rows=rows, notes=notes)
+
+
 def _declared(y_prob: Any, grouping: Grouping | None) -> list[Any] | None:
     """Classes that the columns of a frame or the groups name."""
     if y_prob is not None and column_names(y_prob) is not None:

@@ -48,14 +48,15 @@ class SegmentView:
         return self.table.name
 
     @cached_property
-    def frames(self) -> dict[str, pd.DataFrame]:
-        """By metric, the rows of :meth:`SegmentTable.to_frame` by the segment's text, worst first by the metric."""
-        return {metric: self.table.to_frame(metric).set_index("segment") for metric in self.metrics}
+    def rows(self) -> dict[str, dict[str, dict[str, Any]]]:
+        """By metric and text of the segment the row of :meth:`SegmentTable.to_frame`, the worst first by the metric."""
+        found: dict[str, Any] = {metric: self.table.to_frame(metric).to_dict("records") for metric in self.metrics}
+        return {metric: {row["segment"]: row for row in rows} for metric, rows in found.items()}
 
-    @cached_property
+    @property
     def order(self) -> list[str]:
         """Texts of the segments, the worst first by the first metric, by values shrunken to their mean."""
-        return list(self.frames[self.metrics[0]].index)
+        return list(self.rows[self.metrics[0]])
 
     def title_of(self, metric: str, *, brief: bool = False) -> str:
         """A metric's name in a sentence, or a table's head."""
@@ -68,24 +69,22 @@ class SegmentView:
         """
         told: dict[str, str] = {}
         for metric in self.metrics:
-            sign = -1 if self._lower(metric) else 1
-            frame = self.frames[metric]
-            worse = frame[[self.side(metric, text) < 0 for text in frame.index]]
-            for text, row in worse.iloc[(sign * worse["difference"]).argsort(kind="stable")].iterrows():
-                told.setdefault(str(text), self._sentence(metric, str(text), row))
+            worse = [row for text, row in self.rows[metric].items() if self.side(metric, text) < 0]
+            for row in sorted(worse, key=lambda row: -abs(row["difference"])):
+                told.setdefault(row["segment"], self._sentence(metric, row))
         sentences = list(told.values())
         if len(sentences) > most + 1:
             more = f"{len(sentences) - most} more segments by {fmt.named(self.name)} are worse than the rest."
             return [*sentences[:most], more]
         return sentences
 
-    def _sentence(self, metric: str, text: str, row: Any) -> str:
+    def _sentence(self, metric: str, row: dict[str, Any]) -> str:
         ends = row["difference_low"], row["difference_high"]
         share = lookup(metric).interval == "wilson"
         shown = fmt.percent if share else fmt.number
         difference = fmt.points(row["difference"], ends) if share else fmt.signed(row["difference"], ends)
         return (
-            f"{fmt.named(text)} (by {fmt.named(self.name)}, {fmt.counted(row['rows'], 'sample')}) is worse: "
+            f"{fmt.named(row['segment'])} (by {fmt.named(self.name)}, {fmt.counted(row['rows'], 'sample')}) is worse: "
             f"{self.title_of(metric)} {shown(row['value'])} against {shown(row['rest'])} of the rest "
             f"(difference {difference})."
         )
@@ -99,8 +98,8 @@ class SegmentView:
         share = lookup(metric).interval == "wilson"
         shown = fmt.percent if share else fmt.number
         ends = found.gap_low, found.gap_high
-        values, texts = self.frames[metric]["value"], self.table.texts
-        low, high = (f"{fmt.named(texts[k])} ({shown(values[texts[k]])})" for k in (found.lowest, found.highest))
+        rows, texts = self.rows[metric], self.table.texts
+        low, high = (f"{fmt.named(texts[k])} ({shown(rows[texts[k]]['value'])})" for k in (found.lowest, found.highest))
         known = math.isfinite(found.gap_low)
         gap = fmt.points(found.gap, ends) if share else fmt.with_interval(found.gap, ends)
         why = f"; no interval: {found.reason}" if not known else "; the interval holds 0" if found.gap_low <= 0 else ""
@@ -114,7 +113,7 @@ class SegmentView:
 
     def side(self, metric: str, text: str) -> int:
         """-1 for a segment that is worse than the rest, 1 for a better one, 0 where the interval holds 0."""
-        row = self.frames[metric].loc[text]
+        row = self.rows[metric][text]
         sign = int(row["difference_low"] > 0) - int(row["difference_high"] < 0)
         return -sign if self._lower(metric) else sign
 
@@ -152,7 +151,7 @@ def page_tables(evaluation: Evaluation) -> list[dict[str, Any]]:
 def _page_row(view: SegmentView, text: str) -> dict[str, Any]:
     cells = []
     for metric in view.metrics:
-        row = view.frames[metric].loc[text]
+        row = view.rows[metric][text]
         ends, apart = (row["low"], row["high"]), (row["difference_low"], row["difference_high"])
         known = math.isfinite(row["difference"])
         cells.append(
@@ -166,7 +165,7 @@ def _page_row(view: SegmentView, text: str) -> dict[str, Any]:
                 "apart": view.side(metric, text) != 0,
             }
         )
-    rows = int(view.frames[view.metrics[0]].loc[text, "rows"])
+    rows = view.rows[view.metrics[0]][text]["rows"]
     return {"label": text, "shown": fmt.short(text), "rows": fmt.count(rows), "sort": rows, "cells": cells}
 
 
@@ -183,12 +182,12 @@ def segment_table(evaluation: Evaluation) -> pd.DataFrame:
             shown: list[str] = []
             numbers: dict[str, float | None] = {}
             for metric in view.metrics:
-                row, name = view.frames[metric].loc[text], metric.rpartition("/")[2]
+                row, name = view.rows[metric][text], metric.rpartition("/")[2]
                 parts = ("value", "low", "high", "difference", "difference_low", "difference_high")
                 names = (name, *(f"{name}_{part}" for part in parts[1:]))
                 numbers |= {called: fmt.rounded(row[part]) for called, part in zip(names, parts, strict=True)}
                 shown.append(fmt.named_value(name, row["value"], row["low"], row["high"]))
-            sizes = int(view.frames[view.metrics[0]].loc[text, "rows"])
+            sizes = view.rows[view.metrics[0]][text]["rows"]
             segment = f"{view.name}: {text}"
             rows.append({"segment": segment, "result": fmt.BETWEEN.join(shown), "rows": sizes, **numbers})
     return pd.DataFrame(rows)
@@ -201,11 +200,11 @@ def segments_figure(evaluation: Evaluation, view: SegmentView) -> Figure:
     """The segments of a column with the intervals of all metrics side by side."""
     panels = []
     for metric in view.metrics:
-        frame = view.frames[metric].loc[view.order]
-        values, low, high = (frame[name].to_numpy() for name in ("value", "low", "high"))
+        rows = [view.rows[metric][text] for text in view.order]
+        values, low, high = ([row[name] for row in rows] for name in ("value", "low", "high"))
         apart = [view.side(metric, text) for text in view.order]
         title = fmt.capital(view.title_of(metric))
         panels.append(SegmentPanel(title, values, low, high, evaluation.metrics[metric], apart))
-    sizes = view.frames[view.metrics[0]]["rows"].to_numpy()
+    sizes = [view.rows[view.metrics[0]][text]["rows"] for text in view.order]
     title = f"Segments by {fmt.named(view.name, 40)}"
     return plot_segments(view.order, sizes, panels, confidence_level=evaluation.confidence_level, title=title)

@@ -1,0 +1,205 @@
+"""Past runs by segments that were not declared: attributes of the rows are joined to the kept predictions."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from cmtrack.comparison.comparability import of_classes
+from cmtrack.evaluation import Evaluation
+from cmtrack.evaluation.from_arrays import with_segments
+from cmtrack.report.views import segments_json
+from cmtrack.statistics.attributes import attribute_columns
+from cmtrack.statistics.digest import LabelDigest
+from cmtrack.statistics.labels import encode_row_ids
+from cmtrack.statistics.segment_values import SEGMENTS, divisions_of
+from cmtrack.tracking import names
+from cmtrack.tracking.load import evaluation_of, plain_reason, with_predictions
+from cmtrack.tracking.runs import TrackedRun, as_references, client_for, find_all
+from cmtrack.tracking.send import TABLES, with_tables
+
+if TYPE_CHECKING:
+    from mlflow import MlflowClient
+
+
+def segment_runs(
+    runs: Any,
+    table: Any,
+    *,
+    segments: Sequence[Any],
+    row_ids: Any = None,
+    y_true: str | None = None,
+    prefix: str = "",
+    log: bool = False,
+) -> list[Evaluation]:
+    """Evaluate past runs by segments, from their kept predictions and the attributes of their rows.
+
+    A run keeps its rows in their order, and of their ids only a digest. So the table has to say which of its rows
+    belongs to which row of the run, in one of three ways: ``row_ids``, ``y_true``, or its order alone, which is warned
+    of.
+
+    Parameters
+    ----------
+    runs : run references
+        As :func:`cmtrack.compare` takes them; all were judged on the same rows.
+    table : frame or mapping of columns
+        The attributes.
+    segments : list of str, or of tuples of str
+        Columns of the table that divide the rows; a tuple stands for the crossings of its columns.
+    row_ids : str or array-like of shape (n,), optional
+        The name of the table's column of row ids, its rows in the order of the run; or the row ids in the order of the
+        run, by which rows of a DataFrame are found by its index, in whatever order it has them. They are held to the
+        digest that the run keeps.
+    y_true : str, optional
+        The table's column of actual labels, its rows in the order of the run. They are held to those of the run.
+    prefix : str, default ""
+        As the evaluations were logged.
+    log : bool, default False
+        Write the table of segments, ``cmtrack_segments.json``, to each run, in the place of one that is there; nothing
+        is written otherwise.
+
+    Returns
+    -------
+    list of Evaluation
+        With segments, in the order of the runs.
+
+    Raises
+    ------
+    ValueError
+        If a run does not exist or keeps no rows, or rows of the table do not match those of the run; the text says how
+        many, where that is known.
+    TypeError
+        If segments are no list of names.
+    ConnectionError
+        If the tracking server does not answer.
+
+    Warns
+    -----
+    UserWarning
+        If the rows are matched by their place alone.
+    """
+    columns = attribute_columns(table, None, SEGMENTS)
+    divisions = divisions_of(segments)
+    for name in (*(name for division in divisions for name in division), y_true):
+        if name is not None and name not in columns:
+            raise ValueError(f"table must have the column {name!r:.80}, got {list(columns)[:20]}")
+    clients: dict[str, MlflowClient] = {}
+
+    def clients_of(run: Any) -> list[MlflowClient]:
+        uri = run.tracking_uri if isinstance(run, TrackedRun) else ""
+        if uri not in clients:
+            clients[uri] = client_for(uri or None)
+        return [clients[uri]]
+
+    references = as_references(runs)
+    done = []
+    for reference, run in zip(references, find_all(references, clients_of), strict=True):
+        client, own = clients_of(reference)[0], run.logged_prefix(prefix)
+        try:
+            evaluation = of_classes(with_predictions(evaluation_of(run, client, own), run, client, own))
+            places = _places(evaluation, columns, table, row_ids, y_true)
+            chosen = {name: columns[name] for division in divisions for name in division}
+            if places is not None:
+                chosen = {name: _taken(column, places) for name, column in chosen.items()}
+            divided = with_segments(evaluation, (chosen, list(segments)))
+        except ValueError as error:
+            raise ValueError(f"run {run.run_id}: {plain_reason(error, run)}") from None
+        if log:
+            _log(divided, run, client, own)
+        done.append(divided)
+    return done
+
+
+def _places(evaluation: Evaluation, columns: Any, table: Any, row_ids: Any, y_true: str | None) -> Any:
+    """The row of the table for each row of a run; None where they are in the same order.
+
+    Raises
+    ------
+    ValueError
+        If they do not match.
+    """
+    n_rows = evaluation.statistics.digest.rows
+    n_table = len(next(iter(columns.values())))
+    if row_ids is not None and not isinstance(row_ids, str):
+        return _by_index(evaluation, table, row_ids, n_rows)
+    if n_table != n_rows:
+        raise ValueError(
+            f"the table must have a row for each of the {n_rows:,} rows of the run, got {n_table:,}: "
+            f"{abs(n_table - n_rows):,} do not match"
+        )
+    if row_ids is not None:
+        if row_ids not in columns:
+            raise ValueError(f"row_ids must be a column of the table, got {row_ids!r:.80}")
+        _check_ids(evaluation, columns[row_ids], n_rows)
+    if y_true is not None:
+        _check_labels(evaluation, columns[y_true])
+    elif row_ids is None:
+        warnings.warn(
+            "rows of the table are matched to those of the run by their place alone: give row_ids= or y_true= to have "
+            "that checked",
+            UserWarning,
+            stacklevel=4,
+        )
+    return None
+
+
+def _by_index(evaluation: Evaluation, table: Any, row_ids: Any, n_rows: int) -> Any:
+    import pandas as pd
+
+    if not isinstance(table, pd.DataFrame):
+        raise ValueError(f"row_ids as an array need a DataFrame with ids as its index, got {type(table).__name__}")
+    if len(row_ids) != n_rows:
+        raise ValueError(f"row_ids must be those of the {n_rows:,} rows of the run, got {len(row_ids):,}")
+    _check_ids(evaluation, row_ids, n_rows)
+    if not table.index.is_unique:
+        raise ValueError(f"the index of the table must not repeat, got {int(table.index.duplicated().sum()):,} repeats")
+    places = table.index.get_indexer(pd.Index(np.asarray(row_ids)))
+    lacking = int((places < 0).sum())
+    if lacking:
+        first = np.asarray(row_ids)[places < 0][0]
+        raise ValueError(
+            f"the table must have every row of the run: {lacking:,} of {n_rows:,} row ids are not in its index, "
+            f"such as {first!s:.80}"
+        )
+    return places
+
+
+def _check_ids(evaluation: Evaluation, ids: Any, n_rows: int) -> None:
+    """Hold ids to the digest of a run, which does not tell which of them differ."""
+    kept = evaluation.statistics.row_ids
+    if kept is None:
+        raise ValueError("it was logged without row ids: match the rows by y_true=, the table's actual labels")
+    given = LabelDigest.from_codes(*encode_row_ids(ids, n_rows))
+    if given == kept:
+        return
+    same = given.content_only == kept.content_only
+    why = "they are the same ids in another order" if same else "some are of other rows (the digest does not say which)"
+    raise ValueError(f"row_ids must be those of the run, in its order, got others: {why}")
+
+
+def _check_labels(evaluation: Evaluation, column: Any) -> None:
+    assert evaluation.rows is not None  # they were loaded
+    texts = [str(label) for label in evaluation.labels]
+    given, actual = np.asarray(column).astype(str), np.array(texts)[evaluation.rows.actual]
+    wrong = int((given != actual).sum())
+    if wrong:
+        place = int((given != actual).argmax())
+        raise ValueError(
+            f"the table must hold the actual labels of the run: {wrong:,} of {len(actual):,} rows do not match, "
+            f"the first is row {place} with {given[place]!s:.80} instead of {actual[place]!s:.80}"
+        )
+
+
+def _taken(column: Any, places: Any) -> Any:
+    return column.iloc[places] if hasattr(column, "iloc") else np.asarray(column)[places]
+
+
+def _log(evaluation: Evaluation, run: TrackedRun, client: MlflowClient, prefix: str) -> None:
+    """Write the table of segments to a run, and list it for the artifact view."""
+    file = names.file_name(names.SEGMENTS_FILE, prefix)
+    client.log_text(run.run_id, segments_json(evaluation), file)
+    listed = client.get_run(run.run_id).data.tags.get(TABLES, "[]")
+    client.set_tag(run.run_id, TABLES, with_tables(listed, [file]))

@@ -1,0 +1,208 @@
+"""Past runs by segments that were not declared, from Python and from the command line."""
+
+from __future__ import annotations
+
+import json
+
+import mlflow
+import numpy as np
+import pandas as pd
+import pytest
+from click.testing import CliRunner
+from mlflow import MlflowClient
+
+from cmtrack import evaluate, log_evaluation, segment_runs
+from cmtrack.cli import main
+
+N = 600
+RNG = np.random.default_rng(5)
+IDS = np.array([f"r{k:04d}" for k in range(N)])
+REGION = RNG.choice(["north", "south", "east"], N)
+AGE = np.where(RNG.random(N) < 0.5, "old", "young")
+ACTUAL = RNG.choice(["no", "yes"], N)
+TABLE = pd.DataFrame({"id": IDS, "region": REGION, "age": AGE, "y": ACTUAL})
+
+
+def scores(seed: int):
+    rng = np.random.default_rng(seed)
+    right = rng.random(N) < np.where(REGION == "south", 0.6, 0.9)
+    p = rng.uniform(0.55, 0.95, N)
+    return np.where(right == (ACTUAL == "yes"), p, 1 - p)
+
+
+@pytest.fixture
+def runs(tmp_path, monkeypatch):
+    """Two runs that keep their rows and the digest of their ids, and declare no segments."""
+    mlflow.set_tracking_uri(f"sqlite:///{tmp_path / 'mlflow.db'}")
+    monkeypatch.setenv("CMTRACK_SPOOL", str(tmp_path / "spool"))
+    monkeypatch.chdir(tmp_path)
+    experiment = mlflow.create_experiment("segments", artifact_location=(tmp_path / "artifacts").as_uri())
+    found = []
+    for seed in (1, 2):
+        with mlflow.start_run(experiment_id=experiment) as run:
+            evaluation = evaluate(ACTUAL, y_prob=scores(seed), labels=["no", "yes"], row_ids=IDS)
+            log_evaluation(evaluation, strict=True)
+        found.append(run.info.run_id)
+    return found
+
+
+def declared(seed: int, columns):
+    return evaluate(ACTUAL, y_prob=scores(seed), labels=["no", "yes"], segments=(TABLE, columns))
+
+
+def test_segments_of_old_runs_are_those_that_would_have_been_declared(runs):
+    columns = ["region", ("region", "age")]
+    found = segment_runs(runs, TABLE, row_ids="id", segments=columns)
+    for seed, evaluation in zip((1, 2), found, strict=True):
+        wanted = declared(seed, columns)
+        for name in wanted.segments:
+            pd.testing.assert_frame_equal(
+                evaluation.segments[name].to_frame(), wanted.segments[name].to_frame(), rtol=1e-12
+            )
+        parts = [evaluation.segments["region"][value].confusion_matrix.counts for value in ("north", "south", "east")]
+        assert np.array_equal(sum(parts), evaluation.confusion_matrix.counts)
+        assert evaluation.metrics == pytest.approx(
+            dict(mlflow_evaluation(runs[seed - 1]).metrics), rel=1e-12, nan_ok=True
+        )
+    search = found[0].worst_segments("multiclass/accuracy", min_rows=50)
+    assert search.segments[0].text.startswith("region = south")
+    assert all("cmtrack_segments.json" not in files(run) for run in runs)
+
+
+def mlflow_evaluation(run_id: str):
+    from cmtrack import load_evaluation
+
+    return load_evaluation(run_id)
+
+
+def files(run_id: str) -> set[str]:
+    return {item.path for item in MlflowClient().list_artifacts(run_id)}
+
+
+def test_rows_are_found_by_the_index_in_whatever_order(runs):
+    shuffled = pd.concat([TABLE.sample(frac=1, random_state=0), TABLE.head(3).assign(id=["x", "y", "z"])])
+    (found,) = segment_runs(runs[:1], shuffled.set_index("id"), row_ids=IDS, segments=["region"])
+    wanted = declared(1, ["region"])
+    assert np.array_equal(found.segments["region"].sizes.sum(), N)
+    frames = [one.segments["region"].to_frame().sort_values(["metric", "segment"]) for one in (found, wanted)]
+    assert frames[0]["value"].tolist() == frames[1]["value"].tolist()
+
+
+def test_labels_match_rows_too(runs):
+    (found,) = segment_runs(runs[0], TABLE, y_true="y", segments=["age"])
+    assert found.segments["age"].values == declared(1, ["age"]).segments["age"].values
+
+
+def test_rows_by_place_alone_are_warned_of(runs):
+    with pytest.warns(UserWarning, match="by their place alone"):
+        (found,) = segment_runs(runs[0], TABLE, segments=["age"])
+    assert len(found.segments["age"]) == 2
+
+
+@pytest.mark.parametrize(
+    ("change", "options", "said"),
+    [
+        (lambda t: t.head(590), {"row_ids": "id"}, "600 rows of the run, got 590: 10 do not match"),
+        (lambda t: t.iloc[::-1], {"row_ids": "id"}, "the same ids in another order"),
+        (lambda t: t.assign(id=["x", *IDS[1:]]), {"row_ids": "id"}, "some are of other rows"),
+        (lambda t: t.assign(id="x"), {"row_ids": "id"}, "must not repeat"),
+        (lambda t: t.set_index("id").iloc[7:], {"row_ids": IDS}, "7 of 600 row ids are not in its index, such as r0000"),
+        (lambda t: t.set_index("region"), {"row_ids": IDS}, "index of the table must not repeat"),
+        (lambda t: t, {"row_ids": IDS[:5]}, "those of the 600 rows of the run, got 5"),
+        (lambda t: t.assign(y=np.roll(ACTUAL, 1)), {"y_true": "y"}, f"{(np.roll(ACTUAL, 1) != ACTUAL).sum()} of 600 rows"),
+        (lambda t: t, {"row_ids": "ids"}, "row_ids must be a column of the table, got 'ids'"),
+        (lambda t: t, {"y_true": "why"}, "table must have the column 'why'"),
+        (lambda t: t.assign(age=1), {"row_ids": "id"}, "must hold two values"),
+        (lambda t: t.drop(columns="age"), {"row_ids": "id"}, "table must have the column 'age'"),
+    ],
+    ids=["shorter", "order", "ids", "repeated", "lacking", "index", "few", "labels", "no ids", "no labels", "one", "none"],
+)  # fmt: skip
+def test_tables_that_do_not_match(runs, change, options, said):
+    with pytest.raises(ValueError, match=said):
+        segment_runs(runs[:1], change(TABLE), segments=["age"], **options)
+
+
+def test_runs_without_rows_or_ids(runs):
+    with mlflow.start_run(experiment_id=MlflowClient().get_run(runs[0]).info.experiment_id) as run:
+        log_evaluation(ACTUAL, ACTUAL, predictions=False, strict=True)
+    with pytest.raises(ValueError, match="predictions by row were not kept"):
+        segment_runs(run.info.run_id, TABLE, segments=["age"], y_true="y")
+    with mlflow.start_run(experiment_id=MlflowClient().get_run(runs[0]).info.experiment_id) as run:
+        log_evaluation(ACTUAL, ACTUAL, strict=True)
+    with pytest.raises(ValueError, match="logged without row ids"):
+        segment_runs(run.info.run_id, TABLE, segments=["age"], row_ids="id")
+    assert len(segment_runs(run.info.run_id, TABLE, segments=["age"], y_true="y")) == 1
+
+
+def test_the_table_is_logged_where_that_is_asked_for(runs):
+    segment_runs(runs, TABLE, row_ids="id", segments=["region"], log=True)
+    for run in runs:
+        table = json.loads(
+            mlflow.artifacts.load_text(f"{MlflowClient().get_run(run).info.artifact_uri}/cmtrack_segments.json")
+        )
+        assert [row[0] for row in table["data"]] == ["region: east", "region: north", "region: south"]
+        paths = [one["path"] for one in json.loads(MlflowClient().get_run(run).data.tags["mlflow.loggedArtifacts"])]
+        assert paths == ["cmtrack_classes.json", "cmtrack_segments.json"]
+
+
+# -- command line ------------------------------------------------------------------------------------------------------
+
+
+def called(*arguments: str):
+    return CliRunner().invoke(main, ["segments", *arguments, "--tracking-uri", mlflow.get_tracking_uri()])
+
+
+def test_the_command_line_joins_and_searches(runs):
+    TABLE.to_csv("t.csv", index=False)
+    options = ["--table", "t.csv", "--row-ids", "id", "--by", "region", "--by", "age", "--json"]
+    done = called(*runs, *options, "--worst", "--metric", "binary/recall", "--min-rows", "30")
+    assert done.exit_code == 0, done.output
+    out = json.loads(done.stdout)
+    assert [one["run"] for one in out["runs"]] == runs
+    region, age = out["runs"][0]["columns"]
+    (wanted,) = segment_runs(runs[0], TABLE, row_ids="id", segments=["region", "age"])
+    frame = wanted.segments["region"].to_frame("binary/recall")
+    assert [row["value"] for row in region["segments"]] == frame["value"].tolist()
+    assert region["sentences"][0].startswith("“south” (by “region”, ")
+    assert (age["column"], age["sentences"]) == ("age", [])
+    assert region["disparity"]["binary/recall"]["gap"] == wanted.segments["region"].disparity("binary/recall").gap
+    assert out["worst"]["segments"][0]["segment"].startswith("region = south")
+
+
+def test_the_command_line_prints_tables(runs):
+    TABLE.to_csv("t.csv", index=False)
+    done = called(runs[0], "--table", "t.csv", "--row-ids", "id", "--by", "region", "--worst")
+    assert done.exit_code == 0, done.output
+    words = " ".join(done.stdout.split())
+    assert "Segments by “region”, the worst first by accuracy" in words
+    assert "“south” (by “region”, " in words
+    assert "searched segments are worse" in words
+
+
+def test_the_command_line_shows_declared_segments_of_a_folder_and_of_a_run(runs, tmp_path):
+    evaluation = declared(1, ["region"])
+    evaluation.save(tmp_path / "kept")
+    done = called(str(tmp_path / "kept"), "--json")
+    assert done.exit_code == 0, done.output
+    assert [one["column"] for one in json.loads(done.stdout)["runs"][0]["columns"]] == ["region"]
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ([], "evaluated without segments"),
+        (["--by", "region"], "evaluated without segments"),
+        (["--worst"], "need --table"),
+        (["--table", "t.csv"], "--table needs --by"),
+        (["--table", "t.csv", "--by", "regio", "--row-ids", "id"], "did you mean 'region'"),
+        (["--table", "short.csv", "--by", "region", "--row-ids", "id"], "10 do not match"),
+        (["--table", "t.csv", "--by", "region", "--row-ids", "id", "--metric", "binary/recal"], "binary/recall"),
+    ],
+    ids=["none", "undeclared", "worst", "by", "column", "rows", "metric"],
+)
+def test_the_command_line_says_what_is_wrong(runs, options, said):
+    TABLE.to_csv("t.csv", index=False)
+    TABLE.head(590).to_csv("short.csv", index=False)
+    done = called(runs[0], *options)
+    assert done.exit_code == 2, done.output
+    assert said in " ".join(done.output.split())
