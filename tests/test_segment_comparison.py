@@ -14,7 +14,7 @@ import pytest
 from click.testing import CliRunner
 from scipy.stats import norm, t
 
-from cmtrack import Evaluation, compare, evaluate, log_evaluation
+from cmtrack import Evaluation, compare, evaluate, log_evaluation, segment_runs
 from cmtrack.cli import main
 from cmtrack.comparison import CompareOptions, SegmentComparison, judge, paired_differences
 from cmtrack.metrics.gates import Gate
@@ -414,6 +414,19 @@ def test_the_command_line_compares_by_segment(store, tmp_path):
     assert data["rankings"][0]["runs"][0]["gates"][0] | {"value": 0.6333} == {
         "gate": gate, "value": 0.6333, "passed": True, "reason": "", "segment": "south"
     }  # fmt: skip
+
+
+def test_past_runs_joined_with_attributes_are_compared_row_by_row(store):
+    actual, first, second, region = rows_of(CELLS, SIZES)
+    runs = []
+    for predicted in (first, second):
+        with mlflow.start_run() as run:
+            log_evaluation(actual, predicted)
+        runs.append(run.info.run_id)
+    joined = segment_runs(runs, region.assign(actual=actual), segments=["region"], y_true="actual")
+    pair = by_region(dict(zip("BA", joined, strict=True))).segments[0]
+    assert (pair.paired, pair.reason) == (True, "")
+    assert pair.low.tolist() == pytest.approx(by_region(two()).segments[0].low.tolist(), abs=1e-12)
 
 
 # -- bad input ---------------------------------------------------------------------------------------------------------
