@@ -42,12 +42,13 @@ evaluation.report("segments_report.html")
 
 # Told.
 print(
-    f"Of {search.searched} searched segments, {len(search.found())} are worse by more than chance explains; the worst is "
-    f"{worst.text}: {worst.value:.0%} of {worst.rows} people are classed right (adjusted p = {worst.p_adjusted:.3f})."
+    f"Of {search.searched} searched segments, {len(search.found())} are worse by more than chance explains; the "
+    f"worst is {worst.text}: {worst.value:.0%} of {worst.rows} people are classed right (adjusted p "
+    f"= {worst.p_adjusted:.3f})."
 )
 print(
-    f"By ideology, {ideology['segment']!r} is worst: {ideology['value']:.0%} right against {ideology['rest']:.0%} of the "
-    f"rest, a difference of {100 * ideology['difference']:.0f} points "
+    f"By ideology, {ideology['segment']!r} is worst: {ideology['value']:.0%} right against {ideology['rest']:.0%} of "
+    f"the rest, a difference of {100 * ideology['difference']:.0f} points "
     f"[{100 * ideology['difference_low']:.0f}, {100 * ideology['difference_high']:.0f}]."
 )
 sure = "which chance may explain" if gap.gap_low <= 0 else "more than chance explains"

@@ -42,8 +42,7 @@ def verdict(evaluation: Evaluation) -> list[str]:
     parts = {
         _overall: "multiclass" if evaluation.none is None else "spans", _classes: "class", _confusion: "multiclass",
         _steps: "reduced", _positive_group: "binary", _areas: "multiclass", costs: "cost",
-        _log_loss: "probability", _probabilities: "", _prevalence: "prevalence",
-        segments.sentences: "",
+        _log_loss: "probability", _probabilities: "", _prevalence: "prevalence", segments.sentences: "",
     }  # fmt: skip
     told = [part for part, section in parts.items() if not section or evaluation.has_section(section)]
     return [sentence for part in told for sentence in part(evaluation) if sentence]
