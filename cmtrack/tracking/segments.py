@@ -15,6 +15,7 @@ from cmtrack.report.views import segments_json
 from cmtrack.statistics.attributes import attribute_columns
 from cmtrack.statistics.digest import LabelDigest
 from cmtrack.statistics.labels import encode_row_ids
+from cmtrack.statistics.predictions import Predictions
 from cmtrack.statistics.segment_values import SEGMENTS, divisions_of
 from cmtrack.tracking import names
 from cmtrack.tracking.load import evaluation_of, plain_reason, with_predictions
@@ -181,7 +182,8 @@ def _check_ids(evaluation: Evaluation, ids: Any, n_rows: int) -> None:
 
 
 def _check_labels(evaluation: Evaluation, column: Any) -> None:
-    assert evaluation.rows is not None  # they were loaded
+    if not isinstance(evaluation.rows, Predictions):
+        raise ValueError(f"segments are of rows of labels, got {evaluation!r:.120}")
     texts = [str(label) for label in evaluation.labels]
     given, actual = np.asarray(column).astype(str), np.array(texts)[evaluation.rows.actual]
     wrong = int((given != actual).sum())
