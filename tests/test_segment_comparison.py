@@ -14,7 +14,7 @@ import pytest
 from click.testing import CliRunner
 from scipy.stats import norm, t
 
-from cmtrack import Evaluation, compare, evaluate, log_evaluation
+from cmtrack import Evaluation, compare, evaluate, log_evaluation, segment_runs
 from cmtrack.cli import main
 from cmtrack.comparison import CompareOptions, SegmentComparison, judge, paired_differences
 from cmtrack.metrics.gates import Gate
@@ -86,6 +86,22 @@ def test_differences_of_segments_and_of_all_rows_are_those_of_paired_differences
     parts = [evaluation.segments["region"]["south"] for evaluation in evaluations.values()]
     south = paired_differences(*parts, metrics=[ACCURACY])[ACCURACY]
     assert (pair.differences[0], pair.errors[0]) == pytest.approx((south.difference, south.standard_error), abs=1e-12)
+
+
+@pytest.mark.parametrize("weights", [None, "whole", "fractional"])
+@pytest.mark.parametrize("clusters", [False, True])
+def test_errors_by_segment_know_of_weights_and_clusters(weights, clusters):
+    rng = np.random.default_rng(3)
+    given: dict[str, Any] = {"groups": np.arange(200) // 4} if clusters else {}
+    if weights:
+        given["sample_weight"] = rng.integers(1, 4, 200) if weights == "whole" else rng.uniform(0.5, 2, 200)
+    evaluations = two(**given)
+    pair = by_region(evaluations).segments[0]
+    for k, name in enumerate(pair.segments):
+        parts = [evaluations[run].segments["region"][name] for run in (pair.first, pair.second)]
+        expected = paired_differences(*parts, metrics=[ACCURACY])[ACCURACY]
+        assert pair.differences[k] == pytest.approx(expected.difference, abs=1e-12)
+        assert pair.errors[k] == pytest.approx(expected.standard_error, abs=1e-12)
 
 
 def test_the_order_of_the_segments_of_two_runs_does_not_matter():
@@ -201,6 +217,15 @@ def test_a_small_p_alone_is_no_sentence():
     assert not pair.contrary
 
 
+def test_an_interval_alone_is_no_sentence():
+    """The segments where the leader is better do not show it."""
+    pair = by_region(two({"north": (5, 4, 2), "south": (3, 20, 2), "west": (58, 40, 2)})).segments[0]
+    assert pair.overall.difference > 0
+    assert pair.high[pair.segments.index("south")] < 0
+    assert pair.p_adjusted > 0.05
+    assert not pair.contrary
+
+
 def test_a_lead_that_is_not_significant_is_said_to_be_none():
     said = by_segment(by_region(two(CELLS | {"north": (4, 3, 2), "west": (30, 8, 5)})))
     assert said[0].startswith("“B” is better overall than “A” (not significantly), but worse for “south” (difference")
@@ -312,6 +337,16 @@ def test_a_gate_on_one_segment_reads_its_own_interval():
     assert str(result) == f"segment/region/north/{ACCURACY}.low >= 0.6 (is {result.value:.4g} for “north”)"
 
 
+def test_a_segment_is_called_by_its_value_or_as_metric_names_write_it():
+    actual, first, _, region = rows_of(CELLS, SIZES)
+    region = region.replace({"south": "south/east", "north": "> 40 °N"})
+    run = evaluate(actual, first, segments=region.rename(columns={"region": "sales/region"}))
+    for text in ("segment/sales_u2f_region/south_u2f_east", "segment/sales_u2f_region/> 40 °N"):
+        result = _result(f"{text}/{ACCURACY} >= 0.5", run)
+        assert result.segment == ("south/east" if "south" in text else "> 40 °N")
+        assert result.passed
+
+
 def test_gates_on_differences_by_segment():
     evaluations = two()
     pair = by_region(evaluations).segments[0]
@@ -379,6 +414,19 @@ def test_the_command_line_compares_by_segment(store, tmp_path):
     assert data["rankings"][0]["runs"][0]["gates"][0] | {"value": 0.6333} == {
         "gate": gate, "value": 0.6333, "passed": True, "reason": "", "segment": "south"
     }  # fmt: skip
+
+
+def test_past_runs_joined_with_attributes_are_compared_row_by_row(store):
+    actual, first, second, region = rows_of(CELLS, SIZES)
+    runs = []
+    for predicted in (first, second):
+        with mlflow.start_run() as run:
+            log_evaluation(actual, predicted)
+        runs.append(run.info.run_id)
+    joined = segment_runs(runs, region.assign(actual=actual), segments=["region"], y_true="actual")
+    pair = by_region(dict(zip("BA", joined, strict=True))).segments[0]
+    assert (pair.paired, pair.reason) == (True, "")
+    assert pair.low.tolist() == pytest.approx(by_region(two()).segments[0].low.tolist(), abs=1e-12)
 
 
 # -- bad input ---------------------------------------------------------------------------------------------------------

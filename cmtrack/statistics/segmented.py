@@ -38,7 +38,7 @@ from cmtrack.statistics.segment_values import (
 )
 
 MOMENTS = ("n", "mean", "m2", "m3", "m4")
-_FEWEST_ROWS, _VALUES, _ROWS_OF_CELL = 1 << 16, 1 << 23, 48
+_FEWEST_ROWS, _VALUES, _ROWS_OF_CELL = 1 << 16, 1 << 23, 64
 """Rows at a time: so many of each segment and class that its sums, and not the arrays of all of them, take the time, as
 far as their probabilities are not too many for the memory."""
 

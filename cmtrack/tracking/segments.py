@@ -182,11 +182,10 @@ def _check_ids(evaluation: Evaluation, ids: Any, n_rows: int) -> None:
 
 
 def _check_labels(evaluation: Evaluation, column: Any) -> None:
-    rows = evaluation.rows
-    if not isinstance(rows, Predictions):
-        raise ValueError("segments are of rows, which each have an actual and a predicted class, got spans")
+    if not isinstance(evaluation.rows, Predictions):
+        raise ValueError(f"segments are of rows of labels, got {evaluation!r:.120}")
     texts = [str(label) for label in evaluation.labels]
-    given, actual = np.asarray(column).astype(str), np.array(texts)[rows.actual]
+    given, actual = np.asarray(column).astype(str), np.array(texts)[evaluation.rows.actual]
     wrong = int((given != actual).sum())
     if wrong:
         place = int((given != actual).argmax())
