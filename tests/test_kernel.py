@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import zlib
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
@@ -129,7 +130,7 @@ def test_a_tally_is_pickled_and_added() -> None:
     assert both.matrix == twice.statistics.matrix
     assert both.tops == twice.statistics.tops
     with pytest.raises(ValueError, match="an error of a worker"):
-        batches.unpacked(pickle.dumps(ValueError("an error of a worker")))
+        batches.unpacked(zlib.compress(pickle.dumps(ValueError("an error of a worker"))))
 
 
 def test_ibis() -> None:

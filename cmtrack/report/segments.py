@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any
 from cmtrack.evaluation import Evaluation
 from cmtrack.evaluation.segments import DEFAULT_METRICS, SegmentTable
 from cmtrack.metrics.catalog import lookup
-from cmtrack.plots.segments import SegmentPanel, plot_segments
 from cmtrack.report import formatting as fmt
 
 if TYPE_CHECKING:
@@ -198,6 +197,8 @@ def segment_table(evaluation: Evaluation) -> pd.DataFrame:
 
 def segments_figure(evaluation: Evaluation, view: SegmentView) -> Figure:
     """The segments of a column with the intervals of all metrics side by side."""
+    from cmtrack.plots.segments import SegmentPanel, plot_segments  # Matplotlib, only where a figure is drawn
+
     panels = []
     for metric in view.metrics:
         rows = [view.rows[metric][text] for text in view.order]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import zlib
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -44,9 +45,9 @@ class Work:
     def packed(self, batches: Iterable[pa.RecordBatch]) -> bytes:
         """The tally of a partition, or the error of its rows, as bytes that a driver takes."""
         try:
-            return pickle.dumps(self.tally(batches), protocol=5)
+            return _packed(self.tally(batches))
         except (TypeError, ValueError) as error:
-            return pickle.dumps(error, protocol=5)
+            return _packed(error)
 
     def whole(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """The same rows in batches that are neither small nor large."""
@@ -101,7 +102,7 @@ def unpacked(packed: Any) -> Tally:
     TypeError, ValueError
         Those of its rows.
     """
-    found = pickle.loads(bytes(packed))
+    found = pickle.loads(zlib.decompress(bytes(packed)))
     if isinstance(found, Exception):
         raise found
     tally: Tally = found
@@ -112,9 +113,14 @@ def packed_sum(packed: Iterable[Any]) -> bytes:
     """The sum of several tallies, as bytes."""
     try:
         tallies = map(unpacked, packed)
-        return pickle.dumps(sum(tallies, next(tallies)), protocol=5)
+        return _packed(sum(tallies, next(tallies)))
     except (TypeError, ValueError) as error:
-        return pickle.dumps(error, protocol=5)
+        return _packed(error)
+
+
+def _packed(found: Any) -> bytes:
+    """Bytes of a tally, which is mostly zeros where scores are counted by cell."""
+    return zlib.compress(pickle.dumps(found, protocol=5), 1)
 
 
 def _joined(batches: list[pa.RecordBatch]) -> pa.RecordBatch:
