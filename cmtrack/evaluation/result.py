@@ -175,8 +175,8 @@ class Evaluation(BaseEvaluation):
     def all_row_pvalues(self) -> dict[str, float] | None:
         """P-values that were made with the rows: those that were given, or of the rows that are at hand."""
         rows = self.rows
-        if self.row_pvalues is not None or not isinstance(rows, Predictions):
-            return self.row_pvalues
+        if self.row_pvalues is not None or self.cluster_errors is None or not isinstance(rows, Predictions):
+            return self.row_pvalues  # those of clusters are made once, where their errors are known
         return None if rows.clusters is None or rows.source is None else row_pvalues(rows, self._views)
 
     @property

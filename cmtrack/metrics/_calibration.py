@@ -225,23 +225,34 @@ def weighted_test(blocks: Blocks, draws: int = DRAWS, most: int = MAX_BLOCKS) ->
     observed = blocks.positive - blocks.total * s
     drawn = np.random.default_rng(_SEED).standard_normal((draws, len(s))) * np.sqrt(variance)
     together = np.vstack((observed, drawn))
-    running, total = np.cumsum(together, axis=1), max(float(variance.sum()), 1e-300)
-    kuiper = np.maximum(running.max(axis=1), 0.0) - np.minimum(running.min(axis=1), 0.0)
+    ends, total = together.sum(axis=1), max(float(variance.sum()), 1e-300)
     x = logit(s)
     x -= float(variance @ x) / total
     information = float(variance @ x**2)
-    cox = running[:, -1] ** 2 / total
+    cox = ends**2 / total
     if information > 1e-12 * total:
         cox = cox + (together @ x) ** 2 / information
-    return combined(kuiper / math.sqrt(total), cox)
+    return combined(reach(together) / math.sqrt(total), cox)
+
+
+def reach(differences: FloatArray) -> FloatArray:
+    """Kuiper's statistic before it is scaled: the reach of the running sums of each row, 0 among them."""
+    running = np.cumsum(differences, axis=1)
+    found: FloatArray = np.maximum(running.max(axis=1), 0.0) - np.minimum(running.min(axis=1), 0.0)
+    return found
+
+
+def refused(draws: int) -> CalibrationTest:
+    """The test where a label contradicts a score of 0 or 1: no draw does."""
+    least = 1 / (1 + draws)
+    return CalibrationTest(math.inf, math.inf, least, least, least)
 
 
 def _without_draws(blocks: Blocks, draws: int) -> CalibrationTest | None:
     """The test where a label contradicts its score, or where no score leaves anything open."""
     s = blocks.scores
     if ((s == 0) & (blocks.positive > 0)).any() or ((s == 1) & (blocks.negative > 0)).any():
-        least = 1 / (1 + draws)
-        return CalibrationTest(math.inf, math.inf, least, least, least)
+        return refused(draws)
     return None if ((s > 0) & (s < 1)).any() else CalibrationTest(*[math.nan] * 5)
 
 

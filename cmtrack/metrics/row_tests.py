@@ -13,7 +13,7 @@ from collections.abc import Iterator
 import numpy as np
 from scipy.special import logit
 
-from cmtrack.metrics._calibration import DRAWS, MAX_BLOCKS, CalibrationTest, combined
+from cmtrack.metrics._calibration import DRAWS, MAX_BLOCKS, CalibrationTest, combined, reach, refused
 from cmtrack.metrics.views import EvaluationViews
 from cmtrack.statistics.collected import group_scores, is_positive
 from cmtrack.statistics.grid import cells_of
@@ -91,8 +91,7 @@ def sign_test(
     inner = (score > 0) & (score < 1) & (weights > 0)
     outer = ~inner & (weights > 0)
     if (outer & (event != (score >= 1))).any():
-        least = 1 / (1 + draws)
-        return CalibrationTest(math.inf, math.inf, least, least, least)
+        return refused(draws)
     if not inner.any():
         return None
     score, difference = score[inner], weights[inner] * (event[inner] - score[inner])
@@ -115,11 +114,9 @@ def sign_test(
         roots, axes = np.linalg.eigh(covariance)
         signed = rng.standard_normal((draws, _BLOCKS + 1)) @ (axes * np.sqrt(np.maximum(roots, 0.0))).T
     together = np.vstack((total, signed))
-    running = np.cumsum(together[:, :-1], axis=1)
-    kuiper = np.maximum(running.max(axis=1), 0.0) - np.minimum(running.min(axis=1), 0.0)
-    ends = np.stack((running[:, -1], together[:, -1]))
+    ends = np.stack((together[:, :-1].sum(axis=1), together[:, -1]))
     cox = np.einsum("ad,ab,bd->d", ends, np.linalg.pinv(spread, hermitian=True), ends)
-    return combined(kuiper / math.sqrt(max(float(spread[0, 0]), 1e-300)), cox)
+    return combined(reach(together[:, :-1]) / math.sqrt(max(float(spread[0, 0]), 1e-300)), cox)
 
 
 def _runs(score: FloatArray, weights: FloatArray) -> IntArray:
