@@ -168,6 +168,14 @@ def test_what_needs_probabilities_says_so():
     assert found.gains is not None
 
 
+def test_costs_know_no_decisions_of_decision_values():
+    costs = {(0, 1): 1.0, (1, 0): 5.0}
+    priced = evaluate(Y, y_score=D, costs=costs)
+    assert evaluate(Y, y_score=D).price(costs) == priced
+    assert "cost/mean" in priced.metrics
+    assert "cost/bayes" not in priced.metrics
+
+
 def test_bad_tables():
     frame = pd.DataFrame({"y": [0, 1, 1], "d": [0.1, math.nan, 3]})
     with pytest.raises(ValueError, match="y_score must be finite"):

@@ -215,7 +215,7 @@ def with_decisions(statistics: Statistics, rows: object, costs: FloatArray) -> S
     held = statistics.decisions
     if held is not None and np.array_equal(held.costs, costs):
         return statistics
-    if not isinstance(rows, Predictions) or rows.source is None:
+    if not isinstance(rows, Predictions) or rows.source is None or rows.source.ranking_only:
         squares = None if statistics.squares is None else replace(statistics.squares, decisions=None)
         return replace(statistics, decisions=None, squares=squares)
     own = DecisionCounts.of_rows(rows, costs)
@@ -278,11 +278,12 @@ def count_rows(
         If a probability is wrong; the text gives the row.
     """
     kept: dict[str, Any] = {}
+    groups = partitions(grouping, labels)
     if probabilities is not None:
         best = CompactCodes(len(actual), len(labels)) if predicted is None else None
         rows = ScorePass(
-            actual, probabilities, step, partitions(grouping, labels), accepted_pairs(grouping, labels), costs,
-            weights, predicted, best, exact_rows, threads,
+            actual, probabilities, step, groups, accepted_pairs(grouping, labels), costs, weights,
+            predicted, best, exact_rows, threads,
         )  # fmt: skip
         kept = rows.run()
         kept["scaled_rows"] = probabilities.scaled_rows
