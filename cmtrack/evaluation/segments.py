@@ -17,7 +17,7 @@ import numpy as np
 
 from cmtrack.evaluation.compute import SECTION_NAMES
 from cmtrack.metrics.catalog import lookup
-from cmtrack.metrics.names import encode_label, near
+from cmtrack.metrics.names import OF_SEGMENTS, encode_label, near, segment_parts
 from cmtrack.names import quoted
 from cmtrack.segments import (
     Disparity,
@@ -46,8 +46,6 @@ if TYPE_CHECKING:
 
     from cmtrack.evaluation.result import Evaluation
 
-OF_SEGMENTS = "segment/"
-"""Start of the names of metrics of segments."""
 DEFAULT_METRICS = ("multiclass/accuracy", "binary/recall", "binary/precision")
 _MEANS = ("probability/log_loss", "probability/brier", "probability/spherical", "cost/mean")
 _SHOWN = 20
@@ -87,8 +85,8 @@ class Segments(Mapping[str, "SegmentTable"]):
         ValueError
             If the name has other parts, or the metric needs rows that are not here.
         """
-        parts = name.removeprefix(OF_SEGMENTS).split("/", 2)
-        if not name.startswith(OF_SEGMENTS) or len(parts) != 3:
+        parts = segment_parts(name)
+        if parts is None:
             raise ValueError(f"a metric of segments must be called segment/<column>/<value>/<metric>, got {name!r}")
         column, value, metric = parts
         table = self[next((known for known in self if encode_label(known) == column), column)]

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from cmtrack.metrics.catalog import known_names, lookup
 from cmtrack.metrics.intervals import Interval
-from cmtrack.metrics.names import near
+from cmtrack.metrics.names import OF_SEGMENTS, near, segment_parts
 from cmtrack.names import quoted
 
 if TYPE_CHECKING:
@@ -27,7 +27,6 @@ _BOUNDS = ("low", "high")
 _PARTS = re.compile(r"(?P<left>.*?)(?P<operator><=|>=|==|!=|<|>|=)(?P<right>.*)", re.DOTALL)
 _PARTS_OF_SEGMENTS = re.compile(r"(?P<left>.*?)(?P<operator><=|>=|==|!=|<|>|=)(?P<right>[^<>=!]*)", re.DOTALL)
 """The last comparison: a segment may be called "> 40"."""
-_SEGMENT = "segment/"
 _FORM_OF_SEGMENTS = (
     "the form is 'segment/column/value/metric >= number', with * for all values; a slash in a name is written _u2f_"
 )
@@ -78,7 +77,7 @@ class Gate:
         """
         if not isinstance(text, str):
             raise TypeError(f"a gate must be a text such as 'class/3/recall >= 0.6', got {text!r}")
-        of_segments = text.strip().startswith(_SEGMENT)
+        of_segments = text.strip().startswith(OF_SEGMENTS)
         parts = (of_segments and _PARTS_OF_SEGMENTS.fullmatch(text)) or _PARTS.fullmatch(text)
         if parts is None:
             raise ValueError(f"gate {text!r}: expected a comparison (<=, >=, < or >); {_FORM}")
@@ -246,11 +245,10 @@ def check_known(gates: Collection[Gate], known: Collection[str]) -> None:
 
 def _of_segments(left: str, text: str) -> tuple[str, str, str]:
     """The column, the segment, and what stands behind them."""
-    column, _, rest = left.removeprefix(_SEGMENT).partition("/")
-    segment, _, metric = rest.partition("/")
-    if not (column and segment and metric):
+    parts = segment_parts(left)
+    if parts is None:
         raise ValueError(f"gate {text!r}: expected a column, a segment and a metric; {_FORM_OF_SEGMENTS}")
-    return column, segment, metric
+    return parts
 
 
 def _split(left: str, text: str) -> tuple[str, set[str]]:

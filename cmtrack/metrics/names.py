@@ -16,8 +16,16 @@ if TYPE_CHECKING:
     from cmtrack.grouping import Label
 
 MAX_LENGTH = 80
+OF_SEGMENTS = "segment/"
+"""Start of the names of metrics of segments."""
 _ILLEGAL = re.compile(r"[^\w .-]|_(?=u)", re.UNICODE)
 _ESCAPE = re.compile(r"_u([0-9a-f]*)_")
+
+
+def segment_parts(name: str) -> tuple[str, str, str] | None:
+    """Column, value and metric of ``segment/<column>/<value>/<metric>``, encoded; None for any other name."""
+    column, value, metric = (*name.removeprefix(OF_SEGMENTS).split("/", 2), "", "")[:3]
+    return (column, value, metric) if name.startswith(OF_SEGMENTS) and column and value and metric else None
 
 
 def encode_label(label: Label) -> str:

@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from cmtrack.archive import FILE_NAME, ROWS_NAME
 from cmtrack.base import BaseEvaluation
 from cmtrack.evaluation import Evaluation
-from cmtrack.evaluation.segments import OF_SEGMENTS
 from cmtrack.metrics.catalog import lookup
+from cmtrack.metrics.names import OF_SEGMENTS
 
 EVALUATION_FILE = FILE_NAME
 REPORT_FILE = "cmtrack_report.html"
