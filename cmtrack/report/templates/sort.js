@@ -12,7 +12,7 @@
   document.querySelectorAll("table.sortable").forEach(function (table) {
     var heads = Array.from(table.tHead.rows[0].cells), body = table.tBodies[0];
     heads.forEach(function (head, column) {
-      if (!head.textContent) { return; }
+      if (!head.textContent || head.className === "scale") { return; }
       var button = document.createElement("button");
       button.className = "sort";
       button.textContent = head.textContent;
