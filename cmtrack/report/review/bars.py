@@ -68,9 +68,8 @@ def bars(
     out: list[Bar | None] = []
     for value, low, high, there in zip(values, lows, highs, known, strict=True):
         beyond = "left" if value < first else "right" if value > last else ""
-        own = Bar(
-            *map(place_of, (value, low, high)), place_of(0.0) if zero else None, beyond, float(first), float(last)
-        )
+        line = place_of(0.0) if zero else None
+        own = Bar(place_of(value), place_of(low), place_of(high), line, beyond, float(first), float(last))
         out.append(own if there else None)
     return out
 

@@ -77,7 +77,7 @@ def default_title(comparison: Comparison) -> str:
 def run_numbers(comparison: Comparison) -> dict[str, int]:
     """A number for each run or model by its name, the ranked ones first: what belongs to it on the page has it."""
     names = [entry.name for entry in comparison.standings]
-    names += [run.name for run in (*comparison.failed, *(left.run for left in comparison.left_out))]
+    names += [stop.name for stop in comparison.failed] + [left.run.name for left in comparison.left_out]
     return {name: number for number, name in enumerate(dict.fromkeys(names))}
 
 
@@ -350,8 +350,8 @@ def _drawn(table: Table, ranking: Ranking | RepeatedRanking) -> Table:
         drawn = bars(values, lows, highs, tied, zero)
         for row, bar in zip(table["rows"], drawn, strict=True):
             row["cells"][place]["bar"] = bar
-        ends = [(fmt.number(bar.first), fmt.number(bar.last)) for bar in drawn if bar is not None]
-        table["scales"] += [(place, own) for own in ends[:1]]
+        scale = [(fmt.number(bar.first), fmt.number(bar.last)) for bar in drawn if bar is not None]
+        table["scales"] += [(place, numbers) for numbers in scale[:1]]
     return table
 
 
@@ -582,12 +582,18 @@ def _gate(found: dict[str, GateResult], gate: Gate) -> dict[str, Any]:
 def confusions(comparison: Comparison) -> dict[str, Any] | None:
     """The confusions that the chosen run wins and loses against its rival, the clearest first."""
     ranking = comparison.ranking
-    if not isinstance(ranking, Ranking):
+    other = rival(ranking) if isinstance(ranking, Ranking) else None
+    if not isinstance(ranking, Ranking) or other is None:
         return None
-    other, changes = rival(ranking), changes_of(ranking)
-    if other is None or changes is None:
+    return confusions_with(ranking, other, say_of(comparison))
+
+
+def confusions_with(ranking: Ranking, other: RankedRun, say: Say) -> dict[str, Any] | None:
+    """The same against any other run; None for sets of codes."""
+    changes = changes_of(ranking, other)
+    if changes is None:
         return None
-    chosen, say = ranking.foremost, say_of(comparison)
+    chosen = ranking.foremost
     clear = changes.significant(ranking.confidence_level)
     places = [(int(i), int(j)) for i, j in zip(*np.nonzero(np.nan_to_num(changes.difference)), strict=True)]
     places.sort(key=lambda at: (not clear[at], -abs(changes.difference[at]) * math.sqrt(abs(changes.counts[at]))))
@@ -595,9 +601,10 @@ def confusions(comparison: Comparison) -> dict[str, Any] | None:
     return {
         "chosen": say(chosen.name),
         "rival": say(other.name),
+        "rival_name": other.name,
         "sentences": _confusion_words(changes, clear, say(chosen.name), say(other.name)),
         "rows": [_confusion(changes, at, bool(clear[at])) for at in places[:most]],
-        "more": max(0, len(places) - most),
+        "more": f"{len(places) - most} smaller differences are not listed." if len(places) > most else "",
         "paired": changes.paired,
         "what": f"groups of {quoted(changes.step)}" if changes.step else "classes",
     }
