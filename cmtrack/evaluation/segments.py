@@ -354,7 +354,8 @@ class SegmentTable:
         whole.metrics[metric]  # names those like it
         if whole.cluster_errors is not None and self._from_rows:
             return True
-        first = _like(whole, self._statistics[int(self.sizes.argmax())], (section,))
+        place, known = int(self.sizes.argmax()), self._known.get((section, False, False))
+        first = _like(whole, self._statistics[place], (section,)) if known is None else known[place]
         if metric in first.metrics:
             return False
         if not self._from_rows:

@@ -39,7 +39,9 @@ from cmtrack.untrusted import for_page, one_line
 
 MAX_CLASSES = 60
 """Classes of matrices that a page holds."""
-MAX_SEGMENT_METRICS, MAX_SEGMENTS = 4, 30
+MAX_RUNS = 30
+"""Runs up to which segments have more metrics than one."""
+MAX_SEGMENT_METRICS, MAX_SEGMENTS = 3, 30
 _SCALES = ("wilson", "wald", "atanh", "logit", "log", "count")
 _POINTS = 64  # of a drawn curve
 _ROUND = (*(m * 10.0**-e for e in (4, 3) for m in (1, 2, 5)), *(k / 100 for k in range(1, 100)), 0.995, 0.998, 0.999)
@@ -113,11 +115,15 @@ def _words(metric: Metric, name: str, ranking: Ranking) -> dict[str, Any]:
 
 
 def comparable(ranking: Ranking) -> list[str]:
-    """The metrics by which the runs can be put in an order: of all data, and of the same groups in every run."""
+    """The metrics by which the runs can be put in an order: of all data, and of the same groups in every run.
+
+    Of those of the six counts, which the script computes for any grouping, only the headline ones.
+    """
+    computed = {metric.name for metric in SIX if not metric.headline}
     names: dict[str, None] = dict.fromkeys(ranking.criterion.metrics)
     for run in ranking.runs:
         for name, value in run.evaluation.metrics.items():
-            if name in names or not math.isfinite(value):
+            if name in names or name in computed or not math.isfinite(value):
                 continue
             metric, parts = find(name)
             if metric.better and not {"label", "group", "family"} & set(parts):
@@ -316,7 +322,7 @@ def formulas(evaluations: Sequence[Evaluation]) -> dict[str, Any]:
         metrics.append(
             {
                 "name": metric.name,
-                "title": for_page(fmt.capital(metric.heading())),
+                "title": for_page(metric.heading()),
                 "better": metric.better,
                 "place": place,
                 "interval": metric.interval,
@@ -325,7 +331,8 @@ def formulas(evaluations: Sequence[Evaluation]) -> dict[str, Any]:
                 "below": None if of is None else [int(part) for part in of(_ANY)],
             }
         )
-    return {"steps": program.steps, "metrics": metrics}
+    parts = [metric.formula for metric in SIX if metric.interval == "count"]
+    return {"steps": program.steps, "metrics": metrics, "parts": parts}
 
 
 def _end(value: float) -> float | None:
@@ -377,8 +384,10 @@ def segments(ranking: Ranking, level: float) -> list[dict[str, Any]]:
     for column in columns:
         metrics: list[dict[str, Any]] = []
         for name in headline(ranking):
+            if len(metrics) == (MAX_SEGMENT_METRICS if len(runs) <= MAX_RUNS else 1):
+                break
             found = [_by_segment(evaluation, column, name, level) for _, evaluation in runs]
-            if all(own is not None for own in found) and len(metrics) < MAX_SEGMENT_METRICS:
+            if all(own is not None for own in found):
                 metrics.append(_words(find(name)[0], name, ranking) | {"values": found})
         if metrics:
             table = first[column]

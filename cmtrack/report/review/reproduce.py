@@ -79,8 +79,8 @@ def each_run(comparison: Comparison, ranking: Ranking, body: str) -> str:
     runs, grouping = arguments["runs"], arguments.get("grouping")
     own, lines = ["Grouping"] if grouping is not None else [], []
     if isinstance(runs, Mapping):
-        head = [f"from cmtrack import {', '.join(own)}"] if own else []
-        head += [_in_memory(runs), "for name, evaluation in evaluations.items():"]
+        head = [f"from cmtrack import {', '.join(own)}", ""] if own else []
+        head += [_in_memory(runs), "", "for name, evaluation in evaluations.items():"]
     else:
         head = [f"from cmtrack import {', '.join([*own, 'load_evaluation'])}", "", "for name, run_id in {"]
         head += [f"    {run.name!r}: {run.run_id!r}," for run in ranking.runs] + ["}.items():"]

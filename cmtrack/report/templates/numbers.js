@@ -129,7 +129,7 @@
           moved = reach();
           n = moved > 0 ? Math.min(everyone, everyone / total / moved * (high - low)) : everyone;
         }
-        if (error <= data.rounding && (value === low || value === 0 || value === high)) { error = 0; }
+        if (error <= data.rounding && (value === low || value === 0 || value === high || isFinite(high - low))) { error = 0; }
         ends = withinBounds(metric.interval, value, error, low, high, n, data);
       }
     }

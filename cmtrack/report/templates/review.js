@@ -28,8 +28,9 @@
     return element;
   }
   function at(id) { return document.getElementById(id); }
+  function capital(text) { return text[0].toUpperCase() + text.slice(1); }
   function fill(select, options) {
-    select.replaceChildren.apply(select, options.map(function (text, k) { return make("option", { value: k }, [text]); }));
+    select.replaceChildren.apply(select, options.map(function (text, k) { return make("option", { value: k }, [capital(text)]); }));
   }
 
   // -- questions: each gives rows of value and interval, and what is to be copied -----------------------------------
@@ -100,7 +101,7 @@
     groups: {
       ask: function () {
         var metric = ofCounts()[at("ask-of-groups").value], part = data.partitions[at("ask-groups").value];
-        return { better: metric.better, says: "By " + metric.title.toLowerCase() + ", positive group “" + part.shown[0] + "”", counts: true,
+        return { better: metric.better, says: "By " + metric.title + ", positive group “" + part.shown[0] + "”", counts: true,
                  fill: { metric: metric.name, grouping: grouping() }, text: asGiven() ? "given" : "grouping", note: needsTests + clustered(),
                  rows: runs.map(function (run) { return withCounts(run, six(run), metric); }) };
       },
@@ -119,7 +120,7 @@
       ask: function () {
         var metric = ofCounts()[at("ask-of-threshold").value], place = Number(at("ask-threshold").value), part = data.partitions[0];
         return { better: metric.better, counts: true, text: "threshold", note: " A threshold that is picked here looks better than it is on other rows." + clustered(),
-                 says: "Where scores of at least " + data.thresholds[place] + " are called “" + part.shown[0] + "”, by " + metric.title.toLowerCase(),
+                 says: "Where scores of at least " + data.thresholds[place] + " are called “" + part.shown[0] + "”, by " + metric.title,
                  fill: { metric: metric.name.replace("binary/", ""), threshold: data.thresholds[place] },
                  rows: runs.map(function (run) {
                    if (!run.scores) { return { value: NaN, low: NaN, high: NaN, counts: null }; }
@@ -152,6 +153,7 @@
   function shownRow(row) { return (shownNumber(row.value, row.low, row.high) + " " + shownInterval(row.low, row.high)).trim(); }
 
   // -- the answer ----------------------------------------------------------------------------------------------------
+  var most = 12;  // rows at first; the chosen run and the other one are always there
   var heads = ["TP", "FN", "IMP", "FP", "TN", "IMN"];
   function answer() {
     var found = questions[state.question].ask(), box = at("ask-table"), said = at("ask-answer");
@@ -168,12 +170,15 @@
       text += found.note;
     }
     said.textContent = text;
-    var scale = scaleOf(found.rows), mixed = found.counts && found.rows.some(function (row) { return row.counts && (row.counts[2] || row.counts[5]); });
+    var held = places.filter(function (place, k) {
+      return state.whole || k < most || runs[place] === chosen || runs[place].run === state.other;
+    });
+    var scale = scaleOf(held.map(function (place) { return found.rows[place]; })), mixed = found.counts && found.rows.some(function (row) { return row.counts && (row.counts[2] || row.counts[5]); });
     var columns = found.counts ? heads.map(function (_, k) { return k; }).filter(function (k) { return mixed || (k !== 2 && k !== 5); }) : [];
     var head = make("tr", {}, ["#", "Run", "In the ranking", "Value", ""].map(function (name, k) { return make("th", k === 0 || k === 3 ? { "class": "n" } : {}, [name]); }));
     if (scale) { head.lastChild.className = "scale"; head.lastChild.append(make("span", {}, [shownNumber(scale[0])]), make("span", {}, [shownNumber(scale[1])])); }
-    columns.forEach(function (k) { head.append(make("th", { "class": "n" }, [heads[k]])); });
-    var body = make("tbody", {}, places.map(function (place) {
+    columns.forEach(function (k) { head.append(make("th", { "class": "n", title: capital(data.formulas.parts[k]) }, [heads[k]])); });
+    var body = make("tbody", {}, held.map(function (place) {
       var run = runs[place], row = found.rows[place];
       var line = make("tr", { "class": run.status, "data-run": run.run, "data-value": String(row.value), "data-low": String(row.low), "data-high": String(row.high) }, [
         make("td", { "class": "n" }, [row.rank === null ? "–" : String(row.rank)]),
@@ -185,7 +190,12 @@
       columns.forEach(function (k) { line.append(make("td", { "class": "n" }, [row.counts ? shownCount(row.counts[k]) : "–"])); });
       return line;
     }));
-    box.replaceChildren(make("table", { "class": "ranking" }, [make("thead", {}, [head]), body]));
+    box.replaceChildren(make("table", { "class": "answer" }, [make("thead", {}, [head]), body]));
+    if (held.length < places.length) {
+      var more = make("button", { type: "button", "class": "more" }, ["Show all " + places.length + " runs"]);
+      more.addEventListener("click", function () { state.whole = true; answer(); });
+      box.append(more);
+    }
     copies(found);
     mark();
     sieve();
@@ -233,7 +243,7 @@
     if (number === chosen.run || !byNumber[number]) { return; }
     state.other = number;
     at("pair-with").value = runs.indexOf(byNumber[number]);
-    mark();
+    answer();
     against();
     at("pair-live").textContent = byNumber[number].name + " is set against " + chosen.name + ", the chosen run.";
   }
@@ -248,7 +258,6 @@
     var run = byNumber[state.other], found = run && run.against, part = at("pair");
     if (!run || !part) { return; }
     part.querySelectorAll(".rival").forEach(function (span) { span.textContent = run.name; });
-    part.querySelectorAll(".chart").forEach(function (old) { old.remove(); });
     var sentences = at("pair-sentences"), table = at("pair-table");
     if (sentences && found) {
       sentences.replaceChildren.apply(sentences, found.sentences.map(function (text) { return make("p", {}, [text]); }));
@@ -262,7 +271,10 @@
         return make("tr", {}, cells);
       }));
     }
-    charts(run).forEach(function (chart) { at("pair-charts").append(chart); });
+    var drawn = charts(run), keys = [["one", chosen], ["two", run]].map(function (key) {
+      return make("span", { "class": "key" }, [make("svg", { width: 26, height: 8, "aria-hidden": "true" }, [make("path", { "class": "line " + key[0], d: "M0 4H26" })]), " " + key[1].name]);
+    });
+    at("pair-charts").replaceChildren.apply(at("pair-charts"), drawn.length ? [make("p", { "class": "keys" }, keys)].concat(drawn) : []);
   }
   function charts(run) {
     var out = [], both = [[chosen, "one"], [run, "two"]], group = data.partitions.length ? data.partitions[0].shown[0] : "";
@@ -281,7 +293,9 @@
         return { kind: pair[1], points: data.thresholds.map(function (t, place) { return [t, meanCost(sixAt(pair[0].scores, place), own)]; }) };
       });
       var top = Math.max.apply(null, cost.map(function (line) { return Math.max.apply(null, line.points.map(function (p) { return p[1]; })); }));
-      out.push(chart("Cost by threshold (false negative " + own[1] + ", false positive " + own[3] + ")", "Threshold", "Mean cost of a row", cost, [0, top || 1], false));
+      var ten = Math.pow(10, Math.floor(Math.log10(top || 1)));
+      top = [1, 2, 4, 6, 8, 10].find(function (k) { return k * ten >= top; }) * ten;
+      out.push(chart("Cost, false negative " + own[1] + " : false positive " + own[3], "Threshold", "Mean cost of a row", cost, [0, top], false));
     }
     return out;
   }

@@ -15,8 +15,7 @@
       if (!head.textContent || head.className === "scale") { return; }
       var button = document.createElement("button");
       button.className = "sort";
-      button.textContent = head.textContent;
-      head.textContent = "";
+      button.append.apply(button, Array.from(head.childNodes));
       head.appendChild(button);
       button.addEventListener("click", function () {
         var down = head.getAttribute("aria-sort") === "ascending";
