@@ -35,7 +35,7 @@ from cmtrack.report.review.phrases import Say, say_of, standing
 from cmtrack.statistics import BinaryCounts, ScoreCounts
 from cmtrack.statistics.grid import grid_edges
 from cmtrack.statistics.inputs import FloatArray
-from cmtrack.untrusted import for_page, one_line
+from cmtrack.untrusted import for_page, one_line, printable
 
 MAX_CLASSES = 60
 """Classes of matrices that a page holds."""
@@ -53,8 +53,8 @@ _ANY = BinaryCounts(*(1.0,) * 6)
 _AT_THRESHOLD = """frame = evaluation.threshold(maximize="binary/informedness").to_frame()
 at = frame[frame["threshold"] >= ⟦threshold⟧].iloc[-1]  # rows of at least this score are positive
 print(name, at[⟦metric⟧])"""
-_OF_SEGMENT = """table = evaluation.segments[⟦column⟧].to_frame(⟦metric⟧)
-print(name, table[table["segment"] == ⟦segment⟧])"""
+_OF_SEGMENT = """part = evaluation.segments[⟦column⟧][⟦segment⟧]
+print(name, part.metrics[⟦metric⟧], part.intervals.get(⟦metric⟧))"""
 
 
 def payload(comparison: Comparison) -> str:
@@ -391,9 +391,16 @@ def segments(ranking: Ranking, level: float) -> list[dict[str, Any]]:
                 metrics.append(_words(find(name)[0], name, ranking) | {"values": found})
         if metrics:
             table = first[column]
-            sizes = [fmt.count(float(size)) for size in table.sizes]
-            out.append({"column": column, "shown": shown(column), "keys": list(table.texts),
-                        "texts": [shown(text) for text in table.texts], "rows": sizes, "metrics": metrics})  # fmt: skip
+            out.append(
+                {
+                    "column": column,
+                    "shown": shown(column),
+                    "keys": [printable(repr(value)) for value in table.values],
+                    "texts": [shown(text) for text in table.texts],
+                    "rows": [fmt.count(float(size)) for size in table.sizes],
+                    "metrics": metrics,
+                }
+            )
     return out
 
 

@@ -36,6 +36,7 @@
   // -- questions: each gives rows of value and interval, and what is to be copied -----------------------------------
   var literal = {
     python: function (value) {
+      if (value !== null && value.written) { return value.written; }
       if (value === true) { return "True"; }
       if (value === false) { return "False"; }
       if (Array.isArray(value)) { return "[" + value.map(literal.python).join(", ") + "]"; }
@@ -133,7 +134,7 @@
         var table = data.segments[at("ask-column").value], place = Number(at("ask-value").value), metric = table.metrics[at("ask-of-segment").value];
         return { better: metric.better, text: "segment", note: "",
                  says: "In “" + table.texts[place] + "” of “" + table.shown + "” (" + table.rows[place] + " rows), by " + metric.title,
-                 fill: { metric: metric.name, column: table.column, segment: table.keys[place] },
+                 fill: { metric: metric.name, column: table.column, segment: { written: table.keys[place] } },
                  rows: metric.values.map(function (text) { var n = unpacked(text); return { value: n[3 * place], low: n[3 * place + 1], high: n[3 * place + 2] }; }) };
       },
     },
