@@ -95,7 +95,7 @@ class SegmentRows:
     @property
     def column(self) -> npt.NDArray[Any]:
         """The value of each row, shape (n,), objects."""
-        held: npt.NDArray[Any] = np.fromiter(self.values, dtype=object, count=len(self.values))  # crossings are tuples
+        held: npt.NDArray[Any] = np.fromiter(self.values, dtype=object, count=len(self.values))
         return held[self.codes]
 
     def take(self, rows: Any) -> SegmentRows:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Unpack
 import numpy as np
 
 from cmtrack.evaluation import Evaluation, evaluate
+from cmtrack.evaluation.from_arrays import divided_by
 from cmtrack.grouping import Label
 from cmtrack.options import Options, complete, takes_options
 from cmtrack.statistics.inputs import FloatArray, IntArray, align_rows
@@ -244,11 +245,10 @@ def cross_validate_evaluation(
     for _, test in splits:
         rest = np.setdiff1d(np.arange(len(actual)), test)
         own: dict[str, Any] = {name: None if values is None else cut(values, test) for name, values in by_row.items()}
-        own["segments"], undivided = _segments_of(whole, test)
         if out.y_prob is not None and _calibrates(actual[rest], whole):
             own["calibration"] = actual[rest], out.y_prob[rest]
         fold = evaluate(actual[test], **out.given(options, test), **options, **own)
-        folds.append(with_notes(fold, (*out.notes, *undivided)))
+        folds.append(_divided_like(whole, with_notes(fold, out.notes), test))
     return CrossValidated(
         whole, tuple(folds), tests, actual, out.y_pred, out.y_prob, name, models if keep_models else None, out.y_score
     )
@@ -263,16 +263,20 @@ def in_order(y: Any, by_row: Mapping[str, Any]) -> tuple[Any, dict[str, Any]]:
     return np.asarray(given.pop("y")), given
 
 
-def _segments_of(whole: Evaluation, test: IntArray) -> tuple[dict[str, Any] | None, tuple[str, ...]]:
-    """Columns of the segments of a fold's rows, and notes on those that do not divide them."""
-    columns, notes = {}, []
-    for one in whole.rows.segments if isinstance(whole.rows, Predictions) else ():
+def _divided_like(whole: Evaluation, fold: Evaluation, test: IntArray) -> Evaluation:
+    """The evaluation of a fold with the segments of the whole, and notes on columns that do not divide its rows."""
+    if not isinstance(whole.rows, Predictions) or not isinstance(fold.rows, Predictions) or not whole.rows.segments:
+        return fold
+    segments, notes = [], []
+    for one in whole.rows.segments:
         own = one.take(test)
-        if len(np.unique(own.codes)) > 1:
-            columns[one.name] = own.column
+        held = np.unique(own.codes).tolist()
+        if len(held) > 1:
+            segments.append(own.arranged(held))
         else:
             notes.append(f"segments: “{one.name}” has one value in this fold, which is not divided by it")
-    return columns or None, tuple(notes)
+    divided = divided_by(fold, fold.rows, tuple(segments)) if segments else fold
+    return with_notes(divided, tuple(notes))
 
 
 Splits = list[tuple[IntArray, IntArray]]
