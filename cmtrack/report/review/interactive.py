@@ -1,4 +1,4 @@
-"""What the review's script is given, as plain data: counts, formulas, and the numbers that only Python makes.
+"""The data of the review's script: counts, recorded formulas, and the numbers that only Python makes.
 
 The script makes no formula of its own: those of the six counts come as recorded steps
 (:mod:`cmtrack.metrics.expression`), and what needs rows, tests or scores comes as numbers. Names come as they are
@@ -298,7 +298,7 @@ def _partition(step: ComposedStep, positive: int, given: bool = False, classes: 
 
 
 def _mode(accept: Any, inside: Any) -> Any:
-    """How pairs of a group count: "relaxed", "strict", or the accepted pairs."""
+    """The rule for pairs of a group: "relaxed", "strict", or the accepted pairs."""
     own = np.flatnonzero(inside)
     pairs = accept[np.ix_(own, own)]
     if pairs.all():

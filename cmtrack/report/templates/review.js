@@ -20,9 +20,10 @@
   var first = runs.find(function (run) { return run !== chosen; }) || null;
   var state = { question: "metric", other: first ? first.run : null };
 
+  var namespace = document.createRange().createContextualFragment("<svg></svg>").firstChild.namespaceURI;
   function make(name, attributes, children) {
     var svg = ["svg", "path", "circle", "line", "g", "text", "rect"].indexOf(name) >= 0;
-    var element = svg ? document.createElementNS("http://www.w3.org/2000/svg", name) : document.createElement(name);
+    var element = svg ? document.createElementNS(namespace, name) : document.createElement(name);
     Object.keys(attributes || {}).forEach(function (key) { element.setAttribute(key, attributes[key]); });
     (children || []).forEach(function (child) { element.append(child); });
     return element;
