@@ -17,6 +17,7 @@ pytest.importorskip("statsmodels")
 from cmtrack import load_evaluation
 from cmtrack.cli import main
 from cmtrack.demo import EXPERIMENT, FEATURES, RANK_BY, DemoResult, load, models, question, run_demo
+from cmtrack.tracking.names import digests
 
 pytestmark = pytest.mark.slow
 
@@ -48,7 +49,7 @@ def test_each_model_is_a_complete_run(demo: DemoResult) -> None:
         files = {file.path for file in client.list_artifacts(run.info.run_id)}
         assert {"cmtrack_evaluation.json", "cmtrack_report.html", "cmtrack_confusion_matrix.png"} <= files
         assert run.inputs.dataset_inputs
-    assert len({run.data.tags["cmtrack.labels_digest"] for run in runs}) == 1  # the same people
+    assert len({digests(run.data.tags)["labels"] for run in runs}) == 1  # the same people
 
 
 def test_the_stored_evaluation_is_the_one_ranked(demo: DemoResult) -> None:

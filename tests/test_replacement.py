@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import warnings
 
 import mlflow
@@ -10,6 +11,7 @@ import pytest
 
 from cmtrack import Grouping, compare, evaluate, load_evaluation, log_evaluation, regroup_runs
 from cmtrack.tracking import EvaluationWarning
+from cmtrack.tracking.names import TAGS_BEFORE, digests, tag
 from cmtrack.tracking.package import with_block
 from cmtrack.tracking.push import push
 
@@ -79,7 +81,8 @@ def test_tags_of_the_first_do_not_stay(store, first, second):
     with pytest.warns(EvaluationWarning, match="is replaced"):
         log_evaluation(evaluate([0, 1, 2, 2], [0, 1, 1, 2]), run_id=run_id, predictions=False)
     tags = store.get_run(run_id).data.tags
-    assert {"cmtrack.positive", "cmtrack.grouping", "cmtrack.predictions_digest"} & set(tags) == set()
+    assert {"cmtrack.positive", "cmtrack.grouping"} & set(tags) == set()
+    assert "predictions" not in digests(tags)
     with pytest.raises(ValueError, match="holds no cmtrack_predictions"):
         load_evaluation(run_id, rows=True)
 
@@ -196,3 +199,74 @@ def test_an_evaluation_of_ones_own_is_not_taken_for_a_regrouped_one(store, first
     assert not [name for name in store.get_run(run.info.run_id).data.tags if "regroup" in name]
     (left,) = regroup_runs([run.info.run_id], GROUPING)
     assert (left.status, "was not made by regrouping" in left.reason) == ("left out", True)
+
+
+# -- tags --------------------------------------------------------------------------------------------------------------
+
+
+def as_before(store, run_id, prefix=""):
+    """Give a run the tags that earlier versions wrote, one for each digest."""
+    found = store.get_run(run_id).data.tags
+    for entry, text in digests(found, prefix).items():
+        store.set_tag(run_id, tag(TAGS_BEFORE[entry], prefix), text)
+    store.delete_tag(run_id, tag("digests", prefix))
+
+
+def test_digests_stand_in_one_tag_and_all_others_are_for_people(store, first):
+    run_id = store.create_run("1").info.run_id
+    log_evaluation(first, run_id=run_id, strict=True)
+    log_evaluation(first, run_id=run_id, prefix="val/", strict=True)
+    tags = store.get_run(run_id).data.tags
+    ours = {name for name in tags if name.startswith("cmtrack.")}
+    assert ours == {f"cmtrack.{middle}{name}" for middle in ("", "val.") for name in ("digests", "samples", "status")}
+    assert json.loads(tags["cmtrack.digests"]) == {
+        "schema": "1",
+        "labels": first.labels_digest,
+        "evaluation": digests(tags)["evaluation"],
+        "predictions": digests(tags)["predictions"],
+    }
+    assert digests(tags, "val/")["predictions_file"] == "val_cmtrack_predictions.parquet"
+
+
+@pytest.mark.parametrize(
+    "text", ["{", "[1]", '{"evaluation": 3}', "[" * 100_000], ids=["cut", "list", "number", "deep"]
+)
+def test_a_damaged_tag_of_digests_says_nothing(text):
+    assert digests({"cmtrack.digests": text, "cmtrack.evaluation_digest": "x"}) == {}
+
+
+def test_runs_with_the_tags_of_earlier_versions_are_read_as_before(store, first):
+    ids = []
+    for name in ("a", "b"):
+        with mlflow.start_run(run_name=name) as run:
+            log_evaluation(first, strict=True)
+        ids.append(run.info.run_id)
+    before = digests(store.get_run(ids[0]).data.tags)
+    as_before(store, ids[0])
+    assert digests(store.get_run(ids[0]).data.tags) == before
+    assert load_evaluation(ids[0], rows=True).rows is not None
+    (ranking,) = compare(ids).rankings  # the same data: one was logged by an earlier version
+    assert len(ranking.runs) == 2
+    (done,) = regroup_runs(ids[:1], GROUPING)
+    assert done.status == "completed"
+    as_before(store, ids[0], "two_")
+    (again,) = regroup_runs(ids[:1], GROUPING)
+    assert again.already_done
+    store.set_tag(ids[0], "cmtrack.evaluation_digest", "0" * 32)
+    with pytest.raises(ValueError, match="is not the file that was logged"):
+        load_evaluation(ids[0])
+
+
+def test_tags_of_earlier_versions_go_when_an_evaluation_is_sent(store, first, second):
+    run_id = store.create_run("1").info.run_id
+    log_evaluation(first, run_id=run_id, strict=True)
+    expected = store.get_run(run_id).data.tags
+    as_before(store, run_id)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", EvaluationWarning)  # it is the same evaluation: nothing is replaced
+        log_evaluation(first, run_id=run_id, strict=True)
+    assert store.get_run(run_id).data.tags == expected
+    as_before(store, run_id)
+    with pytest.warns(EvaluationWarning, match=r"held an evaluation of 120 samples \(other rows\), which is replaced"):
+        log_evaluation(second, run_id=run_id)
+    assert not {tag(name) for name in TAGS_BEFORE.values()} & set(store.get_run(run_id).data.tags)

@@ -111,7 +111,8 @@ def _file(name: str, files: set[str]) -> str:
 
 def _check_whole(package: Package, name: str, files: set[str]) -> None:
     """Refuse a file that is not the one that was written; the evaluation must be there."""
-    file, digest = names.file_name(name, package.prefix), package.tags.get(names.digest_tag(name, package.prefix))
+    file = names.file_name(name, package.prefix)
+    digest = names.digests(package.tags, package.prefix).get(names.digest_key(name))
     if name == names.EVALUATION_FILE or digest is not None:
         _file(file, files)
         assert package.folder is not None

@@ -212,8 +212,7 @@ def build(
         step=step,
         model_id=model_id,
         metrics={_short(name): value for name, value in finite.items()},
-        tags=_tags(evaluation, prefix, [name for name in chosen if not math.isfinite(chosen[name])])
-        | digests(written, prefix),
+        tags=_tags(evaluation, prefix, [name for name in chosen if not math.isfinite(chosen[name])], written),
         images={prefix + names.IMAGE_KEY: image} if image else {},
         table=names.file_name(names.CLASSES_FILE, prefix) if views_too else "",
         dataset={"name": names.file_name("evaluated rows", prefix), "digest": evaluation.labels_digest},
@@ -257,17 +256,11 @@ def _draw(evaluation: BaseEvaluation, pictures: dict[str, Picture], problems: li
     pictures |= draw_pictures(evaluation, problems, logged=True)
 
 
-def _tags(evaluation: BaseEvaluation, prefix: str, undefined: list[str]) -> dict[str, str]:
-    tags = {
-        "schema": str(schemas.EVALUATION.newest),
-        "labels_digest": evaluation.labels_digest,
-        "samples": f"{evaluation.n_samples:.15g}",
-    }
+def _tags(evaluation: BaseEvaluation, prefix: str, undefined: list[str], written: dict[str, bytes]) -> dict[str, str]:
+    tags = {"samples": f"{evaluation.n_samples:.15g}"}
     if isinstance(evaluation, FamilyEvaluation):
         families = f"{len(evaluation.families)} families, {dict(evaluation.design)['families']}"
         tags |= {"kind": evaluation.kind, "families": families}
-    if evaluation.statistics.row_ids is not None:
-        tags["row_ids_digest"] = str(evaluation.statistics.row_ids)
     if evaluation.positive is not None:
         tags["positive"] = str(evaluation.positive)
     if evaluation.grouping is not None:
@@ -277,19 +270,26 @@ def _tags(evaluation: BaseEvaluation, prefix: str, undefined: list[str]) -> dict
         tags["undefined"] = ", ".join(undefined)
     if evaluation.warnings:
         tags["warnings"] = "\n".join(evaluation.warnings)
-    return {names.tag(name, prefix): _cut(text) for name, text in tags.items()}
+    ids = evaluation.statistics.row_ids
+    known = {
+        "schema": str(schemas.EVALUATION.newest),
+        "labels": evaluation.labels_digest,
+        "row_ids": None if ids is None else str(ids),
+    }
+    readable = {names.tag(name, prefix): _cut(text) for name, text in tags.items()}
+    return names.with_digests(readable, prefix, known | digests(written, prefix))
 
 
 def digests(written: dict[str, bytes], prefix: str) -> dict[str, str]:
-    """Digests by which later readers know the files."""
-    tags = {}
+    """Digests by which later readers know the files, as :func:`cmtrack.tracking.names.digests` has them."""
+    known = {}
     for name in (names.EVALUATION_FILE, names.PREDICTIONS_FILE):
         file = names.file_name(name, prefix)
         if file in written:
-            tags[names.digest_tag(name, prefix)] = digest_of(written[file])
+            known[names.digest_key(name)] = digest_of(written[file])
             if prefix and name == names.PREDICTIONS_FILE:  # a regrouped evaluation may have pointed elsewhere
-                tags[names.tag(names.ROWS_FILE, prefix)] = file
-    return tags
+                known[names.ROWS_FILE] = file
+    return known
 
 
 def _cut(text: str) -> str:

@@ -103,7 +103,8 @@ def send(package: Package, client: MlflowClient | None = None, answered: Callabl
         tags[names.tag(LEFT_OUT, package.prefix)] = _named(left_out)[:4000]
         problems += (f"refused by the store: {_named(left_out)}",)
         if names.file_name(names.PREDICTIONS_FILE, package.prefix) in left_out:
-            tags.pop(names.digest_tag(names.PREDICTIONS_FILE, package.prefix), None)
+            gone = {names.digest_key(names.PREDICTIONS_FILE): None, names.ROWS_FILE: None}
+            tags = names.with_digests(tags, package.prefix, gone)
     made, listed = {path.name for path in others}, run.data.tags.get(TABLES, "[]")
     segments = names.file_name(names.SEGMENTS_FILE, package.prefix)
     tables = [table for table in (package.table, segments) if table in made - set(left_out)]
@@ -345,8 +346,7 @@ STALE = "stale_metrics"
 LEFT_OUT = "left_out"
 """Tag that names the files which the store refused."""
 _TAGS = (
-    "costs", "evaluation_digest", "families", "grouping", "kind", "labels_digest", "positive", "predictions_digest",
-    names.ROWS_FILE, "regrouped_from", "regrouping", "row_ids_digest",
+    *names.TAGS_BEFORE.values(), names.DIGESTS, "costs", "families", "grouping", "kind", "positive", "regrouped_from",
     "samples", "undefined", "warnings", LEFT_OUT, STALE,
 )  # fmt: skip
 
@@ -366,8 +366,9 @@ def is_there(run: Any, package: Package) -> bool:
 
 
 def _same(run: Any, package: Package) -> bool:
-    known = names.digest_tag(names.EVALUATION_FILE, package.prefix)
-    return bool(known in package.tags and run.data.tags.get(known) == package.tags[known])
+    key = names.digest_key(names.EVALUATION_FILE)
+    there, sent = (names.digests(tags, package.prefix).get(key) for tags in (run.data.tags, package.tags))
+    return sent is not None and there == sent
 
 
 def what_is_there(run: Any, package: Package) -> str:
@@ -380,8 +381,8 @@ def what_is_there(run: Any, package: Package) -> str:
     if status != "completed" or _same(run, package) or package.step is not None:
         return ""
     samples = untrusted.printable(tags.get(names.tag("samples", package.prefix), "?"))
-    digest = names.tag("labels_digest", package.prefix)
-    rows = "the same rows" if tags.get(digest) == package.tags.get(digest) else "other rows"
+    labels = [names.digests(known, package.prefix).get("labels") for known in (tags, package.tags)]
+    rows = "the same rows" if labels[0] == labels[1] else "other rows"
     under = f" under the prefix {package.prefix!r}" if package.prefix else ""
     return f"an evaluation of {samples} samples ({rows}){under}"
 
