@@ -27,7 +27,11 @@ _ENDINGS = (".html", ".md", ".json")
     help="File to write, .html, .md or .json; repeatable.  [default: review.html]",
 )
 @click.option("--log", is_flag=True, help="Write the review as an MLflow run, and tag the compared runs.")
-@click.option("--experiment-for-review", metavar="NAME", help="Experiment of that run.")
+@click.option(
+    "--experiment-for-review",
+    metavar="NAME",
+    help='Experiment of that run; by default that of the runs, with ": reviews" after its name.',
+)
 @click.option("--alias", metavar="NAME", help="Set for the chosen run's version of the registered model.")
 @click.option("--registered-model", metavar="NAME", help="Its name, where the chosen run has versions of several.")
 @plain_errors
@@ -109,6 +113,8 @@ def _print(comparison: Comparison, written: list[str], logged: LoggedReview | No
     if logged is None:
         return
     echo(f"Logged as run {logged.run_id}. Tagged with cmtrack.rank and cmtrack.review: {_tagged(logged)}.")
+    if logged.versions:
+        echo(f"Described: {', '.join(logged.versions)}")
     if logged.alias:
         echo(f"Alias: {logged.alias}")
 

@@ -10,6 +10,7 @@ import io
 import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -22,8 +23,12 @@ from matplotlib.figure import Figure, SubFigure
 from matplotlib.legend import Legend
 from matplotlib.ticker import PercentFormatter
 from matplotlib.transforms import ScaledTranslation
+from PIL import Image
 
-from ._text import columns, use_fallbacks
+from cmtrack.names import elide
+from cmtrack.untrusted import one_line
+
+from ._text import columns, drawable, use_fallbacks, verbatim
 
 FloatArray = npt.NDArray[np.float64]
 
@@ -116,14 +121,57 @@ def fold(text: str, points: float, size: float = SMALL_SIZE) -> str:
     return "\n".join(textwrap.wrap(text, max(24, int(width))))
 
 
-def as_png(figure: Figure, dpi: float = DPI) -> bytes:
-    """The figure's PNG file."""
+def as_png(figure: Figure, dpi: float = DPI, signature: str = "") -> bytes:
+    """The figure's PNG file.
+
+    Parameters
+    ----------
+    figure : Figure
+    dpi : float
+    signature : str, default ""
+        What the figure is of, on one line in small grey type below it; it is cut in its middle to the figure's width.
+    """
     buffer = io.BytesIO()
+    if signature:
+        drawn = _pixels(figure)
+        strip = _strip(one_line(signature), drawn.shape[1])
+        Image.fromarray(np.concatenate((drawn, strip))).save(
+            buffer, "png", compress_level=_COMPRESSION, dpi=(figure.dpi, figure.dpi)
+        )
+        return buffer.getvalue()
     whole: dict[str, Any] = {}
     if dpi != figure.dpi:  # letters are not equally wide at any resolution, so that names could be cut off
         whole = {"bbox_inches": "tight", "pad_inches": PAD}
     figure.savefig(buffer, format="png", dpi=dpi, pil_kwargs={"compress_level": _COMPRESSION}, **whole)
     return buffer.getvalue()
+
+
+def _pixels(figure: Figure) -> npt.NDArray[np.uint8]:
+    canvas: Any = FigureCanvasAgg(figure)
+    canvas.draw()
+    return np.asarray(canvas.buffer_rgba(), dtype=np.uint8)[..., :3]
+
+
+@lru_cache(maxsize=8)
+def _line(words: str) -> npt.NDArray[np.uint8]:
+    """A line of small grey type on white, as wide as it is: (height, width, 3)."""
+    figure = new_figure((columns(words) * TINY_SIZE / 72 + 1.0, 1.8 * TINY_SIZE / 72))
+    figure.text(0.0, 0.4, verbatim(drawable(words)), fontsize=TINY_SIZE, color=MUTED, va="center")
+    use_fallbacks(figure)
+    drawn = _pixels(figure)
+    inked = np.flatnonzero((drawn < 255).any(axis=(0, 2)))
+    return drawn[:, : inked[-1] + 1 if inked.size else 1].copy()
+
+
+def _strip(words: str, width: int) -> npt.NDArray[np.uint8]:
+    """The line as a strip of a width, cut in its middle where it is longer."""
+    pad = round(PAD * DPI)
+    line, room = _line(words), max(width - 2 * pad, 1)
+    if line.shape[1] > room:
+        line = _line(elide(words, max(1, int(len(words) * room / line.shape[1]) - 1)))[:, :room]
+    strip = np.full((line.shape[0], width, 3), 255, dtype=np.uint8)
+    strip[:, pad : pad + line.shape[1]] = line[:, : width - pad]
+    return strip
 
 
 class ShownFigure(Figure):

@@ -87,7 +87,7 @@ def digests(tags: Mapping[str, str], prefix: str = "") -> dict[str, str]:
 def with_digests(tags: Mapping[str, str], prefix: str, changed: Mapping[str, str | None]) -> dict[str, str]:
     """Tags in which :func:`digests` finds other values; an entry of None goes."""
     before = {tag(name, prefix) for name in TAGS_BEFORE.values()}
-    kept = {entry: text for entry, text in (digests(tags, prefix) | changed).items() if text is not None}
+    kept = {entry: text for entry, text in {**digests(tags, prefix), **changed}.items() if text is not None}
     others = {name: text for name, text in tags.items() if name not in before}
     return others | {tag(DIGESTS, prefix): json.dumps(kept)}
 

@@ -270,7 +270,12 @@ class _Job:
         client.set_tag(run.run_id, names.tag(ORIGIN, self.prefix), origin)
         with tempfile.TemporaryDirectory(prefix="cmtrack-") as scratch:
             package = build_into(
-                evaluation, Path(scratch) / "package", run_id=run.run_id, prefix=self.prefix, figures=self.figures
+                evaluation,
+                Path(scratch) / "package",
+                run_id=run.run_id,
+                run_name=run.name,
+                prefix=self.prefix,
+                figures=self.figures,
             )
             made = names.digests(package.tags, self.prefix)[names.digest_key(names.EVALUATION_FILE)]
             known[names.REGROUPING] = f"{mark} {made}".strip()

@@ -9,12 +9,15 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-from urllib.parse import urlsplit
+from urllib.parse import quote, urlsplit
 
 from cmtrack import untrusted
 from cmtrack.metrics.catalog import lookup
+from cmtrack.tracking import dataset as datasets
 from cmtrack.tracking import names
-from cmtrack.tracking.package import NOTE, Package, with_block
+from cmtrack.tracking.description import NOTE, with_block, with_links
+from cmtrack.tracking.package import Package
+from cmtrack.tracking.spool import ARTIFACTS, CHARTS
 
 if TYPE_CHECKING:
     from mlflow import MlflowClient
@@ -96,7 +99,7 @@ def send(package: Package, client: MlflowClient | None = None, answered: Callabl
     if refused and evaluation is not None:
         raise ValueError(f"the store refused {evaluation.name} ({refused}): the run has the metrics only")
     left_out = dict(_optional(client, run, package, others, answered))
-    _log_dataset(client, run_id, package)
+    datasets.log(client, run_id, package.dataset)
     answered()
     tags = dict(package.tags)
     if left_out:
@@ -111,7 +114,9 @@ def send(package: Package, client: MlflowClient | None = None, answered: Callabl
     changed = with_tables(listed, tables, gone=() if segments in made else (segments,))
     if changed != listed:
         tags[TABLES] = changed
-    tags[NOTE] = with_block(run.data.tags.get(NOTE, ""), package.description, package.prefix)
+    there_now = {quote(path.name) for path in package.files if path.name not in left_out}
+    block = with_links(package.description, str(run.info.experiment_id), run_id, there_now)
+    tags[NOTE] = with_block(run.data.tags.get(NOTE, ""), block, package.prefix)
     if evaluation is not None:
         tags[status] = "completed"
     replaced = ""
@@ -265,7 +270,6 @@ def _named(left_out: dict[str, str]) -> str:
 def _log_images(client: MlflowClient, run: Any, package: Package) -> None:
     from cmtrack.tracking.images import DrawnImage
 
-    files = {path.name: path for path in package.files}
     run_id, step = run.info.run_id, package.step or 0
     known: list[str] = []
     # without a status nothing of the kind was sent before
@@ -275,13 +279,21 @@ def _log_images(client: MlflowClient, run: Any, package: Package) -> None:
         # MLflow names an image by these three and a number of its own: one that is there already was sent before
         parts = ("images/" + "[~#]".join(map(re.escape, key.split("/"))), "step", str(step), "timestamp")
         name = re.compile("[+%]".join((*parts, str(package.timestamp), "")))
-        if file not in files or any(map(name.match, known)):
+        path = _image(package, file)
+        if path is None or any(map(name.match, known)):
             continue
-        with DrawnImage(files[file]) as image:
+        with DrawnImage(path) as image:
             client.log_image(run_id, image, key=key, step=step, timestamp=package.timestamp, synchronous=True)
 
 
-# -- metrics, dataset, tags ------------------------------------------------------------------------------------------
+def _image(package: Package, file: str) -> Path | None:
+    """The image for the charts; packages of earlier versions have it among their artifacts."""
+    if package.folder is None:
+        return None
+    return next((path for part in (CHARTS, ARTIFACTS) if (path := package.folder / part / file).is_file()), None)
+
+
+# -- metrics, tags ------------------------------------------------------------------------------------------
 
 
 def _metrics(client: MlflowClient, run: Any, package: Package) -> tuple[list[Any], tuple[str, ...]]:
@@ -308,22 +320,6 @@ def _only_model(run: Any, step: int) -> str | None:
     outputs = getattr(getattr(run, "outputs", None), "model_outputs", None) or []
     found = [output.model_id for output in outputs if output.step == step]
     return found[0] if len(found) == 1 else None
-
-
-def _log_dataset(client: MlflowClient, run_id: str, package: Package) -> None:
-    from mlflow.data.code_dataset_source import CodeDatasetSource
-    from mlflow.data.meta_dataset import MetaDataset
-    from mlflow.entities import Dataset, DatasetInput, InputTag
-    from mlflow.exceptions import MlflowException
-
-    name, digest = package.dataset["name"], package.dataset["digest"]
-    said = MetaDataset(CodeDatasetSource(tags={}), name=name, digest=digest).to_dict()
-    dataset = Dataset(name, digest, said["source_type"], said["source"], said.get("schema"), said.get("profile"))
-    inputs = [DatasetInput(dataset, tags=[InputTag("mlflow.data.context", "evaluation")])]
-    try:
-        client.log_inputs(run_id, inputs)
-    except MlflowException:  # another run may have written the same dataset at the same moment: now it is there
-        client.log_inputs(run_id, inputs)
 
 
 def with_tables(listed: str, tables: Iterable[str], gone: Iterable[str] = ()) -> str:
@@ -360,6 +356,7 @@ def is_there(run: Any, package: Package) -> bool:
         package.step is None
         and package.model_id is None
         and _same(run, package)
+        and datasets.is_there(run, package.dataset)
         and all(tags.get(name) == text for name, text in package.tags.items())
         and all(metrics.get(name) == value for name, value in package.metrics.items())
     )

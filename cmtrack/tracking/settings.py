@@ -148,9 +148,9 @@ def allowed(package: Package) -> tuple[Package, tuple[str, ...]]:
         if narrowed == content:  # it has no probabilities
             continue
         if path.name == own:
-            changed = {names.digest_key(names.PREDICTIONS_FILE): None, names.ROWS_FILE: None}
+            gone = {names.digest_key(names.PREDICTIONS_FILE): None, names.ROWS_FILE: None}
             known = {} if narrowed is None else packages.digests({own: narrowed}, package.prefix)
-            tags = names.with_digests(tags, package.prefix, changed | known)
+            tags = names.with_digests(tags, package.prefix, {**gone, **known})
         taken.append((path, narrowed))
     out = replace(package, tags=tags)
     packages.rewrite_manifest(out)
