@@ -84,7 +84,9 @@ def test_the_models_are_reviewed(demo: DemoResult) -> None:
     assert demo.runs[0].name in demo.review.read_text(encoding="utf-8")
     client = MlflowClient(demo.tracking_uri)
     experiment = client.get_experiment_by_name(EXPERIMENT)
-    (review,) = client.search_runs([experiment.experiment_id], "tags.cmtrack.kind = 'review'")
+    reviews = client.get_experiment_by_name(f"{EXPERIMENT}: reviews")
+    assert reviews.artifact_location == experiment.artifact_location
+    (review,) = client.search_runs([reviews.experiment_id], "tags.cmtrack.kind = 'review'")
     assert review.info.status == "FINISHED"
     assert "cmtrack_review.html" in {file.path for file in client.list_artifacts(review.info.run_id)}
     assert client.get_run(demo.runs[0].run_id).data.tags["cmtrack.rank"] == "1"

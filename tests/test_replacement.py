@@ -10,9 +10,10 @@ import numpy as np
 import pytest
 
 from cmtrack import Grouping, compare, evaluate, load_evaluation, log_evaluation, regroup_runs
+from cmtrack.report.narrative import verdict
 from cmtrack.tracking import EvaluationWarning
+from cmtrack.tracking.description import with_block, with_links
 from cmtrack.tracking.names import TAGS_BEFORE, digests, tag
-from cmtrack.tracking.package import with_block
 from cmtrack.tracking.push import push
 
 GROUPING = Grouping({"low": [0, 1], "high": [2]}, name="two")
@@ -136,11 +137,12 @@ def test_each_evaluation_has_its_own_named_block(store, first, second):
     log_evaluation(first, run_id=run_id, strict=True)
     log_evaluation(second, run_id=run_id, prefix="train/", strict=True)
     text = note(store, run_id)
-    accuracy = [f"{e.metrics['multiclass/accuracy']:.4g}" for e in (first, second)]
+    accuracy = [f"{e.metrics['multiclass/accuracy']:.3f}" for e in (first, second)]
     whole, train = text.split("<!-- /cmtrack -->")
-    assert whole.startswith("<!-- cmtrack -->\n**Evaluation**: 120 samples")
+    assert whole.startswith("<!-- cmtrack -->\n**Evaluation**: On 120 samples of 3 classes the accuracy is ")
     assert f"| multiclass/accuracy | {accuracy[0]} |" in whole
-    assert "**Evaluation “train”**: 5 samples, positive group “1”" in train
+    assert "**Evaluation “train”**: On 5 samples of 2 classes" in train
+    assert "For “1”, recall is " in train
     assert f"| train/multiclass/accuracy | {accuracy[1]} |" in train
     with pytest.warns(EvaluationWarning, match="is replaced"):
         log_evaluation(first, run_id=run_id, prefix="train/")
@@ -173,9 +175,62 @@ def test_a_regrouped_evaluation_gets_a_block_of_its_own(store, first):
     (done,) = regroup_runs([run.info.run_id], GROUPING)
     text = note(store, run.info.run_id)
     assert done.status == "completed"
-    assert "**Evaluation**: 120 samples" in text
-    assert "**Evaluation “two”**: 120 samples, positive group “high”" in text
+    assert "**Evaluation**: On 120 samples of 3 classes" in text
+    assert "**Evaluation “two”**: On 120 samples of 3 classes" in text
+    assert "For “high”, recall is " in text
     assert compare([run.info.run_id], prefix="two_").best.run_id == run.info.run_id
+
+
+def test_the_first_lines_answer_and_lead_on(store, first):
+    run_id = store.create_run("1").info.run_id
+    evaluation = first.regroup(GROUPING)
+    log_evaluation(evaluation, run_id=run_id, prefix="val set/", strict=True)
+    lines = [line for line in note(store, run_id).splitlines() if line]
+    plain = [line.replace("\\", "") for line in lines]
+    address = f"#/experiments/1/runs/{run_id}/artifacts/val_set_cmtrack_report.html"
+    said = verdict(evaluation)
+    assert plain[1] == f"**Evaluation “val set”**: {said[0]} [Report]({address})"
+    assert plain[2].startswith("For “high”, recall is ")
+    assert plain[2] in said
+    pictures = [line for line in lines if line.startswith("!")]
+    picture = f"get-artifact?path=val_set_cmtrack_reduced_two.png&run_uuid={run_id}"
+    assert pictures == [f"![Reduced matrix: two]({picture})"]
+    assert sum(line.startswith("| val set/") for line in lines) == 6
+    files = {file.path for file in store.list_artifacts(run_id)}
+    assert {"val_set_cmtrack_report.html", "val_set_cmtrack_reduced_two.png"} <= files
+
+
+def test_warnings_stand_before_the_picture(store):
+    evaluation = evaluate(["a", "a", "b", "c"], ["a", "a", "a", "a"])
+    run_id = store.create_run("1").info.run_id
+    log_evaluation(evaluation, run_id=run_id, strict=True)
+    text = note(store, run_id)
+    assert 0 < text.index("**Warning:**") < text.index("![")
+    assert text.count("**Warning:**") == min(2, len(evaluation.warnings))
+
+
+def test_a_label_makes_no_markdown_and_no_link(store):
+    bad = "](artifact:x) **b** <i> ![p](http://h/) | x"
+    run_id = store.create_run("1").info.run_id
+    log_evaluation(["a", bad, bad], ["a", bad, "a"], positive=bad, run_id=run_id, strict=True)
+    block = note(store, run_id)
+    assert "<i>" not in block
+    assert "**b**" not in block
+    assert r"\!\[p\](http://h/)" in block
+
+
+def test_links_lead_only_to_files_that_are_there():
+    block = "said [Report](artifact:r.html)\n\n![m](artifact:m.png)\n\n| t |"
+    assert with_links(block, "1", "r", {"m.png"}) == "said\n\n![m](get-artifact?path=m.png&run_uuid=r)\n\n| t |"
+    assert with_links(block, "1", "r", {"r.html"}) == "said [Report](#/experiments/1/runs/r/artifacts/r.html)\n\n| t |"
+
+
+def test_a_first_block_goes_before_the_others_and_after_a_persons_words():
+    note = with_block("mine", "old")
+    text = with_block(note, "new", "(review)", first=True)
+    assert text.split("<!-- cmtrack")[0] == "mine\n\n"
+    assert text.index("new") < text.index("old")
+    assert with_block(text, "newer", "(review)", first=True) == text.replace("new", "newer")
 
 
 def test_the_block_of_the_first_version_goes():

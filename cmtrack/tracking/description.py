@@ -14,7 +14,7 @@ from urllib.parse import quote
 
 from cmtrack.base import BaseEvaluation
 from cmtrack.evaluation import Evaluation
-from cmtrack.metrics.catalog import CATALOG, lookup
+from cmtrack.metrics.catalog import CATALOG
 from cmtrack.report.formatting import counted, interval, level, markdown_text, metric_value
 from cmtrack.report.views import view_of
 from cmtrack.tracking.names import REPORT_FILE, file_name
@@ -33,12 +33,14 @@ _FIRST = (
 )  # fmt: skip
 _WARNINGS = 2
 _FILE = "artifact:"
-_LINK = re.compile(r"(!?)\[([^\[\]\n]*)\]\(artifact:([^()\s]*)\)")
+_LINK = re.compile(rf" ?(!?)\[([^\[\]\n]*)\]\({_FILE}([^()\s]*)\)")
 _FIRST_VERSION = re.compile(r"\A\| cmtrack \|.*\n(?:\|.*(?:\n|\Z))*\n*")
 
 
 def description(evaluation: BaseEvaluation, prefix: str, pictures: Mapping[str, Picture], *, report: bool) -> str:
-    """The block of an evaluation: what came out, what to beware of, the matrix, the report, and a few numbers.
+    """The block of an evaluation: what came out, what to beware of, the matrix, and a few numbers.
+
+    MLflow shows four lines of a description before "Show more": the report's link is on the first.
 
     Parameters
     ----------
@@ -57,7 +59,8 @@ def description(evaluation: BaseEvaluation, prefix: str, pictures: Mapping[str, 
     """
     first, *more = map(markdown_text, view_of(evaluation).lead(evaluation))
     under = prefix.strip("/ ._-")
-    lines = [f"**Evaluation{f' “{markdown_text(under)}”' if under else ''}**: {first}", *more]
+    link = f" [Report]({_FILE}{quote(file_name(REPORT_FILE, prefix))})" if report else ""
+    lines = [f"**Evaluation{f' “{markdown_text(under)}”' if under else ''}**: {first}{link}", *more]
     warnings = evaluation.warnings
     lines += [f"**Warning:** {markdown_text(warning)}" for warning in warnings[:_WARNINGS]]
     if len(warnings) > _WARNINGS:
@@ -65,8 +68,6 @@ def description(evaluation: BaseEvaluation, prefix: str, pictures: Mapping[str, 
     picture = _matrix(evaluation, pictures)
     if picture is not None:
         lines.append(f"![{_in_link(picture.title)}]({_FILE}{quote(file_name(picture.file, prefix))})")
-    if report:
-        lines.append(f"[Report]({_FILE}{quote(file_name(REPORT_FILE, prefix))})")
     return "\n\n".join([*lines, _table(evaluation, prefix)])
 
 
@@ -93,7 +94,7 @@ def _table(evaluation: BaseEvaluation, prefix: str) -> str:
     lines = [f"| metric | value | {level(evaluation.confidence_level)} interval |", "|---|---|---|"]
     for name in known[:ROWS]:
         value, ends = metrics[name], intervals.get(name)
-        lines.append(f"| {prefix}{name} | {metric_value(lookup(name).name, value, ends)} | {interval(value, ends)} |")
+        lines.append(f"| {prefix}{name} | {metric_value(name, value, ends)} | {interval(value, ends)} |")
     return "\n".join(lines)
 
 
@@ -113,7 +114,8 @@ def with_links(block: str, experiment_id: str, run_id: str, there: Container[str
         if file not in there:
             return ""
         image = f"get-artifact?path={file}&run_uuid={quote(run_id)}"
-        return f"{picture}[{words}]({image if picture else artifact_link(experiment_id, run_id, file)})"
+        space = found[0][: found[0].startswith(" ")]
+        return f"{space}{picture}[{words}]({image if picture else artifact_link(experiment_id, run_id, file)})"
 
     return re.sub(r"\n{3,}", "\n\n", _LINK.sub(link, block))
 
