@@ -23,7 +23,7 @@ from matplotlib.figure import Figure, SubFigure
 from matplotlib.legend import Legend
 from matplotlib.ticker import PercentFormatter
 from matplotlib.transforms import ScaledTranslation
-from PIL import Image
+from PIL import Image, ImageChops
 
 from cmtrack.names import elide
 from cmtrack.untrusted import one_line
@@ -134,44 +134,43 @@ def as_png(figure: Figure, dpi: float = DPI, signature: str = "") -> bytes:
     buffer = io.BytesIO()
     if signature:
         drawn = _pixels(figure)
-        strip = _strip(one_line(signature), drawn.shape[1])
-        Image.fromarray(np.concatenate((drawn, strip))).save(
-            buffer, "png", compress_level=_COMPRESSION, dpi=(figure.dpi, figure.dpi)
-        )
+        line = _strip(one_line(signature), drawn.width)
+        whole = Image.new("RGB", (drawn.width, drawn.height + line.height), "white")
+        whole.paste(drawn)
+        whole.paste(line, (round(PAD * DPI), drawn.height))
+        whole.save(buffer, "png", compress_level=_COMPRESSION, dpi=(figure.dpi, figure.dpi))
         return buffer.getvalue()
-    whole: dict[str, Any] = {}
+    around: dict[str, Any] = {}
     if dpi != figure.dpi:  # letters are not equally wide at any resolution, so that names could be cut off
-        whole = {"bbox_inches": "tight", "pad_inches": PAD}
-    figure.savefig(buffer, format="png", dpi=dpi, pil_kwargs={"compress_level": _COMPRESSION}, **whole)
+        around = {"bbox_inches": "tight", "pad_inches": PAD}
+    figure.savefig(buffer, format="png", dpi=dpi, pil_kwargs={"compress_level": _COMPRESSION}, **around)
     return buffer.getvalue()
 
 
-def _pixels(figure: Figure) -> npt.NDArray[np.uint8]:
+def _pixels(figure: Figure) -> Image.Image:
     canvas: Any = FigureCanvasAgg(figure)
     canvas.draw()
-    return np.asarray(canvas.buffer_rgba(), dtype=np.uint8)[..., :3]
+    width, height = canvas.get_width_height()
+    return Image.frombuffer("RGBA", (width, height), canvas.buffer_rgba(), "raw", "RGBA", 0, 1).convert("RGB")
 
 
 @lru_cache(maxsize=8)
-def _line(words: str) -> npt.NDArray[np.uint8]:
-    """A line of small grey type on white, as wide as it is: (height, width, 3)."""
+def _line(words: str) -> Image.Image:
+    """A line of small grey type on white, as wide as it is."""
     figure = new_figure((columns(words) * TINY_SIZE / 72 + 1.0, 1.8 * TINY_SIZE / 72))
     figure.text(0.0, 0.4, verbatim(drawable(words)), fontsize=TINY_SIZE, color=MUTED, va="center")
     use_fallbacks(figure)
     drawn = _pixels(figure)
-    inked = np.flatnonzero((drawn < 255).any(axis=(0, 2)))
-    return drawn[:, : inked[-1] + 1 if inked.size else 1].copy()
+    inked = ImageChops.invert(drawn).getbbox() or (0, 0, 1, 1)
+    return drawn.crop((0, 0, inked[2], drawn.height))
 
 
-def _strip(words: str, width: int) -> npt.NDArray[np.uint8]:
-    """The line as a strip of a width, cut in its middle where it is longer."""
-    pad = round(PAD * DPI)
-    line, room = _line(words), max(width - 2 * pad, 1)
-    if line.shape[1] > room:
-        line = _line(elide(words, max(1, int(len(words) * room / line.shape[1]) - 1)))[:, :room]
-    strip = np.full((line.shape[0], width, 3), 255, dtype=np.uint8)
-    strip[:, pad : pad + line.shape[1]] = line[:, : width - pad]
-    return strip
+def _strip(words: str, width: int) -> Image.Image:
+    """The line below a figure of so many pixels, cut in its middle where it is longer."""
+    line, room = _line(words), max(width - 2 * round(PAD * DPI), 1)
+    if line.width > room:
+        line = _line(elide(words, max(1, int(len(words) * room / line.width) - 1)))
+    return line.crop((0, 0, min(line.width, room), line.height))
 
 
 class ShownFigure(Figure):
