@@ -7,7 +7,7 @@ all segments sum to those of all rows, bit for bit; moments do but for rounding.
 from __future__ import annotations
 
 import operator
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial, reduce
 from typing import Any
@@ -19,7 +19,7 @@ from cmtrack.grouping import ComposedStep, Label
 from cmtrack.statistics.actual_class import ProperScores, RankCounts
 from cmtrack.statistics.confusion import merged_labels
 from cmtrack.statistics.counting import Codes, Counts, blocks, count_codes
-from cmtrack.statistics.inputs import FloatArray, IntArray
+from cmtrack.statistics.inputs import BoolArray, FloatArray, IntArray
 from cmtrack.statistics.moments import ClassBlock, ScoreMoments
 from cmtrack.statistics.probabilities import Probabilities
 from cmtrack.statistics.score_pass import in_threads, sum_of_group
@@ -103,6 +103,65 @@ class SegmentCounts:
             None if ranks is None else RankCounts(taken(ranks.counts)),
             moments,
         )
+
+    def each(self) -> Iterator[SegmentCounts]:
+        """The counts of each segment alone."""
+        for k, value in enumerate(self.values):
+            own = slice(k * self.n_classes, (k + 1) * self.n_classes)
+            losses, ranks, moments = self.losses, self.ranks, self.moments
+            if losses is not None:
+                impossible = losses.impossible[:, own]
+                losses = ProperScores(losses.groups, losses.n[own], impossible, losses.mean[own], losses.m2[own])
+            if moments is not None:
+                moments = ScoreMoments(*(getattr(moments, name)[own] for name in MOMENTS))
+            ranks = None if ranks is None else RankCounts(ranks.counts[own])
+            yield SegmentCounts((value,), self.rows[own], self.matrix[own], losses, ranks, moments)
+
+    def rests(self) -> SegmentCounts:
+        """The counts of the rows outside each segment.
+
+        Moments merge and do not subtract: outside a segment are its neighbour, and all outside both of them.
+
+        Raises
+        ------
+        ValueError
+            If there are fewer than two segments.
+        """
+        size = len(self.values)
+        if size < 2:
+            raise ValueError(f"the rest of a segment needs two segments at least, got {size}")
+        places = np.arange(size + size % 2)
+        places[size:] = -1  # no rows
+        neighbours = places.reshape(-1, 2)[:, ::-1].ravel()[:size]
+        outside = self.take(neighbours)
+        if size > 2:
+            pairs = _merged([self.take(places[0::2]), replace(self.take(places[1::2]), values=self.values[0::2])])
+            outside = _merged([pairs.rests().take(places[:size] // 2), outside])
+        return replace(outside, values=self.values)
+
+    def group_scores(self, positive: BoolArray) -> tuple[ScoreMoments, FloatArray] | None:
+        """Moments of the positive group's score by segment, negatives before positives; None where it has none.
+
+        Parameters
+        ----------
+        positive : ndarray of shape (K,), bool
+            The classes of the positive group.
+
+        Returns
+        -------
+        moments : ScoreMoments of shape (S, 2, 1)
+        variances : ndarray of shape (S,)
+            Sums of s (1-s) over the scores.
+        """
+        size, moments = self.n_classes, self.moments
+        if moments is None or moments.mean.shape[1] <= size:
+            return None
+        scores, starts = moments.component(size), size * np.arange(len(self.values))
+        sides = [[scores.select(starts + c) for c in np.flatnonzero(positive == side)] for side in (False, True)]
+        both = [ScoreMoments.merge(side) if side else ScoreMoments.empty(len(starts), 1) for side in sides]
+        found = ScoreMoments(*(np.stack([getattr(side, name) for side in both], axis=1) for name in MOMENTS))
+        spread = found.n[:, :, None] * found.mean * (1 - found.mean) - found.m2
+        return found, np.asarray(spread.sum(axis=(1, 2)))
 
     def spread(self, values: tuple[Any, ...]) -> SegmentCounts:
         """The same with the segments of these values, in this order; those that are not there have no rows."""
