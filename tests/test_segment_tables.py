@@ -130,6 +130,8 @@ def test_segments_sum_to_the_whole(case):
 
 def alike(ours: Any, theirs: Any) -> bool:
     """True where two statistics are the same but for the rounding of sums."""
+    if isinstance(ours, dict):
+        return list(ours) == list(theirs) and all(alike(own, theirs[name]) for name, own in ours.items())
     if hasattr(ours, "__dataclass_fields__"):
         return all(alike(getattr(ours, name), getattr(theirs, name)) for name in ours.__dataclass_fields__)
     if ours is not None and np.asarray(ours).dtype.kind == "f":
@@ -202,6 +204,13 @@ def test_segments_of_decision_values_and_of_many_blocks(monkeypatch):
     monkeypatch.setattr("cmtrack.statistics.segmented._FEWEST_ROWS", 64)
     monkeypatch.setattr("cmtrack.statistics.segmented._VALUES", 64)
     same_segments(whole(CASES["groups"]), small)
+    many = {"x": np.arange(N) ** 2 % 97}
+    weights = {"sample_weight": np.where(many["x"] == 3, 0.0, TABLE["w"])}
+    blocks = [whole(CASES["groups"], many).statistics, whole(CASES["groups"], many, **weights).statistics]
+    monkeypatch.setattr("cmtrack.statistics.segmented._AT_ONCE", 50)
+    alone = [whole(CASES["groups"], many).statistics, whole(CASES["groups"], many, **weights).statistics]
+    assert alike(alone[0], blocks[0])
+    assert alike(alone[1], blocks[1])
 
 
 def test_values_of_any_kind_are_segments():

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from functools import partial, reduce
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -38,6 +39,8 @@ from cmtrack.statistics.segment_values import (
 )
 
 MOMENTS = ("n", "mean", "m2", "m3", "m4")
+_AT_ONCE = 1 << 14
+"""Sorted rows whose probabilities are read and summed at a time, of whole segments."""
 _FEWEST_ROWS, _VALUES, _ROWS_OF_CELL = 1 << 16, 1 << 23, 64
 """Rows at a time: so many of each segment and class that its sums, and not the arrays of all of them, take the time, as
 far as their probabilities are not too many for the memory."""
@@ -375,17 +378,32 @@ def _count(
     classes = len(column.values) * size
     numbers = np.bincount(codes, minlength=classes)
     matrix = count_codes(codes * size + predicted.block(rows), classes * size, own).reshape(classes, size)
-    kept: dict[str, Any] = {}
-    if probabilities is not None:
-        block = ClassBlock.sort(codes, classes, own)
-        values = np.empty((size + (step is not None), rows.stop - rows.start))
-        probabilities.fill(values[:size], rows, block.order)
-        within = block.codes % size
+    if probabilities is None:
+        return SegmentCounts(column.values, numbers, matrix)
+    block, ends = ClassBlock.sort(codes, classes, own), np.cumsum(numbers.reshape(-1, size).sum(axis=1))
+    cuts = np.unique(np.searchsorted(ends, np.arange(_AT_ONCE, len(codes), _AT_ONCE))) + 1
+    bounds = [0, *cuts[ends[cuts - 1] < len(codes)].tolist(), len(column.values)]
+    parts: dict[str, list[Any]] = {"ranks": [], "losses": [], "moments": []}
+    for first, last in pairwise(bounds):  # segments whose rows stay in cache
+        part = block.classes(first * size, last * size)
+        values = np.empty((size + (step is not None), len(part.order)))
+        probabilities.fill(values[:size], rows, part.order)
+        within = part.codes % size
         if size > 2:
-            kept["ranks"] = RankCounts.of_block(block, values[:size], within)
+            parts["ranks"].append(RankCounts.of_block(part, values[:size], within))
         if not probabilities.ranking_only:
-            kept["losses"] = ProperScores.of_block(block, values[:size], groups, within)
+            parts["losses"].append(ProperScores.of_block(part, values[:size], groups, within))
             if step is not None:
                 values[size] = sum_of_group(values[:size], np.flatnonzero(step.in_positive))
-            kept["moments"] = ScoreMoments.of_block(block, *block.centre(values))
-    return SegmentCounts(column.values, numbers, matrix, **kept)
+            parts["moments"].append(ScoreMoments.of_block(part, *part.centre(values)))
+    return SegmentCounts(column.values, numbers, matrix, **{name: _joined(own) for name, own in parts.items()})
+
+
+def _joined(parts: Sequence[Any]) -> Any:
+    """Statistics of classes one after the other as one; None of none."""
+    if not parts:
+        return None
+    if isinstance(parts[0], ProperScores):
+        n, mean, m2 = (np.concatenate([getattr(part, name) for part in parts]) for name in ("n", "mean", "m2"))
+        return ProperScores(parts[0].groups, n, np.hstack([part.impossible for part in parts]), mean, m2)
+    return type(parts[0])(*(np.concatenate([getattr(p, f.name) for p in parts]) for f in fields(parts[0])))
