@@ -189,31 +189,22 @@ def test_the_command_line_shows_declared_segments_of_a_folder_and_of_a_run(runs,
     assert [one["column"] for one in json.loads(done.stdout)["runs"][0]["columns"]] == ["region"]
 
 
-def logged(**options):
-    found = []
-    for seed in (1, 2):
-        with mlflow.start_run() as run:
-            log_evaluation(declared(seed, ["region", "age"]), strict=True, **options)
-        found.append(run.info.run_id)
-    return found
-
-
 def by_hand(first, second, columns):
     """The differences of two evaluations, as Python gives them."""
     sides = [("first", first), ("second", second)]
     return by_segment(sides, columns, ["multiclass/accuracy", "binary/recall", "binary/precision"], 0.95)
 
 
-@pytest.mark.parametrize("way", ["declared", "table", "folder"])
+@pytest.mark.parametrize("way", ["table", "run and folder"])
 def test_the_command_line_compares_two_runs_by_segment(runs, way, tmp_path):
     TABLE.to_csv("t.csv", index=False)
     evaluations = [declared(seed, ["region", "age"]) for seed in (1, 2)]
-    given, options = {
-        "declared": (logged, []),
-        "table": (lambda: runs, ["--table", "t.csv", "--row-ids", "id", "--by", "region", "--by", "age"]),
-        "folder": (lambda: [str(e.save(tmp_path / str(k)).parent) for k, e in enumerate(evaluations)], []),
-    }[way]
-    given = given()
+    given, options = runs, ["--table", "t.csv", "--row-ids", "id", "--by", "region", "--by", "age"]
+    if way == "run and folder":
+        with mlflow.start_run() as run:
+            log_evaluation(evaluations[0], strict=True, figures=False)
+        evaluations[1].save(tmp_path / "kept")
+        given, options = [run.info.run_id, "kept"], []
     done = called(*given, *options, "--json")
     assert done.exit_code == 0, done.output
     out = json.loads(done.stdout)["differences"]
@@ -234,13 +225,20 @@ def test_the_command_line_compares_two_runs_by_segment(runs, way, tmp_path):
     assert max(map(len, done.stdout.splitlines())) <= 80
 
 
-def test_runs_without_rows_say_why_they_are_not_paired(runs):
-    given = logged(predictions=False)
-    (*pairs,) = json.loads(called(*given, "--by", "region", "--json").stdout)["differences"]["pairs"]
-    assert [pair["paired"] for pair in pairs] == [False] * 3
-    words = " ".join(called(*given, "--by", "region").stdout.split())
-    assert words.count("Not compared row by row with “") == 1
-    assert "the first evaluation has no rows" in words
+def told(*arguments):
+    """What the command prints, as one line, and with --json, as data."""
+    printed, data = (CliRunner().invoke(main, ["segments", *arguments, *more]) for more in ((), ("--json",)))
+    assert (printed.exit_code, data.exit_code) == (0, 0), printed.output
+    return " ".join(printed.stdout.split()), json.loads(data.stdout)
+
+
+def test_runs_without_rows_say_why_they_are_not_paired(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for seed in (1, 2):
+        declared(seed, ["region"]).save(str(seed), rows=False)
+    words, data = told("1", "2")
+    assert [pair["paired"] for pair in data["differences"]["pairs"]] == [False] * 3
+    assert words.count("Not compared row by row with “2”: the first evaluation has no rows") == 1
 
 
 def test_better_overall_and_worse_for_some_is_said_where_it_holds(tmp_path, monkeypatch):
@@ -251,12 +249,14 @@ def test_better_overall_and_worse_for_some_is_said_where_it_holds(tmp_path, monk
         hit = np.concatenate([np.arange(100) < right[place][k] for place in right])
         evaluate(actual, np.where(hit, actual, 1 - actual), segments=region).save(tmp_path / name)
     monkeypatch.chdir(tmp_path)
-    for given, said in (("BA", "“B” is better overall than “A” (not significantly), but worse for “south”"),
-                        ("AB", "“A” is worse overall than “B” (not significantly), but better for “south”")):  # fmt: skip
-        options = ["segments", *given, "--metric", "multiclass/accuracy"]
-        assert said in " ".join(CliRunner().invoke(main, options).stdout.split())
-        (sentence,) = json.loads(CliRunner().invoke(main, [*options, "--json"]).stdout)["differences"]["sentences"]
+    for given, said in (
+        ("BA", "“B” is better overall than “A” (not significantly), but worse for “south”"),
+        ("AB", "“A” is worse overall than “B” (not significantly), but better for “south”"),
+    ):
+        words, data = told(*given, "--metric", "multiclass/accuracy")
+        (sentence,) = data["differences"]["sentences"]
         assert sentence.startswith(said)
+        assert sentence in words
 
 
 def test_runs_that_cannot_be_compared_by_segment_stand_side_by_side(tmp_path, monkeypatch):
@@ -266,39 +266,35 @@ def test_runs_that_cannot_be_compared_by_segment_stand_side_by_side(tmp_path, mo
     declared(2, ["age"]).save("lacking")
     evaluate(ACTUAL[::-1], y_prob=scores(2)[::-1], labels=["no", "yes"], segments=TABLE[["region"]][::-1]).save("other")
 
-    def told(other):
-        out = json.loads(CliRunner().invoke(main, ["segments", "one", other, "--json"]).stdout)["differences"]
-        done = CliRunner().invoke(main, ["segments", "one", other])
-        assert done.exit_code == 0, done.output
-        assert all(note in " ".join(done.stdout.split()) for note in out["notes"])
-        return len(out["pairs"]), out["notes"]
-
-    assert told("turned") == (6, [])
-    assert told("lacking") == (
-        3,
-        ["“one” and “lacking” are not compared by “region”: the second has no such segments."],
-    )
-    pairs, notes = told("other")
-    assert pairs == 0
-    assert notes[0] == (
-        "“one” and “other” are not compared by “region”: they were evaluated on different evaluation data."
-    )
+    for other, pairs, first in (
+        ("turned", 6, ""),
+        ("lacking", 3, "“one” and “lacking” are not compared by “region”: the second has no such segments."),
+        (
+            "other",
+            0,
+            "“one” and “other” are not compared by “region”: they were evaluated on different evaluation data.",
+        ),
+    ):
+        words, data = told("one", other)
+        notes = data["differences"]["notes"]
+        assert (len(data["differences"]["pairs"]), "".join(notes[:1])) == (pairs, first)
+        assert all(note in words for note in notes)
 
 
 @pytest.mark.parametrize("by", [[], ["--by", "age"]], ids=["all", "one"])
-def test_declared_columns_are_searched(runs, by):
-    run = logged()[0]
-    done = called(run, *by, "--worst", "--min-rows", "30", "--json")
-    assert done.exit_code == 0, done.output
-    columns = ["age"] if by else ["region", "age"]
-    wanted = declared(1, columns).worst_segments("multiclass/accuracy", min_rows=30)
+def test_declared_columns_are_searched(by, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    declared(1, ["region", "age"]).save("kept")
+    wanted = declared(1, ["age"] if by else ["region", "age"]).worst_segments("multiclass/accuracy", min_rows=30)
+    done = CliRunner().invoke(main, ["segments", "kept", *by, "--worst", "--min-rows", "30", "--json"])
     out = json.loads(done.stdout)["worst"]
     assert out["searched"] == wanted.searched
     assert [one["segment"] for one in out["segments"]] == [one.text for one in wanted.segments]
 
 
-def test_a_search_without_rows_is_refused(runs):
-    done = called(logged(predictions=False)[0], "--worst")
+def test_a_search_without_rows_is_refused(tmp_path):
+    declared(1, ["region"]).save(tmp_path, rows=False)
+    done = CliRunner().invoke(main, ["segments", str(tmp_path), "--worst"])
     assert done.exit_code == 2
     assert "worst_segments needs the rows" in " ".join(done.output.split())
 
