@@ -358,6 +358,14 @@ def with_segments(statistics: Statistics, change: Callable[[Segmented], Segmente
     return replace(statistics, segments=change(statistics.segments), squares=squares)
 
 
+def with_segments_of(statistics: Statistics, other: Statistics) -> Statistics:
+    """The statistics with the segments of other ones of the same rows, of squared weights too."""
+    squares = statistics.squares
+    if squares is not None and other.squares is not None:
+        squares = replace(squares, segments=other.squares.segments)
+    return replace(statistics, segments=other.segments, squares=squares)
+
+
 def accepted_pairs(grouping: Grouping | None, labels: tuple[Label, ...]) -> BoolArray:
     """The pairs of classes that each step of a grouping accepts, shape (S, K, K)."""
     steps = () if grouping is None else grouping.compose(labels)
