@@ -147,7 +147,7 @@ def test_the_image_for_the_charts_is_made_for_its_size(logged, tmp_path):
 
 def test_figures_say_which_run_and_data_they_are_of(store, monkeypatch):
     signed, charts = [], []
-    monkeypatch.setattr("cmtrack.report.figures.as_png", lambda figure, signature="": signed.append(signature) or b"x")
+    monkeypatch.setattr("cmtrack.report.figures.as_svg_and_png", lambda *given: signed.append(given[-1]) or ("", b"x"))
     monkeypatch.setattr(
         "cmtrack.plots.evaluation.plot_confusion_chart", lambda *_, run, value: charts.append((run, value))
     )

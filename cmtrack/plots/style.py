@@ -20,6 +20,7 @@ from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.colors import Colormap, LinearSegmentedColormap
 from matplotlib.figure import Figure, SubFigure
+from matplotlib.image import imsave
 from matplotlib.legend import Legend
 from matplotlib.ticker import PercentFormatter
 from matplotlib.transforms import ScaledTranslation
@@ -54,6 +55,9 @@ SKY = "#56B4E9"
 GREEN = "#009E73"
 PINK = "#CC79A7"
 YELLOW = "#E69F00"
+
+RUN = "run-"
+"""Begins the id (``gid``) of an artist that shows one run; the run's place, from 0 on, ends it."""
 
 
 def _ramp(name: str, *colours: str) -> Colormap:
@@ -121,37 +125,40 @@ def fold(text: str, points: float, size: float = SMALL_SIZE) -> str:
     return "\n".join(textwrap.wrap(text, max(24, int(width))))
 
 
-def as_png(figure: Figure, dpi: float = DPI, signature: str = "") -> bytes:
-    """The figure's PNG file.
-
-    Parameters
-    ----------
-    figure : Figure
-    dpi : float
-    signature : str, default ""
-        What the figure is of, on one line in small grey type below it; it is cut in its middle to the figure's width.
-    """
+def as_png(figure: Figure, dpi: float = DPI) -> bytes:
+    """The figure's PNG file."""
     buffer = io.BytesIO()
-    if signature:
-        drawn = _pixels(figure)
-        line = _strip(one_line(signature), drawn.width)
-        whole = Image.new("RGB", (drawn.width, drawn.height + line.height), "white")
-        whole.paste(drawn)
-        whole.paste(line, (round(PAD * DPI), drawn.height))
-        whole.save(buffer, "png", compress_level=_COMPRESSION, dpi=(figure.dpi, figure.dpi))
-        return buffer.getvalue()
-    around: dict[str, Any] = {}
+    whole: dict[str, Any] = {}
     if dpi != figure.dpi:  # letters are not equally wide at any resolution, so that names could be cut off
-        around = {"bbox_inches": "tight", "pad_inches": PAD}
-    figure.savefig(buffer, format="png", dpi=dpi, pil_kwargs={"compress_level": _COMPRESSION}, **around)
+        whole = {"bbox_inches": "tight", "pad_inches": PAD}
+    figure.savefig(buffer, format="png", dpi=dpi, pil_kwargs={"compress_level": _COMPRESSION}, **whole)
     return buffer.getvalue()
 
 
-def _pixels(figure: Figure) -> Image.Image:
-    canvas: Any = FigureCanvasAgg(figure)
-    canvas.draw()
-    width, height = canvas.get_width_height()
-    return Image.frombuffer("RGBA", (width, height), canvas.buffer_rgba(), "raw", "RGBA", 0, 1).convert("RGB")
+def png_file(pixels: Any, dpi: float = DPI, compression: int = _COMPRESSION, signature: str = "") -> bytes:
+    """An image of shape (rows, columns, 3 or 4), row 0 on top, as a PNG file.
+
+    Parameters
+    ----------
+    pixels : array_like of uint8
+    dpi : float
+    compression : int
+    signature : str, default ""
+        What an opaque figure is of, on one line in small grey type below it; it is cut in its middle to the figure's
+        width.
+    """
+    buffer = io.BytesIO()
+    options: dict[str, Any] = {"compress_level": compression}
+    if not signature:
+        imsave(buffer, np.ascontiguousarray(pixels), format="png", origin="upper", dpi=dpi, pil_kwargs=options)
+        return buffer.getvalue()
+    drawn = Image.fromarray(np.ascontiguousarray(pixels)).convert("RGB")
+    line = _strip(one_line(signature), drawn.width)
+    whole = Image.new("RGB", (drawn.width, drawn.height + line.height), "white")
+    whole.paste(drawn)
+    whole.paste(line, (round(PAD * DPI), drawn.height))
+    whole.save(buffer, "png", dpi=(dpi, dpi), **options)
+    return buffer.getvalue()
 
 
 @lru_cache(maxsize=8)
@@ -160,7 +167,9 @@ def _line(words: str) -> Image.Image:
     figure = new_figure((columns(words) * TINY_SIZE / 72 + 1.0, 1.8 * TINY_SIZE / 72))
     figure.text(0.0, 0.4, verbatim(drawable(words)), fontsize=TINY_SIZE, color=MUTED, va="center")
     use_fallbacks(figure)
-    drawn = _pixels(figure)
+    canvas: Any = figure.canvas
+    canvas.draw()
+    drawn = Image.fromarray(np.asarray(canvas.buffer_rgba())).convert("RGB")
     inked = ImageChops.invert(drawn).getbbox() or (0, 0, 1, 1)
     return drawn.crop((0, 0, inked[2], drawn.height))
 

@@ -20,6 +20,7 @@ from cmtrack.metrics.names import encode_label
 from cmtrack.plots import evaluation as of_classes
 from cmtrack.plots import families as of_families
 from cmtrack.plots.style import as_png
+from cmtrack.plots.svg import CSS_DPI, as_svg, as_svg_and_png
 from cmtrack.report.formatting import BETWEEN, short
 from cmtrack.report.narrative import MISMATCHES
 from cmtrack.report.review import figures as of_comparisons
@@ -78,13 +79,31 @@ class FigureEntry:
 
 @dataclass(frozen=True)
 class Picture:
-    """A figure that is drawn: its words, its file's name, the PNG image itself, and the one for MLflow's charts."""
+    """A figure that is drawn.
+
+    Attributes
+    ----------
+    name, title, reading : str
+        Its words, as in :class:`FigureEntry`.
+    file : str
+        Name of its PNG file.
+    content : bytes
+        The PNG file; empty where none was asked for.
+    svg : str
+        The element of a page.
+    width : float
+        Of the element, in CSS pixels.
+    chart : bytes
+        The PNG file for MLflow's charts, where it has one.
+    """
 
     name: str
     title: str
     reading: str
     file: str
-    content: bytes
+    content: bytes = b""
+    svg: str = ""
+    width: float = 0.0
     chart: bytes = b""
 
 
@@ -368,7 +387,7 @@ def draw_figures(subject: BaseEvaluation | Comparison, on_error: OnError | None 
         Called for a figure that fails, which is then left out; by default the error is raised.
     """
     entries, shown = listed(subject)
-    return {name: figure for name, _, _, figure in _drawn(entries, shown, lambda figure: figure, on_error)}
+    return {name: figure for name, _, _, figure in _drawn(entries, shown, lambda _, __, figure: figure, on_error)}
 
 
 def draw_pictures(
@@ -376,9 +395,10 @@ def draw_pictures(
     problems: list[str] | None = None,
     step: Step | None = None,
     logged: bool = False,
+    files: bool = True,
     about: About | None = None,
 ) -> dict[str, Picture]:
-    """Draw every figure that applies, as PNG images by name.
+    """Draw every figure that applies, by name.
 
     Parameters
     ----------
@@ -389,9 +409,16 @@ def draw_pictures(
         Called before each figure.
     logged : bool, default False
         Whether only those are drawn that a run gets.
+    files : bool, default True
+        Whether PNG files are drawn beside the elements of pages; both are one drawing.
     about : About, optional
         What they are of, in a small line below each; with it there is an image for MLflow's charts, too.
     """
+    signature = "" if about is None else about.signature
+
+    def finish(name: str, title: str, figure: Figure) -> tuple[bytes, str, float]:
+        svg, png = as_svg_and_png(figure, name, title, signature) if files else (as_svg(figure, name, title), b"")
+        return png, svg, float(figure.get_size_inches()[0]) * CSS_DPI
 
     def failed(name: str, error: Exception) -> None:
         if problems is None:
@@ -401,11 +428,10 @@ def draw_pictures(
     entries, shown = listed(subject)
     entries = tuple(entry for entry in entries if entry.logged or not logged)
     review = isinstance(subject, Comparison)
-    finish = as_png if about is None else partial(as_png, signature=about.signature)
     pictures = {}
-    for name, title, entry, content in _drawn(entries, shown, finish, failed, step):
+    for name, title, entry, made in _drawn(entries, shown, finish, failed, step):
         chart = _chart(entry, shown, about, failed)
-        pictures[name] = Picture(name, title, entry.reading, file_name(name, review=review), content, chart)
+        pictures[name] = Picture(name, title, entry.reading, file_name(name, review=review), *made, chart=chart)
     return pictures
 
 
@@ -423,7 +449,7 @@ def _chart(entry: FigureEntry, subject: Any, about: About | None, on_error: OnEr
 def _drawn(
     entries: Sequence[FigureEntry],
     subject: Any,
-    finish: Callable[[Figure], Made],
+    finish: Callable[[str, str, Figure], Made],
     on_error: OnError | None,
     step: Step | None = None,
 ) -> Iterator[tuple[str, str, FigureEntry, Made]]:
@@ -447,6 +473,6 @@ def _drawn(
         if step is not None:
             step(f"drawing {name}", number, len(drawings))
         figure = attempt(name, draw)
-        made = None if figure is None else attempt(name, partial(finish, figure))
+        made = None if figure is None else attempt(name, partial(finish, name, title, figure))
         if made is not None:
             yield name, title, entry, made
