@@ -23,6 +23,7 @@ from cmtrack.cli.frame import (
 
 if TYPE_CHECKING:
     from cmtrack.comparison import Comparison
+    from cmtrack.comparison.rule import Rule
     from cmtrack.grouping import Grouping
 
 Parsed = TypeVar("Parsed")
@@ -68,6 +69,13 @@ confidence_option = click.option(
     help="Confidence level of the intervals and of the ties.",
 )
 prefix_option = click.option("--prefix", default="", help="Prefix under which the evaluations were logged.")
+rule_option = click.option(
+    "--rule",
+    "rule_file",
+    type=FILE,
+    help="YAML file of what decides (rank_by, require, margin and more), fixed before anyone looks; its digest is "
+    "printed.",
+)
 json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON object and nothing else.")
 
 _OPTIONS: tuple[Callable[[Any], Any], ...] = (
@@ -110,6 +118,7 @@ _OPTIONS: tuple[Callable[[Any], Any], ...] = (
         show_default=True,
         help="Repeated runs: what the blocks are.",
     ),
+    rule_option,
     prefix_option,
     click.option(
         "--limit",
@@ -149,6 +158,8 @@ def compared(
     costs_file: Path | None = None,
     segments: Sequence[str] = (),
     tracking_uris: Sequence[str] = (),
+    rule: Rule | None = None,
+    rule_file: Path | None = None,
     **same: Any,
 ) -> Comparison:
     """The comparison that the options ask for; what they hold is checked before a store is asked.
@@ -160,7 +171,7 @@ def compared(
     if same.get("block") is None and (same.get("model") is not None or same.get("block_kind", "auto") != "auto"):
         raise click.UsageError("--model and --block-kind go with --block")
     step("loading libraries", 0, 1)
-    from cmtrack.cli.reading import read_costs_file
+    from cmtrack.cli.reading import read_costs_file, read_rule_file
     from cmtrack.comparison import CompareOptions
     from cmtrack.comparison.tie_breakers import NothingToDecideBy, TieBreaker
     from cmtrack.tracking.comparing import compare_by
@@ -168,23 +179,26 @@ def compared(
 
     grouping, group = read_grouping(grouping_file, positive)
     costs = None if costs_file is None else read_costs_file(costs_file)
-    check_gates(same.get("require", ()), same.get("against"))
-    for rule in same.get("tie_breakers", ()):
-        parsed(TieBreaker.parse, rule)
+    rule = read_rule_file(rule_file) if rule_file is not None else rule
+    if rule is None:
+        check_gates(same.get("require", ()), same.get("against"))
+    for text in same.get("tie_breakers", ()):
+        parsed(TieBreaker.parse, text)
     criterion = read_rank_by(rank_by)
     check_prefix(same.get("prefix", ""))
     with quiet(), tracking_store(tracking_uris[0] if len(tracking_uris) == 1 else None):
+        given = {
+            "experiment_names": list(experiments) or None,
+            "rank_by": criterion,
+            "grouping": grouping,
+            "positive": group,
+            "costs": costs,
+            "segments": list(segments) or None,
+            "tracking_uri": list(tracking_uris) or None,
+            "rule": rule,
+        }
+        options = parsed(lambda more: CompareOptions(**given, **more), same)
         try:
-            options = CompareOptions(
-                experiment_names=list(experiments) or None,
-                rank_by=criterion,
-                grouping=grouping,
-                positive=group,
-                costs=costs,
-                segments=list(segments) or None,
-                tracking_uri=list(tracking_uris) or None,
-                **same,
-            )
             return compare_by(options, list(runs) or None, step)
         except NothingToDecideBy as error:
             raise BadInput(f"--tie-breaker: {first_line(error)}") from None
@@ -290,8 +304,8 @@ def write_csv(comparison: Comparison, path: Path | None) -> None:
 def compare_command(csv_file: Path | None, as_json: bool, **options: Any) -> None:
     """Rank evaluated runs, and say which differences are real.
 
-    RUN is a run id, a logged model's id, or a model URI such as models:/name@champion. Runs that were judged on
-    different data, or in different ways, get rankings of their own.
+    RUN is a run id or its first 8 characters, a logged model's id, or a model URI such as models:/name@champion. Runs
+    that were judged on different data, or in different ways, get rankings of their own.
 
     Exit codes: 0 there is a ranking or every run was stopped by a gate, 1 the work failed (no such run, no server),
     2 wrong usage or bad input.

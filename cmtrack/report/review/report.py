@@ -106,6 +106,12 @@ def markdown(comparison: Comparison, title: str | None = None) -> str:
     if page["aside"]:
         body = [[_plain(row["name"]), row["what"], _plain(row["why"])] for row in page["aside"]]
         lines += ["", "### Not ranked", "", *_table(["Run", "What", "Why"], body)]
+    lines += ["", "### Record", ""]
+    lines += [f"- {line['name']}: {_plain(line['text'])}{_linked(line['href'])}" for line in page["record"]["lines"]]
+    for name, table in (("Runs", page["record"]["runs"]), ("Parameters that differ", page["record"]["params"])):
+        if table:
+            body = [[_plain(row["name"]), *map(_plain, row["cells"])] for row in table["rows"]]
+            lines += ["", f"#### {name}", "", *_table(table["heads"], body), "", f"*{_plain(table['reading'])}*"]
     lines += ["", "### Reproduce this review", "", "```python", printable(page["python"]), "```"]
     if page["command"]:
         lines += ["", "```sh", printable(page["command"]), "```"]
@@ -139,6 +145,10 @@ def ranking_json(comparison: Comparison) -> str:
 def _plain(text: object) -> str:
     """A text on one line that Markdown shows as it is."""
     return for_page("".join(f"\\{mark}" if mark in _MARKS else _ENTITIES.get(mark, mark) for mark in one_line(text)))
+
+
+def _linked(href: str) -> str:
+    return f" <{for_page(href)}>" if href else ""
 
 
 def _name(cell: Mapping[str, Any]) -> str:
