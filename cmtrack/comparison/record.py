@@ -13,7 +13,7 @@ _VERSIONS = {"cmtrack": "cmtrack", "MLflow": "mlflow", "NumPy": "numpy", "scikit
 
 @dataclass(frozen=True)
 class Record:
-    """What a comparison does not follow from, and its reader wants to know.
+    """Facts of a comparison that do not follow from its evaluations.
 
     Attributes
     ----------

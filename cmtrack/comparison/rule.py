@@ -187,7 +187,7 @@ class Rule:
         return replace(self, values=values if rank_by is None else values | {"rank_by": rank_by})
 
     def applied(self, given: Mapping[str, Any], defaults: Mapping[str, Any]) -> dict[str, Any]:
-        """What holds for each option that decides, where some were given beside the file.
+        """The value of each option that decides, where some were given beside the file.
 
         Raises
         ------

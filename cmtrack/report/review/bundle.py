@@ -112,7 +112,7 @@ def sizes(path: Path) -> tuple[int, int]:
 
 
 def _judged(comparison: Comparison, rows: bool) -> tuple[list[dict[str, Any]], dict[str, bytes]]:
-    """What is said of the judged runs, and their files; in the order of their ids."""
+    """Facts of the judged runs, and their files; in the order of their ids."""
     read = _reads(comparison)
     listed, files = [], {}
     for place, candidate in enumerate(sorted(comparison.judged, key=lambda one: (one.run_id, one.name)), 1):
@@ -128,7 +128,7 @@ def _judged(comparison: Comparison, rows: bool) -> tuple[list[dict[str, Any]], d
 
 
 def _not_judged(comparison: Comparison) -> dict[str, Any]:
-    """What is said of runs whose evaluations were not read: it is stated, and not recomputed."""
+    """Statements on runs whose evaluations were not read: they cannot be recomputed."""
     known = {candidate.run_id for candidate in comparison.judged}
     places = [place for place, left in enumerate(comparison.left_out) if left.run.run_id in known]
     first = places[0] if places else len(comparison.left_out)
@@ -234,7 +234,7 @@ def verify(path: str | Path) -> Verification:
     except ValueError as error:
         raise NoBundle(f"{Path(path).name} is no bundle of cmtrack: {error}") from None
     changed = list(_changed(files, manifest["files"]))
-    numbers, problems, lacking = 0, changed, []
+    numbers, problems, lacking = 0, changed, list[str]()
     if not changed:
         try:
             numbers, problems, lacking = _recompute(files, manifest)
@@ -394,7 +394,7 @@ def _as_result(data: Sequence[Any]) -> GateResult:
 
 
 class _Compared:
-    """What was stated against what was computed."""
+    """The stated data held against the recomputed ones."""
 
     def __init__(self, texts: bool = True) -> None:
         self.texts, self.numbers = texts, 0
@@ -425,7 +425,7 @@ def _equal(stated: Any, found: Any) -> bool:
     numbers = all(isinstance(one, (int, float)) and not isinstance(one, bool) for one in (stated, found))
     if not numbers:
         return type(stated) is type(found) and bool(stated == found)
-    return abs(stated - found) <= TOLERANCE * max(1.0, abs(stated))
+    return bool(abs(stated - found) <= TOLERANCE * max(1.0, abs(stated)))
 
 
 def _compare_values(

@@ -154,7 +154,8 @@ def _stores(runs: Iterable[Run]) -> list[str]:
 
 
 def _experiments(comparison: Comparison, runs: Sequence[Run]) -> list[Line]:
-    names, first = comparison.record.experiments, {}
+    names = comparison.record.experiments
+    first: dict[str, Run] = {}
     for run in runs:
         if run.experiment_id:
             first.setdefault(run.experiment_id, run)
@@ -217,7 +218,10 @@ def _param_table(runs: Sequence[Run]) -> Table | None:
     names, shown = varying(runs), runs[:MAX_RUNS]
     if not names:
         return None
-    kept = {name: [fmt.short(run.params[name], _VALUE) if name in run.params else "–" for run in shown] for name in names[:MAX_PARAMS]}
+    kept = {
+        name: [fmt.short(run.params[name], _VALUE) if name in run.params else "–" for run in shown]
+        for name in names[:MAX_PARAMS]
+    }
     more = f" {len(names) - MAX_PARAMS} more parameters differ." if len(names) > MAX_PARAMS else ""
     return _table(shown, kept, f"Parameters that have the same value in all runs are left out.{more}{_rest(runs)}")
 
