@@ -85,7 +85,7 @@ def test_every_figure_is_in_the_report_and_in_the_run(store, tmp_path, made, ent
     logged_names = names_of([entry for entry in entries if entry.logged], evaluation)
     assert list(evaluation.figures()) == names
     page = evaluation.report(tmp_path / "new" / "report.html").read_text(encoding="utf-8")
-    assert page.count("<img ") == len(names)
+    assert page.count("<svg ") == len(names)
     for entry in [entry for entry in entries if entry.drawings(evaluation)]:
         assert entry.title.split("<")[0] in page
         assert entry.reading in page
@@ -95,7 +95,7 @@ def test_every_figure_is_in_the_report_and_in_the_run(store, tmp_path, made, ent
     assert {file_name(name) for name in names} & found == {file_name(name) for name in logged_names}
     logged = mlflow.artifacts.load_text(f"{run.info.artifact_uri}/cmtrack_report.html")
     assert without_figures(logged) == without_figures(page)  # .report is the page that is logged, with all figures
-    assert logged.count("<img ") == len(logged_names)
+    assert logged.count("<svg ") == len(logged_names)
 
 
 def test_every_figure_is_written_by_the_command_line(store, tmp_path):

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import mlflow
 import numpy as np
+import pandas as pd
 import pytest
 
 from cmtrack import evaluate, load_evaluation
@@ -101,6 +102,28 @@ def test_test_sets_under_a_prefix_and_a_function_that_collects(store):
     tested = load_evaluation(run.info.run_id, prefix="test/")
     assert tested.labels == ("a", "b", "c")
     assert (tested.confusion_matrix.counts == expected.confusion_matrix.counts).all()
+
+
+def test_batches_are_divided_into_segments(store):
+    framework = package("lightning.pytorch")
+    model, data = model_of(framework.LightningModule), loader(70, 2)
+
+    def collect(p, batch):
+        return {
+            "y_true": batch[1],
+            "y_prob": p,
+            "segments": {"side": np.where(batch[0][:, 0].numpy() > 0, "right", "left")},
+        }
+
+    callback = EvaluationCallback(on="test", strict=True, collect=collect)
+    trainer = framework.Trainer(accelerator="cpu", logger=False, callbacks=[callback], **QUIET)
+    with mlflow.start_run() as run:
+        trainer.test(model, data, verbose=False)
+    side = np.where(data.dataset.tensors[0][:, 0].numpy() > 0, "right", "left")
+    expected = judged(model, data, segments={"side": side})
+    assert load_evaluation(run.info.run_id) == expected
+    found = callback.logged.evaluation.segments["side"].to_frame()
+    pd.testing.assert_frame_equal(found, expected.segments["side"].to_frame())
 
 
 def test_the_run_of_the_mlflow_logger_is_used_and_no_other(store):

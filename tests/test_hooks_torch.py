@@ -9,6 +9,7 @@ from pathlib import Path
 
 import mlflow
 import numpy as np
+import pandas as pd
 import pytest
 
 from cmtrack import Grouping, evaluate, load_evaluation
@@ -90,6 +91,40 @@ def test_row_ids_leave_each_row_in_once():
     assert judge.compute() == evaluate(y.numpy()[::-1], y_prob=p[::-1], row_ids=np.arange(90))
 
 
+@pytest.mark.parametrize("crossed", [False, True])
+def test_batches_are_divided_into_segments(crossed):
+    y, logits, _ = batches()
+    regions = [["north", "south", None][i % 3] for i in range(60)] + ["east"] * 30
+    bands = torch.arange(90) // 40
+    names = ["region", ("region", "band")] if crossed else ["region", "band"]
+    judge = EpochAccumulator(strict=True)
+    for i in range(0, 90, 30):  # the last batch has one region
+        part = {"region": regions[i : i + 30], "band": bands[i : i + 30]}
+        judge.update(y[i : i + 30], logits=logits[i : i + 30], segments=(part, names) if crossed else part)
+    whole = {"region": np.array(regions, dtype=object), "band": bands.numpy()}, names
+    expected = evaluate(y.numpy(), y_prob=torch.softmax(logits, 1).numpy(), segments=whole)
+    found = judge.compute()
+    assert found == expected
+    assert list(found.segments) == list(expected.segments)
+    for name, table in expected.segments.items():
+        pd.testing.assert_frame_equal(found.segments[name].to_frame(), table.to_frame())
+
+
+def test_batches_of_other_segments_are_refused():
+    y, logits, _ = batches()
+    columns = {"region": ["north", "south", "east"] * 30, "band": torch.arange(90) // 40}
+    judge = EpochAccumulator(strict=True)
+    judge.update(y, logits=logits, segments=columns)
+    for other in (None, {"region": columns["region"]}):
+        with pytest.raises(ValueError, match="all batches must have the same parts"):
+            judge.update(y, logits=logits, segments=other)
+    with pytest.raises(ValueError, match="all batches must have the same segments"):
+        judge.update(y, logits=logits, segments=(columns, [("region", "band")]))
+    with pytest.raises(ValueError, match=r"one entry per row in each part, got .*'segments region': 2"):
+        judge.update(y, logits=logits, segments={"region": ["north", "south"]})
+    assert judge.compute().n_samples == 90
+
+
 def test_what_fails_is_a_warning_unless_strict(store):
     y, logits, _ = batches()
     judge = EpochAccumulator()
@@ -121,13 +156,15 @@ y = torch.randint(0, 3, (91,), generator=generator)
 logits = torch.randn(91, 3, generator=generator) + 1.5 * torch.nn.functional.one_hot(y, 3)
 data = TensorDataset(y, logits, torch.arange(91))
 loader = DataLoader(data, batch_size=16, sampler=DistributedSampler(data, shuffle=False))
-judge = EpochAccumulator(run_id=run_id, predictions=False if mode == "merge" else "auto")
+judge = EpochAccumulator(run_id=run_id, predictions=False if mode in ("merge", "segments") else "auto")
 for target, output, ids in loader:
     if mode == "broken" and rank == 1:
         output = output[:-1]
     if mode == "empty" and rank == 1:
         continue
-    judge.update(target, logits=output, row_ids=None if mode == "plain" else ids)
+    # rank 0 has the even rows, rank 1 the odd ones
+    half = {"half": ["odd" if i % 2 else "even" for i in ids.tolist()]} if mode == "segments" else None
+    judge.update(target, logits=output, row_ids=None if mode == "plain" else ids, segments=half)
 with warnings.catch_warnings(record=True) as caught:
     warnings.simplefilter("always")
     logged = judge.log(step=3)
@@ -138,7 +175,7 @@ dist.destroy_process_group()
 """
 
 
-@pytest.mark.parametrize("mode", ["rows", "merge", "plain", "broken", "empty"])
+@pytest.mark.parametrize("mode", ["rows", "merge", "segments", "plain", "broken", "empty"])
 def test_two_processes_log_one_evaluation_from_rank_0(store, tmp_path, mode):
     script = tmp_path / "script.py"
     script.write_text(SCRIPT)
@@ -177,11 +214,12 @@ def test_two_processes_log_one_evaluation_from_rank_0(store, tmp_path, mode):
     if mode == "empty":
         y, p, ids = y[::2], p[::2], ids[::2]
     found = load_evaluation(run.info.run_id)
-    expected = evaluate(y, y_prob=p, row_ids=ids)
+    half = {"half": np.where(ids % 2 == 1, "odd", "even")} if mode == "segments" else None
+    expected = evaluate(y, y_prob=p, row_ids=ids, segments=half)
     assert found.confusion_matrix == expected.confusion_matrix
     assert found.metrics == pytest.approx(expected.metrics, nan_ok=True)
     if mode != "merge":
         assert found == expected
     files = {item.path for item in store.list_artifacts(run.info.run_id)}
-    assert ("cmtrack_predictions.parquet" in files) is (mode != "merge")
+    assert ("cmtrack_predictions.parquet" in files) is (mode not in ("merge", "segments"))
     assert [p.step for p in store.get_metric_history(run.info.run_id, "multiclass/accuracy")] == [3]

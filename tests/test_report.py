@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import base64
 import math
+import re
 from html.parser import HTMLParser
 
 import numpy as np
@@ -93,22 +93,23 @@ def test_nothing_comes_from_outside(html: str) -> None:
     assert "//" not in html.replace("data:image/png;base64,", "").split("<img")[0]
     assert "localStorage" not in html
     assert "@import" not in html
-    assert "url(" not in html
+    assert "url(" not in html.replace("url(#", "")  # an id of the page
     for tag, attributes in Page(html).tags:
-        assert tag not in ("link", "iframe", "object", "base", "form")
-        assert "href" not in attributes
+        assert tag not in ("link", "iframe", "object", "base", "form", "img")
+        assert tag == "image" or "href" not in attributes
+        assert (attributes.get("href") or "data:image/png;base64,").startswith("data:image/png;base64,")
         assert (attributes.get("src") or "data:image/png;base64,").startswith("data:image/png;base64,")
         assert not [name for name in attributes if name.startswith("on")]
 
 
 def test_every_picture_is_embedded_as_it_is(html: str, drawn: dict[str, Picture]) -> None:
-    sources = [attributes["src"] or "" for tag, attributes in Page(html).tags if tag == "img"]
-    assert [base64.b64decode(s.split(",", 1)[1]) for s in sources] == [picture.content for picture in drawn.values()]
+    assert re.findall(r"<svg .*?</svg>", html, re.DOTALL) == [p.svg for p in drawn.values()]
     assert {"confusion_matrix", "reduced_level", "reduced_side", "roc"} <= set(drawn)
-    for tag, attributes in Page(html).tags:
-        if tag == "img":
-            assert attributes["alt"]
-            assert int(attributes["width"] or 0) > 100
+    page = Page(html)
+    assert [data for tag, data in page.text if tag == "title"][1:] == [picture.title for picture in drawn.values()]
+    ids = [attributes["id"] for _, attributes in page.tags if attributes.get("id")]
+    assert len(set(ids)) == len(ids)
+    assert set(re.findall(r"url\(#(.*?)\)", html)) <= set(ids)
 
 
 def test_the_numbers_stand_in_the_page(html: str, evaluation: Evaluation) -> None:
@@ -155,17 +156,19 @@ def test_html_in_labels_stays_text() -> None:
     y, p = predictions(2, 120)
     names = np.array([quote, bad])
     step = Grouping({bad: [bad], quote: [quote]}, name="<b>step</b>")
+    evaluation = evaluate(names[y], y_prob=dict(zip(names, p.T, strict=True)), grouping=step)
     page = report_html(
-        evaluate(names[y], y_prob=dict(zip(names, p.T, strict=True)), grouping=step),
-        {"reduced": Picture("reduced", "<b>step</b>", "<i>it</i>", "", b"\x89PNG, but not really a picture")},
+        evaluation,
+        draw_pictures(evaluation) | {"reduced": Picture("reduced", "<b>step</b>", "<i>it</i>", "", svg="<svg></svg>")},
         title="<i>title</i>",
         subtitle="<u>sub</u>",
     )
     parsed = Page(page)
     tags = [tag for tag, _ in parsed.tags]
     assert tags.count("script") == 1
-    assert tags.count("img") == 1
-    assert not {"i", "u"} & set(tags)
+    assert not {"img", "i", "u"} & set(tags)
+    assert [data for tag, data in parsed.text if tag == "text" and data.startswith(bad)]
+    assert [data for tag, data in parsed.text if tag == "text" and data.startswith(quote)]
     assert bad in parsed.words
     assert quote in parsed.words
     assert "<b>step</b>" in parsed.words

@@ -22,6 +22,7 @@ from sklearn.metrics import accuracy_score, matthews_corrcoef
 from sklearn.model_selection import (
     FixedThresholdClassifier,
     GridSearchCV,
+    KFold,
     RandomizedSearchCV,
     RepeatedStratifiedKFold,
     StratifiedGroupKFold,
@@ -318,6 +319,50 @@ def test_text_labels_and_a_class_that_a_fold_does_not_train_on(data):
     assert found.y_prob[0, 4] == 0
 
 
+def test_folds_are_divided_into_segments(store, data):
+    x, y, _, _ = data
+    bands = pd.Categorical.from_codes(np.arange(len(y)) % 3, ["young", "middle", "old"], ordered=True)
+    frame = pd.DataFrame({"region": np.where(np.arange(len(y)) < 100, "north", "south"), "age": bands})
+    wanted = (frame, ["region", ("region", "age")])
+    found = cross_validate_evaluation(LogisticRegression(), x, y, cv=KFold(4), segments=wanted)
+    expected = evaluate(y, y_prob=found.y_prob, labels=found.evaluation.labels, segments=wanted)
+    assert found.evaluation == expected
+    assert found.evaluation.segments["region"]["north"].n_samples == 100
+    for fold, test in zip(found.folds, found.tests, strict=True):
+        said = [text for text in fold.warnings if "has one value in this fold" in text]
+        if len(np.unique(frame["region"].iloc[test])) == 1:
+            assert list(fold.segments) == ["region × age"]
+            assert said == ["segments: “region” has one value in this fold, which is not divided by it"]
+            continue
+        own = evaluate(
+            y[test], y_prob=found.y_prob[test], labels=expected.labels, segments=(frame.iloc[test], wanted[1])
+        )
+        assert list(fold.segments) == list(own.segments)
+        assert said == []
+        for name, table in own.segments.items():
+            pd.testing.assert_frame_equal(fold.segments[name].to_frame(), table.to_frame())
+    with mlflow.start_run() as run:
+        logged = found.log()
+    assert load_evaluation(run.info.run_id) == found.evaluation
+    assert [load_evaluation(one.run_id) for one in logged[1:]] == list(found.folds)
+
+
+def test_rows_of_a_cross_validation_go_by_their_index(data):
+    x, y, _, _ = data
+    order = np.random.default_rng(0).permutation(len(y))
+    names = np.arange(len(y)) + 1000
+    region, weights = (pd.Series(v, index=names) for v in (np.where(x[:, 0] > 0, "a", "b"), 1.0 + (y == 0)))
+    expected = cross_validate_evaluation(
+        LogisticRegression(), x, y, cv=3, segments={"region": region}, sample_weight=weights
+    )
+    found = cross_validate_evaluation(
+        LogisticRegression(), x, pd.Series(y, index=names), cv=3, segments={"region": region.iloc[order]},
+        sample_weight=weights.iloc[order],
+    )  # fmt: skip
+    assert found.evaluation == expected.evaluation
+    assert found.folds == expected.folds
+
+
 def test_repeated_splits_are_refused(data):
     x, y, _, _ = data
     with pytest.raises(ValueError, match="exactly one test part, got row 0 in 2"):
@@ -329,6 +374,14 @@ def test_a_classifier_without_probabilities_is_cross_validated(data):
     found = cross_validate_evaluation(LinearSVC(), x, y, cv=3)
     assert found.y_prob is None
     assert "LinearSVC has no predict_proba" in found.folds[0].warnings[0]
+    expected = cross_val_predict(LinearSVC(), x, y, cv=3, method="decision_function")
+    np.testing.assert_allclose(found.y_score, expected)
+    whole = evaluate(y, found.y_pred, y_score=expected)
+    assert found.evaluation.metrics == pytest.approx(whole.metrics, nan_ok=True)
+    assert "multiclass/roc_auc_ovr_macro" in whole.metrics
+    for fold, test in zip(found.folds, found.tests, strict=True):
+        ranked = evaluate(y[test], found.y_pred[test], y_score=expected[test]).metrics
+        assert fold.metrics["multiclass/roc_auc_ovr_macro"] == ranked["multiclass/roc_auc_ovr_macro"]
     with pytest.raises(ValueError, match="no probabilities to calibrate with"):
         _ = found.calibration
 
@@ -387,9 +440,10 @@ def test_the_candidates_of_a_search_are_judged_out_of_fold_on_the_same_folds(sto
     cv = StratifiedKFold(3, shuffle=True, random_state=1)
     grid = {"logisticregression__C": [1e-4, 1.0, 100.0]}
     search = GridSearchCV(make_pipeline(StandardScaler(), LogisticRegression()), grid, cv=cv).fit(x, y)
+    half = np.where(np.arange(len(y)) % 2, "odd", "even")
     with mlflow.start_run(run_name="search") as run:
         best = log_estimator(search, x_test, y_test, grouping=SIDE, strict=True)
-        done = log_candidates(search, x, y, max_candidates=2, grouping=SIDE, strict=True)
+        done = log_candidates(search, x, y, max_candidates=2, grouping=SIDE, strict=True, segments={"half": half})
     assert best.evaluation == evaluate_estimator(search.best_estimator_, x_test, y_test, grouping=SIDE)
     assert len(done) == 2
     ranks = search.cv_results_["rank_test_score"]
@@ -402,6 +456,9 @@ def test_the_candidates_of_a_search_are_judged_out_of_fold_on_the_same_folds(sto
         model = clone(search.estimator).set_params(**search.cv_results_["params"][place])
         expected = cross_val_predict(model, x, y, cv=cv, method="predict_proba")
         np.testing.assert_allclose(logged.evaluation.rows.probabilities, expected)
+        divided = evaluate(y, expected.argmax(axis=1), y_prob=expected, grouping=SIDE, segments={"half": half})
+        found = logged.evaluation.segments["half"].to_frame()
+        pd.testing.assert_frame_equal(found, divided.segments["half"].to_frame())
     comparison = compare([logged.run_id for logged in done])
     assert len(comparison.ranking.runs) == 2
 

@@ -269,11 +269,16 @@ def with_segments(evaluation: Evaluation, segments: Any) -> Evaluation:
     ValueError
         If the rows are not here, or a column does not divide them.
     """
-    rows, kept = evaluation.rows, evaluation.statistics
+    rows = evaluation.rows
     if not isinstance(rows, Predictions):
         raise ValueError("segments need the rows, which this evaluation does not have")
     data, divisions = declared(segments)
-    rows = replace(rows, segments=segment_rows(data, divisions, len(rows)))
+    return divided_by(evaluation, rows, segment_rows(data, divisions, len(rows)))
+
+
+def divided_by(evaluation: Evaluation, rows: Predictions, segments: tuple[SegmentRows, ...]) -> Evaluation:
+    """The same evaluation of these rows, its own, divided into checked segments."""
+    kept, rows = evaluation.statistics, replace(rows, segments=segments)
     counted = collect_rows(rows, evaluation.scored, evaluation.grouping)
     squares = kept.squares
     if squares is not None and counted.squares is not None:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 from matplotlib.axes import Axes
+from matplotlib.backend_bases import RendererBase
 from matplotlib.collections import PatchCollection
 from matplotlib.colors import Colormap, Normalize
 from matplotlib.image import AxesImage
@@ -34,6 +35,7 @@ from .style import (
     root_figure,
     sheet,
 )
+from .svg import MOST_CELLS, SvgRenderer
 
 Cells = Sequence[tuple[float, float]]
 
@@ -148,16 +150,41 @@ def draw_image(
     norm: Normalize,
     at: tuple[float, float] = (0.0, 0.0),
     strength: FloatArray | None = None,
+    aspect: Literal["equal", "auto"] = "equal",
 ) -> AxesImage:
     """One cell per value, row 0 on top; `at` is the centre (x, y) of the first cell, `strength` the opacity."""
     rows, across = values.shape
     x, y = at[0] - 0.5, at[1] - 0.5
-    pale = strength is not None and bool((strength < 1).any())
-    return ax.imshow(
-        np.ma.masked_invalid(values), cmap=cmap, norm=norm, interpolation="antialiased", origin="upper",
-        aspect="equal", extent=(x, x + across, y + rows, y),
-        alpha=np.broadcast_to(strength, values.shape).copy() if strength is not None and pale else None,
-    )  # fmt: skip
+    image = _Cells(
+        ax, cmap=cmap, norm=norm, interpolation="antialiased", origin="upper", extent=(x, x + across, y + rows, y)
+    )
+    image.set_data(np.ma.masked_invalid(values))
+    if strength is not None and bool((strength < 1).any()):
+        image.set_alpha(np.broadcast_to(strength, values.shape).copy())
+    ax.set_aspect(aspect)
+    ax.add_image(image)
+    image.set_clip_path(ax.patch)
+    image.set_extent(image.get_extent())  # and with it the limits of the axes
+    return image
+
+
+class _Cells(AxesImage):
+    """Cells that stay cells where a figure is drawn for a page."""
+
+    def draw(self, renderer: RendererBase, *args: Any, **kwargs: Any) -> None:
+        shown = self.get_array()
+        if isinstance(renderer, SvgRenderer) and shown is not None and shown.size <= MOST_CELLS:
+            left, right, low, top = self.get_extent()
+            (x, y), (to_x, to_y) = self.axes.transData.transform([(left, low), (right, top)])
+            colours = np.array(self.to_rgba(shown), dtype=np.float64)
+            opacity = self.get_alpha()
+            if opacity is not None:  # on white, as their texts are chosen for
+                colours = 1 - np.asarray(opacity)[..., None] * (1 - colours)
+            renderer.draw_cells(colours, (x, y, to_x, to_y))
+            if renderer.raster is None:
+                return
+            renderer = renderer.raster
+        super().draw(renderer, *args, **kwargs)
 
 
 def write_cells(

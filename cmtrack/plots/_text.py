@@ -8,7 +8,7 @@ import threading
 import unicodedata
 import warnings
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
@@ -19,8 +19,8 @@ from cmtrack.names import distinct, elide
 from cmtrack.untrusted import one_line, printable
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
+    from matplotlib.artist import Artist
+    from matplotlib.text import Text
 
 _GLYPH = 0.6  # mean width of a character as a part of its font size
 _CJK = "\u2e80-\u9fff\uac00-\ud7af\uff00-\uffef"
@@ -160,22 +160,36 @@ def columns(text: str) -> float:
     return sum(_WIDE if unicodedata.east_asian_width(c) in "WF" else 1.0 for c in text)
 
 
-def use_fallbacks(where: Figure | Axes) -> None:
+def use_fallbacks(where: Artist) -> None:
     """Let other installed fonts draw what the own font of a text has no glyph for."""
-    from matplotlib.axis import Axis
-    from matplotlib.text import Text
-
-    for axis in where.findobj(Axis):
-        axis.get_majorticklabels()  # writes the names into the ticks
-    for text in where.findobj(Text):
+    for text in _texts(where):
         words = text.get_text()
+        if words.isascii():
+            continue
         own = tuple(text.get_fontfamily())
-        if words.isascii() or all(c.isspace() or _has(c, own) for c in words):
+        if all(c.isspace() or _has(c, own) for c in words):
             continue
         text.set_fontfamily([*own, *(family for family in installed() if family not in own)])
         shown = drawable(words)
         if shown != words:
             text.set_text(shown)
+
+
+def _texts(where: Artist) -> Iterator[Text]:
+    """All texts but the numbers of axes, whose ticks are made when they are drawn."""
+    from matplotlib.axis import Axis
+    from matplotlib.text import Text
+    from matplotlib.ticker import FixedLocator
+
+    if isinstance(where, Text):
+        yield where
+    elif isinstance(where, Axis):
+        yield where.label
+        if isinstance(where.get_major_locator(), FixedLocator):  # only such ticks have names
+            yield from where.get_majorticklabels()
+    else:
+        for child in where.get_children():
+            yield from _texts(child)
 
 
 @lru_cache(maxsize=1)

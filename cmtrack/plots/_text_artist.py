@@ -17,6 +17,7 @@ from matplotlib.textpath import TextPath, text_to_path
 from matplotlib.transforms import Affine2D
 
 from .style import FloatArray
+from .svg import SvgRenderer
 
 Outline: TypeAlias = tuple[FloatArray, npt.NDArray[np.uint8]]
 
@@ -31,6 +32,7 @@ class Words(PathCollection):
     ----------
     texts : list of str
     places : ndarray of shape (n, 2)
+    colours : list of str
     bold : list of bool
     """
 
@@ -52,10 +54,16 @@ class Words(PathCollection):
             paths, offsets=self.places, offset_transform=ax.transData, facecolors=[colours[i] for i in kept],
             linewidths=0, zorder=3,
         )  # fmt: skip
-        self._points = size
+        self.colours, self._points = [colours[i] for i in kept], size
         self.set_in_layout(False)
 
     def draw(self, renderer: RendererBase) -> None:
+        if isinstance(renderer, SvgRenderer):
+            places = self.get_offset_transform().transform(self.places)
+            renderer.draw_words(self.texts, places, self.colours, self._points, self.bold, _LINE, _MIDDLE)
+            if renderer.raster is None:
+                return
+            renderer = renderer.raster
         pixels: Any = renderer.points_to_pixels(self._points)
         self.set_transform(Affine2D().scale(pixels))
         super().draw(renderer)

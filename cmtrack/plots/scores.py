@@ -11,7 +11,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.legend import Legend
 from matplotlib.patches import Patch, StepPatch
-from matplotlib.ticker import LogLocator, NullFormatter, PercentFormatter
+from matplotlib.ticker import LogLocator, NullLocator, PercentFormatter
 
 from . import _text as text
 from .style import (
@@ -169,7 +169,7 @@ def use_log_counts(ax: Axes, histograms: FloatArray) -> None:
     if high < 100 * low:  # powers of ten alone would be few
         ax.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
     ax.yaxis.set_major_formatter(_count_tick)
-    ax.yaxis.set_minor_formatter(NullFormatter())
+    ax.yaxis.set_minor_locator(NullLocator())  # marks without a number are most of the time that the axes take
     ax.set_ylim(0.6 * low, 2.0 * high)
 
 

@@ -19,6 +19,7 @@ from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.colors import Colormap, LinearSegmentedColormap
 from matplotlib.figure import Figure, SubFigure
+from matplotlib.image import imsave
 from matplotlib.legend import Legend
 from matplotlib.ticker import PercentFormatter
 from matplotlib.transforms import ScaledTranslation
@@ -49,6 +50,9 @@ SKY = "#56B4E9"
 GREEN = "#009E73"
 PINK = "#CC79A7"
 YELLOW = "#E69F00"
+
+RUN = "run-"
+"""Begins the id (``gid``) of an artist that shows one run; the run's place, from 0 on, ends it."""
 
 
 def _ramp(name: str, *colours: str) -> Colormap:
@@ -123,6 +127,14 @@ def as_png(figure: Figure, dpi: float = DPI) -> bytes:
     if dpi != figure.dpi:  # letters are not equally wide at any resolution, so that names could be cut off
         whole = {"bbox_inches": "tight", "pad_inches": PAD}
     figure.savefig(buffer, format="png", dpi=dpi, pil_kwargs={"compress_level": _COMPRESSION}, **whole)
+    return buffer.getvalue()
+
+
+def png_file(pixels: npt.ArrayLike, dpi: float = DPI, compression: int = _COMPRESSION) -> bytes:
+    """An image of shape (rows, columns, 3 or 4), row 0 on top, as a PNG file."""
+    buffer = io.BytesIO()
+    options = {"compress_level": compression}
+    imsave(buffer, np.ascontiguousarray(pixels), format="png", origin="upper", dpi=dpi, pil_kwargs=options)
     return buffer.getvalue()
 
 

@@ -19,7 +19,7 @@ from cmtrack.families.result import FamilyEvaluation
 from cmtrack.metrics.names import encode_label
 from cmtrack.plots import evaluation as of_classes
 from cmtrack.plots import families as of_families
-from cmtrack.plots.style import as_png
+from cmtrack.plots.svg import CSS_DPI, as_svg, as_svg_and_png
 from cmtrack.report.narrative import MISMATCHES
 from cmtrack.report.review import figures as of_comparisons
 from cmtrack.report.segments import segments_figure, views
@@ -76,13 +76,31 @@ class FigureEntry:
 
 @dataclass(frozen=True)
 class Picture:
-    """A figure that is drawn: its words, its file's name, and the PNG image itself."""
+    """A figure that is drawn.
+
+    Attributes
+    ----------
+    name, title, reading : str
+        Its words, as in :class:`FigureEntry`.
+    file : str
+        Name of its PNG file.
+    content : bytes
+        The PNG file; empty where none was asked for.
+    svg : str
+        The element of a page.
+    width : float
+        Of the element, in CSS pixels.
+    chart : bool
+        Whether MLflow's charts show it as the image of the run.
+    """
 
     name: str
     title: str
     reading: str
     file: str
-    content: bytes
+    content: bytes = b""
+    svg: str = ""
+    width: float = 0.0
     chart: bool = False
 
 
@@ -338,7 +356,7 @@ def draw_figures(subject: BaseEvaluation | Comparison, on_error: OnError | None 
         Called for a figure that fails, which is then left out; by default the error is raised.
     """
     entries, shown = listed(subject)
-    return {name: figure for name, _, _, figure in _drawn(entries, shown, lambda figure: figure, on_error)}
+    return {name: figure for name, _, _, figure in _drawn(entries, shown, lambda _, __, figure: figure, on_error)}
 
 
 def draw_pictures(
@@ -346,8 +364,9 @@ def draw_pictures(
     problems: list[str] | None = None,
     step: Step | None = None,
     logged: bool = False,
+    files: bool = True,
 ) -> dict[str, Picture]:
-    """Draw every figure that applies, as PNG images by name.
+    """Draw every figure that applies, by name.
 
     Parameters
     ----------
@@ -358,7 +377,13 @@ def draw_pictures(
         Called before each figure.
     logged : bool, default False
         Whether only those are drawn that a run gets.
+    files : bool, default True
+        Whether PNG files are drawn beside the elements of pages; both are one drawing.
     """
+
+    def finish(name: str, title: str, figure: Figure) -> tuple[bytes, str, float]:
+        svg, png = as_svg_and_png(figure, name, title) if files else (as_svg(figure, name, title), b"")
+        return png, svg, float(figure.get_size_inches()[0]) * CSS_DPI
 
     def failed(name: str, error: Exception) -> None:
         if problems is None:
@@ -369,15 +394,15 @@ def draw_pictures(
     entries = tuple(entry for entry in entries if entry.logged or not logged)
     review = isinstance(subject, Comparison)
     return {
-        name: Picture(name, title, entry.reading, file_name(name, review=review), content, entry.chart)
-        for name, title, entry, content in _drawn(entries, shown, as_png, failed, step)
+        name: Picture(name, title, entry.reading, file_name(name, review=review), *made, chart=entry.chart)
+        for name, title, entry, made in _drawn(entries, shown, finish, failed, step)
     }
 
 
 def _drawn(
     entries: Sequence[FigureEntry],
     subject: Any,
-    finish: Callable[[Figure], Made],
+    finish: Callable[[str, str, Figure], Made],
     on_error: OnError | None,
     step: Step | None = None,
 ) -> Iterator[tuple[str, str, FigureEntry, Made]]:
@@ -401,6 +426,6 @@ def _drawn(
         if step is not None:
             step(f"drawing {name}", number, len(drawings))
         figure = attempt(name, draw)
-        made = None if figure is None else attempt(name, partial(finish, figure))
+        made = None if figure is None else attempt(name, partial(finish, name, title, figure))
         if made is not None:
             yield name, title, entry, made

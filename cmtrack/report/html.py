@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 
     from cmtrack.report.figures import Picture
 
-_CSS_PER_PIXEL = 96 / 130  # figures are drawn at 130 dots an inch
 _SMALL_FIGURE = 720  # up to this width two stand side by side on a wide screen
 _FIRST = '<meta charset="utf-8">'
 _COPIED = re.compile(r"(<pre>.*?</pre>)", re.DOTALL)
@@ -52,15 +51,13 @@ def render_page(name: str, /, **values: Any) -> str:
 
 def figure_block(picture: Picture) -> dict[str, Any]:
     """A picture as the pages show it."""
-    content = picture.content
-    width, height = (int.from_bytes(content[start : start + 4], "big") * _CSS_PER_PIXEL for start in (16, 20))
+    from markupsafe import Markup
+
     return {
         "title": picture.title,
         "reading": picture.reading,
-        "source": "data:image/png;base64," + base64.b64encode(content).decode("ascii"),
-        "width": round(width),
-        "height": round(height),
-        "small": width <= _SMALL_FIGURE,
+        "svg": Markup(picture.svg),  # escaped where it is drawn
+        "small": picture.width <= _SMALL_FIGURE,
     }
 
 
@@ -112,7 +109,7 @@ def _policy(html: str) -> str:
     return "; ".join(
         (
             "default-src 'none'",
-            "img-src data:",
+            "img-src data:",  # cells of large matrices, and colour bars
             f"style-src {_hashes('style', html)}",
             "style-src-attr 'unsafe-inline'",
             f"script-src {_hashes('script', html)}",

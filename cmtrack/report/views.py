@@ -128,5 +128,5 @@ def write_report(evaluation: BaseEvaluation, path: str | Path, title: str | None
     if path.suffix.lower() != ".html":
         raise ValueError(f"a report is written as .html, got {path.name!r}; .save keeps the numbers as JSON")
     problems: list[str] = []
-    pictures = draw_pictures(evaluation, problems)
+    pictures = draw_pictures(evaluation, problems, files=False)
     return write_text(path, report_html(evaluation, pictures, title=title, problems=problems))

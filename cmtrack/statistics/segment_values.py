@@ -11,6 +11,7 @@ from functools import reduce
 from typing import Any, TypeAlias
 
 import numpy as np
+import numpy.typing as npt
 
 from cmtrack.statistics.attributes import Called, attribute_columns, encode_attribute
 from cmtrack.statistics.inputs import IntArray, no_masked
@@ -90,6 +91,12 @@ class SegmentRows:
         pairs = [divmod(key, len(other.values)) for key in held.tolist()]
         values = tuple(crossed_value(self.values[i], other.values[j]) for i, j in pairs)
         return SegmentRows(f"{self.name}{CROSSED}{other.name}", values, codes.astype(np.int64, copy=False))
+
+    @property
+    def column(self) -> npt.NDArray[Any]:
+        """The value of each row, shape (n,), objects."""
+        held: npt.NDArray[Any] = np.fromiter(self.values, dtype=object, count=len(self.values))
+        return held[self.codes]
 
     def take(self, rows: Any) -> SegmentRows:
         """Some of the rows."""

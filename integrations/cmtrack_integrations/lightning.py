@@ -21,15 +21,15 @@ with needs("lightning"):
     except ModuleNotFoundError:
         Callback = importlib.import_module(_PACKAGES[1]).Callback
 
-_PARTS = frozenset({"y_true", "y_pred", "y_prob", "logits", "sample_weight", "groups", "row_ids"})
+_PARTS = frozenset({"y_true", "y_pred", "y_prob", "logits", "sample_weight", "groups", "row_ids", "segments"})
 
 
 class EvaluationCallback(Callback):  # type: ignore[misc, valid-type]
     """Callback that collects the batches of a validation or test set, and evaluates them over all ranks.
 
     ``validation_step`` (``test_step``) returns a mapping with ``"y_true"`` and one of ``"logits"``, ``"y_prob"`` and
-    ``"y_pred"``; also ``"sample_weight"``, ``"groups"`` and ``"row_ids"`` where there are any. Or ``collect`` makes
-    that mapping from what it returns and the batch.
+    ``"y_pred"``; also ``"sample_weight"``, ``"groups"``, ``"row_ids"`` and ``"segments"`` (a mapping of columns) where
+    there are any. Or ``collect`` makes that mapping from what it returns and the batch.
 
     The evaluation goes to ``run_id``, else to the run of the trainer's ``MLFlowLogger``, else to the run that is
     active when the trainer starts; rank 0 logs. Validation during ``fit`` is logged when the training ends (its last

@@ -12,6 +12,7 @@ import numpy as np
 
 from cmtrack.archive import MAX_ROWS_BYTES
 from cmtrack.evaluation import Evaluation, evaluate
+from cmtrack.statistics.segment_values import Divisions, SegmentRows, declared
 from cmtrack.tracking import LoggedEvaluation
 from cmtrack_integrations._extras import needs
 from cmtrack_integrations._hook import Hook, Options, as_array, class_codes, main_process, named
@@ -20,6 +21,8 @@ with needs("torch"):
     import torch
 
 _BY_ROW = ("y_true", "y_prob", "y_pred", "sample_weight", "groups", "row_ids")
+_SEGMENT = "segments "
+"""Before the name of a column that divides the rows, among the parts of a batch."""
 
 
 class EpochAccumulator:
@@ -30,9 +33,10 @@ class EpochAccumulator:
 
     Rows are gathered where they are at most 32 MB in all (``predictions="auto"``, the default, or ``"labels"``), always
     (``predictions=True``), or never (``False``); where they are not, each rank evaluates its own rows and the
-    evaluations are merged, and paired comparisons have no rows. Gathered rows come in the order of a
-    ``DistributedSampler`` that does not shuffle. Such a sampler repeats a few rows where the ranks do not divide them
-    evenly: ``row_ids`` leave each of them in once, and sort them.
+    evaluations are merged, and paired comparisons have no rows. Rows with ``groups`` or ``segments`` are gathered all
+    the same: no rank sees all of them. Gathered rows come in the order of a ``DistributedSampler`` that does not
+    shuffle. Such a sampler repeats a few rows where the ranks do not divide them evenly: ``row_ids`` leave each of them
+    in once, and sort them.
 
     Parameters
     ----------
@@ -54,6 +58,7 @@ class EpochAccumulator:
     def __init__(self, **options: Unpack[Options]) -> None:
         self._hook = Hook(options)
         self._rows: dict[str, list[Any]] = {}
+        self._divisions: Divisions = ()
         self._error: Exception | None = None
 
     def update(
@@ -66,6 +71,7 @@ class EpochAccumulator:
         sample_weight: Any = None,
         groups: Any = None,
         row_ids: Any = None,
+        segments: Any = None,
     ) -> None:
         """Add the rows of a batch, from tensors on any device or arrays.
 
@@ -78,6 +84,8 @@ class EpochAccumulator:
         logits : tensor of shape (n,) or (n, K), optional
             Instead of ``y_prob``; softmax, or the sigmoid of a single column, makes probabilities of them.
         sample_weight, groups, row_ids : tensor of shape (n,), optional
+        segments : mapping of name to tensor or list of n values, optional
+            Columns of categories that divide the rows; also the other forms of :func:`cmtrack.evaluate`.
         """
         try:
             if logits is not None:
@@ -90,11 +98,16 @@ class EpochAccumulator:
             batch = {name: np.atleast_1d(as_array(values)) for name, values in given.items() if values is not None}
             if batch.get("y_prob") is not None and batch["y_prob"].ndim == 2 and batch["y_prob"].shape[1] == 1:
                 batch["y_prob"] = batch["y_prob"][:, 0]
+            columns, divisions = ({}, ()) if segments is None else _divided(segments)
+            batch |= columns
             lengths = {name: len(values) for name, values in batch.items()}
             if len(set(lengths.values())) > 1:
                 raise ValueError(f"a batch must have one entry per row in each part, got {lengths}")
             if self._rows and set(self._rows) != set(batch):
                 raise ValueError(f"all batches must have the same parts, got {sorted(batch)}, not {sorted(self._rows)}")
+            if self._rows and self._divisions != divisions:
+                raise ValueError(f"all batches must have the same segments, got {divisions}, not {self._divisions}")
+            self._divisions = divisions
             for name, values in batch.items():
                 self._rows.setdefault(name, []).append(values)
         except Exception as error:
@@ -114,7 +127,7 @@ class EpochAccumulator:
 
     def reset(self) -> None:
         """Forget the rows."""
-        self._rows, self._error = {}, None
+        self._rows, self._divisions, self._error = {}, (), None
 
     def compute(self) -> Evaluation | None:
         """The evaluation of the rows of all ranks; None where it failed, with a warning from rank 0.
@@ -155,8 +168,10 @@ class EpochAccumulator:
     def _compute(self) -> Evaluation:
         own, labels, error = self._own()
         size = sum(int(values.nbytes) for values in own.values())
-        header = (len(own.get("y_true", ())), size, labels, own.get("row_ids"), "groups" in own, _sent(error))
-        counts, sizes, orders, ids, grouped, errors = zip(*_gather(header), strict=True)
+        divisions = self._divisions if own else ()
+        whole = bool(divisions) or "groups" in own
+        header = (len(own.get("y_true", ())), size, labels, own.get("row_ids"), divisions, whole, _sent(error))
+        counts, sizes, orders, ids, divided, together, errors = zip(*_gather(header), strict=True)
         _raise_first(errors)
         if not any(counts):
             raise ValueError("there is nothing to evaluate: no batch was given to update")
@@ -165,8 +180,8 @@ class EpochAccumulator:
             own = _first_of_each(own, ids)
         wanted = self._hook.options.get("predictions", "auto")
         small = wanted in ("auto", "labels") and sum(sizes) <= MAX_ROWS_BYTES
-        if len(counts) == 1 or wanted is True or small or any(grouped):  # the same on every rank
-            return self._evaluated(_interleaved(_gather(own)), labels)
+        if len(counts) == 1 or wanted is True or small or any(together):  # the same on every rank
+            return self._evaluated(_interleaved(_gather(own)), labels, next(filter(None, divided), ()))
         return self._merged(own, labels)
 
     def _own(self) -> tuple[dict[str, Any], Any, Exception | None]:
@@ -183,8 +198,12 @@ class EpochAccumulator:
         except Exception as error:
             return {}, None, error
 
-    def _evaluated(self, rows: dict[str, Any], labels: Any) -> Evaluation:
-        return evaluate(**{**self._hook.evaluate_options, "labels": labels, **rows})
+    def _evaluated(self, rows: dict[str, Any], labels: Any, divisions: Divisions = ()) -> Evaluation:
+        columns = {name.removeprefix(_SEGMENT): rows[name] for name in rows if name not in _BY_ROW}
+        given = {name: rows[name] for name in rows if name in _BY_ROW}
+        if divisions:
+            given["segments"] = columns, divisions
+        return evaluate(**{**self._hook.evaluate_options, "labels": labels, **given})
 
     def _merged(self, own: dict[str, Any], labels: Any) -> Evaluation:
         part: Evaluation | None = None
@@ -218,6 +237,14 @@ def probabilities(logits: Any) -> Any:
     if tensor.ndim not in (1, 2):
         raise ValueError(f"logits must have shape (n,) or (n, K), got {tuple(tensor.shape)}")
     return torch.sigmoid(tensor) if tensor.ndim == 1 else torch.softmax(tensor, dim=1)
+
+
+def _divided(segments: Any) -> tuple[dict[str, Any], Divisions]:
+    """The columns of a batch that divide its rows, as arrays among its parts, and how they divide them."""
+    columns, divisions = declared(segments)
+    read = (SegmentRows.read(name, _cpu(column)) for name, column in columns.items())
+    parts = {f"{_SEGMENT}{rows.name}": rows.column for rows in read}
+    return parts, tuple(tuple(map(str, division)) for division in divisions)
 
 
 def _cpu(values: Any) -> Any:

@@ -91,10 +91,7 @@ def plot_metric_heatmap(
     if errors is not None:
         known = layout.check_numbers("errors", errors, (n_runs, n_metrics))
     position = column_tones(table, better, known)
-    image = ax.imshow(
-        np.ma.masked_invalid(position), cmap=_tone_map(), norm=Normalize(0.0, 1.0), aspect="auto",
-        interpolation="nearest", origin="upper",
-    )  # fmt: skip
+    image = heat.draw_image(ax, position, _tone_map(), Normalize(0.0, 1.0), aspect="auto")
     places = [decimals(table[:, j]) for j in range(n_metrics)]
     bold = same if same is not None and same.ndim == 2 else None
     heat.write_cells(ax, image, position, lambda i, j: number(table[i, j], places[j]), SMALL_SIZE, bold=bold)

@@ -58,7 +58,7 @@ def html(comparison: Comparison, title: str | None = None, *, pictures: Mapping[
         The figures where they are drawn already.
     """
     problems: list[str] = []
-    shown = draw_pictures(comparison, problems) if pictures is None else pictures
+    shown = draw_pictures(comparison, problems, files=False) if pictures is None else pictures
     values = context(comparison, title, shown)
     values["further"] += [f"Not drawn: {problem}." for problem in problems]
     return render_page("review.html", **values)

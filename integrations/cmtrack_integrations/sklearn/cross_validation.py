@@ -9,9 +9,12 @@ from typing import TYPE_CHECKING, Any, Unpack
 import numpy as np
 
 from cmtrack.evaluation import Evaluation, evaluate
+from cmtrack.evaluation.from_arrays import divided_by
 from cmtrack.grouping import Label
-from cmtrack.options import Options, complete, takes_options, unless_decided
-from cmtrack.statistics.inputs import FloatArray, IntArray
+from cmtrack.options import Options, complete, takes_options
+from cmtrack.statistics.inputs import FloatArray, IntArray, align_rows
+from cmtrack.statistics.predictions import Predictions
+from cmtrack.statistics.segment_values import declared
 from cmtrack.tracking import LoggedEvaluation, log_evaluation
 from cmtrack.tracking.log import NestedEvaluation, log_nested
 from cmtrack_integrations.sklearn.predictions import (
@@ -50,6 +53,8 @@ class CrossValidated:
         The class of the estimator.
     models : tuple of classifier, or None
         Those fitted without each fold, where they were kept.
+    y_score : ndarray of shape (n, K) or None
+        Out-of-fold decision values in that order, of a classifier that has no probabilities.
     """
 
     evaluation: Evaluation
@@ -60,6 +65,7 @@ class CrossValidated:
     y_prob: FloatArray | None
     name: str
     models: tuple[Any, ...] | None = field(default=None, repr=False)
+    y_score: FloatArray | None = None
 
     @property
     def fold_ids(self) -> IntArray:
@@ -172,6 +178,7 @@ def cross_validate_evaluation(
     sample_weight: Any = None,
     groups: Any = None,
     row_ids: Any = None,
+    segments: Any = None,
     fit_params: Mapping[str, Any] | None = None,
     n_jobs: int | None = None,
     keep_models: bool = True,
@@ -182,7 +189,8 @@ def cross_validate_evaluation(
     Parameters
     ----------
     estimator : classifier, pipeline or search
-        It is cloned; what is given stays as it is.
+        It is cloned; what is given stays as it is. Where it has only a ``decision_function``, its values rank the rows
+        of all folds together, as if the models of the folds had one scale.
     X, y : array-like of n rows
     cv : int, splitter or iterable of (train, test), optional
         As in scikit-learn; by default 5 stratified folds. Every row must stand in exactly one test part.
@@ -198,8 +206,9 @@ def cross_validate_evaluation(
         Folds that are fitted at a time.
     keep_models : bool, default True
         Whether the fitted models are kept, so that :meth:`CrossValidated.score` can score other rows with them.
-    labels, sample_weight, row_ids
-        As in :func:`cmtrack.evaluate`. ``sample_weight`` weighs the judgement; ``fit_params`` takes that of the fit.
+    labels, sample_weight, row_ids, segments
+        As in :func:`cmtrack.evaluate`. ``sample_weight`` weighs the judgement; ``fit_params`` takes that of the fit. A
+        fold is not divided by a column that has one value in it, and a note says so.
     **options
         As in :class:`cmtrack.options.Options`.
 
@@ -213,8 +222,9 @@ def cross_validate_evaluation(
         If a row is in no test part or in several (repeated splits are run one repetition at a time), or on wrong
         input.
     """
-    actual = np.asarray(y)
-    splits = splits_of(estimator, X, actual, cv, groups)
+    rows = {"sample_weight": sample_weight, "groups": groups, "row_ids": row_ids, "segments": segments}
+    actual, by_row = in_order(y, rows)
+    splits = splits_of(estimator, X, actual, cv, by_row["groups"])
     order = tuple(labels) if labels is not None else tuple(np.unique(actual).tolist())
     complete(options, "cross_validate_evaluation")  # before the fits
     scored = _are_scores(target, len(splits))
@@ -222,32 +232,51 @@ def cross_validate_evaluation(
     parts = fit_and_predict([estimator], X, actual, splits, order, fit_params, n_jobs, keep)[0]
     tests = tuple(test for _, test in splits)
     name, models = name_of(estimator), tuple(part.model for part in parts)
-    by_row = {"sample_weight": sample_weight, "groups": groups, "row_ids": row_ids}
-    y_pred, y_prob = joined(parts, splits)
+    out = joined(parts, splits, order)
     given: dict[str, Any] = {}
     if target is not None:
-        if y_prob is None:
-            raise ValueError(f"target needs probabilities: {parts[0].notes[0]}")
+        if out.y_prob is None:
+            raise ValueError(f"target needs probabilities: {out.notes[0]}")
         given["target"] = target if scored else _scored(models, target, order, name)
-        given["calibration"] = (actual, y_prob, _fold_ids(tests))
-    called = unless_decided(y_pred, options)
-    whole = with_notes(
-        evaluate(actual, called, y_prob=y_prob, labels=order, **given, **options, **by_row), parts[0].notes
-    )
+        given["calibration"] = (actual, out.y_prob, _fold_ids(tests))
+    whole = with_notes(evaluate(actual, **out.given(options), **given, **options, **by_row), out.notes)
+    del by_row["segments"]
     folds = []
     for _, test in splits:
         rest = np.setdiff1d(np.arange(len(actual)), test)
-        rows: dict[str, Any] = {name: None if values is None else cut(values, test) for name, values in by_row.items()}
-        held = None if y_prob is None else (actual[rest], y_prob[rest])
-        if held is not None and not _calibrates(held[0], whole):
-            held = None
-        scores = None if y_prob is None else y_prob[test]
-        own = None if called is None else called[test]
-        fold = evaluate(actual[test], own, y_prob=scores, labels=order, calibration=held, **options, **rows)
-        folds.append(with_notes(fold, parts[0].notes))
+        own: dict[str, Any] = {name: None if values is None else cut(values, test) for name, values in by_row.items()}
+        if out.y_prob is not None and _calibrates(actual[rest], whole):
+            own["calibration"] = actual[rest], out.y_prob[rest]
+        fold = evaluate(actual[test], **out.given(options, test), **options, **own)
+        folds.append(_divided_like(whole, with_notes(fold, out.notes), test))
     return CrossValidated(
-        whole, tuple(folds), tests, actual, y_pred, y_prob, name, models=models if keep_models else None
+        whole, tuple(folds), tests, actual, out.y_pred, out.y_prob, name, models if keep_models else None, out.y_score
     )
+
+
+def in_order(y: Any, by_row: Mapping[str, Any]) -> tuple[Any, dict[str, Any]]:
+    """Labels of shape (n,) and what goes with their rows, in their order (see :func:`cmtrack.evaluate`)."""
+    data, divisions = (None, ()) if by_row["segments"] is None else declared(by_row["segments"])
+    given = align_rows({"y": y, **by_row, "segments": data})
+    if divisions:
+        given["segments"] = given["segments"], divisions
+    return np.asarray(given.pop("y")), given
+
+
+def _divided_like(whole: Evaluation, fold: Evaluation, test: IntArray) -> Evaluation:
+    """The evaluation of a fold with the segments of the whole, and notes on columns that do not divide its rows."""
+    if not isinstance(whole.rows, Predictions) or not isinstance(fold.rows, Predictions) or not whole.rows.segments:
+        return fold
+    segments, notes = [], []
+    for one in whole.rows.segments:
+        own = one.take(test)
+        held = np.unique(own.codes).tolist()
+        if len(held) > 1:
+            segments.append(own.arranged(held))
+        else:
+            notes.append(f"segments: “{one.name}” has one value in this fold, which is not divided by it")
+    divided = divided_by(fold, fold.rows, tuple(segments)) if segments else fold
+    return with_notes(divided, tuple(notes))
 
 
 Splits = list[tuple[IntArray, IntArray]]
@@ -309,16 +338,17 @@ def _one_fold(
     return replace(predicted, model=fitted) if keep else predicted
 
 
-def joined(parts: Sequence[Predicted], splits: Splits) -> tuple[Any, FloatArray | None]:
-    """The predictions of all rows from those of the folds."""
-    n = sum(len(test) for _, test in splits)
+def joined(parts: Sequence[Predicted], splits: Splits, labels: tuple[Label, ...]) -> Predicted:
+    """The predictions of all rows from those of the folds, with the scores that each of these has."""
     order = np.argsort(np.concatenate([test for _, test in splits]), kind="stable")
-    y_pred = np.concatenate([part.y_pred for part in parts])[order]
-    if any(part.y_prob is None for part in parts):
-        return y_pred, None
-    y_prob: FloatArray = np.concatenate([part.y_prob for part in parts if part.y_prob is not None])[order]
-    assert len(y_prob) == n  # each row once
-    return y_pred, y_prob
+
+    def whole(name: str) -> Any:
+        own = [getattr(part, name) for part in parts]
+        return None if any(one is None for one in own) else np.concatenate(own)[order]
+
+    y_prob, y_score = whole("y_prob"), whole("y_score")
+    poorest = next((part for part in parts if part.y_score is None), parts[0])
+    return Predicted(whole("y_pred"), y_prob, labels, poorest.notes, y_score=y_score)
 
 
 def cut(values: Any, rows: Any) -> Any:

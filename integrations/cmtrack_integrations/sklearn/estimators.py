@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Unpack
 
 from cmtrack.evaluation import Evaluation, evaluate
 from cmtrack.grouping import Label
-from cmtrack.options import Options, takes_options, unless_decided
+from cmtrack.options import Options, takes_options
 from cmtrack.tracking import LoggedEvaluation, log_evaluation
 from cmtrack.tracking._warn import tell
 from cmtrack_integrations._hook import DataOptions
@@ -74,8 +74,7 @@ def evaluate_estimator(
     sklearn.exceptions.NotFittedError
         If the estimator is not fitted.
     """
-    predicted, given = _arguments(estimator, X, y, labels, calibration, target)
-    given["y_pred"] = unless_decided(given["y_pred"], options)
+    predicted, given = _arguments(estimator, X, y, labels, calibration, target, options)
     evaluation = evaluate(
         y,
         sample_weight=sample_weight,
@@ -116,13 +115,12 @@ def log_estimator(
         raise TypeError(f"there is no option {unknown[0]!r}; the options are {sorted(DataOptions.__annotations__)}")
     source = {name: judging.pop(name, None) for name in ("labels", "calibration", "target")}
     try:
-        predicted, given = _arguments(estimator, X, y, **source)
+        predicted, given = _arguments(estimator, X, y, **source, options=judging)
     except Exception as error:
         if run.get("strict"):
             raise
         tell(f"the evaluation failed: {error}", stacklevel=3)
         return LoggedEvaluation(None, run.get("run_id"), "failed", error=str(error))
-    given["y_pred"] = unless_decided(given["y_pred"], judging)
     try:
         evaluation = with_notes(evaluate(y, **given, **judging), predicted.notes)
     except Exception:  # which says what is wrong, and keeps the inputs
@@ -131,16 +129,17 @@ def log_estimator(
 
 
 def _arguments(
-    estimator: Any, X: Any, y: Any, labels: Sequence[Label] | None, calibration: Any, target: Any
+    estimator: Any,
+    X: Any,
+    y: Any,
+    labels: Sequence[Label] | None,
+    calibration: Any,
+    target: Any,
+    options: Mapping[str, Any],
 ) -> tuple[Predicted, dict[str, Any]]:
     """Arguments of ``evaluate`` that the classifier gives."""
     predicted = predict(estimator, X, y, labels)
-    given: dict[str, Any] = {"y_pred": predicted.y_pred, "y_prob": predicted.y_prob}
-    if predicted.y_score is not None:
-        given["y_score"] = predicted.y_score
-    order = predicted.labels
-    if order is not None:
-        given["labels"] = order
+    given, order = predicted.given(options), predicted.labels
     if predicted.y_prob is None and (calibration is not None or target is not None):
         raise ValueError(f"calibration and target need probabilities: {predicted.notes[0]}")
     if calibration is not None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
@@ -12,6 +12,7 @@ import numpy as np
 
 from cmtrack.evaluation import Evaluation
 from cmtrack.grouping import Label
+from cmtrack.options import unless_decided
 from cmtrack.statistics.inputs import FloatArray, listed
 
 
@@ -41,6 +42,12 @@ class Predicted:
     notes: tuple[str, ...] = ()
     model: Any = None
     y_score: FloatArray | None = None
+
+    def given(self, options: Mapping[str, Any], rows: Any = slice(None)) -> dict[str, Any]:
+        """Arguments of ``evaluate`` for these rows: decisions, unless ``options`` decide, scores and labels."""
+        parts = {"y_pred": unless_decided(self.y_pred, options), "y_prob": self.y_prob, "y_score": self.y_score}
+        found = {name: None if values is None else values[rows] for name, values in parts.items()}
+        return found if self.labels is None else {**found, "labels": self.labels}
 
 
 def with_notes(evaluation: Evaluation, notes: tuple[str, ...]) -> Evaluation:

@@ -9,11 +9,11 @@ import numpy as np
 
 from cmtrack.evaluation import evaluate
 from cmtrack.grouping import Label
-from cmtrack.options import Options, check_names, takes_options, unless_decided
+from cmtrack.options import Options, check_names, takes_options
 from cmtrack.tracking import LoggedEvaluation
 from cmtrack.tracking._warn import tell
 from cmtrack.tracking.log import NestedEvaluation, chosen_run, log_nested
-from cmtrack_integrations.sklearn.cross_validation import fit_and_predict, joined, splits_of
+from cmtrack_integrations.sklearn.cross_validation import fit_and_predict, in_order, joined, splits_of
 from cmtrack_integrations.sklearn.predictions import with_notes
 
 
@@ -28,6 +28,7 @@ def log_candidates(
     sample_weight: Any = None,
     groups: Any = None,
     row_ids: Any = None,
+    segments: Any = None,
     fit_params: Mapping[str, Any] | None = None,
     n_jobs: int | None = None,
     run_id: str | None = None,
@@ -57,7 +58,7 @@ def log_candidates(
         Passed to ``fit``; values with one entry per row are cut to the training rows.
     n_jobs : int, optional
         Folds that are fitted at a time.
-    labels, sample_weight, row_ids
+    labels, sample_weight, row_ids, segments
         As in :func:`cmtrack.evaluate`.
     run_id, metrics, predictions, strict
         As in :func:`cmtrack.log_evaluation`; the run is the parent, by default the active one. Where there is none,
@@ -84,8 +85,8 @@ def log_candidates(
         return ()
     try:
         children = _candidates(
-            search, X, np.asarray(y), max_candidates, labels, fit_params, n_jobs,
-            by_row={"sample_weight": sample_weight, "groups": groups, "row_ids": row_ids},
+            search, X, y, max_candidates, labels, fit_params, n_jobs,
+            by_row={"sample_weight": sample_weight, "groups": groups, "row_ids": row_ids, "segments": segments},
             options=dict(options),
         )  # fmt: skip
         return log_nested(children, run_id=run_id, metrics=metrics, predictions=predictions, strict=strict)
@@ -116,15 +117,15 @@ def _candidates(
     if most is not None and most < 1:
         raise ValueError(f"max_candidates must be at least 1, or None, got {most}")
     ranks = _ranks(results, getattr(search, "refit", None))
+    y, by_row = in_order(y, by_row)
     order = tuple(labels) if labels is not None else tuple(np.unique(y).tolist())
     splits = splits_of(search.estimator, X, y, search.cv, by_row["groups"])
     for place in np.argsort(ranks, kind="stable")[:most].tolist():
         params = results["params"][place]
         candidate = clone(search.estimator).set_params(**{name: clone(v, safe=False) for name, v in params.items()})
         parts = fit_and_predict([candidate], X, y, splits, order, fit_params, n_jobs)[0]
-        y_pred, y_prob = joined(parts, splits)
-        called = unless_decided(y_pred, options)
-        evaluation = with_notes(evaluate(y, called, y_prob=y_prob, labels=order, **by_row, **options), parts[0].notes)
+        whole = joined(parts, splits, order)
+        evaluation = with_notes(evaluate(y, **whole.given(options), **by_row, **options), whole.notes)
         shown = {**params, "candidate": place, "rank": int(ranks[place])}
         yield NestedEvaluation(f"candidate {place}", evaluation, shown)
 

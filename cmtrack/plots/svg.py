@@ -1,0 +1,520 @@
+"""Figures as SVG for pages: text stays text, and a page's dark scheme turns ink, frames and background.
+
+The renderer is a small one of its own and not matplotlib's, which reads process-wide parameters, makes random ids and
+writes every style in full. Nothing global is read or written, so that threads may draw at once.
+"""
+# ruff: noqa: D102  # the methods of a renderer are matplotlib's
+
+from __future__ import annotations
+
+import base64
+import re
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from html import escape
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from matplotlib.backend_bases import GraphicsContextBase, RendererBase
+from matplotlib.backends.backend_agg import RendererAgg
+from matplotlib.colors import to_hex
+from matplotlib.figure import Figure
+from matplotlib.path import Path
+from matplotlib.transforms import Affine2D, Transform
+
+from .style import BLUE, EMPTY, FRAME, GRID, INK, MUTED, ORANGE, RUN, FloatArray, png_file
+
+_UNITS = 10  # of the drawing in a pixel of the figure: all numbers are whole
+CSS_DPI = 96
+_LEAST = 0.6  # part of its size below which a figure is scrolled, as its text would be too small
+_LONG = 16_000  # characters of cells as squares, beyond which an image is taken
+_HATCH = 72  # pixels of a tile
+_NO_ID = re.compile(r"[^A-Za-z0-9_]")
+
+MOST_CELLS = 40_000
+"""Of a matrix that is drawn as cells; beyond, they are smaller than pixels."""
+TURNED = {
+    INK: "ink", MUTED: "soft", FRAME: "frame", GRID: "grid", EMPTY: "empty", "#ffffff": "page",
+    BLUE.lower(): "data-blue",
+}  # fmt: skip
+"""Colours that are those of the page, by the name of its variable."""
+_TURNED_TEXT = TURNED | {ORANGE.lower(): "data-orange-text"}
+_CAPS = {"projecting": "square", "round": "round"}
+_ANCHORS = {"left": "", "center": "middle", "right": "end"}
+_ALONG = {"top": "right", "bottom": "left"}  # of upright text: where it ends, where it begins
+
+
+def as_svg(figure: Figure, name: str = "figure", title: str = "") -> str:
+    """The figure as an ``<svg>`` element for an HTML page.
+
+    Parameters
+    ----------
+    figure : matplotlib.figure.Figure
+    name : str
+        Distinct in the page: ids begin with it.
+    title : str
+        What it shows, for those who do not see it.
+
+    Returns
+    -------
+    str
+        An element that is as wide as its box, but at most its own size, and never so narrow that its text cannot be
+        read: the box around it is to scroll. It holds no style sheet, no date and no random id. Texts have the font of
+        the page. What belongs to a run has ``data-run``, the run's place from 0 on.
+    """
+    return _element(figure, name, title, None)
+
+
+def as_svg_and_png(figure: Figure, name: str = "figure", title: str = "") -> tuple[str, bytes]:
+    """What :func:`as_svg` gives, and the PNG file, in one drawing."""
+    width, height = figure.get_size_inches() * figure.dpi
+    raster: Any = _agg(width, height, figure.dpi)
+    svg = _element(figure, name, title, raster)
+    return svg, png_file(raster.buffer_rgba(), figure.dpi)
+
+
+def _element(figure: Figure, name: str, title: str, raster: RendererAgg | None) -> str:
+    width, height = figure.get_size_inches() * figure.dpi
+    prefix = _NO_ID.sub(lambda found: f"-{ord(found[0]):x}-", name)
+    renderer = SvgRenderer(width, height, figure.dpi, prefix, raster)
+    figure.draw(renderer)
+    across, high = width * CSS_DPI / figure.dpi, height * CSS_DPI / figure.dpi
+    box = f"{round(width * _UNITS)} {round(height * _UNITS)}"
+    label = f"<title>{escape(title)}</title>" if title else ""
+    return (
+        f'<svg role="img" width="{across:.0f}" height="{high:.0f}" viewBox="0 0 {box}" fill="none" '
+        f'style="min-width:{_LEAST * across:.0f}px;max-width:100%;height:auto" stroke-linejoin="round">'
+        f"{label}{renderer.content()}</svg>"
+    )
+
+
+def _agg(width: float, height: float, dpi: float) -> Any:
+    make: Any = RendererAgg
+    return make(width, height, dpi)
+
+
+def _matrix(transform: Transform) -> FloatArray:
+    return np.asarray(transform.get_matrix())
+
+
+class SvgRenderer(RendererBase):
+    """What matplotlib draws, as elements of an SVG drawing.
+
+    Parameters
+    ----------
+    width, height : float
+        In pixels.
+    dpi : float
+    prefix : str
+        Of all ids.
+    raster : RendererAgg, optional
+        Gets the same, so that laying out and drawing happen once for both.
+    """
+
+    def __init__(self, width: float, height: float, dpi: float, prefix: str, raster: RendererAgg | None = None) -> None:
+        super().__init__()
+        self.width, self.height, self.dpi, self.prefix = width, height, dpi, prefix
+        self.raster: Any = raster
+        self._measure: Any = _agg(1, 1, dpi) if raster is None else raster  # texts are laid out as in an image
+        self._widths: dict[tuple[str, int, bool], tuple[float, float, float]] = {}
+        self._parts: list[str] = []
+        self._groups: list[bool] = []
+        self._defined: dict[object, str] = {}
+        self._areas: list[tuple[float, float, float, float]] = []
+
+    def content(self) -> str:
+        """The elements."""
+        return "".join(self._parts)
+
+    # -- what matplotlib asks a renderer ---------------------------------------------------------------------
+
+    def get_canvas_width_height(self) -> tuple[float, float]:
+        return self.width, self.height
+
+    def flipy(self) -> bool:
+        return True
+
+    def option_image_nocomposite(self) -> bool:
+        return True  # each image by itself
+
+    def points_to_pixels(self, points: Any) -> Any:
+        return points * self.dpi / 72
+
+    def get_text_width_height_descent(self, s: str, prop: Any, ismath: Any) -> tuple[float, float, float]:
+        key = (s, hash(prop), bool(ismath))
+        if key not in self._widths:
+            self._widths[key] = self._measure.get_text_width_height_descent(s, prop, ismath)
+        return self._widths[key]
+
+    def open_group(self, s: str, gid: str | None = None) -> None:
+        run = gid is not None and gid.startswith(RUN)
+        self._groups.append(run)
+        if gid is not None and run:
+            self._parts.append(f'<g data-run="{escape(gid.removeprefix(RUN))}">')
+
+    def close_group(self, s: str) -> None:
+        if self._groups.pop():
+            self._parts.append("</g>")
+
+    def draw_path(self, gc: GraphicsContextBase, path: Path, transform: Transform, rgbFace: Any = None) -> None:
+        if self.raster is not None:
+            self.raster.draw_path(gc, path, transform, rgbFace)
+        self._draw(gc, [self._outline(gc, path, transform, filled=rgbFace is not None)], rgbFace)
+
+    def draw_path_collection(self, gc: GraphicsContextBase, *args: Any, **kwargs: Any) -> None:
+        if self.raster is not None:
+            self.raster.draw_path_collection(gc, *args, **kwargs)
+        with self._alone():
+            super().draw_path_collection(gc, *args, **kwargs)  # each by draw_path
+
+    def draw_markers(
+        self, gc: GraphicsContextBase, marker_path: Path, marker_trans: Transform, path: Path, trans: Transform,
+        rgbFace: Any = None,
+    ) -> None:  # fmt: skip
+        if self.raster is not None:
+            self.raster.draw_markers(gc, marker_path, marker_trans, path, trans, rgbFace)
+        points = path.cleaned(transform=self._flipped(trans), remove_nans=True)
+        places = np.asarray(points.vertices)[np.asarray(points.codes) != Path.STOP]
+        edge = self.points_to_pixels(gc.get_linewidth()) + 200
+        inside = (places > -edge).all(axis=1) & (places < (self.width + edge, self.height + edge)).all(axis=1)
+        shape = Affine2D(_matrix(marker_trans))
+        outlines = []
+        for x, y in places[inside].tolist():
+            where = shape.frozen().scale(1, -1).translate(x, y)
+            outlines.append(_Outline(marker_path, where))
+        self._draw(gc, outlines, rgbFace)
+
+    def draw_quad_mesh(
+        self, gc: GraphicsContextBase, master_transform: Transform, meshWidth: int, meshHeight: int,
+        coordinates: npt.ArrayLike, offsets: Any, offsetTrans: Any, facecolors: Any, *args: Any, **kwargs: Any,
+    ) -> None:  # fmt: skip
+        """Cells along the axes only, as those of a colour bar."""
+        if self.raster is not None:
+            self.raster.draw_quad_mesh(
+                gc,
+                master_transform,
+                meshWidth,
+                meshHeight,
+                coordinates,
+                offsets,
+                offsetTrans,
+                facecolors,
+                *args,
+                **kwargs,
+            )
+        corners = master_transform.transform(np.asarray(coordinates, dtype=np.float64).reshape(-1, 2))
+        corners = corners.reshape(meshHeight + 1, meshWidth + 1, 2)
+        rows = np.asarray(facecolors, dtype=np.float64).reshape(meshHeight, meshWidth, 4)
+        y = corners[:, 0, 1]
+        high = max(1, round(abs(y[-1] - y[0])))
+        middle = np.linspace(y[0], y[-1], 2 * high + 1)[1::2]
+        found = np.clip(np.searchsorted(y, middle) - 1, 0, meshHeight - 1)
+        box = (corners[0, 0, 0], y[0], corners[0, -1, 0], y[-1])
+        self._areas.append(box)
+        self._image(np.rint(255 * rows[found][::-1]).astype(np.uint8), box, "")
+
+    def draw_image(self, gc: GraphicsContextBase, x: float, y: float, im: Any, transform: Any = None) -> None:
+        if self.raster is not None:
+            self.raster.draw_image(gc, x, y, im)
+        self._image(np.asarray(im)[::-1], (x, y, x + im.shape[1], y + im.shape[0]), "")
+
+    def draw_text(
+        self, gc: GraphicsContextBase, x: float, y: float, s: str, prop: Any, angle: float, ismath: Any = False,
+        mtext: Any = None,
+    ) -> None:  # fmt: skip
+        if self.raster is not None:
+            self.raster.draw_text(gc, x, y, s, prop, angle, ismath, mtext)
+        if ismath:  # no text of ours is a formula
+            with self._alone():
+                super().draw_text(gc, x, y, s, prop, angle, ismath, mtext)
+            return
+        side = "left" if mtext is None else _side(mtext, angle)
+        if side != "left":  # a browser's font is not as wide: what is flush or centred stays so
+            across = self.get_text_width_height_descent(s, prop, ismath)[0] * (0.5 if side == "center" else 1.0)
+            turn = np.deg2rad(angle)
+            x, y = x + across * np.cos(turn), y - across * np.sin(turn)
+        attributes = f' text-anchor="{_ANCHORS[side]}"' if side != "left" else ""
+        if angle:
+            attributes += f' transform="rotate({-angle:g} {self._whole(x)} {self._whole(y)})"'
+        self._text(s, x, y, prop.get_size_in_points(), _is_bold(prop.get_weight()), gc.get_rgb(), attributes)
+
+    # -- what artists of our own ask ---------------------------------------------------------------------------
+
+    def draw_cells(self, rgba: FloatArray, box: tuple[float, float, float, float]) -> None:
+        """Cells of shape (rows, columns, 4), row 0 on top, that fill (left, bottom, right, top) in pixels."""
+        left, low, right, top = box
+        self._areas.append((min(left, right), min(low, top), max(left, right), max(low, top)))
+        pixels = np.rint(255 * rgba).astype(np.uint8)
+        if pixels.shape[0] * pixels.shape[1] <= 60 * 60:
+            squares = _squares(pixels)
+            if len(squares) <= _LONG:
+                rows, columns = pixels.shape[:2]
+                across, high = (right - left) * _UNITS / columns, (top - low) * _UNITS / rows
+                place = f"{self._whole(left)} {self._whole(self.height - top)}"
+                self._parts.append(
+                    f'<g transform="translate({place})scale({across:.4g} {high:.4g})" shape-rendering="crispEdges">'
+                    f"{squares}</g>"
+                )
+                return
+        self._image(pixels, box, ' style="image-rendering:pixelated"')
+
+    def draw_words(
+        self, texts: Sequence[str], places: FloatArray, colours: Sequence[str], size: float, bold: Sequence[bool],
+        line: float, middle: float,
+    ) -> None:  # fmt: skip
+        """Texts centred at places in pixels, `line` font sizes a line, the baseline `middle` below the centre."""
+        font = self.points_to_pixels(size)
+        self._parts.append(f'<g text-anchor="middle" font-size="{self._whole(font)}">')
+        for text, (x, y), colour, heavy in zip(texts, places.tolist(), colours, bold, strict=True):
+            lines = text.split("\n")
+            down = self.height - y + font * (middle - (len(lines) - 1) * line / 2)
+            for number, words in enumerate(lines):
+                weight = ' font-weight="700"' if heavy else ""
+                self._parts.append(
+                    f'<text x="{self._whole(x)}" y="{self._whole(down + number * line * font)}" '
+                    f'fill="{to_hex(colour)}"{weight}>{escape(words, quote=False)}</text>'
+                )
+        self._parts.append("</g>")
+
+    @contextmanager
+    def _alone(self) -> Iterator[None]:
+        """What is drawn meanwhile is not for the image."""
+        raster, self.raster = self.raster, None
+        yield
+        self.raster = raster
+
+    # -- elements ----------------------------------------------------------------------------------------------
+
+    def _text(self, words: str, x: float, y: float, points: float, bold: bool, rgba: Any, attributes: str) -> None:
+        weight = ' font-weight="700"' if bold else ""
+        opacity = f' fill-opacity="{rgba[3]:.2g}"' if rgba[3] < 1 else ""
+        fill = self._colour("fill", rgba, self._is_on_cells(x, self.height - y), text=True)
+        self._parts.append(
+            f'<text x="{self._whole(x)}" y="{self._whole(y)}" font-size="{self._whole(self.points_to_pixels(points))}"'
+            f"{attributes}{weight}{fill}{opacity}>{escape(words, quote=False)}</text>"
+        )
+
+    def _image(self, pixels: npt.NDArray[np.uint8], box: tuple[float, float, float, float], style: str) -> None:
+        left, low, right, top = box
+        if (pixels[..., 3] == 255).all():
+            pixels = pixels[..., :3]
+        data = base64.b64encode(png_file(pixels, compression=9)).decode("ascii")
+        self._parts.append(
+            f'<image x="{self._whole(left)}" y="{self._whole(self.height - top)}" '
+            f'width="{self._whole(right - left)}" height="{self._whole(top - low)}" preserveAspectRatio="none"{style} '
+            f'href="data:image/png;base64,{data}"/>'
+        )
+
+    def _flipped(self, transform: Transform) -> Affine2D | Transform:
+        return transform + Affine2D().scale(1, -1).translate(0, self.height)
+
+    def _outline(self, gc: GraphicsContextBase, path: Path, transform: Transform, *, filled: bool) -> _Outline:
+        flipped = self._flipped(transform)
+        clip = None if filled or gc.get_hatch() is not None else self._clip_box(gc)
+        return _Outline(path, flipped, clip)
+
+    def _clip_box(self, gc: GraphicsContextBase) -> tuple[float, float, float, float] | None:
+        box = gc.get_clip_rectangle()
+        return None if box is None else (box.x0, self.height - box.y1, box.x1, self.height - box.y0)
+
+    def _draw(self, gc: GraphicsContextBase, outlines: Sequence[_Outline], face: Any) -> None:
+        drawn = [outline for outline in outlines if outline.any]
+        if not drawn:
+            return
+        boxes = np.array([outline.box for outline in drawn])
+        left, top = boxes[:, :2].min(axis=0).tolist()
+        right, low = boxes[:, 2:].max(axis=0).tolist()
+        style = self._style(gc, face, self._is_on_cells((left + right) / 2, self.height - (top + low) / 2))
+        if not style:
+            return
+        clip = self._clip_box(gc)
+        clip_path: Any = gc.get_clip_path()
+        limit = ""
+        if clip_path[0] is not None:
+            limit = self._define_clip(_Outline(clip_path[0], self._flipped(clip_path[1])).data)
+        elif clip is not None:
+            if right < clip[0] - 1 or left > clip[2] + 1 or low < clip[1] - 1 or top > clip[3] + 1:
+                return
+            slack = 1 + self.points_to_pixels(gc.get_linewidth())
+            if left < clip[0] - slack or top < clip[1] - slack or right > clip[2] + slack or low > clip[3] + slack:
+                x, y, to_x, to_y = map(self._whole, clip)
+                limit = self._define_clip(f"M{x} {y}H{to_x}V{to_y}H{x}z")
+        self._parts.append(f'<path d="{"".join(outline.data for outline in drawn)}"{style}{limit}/>')
+
+    def _define_clip(self, data: str) -> str:
+        known = self._defined.get(data)
+        if known is None:
+            known = self._defined[data] = f"{self.prefix}-{len(self._defined)}"
+            self._parts.append(f'<clipPath id="{known}"><path d="{data}"/></clipPath>')
+        return f' clip-path="url(#{known})"'
+
+    def _style(self, gc: GraphicsContextBase, face: Any, fixed: bool) -> str:
+        """The attributes; nothing where nothing would be seen."""
+        parts = []
+        alpha = gc.get_alpha() if gc.get_forced_alpha() else None
+        if gc.get_hatch() is not None:
+            parts.append(f' fill="url(#{self._define_hatch(gc, face, fixed)})"')
+        elif face is not None and not (len(face) == 4 and face[3] == 0):
+            parts.append(self._colour("fill", face, fixed))
+            if alpha is None and len(face) == 4 and face[3] < 1:
+                parts.append(f' fill-opacity="{face[3]:.2g}"')
+        width, rgb = self.points_to_pixels(gc.get_linewidth()), gc.get_rgb()
+        if width and (len(rgb) < 4 or rgb[3] > 0):
+            parts.append(f'{self._colour("stroke", rgb, fixed)} stroke-width="{self._whole(width)}"')
+            if alpha is None and rgb[3] < 1:
+                parts.append(f' stroke-opacity="{rgb[3]:.2g}"')
+            start, dashes = gc.get_dashes()
+            if dashes is not None:
+                parts.append(
+                    f' stroke-dasharray="{" ".join(map(self._whole, self.points_to_pixels(np.array(dashes))))}"'
+                )
+                if start:
+                    parts.append(f' stroke-dashoffset="{self._whole(self.points_to_pixels(start))}"')
+            if gc.get_joinstyle() != "round":
+                parts.append(f' stroke-linejoin="{gc.get_joinstyle()}"')
+            if gc.get_capstyle() in _CAPS:
+                parts.append(f' stroke-linecap="{_CAPS[gc.get_capstyle()]}"')
+        if parts and alpha is not None and alpha < 1:
+            parts.append(f' opacity="{alpha:.2g}"')
+        return "".join(parts)
+
+    def _define_hatch(self, gc: GraphicsContextBase, face: Any, fixed: bool) -> str:
+        key = (gc.get_hatch(), None if face is None else tuple(face), tuple(gc.get_hatch_color()), fixed)
+        known = self._defined.get(key)
+        if known is None:
+            known = self._defined[key] = f"{self.prefix}-{len(self._defined)}"
+            outline = _Outline(gc.get_hatch_path(), Affine2D().scale(_HATCH, -_HATCH).translate(0, _HATCH))
+            side = self._whole(_HATCH)
+            ground = (
+                "" if face is None else f'<path d="M0 0h{side}v{side}h-{side}z"{self._colour("fill", face, fixed)}/>'
+            )
+            lines = self._colour("stroke", gc.get_hatch_color(), fixed)
+            width = self._whole(self.points_to_pixels(gc.get_hatch_linewidth()))
+            self._parts.append(
+                f'<pattern id="{known}" patternUnits="userSpaceOnUse" width="{side}" height="{side}">{ground}'
+                f'<path d="{outline.data}"{lines} stroke-width="{width}"/></pattern>'
+            )
+        return known
+
+    def _colour(self, what: str, rgba: Any, fixed: bool, *, text: bool = False) -> str:
+        """The attribute of a colour: the page's variable for it; on cells, whose colours stay, the colour itself."""
+        shown = to_hex(rgba[:3])
+        turned = (_TURNED_TEXT if text else TURNED).get(shown)
+        if turned is None or fixed or (text and turned == "page"):
+            return f' {what}="{shown}"'
+        return f' {what}="var(--{turned})"'
+
+    def _is_on_cells(self, x: float, y: float) -> bool:
+        return any(left <= x <= right and low <= y <= top for left, low, right, top in self._areas)
+
+    @staticmethod
+    def _whole(pixels: Any) -> str:
+        return str(round(float(pixels) * _UNITS))
+
+
+class _Outline:
+    """A path in pixels, as the data of an element and with its box (left, top, right, bottom)."""
+
+    def __init__(self, path: Path, transform: Transform, clip: tuple[float, float, float, float] | None = None) -> None:
+        matrix = _matrix(transform) if path is Path.unit_circle() else None
+        if matrix is not None and np.allclose([abs(matrix[0, 0]), matrix[0, 1]], [abs(matrix[1, 1]), matrix[1, 0]]):
+            x, y, r = matrix[0, 2], matrix[1, 2], float(np.hypot(matrix[0, 0], matrix[0, 1]))
+            self.any, self.box = bool(np.isfinite([x, y, r]).all()), (x - r, y - r, x + r, y + r)
+            self.data = _circle(x, y, r) if self.any else ""
+            return
+        simple = bool(path.should_simplify) and clip is not None
+        cleaned = path.cleaned(transform=transform, remove_nans=True, clip=clip, simplify=simple, curves=True)
+        codes = np.asarray(cleaned.codes)
+        seen = np.asarray(cleaned.vertices)[(codes != Path.STOP) & (codes != Path.CLOSEPOLY)]
+        self.any = bool(len(seen))
+        self.box = (*seen.min(axis=0), *seen.max(axis=0)) if self.any else (0.0,) * 4
+        self.data = _data(np.rint(_UNITS * np.asarray(cleaned.vertices)), codes) if self.any else ""
+
+
+def _circle(x: float, y: float, r: float) -> str:
+    left, middle, radius = (round(_UNITS * value) for value in (x - r, y, r))
+    return f"M{left} {middle}a{radius} {radius} 0 1 0 {2 * radius} 0a{radius} {radius} 0 1 0 {-2 * radius} 0z"
+
+
+_LETTERS = {Path.LINETO: ("l", 1), Path.CURVE3: ("q", 2), Path.CURVE4: ("c", 3)}
+
+
+def _data(vertices: FloatArray, codes: npt.NDArray[Any]) -> str:
+    """Whole numbers as path data, each point from the one before."""
+    points, kinds = vertices.astype(np.int64).tolist(), codes.tolist()
+    out: list[str] = []
+    x = y = start_x = start_y = place = 0
+    bare = False  # a point that nothing followed yet
+    while place < len(kinds):
+        kind = kinds[place]
+        if kind == Path.STOP:
+            break
+        if kind == Path.MOVETO:
+            if bare:
+                out.pop()
+            x, y = start_x, start_y = points[place]
+            out.append(f"M{x} {y}")
+            bare, place = True, place + 1
+        elif kind == Path.CLOSEPOLY:
+            out.append("z")
+            x, y, place, bare = start_x, start_y, place + 1, False
+        else:
+            letter, step = _LETTERS[kind]
+            moves = [(to_x - x, to_y - y) for to_x, to_y in points[place : place + step]]
+            x, y = points[place + step - 1]
+            place += step
+            if letter != "l":
+                out.append(letter + _joined(value for move in moves for value in move))
+            elif moves[0][1] == 0:
+                if moves[0][0] or place >= len(kinds) or bare:
+                    out.append(f"h{moves[0][0]}")
+            elif moves[0][0] == 0:
+                out.append(f"v{moves[0][1]}")
+            else:
+                out.append("l" + _joined(moves[0]))
+            bare = False
+    return "".join(out)
+
+
+def _joined(values: Any) -> str:
+    text = " ".join(map(str, values))
+    return text.replace(" -", "-")
+
+
+def _squares(pixels: npt.NDArray[np.uint8]) -> str:
+    """Cells of one unit, neighbours of a row in one piece, a path for each colour; the most frequent lies below all."""
+    rows, columns = pixels.shape[:2]
+    pieces: dict[tuple[int, ...], list[str]] = {}
+    for row, cells in enumerate(pixels):
+        edges = np.concatenate([[0], np.flatnonzero((cells[1:] != cells[:-1]).any(axis=1)) + 1, [columns]]).tolist()
+        for start, stop in pairwise(edges):
+            pieces.setdefault(tuple(cells[start].tolist()), []).append(
+                f"M{start} {row}h{stop - start}v1h{start - stop}z"
+            )
+    if all(colour[3] == 255 for colour in pieces):
+        most = max(pieces, key=lambda colour: len(pieces[colour]))
+        pieces = {most: [f"M0 0h{columns}v{rows}h-{columns}z"]} | {c: p for c, p in pieces.items() if c != most}
+    return "".join(
+        f'<path fill="#{"".join(f"{part:02x}" for part in (colour if colour[3] < 255 else colour[:3]))}" '
+        f'd="{"".join(found)}"/>'
+        for colour, found in pieces.items()
+        if colour[3]
+    )
+
+
+def _side(text: Any, angle: float) -> str:
+    """Which end of a line of text its place holds."""
+    if angle and text.get_rotation_mode() != "anchor":
+        if angle % 180 == 90:
+            side = _ALONG.get(text.get_va(), "center")
+            return side if angle % 360 == 90 or side == "center" else {"left": "right", "right": "left"}[side]
+        return "left"
+    return str(getattr(text, "_multialignment", None) or text.get_ha())
+
+
+def _is_bold(weight: Any) -> bool:
+    return weight in ("bold", "semibold", "heavy", "black", "extra bold", "demibold", "demi") or (
+        not isinstance(weight, str) and weight >= 600
+    )

@@ -1,0 +1,177 @@
+"""Figures as elements of pages: text stays text, colours are the page's, and nothing depends on the moment."""
+
+from __future__ import annotations
+
+import re
+import threading
+import xml.etree.ElementTree as ET
+
+import matplotlib as mpl
+import numpy as np
+import pytest
+
+from cmtrack.plots import _heatmap as heat
+from cmtrack.plots import plot_confusion_matrix, plot_roc
+from cmtrack.plots.style import BLUE, INK, ORANGE, RUN, as_png, hit_map, new_figure, plain_axes
+from cmtrack.plots.svg import as_svg, as_svg_and_png
+
+HOSTILE = ["<script>alert(1)</script>", "a\"b'&amp; ]]> <svg onload=x>", "left \u202etfel", "混同 한국어", "]]>"]
+
+
+def counts(k: int) -> np.ndarray:
+    return np.random.default_rng(k).integers(0, 60, (k, k)) + 90 * np.eye(k, dtype=np.int64)
+
+
+def matrix(k: int = 3, names: list[str] | None = None):
+    return plot_confusion_matrix(counts(k), names or [f"class {i}" for i in range(k)])
+
+
+def roc():
+    t = np.linspace(0, 1, 200)
+    return plot_roc(t**3, t, auc=0.75, operating_point=(0.2, 0.6))
+
+
+def parts(svg: str, tag: str) -> list[ET.Element]:
+    return [node for node in ET.fromstring(svg).iter() if node.tag == tag]
+
+
+def test_the_element_says_its_size_and_what_it_is():
+    figure = roc()
+    width, height = figure.get_size_inches() * 96
+    root = ET.fromstring(as_svg(figure, "roc", "ROC <curve>"))
+    assert (root.tag, root.get("role")) == ("svg", "img")
+    assert root.find("title").text == "ROC <curve>"
+    assert (float(root.get("width")), float(root.get("height"))) == (round(width), round(height))
+    assert [float(part) for part in root.get("viewBox").split()][2:] == pytest.approx(
+        [width * 1300 / 96, height * 1300 / 96], abs=1
+    )
+    assert f"min-width:{0.6 * width:.0f}px;max-width:100%;height:auto" in root.get("style")
+
+
+def test_nothing_is_global_or_of_the_moment():
+    before = dict(mpl.rcParams)
+    svg = as_svg(roc(), "roc", "ROC")
+    assert dict(mpl.rcParams) == before
+    with mpl.rc_context({"svg.fonttype": "path", "svg.hashsalt": "x", "svg.image_inline": False}):
+        assert as_svg(roc(), "roc", "ROC") == svg
+    assert not re.search(r"<style|<metadata|xlink|xmlns|font-family|<\?xml|\d{4}-\d\d-\d\d", svg)
+
+
+def test_threads_draw_the_same():
+    figures = [roc() for _ in range(4)]
+    made: list[str] = []
+    threads = [threading.Thread(target=lambda f=f: made.append(as_svg(f, "roc"))) for f in figures]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert set(made) == {as_svg(roc(), "roc")}
+    assert len(made) == 4
+
+
+@pytest.mark.parametrize("figure", [matrix, lambda: matrix(60), roc], ids=["matrix", "large matrix", "curve"])
+def test_one_drawing_gives_the_element_and_the_file_of_two(figure):
+    svg, png = as_svg_and_png(figure(), "name", "title")
+    assert svg == as_svg(figure(), "name", "title")
+    assert png == as_png(figure())
+
+
+def test_text_stays_text_whatever_is_in_it():
+    svg = as_svg(matrix(5, HOSTILE), "m", "<b>")
+    words = ["".join(node.itertext()) for node in parts(svg, "text")]
+    assert words.count(HOSTILE[0]) == words.count(HOSTILE[1]) == 2  # of its row and of its column
+    assert "left \\u202etfel" in words  # nothing turns the text around it
+    assert "<script" not in svg
+    assert "<svg onload" not in svg
+    assert str(counts(5)[2, 2]) in words
+
+
+def test_ids_begin_with_the_name_of_the_figure():
+    figure = matrix(2, ["none here", "b"])
+    figure.axes[0].add_patch(mpl.patches.Rectangle((-2, -2), 8, 8, hatch="//", facecolor="red", alpha=0.5))
+    svgs = [as_svg(figure, name) for name in ("a b", "a_b", 'a"b')]
+    ids = [re.findall(r' id="(.*?)"', svg) for svg in svgs]
+    assert all(ids)
+    assert len({i for found in ids for i in found}) == sum(map(len, ids))
+    for svg, found in zip(svgs, ids, strict=True):
+        assert set(re.findall(r"url\(#(.*?)\)", svg)) == set(found)
+        assert all(re.fullmatch(r"[A-Za-z0-9_-]+", name) for name in found)
+
+
+def test_ink_is_the_pages_and_data_are_not():
+    svg = as_svg(roc(), "roc")
+    assert {"var(--ink)", "var(--page)", "var(--frame)", "var(--grid)", "var(--data-blue)"} <= set(
+        re.findall(r'"(var\(.*?\))"', svg)
+    )
+    assert f'fill="{ORANGE.lower()}"' in svg
+    assert INK not in svg
+    assert BLUE.lower() not in svg
+
+
+def test_what_stands_on_cells_keeps_its_colours():
+    svg = as_svg(matrix(3), "m")
+    on_cells = {node.get("fill") for node in parts(svg, "text") if "\n" not in node.text and node.text.endswith("%")}
+    assert INK in on_cells  # a cell's own text
+    frames = [node for node in parts(svg, "path") if node.get("stroke") == INK]
+    assert len(frames) == 3  # of the diagonal
+    assert 'fill="var(--ink)"' in svg  # names beside the cells
+
+
+@pytest.mark.parametrize("k", [2, 11, 60])
+def test_cells_have_the_colours_of_the_image(k):
+    values = np.random.default_rng(0).random((k, k))
+    figure = new_figure((3.0, 3.0))
+    ax = figure.add_axes((0, 0, 1, 1))
+    plain_axes(ax)
+    image = heat.draw_image(ax, values, hit_map(), mpl.colors.Normalize(0, 1))
+    shown = np.asarray(image.to_rgba(values))
+    svg = as_svg(figure)
+    if k < 60:
+        found = {tuple(int(c[i : i + 2], 16) for i in (0, 2, 4)) for c in re.findall(r'fill="#([0-9a-f]{6})"', svg)}
+        assert {tuple(c) for c in np.rint(255 * shown.reshape(-1, 4)[:, :3]).astype(int).tolist()} <= found
+    else:
+        assert len(parts(svg, "image")) == 1
+        assert len(svg) < 30_000
+
+
+def test_several_images_stand_where_they_belong():
+    figure = new_figure((4.0, 2.0))
+    ax = figure.add_axes((0, 0, 1, 1))
+    plain_axes(ax)
+    heat.draw_image(ax, np.array([[0.0, 1.0], [1.0, 1.0]]), hit_map(), mpl.colors.Normalize(0, 1))
+    heat.draw_image(ax, np.array([[1.0], [0.0]]), hit_map(), mpl.colors.Normalize(0, 1), at=(3.0, 0.0))
+    ax.set(xlim=(-0.5, 3.5), ylim=(1.5, -0.5))
+    svg = as_svg(figure)
+    places = re.findall(r"translate\((\d+) (\d+)\)scale\(([\d.]+) ([\d.]+)\)", svg)
+    assert [[float(number) for number in place] for place in places] == [[0, 0, 1300, 1300], [3900, 0, 1300, 1300]]
+    assert re.findall(r'fill="#ffffff" d="(.*?)"', svg) == ["M0 0h1v1h-1z", "M0 1h1v1h-1z"]
+
+
+def test_an_artist_of_a_run_is_marked():
+    figure = roc()
+    figure.axes[0].lines[0].set_gid(f"{RUN}3")
+    svg = as_svg(figure)
+    assert len(re.findall(r'<g data-run="3"><path ', svg)) == 1
+    assert ET.fromstring(svg) is not None
+
+
+def test_lines_end_at_the_frame_and_areas_are_clipped():
+    figure = new_figure((2.0, 2.0))
+    ax = figure.add_axes((0.25, 0.25, 0.5, 0.5))
+    plain_axes(ax)
+    ax.plot([0, 10], [0, 0.5], color=ORANGE)
+    ax.fill_between([0, 10], [0, 0], [3, 3], color=BLUE)
+    ax.set(xlim=(0, 1), ylim=(0, 1))
+    svg = as_svg(figure, "f")
+    (line,) = (node for node in parts(svg, "path") if node.get("stroke") == ORANGE.lower())
+    assert line.get("d").startswith("M650 1950l13")  # from the corner to the right edge, and not ten times as far
+    assert line.get("clip-path") is None
+    (area,) = (node for node in parts(svg, "path") if node.get("clip-path"))
+    assert area.get("fill") == "var(--data-blue)"
+    assert re.search(r'<clipPath id="f-0"><path d="M650 650H1950V1950H650z"', svg)
+
+
+@pytest.mark.parametrize(("k", "most"), [(2, 8_000), (11, 25_000), (60, 50_000)], ids=["2", "11", "60"])
+def test_an_element_is_smaller_than_its_image(k, most):
+    svg, png = as_svg_and_png(matrix(k))
+    assert len(svg) < min(most, len(png) * 4 / 3)
