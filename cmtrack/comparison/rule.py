@@ -136,9 +136,7 @@ class Rule:
         """
         data = _loaded(content, name)
         if not isinstance(data, dict) or not data:
-            raise ValueError(
-                f"{name}: a rule file maps options to what they are, such as 'rank_by: f1', got {data!r:.60}"
-            )
+            raise ValueError(f"{name}: a rule file maps options to values, such as 'margin: 0.01', got {data!r:.60}")
         values = {}
         for key, value in data.items():
             if key not in RULES:
