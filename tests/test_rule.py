@@ -121,7 +121,7 @@ def test_what_decides_may_stand_in_a_file_and_what_names_the_runs_may_not():
         ("margin: .inf", "margin must be a number (a finite number), got inf"),
         ("margin: true", "margin must be a number (a finite number), got True"),
         ("require: [1]", "require must be a gate, or a list of gates (a text), got [1]"),
-        ("grouping: parity.yaml", "grouping must be a grouping (a mapping in this file, so that the digest holds for it)"),
+        ("grouping: parity.yaml", "grouping must be a grouping (a mapping in this file, so that the digest"),
         ("grouping: {groups: {a: [1]}}", "grouping: a grouping needs at least two groups"),
         ("costs: {price: 1}", "costs: costs have 'costs' or 'matrix'"),
         ("seed: -1", "seed must be a whole number (a whole number that is not negative), got -1"),
@@ -182,14 +182,17 @@ def test_what_is_no_file_is_refused(three, rule, error, says):
         compare(three, rule=rule)
 
 
+GROUPS = Grouping.nps("strict")
+
+
 @pytest.mark.parametrize(
     "given",
     [
         {},
         {"rank_by": {"multiclass/accuracy": 2.0, "class/0/recall": 1.0}, "margin": 0.0},
         {"rank_by": ["multiclass/accuracy", "class/0/recall"], "seed": np.int64(4)},
-        {"grouping": Grouping.nps("strict"), "positive": "promoter", "costs": {(0, 2): 5}, "segments": ["a", ("b", "c")]},
-        {"block": "params.fold", "model": "params.model", "block_kind": "folds", "rope": 0.02, "test_train_ratio": 0.25},
+        {"grouping": GROUPS, "positive": "promoter", "costs": {(0, 2): 5}, "segments": ["a", ("b", "c")]},
+        {"block": "params.fold", "model": "params.m", "block_kind": "folds", "rope": 0.02, "test_train_ratio": 0.25},
     ],
     ids=["nothing", "weights", "front", "groups", "blocks"],
 )  # fmt: skip

@@ -268,7 +268,7 @@ def compare_runs(
     base = None if baseline is None else Candidate(baseline, evaluations[baseline.run_id])
     candidates, undefined = [], []
     judged_runs: tuple[Candidate, ...] = ()
-    for run_id, run in runs.items():
+    for run_id, run in sorted(runs.items()):  # the same review whatever the order that they were given in
         if run_id not in evaluations:
             continue
         evaluation = evaluations[run_id]

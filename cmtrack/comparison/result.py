@@ -165,7 +165,8 @@ class Comparison(ABC):
         """Write the review with everything that it can be computed from, to be checked by ``cmtrack verify``.
 
         The file holds the page, the Markdown, the plain data, the rule, each run's statistics and its rows, and a
-        manifest with the SHA-256 digest of each. The same comparison gives the same bytes.
+        manifest with the SHA-256 digest of each. The same comparison gives the same bytes. Rows keep 7 digits of their
+        probabilities; of evaluations in memory, the bundle's review is computed from these.
 
         Parameters
         ----------

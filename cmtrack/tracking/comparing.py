@@ -485,6 +485,7 @@ def list_runs(runs: Any, options: CompareOptions, progress: Progress, *, order: 
                 truncated = True
         if names and not found and len(clients) > 1:
             _check_found(names, list(clients.values()))
+    found = dict(sorted(found.items()))  # the same review whatever the order that they were given or found in
     label = unique_names({run_id: run.name for run_id, run in found.items()})
     return Listed(tuple(replace(run, name=label[run.run_id]) for run in found.values()), clients, truncated)
 

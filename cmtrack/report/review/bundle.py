@@ -18,6 +18,8 @@ from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from cmtrack import untrusted
 from cmtrack.archive import FILE_NAME, ROWS_NAME
 from cmtrack.base import BaseEvaluation
@@ -35,6 +37,7 @@ from cmtrack.report.review.data import as_plain, to_dict
 from cmtrack.report.review.record import rule_of
 from cmtrack.report.review.report import as_json, html, markdown
 from cmtrack.schemas import BUNDLE
+from cmtrack.statistics.predictions import Predictions
 from cmtrack.untrusted import one_line, without_credentials
 
 MANIFEST, RUNS, RULE, PAGE, TEXT, DATA = (
@@ -46,6 +49,7 @@ MAX_FILES = 20_000
 _SINCE = (1980, 1, 1, 0, 0, 0)  # of every file: the same content, the same bytes
 _OWN_TAGS = ("mlflow.runName", "mlflow.parentRunId", "mlflow.user")
 _AGAIN = "### Reproduce this review"
+_LONG = re.compile(r"\d+\.\d{10,}(?:e-?\d+)?|\d+(?:\.\d+)?e-\d+")
 _ON_PAGE = re.compile(r'<section class="verdict".*?</section>|<table.*?</table>', re.DOTALL)
 
 
@@ -63,6 +67,7 @@ def write(comparison: Comparison, path: Path, *, rows: bool = True, title: str |
 
 def contents(comparison: Comparison, *, rows: bool = True, title: str | None = None) -> dict[str, bytes]:
     """The files of a bundle by their names, the manifest last."""
+    comparison = _of_kept_rows(comparison) if rows else comparison
     rule = rule_of(comparison)
     options = {name: comparison.how.get(name) for name in RULES}
     own = write_rule(options, CompareOptions.defaults()) if rule is None else rule.content
@@ -120,19 +125,62 @@ def _judged(comparison: Comparison, rows: bool) -> tuple[list[dict[str, Any]], d
         files[f"{folder}/{FILE_NAME}"] = evaluation.to_json().encode("utf-8")
         kept = "none" if evaluation.rows is None else "kept" if rows else "left out"
         if kept == "kept":
-            content = io.BytesIO()
-            evaluation.write_rows(content)
-            files[f"{folder}/{ROWS_NAME}"] = content.getvalue()
+            files[f"{folder}/{ROWS_NAME}"] = _rows_file(evaluation)
         listed.append({"run": _run_data(candidate.run, read), "folder": folder, "rows": kept})
     return listed, files
+
+
+def _rows_file(evaluation: BaseEvaluation) -> bytes:
+    content = io.BytesIO()
+    evaluation.write_rows(content)
+    return content.getvalue()
+
+
+def _of_kept_rows(comparison: Comparison) -> Comparison:
+    """The comparison by the probabilities that a file of rows keeps, with 7 digits: evaluations in memory have more."""
+    evaluations, same = {}, True
+    for candidate in comparison.judged:
+        evaluation = candidate.evaluation
+        held = evaluation.rows
+        if isinstance(evaluation, Evaluation) and isinstance(held, Predictions) and held.probabilities is not None:
+            kept = evaluation.with_rows(_rows_file(evaluation)).rows
+            assert isinstance(kept, Predictions)
+            if not np.array_equal(kept.probabilities, held.probabilities):
+                same = False
+                evaluation = replace(evaluation, rows=replace(held, source=kept.source))
+        evaluations[candidate.run_id] = evaluation
+    if same:
+        return comparison
+    options = CompareOptions(**{name: comparison.how[name] for name in (*RULES, "rule")})
+    runs = {candidate.run_id: candidate.run for candidate in comparison.judged}
+    left = [one for one in comparison.left_out if one.run.run_id not in runs]
+    before = comparison.left_out[: _first_judged(comparison)]
+    found = compare_runs(
+        runs,
+        evaluations,
+        comparison.criterion,
+        options,
+        baseline=None if comparison.baseline is None else comparison.baseline.run,
+        stopped=[stop for stop in comparison.failed if stop.run.run_id and stop.run.run_id not in runs],
+        left_out=([one for one in left if one in before], [one for one in left if one not in before]),
+        passed_over=comparison.passed_over,
+        how=comparison.how,
+        record=comparison.record,
+    )
+    return replace(found, notes=comparison.notes)
+
+
+def _first_judged(comparison: Comparison) -> int:
+    """The place of the first run that is left out though it was judged: runs stand before and after these."""
+    known = {candidate.run_id for candidate in comparison.judged}
+    found = [place for place, left in enumerate(comparison.left_out) if left.run.run_id in known]
+    return found[0] if found else len(comparison.left_out)
 
 
 def _not_judged(comparison: Comparison) -> dict[str, Any]:
     """Statements on runs whose evaluations were not read: they cannot be recomputed."""
     known = {candidate.run_id for candidate in comparison.judged}
-    places = [place for place, left in enumerate(comparison.left_out) if left.run.run_id in known]
-    first = places[0] if places else len(comparison.left_out)
-    read = _reads(comparison)
+    first, read = _first_judged(comparison), _reads(comparison)
     left = [
         {"run": _run_data(one.run, read), "reason": one.reason, "last": one.last, "before": place < first}
         for place, one in enumerate(comparison.left_out)
@@ -323,9 +371,11 @@ def _recompute(files: Mapping[str, bytes], manifest: dict[str, Any]) -> tuple[in
         skipped.add("segments")
         lacking.append(f"differences by {', '.join(dict.fromkeys(paired))}: a bundle does not hold each row's segment")
     same = manifest["versions"].get("cmtrack") == versions().get("cmtrack")
-    compared = _Compared(texts=same and not paired)
-    for name in [name for name in stated if name not in skipped]:
-        compared.compare(stated[name], anew.get(name), name)
+    compared = _Compared(texts=False)
+    for texts in (False, True)[: 1 + (same and not paired)]:  # a number is named rather than the sentence on it
+        compared.numbers, compared.texts = 0, texts
+        for name in sorted(set(anew) - skipped, key=lambda name: (name in ("summary", "notes"), name)):
+            compared.compare(stated.get(name), anew[name], name)
     if not same:
         lacking.append("sentences, as another version of cmtrack made the review")
     elif not paired:
@@ -396,12 +446,12 @@ def _as_result(data: Sequence[Any]) -> GateResult:
 class _Compared:
     """The stated data held against the recomputed ones."""
 
-    def __init__(self, texts: bool = True) -> None:
+    def __init__(self, texts: bool = False) -> None:
         self.texts, self.numbers = texts, 0
         self.problems: list[str] = []
 
     def compare(self, stated: Any, found: Any, where: str) -> None:
-        """Compare two values of JSON; the first difference of each part of the data is named."""
+        """Compare two values of JSON; the first difference is named."""
         if self.problems:
             return
         if isinstance(stated, dict) and isinstance(found, dict):
@@ -449,11 +499,16 @@ def _compare_values(
             compared.compare(model["mean"], float(sum(found) / len(found)), f"model {model['name']}, mean")
 
 
+def _shown(page: str) -> list[str]:
+    """The decision and the tables of a page; numbers that only sort them are rounded."""
+    return [_LONG.sub(lambda found: f"{float(found[0]):.9g}", part) for part in _ON_PAGE.findall(page)]
+
+
 def _compare_pages(files: Mapping[str, bytes], comparison: Comparison, title: str | None, compared: _Compared) -> None:
     """Compare the Markdown, and the decision and the tables of the page, with those that the comparison gives."""
     found = files[TEXT].decode("utf-8").split(_AGAIN)[0]
     if found != markdown(comparison, title).split(_AGAIN)[0]:
         compared.problems.append(f"{TEXT} does not say what the comparison says")
     page = html(comparison, title, pictures={})
-    if _ON_PAGE.findall(files[PAGE].decode("utf-8")) != _ON_PAGE.findall(page):
+    if _shown(files[PAGE].decode("utf-8")) != _shown(page):
         compared.problems.append(f"{PAGE} does not say what the comparison says")

@@ -22,6 +22,7 @@ from cmtrack.untrusted import one_line, without_credentials
 MAX_RUNS = 30
 MAX_PARAMS = 12
 _VALUE = 40
+_OF_URLS = "%:/?=&@[],;+~"
 
 Line = dict[str, Any]
 Table = dict[str, Any]
@@ -85,7 +86,8 @@ def address(run: Run) -> str:
     uri = without_credentials(run.tracking_uri)
     if urlsplit(uri).scheme not in ("http", "https"):
         return ""
-    return f"{uri.rstrip('/')}/#/experiments/{quote(run.experiment_id, safe='')}/runs/{quote(run.run_id, safe='')}"
+    parts = (quote(uri.rstrip("/"), safe=_OF_URLS), quote(run.experiment_id, safe=""), quote(run.run_id, safe=""))
+    return "{}/#/experiments/{}/runs/{}".format(*parts)
 
 
 def duration(run: Run) -> float | None:

@@ -110,7 +110,9 @@ def markdown(comparison: Comparison, title: str | None = None) -> str:
     lines += [f"- {line['name']}: {_plain(line['text'])}{_linked(line['href'])}" for line in page["record"]["lines"]]
     for name, table in (("Runs", page["record"]["runs"]), ("Parameters that differ", page["record"]["params"])):
         if table:
-            body = [[_plain(row["name"]), *map(_plain, row["cells"])] for row in table["rows"]]
+            body = [
+                [_plain(row["name"]), *(_cell(text, row["href"]) for text in row["cells"])] for row in table["rows"]
+            ]
             lines += ["", f"#### {name}", "", *_table(table["heads"], body), "", f"*{_plain(table['reading'])}*"]
     lines += ["", "### Reproduce this review", "", "```python", printable(page["python"]), "```"]
     if page["command"]:
@@ -149,6 +151,10 @@ def _plain(text: object) -> str:
 
 def _linked(href: str) -> str:
     return f" <{for_page(href)}>" if href else ""
+
+
+def _cell(text: str, href: str) -> str:
+    return _linked(href).strip() if href and text == href else _plain(text)
 
 
 def _name(cell: Mapping[str, Any]) -> str:
