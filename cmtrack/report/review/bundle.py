@@ -139,19 +139,20 @@ def _rows_file(evaluation: BaseEvaluation) -> bytes:
 def _of_kept_rows(comparison: Comparison) -> Comparison:
     """The comparison by the probabilities that a file of rows keeps, with 7 digits: evaluations in memory have more."""
     evaluations, same = {}, True
+    options = CompareOptions(**{name: comparison.how[name] for name in (*RULES, "rule")})
     for candidate in comparison.judged:
         evaluation = candidate.evaluation
         held = evaluation.rows
         if isinstance(evaluation, Evaluation) and isinstance(held, Predictions) and held.probabilities is not None:
             kept = evaluation.with_rows(_rows_file(evaluation)).rows
             assert isinstance(kept, Predictions)
-            if not np.array_equal(kept.probabilities, held.probabilities):
+            if not np.array_equal(np.asarray(kept.probabilities), held.probabilities):
                 same = False
-                evaluation = replace(evaluation, rows=replace(held, source=kept.source))
+                # groups are counted from the rows: they are counted again
+                evaluation = options.prepared(replace(evaluation, rows=replace(held, source=kept.source)))
         evaluations[candidate.run_id] = evaluation
     if same:
         return comparison
-    options = CompareOptions(**{name: comparison.how[name] for name in (*RULES, "rule")})
     runs = {candidate.run_id: candidate.run for candidate in comparison.judged}
     left = [one for one in comparison.left_out if one.run.run_id not in runs]
     before = comparison.left_out[: _first_judged(comparison)]
