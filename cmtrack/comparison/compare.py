@@ -312,7 +312,8 @@ def compare_runs(
     failed = (*stopped, *(StoppedRun(c.run, c.gates) for c in candidates if not c.passed))
     segments = SegmentComparison()
     if options.segments is not None and rankings:
-        segments = by_segment(rankings[0], options.segments, criterion.metrics, options.confidence_level)
+        sides = [(run.name, run.evaluation) for run in rankings[0].runs]
+        segments = by_segment(sides, options.segments, criterion.metrics, options.confidence_level)
     notes = (*notes, *apart(rankings, reads), *segments.notes)
     return RunComparison(rankings=rankings, failed=failed, notes=notes, segments=segments, **both)
 

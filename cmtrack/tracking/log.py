@@ -89,10 +89,11 @@ def log_evaluation(
     class, tags, and the evaluated rows as a dataset. A training run is never ended, opened or broken by this: on
     any failure there is a warning that names a local folder with the evaluation, and the script goes on.
 
-    **What leaves the machine.** By default each row's actual and predicted label, probabilities, weight and group go to
-    the tracking store, up to 32 MB; row ids do only as a digest. The environment variable ``CMTRACK_PREDICTIONS`` or
-    ``[tool.cmtrack] predictions`` in the nearest ``pyproject.toml`` that has it limits that whatever the code asks for:
-    ``off`` keeps all rows here, ``labels`` the probabilities (:mod:`cmtrack.tracking.settings`). The logger ``cmtrack``
+    **What leaves the machine.** By default each row's actual and predicted label, probabilities, weight, group and
+    segment by each declared column go to the tracking store, up to 32 MB; row ids do only as a digest. The environment
+    variable ``CMTRACK_PREDICTIONS`` or ``[tool.cmtrack] predictions`` in the nearest ``pyproject.toml`` that has it
+    limits that whatever the code asks for: ``off`` keeps all rows here, ``labels`` the probabilities
+    (:mod:`cmtrack.tracking.settings`). The logger ``cmtrack``
     says at level INFO what goes along. Statistics go in any case: counts of each distinct score of the positive group
     are among them, and of segments the counts by the values of their columns.
 
