@@ -30,20 +30,21 @@ Parsed = TypeVar("Parsed")
 FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 
 experiment_option = click.option(
-    "--experiment", "experiments", multiple=True, metavar="NAME", help="Experiment whose runs are taken; repeatable."
+    "--experiment", "experiments", multiple=True, metavar="NAME", help="Take the runs of this experiment; repeatable."
 )
 filter_option = click.option(
     "--filter",
     "filter_string",
     default="",
     metavar="TEXT",
-    help="MLflow's filter for the runs of the experiments, such as \"params.model = 'forest'\".",
+    help="Take the runs of the experiments that this filter of MLflow lets through, such as "
+    "\"params.model = 'forest'\".",
 )
 require_option = click.option(
     "--require",
     multiple=True,
     metavar="GATE",
-    help="What a run must reach, such as 'class/3/recall >= 0.6', 'prevalence/bias.abs <= 0.01', "
+    help="Stop a run that does not reach this, such as 'class/3/recall >= 0.6', 'prevalence/bias.abs <= 0.01', "
     "'binary/roc_auc.low > 0.8', 'multiclass/accuracy.difference.low > -0.01' or, of all segments, "
     "'segment/region/*/binary/recall.low >= 0.6'; repeatable.",
 )
@@ -51,30 +52,30 @@ rank_by_option = click.option(
     "--rank-by",
     multiple=True,
     metavar="METRIC[=WEIGHT]",
-    help="Metric that decides. Several make a Pareto front; with weights, a weighted sum in units of their standard "
-    "errors. By default the Matthews correlation.",
+    help="Rank by this metric, by default the Matthews correlation. Several make a Pareto front; with weights, a "
+    "weighted sum in units of their standard errors.",
 )
 grouping_option = click.option(
-    "--grouping", "grouping_file", type=FILE, help="YAML or JSON file: judge every run under this grouping."
+    "--grouping", "grouping_file", type=FILE, help="Judge every run under the grouping of this YAML or JSON file."
 )
-positive_option = click.option("--positive", metavar="GROUP", help="The positive group of the grouping.")
+positive_option = click.option("--positive", metavar="GROUP", help="Take this as the positive group of the grouping.")
 costs_option = click.option(
-    "--costs", "costs_file", type=FILE, help="YAML or JSON file: price every run by these costs (cost/mean)."
+    "--costs", "costs_file", type=FILE, help="Price every run by the costs of this YAML or JSON file (cost/mean)."
 )
 confidence_option = click.option(
     "--confidence-level",
     type=click.FloatRange(0, 1, min_open=True, max_open=True),
     default=0.95,
     show_default=True,
-    help="Confidence level of the intervals and of the ties.",
+    help="Use this confidence level for the intervals and the ties.",
 )
-prefix_option = click.option("--prefix", default="", help="Prefix under which the evaluations were logged.")
+prefix_option = click.option("--prefix", default="", help="Read the evaluations that were logged under this prefix.")
 rule_option = click.option(
     "--rule",
     "rule_file",
     type=FILE,
-    help="YAML file of what decides (rank_by, require, margin and more), fixed before anyone looks; its digest is "
-    "printed.",
+    help="Decide by this YAML file (rank_by, require, margin and more), which was fixed before anyone looked; its "
+    "digest is printed.",
 )
 json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON object and nothing else.")
 
@@ -89,14 +90,14 @@ _OPTIONS: tuple[Callable[[Any], Any], ...] = (
         "tie_breakers",
         multiple=True,
         metavar="RULE",
-        help="What chooses among tied runs within the margin: a metric, 'params.depth', 'metrics.seconds asc' or "
+        help="Choose among tied runs within the margin by this: a metric, 'params.depth', 'metrics.seconds asc' or "
         "'tags.size desc'; repeatable.",
     ),
     click.option(
         "--margin",
         type=click.FloatRange(min=0),
-        help="What a tie-breaker may give up, in units of the metric: it chooses among runs that are shown not to be "
-        "worse than the leader by more than this. By default, among runs within one standard error of the leader.",
+        help="Let a tie-breaker give up so much, in units of the metric: it chooses among runs that are shown not to "
+        "be worse than the leader by more. By default it chooses among runs within one standard error of the leader.",
     ),
     grouping_option,
     positive_option,
@@ -108,15 +109,23 @@ _OPTIONS: tuple[Callable[[Any], Any], ...] = (
         metavar="COLUMN",
         help="Compare the leader with the next runs by this column that the runs were evaluated by; repeatable.",
     ),
-    click.option("--against", metavar="RUN", help="Baseline of .difference gates: a run, or a model URI."),
-    click.option("--block", metavar="NAME", help="Repeated runs: what names the repetition, such as 'params.fold'."),
-    click.option("--model", metavar="NAME", help="Repeated runs: what names the model, such as 'params.model'."),
+    click.option(
+        "--against", metavar="RUN", help="Take the differences of .difference gates from this run or model URI."
+    ),
+    click.option(
+        "--block",
+        metavar="NAME",
+        help="Compare models over repeated runs, whose repetition this names, such as 'params.fold'.",
+    ),
+    click.option(
+        "--model", metavar="NAME", help="Tell the models of repeated runs apart by this, such as 'params.model'."
+    ),
     click.option(
         "--block-kind",
         type=click.Choice(["auto", "folds", "seeds", "datasets"]),
         default="auto",
         show_default=True,
-        help="Repeated runs: what the blocks are.",
+        help="Take the blocks of repeated runs as these.",
     ),
     rule_option,
     prefix_option,
@@ -125,7 +134,7 @@ _OPTIONS: tuple[Callable[[Any], Any], ...] = (
         type=click.IntRange(min=1),
         default=50,
         show_default=True,
-        help="Runs of one data set to read and test: the best ones by their logged values.",
+        help="Read and test at most so many runs of one data set: the best ones by their logged values.",
     ),
     confidence_option,
     click.option(
@@ -133,7 +142,7 @@ _OPTIONS: tuple[Callable[[Any], Any], ...] = (
         "tracking_uris",
         multiple=True,
         metavar="URI",
-        help="Tracking store, by default MLflow's own choice; repeatable.",
+        help="Ask this tracking store, by default MLflow's own choice; repeatable.",
     ),
     click.option("--csv", "csv_file", type=click.Path(dir_okay=False, path_type=Path), help="Write a row per run."),
     json_option,

@@ -57,7 +57,9 @@ def _no_verdict(function: Callable[..., Any]) -> Callable[..., Any]:
 
 @click.command("gate")
 @click.argument("run")
-@click.option("--against", metavar="RUN", help="The baseline: a run, or a model URI such as models:/name@champion.")
+@click.option(
+    "--against", metavar="RUN", help="Compare with this baseline: a run, or a model URI such as models:/name@champion."
+)
 @require_option
 @rule_option
 @rank_by_option
@@ -66,12 +68,12 @@ def _no_verdict(function: Callable[..., Any]) -> Callable[..., Any]:
 @costs_option
 @prefix_option
 @confidence_option
-@click.option("--tracking-uri", metavar="URI", help="Tracking store; by default MLflow's own choice.")
+@click.option("--tracking-uri", metavar="URI", help="Ask this tracking store, by default MLflow's own choice.")
 @click.option(
     "--summary",
     "summary_file",
     type=click.Path(dir_okay=False, path_type=Path),
-    help='File that the Markdown summary is appended to, such as "$GITHUB_STEP_SUMMARY".',
+    help='Append the Markdown summary to this file, such as "$GITHUB_STEP_SUMMARY".',
 )
 @json_option
 @_no_verdict

@@ -25,7 +25,7 @@ _ENDINGS = (".html", ".md", ".json")
     "outputs",
     multiple=True,
     type=click.Path(dir_okay=False, path_type=Path),
-    help="File to write, .html, .md or .json; repeatable.  [default: review.html]",
+    help="Write this file, .html, .md or .json; repeatable.  [default: review.html]",
 )
 @click.option(
     "--bundle",
@@ -41,9 +41,13 @@ _ENDINGS = (".html", ".md", ".json")
     help="Put the predictions by row into the bundle: paired differences are recomputed from them.",
 )
 @click.option("--log", is_flag=True, help="Write the review as an MLflow run, and tag the compared runs.")
-@click.option("--experiment-for-review", metavar="NAME", help="Experiment of that run.")
-@click.option("--alias", metavar="NAME", help="Set for the chosen run's version of the registered model.")
-@click.option("--registered-model", metavar="NAME", help="Its name, where the chosen run has versions of several.")
+@click.option("--experiment-for-review", metavar="NAME", help="Write that run into this experiment.")
+@click.option("--alias", metavar="NAME", help="Set this alias for the chosen run's version of the registered model.")
+@click.option(
+    "--registered-model",
+    metavar="NAME",
+    help="Take the version of this registered model, where the chosen run has versions of several.",
+)
 @plain_errors
 def review_command(
     outputs: tuple[Path, ...],

@@ -140,11 +140,11 @@ def decides(comparison: Comparison) -> str:
         test = "not being dominated"
     elif noun == "model":
         test = "the difference from the leader, adjusted for all pairs,"
+    said = f"A {noun} is behind where its p-value of {test} is at most {alpha}; all others are tied."
+    if not _several(comparison.how.get("tie_breakers")):
+        return f"{said} No tie-breaker was given: the {noun} of the best value is chosen."
     where = near_words(comparison.how.get("margin"), comparison.criterion)
-    return (
-        f"A {noun} is behind where its p-value of {test} is at most {alpha}. The tie-breakers choose among the tied "
-        f"{noun}s {where}; without one, the best value does."
-    )
+    return f"{said} The tie-breakers choose among the tied {noun}s {where}."
 
 
 def _several(given: Any) -> list[str]:
