@@ -109,17 +109,13 @@ _OPTIONS: tuple[Callable[[Any], Any], ...] = (
         metavar="COLUMN",
         help="Compare the leader with the next runs by this column that the runs were evaluated by; repeatable.",
     ),
-    click.option(
-        "--against", metavar="RUN", help="Take the differences of .difference gates from this run or model URI."
-    ),
+    click.option("--against", metavar="RUN", help="Take differences from this run or model URI."),
     click.option(
         "--block",
         metavar="NAME",
-        help="Compare models over repeated runs, whose repetition this names, such as 'params.fold'.",
+        help="Compare models over runs that this repeats: 'params.fold'.",
     ),
-    click.option(
-        "--model", metavar="NAME", help="Tell the models of repeated runs apart by this, such as 'params.model'."
-    ),
+    click.option("--model", metavar="NAME", help="Tell models of repeated runs apart by this: 'params.model'."),
     click.option(
         "--block-kind",
         type=click.Choice(["auto", "folds", "seeds", "datasets"]),

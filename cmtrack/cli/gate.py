@@ -57,9 +57,7 @@ def _no_verdict(function: Callable[..., Any]) -> Callable[..., Any]:
 
 @click.command("gate")
 @click.argument("run")
-@click.option(
-    "--against", metavar="RUN", help="Compare with this baseline: a run, or a model URI such as models:/name@champion."
-)
+@click.option("--against", metavar="RUN", help="Compare with this run, or model URI such as models:/name@champion.")
 @require_option
 @rule_option
 @rank_by_option
