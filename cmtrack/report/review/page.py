@@ -25,6 +25,7 @@ from cmtrack.report.review import reproduce
 from cmtrack.report.review.figures import MAX_RUNS, changes_of, judged_section, of_classes, rival
 from cmtrack.report.review.narrative import decision, further, heading, segment_reading, segment_test
 from cmtrack.report.review.phrases import LAST, STANDINGS, Say, criterion_title, direction, over, say_of, standing
+from cmtrack.report.review.record import record
 from cmtrack.untrusted import one_line
 
 if TYPE_CHECKING:
@@ -59,6 +60,7 @@ def context(comparison: Comparison, title: str | None, pictures: Mapping[str, Pi
         "confusions": confusions(comparison),
         "warnings": warnings(comparison),
         "aside": aside(comparison),
+        "record": record(comparison),
         "python": reproduce.python_snippet(comparison),
         "command": reproduce.command_line(comparison),
         "methods": methods(comparison),
