@@ -16,6 +16,7 @@ from cmtrack.report.figures import Picture, draw_pictures
 from cmtrack.report.formatting import markdown_text as _plain
 from cmtrack.report.html import render_page, write_text
 from cmtrack.report.review.data import to_dict
+from cmtrack.report.review.interactive import payload
 from cmtrack.report.review.page import context
 from cmtrack.report.review.page import table as table_of
 from cmtrack.untrusted import for_page, printable, printable_json
@@ -60,7 +61,7 @@ def html(comparison: Comparison, title: str | None = None, *, pictures: Mapping[
     shown = draw_pictures(comparison, problems, files=False) if pictures is None else pictures
     values = context(comparison, title, shown)
     values["further"] += [f"Not drawn: {problem}." for problem in problems]
-    return render_page("review.html", **values)
+    return render_page("review.html", data=payload(comparison), **values)
 
 
 def markdown(comparison: Comparison, title: str | None = None) -> str:
