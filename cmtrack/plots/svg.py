@@ -25,11 +25,11 @@ from matplotlib.figure import Figure
 from matplotlib.path import Path
 from matplotlib.transforms import Affine2D, Transform
 
-from .style import BLUE, EMPTY, FRAME, GRID, INK, MUTED, ORANGE, RUN, FloatArray, png_file
+from .style import BAND, BLUE, EMPTY, FRAME, GRID, INK, MUTED, ORANGE, RUN, FloatArray, png_file
 
 _UNITS = 10  # of the drawing in a pixel of the figure: all numbers are whole
 CSS_DPI = 96
-_LEAST = 0.6  # part of its size below which a figure is scrolled, as its text would be too small
+_LEAST = 0.75  # part of its size below which a figure is scrolled, as its text would be too small
 _SQUARES = 30 * 30  # cells, beyond which they are an image
 _HATCH = 72  # pixels of a tile
 _NO_ID = re.compile(r"[^A-Za-z0-9_]")
@@ -38,7 +38,7 @@ MOST_CELLS = 40_000
 """Of a matrix that is drawn as cells; beyond, they are smaller than pixels."""
 TURNED = {
     INK: "ink", MUTED: "soft", FRAME: "frame", GRID: "grid", EMPTY: "empty", "#ffffff": "page",
-    BLUE.lower(): "data-blue",
+    BAND: "band", BLUE.lower(): "data-blue",
 }  # fmt: skip
 """Colours that are those of the page, by the name of its variable."""
 _TURNED_TEXT = TURNED | {ORANGE.lower(): "data-orange-text"}

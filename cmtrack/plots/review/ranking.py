@@ -19,6 +19,7 @@ from cmtrack.metrics.metric import BETTER
 from cmtrack.names import quoted
 from cmtrack.plots import _text as text
 from cmtrack.plots.style import (
+    BAND,
     BLUE,
     GRID,
     INK,
@@ -235,7 +236,6 @@ def _explanations(
 
 
 FONT = 7.5  # of the numbers
-_BAND = "#e4eff7"
 _FAR = 6.0  # times the median distance from the first row: beyond, a row does not stretch the axis
 
 
@@ -275,7 +275,7 @@ def draw_panel(
     for top in np.flatnonzero(bands) - 0.5:
         ax.add_patch(
             Rectangle(
-                (0.0, float(top)), reach, 1, transform=ax.get_yaxis_transform(), clip_on=False, facecolor=_BAND,
+                (0.0, float(top)), reach, 1, transform=ax.get_yaxis_transform(), clip_on=False, facecolor=BAND,
                 edgecolor="none", zorder=0.2,
             )
         )  # fmt: skip
