@@ -51,6 +51,7 @@ from cmtrack_integrations.sklearn import (
     log_candidates,
     log_estimator,
 )
+from cmtrack_integrations.sklearn.cross_validation import RANKED_TOGETHER
 
 pytestmark = pytest.mark.slow
 
@@ -347,6 +348,17 @@ def test_folds_are_divided_into_segments(store, data):
     assert [load_evaluation(one.run_id) for one in logged[1:]] == list(found.folds)
 
 
+def test_bad_segments_are_refused_before_the_fits(store, data):
+    x, y, _, _ = data
+    bad = {"age": np.linspace(0, 1, len(y))}
+    with pytest.raises(ValueError, match="'age' must hold categories"):
+        cross_validate_evaluation(None, x, y, cv=3, segments=bad)
+    search = GridSearchCV(LogisticRegression(), {"C": [0.1, 1.0]}, cv=3).fit(x, y)
+    search.estimator = None
+    with mlflow.start_run(), pytest.warns(EvaluationWarning, match="'age' must hold categories"):
+        assert log_candidates(search, x, y, segments=bad) == ()
+
+
 def test_rows_of_a_cross_validation_go_by_their_index(data):
     x, y, _, _ = data
     order = np.random.default_rng(0).permutation(len(y))
@@ -379,6 +391,8 @@ def test_a_classifier_without_probabilities_is_cross_validated(data):
     whole = evaluate(y, found.y_pred, y_score=expected)
     assert found.evaluation.metrics == pytest.approx(whole.metrics, nan_ok=True)
     assert "multiclass/roc_auc_ovr_macro" in whole.metrics
+    assert RANKED_TOGETHER in found.evaluation.warnings
+    assert not any(RANKED_TOGETHER in fold.warnings for fold in found.folds)
     for fold, test in zip(found.folds, found.tests, strict=True):
         ranked = evaluate(y[test], found.y_pred[test], y_score=expected[test]).metrics
         assert fold.metrics["multiclass/roc_auc_ovr_macro"] == ranked["multiclass/roc_auc_ovr_macro"]

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Unpack
 import numpy as np
 
 from cmtrack.evaluation import Evaluation, evaluate
-from cmtrack.evaluation.from_arrays import divided_by
+from cmtrack.evaluation.from_arrays import divided_by, segment_rows
 from cmtrack.grouping import Label
 from cmtrack.options import Options, complete, takes_options
 from cmtrack.statistics.inputs import FloatArray, IntArray, align_rows
@@ -189,8 +189,8 @@ def cross_validate_evaluation(
     Parameters
     ----------
     estimator : classifier, pipeline or search
-        It is cloned; what is given stays as it is. Where it has only a ``decision_function``, its values rank the rows
-        of all folds together, as if the models of the folds had one scale.
+        It is cloned; what is given stays as it is. Without ``predict_proba`` the values of its ``decision_function``
+        rank the rows, those of all folds together as if their models had one scale.
     X, y : array-like of n rows
     cv : int, splitter or iterable of (train, test), optional
         As in scikit-learn; by default 5 stratified folds. Every row must stand in exactly one test part.
@@ -242,25 +242,33 @@ def cross_validate_evaluation(
     whole = with_notes(evaluate(actual, **out.given(options), **given, **options, **by_row), out.notes)
     del by_row["segments"]
     folds = []
-    for _, test in splits:
+    for part, test in zip(parts, tests, strict=True):
         rest = np.setdiff1d(np.arange(len(actual)), test)
         own: dict[str, Any] = {name: None if values is None else cut(values, test) for name, values in by_row.items()}
         if out.y_prob is not None and _calibrates(actual[rest], whole):
             own["calibration"] = actual[rest], out.y_prob[rest]
-        fold = evaluate(actual[test], **out.given(options, test), **options, **own)
-        folds.append(_divided_like(whole, with_notes(fold, out.notes), test))
+        fold = evaluate(actual[test], **part.given(options), **options, **own)
+        folds.append(_divided_like(whole, with_notes(fold, part.notes), test))
     return CrossValidated(
         whole, tuple(folds), tests, actual, out.y_pred, out.y_prob, name, models if keep_models else None, out.y_score
     )
 
 
 def in_order(y: Any, by_row: Mapping[str, Any]) -> tuple[Any, dict[str, Any]]:
-    """Labels of shape (n,) and what goes with their rows, in their order (see :func:`cmtrack.evaluate`)."""
+    """Labels of shape (n,) and what goes with their rows, in their order (see :func:`cmtrack.evaluate`).
+
+    Raises
+    ------
+    ValueError
+        If the order cannot be known, or a column does not divide the rows.
+    """
     data, divisions = (None, ()) if by_row["segments"] is None else declared(by_row["segments"])
     given = align_rows({"y": y, **by_row, "segments": data})
+    actual = np.asarray(given.pop("y"))
     if divisions:
+        segment_rows(given["segments"], divisions, len(actual))
         given["segments"] = given["segments"], divisions
-    return np.asarray(given.pop("y")), given
+    return actual, given
 
 
 def _divided_like(whole: Evaluation, fold: Evaluation, test: IntArray) -> Evaluation:
@@ -279,6 +287,10 @@ def _divided_like(whole: Evaluation, fold: Evaluation, test: IntArray) -> Evalua
     return with_notes(divided, tuple(notes))
 
 
+RANKED_TOGETHER = (
+    "decision values of the models of all folds are ranked together, as if they had one scale; each fold's own "
+    "evaluation ranks those of one model"
+)
 Splits = list[tuple[IntArray, IntArray]]
 
 
@@ -346,9 +358,10 @@ def joined(parts: Sequence[Predicted], splits: Splits, labels: tuple[Label, ...]
         own = [getattr(part, name) for part in parts]
         return None if any(one is None for one in own) else np.concatenate(own)[order]
 
-    y_prob, y_score = whole("y_prob"), whole("y_score")
-    poorest = next((part for part in parts if part.y_score is None), parts[0])
-    return Predicted(whole("y_pred"), y_prob, labels, poorest.notes, y_score=y_score)
+    y_score = whole("y_score")
+    least = next((part for part in parts if part.y_score is None), parts[0])
+    notes = least.notes if y_score is None else (*least.notes, RANKED_TOGETHER)
+    return Predicted(whole("y_pred"), whole("y_prob"), labels, notes, y_score=y_score)
 
 
 def cut(values: Any, rows: Any) -> Any:

@@ -43,8 +43,9 @@ def evaluate_estimator(
     Parameters
     ----------
     estimator : classifier, pipeline or fitted search
-        A search (``GridSearchCV``, ...) answers with its best candidate, refitted. Without ``predict_proba`` only
-        labels are judged, and a note in ``Evaluation.warnings`` says so.
+        A search (``GridSearchCV``, ...) answers with its best candidate, refitted. Without ``predict_proba``
+        labels are judged, and ranking by ``decision_function`` where there is one; a note in ``Evaluation.warnings``
+        says so.
     X : array-like of shape (n, n_features)
         Held-out features, in any form that the estimator takes.
     y : array-like of shape (n,)

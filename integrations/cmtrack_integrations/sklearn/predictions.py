@@ -43,11 +43,10 @@ class Predicted:
     model: Any = None
     y_score: FloatArray | None = None
 
-    def given(self, options: Mapping[str, Any], rows: Any = slice(None)) -> dict[str, Any]:
-        """Arguments of ``evaluate`` for these rows: decisions, unless ``options`` decide, scores and labels."""
-        parts = {"y_pred": unless_decided(self.y_pred, options), "y_prob": self.y_prob, "y_score": self.y_score}
-        found = {name: None if values is None else values[rows] for name, values in parts.items()}
-        return found if self.labels is None else {**found, "labels": self.labels}
+    def given(self, options: Mapping[str, Any]) -> dict[str, Any]:
+        """Arguments of ``evaluate``: decisions, unless ``options`` decide, scores and labels."""
+        decided = unless_decided(self.y_pred, options)
+        return {"y_pred": decided, "y_prob": self.y_prob, "y_score": self.y_score, "labels": self.labels}
 
 
 def with_notes(evaluation: Evaluation, notes: tuple[str, ...]) -> Evaluation:
