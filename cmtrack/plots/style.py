@@ -49,6 +49,7 @@ MUTED = "#6b6b6b"
 FRAME = "#9a9a9a"
 GRID = "#e3e3e3"
 EMPTY = "#dedede"
+BAND = "#e4eff7"  # behind rows that belong together
 BLUE = "#0072B2"
 ORANGE = "#D55E00"
 SKY = "#56B4E9"
