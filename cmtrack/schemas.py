@@ -61,3 +61,5 @@ EVALUATION = Stored("the evaluation", 1)
 REVIEW = Stored("the review", 1)
 MANIFEST = Stored("manifest.json", 2, {1: _with_choice}, unnumbered=1)
 INTENT = Stored("intent.json", 1, unnumbered=1)
+BUNDLE = Stored("the bundle", 1)
+"""The manifest of a review that is written with everything that it is computed from."""

@@ -12,6 +12,8 @@ import math
 import os
 import re
 import stat
+import struct
+import zipfile
 import zlib
 from pathlib import Path
 from typing import Any
@@ -236,3 +238,53 @@ def tracking_uri(value: Any) -> str:
     if scheme and scheme[1].split("+")[0].lower() not in _SCHEMES:
         raise ValueError(f"a tracking URI must be of one of the schemes {', '.join(_SCHEMES)}, got {scheme[1]!r:.40}")
     return value
+
+
+_ENTRY = re.compile(r"(?:[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}/){0,3}[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}")
+
+
+def unzipped(path: Path, limit: int, most: int) -> dict[str, bytes]:
+    """The files of a zip archive by their names, read into memory; nothing is written to a disk.
+
+    Parameters
+    ----------
+    path : Path
+    limit : int
+        Most bytes that they may have together, once unpacked; more are never unpacked.
+    most : int
+        Most files.
+
+    Raises
+    ------
+    ValueError
+        If it is no zip archive or a damaged one, has too many or too large files, a name twice, or an entry that is
+        no plain file in folders of plain names: a link, one that climbs, an encrypted one.
+    OSError
+        If it cannot be read.
+    """
+    out: dict[str, bytes] = {}
+    left = limit
+    try:
+        with zipfile.ZipFile(path) as archive:
+            entries = archive.infolist()
+            if len(entries) > most:
+                raise ValueError(f"an archive must hold at most {most:,} files, got {len(entries):,}")
+            for entry in entries:
+                kind = stat.S_IFMT(entry.external_attr >> 16)
+                if not _ENTRY.fullmatch(entry.filename) or ".." in entry.filename or kind not in (0, stat.S_IFREG):
+                    raise ValueError(f"an archive must hold plain files in plain folders, got {entry.filename!r:.80}")
+                if entry.filename in out:
+                    raise ValueError(f"an archive must hold each file once, got {entry.filename!r:.80} twice")
+                if entry.flag_bits & 1 or entry.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
+                    raise ValueError(f"{entry.filename!r:.80} is encrypted, or packed in a way that is not read")
+                if entry.file_size > left:
+                    raise ValueError(f"the files of an archive must have at most {limit >> 20:,} MB together")
+                with archive.open(entry) as file:
+                    content = file.read(left + 1)
+                left -= len(content)
+                if left < 0:
+                    raise ValueError(f"the files of an archive must have at most {limit >> 20:,} MB together")
+                out[entry.filename] = content
+    except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError, struct.error) as error:
+        raise ValueError(f"the archive is damaged: {error}") from None
+    return out

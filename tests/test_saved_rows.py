@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -12,9 +14,31 @@ import pyarrow.parquet as pq
 import pytest
 from samples import random_problem
 
-from cmtrack import Evaluation, FamilyEvaluation, Prefix, compare, evaluate, evaluate_families, paired_differences
+from cmtrack import (
+    Evaluation,
+    FamilyEvaluation,
+    Grouping,
+    Prefix,
+    compare,
+    evaluate,
+    evaluate_families,
+    paired_differences,
+)
 
 NAME = "cmtrack_predictions.parquet"
+
+
+def changed(change: Callable[[pa.Table], pa.Table]) -> Callable[[Path], None]:
+    return lambda path: pq.write_table(change(pq.read_table(path)), path)
+
+
+def with_column(name: str, values: Any) -> Callable[[pa.Table], pa.Table]:
+    return lambda table: table.drop_columns([name]).append_column(name, [values])
+
+
+def with_codes(change: Callable[[np.ndarray[Any, Any]], Any]) -> Callable[[pa.Table], pa.Table]:
+    name = "segment/region"
+    return lambda table: with_column(name, pa.array(change(table[name].to_numpy())))(table)
 
 
 def pair() -> dict[str, Evaluation]:
@@ -63,6 +87,101 @@ def test_weights_and_groups_come_back(weights: str, groups: bool, tmp_path: Path
             assert np.array_equal(ours, theirs)
 
 
+REGION = np.array(["north", "south", None], dtype=object)[np.arange(500) % 3]
+MANY = np.arange(500) % 300
+BY = ({"region": REGION, "id": MANY}, ["region", "id", ("region", "id")])
+
+
+def divided(**given: Any) -> Evaluation:
+    y, y_pred, p = random_problem(3, n=500, k=3)
+    return evaluate(y, y_pred, y_prob=p, segments=BY, **given)
+
+
+@pytest.mark.parametrize("weights", ["none", "whole", "fraction"])
+def test_the_segment_of_each_row_comes_back(weights: str, tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    given = {"none": None, "whole": rng.integers(0, 4, 500), "fraction": rng.gamma(1, 1, 500)}[weights]
+    original = divided(sample_weight=given)
+    original.save(tmp_path)
+    kinds = {field.name: str(field.type) for field in pq.read_schema(tmp_path / NAME) if "segment" in field.name}
+    assert kinds == {"segment/region": "uint8", "segment/id": "uint16", "segment/region × id": "uint16"}
+    loaded = Evaluation.load(tmp_path)
+    for ours, theirs in zip(loaded.rows.segments, original.rows.segments, strict=True):
+        assert (ours.name, ours.values, ours.codes.dtype) == (theirs.name, theirs.values, np.int64)
+        assert np.array_equal(ours.codes, theirs.codes)
+    part = loaded.segments["region"]["north"]
+    assert np.array_equal(part.rows.actual, original.rows.actual[REGION == "north"])
+    assert part.metrics["multiclass/roc_auc_ovr_macro"] == pytest.approx(
+        original.segments["region"]["north"].metrics["multiclass/roc_auc_ovr_macro"], abs=1e-6
+    )
+
+
+def test_declared_columns_of_a_loaded_evaluation_are_searched(tmp_path: Path) -> None:
+    original = divided()
+    original.save(tmp_path)
+    ours, theirs = (
+        one.worst_segments("multiclass/accuracy", min_rows=50, n_permutations=20).to_frame()
+        for one in (Evaluation.load(tmp_path), original)
+    )
+    assert ours.equals(theirs)
+
+
+def test_rows_of_an_earlier_version_have_no_segments_and_lose_none(tmp_path: Path) -> None:
+    original = divided(sample_weight=np.random.default_rng(0).gamma(1, 1, 500))
+    original.save(tmp_path)
+    names = [f"segment/{name}" for name in original.segments]
+    changed(lambda table: table.drop_columns(names))(tmp_path / NAME)
+    loaded = Evaluation.load(tmp_path)
+    assert loaded == original
+    assert loaded.rows.segments == ()
+    assert loaded.segments["region"].codes is None
+    grouping = Grouping({"a": [0, 1], "b": [2]})
+    ours, theirs = (one.regroup(grouping).segments["region"].to_frame() for one in (loaded, original))
+    assert ours.equals(theirs)
+
+
+def test_segments_that_an_evaluation_does_not_have_are_not_read(tmp_path: Path) -> None:
+    divided().save(tmp_path)
+    evaluation = replace(divided(), statistics=replace(divided().statistics, segments=None), rows=None)
+    assert evaluation.with_rows((tmp_path / NAME).read_bytes()).rows.segments == ()
+
+
+def moved(table: pa.Table, *, alike: bool) -> pa.Table:
+    """Two rows of one actual class in each other's segment, or one row alone."""
+    codes, actual = (table[name].to_numpy().copy() for name in ("segment/region", "y_true"))
+    hit = actual == table["y_pred"].to_numpy()
+    first = np.flatnonzero((codes == 0) & (actual == "0") & hit)[0]
+    second = np.flatnonzero((codes == 1) & (actual == "0") & ~hit)[0]
+    codes[first] = 1
+    if alike:
+        codes[second] = 0
+    return with_column("segment/region", pa.array(codes))(table)
+
+
+DAMAGED_SEGMENTS: dict[str, tuple[Callable[[pa.Table], pa.Table], str]] = {
+    "out of range": (with_codes(lambda codes: np.where(codes == 2, 3, codes)), "whole numbers from 0 to 2"),
+    "negative": (with_codes(lambda codes: codes.astype(np.int8) - 1), "whole numbers from 0 to 2"),
+    "huge": (with_codes(lambda codes: codes.astype(np.uint64) + (1 << 63)), "whole numbers from 0 to 2"),
+    "fractions": (with_codes(lambda codes: codes + 0.5), "whole numbers from 0 to 2"),
+    "missing": (with_column("segment/region", pa.array([None] * 500, pa.uint8())), "whole numbers from 0 to 2"),
+    "texts": (with_column("segment/region", pa.array(["north"] * 500)), "'segment/region' holds string"),
+    "lists": (with_column("segment/region", pa.array([[1]] * 500)), "'segment/region' holds list"),
+    "twice": (lambda table: table.append_column("segment/region", table["segment/id"]), "are damaged"),
+    "other sizes": (partial(moved, alike=False), "counts by 'region'"),
+    "other cells": (partial(moved, alike=True), "counts by 'region'"),
+    "one of three": (lambda table: table.drop_columns(["segment/id"]), "must have the segments by 'id'"),
+}
+
+
+@pytest.mark.parametrize("how", DAMAGED_SEGMENTS)
+def test_damaged_segments_of_rows_are_refused_by_name(how: str, tmp_path: Path) -> None:
+    divided().save(tmp_path)
+    change, said = DAMAGED_SEGMENTS[how]
+    changed(change)(tmp_path / NAME)
+    with pytest.raises(ValueError, match=f"(?s){NAME}: .*{said}.*rows=False loads the evaluation without its rows"):
+        Evaluation.load(tmp_path)
+
+
 def test_documents_of_families_are_kept_too(tmp_path: Path) -> None:
     original = evaluate_families([["a.1"], ["a.2", "b.1"]] * 20, [["a.1"], ["b.1"]] * 20, Prefix(separator="."))
     original.save(tmp_path)
@@ -95,14 +214,6 @@ def test_wrong_wishes_are_refused(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="rows=True needs an evaluation with rows"):
         (evaluation + evaluation).save(tmp_path, rows=True)
     assert not list(tmp_path.iterdir())
-
-
-def changed(change: Callable[[pa.Table], pa.Table]) -> Callable[[Path], None]:
-    return lambda path: pq.write_table(change(pq.read_table(path)), path)
-
-
-def with_column(name: str, values: Any) -> Callable[[pa.Table], pa.Table]:
-    return lambda table: table.drop_columns([name]).append_column(name, [values])
 
 
 DAMAGE: dict[str, Callable[[Path], Any]] = {

@@ -10,6 +10,7 @@ from typing import Any
 import mlflow
 import numpy as np
 import pandas as pd
+import pyarrow.parquet as pq
 import pytest
 from click.testing import CliRunner
 from scipy.stats import norm, t
@@ -408,12 +409,49 @@ def test_the_command_line_compares_by_segment(store, tmp_path):
     data = json.loads(out.read_text())
     assert data["how"]["segments"] == ["region"]
     (pair,) = data["segments"]
-    assert pair["reason"] == "the segments of the rows are not at hand (they are not kept with the predictions)"
+    assert (pair["paired"], pair["reason"]) == (True, "")
     expected = [-17 / 60, 40 / 100, 8 / 40]
     assert pair["differences"] == pytest.approx(expected)
     assert data["rankings"][0]["runs"][0]["gates"][0] | {"value": 0.6333} == {
         "gate": gate, "value": 0.6333, "passed": True, "reason": "", "segment": "south"
     }  # fmt: skip
+
+
+def logged(evaluations: dict[str, Evaluation], **given: Any) -> list[str]:
+    found = []
+    for name, evaluation in evaluations.items():
+        with mlflow.start_run(run_name=name) as run:
+            log_evaluation(evaluation, strict=True, **given)
+        found.append(run.info.run_id)
+    return found
+
+
+@pytest.mark.parametrize("predictions", ["auto", "labels"])
+def test_runs_of_a_store_are_compared_by_segment_as_their_evaluations_are(store, predictions):
+    evaluations = two(groups=np.arange(200) // 2)
+    (ours,), (theirs,) = (
+        by_region(runs).segments for runs in (logged(evaluations, predictions=predictions), evaluations)
+    )
+    assert (ours.paired, ours.reason) == (True, "")
+    pd.testing.assert_frame_equal(ours.to_frame(), theirs.to_frame(), rtol=1e-12)
+    assert ours.interaction == theirs.interaction
+
+
+def test_runs_without_rows_are_compared_by_the_counts_of_their_segments(store):
+    (pair,) = by_region(logged(two(), predictions=False)).segments
+    assert not pair.paired
+    assert pair.reason.startswith("the first evaluation has no rows")
+
+
+def test_runs_whose_rows_an_earlier_version_kept_are_compared_without_pairs(store, tmp_path):
+    evaluations = two()
+    for name, evaluation in evaluations.items():
+        evaluation.save(tmp_path / name)
+        file = tmp_path / name / "cmtrack_predictions.parquet"
+        pq.write_table(pq.read_table(file, columns=["y_true", "y_pred"]), file)
+    (pair,) = by_region({name: Evaluation.load(tmp_path / name) for name in evaluations}).segments
+    assert not pair.paired
+    assert pair.reason == "the segments of the rows are not at hand (an earlier version kept the rows without them)"
 
 
 def test_past_runs_joined_with_attributes_are_compared_row_by_row(store):

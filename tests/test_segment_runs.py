@@ -13,6 +13,7 @@ from mlflow import MlflowClient
 
 from cmtrack import evaluate, log_evaluation, segment_runs
 from cmtrack.cli import main
+from cmtrack.comparison.segments import by_segment
 
 N = 600
 RNG = np.random.default_rng(5)
@@ -188,18 +189,129 @@ def test_the_command_line_shows_declared_segments_of_a_folder_and_of_a_run(runs,
     assert [one["column"] for one in json.loads(done.stdout)["runs"][0]["columns"]] == ["region"]
 
 
+def by_hand(first, second, columns):
+    """The differences of two evaluations, as Python gives them."""
+    sides = [("first", first), ("second", second)]
+    return by_segment(sides, columns, ["multiclass/accuracy", "binary/recall", "binary/precision"], 0.95)
+
+
+@pytest.mark.parametrize("way", ["table", "run and folder"])
+def test_the_command_line_compares_two_runs_by_segment(runs, way, tmp_path):
+    TABLE.to_csv("t.csv", index=False)
+    evaluations = [declared(seed, ["region", "age"]) for seed in (1, 2)]
+    given, options = runs, ["--table", "t.csv", "--row-ids", "id", "--by", "region", "--by", "age"]
+    if way == "run and folder":
+        with mlflow.start_run() as run:
+            log_evaluation(evaluations[0], strict=True, figures=False)
+        evaluations[1].save(tmp_path / "kept")
+        given, options = [run.info.run_id, "kept"], []
+    done = called(*given, *options, "--json")
+    assert done.exit_code == 0, done.output
+    out = json.loads(done.stdout)["differences"]
+    wanted = by_hand(*evaluations, ["region", "age"])
+    assert (len(out["pairs"]), out["sentences"], out["notes"]) == (6, [], [])
+    for ours, theirs in zip(out["pairs"], wanted, strict=True):
+        assert (ours["column"], ours["metric"], ours["paired"]) == (theirs.column, theirs.metric, True)
+        assert ours["segments"] == list(theirs.segments)
+        for name in ("differences", "low", "high"):
+            assert ours[name] == pytest.approx(getattr(theirs, name).tolist(), abs=1e-12)
+    done = called(*given, *options)
+    assert done.exit_code == 0, done.output
+    words = " ".join(done.stdout.split())
+    assert "of all segments hold together" not in words
+    assert words.count("(test of Gail and Simon 1985): p") == 6
+    assert words.count("Brackets are 95 % intervals of the differences, simultaneous") == 2
+    assert "Not compared row by row" not in words
+    assert max(map(len, done.stdout.splitlines())) <= 80
+
+
+def told(*arguments):
+    """What the command prints, as one line, and with --json, as data."""
+    printed, data = (CliRunner().invoke(main, ["segments", *arguments, *more]) for more in ((), ("--json",)))
+    assert (printed.exit_code, data.exit_code) == (0, 0), printed.output
+    return " ".join(printed.stdout.split()), json.loads(data.stdout)
+
+
+def test_runs_without_rows_say_why_they_are_not_paired(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for seed in (1, 2):
+        declared(seed, ["region"]).save(str(seed), rows=False)
+    words, data = told("1", "2")
+    assert [pair["paired"] for pair in data["differences"]["pairs"]] == [False] * 3
+    assert words.count("Not compared row by row with “2”: the first evaluation has no rows") == 1
+
+
+def test_better_overall_and_worse_for_some_is_said_where_it_holds(tmp_path, monkeypatch):
+    right = {"north": (95, 60), "south": (55, 85)}  # of 100 rows each, of the two runs
+    actual = np.tile([0, 1], 100)
+    region = pd.DataFrame({"region": np.repeat(["north", "south"], 100)})
+    for k, name in enumerate("BA"):
+        hit = np.concatenate([np.arange(100) < right[place][k] for place in right])
+        evaluate(actual, np.where(hit, actual, 1 - actual), segments=region).save(tmp_path / name)
+    monkeypatch.chdir(tmp_path)
+    for given, said in (
+        ("BA", "“B” is better overall than “A” (not significantly), but worse for “south”"),
+        ("AB", "“A” is worse overall than “B” (not significantly), but better for “south”"),
+    ):
+        words, data = told(*given, "--metric", "multiclass/accuracy")
+        (sentence,) = data["differences"]["sentences"]
+        assert sentence.startswith(said)
+        assert sentence in words
+
+
+def test_runs_that_cannot_be_compared_by_segment_stand_side_by_side(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    declared(1, ["region", "age"]).save("one")
+    declared(2, ["age", "region"]).save("turned")
+    declared(2, ["age"]).save("lacking")
+    evaluate(ACTUAL[::-1], y_prob=scores(2)[::-1], labels=["no", "yes"], segments=TABLE[["region"]][::-1]).save("other")
+
+    for other, pairs, first in (
+        ("turned", 6, ""),
+        ("lacking", 3, "“one” and “lacking” are not compared by “region”: the second has no such segments."),
+        (
+            "other",
+            0,
+            "“one” and “other” are not compared by “region”: they were evaluated on different evaluation data.",
+        ),
+    ):
+        words, data = told("one", other)
+        notes = data["differences"]["notes"]
+        assert (len(data["differences"]["pairs"]), "".join(notes[:1])) == (pairs, first)
+        assert all(note in words for note in notes)
+
+
+@pytest.mark.parametrize("by", [[], ["--by", "age"]], ids=["all", "one"])
+def test_declared_columns_are_searched(by, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    declared(1, ["region", "age"]).save("kept")
+    wanted = declared(1, ["age"] if by else ["region", "age"]).worst_segments("multiclass/accuracy", min_rows=30)
+    done = CliRunner().invoke(main, ["segments", "kept", *by, "--worst", "--min-rows", "30", "--json"])
+    out = json.loads(done.stdout)["worst"]
+    assert out["searched"] == wanted.searched
+    assert [one["segment"] for one in out["segments"]] == [one.text for one in wanted.segments]
+
+
+def test_a_search_without_rows_is_refused(tmp_path):
+    declared(1, ["region"]).save(tmp_path, rows=False)
+    done = CliRunner().invoke(main, ["segments", str(tmp_path), "--worst"])
+    assert done.exit_code == 2
+    assert "worst_segments needs the rows" in " ".join(done.output.split())
+
+
 @pytest.mark.parametrize(
     ("options", "said"),
     [
         ([], "evaluated without segments"),
         (["--by", "region"], "evaluated without segments"),
-        (["--worst"], "need --table"),
+        (["--worst"], "evaluated without segments"),
+        (["--log"], "need --table"),
         (["--table", "t.csv"], "--table needs --by"),
         (["--table", "t.csv", "--by", "regio", "--row-ids", "id"], "did you mean 'region'"),
         (["--table", "short.csv", "--by", "region", "--row-ids", "id"], "10 do not match"),
         (["--table", "t.csv", "--by", "region", "--row-ids", "id", "--metric", "binary/recal"], "binary/recall"),
     ],
-    ids=["none", "undeclared", "worst", "by", "column", "rows", "metric"],
+    ids=["none", "undeclared", "worst", "log", "by", "column", "rows", "metric"],
 )
 def test_the_command_line_says_what_is_wrong(runs, options, said):
     TABLE.to_csv("t.csv", index=False)

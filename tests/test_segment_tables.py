@@ -16,6 +16,7 @@ from click.testing import CliRunner
 
 from cmtrack import (
     Accumulator,
+    Costs,
     Evaluation,
     Grouping,
     Metric,
@@ -55,7 +56,7 @@ CASES: dict[str, dict[str, Any]] = {
 
 
 def whole(case: dict[str, Any], segments: Any = NAMES, **more: Any) -> Evaluation:
-    options = {**case, "segments": (TABLE, segments), **more}
+    options = {**case, "segments": (TABLE, segments) if isinstance(segments, list) else segments, **more}
     columns = {"y_prob": PROB, "sample_weight": TABLE["w"]}
     options |= {name: columns[name] for name in columns if name in case}
     return evaluate(TABLE["y"], None if "y_prob" in case else TABLE["call"], **options)
@@ -110,7 +111,7 @@ def test_a_segment_is_the_evaluation_of_its_rows(case):
 def test_segments_sum_to_the_whole(case):
     evaluation = whole(case)
     for name, table in evaluation.segments.items():
-        parts = [collected.of_segment(evaluation.statistics, name, k, evaluation.scored) for k in range(len(table))]
+        parts = collected.of_segments(evaluation.statistics, name, evaluation.scored)
         total = reduce(add, parts)
         if "sample_weight" in case:
             assert total.matrix.counts == pytest.approx(evaluation.statistics.matrix.counts, rel=1e-12)
@@ -127,6 +128,74 @@ def test_segments_sum_to_the_whole(case):
             assert total.labels_variance == pytest.approx(evaluation.statistics.labels_variance, rel=1e-12)
 
 
+def alike(ours: Any, theirs: Any) -> bool:
+    """True where two statistics are the same but for the rounding of sums."""
+    if isinstance(ours, dict):
+        return list(ours) == list(theirs) and all(alike(own, theirs[name]) for name, own in ours.items())
+    if hasattr(ours, "__dataclass_fields__"):
+        return all(alike(getattr(ours, name), getattr(theirs, name)) for name in ours.__dataclass_fields__)
+    if ours is not None and np.asarray(ours).dtype.kind == "f":
+        return bool(np.allclose(ours, theirs, rtol=1e-9, atol=1e-11))
+    return bool(np.array_equal(ours, theirs))
+
+
+@pytest.mark.parametrize("case", CASES.values(), ids=CASES)
+@pytest.mark.parametrize("size", [2, 3, 5, 8])
+def test_the_rest_of_a_segment_is_the_sum_of_all_others(case, size):
+    evaluation = whole(case, {"x": np.arange(N) % size})
+    held = evaluation.statistics, "x", evaluation.scored
+    parts = collected.of_segments(*held)
+    for k, rest in enumerate(collected.of_segments(*held, outside=True)):
+        assert alike(rest, reduce(add, [part for j, part in enumerate(parts) if j != k]))
+    assert alike(collected.of_segments(*held, places=[1])[0], parts[1])
+    counts = evaluation.statistics.segments
+    assert counts is not None
+    with pytest.raises(ValueError, match="needs two segments at least, got 1"):
+        counts.columns["x"].take([0]).rests()
+
+
+@pytest.mark.parametrize(
+    "case", [*CASES.values(), {"y_prob": True, "costs": Costs({(0, 1): 2.0})}], ids=[*CASES, "costs"]
+)
+def test_a_metric_of_all_segments_is_that_of_each_one(case):
+    own = [Metric("custom/hits", _hits, interval="wilson"), Metric("custom/gain", _gain, of="binary", low=-1, high=5)]
+    evaluation = replace(
+        whole(case, {"x": np.where(TABLE["y"] == 2, 0, np.arange(N) % 5)}, extra_metrics=own), rows=None
+    )
+    table, level = evaluation.segments["x"], 0.9
+    ones = [table[value] for value in table]
+    others = [reduce(add, [one.statistics for j, one in enumerate(ones) if j != k]) for k in range(len(ones))]
+    outside = [replace(one, statistics=rest) for one, rest in zip(ones, others, strict=True)]
+    at_level = [one.at_level(level) for one in ones]
+    known = [name for name in ones[0].metrics if name in evaluation.metrics]
+    assert len(known) >= 20
+    frame = table.to_frame(known).set_index(["metric", "segment"])
+    none = (np.nan, np.nan)
+    for name in known:
+        found, (low, high) = table.estimates(name), table.own_intervals(name, level)
+        rest = [frame["rest"][name, text] for text in table.texts]
+        assert rest == pytest.approx([one.metrics.get(name, np.nan) for one in outside], rel=1e-12, nan_ok=True)
+        assert found.values == pytest.approx([one.metrics.get(name, np.nan) for one in ones], rel=1e-12, nan_ok=True)
+        why = [one.undefined.get(name, "") for one in ones]
+        assert [frame["undefined"][name, text] for text in table.texts] == why
+        if not name.endswith(("/tp", "/fn", "/fp", "/tn", "/imp", "/imn", "/support", "/mismatches")):
+            errors = [one.standard_errors.get(name, np.nan) for one in ones]
+            assert found.errors == pytest.approx(errors, rel=1e-12, nan_ok=True)
+        if found.n is None:
+            ends = np.array([one.intervals.get(name, none) for one in at_level])
+            assert np.column_stack((low, high)) == pytest.approx(ends, rel=1e-12, nan_ok=True)
+        else:
+            assert found.n == pytest.approx([one.size_of(name) for one in ones], rel=1e-12, nan_ok=True)
+
+
+def _hits(counts: Any) -> Any:
+    return np.trace(counts) / counts.sum()
+
+
+def _gain(b: Any) -> Any:
+    return (5 * b.tp - b.fp) / (b.tp + b.fp + b.fn)
+
+
 def test_segments_of_decision_values_and_of_many_blocks(monkeypatch):
     scores = np.log(PROB)
     plain = evaluate(TABLE["y"], y_score=scores, segments=TABLE[["region"]])
@@ -135,6 +204,13 @@ def test_segments_of_decision_values_and_of_many_blocks(monkeypatch):
     monkeypatch.setattr("cmtrack.statistics.segmented._FEWEST_ROWS", 64)
     monkeypatch.setattr("cmtrack.statistics.segmented._VALUES", 64)
     same_segments(whole(CASES["groups"]), small)
+    many = {"x": np.arange(N) ** 2 % 97}
+    weights = {"sample_weight": np.where(many["x"] == 3, 0.0, TABLE["w"])}
+    blocks = [whole(CASES["groups"], many).statistics, whole(CASES["groups"], many, **weights).statistics]
+    monkeypatch.setattr("cmtrack.statistics.segmented._AT_ONCE", 50)
+    alone = [whole(CASES["groups"], many).statistics, whole(CASES["groups"], many, **weights).statistics]
+    assert alike(alone[0], blocks[0])
+    assert alike(alone[1], blocks[1])
 
 
 def test_values_of_any_kind_are_segments():

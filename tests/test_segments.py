@@ -24,14 +24,12 @@ from cmtrack.segments import (
     disparity,
     order_of_segments,
     qualitative_interaction,
-    rests,
     search_columns,
     segment_columns,
     shrink,
     simultaneous_level,
     worst_segments,
 )
-from cmtrack.statistics import ConfusionMatrix
 from cmtrack.statistics.segment_values import SegmentRows, value_texts
 
 N = np.array([6, 7, 5, 2])
@@ -140,16 +138,6 @@ def test_intervals_on_other_scales_hold_their_values(scale: str) -> None:
     low, high = found.intervals(scale, bounds=(0.0, 1.0))
     assert (low < found.values).all()
     assert (found.values < high).all()
-
-
-def test_the_rest_of_each_part():
-    parts = [ConfusionMatrix(np.array([[k, 1], [2, k * k]]), (0, 1)) for k in range(5)]
-    for k, rest in enumerate(rests(parts)):
-        others = sum(np.asarray(part.counts) for j, part in enumerate(parts) if j != k)
-        assert np.array_equal(rest.counts, others)
-    assert rests([1, 2]) == [2, 1]
-    with pytest.raises(ValueError, match="needs two segments at least, got 1"):
-        rests(parts[:1])
 
 
 def test_vector_27_shrinkage():

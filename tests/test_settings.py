@@ -354,7 +354,7 @@ def test_an_evaluation_loaded_without_probabilities_keeps_its_numbers_and_regrou
 def test_the_file_without_probabilities_is_the_one_that_labels_writes():
     from cmtrack.evaluation.storage import file_without_probabilities
 
-    evaluation = evaluate(Y, y_prob=P, groups=Y)
+    evaluation = evaluate(Y, y_prob=P, groups=Y, segments={"odd": Y % 2})
     full, narrow = BytesIO(), BytesIO()
     evaluation.write_rows(full)
     evaluation.without_probabilities().write_rows(narrow)

@@ -15,6 +15,7 @@ from cmtrack.cli.regroup import regroup_command
 from cmtrack.cli.review import review_command
 from cmtrack.cli.segments import segments_command
 from cmtrack.cli.show import price_command, show_command, threshold_command
+from cmtrack.cli.verify import verify_command
 
 __all__ = ["main"]
 
@@ -56,5 +57,6 @@ for _command in (
     segments_command,
     show_command,
     threshold_command,
+    verify_command,
 ):
     main.add_command(_command)

@@ -23,26 +23,28 @@ from cmtrack.cli.frame import (
 
 if TYPE_CHECKING:
     from cmtrack.comparison import Comparison
+    from cmtrack.comparison.rule import Rule
     from cmtrack.grouping import Grouping
 
 Parsed = TypeVar("Parsed")
 FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 
 experiment_option = click.option(
-    "--experiment", "experiments", multiple=True, metavar="NAME", help="Experiment whose runs are taken; repeatable."
+    "--experiment", "experiments", multiple=True, metavar="NAME", help="Take the runs of this experiment; repeatable."
 )
 filter_option = click.option(
     "--filter",
     "filter_string",
     default="",
     metavar="TEXT",
-    help="MLflow's filter for the runs of the experiments, such as \"params.model = 'forest'\".",
+    help="Take the runs of the experiments that this filter of MLflow lets through, such as "
+    "\"params.model = 'forest'\".",
 )
 require_option = click.option(
     "--require",
     multiple=True,
     metavar="GATE",
-    help="What a run must reach, such as 'class/3/recall >= 0.6', 'prevalence/bias.abs <= 0.01', "
+    help="Stop a run that does not reach this, such as 'class/3/recall >= 0.6', 'prevalence/bias.abs <= 0.01', "
     "'binary/roc_auc.low > 0.8', 'multiclass/accuracy.difference.low > -0.01' or, of all segments, "
     "'segment/region/*/binary/recall.low >= 0.6'; repeatable.",
 )
@@ -50,24 +52,31 @@ rank_by_option = click.option(
     "--rank-by",
     multiple=True,
     metavar="METRIC[=WEIGHT]",
-    help="Metric that decides. Several make a Pareto front; with weights, a weighted sum in units of their standard "
-    "errors. By default the Matthews correlation.",
+    help="Rank by this metric, by default the Matthews correlation. Several make a Pareto front; with weights, a "
+    "weighted sum in units of their standard errors.",
 )
 grouping_option = click.option(
-    "--grouping", "grouping_file", type=FILE, help="YAML or JSON file: judge every run under this grouping."
+    "--grouping", "grouping_file", type=FILE, help="Judge every run under the grouping of this YAML or JSON file."
 )
-positive_option = click.option("--positive", metavar="GROUP", help="The positive group of the grouping.")
+positive_option = click.option("--positive", metavar="GROUP", help="Take this as the positive group of the grouping.")
 costs_option = click.option(
-    "--costs", "costs_file", type=FILE, help="YAML or JSON file: price every run by these costs (cost/mean)."
+    "--costs", "costs_file", type=FILE, help="Price every run by the costs of this YAML or JSON file (cost/mean)."
 )
 confidence_option = click.option(
     "--confidence-level",
     type=click.FloatRange(0, 1, min_open=True, max_open=True),
     default=0.95,
     show_default=True,
-    help="Confidence level of the intervals and of the ties.",
+    help="Use this confidence level for the intervals and the ties.",
 )
-prefix_option = click.option("--prefix", default="", help="Prefix under which the evaluations were logged.")
+prefix_option = click.option("--prefix", default="", help="Read the evaluations that were logged under this prefix.")
+rule_option = click.option(
+    "--rule",
+    "rule_file",
+    type=FILE,
+    help="Decide by this YAML file (rank_by, require, margin and more), which was fixed before anyone looked; its "
+    "digest is printed.",
+)
 json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON object and nothing else.")
 
 _OPTIONS: tuple[Callable[[Any], Any], ...] = (
@@ -81,14 +90,14 @@ _OPTIONS: tuple[Callable[[Any], Any], ...] = (
         "tie_breakers",
         multiple=True,
         metavar="RULE",
-        help="What chooses among tied runs within the margin: a metric, 'params.depth', 'metrics.seconds asc' or "
+        help="Choose among tied runs within the margin by this: a metric, 'params.depth', 'metrics.seconds asc' or "
         "'tags.size desc'; repeatable.",
     ),
     click.option(
         "--margin",
         type=click.FloatRange(min=0),
-        help="What a tie-breaker may give up, in units of the metric: it chooses among runs that are shown not to be "
-        "worse than the leader by more than this. By default, among runs within one standard error of the leader.",
+        help="Let a tie-breaker give up so much, in units of the metric: it chooses among runs that are shown not to "
+        "be worse than the leader by more. By default it chooses among runs within one standard error of the leader.",
     ),
     grouping_option,
     positive_option,
@@ -100,23 +109,28 @@ _OPTIONS: tuple[Callable[[Any], Any], ...] = (
         metavar="COLUMN",
         help="Compare the leader with the next runs by this column that the runs were evaluated by; repeatable.",
     ),
-    click.option("--against", metavar="RUN", help="Baseline of .difference gates: a run, or a model URI."),
-    click.option("--block", metavar="NAME", help="Repeated runs: what names the repetition, such as 'params.fold'."),
-    click.option("--model", metavar="NAME", help="Repeated runs: what names the model, such as 'params.model'."),
+    click.option("--against", metavar="RUN", help="Take differences from this run or model URI."),
+    click.option(
+        "--block",
+        metavar="NAME",
+        help="Compare models over runs that this repeats: 'params.fold'.",
+    ),
+    click.option("--model", metavar="NAME", help="Tell models of repeated runs apart by this: 'params.model'."),
     click.option(
         "--block-kind",
         type=click.Choice(["auto", "folds", "seeds", "datasets"]),
         default="auto",
         show_default=True,
-        help="Repeated runs: what the blocks are.",
+        help="Take the blocks of repeated runs as these.",
     ),
+    rule_option,
     prefix_option,
     click.option(
         "--limit",
         type=click.IntRange(min=1),
         default=50,
         show_default=True,
-        help="Runs of one data set to read and test: the best ones by their logged values.",
+        help="Read and test at most so many runs of one data set: the best ones by their logged values.",
     ),
     confidence_option,
     click.option(
@@ -124,7 +138,7 @@ _OPTIONS: tuple[Callable[[Any], Any], ...] = (
         "tracking_uris",
         multiple=True,
         metavar="URI",
-        help="Tracking store, by default MLflow's own choice; repeatable.",
+        help="Ask this tracking store, by default MLflow's own choice; repeatable.",
     ),
     click.option("--csv", "csv_file", type=click.Path(dir_okay=False, path_type=Path), help="Write a row per run."),
     json_option,
@@ -149,6 +163,8 @@ def compared(
     costs_file: Path | None = None,
     segments: Sequence[str] = (),
     tracking_uris: Sequence[str] = (),
+    rule: Rule | None = None,
+    rule_file: Path | None = None,
     **same: Any,
 ) -> Comparison:
     """The comparison that the options ask for; what they hold is checked before a store is asked.
@@ -160,7 +176,7 @@ def compared(
     if same.get("block") is None and (same.get("model") is not None or same.get("block_kind", "auto") != "auto"):
         raise click.UsageError("--model and --block-kind go with --block")
     step("loading libraries", 0, 1)
-    from cmtrack.cli.reading import read_costs_file
+    from cmtrack.cli.reading import read_costs_file, read_rule_file
     from cmtrack.comparison import CompareOptions
     from cmtrack.comparison.tie_breakers import NothingToDecideBy, TieBreaker
     from cmtrack.tracking.comparing import compare_by
@@ -168,23 +184,26 @@ def compared(
 
     grouping, group = read_grouping(grouping_file, positive)
     costs = None if costs_file is None else read_costs_file(costs_file)
-    check_gates(same.get("require", ()), same.get("against"))
-    for rule in same.get("tie_breakers", ()):
-        parsed(TieBreaker.parse, rule)
+    rule = read_rule_file(rule_file) if rule_file is not None else rule
+    if rule is None:
+        check_gates(same.get("require", ()), same.get("against"))
+    for text in same.get("tie_breakers", ()):
+        parsed(TieBreaker.parse, text)
     criterion = read_rank_by(rank_by)
     check_prefix(same.get("prefix", ""))
     with quiet(), tracking_store(tracking_uris[0] if len(tracking_uris) == 1 else None):
+        given = {
+            "experiment_names": list(experiments) or None,
+            "rank_by": criterion,
+            "grouping": grouping,
+            "positive": group,
+            "costs": costs,
+            "segments": list(segments) or None,
+            "tracking_uri": list(tracking_uris) or None,
+            "rule": rule,
+        }
+        options = parsed(lambda more: CompareOptions(**given, **more), same)
         try:
-            options = CompareOptions(
-                experiment_names=list(experiments) or None,
-                rank_by=criterion,
-                grouping=grouping,
-                positive=group,
-                costs=costs,
-                segments=list(segments) or None,
-                tracking_uri=list(tracking_uris) or None,
-                **same,
-            )
             return compare_by(options, list(runs) or None, step)
         except NothingToDecideBy as error:
             raise BadInput(f"--tie-breaker: {first_line(error)}") from None
@@ -290,8 +309,8 @@ def write_csv(comparison: Comparison, path: Path | None) -> None:
 def compare_command(csv_file: Path | None, as_json: bool, **options: Any) -> None:
     """Rank evaluated runs, and say which differences are real.
 
-    RUN is a run id, a logged model's id, or a model URI such as models:/name@champion. Runs that were judged on
-    different data, or in different ways, get rankings of their own.
+    RUN is a run id or its first 8 characters, a logged model's id, or a model URI such as models:/name@champion. Runs
+    that were judged on different data, or in different ways, get rankings of their own.
 
     Exit codes: 0 there is a ranking or every run was stopped by a gate, 1 the work failed (no such run, no server),
     2 wrong usage or bad input.

@@ -78,7 +78,9 @@ def print_comparison(console: Console, comparison: Comparison) -> None:
 
 def print_sentences(console: Console, comparison: Comparison) -> None:
     """Print the decision and its evidence."""
-    console.print(plain(comparison.summary()))
+    from cmtrack.report.review.record import rule_sentence
+
+    console.print(plain(f"{comparison.summary()}\n{rule_sentence(comparison)}"))
 
 
 def print_left_out(console: Console, left_out: Iterable[tuple[str, str]], head: str = "Not ranked") -> None:

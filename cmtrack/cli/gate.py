@@ -20,12 +20,14 @@ from cmtrack.cli.compare import (
     prefix_option,
     rank_by_option,
     require_option,
+    rule_option,
 )
-from cmtrack.cli.frame import Failed, echo, echo_json, plain_errors, working
+from cmtrack.cli.frame import BadInput, Failed, echo, echo_json, plain_errors, working
 from cmtrack.untrusted import for_page, one_line
 
 if TYPE_CHECKING:
     from cmtrack.comparison import RankedRun
+    from cmtrack.comparison.rule import Rule
     from cmtrack.comparison.verdict import NotWorse, Verdict
     from cmtrack.metrics.gates import GateResult
 
@@ -55,20 +57,21 @@ def _no_verdict(function: Callable[..., Any]) -> Callable[..., Any]:
 
 @click.command("gate")
 @click.argument("run")
-@click.option("--against", metavar="RUN", help="The baseline: a run, or a model URI such as models:/name@champion.")
+@click.option("--against", metavar="RUN", help="Compare with this run, or model URI such as models:/name@champion.")
 @require_option
+@rule_option
 @rank_by_option
 @grouping_option
 @positive_option
 @costs_option
 @prefix_option
 @confidence_option
-@click.option("--tracking-uri", metavar="URI", help="Tracking store; by default MLflow's own choice.")
+@click.option("--tracking-uri", metavar="URI", help="Ask this tracking store, by default MLflow's own choice.")
 @click.option(
     "--summary",
     "summary_file",
     type=click.Path(dir_okay=False, path_type=Path),
-    help='File that the Markdown summary is appended to, such as "$GITHUB_STEP_SUMMARY".',
+    help='Append the Markdown summary to this file, such as "$GITHUB_STEP_SUMMARY".',
 )
 @json_option
 @_no_verdict
@@ -78,6 +81,7 @@ def gate_command(
     against: str | None,
     require: tuple[str, ...],
     rank_by: tuple[str, ...],
+    rule_file: Path | None,
     tracking_uri: str | None,
     summary_file: Path | None,
     as_json: bool,
@@ -95,8 +99,11 @@ def gate_command(
       2  it could not be judged: wrong usage, no such run, no server, a damaged evaluation,
          or a baseline that was judged on other data
     """
+    rule = None if rule_file is None else _read_rule(rule_file, require, rank_by, against)
+    if rule is not None:
+        require, against = rule.require, against or rule.values.get("against")
     if not require and against is None:
-        raise click.UsageError("give --against, --require, or both")
+        raise click.UsageError("give --against, --require, or both, or a --rule that says them")
     if require and rank_by:
         raise click.UsageError("--rank-by is what the run is judged by without --require: give one of them")
     with working() as step:
@@ -108,7 +115,8 @@ def gate_command(
             step,
             runs=(run,) if against is None else (run, against),  # the default metric is one that either of them has
             against=against,
-            rank_by=(ALWAYS_DEFINED,) if require else rank_by,
+            rank_by=(ALWAYS_DEFINED,) if require and rule is None else rank_by,
+            rule=None if rule is None else rule.without_gates(ALWAYS_DEFINED if require else None),
             tracking_uris=() if tracking_uri is None else (tracking_uri,),
             **options,
         )
@@ -116,14 +124,30 @@ def gate_command(
     if verdict.run is None or verdict.not_judged is not None:
         raise NotJudged(verdict.why)
     text = _markdown(verdict, verdict.run)
+    if rule is not None:
+        text += f"\n\n{rule.sentence}"
     if summary_file is not None:
         _append(summary_file, for_page(text))
     if as_json:
-        echo_json(verdict.to_dict())
+        named = {} if rule is None else {"rule": {"file": rule.name, "sha256": rule.sha256}}
+        echo_json(verdict.to_dict() | named)
     else:
         echo(text)
     if not verdict.passed:
         raise click.exceptions.Exit(1)
+
+
+def _read_rule(path: Path, require: tuple[str, ...], rank_by: tuple[str, ...], against: str | None) -> Rule:
+    """The rule of a file, for one run and its baseline; it is the whole rule."""
+    from cmtrack.cli.reading import read_rule_file
+
+    rule = read_rule_file(path)
+    own = rule.values.get("against")
+    if require or rank_by or (own is not None and against not in (None, own)):
+        raise click.UsageError("a rule file is the whole rule: leave out --require, --rank-by and another --against")
+    if "block" in rule.values:
+        raise BadInput(f"{rule.name}: a rule with 'block' is for repeated runs: a gate judges one run")
+    return rule
 
 
 def _markdown(verdict: Verdict, run: RankedRun) -> str:

@@ -13,6 +13,7 @@ from cmtrack.cli.frame import BadInput, first_line
 if TYPE_CHECKING:
     import pandas as pd
 
+    from cmtrack.comparison.rule import Rule
     from cmtrack.grouping import Costs, Grouping
 
 Result = TypeVar("Result")
@@ -242,6 +243,13 @@ def read_costs_file(path: Path) -> Costs:
     from cmtrack.grouping import Costs
 
     return _from_file(Costs.from_file, path)
+
+
+def read_rule_file(path: Path) -> Rule:
+    """The rule of a YAML file; an error names the file."""
+    from cmtrack.comparison.rule import Rule
+
+    return _from_file(Rule.from_file, path)
 
 
 def _from_file(read: Callable[[Path], Result], path: Path) -> Result:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -24,15 +25,38 @@ _ENDINGS = (".html", ".md", ".json")
     "outputs",
     multiple=True,
     type=click.Path(dir_okay=False, path_type=Path),
-    help="File to write, .html, .md or .json; repeatable.  [default: review.html]",
+    help="Write this file, .html, .md or .json; repeatable.  [default: review.html]",
+)
+@click.option(
+    "--bundle",
+    "bundle_file",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="Write the review with its statistics, rule and versions as one .zip file that `cmtrack verify` checks.",
+)
+@click.option(
+    "--bundle-rows/--no-bundle-rows",
+    "bundle_rows",
+    default=True,
+    show_default=True,
+    help="Put the predictions by row into the bundle: paired differences are recomputed from them.",
 )
 @click.option("--log", is_flag=True, help="Write the review as an MLflow run, and tag the compared runs.")
-@click.option("--experiment-for-review", metavar="NAME", help="Experiment of that run.")
-@click.option("--alias", metavar="NAME", help="Set for the chosen run's version of the registered model.")
-@click.option("--registered-model", metavar="NAME", help="Its name, where the chosen run has versions of several.")
+@click.option(
+    "--experiment-for-review",
+    metavar="NAME",
+    help='Write that run into this experiment.  [default: that of the runs, with ": reviews" after its name]',
+)
+@click.option("--alias", metavar="NAME", help="Set this alias for the chosen run's version of the registered model.")
+@click.option(
+    "--registered-model",
+    metavar="NAME",
+    help="Take the version of this registered model, where the chosen run has versions of several.",
+)
 @plain_errors
 def review_command(
     outputs: tuple[Path, ...],
+    bundle_file: Path | None,
+    bundle_rows: bool,
     log: bool,
     experiment_for_review: str | None,
     alias: str | None,
@@ -55,14 +79,18 @@ def review_command(
         raise click.UsageError(f"{', '.join(wanted)} needs --log")
     if registered_model is not None and alias is None:
         raise click.UsageError("--registered-model goes with --alias")
-    paths = outputs or (Path("review.html"),)
+    if bundle_file is not None and bundle_file.suffix.lower() != ".zip":
+        raise BadInput(f"--bundle must end in .zip, got {bundle_file.name!r}")
+    paths = outputs or ((Path("review.html"),) if bundle_file is None else ())
     for path in paths:
         if path.suffix.lower() not in _ENDINGS:
             raise BadInput(f"--output must end in {', '.join(_ENDINGS)}, got {path.name!r}")
     with working() as step:
         comparison = compared(step, **options)
         step("writing the review", 0, 0)
-        written = [str(_write(comparison, path)) for path in paths]
+        written = [str(_write(comparison.report, path)) for path in paths]
+        if bundle_file is not None:
+            written.append(str(_write(lambda path: comparison.bundle(path, rows=bundle_rows), bundle_file)))
         write_csv(comparison, csv_file)
         logged: LoggedReview | None = None
         if log:
@@ -75,10 +103,10 @@ def review_command(
     _print(comparison, written, logged)
 
 
-def _write(comparison: Comparison, path: Path) -> Path:
+def _write(write: Callable[[Path], Path], path: Path) -> Path:
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        return comparison.report(path)
+        return write(path)
     except OSError as error:
         raise WorkFailed(f"{path} cannot be written: {error.strerror or error}") from None
 
@@ -105,12 +133,25 @@ def _print(comparison: Comparison, written: list[str], logged: LoggedReview | No
     print_sentences(terminal(), comparison)
     echo("\nThe review:")
     for path in written:
-        echo(f"  {path}")
+        echo(f"  {path}{_sizes(Path(path))}")
     if logged is None:
         return
     echo(f"Logged as run {logged.run_id}. Tagged with cmtrack.rank and cmtrack.review: {_tagged(logged)}.")
+    if logged.versions:
+        echo(f"Described: {', '.join(logged.versions)}")
     if logged.alias:
         echo(f"Alias: {logged.alias}")
+
+
+def _sizes(path: Path) -> str:
+    """The sizes of a bundle."""
+    if path.suffix.lower() != ".zip":
+        return ""
+    from cmtrack.report.review.bundle import sizes
+
+    whole, rows = sizes(path)
+    of_rows = f", of which predictions by row {rows / 1e6:.1f} MB" if rows else ", without predictions by row"
+    return f" ({whole / 1e6:.1f} MB{of_rows})"
 
 
 def _tagged(logged: LoggedReview) -> str:

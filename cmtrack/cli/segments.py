@@ -1,7 +1,9 @@
-"""``cmtrack segments``: an evaluation by segments, also by attributes that were not declared, and the worst ones."""
+"""``cmtrack segments``: one run or two by segments, also by attributes that were not declared, and the worst ones."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,17 +15,21 @@ from cmtrack.cli.frame import BadInput, echo, echo_json, first_line, plain, plai
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from cmtrack.base import BaseEvaluation
+    from cmtrack.comparison import SegmentComparison, SegmentDifferences
     from cmtrack.evaluation import Evaluation
     from cmtrack.report.segments import SegmentView
+    from cmtrack.segments import SegmentSearch
 
 _SHOWN = 20
+_NAME = 12
 
 
 @click.command("segments")
 @click.argument("runs", nargs=-1, required=True, metavar="RUN [RUN_B]")
 @click.option("--by", multiple=True, metavar="COLUMN", help="Column that divides the rows; repeatable. By default all.")
 @click.option("--metric", "metrics", multiple=True, metavar="METRIC", help="Metric to show; repeatable.")
-@click.option("--worst", is_flag=True, help="Search the columns of --table and their crossings for the worst segments.")
+@click.option("--worst", is_flag=True, help="Search the columns and their crossings for the worst segments of RUN.")
 @click.option("--min-rows", type=click.IntRange(1), default=100, help="Rows that a searched segment must have.")
 @click.option("--table", type=FILE, help="Parquet or CSV file with attributes of the rows, in the order of the run.")
 @click.option("--row-ids", metavar="COLUMN", help="Column of --table with the row ids, which the run's digest checks.")
@@ -47,48 +53,69 @@ def segments_command(
     tracking_uri: str | None,
     as_json: bool,
 ) -> None:
-    """Print the metrics of RUN (and RUN_B) by segment.
+    """Print the metrics of RUN by segment, and how they differ from those of RUN_B.
 
     RUN is a run, or a folder that `cmtrack evaluate --output` wrote. Its segments are those that were declared, or,
-    with --table, any column of a file: the run's kept predictions are joined to it. Nothing is written without --log.
+    with --table, any column of a file: the run's kept predictions are joined to it. Two runs are compared row by row
+    where both kept their rows. Nothing is written without --log.
 
     Exit codes: 0 all is well, 1 the work failed, 2 wrong usage or bad input, such as rows that do not match.
     """
     if len(runs) > 2:
         raise click.UsageError(f"name one run or two, got {len(runs)}")
-    if table is None and (row_ids or y_true or log or worst):
-        raise click.UsageError("--row-ids, --y-true, --log and --worst need --table")
+    if table is None and (row_ids or y_true or log):
+        raise click.UsageError("--row-ids, --y-true and --log need --table")
     if table is not None and not by:
         raise click.UsageError("--table needs --by, the columns that divide the rows")
     with working() as step:
         evaluations = _evaluations(step, runs, by, table, row_ids, y_true, log, prefix, tracking_uri)
+        from cmtrack.comparison.segments import by_segment
+        from cmtrack.names import distinct
         from cmtrack.report.segments import views
 
+        names = distinct(runs, _NAME)
         try:
             found = [list(views(evaluation, metrics)) for evaluation in evaluations]
             found = [[view for view in some if not by or view.name in by] for some in found]
-            searched = evaluations[0].worst_segments(
-                metrics[0] if metrics else found[0][0].metrics[0], min_rows=min_rows
-            ) if worst else None  # fmt: skip
-            lacking = [name for name in by if name not in [view.name for view in found[0]]]
+            columns = [view.name for view in found[0]]
+            lacking = [name for name in by if name not in columns]
             if lacking or not found[0]:
                 evaluations[0].segments[lacking[0] if lacking else "any column"]
+            chosen = found[0][0].metrics
+            searched = _searched(evaluations[0], columns, chosen[0], min_rows) if worst else None
             data = [[_as_data(view) for view in some] for some in found]
+            sides = list(zip(names, evaluations, strict=True))
+            compared = by_segment(sides, columns, chosen, evaluations[0].confidence_level)
         except (KeyError, ValueError) as error:
             raise BadInput(str(error.args[0]) if error.args else first_line(error)) from None
     if as_json:
-        names = ("run", "columns")
-        out: dict[str, Any] = {"runs": [dict(zip(names, one, strict=True)) for one in zip(runs, data, strict=True)]}
+        parts = ("run", "columns")
+        out: dict[str, Any] = {"runs": [dict(zip(parts, one, strict=True)) for one in zip(runs, data, strict=True)]}
+        if len(runs) == 2:
+            out["differences"] = _as_differences(compared)
         if searched is not None:
             out["worst"] = {"searched": searched.searched, "notes": list(searched.notes)}
             out["worst"]["segments"] = searched.to_frame().to_dict("records")
         echo_json(out)
         return
     console = terminal()
-    for views_of_column in zip(*found, strict=True):
-        _print_view(console, list(views_of_column), runs)
+    for view in found[0]:
+        same = [one for some in found[1:] for one in some if one.name == view.name]
+        _print_view(console, [view, *same], names, [pair for pair in compared if pair.column == view.name])
+    for note in compared.notes:
+        console.print(plain(note))
     if searched is not None:
         _print_worst(console, searched)
+
+
+def _searched(evaluation: Evaluation, columns: Sequence[str], metric: str, min_rows: int) -> SegmentSearch:
+    """The search of the columns that are shown."""
+    from cmtrack.statistics.predictions import Predictions
+
+    rows = evaluation.rows
+    if isinstance(rows, Predictions):
+        rows = replace(rows, segments=tuple(one for one in rows.segments if one.name in columns))
+    return replace(evaluation, rows=rows).worst_segments(metric, min_rows=min_rows)
 
 
 def _evaluations(
@@ -109,7 +136,7 @@ def _evaluations(
     if table is None:
         from cmtrack.cli.show import held
 
-        return [of_classes(held(step, run, prefix, tracking_uri)[1]) for run in runs]
+        return [of_classes(held(step, run, prefix, tracking_uri, needs_rows=_has_segments)[1]) for run in runs]
     from cmtrack.cli.reading import read_columns
     from cmtrack.tracking import segment_runs
     from cmtrack.tracking.store import quiet, tracking_store
@@ -129,41 +156,121 @@ def _evaluations(
     return done
 
 
+def _has_segments(evaluation: BaseEvaluation) -> bool:
+    return bool(getattr(evaluation, "segments", None))
+
+
 def _as_data(view: SegmentView) -> dict[str, Any]:
     rows = [row for metric in view.metrics for row in view.rows[metric].values()]
     gaps = {metric: vars(view.table.disparity(metric)) for metric in view.metrics}
     return {"column": view.name, "sentences": view.sentences(), "segments": rows, "disparity": gaps}
 
 
-def _print_view(console: Console, found: list[SegmentView], runs: tuple[str, ...]) -> None:
-    """One column: a table for each metric, what is worse, and the gaps; the values of a second run stand beside."""
+def _as_differences(compared: SegmentComparison) -> dict[str, Any]:
+    from cmtrack.report.review.data import as_plain
+
+    told = [sentence for pair in compared if (sentence := _sentence(pair, compared))]
+    return {"pairs": as_plain([pair.to_dict() for pair in compared]), "sentences": told, "notes": list(compared.notes)}
+
+
+def _sentence(pair: SegmentDifferences, compared: Sequence[SegmentDifferences]) -> str:
+    from cmtrack.names import quoted
+    from cmtrack.report.review.narrative import segment_sentence
+
+    unsure = not (pair.overall.low > 0 or pair.overall.high < 0)
+    one_metric, one_column = (len({getattr(p, name) for p in compared}) == 1 for name in ("metric", "column"))
+    return segment_sentence(pair, quoted, unsure=unsure, single=one_metric, several=not one_column)
+
+
+def _print_view(
+    console: Console, found: list[SegmentView], names: Sequence[str], pairs: Sequence[SegmentDifferences]
+) -> None:
+    """One column: a table for each metric, what is worse, and the gaps; of two runs their differences."""
+    from cmtrack.names import quoted
+    from cmtrack.report import formatting as fmt
+    from cmtrack.report.review.narrative import segment_reading
+
+    view = found[0]
+    by_metric = {pair.metric: pair for pair in pairs}
+    alone = [metric for metric in view.metrics if metric not in by_metric]
+    for metric in view.metrics:
+        if metric in by_metric:
+            _print_pair(console, view, by_metric[metric], pairs)
+        else:
+            _print_values(console, found, names, metric)
+    if pairs:
+        console.print(plain(f"{segment_reading(pairs, quoted)} * excludes 0."))
+    if alone:
+        level = fmt.level(view.table.evaluation.confidence_level)
+        console.print(plain(f"The {level} intervals of all segments hold together; * excludes 0."))
+    for one, name in zip(found, names, strict=False):
+        head = f"{fmt.named(name)}: " if len(names) > 1 else ""
+        for sentence in (*one.sentences(), *(one.gap(metric) for metric in one.metrics)):
+            console.print(plain(head + sentence))
+
+
+def _print_values(console: Console, found: list[SegmentView], names: Sequence[str], metric: str) -> None:
+    """The values of one run, and its differences to the rest; those of a run that it is not compared with beside."""
+    from cmtrack.report import formatting as fmt
+
+    view, several = found[0], len(found) > 1
+    shown = list(view.rows[metric].items())[:_SHOWN]
+    heads = [
+        *(names[: len(found)] if several else ["value"]),
+        "the first: to the rest" if several else "difference to the rest",
+    ]
+    rows = []
+    for text, row in shown:
+        others = [one.rows[metric].get(text) for one in found]
+        values = ["–" if one is None else fmt.with_interval(one["value"], (one["low"], one["high"])) for one in others]
+        apart = fmt.signed(row["difference"], (row["difference_low"], row["difference_high"]))
+        rows.append((text, row["rows"], *values, apart + (" *" if view.side(metric, text) else "  ")))
+    _print_table(console, view, metric, "the worst first", heads, rows)
+
+
+def _print_pair(
+    console: Console, view: SegmentView, pair: SegmentDifferences, compared: Sequence[SegmentDifferences]
+) -> None:
+    """The values of two runs, and their differences."""
+    from cmtrack.names import quoted
+    from cmtrack.report import formatting as fmt
+    from cmtrack.report.review.narrative import segment_test
+
+    rows = []
+    for k, text in enumerate(pair.segments[:_SHOWN]):
+        low, high = float(pair.low[k]), float(pair.high[k])
+        values = (fmt.number(float(side[k])) for side in (pair.first_values, pair.second_values))
+        gap = fmt.signed(float(pair.differences[k]), (low, high)) + (" *" if low > 0 or high < 0 else "  ")
+        rows.append((text, pair.rows[k], *values, gap))
+    order = f"the worst of {quoted(pair.first)} first"
+    _print_table(console, view, pair.metric, order, (pair.first, pair.second, "difference"), rows)
+    ends = pair.overall.low, pair.overall.high
+    said = f"Of all samples the difference is {fmt.signed(pair.overall.difference, ends)}."
+    for text in (f"{said} {segment_test([pair], quoted)}".rstrip(), _sentence(pair, compared)):
+        if text:
+            console.print(plain(text))
+
+
+def _print_table(
+    console: Console,
+    view: SegmentView,
+    metric: str,
+    order: str,
+    heads: Sequence[str],
+    rows: Sequence[tuple[Any, ...]],
+) -> None:
+    """Segments of one metric with their samples; ``rows`` has text, samples and the cells below ``heads``."""
     from cmtrack.cli.summary import new_table
     from cmtrack.report import formatting as fmt
 
-    view = found[0]
-    for metric in view.metrics:
-        shown = list(view.rows[metric].items())[:_SHOWN]
-        of = f", {len(shown)} of {len(view.rows[metric])}" if len(shown) < len(view.rows[metric]) else ""
-        table = new_table(f"{fmt.capital(view.title_of(metric))} by {fmt.named(view.name)}, the worst first{of}")
-        table.add_column("segment", overflow="fold")
-        for head in ("samples", *(["value"] if len(found) == 1 else [fmt.short(run, 12) for run in runs])):
-            table.add_column(head, justify="right")
-        table.add_column("difference to the rest" if len(found) == 1 else "the first: to the rest", justify="right")
-        for text, row in shown:
-            others = [one.rows[metric].get(text) for one in found]
-            values = [
-                "–" if one is None else fmt.with_interval(one["value"], (one["low"], one["high"])) for one in others
-            ]
-            apart = fmt.signed(row["difference"], (row["difference_low"], row["difference_high"]))
-            star = " *" if view.side(metric, text) else "  "
-            table.add_row(plain(fmt.short(text, 40)), fmt.count(row["rows"]), *values, apart + star)
-        console.print(table)
-    level = fmt.level(view.table.evaluation.confidence_level)
-    console.print(plain(f"The {level} intervals of all segments hold together; * excludes 0."))
-    for one, run in zip(found, runs, strict=True):
-        head = f"{fmt.short(run, 12)}: " if len(found) > 1 else ""
-        for sentence in (*one.sentences(), *(one.gap(metric) for metric in one.metrics)):
-            console.print(plain(head + sentence))
+    of = f", {len(rows)} of {len(view.table)}" if len(rows) < len(view.table) else ""
+    table = new_table(f"{fmt.capital(view.title_of(metric))} by {fmt.named(view.name)}, {order}{of}")
+    table.add_column("segment", overflow="fold")
+    for head in ("samples", *heads):
+        table.add_column(plain(head), justify="right")
+    for text, samples, *cells in rows:
+        table.add_row(plain(fmt.short(text, 40)), fmt.count(samples), *cells)
+    console.print(table)
 
 
 def _print_worst(console: Console, searched: Any) -> None:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from cmtrack.cli.frame import BadInput, echo_json, first_line, plain, plain_errors, terminal, working
+from cmtrack.cli.frame import BadInput, echo_json, first_line, plain, plain_errors, terminal, warn, working
 
 if TYPE_CHECKING:
     from cmtrack.base import BaseEvaluation
@@ -121,7 +122,7 @@ def threshold_command(
     Without --calibration the rows of RUN choose it and judge it by cross-fitting; no data or model is needed.
     """
     with working() as step:
-        where, evaluation = held(step, run, prefix, tracking_uri, for_splits=True)
+        where, evaluation = held(step, run, prefix, tracking_uri, needs_rows=_of_dependent)
         other = None if calibration is None else held(step, calibration, prefix, tracking_uri)[1]
         from cmtrack.cli.reading import read_costs_file
         from cmtrack.comparison.comparability import of_classes
@@ -143,20 +144,21 @@ def threshold_command(
 
 
 def held(
-    step: Step, run: str, prefix: str, tracking_uri: str | None, *, for_splits: bool = False
+    step: Step,
+    run: str,
+    prefix: str,
+    tracking_uri: str | None,
+    *,
+    needs_rows: Callable[[BaseEvaluation], bool] = lambda _: False,
 ) -> tuple[dict[str, str], BaseEvaluation]:
-    """Names of what holds the evaluation, and the evaluation; with its rows if splits of it need them, and it has them.
-
-    Rows are needed where they belong together, or have fractional weights.
-    """
+    """Names of what holds the evaluation, and the evaluation; with its rows if it needs them, and they were kept."""
     if Path(run).exists():
         step("reading the folder", 0, 1)
         from cmtrack import archive
         from cmtrack.evaluation.loading import loads
 
         evaluation = loads(archive.read_file(Path(run)))
-        needed = for_splits and _needs_rows(evaluation)
-        return {"folder": run}, archive.with_rows(evaluation, Path(run)) if needed else evaluation
+        return {"folder": run}, archive.with_rows(evaluation, Path(run)) if needs_rows(evaluation) else evaluation
     step("reading the run", 0, 1)
     from mlflow import MlflowClient
 
@@ -169,12 +171,15 @@ def held(
         found = find(run, [client_for()])
         prefix = found.logged_prefix(prefix)
         evaluation = load_evaluation(found, prefix=prefix)
-        if for_splits and _needs_rows(evaluation):
-            evaluation = with_kept_predictions(evaluation, found, MlflowClient(), prefix)[0]
+        if needs_rows(evaluation):
+            evaluation, problem = with_kept_predictions(evaluation, found, MlflowClient(), prefix)
+            if problem:
+                warn(f"{problem}; the run is shown without its rows")
         return {"run_id": found.run_id, "prefix": prefix}, evaluation
 
 
-def _needs_rows(evaluation: BaseEvaluation) -> bool:
+def _of_dependent(evaluation: BaseEvaluation) -> bool:
+    """True where splits of an evaluation need its rows: they belong together, or have fractional weights."""
     from cmtrack.evaluation import Evaluation
 
     dependent = isinstance(evaluation, Evaluation) and evaluation.cluster_errors is not None

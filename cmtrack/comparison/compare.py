@@ -15,7 +15,9 @@ from cmtrack.comparison.comparability import apart, check_classes, of_classes
 from cmtrack.comparison.criterion import DEFAULTS, FALLBACK, Criterion, RankBy, read_by
 from cmtrack.comparison.differences import paired_differences
 from cmtrack.comparison.ranking import cohorts, decides, rank
+from cmtrack.comparison.record import Record
 from cmtrack.comparison.result import Comparison, ModelComparison, RunComparison
+from cmtrack.comparison.rule import RULES, as_rule
 from cmtrack.comparison.run import Candidate, LeftOut, Run, StoppedRun
 from cmtrack.comparison.segments import SegmentComparison, by_segment, judged_by_segment
 from cmtrack.comparison.tie_breakers import TieBreaker, check_there
@@ -70,8 +72,14 @@ class CompareOptions:
     tracking_uri: str | Sequence[str] | None = None
     seed: int = 0
     extra_metrics: Sequence[Metric] = ()
+    rule: Any = None
 
     def __post_init__(self) -> None:
+        if self.rule is not None:
+            object.__setattr__(self, "rule", as_rule(self.rule))
+            given = {name: getattr(self, name) for name in RULES}
+            for name, value in self.rule.applied(given, self.defaults()).items():
+                object.__setattr__(self, name, value)
         check_level(self.confidence_level)
         if self.costs is not None:
             object.__setattr__(self, "costs", as_costs(self.costs))
@@ -82,8 +90,8 @@ class CompareOptions:
                 "positive goes with grouping: without one, runs keep the positive group they were logged with"
             )
         if self.segments is not None:
-            given = [self.segments] if isinstance(self.segments, str) else self.segments
-            object.__setattr__(self, "segments", [division_name(one) for one in divisions_of(given)])
+            columns = [self.segments] if isinstance(self.segments, str) else self.segments
+            object.__setattr__(self, "segments", [division_name(one) for one in divisions_of(columns)])
             if self.block is not None:
                 raise ValueError("segments are of runs on the same rows: leave out segments, or block")
         if self.margin is not None and not 0 <= self.margin < math.inf:
@@ -228,6 +236,7 @@ def compare_runs(
     passed_over: Sequence[Run] = (),
     notes: Sequence[str] = (),
     how: Mapping[str, Any] | None = None,
+    record: Record | None = None,
 ) -> Comparison:
     """Check the evaluations of runs by the gates, and rank them.
 
@@ -246,6 +255,8 @@ def compare_runs(
         What a reader should know of the listing.
     how : mapping, optional
         The arguments, to do it again.
+    record : Record, optional
+        When and by whom it is made; by default now, by the user of this process.
 
     Raises
     ------
@@ -256,7 +267,8 @@ def compare_runs(
         _check_known(criterion, options.gates, evaluations.values())
     base = None if baseline is None else Candidate(baseline, evaluations[baseline.run_id])
     candidates, undefined = [], []
-    for run_id, run in runs.items():
+    judged_runs: tuple[Candidate, ...] = ()
+    for run_id, run in sorted(runs.items()):  # the same review whatever the order that they were given in
         if run_id not in evaluations:
             continue
         evaluation = evaluations[run_id]
@@ -267,6 +279,7 @@ def compare_runs(
             undefined.append(LeftOut(run, "; ".join(filter(None, reasons)), last))
         else:
             candidates.append(candidate)
+        judged_runs = (*judged_runs, candidate)
     notes = [*notes, *passed_over_notes(candidates, criterion)]
     reads = read_by(criterion, options.gates, options.rules)
     both: dict[str, Any] = {
@@ -278,6 +291,8 @@ def compare_runs(
         "baseline": base,
         "how": {} if how is None else dict(how),
         "reads": reads,
+        "record": record or Record.now(),
+        "judged": judged_runs,
     }
     ranked: dict[str, Any] = {
         "tie_breakers": options.rules,
@@ -297,7 +312,8 @@ def compare_runs(
     failed = (*stopped, *(StoppedRun(c.run, c.gates) for c in candidates if not c.passed))
     segments = SegmentComparison()
     if options.segments is not None and rankings:
-        segments = by_segment(rankings[0], options.segments, criterion.metrics, options.confidence_level)
+        sides = [(run.name, run.evaluation) for run in rankings[0].runs]
+        segments = by_segment(sides, options.segments, criterion.metrics, options.confidence_level)
     notes = (*notes, *apart(rankings, reads), *segments.notes)
     return RunComparison(rankings=rankings, failed=failed, notes=notes, segments=segments, **both)
 

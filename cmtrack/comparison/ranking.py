@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -192,7 +191,7 @@ def cohorts(candidates: Iterable[Candidate], read: frozenset[str]) -> list[list[
     # the last key only makes the order the same whatever the order of the runs
     return sorted(
         split(chosen, lambda candidate: Traits.of(candidate.evaluation), read),
-        key=lambda part: (-_rows(part), min(depth[c.run_id] for c in part), min(map(content, part))),
+        key=lambda part: (-_rows(part), min(depth[c.run_id] for c in part), min(map(identity, part))),
     )
 
 
@@ -262,7 +261,7 @@ def rank(
     confidence level. Of runs that are exactly equal it may leave some out: it says which runs may be the best, not
     which are equal. P(best) and the ranks are the posterior of runs whose true values are exchangeable, N(μ, τ²) with
     flat μ and τ. The interval of the leader, and of a chosen run that does not lead, allows for the picking. The draws
-    do not depend on the order of ``candidates``: they are made in an order of the evaluations' contents.
+    do not depend on the order of ``candidates``: they are made in the order of the runs' ids.
 
     That runs are not shown to differ does not make them equal. A tie-breaker therefore chooses only among tied runs
     within a margin of the leader: by default one standard error of the paired difference, the rule by which Breiman,
@@ -270,7 +269,7 @@ def rank(
     to be worse by more than it (non-inferiority: the lower end of the simultaneous interval of the difference is at
     least ``-margin``). On a Pareto front, which has no one difference, among the runs of the front itself.
     """
-    candidates = sorted(candidates, key=content)
+    candidates = sorted(candidates, key=identity)
     evidence = gather([candidate.evaluation for candidate in candidates], criterion)
     standings = _pareto if criterion.pareto else _single
     runs, distribution, pvalues = standings(candidates, criterion, evidence, confidence_level, seed)
@@ -285,11 +284,9 @@ def rank(
     return Ranking(tuple(runs), criterion, confidence_level, distribution, pvalues, decision, margin, picked_from)
 
 
-def content(candidate: Candidate) -> tuple[str, ...]:
-    """Sort key of a candidate where nothing else says an order: its numbers, then its names."""
-    evaluation = candidate.evaluation
-    held = hashlib.sha256(repr(sorted(evaluation.metrics.items())).encode()).hexdigest()
-    return held, str(candidate.run.tags.get("mlflow.runName", candidate.name)), candidate.run_id
+def identity(candidate: Candidate) -> tuple[str, str]:
+    """Sort key of a candidate where nothing else says an order: its id, then its name."""
+    return candidate.run_id, candidate.name
 
 
 def _may_be_chosen(run: RankedRun, leader: RankedRun, criterion: Criterion, margin: float | None) -> bool:

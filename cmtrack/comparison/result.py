@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from cmtrack.comparison.blocks import RankedModel, RepeatedRanking
 from cmtrack.comparison.criterion import Criterion
 from cmtrack.comparison.ranking import RankedRun, Ranking
+from cmtrack.comparison.record import Record
 from cmtrack.comparison.run import Candidate, LeftOut, Run, StoppedRun
 from cmtrack.comparison.segments import SegmentComparison
 from cmtrack.metrics.gates import Gate
@@ -52,6 +53,10 @@ class Comparison(ABC):
         nothing. Runs that differ in it are in different rankings.
     segments : SegmentComparison
         The leader against the next runs by segment of the rows, where ``compare(segments=)`` asked for that.
+    record : Record
+        When, by whom and with what it was made.
+    judged : tuple of Candidate
+        Every run whose evaluation was read, also of those that are not ranked.
     """
 
     rankings: tuple[Ranking | RepeatedRanking, ...]
@@ -66,6 +71,8 @@ class Comparison(ABC):
     how: dict[str, Any] = field(default_factory=dict)
     reads: frozenset[str] = frozenset({"grouping", "positive"})
     segments: SegmentComparison = field(default_factory=SegmentComparison)
+    record: Record = field(default_factory=Record)
+    judged: tuple[Candidate, ...] = ()
 
     @property
     def ranking(self) -> Ranking | RepeatedRanking | None:
@@ -154,6 +161,36 @@ class Comparison(ABC):
 
         return write(self, Path(path), title)
 
+    def bundle(self, path: str | Path, *, rows: bool = True, title: str | None = None) -> Path:
+        """Write the review with everything that it can be computed from, to be checked by ``cmtrack verify``.
+
+        The file holds the page, the Markdown, the plain data, the rule, each run's statistics and its rows, and a
+        manifest with the SHA-256 digest of each. The same comparison gives the same bytes. Rows keep 7 digits of their
+        probabilities; of evaluations in memory, the bundle's review is computed from these.
+
+        Parameters
+        ----------
+        path : path
+            Its ending is ``.zip``.
+        rows : bool, default True
+            Whether the predictions by row go along. Paired differences are recomputed from them: without them
+            ``cmtrack verify`` says which numbers it cannot recompute.
+        title : str, optional
+
+        Returns
+        -------
+        Path
+            The file.
+
+        Raises
+        ------
+        ValueError
+            If the file's ending is another one, or the comparison was not made by :func:`cmtrack.compare`.
+        """
+        from cmtrack.report.review.bundle import write
+
+        return write(self, Path(path), rows=rows, title=title)
+
     def log(
         self,
         *,
@@ -166,12 +203,15 @@ class Comparison(ABC):
 
         A review whose gates stopped every run is logged, too: its headline and its tag ``cmtrack.decision`` say so.
 
-        The tags are ``cmtrack.rank``, ``cmtrack.review`` (the review's run) and ``cmtrack.criterion``.
+        The tags are ``cmtrack.rank``, ``cmtrack.review`` (the review's run) and ``cmtrack.criterion``. The descriptions
+        of these runs and models, and of the chosen run's versions in the model registry, get a labelled paragraph with
+        the decision, the rank and a link to the review; the versions get the tags, too. What a person wrote stays.
 
         Parameters
         ----------
         experiment_name : str, optional
-            By default the experiment of the chosen run; where none is, that of the first run that was compared.
+            By default ``"<name>: reviews"`` beside the experiment of the chosen run, or where none is, of the first run
+            that was compared; it is made if need be. The evaluation view of the runs is then theirs alone.
         run_name : str, optional
         alias : str, optional
             Set for the chosen run's version of the registered model, such as ``"challenger"``. Nothing is set where

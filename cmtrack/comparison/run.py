@@ -22,10 +22,14 @@ class Run:
         The logged ones, last values.
     params, tags : dict of str to str
     artifact_uri : str
-    start_time : int
+    start_time, end_time : int
         Milliseconds since 1970; 0 where the run has none.
     model_ids : tuple of str
         Logged models that the run made, or that it stands for.
+    model_size : int
+        Bytes of these models, where that was logged; else 0.
+    datasets : tuple of (str, str)
+        Name and digest of the run's logged datasets.
     """
 
     run_id: str
@@ -37,7 +41,10 @@ class Run:
     tags: dict[str, str] = field(default_factory=dict, repr=False)
     artifact_uri: str = field(default="", repr=False)
     start_time: int = 0
+    end_time: int = 0
     model_ids: tuple[str, ...] = ()
+    model_size: int = 0
+    datasets: tuple[tuple[str, str], ...] = ()
 
     @property
     def parent_run_id(self) -> str | None:

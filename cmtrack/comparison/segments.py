@@ -16,10 +16,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from cmtrack.base import BaseEvaluation
-from cmtrack.comparison.comparability import why_unpaired
+from cmtrack.comparison.comparability import Traits, why_apart, why_unpaired
+from cmtrack.comparison.criterion import reads
 from cmtrack.comparison.differences import Difference, paired_differences, why_no_error
-from cmtrack.comparison.ranking import Ranking
-from cmtrack.comparison.run import Candidate
 from cmtrack.evaluation import Evaluation
 from cmtrack.metrics.catalog import lookup
 from cmtrack.metrics.gates import Gate, GateResult
@@ -189,13 +188,14 @@ class SegmentComparison(Sequence[SegmentDifferences]):
 
 
 def by_segment(
-    ranking: Ranking, columns: Sequence[str], metrics: Sequence[str], confidence_level: float
+    sides: Sequence[tuple[str, BaseEvaluation]], columns: Sequence[str], metrics: Sequence[str], confidence_level: float
 ) -> SegmentComparison:
-    """Compare the leader of a ranking with the runs next to it, at most 5, by segment of the rows.
+    """Compare an evaluation with the ones next to it, at most 5, by segment of the rows.
 
     Parameters
     ----------
-    ranking : Ranking
+    sides : sequence of (name, evaluation)
+        The one to compare first, such as the leader of a ranking.
     columns : sequence of str
         Names of columns, or of crossed ones.
     metrics : sequence of str
@@ -207,54 +207,57 @@ def by_segment(
     ValueError
         If no run has segments by a column.
     """
-    runs = ranking.runs
-    known = dict.fromkeys(name for run in runs for name in _tables(run.evaluation))
+    known = dict.fromkeys(name for _, evaluation in sides for name in _tables(evaluation))
     for column in columns:
         if column not in known:
             there = f"there are by {list(known)}" if known else "the runs were evaluated without segments"
             raise ValueError(f"no run has segments by {column!r}{near(column, known)}; {there}")
     found: list[SegmentDifferences] = []
     notes: list[str] = []
-    if len(runs) - 1 > MAX_OTHERS:
-        notes.append(f"By segment the leader is compared with the next {MAX_OTHERS} of {len(runs) - 1} runs.")
+    if len(sides) - 1 > MAX_OTHERS:
+        notes.append(f"By segment the leader is compared with the next {MAX_OTHERS} of {len(sides) - 1} runs.")
     for column in columns:
         for metric in metrics:
-            pairs, why = _pairs(runs[0], runs[1 : MAX_OTHERS + 1], column, metric, confidence_level)
+            pairs, why = _pairs(sides[0], sides[1 : MAX_OTHERS + 1], column, metric, confidence_level)
             found += pairs
             notes += why
     return SegmentComparison(tuple(found), tuple(dict.fromkeys(notes)))
 
 
 def _pairs(
-    leader: Candidate, others: Iterable[Candidate], column: str, metric: str, confidence_level: float
+    leader: tuple[str, BaseEvaluation],
+    others: Iterable[tuple[str, BaseEvaluation]],
+    column: str,
+    metric: str,
+    confidence_level: float,
 ) -> tuple[list[SegmentDifferences], list[str]]:
     """The pairs of one column and metric, with intervals that hold together for all of them, and notes."""
-    samples: list[tuple[Candidate, _Sample]] = []
+    samples: list[tuple[str, Difference, _Sample]] = []
     notes = []
-    for other in others:
-        sample = _sample(leader.evaluation, other.evaluation, column, metric)
+    name, first = leader
+    for other, second in others:
+        apart = why_apart(Traits.of(first), Traits.of(second), reads(metric))
+        sample = _sample(first, second, column, metric) if apart is None else f"they were evaluated {apart.value}"
         if isinstance(sample, str):
-            notes.append(
-                f"{quoted(leader.name)} and {quoted(other.name)} are not compared by {quoted(column)}: {sample}."
-            )
+            notes.append(f"{quoted(name)} and {quoted(other)} are not compared by {quoted(column)}: {sample}.")
         else:
-            samples.append((other, sample))
-    together = sum(sample.defined for _, sample in samples)
-    tests = [qualitative_interaction(sample.differences, sample.errors) for _, sample in samples]
+            overall = paired_differences(first, second, metrics=[metric], confidence_level=confidence_level)[metric]
+            samples.append((other, overall, sample))
+    together = sum(sample.defined for *_, sample in samples)
+    tests = [qualitative_interaction(sample.differences, sample.errors) for *_, sample in samples]
     pvalues = np.array([test.pvalue for test in tests])
     tested = np.isfinite(pvalues)
     pvalues[tested] = holm(pvalues[tested])
     found = []
-    for (other, sample), test, pvalue in zip(samples, tests, pvalues.tolist(), strict=True):
+    for (other, overall, sample), test, pvalue in zip(samples, tests, pvalues.tolist(), strict=True):
         low, high = sample.intervals(together, confidence_level)
-        overall = paired_differences(leader.evaluation, other.evaluation, metrics=[metric])[metric]
         order = sample.order
         found.append(
             SegmentDifferences(
                 column,
                 metric,
-                leader.name,
-                other.name,
+                name,
+                other,
                 segments=tuple(sample.segments[k] for k in order.tolist()),
                 rows=sample.rows[order],
                 first_values=sample.first.values[order],
@@ -325,6 +328,8 @@ def _sample(first: BaseEvaluation, second: BaseEvaluation, column: str, metric: 
     for side in (first, second):
         if column not in _tables(side):
             return f"the {'first' if side is first else 'second'} has no such segments"
+        if metric not in side.metrics:
+            return f"the {'first' if side is first else 'second'} has no {metric}"
         tables.append(_tables(side)[column])
     ours, theirs = tables
     if lookup(metric).better == "nearest zero":
@@ -362,7 +367,7 @@ def _why_unpaired(
         return apart.between(first, second)
     a, b = ours.codes, theirs.codes
     if a is None or b is None:
-        return "the segments of the rows are not at hand (they are not kept with the predictions)"
+        return "the segments of the rows are not at hand (an earlier version kept the rows without them)"
     if not np.array_equal(order[a], b):
         return "the rows stand in different segments"
     for side in (first, second):

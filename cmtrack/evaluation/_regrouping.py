@@ -11,7 +11,7 @@ import numpy as np
 from cmtrack.evaluation.compute import scored_step
 from cmtrack.grouping import ComposedStep, Grouping, Label
 from cmtrack.statistics.actual_class import partitions
-from cmtrack.statistics.collected import Statistics, accepted_pairs, collect_rows
+from cmtrack.statistics.collected import Statistics, accepted_pairs, collect_rows, with_segments_of
 from cmtrack.statistics.inputs import FloatArray
 from cmtrack.statistics.predictions import Predictions
 from cmtrack.statistics.spans import SpanRows
@@ -137,13 +137,17 @@ def _from_rows(
     grouping: Grouping,
     prices: FloatArray | None,
 ) -> tuple[Statistics, list[Lost]]:
-    """All statistics anew; calibration and target scores, which are not among the rows, where they still serve."""
+    """All statistics anew; calibration and target scores, which are not among the rows, where they still serve.
+
+    So do segments where the rows do not hold theirs, as those of files of earlier versions.
+    """
     valid = _still_valid(kept, old, new)
     held: dict[str, Any] = {name: getattr(valid, name) for name in _HELD}
     lost = {name for name in _HELD if held[name] is None and getattr(kept, name) is not None}
     found = [Lost.TARGET if lost & {"target", "target_tops"} else Lost.HELD] if lost else []
     held |= {"row_ids": kept.row_ids, "scaled_rows": kept.scaled_rows}
-    return replace(collect_rows(rows, new, grouping, prices), **held), found
+    made = collect_rows(rows, new, grouping, prices)
+    return replace(made if rows.segments else with_segments_of(made, valid), **held), found
 
 
 def _carry(statistics: Statistics, old: ComposedStep | None, new: ComposedStep | None) -> tuple[Statistics, list[Lost]]:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from cmtrack.grouping import ComposedStep, Grouping, Label
-from cmtrack.metrics.catalog import CATALOG, SECTIONS
+from cmtrack.metrics.catalog import CATALOG, SECTIONS, find
 from cmtrack.metrics.cells import Cells, SixCells, ratio
 from cmtrack.metrics.intervals import Interval
 from cmtrack.metrics.metric import Metric
@@ -164,13 +164,23 @@ def compute(
     clusters : Clusters, optional
         Their errors take the place of those computed here.
     sections : collection of str, optional
-        The parts of names before the first slash that are wanted, by default all.
+        The parts of names before the first slash that are wanted, by default all. Of full names of metrics only these
+        are computed, without warnings and curves: segments take one metric of many parts of the rows.
     own : sequence of Metric
         Metrics of the user's.
     numbers : mapping of str to Kept, optional
         Those that were kept of metrics whose functions are not known.
     """
     results = Results(views.level, clusters or Clusters())
+    single = single_metrics(sections)
+    if single:
+        for name in single:
+            mine = [metric for metric in own if metric.name == name]
+            if mine:
+                put_own(results, mine, numbers or {}, views.table.cells, views.six)
+            else:
+                views.put_one(results, *find(name))
+        return Computed(results, None, None, None, ())
     wanted = [section for section in SECTIONS if sections is None or section.name in sections]
     for section in wanted:
         views.put(results, section)
@@ -182,6 +192,11 @@ def compute(
     said = put_own(results, own, numbers or {}, views.table.cells, views.six)
     told = (*_warnings(views, results, roc, prevalence), *(shares.warnings if shares else ()), *said)
     return Computed(results, roc, spcc_matrix, prevalence, told)
+
+
+def single_metrics(sections: Collection[str] | None) -> tuple[str, ...]:
+    """The full names of metrics among sections."""
+    return tuple(name for name in sections or () if "/" in name)
 
 
 def metric_values(views: EvaluationViews, own: Sequence[Metric] = ()) -> dict[str, float]:

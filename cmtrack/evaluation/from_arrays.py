@@ -17,7 +17,14 @@ from cmtrack.options import Options, complete, takes_options
 from cmtrack.prevalence.out_of_fold import Folds, by_fold, calibration_parts
 from cmtrack.segments.columns import segment_columns
 from cmtrack.statistics import LabelDigest, ScoreCounts
-from cmtrack.statistics.collected import Statistics, collect, collect_rows, group_scores, is_positive
+from cmtrack.statistics.collected import (
+    Statistics,
+    collect,
+    collect_rows,
+    group_scores,
+    is_positive,
+    with_segments_of,
+)
 from cmtrack.statistics.inputs import (
     FloatArray,
     align_rows,
@@ -279,11 +286,7 @@ def with_segments(evaluation: Evaluation, segments: Any) -> Evaluation:
 def divided_by(evaluation: Evaluation, rows: Predictions, segments: tuple[SegmentRows, ...]) -> Evaluation:
     """The same evaluation of these rows, its own, divided into checked segments."""
     kept, rows = evaluation.statistics, replace(rows, segments=segments)
-    counted = collect_rows(rows, evaluation.scored, evaluation.grouping)
-    squares = kept.squares
-    if squares is not None and counted.squares is not None:
-        squares = replace(squares, segments=counted.squares.segments)
-    statistics = replace(kept, segments=counted.segments, squares=squares)
+    statistics = with_segments_of(kept, collect_rows(rows, evaluation.scored, evaluation.grouping))
     known = segment_notes(kept)
     notes = (*segment_notes(statistics), *(note for note in evaluation.notes if note not in known))
     return replace(evaluation, statistics=statistics, rows=rows, notes=notes)

@@ -17,7 +17,15 @@ import numpy.typing as npt
 from cmtrack import archive
 from cmtrack.base import BaseEvaluation
 from cmtrack.evaluation import _decisions, _regrouping, storage
-from cmtrack.evaluation.compute import SECTION_NAMES, Computed, check_sections, compute, resample_tables, scored_step
+from cmtrack.evaluation.compute import (
+    SECTION_NAMES,
+    Computed,
+    check_sections,
+    compute,
+    resample_tables,
+    scored_step,
+    single_metrics,
+)
 from cmtrack.evaluation.segments import N_PERMUTATIONS, Segments, search
 from cmtrack.evaluation.storage import predictions_size, read_predictions, write_predictions
 from cmtrack.evaluation.threshold import Threshold, choose_threshold
@@ -177,7 +185,9 @@ class Evaluation(BaseEvaluation):
         rows = self.rows
         if self.row_pvalues is not None or self.cluster_errors is None or not isinstance(rows, Predictions):
             return self.row_pvalues  # those of clusters are made once, where their errors are known
-        return None if rows.clusters is None or rows.source is None else row_pvalues(rows, self._views)
+        if rows.clusters is None or rows.source is None:
+            return None
+        return row_pvalues(rows, self._views, single_metrics(self.sections))
 
     @property
     def _results(self) -> Results:

@@ -15,9 +15,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from cmtrack.evaluation.compute import SECTION_NAMES
+from cmtrack.evaluation.compute import compute
 from cmtrack.metrics.catalog import lookup
+from cmtrack.metrics.metric import Metric
 from cmtrack.metrics.names import OF_SEGMENTS, encode_label, near, segment_parts
+from cmtrack.metrics.results import Results
+from cmtrack.metrics.views import EvaluationViews
 from cmtrack.names import quoted
 from cmtrack.segments import (
     Disparity,
@@ -27,14 +30,13 @@ from cmtrack.segments import (
     differences,
     disparity,
     order_of_segments,
-    rests,
     search_columns,
     shrunken,
     simultaneous_level,
     worst_segments,
 )
 from cmtrack.segments.search import N_PERMUTATIONS
-from cmtrack.statistics.collected import Statistics, collect_rows, of_segment
+from cmtrack.statistics.collected import Statistics, collect_rows, of_segments
 from cmtrack.statistics.inputs import FloatArray, IntArray
 from cmtrack.statistics.predictions import Predictions
 from cmtrack.statistics.segment_values import CROSSED, SegmentRows, plain_value, value_texts
@@ -162,7 +164,7 @@ class SegmentTable:
         """
         for known, wanted in ((self.values, plain_value(value)), (self.texts, str(value))):
             if wanted in known:
-                return self._evaluation(known.index(wanted), self._from_rows)
+                return self._evaluation(known.index(wanted))
         raise KeyError(f"{self.name!r} has no segment {value!r:.80}{near(str(value), self.texts)}")
 
     def to_frame(self, metrics: str | Sequence[str] | None = None) -> pd.DataFrame:
@@ -192,8 +194,10 @@ class SegmentTable:
         """
         import pandas as pd
 
-        blocks = []
-        for metric in self._chosen(metrics):
+        blocks, chosen = [], self._chosen(metrics)
+        for side in (False, True):
+            self._judge(chosen, side)
+        for metric in chosen:
             inside, outside = self.estimates(metric), self._estimates(metric, outside=True)
             low, high = self.intervals(metric)
             gaps = differences(inside, outside, self.evaluation.confidence_level)
@@ -253,7 +257,7 @@ class SegmentTable:
             down, up = inside.arms(level)
             return inside.values - down, inside.values + up
         none = (math.nan, math.nan)
-        ends = [one.at_level(level).intervals.get(metric, none) for one in self._judged(metric)]
+        ends = [one.intervals.get(metric, none) for one in self._at_level(metric, level)]
         return np.array([low for low, _ in ends]), np.array([high for _, high in ends])
 
     @property
@@ -262,11 +266,11 @@ class SegmentTable:
         return None if self._rows is None else self._rows.codes
 
     def by_rows(self, metric: str) -> list[Evaluation]:
-        """The evaluations of all segments from their rows, with the section of a metric alone.
+        """The evaluations of all segments from their rows, with a metric alone.
 
         The rows must be at hand: see :attr:`codes`.
         """
-        return [self._of_rows(place, (_section_of(metric),)) for place in range(len(self))]
+        return [self._of_rows(place, (metric,)) for place in range(len(self))]
 
     def __repr__(self) -> str:
         return printable(f"SegmentTable({self.name}: {len(self)} segments of {int(self.sizes.sum())} rows)")
@@ -298,14 +302,14 @@ class SegmentTable:
     def _from_rows(self) -> bool:
         return self._rows is not None
 
-    def _evaluation(self, place: int, from_rows: bool, sections: tuple[str, ...] | None = None) -> Evaluation:
-        """The evaluation of one segment, with the sections of the whole or others."""
+    def _evaluation(self, place: int) -> Evaluation:
+        if self._from_rows:
+            return self._of_rows(place, None)
         whole = self.evaluation
-        if not from_rows:
-            return _like(whole, of_segment(whole.statistics, self.name, place, whole.scored), sections)
-        return self._of_rows(place, sections)
+        return _like(whole, of_segments(whole.statistics, self.name, whole.scored, [place])[0], None)
 
     def _of_rows(self, place: int, sections: tuple[str, ...] | None, outside: bool = False) -> Evaluation:
+        """The evaluation of the rows of one segment, or outside it, with sections of the whole or single metrics."""
         whole, own = self.evaluation, self._rows
         assert own is not None  # the caller has asked
         assert isinstance(whole.rows, Predictions)
@@ -314,33 +318,64 @@ class SegmentTable:
         return replace(_like(whole, statistics, sections), rows=chosen).with_cluster_errors()
 
     @cached_property
-    def _statistics(self) -> list[Statistics]:
+    def _parts(self) -> list[EvaluationViews]:
+        """The statistics of each segment as metrics see them."""
+        return self._views(False)
+
+    @cached_property
+    def _rests(self) -> list[EvaluationViews]:
+        """Those of the rows outside each."""
+        return self._views(True)
+
+    def _views(self, outside: bool) -> list[EvaluationViews]:
         whole = self.evaluation
-        return [of_segment(whole.statistics, self.name, place, whole.scored) for place in range(len(self))]
+        found = of_segments(whole.statistics, self.name, whole.scored, outside=outside)
+        return [whole._views.of_part(one, whole.confidence_level) for one in found]
 
     @cached_property
-    def _rests(self) -> list[Statistics]:
-        return rests(self._statistics)
-
-    @cached_property
-    def _known(self) -> dict[tuple[str, bool, bool], list[Evaluation]]:
+    def _known(self) -> dict[tuple[str, bool], list[Results]]:
+        """By metric, and whether outside of the segments, the results of all segments that hold it."""
         return {}
 
-    def _judged(self, metric: str, outside: bool = False) -> list[Evaluation]:
-        """The evaluations of all segments, or of the rows outside each, with the section of a metric alone."""
-        section = _section_of(metric)
-        by_rows = self._needs_rows(metric, section)
-        key = (section, by_rows, outside)
-        if key not in self._known:
-            if by_rows:
-                found = [self._of_rows(place, (section,), outside) for place in range(len(self))]
-            else:
-                parts = self._rests if outside else self._statistics
-                found = [_like(self.evaluation, part, (section,)) for part in parts]
-            self._known[key] = found
-        return self._known[key]
+    @cached_property
+    def _kept(self) -> dict[str, list[Evaluation]]:
+        """The evaluations of the segments from their rows, by the metric that they hold."""
+        return {}
 
-    def _needs_rows(self, metric: str, section: str) -> bool:
+    def _judge(self, metrics: Sequence[str], outside: bool = False) -> None:
+        """Compute metrics of all segments, or of the rows outside each, that are not known yet."""
+        wanted = tuple(metric for metric in dict.fromkeys(metrics) if (metric, outside) not in self._known)
+        by_rows = tuple(metric for metric in wanted if self._needs_rows(metric))
+        if by_rows:
+            found = []
+            for place in range(len(self)):
+                part = self._of_rows(place, by_rows, outside)
+                found.append(part._results)
+                if not outside:  # the rows outside all segments are too many to be kept
+                    for metric in by_rows:
+                        self._kept.setdefault(metric, []).append(part)
+            self._known.update({(metric, outside): found for metric in by_rows})
+        for metric in wanted:
+            if metric not in by_rows:
+                views = self._rests if outside else self._parts
+                self._known[metric, outside] = [self._alone(metric, part) for part in views]
+
+    def _judged(self, metric: str, outside: bool = False) -> list[Results]:
+        """The results of all segments, or of the rows outside each, that hold a metric."""
+        self._judge([metric], outside)
+        return self._known[metric, outside]
+
+    def _at_level(self, metric: str, level: float) -> list[Results]:
+        """The results of all segments that hold a metric, at another level."""
+        self._judge([metric])
+        if metric in self._kept:
+            return [part.at_level(level)._results for part in self._kept[metric]]
+        return [self._alone(metric, part.at_level(level)) for part in self._parts]
+
+    def _alone(self, metric: str, part: EvaluationViews) -> Results:
+        return compute(part, sections=(metric,), own=_with_functions(self.evaluation)).results
+
+    def _needs_rows(self, metric: str) -> bool:
         """True where a metric of segments comes from their rows.
 
         Raises
@@ -354,9 +389,7 @@ class SegmentTable:
         whole.metrics[metric]  # names those like it
         if whole.cluster_errors is not None and self._from_rows:
             return True
-        place, known = int(self.sizes.argmax()), self._known.get((section, False, False))
-        first = _like(whole, self._statistics[place], (section,)) if known is None else known[place]
-        if metric in first.metrics:
+        if metric in self._alone(metric, self._parts[int(self.sizes.argmax())]).metrics:
             return False
         if not self._from_rows:
             raise ValueError(
@@ -379,22 +412,21 @@ class SegmentTable:
     def _estimates(self, metric: str, outside: bool = False) -> Estimates:
         judged, entry = self._judged(metric, outside), lookup(metric)
         values = np.array([one.metrics.get(metric, math.nan) for one in judged])
-        errors = np.array([one.standard_errors.get(metric, math.nan) for one in judged])
+        errors = np.array([one.errors.get(metric, math.nan) for one in judged])
         if entry.interval == "count":
             errors[:] = math.nan
         n = degrees = None
         if entry.interval == "wilson":
-            n = np.array([one.size_of(metric) for one in judged])
-        if any(one.effective_clusters for one in judged):
-            known = [(one.effective_clusters or {}).get(metric, math.inf) for one in judged]
+            n = np.array([one.sizes.get(metric, math.nan) for one in judged])
+        if any(one.clusters.effective for one in judged):
+            known = [one.clusters.effective.get(metric, math.inf) for one in judged]
             degrees = np.maximum(np.array(known) - 1, 1.0)
         return Estimates(values, errors, n, degrees)
 
 
-def _section_of(metric: str) -> str:
-    """The section that has a metric; metrics of one's own stand beside any."""
-    section = metric.split("/", maxsplit=1)[0]
-    return section if section in SECTION_NAMES else "multiclass"
+def _with_functions(whole: Evaluation) -> tuple[Metric, ...]:
+    """The metrics of one's own that can be computed of other rows."""
+    return tuple(metric for metric in whole.extra_metrics if metric.value is not None)
 
 
 def _like(whole: Evaluation, statistics: Statistics, sections: tuple[str, ...] | None) -> Evaluation:
@@ -409,7 +441,7 @@ def _like(whole: Evaluation, statistics: Statistics, sections: tuple[str, ...] |
         effective_clusters=None,
         row_pvalues=None,
         rows=None,
-        extra_metrics=tuple(metric for metric in whole.extra_metrics if metric.value is not None),
+        extra_metrics=_with_functions(whole),
         kept_numbers=None,
     )
 

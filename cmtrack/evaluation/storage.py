@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from dataclasses import fields
+from dataclasses import fields, replace
 from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
@@ -36,8 +36,8 @@ from cmtrack.statistics.inputs import (
 from cmtrack.statistics.moments import CrossMoments
 from cmtrack.statistics.predictions import Predictions
 from cmtrack.statistics.probabilities import DECISIONS, as_probabilities
-from cmtrack.statistics.segment_values import MAX_SEGMENTS, Others
-from cmtrack.statistics.segmented import SegmentCounts, Segmented
+from cmtrack.statistics.segment_values import MAX_SEGMENTS, Others, SegmentRows
+from cmtrack.statistics.segmented import SegmentCounts, Segmented, count_segments
 from cmtrack.statistics.spans import OTHER_DOCUMENTS, SpanRows
 from cmtrack.statistics.top_scores import CELLS, TopScoreCounts
 
@@ -387,6 +387,7 @@ def _read_scores(data: dict[str, Any], n_channels: int | None = None) -> ScoreCo
 
 _PROBABILITY = "prob/"
 _TEXTS, _NUMBERS = ("y_true", "y_pred"), ("sample_weight", "group")
+_SEGMENT = "segment/"
 
 
 def predictions_size(rows: Predictions | SpanRows) -> int:
@@ -394,13 +395,19 @@ def predictions_size(rows: Predictions | SpanRows) -> int:
     if isinstance(rows, SpanRows):
         return len(rows.matches) * 16
     columns = 0 if rows.probabilities is None else rows.probabilities.shape[1]
-    return len(rows) * (8 + 4 * columns)
+    return len(rows) * (8 + 4 * columns + sum(_code_type(one).itemsize for one in rows.segments))
+
+
+def _code_type(segments: SegmentRows) -> np.dtype[Any]:
+    """The smallest type that numbers the segments of a column."""
+    return np.min_scalar_type(max(len(segments.values) - 1, 0))
 
 
 def write_predictions(path: Path | BinaryIO, rows: Predictions | SpanRows) -> None:
-    """Write columns y_true, y_pred, sample_weight, group and ``prob/<label>``.
+    """Write columns y_true, y_pred, sample_weight, group, ``prob/<label>`` and ``segment/<column>``.
 
-    Labels are dictionary-coded texts in the order of the evaluation's labels; probabilities are float32.
+    Labels are dictionary-coded texts in the order of the evaluation's labels; probabilities are float32. Of segments
+    the places in :attr:`SegmentCounts.values` of the evaluation's statistics are written, which hold their values.
     """
     import pyarrow as pa
 
@@ -417,6 +424,8 @@ def write_predictions(path: Path | BinaryIO, rows: Predictions | SpanRows) -> No
     if rows.probabilities is not None:
         for k, label in enumerate(rows.labels):
             table[f"{_PROBABILITY}{label}"] = rows.probabilities[:, k].astype(np.float32)
+    for one in rows.segments:
+        table[f"{_SEGMENT}{one.name}"] = one.codes.astype(_code_type(one))
     archive.write_table(path, table)
 
 
@@ -438,7 +447,8 @@ def file_without_probabilities(content: bytes) -> bytes:
     if not any(name.startswith(_PROBABILITY) for name in names):
         return content
     file = BytesIO()
-    pq.write_table(archive.checked_table(content, None, _TEXTS, _NUMBERS), file, compression="zstd")
+    numbers = (*_NUMBERS, *(name for name in names if name.startswith(_SEGMENT)))
+    pq.write_table(archive.checked_table(content, None, _TEXTS, numbers), file, compression="zstd")
     return file.getvalue()
 
 
@@ -448,19 +458,21 @@ def read_predictions(content: bytes, evaluation: Evaluation) -> Predictions | Sp
     Raises
     ------
     ValueError
-        If the file is damaged, or its labels or rows are not the evaluation's.
+        If the file is damaged, or its labels, rows or segments are not the evaluation's.
     """
     spans = evaluation.none is not None
     expected = int(evaluation.statistics.matrix.total) if spans else evaluation.statistics.digest.rows
     names = {str(label): k for k, label in enumerate(evaluation.labels)}
     columns = [f"{_PROBABILITY}{label}" for label in evaluation.labels]
-    table = archive.checked_table(content, expected, _TEXTS, (*_NUMBERS, *columns))
+    segments = [] if evaluation.statistics.segments is None else list(evaluation.statistics.segments.columns)
+    numbers = (*_NUMBERS, *(f"{_SEGMENT}{name}" for name in segments))
+    table = archive.checked_table(content, expected, _TEXTS, (*numbers, *columns))
     try:
         codes = {column: _codes(table[column], names) for column in _TEXTS}
         probabilities = None
         if columns[0] in table.column_names:
             probabilities = np.column_stack([table[c].to_numpy() for c in columns]).astype(np.float64)
-        optional = {name: table[name].to_numpy() if name in table.column_names else None for name in _NUMBERS}
+        optional = {name: table[name].to_numpy() if name in table.column_names else None for name in numbers}
     except Exception as error:
         raise ValueError(f"the predictions are damaged: {type(error).__name__}: {error}") from None
     weights = _weights(optional["sample_weight"])
@@ -477,7 +489,9 @@ def read_predictions(content: bytes, evaluation: Evaluation) -> Predictions | Sp
         evaluation.labels, codes["y_true"], codes["y_pred"], probabilities, weights, clusters, ranking_only
     )
     if not spans:
-        return rows
+        return replace(
+            rows, segments=_segments({name: optional[f"{_SEGMENT}{name}"] for name in segments}, rows, evaluation)
+        )
     size = evaluation.statistics.digest.rows + OTHER_DOCUMENTS
     if clusters is None or int(clusters.max(initial=0)) >= size:
         raise ValueError(f"the predictions must name documents below {size}, as the evaluation of spans has them")
@@ -498,6 +512,40 @@ def _clusters(column: npt.NDArray[Any] | None) -> IntArray | None:
     if column.dtype.kind != "i" or not 0 <= column.min(initial=0) <= column.max(initial=0) < 1 << 31:
         raise ValueError("the predictions must have groups that are whole numbers from 0")
     return np.asarray(column, dtype=np.int64)
+
+
+def _segments(
+    columns: dict[str, npt.NDArray[Any] | None], rows: Predictions, evaluation: Evaluation
+) -> tuple[SegmentRows, ...]:
+    """The segment of each row by each column; none of files of earlier versions, which do not hold them."""
+    counted = evaluation.statistics.segments
+    if counted is None or all(column is None for column in columns.values()):
+        return ()
+    found = []
+    for name, column in columns.items():
+        values = counted.columns[name].values
+        if column is None:
+            raise ValueError(f"the predictions must have the segments by {name!r:.80}, as those by others")
+        if column.dtype.kind not in "iu" or not 0 <= column.min(initial=0) <= column.max(initial=0) < len(values):
+            raise ValueError(
+                f"the predictions must have segments by {name!r:.80} that are whole numbers from 0 to {len(values) - 1}"
+            )
+        found.append(SegmentRows(name, values, column.astype(np.int64)))
+    own = count_segments(
+        rows.actual_codes,
+        rows.predicted_codes,
+        rows.labels,
+        found,
+        None,
+        None,
+        np.empty((0, 0), np.int64),
+        rows.weights,
+    )
+    for name, kept in counted.columns.items():
+        same = np.array_equal(own.columns[name].rows, kept.rows)
+        if not (same and np.allclose(own.columns[name].matrix, kept.matrix, rtol=1e-9, atol=1e-9)):
+            raise ValueError(f"the predictions must give the evaluation's counts by {name!r:.80}: rows stand elsewhere")
+    return tuple(found)
 
 
 def _check_same(

@@ -8,7 +8,7 @@ normal law with their covariance, which is what signs tend to.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 from scipy.special import logit
@@ -27,14 +27,16 @@ _AT_ONCE = 1 << 14
 _SEED = 15
 
 
-def row_pvalues(rows: Predictions, views: EvaluationViews) -> dict[str, float]:
-    """The p-values of calibration, confidence and classes that are asked for, by full name.
+def row_pvalues(rows: Predictions, views: EvaluationViews, only: Sequence[str] = ()) -> dict[str, float]:
+    """The p-values of calibration, confidence and classes that apply, by full name.
 
     Parameters
     ----------
     rows : Predictions
         With clusters and probabilities.
     views : EvaluationViews
+    only : sequence of str
+        Full names of metrics; none stand for all.
     """
     assert rows.clusters is not None  # the caller's choice
     clusters = np.unique(rows.clusters, return_inverse=True)[1]
@@ -42,6 +44,8 @@ def row_pvalues(rows: Predictions, views: EvaluationViews) -> dict[str, float]:
     found = {}
     for name, score, event in _asked(rows, views):
         there = weights > 0
+        if only and name not in only:
+            continue
         if not event[there].any() or event[there].all():
             continue
         test = sign_test(score, event, weights, clusters)

@@ -29,6 +29,18 @@ from cmtrack.statistics.inputs import BoolArray, FloatArray
 from cmtrack.statistics.reduced import reduce_counts
 
 Names = Mapping[int, str]
+_WITHOUT_LEVEL = (
+    "table",
+    "matrices",
+    "reduced",
+    "binary",
+    "six",
+    "ranks",
+    "spread",
+    "means",
+    "_class_scores",
+    "_losses",
+)
 _LOSSES = {"log losses": "log", "brier losses": "brier", "spherical losses": "spherical", "losses within": "within"}
 
 
@@ -123,6 +135,38 @@ class EvaluationViews(Views):
             return everyone if metric.interval == "count" else held
         return self.held if "<label>" in metric.name else None
 
+    def put_one(self, results: Results, metric: Metric, parts: Mapping[str, str]) -> None:
+        """Compute a single metric, where it applies.
+
+        Parameters
+        ----------
+        results : Results
+        metric : Metric
+        parts : mapping of str to str
+            The encoded step, label or group in its name.
+        """
+        step = parts.get("step", "")
+        samples, names = self.of(metric, step), self.names(metric, step)
+        if samples is None:
+            return
+        if names is None:
+            results.put_metric(metric, samples, metric.name.replace("<step>", step))
+            return
+        wanted = parts.get("group", parts.get("label"))
+        results.put_each([(metric, samples)], {k: name for k, name in names.items() if name == wanted}, step)
+
+    def of_part(self, statistics: Statistics, level: float) -> EvaluationViews:
+        """The views of some of the rows, at a level."""
+        views = EvaluationViews(statistics, self.grouping, self.step, self.over, level, self.reference, self.prices)
+        views.composed = self.composed
+        return views
+
+    def at_level(self, level: float) -> EvaluationViews:
+        """The same at another level: what has been counted stays, estimates with intervals of their own do not."""
+        views = self.of_part(self.statistics, level)
+        views.__dict__.update({name: value for name, value in self.__dict__.items() if name in _WITHOUT_LEVEL})
+        return views
+
     # -- tables ----------------------------------------------------------------------------------------
 
     @cached_property
@@ -151,9 +195,9 @@ class EvaluationViews(Views):
         """The reduced matrix of each step, and the same with squared weights where these are fractions."""
         if self.grouping is None:
             return ()
-        own = self.statistics.matrix.reductions(self.grouping)
-        squared = self._squares.matrix.reductions(self.grouping) if self._squares else (None,) * len(own)
-        return tuple(zip(own, squared, strict=True))
+        own, squares = self.statistics.matrix.counts, self._squares.matrix.counts if self._squares else None
+        steps = self.composed.values()
+        return tuple((reduce_counts(own, s), None if squares is None else reduce_counts(squares, s)) for s in steps)
 
     @cached_property
     def reduced(self) -> dict[str, tuple[Table, dict[int, str], dict[int, str]]]:

@@ -71,6 +71,7 @@ def plot_segments(
     *,
     confidence_level: float = 0.95,
     max_rows: int = 40,
+    order: str = "",
     title: str | None = None,
 ) -> Figure:
     """Draw a row per segment with the values of up to three metrics side by side.
@@ -86,6 +87,8 @@ def plot_segments(
         At which the intervals of all segments hold together.
     max_rows : int, default 40
         Segments that are shown at most, the first ones.
+    order : str, optional
+        In words, such as "by accuracy, the worst first": told where some segments are not shown.
     title : str, optional
 
     Returns
@@ -116,7 +119,7 @@ def plot_segments(
     level = text.percent_text(confidence_level)
     lines = [f"{level} intervals hold for all segments together. In brackets: samples."]
     if n_segments > n:
-        lines.append(f"{n} of {n_segments} segments are shown.")
+        lines.append(f"{n} of {n_segments:,} segments are shown{order and f', {order}'}.")
     _explain(axes[0], seen, [*lines, *text.numbered(short[:n])], 72 * ((_WIDTH + 0.2) * len(panels) + 1))
     return fit(figure)
 

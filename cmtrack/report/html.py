@@ -63,11 +63,16 @@ def figure_block(picture: Picture) -> dict[str, Any]:
 
 def write_text(path: Path, text: str) -> Path:
     """Write a text as a file that is whole or not there; folders are made if need be."""
+    return write_bytes(path, text.encode("utf-8"))
+
+
+def write_bytes(path: Path, content: bytes) -> Path:
+    """Write a file that is whole or not there; folders are made if need be."""
     path.parent.mkdir(parents=True, exist_ok=True)
     handle, scratch = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     try:
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
-            file.write(text)
+        with os.fdopen(handle, "wb") as file:
+            file.write(content)
         os.chmod(scratch, 0o666 & ~_umask())
         os.replace(scratch, path)
     except BaseException:

@@ -49,13 +49,21 @@ class SegmentView:
     @cached_property
     def rows(self) -> dict[str, dict[str, dict[str, Any]]]:
         """By metric and text of the segment the row of :meth:`SegmentTable.to_frame`, the worst first by the metric."""
-        found: dict[str, Any] = {metric: self.table.to_frame(metric).to_dict("records") for metric in self.metrics}
-        return {metric: {row["segment"]: row for row in rows} for metric, rows in found.items()}
+        found: dict[str, dict[str, dict[str, Any]]] = {metric: {} for metric in self.metrics}
+        rows: list[dict[str, Any]] = self.table.to_frame(self.metrics).to_dict("records")  # type: ignore[assignment]
+        for row in rows:
+            found[row["metric"]][row["segment"]] = row
+        return found
 
     @property
     def order(self) -> list[str]:
         """Texts of the segments, the worst first by the first metric, by values shrunken to their mean."""
         return list(self.rows[self.metrics[0]])
+
+    @property
+    def order_text(self) -> str:
+        """The same in words: "by accuracy, the worst first"."""
+        return f"by {self.title_of(self.metrics[0])}, {self.table.order_of(self.metrics[0])}"
 
     def title_of(self, metric: str, *, brief: bool = False) -> str:
         """A metric's name in a sentence, or a table's head."""
@@ -138,7 +146,7 @@ def page_tables(evaluation: Evaluation) -> list[dict[str, Any]]:
         {
             "name": fmt.named(view.name),
             "heads": [fmt.capital(view.title_of(metric, brief=True)) for metric in view.metrics],
-            "order": view.title_of(view.metrics[0]),
+            "order": view.order_text,
             "total": len(view.table),
             "rows": [_page_row(view, text) for text in view.order[:MAX_ROWS]],
             "gaps": [view.gap(metric) for metric in view.metrics],
@@ -152,14 +160,15 @@ def _page_row(view: SegmentView, text: str) -> dict[str, Any]:
     for metric in view.metrics:
         row = view.rows[metric][text]
         ends, apart = (row["low"], row["high"]), (row["difference_low"], row["difference_high"])
-        known = math.isfinite(row["difference"])
+        known, reach = math.isfinite(row["difference"]), fmt.interval(row["difference"], apart)
         cells.append(
             {
                 "value": fmt.number(row["value"], ends),
                 "interval": fmt.interval(row["value"], ends),
                 "sort": row["value"] if math.isfinite(row["value"]) else "",
                 "undefined": row["undefined"],
-                "difference": fmt.signed(row["difference"], apart) if known else "–",
+                "difference": fmt.signed(row["difference"], apart).removesuffix(reach).rstrip() if known else "–",
+                "reach": reach if known else "",
                 "difference_sort": row["difference"] if known else "",
                 "apart": view.side(metric, text) != 0,
             }
@@ -208,4 +217,5 @@ def segments_figure(evaluation: Evaluation, view: SegmentView) -> Figure:
         panels.append(SegmentPanel(title, values, low, high, evaluation.metrics[metric], apart))
     sizes = [view.rows[view.metrics[0]][text]["rows"] for text in view.order]
     title = f"Segments by {fmt.named(view.name, 40)}"
-    return plot_segments(view.order, sizes, panels, confidence_level=evaluation.confidence_level, title=title)
+    level = evaluation.confidence_level
+    return plot_segments(view.order, sizes, panels, confidence_level=level, order=view.order_text, title=title)

@@ -7,7 +7,6 @@ function says so.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -181,29 +180,6 @@ def differences(
     level = simultaneous_level(max(int(np.isfinite(gap).sum()), 1) if together is None else together, confidence_level)
     (down, up), (down_2, up_2) = first.arms(level), second.arms(level)
     return Differences(gap, gap - np.hypot(down, up_2), gap + np.hypot(up, down_2), level)
-
-
-def rests(parts: Sequence[Any]) -> list[Any]:
-    """The sum of all other parts, of each part: statistics that merge by ``+`` but need not subtract.
-
-    Takes three sums a part, from sums of what stands before and after it.
-
-    Raises
-    ------
-    ValueError
-        If there are fewer than two parts.
-    """
-    if len(parts) < 2:
-        raise ValueError(f"the rest of a segment needs two segments at least, got {len(parts)}")
-    before: list[Any] = [None]
-    for part in parts[:-1]:
-        before.append(part if before[-1] is None else before[-1] + part)
-    found: list[Any] = []
-    after = None
-    for part, first in zip(reversed(parts), reversed(before), strict=True):
-        found.append(first if after is None else after if first is None else first + after)
-        after = part if after is None else part + after
-    return found[::-1]
 
 
 # -- disparity -----------------------------------------------------------------------------------------

@@ -24,7 +24,7 @@ from cmtrack.statistics.probabilities import Probabilities
 from cmtrack.statistics.score_pass import ScorePass, accepted_in_block, sum_of_group
 from cmtrack.statistics.scores import ScoreCounts
 from cmtrack.statistics.segment_values import SegmentRows
-from cmtrack.statistics.segmented import Segmented, count_segments
+from cmtrack.statistics.segmented import MOMENTS, Segmented, count_segments
 from cmtrack.statistics.top_scores import TopScoreCounts
 
 _ADDED = ("losses", "ranks", "hits", "class_scores", "decisions")
@@ -310,35 +310,44 @@ def count_rows(
     return kept, predicted
 
 
-def of_segment(whole: Statistics, column: str, segment: int, step: ComposedStep | None) -> Statistics:
-    """The statistics of one segment.
+def of_segments(
+    whole: Statistics,
+    column: str,
+    step: ComposedStep | None,
+    places: Sequence[int] | None = None,
+    outside: bool = False,
+) -> list[Statistics]:
+    """The statistics of each segment, or of the rows outside each.
 
     Parameters
     ----------
     whole : Statistics
     column : str
-    segment : int
-        Its place.
     step : ComposedStep, optional
         The two groups of the whole whose positive one is scored.
+    places : sequence of int, optional
+        Of the segments that are asked for; by default all.
+    outside : bool
     """
     assert whole.segments is not None  # the caller's choice
-    labels, size = whole.matrix.labels, len(whole.matrix.labels)
-    own = whole.segments.columns[column].take([segment])
-    kept: dict[str, Any] = {"losses": own.losses, "ranks": own.ranks}
-    if own.moments is not None:
-        kept["moments"] = own.moments.components(slice(0, size))
-        if step is not None and own.moments.mean.shape[1] > size:
-            scores = own.moments.component(size).by_group(step.in_positive.astype(np.int64), 2)
-            n, mean, m2 = scores.n[:, None], scores.mean, scores.m2
-            kept["score_moments"] = scores
-            kept["labels_variance"] = float((n * mean * (1 - mean) - m2).sum())
-    return Statistics(
-        ConfusionMatrix(own.matrix, labels),
-        LabelDigest.unordered(own.rows, labels),
-        squares=None if whole.squares is None else of_segment(whole.squares, column, segment, step),
-        **kept,
-    )
+    labels, counts = whole.matrix.labels, whole.segments.columns[column]
+    counts = counts.rests() if outside else counts
+    counts = counts if places is None else counts.take(places)
+    squares: Sequence[Statistics | None] = [None] * len(counts.values)
+    if whole.squares is not None:
+        squares = of_segments(whole.squares, column, step, places, outside)
+    scores = None if step is None else counts.group_scores(step.in_positive)
+    digests = LabelDigest.unordered_each(counts.rows.reshape(-1, len(labels)), labels)
+    found = []
+    for k, (own, squared) in enumerate(zip(counts.each(), squares, strict=True)):
+        kept: dict[str, Any] = {"losses": own.losses, "ranks": own.ranks}
+        if own.moments is not None:
+            kept["moments"] = own.moments.components(slice(0, len(labels)))
+        if scores is not None:
+            kept["score_moments"] = ScoreMoments(*(getattr(scores[0], name)[k] for name in MOMENTS))
+            kept["labels_variance"] = float(scores[1][k])
+        found.append(Statistics(ConfusionMatrix(own.matrix, labels), digests[k], squares=squared, **kept))
+    return found
 
 
 def with_segments(statistics: Statistics, change: Callable[[Segmented], Segmented]) -> Statistics:
@@ -347,6 +356,14 @@ def with_segments(statistics: Statistics, change: Callable[[Segmented], Segmente
         return statistics
     squares = None if statistics.squares is None else with_segments(statistics.squares, change)
     return replace(statistics, segments=change(statistics.segments), squares=squares)
+
+
+def with_segments_of(statistics: Statistics, other: Statistics) -> Statistics:
+    """The statistics with the segments of other ones of the same rows, of squared weights too."""
+    squares = statistics.squares
+    if squares is not None and other.squares is not None:
+        squares = replace(squares, segments=other.squares.segments)
+    return replace(statistics, segments=other.segments, squares=squares)
 
 
 def accepted_pairs(grouping: Grouping | None, labels: tuple[Label, ...]) -> BoolArray:

@@ -83,6 +83,12 @@ class LabelDigest:
         value = sum(int((s.astype(np.uint64) * h).sum(dtype=np.uint64)) for s, h in zip(sums, hashes, strict=True))
         return cls(value % _MODULUS, int(rows.sum()))
 
+    @classmethod
+    def unordered_each(cls, rows: IntArray, labels: Sequence[Label]) -> list[LabelDigest]:
+        """The digests of S sets of rows without ids, from how many of each label there are, shape (S, K)."""
+        values = (rows.astype(np.uint64) * label_hashes(labels)).sum(axis=1, dtype=np.uint64)
+        return [cls(*both) for both in zip(values.tolist(), rows.sum(axis=1).tolist(), strict=True)]
+
     @property
     def ordered(self) -> bool:
         """True for the digest of a sequence."""

@@ -63,6 +63,22 @@ class ClassBlock:
         sums = sizes if own is None else np.add.reduceat(own, starts)
         return cls(n_classes, order, np.repeat(present, sizes), present, starts, stops, own, sums)
 
+    def classes(self, first: int, stop: int) -> ClassBlock:
+        """The rows of the classes from ``first`` to before ``stop``, numbered from 0; there must be one."""
+        held = slice(*np.searchsorted(self.present, (first, stop)).tolist())
+        begin, end = int(self.starts[held][0]), int(self.stops[held][-1])
+        rows = slice(begin, end)
+        return ClassBlock(
+            stop - first,
+            self.order[rows],
+            self.codes[rows] - first,
+            self.present[held] - first,
+            self.starts[held] - begin,
+            self.stops[held] - begin,
+            None if self.weights is None else self.weights[rows],
+            self.sums[held],
+        )
+
     def total(self, values: FloatArray) -> FloatArray:
         """Weighted sums of ``values`` (L, b) by class, shape (L, C)."""
         weighed = values if self.weights is None else values * self.weights

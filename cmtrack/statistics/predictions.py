@@ -27,7 +27,8 @@ class Predictions:
     clusters : ndarray of shape (n,), int64, optional
         Codes of rows that belong together.
     segments : tuple of SegmentRows
-        Columns that divide the rows; files do not hold them.
+        Columns that divide the rows, with the values of the statistics; none where a file of an earlier version did
+        not hold them.
     """
 
     labels: tuple[Label, ...]

@@ -7,9 +7,10 @@ all segments sum to those of all rows, bit for bit; moments do but for rounding.
 from __future__ import annotations
 
 import operator
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
 from functools import partial, reduce
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -19,7 +20,7 @@ from cmtrack.grouping import ComposedStep, Label
 from cmtrack.statistics.actual_class import ProperScores, RankCounts
 from cmtrack.statistics.confusion import merged_labels
 from cmtrack.statistics.counting import Codes, Counts, blocks, count_codes
-from cmtrack.statistics.inputs import FloatArray, IntArray
+from cmtrack.statistics.inputs import BoolArray, FloatArray, IntArray
 from cmtrack.statistics.moments import ClassBlock, ScoreMoments
 from cmtrack.statistics.probabilities import Probabilities
 from cmtrack.statistics.score_pass import in_threads, sum_of_group
@@ -38,6 +39,8 @@ from cmtrack.statistics.segment_values import (
 )
 
 MOMENTS = ("n", "mean", "m2", "m3", "m4")
+_AT_ONCE = 1 << 14
+"""Sorted rows whose probabilities are read and summed at a time, of whole segments."""
 _FEWEST_ROWS, _VALUES, _ROWS_OF_CELL = 1 << 16, 1 << 23, 64
 """Rows at a time: so many of each segment and class that its sums, and not the arrays of all of them, take the time, as
 far as their probabilities are not too many for the memory."""
@@ -103,6 +106,65 @@ class SegmentCounts:
             None if ranks is None else RankCounts(taken(ranks.counts)),
             moments,
         )
+
+    def each(self) -> Iterator[SegmentCounts]:
+        """The counts of each segment alone."""
+        for k, value in enumerate(self.values):
+            own = slice(k * self.n_classes, (k + 1) * self.n_classes)
+            losses, ranks, moments = self.losses, self.ranks, self.moments
+            if losses is not None:
+                impossible = losses.impossible[:, own]
+                losses = ProperScores(losses.groups, losses.n[own], impossible, losses.mean[own], losses.m2[own])
+            if moments is not None:
+                moments = ScoreMoments(*(getattr(moments, name)[own] for name in MOMENTS))
+            ranks = None if ranks is None else RankCounts(ranks.counts[own])
+            yield SegmentCounts((value,), self.rows[own], self.matrix[own], losses, ranks, moments)
+
+    def rests(self) -> SegmentCounts:
+        """The counts of the rows outside each segment.
+
+        Moments merge and do not subtract: outside a segment are its neighbour, and all outside both of them.
+
+        Raises
+        ------
+        ValueError
+            If there are fewer than two segments.
+        """
+        size = len(self.values)
+        if size < 2:
+            raise ValueError(f"the rest of a segment needs two segments at least, got {size}")
+        places = np.arange(size + size % 2)
+        places[size:] = -1  # no rows
+        neighbours = places.reshape(-1, 2)[:, ::-1].ravel()[:size]
+        outside = self.take(neighbours)
+        if size > 2:
+            pairs = _merged([self.take(places[0::2]), replace(self.take(places[1::2]), values=self.values[0::2])])
+            outside = _merged([pairs.rests().take(places[:size] // 2), outside])
+        return replace(outside, values=self.values)
+
+    def group_scores(self, positive: BoolArray) -> tuple[ScoreMoments, FloatArray] | None:
+        """Moments of the positive group's score by segment, negatives before positives; None where it has none.
+
+        Parameters
+        ----------
+        positive : ndarray of shape (K,), bool
+            The classes of the positive group.
+
+        Returns
+        -------
+        moments : ScoreMoments of shape (S, 2, 1)
+        variances : ndarray of shape (S,)
+            Sums of s (1-s) over the scores.
+        """
+        size, moments = self.n_classes, self.moments
+        if moments is None or moments.mean.shape[1] <= size:
+            return None
+        scores, starts = moments.component(size), size * np.arange(len(self.values))
+        sides = [[scores.select(starts + c) for c in np.flatnonzero(positive == side)] for side in (False, True)]
+        both = [ScoreMoments.merge(side) if side else ScoreMoments.empty(len(starts), 1) for side in sides]
+        found = ScoreMoments(*(np.stack([getattr(side, name) for side in both], axis=1) for name in MOMENTS))
+        spread = found.n[:, :, None] * found.mean * (1 - found.mean) - found.m2
+        return found, np.asarray(spread.sum(axis=(1, 2)))
 
     def spread(self, values: tuple[Any, ...]) -> SegmentCounts:
         """The same with the segments of these values, in this order; those that are not there have no rows."""
@@ -316,17 +378,32 @@ def _count(
     classes = len(column.values) * size
     numbers = np.bincount(codes, minlength=classes)
     matrix = count_codes(codes * size + predicted.block(rows), classes * size, own).reshape(classes, size)
-    kept: dict[str, Any] = {}
-    if probabilities is not None:
-        block = ClassBlock.sort(codes, classes, own)
-        values = np.empty((size + (step is not None), rows.stop - rows.start))
-        probabilities.fill(values[:size], rows, block.order)
-        within = block.codes % size
+    if probabilities is None:
+        return SegmentCounts(column.values, numbers, matrix)
+    block, ends = ClassBlock.sort(codes, classes, own), np.cumsum(numbers.reshape(-1, size).sum(axis=1))
+    cuts = np.unique(np.searchsorted(ends, np.arange(_AT_ONCE, len(codes), _AT_ONCE))) + 1
+    bounds = [0, *cuts[ends[cuts - 1] < len(codes)].tolist(), len(column.values)]
+    parts: dict[str, list[Any]] = {"ranks": [], "losses": [], "moments": []}
+    for first, last in pairwise(bounds):  # segments whose rows stay in cache
+        part = block.classes(first * size, last * size)
+        values = np.empty((size + (step is not None), len(part.order)))
+        probabilities.fill(values[:size], rows, part.order)
+        within = part.codes % size
         if size > 2:
-            kept["ranks"] = RankCounts.of_block(block, values[:size], within)
+            parts["ranks"].append(RankCounts.of_block(part, values[:size], within))
         if not probabilities.ranking_only:
-            kept["losses"] = ProperScores.of_block(block, values[:size], groups, within)
+            parts["losses"].append(ProperScores.of_block(part, values[:size], groups, within))
             if step is not None:
                 values[size] = sum_of_group(values[:size], np.flatnonzero(step.in_positive))
-            kept["moments"] = ScoreMoments.of_block(block, *block.centre(values))
-    return SegmentCounts(column.values, numbers, matrix, **kept)
+            parts["moments"].append(ScoreMoments.of_block(part, *part.centre(values)))
+    return SegmentCounts(column.values, numbers, matrix, **{name: _joined(own) for name, own in parts.items()})
+
+
+def _joined(parts: Sequence[Any]) -> Any:
+    """Statistics of classes one after the other as one; None of none."""
+    if not parts:
+        return None
+    if isinstance(parts[0], ProperScores):
+        n, mean, m2 = (np.concatenate([getattr(part, name) for part in parts]) for name in ("n", "mean", "m2"))
+        return ProperScores(parts[0].groups, n, np.hstack([part.impossible for part in parts]), mean, m2)
+    return type(parts[0])(*(np.concatenate([getattr(p, f.name) for p in parts]) for f in fields(parts[0])))

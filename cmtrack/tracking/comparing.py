@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cmtrack.base import BaseEvaluation
@@ -21,6 +22,7 @@ from cmtrack.comparison.compare import (
     default_criterion,
 )
 from cmtrack.comparison.criterion import Criterion, RankBy, distance_from_best, read_by, reads
+from cmtrack.comparison.record import Record
 from cmtrack.comparison.result import Comparison
 from cmtrack.comparison.run import LeftOut, StoppedRun
 from cmtrack.comparison.tie_breakers import check_there
@@ -31,7 +33,7 @@ from cmtrack.metrics.metric import Metric
 from cmtrack.metrics.own import RESERVED
 from cmtrack.tracking import cache
 from cmtrack.tracking.load import evaluation_of, plain_reason, with_kept_predictions
-from cmtrack.tracking.names import KIND_TAG, REVIEW, check_prefix, tag
+from cmtrack.tracking.names import KIND_TAG, REVIEW, check_prefix, digests, tag
 from cmtrack.tracking.parallel import each
 from cmtrack.tracking.runs import (
     TrackedRun,
@@ -41,6 +43,7 @@ from cmtrack.tracking.runs import (
     experiment_ids,
     find,
     find_all,
+    model_size,
     search,
     shown_uri,
     unique_names,
@@ -79,6 +82,7 @@ def compare(
     tracking_uri: str | Sequence[str] | None = None,
     seed: int = 0,
     extra_metrics: Sequence[Metric] = (),
+    rule: str | Path | None = None,
     progress: Progress | None = None,
 ) -> Comparison:
     """Rank evaluated runs, and say which differences are real.
@@ -86,9 +90,10 @@ def compare(
     Parameters
     ----------
     runs : str, object, sequence of these, frame or mapping, optional
-        Run ids, ``runs:/<id>``, ids of logged models, model URIs (``models:/name/3``, ``models:/name@champion``),
-        MLflow's run and model entities, or the frame of ``mlflow.search_runs``; or ``{name: Evaluation}`` for
-        evaluations that are in no run. By default the runs of the experiments, or of the active experiment.
+        Run ids or their beginnings (8 characters or more), ``runs:/<id>``, ids of logged models, model URIs
+        (``models:/name/3``, ``models:/name@champion``), MLflow's run and model entities, or the frame of
+        ``mlflow.search_runs``; or ``{name: Evaluation}`` for evaluations that are in no run. By default the runs of
+        the experiments, or of the active experiment.
     experiment_names : sequence of str, optional
     filter_string : str, default ""
         MLflow's filter, such as ``"params.model = 'forest' and tags.stage = 'final'"``; the store applies it.
@@ -149,6 +154,12 @@ def compare(
     extra_metrics : sequence of Metric, optional
         Metrics of your own, computed for every run, also for those that were logged without them. Of a metric that the
         runs were logged with, the numbers are known without it, differences by row and regrouped ones are not.
+    rule : path, optional
+        A YAML file of what decides: ``rank_by``, ``require``, ``tie_breakers``, ``margin``, ``confidence_level``,
+        ``grouping``, ``positive``, ``costs``, ``segments``, ``against``, ``block``, ``model``, ``block_kind``,
+        ``rope``, ``test_train_ratio`` and ``seed``, as they are called here; groupings and costs stand in the file
+        itself. It is the whole rule: an argument that says another one is refused. The review prints the file's
+        digest, by which a reader sees that the rule was fixed before.
     progress : callable, optional
         Called with (what is being done, done, in all; 0 where that is not known).
 
@@ -193,7 +204,8 @@ def compare_by(options: CompareOptions, runs: Any = None, progress: Progress | N
     if not complete:
         raise NothingFound(_nothing(listed, prefix))
     check_there(options.rules, complete)
-    baseline = None if options.against is None else _baseline(listed, options.against)
+    named = _several(options.experiment_names)
+    baseline = None if options.against is None else _baseline(listed, options.against, named)
     criterion = options.criterion or _default_criterion(complete, listed, options)
     listed = _shortened(listed, criterion, options, tell)
     notes = _notes(listed, options)
@@ -201,6 +213,9 @@ def compare_by(options: CompareOptions, runs: Any = None, progress: Progress | N
     if baseline is not None:
         chosen.setdefault(baseline.run_id, baseline)
     evaluations, unreadable, problems = _read(chosen.values(), listed.clients, options, tell)
+    chosen = _with_sizes(chosen, listed.clients)
+    if baseline is not None:
+        baseline = chosen[baseline.run_id]
     if baseline is not None and baseline.run_id not in evaluations:
         why = next(left.reason for left in unreadable if left.run.run_id == baseline.run_id)
         raise ValueError(f"the baseline {baseline.name!r} cannot be read: {why}")
@@ -216,7 +231,27 @@ def compare_by(options: CompareOptions, runs: Any = None, progress: Progress | N
         passed_over=listed.passed_over,
         notes=[*problems, *notes],
         how=how,
+        record=Record.now(_author(), _experiment_names(chosen.values(), listed.clients)),
     )
+
+
+def _author() -> str:
+    """The name that MLflow gives as its user to a run that is started here."""
+    from mlflow.tracking.context.default_context import DefaultRunContext
+
+    return str(DefaultRunContext().tags().get("mlflow.user", ""))
+
+
+def _experiment_names(runs: Iterable[TrackedRun], clients: Mapping[str, MlflowClient]) -> dict[str, str]:
+    """Names of the experiments of runs, by id; of several stores those whose ids mean one experiment."""
+    found: dict[str, set[str]] = {}
+    for uri, experiment_id in dict.fromkeys((run.tracking_uri, run.experiment_id) for run in runs):
+        try:
+            name = str(clients[uri].get_experiment(experiment_id).name)
+        except Exception:  # the run is at hand without it
+            continue
+        found.setdefault(experiment_id, set()).add(name)
+    return {experiment_id: names.pop() for experiment_id, names in found.items() if len(names) == 1}
 
 
 def _shortened(listed: Listed, criterion: Criterion, options: CompareOptions, tell: Progress) -> Listed:
@@ -283,6 +318,14 @@ def _read(
     return evaluations, unreadable, sorted(notes)
 
 
+def _with_sizes(runs: Mapping[str, TrackedRun], clients: Mapping[str, MlflowClient]) -> dict[str, TrackedRun]:
+    """The runs with the sizes of their logged models, asked for at the same time."""
+    jobs = each(lambda run: model_size(run, clients[run.tracking_uri]), list(runs.values()))
+    return {
+        run_id: replace(run, model_size=job.result()) for (run_id, run), job in zip(runs.items(), jobs, strict=True)
+    }
+
+
 def _default_criterion(runs: Sequence[TrackedRun], listed: Listed, options: CompareOptions) -> Criterion:
     """The first default metric that a run logged, or says to be undefined; under a grouping, that one run has."""
     if options.grouping is not None:
@@ -319,7 +362,7 @@ def _read_declarations(listed: Listed, prefix: str) -> None:
             return
 
 
-def _baseline(listed: Listed, against: Any) -> TrackedRun:
+def _baseline(listed: Listed, against: Any, experiments: Sequence[str]) -> TrackedRun:
     """The run among those that are listed, or one more of their stores.
 
     Raises
@@ -327,7 +370,7 @@ def _baseline(listed: Listed, against: Any) -> TrackedRun:
     ValueError
         If there is none.
     """
-    run = find(against, list(listed.clients.values()))
+    run = find(against, list(listed.clients.values()), experiments)
     return next((known for known in listed.runs if known.run_id == run.run_id), run)
 
 
@@ -413,13 +456,15 @@ def list_runs(runs: Any, options: CompareOptions, progress: Progress, *, order: 
         references = as_references(runs)
         everywhere = list(clients.values())
         for run in find_all(
-            references, lambda _: everywhere, lambda done: progress("finding runs", done, len(references))
+            references,
+            lambda _: everywhere,
+            lambda done: progress("finding runs", done, len(references)),
+            _several(options.experiment_names),
         ):
             found.setdefault(run.run_id, run)
     truncated = False
     if runs is None or options.experiment_names:
-        given = options.experiment_names
-        names = [given] if isinstance(given, str) else list(given or ())
+        names = _several(options.experiment_names)
         for client in clients.values():
             before = len(found)
             ids = _experiments(client, names, several=len(clients) > 1)
@@ -440,8 +485,13 @@ def list_runs(runs: Any, options: CompareOptions, progress: Progress, *, order: 
                 truncated = True
         if names and not found and len(clients) > 1:
             _check_found(names, list(clients.values()))
+    found = dict(sorted(found.items()))  # the same review whatever the order that they were given or found in
     label = unique_names({run_id: run.name for run_id, run in found.items()})
     return Listed(tuple(replace(run, name=label[run.run_id]) for run in found.values()), clients, truncated)
+
+
+def _several(given: str | Sequence[str] | None) -> list[str]:
+    return [given] if isinstance(given, str) else list(given or ())
 
 
 def _uris(given: str | Sequence[str] | None) -> list[str | None]:
@@ -535,8 +585,9 @@ def _logged_gate(gate: Gate, run: TrackedRun, prefix: str) -> GateResult:
 
 
 def _traits(run: TrackedRun, prefix: str) -> Traits:
-    names = ("labels_digest", "row_ids_digest", "grouping", "positive", "costs")
-    return Traits.listed(*(run.tags.get(tag(name, prefix)) for name in names))
+    known = digests(run.tags, prefix)
+    judged = (run.tags.get(tag(name, prefix)) for name in ("grouping", "positive", "costs"))
+    return Traits.listed(known.get("labels"), known.get("row_ids"), *judged)
 
 
 def _ordered(runs: list[TrackedRun], metric: str, prefix: str) -> list[TrackedRun] | None:

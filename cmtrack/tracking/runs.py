@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from cmtrack import untrusted
 from cmtrack.comparison.run import Run
 from cmtrack.metrics.catalog import CATALOG
+from cmtrack.tracking import artifacts
 from cmtrack.tracking.names import tag
 from cmtrack.tracking.parallel import each
 from cmtrack.tracking.send import probe
@@ -22,6 +23,9 @@ if TYPE_CHECKING:
 
 PAGE = 500
 ABSENT = ("RESOURCE_DOES_NOT_EXIST", "INVALID_PARAMETER_VALUE", "NOT_FOUND")
+_MOST_ALIKE = 10
+_MAX_ABOUT = 1 << 20
+_SHORT_ID = re.compile(r"[0-9a-f]{8,31}")
 _STATUS = re.compile(r"cmtrack\.(?:(.+)\.)?status", re.DOTALL)
 _SECTIONS = frozenset(metric.name.split("/", 1)[0] for metric in CATALOG)
 
@@ -108,8 +112,40 @@ def from_entity(run: Any, client: MlflowClient, model_ids: Iterable[str] = ()) -
         tags=dict(data.tags),
         artifact_uri=info.artifact_uri or "",
         start_time=info.start_time or 0,
+        end_time=info.end_time or 0,
+        datasets=_datasets(run),
+        model_size=_logged_size(data.tags),
         model_ids=tuple(untrusted.identifier(model, "a model's id") for model in models),
     )
+
+
+def _datasets(run: Any) -> tuple[tuple[str, str], ...]:
+    inputs = getattr(getattr(run, "inputs", None), "dataset_inputs", None) or []
+    return tuple(dict.fromkeys((str(one.dataset.name), str(one.dataset.digest)) for one in inputs))
+
+
+def _logged_size(tags: Mapping[str, str]) -> int:
+    """Bytes of the last model that a run logged, by the tag that MLflow wrote up to its version 2; 0 without one."""
+    try:
+        models = untrusted.parsed_json(tags.get("mlflow.log-model.history", "[]"))
+        return int(models[-1]["model_size_bytes"])
+    except (ValueError, TypeError, KeyError, IndexError, OverflowError):
+        return 0
+
+
+def model_size(run: Run, client: MlflowClient) -> int:
+    """Bytes of the logged models of a run, as their ``MLmodel`` files say; 0 where one of them does not."""
+    import yaml
+
+    total = 0
+    for model_id in run.model_ids:
+        try:
+            place = client.get_logged_model(model_id).artifact_location
+            about = yaml.safe_load(artifacts.read(place, "MLmodel", client.tracking_uri, _MAX_ABOUT))
+            total += int(about["model_size_bytes"])
+        except Exception:  # a model of another kind, or one that was deleted: its size is not known
+            return 0
+    return total or run.model_size
 
 
 def search(
@@ -184,21 +220,24 @@ def active_experiment_id() -> str:
     return str(get_experiment_id() if known is None else known)
 
 
-def find(reference: Any, clients: Sequence[MlflowClient]) -> TrackedRun:
+def find(reference: Any, clients: Sequence[MlflowClient], experiments: Sequence[str] = ()) -> TrackedRun:
     """The run that a reference means.
 
     Parameters
     ----------
     reference : str or object
-        A run id, ``runs:/<id>``, the id of a logged model (``m-…``), a model URI (``models:/<id>``,
-        ``models:/name/3``, ``models:/name@alias``), or an object with a ``run_id``, ``model_id`` or ``info.run_id``.
+        A run id or its beginning (8 characters or more), ``runs:/<id>``, the id of a logged model (``m-…``), a model
+        URI (``models:/<id>``, ``models:/name/3``, ``models:/name@alias``), or an object with a ``run_id``,
+        ``model_id`` or ``info.run_id``.
     clients : sequence of MlflowClient
         Tried in order.
+    experiments : sequence of str
+        Names of those in which the beginning of an id is looked for; by default in all.
 
     Raises
     ------
     TypeError, ValueError
-        If the reference is of no such form, or no store knows it.
+        If the reference is of no such form, no store knows it, or an id begins like several.
     ConnectionError
         If a store does not answer.
     """
@@ -216,18 +255,46 @@ def find(reference: Any, clients: Sequence[MlflowClient]) -> TrackedRun:
             if error.error_code not in ABSENT:
                 raise ConnectionError(f"{shown_uri(client)} did not answer: {first_line(error)}") from None
             problems.append(f"{shown_uri(client)}: {first_line(error)}")
+    if _SHORT_ID.fullmatch(text):
+        found = _beginning_with(text, clients, experiments)
+        if found is not None:
+            return found
     what = "model" if text.startswith(("models:/", "m-")) else "run"
     raise ValueError(f"there is no {what} {text!r} ({'; '.join(problems)})")
+
+
+def _beginning_with(text: str, clients: Sequence[MlflowClient], experiments: Sequence[str]) -> TrackedRun | None:
+    """The one run whose id begins with a text; None where there is none.
+
+    Raises
+    ------
+    ValueError
+        If there are several, or a store does not search by the beginning of an id.
+    """
+    found: dict[str, TrackedRun] = {}
+    for client in clients:
+        named = [client.get_experiment_by_name(name) for name in experiments]
+        inside = [one for one in named if one is not None] if experiments else client.search_experiments()
+        ids = [str(experiment.experiment_id) for experiment in inside]
+        if ids:
+            for run in search(client, ids, f"attributes.run_id LIKE '{text}%'", max_runs=_MOST_ALIKE + 1):
+                found.setdefault(run.run_id, run)
+    if len(found) > 1:
+        listed = ", ".join(f"{run_id} ({run.name})" for run_id, run in sorted(found.items())[:_MOST_ALIKE])
+        more = " and more" if len(found) > _MOST_ALIKE else ""
+        raise ValueError(f"several runs have an id that begins with {text!r}: {listed}{more}")
+    return next(iter(found.values()), None)
 
 
 def find_all(
     references: Sequence[Any],
     clients_of: Callable[[Any], Sequence[MlflowClient]],
     progress: Callable[[int], object] = lambda _: None,
+    experiments: Sequence[str] = (),
 ) -> list[TrackedRun]:
     """The runs that references mean, in their order, asked for at the same time; errors are those of :func:`find`."""
-    asked = [(reference, clients_of(reference)) for reference in references]
-    return [job.result() for job in each(lambda pair: find(*pair), asked, lambda _, done: progress(done))]
+    asked = [(reference, clients_of(reference), experiments) for reference in references]
+    return [job.result() for job in each(lambda given: find(*given), asked, lambda _, done: progress(done))]
 
 
 def unique_names(runs: Mapping[str, str]) -> dict[str, str]:
@@ -327,7 +394,7 @@ def version_for(run: Run, client: MlflowClient, registered_model: str | None = N
     ValueError
         If there is none, or more than one.
     """
-    found = {(version.name, str(version.version)): version for version in _versions(run, client)}
+    found = {(version.name, str(version.version)): version for version in versions_of(run, client)}
     if registered_model is not None:
         found = {key: version for key, version in found.items() if key[0] == registered_model}
     of = f"of {registered_model!r} " if registered_model is not None else ""
@@ -345,7 +412,8 @@ def version_for(run: Run, client: MlflowClient, registered_model: str | None = N
     return next(iter(found.values()))
 
 
-def _versions(run: Run, client: MlflowClient) -> list[Any]:
+def versions_of(run: Run, client: MlflowClient) -> list[Any]:
+    """The model versions that came from a run or from its logged models."""
     from mlflow.exceptions import MlflowException
 
     versions = list(client.search_model_versions(f"run_id='{run.run_id}'"))

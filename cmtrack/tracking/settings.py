@@ -1,8 +1,9 @@
 """Settings of a person, a project or an organisation: which rows of an evaluation may be written and sent.
 
 By default an evaluation that is logged carries the judged rows along: each row's actual and predicted label, its
-probabilities, weight and group. The environment variable ``CMTRACK_PREDICTIONS`` or a project's ``pyproject.toml``
-limits that for every caller on the machine, whatever the code asks for::
+probabilities, weight and group, and its segment by each declared column. The environment variable
+``CMTRACK_PREDICTIONS`` or a project's ``pyproject.toml`` limits that for every caller on the machine, whatever the code
+asks for::
 
     [tool.cmtrack]
     predictions = "off"     # or "labels": rows without probabilities; "auto": as the code says; "on": of any size
@@ -101,7 +102,8 @@ def with_kept_rows(evaluation: BaseEvaluation, asked: bool | str = "auto") -> tu
     held = ["actual and predicted labels"] if isinstance(rows, Predictions) else ["matches and confusions, no codes"]
     if getattr(rows, "source", None) is not None:
         held.append("probabilities")
-    held += [what for what, there in (("weights", rows.weights), ("groups", rows.clusters)) if there is not None]
+    columns = {"weights": rows.weights, "groups": rows.clusters, "segments": getattr(rows, "segments", None) or None}
+    held += [what for what, there in columns.items() if there is not None]
     said = f"{len(rows):,} rows go with it ({', '.join(held)}; {size / 1e6:.1f} MB before compression)."
     return evaluation, f"{said} {VARIABLE}=off keeps rows on this machine, {VARIABLE}=labels the probabilities."
 
@@ -148,10 +150,9 @@ def allowed(package: Package) -> tuple[Package, tuple[str, ...]]:
         if narrowed == content:  # it has no probabilities
             continue
         if path.name == own:
-            for name in (names.digest_tag(names.PREDICTIONS_FILE, package.prefix), _rows_tag(package.prefix)):
-                tags.pop(name, None)
-            if narrowed is not None:
-                tags |= packages.digests({own: narrowed}, package.prefix)
+            gone = {names.digest_key(names.PREDICTIONS_FILE): None, names.ROWS_FILE: None}
+            known = {} if narrowed is None else packages.digests({own: narrowed}, package.prefix)
+            tags = names.with_digests(tags, package.prefix, {**gone, **known})
         taken.append((path, narrowed))
     out = replace(package, tags=tags)
     packages.rewrite_manifest(out)
@@ -161,10 +162,6 @@ def allowed(package: Package) -> tuple[Package, tuple[str, ...]]:
             write_private(path, narrowed)
     what = "rows" if kept.content == "off" else "probabilities of the rows"
     return out, tuple(f"the {what} in {path.name} ({kept.reason})" for path, _ in taken)
-
-
-def _rows_tag(prefix: str) -> str:
-    return names.tag(names.ROWS_FILE, prefix)
 
 
 # -- where settings stand --------------------------------------------------------------------------------------

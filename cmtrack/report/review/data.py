@@ -13,12 +13,14 @@ import numpy as np
 from cmtrack.comparison.blocks import RankedModel, RepeatedRanking
 from cmtrack.comparison.ranking import RankedRun, Ranking
 from cmtrack.comparison.result import Comparison, ModelComparison
+from cmtrack.comparison.rule import Rule
 from cmtrack.comparison.run import Run
 from cmtrack.comparison.tie_breakers import Decision
-from cmtrack.grouping import Grouping
+from cmtrack.grouping import Costs, Grouping
 from cmtrack.metrics.gates import GateResult
 from cmtrack.report.review.narrative import decision, verdict
 from cmtrack.report.review.phrases import LAST, standing
+from cmtrack.report.review.record import as_data, varying
 from cmtrack.schemas import REVIEW
 from cmtrack.untrusted import for_page
 
@@ -64,7 +66,7 @@ def to_frame(comparison: Comparison) -> pd.DataFrame:
     if not of_models and not comparison.criterion.single:
         place = columns.index("difference")
         columns[place:place] = comparison.criterion.metrics
-    params = [] if of_models else _varying(comparison)
+    params = [] if of_models else varying([run.run for run in comparison.runs])
     frame = pd.DataFrame(list(_rows(comparison, params)), columns=columns + [f"params.{name}" for name in params])
     for name in columns:
         if name in _WHOLE:
@@ -85,13 +87,6 @@ def to_html(comparison: Comparison) -> str:
         shown = shown.drop(columns="p_holm", errors="ignore")  # p_set decides: one p-value on a page
     shown = shown.dropna(axis="columns", how="all")
     return for_page(said + shown.to_html(index=False, float_format="{:.4f}".format, na_rep="", escape=True))
-
-
-def _varying(comparison: Comparison) -> list[str]:
-    """Parameters in which the ranked runs differ."""
-    params = [run.run.params for run in comparison.runs]
-    names = dict.fromkeys(name for of_run in params for name in of_run)
-    return [name for name in names if len({of_run.get(name) for of_run in params}) > 1]
 
 
 def _rows(comparison: Comparison, params: Sequence[str]) -> Iterator[dict[str, Any]]:
@@ -151,6 +146,7 @@ def to_dict(comparison: Comparison) -> dict[str, Any]:
             "segments": [pair.to_dict() for pair in comparison.segments],
             "passed_over": [_run(run) for run in comparison.passed_over],
             "notes": comparison.notes,
+            "record": as_data(comparison),
             "how": comparison.how,
         }
     )
@@ -169,8 +165,10 @@ def as_plain(data: Any) -> Any:
         return as_plain(data.tolist())
     if isinstance(data, Mapping):
         return {str(name): as_plain(value) for name, value in data.items()}
-    if isinstance(data, Grouping):
+    if isinstance(data, (Costs, Grouping)):
         return as_plain(data.to_dict())
+    if isinstance(data, Rule):
+        return {"file": data.name, "sha256": data.sha256}
     if isinstance(data, Run):
         return _run(data)
     if isinstance(data, Iterable) and not hasattr(data, "columns"):

@@ -16,6 +16,7 @@ from cmtrack.comparison.comparability import apart, headings
 from cmtrack.comparison.ranking import RankedRun, Ranking
 from cmtrack.comparison.result import Comparison, ModelComparison, RunComparison
 from cmtrack.comparison.run import Run
+from cmtrack.comparison.segments import SegmentDifferences
 from cmtrack.evaluation import Evaluation
 from cmtrack.grouping import Label
 from cmtrack.metrics.gates import GateResult
@@ -270,29 +271,67 @@ def _price(ranking: Ranking, say: Say) -> list[str]:
 
 
 def by_segment(comparison: Comparison) -> list[str]:
-    """Sentences on runs that are better overall, but shown to be worse for some segments, or the other way round.
-
-    "“B” is better overall than “A”, but worse for “south” (difference −0.080 [−0.140, −0.020], Gail–Simon p = 0.010)."
-    """
-    say, said = say_of(comparison), []
+    """Sentences on runs that are better overall, but shown to be worse for some segments, or the other way round."""
+    say, single = say_of(comparison), comparison.criterion.single
     several = len({pair.column for pair in comparison.segments}) > 1
     tied = [run.name for run in comparison.ranking.tied] if isinstance(comparison.ranking, Ranking) else []
-    for pair in comparison.segments:
-        if not pair.contrary:
-            continue
-        first, then = ("better", "worse") if pair.gain > 0 else ("worse", "better")
-        single = comparison.criterion.single
-        start = f"{say(pair.first)} is" if single else f"By {fmt.metric_title(pair.metric)}, {say(pair.first)} is"
-        unsure = " (not significantly)" if single and pair.second in tied else ""
-        p, alone = f"Gail–Simon {fmt.p_equals(pair.p_adjusted)}", len(pair.contrary) == 1
-        of = f" of {quoted(pair.column)}" if several else ""
-        shown = []
-        for k in pair.contrary:
-            ends = (float(pair.low[k]), float(pair.high[k]))
-            gap = f"difference {fmt.signed(float(pair.differences[k]), ends)}{f', {p}' if alone else ''}"
-            shown.append(f"{quoted(pair.segments[k])}{of} ({gap})")
-        listed = fmt.listed(shown, MAX_SEGMENTS) + ("" if alone else f"; {p}")
-        said.append(f"{start} {first} overall than {say(pair.second)}{unsure}, but {then} for {listed}.")
+    sentences = (
+        segment_sentence(pair, say, unsure=single and pair.second in tied, single=single, several=several)
+        for pair in comparison.segments
+    )
+    return [sentence for sentence in sentences if sentence]
+
+
+def segment_sentence(pair: SegmentDifferences, say: Say, *, unsure: bool, single: bool, several: bool) -> str:
+    """The sentence on two runs where segments are shown to differ the other way than all rows do; empty elsewhere.
+
+    "“B” is better overall than “A”, but worse for “south” (difference −0.080 [−0.140, −0.020], Gail–Simon p = 0.010)."
+
+    Parameters
+    ----------
+    pair : SegmentDifferences
+    say : Say
+    unsure : bool
+        Whether the overall difference is not significant.
+    single, several : bool
+        Whether there is one metric only, which needs no name, and whether there are several columns, which do.
+    """
+    if not pair.contrary:
+        return ""
+    first, then = ("better", "worse") if pair.gain > 0 else ("worse", "better")
+    start = f"{say(pair.first)} is" if single else f"By {fmt.metric_title(pair.metric)}, {say(pair.first)} is"
+    of, alone = f" of {quoted(pair.column)}" if several else "", len(pair.contrary) == 1
+    p = f"Gail–Simon {fmt.p_equals(pair.p_adjusted)}"
+    shown = []
+    for k in pair.contrary:
+        ends = (float(pair.low[k]), float(pair.high[k]))
+        gap = f"difference {fmt.signed(float(pair.differences[k]), ends)}{f', {p}' if alone else ''}"
+        shown.append(f"{quoted(pair.segments[k])}{of} ({gap})")
+    listed = fmt.listed(shown, MAX_SEGMENTS) + ("" if alone else f"; {p}")
+    overall = f"overall than {say(pair.second)}{' (not significantly)' if unsure else ''}"
+    return f"{start} {first} {overall}, but {then} for {listed}."
+
+
+def segment_test(pairs: Sequence[SegmentDifferences], say: Say) -> str:
+    """The sentence on the tests of both signs, of the pairs of one column and metric; empty where there are none."""
+    tests = [f"{fmt.p_equals(p.p_adjusted)} for {say(p.second)}" for p in pairs if math.isfinite(p.p_adjusted)]
+    if not tests:
+        return ""
+    return (
+        f"Whether {say(pairs[0].first)} is better in some segments and worse in others (test of Gail and Simon 1985"
+        f"{', adjusted by Holm' if len(tests) > 1 else ''}): {fmt.listed(tests, len(tests))}."
+    )
+
+
+def segment_reading(pairs: Sequence[SegmentDifferences], say: Say) -> str:
+    """Sentences on the intervals of differences by segment, and why some are not of pairs of rows."""
+    said = (
+        f"Brackets are {fmt.level(pairs[0].confidence_level)} intervals of the differences, simultaneous over all "
+        "segments and runs of this table."
+    )
+    for reason in dict.fromkeys(pair.reason for pair in pairs if pair.reason):
+        names = fmt.listed(list(dict.fromkeys(say(pair.second) for pair in pairs if pair.reason == reason)))
+        said += f" Not compared row by row with {names}: {reason}. The intervals are wider than they need be."
     return said
 
 

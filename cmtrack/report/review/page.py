@@ -24,8 +24,9 @@ from cmtrack.report.probabilities import JUDGES
 from cmtrack.report.review import reproduce
 from cmtrack.report.review.bars import bars
 from cmtrack.report.review.figures import MAX_RUNS, changes_of, judged_section, of_classes, rival
-from cmtrack.report.review.narrative import decision, further, heading
+from cmtrack.report.review.narrative import decision, further, heading, segment_reading, segment_test
 from cmtrack.report.review.phrases import LAST, STANDINGS, Say, criterion_title, direction, over, say_of, standing
+from cmtrack.report.review.record import record
 from cmtrack.untrusted import one_line
 
 if TYPE_CHECKING:
@@ -63,6 +64,7 @@ def context(comparison: Comparison, title: str | None, pictures: Mapping[str, Pi
         "confusions": confusions(comparison),
         "warnings": warnings(comparison),
         "aside": aside(comparison),
+        "record": record(comparison),
         "python": reproduce.python_snippet(comparison),
         "command": reproduce.command_line(comparison),
         "methods": methods(comparison),
@@ -534,25 +536,10 @@ def _segment_reading(pairs: Sequence[SegmentDifferences], n_shown: int, say: Say
     first = pairs[0]
     said = f"The worst segments of {say(first.first)} first"
     said += "." if n_shown == len(first.segments) else f", {n_shown} of {len(first.segments)}; the JSON file has all."
-    said += (
-        f" Brackets are {fmt.level(first.confidence_level)} intervals of the differences, simultaneous over all "
-        "segments and runs of this table."
-    )
-    marks = {"better" if pair.gain < 0 else "worse" for pair in pairs if pair.contrary}
-    for mark in sorted(marks):
+    for mark in sorted({"better" if pair.gain < 0 else "worse" for pair in pairs if pair.contrary}):
         other = "worse" if mark == "better" else "better"
         said += f" “{mark}”: the leader is shown to be {mark} there than a run that it is {other} than overall."
-    tests = [f"{fmt.p_equals(p.p_adjusted)} for {say(p.second)}" for p in pairs if math.isfinite(p.p_adjusted)]
-    if tests:
-        adjusted = ", adjusted by Holm" if len(tests) > 1 else ""
-        said += (
-            " Whether the leader is better in some segments and worse in others (test of Gail and Simon 1985"
-            f"{adjusted}): {fmt.listed(tests, len(tests))}."
-        )
-    for reason in dict.fromkeys(pair.reason for pair in pairs if pair.reason):
-        names = fmt.listed([say(pair.second) for pair in pairs if pair.reason == reason])
-        said += f" Not compared row by row with {names}: {reason}. The intervals are wider than they need be."
-    return said
+    return " ".join(filter(None, (said, segment_test(pairs, say), segment_reading(pairs, say))))
 
 
 def gate_table(comparison: Comparison) -> Table | None:

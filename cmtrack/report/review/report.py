@@ -13,16 +13,15 @@ from typing import Any
 
 from cmtrack.comparison.result import Comparison
 from cmtrack.report.figures import Picture, draw_pictures
+from cmtrack.report.formatting import markdown_text as _plain
 from cmtrack.report.html import render_page, write_text
 from cmtrack.report.review.data import to_dict
 from cmtrack.report.review.interactive import payload
 from cmtrack.report.review.page import context
 from cmtrack.report.review.page import table as table_of
-from cmtrack.untrusted import for_page, one_line, printable, printable_json
+from cmtrack.untrusted import for_page, printable, printable_json
 
 SUFFIXES = (".html", ".md", ".json")
-_MARKS = "\\`*_{}[]|#!"
-_ENTITIES = {"&": "&amp;", "<": "&lt;", ">": "&gt;"}  # MLflow's pages show the backslash of a "\\<"
 
 
 def write(comparison: Comparison, path: Path, title: str | None = None) -> Path:
@@ -107,6 +106,14 @@ def markdown(comparison: Comparison, title: str | None = None) -> str:
     if page["aside"]:
         body = [[_plain(row["name"]), row["what"], _plain(row["why"])] for row in page["aside"]]
         lines += ["", "### Not ranked", "", *_table(["Run", "What", "Why"], body)]
+    lines += ["", "### Record", ""]
+    lines += [f"- {line['name']}: {_plain(line['text'])}{_linked(line['href'])}" for line in page["record"]["lines"]]
+    for name, table in (("Runs", page["record"]["runs"]), ("Parameters that differ", page["record"]["params"])):
+        if table:
+            body = [
+                [_plain(row["name"]), *(_cell(text, row["href"]) for text in row["cells"])] for row in table["rows"]
+            ]
+            lines += ["", f"#### {name}", "", *_table(table["heads"], body), "", f"*{_plain(table['reading'])}*"]
     lines += ["", "### Reproduce this review", "", "```python", printable(page["python"]), "```"]
     if page["command"]:
         lines += ["", "```sh", printable(page["command"]), "```"]
@@ -137,9 +144,12 @@ def ranking_json(comparison: Comparison) -> str:
     return str(frame.to_json(orient="split", index=False, force_ascii=False))
 
 
-def _plain(text: object) -> str:
-    """A text on one line that Markdown shows as it is."""
-    return for_page("".join(f"\\{mark}" if mark in _MARKS else _ENTITIES.get(mark, mark) for mark in one_line(text)))
+def _linked(href: str) -> str:
+    return f" <{for_page(href)}>" if href else ""
+
+
+def _cell(text: str, href: str) -> str:
+    return _linked(href).strip() if href and text == href else _plain(text)
 
 
 def _name(cell: Mapping[str, Any]) -> str:

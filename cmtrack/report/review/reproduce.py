@@ -9,6 +9,7 @@ from typing import Any
 from cmtrack.comparison.compare import CompareOptions
 from cmtrack.comparison.ranking import Ranking
 from cmtrack.comparison.result import Comparison
+from cmtrack.comparison.rule import Rule
 from cmtrack.comparison.run import Run
 from cmtrack.grouping import Costs, Grouping
 
@@ -27,18 +28,21 @@ _OPTIONS = {
     "prefix": "--prefix",
     "limit": "--limit",
     "tracking_uri": "--tracking-uri",
+    "rule": "--rule",
 }
 _NOT_THERE = {"rope", "test_train_ratio", "max_runs", "seed"}  # only Python has these
 
 
 def given(comparison: Comparison) -> dict[str, Any]:
     """The arguments of ``compare`` that differ from its defaults."""
-    defaults = CompareOptions.defaults()
+    defaults, ruled = CompareOptions.defaults(), comparison.how.get("rule")
     missing = object()
     return {
         name: value
         for name, value in comparison.how.items()
-        if value is not None and not _same(value, defaults.get(name, missing))
+        if value is not None
+        and not _same(value, defaults.get(name, missing))
+        and not (isinstance(ruled, Rule) and name in ruled.values)
     }
 
 

@@ -1,0 +1,57 @@
+"""The record of a comparison: when it was made, by whom, and with which versions."""
+
+from __future__ import annotations
+
+import getpass
+import platform
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from importlib.metadata import PackageNotFoundError, version
+
+_VERSIONS = {"cmtrack": "cmtrack", "MLflow": "mlflow", "NumPy": "numpy", "scikit-learn": "scikit-learn"}
+
+
+@dataclass(frozen=True)
+class Record:
+    """Facts of a comparison that do not follow from its evaluations.
+
+    Attributes
+    ----------
+    made : str
+        In UTC, such as "2026-11-22 13:08"; empty where the comparison was not made by :func:`cmtrack.compare`.
+    author : str
+        Who compared, by the name that MLflow gives to the runs of the same person; empty where that is not known.
+    versions : dict of str to str
+        Of what computed the numbers, by its name.
+    experiments : dict of str to str
+        Names of the experiments that the runs are in, by id.
+    """
+
+    made: str = ""
+    author: str = ""
+    versions: dict[str, str] = field(default_factory=dict)
+    experiments: dict[str, str] = field(default_factory=dict)
+
+    @classmethod
+    def now(cls, author: str | None = None, experiments: dict[str, str] | None = None) -> Record:
+        """The record of a comparison that is made now, by default by the user of this process."""
+        author = _user() if author is None else author
+        return cls(f"{datetime.now(UTC):%Y-%m-%d %H:%M}", author, versions(), experiments or {})
+
+
+def versions() -> dict[str, str]:
+    """The versions of what computes the numbers, by name."""
+    found = {"Python": platform.python_version()}
+    for name, package in _VERSIONS.items():
+        try:
+            found[name] = version(package)
+        except PackageNotFoundError:
+            continue
+    return found
+
+
+def _user() -> str:
+    try:
+        return getpass.getuser()
+    except (ImportError, KeyError, OSError):  # no such user, as in a container
+        return ""

@@ -1,0 +1,293 @@
+"""Rules that are fixed in a file before anyone looks: what decides a comparison, and the digest that is printed."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from cmtrack import untrusted
+from cmtrack.grouping import Costs, Grouping
+from cmtrack.metrics.names import near
+from cmtrack.names import quoted
+
+MAX_BYTES = 1 << 20
+ENDINGS = (".yaml", ".yml")
+
+
+def _text(value: Any) -> str:
+    if not isinstance(value, str) or not value.strip():
+        raise TypeError("a text")
+    return value
+
+
+def _texts(value: Any) -> str | list[str]:
+    if isinstance(value, list) and value:
+        return [_text(one) for one in value]
+    return _text(value)
+
+
+def _number(value: Any) -> float:
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value):
+        raise TypeError("a finite number")
+    return float(value)
+
+
+def _whole(value: Any) -> int:
+    if isinstance(value, bool) or not isinstance(value, int) or value < 0:
+        raise TypeError("a whole number that is not negative")
+    return value
+
+
+def _rank_by(value: Any) -> Any:
+    return (
+        {_text(name): _number(weight) for name, weight in value.items()} if isinstance(value, dict) else _texts(value)
+    )
+
+
+def _label(value: Any) -> Any:
+    if not isinstance(value, (str, int, float, bool)):
+        raise TypeError("a label: a text, a number, true or false")
+    return value
+
+
+def _divisions(value: Any) -> Any:
+    if isinstance(value, list) and value:
+        return [tuple(map(_text, one)) if isinstance(one, list) and one else _text(one) for one in value]
+    return _text(value)
+
+
+def _held(read: Callable[[Mapping[str, Any]], Any]) -> Callable[[Any], Any]:
+    def inside(value: Any) -> Any:
+        if not isinstance(value, dict):
+            raise TypeError("a mapping in this file, so that the digest holds for it")
+        return read(value)
+
+    return inside
+
+
+RULES: dict[str, tuple[str, Callable[[Any], Any]]] = {
+    "rank_by": ("a metric's name, a list of names, or weights by name", _rank_by),
+    "require": ("a gate, or a list of gates", _texts),
+    "tie_breakers": ("a tie-breaker, or a list of them", _texts),
+    "margin": ("a number", _number),
+    "confidence_level": ("a number", _number),
+    "grouping": ("a grouping", _held(Grouping.from_dict)),
+    "positive": ("a label", _label),
+    "costs": ("costs", _held(Costs.from_dict)),
+    "segments": ("a column, or a list of columns and of lists of columns", _divisions),
+    "against": ("a run", _text),
+    "block": ("a text such as params.fold", _text),
+    "model": ("a text such as params.model", _text),
+    "block_kind": ("a text", _text),
+    "rope": ("a number", _number),
+    "test_train_ratio": ("a number", _number),
+    "seed": ("a whole number", _whole),
+}
+"""The options of :func:`cmtrack.compare` that decide, with what a file may say of them. The others name the runs."""
+_MAY_STAND_BESIDE = ("against",)  # a run that is named with the others, where the file is silent on it
+
+
+@dataclass(frozen=True)
+class Rule:
+    """The rule of a file.
+
+    Attributes
+    ----------
+    name : str
+        The file's name, without its folders.
+    content : bytes
+    values : dict of str to object
+        What it says, by the name of the option; groupings and costs as objects.
+    """
+
+    name: str
+    content: bytes
+    values: dict[str, Any]
+
+    @classmethod
+    def from_file(cls, path: str | Path) -> Rule:
+        """Read a rule from a ``.yaml`` or ``.yml`` file.
+
+        Raises
+        ------
+        OSError
+            If it cannot be read.
+        ValueError
+            If the ending is another one, it is larger than 1 MB, or it holds no rule.
+        """
+        path = Path(path)
+        if path.suffix.lower() not in ENDINGS:
+            raise ValueError(f"a rule file ends in {' or '.join(ENDINGS)}, got {path.name!r}")
+        return cls.parse(untrusted.read_file(path.resolve(), MAX_BYTES), path.name)
+
+    @classmethod
+    def parse(cls, content: bytes, name: str) -> Rule:
+        """Read a rule from the bytes of a file of that name.
+
+        Raises
+        ------
+        ValueError
+            If they are no YAML, hold an anchor or a key twice, name what is no rule, or say it in another form.
+        """
+        data = _loaded(content, name)
+        if not isinstance(data, dict) or not data:
+            raise ValueError(f"{name}: a rule file maps options to values, such as 'margin: 0.01', got {data!r:.60}")
+        values = {}
+        for key, value in data.items():
+            if key not in RULES:
+                hint = near(str(key), RULES) or f"; it may hold {', '.join(RULES)}"
+                raise ValueError(f"{name}: {key!r:.60} is no rule{hint}")
+            form, read = RULES[key]
+            try:
+                values[key] = read(value)
+            except TypeError as error:
+                raise ValueError(f"{name}: {key} must be {form} ({error}), got {value!r:.60}") from None
+            except ValueError as error:
+                raise ValueError(f"{name}: {key}: {error}") from None
+        return cls(name, content, values)
+
+    @cached_property
+    def sha256(self) -> str:
+        """Digest of the file's bytes, as ``sha256sum`` prints it."""
+        return hashlib.sha256(self.content).hexdigest()
+
+    @property
+    def short(self) -> str:
+        """The beginning of the digest, for people."""
+        return self.sha256[:12]
+
+    @property
+    def sentence(self) -> str:
+        """The sentence that says that the rule was fixed before."""
+        return f"The rule was fixed before, in the file {quoted(self.name)} (SHA-256 {self.short}…)."
+
+    @property
+    def require(self) -> tuple[str, ...]:
+        """The gates."""
+        found = self.values.get("require", ())
+        return (found,) if isinstance(found, str) else tuple(found)
+
+    def without_gates(self, rank_by: str | None) -> Rule:
+        """The same rule for a comparison of a run with its baseline, whose gates are checked afterwards.
+
+        Parameters
+        ----------
+        rank_by : str or None
+            What runs are ranked by instead of what the file says; None: what it says.
+        """
+        left_out = ("require", "tie_breakers", "margin", "segments", "against")
+        values = {name: value for name, value in self.values.items() if name not in left_out}
+        return replace(self, values=values if rank_by is None else values | {"rank_by": rank_by})
+
+    def applied(self, given: Mapping[str, Any], defaults: Mapping[str, Any]) -> dict[str, Any]:
+        """The value of each option that decides, where some were given beside the file.
+
+        Raises
+        ------
+        ValueError
+            If one that was given is another than the file's, or the file does not say it: the file is the whole rule.
+        """
+        out = {}
+        for name in RULES:
+            silent = name not in self.values
+            holds = defaults[name] if silent else self.values[name]
+            if _same(given[name], defaults[name]):
+                out[name] = holds
+            elif _same(given[name], holds) or (silent and name in _MAY_STAND_BESIDE):
+                out[name] = given[name]
+            else:
+                said = f"does not hold {name!r}" if silent else f"says {holds!r:.60}"
+                raise ValueError(
+                    f"a rule file is the whole rule: {self.name} {said}, got {name}={given[name]!r:.60} beside it"
+                )
+        return out
+
+    def __str__(self) -> str:
+        return self.name
+
+
+def as_rule(rule: Any) -> Rule:
+    """A rule as it is, or that of a file.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If it is none, or there is no such file.
+    """
+    if isinstance(rule, Rule):
+        return rule
+    if not isinstance(rule, (str, Path)):
+        raise TypeError(f"rule must be the path of a YAML file, got {type(rule).__name__}")
+    try:
+        return Rule.from_file(rule)
+    except OSError as error:
+        raise ValueError(f"there is no rule file that can be read: {error}") from None
+
+
+def write_rule(options: Mapping[str, Any], defaults: Mapping[str, Any]) -> bytes:
+    """The bytes of a rule file that says what these options say; of those that decide, and where not by default."""
+    import yaml
+
+    data = {}
+    for name in RULES:
+        value = options.get(name, defaults[name])
+        if not _same(value, defaults[name]):
+            data[name] = value.to_dict() if isinstance(value, (Costs, Grouping)) else _plain(value)
+    data = data or {"confidence_level": defaults["confidence_level"]}
+    text: str = yaml.safe_dump(data, allow_unicode=True, sort_keys=False, width=120)
+    return text.encode("utf-8")
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {str(name): _plain(one) for name, one in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_plain(one) for one in value]
+    if isinstance(value, (str, bool, int, float)):
+        return value
+    run_id = getattr(value, "run_id", None) or getattr(getattr(value, "info", None), "run_id", None)
+    return value.item() if hasattr(value, "item") else str(run_id or value)
+
+
+def _same(value: Any, other: Any) -> bool:
+    """True if two values of an option say the same: a text alone is a list of one."""
+    ours, theirs = ([one] if isinstance(one, str) else one for one in (value, other))
+    if isinstance(ours, (list, tuple)) and isinstance(theirs, (list, tuple)):
+        return [_joined(one) for one in ours] == [_joined(one) for one in theirs]
+    if isinstance(ours, bool) != isinstance(theirs, bool):
+        return False
+    return bool(ours == theirs)
+
+
+def _joined(division: Any) -> Any:
+    """Crossed columns by the name that their segments go by."""
+    return " × ".join(map(str, division)) if isinstance(division, (list, tuple)) else division
+
+
+def _loaded(content: bytes, name: str) -> Any:
+    """The data of a YAML text, by the safe loader; what a reader could misread is refused."""
+    import yaml
+
+    class Loader(yaml.SafeLoader):
+        def compose_node(self, parent: Any, index: Any) -> Any:
+            if self.check_event(yaml.AliasEvent):
+                raise yaml.YAMLError("anchors and aliases are not read")
+            return super().compose_node(parent, index)
+
+        def construct_mapping(self, node: Any, deep: bool = False) -> Any:
+            keys = [self.construct_object(key, deep=True) for key, _ in node.value]
+            twice = [key for place, key in enumerate(keys) if key in keys[:place]]
+            if twice:
+                raise yaml.YAMLError(f"a key stands there once, got {twice[0]!r:.40} twice")
+            return super().construct_mapping(node, deep=deep)
+
+    try:
+        return yaml.load(content.decode("utf-8"), Loader)
+    except (yaml.YAMLError, ValueError, RecursionError, TypeError) as error:
+        first = next(iter(str(error).splitlines()), type(error).__name__)
+        raise ValueError(f"{name} does not parse: {first}") from None

@@ -1,0 +1,515 @@
+"""A review with everything that it is computed from, in one file; and its verification by whoever gets it.
+
+Nothing in a bundle is taken on trust: it may come from anywhere. Its files are held to the digests of its manifest, and
+the comparison is computed anew from the statistics by the rule. Whoever changes the manifest, too, changes its digest:
+that is what one signs.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import math
+import re
+import zipfile
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, fields, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from cmtrack import untrusted
+from cmtrack.archive import FILE_NAME, ROWS_NAME
+from cmtrack.base import BaseEvaluation
+from cmtrack.comparison.compare import CompareOptions, compare_runs
+from cmtrack.comparison.criterion import Criterion
+from cmtrack.comparison.record import Record, versions
+from cmtrack.comparison.result import Comparison
+from cmtrack.comparison.rule import RULES, Rule, write_rule
+from cmtrack.comparison.run import LeftOut, Run, StoppedRun
+from cmtrack.evaluation import Evaluation
+from cmtrack.evaluation.loading import loads
+from cmtrack.metrics.gates import Gate, GateResult
+from cmtrack.report.html import write_bytes
+from cmtrack.report.review.data import as_plain, to_dict
+from cmtrack.report.review.record import rule_of
+from cmtrack.report.review.report import as_json, html, markdown
+from cmtrack.schemas import BUNDLE
+from cmtrack.statistics.predictions import Predictions
+from cmtrack.untrusted import one_line, without_credentials
+
+MANIFEST, RUNS, RULE, PAGE, TEXT, DATA = (
+    "manifest.json", "runs.json", "rule.yaml", "review.html", "review.md", "review.json",
+)  # fmt: skip
+TOLERANCE = 1e-9
+MAX_BYTES = 4 << 30
+MAX_FILES = 20_000
+_SINCE = (1980, 1, 1, 0, 0, 0)  # of every file: the same content, the same bytes
+_OWN_TAGS = ("mlflow.runName", "mlflow.parentRunId", "mlflow.user")
+_AGAIN = "### Reproduce this review"
+_LONG = re.compile(r"\d+\.\d{10,}(?:e-?\d+)?|\d+(?:\.\d+)?e-\d+")
+_ON_PAGE = re.compile(r'<section class="verdict".*?</section>|<table.*?</table>', re.DOTALL)
+
+
+# -- writing ---------------------------------------------------------------------------------------------------
+
+
+def write(comparison: Comparison, path: Path, *, rows: bool = True, title: str | None = None) -> Path:
+    """Write a bundle; see :meth:`Comparison.bundle`."""
+    if path.suffix.lower() != ".zip":
+        raise ValueError(f"a bundle ends in .zip, got {path.name!r}")
+    if not comparison.judged or not comparison.how:
+        raise ValueError("a bundle is of a comparison that cmtrack.compare made, with a run that was judged")
+    return write_bytes(path, packed(contents(comparison, rows=rows, title=title)))
+
+
+def contents(comparison: Comparison, *, rows: bool = True, title: str | None = None) -> dict[str, bytes]:
+    """The files of a bundle by their names, the manifest last."""
+    comparison = _of_kept_rows(comparison) if rows else comparison
+    rule = rule_of(comparison)
+    options = {name: comparison.how.get(name) for name in RULES}
+    own = write_rule(options, CompareOptions.defaults()) if rule is None else rule.content
+    listed, files = _judged(comparison, rows)
+    about = {
+        "judged": listed,
+        "criterion": asdict(comparison.criterion),
+        "baseline": None if comparison.baseline is None else comparison.baseline.run_id,
+        **_not_judged(comparison),
+        "notes": comparison.notes,
+        "record": asdict(comparison.record),
+    }
+    files |= {
+        RULE: own,
+        RUNS: _json(about),
+        PAGE: html(comparison, title).encode("utf-8"),
+        TEXT: markdown(comparison, title).encode("utf-8"),
+        DATA: as_json(comparison).encode("utf-8"),
+    }
+    manifest = {
+        "schema": BUNDLE.newest,
+        "versions": comparison.record.versions,
+        "title": title,
+        "rule": {"file": RULE if rule is None else rule.name, "given": rule is not None},
+        "files": {name: {"sha256": _sha256(files[name]), "bytes": len(files[name])} for name in sorted(files)},
+    }
+    return {name: files[name] for name in sorted(files)} | {MANIFEST: _json(manifest)}
+
+
+def packed(files: Mapping[str, bytes]) -> bytes:
+    """A zip archive of these files; the same files give the same bytes."""
+    out = io.BytesIO()
+    with zipfile.ZipFile(out, "w") as archive:
+        for name, content in files.items():
+            entry = zipfile.ZipInfo(name, _SINCE)
+            entry.create_system, entry.external_attr = 3, 0o100644 << 16
+            entry.compress_type = zipfile.ZIP_STORED if name.endswith(".parquet") else zipfile.ZIP_DEFLATED
+            archive.writestr(entry, content, compresslevel=6)
+    return out.getvalue()
+
+
+def sizes(path: Path) -> tuple[int, int]:
+    """Bytes of a bundle, and of these the bytes of predictions by row."""
+    with zipfile.ZipFile(path) as archive:
+        rows = sum(entry.compress_size for entry in archive.infolist() if entry.filename.endswith(ROWS_NAME))
+    return path.stat().st_size, rows
+
+
+def _judged(comparison: Comparison, rows: bool) -> tuple[list[dict[str, Any]], dict[str, bytes]]:
+    """Facts of the judged runs, and their files; in the order of their ids."""
+    read = _reads(comparison)
+    listed, files = [], {}
+    for place, candidate in enumerate(sorted(comparison.judged, key=lambda one: (one.run_id, one.name)), 1):
+        folder, evaluation = f"runs/{place:04}", candidate.evaluation
+        files[f"{folder}/{FILE_NAME}"] = evaluation.to_json().encode("utf-8")
+        kept = "none" if evaluation.rows is None else "kept" if rows else "left out"
+        if kept == "kept":
+            files[f"{folder}/{ROWS_NAME}"] = _rows_file(evaluation)
+        listed.append({"run": _run_data(candidate.run, read), "folder": folder, "rows": kept})
+    return listed, files
+
+
+def _rows_file(evaluation: BaseEvaluation) -> bytes:
+    content = io.BytesIO()
+    evaluation.write_rows(content)
+    return content.getvalue()
+
+
+def _of_kept_rows(comparison: Comparison) -> Comparison:
+    """The comparison by the probabilities that a file of rows keeps, with 7 digits: evaluations in memory have more."""
+    evaluations, same = {}, True
+    options = CompareOptions(**{name: comparison.how[name] for name in (*RULES, "rule")})
+    for candidate in comparison.judged:
+        evaluation = candidate.evaluation
+        held = evaluation.rows
+        if isinstance(evaluation, Evaluation) and isinstance(held, Predictions) and held.probabilities is not None:
+            kept = evaluation.with_rows(_rows_file(evaluation)).rows
+            assert isinstance(kept, Predictions)
+            if not np.array_equal(np.asarray(kept.probabilities), held.probabilities):
+                same = False
+                # groups are counted from the rows: they are counted again
+                evaluation = options.prepared(replace(evaluation, rows=replace(held, source=kept.source)))
+        evaluations[candidate.run_id] = evaluation
+    if same:
+        return comparison
+    runs = {candidate.run_id: candidate.run for candidate in comparison.judged}
+    left = [one for one in comparison.left_out if one.run.run_id not in runs]
+    before = comparison.left_out[: _first_judged(comparison)]
+    found = compare_runs(
+        runs,
+        evaluations,
+        comparison.criterion,
+        options,
+        baseline=None if comparison.baseline is None else comparison.baseline.run,
+        stopped=[stop for stop in comparison.failed if stop.run.run_id and stop.run.run_id not in runs],
+        left_out=([one for one in left if one in before], [one for one in left if one not in before]),
+        passed_over=comparison.passed_over,
+        how=comparison.how,
+        record=comparison.record,
+    )
+    return replace(found, notes=comparison.notes)
+
+
+def _first_judged(comparison: Comparison) -> int:
+    """The place of the first run that is left out though it was judged: runs stand before and after these."""
+    known = {candidate.run_id for candidate in comparison.judged}
+    found = [place for place, left in enumerate(comparison.left_out) if left.run.run_id in known]
+    return found[0] if found else len(comparison.left_out)
+
+
+def _not_judged(comparison: Comparison) -> dict[str, Any]:
+    """Statements on runs whose evaluations were not read: they cannot be recomputed."""
+    known = {candidate.run_id for candidate in comparison.judged}
+    first, read = _first_judged(comparison), _reads(comparison)
+    left = [
+        {"run": _run_data(one.run, read), "reason": one.reason, "last": one.last, "before": place < first}
+        for place, one in enumerate(comparison.left_out)
+        if one.run.run_id not in known
+    ]
+    stopped = [
+        {"run": _run_data(stop.run, read), "gates": [[result.gate.text, result.value] for result in stop.gates]}
+        for stop in comparison.failed
+        if stop.run.run_id and stop.run.run_id not in known
+    ]
+    return {"stopped": stopped, "left_out": left, "passed_over": [_run_data(r, read) for r in comparison.passed_over]}
+
+
+def _reads(comparison: Comparison) -> set[str]:
+    """Names of the tags and logged metrics that the rule reads, such as "tags.stage"."""
+    how = comparison.how
+    given = how.get("tie_breakers") or ()
+    texts = [given] if isinstance(given, str) else list(given)
+    texts += [text for text in (how.get("block"), how.get("model")) if text]
+    return {text.strip().removesuffix(" asc").removesuffix(" desc").strip() for text in texts}
+
+
+def _run_data(run: Run, read: set[str]) -> dict[str, Any]:
+    """The facts of a run that its review shows or its rule reads; no password, and no other tag."""
+    own = {field.name: getattr(run, field.name) for field in fields(Run)}
+    return own | {
+        "tracking_uri": without_credentials(run.tracking_uri),
+        "artifact_uri": "",
+        "metrics": {name: value for name, value in run.metrics.items() if f"metrics.{name}" in read},
+        "tags": {name: text for name, text in run.tags.items() if name in _OWN_TAGS or f"tags.{name}" in read},
+    }
+
+
+def _json(data: Any) -> bytes:
+    return (json.dumps(as_plain(data), ensure_ascii=False, indent=1, allow_nan=False) + "\n").encode("utf-8")
+
+
+def _sha256(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()
+
+
+# -- verifying -------------------------------------------------------------------------------------------------
+
+
+class NoBundle(ValueError):
+    """The file is no bundle that can be verified."""
+
+
+@dataclass(frozen=True)
+class Verification:
+    """The result of verifying a bundle.
+
+    Attributes
+    ----------
+    files : int
+        Held to the manifest.
+    numbers : int
+        Recomputed.
+    problems : tuple of str
+        Files and numbers that are not what the bundle says; none of a bundle that is whole.
+    not_recomputed : tuple of str
+        What could not be recomputed, and why.
+    sha256 : str
+        Digest of the manifest, which holds the digests of all files.
+    rule : str
+        The rule's file and digest.
+    made_with, read_with : str
+        Versions of cmtrack.
+    """
+
+    files: int
+    numbers: int
+    problems: tuple[str, ...]
+    not_recomputed: tuple[str, ...]
+    sha256: str
+    rule: str
+    made_with: str
+    read_with: str
+
+    @property
+    def passed(self) -> bool:
+        """True if every file and every number that was recomputed is what the bundle says."""
+        return not self.problems
+
+
+def verify(path: str | Path) -> Verification:
+    """Hold a bundle's files to its manifest, and compute its comparison anew.
+
+    Raises
+    ------
+    NoBundle
+        If it is no bundle, a damaged archive, or one of a newer version.
+    OSError
+        If it cannot be read.
+    """
+    try:
+        files = untrusted.unzipped(Path(path), MAX_BYTES, MAX_FILES)
+        manifest = _manifest(files)
+    except ValueError as error:
+        raise NoBundle(f"{Path(path).name} is no bundle of cmtrack: {error}") from None
+    changed = list(_changed(files, manifest["files"]))
+    numbers, problems, lacking = 0, changed, list[str]()
+    if not changed:
+        try:
+            numbers, problems, lacking = _recompute(files, manifest)
+        except (KeyError, TypeError, ValueError, AttributeError, IndexError, OverflowError, RecursionError) as error:
+            said = str(error) if isinstance(error, ValueError) else f"{type(error).__name__}: {error}"
+            problems = [f"the comparison cannot be computed from the bundle: {said}"]
+    rule = manifest["rule"]["file"] if manifest["rule"]["given"] else "no rule file was given"
+    return Verification(
+        files=len(files) - 1,
+        numbers=numbers,
+        problems=tuple(map(one_line, problems)),
+        not_recomputed=tuple(map(one_line, lacking)),
+        sha256=_sha256(files[MANIFEST]),
+        rule=f"{one_line(rule)}, SHA-256 {_sha256(files.get(RULE, b''))}",
+        made_with=one_line(manifest["versions"].get("cmtrack", "unknown")),
+        read_with=versions().get("cmtrack", "unknown"),
+    )
+
+
+def _manifest(files: Mapping[str, bytes]) -> dict[str, Any]:
+    if MANIFEST not in files:
+        raise ValueError(f"it holds no {MANIFEST}")
+    data = untrusted.parsed_json(files[MANIFEST])
+    if not isinstance(data, dict):
+        raise ValueError(f"{MANIFEST} must hold a mapping, got {type(data).__name__}")
+    data = BUNDLE.migrated(data)
+    rule, listed, made = data.get("rule"), data.get("files"), data.get("versions")
+    if not isinstance(rule, dict) or not isinstance(rule.get("file"), str) or not isinstance(rule.get("given"), bool):
+        raise ValueError(f"{MANIFEST}: rule must hold file and given")
+    if not isinstance(made, dict) or not all(isinstance(number, str) for number in made.values()):
+        raise ValueError(f"{MANIFEST}: versions must map names to texts")
+    if not isinstance(listed, dict) or not all(isinstance(one, dict) for one in listed.values()):
+        raise ValueError(f"{MANIFEST}: files must map names to their digests and sizes")
+    if not isinstance(data.get("title"), (str, type(None))):
+        raise ValueError(f"{MANIFEST}: title must be a text")
+    return data
+
+
+def _changed(files: Mapping[str, bytes], listed: Mapping[str, Any]) -> Iterator[str]:
+    """Files that are not those of the manifest, and those without which nothing can be verified."""
+    for name in sorted({*listed, *(set(files) - {MANIFEST}), RUNS, RULE, PAGE, TEXT, DATA}):
+        if name not in files:
+            yield f"{name} is missing"
+        elif name not in listed:
+            yield f"{name} was added: the manifest does not hold it"
+        elif _sha256(files[name]) != listed[name].get("sha256"):
+            yield f"{name} was changed: its SHA-256 is not that of the manifest"
+
+
+def _recompute(files: Mapping[str, bytes], manifest: dict[str, Any]) -> tuple[int, list[str], list[str]]:
+    """Numbers that were recomputed, what differs, and what could not be recomputed."""
+    about, stated = (untrusted.parsed_json(files[name]) for name in (RUNS, DATA))
+    evaluations, without_rows = {}, []
+    for one in about["judged"]:
+        evaluation = loads(files[f"{one['folder']}/{FILE_NAME}"].decode("utf-8"))
+        if one["rows"] == "kept":
+            evaluation = evaluation.with_rows(files[f"{one['folder']}/{ROWS_NAME}"])
+        elif one["rows"] == "left out":
+            without_rows.append(one["run"]["name"])
+        evaluations[one["run"]["run_id"]] = evaluation
+    criterion = Criterion(
+        tuple(about["criterion"]["metrics"]), tuple(about["criterion"]["weights"]), about["criterion"]["pareto"]
+    )
+    rule = Rule.parse(files[RULE], manifest["rule"]["file"])
+    options = CompareOptions(rule=rule)
+    options.check()
+    if options.criterion is not None and options.criterion != criterion:
+        return 0, [f"{RULE} ranks by {options.criterion}, the review by {criterion}"], []
+    prepared = {run_id: options.prepared(evaluation) for run_id, evaluation in evaluations.items()}
+    lacking = []
+    if without_rows:
+        lacking.append("differences, p-values and standings, which need the rows: they were left out (rows=False)")
+    read = {*criterion.metrics, *(gate.metric for gate in options.gates)}
+    own = sorted(read & {name for e in prepared.values() if isinstance(e, Evaluation) for name in _own(e)})
+    if own:
+        lacking.append(f"differences in {', '.join(own)}, which need its function: a bundle holds none")
+    if lacking:
+        compared = _Compared()
+        _compare_values(stated, prepared, criterion, compared)
+        return compared.numbers, compared.problems, lacking
+    comparison = _compared_anew(about, prepared, criterion, options, rule if manifest["rule"]["given"] else None)
+    anew = to_dict(comparison)
+    paired = [pair["column"] for pair in stated["segments"] if pair["paired"]]
+    skipped = {"how"}
+    if paired:
+        skipped.add("segments")
+        lacking.append(f"differences by {', '.join(dict.fromkeys(paired))}: a bundle does not hold each row's segment")
+    same = manifest["versions"].get("cmtrack") == versions().get("cmtrack")
+    compared = _Compared(texts=False)
+    for texts in (False, True)[: 1 + (same and not paired)]:  # a number is named rather than the sentence on it
+        compared.numbers, compared.texts = 0, texts
+        for name in sorted(set(anew) - skipped, key=lambda name: (name in ("summary", "notes"), name)):
+            compared.compare(stated.get(name), anew[name], name)
+    if not same:
+        lacking.append("sentences, as another version of cmtrack made the review")
+    elif not paired:
+        _compare_pages(files, comparison, manifest["title"], compared)
+    lacking += _stated_only(about)
+    return compared.numbers, compared.problems, lacking
+
+
+def _own(evaluation: Evaluation) -> list[str]:
+    return [metric.name for metric in evaluation.extra_metrics]
+
+
+def _stated_only(about: Mapping[str, Any]) -> list[str]:
+    counts = {
+        "stopped by their logged values": len(about["stopped"]),
+        "left out": len(about["left_out"]),
+        "passed over": len(about["passed_over"]),
+    }
+    return [f"what is said of {n} runs that were {how}" for how, n in counts.items() if n]
+
+
+def _compared_anew(
+    about: Mapping[str, Any],
+    evaluations: Mapping[str, BaseEvaluation],
+    criterion: Criterion,
+    options: CompareOptions,
+    rule: Rule | None,
+) -> Comparison:
+    runs = {one["run"]["run_id"]: _as_run(one["run"]) for one in about["judged"]}
+    left = [(LeftOut(_as_run(o["run"]), str(o["reason"]), bool(o["last"])), o["before"]) for o in about["left_out"]]
+    comparison = compare_runs(
+        runs,
+        evaluations,
+        criterion,
+        options,
+        baseline=None if about["baseline"] is None else runs[about["baseline"]],
+        stopped=[StoppedRun(_as_run(one["run"]), tuple(map(_as_result, one["gates"]))) for one in about["stopped"]],
+        left_out=([one for one, before in left if before], [one for one, before in left if not before]),
+        passed_over=list(map(_as_run, about["passed_over"])),
+        how={name: getattr(options, name) for name in RULES} | {"rule": rule},
+        record=Record(**{field.name: about["record"][field.name] for field in fields(Record)}),
+    )
+    return replace(comparison, notes=tuple(map(str, about["notes"])))
+
+
+def _as_run(data: Mapping[str, Any]) -> Run:
+    """A run out of a bundle; what is of another kind is refused."""
+    kinds = {"start_time": int, "end_time": int, "model_size": int, "metrics": dict, "params": dict, "tags": dict,
+             "model_ids": list, "datasets": list}  # fmt: skip
+    for field in fields(Run):
+        kind = kinds.get(field.name, str)
+        if not isinstance(data[field.name], kind) or isinstance(data[field.name], bool):
+            raise ValueError(f"{RUNS}: {field.name} must be a {kind.__name__}, got {data[field.name]!r:.40}")
+    for name in ("params", "tags"):
+        if not all(isinstance(text, str) for text in data[name].values()):
+            raise ValueError(f"{RUNS}: {name} must hold texts")
+    own = {field.name: data[field.name] for field in fields(Run)}
+    datasets = tuple((str(name), str(digest)) for name, digest in own["datasets"])
+    metrics = {name: float(value) for name, value in own["metrics"].items() if value is not None}
+    return Run(**own | {"model_ids": tuple(own["model_ids"]), "datasets": datasets, "metrics": metrics})
+
+
+def _as_result(data: Sequence[Any]) -> GateResult:
+    gate, value = Gate.parse(data[0]), data[1]
+    return gate.check({gate.metric: math.nan if value is None else float(value)}, {})
+
+
+class _Compared:
+    """The stated data held against the recomputed ones."""
+
+    def __init__(self, texts: bool = False) -> None:
+        self.texts, self.numbers = texts, 0
+        self.problems: list[str] = []
+
+    def compare(self, stated: Any, found: Any, where: str) -> None:
+        """Compare two values of JSON; the first difference is named."""
+        if self.problems:
+            return
+        if isinstance(stated, dict) and isinstance(found, dict):
+            for name in [*stated, *(name for name in found if name not in stated)]:
+                self.compare(stated.get(name), found.get(name), f"{where}.{name}")
+        elif isinstance(stated, list) and isinstance(found, list):
+            if len(stated) != len(found):
+                self.problems.append(f"{DATA}: {where} has {len(stated)} entries, recomputed {len(found)}")
+            for place, (ours, theirs) in enumerate(zip(stated, found, strict=False)):
+                self.compare(ours, theirs, f"{where}[{place}]")
+        elif isinstance(stated, str) and isinstance(found, str):
+            if self.texts and stated != found:
+                self.problems.append(f"{DATA}: {where} reads {stated!r:.80}, recomputed {found!r:.80}")
+        else:
+            self.numbers += isinstance(stated, (int, float)) and not isinstance(stated, bool)
+            if not _equal(stated, found):
+                self.problems.append(f"{DATA}: {where} is {stated!r:.40}, recomputed {found!r:.40}")
+
+
+def _equal(stated: Any, found: Any) -> bool:
+    numbers = all(isinstance(one, (int, float)) and not isinstance(one, bool) for one in (stated, found))
+    if not numbers:
+        return type(stated) is type(found) and bool(stated == found)
+    return bool(abs(stated - found) <= TOLERANCE * max(1.0, abs(stated)))
+
+
+def _compare_values(
+    stated: Mapping[str, Any], evaluations: Mapping[str, BaseEvaluation], criterion: Criterion, compared: _Compared
+) -> None:
+    """Compare the values of single runs and their intervals: they need no rows."""
+    for place, ranking in enumerate(stated["rankings"]):
+        for run in ranking["runs"]:
+            own, where = evaluations[run["run_id"]], f"rankings[{place}], run {run['name']}"
+            compared.compare(
+                run["values"], as_plain({name: own.metrics[name] for name in criterion.metrics}), f"{where}, values"
+            )
+            if criterion.single:
+                name = criterion.metrics[0]
+                ends = own.intervals.get(name, (math.nan, math.nan))
+                found = as_plain([own.metrics[name], *ends])
+                compared.compare([run["value"], run["low"], run["high"]], found, f"{where}, value, low and high")
+    if stated["repeated"] is not None:
+        for model in stated["repeated"]["models"]:
+            found = [evaluations[run["run_id"]].metrics[criterion.metrics[0]] for run in model["runs"]]
+            compared.compare(model["mean"], float(sum(found) / len(found)), f"model {model['name']}, mean")
+
+
+def _shown(page: str) -> list[str]:
+    """The decision and the tables of a page; numbers that only sort them are rounded."""
+    return [_LONG.sub(lambda found: f"{float(found[0]):.9g}", part) for part in _ON_PAGE.findall(page)]
+
+
+def _compare_pages(files: Mapping[str, bytes], comparison: Comparison, title: str | None, compared: _Compared) -> None:
+    """Compare the Markdown, and the decision and the tables of the page, with those that the comparison gives."""
+    found = files[TEXT].decode("utf-8").split(_AGAIN)[0]
+    if found != markdown(comparison, title).split(_AGAIN)[0]:
+        compared.problems.append(f"{TEXT} does not say what the comparison says")
+    page = html(comparison, title, pictures={})
+    if _shown(files[PAGE].decode("utf-8")) != _shown(page):
+        compared.problems.append(f"{PAGE} does not say what the comparison says")

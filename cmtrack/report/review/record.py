@@ -1,0 +1,269 @@
+"""The record of a review: by whom, when, from which runs and data, by which rule; what one signs for.
+
+The page, the Markdown, the JSON and the terminal take their words from here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any
+from urllib.parse import quote, urlsplit
+
+from cmtrack.comparison.blocks import RepeatedRanking
+from cmtrack.comparison.result import Comparison
+from cmtrack.comparison.rule import Rule
+from cmtrack.comparison.run import Run
+from cmtrack.names import quoted
+from cmtrack.report import formatting as fmt
+from cmtrack.report.review.phrases import criterion_title, direction, near_words
+from cmtrack.untrusted import one_line, without_credentials
+
+MAX_RUNS = 30
+MAX_PARAMS = 12
+_VALUE = 40
+_OF_URLS = "%:/?=&@[],;+~"
+
+Line = dict[str, Any]
+Table = dict[str, Any]
+
+
+def record(comparison: Comparison) -> dict[str, Any]:
+    """Lines of a name and a text, the table of the runs, and that of the parameters that differ."""
+    runs = judged_runs(comparison)
+    return {
+        "lines": [line for line in _lines(comparison, runs) if line["text"]],
+        "runs": _run_table(comparison, runs),
+        "params": _param_table(runs),
+    }
+
+
+def as_data(comparison: Comparison) -> dict[str, Any]:
+    """The same as plain data, with all runs and parameters."""
+    runs, own = judged_runs(comparison), comparison.record
+    rule = rule_of(comparison)
+    return {
+        "made": own.made,
+        "author": own.author,
+        "versions": own.versions,
+        "stores": _stores(runs),
+        "experiments": own.experiments,
+        "rule": None if rule is None else {"file": rule.name, "sha256": rule.sha256},
+        "lines": {line["name"]: line["text"] for line in _lines(comparison, runs) if line["text"]},
+        "runs": [_of_run(run) for run in runs],
+        "parameters_that_differ": varying(runs),
+    }
+
+
+def rule_of(comparison: Comparison) -> Rule | None:
+    """The rule file that the comparison was called with."""
+    rule = comparison.how.get("rule")
+    return rule if isinstance(rule, Rule) else None
+
+
+def rule_sentence(comparison: Comparison) -> str:
+    """The sentence that says whether the rule was fixed before."""
+    rule = rule_of(comparison)
+    if rule is None:
+        return "No rule file was given: the rule is the arguments of the call."
+    return rule.sentence
+
+
+def judged_runs(comparison: Comparison) -> list[Run]:
+    """The runs that were ranked, and those that a gate stopped."""
+    found = [run.run for run in comparison.runs] + [stop.run for stop in comparison.failed]
+    return list({run.run_id: run for run in found}.values())
+
+
+def varying(runs: Sequence[Run]) -> list[str]:
+    """Parameters in which runs differ."""
+    names = dict.fromkeys(name for run in runs for name in run.params)
+    return [name for name in names if len({run.params.get(name) for run in runs}) > 1]
+
+
+def address(run: Run) -> str:
+    """The address of a run's page, without credentials; empty where its store has none."""
+    uri = without_credentials(run.tracking_uri)
+    if urlsplit(uri).scheme not in ("http", "https"):
+        return ""
+    parts = (quote(uri.rstrip("/"), safe=_OF_URLS), quote(run.experiment_id, safe=""), quote(run.run_id, safe=""))
+    return "{}/#/experiments/{}/runs/{}".format(*parts)
+
+
+def duration(run: Run) -> float | None:
+    """Seconds from a run's start to its end; None where it has none."""
+    return (run.end_time - run.start_time) / 1000 if 0 < run.start_time <= run.end_time else None
+
+
+# -- lines -----------------------------------------------------------------------------------------------------
+
+
+def _line(name: str, text: str, href: str = "") -> Line:
+    return {"name": name, "text": one_line(text), "href": href}
+
+
+def _lines(comparison: Comparison, runs: Sequence[Run]) -> list[Line]:
+    own, criterion, how = comparison.record, comparison.criterion, comparison.how
+    by = f" by {quoted(own.author)}" if own.author else ""
+    evaluation = None if comparison.ranking is None else comparison.ranking.evaluation
+    positives = {run.evaluation.positive for run in comparison.runs}
+    positive = positives.pop() if len(positives) == 1 else None
+    title, better = criterion_title(criterion, positive), fmt.capital(direction(criterion))
+    grouping = how.get("grouping") or (None if evaluation is None else evaluation.grouping)
+    return [
+        _line("Made", f"{own.made} UTC{by}" if own.made else ""),
+        _line("Tracking store", fmt.listed(_stores(runs), 6)),
+        *_experiments(comparison, runs),
+        *(_line("Data", text) for text in _data(comparison)),
+        _line(
+            "Question",
+            f"Which run is best by {title}? {better}.",
+        ),
+        _line("Positive group", "" if positive is None else quoted(positive)),
+        _line("Grouping", "" if grouping is None else fmt.short(grouping.describe(), 300)),
+        _line("Costs", fmt.short(how["costs"].describe(), 300) if hasattr(how.get("costs"), "describe") else ""),
+        _line("Gates", "; ".join(gate.text for gate in comparison.gates) or "none"),
+        _line("Baseline", "" if comparison.baseline is None else quoted(comparison.baseline.name)),
+        _line("Tie-breakers", "; ".join(_several(how.get("tie_breakers"))) or "none"),
+        _line("Decision", decides(comparison)),
+        _line("Rule", rule_sentence(comparison)),
+        _line("Versions", ", ".join(f"{name} {number}" for name, number in own.versions.items())),
+    ]
+
+
+def decides(comparison: Comparison) -> str:
+    """The rule by which a run, or a model, is chosen."""
+    noun = "model" if isinstance(comparison.ranking, RepeatedRanking) else "run"
+    alpha = f"{1 - comparison.confidence_level:.3g}"
+    test = "being the best"
+    if comparison.criterion.pareto:
+        test = "not being dominated"
+    elif noun == "model":
+        test = "the difference from the leader, adjusted for all pairs,"
+    said = f"A {noun} is behind where its p-value of {test} is at most {alpha}; all others are tied."
+    if not _several(comparison.how.get("tie_breakers")):
+        return f"{said} No tie-breaker was given: the {noun} of the best value is chosen."
+    where = near_words(comparison.how.get("margin"), comparison.criterion)
+    return f"{said} The tie-breakers choose among the tied {noun}s {where}."
+
+
+def _several(given: Any) -> list[str]:
+    return [given] if isinstance(given, str) else [str(one) for one in given or ()]
+
+
+def _stores(runs: Iterable[Run]) -> list[str]:
+    return list(dict.fromkeys(without_credentials(run.tracking_uri) for run in runs if run.tracking_uri))
+
+
+def _experiments(comparison: Comparison, runs: Sequence[Run]) -> list[Line]:
+    names = comparison.record.experiments
+    first: dict[str, Run] = {}
+    for run in runs:
+        if run.experiment_id:
+            first.setdefault(run.experiment_id, run)
+    return [
+        _line("Experiment", f"{quoted(names.get(one, one))} (id {one})", address(run).rpartition("/runs/")[0])
+        for one, run in list(first.items())[:6]
+    ]
+
+
+def _data(comparison: Comparison) -> list[str]:
+    out = []
+    for ranking in comparison.rankings:
+        evaluation = ranking.evaluation
+        runs = [run for run in comparison.runs if run.evaluation.labels_digest == evaluation.labels_digest]
+        found = dict.fromkeys(one for run in runs for one in run.run.datasets)
+        own = [one for one in found if one[1] == evaluation.labels_digest] or list(found)
+        named = fmt.listed([f"{quoted(name)} (digest {digest})" for name, digest in own])
+        rows = fmt.counted(evaluation.statistics.digest.rows, "row")
+        out.append(f"{named or f'digest of the labels {evaluation.labels_digest}'}, {rows}")
+    return list(dict.fromkeys(out))
+
+
+# -- tables ----------------------------------------------------------------------------------------------------
+
+
+def _of_run(run: Run) -> dict[str, Any]:
+    return {
+        "name": run.name,
+        "run_id": run.run_id,
+        "address": address(run),
+        "experiment_id": run.experiment_id,
+        "user": run.tags.get("mlflow.user", ""),
+        "started": _stamp(run.start_time),
+        "seconds": duration(run),
+        "model_bytes": run.model_size or None,
+        "datasets": [{"name": name, "digest": digest} for name, digest in run.datasets],
+        "params": dict(run.params),
+    }
+
+
+def _run_table(comparison: Comparison, runs: Sequence[Run]) -> Table | None:
+    """The table of the runs, of the columns in which one of them has something; None where none has."""
+    shown = runs[:MAX_RUNS]
+    columns = {
+        "Id": [fmt.short_id(run.run_id) if run.tracking_uri else "" for run in shown],
+        "By": [run.tags.get("mlflow.user", "") for run in shown],
+        "Started (UTC)": [_stamp(run.start_time) for run in shown],
+        "Run time": [_time(duration(run)) for run in shown],
+        "Model size": [_size(run.model_size) for run in shown],
+        "Address": [address(run) for run in shown],
+    }
+    kept = {name: cells for name, cells in columns.items() if any(cells)}
+    if not kept:
+        return None
+    return _table(shown, kept, f"Run time is from a run's start to its end, its evaluation included.{_rest(runs)}")
+
+
+def _param_table(runs: Sequence[Run]) -> Table | None:
+    """The table of the parameters in which the runs differ; None where they differ in none."""
+    names, shown = varying(runs), runs[:MAX_RUNS]
+    if not names:
+        return None
+    kept = {
+        name: [fmt.short(run.params[name], _VALUE) if name in run.params else "–" for run in shown]
+        for name in names[:MAX_PARAMS]
+    }
+    more = f" {len(names) - MAX_PARAMS} more parameters differ." if len(names) > MAX_PARAMS else ""
+    return _table(shown, kept, f"Parameters that have the same value in all runs are left out.{more}{_rest(runs)}")
+
+
+def _table(runs: Sequence[Run], columns: Mapping[str, Sequence[str]], reading: str) -> Table:
+    cells = zip(*columns.values(), strict=True)
+    return {
+        "heads": ["Run", *map(one_line, columns)],
+        "rows": [
+            {"name": one_line(run.name), "href": address(run), "run_id": run.run_id, "cells": list(map(one_line, own))}
+            for run, own in zip(runs, cells, strict=True)
+        ],
+        "reading": reading,
+    }
+
+
+def _rest(runs: Sequence[Run]) -> str:
+    return f" {len(runs) - MAX_RUNS} more runs are in the JSON file." if len(runs) > MAX_RUNS else ""
+
+
+def _stamp(milliseconds: int) -> str:
+    try:
+        return f"{datetime.fromtimestamp(milliseconds / 1000, UTC):%Y-%m-%d %H:%M}" if milliseconds > 0 else ""
+    except (OverflowError, OSError, ValueError):
+        return ""
+
+
+def _time(seconds: float | None) -> str:
+    if seconds is None:
+        return ""
+    if seconds < 60:
+        return f"{seconds:.1f} s"
+    minutes, rest = divmod(round(seconds), 60)
+    return f"{minutes} min {rest} s" if minutes < 60 else f"{minutes // 60} h {minutes % 60} min"
+
+
+def _size(n: int) -> str:
+    if n <= 0:
+        return ""
+    for unit, size in (("GB", 10**9), ("MB", 10**6), ("kB", 10**3)):
+        if n >= size:
+            return f"{n / size:.3g} {unit}"
+    return f"{n} B"

@@ -1,0 +1,205 @@
+"""Rules that are fixed in a file: what they may hold, that they are the whole rule, and where their digest is said."""
+
+from __future__ import annotations
+
+import hashlib
+import inspect
+from dataclasses import fields
+
+import numpy as np
+import pytest
+
+from cmtrack import Costs, Grouping, compare, evaluate
+from cmtrack.comparison import CompareOptions
+from cmtrack.comparison.rule import RULES, Rule, write_rule
+from cmtrack.report.review.page import context
+from cmtrack.report.review.report import markdown
+
+RULE = """\
+# agreed on before the runs were evaluated
+rank_by: multiclass/accuracy
+require: [multiclass/accuracy >= 0.2, class/0/recall > 0.1]
+tie_breakers: class/0/recall
+margin: 0.05
+confidence_level: 0.9
+grouping:
+  name: ends
+  groups: {low: [0, 1], high: [2]}
+positive: high
+costs:
+  costs: [[0, 2, 5]]
+seed: 3
+"""
+Y = np.random.default_rng(0).integers(0, 3, 200)
+
+
+def runs():
+    out = {}
+    for seed, skill in enumerate((2.0, 1.9, 0.5)):
+        p = np.exp(np.random.default_rng(seed).normal(size=(200, 3)) + skill * np.eye(3)[Y])
+        out["abc"[seed]] = evaluate(Y, y_prob=p / p.sum(axis=1, keepdims=True))
+    return out
+
+
+@pytest.fixture(scope="module")
+def three():
+    return runs()
+
+
+@pytest.fixture
+def file(tmp_path):
+    path = tmp_path / "review.yaml"
+    path.write_text(RULE)
+    return path
+
+
+def without_facts(data):
+    return {name: value for name, value in data.items() if name not in ("how", "record")}
+
+
+def test_a_rule_is_the_arguments_that_it_holds(three, file):
+    given = {
+        "rank_by": "multiclass/accuracy",
+        "require": ["multiclass/accuracy >= 0.2", "class/0/recall > 0.1"],
+        "tie_breakers": "class/0/recall",
+        "margin": 0.05,
+        "confidence_level": 0.9,
+        "grouping": Grouping({"low": [0, 1], "high": [2]}, name="ends"),
+        "positive": "high",
+        "costs": Costs({(0, 2): 5}),
+        "seed": 3,
+    }
+    by_file, by_arguments = compare(three, rule=file), compare(three, **given)
+    assert without_facts(by_file.to_dict()) == without_facts(by_arguments.to_dict())
+    again = compare(three, rule=str(file), **given)  # what says the same may stand beside it
+    assert without_facts(again.to_dict()) == without_facts(by_file.to_dict())
+
+
+def test_the_digest_is_said_wherever_the_review_is_read(three, file):
+    comparison = compare(three, rule=file)
+    digest = hashlib.sha256(RULE.encode()).hexdigest()
+    sentence = f"The rule was fixed before, in the file “review.yaml” (SHA-256 {digest[:12]}…)."
+    data = comparison.to_dict()
+    assert data["record"]["rule"] == data["how"]["rule"] == {"file": "review.yaml", "sha256": digest}
+    page = context(comparison, None, {})
+    assert {"name": "Rule", "text": sentence, "href": ""} in page["record"]["lines"]
+    assert data["record"]["lines"]["Rule"] == sentence
+    assert sentence in markdown(comparison)
+    assert "rule='review.yaml'" in page["python"]
+    assert "margin=" not in page["python"]
+    plain = compare(three)
+    assert (
+        plain.to_dict()["record"]["lines"]["Rule"] == "No rule file was given: the rule is the arguments of the call."
+    )
+
+
+def test_what_decides_may_stand_in_a_file_and_what_names_the_runs_may_not():
+    names = {
+        "experiment_names",
+        "filter_string",
+        "prefix",
+        "limit",
+        "max_runs",
+        "tracking_uri",
+        "extra_metrics",
+        "rule",
+    }
+    assert {field.name for field in fields(CompareOptions)} - set(RULES) == names
+    said = inspect.getdoc(compare)
+    said = said[said.index("rule : path") : said.index("progress : callable")]
+    assert all(f"``{name}``" in said for name in RULES)
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("", "a rule file maps options to values, such as 'margin: 0.01', got None"),
+        ("- a", "a rule file maps options to values"),
+        ("margn: 0.1", "'margn' is no rule; did you mean 'margin'?"),
+        ("filter_string: x", "'filter_string' is no rule; it may hold rank_by"),
+        ("margin: much", "margin must be a number (a finite number), got 'much'"),
+        ("margin: .inf", "margin must be a number (a finite number), got inf"),
+        ("margin: true", "margin must be a number (a finite number), got True"),
+        ("require: [1]", "require must be a gate, or a list of gates (a text), got [1]"),
+        ("grouping: parity.yaml", "grouping must be a grouping (a mapping in this file, so that the digest"),
+        ("grouping: {groups: {a: [1]}}", "grouping: a grouping needs at least two groups"),
+        ("costs: {price: 1}", "costs: costs have 'costs' or 'matrix'"),
+        ("seed: -1", "seed must be a whole number (a whole number that is not negative), got -1"),
+        ("margin: 0.1\nmargin: 0.2", "does not parse: a key stands there once, got 'margin' twice"),
+        ("a: &x [1]\nb: *x", "does not parse: anchors and aliases are not read"),
+        ("!!python/object/apply:os.system [ls]", "does not parse: could not determine a constructor"),
+        ("a: [", "does not parse"),
+    ],
+)  # fmt: skip
+def test_a_file_that_is_no_rule_is_refused(tmp_path, three, text, says):
+    path = tmp_path / "review.yaml"
+    path.write_text(text)
+    with pytest.raises(ValueError) as error:  # noqa: PT011 - the words are checked
+        compare(three, rule=path)
+    assert str(error.value).startswith("review.yaml")
+    assert says in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("beside", "says"),
+    [
+        ({"margin": 0.1}, "a rule file is the whole rule: review.yaml says 0.05, got margin=0.1 beside it"),
+        ({"require": "class/1/recall > 0"}, "review.yaml says ['multiclass/accuracy >= 0.2', 'class/0/recall > 0.1']"),
+        ({"block": "params.fold"}, "review.yaml does not hold 'block', got block='params.fold' beside it"),
+        ({"segments": "region"}, "review.yaml does not hold 'segments'"),
+    ],
+    ids=["another", "more", "silent", "silent-list"],
+)
+def test_arguments_that_contradict_it_are_refused(three, file, beside, says):
+    with pytest.raises(ValueError) as error:  # noqa: PT011 - the words are checked
+        compare(three, rule=file, **beside)
+    assert says in str(error.value)
+
+
+def test_a_baseline_may_be_named_beside_a_file_that_is_silent_on_it(three, tmp_path):
+    path = tmp_path / "review.yaml"
+    path.write_text("require: multiclass/accuracy.difference.low >= -0.5\n")
+    comparison = compare(three, rule=path, against="a")
+    assert comparison.baseline.name == "a"
+    with pytest.raises(ValueError, match="needs against="):
+        compare(three, rule=path)
+    path.write_text("require: multiclass/accuracy.difference.low >= -0.5\nagainst: a\n")
+    with pytest.raises(ValueError, match="says 'a', got against='b'"):
+        compare(three, rule=path, against="b")
+
+
+@pytest.mark.parametrize(
+    ("rule", "error", "says"),
+    [
+        ("none.yaml", ValueError, "there is no rule file that can be read"),
+        ("rule.json", ValueError, "a rule file ends in .yaml or .yml, got 'rule.json'"),
+        (3, TypeError, "rule must be the path of a YAML file, got int"),
+    ],
+    ids=["absent", "ending", "number"],
+)
+def test_what_is_no_file_is_refused(three, rule, error, says):
+    with pytest.raises(error, match=says):
+        compare(three, rule=rule)
+
+
+GROUPS = Grouping.nps("strict")
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {},
+        {"rank_by": {"multiclass/accuracy": 2.0, "class/0/recall": 1.0}, "margin": 0.0},
+        {"rank_by": ["multiclass/accuracy", "class/0/recall"], "seed": np.int64(4)},
+        {"grouping": GROUPS, "positive": "promoter", "costs": {(0, 2): 5}, "segments": ["a", ("b", "c")]},
+        {"block": "params.fold", "model": "params.m", "block_kind": "folds", "rope": 0.02, "test_train_ratio": 0.25},
+    ],
+    ids=["nothing", "weights", "front", "groups", "blocks"],
+)  # fmt: skip
+def test_arguments_can_be_written_as_a_rule_and_read_again(given):
+    options = CompareOptions(**given)
+    written = write_rule({name: getattr(options, name) for name in RULES}, CompareOptions.defaults())
+    again = CompareOptions(rule=Rule.parse(written, "rule.yaml"))
+    for name in RULES:
+        ours, theirs = (getattr(one, name) for one in (options, again))
+        assert ours == theirs, name
