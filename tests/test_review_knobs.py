@@ -465,6 +465,25 @@ def test_any_run_is_set_against_the_chosen_one(page, comparison):
         assert len(marked) >= 3  # the ranking, the table of probabilities, the answer
         assert set(marked) == {str(place)}
         assert page.locator("#pair-charts svg[role=img]").count() == 4
+        in_figures = page.locator(".figures [data-run]")
+        assert in_figures.count() > 0
+        for mark in in_figures.all()[:40]:
+            faded = mark.get_attribute("data-run") not in (str(place), "0")
+            assert (
+                mark.evaluate("own => document.body.matches('.comparing') && !own.matches('.picked, .ours')") == faded
+            )
+
+
+def test_a_click_on_a_row_or_a_mark_picks_its_run_and_the_same_once_more_lets_go(page, comparison):
+    second = comparison.ranking.runs[2]
+    page.locator("table.ranking tr[data-run='2'] td").nth(3).click()
+    assert second.name in page.locator("#pair h2").inner_text()
+    assert page.locator("body.comparing").count() == 1
+    page.locator("table.ranking tr[data-run='2'] td").nth(3).click()
+    assert page.locator("body.comparing").count() == 0
+    page.locator(".figures [data-run='3']").first.dispatch_event("click")
+    assert comparison.ranking.runs[3].name in page.locator("#pair h2").inner_text()
+    assert page.locator("body.comparing").count() == 1
 
 
 def test_the_keyboard_reaches_everything(page, comparison):
