@@ -481,6 +481,11 @@ def test_a_click_on_a_row_or_a_mark_picks_its_run_and_the_same_once_more_lets_go
     assert page.locator("body.comparing").count() == 1
     page.locator("table.ranking tr[data-run='2'] td").nth(3).click()
     assert page.locator("body.comparing").count() == 0
+    page.locator("#pair-show").click()
+    assert page.evaluate("document.activeElement.id") == "pair-with"
+    assert page.locator("#pair h2").evaluate("head => head.getBoundingClientRect().top < innerHeight")
+    page.locator("#pair-close").click()
+    assert page.locator("#pair-bar").is_hidden()
     page.locator(".figures [data-run='3']").first.dispatch_event("click")
     assert comparison.ranking.runs[3].name in page.locator("#pair h2").inner_text()
     assert page.locator("body.comparing").count() == 1

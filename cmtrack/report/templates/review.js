@@ -245,10 +245,11 @@
     if (number === chosen.run || !byNumber[number]) { return; }
     state.held = !(state.held && state.other === number);  // in the figures; the same run once more lets go
     state.other = number;
-    at("pair-with").value = runs.indexOf(byNumber[number]);
+    if (at("pair")) { at("pair-with").value = runs.indexOf(byNumber[number]); }
     answer();
     against();
     at("pair-live").textContent = byNumber[number].name + " is set against " + chosen.name + ", the chosen run.";
+    at("pair-bar").hidden = false;
   }
   function mark() {
     document.body.classList.toggle("comparing", Boolean(state.held));
@@ -406,11 +407,13 @@
     button.textContent = cell.firstChild.textContent;
     cell.replaceChild(button, cell.firstChild);
   });
-  if (runs.length > 1) {
+  if (runs.length > 1 && at("pair")) {
     fill(at("pair-with"), runs.map(function (run) { return run.name; }));
     at("pair-with").options[runs.indexOf(chosen)].disabled = true;
     at("pair-with").addEventListener("change", function () { pick(runs[at("pair-with").value].run); });
-    at("pair").hidden = at("pair-knob").hidden = false;
+    at("pair-knob").hidden = false;
+    at("pair-show").addEventListener("click", function () { at("pair").scrollIntoView(); at("pair-with").focus({ preventScroll: true }); });
+    at("pair-close").addEventListener("click", function () { at("pair-bar").hidden = true; });
     state.other = Number(at("pair").getAttribute("data-rival") || state.other);
     at("pair-with").value = runs.indexOf(byNumber[state.other]);
     against();
