@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from cmtrack import Grouping, Metric, compare, evaluate, log_evaluation
+from cmtrack import Grouping, Metric, Prefix, compare, evaluate, evaluate_families, log_evaluation
 from cmtrack.report.review.interactive import payload
 from cmtrack.report.review.page import confusions_with
 from cmtrack.report.review.phrases import say_of
@@ -547,6 +547,65 @@ def test_few_runs_have_no_filter_and_one_run_no_rival(page, browser, evaluations
     ask(opened, "groups")
     choose(opened, "of-groups", "recall")
     held_to(opened, {name: own}, "binary/recall")
+    assert errors == []
+    opened.close()
+
+
+@pytest.fixture(scope="module")
+def kinds():
+    """Reviews of which some questions cannot be asked."""
+    codes = [[{"a.1", "b.2"}, {"b.1"}, {"a.2"}] * 20, [{"a.2", "b.2"}, {"b.2"}, {"a.2"}] * 20]
+    families = {
+        "one": evaluate_families(codes[0], codes[1], Prefix(".")),
+        "two": evaluate_families(codes[0], codes[0], Prefix(".")),
+    }
+    given = inputs(segments=None)
+    labelled = {name: evaluate(y, np.array(LABELS)[o["y_prob"].argmax(axis=1)]) for name, (y, o) in given.items()}
+    probable = {name: evaluate(y, **options) for name, (y, options) in given.items()}
+    (first, own), (second, other), *_ = probable.items()
+    apart = {
+        first: own,
+        second: evaluate(given[second][0][:300], y_prob=given[second][1]["y_prob"][:300], labels=LABELS),
+    }
+    turned = {first: own, second: other.regroup(Grouping({"x": LABELS[:1], "y": LABELS[1:]}, positive="x"))}
+    names = ["multiclass/accuracy", "probability/log_loss"]
+    return {
+        "sets of codes": compare(families),
+        "labels only": compare(labelled),
+        "pareto": compare(probable, rank_by=names),
+        "weighted": compare(probable, rank_by={"multiclass/accuracy": 2.0, "binary/recall": 1.0}),
+        "two rankings": compare(apart, rank_by="multiclass/accuracy"),
+        "groups differ": compare(turned, rank_by="multiclass/accuracy"),
+        "gates stop some": compare(probable, rank_by="binary/recall", require="multiclass/accuracy >= 0.7"),
+        "gates stop all": compare(probable, require="multiclass/accuracy >= 0.99"),
+    }
+
+
+@pytest.mark.parametrize(
+    ("kind", "asked"),
+    [
+        ("sets of codes", ["metric"]),
+        ("labels only", ["metric", "groups", "costs"]),
+        ("pareto", ["metric", "groups", "costs", "threshold"]),
+        ("weighted", ["metric", "groups", "costs", "threshold"]),
+        ("two rankings", ["metric", "groups", "costs", "threshold"]),
+        ("groups differ", ["metric", "groups", "costs"]),
+        ("gates stop some", ["metric", "groups", "costs", "threshold"]),
+        ("gates stop all", []),
+    ],
+)
+def test_only_what_can_be_answered_is_asked(browser, kinds, kind, asked, tmp_path):
+    opened, errors = open_page(browser, kinds[kind].report(tmp_path / "review.html"))
+    known = ("metric", "groups", "costs", "threshold", "segment")
+    assert [name for name in known if opened.locator(f"#ask-is-{name}").is_visible()] == asked
+    for name in asked:
+        ask(opened, name)
+        assert len(opened.locator("#ask-answer").inner_text()) > 40
+        assert len(answered(opened)) == len(kinds[kind].ranking.runs)
+        assert "⟦" not in opened.locator("#ask-python").input_value()
+    if asked and len(kinds[kind].ranking.runs) > 1:
+        opened.locator("table.ranking button.pick").last.click()
+        assert opened.locator("tr.picked").count() > 0
     assert errors == []
     opened.close()
 

@@ -249,7 +249,7 @@
     answer();
     against();
     at("pair-live").textContent = byNumber[number].name + " is set against " + chosen.name + ", the chosen run.";
-    at("pair-bar").hidden = false;
+    at("pair-bar").hidden = !at("pair");
   }
   function mark() {
     document.body.classList.toggle("comparing", Boolean(state.held));
