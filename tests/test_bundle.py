@@ -9,6 +9,7 @@ import re
 import warnings
 import zipfile
 from dataclasses import replace
+from pathlib import Path
 
 import mlflow
 import numpy as np
@@ -303,6 +304,14 @@ def test_a_page_with_its_figures_is_verified(runs, tmp_path):
     path = compare(runs).bundle(tmp_path / "review.zip")
     assert b"<svg" in zipfile.ZipFile(path).read("review.html")
     assert bundle.verify(path).passed
+
+
+def test_a_bundle_of_the_first_schema_is_read():
+    """It was written when schema 1 was: another version may word and compute things otherwise, but must read it."""
+    found = bundle.verify(Path(__file__).parent / "golden" / "bundle-1.zip")
+    assert not [problem for problem in found.problems if "cannot be computed" in problem or "changed" in problem]
+    assert found.files == 9
+    assert found.made_with == "0.1.0 (golden)"
 
 
 # -- changed bundles -------------------------------------------------------------------------------------------
