@@ -24,6 +24,7 @@ from cmtrack.cli.gate import _not_shown
 from cmtrack.cli.push import _next_steps
 from cmtrack.report.evaluation_page import class_table
 from cmtrack.tracking import EvaluationWarning
+from cmtrack.tracking.names import digests
 from cmtrack.tracking.push import push
 from cmtrack.tracking.runs import TrackedRun
 from cmtrack.tracking.store import quiet, tracking_store
@@ -393,7 +394,7 @@ def test_the_command_logs_under_a_prefix(store, files):
     done = evaluated("--log", "--experiment", "e", "--prefix", "val/", "--row-ids", "id")
     run = store.get_run(done["run_id"])
     assert "val/multiclass/accuracy" in run.data.metrics
-    assert "cmtrack.val.row_ids_digest" in run.data.tags
+    assert "row_ids" in digests(run.data.tags, "val/")
 
 
 @pytest.mark.parametrize(

@@ -88,7 +88,7 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Filled:
     (place["damaged"] / "cmtrack_evaluation.json").write_text("{")
     newer = place["newer"] / "cmtrack_evaluation.json"
     newer.write_text(json.dumps(json.loads(newer.read_text()) | {"schema": 99}))
-    made.client.delete_tag(made.runs["newer"], "cmtrack.evaluation_digest")
+    made.client.delete_tag(made.runs["newer"], "cmtrack.digests")
     made.client.create_experiment("empty")
     return made
 

@@ -16,7 +16,7 @@ from cmtrack import Grouping, compare, evaluate
 from cmtrack.comparison import CompareOptions, NotJudged, Outcome, Reason, RunComparison, judge, randomization_test
 from cmtrack.comparison.comparability import Traits, split, unpaired_among, why_apart, why_unpaired
 from cmtrack.tracking.comparing import Listed, reduced
-from cmtrack.tracking.names import tag
+from cmtrack.tracking.names import tag, with_digests
 from cmtrack.tracking.runs import TrackedRun
 
 Y = np.arange(12) % 4
@@ -128,15 +128,15 @@ def test_logged_values_decide_nothing_where_runs_are_priced_anew():
 
 
 def run(place, evaluation):
-    tags = {"status": "completed", "labels_digest": evaluation.labels_digest}
-    if evaluation.statistics.row_ids is not None:
-        tags["row_ids_digest"] = str(evaluation.statistics.row_ids)
+    ids = evaluation.statistics.row_ids
+    tags = {"status": "completed"}
     if evaluation.grouping is not None:
         tags["grouping"] = evaluation.grouping.describe()
     if evaluation.positive is not None:
         tags["positive"] = str(evaluation.positive)
     tags |= {name: text for name, text in evaluation.design if name == "costs"}
-    named = {tag(name): text for name, text in tags.items()}
+    known = {"labels": evaluation.labels_digest, "row_ids": None if ids is None else str(ids)}
+    named = with_digests({tag(name): text for name, text in tags.items()}, "", known)
     return TrackedRun(f"{place}", f"{place}", metrics={"multiclass/accuracy": 0.5 + place / 10}, tags=named)
 
 

@@ -191,7 +191,7 @@ def test_damaged_and_newer_evaluations_are_left_out_and_named(tmp_path, world):
                 data = json.loads(files[name].read_text())
                 files[name].write_text(json.dumps({**data, "schema": 99}))
                 digest = cache.digest_of(files[name].read_bytes())
-                mlflow.MlflowClient().set_tag(run.info.run_id, "cmtrack.evaluation_digest", digest)
+                mlflow.MlflowClient().set_tag(run.info.run_id, "cmtrack.digests", json.dumps({"evaluation": digest}))
         files["damaged"].write_bytes(files["damaged"].read_bytes()[:-20])
         files["gone"].unlink()
         rows = files["rows"].with_name("cmtrack_predictions.parquet")

@@ -17,6 +17,7 @@ pytest.importorskip("statsmodels")
 from cmtrack import load_evaluation
 from cmtrack.cli import main
 from cmtrack.demo import EXPERIMENT, FEATURES, RANK_BY, DemoResult, load, models, question, run_demo
+from cmtrack.tracking.names import digests
 
 pytestmark = pytest.mark.slow
 
@@ -48,7 +49,7 @@ def test_each_model_is_a_complete_run(demo: DemoResult) -> None:
         files = {file.path for file in client.list_artifacts(run.info.run_id)}
         assert {"cmtrack_evaluation.json", "cmtrack_report.html", "cmtrack_confusion_matrix.png"} <= files
         assert run.inputs.dataset_inputs
-    assert len({run.data.tags["cmtrack.labels_digest"] for run in runs}) == 1  # the same people
+    assert len({digests(run.data.tags)["labels"] for run in runs}) == 1  # the same people
 
 
 def test_the_stored_evaluation_is_the_one_ranked(demo: DemoResult) -> None:
@@ -83,7 +84,9 @@ def test_the_models_are_reviewed(demo: DemoResult) -> None:
     assert demo.runs[0].name in demo.review.read_text(encoding="utf-8")
     client = MlflowClient(demo.tracking_uri)
     experiment = client.get_experiment_by_name(EXPERIMENT)
-    (review,) = client.search_runs([experiment.experiment_id], "tags.cmtrack.kind = 'review'")
+    reviews = client.get_experiment_by_name(f"{EXPERIMENT}: reviews")
+    assert reviews.artifact_location == experiment.artifact_location
+    (review,) = client.search_runs([reviews.experiment_id], "tags.cmtrack.kind = 'review'")
     assert review.info.status == "FINISHED"
     assert "cmtrack_review.html" in {file.path for file in client.list_artifacts(review.info.run_id)}
     assert client.get_run(demo.runs[0].run_id).data.tags["cmtrack.rank"] == "1"

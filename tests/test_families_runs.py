@@ -20,6 +20,7 @@ from cmtrack.metrics.catalog import lookup
 from cmtrack.report.families_page import code_table
 from cmtrack.report.narrative import families_verdict
 from cmtrack.report.views import report_html
+from cmtrack.tracking.names import digests
 
 pytestmark = pytest.mark.slow
 
@@ -57,7 +58,7 @@ def test_a_run_gets_the_headline_metrics_files_and_tags(logged):
     tags = run.data.tags
     assert tags["cmtrack.status"] == "completed"
     assert tags["cmtrack.kind"] == "families"
-    assert tags["cmtrack.labels_digest"] == evaluation.labels_digest
+    assert digests(tags)["labels"] == evaluation.labels_digest
     assert tags["cmtrack.samples"] == "500"
     assert "| family/f1_micro |" in tags["mlflow.note.content"]
 

@@ -26,6 +26,7 @@ import cmtrack
 from cmtrack import Grouping, evaluate, load_evaluation, log_evaluation
 from cmtrack.tracking import EvaluationWarning, deliver, spool
 from cmtrack.tracking.manifest import listing
+from cmtrack.tracking.names import digests
 from cmtrack.tracking.push import push
 from cmtrack.tracking.store import quiet, tracking_store
 
@@ -227,7 +228,7 @@ def test_a_file_that_is_refused_is_left_out_and_the_run_is_complete(proxy, judge
     run = mlflow.MlflowClient().get_run(run_id)
     assert run.data.tags["cmtrack.status"] == "completed"
     assert run.data.tags["cmtrack.left_out"].startswith("cmtrack_predictions.parquet (413 ")
-    assert "cmtrack.predictions_digest" not in run.data.tags
+    assert "predictions" not in digests(run.data.tags)
     assert run.data.metrics["multiclass/accuracy"] == judged.metrics["multiclass/accuracy"]
     assert load_evaluation(run_id) == judged
     assert not Path("cmtrack_spool").exists()
@@ -363,7 +364,7 @@ def test_a_tag_reaches_no_file_of_the_reader(proxy, judged, tmp_path, digest, na
     victim.write_text("thesis")
     os.mkfifo(tmp_path / "pipe")
     for value in (digest, str(victim), str(tmp_path / "pipe")):
-        mlflow.MlflowClient().set_tag(run_id, f"cmtrack.{name}_digest", value)
+        mlflow.MlflowClient().set_tag(run_id, "cmtrack.digests", json.dumps({name: value}))
         with pytest.raises(ValueError, match="is damaged: it is not the file that was logged"):
             load_evaluation(run_id, rows=True)
     assert victim.read_text() == "thesis"

@@ -58,7 +58,7 @@ def test_every_figure_has_words_and_a_file_of_its_own(entries):
         assert entry.reading.endswith(".")
         assert entry.draw.__doc__
     assert len({file_name(entry.name) for entry in entries}) == len(entries)
-    assert sum(entry.chart for entry in entries) == (1 if entries in (CLASSES, FAMILIES) else 0)
+    assert sum(entry.chart is not None for entry in entries) == (1 if entries in (CLASSES, FAMILIES) else 0)
 
 
 def test_a_run_gets_the_figures_that_its_page_shows_by_default():

@@ -148,7 +148,7 @@ def test_one_bad_run_stops_no_other(store: Any) -> None:
     newer = log_run("newer")
     path = artifact(store, newer, "cmtrack_evaluation.json")
     path.write_text(json.dumps(json.loads(path.read_text()) | {"schema": 99}))
-    store.delete_tag(newer, "cmtrack.evaluation_digest")
+    store.delete_tag(newer, "cmtrack.digests")
     bad["schema"] = newer
     bad["holds no cmtrack_evaluation.json"] = log_run("gone")
     artifact(store, bad["holds no cmtrack_evaluation.json"], "cmtrack_evaluation.json").unlink()
@@ -234,7 +234,8 @@ def test_a_tag_leads_to_no_other_folder(store: Any, tmp_path: Path) -> None:
     run_id = log_run()
     regroup_runs(run_id, PARITY)
     (tmp_path / "secret.parquet").write_bytes(b"secret")
-    store.set_tag(run_id, "cmtrack.parity.predictions_file", "../../../secret.parquet")
+    told = json.dumps({"predictions_file": "../../../secret.parquet"})
+    store.set_tag(run_id, "cmtrack.parity.digests", told)
     with pytest.raises(
         ValueError, match=r"secret\.parquet cannot be read: such a file is called cmtrack_predictions\.parquet"
     ):

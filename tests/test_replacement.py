@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import warnings
 
 import mlflow
@@ -9,8 +10,10 @@ import numpy as np
 import pytest
 
 from cmtrack import Grouping, compare, evaluate, load_evaluation, log_evaluation, regroup_runs
+from cmtrack.report.narrative import verdict
 from cmtrack.tracking import EvaluationWarning
-from cmtrack.tracking.package import with_block
+from cmtrack.tracking.description import with_block, with_links
+from cmtrack.tracking.names import TAGS_BEFORE, digests, tag
 from cmtrack.tracking.push import push
 
 GROUPING = Grouping({"low": [0, 1], "high": [2]}, name="two")
@@ -79,7 +82,8 @@ def test_tags_of_the_first_do_not_stay(store, first, second):
     with pytest.warns(EvaluationWarning, match="is replaced"):
         log_evaluation(evaluate([0, 1, 2, 2], [0, 1, 1, 2]), run_id=run_id, predictions=False)
     tags = store.get_run(run_id).data.tags
-    assert {"cmtrack.positive", "cmtrack.grouping", "cmtrack.predictions_digest"} & set(tags) == set()
+    assert {"cmtrack.positive", "cmtrack.grouping"} & set(tags) == set()
+    assert "predictions" not in digests(tags)
     with pytest.raises(ValueError, match="holds no cmtrack_predictions"):
         load_evaluation(run_id, rows=True)
 
@@ -133,11 +137,12 @@ def test_each_evaluation_has_its_own_named_block(store, first, second):
     log_evaluation(first, run_id=run_id, strict=True)
     log_evaluation(second, run_id=run_id, prefix="train/", strict=True)
     text = note(store, run_id)
-    accuracy = [f"{e.metrics['multiclass/accuracy']:.4g}" for e in (first, second)]
+    accuracy = [f"{e.metrics['multiclass/accuracy']:.3f}" for e in (first, second)]
     whole, train = text.split("<!-- /cmtrack -->")
-    assert whole.startswith("<!-- cmtrack -->\n**Evaluation**: 120 samples")
+    assert whole.startswith("<!-- cmtrack -->\n**Evaluation**: On 120 samples of 3 classes the accuracy is ")
     assert f"| multiclass/accuracy | {accuracy[0]} |" in whole
-    assert "**Evaluation “train”**: 5 samples, positive group “1”" in train
+    assert "**Evaluation “train”**: On 5 samples of 2 classes" in train
+    assert "For “1”, recall is " in train
     assert f"| train/multiclass/accuracy | {accuracy[1]} |" in train
     with pytest.warns(EvaluationWarning, match="is replaced"):
         log_evaluation(first, run_id=run_id, prefix="train/")
@@ -170,9 +175,62 @@ def test_a_regrouped_evaluation_gets_a_block_of_its_own(store, first):
     (done,) = regroup_runs([run.info.run_id], GROUPING)
     text = note(store, run.info.run_id)
     assert done.status == "completed"
-    assert "**Evaluation**: 120 samples" in text
-    assert "**Evaluation “two”**: 120 samples, positive group “high”" in text
+    assert "**Evaluation**: On 120 samples of 3 classes" in text
+    assert "**Evaluation “two”**: On 120 samples of 3 classes" in text
+    assert "For “high”, recall is " in text
     assert compare([run.info.run_id], prefix="two_").best.run_id == run.info.run_id
+
+
+def test_the_first_lines_answer_and_lead_on(store, first):
+    run_id = store.create_run("1").info.run_id
+    evaluation = first.regroup(GROUPING)
+    log_evaluation(evaluation, run_id=run_id, prefix="val set/", strict=True)
+    lines = [line for line in note(store, run_id).splitlines() if line]
+    plain = [line.replace("\\", "") for line in lines]
+    address = f"#/experiments/1/runs/{run_id}/artifacts/val_set_cmtrack_report.html"
+    said = verdict(evaluation)
+    assert plain[1] == f"**Evaluation “val set”**: {said[0]} [Report]({address})"
+    assert plain[2].startswith("For “high”, recall is ")
+    assert plain[2] in said
+    pictures = [line for line in lines if line.startswith("!")]
+    picture = f"get-artifact?path=val_set_cmtrack_reduced_two.png&run_uuid={run_id}"
+    assert pictures == [f"![Reduced matrix: two]({picture})"]
+    assert sum(line.startswith("| val set/") for line in lines) == 6
+    files = {file.path for file in store.list_artifacts(run_id)}
+    assert {"val_set_cmtrack_report.html", "val_set_cmtrack_reduced_two.png"} <= files
+
+
+def test_warnings_stand_before_the_picture(store):
+    evaluation = evaluate(["a", "a", "b", "c"], ["a", "a", "a", "a"])
+    run_id = store.create_run("1").info.run_id
+    log_evaluation(evaluation, run_id=run_id, strict=True)
+    text = note(store, run_id)
+    assert 0 < text.index("**Warning:**") < text.index("![")
+    assert text.count("**Warning:**") == min(2, len(evaluation.warnings))
+
+
+def test_a_label_makes_no_markdown_and_no_link(store):
+    bad = "](artifact:x) **b** <i> ![p](http://h/) | x"
+    run_id = store.create_run("1").info.run_id
+    log_evaluation(["a", bad, bad], ["a", bad, "a"], positive=bad, run_id=run_id, strict=True)
+    block = note(store, run_id)
+    assert "<i>" not in block
+    assert "**b**" not in block
+    assert r"\!\[p\](http://h/)" in block
+
+
+def test_links_lead_only_to_files_that_are_there():
+    block = "said [Report](artifact:r.html)\n\n![m](artifact:m.png)\n\n| t |"
+    assert with_links(block, "1", "r", {"m.png"}) == "said\n\n![m](get-artifact?path=m.png&run_uuid=r)\n\n| t |"
+    assert with_links(block, "1", "r", {"r.html"}) == "said [Report](#/experiments/1/runs/r/artifacts/r.html)\n\n| t |"
+
+
+def test_a_first_block_goes_before_the_others_and_after_a_persons_words():
+    note = with_block("mine", "old")
+    text = with_block(note, "new", "(review)", first=True)
+    assert text.split("<!-- cmtrack")[0] == "mine\n\n"
+    assert text.index("new") < text.index("old")
+    assert with_block(text, "newer", "(review)", first=True) == text.replace("new", "newer")
 
 
 def test_the_block_of_the_first_version_goes():
@@ -196,3 +254,74 @@ def test_an_evaluation_of_ones_own_is_not_taken_for_a_regrouped_one(store, first
     assert not [name for name in store.get_run(run.info.run_id).data.tags if "regroup" in name]
     (left,) = regroup_runs([run.info.run_id], GROUPING)
     assert (left.status, "was not made by regrouping" in left.reason) == ("left out", True)
+
+
+# -- tags --------------------------------------------------------------------------------------------------------------
+
+
+def as_before(store, run_id, prefix=""):
+    """Give a run the tags that earlier versions wrote, one for each digest."""
+    found = store.get_run(run_id).data.tags
+    for entry, text in digests(found, prefix).items():
+        store.set_tag(run_id, tag(TAGS_BEFORE[entry], prefix), text)
+    store.delete_tag(run_id, tag("digests", prefix))
+
+
+def test_digests_stand_in_one_tag_and_all_others_are_for_people(store, first):
+    run_id = store.create_run("1").info.run_id
+    log_evaluation(first, run_id=run_id, strict=True)
+    log_evaluation(first, run_id=run_id, prefix="val/", strict=True)
+    tags = store.get_run(run_id).data.tags
+    ours = {name for name in tags if name.startswith("cmtrack.")}
+    assert ours == {f"cmtrack.{middle}{name}" for middle in ("", "val.") for name in ("digests", "samples", "status")}
+    assert json.loads(tags["cmtrack.digests"]) == {
+        "schema": "1",
+        "labels": first.labels_digest,
+        "evaluation": digests(tags)["evaluation"],
+        "predictions": digests(tags)["predictions"],
+    }
+    assert digests(tags, "val/")["predictions_file"] == "val_cmtrack_predictions.parquet"
+
+
+@pytest.mark.parametrize(
+    "text", ["{", "[1]", '{"evaluation": 3}', "[" * 100_000], ids=["cut", "list", "number", "deep"]
+)
+def test_a_damaged_tag_of_digests_says_nothing(text):
+    assert digests({"cmtrack.digests": text, "cmtrack.evaluation_digest": "x"}) == {}
+
+
+def test_runs_with_the_tags_of_earlier_versions_are_read_as_before(store, first):
+    ids = []
+    for name in ("a", "b"):
+        with mlflow.start_run(run_name=name) as run:
+            log_evaluation(first, strict=True)
+        ids.append(run.info.run_id)
+    before = digests(store.get_run(ids[0]).data.tags)
+    as_before(store, ids[0])
+    assert digests(store.get_run(ids[0]).data.tags) == before
+    assert load_evaluation(ids[0], rows=True).rows is not None
+    (ranking,) = compare(ids).rankings  # the same data: one was logged by an earlier version
+    assert len(ranking.runs) == 2
+    (done,) = regroup_runs(ids[:1], GROUPING)
+    assert done.status == "completed"
+    as_before(store, ids[0], "two_")
+    (again,) = regroup_runs(ids[:1], GROUPING)
+    assert again.already_done
+    store.set_tag(ids[0], "cmtrack.evaluation_digest", "0" * 32)
+    with pytest.raises(ValueError, match="is not the file that was logged"):
+        load_evaluation(ids[0])
+
+
+def test_tags_of_earlier_versions_go_when_an_evaluation_is_sent(store, first, second):
+    run_id = store.create_run("1").info.run_id
+    log_evaluation(first, run_id=run_id, strict=True)
+    expected = store.get_run(run_id).data.tags
+    as_before(store, run_id)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", EvaluationWarning)  # it is the same evaluation: nothing is replaced
+        log_evaluation(first, run_id=run_id, strict=True)
+    assert store.get_run(run_id).data.tags == expected
+    as_before(store, run_id)
+    with pytest.warns(EvaluationWarning, match=r"held an evaluation of 120 samples \(other rows\), which is replaced"):
+        log_evaluation(second, run_id=run_id)
+    assert not {tag(name) for name in TAGS_BEFORE.values()} & set(store.get_run(run_id).data.tags)

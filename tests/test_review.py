@@ -575,6 +575,53 @@ def test_a_review_becomes_a_run_and_tags_the_others(store):
     assert set(logged.tagged_runs) == set(ids.values())
 
 
+def test_runs_and_models_say_what_a_review_decided(store):
+    import mlflow
+
+    y = np.random.default_rng(0).integers(0, 3, 200)
+    ids = log_runs(store, y, {"a": 1.0, "b": 2.5, "c": 0.1})
+    store.set_tag(ids["a"], "mlflow.note.content", "my words\n\n" + tags(store, ids["a"])["mlflow.note.content"])
+    store.create_registered_model("m")
+    source = f"runs:/{ids['b']}/model"
+    number = store.create_model_version("m", source, ids["b"], description="my words").version
+    store.create_model_version("m", f"runs:/{ids['a']}/model", ids["a"])
+    comparison = compare(list(ids.values()), rank_by="multiclass/accuracy", require="multiclass/accuracy >= 0.5")
+    first = comparison.log()
+    logged = comparison.log()
+    assert (logged.problems, logged.versions) == ((), (f"models:/m/{number}",))
+    home = store.get_run(logged.run_id).info.experiment_id
+    assert store.get_experiment(home).name == "e: reviews"
+    link = f"(#/experiments/{home}/runs/{logged.run_id}/artifacts/cmtrack_review.html)"
+    for name, words in {
+        "a": "**Rank 2** by multiclass/accuracy in the [review of ",
+        "c": "**Stopped by a gate** in the [review of ",
+    }.items():
+        note = tags(store, ids[name])["mlflow.note.content"]
+        assert words in note
+        assert note.count(link) == 1
+        assert first.run_id not in note
+        assert note.index(words) < note.index("**Evaluation**")
+    assert tags(store, ids["a"])["mlflow.note.content"].startswith("my words\n\n<!-- cmtrack (review) -->")
+    version = store.get_model_version("m", number)
+    assert version.description.startswith("my words\n\n<!-- cmtrack (review) -->\n**Rank 1** by multiclass/accuracy")
+    assert version.description.count("Take “b”") == 1
+    assert version.description.count(link) == 1
+    assert (version.tags["cmtrack.rank"], version.tags["cmtrack.review"]) == ("1", logged.run_id)
+    assert store.get_model_version("m", "2").description in ("", None)
+    assert {run.info.run_id for run in store.search_runs(["1"])} == set(ids.values())
+    assert len(mlflow.search_runs([home])) == 2
+
+
+def test_a_review_is_with_its_runs_where_no_experiment_can_be_made(store):
+    y = np.random.default_rng(0).integers(0, 3, 100)
+    log_runs(store, y, {"a": 1.0, "b": 2.5})
+    store.delete_experiment(store.create_experiment("e: reviews"))
+    logged = compare(experiment_names=["e"]).log()
+    assert store.get_experiment(logged.experiment_id).name == "e"
+    assert "takes no run" in logged.problems[0]
+    assert len(compare(experiment_names=["e"])) == 2
+
+
 def test_a_review_goes_where_it_is_told(store):
     y = np.random.default_rng(0).integers(0, 3, 100)
     log_runs(store, y, {"a": 1.0, "b": 2.5})
@@ -607,7 +654,7 @@ def test_a_review_whose_gates_stop_every_run_is_logged(store):
     ids = log_runs(store, y, {"a": 1.0, "b": 2.5})
     logged = compare(list(ids.values()), require="multiclass/accuracy > 1").log()
     run = store.get_run(logged.run_id)
-    assert run.info.experiment_id == store.get_run(ids["a"]).info.experiment_id
+    assert store.get_experiment(run.info.experiment_id).name == "e: reviews"
     assert run.data.tags["cmtrack.decision"] == "Take none: both evaluated runs fail a gate."
     assert run.data.tags["cmtrack.best"] == ""
     assert run.data.tags["cmtrack.stopped"] == "2"

@@ -45,7 +45,7 @@ def test_the_element_says_its_size_and_what_it_is():
     assert [float(part) for part in root.get("viewBox").split()][2:] == pytest.approx(
         [width * 1300 / 96, height * 1300 / 96], abs=1
     )
-    assert f"min-width:{0.6 * width:.0f}px;max-width:100%;height:auto" in root.get("style")
+    assert f"min-width:{0.75 * width:.0f}px;max-width:100%;height:auto" in root.get("style")
 
 
 def test_nothing_is_global_or_of_the_moment():

@@ -13,11 +13,15 @@ import numpy as np
 import pandas as pd
 import pytest
 from mlflow.entities import ViewType
+from PIL import Image
 
 from cmtrack import Grouping, evaluate, load_evaluation, log_evaluation
 from cmtrack.metrics.catalog import lookup
 from cmtrack.tracking import EvaluationWarning
+from cmtrack.tracking.log import name_of_run
 from cmtrack.tracking.manifest import read
+from cmtrack.tracking.names import digests
+from cmtrack.tracking.store import create_run
 
 CHAIN = Grouping({"low": [0, 1, 2], "mid": [3], "high": [4, 5, 6]}, {"high": "strict"}, name="level").then(
     Grouping({"rest": ["low", "mid"], "high": ["high"]}, name="high")
@@ -87,9 +91,9 @@ def test_tags_say_what_was_judged(logged):
     client, run_id, result = logged
     tags = client.get_run(run_id).data.tags
     assert tags["cmtrack.status"] == "completed"
-    assert tags["cmtrack.schema"] == "1"
+    assert digests(tags)["schema"] == "1"
     assert tags["cmtrack.positive"] == "high"
-    assert tags["cmtrack.labels_digest"] == result.evaluation.labels_digest
+    assert digests(tags)["labels"] == result.evaluation.labels_digest
     assert tags["cmtrack.grouping"].startswith("level: low = 0-2; mid = 3; high = 4-6 (strict)")
     assert "| multiclass/accuracy |" in tags["mlflow.note.content"]
 
@@ -99,6 +103,71 @@ def test_the_evaluated_rows_are_a_dataset_input(logged):
     (given,) = client.get_run(run_id).inputs.dataset_inputs
     assert given.dataset.digest == result.evaluation.labels_digest
     assert [(tag.key, tag.value) for tag in given.tags] == [("mlflow.data.context", "evaluation")]
+    assert given.dataset.name == "400 rows of 7 classes"
+    counts = result.evaluation.confusion_matrix.counts.sum(axis=1)
+    profile = {"rows": 400, "classes": 7, "counts": {str(k): int(n) for k, n in enumerate(counts)}}
+    assert json.loads(given.dataset.profile) == profile
+    columns = [(one["name"], one["type"]) for one in json.loads(given.dataset.schema)["mlflow_colspec"]]
+    assert columns == [("y_true", "long"), ("y_pred", "long"), *((f"prob/{k}", "double") for k in range(7))]
+
+
+def test_a_dataset_has_the_name_that_a_person_gives(store):
+    y, weights = ["no", "yes", "yes"], [0.5, 2.0, 1.0]
+    with mlflow.start_run() as run:
+        log_evaluation(y, y, sample_weight=weights, dataset="ANES 1996, test", strict=True)
+        log_evaluation(y, y, sample_weight=weights, dataset="ANES 1996, test", prefix="again/", strict=True)
+        log_evaluation(y, y, sample_weight=weights, dataset="other words", strict=True)
+    given = store.get_run(run.info.run_id).inputs.dataset_inputs
+    assert sorted(one.dataset.name for one in given) == ["ANES 1996, test", "other words"]
+    assert len({one.dataset.digest for one in given}) == 1
+    profile = {"rows": 3, "sum_of_weights": 3.5, "classes": 2, "counts": {"no": 0.5, "yes": 3.0}}
+    assert json.loads(given[0].dataset.profile) == profile
+    columns = [(one["name"], one["type"]) for one in json.loads(given[0].dataset.schema)["mlflow_colspec"]]
+    assert columns == [("y_true", "string"), ("y_pred", "string"), ("sample_weight", "double")]
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [(3, "dataset must be a name, got int"), (" ", "dataset must be a name of 1 to 500"), ("x" * 501, "1 to 500")],
+    ids=["number", "blank", "long"],
+)
+def test_what_is_no_name_of_data_is_refused_and_the_evaluation_kept(store, name, words):
+    with mlflow.start_run(), pytest.warns(EvaluationWarning, match=words):
+        logged = log_evaluation([0, 1], [0, 1], dataset=name)
+    assert logged.status == "saved"
+
+
+def test_the_image_for_the_charts_is_made_for_its_size(logged, tmp_path):
+    client, run_id, _ = logged
+    images = [item.path for item in client.list_artifacts(run_id, "images") if item.path.endswith(".png")]
+    (path,) = (client.download_artifacts(run_id, image, str(tmp_path)) for image in images)
+    assert Image.open(path).size == (512, 512)
+    assert Image.open(client.download_artifacts(run_id, "cmtrack_confusion_matrix.png", str(tmp_path))).size[0] > 512
+
+
+def test_figures_say_which_run_and_data_they_are_of(store, monkeypatch):
+    signed, charts = [], []
+    monkeypatch.setattr("cmtrack.report.figures.as_svg_and_png", lambda *given: signed.append(given[-1]) or ("", b"x"))
+    monkeypatch.setattr(
+        "cmtrack.plots.evaluation.plot_confusion_chart", lambda *_, run, value: charts.append((run, value))
+    )
+    from cmtrack.tracking.log import Destination, spooled
+
+    evaluation = evaluate([0, 1, 1], [0, 1, 0])
+    spooled(evaluation, Destination("0" * 32, step=7, dataset="mine", run_name="svm"))
+    assert set(signed) == {f"svm · step 7 · mine · {time.strftime('%Y-%m-%d', time.gmtime())}"}
+    assert charts == [("svm", "step 7 · accuracy 0.67")]
+    spooled(evaluation, Destination())
+    assert signed[-1].startswith("3 rows of 2 classes · 20")
+    assert charts[-1] == ("", "accuracy 0.67")
+
+
+def test_the_name_of_a_run_is_known_without_asking_the_store(store):
+    with mlflow.start_run(run_name="mine") as run:
+        assert name_of_run(run.info.run_id) == "mine"
+        assert name_of_run("0" * 32) == ""
+    made = create_run(store, "1", "theirs").info.run_id
+    assert name_of_run(made) == "theirs"
 
 
 def test_the_class_table_has_the_label_first_and_is_a_table_to_mlflow(logged):
@@ -189,7 +258,7 @@ def test_a_persons_description_is_left_alone(store, seven_classes):
     with mlflow.start_run(description="my words") as run:
         log_evaluation(y, y_prob=p, strict=True)
     text = store.get_run(run.info.run_id).data.tags["mlflow.note.content"]
-    assert text.startswith("my words\n\n<!-- cmtrack -->\n**Evaluation**: 400 samples")
+    assert text.startswith("my words\n\n<!-- cmtrack -->\n**Evaluation**: On 400 samples")
 
 
 def test_a_run_that_has_ended_and_another_thread_need_the_run_id(store, seven_classes):

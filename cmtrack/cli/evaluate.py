@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from cmtrack.grouping import Grouping
     from cmtrack.options import About
 
-_OF_THE_RUN = ("run_id", "experiment", "run_name", "prefix", "predictions", "tracking_uri")
+_OF_THE_RUN = ("run_id", "experiment", "run_name", "prefix", "predictions", "dataset", "tracking_uri")
 _WISHES: dict[str | None, bool | str] = {None: "auto", "auto": "auto", "labels": "labels", "on": True, "off": False}
 _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 
@@ -132,6 +132,7 @@ def _checked(about: About, ctx: click.Context, param: click.Parameter, value: An
     help="Which rows are logged: all up to 32 MB (auto, the default), without probabilities, of any size, or none. "
     "CMTRACK_PREDICTIONS and pyproject.toml may allow less.",
 )
+@click.option("--dataset", metavar="NAME", help="Name of the data; by default the number of rows and classes.")
 @click.option("--tracking-uri", metavar="URI", help="Tracking store; by default MLflow's own choice.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object and nothing else.")
 @plain_errors
@@ -334,7 +335,7 @@ def _log(evaluation: Evaluation, file: Path, where: dict[str, str | None]) -> di
     from cmtrack.tracking import EvaluationWarning, log_evaluation
     from cmtrack.tracking.send import probe
     from cmtrack.tracking.settings import with_kept_rows
-    from cmtrack.tracking.store import end_run, quiet, tracking_store
+    from cmtrack.tracking.store import create_run, end_run, quiet, tracking_store
 
     with quiet(), tracking_store(where["tracking_uri"]) as uri, warnings.catch_warnings():
         warnings.simplefilter("ignore", EvaluationWarning)  # told below, in one sentence
@@ -345,10 +346,12 @@ def _log(evaluation: Evaluation, file: Path, where: dict[str, str | None]) -> di
         if run_id is None:
             experiment = _experiment(client, where["experiment"])
             name = where["run_name"] or file.stem
-            run_id = str(client.create_run(experiment, run_name=name).info.run_id)
+            run_id = str(create_run(client, experiment, name).info.run_id)
         wish = _WISHES[where["predictions"]]
         rows = with_kept_rows(evaluation, wish)[1]
-        logged = log_evaluation(evaluation, run_id=run_id, prefix=where["prefix"] or "", predictions=wish)
+        logged = log_evaluation(
+            evaluation, run_id=run_id, prefix=where["prefix"] or "", predictions=wish, dataset=where["dataset"]
+        )
         if own:
             end_run(client, run_id, "FINISHED" if logged.status == "completed" else "FAILED")
     for problem in logged.problems:

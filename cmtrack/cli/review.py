@@ -41,7 +41,11 @@ _ENDINGS = (".html", ".md", ".json")
     help="Put the predictions by row into the bundle: paired differences are recomputed from them.",
 )
 @click.option("--log", is_flag=True, help="Write the review as an MLflow run, and tag the compared runs.")
-@click.option("--experiment-for-review", metavar="NAME", help="Write that run into this experiment.")
+@click.option(
+    "--experiment-for-review",
+    metavar="NAME",
+    help='Write that run into this experiment.  [default: that of the runs, with ": reviews" after its name]',
+)
 @click.option("--alias", metavar="NAME", help="Set this alias for the chosen run's version of the registered model.")
 @click.option(
     "--registered-model",
@@ -133,6 +137,8 @@ def _print(comparison: Comparison, written: list[str], logged: LoggedReview | No
     if logged is None:
         return
     echo(f"Logged as run {logged.run_id}. Tagged with cmtrack.rank and cmtrack.review: {_tagged(logged)}.")
+    if logged.versions:
+        echo(f"Described: {', '.join(logged.versions)}")
     if logged.alias:
         echo(f"Alias: {logged.alias}")
 

@@ -203,12 +203,15 @@ class Comparison(ABC):
 
         A review whose gates stopped every run is logged, too: its headline and its tag ``cmtrack.decision`` say so.
 
-        The tags are ``cmtrack.rank``, ``cmtrack.review`` (the review's run) and ``cmtrack.criterion``.
+        The tags are ``cmtrack.rank``, ``cmtrack.review`` (the review's run) and ``cmtrack.criterion``. The descriptions
+        of these runs and models, and of the chosen run's versions in the model registry, get a labelled paragraph with
+        the decision, the rank and a link to the review; the versions get the tags, too. What a person wrote stays.
 
         Parameters
         ----------
         experiment_name : str, optional
-            By default the experiment of the chosen run; where none is, that of the first run that was compared.
+            By default ``"<name>: reviews"`` beside the experiment of the chosen run, or where none is, of the first run
+            that was compared; it is made if need be. The evaluation view of the runs is then theirs alone.
         run_name : str, optional
         alias : str, optional
             Set for the chosen run's version of the registered model, such as ``"challenger"``. Nothing is set where

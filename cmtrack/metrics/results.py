@@ -211,8 +211,8 @@ class Results:
             )
         if error is None or not math.isfinite(error):
             return
-        if error <= ROUNDING and value in (metric.low, 0.0, metric.high):
-            error = 0.0
+        if error <= ROUNDING and (value in (metric.low, 0.0, metric.high) or math.isfinite(metric.high - metric.low)):
+            error = 0.0  # of what has a range: no fewer than 10^26 rows make a smaller one
         self.errors[name] = float(error)
         interval = None
         if metric.interval == "wilson" and n is not None:

@@ -219,7 +219,8 @@ class Weighted(Samples):
             return None
         along = 1e-5 * self.weight * np.cos(0.7 + np.arange(len(self.weight)))
         ends = [metric.number(self.argument(self.weight + sign * along)) for sign in (1, -1)]
-        near = 1e-4 * float(np.abs(found * along).sum()) + 1e-12 * abs(ends[0])
+        rounding = 1e-12 * abs(ends[0]) + 1e-15 * self.total * float(np.abs(found).max(initial=0.0))
+        near = 1e-4 * float(np.abs(found * along).sum()) + rounding
         return found if abs((ends[0] - ends[1]) / 2 - float(found @ along)) <= near else None
 
     def _central_differences(self, metric: Metric, used: npt.NDArray[np.intp]) -> FloatArray:

@@ -12,7 +12,9 @@ from matplotlib.figure import Figure
 
 from . import _heatmap as heat
 from . import _text as text
+from ._text import use_fallbacks
 from .style import (
+    DPI,
     EMPTY,
     INK,
     SMALL_SIZE,
@@ -21,9 +23,15 @@ from .style import (
     hit_map,
     mismatch_map,
     name_axes,
+    new_figure,
+    plain_axes,
 )
 
 _GAP = 0.14  # between the groups and the mismatches, in cells
+_CHART = 512.0  # pixels on each side: twice what MLflow's grid of images has
+_CHART_CLASSES = 12
+_CHART_NAME = 7  # characters
+_CHART_COLUMNS = 37
 _MISMATCH_CAPTION = [
     "Intragroup mismatch: right group, wrong class within it; neither hit nor false alarm.",
     "Mismatches are shown twice (row and column): rows add up to the actual, columns to the predicted totals.",
@@ -178,6 +186,63 @@ def plot_reduced_matrix(
     name_axes(ax, "predicted group", "actual group", title)
     caption_below(ax, _MISMATCH_CAPTION + heat.notes(names, few=int(heat.few_samples(totals).sum())))
     return sheet.finish()
+
+
+def plot_confusion_chart(counts: npt.ArrayLike, labels: Sequence[object], *, run: str = "", value: str = "") -> Figure:
+    """Draw a confusion matrix for a place 256 pixels wide: shares of the actual class in per cent, and few words.
+
+    The image has 512 pixels on each side, for sharp screens. Of more than 12 classes only the colours are drawn.
+
+    Parameters
+    ----------
+    counts : array_like of shape (K, K)
+        Samples or weights, rows actual, columns predicted.
+    labels : sequence of length K
+    run : str, default ""
+        The beginning of the title, which is ``svm · step 7 · accuracy 0.94``; cut in its middle where it is long.
+    value : str, default ""
+        The rest of the title, such as ``step 7 · accuracy 0.94``; on a line of its own where there is no room for it.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+        The figure is not registered with pyplot.
+
+    Raises
+    ------
+    ValueError
+        If `counts` is not square, is negative or not finite, or if `labels` has another length.
+    """
+    values = heat.check_matrix("counts", counts, labels)
+    heat.check_counts("counts", values)
+    totals = values.sum(axis=1)
+    shares = heat.row_shares(values, totals)
+    size, written = len(values), len(values) <= _CHART_CLASSES
+    lines = [" · ".join(filter(None, (text.brief(run, _CHART_COLUMNS), value)))]
+    if text.columns(lines[0]) > _CHART_COLUMNS:
+        lines = [text.brief(run, _CHART_COLUMNS), value]
+    left, below, above = (92.0 if written else 8.0), 8.0, 12.0 + 27.0 * len(lines)
+    side = min(_CHART - left - 8.0, _CHART - below - above)
+    cell = heat.Cell(side / size * 72 / DPI)
+    figure = new_figure((_CHART / DPI, _CHART / DPI))
+    ax = figure.add_axes((left / _CHART, (_CHART - above - side) / _CHART, side / _CHART, side / _CHART))
+    plain_axes(ax)
+    norm = Normalize(0.0, 1.0) if written else PowerNorm(0.5, 0.0, 1.0)
+    image = heat.draw_image(ax, shares, hit_map(), norm, strength=heat.row_strength(totals))
+    heat.hatch_rows(ax, np.flatnonzero(totals <= 0), size)
+    ax.set(xticks=[], yticks=[])
+    if written:
+        numbers = np.where(np.isfinite(shares), np.round(100 * np.nan_to_num(shares)), -1).astype(int)
+        font = min(26.0, 0.52 * cell.points)
+        heat.write_cells(ax, image, shares, lambda i, j: "" if numbers[i, j] < 0 else f"{numbers[i, j]}", font)
+        names = [text.brief(label, _CHART_NAME) for label in labels]
+        ax.set_yticks(range(size), names, fontsize=min(9.5, 0.6 * cell.points), color=INK)
+        ax.tick_params(length=0, pad=2)
+    figure.text(
+        0.5, 1 - 6 / _CHART, "\n".join(lines), ha="center", va="top", fontsize=11.5, color=INK, linespacing=1.15
+    )
+    use_fallbacks(figure)
+    return figure
 
 
 def _cell_text(counts: FloatArray, shares: FloatArray, cell: heat.Cell) -> Callable[[int, int], str]:

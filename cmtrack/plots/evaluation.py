@@ -15,7 +15,7 @@ from cmtrack.prevalence import ClassPrevalenceEstimate
 from cmtrack.statistics.grid import CELLS
 
 from . import _text as text
-from .confusion import plot_confusion_matrix, plot_reduced_matrix
+from .confusion import plot_confusion_chart, plot_confusion_matrix, plot_reduced_matrix
 from .decisions import Point, plot_decision_curve, plot_gains, plot_risk_coverage
 from .precision_recall import plot_precision_recall
 from .prevalence import plot_prevalence_likelihood
@@ -53,6 +53,15 @@ def confusion_matrix_figure(evaluation: Evaluation) -> Figure:
     """The confusion matrix."""
     matrix = evaluation.confusion_matrix
     return plot_confusion_matrix(matrix.counts, matrix.labels, title="Confusion matrix")
+
+
+def confusion_chart(evaluation: Evaluation, run: str = "", step: str = "") -> Figure:
+    """The confusion matrix for MLflow's charts, with a run, its step and one metric in its title."""
+    name, metric = ("accuracy", "multiclass/accuracy") if evaluation.none is None else ("F1", "spans/f1_micro")
+    value = evaluation.metrics.get(metric, math.nan)
+    shown = "" if math.isnan(value) else f"{name} {value:.2f}"
+    words = " · ".join(filter(None, (step, shown)))
+    return plot_confusion_chart(evaluation.confusion_matrix.counts, evaluation.labels, run=run, value=words)
 
 
 def reduced_figure(evaluation: Evaluation, step: ReducedConfusionMatrix) -> Figure:

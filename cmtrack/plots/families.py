@@ -23,6 +23,7 @@ from cmtrack.untrusted import one_line
 from . import _heatmap as heat
 from . import _text as text
 from ._text import columns, use_fallbacks
+from .confusion import plot_confusion_chart
 from .style import (
     BLUE,
     EMPTY,
@@ -464,6 +465,18 @@ def worst_matrix_figure(evaluation: FamilyEvaluation) -> Figure | None:
     """The matrix of the family with the most confused labels; None where nothing is confused."""
     worst = _worst(evaluation)
     return family_matrix_figure(evaluation, evaluation.families[worst[0]]) if worst else None
+
+
+def family_chart(evaluation: FamilyEvaluation, run: str = "", step: str = "") -> Figure | None:
+    """The same for MLflow's charts, with a run, its step and one metric in its title."""
+    worst = _worst(evaluation)
+    if not worst:
+        return None
+    panel = _panel_of(evaluation, evaluation.families[worst[0]])
+    value = evaluation.metrics.get("family/f1_micro", math.nan)
+    shown = "" if math.isnan(value) else f"F1 {value:.2f}"
+    words = " · ".join(filter(None, (step, shown)))
+    return plot_confusion_chart(np.nan_to_num(panel.shares), [*panel.codes, "OOF"], run=run, value=words)
 
 
 def worst_families_figure(evaluation: FamilyEvaluation) -> Figure | None:

@@ -10,6 +10,7 @@ import io
 import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -23,8 +24,12 @@ from matplotlib.image import imsave
 from matplotlib.legend import Legend
 from matplotlib.ticker import PercentFormatter
 from matplotlib.transforms import ScaledTranslation
+from PIL import Image, ImageChops
 
-from ._text import columns, use_fallbacks
+from cmtrack.names import elide
+from cmtrack.untrusted import one_line
+
+from ._text import columns, drawable, use_fallbacks, verbatim
 
 FloatArray = npt.NDArray[np.float64]
 
@@ -44,6 +49,7 @@ MUTED = "#6b6b6b"
 FRAME = "#9a9a9a"
 GRID = "#e3e3e3"
 EMPTY = "#dedede"
+BAND = "#e4eff7"  # behind rows that belong together
 BLUE = "#0072B2"
 ORANGE = "#D55E00"
 SKY = "#56B4E9"
@@ -130,12 +136,51 @@ def as_png(figure: Figure, dpi: float = DPI) -> bytes:
     return buffer.getvalue()
 
 
-def png_file(pixels: npt.ArrayLike, dpi: float = DPI, compression: int = _COMPRESSION) -> bytes:
-    """An image of shape (rows, columns, 3 or 4), row 0 on top, as a PNG file."""
+def png_file(pixels: Any, dpi: float = DPI, compression: int = _COMPRESSION, signature: str = "") -> bytes:
+    """An image of shape (rows, columns, 3 or 4), row 0 on top, as a PNG file.
+
+    Parameters
+    ----------
+    pixels : array_like of uint8
+    dpi : float
+    compression : int
+    signature : str, default ""
+        What an opaque figure is of, on one line in small grey type below it; it is cut in its middle to the figure's
+        width.
+    """
     buffer = io.BytesIO()
-    options = {"compress_level": compression}
-    imsave(buffer, np.ascontiguousarray(pixels), format="png", origin="upper", dpi=dpi, pil_kwargs=options)
+    options: dict[str, Any] = {"compress_level": compression}
+    if not signature:
+        imsave(buffer, np.ascontiguousarray(pixels), format="png", origin="upper", dpi=dpi, pil_kwargs=options)
+        return buffer.getvalue()
+    drawn = Image.fromarray(np.ascontiguousarray(pixels)).convert("RGB")
+    line = _strip(one_line(signature), drawn.width)
+    whole = Image.new("RGB", (drawn.width, drawn.height + line.height), "white")
+    whole.paste(drawn)
+    whole.paste(line, (round(PAD * DPI), drawn.height))
+    whole.save(buffer, "png", dpi=(dpi, dpi), **options)
     return buffer.getvalue()
+
+
+@lru_cache(maxsize=8)
+def _line(words: str) -> Image.Image:
+    """A line of small grey type on white, as wide as it is."""
+    figure = new_figure((columns(words) * TINY_SIZE / 72 + 1.0, 1.8 * TINY_SIZE / 72))
+    figure.text(0.0, 0.4, verbatim(drawable(words)), fontsize=TINY_SIZE, color=MUTED, va="center")
+    use_fallbacks(figure)
+    canvas: Any = figure.canvas
+    canvas.draw()
+    drawn = Image.fromarray(np.asarray(canvas.buffer_rgba())).convert("RGB")
+    inked = ImageChops.invert(drawn).getbbox() or (0, 0, 1, 1)
+    return drawn.crop((0, 0, inked[2], drawn.height))
+
+
+def _strip(words: str, width: int) -> Image.Image:
+    """The line below a figure of so many pixels, cut in its middle where it is longer."""
+    line, room = _line(words), max(width - 2 * round(PAD * DPI), 1)
+    if line.width > room:
+        line = _line(elide(words, max(1, int(len(words) * room / line.width) - 1)))
+    return line.crop((0, 0, min(line.width, room), line.height))
 
 
 class ShownFigure(Figure):

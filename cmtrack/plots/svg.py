@@ -11,6 +11,7 @@ import base64
 import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from copy import copy
 from html import escape
 from itertools import pairwise
 from typing import Any
@@ -24,12 +25,12 @@ from matplotlib.figure import Figure
 from matplotlib.path import Path
 from matplotlib.transforms import Affine2D, Transform
 
-from .style import BLUE, EMPTY, FRAME, GRID, INK, MUTED, ORANGE, RUN, FloatArray, png_file
+from .style import BAND, BLUE, EMPTY, FRAME, GRID, INK, MUTED, ORANGE, RUN, FloatArray, png_file
 
 _UNITS = 10  # of the drawing in a pixel of the figure: all numbers are whole
 CSS_DPI = 96
-_LEAST = 0.6  # part of its size below which a figure is scrolled, as its text would be too small
-_LONG = 16_000  # characters of cells as squares, beyond which an image is taken
+_LEAST = 0.75  # part of its size below which a figure is scrolled, as its text would be too small
+_SQUARES = 30 * 30  # cells, beyond which they are an image
 _HATCH = 72  # pixels of a tile
 _NO_ID = re.compile(r"[^A-Za-z0-9_]")
 
@@ -37,7 +38,7 @@ MOST_CELLS = 40_000
 """Of a matrix that is drawn as cells; beyond, they are smaller than pixels."""
 TURNED = {
     INK: "ink", MUTED: "soft", FRAME: "frame", GRID: "grid", EMPTY: "empty", "#ffffff": "page",
-    BLUE.lower(): "data-blue",
+    BAND: "band", BLUE.lower(): "data-blue",
 }  # fmt: skip
 """Colours that are those of the page, by the name of its variable."""
 _TURNED_TEXT = TURNED | {ORANGE.lower(): "data-orange-text"}
@@ -67,12 +68,12 @@ def as_svg(figure: Figure, name: str = "figure", title: str = "") -> str:
     return _element(figure, name, title, None)
 
 
-def as_svg_and_png(figure: Figure, name: str = "figure", title: str = "") -> tuple[str, bytes]:
-    """What :func:`as_svg` gives, and the PNG file, in one drawing."""
+def as_svg_and_png(figure: Figure, name: str = "figure", title: str = "", signature: str = "") -> tuple[str, bytes]:
+    """What :func:`as_svg` gives, and the PNG file with a line below, in one drawing."""
     width, height = figure.get_size_inches() * figure.dpi
     raster: Any = _agg(width, height, figure.dpi)
     svg = _element(figure, name, title, raster)
-    return svg, png_file(raster.buffer_rgba(), figure.dpi)
+    return svg, png_file(raster.buffer_rgba(), figure.dpi, signature=signature)
 
 
 def _element(figure: Figure, name: str, title: str, raster: RendererAgg | None) -> str:
@@ -175,16 +176,10 @@ class SvgRenderer(RendererBase):
     ) -> None:  # fmt: skip
         if self.raster is not None:
             self.raster.draw_markers(gc, marker_path, marker_trans, path, trans, rgbFace)
-        points = path.cleaned(transform=self._flipped(trans), remove_nans=True)
-        places = np.asarray(points.vertices)[np.asarray(points.codes) != Path.STOP]
-        edge = self.points_to_pixels(gc.get_linewidth()) + 200
-        inside = (places > -edge).all(axis=1) & (places < (self.width + edge, self.height + edge)).all(axis=1)
-        shape = Affine2D(_matrix(marker_trans))
-        outlines = []
-        for x, y in places[inside].tolist():
-            where = shape.frozen().scale(1, -1).translate(x, y)
-            outlines.append(_Outline(marker_path, where))
-        self._draw(gc, outlines, rgbFace)
+        places = np.asarray(trans.transform(path.vertices), dtype=np.float64).reshape(-1, 2)
+        shape = _Outline(marker_path, Affine2D(_matrix(marker_trans)).scale(1, -1))
+        seen = (places > -_HATCH).all(axis=1) & (places < (self.width + _HATCH, self.height + _HATCH)).all(axis=1)
+        self._draw(gc, [shape.at(x, self.height - y) for x, y in places[seen].tolist()], rgbFace)
 
     def draw_quad_mesh(
         self, gc: GraphicsContextBase, master_transform: Transform, meshWidth: int, meshHeight: int,
@@ -247,17 +242,15 @@ class SvgRenderer(RendererBase):
         left, low, right, top = box
         self._areas.append((min(left, right), min(low, top), max(left, right), max(low, top)))
         pixels = np.rint(255 * rgba).astype(np.uint8)
-        if pixels.shape[0] * pixels.shape[1] <= 60 * 60:
-            squares = _squares(pixels)
-            if len(squares) <= _LONG:
-                rows, columns = pixels.shape[:2]
-                across, high = (right - left) * _UNITS / columns, (top - low) * _UNITS / rows
-                place = f"{self._whole(left)} {self._whole(self.height - top)}"
-                self._parts.append(
-                    f'<g transform="translate({place})scale({across:.4g} {high:.4g})" shape-rendering="crispEdges">'
-                    f"{squares}</g>"
-                )
-                return
+        rows, columns = pixels.shape[:2]
+        if rows * columns <= _SQUARES:
+            across, high = (right - left) * _UNITS / columns, (top - low) * _UNITS / rows
+            place = f"{self._whole(left)} {self._whole(self.height - top)}"
+            self._parts.append(
+                f'<g transform="translate({place})scale({across:.4g} {high:.4g})" shape-rendering="crispEdges">'
+                f"{_squares(pixels)}</g>"
+            )
+            return
         self._image(pixels, box, ' style="image-rendering:pixelated"')
 
     def draw_words(
@@ -320,7 +313,7 @@ class SvgRenderer(RendererBase):
         return None if box is None else (box.x0, self.height - box.y1, box.x1, self.height - box.y0)
 
     def _draw(self, gc: GraphicsContextBase, outlines: Sequence[_Outline], face: Any) -> None:
-        drawn = [outline for outline in outlines if outline.any]
+        drawn = [outline for outline in outlines if outline.box]
         if not drawn:
             return
         boxes = np.array([outline.box for outline in drawn])
@@ -415,72 +408,84 @@ class SvgRenderer(RendererBase):
 
 
 class _Outline:
-    """A path in pixels, as the data of an element and with its box (left, top, right, bottom)."""
+    """A path in pixels: where it begins, what follows, each point from the one before, and its box from left to low."""
 
     def __init__(self, path: Path, transform: Transform, clip: tuple[float, float, float, float] | None = None) -> None:
+        self.box: tuple[float, ...] = ()  # of nothing
+        self.start, self.rest = (0, 0), ""
         matrix = _matrix(transform) if path is Path.unit_circle() else None
         if matrix is not None and np.allclose([abs(matrix[0, 0]), matrix[0, 1]], [abs(matrix[1, 1]), matrix[1, 0]]):
             x, y, r = matrix[0, 2], matrix[1, 2], float(np.hypot(matrix[0, 0], matrix[0, 1]))
-            self.any, self.box = bool(np.isfinite([x, y, r]).all()), (x - r, y - r, x + r, y + r)
-            self.data = _circle(x, y, r) if self.any else ""
+            if np.isfinite([x, y, r]).all():
+                self.box = (x - r, y - r, x + r, y + r)
+                self.start, radius = (round(_UNITS * (x - r)), round(_UNITS * y)), round(_UNITS * r)
+                self.rest = f"a{radius} {radius} 0 1 0 {2 * radius} 0a{radius} {radius} 0 1 0 {-2 * radius} 0z"
             return
         simple = bool(path.should_simplify) and clip is not None
         cleaned = path.cleaned(transform=transform, remove_nans=True, clip=clip, simplify=simple, curves=True)
-        codes = np.asarray(cleaned.codes)
-        seen = np.asarray(cleaned.vertices)[(codes != Path.STOP) & (codes != Path.CLOSEPOLY)]
-        self.any = bool(len(seen))
-        self.box = (*seen.min(axis=0), *seen.max(axis=0)) if self.any else (0.0,) * 4
-        self.data = _data(np.rint(_UNITS * np.asarray(cleaned.vertices)), codes) if self.any else ""
+        codes, vertices = np.asarray(cleaned.codes), np.asarray(cleaned.vertices)
+        seen = vertices[(codes != Path.STOP) & (codes != Path.CLOSEPOLY)]
+        if len(seen):
+            self.box = (*seen.min(axis=0).tolist(), *seen.max(axis=0).tolist())
+            self.start, self.rest = _data(np.rint(_UNITS * vertices), codes)
+
+    @property
+    def data(self) -> str:
+        """Of a path element."""
+        return f"M{self.start[0]} {self.start[1]}{self.rest}"
+
+    def at(self, x: float, y: float) -> _Outline:
+        """The same elsewhere."""
+        moved = copy(self)
+        if self.box:
+            left, top, right, low = self.box
+            moved.box = (left + x, top + y, right + x, low + y)
+            moved.start = (self.start[0] + round(_UNITS * x), self.start[1] + round(_UNITS * y))
+        return moved
 
 
-def _circle(x: float, y: float, r: float) -> str:
-    left, middle, radius = (round(_UNITS * value) for value in (x - r, y, r))
-    return f"M{left} {middle}a{radius} {radius} 0 1 0 {2 * radius} 0a{radius} {radius} 0 1 0 {-2 * radius} 0z"
+_LETTERS = {Path.CURVE3: ("q", 2), Path.CURVE4: ("c", 3)}
 
 
-_LETTERS = {Path.LINETO: ("l", 1), Path.CURVE3: ("q", 2), Path.CURVE4: ("c", 3)}
-
-
-def _data(vertices: FloatArray, codes: npt.NDArray[Any]) -> str:
-    """Whole numbers as path data, each point from the one before."""
-    points, kinds = vertices.astype(np.int64).tolist(), codes.tolist()
+def _data(vertices: FloatArray, codes: npt.NDArray[Any]) -> tuple[tuple[int, int], str]:
+    """Where a path in whole numbers begins, and what follows, each point from the one before."""
+    points = vertices.astype(np.int64)
+    # runs of points of one kind
+    edges = [0, *(np.flatnonzero(codes[1:] != codes[:-1]) + 1).tolist(), len(codes)]
+    here = begin = points[0]
     out: list[str] = []
-    x = y = start_x = start_y = place = 0
-    bare = False  # a point that nothing followed yet
-    while place < len(kinds):
-        kind = kinds[place]
+    for start, stop in pairwise(edges):
+        kind, run = codes[start], points[start:stop]
         if kind == Path.STOP:
             break
         if kind == Path.MOVETO:
-            if bare:
-                out.pop()
-            x, y = start_x, start_y = points[place]
-            out.append(f"M{x} {y}")
-            bare, place = True, place + 1
+            if start:
+                out.append("m{} {}".format(*(run[-1] - here).tolist()))
+            here = begin = run[-1]
         elif kind == Path.CLOSEPOLY:
             out.append("z")
-            x, y, place, bare = start_x, start_y, place + 1, False
+            here = begin  # there the next part begins to count
         else:
-            letter, step = _LETTERS[kind]
-            moves = [(to_x - x, to_y - y) for to_x, to_y in points[place : place + step]]
-            x, y = points[place + step - 1]
-            place += step
-            if letter != "l":
-                out.append(letter + _joined(value for move in moves for value in move))
-            elif moves[0][1] == 0:
-                if moves[0][0] or place >= len(kinds) or bare:
-                    out.append(f"h{moves[0][0]}")
-            elif moves[0][0] == 0:
-                out.append(f"v{moves[0][1]}")
+            if kind == Path.LINETO:
+                out.append(_lines(np.diff(run, axis=0, prepend=here[None])))
             else:
-                out.append("l" + _joined(moves[0]))
-            bare = False
-    return "".join(out)
+                letter, step = _LETTERS[kind]
+                origins = np.concatenate([here[None], run[step - 1 : -1 : step]]).repeat(step, axis=0)
+                out.append(letter + " ".join(map(str, (run - origins).ravel().tolist())))
+            here = run[-1]
+    first = points[0] if codes[0] != Path.MOVETO else points[edges[1] - 1]
+    return (int(first[0]), int(first[1])), "".join(out).replace(" -", "-")
 
 
-def _joined(values: Any) -> str:
-    text = " ".join(map(str, values))
-    return text.replace(" -", "-")
+def _lines(moves: npt.NDArray[np.int64]) -> str:
+    """Straight pieces; those that go on level or upright in the same direction are one."""
+    moved = moves[moves.any(axis=1)]
+    if not len(moved):
+        return "h0"
+    way = np.where(moved[:, 1] == 0, np.sign(moved[:, 0]), np.where(moved[:, 0] == 0, 2 * np.sign(moved[:, 1]), 0))
+    other = np.concatenate([[True], (way[1:] != way[:-1]) | (way[1:] == 0)])
+    pieces = np.add.reduceat(moved, np.flatnonzero(other), axis=0).tolist()
+    return "".join([f"h{x}" if not y else f"v{y}" if not x else f"l{x} {y}" for x, y in pieces])
 
 
 def _squares(pixels: npt.NDArray[np.uint8]) -> str:

@@ -19,7 +19,9 @@ from cmtrack.families.result import FamilyEvaluation
 from cmtrack.metrics.names import encode_label
 from cmtrack.plots import evaluation as of_classes
 from cmtrack.plots import families as of_families
+from cmtrack.plots.style import as_png
 from cmtrack.plots.svg import CSS_DPI, as_svg, as_svg_and_png
+from cmtrack.report.formatting import BETWEEN, short
 from cmtrack.report.narrative import MISMATCHES
 from cmtrack.report.review import figures as of_comparisons
 from cmtrack.report.segments import segments_figure, views
@@ -48,8 +50,9 @@ class FigureEntry:
         or None where it does not apply.
     parts : callable, optional
         Takes the evaluation; gives name and part of each figure.
-    chart : bool, default False
-        Whether MLflow's charts show it as the image of the run.
+    chart : callable, optional
+        Takes the evaluation, and for its title a run and a step in words; gives the run's image in MLflow's charts, or
+        None. It is shown 256 pixels wide, among those of other runs.
     logged : bool, default True
         Whether a run and its report get it. Others would make logging slower: ``figures``, ``report`` and the command
         line draw them.
@@ -60,7 +63,7 @@ class FigureEntry:
     reading: str
     draw: Callable[..., Figure | None]
     parts: Callable[[Any], Iterable[tuple[str, Any]]] | None = None
-    chart: bool = False
+    chart: Callable[[Any, str, str], Figure | None] | None = None
     logged: bool = True
 
     def drawings(self, subject: Any) -> list[tuple[str, str, Callable[[], Figure | None]]]:
@@ -90,8 +93,8 @@ class Picture:
         The element of a page.
     width : float
         Of the element, in CSS pixels.
-    chart : bool
-        Whether MLflow's charts show it as the image of the run.
+    chart : bytes
+        The PNG file for MLflow's charts, where it has one.
     """
 
     name: str
@@ -101,7 +104,35 @@ class Picture:
     content: bytes = b""
     svg: str = ""
     width: float = 0.0
-    chart: bool = False
+    chart: bytes = b""
+
+
+@dataclass(frozen=True)
+class About:
+    """The run that figures are of: who looks at one alone must know where it comes from.
+
+    Attributes
+    ----------
+    run, data, date : str
+        Names of the run and of the evaluated data, and a date; empty where they are not known.
+    step : int, optional
+        Of the run.
+    """
+
+    run: str = ""
+    data: str = ""
+    date: str = ""
+    step: int | None = None
+
+    @property
+    def step_words(self) -> str:
+        """``step 7``."""
+        return "" if self.step is None else f"step {self.step}"
+
+    @property
+    def signature(self) -> str:
+        """``svm · step 7 · ANES 1996, test · 2026-11-22``."""
+        return BETWEEN.join(short(part) for part in (self.run, self.step_words, self.data, self.date) if part)
 
 
 CLASSES = (
@@ -111,7 +142,7 @@ CLASSES = (
         "Rows are actual classes, columns predicted ones; the diagonal holds the hits. Colours are shares of the row; "
         "rows of fewer than 20 samples are pale.",
         of_classes.confusion_matrix_figure,
-        chart=True,
+        chart=of_classes.confusion_chart,
     ),
     FigureEntry(
         "reduced_<step>",
@@ -220,7 +251,7 @@ FAMILIES = (
         "Rows are actual codes, columns predicted ones; the diagonal holds the matches. The separate column and row "
         "hold codes that are out of family: no unmatched code of the family is on the other side.",
         of_families.worst_matrix_figure,
-        chart=True,
+        chart=of_families.family_chart,
     ),
     FigureEntry(
         "worst_families",
@@ -365,6 +396,7 @@ def draw_pictures(
     step: Step | None = None,
     logged: bool = False,
     files: bool = True,
+    about: About | None = None,
 ) -> dict[str, Picture]:
     """Draw every figure that applies, by name.
 
@@ -379,10 +411,13 @@ def draw_pictures(
         Whether only those are drawn that a run gets.
     files : bool, default True
         Whether PNG files are drawn beside the elements of pages; both are one drawing.
+    about : About, optional
+        What they are of, in a small line below each; with it there is an image for MLflow's charts, too.
     """
+    signature = "" if about is None else about.signature
 
     def finish(name: str, title: str, figure: Figure) -> tuple[bytes, str, float]:
-        svg, png = as_svg_and_png(figure, name, title) if files else (as_svg(figure, name, title), b"")
+        svg, png = as_svg_and_png(figure, name, title, signature) if files else (as_svg(figure, name, title), b"")
         return png, svg, float(figure.get_size_inches()[0]) * CSS_DPI
 
     def failed(name: str, error: Exception) -> None:
@@ -393,10 +428,22 @@ def draw_pictures(
     entries, shown = listed(subject)
     entries = tuple(entry for entry in entries if entry.logged or not logged)
     review = isinstance(subject, Comparison)
-    return {
-        name: Picture(name, title, entry.reading, file_name(name, review=review), *made, chart=entry.chart)
-        for name, title, entry, made in _drawn(entries, shown, finish, failed, step)
-    }
+    pictures = {}
+    for name, title, entry, made in _drawn(entries, shown, finish, failed, step):
+        chart = _chart(entry, shown, about, failed)
+        pictures[name] = Picture(name, title, entry.reading, file_name(name, review=review), *made, chart=chart)
+    return pictures
+
+
+def _chart(entry: FigureEntry, subject: Any, about: About | None, on_error: OnError) -> bytes:
+    if entry.chart is None or about is None:
+        return b""
+    try:
+        figure = entry.chart(subject, about.run, about.step_words)
+        return b"" if figure is None else as_png(figure)
+    except Exception as error:
+        on_error(f"{entry.name} for the charts", error)
+        return b""
 
 
 def _drawn(

@@ -13,11 +13,13 @@ from cmtrack.grouping import Label
 from cmtrack.metrics.catalog import lookup, title
 from cmtrack.metrics.intervals import Interval
 from cmtrack.names import quoted
-from cmtrack.untrusted import one_line
+from cmtrack.untrusted import for_page, one_line
 
 SHORT = 60
 BETWEEN = " · "
 """Between the numbers of a cell of MLflow's tables, where line breaks are lost."""
+_MARKS = "\\`*_{}[]|#!"
+_ENTITIES = {"&": "&amp;", "<": "&lt;", ">": "&gt;"}  # MLflow's pages show the backslash of a "\\<"
 
 # -- numbers ---------------------------------------------------------------------------------------------------
 
@@ -188,6 +190,11 @@ def short(label: object, most: int = SHORT) -> str:
     """A label on one line, cut in its middle where it is long."""
     text = " ".join(str(label).split()) or "(empty)"
     return text if len(text) <= most else f"{text[: most // 2]}…{text[-(most - most // 2 - 1) :]}"
+
+
+def markdown_text(text: object) -> str:
+    """A text on one line that Markdown shows as it is."""
+    return for_page("".join(f"\\{mark}" if mark in _MARKS else _ENTITIES.get(mark, mark) for mark in one_line(text)))
 
 
 def short_id(run_id: str) -> str:

@@ -48,6 +48,13 @@ def verdict(evaluation: Evaluation) -> list[str]:
     return [sentence for part in told for sentence in part(evaluation) if sentence]
 
 
+def lead(evaluation: Evaluation) -> list[str]:
+    """The first of these sentences, and the one on the positive group: what came out, in brief."""
+    parts = {_overall: "multiclass" if evaluation.none is None else "spans", _positive_group: "binary"}
+    told = [part(evaluation) for part, section in parts.items() if evaluation.has_section(section)]
+    return [sentences[0] for sentences in told if sentences]
+
+
 def confusions(evaluation: Evaluation) -> list[tuple[Label, Label, float, float]]:
     """For each class with errors: (actual, most frequent wrong prediction, count, share of the actual class)."""
     counts = evaluation.confusion_matrix.counts.astype(np.float64)
@@ -272,6 +279,11 @@ def families_verdict(evaluation: FamilyEvaluation) -> list[str]:
         for part in (_families_overall, _families_errors, _families_hierarchy, _worst_family, _worst_code)
         for sentence in part(evaluation)
     ]
+
+
+def families_lead(evaluation: FamilyEvaluation) -> list[str]:
+    """The first of these sentences."""
+    return _families_overall(evaluation)
 
 
 def _families_overall(evaluation: FamilyEvaluation) -> list[str]:

@@ -36,6 +36,8 @@ class View:
         What the template shows beside what every page does.
     verdict : callable (evaluation)
         Sentences, the most important first.
+    lead : callable (evaluation)
+        One or two of them: what came out, in brief.
     table : callable (evaluation)
         The table that MLflow's views show and compare.
     """
@@ -43,13 +45,20 @@ class View:
     template: str
     content: Callable[[Any], dict[str, Any]]
     verdict: Callable[[Any], list[str]]
+    lead: Callable[[Any], list[str]]
     table: Callable[[Any], pd.DataFrame]
 
 
 _VIEWS: dict[type[BaseEvaluation], View] = {
-    Evaluation: View("report.html", evaluation_page.content, narrative.verdict, evaluation_page.class_table),
+    Evaluation: View(
+        "report.html", evaluation_page.content, narrative.verdict, narrative.lead, evaluation_page.class_table
+    ),
     FamilyEvaluation: View(
-        "families.html", families_page.content, narrative.families_verdict, families_page.code_table
+        "families.html",
+        families_page.content,
+        narrative.families_verdict,
+        narrative.families_lead,
+        families_page.code_table,
     ),
 }
 

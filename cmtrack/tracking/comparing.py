@@ -33,7 +33,7 @@ from cmtrack.metrics.metric import Metric
 from cmtrack.metrics.own import RESERVED
 from cmtrack.tracking import cache
 from cmtrack.tracking.load import evaluation_of, plain_reason, with_kept_predictions
-from cmtrack.tracking.names import KIND_TAG, REVIEW, check_prefix, tag
+from cmtrack.tracking.names import KIND_TAG, REVIEW, check_prefix, digests, tag
 from cmtrack.tracking.parallel import each
 from cmtrack.tracking.runs import (
     TrackedRun,
@@ -585,8 +585,9 @@ def _logged_gate(gate: Gate, run: TrackedRun, prefix: str) -> GateResult:
 
 
 def _traits(run: TrackedRun, prefix: str) -> Traits:
-    names = ("labels_digest", "row_ids_digest", "grouping", "positive", "costs")
-    return Traits.listed(*(run.tags.get(tag(name, prefix)) for name in names))
+    known = digests(run.tags, prefix)
+    judged = (run.tags.get(tag(name, prefix)) for name in ("grouping", "positive", "costs"))
+    return Traits.listed(known.get("labels"), known.get("row_ids"), *judged)
 
 
 def _ordered(runs: list[TrackedRun], metric: str, prefix: str) -> list[TrackedRun] | None:

@@ -77,6 +77,7 @@ def evaluate_dataset(
         metrics=chosen if model_id is None else [],
         predictions=config.get("predictions", "auto"),
         on_existing=config.get("on_existing", "replace"),
+        dataset=config.get("dataset"),
         strict=bool(config.get("strict")),
     )
     try:

@@ -10,7 +10,7 @@ from cmtrack.base import BaseEvaluation
 from cmtrack.evaluation.loading import loads
 from cmtrack.metrics.metric import Metric
 from cmtrack.tracking import artifacts, cache
-from cmtrack.tracking.names import EVALUATION_FILE, PREDICTIONS_FILE, ROWS_FILE, digest_tag, file_name, tag
+from cmtrack.tracking.names import EVALUATION_FILE, PREDICTIONS_FILE, ROWS_FILE, digest_key, digests, file_name
 from cmtrack.tracking.runs import TrackedRun, find, first_line
 from cmtrack.tracking.send import probe
 
@@ -113,7 +113,7 @@ def with_kept_predictions(
     try:
         return with_predictions(evaluation, run, client, prefix), ""
     except ValueError as error:
-        return evaluation, str(error) if digest_tag(PREDICTIONS_FILE, prefix) in run.tags else ""
+        return evaluation, str(error) if digest_key(PREDICTIONS_FILE) in digests(run.tags, prefix) else ""
 
 
 def plain_reason(error: Exception, run: TrackedRun) -> str:
@@ -133,14 +133,14 @@ def rows_file(run: TrackedRun, prefix: str = "") -> str:
 
     A regrouped evaluation has no file of its own: a tag names that of the evaluation it was made from.
     """
-    elsewhere = PurePosixPath(run.tags.get(tag(ROWS_FILE, prefix), "")).name  # a tag leads to no other folder
+    elsewhere = PurePosixPath(digests(run.tags, prefix).get(ROWS_FILE, "")).name  # a tag leads to no other folder
     return elsewhere or file_name(PREDICTIONS_FILE, prefix)
 
 
 def keeps_rows(run: TrackedRun, prefix: str = "") -> bool:
     """True where predictions by row may be there: a run that was logged with digests has one of each of its files."""
-    known = (digest_tag(PREDICTIONS_FILE, prefix), tag(ROWS_FILE, prefix))
-    return digest_tag(EVALUATION_FILE, prefix) not in run.tags or any(name in run.tags for name in known)
+    known = digests(run.tags, prefix)
+    return digest_key(EVALUATION_FILE) not in known or not {digest_key(PREDICTIONS_FILE), ROWS_FILE}.isdisjoint(known)
 
 
 def read_artifact(run: TrackedRun, client: MlflowClient, name: str, prefix: str = "") -> bytes:
@@ -152,7 +152,7 @@ def read_artifact(run: TrackedRun, client: MlflowClient, name: str, prefix: str 
         If the run does not hold it, it is not the file that was logged, or it cannot be read.
     """
     file = rows_file(run, prefix) if name == PREDICTIONS_FILE else file_name(name, prefix)
-    digest = run.tags.get(digest_tag(name, prefix))
+    digest = digests(run.tags, prefix).get(digest_key(name))
     try:
         if not file.endswith(name):  # a tag named it
             raise ValueError(f"such a file is called {name}")

@@ -15,12 +15,13 @@ from cmtrack.grouping import Label
 from cmtrack.options import Options, check_names, takes_options
 from cmtrack.tracking import settings, spool
 from cmtrack.tracking._warn import tell
+from cmtrack.tracking.dataset import checked_name
 from cmtrack.tracking.deliver import deliver, within_patience
 from cmtrack.tracking.names import check_prefix
 from cmtrack.tracking.package import Package, build
 from cmtrack.tracking.parallel import forks_wait
 from cmtrack.tracking.send import probe
-from cmtrack.tracking.store import end_run
+from cmtrack.tracking.store import create_run, end_run, made_runs
 
 if TYPE_CHECKING:
     from mlflow import MlflowClient
@@ -79,6 +80,7 @@ def log_evaluation(
     metrics: str | Sequence[str] = "headline",
     predictions: bool | str = "auto",
     on_existing: str = "replace",
+    dataset: str | None = None,
     strict: bool = False,
     **options: Unpack[Options],
 ) -> LoggedEvaluation:
@@ -123,6 +125,9 @@ def log_evaluation(
         files are removed where the store can, and its metrics that the new one has not, which MLflow cannot remove,
         are named in the tag ``cmtrack.stale_metrics``; or the new one is kept in the local folder. With ``step`` each
         takes the place of the one before. The same evaluation again changes nothing.
+    dataset : str, optional
+        A name for the evaluated data, such as "ANES 1996, test", in the run's list of datasets and below its figures;
+        by default the number of rows and classes. The digest of the rows links runs on the same data, not the name.
     strict : bool, default False
         Raise instead of warning (the evaluation is kept in the local folder all the same).
     **options
@@ -166,7 +171,11 @@ def log_evaluation(
             check_prefix(prefix)
             if on_existing not in ("replace", "error"):
                 raise ValueError(f"on_existing must be 'replace' or 'error', got {on_existing!r}")
-            wanted = Destination(chosen_run(run_id), _model(model_id), prefix, step, metrics, predictions, on_existing)
+            chosen = chosen_run(run_id)
+            wanted = Destination(
+                chosen, _model(model_id), prefix, step, metrics, predictions, on_existing,
+                checked_name(dataset), name_of_run(chosen),
+            )  # fmt: skip
             problem: Exception | None = None
         except Exception as error:
             wanted, problem = Destination(predictions=settings.safe(predictions)), error
@@ -208,6 +217,8 @@ class Destination:
     metrics: str | Sequence[str] = "headline"
     predictions: bool | str = "auto"
     on_existing: str = "replace"
+    dataset: str | None = None
+    run_name: str = ""
 
 
 def spooled(evaluation: BaseEvaluation, wanted: Destination, *, views_too: bool = True) -> Package:
@@ -231,6 +242,8 @@ def spooled(evaluation: BaseEvaluation, wanted: Destination, *, views_too: bool 
             on_existing=wanted.on_existing,
             rows=rows,
             views_too=views_too,
+            dataset=wanted.dataset,
+            run_name=wanted.run_name,
         )
         folder = draft.settle()
     if draft.refusals:
@@ -251,6 +264,15 @@ def chosen_run(run_id: str | None) -> str:
             "no run is active in this thread: call log_evaluation inside `with mlflow.start_run():` or pass run_id="
         )
     return str(active.info.run_id)
+
+
+def name_of_run(run_id: str) -> str:
+    """The name of a run that is active, or was made here; empty for others: no store is asked for it."""
+    import mlflow
+
+    active = mlflow.active_run()
+    known = active.info.run_name if active is not None and active.info.run_id == run_id else None
+    return str(known or made_runs.get(run_id, ""))
 
 
 def _model(model_id: str | None) -> str | None:
@@ -400,9 +422,10 @@ def _make(client: MlflowClient, parent: Any, child: NestedEvaluation) -> str:
 
     name = parent.data.tags.get(_NAME, "")
     tags = {tag: parent.data.tags[tag] for tag in _KEPT_TAGS if tag in parent.data.tags}
-    run = client.create_run(
+    run = create_run(
+        client,
         parent.info.experiment_id,
-        run_name=f"{name}: {child.name}" if name else child.name,
+        f"{name}: {child.name}" if name else child.name,
         tags={**tags, _PARENT: parent.info.run_id},
     )
     given = {"model": child.model or name or parent.info.run_id, **child.params}

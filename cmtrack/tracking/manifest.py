@@ -10,11 +10,12 @@ from pathlib import Path
 from typing import Any
 
 from cmtrack import schemas, untrusted
+from cmtrack.tracking import dataset as datasets
 from cmtrack.tracking import names, spool
 from cmtrack.tracking.cache import digest_of
 from cmtrack.tracking.names import tag
 from cmtrack.tracking.package import Package
-from cmtrack.tracking.spool import ARTIFACTS, MANIFEST
+from cmtrack.tracking.spool import ARTIFACTS, CHARTS, MANIFEST
 
 MAX_MANIFEST = 16 << 20
 MAX_FILES = 1000
@@ -38,12 +39,13 @@ def read(folder: Path) -> Package:
         raise ValueError(f"{MANIFEST} must hold a mapping, got {type(data).__name__}")
     data = schemas.MANIFEST.migrated(data)
     files = _files(folder / ARTIFACTS)
+    charts = _files(folder / CHARTS) if (folder / CHARTS).exists() else files  # earlier versions had no such folder
     package = Package(
         folder=folder,
         **destination(data, MANIFEST),
         metrics=_metrics(data),
         tags=_tags(data),
-        images={key: _file(name, files) for key, name in _texts(data, "images").items()},
+        images={key: _file(name, charts) for key, name in _texts(data, "images").items()},
         table=_text(data, "table"),
         dataset=_texts(data, "dataset"),
         description=_text(data, "description"),
@@ -55,7 +57,7 @@ def read(folder: Path) -> Package:
         _check_whole(package, name, files)
     if package.table:
         untrusted.file_name(package.table, f"{MANIFEST}: table")
-    if set(package.dataset) != {"name", "digest"}:
+    if not {"name", "digest"} <= set(package.dataset) <= set(datasets.FIELDS):
         raise ValueError(f"{MANIFEST}: dataset must hold name and digest, got {list(package.dataset)[:5]}")
     return package
 
@@ -111,7 +113,8 @@ def _file(name: str, files: set[str]) -> str:
 
 def _check_whole(package: Package, name: str, files: set[str]) -> None:
     """Refuse a file that is not the one that was written; the evaluation must be there."""
-    file, digest = names.file_name(name, package.prefix), package.tags.get(names.digest_tag(name, package.prefix))
+    file = names.file_name(name, package.prefix)
+    digest = names.digests(package.tags, package.prefix).get(names.digest_key(name))
     if name == names.EVALUATION_FILE or digest is not None:
         _file(file, files)
         assert package.folder is not None

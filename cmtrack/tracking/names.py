@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
+from cmtrack import untrusted
 from cmtrack.archive import FILE_NAME, ROWS_NAME
 from cmtrack.base import BaseEvaluation
 from cmtrack.evaluation import Evaluation
@@ -16,8 +18,17 @@ REPORT_FILE = "cmtrack_report.html"
 CLASSES_FILE = "cmtrack_classes.json"
 SEGMENTS_FILE = "cmtrack_segments.json"
 PREDICTIONS_FILE = ROWS_NAME
+DIGESTS = "digests"
+"""Tag of what programs know an evaluation by, as JSON; see :func:`digests`. The other tags are for people."""
 ROWS_FILE = "predictions_file"
-"""Tag that names the file of the rows' predictions, where it stands under another prefix."""
+"""Entry of it that names the file of the rows' predictions, where it stands under another prefix."""
+REGROUPING = "regrouping"
+"""Entry of it: a digest of all that a regrouped evaluation was made from, and how."""
+TAGS_BEFORE = {
+    "schema": "schema", "labels": "labels_digest", "row_ids": "row_ids_digest", "evaluation": "evaluation_digest",
+    "predictions": "predictions_digest", ROWS_FILE: "predictions_file", REGROUPING: "regrouping",
+}  # fmt: skip
+"""The tags of their own that earlier versions wrote, by entry."""
 KIND_TAG = "cmtrack.kind"
 REVIEW = "review"
 IMAGE_KEY = "cmtrack/confusion_matrix"
@@ -50,9 +61,35 @@ def tag(name: str, prefix: str = "") -> str:
     return f"cmtrack.{middle}.{name}" if middle else f"cmtrack.{name}"
 
 
-def digest_tag(name: str, prefix: str = "") -> str:
-    """The tag that holds the digest of a file, such as ``cmtrack.evaluation_digest``."""
-    return tag(f"{name.removeprefix('cmtrack_').split('.')[0]}_digest", prefix)
+def digest_key(name: str) -> str:
+    """The entry of :func:`digests` for a file: ``evaluation`` for ``cmtrack_evaluation.json``."""
+    return name.removeprefix("cmtrack_").split(".")[0]
+
+
+def digests(tags: Mapping[str, str], prefix: str = "") -> dict[str, str]:
+    """What a run's tags tell programs of an evaluation, by entry.
+
+    The entries are ``schema``, ``labels`` and ``row_ids`` (digests of the evaluated rows), ``evaluation`` and
+    ``predictions`` (digests of files), :data:`ROWS_FILE` and :data:`REGROUPING`. Tags of earlier versions are read,
+    too. A damaged tag says nothing.
+    """
+    text = tags.get(tag(DIGESTS, prefix))
+    if text is None:
+        before = {entry: tags.get(tag(name, prefix)) for entry, name in TAGS_BEFORE.items()}
+        return {entry: value for entry, value in before.items() if value is not None}
+    try:
+        found = untrusted.parsed_json(text)
+    except ValueError:
+        return {}
+    return {key: value for key, value in found.items() if isinstance(value, str)} if isinstance(found, dict) else {}
+
+
+def with_digests(tags: Mapping[str, str], prefix: str, changed: Mapping[str, str | None]) -> dict[str, str]:
+    """Tags in which :func:`digests` finds other values; an entry of None goes."""
+    before = {tag(name, prefix) for name in TAGS_BEFORE.values()}
+    kept = {entry: text for entry, text in {**digests(tags, prefix), **changed}.items() if text is not None}
+    others = {name: text for name, text in tags.items() if name not in before}
+    return others | {tag(DIGESTS, prefix): json.dumps(kept)}
 
 
 def chosen_metrics(evaluation: BaseEvaluation, chosen: str | Sequence[str]) -> dict[str, float]:

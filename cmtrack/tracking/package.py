@@ -10,7 +10,6 @@ from __future__ import annotations
 import json
 import math
 import os
-import re
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
@@ -22,63 +21,16 @@ from cmtrack import schemas, untrusted
 from cmtrack.base import BaseEvaluation
 from cmtrack.evaluation import Evaluation
 from cmtrack.families.result import FamilyEvaluation
-from cmtrack.metrics.catalog import CATALOG
-from cmtrack.report.formatting import level
 from cmtrack.report.views import report_html, segments_json, table_json
+from cmtrack.tracking import dataset as datasets
 from cmtrack.tracking import names
 from cmtrack.tracking.cache import digest_of
+from cmtrack.tracking.description import description
 from cmtrack.tracking.parallel import forks_wait
-from cmtrack.tracking.spool import ARTIFACTS, MANIFEST, write_private
+from cmtrack.tracking.spool import ARTIFACTS, CHARTS, MANIFEST, write_private
 
 if TYPE_CHECKING:
     from cmtrack.report.figures import Picture
-
-NOTE = "mlflow.note.content"
-MAX_NOTE = 8000
-
-_FIRST_VERSION = re.compile(r"\A\| cmtrack \|.*\n(?:\|.*(?:\n|\Z))*\n*")
-
-
-def description(evaluation: BaseEvaluation, prefix: str = "") -> str:
-    """The block of an evaluation: which one it is, and its headline numbers as a table."""
-    headline = [metric.name for metric in CATALOG if metric.headline and "<" not in metric.name]
-    metrics, intervals = evaluation.metrics, evaluation.intervals
-    percent = level(evaluation.confidence_level)
-    lines = [_title(evaluation, prefix), "", f"| metric | value | {percent} interval |", "|---|---|---|"]
-    for name in headline:
-        value = metrics.get(name, math.nan)
-        if math.isfinite(value) and not name.endswith(("_low", "_high")):
-            ends = intervals.get(name)
-            shown = f"{ends[0]:.4g} to {ends[1]:.4g}" if ends else ""
-            lines.append(f"| {prefix}{name} | {value:.4g} | {shown} |")
-    return "\n".join(lines)
-
-
-def with_block(note: str, block: str, prefix: str = "") -> str:
-    """A description with the block of one prefix in it: in the place of its earlier one, else at the end.
-
-    Nothing else is touched. A block that would make the text longer than MLflow takes is left out; one that the first
-    version of cmtrack wrote, without a label, goes.
-    """
-    name = f"cmtrack {prefix}".strip()
-    begin, end = f"<!-- {name} -->", f"<!-- /{name} -->"
-    marked = f"{begin}\n{block}\n\n{end}"
-    known = re.compile(re.escape(begin) + ".*?" + re.escape(end), re.DOTALL)
-    note = _FIRST_VERSION.sub("", note)
-    if known.search(note):
-        new = known.sub(lambda _: marked, note, count=1)
-    else:
-        new = f"{note.rstrip()}\n\n{marked}" if note.strip() else marked
-    return new if len(new) <= MAX_NOTE else note
-
-
-def _title(evaluation: BaseEvaluation, prefix: str) -> str:
-    what = f"Evaluation “{prefix.strip('/ ._-')}”" if prefix.strip("/ ._-") else "Evaluation"
-    facts = [f"{evaluation.n_samples:.15g} samples"]
-    if evaluation.positive is not None:
-        facts.append(f"positive group “{evaluation.positive}”")
-    return f"**{what}**: {', '.join(facts)}"
-
 
 _MAX_TAG = 4000
 
@@ -99,13 +51,13 @@ class Package:
         Finite values by the name that MLflow gets.
     tags : dict of str to str
     images : dict of str to str
-        File in ``artifacts/`` by image key.
+        File in ``charts/`` by image key; earlier versions had them in ``artifacts/``.
     table : str
         File in ``artifacts/`` that the artifact view shows as a table.
     dataset : dict of str to str
-        Name and digest of the evaluated data.
+        Of the evaluated data, as :mod:`cmtrack.tracking.dataset` has it.
     description : str
-        Markdown for the run's description, where it is one block of several.
+        Markdown for the run's description, where it is one block of several; its links are made when it is sent.
     timestamp : int
         When it was made, milliseconds since 1970: sending twice gives the same points of a metric.
     tracking_uri : str or None
@@ -157,6 +109,8 @@ def build(
     on_existing: str = "replace",
     rows: Callable[[BinaryIO], object] | None = None,
     views_too: bool = True,
+    dataset: str | None = None,
+    run_name: str = "",
 ) -> Package:
     """Make the whole package, file by file.
 
@@ -173,7 +127,12 @@ def build(
         Writes the rows' predictions into the file that it gets.
     views_too : bool, default True
         Whether figures, report and tables are made.
+    dataset : str, optional
+        The evaluated data, by the name that a person gives them.
+    run_name : str, default ""
+        For the figures; empty where it is not known.
     """
+    data, timestamp = datasets.described(evaluation, dataset), int(time.time() * 1000)
     written: dict[str, bytes] = {}
     problems: list[str] = []
 
@@ -191,9 +150,15 @@ def build(
     keep(names.EVALUATION_FILE, evaluation.to_json())
     pictures: dict[str, Picture] = {}
     if views_too and figures:
-        attempt("figures", lambda: _draw(evaluation, pictures, problems))
+        day = time.strftime("%Y-%m-%d", time.gmtime(timestamp / 1000))
+        about = {"run": run_name, "step": step, "data": data["name"], "date": day}
+        attempt("figures", lambda: _draw(evaluation, pictures, problems, about))
+    images = {}
     for picture in pictures.values():
         keep(picture.file, picture.content)
+        if picture.chart:
+            images[prefix + names.IMAGE_KEY] = names.file_name(picture.file, prefix)
+            write(f"{CHARTS}/{names.file_name(picture.file, prefix)}", picture.chart)
     if views_too:
         undrawn = tuple(problems)
         attempt("report", lambda: keep(names.REPORT_FILE, report_html(evaluation, pictures, problems=undrawn)))
@@ -204,7 +169,6 @@ def build(
         attempt("predictions", lambda: keep(names.PREDICTIONS_FILE, _in_memory(rows)))
     chosen = names.chosen_metrics(evaluation, metrics)
     finite = {prefix + name: value for name, value in chosen.items() if math.isfinite(value)}
-    image = next((names.file_name(picture.file, prefix) for picture in pictures.values() if picture.chart), None)
     package = Package(
         folder=None,
         run_id=run_id,
@@ -212,13 +176,14 @@ def build(
         step=step,
         model_id=model_id,
         metrics={_short(name): value for name, value in finite.items()},
-        tags=_tags(evaluation, prefix, [name for name in chosen if not math.isfinite(chosen[name])])
-        | digests(written, prefix),
-        images={prefix + names.IMAGE_KEY: image} if image else {},
+        tags=_tags(evaluation, prefix, [name for name in chosen if not math.isfinite(chosen[name])], written),
+        images=images,
         table=names.file_name(names.CLASSES_FILE, prefix) if views_too else "",
-        dataset={"name": names.file_name("evaluated rows", prefix), "digest": evaluation.labels_digest},
-        description=description(evaluation, prefix),
-        timestamp=int(time.time() * 1000),
+        dataset=data,
+        description=description(
+            evaluation, prefix, pictures, report=names.file_name(names.REPORT_FILE, prefix) in written
+        ),
+        timestamp=timestamp,
         tracking_uri=None if tracking_uri is None else untrusted.without_credentials(tracking_uri),
         on_existing=on_existing,
         problems=tuple(problems),
@@ -251,23 +216,17 @@ def _in_memory(write: Callable[[BinaryIO], object]) -> bytes:
     return content.getvalue()
 
 
-def _draw(evaluation: BaseEvaluation, pictures: dict[str, Picture], problems: list[str]) -> None:
-    from cmtrack.report.figures import draw_pictures
+def _draw(evaluation: BaseEvaluation, pictures: dict[str, Picture], problems: list[str], about: dict[str, Any]) -> None:
+    from cmtrack.report.figures import About, draw_pictures
 
-    pictures |= draw_pictures(evaluation, problems, logged=True)
+    pictures |= draw_pictures(evaluation, problems, logged=True, about=About(**about))
 
 
-def _tags(evaluation: BaseEvaluation, prefix: str, undefined: list[str]) -> dict[str, str]:
-    tags = {
-        "schema": str(schemas.EVALUATION.newest),
-        "labels_digest": evaluation.labels_digest,
-        "samples": f"{evaluation.n_samples:.15g}",
-    }
+def _tags(evaluation: BaseEvaluation, prefix: str, undefined: list[str], written: dict[str, bytes]) -> dict[str, str]:
+    tags = {"samples": f"{evaluation.n_samples:.15g}"}
     if isinstance(evaluation, FamilyEvaluation):
         families = f"{len(evaluation.families)} families, {dict(evaluation.design)['families']}"
         tags |= {"kind": evaluation.kind, "families": families}
-    if evaluation.statistics.row_ids is not None:
-        tags["row_ids_digest"] = str(evaluation.statistics.row_ids)
     if evaluation.positive is not None:
         tags["positive"] = str(evaluation.positive)
     if evaluation.grouping is not None:
@@ -277,19 +236,26 @@ def _tags(evaluation: BaseEvaluation, prefix: str, undefined: list[str]) -> dict
         tags["undefined"] = ", ".join(undefined)
     if evaluation.warnings:
         tags["warnings"] = "\n".join(evaluation.warnings)
-    return {names.tag(name, prefix): _cut(text) for name, text in tags.items()}
+    ids = evaluation.statistics.row_ids
+    known = {
+        "schema": str(schemas.EVALUATION.newest),
+        "labels": evaluation.labels_digest,
+        "row_ids": None if ids is None else str(ids),
+    }
+    readable = {names.tag(name, prefix): _cut(text) for name, text in tags.items()}
+    return names.with_digests(readable, prefix, known | digests(written, prefix))
 
 
 def digests(written: dict[str, bytes], prefix: str) -> dict[str, str]:
-    """Digests by which later readers know the files."""
-    tags = {}
+    """Digests by which later readers know the files, as :func:`cmtrack.tracking.names.digests` has them."""
+    known = {}
     for name in (names.EVALUATION_FILE, names.PREDICTIONS_FILE):
         file = names.file_name(name, prefix)
         if file in written:
-            tags[names.digest_tag(name, prefix)] = digest_of(written[file])
+            known[names.digest_key(name)] = digest_of(written[file])
             if prefix and name == names.PREDICTIONS_FILE:  # a regrouped evaluation may have pointed elsewhere
-                tags[names.tag(names.ROWS_FILE, prefix)] = file
-    return tags
+                known[names.ROWS_FILE] = file
+    return known
 
 
 def _cut(text: str) -> str:

@@ -3,21 +3,25 @@
 from __future__ import annotations
 
 import tempfile
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
 
 from cmtrack.comparison.blocks import RankedModel
 from cmtrack.comparison.result import Comparison
 from cmtrack.comparison.run import Run
 from cmtrack.names import quoted
-from cmtrack.report.figures import draw_pictures
+from cmtrack.report.figures import About, draw_pictures
+from cmtrack.report.formatting import capital, markdown_text
 from cmtrack.report.review.narrative import decision, lead
 from cmtrack.report.review.report import as_json, html, markdown, ranking_json
+from cmtrack.tracking.description import MAX_NOTE, NOTE, artifact_link, with_block
 from cmtrack.tracking.names import KIND_TAG, REVIEW, tag
-from cmtrack.tracking.runs import client_for, experiment_ids, first_line, version_for
+from cmtrack.tracking.runs import client_for, experiment_ids, first_line, version_for, versions_of
 from cmtrack.tracking.store import end_run
 
 if TYPE_CHECKING:
@@ -28,7 +32,9 @@ MARKDOWN_FILE = "cmtrack_review.md"
 JSON_FILE = "cmtrack_review.json"
 TABLE_FILE = "cmtrack_review_ranking.json"
 STOPPED = "stopped by a gate"
-MAX_NOTE = 8000
+REVIEWS = ": reviews"
+"""End of the name of an experiment that holds the reviews of another."""
+_LABEL = "(review)"
 _MAX_TAG = 4000
 
 
@@ -44,6 +50,8 @@ class LoggedReview:
         Ids of the runs and of the logged models that got its tags.
     alias : str
         What was set, such as ``"models:/name@challenger (version 3)"``; empty where nothing was asked for.
+    versions : tuple of str
+        Model versions of the chosen run whose page says so now, such as ``"models:/name/3"``.
     problems : tuple of str
         What could not be drawn or tagged.
     """
@@ -54,6 +62,7 @@ class LoggedReview:
     tagged_models: tuple[str, ...]
     alias: str
     problems: tuple[str, ...]
+    versions: tuple[str, ...] = ()
 
 
 def publish(
@@ -67,7 +76,7 @@ def publish(
     """Write the review into the chosen run's store, and tag what was compared; see :meth:`Comparison.log`.
 
     Where no run is chosen, because gates stopped all of them or several rankings have equal claims, the review goes
-    into the store and the experiment of the first run that was compared. Everything that may be refused is asked for
+    into the store of the first run that was compared. Everything that may be refused is asked for
     first: nothing is written where the runs are in no store, or there is no version for the alias.
 
     Raises
@@ -85,21 +94,28 @@ def publish(
         raise ValueError(f"no run is chosen, so the alias {alias!r} has nothing to stand for: {lead(comparison)}")
     client = clients[home.tracking_uri]
     version = None if alias is None else version_for(home, client, registered_model)
-    experiment_id = home.experiment_id if experiment_name is None else _experiment(client, experiment_name)
     problems: list[str] = []
-    review = client.create_run(
-        experiment_id, run_name=run_name or f"review: {comparison.criterion}", tags=_review_tags(comparison)
+    experiment_id = (
+        _own_experiment(client, home.experiment_id, problems)
+        if experiment_name is None
+        else _experiment(client, experiment_name)
     )
+    name = run_name or f"review: {comparison.criterion}"
+    review = client.create_run(experiment_id, run_name=name, tags=_review_tags(comparison))
     run_id = str(review.info.run_id)
     try:
-        _upload(comparison, client, run_id, problems)
+        _upload(comparison, client, run_id, problems, name)
     except BaseException:
         end_run(client, run_id, "FAILED")
         raise
     end_run(client, run_id)
-    runs, models = _tag_all(comparison, clients, run_id, problems)
-    said = "" if alias is None else _set_alias(client, version, alias, run_id)
-    return LoggedReview(run_id, str(experiment_id), runs, models, said, tuple(problems))
+    said = _Said(comparison, run_id, artifact_link(str(experiment_id), run_id, HTML_FILE))
+    runs, models = _tag_all(comparison, clients, said, problems)
+    versions: tuple[str, ...] = ()
+    if comparison.best is not None:
+        versions = _describe_versions(client, home, [] if version is None else [version], said, problems)
+    set_alias = "" if alias is None else _set_alias(client, version, alias, run_id)
+    return LoggedReview(run_id, str(experiment_id), runs, models, set_alias, tuple(problems), versions)
 
 
 def _client(uri: str) -> MlflowClient:
@@ -144,14 +160,29 @@ def _others(comparison: Comparison) -> Iterator[Run]:
     yield from (stop.run for stop in comparison.failed)
 
 
-def _experiment(client: MlflowClient, name: str) -> str:
-    """The experiment's id; it is made if need be."""
+def _experiment(client: MlflowClient, name: str, location: str | None = None) -> str:
+    """The experiment's id; it is made if need be, with its artifacts at a location or where the store wants them."""
     found = client.get_experiment_by_name(name)
     if found is None:
-        return str(client.create_experiment(name))
+        return str(client.create_experiment(name, location))
     if found.lifecycle_stage != "active":
         raise ValueError(f"the experiment {name!r} is {found.lifecycle_stage}: it takes no run")
     return experiment_ids(client, [name])[0]
+
+
+def _own_experiment(client: MlflowClient, of: str, problems: list[str]) -> str:
+    """The experiment of reviews beside that of the runs; the latter where that one cannot be had."""
+    from mlflow.exceptions import MlflowException
+
+    home = client.get_experiment(of)
+    if home.name.endswith(REVIEWS):
+        return of
+    served = urlsplit(home.artifact_location or "").scheme in ("", "http", "https", "mlflow-artifacts")
+    try:
+        return _experiment(client, home.name + REVIEWS, None if served else home.artifact_location)
+    except (MlflowException, ValueError) as error:
+        problems.append(f"the review is in the experiment of its runs: {first_line(error)}")
+        return of
 
 
 def _review_tags(comparison: Comparison) -> dict[str, str]:
@@ -177,8 +208,8 @@ def _tied(comparison: Comparison) -> list[str]:
     return [entry.name for entry in comparison.ranking.tied]
 
 
-def _upload(comparison: Comparison, client: MlflowClient, run_id: str, problems: list[str]) -> None:
-    shown = draw_pictures(comparison, problems)
+def _upload(comparison: Comparison, client: MlflowClient, run_id: str, problems: list[str], name: str) -> None:
+    shown = draw_pictures(comparison, problems, about=About(name, date=_today()))
     text = markdown(comparison)
     with tempfile.TemporaryDirectory(prefix="cmtrack-") as scratch:
         folder = Path(scratch)
@@ -194,7 +225,7 @@ def _upload(comparison: Comparison, client: MlflowClient, run_id: str, problems:
             (folder / picture.file).write_bytes(picture.content)
         client.log_artifacts(run_id, scratch)
     # without the tag mlflow.loggedArtifacts: the evaluation view would open on this table, empty for every other run
-    client.set_tag(run_id, "mlflow.note.content", _cut(text))
+    client.set_tag(run_id, NOTE, _cut(text))
 
 
 def _cut(text: str) -> str:
@@ -206,8 +237,34 @@ def _cut(text: str) -> str:
     return kept[: kept.rfind("\n")] + end
 
 
+def _today() -> str:
+    return time.strftime("%Y-%m-%d", time.gmtime())
+
+
+@dataclass(frozen=True)
+class _Said:
+    """What a review says of each run, on the page of the run and of its models."""
+
+    comparison: Comparison
+    review: str
+    link: str
+
+    def tags(self, standing: str) -> dict[str, str]:
+        """Tags of a run, a logged model or a model version."""
+        criterion = str(self.comparison.criterion)[:_MAX_TAG]
+        return {tag("rank"): standing, tag("review"): self.review, tag("criterion"): criterion}
+
+    def described(self, note: str | None, standing: str) -> str:
+        """A description with the decision, the rank and the link in it; nothing else is touched."""
+        rank = f"**Rank {standing}** by {markdown_text(self.comparison.criterion)}"
+        rank = f"**{capital(standing)}**" if standing == STOPPED else rank
+        said = markdown_text(decision(self.comparison)[0])
+        block = f"{rank} in the [review of {_today()}]({self.link}). {said}"
+        return with_block(note or "", block, _LABEL, first=True)
+
+
 def _tag_all(
-    comparison: Comparison, clients: dict[str, MlflowClient], review: str, problems: list[str]
+    comparison: Comparison, clients: dict[str, MlflowClient], said: _Said, problems: list[str]
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Tag runs and logged models in their own stores; what refuses is a problem, not an end."""
     runs, models = [], []
@@ -215,14 +272,35 @@ def _tag_all(
         client = clients.get(run.tracking_uri)
         if client is None or not run.run_id:
             continue
-        tags = {tag("rank"): standing, tag("review"): review, tag("criterion"): str(comparison.criterion)[:_MAX_TAG]}
-        if _attempt(f"tags of run {run.run_id}", problems, partial(_tag_run, client, run.run_id, tags)):
+        if _attempt(f"tags of run {run.run_id}", problems, partial(_tag_run, client, run.run_id, said, standing)):
             runs.append(run.run_id)
         for model_id in run.model_ids:
-            what = f"tags of model {model_id}"
-            if _attempt(what, problems, partial(client.set_logged_model_tags, model_id, tags)):
+            action = partial(_tag_model, client, model_id, said, standing)
+            if _attempt(f"tags of model {model_id}", problems, action):
                 models.append(model_id)
     return tuple(runs), tuple(models)
+
+
+def _describe_versions(
+    client: MlflowClient, chosen: Run, found: list[Any], said: _Said, problems: list[str]
+) -> tuple[str, ...]:
+    """Say on the pages of the chosen run's model versions, or of those found, what was decided; give their names."""
+    ranks = [standing for run, standing in _standings(said.comparison) if run.run_id == chosen.run_id]
+    if not found:
+        what = f"model versions of run {chosen.run_id}"
+        _attempt(what, problems, lambda: found.extend(versions_of(chosen, client)))
+    done = []
+    for version in found if ranks else ():
+        name = f"models:/{version.name}/{version.version}"
+        if _attempt(f"description of {name}", problems, partial(_describe_version, client, version, said, ranks[0])):
+            done.append(name)
+    return tuple(done)
+
+
+def _describe_version(client: MlflowClient, version: Any, said: _Said, standing: str) -> None:
+    client.update_model_version(version.name, version.version, said.described(version.description, standing))
+    for name, text in said.tags(standing).items():
+        client.set_model_version_tag(version.name, version.version, name, text)
 
 
 def _standings(comparison: Comparison) -> Iterator[tuple[Run, str]]:
@@ -234,10 +312,17 @@ def _standings(comparison: Comparison) -> Iterator[tuple[Run, str]]:
     yield from ((stop.run, STOPPED) for stop in comparison.failed)
 
 
-def _tag_run(client: MlflowClient, run_id: str, tags: dict[str, str]) -> None:
+def _tag_run(client: MlflowClient, run_id: str, said: _Said, standing: str) -> None:
     from mlflow.entities import RunTag
 
+    note = client.get_run(run_id).data.tags.get(NOTE)  # a person may have changed it since the run was listed
+    tags = said.tags(standing) | {NOTE: said.described(note, standing)}
     client.log_batch(run_id, tags=[RunTag(name, text) for name, text in tags.items()], synchronous=True)
+
+
+def _tag_model(client: MlflowClient, model_id: str, said: _Said, standing: str) -> None:
+    note = client.get_logged_model(model_id).tags.get(NOTE)
+    client.set_logged_model_tags(model_id, said.tags(standing) | {NOTE: said.described(note, standing)})
 
 
 def _attempt(what: str, problems: list[str], action: Callable[[], Any]) -> bool:

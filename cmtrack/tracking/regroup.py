@@ -31,8 +31,6 @@ if TYPE_CHECKING:
 
 ORIGIN = "regrouped_from"
 """Tag that names the evaluation which was regrouped: what it marks may be written anew."""
-DONE = "regrouping"
-"""Tag that is written last: a digest of all that the numbers were made from and how."""
 FIGURES_UP_TO = 100
 """Figures take twenty times as long as all the rest: for more runs they are drawn only where they are asked for."""
 
@@ -199,9 +197,10 @@ class _Job:
         """True where a run holds what this job would write, as its tags say."""
         if run.status(self.prefix) != "completed":
             return False
-        mark, _, made = run.tags.get(names.tag(DONE, self.prefix), "").partition(" ")
+        known = names.digests(run.tags, self.prefix)
+        mark, _, made = known.get(names.REGROUPING, "").partition(" ")
         sought = {self._mark(run, figures) for figures in ((True,) if with_figures else (True, False))}
-        whole = made == run.tags.get(names.digest_tag(names.EVALUATION_FILE, self.prefix))  # nothing else came after it
+        whole = made == known.get(names.digest_key(names.EVALUATION_FILE))  # nothing else came after it
         return bool(mark) and mark in sought and whole
 
     def done(self, run: TrackedRun) -> RegroupedRun:
@@ -219,8 +218,8 @@ class _Job:
 
     def _mark(self, run: TrackedRun, figures: bool) -> str:
         """Digest of what the numbers are made from, and how; empty where the source is not known by its digests."""
-        files = (names.EVALUATION_FILE, names.PREDICTIONS_FILE)
-        sources = [run.tags.get(names.digest_tag(name, self.source_prefix)) for name in files]
+        known = names.digests(run.tags, self.source_prefix)
+        sources = [known.get(names.digest_key(name)) for name in (names.EVALUATION_FILE, names.PREDICTIONS_FILE)]
         if sources[0] is None:
             return ""
         made = [_version(), self.source_prefix, *sources, self.grouping.to_dict(), self.positive, figures]
@@ -261,22 +260,27 @@ class _Job:
     def _write(
         self, run: TrackedRun, client: MlflowClient, evaluation: Evaluation, mark: str, *, rows: bool
     ) -> tuple[str, ...]:
-        tags: dict[str, str] = {}
+        known: dict[str, str | None] = {}
         if rows:
-            tags[names.tag(names.ROWS_FILE, self.prefix)] = rows_file(run, self.source_prefix)
-            digest = run.tags.get(names.digest_tag(names.PREDICTIONS_FILE, self.source_prefix))
-            if digest is not None:
-                tags[names.digest_tag(names.PREDICTIONS_FILE, self.prefix)] = digest
+            predictions = names.digest_key(names.PREDICTIONS_FILE)
+            known[names.ROWS_FILE] = rows_file(run, self.source_prefix)
+            known[predictions] = names.digests(run.tags, self.source_prefix).get(predictions)
         # first of all, so that a run of which only a part arrives can be regrouped again
         origin = names.file_name(names.EVALUATION_FILE, self.source_prefix)
         client.set_tag(run.run_id, names.tag(ORIGIN, self.prefix), origin)
         with tempfile.TemporaryDirectory(prefix="cmtrack-") as scratch:
             package = build_into(
-                evaluation, Path(scratch) / "package", run_id=run.run_id, prefix=self.prefix, figures=self.figures
+                evaluation,
+                Path(scratch) / "package",
+                run_id=run.run_id,
+                run_name=run.name,
+                prefix=self.prefix,
+                figures=self.figures,
             )
-            made = package.tags[names.digest_tag(names.EVALUATION_FILE, self.prefix)]
-            tags |= {names.tag(ORIGIN, self.prefix): origin, names.tag(DONE, self.prefix): f"{mark} {made}".strip()}
-            package = replace(package, tags=package.tags | tags)
+            made = names.digests(package.tags, self.prefix)[names.digest_key(names.EVALUATION_FILE)]
+            known[names.REGROUPING] = f"{mark} {made}".strip()
+            tags = names.with_digests(package.tags, self.prefix, known)
+            package = replace(package, tags=tags | {names.tag(ORIGIN, self.prefix): origin})
             return package.problems + send(package, client).problems
 
 

@@ -394,7 +394,7 @@ def version_for(run: Run, client: MlflowClient, registered_model: str | None = N
     ValueError
         If there is none, or more than one.
     """
-    found = {(version.name, str(version.version)): version for version in _versions(run, client)}
+    found = {(version.name, str(version.version)): version for version in versions_of(run, client)}
     if registered_model is not None:
         found = {key: version for key, version in found.items() if key[0] == registered_model}
     of = f"of {registered_model!r} " if registered_model is not None else ""
@@ -412,7 +412,8 @@ def version_for(run: Run, client: MlflowClient, registered_model: str | None = N
     return next(iter(found.values()))
 
 
-def _versions(run: Run, client: MlflowClient) -> list[Any]:
+def versions_of(run: Run, client: MlflowClient) -> list[Any]:
+    """The model versions that came from a run or from its logged models."""
     from mlflow.exceptions import MlflowException
 
     versions = list(client.search_model_versions(f"run_id='{run.run_id}'"))

@@ -9,12 +9,15 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-from urllib.parse import urlsplit
+from urllib.parse import quote, urlsplit
 
 from cmtrack import untrusted
 from cmtrack.metrics.catalog import lookup
+from cmtrack.tracking import dataset as datasets
 from cmtrack.tracking import names
-from cmtrack.tracking.package import NOTE, Package, with_block
+from cmtrack.tracking.description import NOTE, with_block, with_links
+from cmtrack.tracking.package import Package
+from cmtrack.tracking.spool import ARTIFACTS, CHARTS
 
 if TYPE_CHECKING:
     from mlflow import MlflowClient
@@ -96,21 +99,24 @@ def send(package: Package, client: MlflowClient | None = None, answered: Callabl
     if refused and evaluation is not None:
         raise ValueError(f"the store refused {evaluation.name} ({refused}): the run has the metrics only")
     left_out = dict(_optional(client, run, package, others, answered))
-    _log_dataset(client, run_id, package)
+    datasets.log(client, run_id, package.dataset)
     answered()
     tags = dict(package.tags)
     if left_out:
         tags[names.tag(LEFT_OUT, package.prefix)] = _named(left_out)[:4000]
         problems += (f"refused by the store: {_named(left_out)}",)
         if names.file_name(names.PREDICTIONS_FILE, package.prefix) in left_out:
-            tags.pop(names.digest_tag(names.PREDICTIONS_FILE, package.prefix), None)
+            gone = {names.digest_key(names.PREDICTIONS_FILE): None, names.ROWS_FILE: None}
+            tags = names.with_digests(tags, package.prefix, gone)
     made, listed = {path.name for path in others}, run.data.tags.get(TABLES, "[]")
     segments = names.file_name(names.SEGMENTS_FILE, package.prefix)
     tables = [table for table in (package.table, segments) if table in made - set(left_out)]
     changed = with_tables(listed, tables, gone=() if segments in made else (segments,))
     if changed != listed:
         tags[TABLES] = changed
-    tags[NOTE] = with_block(run.data.tags.get(NOTE, ""), package.description, package.prefix)
+    there_now = {quote(path.name) for path in package.files if path.name not in left_out}
+    block = with_links(package.description, str(run.info.experiment_id), run_id, there_now)
+    tags[NOTE] = with_block(run.data.tags.get(NOTE, ""), block, package.prefix)
     if evaluation is not None:
         tags[status] = "completed"
     replaced = ""
@@ -264,7 +270,6 @@ def _named(left_out: dict[str, str]) -> str:
 def _log_images(client: MlflowClient, run: Any, package: Package) -> None:
     from cmtrack.tracking.images import DrawnImage
 
-    files = {path.name: path for path in package.files}
     run_id, step = run.info.run_id, package.step or 0
     known: list[str] = []
     # without a status nothing of the kind was sent before
@@ -274,13 +279,21 @@ def _log_images(client: MlflowClient, run: Any, package: Package) -> None:
         # MLflow names an image by these three and a number of its own: one that is there already was sent before
         parts = ("images/" + "[~#]".join(map(re.escape, key.split("/"))), "step", str(step), "timestamp")
         name = re.compile("[+%]".join((*parts, str(package.timestamp), "")))
-        if file not in files or any(map(name.match, known)):
+        path = _image(package, file)
+        if path is None or any(map(name.match, known)):
             continue
-        with DrawnImage(files[file]) as image:
+        with DrawnImage(path) as image:
             client.log_image(run_id, image, key=key, step=step, timestamp=package.timestamp, synchronous=True)
 
 
-# -- metrics, dataset, tags ------------------------------------------------------------------------------------------
+def _image(package: Package, file: str) -> Path | None:
+    """The image for the charts; packages of earlier versions have it among their artifacts."""
+    if package.folder is None:
+        return None
+    return next((path for part in (CHARTS, ARTIFACTS) if (path := package.folder / part / file).is_file()), None)
+
+
+# -- metrics, tags ------------------------------------------------------------------------------------------
 
 
 def _metrics(client: MlflowClient, run: Any, package: Package) -> tuple[list[Any], tuple[str, ...]]:
@@ -309,22 +322,6 @@ def _only_model(run: Any, step: int) -> str | None:
     return found[0] if len(found) == 1 else None
 
 
-def _log_dataset(client: MlflowClient, run_id: str, package: Package) -> None:
-    from mlflow.data.code_dataset_source import CodeDatasetSource
-    from mlflow.data.meta_dataset import MetaDataset
-    from mlflow.entities import Dataset, DatasetInput, InputTag
-    from mlflow.exceptions import MlflowException
-
-    name, digest = package.dataset["name"], package.dataset["digest"]
-    said = MetaDataset(CodeDatasetSource(tags={}), name=name, digest=digest).to_dict()
-    dataset = Dataset(name, digest, said["source_type"], said["source"], said.get("schema"), said.get("profile"))
-    inputs = [DatasetInput(dataset, tags=[InputTag("mlflow.data.context", "evaluation")])]
-    try:
-        client.log_inputs(run_id, inputs)
-    except MlflowException:  # another run may have written the same dataset at the same moment: now it is there
-        client.log_inputs(run_id, inputs)
-
-
 def with_tables(listed: str, tables: Iterable[str], gone: Iterable[str] = ()) -> str:
     """The tag that lists a run's tables, with some more and without those that are gone.
 
@@ -345,8 +342,7 @@ STALE = "stale_metrics"
 LEFT_OUT = "left_out"
 """Tag that names the files which the store refused."""
 _TAGS = (
-    "costs", "evaluation_digest", "families", "grouping", "kind", "labels_digest", "positive", "predictions_digest",
-    names.ROWS_FILE, "regrouped_from", "regrouping", "row_ids_digest",
+    *names.TAGS_BEFORE.values(), names.DIGESTS, "costs", "families", "grouping", "kind", "positive", "regrouped_from",
     "samples", "undefined", "warnings", LEFT_OUT, STALE,
 )  # fmt: skip
 
@@ -360,14 +356,16 @@ def is_there(run: Any, package: Package) -> bool:
         package.step is None
         and package.model_id is None
         and _same(run, package)
+        and datasets.is_there(run, package.dataset)
         and all(tags.get(name) == text for name, text in package.tags.items())
         and all(metrics.get(name) == value for name, value in package.metrics.items())
     )
 
 
 def _same(run: Any, package: Package) -> bool:
-    known = names.digest_tag(names.EVALUATION_FILE, package.prefix)
-    return bool(known in package.tags and run.data.tags.get(known) == package.tags[known])
+    key = names.digest_key(names.EVALUATION_FILE)
+    there, sent = (names.digests(tags, package.prefix).get(key) for tags in (run.data.tags, package.tags))
+    return sent is not None and there == sent
 
 
 def what_is_there(run: Any, package: Package) -> str:
@@ -380,8 +378,8 @@ def what_is_there(run: Any, package: Package) -> str:
     if status != "completed" or _same(run, package) or package.step is not None:
         return ""
     samples = untrusted.printable(tags.get(names.tag("samples", package.prefix), "?"))
-    digest = names.tag("labels_digest", package.prefix)
-    rows = "the same rows" if tags.get(digest) == package.tags.get(digest) else "other rows"
+    labels = [names.digests(known, package.prefix).get("labels") for known in (tags, package.tags)]
+    rows = "the same rows" if labels[0] == labels[1] else "other rows"
     under = f" under the prefix {package.prefix!r}" if package.prefix else ""
     return f"an evaluation of {samples} samples ({rows}){under}"
 

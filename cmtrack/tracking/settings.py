@@ -150,10 +150,9 @@ def allowed(package: Package) -> tuple[Package, tuple[str, ...]]:
         if narrowed == content:  # it has no probabilities
             continue
         if path.name == own:
-            for name in (names.digest_tag(names.PREDICTIONS_FILE, package.prefix), _rows_tag(package.prefix)):
-                tags.pop(name, None)
-            if narrowed is not None:
-                tags |= packages.digests({own: narrowed}, package.prefix)
+            gone = {names.digest_key(names.PREDICTIONS_FILE): None, names.ROWS_FILE: None}
+            known = {} if narrowed is None else packages.digests({own: narrowed}, package.prefix)
+            tags = names.with_digests(tags, package.prefix, {**gone, **known})
         taken.append((path, narrowed))
     out = replace(package, tags=tags)
     packages.rewrite_manifest(out)
@@ -163,10 +162,6 @@ def allowed(package: Package) -> tuple[Package, tuple[str, ...]]:
             write_private(path, narrowed)
     what = "rows" if kept.content == "off" else "probabilities of the rows"
     return out, tuple(f"the {what} in {path.name} ({kept.reason})" for path, _ in taken)
-
-
-def _rows_tag(prefix: str) -> str:
-    return names.tag(names.ROWS_FILE, prefix)
 
 
 # -- where settings stand --------------------------------------------------------------------------------------

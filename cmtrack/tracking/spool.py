@@ -33,6 +33,8 @@ INTENT = "intent.json"
 MANIFEST = "manifest.json"
 INPUTS = "inputs.npz"
 ARTIFACTS = "artifacts"
+CHARTS = "charts"
+"""Folder of the images for MLflow\'s charts, beside the artifacts."""
 SENT = ".sent"
 GRACE = 600.0
 """Seconds without a write after which an entry without a lock counts as abandoned."""

@@ -6,7 +6,7 @@ import logging
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from cmtrack import untrusted
 
@@ -63,6 +63,17 @@ def quiet() -> Iterator[None]:
             os.environ[_BARS] = bars
         for logger, level in zip(loggers, levels, strict=True):
             logger.setLevel(level)
+
+
+made_runs: dict[str, str] = {}
+"""Names of the runs that this process made, by id."""
+
+
+def create_run(client: MlflowClient, experiment_id: str, name: str, tags: dict[str, str] | None = None) -> Any:
+    """Make a run, and remember its name for the figures of its evaluation."""
+    run = client.create_run(experiment_id, run_name=name, tags=tags)
+    made_runs[str(run.info.run_id)] = name
+    return run
 
 
 def end_run(client: MlflowClient, run_id: str, status: str = "FINISHED") -> None:

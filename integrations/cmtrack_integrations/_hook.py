@@ -36,6 +36,7 @@ class Options(EvaluateOptions, total=False):
     metrics: str | Sequence[str]
     predictions: bool | str
     on_existing: str
+    dataset: str | None
     strict: bool
 
 

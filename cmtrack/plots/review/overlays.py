@@ -23,6 +23,7 @@ from cmtrack.plots.style import (
     MUTED,
     ORANGE,
     PINK,
+    RUN,
     SKY,
     YELLOW,
     FloatArray,
@@ -297,6 +298,7 @@ class _Runs:
             ax.plot(
                 *xy, color=_COLOURS[place % len(_COLOURS)], linestyle=(0, dashes) if dashes else "-", linewidth=1.7,
                 label=f"{self.names[i]}: {said}", zorder=3 - i / len(self.names), clip_on=False, drawstyle=drawstyle,
+                gid=f"{RUN}{place}",
             )  # fmt: skip
 
     def captions(self, first: str, interval: str) -> list[str]:

@@ -19,10 +19,12 @@ from cmtrack.metrics.metric import BETTER
 from cmtrack.names import quoted
 from cmtrack.plots import _text as text
 from cmtrack.plots.style import (
+    BAND,
     BLUE,
     GRID,
     INK,
     ORANGE,
+    RUN,
     SMALL_SIZE,
     TITLE_SIZE,
     FloatArray,
@@ -179,8 +181,10 @@ def _check_order(values: FloatArray, better: str) -> None:
 def _name_rows(left: Axes, right: Axes, names: Sequence[str], star: int | None) -> None:
     shown = [f"★ {name}" if row == star else name for row, name in enumerate(names)]
     left.set_yticks(range(len(names)), shown, fontsize=SMALL_SIZE + 0.5, color=INK)
-    if star is not None:
-        left.get_yticklabels()[star].set_fontweight("bold")
+    for row, name in enumerate(left.get_yticklabels()):
+        name.set_gid(f"{RUN}{row}")
+        if row == star:
+            name.set_fontweight("bold")
     left.tick_params(axis="y", length=0)
     right.tick_params(axis="y", length=0, labelleft=False)
 
@@ -232,7 +236,6 @@ def _explanations(
 
 
 FONT = 7.5  # of the numbers
-_BAND = "#e4eff7"
 _FAR = 6.0  # times the median distance from the first row: beyond, a row does not stretch the axis
 
 
@@ -272,7 +275,7 @@ def draw_panel(
     for top in np.flatnonzero(bands) - 0.5:
         ax.add_patch(
             Rectangle(
-                (0.0, float(top)), reach, 1, transform=ax.get_yaxis_transform(), clip_on=False, facecolor=_BAND,
+                (0.0, float(top)), reach, 1, transform=ax.get_yaxis_transform(), clip_on=False, facecolor=BAND,
                 edgecolor="none", zorder=0.2,
             )
         )  # fmt: skip
@@ -280,7 +283,8 @@ def draw_panel(
     for row, (centre, (start, stop)) in enumerate(zip(centres, limits, strict=True)):
         colour, marker = (BLUE, "o") if tied[row] else (ORANGE, "s")
         if np.isfinite(start) and np.isfinite(stop):
-            ax.plot([start, stop], [row, row], color=colour, linewidth=1.6, solid_capstyle="butt", zorder=2)
+            ax.plot([start, stop], [row, row], color=colour, linewidth=1.6, solid_capstyle="butt", zorder=2,
+                    gid=f"{RUN}{row}")  # fmt: skip
         if not np.isfinite(centre):
             continue
         where = float(np.clip(centre, low, high))
@@ -291,7 +295,7 @@ def draw_panel(
         elif row == star:
             marker, size = "*", 12.0
         ax.plot([where], [row], marker=marker, markersize=size, color=colour, markeredgecolor="white",
-                markeredgewidth=0.6, linestyle="none", zorder=3, clip_on=False)  # fmt: skip
+                markeredgewidth=0.6, linestyle="none", zorder=3, clip_on=False, gid=f"{RUN}{row}")  # fmt: skip
     if zero:
         ax.axvline(0.0, color=INK, linewidth=0.9, zorder=1.5)
     ax.set_xlim(low, high)
@@ -317,4 +321,4 @@ def write_numbers(ax: Axes, texts: Sequence[str]) -> None:
     """Write texts at the right of the rows."""
     beside = ax.get_yaxis_transform() + ScaledTranslation(8 / 72, 0, ax.figure.dpi_scale_trans)
     for row, words in enumerate(texts):
-        ax.text(1.0, row, words, transform=beside, va="center", ha="left", fontsize=FONT, color=INK)
+        ax.text(1.0, row, words, transform=beside, va="center", ha="left", fontsize=FONT, color=INK, gid=f"{RUN}{row}")

@@ -44,9 +44,9 @@ def of_classes(ranking: Ranking) -> list[tuple[RankedRun, Evaluation]]:
     return found if len(found) == len(ranking.runs) else []
 
 
-def changes_of(ranking: Ranking) -> CellChanges | None:
-    """The cells of the confusion matrix in which the chosen run and its rival differ; None without a rival."""
-    other, known = rival(ranking), {run.name: evaluation for run, evaluation in of_classes(ranking)}
+def changes_of(ranking: Ranking, other: RankedRun | None = None) -> CellChanges | None:
+    """The cells of the confusion matrix in which the chosen run and its rival, or another one, differ; None without."""
+    other, known = other or rival(ranking), {run.name: evaluation for run, evaluation in of_classes(ranking)}
     if other is None or not known:  # sets of codes have a matrix per family
         return None
     return cell_changes(known[other.name], known[ranking.foremost.name])

@@ -22,6 +22,7 @@ from cmtrack.report import formatting as fmt
 from cmtrack.report.html import figure_block
 from cmtrack.report.probabilities import JUDGES
 from cmtrack.report.review import reproduce
+from cmtrack.report.review.bars import bars
 from cmtrack.report.review.figures import MAX_RUNS, changes_of, judged_section, of_classes, rival
 from cmtrack.report.review.narrative import decision, further, heading, segment_reading, segment_test
 from cmtrack.report.review.phrases import LAST, STANDINGS, Say, criterion_title, direction, over, say_of, standing
@@ -31,6 +32,8 @@ from cmtrack.untrusted import one_line
 if TYPE_CHECKING:
     from cmtrack.report.figures import Picture
 
+_FROM_LEADER = "From the leader"
+_NOTHING = (math.nan, math.nan)
 MAX_CELLS = 12
 MAX_SEGMENTS = 30
 """Segments of a table; all are in the JSON file."""
@@ -44,6 +47,7 @@ def context(comparison: Comparison, title: str | None, pictures: Mapping[str, Pi
     said = decision(comparison, beside_tables=True)
     return {
         "title": title or default_title(comparison),
+        "run_numbers": run_numbers(comparison),
         "facts": facts(comparison),
         "headline": said[0],
         "evidence": said[1:],
@@ -70,6 +74,13 @@ def context(comparison: Comparison, title: str | None, pictures: Mapping[str, Pi
 def default_title(comparison: Comparison) -> str:
     """The page's title where none is given."""
     return f"Review by {criterion_title(comparison.criterion, _positive(comparison))}"
+
+
+def run_numbers(comparison: Comparison) -> dict[str, int]:
+    """A number for each run or model by its name, the ranked ones first: what belongs to it on the page has it."""
+    names = [entry.name for entry in comparison.standings]
+    names += [stop.name for stop in comparison.failed] + [left.run.name for left in comparison.left_out]
+    return {name: number for number, name in enumerate(dict.fromkeys(names))}
 
 
 def evaluation_of(comparison: Comparison) -> BaseEvaluation | None:
@@ -285,7 +296,7 @@ def cell(text: str, sort: float | str | None = None, beside: str | None = None, 
     """One cell; ``beside`` is an interval, in a narrow column of its own."""
     if isinstance(sort, float) and not math.isfinite(sort):
         sort = ""
-    return {"text": text, "sort": "" if sort is None else sort, "beside": beside, "title": title}
+    return {"text": text, "sort": "" if sort is None else sort, "beside": beside, "title": title, "bar": None}
 
 
 def name_cell(name: str, run_id: str) -> Cell:
@@ -311,13 +322,39 @@ def ranking_table(ranking: Ranking) -> Table:
         if criterion.pareto:
             heads += ["On the front in … of resamples", "p"]
         else:
-            heads += ["From the leader", *(["P(best)", "Ranks"] if _has_posterior(ranking) else []), "p"]
+            heads += [_FROM_LEADER, *(["P(best)", "Ranks"] if _has_posterior(ranking) else []), "p"]
     gates = any(run.gates for run in runs)
     if gates:
         heads.append("Gates")
     rows = [_run_row(run, ranking, gates) for run in runs]
     intervals = {place for row in rows for place, c in enumerate(row["cells"]) if c["beside"] is not None}
-    return {"heads": heads, "rows": rows, "with_interval": intervals}
+    return _drawn({"heads": heads, "rows": rows, "with_interval": intervals}, ranking)
+
+
+def _drawn(table: Table, ranking: Ranking | RepeatedRanking) -> Table:
+    """The table with drawings of the intervals in the cells of the criterion and of the differences."""
+    tied = [bool(entry.tied) for entry in ranking.standings]
+    columns: list[tuple[int, list[float], list[tuple[float, float]], bool]] = []
+    if isinstance(ranking, Ranking):
+        names, single = ranking.criterion.metrics, ranking.criterion.single
+        for place, name in enumerate(names, 3):
+            ends = [run.interval if single else run.evaluation.intervals.get(name, _NOTHING) for run in ranking.runs]
+            columns.append((place, [run.evaluation.metrics[name] for run in ranking.runs], ends, False))
+        if not single and not ranking.criterion.pareto:
+            columns.append((3 + len(names), [r.value for r in ranking.runs], [r.interval for r in ranking.runs], False))
+    if _FROM_LEADER in table["heads"]:
+        gaps = [(entry.difference_low, entry.difference_high) for entry in ranking.standings]
+        place = table["heads"].index(_FROM_LEADER)
+        columns.append((place, [entry.difference for entry in ranking.standings], gaps, True))
+    table["scales"] = []
+    for place, values, both, zero in columns:
+        lows, highs = zip(*both, strict=True)
+        drawn = bars(values, lows, highs, tied, zero)
+        for row, bar in zip(table["rows"], drawn, strict=True):
+            row["cells"][place]["bar"] = bar
+        scale = [(fmt.number(bar.first), fmt.number(bar.last)) for bar in drawn if bar is not None]
+        table["scales"] += [(place, numbers) for numbers in scale[:1]]
+    return table
 
 
 def _has_posterior(ranking: Ranking) -> bool:
@@ -378,11 +415,12 @@ def model_table(ranking: RepeatedRanking) -> Table:
     title = fmt.metric_title(ranking.criterion.metrics[0], brief=True)
     ranked = ranking.kind == "datasets"
     heads = ["#", "Model", "Standing", *(["Average rank"] if ranked else []), f"Mean {title}", "s.d.", "Runs"]
-    heads += ["From the leader", "p", "P(equivalent)"]
+    heads += [_FROM_LEADER, "p", "P(equivalent)"]
     gates = any(model.gates for model in ranking.models)
     rows = [_model(model, ranking, ranked, gates) for model in ranking.models]
     intervals = {place for row in rows for place, c in enumerate(row["cells"]) if c["beside"] is not None}
-    return {"heads": [*heads, *(["Gates"] if gates else [])], "rows": rows, "with_interval": intervals}
+    found = {"heads": [*heads, *(["Gates"] if gates else [])], "rows": rows, "with_interval": intervals}
+    return _drawn(found, ranking)
 
 
 def _model(model: RankedModel, ranking: RepeatedRanking, ranked: bool, gates: bool) -> dict[str, Any]:
@@ -531,12 +569,18 @@ def _gate(found: dict[str, GateResult], gate: Gate) -> dict[str, Any]:
 def confusions(comparison: Comparison) -> dict[str, Any] | None:
     """The confusions that the chosen run wins and loses against its rival, the clearest first."""
     ranking = comparison.ranking
-    if not isinstance(ranking, Ranking):
+    other = rival(ranking) if isinstance(ranking, Ranking) else None
+    if not isinstance(ranking, Ranking) or other is None:
         return None
-    other, changes = rival(ranking), changes_of(ranking)
-    if other is None or changes is None:
+    return confusions_with(ranking, other, say_of(comparison))
+
+
+def confusions_with(ranking: Ranking, other: RankedRun, say: Say) -> dict[str, Any] | None:
+    """The same against any other run; None for sets of codes."""
+    changes = changes_of(ranking, other)
+    if changes is None:
         return None
-    chosen, say = ranking.foremost, say_of(comparison)
+    chosen = ranking.foremost
     clear = changes.significant(ranking.confidence_level)
     places = [(int(i), int(j)) for i, j in zip(*np.nonzero(np.nan_to_num(changes.difference)), strict=True)]
     places.sort(key=lambda at: (not clear[at], -abs(changes.difference[at]) * math.sqrt(abs(changes.counts[at]))))
@@ -544,9 +588,10 @@ def confusions(comparison: Comparison) -> dict[str, Any] | None:
     return {
         "chosen": say(chosen.name),
         "rival": say(other.name),
+        "rival_name": other.name,
         "sentences": _confusion_words(changes, clear, say(chosen.name), say(other.name)),
         "rows": [_confusion(changes, at, bool(clear[at])) for at in places[:most]],
-        "more": max(0, len(places) - most),
+        "more": f"{len(places) - most} smaller differences are not listed." if len(places) > most else "",
         "paired": changes.paired,
         "what": f"groups of {quoted(changes.step)}" if changes.step else "classes",
     }

@@ -13,15 +13,15 @@ from typing import Any
 
 from cmtrack.comparison.result import Comparison
 from cmtrack.report.figures import Picture, draw_pictures
+from cmtrack.report.formatting import markdown_text as _plain
 from cmtrack.report.html import render_page, write_text
 from cmtrack.report.review.data import to_dict
+from cmtrack.report.review.interactive import payload
 from cmtrack.report.review.page import context
 from cmtrack.report.review.page import table as table_of
-from cmtrack.untrusted import for_page, one_line, printable, printable_json
+from cmtrack.untrusted import for_page, printable, printable_json
 
 SUFFIXES = (".html", ".md", ".json")
-_MARKS = "\\`*_{}[]|#!"
-_ENTITIES = {"&": "&amp;", "<": "&lt;", ">": "&gt;"}  # MLflow's pages show the backslash of a "\\<"
 
 
 def write(comparison: Comparison, path: Path, title: str | None = None) -> Path:
@@ -61,7 +61,7 @@ def html(comparison: Comparison, title: str | None = None, *, pictures: Mapping[
     shown = draw_pictures(comparison, problems, files=False) if pictures is None else pictures
     values = context(comparison, title, shown)
     values["further"] += [f"Not drawn: {problem}." for problem in problems]
-    return render_page("review.html", **values)
+    return render_page("review.html", data=payload(comparison), **values)
 
 
 def markdown(comparison: Comparison, title: str | None = None) -> str:
@@ -142,11 +142,6 @@ def ranking_json(comparison: Comparison) -> str:
             rows.append(shown | {"run_id": name["run_id"]})
     frame = pd.DataFrame(rows)
     return str(frame.to_json(orient="split", index=False, force_ascii=False))
-
-
-def _plain(text: object) -> str:
-    """A text on one line that Markdown shows as it is."""
-    return for_page("".join(f"\\{mark}" if mark in _MARKS else _ENTITIES.get(mark, mark) for mark in one_line(text)))
 
 
 def _linked(href: str) -> str:

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from cmtrack.comparison.compare import CompareOptions
+from cmtrack.comparison.ranking import Ranking
 from cmtrack.comparison.result import Comparison
 from cmtrack.comparison.rule import Rule
 from cmtrack.comparison.run import Run
@@ -45,22 +46,90 @@ def given(comparison: Comparison) -> dict[str, Any]:
     }
 
 
+class Mark(str):
+    """A place in a text that the page's script fills: with a value, or the plain data that a class is made from."""
+
+    def __new__(cls, name: str, kind: str = "") -> Mark:
+        """Mark the place of ``name``; ``kind`` is the class whose ``from_dict`` takes what is put there."""
+        mark = super().__new__(cls, f"⟦{name}⟧")
+        mark.kind = kind
+        return mark
+
+    kind: str
+
+
 def python_snippet(comparison: Comparison) -> str:
     """Python that makes the comparison again."""
-    arguments = given(comparison)
+    return _python(given(comparison), comparison)
+
+
+def command_line(comparison: Comparison) -> str:
+    """The same from the command line; empty where it cannot be said there, as for evaluations in memory."""
+    return _command(given(comparison), comparison)
+
+
+def changed(comparison: Comparison, ranking: Ranking, changes: Mapping[str, Any]) -> tuple[str, str]:
+    """Python and command line that rank the same runs by other arguments, without gates and tie-breakers."""
+    arguments = _of_ranked(comparison, ranking)
+    if "grouping" in changes:  # it has a positive group, and the costs may be of groups that it does not have
+        arguments = {name: value for name, value in arguments.items() if name not in ("positive", "costs")}
+    arguments |= changes
+    return _python(arguments, comparison), _command(arguments, comparison)
+
+
+def each_run(comparison: Comparison, ranking: Ranking, body: str) -> str:
+    """Python that does something with the evaluation of every ranked run."""
+    arguments = _of_ranked(comparison, ranking)
+    runs, grouping = arguments["runs"], arguments.get("grouping")
+    own, lines = ["Grouping"] if grouping is not None else [], []
+    if isinstance(runs, Mapping):
+        head = [f"from cmtrack import {', '.join(own)}", ""] if own else []
+        head += [_in_memory(runs), "", "for name, evaluation in evaluations.items():"]
+    else:
+        head = [f"from cmtrack import {', '.join([*own, 'load_evaluation'])}", "", "for name, run_id in {"]
+        head += [f"    {run.name!r}: {run.run_id!r}," for run in ranking.runs] + ["}.items():"]
+        lines = ["evaluation = load_evaluation(run_id)"]
+        where = arguments.get("tracking_uri")
+        if isinstance(where, str):
+            head[:0], head[1:1] = ["import mlflow"], ["", f"mlflow.set_tracking_uri({where!r})"]
+    if grouping is not None:
+        positive = arguments.get("positive")
+        more = "" if positive is None else f", positive={positive!r}"
+        lines.append(f"evaluation = evaluation.regroup(Grouping.from_dict({grouping.to_dict()!r}){more})")
+    return "\n".join([*head, *(f"    {line}" for line in [*lines, *body.splitlines()])])
+
+
+def _of_ranked(comparison: Comparison, ranking: Ranking) -> dict[str, Any]:
+    """The arguments that decide what the ranked runs' numbers are."""
+    kept = ("grouping", "positive", "costs", "confidence_level", "tracking_uri")
+    arguments = {name: value for name, value in given(comparison).items() if name in kept}
+    stored = not isinstance(comparison.how.get("runs"), Mapping)
+    runs = [run.run_id for run in ranking.runs] if stored else dict.fromkeys(run.name for run in ranking.runs)
+    return {"runs": runs, **arguments}
+
+
+def _in_memory(runs: Mapping[Any, Any]) -> str:
+    names = ", ".join(f"{str(name)!r}: …" for name in list(runs)[:3]) + (", …" if len(runs) > 3 else "")
+    return f"evaluations = {{{names}}}  # Evaluations by name, from cmtrack.evaluate"
+
+
+def _python(arguments: dict[str, Any], comparison: Comparison) -> str:
+    arguments = dict(arguments)
     head, own = [""], []
     lines = []
     runs = arguments.pop("runs", None)
     if isinstance(runs, Mapping):
-        names = ", ".join(f"{str(name)!r}: …" for name in list(runs)[:3]) + (", …" if len(runs) > 3 else "")
-        head += ["", f"evaluations = {{{names}}}  # Evaluations by name, from cmtrack.evaluate"]
+        head += ["", _in_memory(runs)]
         lines.append("    evaluations,")
     elif runs is not None:
         lines += ["    [", *(f"        {run_id!r}," for run_id in references(runs, comparison)), "    ],"]
     elif "experiment_names" not in arguments:
         lines.append("    # the runs of the active experiment")
     for name, value in arguments.items():
-        if isinstance(value, (Costs, Grouping)):
+        if isinstance(value, Mark):
+            own += [value.kind] if value.kind else []
+            lines.append(f"    {name}={value.kind}.from_dict({value})," if value.kind else f"    {name}={value},")
+        elif isinstance(value, (Costs, Grouping)):
             kind = type(value).__name__
             own.append(kind)
             lines.append(f"    {name}={kind}.from_dict({value.to_dict()!r}),")
@@ -70,9 +139,8 @@ def python_snippet(comparison: Comparison) -> str:
     return "\n".join([*head, "", "comparison = compare(", *lines, ")", 'comparison.report("review.html")'])
 
 
-def command_line(comparison: Comparison) -> str:
-    """The same from the command line; empty where it cannot be said there, as for evaluations in memory."""
-    arguments = given(comparison)
+def _command(arguments: dict[str, Any], comparison: Comparison) -> str:
+    arguments = dict(arguments)
     runs = arguments.pop("runs", None)
     if isinstance(runs, Mapping) or set(arguments) & _NOT_THERE:
         return ""
@@ -82,16 +150,23 @@ def command_line(comparison: Comparison) -> str:
     if isinstance(rank_by, Mapping):
         words += [f"--rank-by {shlex.quote(f'{name}={weight:g}')}" for name, weight in rank_by.items()]
     else:
-        words += [f"--rank-by {shlex.quote(name)}" for name in _several(rank_by or ())]
-    files = [name for name in ("grouping", "costs") if arguments.pop(name, None) is not None]
-    words += [f"--{name} {name}.yaml" for name in files]
+        words += [
+            f"--rank-by {name if isinstance(name, Mark) else shlex.quote(name)}" for name in _several(rank_by or ())
+        ]
+    held = []
+    for name in ("grouping", "costs"):
+        value = arguments.pop(name, None)
+        if isinstance(value, Mark):
+            held.append(f"cat > {name}.json <<'END'\n{value}\nEND")
+            words.append(f"--{name} {name}.json")
+        elif value is not None:
+            held.append(f"# {name}.yaml holds the {name} above")
+            words.append(f"--{name} {name}.yaml")
     for name, option in _OPTIONS.items():
         if name in arguments:
             words += [f"{option} {shlex.quote(_text(value))}" for value in _several(arguments[name])]
     words.append("--output review.html")
-    text = " \\\n  ".join(["cmtrack review", *words])
-    held = [f"# {name}.yaml holds the {name} above" for name in files]
-    return "\n".join([*held, text])
+    return "\n".join([*held, " \\\n  ".join(["cmtrack review", *words])])
 
 
 def references(runs: Any, comparison: Comparison) -> list[str]:

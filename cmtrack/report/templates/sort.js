@@ -12,11 +12,10 @@
   document.querySelectorAll("table.sortable").forEach(function (table) {
     var heads = Array.from(table.tHead.rows[0].cells), body = table.tBodies[0];
     heads.forEach(function (head, column) {
-      if (!head.textContent) { return; }
+      if (!head.textContent || head.className === "scale") { return; }
       var button = document.createElement("button");
       button.className = "sort";
-      button.textContent = head.textContent;
-      head.textContent = "";
+      button.append.apply(button, Array.from(head.childNodes));
       head.appendChild(button);
       button.addEventListener("click", function () {
         var down = head.getAttribute("aria-sort") === "ascending";

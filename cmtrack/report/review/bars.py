@@ -1,0 +1,96 @@
+"""Intervals as the rows of a ranking draw them: places on a scale that all rows share."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+WIDTH = 90.0
+"""Of a drawing, in CSS pixels."""
+_EDGE = 5.0  # left free at both ends, for marks and arrows
+_REACH = 2.0
+"""How many times as wide as the runs that matter a scale may be: one bad run does not flatten all others."""
+
+
+@dataclass(frozen=True)
+class Bar:
+    """One interval on the scale of its column; places are pixels from the left.
+
+    Attributes
+    ----------
+    at, low, high : float
+        Of the value and both ends, cut to the drawing.
+    zero : float or None
+        Of 0, where the scale has it as a line.
+    beyond : str
+        "left" or "right" where the value lies outside the scale; else empty.
+    first, last : float
+        The numbers at the ends of the scale.
+    """
+
+    at: float
+    low: float
+    high: float
+    zero: float | None
+    beyond: str
+    first: float
+    last: float
+
+
+def bars(
+    values: Sequence[float],
+    lows: Sequence[float],
+    highs: Sequence[float],
+    matter: Sequence[bool],
+    zero: bool = False,
+) -> list[Bar | None]:
+    """The drawings of a column, one a row; None where a value or an end is not finite.
+
+    Parameters
+    ----------
+    values, lows, highs : sequence of float
+    matter : sequence of bool
+        The runs that are tied with the best one: the scale shows them whole, and others as far as it stays readable.
+    zero : bool
+        Whether the scale has 0 as a line.
+    """
+    known = [all(map(math.isfinite, row)) for row in zip(values, lows, highs, strict=True)]
+    rows = [place for place, there in enumerate(known) if there]
+    if not rows:
+        return [None] * len(known)
+    first, last = _scale(lows, highs, rows, [matter[place] for place in rows], zero)
+
+    def place_of(value: float) -> float:
+        share = (value - first) / (last - first)
+        return round(_EDGE + (WIDTH - 2 * _EDGE) * min(max(share, 0.0), 1.0), 2)
+
+    out: list[Bar | None] = []
+    for value, low, high, there in zip(values, lows, highs, known, strict=True):
+        beyond = "left" if value < first else "right" if value > last else ""
+        line = place_of(0.0) if zero else None
+        own = Bar(place_of(value), place_of(low), place_of(high), line, beyond, float(first), float(last))
+        out.append(own if there else None)
+    return out
+
+
+def number_at(bar: Bar, place: float) -> float:
+    """The number at a place of a drawing."""
+    return bar.first + (place - _EDGE) / (WIDTH - 2 * _EDGE) * (bar.last - bar.first)
+
+
+def _scale(
+    lows: Sequence[float], highs: Sequence[float], rows: list[int], matter: list[bool], zero: bool
+) -> tuple[float, float]:
+    """The ends of the scale: of all rows, or of those that matter and what is near them."""
+    held = [0.0] if zero else []
+    whole = [*(lows[row] for row in rows), *(highs[row] for row in rows), *held]
+    kept = [row for row, own in zip(rows, matter, strict=True) if own] or rows
+    near = [*(lows[row] for row in kept), *(highs[row] for row in kept), *held]
+    first, last = min(near), max(near)
+    reach = _REACH * (last - first)
+    if reach > 0:
+        first, last = max(min(whole), last - reach), min(max(whole), first + reach)
+    if last - first <= 0:
+        first, last = first - 0.5, last + 0.5
+    return first, last

@@ -1,0 +1,439 @@
+"""The data of the review's script: counts, recorded formulas, and the numbers that only Python makes.
+
+The script makes no formula of its own: those of the six counts come as recorded steps
+(:mod:`cmtrack.metrics.expression`), and what needs rows, tests or scores comes as numbers. Names come as they are
+shown, and once more as they are where the texts to copy need them.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import math
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+
+from cmtrack.comparison.criterion import reads
+from cmtrack.comparison.ranking import RankedRun, Ranking
+from cmtrack.comparison.result import Comparison
+from cmtrack.evaluation import Evaluation
+from cmtrack.grouping import ComposedStep
+from cmtrack.metrics.binary import SIX
+from cmtrack.metrics.catalog import find
+from cmtrack.metrics.expression import Program, record
+from cmtrack.metrics.intervals import EDGE, NEAR, ROUNDING, normal_quantile
+from cmtrack.metrics.metric import Metric
+from cmtrack.metrics.roc import six_counts
+from cmtrack.names import quoted
+from cmtrack.report import formatting as fmt
+from cmtrack.report.review import reproduce
+from cmtrack.report.review.figures import alike, headline, judged_section, of_classes
+from cmtrack.report.review.page import confusions_with, run_numbers
+from cmtrack.report.review.phrases import Say, say_of, standing
+from cmtrack.statistics import BinaryCounts, ScoreCounts
+from cmtrack.statistics.grid import grid_edges
+from cmtrack.statistics.inputs import FloatArray
+from cmtrack.untrusted import for_page, one_line, printable
+
+MAX_CLASSES = 60
+"""Classes of matrices that a page holds."""
+MAX_RUNS = 30
+"""Runs up to which segments have more metrics than one."""
+MAX_SEGMENT_METRICS, MAX_SEGMENTS = 3, 30
+_SCALES = ("wilson", "wald", "atanh", "logit", "log", "count")
+_POINTS = 64  # of a drawn curve
+_ROUND = (*(m * 10.0**-e for e in (4, 3) for m in (1, 2, 5)), *(k / 100 for k in range(1, 100)), 0.995, 0.998, 0.999)
+"""Thresholds that a page offers, from which on rows are positive."""
+
+
+_ANY = BinaryCounts(*(1.0,) * 6)
+
+_AT_THRESHOLD = """frame = evaluation.threshold(maximize="binary/informedness").to_frame()
+at = frame[frame["threshold"] >= ⟦threshold⟧].iloc[-1]  # rows of at least this score are positive
+print(name, at[⟦metric⟧])"""
+_OF_SEGMENT = """part = evaluation.segments[⟦column⟧][⟦segment⟧]
+print(name, part.metrics[⟦metric⟧], part.intervals.get(⟦metric⟧))"""
+
+
+def payload(comparison: Comparison) -> str:
+    """The data as JSON that may stand in a page; empty where there is nothing to ask."""
+    ranking = comparison.ranking
+    if not isinstance(ranking, Ranking):
+        return ""
+    text = json.dumps(_data(comparison, ranking), ensure_ascii=True, allow_nan=False, separators=(",", ":"))
+    return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
+
+
+def _data(comparison: Comparison, ranking: Ranking) -> dict[str, Any]:
+    say, numbers = say_of(comparison), run_numbers(comparison)
+    level = ranking.confidence_level
+    metrics = comparable(ranking)
+    known = [evaluation for _, evaluation in of_classes(ranking)]
+    parts = partitions(ranking) if known else []
+    offered = thresholds(known) if parts and parts[0]["given"] else []
+    chosen = ranking.foremost
+    return {
+        "level": level,
+        "shown_level": fmt.level(level),
+        "z": normal_quantile(level),
+        "near": NEAR,
+        "edge": EDGE,
+        "rounding": ROUNDING,
+        "chosen": numbers[chosen.name],
+        "criterion": ranking.criterion.metrics[0],
+        "runs": [_run(run, chosen, ranking, metrics, offered, say, numbers[run.name]) for run in ranking.runs],
+        "metrics": [_words(find(name)[0], name, ranking) for name in metrics],
+        "labels": [_plain(label) for label in ranking.evaluation.labels] if known else [],
+        "shown_labels": [shown(label) for label in ranking.evaluation.labels] if known else [],
+        "partitions": parts,
+        "formulas": formulas(known) if parts else None,
+        "thresholds": offered,
+        "segments": segments(ranking, level),
+        "texts": texts(comparison, ranking, bool(parts), bool(offered)),
+    }
+
+
+def shown(text: object) -> str:
+    """A name as the page shows it."""
+    return for_page(one_line(text))
+
+
+def _plain(label: Any) -> Any:
+    return label if isinstance(label, (str, int, float, bool)) else str(label)
+
+
+def _words(metric: Metric, name: str, ranking: Ranking) -> dict[str, Any]:
+    """A metric's names and its direction."""
+    positive = ranking.evaluation.positive
+    return {
+        "name": name,
+        "title": for_page(fmt.metric_title(name, positive)),
+        "better": metric.better,
+    }
+
+
+def comparable(ranking: Ranking) -> list[str]:
+    """The metrics by which the runs can be put in an order: of all data, and of the same groups in every run.
+
+    Of those of the six counts, which the script computes for any grouping, only the headline ones.
+    """
+    computed = {metric.name for metric in SIX if not metric.headline}
+    names: dict[str, None] = dict.fromkeys(ranking.criterion.metrics)
+    for run in ranking.runs:
+        for name, value in run.evaluation.metrics.items():
+            if name in names or name in computed or not math.isfinite(value):
+                continue
+            metric, parts = find(name)
+            if metric.better and not {"label", "group", "family"} & set(parts):
+                names[name] = None
+    return [name for name in names if alike(ranking, reads(name))]
+
+
+# -- runs ------------------------------------------------------------------------------------------------------
+
+
+def _run(
+    run: RankedRun,
+    chosen: RankedRun,
+    ranking: Ranking,
+    metrics: Sequence[str],
+    offered: Sequence[float],
+    say: Say,
+    number: int,
+) -> dict[str, Any]:
+    evaluation = run.evaluation
+    triples = [(evaluation.metrics.get(n, math.nan), *evaluation.intervals.get(n, (math.nan,) * 2)) for n in metrics]
+    out: dict[str, Any] = {
+        "run": number,
+        "name": for_page(say(run.name)),
+        "key": run.name,
+        "status": standing(run, ranking),
+        "values": packed(triples),
+    }
+    if not isinstance(evaluation, Evaluation):
+        return out
+    if run is not chosen:
+        out["against"] = _against(ranking, run, say)
+    if _has_matrix(evaluation):
+        out["matrix"] = sparse(evaluation.confusion_matrix.counts)
+        squares = evaluation.statistics.squares
+        if squares is not None:
+            out["squares"] = sparse(squares.matrix.counts)
+        out["by_rows"] = evaluation.cluster_errors is None
+    if offered and evaluation.statistics.scores is not None:
+        out["scores"] = _binned(evaluation.statistics.scores, offered)
+        squares = evaluation.statistics.squares
+        if squares is not None and squares.scores is not None:
+            out["score_squares"] = _binned(squares.scores, offered)
+        out["curve"] = _curve(evaluation.statistics.scores)
+    section = judged_section(ranking)
+    curve = (
+        evaluation.calibration if section == "calibration" else evaluation.confidence_calibration if section else None
+    )
+    if curve is not None:
+        out["reliability"] = _thinned(curve.scores, curve.recalibrated)
+    return out
+
+
+def _has_matrix(evaluation: Evaluation) -> bool:
+    return len(evaluation.labels) <= MAX_CLASSES and evaluation.none is None
+
+
+def packed(numbers: Any) -> str:
+    """Numbers as base64 of little-endian doubles."""
+    return base64.b64encode(np.asarray(numbers, dtype="<f8").tobytes()).decode("ascii")
+
+
+def sparse(counts: Any) -> list[float]:
+    """Counts as pairs: how many places after the last one that is not 0, and the count."""
+    flat = np.asarray(counts).ravel()
+    held = np.flatnonzero(flat)
+    gaps = np.diff(held, prepend=-1)
+    return [number for pair in zip(gaps.tolist(), flat[held].tolist(), strict=True) for number in pair]
+
+
+def _against(ranking: Ranking, run: RankedRun, say: Say) -> dict[str, Any] | None:
+    """The chosen run against another one: what the page says of its rival, for every run."""
+    found = confusions_with(ranking, run, say)
+    if found is None:
+        return None
+    rows = [
+        [
+            row["actual"],
+            row["predicted"],
+            *(row[name]["text"] for name in ("points", "counts", "only_chosen", "only_rival", "p")),
+            float(f"{row['p']['sort']:.3g}") if isinstance(row["p"]["sort"], float) else "",
+            row["status"],
+            row["verdict"],
+        ]
+        for row in found["rows"]
+    ]
+    rows = [[for_page(cell) if isinstance(cell, str) else cell for cell in row] for row in rows]
+    said = [for_page(sentence) for sentence in found["sentences"]]
+    return {"rows": rows, "sentences": said, "paired": found["paired"], "more": found["more"]}
+
+
+def _curve(scores: ScoreCounts) -> list[list[int]]:
+    """Fall-out, recall and precision by falling threshold, in thousandths, at places where something happens."""
+    six: Any = six_counts(scores.counts.astype(np.float64))
+    tp, _, imp, fp, *_ = (np.asarray(part)[::-1] for part in six)
+    positives, negatives = scores.counts[:2].sum(), scores.counts[2:].sum()
+    if not (positives > 0 and negatives > 0):
+        return []
+    fall_out, recall, called = fp / negatives, tp / positives, tp + imp + fp
+    precision = np.divide(tp, called, out=np.ones(len(tp)), where=called > 0)
+    way = np.cumsum(np.abs(np.diff(fall_out, prepend=0.0)) + np.abs(np.diff(recall, prepend=0.0)))
+    kept = _spread(way)
+    return [np.rint(1000 * part[kept]).astype(int).tolist() for part in (fall_out, recall, precision)]
+
+
+def _thinned(x: FloatArray, y: FloatArray) -> list[list[int]]:
+    """A rising curve in thousandths."""
+    way = np.cumsum(np.abs(np.diff(x, prepend=x[0])) + np.abs(np.diff(y, prepend=y[0])))
+    kept = _spread(way)
+    return [np.rint(1000 * part[kept]).astype(int).tolist() for part in (x, y)]
+
+
+def _spread(way: FloatArray) -> Any:
+    """Places at equal distances of a way, with both ends."""
+    found = np.searchsorted(way, np.linspace(way[0], way[-1], _POINTS))
+    return np.unique(np.concatenate(([0], found.clip(max=len(way) - 1), [len(way) - 1])))
+
+
+# -- groupings and formulas ------------------------------------------------------------------------------------
+
+
+def partitions(ranking: Ranking) -> list[dict[str, Any]]:
+    """Divisions of the classes into a positive group and the rest.
+
+    The one that was evaluated is the first; then the groups of each step, and every class against all others.
+    """
+    evaluation = of_classes(ranking)[0][1]
+    labels = evaluation.labels
+    if not all(_has_matrix(one) for _, one in of_classes(ranking)):
+        return []
+    out = []
+    if alike(ranking, frozenset({"grouping", "positive"})):
+        own = evaluation.scored
+        if own is not None and own.positive is not None:
+            out.append(_partition(own, own.positive, given=True, classes=evaluation.grouping is None))
+        steps = () if evaluation.grouping is None else evaluation.grouping.compose(labels)
+        for step in steps:
+            two = len(step.labels) == 2
+            places = [g for g in range(len(step.labels)) if not (own is not None and step.name == own.name and two)]
+            out += [_partition(step, g) for g in places]
+    if len(labels) > 2 or not out:
+        single = ComposedStep("class", labels, np.arange(len(labels)), np.eye(len(labels), dtype=bool), None)
+        out += [_partition(single, k, classes=True) for k in range(len(labels))]
+    return out
+
+
+def _partition(step: ComposedStep, positive: int, given: bool = False, classes: bool = False) -> dict[str, Any]:
+    """One group of a step, or class, against all others."""
+    inside = step.group_of_class == positive
+    name = str(step.labels[positive])
+    others = [str(label) for g, label in enumerate(step.labels) if g != positive]
+    rest = others[0] if len(others) == 1 else f"not {name}"
+    title = f"{quoted(name)} against {quoted(rest) if len(others) == 1 else 'all others'}"
+    if given:
+        title += ", as evaluated"
+    elif not classes:
+        title += f" ({quoted(step.name)})"
+    within = step.accept if len(others) == 1 and not classes else inside[:, None] == inside[None, :]
+    modes = [_mode(within, inside), _mode(within, ~inside)]
+    if not classes and len(others) > 1:
+        modes[0] = _mode(step.accept, inside)
+    return {
+        "title": for_page(title),
+        "shown": [shown(name), shown(rest)],
+        "names": [name, rest],
+        "inside": "".join("1" if own else "0" for own in inside),
+        "modes": modes,
+        "step": step.name if not classes else "one class",
+        "given": given,
+        "classes": classes and len(others) == 1,
+    }
+
+
+def _mode(accept: Any, inside: Any) -> Any:
+    """The rule for pairs of a group: "relaxed", "strict", or the accepted pairs."""
+    own = np.flatnonzero(inside)
+    pairs = accept[np.ix_(own, own)]
+    if pairs.all():
+        return "relaxed"
+    if np.array_equal(pairs, np.eye(len(own), dtype=bool)):
+        return "strict"
+    return [[int(own[i]), int(own[j])] for i, j in zip(*np.nonzero(pairs), strict=True)]
+
+
+def formulas(evaluations: Sequence[Evaluation]) -> dict[str, Any]:
+    """The metrics of the six counts as recorded steps; those that cannot be recorded are left out."""
+    program = Program()
+    program.counts()
+    own = {metric.name: metric for evaluation in evaluations for metric in evaluation.extra_metrics}
+    metrics = []
+    for metric in (*SIX, *own.values()):
+        place = record(metric, program) if metric.interval in _SCALES else None
+        if place is None:
+            continue
+        of: Any = getattr(metric.value, "denominator", None)
+        metrics.append(
+            {
+                "name": metric.name,
+                "title": for_page(metric.heading()),
+                "better": metric.better,
+                "place": place,
+                "interval": metric.interval,
+                "low": _end(metric.low),
+                "high": _end(metric.high),
+                "below": None if of is None else [int(part) for part in of(_ANY)],
+            }
+        )
+    parts = [metric.formula for metric in SIX if metric.interval == "count"]
+    return {"steps": program.steps, "metrics": metrics, "parts": parts}
+
+
+def _end(value: float) -> float | None:
+    return value if math.isfinite(value) else None
+
+
+# -- thresholds ------------------------------------------------------------------------------------------------
+
+
+def thresholds(evaluations: Iterable[Evaluation]) -> list[float]:
+    """The thresholds that a page offers; edges of cells where scores are counted on a grid. None without scores."""
+    known = [evaluation.statistics.scores for evaluation in evaluations if not evaluation.statistics.ranking_only]
+    scores = [own for own in known if own is not None and own.counts[:2].sum() > 0 and own.counts[2:].sum() > 0]
+    if not scores:
+        return []
+    offered = np.array(sorted(_ROUND))
+    if not all(own.exact for own in scores):
+        edges = grid_edges()
+        offered = edges[np.abs(edges[:, None] - offered).argmin(axis=0)]
+    return [float(value) for value in np.unique(offered)]
+
+
+def _binned(scores: ScoreCounts, offered: Sequence[float]) -> list[list[float]]:
+    """Samples of each channel below the first threshold, between each two, and from the last one on, (4, T + 1)."""
+    lowest = scores.values if scores.exact else np.concatenate(([0.0], grid_edges()))
+    place = np.searchsorted(np.asarray(offered), lowest, side="right")
+    out = np.zeros((len(scores.counts), len(offered) + 1), dtype=scores.counts.dtype)
+    for channel, own in zip(out, scores.counts, strict=True):
+        np.add.at(channel, place, own)
+    return [sparse(channel) for channel in out]
+
+
+# -- segments --------------------------------------------------------------------------------------------------
+
+
+def segments(ranking: Ranking, level: float) -> list[dict[str, Any]]:
+    """The criterion and a few metrics more of each segment of the columns that all runs were divided by."""
+    runs = of_classes(ranking)
+    if not runs:
+        return []
+    first = runs[0][1].segments
+    columns = [
+        column
+        for column in first
+        if len(first[column]) <= MAX_SEGMENTS
+        and all(column in e.segments and e.segments[column].texts == first[column].texts for _, e in runs)
+    ]
+    out = []
+    for column in columns:
+        metrics: list[dict[str, Any]] = []
+        for name in headline(ranking):
+            if len(metrics) == (MAX_SEGMENT_METRICS if len(runs) <= MAX_RUNS else 1):
+                break
+            found = [_by_segment(evaluation, column, name, level) for _, evaluation in runs]
+            if all(own is not None for own in found):
+                metrics.append(_words(find(name)[0], name, ranking) | {"values": found})
+        if metrics:
+            table = first[column]
+            out.append(
+                {
+                    "column": column,
+                    "shown": shown(column),
+                    "keys": [printable(repr(value)) for value in table.values],
+                    "texts": [shown(text) for text in table.texts],
+                    "rows": [fmt.count(float(size)) for size in table.sizes],
+                    "metrics": metrics,
+                }
+            )
+    return out
+
+
+def _by_segment(evaluation: Evaluation, column: str, metric: str, level: float) -> str | None:
+    """Value and interval in each segment; None where the metric is not known of segments."""
+    table = evaluation.segments[column]
+    try:
+        values, (low, high) = table.estimates(metric).values, table.own_intervals(metric, level)
+    except (KeyError, ValueError):
+        return None
+    return packed(np.stack((values, low, high), axis=1))
+
+
+# -- texts to copy ---------------------------------------------------------------------------------------------
+
+
+def texts(comparison: Comparison, ranking: Ranking, grouped: bool, scored: bool) -> dict[str, Any]:
+    """Python and command lines of each question, with marks where the script puts what was asked."""
+    mark = reproduce.Mark
+    out: dict[str, Any] = {"metric": _both(comparison, ranking, rank_by=mark("metric"))}
+    if grouped:
+        own = {"rank_by": mark("metric")}
+        priced = own | {"costs": mark("costs", "Costs")}
+        out["given"] = _both(comparison, ranking, **own)
+        out["grouping"] = _both(comparison, ranking, **own, grouping=mark("grouping", "Grouping"))
+        out["costs_given"] = _both(comparison, ranking, **priced)
+        out["costs"] = _both(comparison, ranking, **priced, grouping=mark("grouping", "Grouping"))
+    if scored:
+        out["threshold"] = {"python": reproduce.each_run(comparison, ranking, _AT_THRESHOLD), "command": ""}
+    out["segment"] = {"python": reproduce.each_run(comparison, ranking, _OF_SEGMENT), "command": ""}
+    return out
+
+
+def _both(comparison: Comparison, ranking: Ranking, **changed: Any) -> dict[str, str]:
+    python, command = reproduce.changed(comparison, ranking, changed)
+    return {"python": python, "command": command}

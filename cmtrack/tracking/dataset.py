@@ -1,0 +1,123 @@
+"""The entry of the evaluated rows among a run's datasets: a name for people, a digest, a profile and a schema."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from cmtrack.base import BaseEvaluation
+from cmtrack.evaluation import Evaluation
+from cmtrack.families.result import FamilyEvaluation
+from cmtrack.grouping import Label
+from cmtrack.report import formatting as fmt
+from cmtrack.untrusted import one_line
+
+if TYPE_CHECKING:
+    from mlflow import MlflowClient
+
+FIELDS = ("name", "digest", "profile", "schema")
+MAX_NAME = 500
+"""Characters that MLflow takes."""
+_MOST_CLASSES = 200
+_KINDS: tuple[tuple[type | tuple[type, ...], str], ...] = (
+    ((bool, np.bool_), "boolean"), ((int, np.integer), "long"), ((float, np.floating), "double"), (object, "string"),
+)  # fmt: skip
+
+
+def checked_name(name: str | None) -> str | None:
+    """The name that a person gives the evaluated rows.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If it is no text, or MLflow does not take it.
+    """
+    if name is None:
+        return None
+    if not isinstance(name, str):
+        raise TypeError(f"dataset must be a name, got {type(name).__name__}")
+    if not name.strip() or len(name) > MAX_NAME:
+        raise ValueError(f"dataset must be a name of 1 to {MAX_NAME} characters, got {name!r:.60}")
+    return one_line(name)
+
+
+def described(evaluation: BaseEvaluation, name: str | None) -> dict[str, str]:
+    """What MLflow's page of a dataset shows: see :data:`FIELDS`; profile and schema are JSON.
+
+    Parameters
+    ----------
+    evaluation : BaseEvaluation
+    name : str or None
+        None for one that says how many rows of how many classes there are.
+    """
+    rows = evaluation.statistics.digest.rows
+    profile: dict[str, Any] = {"rows": rows}
+    columns: list[tuple[str, str]] = []
+    if isinstance(evaluation, FamilyEvaluation):
+        what = f"{fmt.counted(rows, 'document')} of {fmt.counted(len(evaluation.codes), 'code')}"
+        profile |= {"families": len(evaluation.families), "codes": len(evaluation.codes)}
+    elif isinstance(evaluation, Evaluation):
+        classes = evaluation.classes
+        what = f"{fmt.counted(rows, 'row')} of {fmt.counted(len(classes), 'class')}"
+        if evaluation.weights_are is not None:
+            profile["sum_of_weights"] = evaluation.n_samples
+        sizes = zip(evaluation.labels, evaluation.confusion_matrix.counts.sum(axis=1).tolist(), strict=True)
+        shown = list(sizes)[:_MOST_CLASSES]
+        profile |= {"classes": len(classes), "counts": {one_line(label): size for label, size in shown}}
+        columns = _columns(evaluation)
+    else:
+        what = fmt.counted(rows, "row")
+    entry = {
+        "name": what if name is None else name,
+        "digest": evaluation.labels_digest,
+        "profile": json.dumps(profile, ensure_ascii=False),
+    }
+    if columns:
+        spec = [{"type": kind, "name": column, "required": True} for column, kind in columns]
+        entry["schema"] = json.dumps({"mlflow_colspec": spec}, ensure_ascii=False)
+    return entry
+
+
+def _columns(evaluation: Evaluation) -> list[tuple[str, str]]:
+    """Name and type of each column of the rows, as the file of predictions has them."""
+    if evaluation.none is not None:  # spans are no rows of a table
+        return []
+    label = _kind(evaluation.labels)
+    columns = [("y_true", label), ("y_pred", label)]
+    if evaluation.weights_are is not None:
+        columns.append(("sample_weight", "long" if evaluation.weights_are == "frequency" else "double"))
+    if evaluation.statistics.moments is not None:
+        columns += [(f"prob/{one_line(name)}", "double") for name in evaluation.labels[:_MOST_CLASSES]]
+    elif evaluation.positive_scores is not None:
+        columns.append(("score", "double"))
+    return columns
+
+
+def _kind(labels: tuple[Label, ...]) -> str:
+    return next(name for kind, name in _KINDS if all(isinstance(label, kind) for label in labels))
+
+
+def log(client: MlflowClient, run_id: str, entry: dict[str, str]) -> None:
+    """Add the entry to a run; one that is there already stays as it is."""
+    from mlflow.data.code_dataset_source import CodeDatasetSource
+    from mlflow.entities import Dataset, DatasetInput, InputTag
+    from mlflow.exceptions import MlflowException
+
+    source: Any = CodeDatasetSource(tags={})
+    dataset = Dataset(
+        entry["name"], entry["digest"], source._get_source_type(), source.to_json(), entry.get("schema"),
+        entry.get("profile"),
+    )  # fmt: skip
+    inputs = [DatasetInput(dataset, tags=[InputTag("mlflow.data.context", "evaluation")])]
+    try:
+        client.log_inputs(run_id, inputs)
+    except MlflowException:  # another run may have written the same dataset at the same moment: now it is there
+        client.log_inputs(run_id, inputs)
+
+
+def is_there(run: Any, entry: dict[str, str]) -> bool:
+    """True where a run has the entry."""
+    given = getattr(getattr(run, "inputs", None), "dataset_inputs", None) or []
+    return any((one.dataset.name, one.dataset.digest) == (entry["name"], entry["digest"]) for one in given)

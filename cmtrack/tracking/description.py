@@ -1,0 +1,152 @@
+"""Descriptions in MLflow: blocks of Markdown that answer at once, in a text that belongs to a person.
+
+Each block stands between two comments, which MLflow does not show: it is written anew without touching what a person
+wrote. Links to files of a run are written when the run is known, without a host: they survive a move of the server.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Container, Mapping
+from typing import TYPE_CHECKING
+from urllib.parse import quote
+
+from cmtrack.base import BaseEvaluation
+from cmtrack.evaluation import Evaluation
+from cmtrack.metrics.catalog import CATALOG
+from cmtrack.report.formatting import counted, interval, level, markdown_text, metric_value
+from cmtrack.report.views import view_of
+from cmtrack.tracking.names import REPORT_FILE, file_name
+
+if TYPE_CHECKING:
+    from cmtrack.report.figures import Picture
+
+NOTE = "mlflow.note.content"
+"""The tag of runs, experiments and logged models that MLflow shows as their description."""
+MAX_NOTE = 8000
+ROWS = 6
+"""Of the table of numbers."""
+_FIRST = (
+    "multiclass/accuracy", "multiclass/matthews_corrcoef", "binary/f1", "binary/recall", "binary/precision",
+    "binary/roc_auc", "multiclass/f1_macro", "cost/mean", "prevalence/calibrated", "spans/f1_micro", "family/f1_micro",
+)  # fmt: skip
+_WARNINGS = 2
+_FILE = "artifact:"
+_LINK = re.compile(rf" ?(!?)\[([^\[\]\n]*)\]\({_FILE}([^()\s]*)\)")
+_FIRST_VERSION = re.compile(r"\A\| cmtrack \|.*\n(?:\|.*(?:\n|\Z))*\n*")
+
+
+def description(evaluation: BaseEvaluation, prefix: str, pictures: Mapping[str, Picture], *, report: bool) -> str:
+    """The block of an evaluation: what came out, what to beware of, the matrix, and a few numbers.
+
+    MLflow shows four lines of a description before "Show more": the report's link is on the first.
+
+    Parameters
+    ----------
+    evaluation : BaseEvaluation
+    prefix : str
+        Under which it is logged.
+    pictures : mapping of str to Picture
+        What was drawn of it.
+    report : bool
+        Whether there is one.
+
+    Returns
+    -------
+    str
+        Markdown with links for :func:`with_links`.
+    """
+    first, *more = map(markdown_text, view_of(evaluation).lead(evaluation))
+    under = prefix.strip("/ ._-")
+    link = f" [Report]({_FILE}{quote(file_name(REPORT_FILE, prefix))})" if report else ""
+    lines = [f"**Evaluation{f' “{markdown_text(under)}”' if under else ''}**: {first}{link}", *more]
+    warnings = evaluation.warnings
+    lines += [f"**Warning:** {markdown_text(warning)}" for warning in warnings[:_WARNINGS]]
+    if len(warnings) > _WARNINGS:
+        lines[-1] += f" ({counted(len(warnings) - _WARNINGS, 'more warning')} in the report.)"
+    picture = _matrix(evaluation, pictures)
+    if picture is not None:
+        lines.append(f"![{_in_link(picture.title)}]({_FILE}{quote(file_name(picture.file, prefix))})")
+    return "\n\n".join([*lines, _table(evaluation, prefix)])
+
+
+def _in_link(text: str) -> str:
+    return re.sub(r"[\[\]\\]", "", markdown_text(text))
+
+
+def _matrix(evaluation: BaseEvaluation, pictures: Mapping[str, Picture]) -> Picture | None:
+    """The matrix that shows what counts: of the two groups where there are such, else the one of MLflow's charts."""
+    steps = evaluation.reduced if isinstance(evaluation, Evaluation) else ()
+    two = [f"reduced_{step.name}" for step in steps if step.positive is not None]
+    shown = [*two[-1:], *(name for name, picture in pictures.items() if picture.chart)]
+    return next((pictures[name] for name in shown if name in pictures), None)
+
+
+def _table(evaluation: BaseEvaluation, prefix: str) -> str:
+    headline = [metric.name for metric in CATALOG if metric.headline and "<" not in metric.name]
+    metrics, intervals = evaluation.metrics, evaluation.intervals
+    known = [
+        name
+        for name in dict.fromkeys((*_FIRST, *headline))
+        if name in headline and math.isfinite(metrics.get(name, math.nan)) and not name.endswith(("_low", "_high"))
+    ]
+    lines = [f"| metric | value | {level(evaluation.confidence_level)} interval |", "|---|---|---|"]
+    for name in known[:ROWS]:
+        value, ends = metrics[name], intervals.get(name)
+        lines.append(f"| {prefix}{name} | {metric_value(name, value, ends)} | {interval(value, ends)} |")
+    return "\n".join(lines)
+
+
+# -- links -----------------------------------------------------------------------------------------------------
+
+
+def artifact_link(experiment_id: str, run_id: str, file: str) -> str:
+    """The address of a file's page in MLflow, relative to the server."""
+    return f"#/experiments/{quote(experiment_id)}/runs/{quote(run_id)}/artifacts/{file}"
+
+
+def with_links(block: str, experiment_id: str, run_id: str, there: Container[str]) -> str:
+    """A block of :func:`description` for a run: pictures and links lead to its files, those that are not there go."""
+
+    def link(found: re.Match[str]) -> str:
+        picture, words, file = found.groups()
+        if file not in there:
+            return ""
+        image = f"get-artifact?path={file}&run_uuid={quote(run_id)}"
+        space = found[0][: found[0].startswith(" ")]
+        return f"{space}{picture}[{words}]({image if picture else artifact_link(experiment_id, run_id, file)})"
+
+    return re.sub(r"\n{3,}", "\n\n", _LINK.sub(link, block))
+
+
+# -- blocks ----------------------------------------------------------------------------------------------------
+
+
+def with_block(note: str, block: str, prefix: str = "", *, first: bool = False) -> str:
+    """A description with a labelled block in it: in the place of its earlier one, else at the end.
+
+    Nothing else is touched. A block that would make the text longer than MLflow takes is left out; one that the first
+    version of cmtrack wrote, without a label, goes.
+
+    Parameters
+    ----------
+    note, block : str
+    prefix : str, default ""
+        Of the evaluation; it is the label. That of a review stands in brackets, which no prefix has.
+    first : bool, default False
+        Whether a new block goes before all others of cmtrack.
+    """
+    name = f"cmtrack {prefix}".strip()
+    begin, end = f"<!-- {name} -->", f"<!-- /{name} -->"
+    marked = f"{begin}\n{block}\n\n{end}"
+    known = re.compile(re.escape(begin) + ".*?" + re.escape(end), re.DOTALL)
+    note = _FIRST_VERSION.sub("", note)
+    other = note.find("<!-- cmtrack") if first else -1
+    if known.search(note):
+        new = known.sub(lambda _: marked, note, count=1)
+    elif other >= 0:
+        new = f"{note[:other]}{marked}\n\n{note[other:]}"
+    else:
+        new = f"{note.rstrip()}\n\n{marked}" if note.strip() else marked
+    return new if len(new) <= MAX_NOTE else note

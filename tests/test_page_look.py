@@ -1,0 +1,230 @@
+"""What pages look like in both colour schemes, on a phone and on paper."""
+
+from __future__ import annotations
+
+import re
+import shutil
+from importlib.resources import files
+
+import numpy as np
+import pytest
+
+from cmtrack import Grouping, Prefix, compare, evaluate, evaluate_families
+from cmtrack.plots.svg import TURNED
+
+TEMPLATES = files("cmtrack.report") / "templates"
+CSS = (TEMPLATES / "house.css").read_text(encoding="utf-8")
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+ARGUMENTS = [
+    "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
+    "--disable-component-update", "--disable-sync",
+]  # fmt: skip
+
+TEXT = [  # what stands on what, of text
+    *(("ink", ground) for ground in ("page", "tint", "warn", "chosen", "hit", "aside", "band")),
+    *(("soft", ground) for ground in ("page", "tint", "warn", "chosen")),
+    *(("link", ground) for ground in ("page", "tint", "chosen")),
+    ("behind-ink", "page"), ("on-link", "link"), ("warn-ink", "warn"), ("good-ink", "good"), ("bad-ink", "bad"),
+    ("plain-ink", "plain"), ("passed-ink", "page"), ("failed-ink", "aside"), ("data-blue", "page"),
+    ("data-orange-text", "page"),
+]  # fmt: skip
+SHAPES = [("input", "page"), ("data-blue", "band"), ("link", "tint")]
+DATA = ["#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#e69f00"]
+"""Colours of curves and marks that are the same in both schemes; of light ones, the frame and the words tell too."""
+
+
+def scheme(name: str) -> dict[str, str]:
+    blocks = re.findall(r":root \{(.*?)\}", CSS, re.DOTALL)
+    light, dark = (dict(re.findall(r"--([\w-]+): (#[0-9a-f]{6});", block)) for block in blocks)
+    assert set(light) == set(dark)
+    return light if name == "light" else dark
+
+
+def luminance(colour: str) -> float:
+    parts = np.array([int(colour[i : i + 2], 16) for i in (1, 3, 5)]) / 255
+    linear = np.where(parts <= 0.04045, parts / 12.92, ((parts + 0.055) / 1.055) ** 2.4)
+    return float(linear @ [0.2126, 0.7152, 0.0722])
+
+
+def contrast(first: str, second: str) -> float:
+    high, low = sorted((luminance(first), luminance(second)), reverse=True)
+    return (high + 0.05) / (low + 0.05)
+
+
+@pytest.mark.parametrize("name", ["light", "dark"])
+def test_text_has_the_contrast_of_wcag_aa(name):
+    colours = scheme(name)
+    weak = {pair: contrast(colours[pair[0]], colours[pair[1]]) for pair in TEXT}
+    assert {pair: ratio for pair, ratio in weak.items() if ratio < 4.5} == {}
+
+
+@pytest.mark.parametrize("name", ["light", "dark"])
+def test_shapes_and_data_are_seen_on_their_ground(name):
+    colours = scheme(name)
+    weak = {pair: contrast(colours[pair[0]], colours[pair[1]]) for pair in SHAPES}
+    assert {pair: ratio for pair, ratio in weak.items() if ratio < 3} == {}
+    assert all(contrast(colour, colours["page"]) >= (2 if name == "light" else 3) for colour in DATA)
+
+
+def test_all_colours_of_the_pages_stand_in_one_place():
+    used = set(re.findall(r"var\(--([\w-]+)\)", CSS))
+    for template in TEMPLATES.iterdir():
+        if template.name.endswith(".html"):
+            text = template.read_text(encoding="utf-8")
+            styles = " ".join(re.findall(r"<style>.*?</style>|style=\".*?\"", text, re.DOTALL))
+            assert not re.search(r"#[0-9a-fA-F]{3,6}\b|rgb\(|: (white|black)\b", styles), template.name
+            used |= set(re.findall(r"var\(--([\w-]+)\)", text))
+    assert not re.search(r"#[0-9a-f]{3,6}\b", re.sub(r":root \{.*?\}", "", CSS, flags=re.DOTALL))
+    assert used | set(TURNED.values()) | {"data-orange-text"} == set(scheme("light"))
+
+
+def test_paper_has_the_light_colours():
+    dark = re.search(r"@media (.*?) \{\s*:root", CSS)
+    assert dark is not None
+    assert dark.group(1) == "screen and (prefers-color-scheme: dark)"
+
+
+# -- in a browser ------------------------------------------------------------------------------------------
+
+
+LONG = "a-name-without-any-place-to-break-" * 3
+
+
+def predictions(k: int, n: int, names: list[str] | None = None):
+    rng = np.random.default_rng(k)
+    y = rng.integers(0, k, n)
+    p = rng.dirichlet(np.full(k, 0.5), n)
+    p[np.arange(n), y] += rng.random(n)
+    labels = np.array(names or [f"class {i}" for i in range(k)])
+    return labels[y], p / p.sum(axis=1, keepdims=True), list(labels)
+
+
+def evaluation(k: int, names: list[str] | None = None, **given):
+    y, p, labels = predictions(k, 60 * k, names)
+    return evaluate(y, y_prob=p, labels=labels, **given)
+
+
+@pytest.fixture(scope="module")
+def pages(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("pages")
+    step = Grouping({"low": ["class 0", "class 1"], "others": ["class 2", "class 3"]}, positive="low", name="level")
+    made = {
+        "two": evaluation(2, positive="class 1"),
+        "grouped": evaluation(4, grouping=step),
+        "sixty": evaluation(60),
+        "long": evaluation(3, [LONG, "b & <b>c</b>", "混同行列の名前"]),
+        "families": evaluate_families([{"a.1", "b.2"}, {"b.1"}] * 20, [{"a.2", "b.2"}, {"b.2"}] * 20, Prefix(".")),
+        "review": compare(runs()),
+    }
+    return {name: subject.report(folder / f"{name}.html") for name, subject in made.items()}
+
+
+def runs():
+    y = np.random.default_rng(0).integers(0, 3, 600)
+    out = {}
+    for place, name in enumerate(["model one", LONG, "third", "fourth"]):
+        logits = np.random.default_rng(place).normal(size=(600, 3))
+        logits[np.arange(600), y] += 1.5 - 0.3 * place
+        out[name] = evaluate(y, y_prob=np.exp(logits) / np.exp(logits).sum(axis=1, keepdims=True))
+    return out
+
+
+@pytest.fixture(scope="module")
+def browser():
+    playwright = pytest.importorskip("playwright.sync_api")
+    if CHROMIUM is None:
+        pytest.skip("no Chromium")
+    with playwright.sync_playwright() as started:
+        running = started.chromium.launch(executable_path=CHROMIUM, args=ARGUMENTS)
+        yield running
+        running.close()
+
+
+PAGES = ["two", "grouped", "sixty", "long", "families", "review"]
+
+WEAK_TEXT = """() => {
+  const parse = text => (text.match(/[\\d.]+/g) || []).map(Number);
+  const part = v => v <= .04045 ? v / 12.92 : ((v + .055) / 1.055) ** 2.4;
+  const light = ([r, g, b]) => .2126 * part(r / 255) + .7152 * part(g / 255) + .0722 * part(b / 255);
+  const ground = node => {
+    for (let n = node; n; n = n.parentElement) {
+      const c = parse(getComputedStyle(n).backgroundColor);
+      if (c.length === 3 || c[3] > 0) { return c; }
+    }
+    return [255, 255, 255];
+  };
+  const found = [], walk = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+  while (walk.nextNode()) {
+    const node = walk.currentNode.parentElement, text = walk.currentNode.textContent.trim();
+    if (!text || !node.getClientRects().length || node.closest('script, title')) { continue; }
+    const svg = node.closest('svg'), style = getComputedStyle(node);
+    if (svg && node.getAttribute('fill').startsWith('#')) { continue; }  // on cells, which have their own colours
+    const a = light(parse(svg ? style.fill : style.color)), b = light(ground(node));
+    const ratio = (Math.max(a, b) + .05) / (Math.min(a, b) + .05);
+    if (ratio < 4.5) { found.push(text.slice(0, 40) + ' ' + ratio.toFixed(2)); }
+  }
+  return found;
+}"""
+
+CUT_OR_COVERED = """() => {
+  const found = [];
+  for (const svg of document.querySelectorAll('figure svg')) {
+    const frame = svg.getBoundingClientRect(), boxes = [];
+    for (const text of svg.querySelectorAll('text')) {
+      const turn = /rotate\\((-?[\\d.]+)/.exec(text.getAttribute('transform') || '');
+      const box = text.getBoundingClientRect(), name = text.textContent;
+      const aside = Math.max(frame.left - box.left, box.right - frame.right);
+      if (Math.max(aside, frame.top - box.top, box.bottom - frame.bottom) > 1) { found.push('cut: ' + name); }
+      if (!turn || Number(turn[1]) % 90 === 0) { boxes.push([box, name]); }
+    }
+    boxes.forEach(([a, first], i) => boxes.slice(i + 1).forEach(([b, second]) => {
+      const across = Math.min(a.right, b.right) - Math.max(a.left, b.left);
+      const high = Math.min(a.bottom, b.bottom) - Math.max(a.top, b.top);
+      if (across > 1.5 && high > 0.35 * Math.min(a.height, b.height)) { found.push(first + ' | ' + second); }
+    }));
+  }
+  return found;
+}"""
+
+
+@pytest.mark.parametrize("name", PAGES)
+@pytest.mark.parametrize("colours", ["light", "dark"])
+def test_all_text_is_read_in_both_schemes(browser, pages, name, colours):
+    page = browser.new_page(viewport={"width": 1280, "height": 800}, color_scheme=colours)
+    page.goto(pages[name].as_uri())
+    ground = page.evaluate("getComputedStyle(document.body).backgroundColor")
+    assert ground == ("rgb(255, 255, 255)" if colours == "light" else "rgb(20, 24, 29)")
+    assert page.evaluate(WEAK_TEXT) == []
+    page.close()
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_no_text_of_a_figure_is_cut_or_covered(browser, pages, name):
+    page = browser.new_page(viewport={"width": 1440, "height": 900})
+    page.goto(pages[name].as_uri())
+    assert page.evaluate(CUT_OR_COVERED) == []
+    page.close()
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_on_a_phone_wide_things_scroll_in_their_own_box(browser, pages, name):
+    page = browser.new_page(viewport={"width": 390, "height": 800})
+    page.goto(pages[name].as_uri())
+    assert page.evaluate("document.documentElement.scrollWidth") == 390
+    scales = page.evaluate(
+        "() => Array.from(document.querySelectorAll('figure svg'))"
+        ".map(svg => svg.getBoundingClientRect().width / svg.width.baseVal.value)"
+    )
+    assert len(scales) > 0
+    assert all(0.745 <= scale <= 1.001 for scale in scales)
+    page.close()
+
+
+def test_paper_has_no_stubs_and_no_dark_ground(browser, pages):
+    page = browser.new_page(viewport={"width": 1280, "height": 800}, color_scheme="dark")
+    page.goto(pages["grouped"].as_uri())
+    page.emulate_media(media="print", color_scheme="dark")
+    assert page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
+    assert not page.locator("summary").first.is_visible()
+    assert not page.locator("input.filter").first.is_visible()
+    page.close()

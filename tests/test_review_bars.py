@@ -1,0 +1,94 @@
+"""The intervals drawn in the rows of a ranking: they say what the numbers beside them say."""
+
+from __future__ import annotations
+
+import math
+import re
+
+import numpy as np
+import pytest
+
+from cmtrack import compare, evaluate
+from cmtrack.report.review.bars import WIDTH, bars, number_at
+from cmtrack.report.review.report import html
+
+
+def runs_of(shifts, n=400):
+    y = np.random.default_rng(0).integers(0, 2, n)
+    out = {}
+    for k, shift in enumerate(shifts):
+        score = np.random.default_rng(k).normal(size=n) + shift * y
+        out[f"run {k}"] = evaluate(y, y_prob=1 / (1 + np.exp(0.5 * shift - score)))
+    return out
+
+
+ROW = re.compile(r'<tr class="(\w+)" data-run="(\d+)">(.*?)</tr>', re.DOTALL)
+CELL = re.compile(
+    r'<td class="n"[^>]*>([^<]*)</td><td class="i">(?:\[([^,]+), ([^\]]+)\])?<svg class="bar"[^>]*'
+    r'data-from="([^"]+)" data-to="([^"]+)">(?:<path class="zero" d="M([\d.]+) 0V12"/>)?'
+    r'<path class="reach" d="M([\d.]+) 6H([\d.]+)"/>(.*?)</svg></td>'
+)
+
+
+def numbers(text):
+    return float(text.replace("−", "-"))
+
+
+def drawn(page):
+    """Of each row its status, and of each drawn interval the numbers beside it and what its marks stand for."""
+    table = page[page.index('<table class="sortable ranking">') :]
+    for status, _, row in ROW.findall(table[: table.index("</table>")]):
+        for text, low, high, first, last, zero, start, end, mark in CELL.findall(row):
+            first, last = float(first), float(last)
+
+            def value(place, first=first, last=last):
+                return first + (float(place) - 5) / (WIDTH - 10) * (last - first)
+
+            centre = re.search(r'cx="([\d.]+)"', mark)
+            yield (
+                status,
+                (text, low, high),
+                (value(start), value(end)),
+                centre and value(centre[1]),
+                zero,
+                (first, last),
+            )
+
+
+@pytest.mark.parametrize("shifts", [(2.0, 1.9, 1.2), (1.0,), (2.0, 1.8, 0.1, 0.0)], ids=["three", "alone", "outliers"])
+def test_the_marks_of_an_interval_are_its_numbers(shifts):
+    comparison = compare(runs_of(shifts), rank_by="binary/matthews_corrcoef")
+    found = list(drawn(html(comparison, pictures={})))
+    assert len(found) == len(shifts) + (len(shifts) if len(shifts) > 1 else 0)
+    for status, (text, low, high), ends, centre, zero, (first, last) in found:
+        near = 1.1e-3 + (last - first) / WIDTH * 0.01
+        if low:
+            for written, shown in zip(map(numbers, (low, high)), ends, strict=True):
+                assert min(max(written, first), last) == pytest.approx(shown, abs=near)
+        if text == "leader":
+            assert zero
+            assert centre == pytest.approx(0, abs=near)
+        elif centre is not None:
+            assert numbers(text) == pytest.approx(centre, abs=near)
+        else:
+            assert not first <= numbers(text) <= last  # an arrow at the edge
+            assert status == "behind"
+        if zero:
+            assert first + (float(zero) - 5) / (WIDTH - 10) * (last - first) == pytest.approx(0, abs=near)
+
+
+def test_a_bad_run_does_not_flatten_the_others():
+    values, lows, highs = [0.9, 0.89, 0.1], [0.88, 0.87, 0.05], [0.92, 0.91, 0.15]
+    good, _, bad = bars(values, lows, highs, [True, True, False])
+    assert good is not None
+    assert bad is not None
+    assert good.high - good.low > 0.25 * WIDTH
+    assert (bad.beyond, bad.at) == ("left", bad.low)
+    assert number_at(good, good.at) == pytest.approx(0.9, abs=1e-3)
+
+
+def test_what_is_not_known_is_not_drawn():
+    assert bars([0.5, math.nan], [math.nan, 0.1], [0.6, 0.2], [True, True]) == [None, None]
+    (alone,) = bars([0.0], [0.0], [0.0], [True], zero=True)
+    assert alone is not None
+    assert alone.at == alone.zero == pytest.approx(WIDTH / 2)

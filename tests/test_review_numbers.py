@@ -1,0 +1,224 @@
+"""What the review's script computes, held to Python: in a browser, over matrices with zeros, few rows and weights."""
+
+from __future__ import annotations
+
+import json
+import math
+import operator
+import shutil
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import cmtrack.report
+from cmtrack import Metric
+from cmtrack.metrics.binary import SIX
+from cmtrack.metrics.cells import SixCells
+from cmtrack.metrics.expression import NotArithmetic, Program, record
+from cmtrack.metrics.intervals import EDGE, NEAR, ROUNDING, normal_quantile
+from cmtrack.metrics.results import Results
+from cmtrack.report import formatting as fmt
+from cmtrack.statistics import BinaryCounts
+
+TEMPLATES = Path(cmtrack.report.__file__).parent / "templates"
+OWN = (
+    Metric("own/gain", lambda b: 5 * b.tp - b.fp, of="binary"),
+    Metric("own/share", lambda b: b.tp / (b.tp + b.fn + np.float64(1) * b.fp), of="binary", interval="wilson"),
+    Metric("own/skill", lambda b: (b.tp / (b.tp + b.fn)) ** 0.5 * (b.tn / (b.tn + b.fp)) ** 0.5, of="binary",
+           interval="logit"),
+    Metric("own/loss", lambda b: -(-(b.fn**2) - 3 * b.fp) / sum(b), of="binary", interval="log", better="lower"),
+)  # fmt: skip
+OPERATORS = {"+": "add", "-": "sub", "*": "mul", "/": "truediv"}
+COUNTS = (BinaryCounts(40, 7, 3, 9, 130, 11), BinaryCounts(1, 0, 0, 2, 3, 0), BinaryCounts(2.5, 1, 0, 0.5, 4, 1))
+REFUSED = {
+    "compares": lambda b: b.tp if b.tp > b.fp else b.fp,
+    "absolute": lambda b: abs(b.tp - b.fp),
+    "logarithm": lambda b: np.log(b.tp),
+    "float": lambda b: math.sqrt(b.tp),
+    "equal": lambda b: b.tp == 0,
+    "text": lambda b: "much",
+    "nothing": lambda b: None,
+    "power": lambda b: b.tp**3,
+}
+
+
+def values_of(steps, counts):
+    """The values of recorded steps, in Python."""
+    out: list[float] = []
+    for sign, *parts in steps:
+        with np.errstate(all="ignore"):
+            if sign == "count":
+                out.append(np.float64(getattr(counts, parts[0])))
+            elif sign == "number":
+                out.append(np.float64(parts[0]))
+            elif sign == "sqrt":
+                out.append(np.sqrt(out[parts[0]]))
+            else:
+                out.append(getattr(operator, OPERATORS[sign])(*(out[part] for part in parts)))
+    return out
+
+
+# -- recorded steps --------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("metric", [*SIX, *OWN], ids=lambda metric: metric.name)
+def test_the_recorded_steps_of_a_metric_give_its_value(metric):
+    """All metrics of the six counts can be recorded: a new one that cannot fails here."""
+    program = Program()
+    place = record(metric, program)
+    assert place is not None
+    for counts in (
+        BinaryCounts(40, 7, 3, 9, 130, 11),
+        BinaryCounts(1, 0, 0, 2, 3, 0),
+        BinaryCounts(2.5, 1, 0, 0.5, 4, 1),
+    ):
+        value, expected = values_of(program.steps, counts)[place], metric.number(SixCells.of_counts(counts).argument())
+        assert value == pytest.approx(expected, rel=1e-15, abs=0)
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_what_is_no_arithmetic_is_left_out_and_leaves_no_step(name):
+    program = Program()
+    program.counts()
+    assert record(Metric(f"own/{name}", REFUSED[name], of="binary"), program) is None
+    assert len(program.steps) == 6
+    assert record(OWN[0], program) == len(program.steps) - 1
+
+
+def test_metrics_of_other_things_are_left_out():
+    program = Program()
+    assert record(Metric("own/table", lambda c: c[0, 0]), program) is None
+    assert record(Metric("own/kept", None, of="binary"), program) is None
+    with pytest.raises(NotArithmetic, match="steps are of numbers, got nan"):
+        program.place_of(math.nan)
+
+
+def test_equal_steps_are_kept_once():
+    program = Program()
+    places = [record(metric, program) for metric in SIX]
+    assert len(program.steps) == 59
+    assert places == [record(metric, program) for metric in SIX]
+    assert len(program.steps) == 59
+
+
+# -- the script ------------------------------------------------------------------------------------------------
+
+
+def six_of_many() -> list[tuple[BinaryCounts, BinaryCounts | None]]:
+    """Counts with zeros, few and many rows, without and with mismatches; a third of them weighted."""
+    random = np.random.default_rng(21)
+    out: list[tuple[BinaryCounts, BinaryCounts | None]] = []
+    for k in range(360):
+        size = float(random.choice([1, 3, 10, 60, 1000, 1e6]))
+        counts = random.poisson(size * random.dirichlet(np.full(6, 0.4))).astype(float)
+        counts[random.random(6) < 0.25] = 0
+        if k % 2:
+            counts[[2, 5]] = 0
+        if not counts.sum():
+            counts[k % 6] = 1
+        squares = None
+        if k % 3 == 0:
+            weight = random.uniform(0.2, 3, 6)
+            squares = BinaryCounts(*(counts * weight**2 * random.uniform(1, 1.5, 6)).tolist())
+            counts = counts * weight
+        out.append((BinaryCounts(*counts.tolist()), squares))
+    return out
+
+
+def expected_of(metric: Metric, counts: BinaryCounts, squares: BinaryCounts | None, level: float) -> list[float]:
+    results = Results(level)
+    results.put_metric(metric, SixCells.of_counts(counts, squares))
+    low, high = results.intervals.get(metric.name, (math.nan, math.nan))
+    return [results.metrics[metric.name], low, high]
+
+
+@pytest.fixture(scope="module")
+def script():
+    """A page in which the functions of the script are known."""
+    playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
+    found = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+    if found is None:
+        pytest.skip("no Chromium is installed")
+    with playwright.sync_playwright() as started:
+        browser = started.chromium.launch(executable_path=found, args=["--no-sandbox", "--disable-gpu"])
+        page = browser.new_page()
+        page.add_script_tag(content=(TEMPLATES / "numbers.js").read_text(encoding="utf-8"))
+        yield page
+        browser.close()
+
+
+def formulas_of(metrics) -> dict[str, Any]:
+    program = Program()
+    program.counts()
+    known = [
+        {
+            "place": record(metric, program),
+            "interval": metric.interval,
+            "low": metric.low if math.isfinite(metric.low) else None,
+            "high": metric.high if math.isfinite(metric.high) else None,
+            "below": [int(part) for part in metric.value.denominator(BinaryCounts(*[1.0] * 6))]
+            if hasattr(metric.value, "denominator")
+            else None,
+        }
+        for metric in metrics
+    ]
+    return {"steps": program.steps, "metrics": known}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("level", [0.95, 0.8])
+def test_values_and_intervals_are_those_of_python(script, level):
+    metrics, cases = [*SIX, *OWN], six_of_many()
+    data = {"z": normal_quantile(level), "near": NEAR, "edge": EDGE, "rounding": ROUNDING}
+    found = script.evaluate(
+        """([formulas, cases, data]) => JSON.stringify(cases.map(([six, squares]) => formulas.metrics.map(metric => {
+             const own = judged(metric, formulas, six, squares || six, data);
+             return [own.value, own.low, own.high].map(x => Number.isFinite(x) ? x : null);
+           })))""",
+        [formulas_of(metrics), [[list(six), squares and list(squares)] for six, squares in cases], data],
+    )
+    wrong = []
+    for (six, squares), row in zip(cases, json.loads(found), strict=True):
+        for metric, numbers in zip(metrics, row, strict=True):
+            expected = expected_of(metric, six, squares, level)
+            got = [math.nan if number is None else number for number in numbers]
+            if got != pytest.approx(expected, rel=1e-9, abs=1e-9, nan_ok=True):
+                wrong.append((metric.name, six, squares, got, expected))
+    assert not wrong, f"{len(wrong)} differ, such as {wrong[:6]}"
+
+
+@pytest.mark.slow
+def test_numbers_are_written_as_python_writes_them(script):
+    random = np.random.default_rng(0)
+    rows = [(value, -math.inf, math.inf) for value in (0.0, -0.0, 1.0, 2.0, 0.0625, 0.1875, -0.0625, 0.5, 1e-4, 4.9e-5,
+            3e-7, -2.5e-4, 12.5, 999.5, 1234.5, 1e6, -3.0, 0.9995, 0.0005)]  # fmt: skip
+    for _ in range(400):
+        value = float(random.normal() * 10.0 ** random.integers(-6, 5))
+        width = float(abs(value) * 10.0 ** -random.integers(0, 9))
+        rows.append((value, value - width, value + width))
+    rows += [(k / 64, k / 64 - 0.125, k / 64 + 0.0625) for k in range(65)]
+    found = script.evaluate(
+        "rows => rows.map(([value, low, high]) => [shownNumber(value, low, high), shownInterval(low, high)])", rows
+    )
+    for (value, low, high), text in zip(rows, found, strict=True):
+        assert text == [fmt.number(value, (low, high)), fmt.interval(value, (low, high))], (value, low, high)
+
+
+@pytest.mark.parametrize(
+    ("name", "counts", "squares"),
+    [
+        ("binary/balanced_accuracy", (24, 0, 0, 1, 0, 22), None),
+        ("binary/markedness", (9.989078990626691, 0.5746328956899326, 0, 0, 0, 0), (22.6, 0.18, 0, 0, 0, 0)),
+    ],
+    ids=["balanced accuracy", "markedness"],
+)
+def test_an_error_of_rounding_is_none(name, counts, squares):
+    """An interval was a point, and another one took all rows to tell, as rounding stood for an error."""
+    metric = next(own for own in SIX if own.name == name)
+    value, low, high = expected_of(
+        metric, BinaryCounts(*counts), None if squares is None else BinaryCounts(*squares), 0.95
+    )
+    assert low < value < high
+    assert high - low > (1.9 if squares else 0.25)
