@@ -226,11 +226,12 @@ def test_on_a_phone_wide_things_scroll_in_their_own_box(browser, pages, name):
 
 def test_paper_has_no_stubs_and_no_dark_ground(browser, pages):
     page = browser.new_page(viewport={"width": 1280, "height": 800}, color_scheme="dark")
-    page.goto(pages["grouped"].as_uri())
+    page.goto(pages["two"].as_uri())
     page.emulate_media(media="print", color_scheme="dark")
     assert page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
     assert not page.locator("summary").first.is_visible()
     assert not page.locator("input.filter").first.is_visible()
+    assert not page.locator("nav").first.is_visible()
     page.close()
 
 
