@@ -162,7 +162,7 @@ WEAK_TEXT = """() => {
     const node = walk.currentNode.parentElement, text = walk.currentNode.textContent.trim();
     if (!text || !node.getClientRects().length || node.closest('script, title')) { continue; }
     const svg = node.closest('svg'), style = getComputedStyle(node);
-    if (svg && (node.getAttribute('fill') || '').startsWith('#')) { continue; }  // on cells, which have their own colours
+    if (svg && (node.getAttribute('fill') || '').startsWith('#')) { continue; }  // on cells
     const a = light(parse(svg ? style.fill : style.color)), b = light(ground(node));
     const ratio = (Math.max(a, b) + .05) / (Math.min(a, b) + .05);
     if (ratio < 4.5) { found.push(text.slice(0, 40) + ' ' + ratio.toFixed(2)); }
