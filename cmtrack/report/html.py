@@ -54,10 +54,12 @@ def figure_block(picture: Picture) -> dict[str, Any]:
     from markupsafe import Markup
 
     return {
+        "name": picture.name,
         "title": picture.title,
         "reading": picture.reading,
         "svg": Markup(picture.svg),  # escaped where it is drawn
         "small": picture.width <= _SMALL_FIGURE,
+        "section": picture.section,
     }
 
 
