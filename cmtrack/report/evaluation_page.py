@@ -172,7 +172,7 @@ _WEIGHTS = {
 
 
 def _head(evaluation: Evaluation) -> list[str]:
-    """What stands under the title."""
+    """The line under the title."""
     parts = [fmt.samples(evaluation), fmt.counted(len(evaluation.classes), "class")]
     if evaluation.positive is not None:
         parts.append(f"positive: {fmt.named(evaluation.positive)}")
