@@ -9,6 +9,7 @@ import re
 import warnings
 import zipfile
 from dataclasses import replace
+from pathlib import Path
 
 import mlflow
 import numpy as np
@@ -97,7 +98,9 @@ def test_the_record_says_by_whom_when_and_from_what(stored, world):
     assert list(data["experiments"].values()) == ["digits"]
     assert data["parameters_that_differ"] == ["skill", "depth", "only"]
     lines = data["lines"]
-    assert lines["Data"] == f"“evaluated rows” (digest {stored.runs[0].evaluation.labels_digest}), 240 rows"
+    ((name, digest),) = stored.runs[0].run.datasets
+    assert digest == stored.runs[0].evaluation.labels_digest
+    assert lines["Data"] == f"“{name}” (digest {digest}), 240 rows"
     assert lines["Question"] == "Which run is best by Matthews correlation? Higher is better."
     assert lines["Gates"] == f"{ACCURACY} >= 0.2"
     assert lines["Tie-breakers"] == "params.depth"
@@ -305,6 +308,14 @@ def test_a_page_with_its_figures_is_verified(runs, tmp_path):
     assert bundle.verify(path).passed
 
 
+def test_a_bundle_of_the_first_schema_is_read():
+    """It was written when schema 1 was: another version may word and compute things otherwise, but must read it."""
+    found = bundle.verify(Path(__file__).parent / "golden" / "bundle-1.zip")
+    assert not [problem for problem in found.problems if "cannot be computed" in problem or "changed" in problem]
+    assert found.files == 9
+    assert found.made_with == "0.1.0 (golden)"
+
+
 # -- changed bundles -------------------------------------------------------------------------------------------
 
 
@@ -441,6 +452,15 @@ def test_an_unsafe_or_foreign_archive_is_refused(name, tmp_path, monkeypatch):
     run = CliRunner().invoke(main, ["verify", str(path)])
     assert run.exit_code == 2
     assert list(tmp_path.iterdir()) == [path]
+
+
+def test_a_small_archive_does_not_become_a_large_one(tmp_path, monkeypatch):
+    path = tmp_path / "review.zip"
+    path.write_bytes(archive_of(("a", bytes(3 << 20))))
+    assert len(bundle.untrusted.unzipped(path, bundle.MAX_BYTES, 1)["a"]) == 3 << 20
+    monkeypatch.setattr(bundle, "_ALWAYS_READ", 1 << 20)
+    with pytest.raises(bundle.NoBundle, match="must have at most 1 MB together"):
+        bundle.verify(path)
 
 
 def test_a_size_that_is_lied_about_unpacks_no_more_than_allowed(tmp_path, monkeypatch):

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import click
 import mlflow
 import numpy as np
 import pandas as pd
@@ -564,6 +565,16 @@ def test_help_loads_nothing_heavy(command: str, tmp_path: Path) -> None:
         check=False,
     )
     assert done.stdout == "[] True\n", done.stderr
+
+
+NAMES = ("Experiment", "Metric", "Baseline", "Prefix", "Runs", "File", "Its", "The", "What", "Repeated", "YAML")
+
+
+@pytest.mark.parametrize("command", ["compare", "review", "gate", "verify"])
+def test_help_texts_are_sentences(command: str) -> None:
+    options = [one for one in main.commands[command].params if isinstance(one, click.Option)]
+    texts = [str(option.help).split("  [")[0] for option in options]
+    assert all(text.endswith(".") and text.split()[0] not in NAMES for text in texts), texts
 
 
 def test_help_says_the_exit_codes(run: Any) -> None:

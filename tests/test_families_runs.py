@@ -18,8 +18,7 @@ from cmtrack.cli import main
 from cmtrack.comparison import paired_differences, randomization_test
 from cmtrack.metrics.catalog import lookup
 from cmtrack.report.families_page import code_table
-from cmtrack.report.narrative import families_verdict
-from cmtrack.report.views import report_html
+from cmtrack.report.views import report_html, view_of
 from cmtrack.tracking.names import digests
 
 pytestmark = pytest.mark.slow
@@ -195,12 +194,12 @@ def test_the_report_is_one_page_in_plain_words():
         assert text in page
     assert "http://" not in page
     assert "https://" not in page
-    sentences = families_verdict(evaluation)
+    sentences = view_of(evaluation).verdict(evaluation)
     assert sentences[0].startswith("On 500 documents with 60 codes in 6 families: precision 0.")
     assert "errors stay within the family" in sentences[1]
     assert sentences[-1].startswith(f"“{int(sentences[-1].split()[0].strip('“”'))}” is predicted in ")
     perfect = evaluate_families([{"a.1"}], [{"a.1"}], lambda code: code[0])
-    assert families_verdict(perfect)[1] == "There are no errors."
+    assert view_of(perfect).verdict(perfect)[1] == "There are no errors."
     assert "<script>alert" not in report_html(
         evaluate_families([{"<script>alert(1)</script>"}], [{"x"}], lambda _: "f"), {}
     )

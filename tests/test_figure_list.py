@@ -149,7 +149,7 @@ def test_a_report_is_one_html_file_and_says_what_could_not_be_drawn(tmp_path, mo
     page = evaluation.report(tmp_path / "report.html", title="Tuesday").read_text(encoding="utf-8")
     assert "<h1>Tuesday</h1>" in page
     assert "Not drawn: figure roc: RuntimeError: no ink." in page
-    assert not re.findall(r"(?:src|href)=\"(?!data:)", page)
+    assert not re.findall(r"(?:src|href)=\"(?!data:|#)", page)
     assert [path.name for path in tmp_path.iterdir()] == ["report.html"]
     with pytest.raises(RuntimeError, match="no ink"):
         evaluation.figures()

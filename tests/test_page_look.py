@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import shutil
+from html import escape, unescape
 from importlib.resources import files
 
 import numpy as np
@@ -11,6 +12,9 @@ import pytest
 
 from cmtrack import Grouping, Prefix, compare, evaluate, evaluate_families
 from cmtrack.plots.svg import TURNED
+from cmtrack.report.figures import CLASSES, FAMILIES
+from cmtrack.report.narrative import QUESTIONS, told, verdict
+from cmtrack.report.views import report_html
 
 TEMPLATES = files("cmtrack.report") / "templates"
 CSS = (TEMPLATES / "house.css").read_text(encoding="utf-8")
@@ -226,9 +230,70 @@ def test_on_a_phone_wide_things_scroll_in_their_own_box(browser, pages, name):
 
 def test_paper_has_no_stubs_and_no_dark_ground(browser, pages):
     page = browser.new_page(viewport={"width": 1280, "height": 800}, color_scheme="dark")
-    page.goto(pages["grouped"].as_uri())
+    page.goto(pages["two"].as_uri())
     page.emulate_media(media="print", color_scheme="dark")
     assert page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
     assert not page.locator("summary").first.is_visible()
     assert not page.locator("input.filter").first.is_visible()
+    assert not page.locator("nav").first.is_visible()
+    page.close()
+
+
+# -- the order of a report -------------------------------------------------------------------------------------
+
+
+def test_a_report_answers_in_the_order_in_which_people_ask(pages):
+    page = pages["grouped"].read_text(encoding="utf-8")
+    links = re.findall(r'<a href="#(\w+)">(.*?)</a>', page)
+    headings = re.findall(r'<section id="(\w+)">\s*<h2>(.*?)</h2>', page)
+    assert links == headings == [one for one in QUESTIONS.items() if one[0] != "failures"]
+    for entry in CLASSES:
+        assert entry.section in QUESTIONS
+
+
+@pytest.mark.parametrize("name", ["two", "grouped", "sixty", "families"])
+def test_a_figure_stands_once_and_in_its_section(pages, name):
+    page = pages[name].read_text(encoding="utf-8")
+    head, *sections = re.split(r'<section id="', page)
+    found = {part.split('"', 1)[0]: re.findall(r"<svg .*?<title>(.*?)</title>", part, re.DOTALL) for part in sections}
+    (first,) = re.findall(r"<svg .*?<title>(.*?)</title>", head, re.DOTALL)
+    leading = {
+        "two": "Confusion matrix", "grouped": "Reduced matrix: level", "sixty": "Confusion matrix",
+        "families": "The family with the most confused labels",
+    }  # fmt: skip
+    assert first == leading[name]
+    shown = [title for titles in found.values() for title in titles]
+    assert len({first, *shown}) == len(shown) + 1
+    where = {entry.title: entry.section for entry in (*CLASSES, *FAMILIES)}
+    assert all(where.get(title, "confusions") == key for key, titles in found.items() for title in titles)
+
+
+def test_each_sentence_of_the_verdict_stands_once():
+    subject = evaluation(4, grouping=Grouping({"a": ["class 0", "class 1"], "b": ["class 2", "class 3"]}, positive="a"))
+    page = unescape(report_html(subject, {}))
+    assert all(page.count(f"{sentence}") == 1 for sentence in verdict(subject) if not sentence.startswith("On "))
+    assert [sentence for section, sentence in told(subject) if not section] == verdict(subject)[:2]
+
+
+def test_the_first_screen_has_verdict_numbers_and_picture(browser, pages):
+    page = browser.new_page(viewport={"width": 1440, "height": 900})
+    page.goto(pages["grouped"].as_uri())
+    assert page.locator("dl.numbers dd").count() == 4
+    for what in (".verdict", "dl.numbers", ".first figure svg"):
+        box = page.locator(what).first.bounding_box()
+        assert box["y"] + box["height"] <= 900, what
+    page.close()
+
+
+def test_the_contents_scroll_where_anchors_do_not(browser, pages, tmp_path):
+    content = escape(pages["grouped"].read_text(encoding="utf-8"), quote=True)
+    outer = tmp_path / "outer.html"
+    outer.write_text(f'<iframe sandbox="allow-scripts" srcdoc="{content}" width=900 height=700></iframe>', "utf-8")
+    page = browser.new_page(viewport={"width": 1000, "height": 800})
+    page.goto(outer.as_uri())
+    frame = page.frame_locator("iframe")
+    place = "section => Math.round(section.getBoundingClientRect().top)"
+    assert frame.locator("#probabilities").evaluate(place) > 700
+    frame.locator("nav a", has_text="probabilities").click()
+    assert abs(frame.locator("#probabilities").evaluate(place)) <= 40
     page.close()

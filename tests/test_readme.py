@@ -10,6 +10,8 @@ import pytest
 import yaml
 
 from cmtrack import Grouping, evaluate
+from cmtrack.comparison import CompareOptions
+from cmtrack.comparison.rule import Rule
 from cmtrack.metrics.catalog import CATALOG, lookup
 from cmtrack.metrics.table import markdown_table
 
@@ -22,11 +24,23 @@ def test_the_table_of_metrics_is_the_catalog():
     assert found.group(1) == markdown_table(), "run: python -m cmtrack.metrics.table"
 
 
+def yaml_files():
+    return re.findall(r"```yaml\n(.*?)```", README, re.DOTALL)
+
+
 def test_the_grouping_file_reads():
-    (text,) = re.findall(r"```yaml\n(.*?)```", README, re.DOTALL)
+    (text,) = [text for text in yaml_files() if "steps:" in text]
     chain = Grouping.from_dict(yaml.safe_load(text))
     assert [step.name for step in chain.steps] == ["party", "republican"]
     assert chain.positive == "republican"
+
+
+def test_the_rule_file_reads():
+    (text,) = [text for text in yaml_files() if "rank_by:" in text]
+    rule = CompareOptions(rule=Rule.parse(text.encode(), "review.yaml"))
+    rule.check()
+    assert rule.margin == 0.01
+    assert [gate.text for gate in rule.gates] == ["class/3/recall.low >= 0.6"]
 
 
 @pytest.mark.parametrize("classes", [2, 3])

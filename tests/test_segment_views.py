@@ -116,7 +116,7 @@ def test_undefined_segments_are_said_to_be():
 def test_the_report_shows_20_segments_and_the_number():
     evaluation = by_hits(many())
     page = report_html(evaluation, {})
-    part = page[page.index("Segments by") : page.index("<h2>Classes")]
+    part = page[page.index('<section id="failures">') : page.index('<section id="facts">')]
     assert part.count('<td class="label"') == MAX_ROWS == 20
     assert "20 of 45 segments are shown" in " ".join(part.split())
     few = report_html(by_hits(), {})

@@ -209,7 +209,7 @@ def plot_reliability_panels(
         x, y = (np.asarray(part, dtype=np.float64) for part in (panel.scores, panel.recalibrated))
         _draw_curve(top, x, y, panel.band, "consistency", level, "")
         draw_panel(bottom, heights, np.linspace(0, reach, _SMALL_BINS + 1), [BLUE, ORANGE], totals)
-        use_log_counts(bottom, every)
+        use_log_counts(bottom, every, low_axis=True)
         own = reach < max(reaches)
         top.set_ylim(0, reach if own else 1)
         for axis in (top.xaxis, bottom.xaxis, top.yaxis):

@@ -161,13 +161,13 @@ def draw_panel(ax: Axes, histograms: FloatArray, edges: FloatArray, colours: Seq
     ax.tick_params(labelbottom=True)
 
 
-def use_log_counts(ax: Axes, histograms: FloatArray) -> None:
-    """Count on a logarithmic axis, from less than the smallest bar to above the highest."""
+def use_log_counts(ax: Axes, histograms: FloatArray, *, low_axis: bool = False) -> None:
+    """Count on a logarithmic axis, from less than the smallest bar to above the highest, with few numbers if low."""
     seen = histograms[histograms > 0]
     low, high = (seen.min(), seen.max()) if seen.size else (1.0, 1.0)
     ax.set_yscale("log", nonpositive="clip")
     if high < 100 * low:  # powers of ten alone would be few
-        ax.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+        ax.yaxis.set_major_locator(LogLocator(subs=((1,) if high >= 10 * low else (1, 3)) if low_axis else (1, 2, 5)))
     ax.yaxis.set_major_formatter(_count_tick)
     ax.yaxis.set_minor_locator(NullLocator())  # marks without a number are most of the time that the axes take
     ax.set_ylim(0.6 * low, 2.0 * high)

@@ -69,7 +69,7 @@ def as_svg(figure: Figure, name: str = "figure", title: str = "") -> str:
 
 
 def as_svg_and_png(figure: Figure, name: str = "figure", title: str = "", signature: str = "") -> tuple[str, bytes]:
-    """What :func:`as_svg` gives, and the PNG file with a line below, in one drawing."""
+    """The element of :func:`as_svg` and the PNG file with a line below, in one drawing."""
     width, height = figure.get_size_inches() * figure.dpi
     raster: Any = _agg(width, height, figure.dpi)
     svg = _element(figure, name, title, raster)
@@ -101,7 +101,7 @@ def _matrix(transform: Transform) -> FloatArray:
 
 
 class SvgRenderer(RendererBase):
-    """What matplotlib draws, as elements of an SVG drawing.
+    """Elements of an SVG drawing from matplotlib's artists.
 
     Parameters
     ----------
@@ -273,7 +273,7 @@ class SvgRenderer(RendererBase):
 
     @contextmanager
     def _alone(self) -> Iterator[None]:
-        """What is drawn meanwhile is not for the image."""
+        """Keep from the image all that is drawn meanwhile."""
         raster, self.raster = self.raster, None
         yield
         self.raster = raster
@@ -448,7 +448,7 @@ _LETTERS = {Path.CURVE3: ("q", 2), Path.CURVE4: ("c", 3)}
 
 
 def _data(vertices: FloatArray, codes: npt.NDArray[Any]) -> tuple[tuple[int, int], str]:
-    """Where a path in whole numbers begins, and what follows, each point from the one before."""
+    """Path data in whole numbers: the start, then each point from the one before."""
     points = vertices.astype(np.int64)
     # runs of points of one kind
     edges = [0, *(np.flatnonzero(codes[1:] != codes[:-1]) + 1).tolist(), len(codes)]
@@ -510,7 +510,7 @@ def _squares(pixels: npt.NDArray[np.uint8]) -> str:
 
 
 def _side(text: Any, angle: float) -> str:
-    """Which end of a line of text its place holds."""
+    """The end of a line of text that its place holds."""
     if angle and text.get_rotation_mode() != "anchor":
         if angle % 180 == 90:
             side = _ALONG.get(text.get_va(), "center")

@@ -37,6 +37,7 @@ def content(evaluation: Evaluation) -> dict[str, Any]:
         "segments": segments.page_tables(evaluation),
         "steps": [_step(evaluation, s) for s in evaluation.reduced if evaluation.has_section("reduced")],
         "facts": _facts(evaluation),
+        "head": _head(evaluation),
     }
 
 
@@ -168,6 +169,16 @@ _WEIGHTS = {
     "sampling": "sampling weights: a weight says how much of the population a sample stands for; errors and intervals "
     "are robust (sandwich)",
 }
+
+
+def _head(evaluation: Evaluation) -> list[str]:
+    """The line under the title."""
+    parts = [fmt.samples(evaluation), fmt.counted(len(evaluation.classes), "class")]
+    if evaluation.positive is not None:
+        parts.append(f"positive: {fmt.named(evaluation.positive)}")
+    if evaluation.reduced:
+        parts.append(f"grouped as {fmt.listed([fmt.named(step.name) for step in evaluation.reduced])}")
+    return [*parts, f"{fmt.level(evaluation.confidence_level)} intervals"]
 
 
 def _facts(evaluation: Evaluation) -> list[tuple[str, str]]:

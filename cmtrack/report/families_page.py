@@ -31,6 +31,12 @@ def content(evaluation: FamilyEvaluation) -> dict[str, Any]:
         "codes": _codes(evaluation),
         "n_codes": len(evaluation.codes),
         "facts": _facts(evaluation),
+        "head": [
+            fmt.counted(evaluation.n_samples, "document"),
+            fmt.counted(len(evaluation.codes), "code"),
+            f"{len(evaluation.families)} families",
+            f"{fmt.level(evaluation.confidence_level)} intervals",
+        ],
     }
 
 

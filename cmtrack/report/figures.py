@@ -50,6 +50,8 @@ class FigureEntry:
         or None where it does not apply.
     parts : callable, optional
         Takes the evaluation; gives name and part of each figure.
+    section : str, default "good"
+        Key of the question of a report that it answers, in :data:`cmtrack.report.narrative.QUESTIONS`.
     chart : callable, optional
         Takes the evaluation, and for its title a run and a step in words; gives the run's image in MLflow's charts, or
         None. It is shown 256 pixels wide, among those of other runs.
@@ -63,6 +65,7 @@ class FigureEntry:
     reading: str
     draw: Callable[..., Figure | None]
     parts: Callable[[Any], Iterable[tuple[str, Any]]] | None = None
+    section: str = "good"
     chart: Callable[[Any, str, str], Figure | None] | None = None
     logged: bool = True
 
@@ -83,8 +86,8 @@ class Picture:
 
     Attributes
     ----------
-    name, title, reading : str
-        Its words, as in :class:`FigureEntry`.
+    name, title, reading, section : str
+        As in :class:`FigureEntry`.
     file : str
         Name of its PNG file.
     content : bytes
@@ -104,6 +107,7 @@ class Picture:
     content: bytes = b""
     svg: str = ""
     width: float = 0.0
+    section: str = "good"
     chart: bytes = b""
 
 
@@ -142,6 +146,7 @@ CLASSES = (
         "Rows are actual classes, columns predicted ones; the diagonal holds the hits. Colours are shares of the row; "
         "rows of fewer than 20 samples are pale.",
         of_classes.confusion_matrix_figure,
+        section="confusions",
         chart=of_classes.confusion_chart,
     ),
     FigureEntry(
@@ -150,6 +155,7 @@ CLASSES = (
         f"Rows are actual groups, columns predicted ones. {MISMATCHES}",
         of_classes.reduced_figure,
         parts=lambda evaluation: [(str(step.name), step) for step in evaluation.reduced],
+        section="confusions",
     ),
     FigureEntry(
         "roc",
@@ -157,6 +163,7 @@ CLASSES = (
         "Up and left is better. The dotted line is chance. A dashed level line, where there is one, is the ceiling: "
         "the largest recall that any threshold can reach. The marker shows the predicted labels.",
         of_classes.roc_figure,
+        section="good",
     ),
     FigureEntry(
         "precision_recall",
@@ -165,6 +172,7 @@ CLASSES = (
         "that is found. The dotted line is chance. A dashed upright line, where there is one, is the ceiling: the "
         "largest recall that any threshold can reach. The marker shows the predicted labels.",
         of_classes.precision_recall_figure,
+        section="good",
     ),
     FigureEntry(
         "reliability",
@@ -173,6 +181,7 @@ CLASSES = (
         "the score is too high, above it too low. A curve that leaves the band shows more than chance explains. "
         "Below: how often each score occurs.",
         of_classes.reliability_figure,
+        section="probabilities",
     ),
     FigureEntry(
         "reliability_classes",
@@ -182,6 +191,7 @@ CLASSES = (
         "explains. Orange: not calibrated, by p-values that are adjusted for the number of classes. n: samples "
         "that are right, or of the class. Axes are equal, but both end early where all scores are small.",
         of_classes.reliability_classes_figure,
+        section="probabilities",
         logged=False,
     ),
     FigureEntry(
@@ -191,6 +201,7 @@ CLASSES = (
         "separation. Dark cells are pairs that the scores do not separate; grey ones have fewer than 20 samples of a "
         "class. The sPCC metrics are those at the actual shares, which are lower for rare classes.",
         of_classes.spcc_figure,
+        section="confusions",
     ),
     FigureEntry(
         "score_histogram",
@@ -198,6 +209,7 @@ CLASSES = (
         "Scores by actual class, as shares of each class and as counts. The less the classes overlap, the better a "
         "threshold can separate them.",
         of_classes.score_figure,
+        section="probabilities",
     ),
     FigureEntry(
         "prevalence_likelihood",
@@ -205,6 +217,7 @@ CLASSES = (
         "How plausible each share of positives is, given the scores. The interval ends where the solid curve crosses "
         "the dotted cut. Lines and marks show the actual share and simpler estimates.",
         of_classes.likelihood_figure,
+        section="prevalence",
     ),
     FigureEntry(
         "decision_curve",
@@ -213,6 +226,7 @@ CLASSES = (
         "worth four false alarms. The score is of use where its curve lies above both others, that of calling all "
         "samples positive and that of calling none.",
         of_classes.decision_curve_figure,
+        section="good",
         logged=False,
     ),
     FigureEntry(
@@ -222,6 +236,7 @@ CLASSES = (
         "called. The lift says how many times more than by chance. A dashed level line, where there is one, is the "
         "ceiling.",
         of_classes.gains_figure,
+        section="good",
         logged=False,
     ),
     FigureEntry(
@@ -231,6 +246,7 @@ CLASSES = (
         "handed to a person. On the dotted line the confidence says nothing. Markers are operating points with their "
         "intervals; the curve is pale where fewer than 20 answers are accepted.",
         of_classes.risk_coverage_figure,
+        section="probabilities",
         logged=False,
     ),
     FigureEntry(
@@ -240,6 +256,7 @@ CLASSES = (
         "value of all samples. Only a segment in orange is shown to be worse than all samples outside it.",
         segments_figure,
         parts=lambda evaluation: [(view.name, view) for view in views(evaluation)],
+        section="failures",
     ),
 )
 """Of an :class:`~cmtrack.Evaluation`."""
@@ -251,6 +268,7 @@ FAMILIES = (
         "Rows are actual codes, columns predicted ones; the diagonal holds the matches. The separate column and row "
         "hold codes that are out of family: no unmatched code of the family is on the other side.",
         of_families.worst_matrix_figure,
+        section="confusions",
         chart=of_families.family_chart,
     ),
     FigureEntry(
@@ -258,6 +276,7 @@ FAMILIES = (
         "Families with the most confused labels",
         "Rows are actual codes, columns predicted ones; the last column is out of family (OOF).",
         of_families.worst_families_figure,
+        section="confusions",
     ),
     FigureEntry(
         "code_shares",
@@ -265,6 +284,7 @@ FAMILIES = (
         "Left: the documents in which the code is predicted, by what is actual. Right: the documents in which it is "
         "actual, by what is predicted.",
         of_families.worst_code_figure,
+        section="confusions",
     ),
 )
 """Of a :class:`~cmtrack.FamilyEvaluation`."""
@@ -431,7 +451,8 @@ def draw_pictures(
     pictures = {}
     for name, title, entry, made in _drawn(entries, shown, finish, failed, step):
         chart = _chart(entry, shown, about, failed)
-        pictures[name] = Picture(name, title, entry.reading, file_name(name, review=review), *made, chart=chart)
+        file = file_name(name, review=review)
+        pictures[name] = Picture(name, title, entry.reading, file, *made, entry.section, chart)
     return pictures
 
 

@@ -51,13 +51,13 @@ def render_page(name: str, /, **values: Any) -> str:
 
 def figure_block(picture: Picture) -> dict[str, Any]:
     """A picture as the pages show it."""
-    from markupsafe import Markup
-
     return {
+        "name": picture.name,
         "title": picture.title,
         "reading": picture.reading,
-        "svg": Markup(picture.svg),  # escaped where it is drawn
+        "svg": picture.svg,
         "small": picture.width <= _SMALL_FIGURE,
+        "section": picture.section,
     }
 
 

@@ -37,15 +37,38 @@ _SOURCES = (
 )
 
 
-def verdict(evaluation: Evaluation) -> list[str]:
-    """The sentences on an evaluation, made from its numbers, the most important first."""
+QUESTIONS = {
+    "good": "Is it good enough?",
+    "confusions": "What does it confuse?",
+    "probabilities": "Are the probabilities right?",
+    "failures": "Where does it fail?",
+    "prevalence": "How many positives are there?",
+    "facts": "What was evaluated?",
+}
+"""The sections of a report by their keys, in the order in which people ask; what has no section leads the page."""
+
+
+def told(evaluation: Evaluation) -> list[tuple[str, str]]:
+    """The sentences on an evaluation, made from its numbers, the most important first, each with its section."""
     parts = {
-        _overall: "multiclass" if evaluation.none is None else "spans", _classes: "class", _confusion: "multiclass",
-        _steps: "reduced", _positive_group: "binary", _areas: "multiclass", costs: "cost",
-        _log_loss: "probability", _probabilities: "", _prevalence: "prevalence", segments.sentences: "",
+        _overall: ("multiclass" if evaluation.none is None else "spans", ""), _classes: ("class", "confusions"),
+        _confusion: ("multiclass", "confusions"), _steps: ("reduced", "confusions"),
+        _positive_group: ("binary", "good"), _areas: ("multiclass", "good"), costs: ("cost", "good"),
+        _log_loss: ("probability", "probabilities"), _probabilities: ("", "probabilities"),
+        _prevalence: ("prevalence", "prevalence"), segments.sentences: ("", "failures"),
     }  # fmt: skip
-    told = [part for part, section in parts.items() if not section or evaluation.has_section(section)]
-    return [sentence for part in told for sentence in part(evaluation) if sentence]
+    return [
+        (section, sentence)
+        for part, (needed, section) in parts.items()
+        if not needed or evaluation.has_section(needed)
+        for sentence in part(evaluation)
+        if sentence
+    ]
+
+
+def verdict(evaluation: Evaluation) -> list[str]:
+    """The sentences on an evaluation, the most important first."""
+    return [sentence for _, sentence in told(evaluation)]
 
 
 def lead(evaluation: Evaluation) -> list[str]:
@@ -272,13 +295,13 @@ def _prevalence(evaluation: Evaluation) -> list[str]:
 # -- families of codes -----------------------------------------------------------------------------------------
 
 
-def families_verdict(evaluation: FamilyEvaluation) -> list[str]:
-    """The sentences on a family evaluation, the most important first."""
-    return [
-        sentence
-        for part in (_families_overall, _families_errors, _families_hierarchy, _worst_family, _worst_code)
-        for sentence in part(evaluation)
-    ]
+def families_told(evaluation: FamilyEvaluation) -> list[tuple[str, str]]:
+    """The sentences on a family evaluation, the most important first, each with its section."""
+    parts = {
+        _families_overall: "", _families_errors: "", _families_hierarchy: "good", _worst_family: "confusions",
+        _worst_code: "confusions",
+    }  # fmt: skip
+    return [(section, sentence) for part, section in parts.items() for sentence in part(evaluation)]
 
 
 def families_lead(evaluation: FamilyEvaluation) -> list[str]:

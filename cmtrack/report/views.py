@@ -15,7 +15,7 @@ from cmtrack.base import BaseEvaluation
 from cmtrack.evaluation import Evaluation
 from cmtrack.families.result import FamilyEvaluation
 from cmtrack.report import evaluation_page, families_page, narrative, segments
-from cmtrack.report.formatting import level
+from cmtrack.report.formatting import level, metric_title
 from cmtrack.report.html import figure_block, render_page, write_text
 
 if TYPE_CHECKING:
@@ -34,30 +34,46 @@ class View:
         Of the page.
     content : callable (evaluation)
         What the template shows beside what every page does.
-    verdict : callable (evaluation)
-        Sentences, the most important first.
+    told : callable (evaluation)
+        Sentences, the most important first, each with its section.
     lead : callable (evaluation)
         One or two of them: what came out, in brief.
+    first : tuple of str
+        The metrics of the first screen, by preference.
     table : callable (evaluation)
         The table that MLflow's views show and compare.
     """
 
     template: str
     content: Callable[[Any], dict[str, Any]]
-    verdict: Callable[[Any], list[str]]
+    told: Callable[[Any], list[tuple[str, str]]]
     lead: Callable[[Any], list[str]]
+    first: tuple[str, ...]
     table: Callable[[Any], pd.DataFrame]
 
+    def verdict(self, evaluation: BaseEvaluation) -> list[str]:
+        """The sentences alone."""
+        return [sentence for _, sentence in self.told(evaluation)]
+
+
+_OF_CLASSES = (
+    "binary/matthews_corrcoef", "binary/recall", "binary/precision", "binary/roc_auc", "spans/f1_micro",
+    "spans/recall_micro", "spans/precision_micro", "spans/f1_macro", "multiclass/accuracy",
+    "multiclass/balanced_accuracy", "multiclass/matthews_corrcoef", "multiclass/f1_macro",
+)  # fmt: skip
+_OF_FAMILIES = ("family/f1_micro", "family/precision_micro", "family/recall_micro", "family/hierarchical_f1")
+_FIRST = 4  # numbers of the first screen
 
 _VIEWS: dict[type[BaseEvaluation], View] = {
     Evaluation: View(
-        "report.html", evaluation_page.content, narrative.verdict, narrative.lead, evaluation_page.class_table
+        "report.html", evaluation_page.content, narrative.told, narrative.lead, _OF_CLASSES, evaluation_page.class_table
     ),
     FamilyEvaluation: View(
         "families.html",
         families_page.content,
-        narrative.families_verdict,
+        narrative.families_told,
         narrative.families_lead,
+        _OF_FAMILIES,
         families_page.code_table,
     ),
 }
@@ -99,20 +115,40 @@ def report_html(
         What could not be drawn.
     """
     view = view_of(evaluation)
-    sentences = view.verdict(evaluation)
+    told, content = view.told(evaluation), view.content(evaluation)
+    blocks = [figure_block(picture) for picture in pictures.values()]
+    first = _first_picture(pictures)
+    questions = []
+    for key, question in narrative.QUESTIONS.items():
+        sentences = [sentence for section, sentence in told if section == key]
+        figures = [block for block in blocks if block["section"] == key and block["name"] != first]
+        tables = key in ("good", "confusions", "facts") or (key == "failures" and content.get("segments"))
+        if sentences or figures or tables:
+            questions.append({"key": key, "text": question, "sentences": sentences, "figures": figures})
+    shown = [name for name in view.first if name in evaluation.metrics][:_FIRST]
+    positive = evaluation.positive if isinstance(evaluation, Evaluation) else None
     return render_page(
         view.template,
         title=title or "Evaluation",
         subtitle=subtitle,
-        lead=sentences[:2],
-        verdict=sentences[2:],
+        lead=[sentence for section, sentence in told if not section],
         warnings=[*evaluation.warnings, *(f"Not drawn: {problem}." for problem in problems)],
         level=level(evaluation.confidence_level),
-        figures=[figure_block(picture) for picture in pictures.values()],
+        numbers=[
+            evaluation_page.metric_row(evaluation, name) | {"title": metric_title(name, positive)} for name in shown
+        ],
+        first=next((block for block in blocks if block["name"] == first), None),
+        questions=questions,
         all_metrics=evaluation_page.all_metrics(evaluation),
         n_metrics=len(evaluation.metrics),
-        **view.content(evaluation),
+        **content,
     )
+
+
+def _first_picture(pictures: Mapping[str, Picture]) -> str | None:
+    """The name of the figure that leads: the last reduced matrix, else the first of all."""
+    reduced = [name for name in pictures if name.startswith("reduced_")]
+    return reduced[-1] if reduced else next(iter(pictures), None)
 
 
 def table_json(evaluation: BaseEvaluation) -> str:

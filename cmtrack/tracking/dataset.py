@@ -44,7 +44,7 @@ def checked_name(name: str | None) -> str | None:
 
 
 def described(evaluation: BaseEvaluation, name: str | None) -> dict[str, str]:
-    """What MLflow's page of a dataset shows: see :data:`FIELDS`; profile and schema are JSON.
+    """The content of MLflow's page of a dataset: see :data:`FIELDS`; profile and schema are JSON.
 
     Parameters
     ----------

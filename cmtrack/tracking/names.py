@@ -67,7 +67,7 @@ def digest_key(name: str) -> str:
 
 
 def digests(tags: Mapping[str, str], prefix: str = "") -> dict[str, str]:
-    """What a run's tags tell programs of an evaluation, by entry.
+    """The facts in a run's tags that programs need of an evaluation, by entry.
 
     The entries are ``schema``, ``labels`` and ``row_ids`` (digests of the evaluated rows), ``evaluation`` and
     ``predictions`` (digests of files), :data:`ROWS_FILE` and :data:`REGROUPING`. Tags of earlier versions are read,

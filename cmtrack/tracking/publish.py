@@ -243,7 +243,7 @@ def _today() -> str:
 
 @dataclass(frozen=True)
 class _Said:
-    """What a review says of each run, on the page of the run and of its models."""
+    """The words of a review on each run, for the page of the run and of its models."""
 
     comparison: Comparison
     review: str

@@ -44,7 +44,10 @@ MANIFEST, RUNS, RULE, PAGE, TEXT, DATA = (
     "manifest.json", "runs.json", "rule.yaml", "review.html", "review.md", "review.json",
 )  # fmt: skip
 TOLERANCE = 1e-9
-MAX_BYTES = 4 << 30
+MAX_BYTES = 2 << 30
+"""Most bytes of all files, once unpacked; beyond the first 256 MB at most 200 times those of the archive."""
+_ALWAYS_READ = 256 << 20
+_MAX_RATIO = 200
 MAX_FILES = 20_000
 _SINCE = (1980, 1, 1, 0, 0, 0)  # of every file: the same content, the same bytes
 _OWN_TAGS = ("mlflow.runName", "mlflow.parentRunId", "mlflow.user")
@@ -278,7 +281,8 @@ def verify(path: str | Path) -> Verification:
         If it cannot be read.
     """
     try:
-        files = untrusted.unzipped(Path(path), MAX_BYTES, MAX_FILES)
+        allowed = max(_ALWAYS_READ, _MAX_RATIO * Path(path).stat().st_size)
+        files = untrusted.unzipped(Path(path), min(MAX_BYTES, allowed), MAX_FILES)
         manifest = _manifest(files)
     except ValueError as error:
         raise NoBundle(f"{Path(path).name} is no bundle of cmtrack: {error}") from None
