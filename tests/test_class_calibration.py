@@ -266,3 +266,11 @@ def test_the_report_has_the_numbers_of_each_class_and_a_sentence(tmp_path):
     labels = evaluate([0, 1, 2, 0], [0, 1, 1, 0]).report(tmp_path / "labels.html").read_text(encoding="utf-8")
     assert "p (Holm)" not in labels
     assert AREA not in labels
+
+
+def test_the_interval_of_an_error_ends_at_one():
+    """With six weighted rows the upper end was 1.52."""
+    p = np.random.default_rng(9).dirichlet(np.ones(5), 6)
+    weights = [0.68, 1.02, 0.0198, 0.0023, 0.55, 1.63]
+    judged = evaluate([0, 1, 2, 3, 4, 4], y_prob=p, labels=range(5), sample_weight=weights)
+    assert judged.intervals["class/2/calibration_error"] == (0.0, 1.0)

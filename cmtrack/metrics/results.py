@@ -146,7 +146,7 @@ class Results:
         if ends is not None and math.isfinite(value):
             low, high = (float(end if k is None else end[k]) for end in ends(samples.argument()))
             if math.isfinite(low) and math.isfinite(high):
-                self.intervals[name] = (min(low, value), max(high, value))
+                self.intervals[name] = (max(metric.low, min(low, value)), min(metric.high, max(high, value)))
 
     def _put_made(self, metric: Metric, name: str, make: Any, samples: Samples, by_rows: float) -> None:
         """Put the interval that a function makes of its argument; ends that tell nothing of one side are kept apart.
