@@ -258,6 +258,7 @@ def test_the_page_of_mlflow_shows_it(tmp_path, monkeypatch):
             for name in ("binary/matthews_corrcoef", "depth", "lr"):
                 page.locator("[role=columnheader]", has_text=name).first.wait_for(timeout=30_000)
             assert page.locator("[role=columnheader]", has_text="train/loss").count() == 0
+            page = browser.new_page(viewport={"width": 1900, "height": 1400})  # as links of a description are opened
             page.goto(view.charts, timeout=120_000)
             page.get_by_text("Parallel Coordinates").first.wait_for(timeout=120_000)
             assert page.get_by_text("binary/matthews_corrcoef vs. multiclass/accuracy").count() >= 1
