@@ -156,7 +156,7 @@ def test_gunicorn_serves_the_same(tmp_path, plugged):
     if EARLY or importlib.util.find_spec("gunicorn") is None:
         pytest.skip("MLflow before 3.16, or no gunicorn")
     with tracking_server(
-        tmp_path, "--app-name", "cmtrack", "--gunicorn-opts", "--threads 1", environment=plugged
+        tmp_path, "--app-name", "cmtrack", "--gunicorn-opts", "--threads 4", environment=plugged
     ) as server:
         log_runs(server.url, "party", "sharp", "blunt")
         assert "“party” as it is now" in page(server, "/experiments/1").text

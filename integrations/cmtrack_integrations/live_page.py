@@ -28,8 +28,6 @@ if TYPE_CHECKING:
     from cmtrack.comparison import Comparison
     from cmtrack_integrations.server import Inside
 
-MOST_RUNS = 1000
-"""Runs of an experiment that are listed, the best by their logged values."""
 MOST_READ = 200
 """The largest ``limit``."""
 MOST_PAGES = 32
@@ -117,7 +115,7 @@ def _named(experiment_id: str) -> str:
     try:
         untrusted.identifier(experiment_id, "an experiment's id")
     except ValueError as error:
-        raise Refused(400, f"{error}.") from None
+        raise Refused(400, str(error)) from None
     status, data = _ask("get", experiment_id=experiment_id)
     found = data.get("experiment")
     if status == 200 and isinstance(found, dict) and str(found.get("experiment_id")) == experiment_id:
@@ -149,7 +147,9 @@ def _message(status: int, said: str) -> Response:
     from cmtrack.report.html import render_page
 
     title = {400: "This cannot be compared", 403: "Not allowed", 404: "Nothing here"}.get(status, "No page")
-    page = render_page("live.html", title=title, said=untrusted.one_line(said), experiments=None, following="")
+    line = untrusted.one_line(said)
+    line += "" if line.endswith((".", "?")) else "."
+    page = render_page("live.html", title=title, said=line, experiments=None, following="")
     return Response(page, status, mimetype="text/html")
 
 
@@ -168,9 +168,9 @@ def _review(experiment_id: str, inside: Inside, kept: _Kept) -> str:
     try:
         return kept.page(store, options, runs, readable[experiment_id])
     except NothingFound as error:
-        raise Refused(404, f"There is nothing to compare: {error}.") from None
+        raise Refused(404, f"There is nothing to compare: {error}") from None
     except (ConnectionError, TypeError, ValueError) as error:
-        raise Refused(400, f"{untrusted.without_credentials(str(error))}.") from None
+        raise Refused(400, untrusted.without_credentials(str(error))) from None
 
 
 def _check_readable(run_id: str, store: _Store, readable: dict[str, str]) -> None:
@@ -333,9 +333,8 @@ class _Kept:
         from cmtrack.report.review.report import html
         from cmtrack.tracking.comparing import compare_by, list_runs
 
-        given = {**options, "max_runs": MOST_RUNS} | ({} if runs else {"experiment_names": [experiment]})
         choice: Any = runs or None
-        record = CompareOptions(**given)
+        record = CompareOptions(**options, experiment_names=None if runs else [experiment])
         listed = list_runs(choice, record, lambda *_: None, order=None, clients=[store]).runs
         seen = [[run.run_id, run.name, run.tags, run.params, sorted(run.metrics.items())] for run in listed]
         if "against" in options:
@@ -357,5 +356,5 @@ class _Kept:
 
 
 def _live(comparison: Comparison) -> Comparison:
-    note = "This page shows the runs as the server holds them whenever it is opened; nothing of it is kept."
+    note = "This page shows the runs as they are when it is opened, and is stored nowhere: cmtrack review stores one."
     return replace(comparison, notes=(*comparison.notes, note))

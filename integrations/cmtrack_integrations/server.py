@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 NAME = "cmtrack"
 KNOWN = "3.5 to 3.17"
 """Versions of MLflow that the pages were tried with."""
+_HEAVY = ("cmtrack.tracking.comparing", "cmtrack.report.review.report", "cmtrack.report.figures", "matplotlib.figure")
+"""What the first page would wait for, while gunicorn counts the seconds."""
 _STATIC_PREFIX = "_MLFLOW_STATIC_PREFIX"
 _SERVED_BY = "_MLFLOW_SGI_NAME"
 
@@ -80,6 +82,8 @@ def _with_pages(app: Flask, missing: list[str]) -> None:
     try:
         from cmtrack_integrations.live_page import pages
 
+        for module in _HEAVY:
+            import_module(module)
         prefix = os.environ.get(_STATIC_PREFIX, "").rstrip("/")
         app.register_blueprint(pages(_insides(missing), NAME), url_prefix=f"{prefix}/{NAME}")
     except Exception:
