@@ -24,6 +24,7 @@ pytestmark = pytest.mark.slow
 ROOT = Path(__file__).parents[1]
 SECRET = "a name that nobody else may see"
 READER, OUTSIDER = ("reader", "password-of-reader"), ("outsider", "password-of-outsider")
+NO_RUNS = ("experiments-only", "password-of-another")
 EARLY = tuple(map(int, mlflow.__version__.split(".")[:2])) < (3, 16)
 
 
@@ -176,10 +177,12 @@ def guarded(tmp_path_factory, plugged):
             runs = log_runs(server.url, "party", "sharp", "blunt")
             hidden = log_runs(server.url, SECRET, f"{SECRET}, too")
             client = get_app_client("basic-auth", server.url)
-            for name, password in (READER, OUTSIDER):
+            for name, password in (READER, OUTSIDER, NO_RUNS):
                 client.create_user(name, password)
             if hasattr(client, "grant_user_permission"):
                 client.grant_user_permission("reader", "experiment", "1", "READ")
+                client.grant_user_permission(NO_RUNS[0], "experiment", "1", "READ")
+                client.grant_user_permission(NO_RUNS[0], "run", "*", "DENY")
             else:
                 client.create_experiment_permission("1", "reader", "READ")
         yield server, runs, hidden
@@ -224,6 +227,14 @@ def test_who_may_not_read_an_experiment_sees_no_name_of_it(guarded):
     for answer in refused:
         assert SECRET not in answer.text
         assert "party" not in answer.text
+        assert "sharp" not in answer.text
+
+
+def test_who_may_read_experiments_and_no_runs_sees_none(guarded):
+    server, runs, _ = guarded
+    for query in ({}, {"runs": runs}, {"against": runs[0]}):
+        answer = page(server, "/experiments/1", NO_RUNS, **query)
+        assert answer.status_code == 403
         assert "sharp" not in answer.text
 
 

@@ -17,7 +17,7 @@ import logging
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from flask import Blueprint, Flask, Response, current_app, redirect, request
@@ -42,7 +42,7 @@ _NUMBERS = {"margin": float, "confidence_level": float, "rope": float, "test_tra
 }
 _TEXTS = ("filter_string", "against", "block", "model", "block_kind", "prefix")
 _SEVERAL = ("runs", "rank_by", "require", "tie_breakers", "segments")
-_API = "/api/2.0/mlflow/experiments/"
+_API = "/api/2.0/mlflow/"
 _HEADERS = {
     "Cache-Control": "no-store",
     "X-Content-Type-Options": "nosniff",
@@ -110,21 +110,6 @@ def _ask(path: str, **query: Any) -> tuple[int, dict[str, Any]]:
     return answer.status_code, data if isinstance(data, dict) else {}
 
 
-def _named(experiment_id: str) -> str:
-    """The name of an experiment that the user may read."""
-    try:
-        untrusted.identifier(experiment_id, "an experiment's id")
-    except ValueError as error:
-        raise Refused(400, str(error)) from None
-    status, data = _ask("get", experiment_id=experiment_id)
-    found = data.get("experiment")
-    if status == 200 and isinstance(found, dict) and str(found.get("experiment_id")) == experiment_id:
-        return str(found.get("name", ""))
-    if status in (401, 403):
-        raise Refused(403, "You may not read this experiment.")
-    raise Refused(404, f"There is no experiment {experiment_id}.")
-
-
 def _list() -> str:
     """The experiments that the user may read."""
     from cmtrack.report.html import render_page
@@ -132,7 +117,7 @@ def _list() -> str:
     query: dict[str, Any] = {"max_results": MOST_LISTED}
     if token := request.args.get("page_token", ""):
         query["page_token"] = token[:2000]
-    status, data = _ask("search", **query)
+    status, data = _ask("experiments/search", **query)
     if status != 200:
         raise Refused(403 if status in (401, 403) else 400, "MLflow does not list its experiments here.")
     found = [entry for entry in data.get("experiments") or [] if isinstance(entry, dict)]
@@ -157,30 +142,21 @@ def _message(status: int, said: str) -> Response:
 
 
 def _review(experiment_id: str, inside: Inside, kept: _Kept) -> str:
-    context = contextvars.copy_context()  # before MLflow is asked: it forgets the workspace afterwards
-    readable = {experiment_id: _named(experiment_id)}
-    options, runs = asked(request.args)
     from cmtrack.comparison.compare import NothingFound
 
-    store = _Store(inside, current_app._get_current_object(), context, request.host_url.rstrip("/"), readable)  # type: ignore[attr-defined]
-    for run_id in [*runs, *([options["against"]] if options.get("against") else [])]:
-        _check_readable(run_id, store, readable)
+    context = contextvars.copy_context()  # before MLflow is asked: it forgets the workspace afterwards
+    app: Flask = current_app._get_current_object()  # type: ignore[attr-defined]
+    store = _Store(inside, app, context, request.host_url.rstrip("/"))
+    name = store.admit(experiment_id)
+    options, runs = asked(request.args)
+    for run_id in [*runs, *([options["against"]] if "against" in options else [])]:
+        store.admit_run(run_id)
     try:
-        return kept.page(store, options, runs, readable[experiment_id])
+        return kept.page(store, options, runs, name)
     except NothingFound as error:
         raise Refused(404, f"There is nothing to compare: {error}") from None
     except (ConnectionError, TypeError, ValueError) as error:
         raise Refused(400, untrusted.without_credentials(str(error))) from None
-
-
-def _check_readable(run_id: str, store: _Store, readable: dict[str, str]) -> None:
-    """Refuse a run of an experiment that the user may not read, in the words for one that does not exist."""
-    try:
-        experiment = store.experiment_of(run_id)
-        if experiment not in readable:
-            readable[experiment] = _named(experiment)
-    except (LookupError, Refused):
-        raise Refused(403, f"There is no run {run_id}, or you may not read it.") from None
 
 
 def asked(query: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
@@ -247,7 +223,48 @@ class _Store:
     app: Flask
     context: contextvars.Context
     tracking_uri: str
-    readable: dict[str, str]
+    readable: dict[str, str] = field(default_factory=dict)
+
+    def admit(self, experiment_id: str) -> str:
+        """Read an experiment and its runs from here on, if MLflow lets the user; give its name.
+
+        MLflow's API is asked for the experiment, and for one of its runs: rules on runs are the same for all of them.
+
+        Raises
+        ------
+        Refused
+        """
+        try:
+            untrusted.identifier(experiment_id, "an experiment's id")
+        except ValueError as error:
+            raise Refused(400, str(error)) from None
+        status, data = _ask("experiments/get", experiment_id=experiment_id)
+        found = data.get("experiment")
+        if status in (401, 403):
+            raise Refused(403, "You may not read this experiment.")
+        if not isinstance(found, dict) or str(found.get("experiment_id")) != experiment_id:
+            raise Refused(404, f"There is no experiment {experiment_id}.")
+        sample = self._search([experiment_id], "", 1, [], None)
+        if sample and _ask("runs/get", run_id=sample[0].info.run_id)[0] != 200:
+            raise Refused(403, "You may not read the runs of this experiment.")
+        self.readable[experiment_id] = str(found.get("name", ""))
+        return self.readable[experiment_id]
+
+    def admit_run(self, run_id: str) -> None:
+        """Admit the experiment of a run; one that the user may not read is refused as one that does not exist.
+
+        Raises
+        ------
+        Refused
+        """
+        from mlflow.exceptions import MlflowException
+
+        try:
+            experiment_id = str(self._run(run_id).info.experiment_id)
+            if experiment_id not in self.readable:
+                self.admit(experiment_id)
+        except (MlflowException, Refused):
+            raise Refused(403, f"There is no run {run_id}, or you may not read it.") from None
 
     def get_experiment_by_name(self, name: str) -> Any:
         found = next((known for known, text in self.readable.items() if text == name), None)
@@ -264,38 +281,28 @@ class _Store:
         order_by: Sequence[str],
         page_token: str | None,
     ) -> Any:
-        from mlflow.entities import ViewType
-
         ids = [known for known in experiment_ids if known in self.readable]
-        return self._in_context(
-            lambda: self.inside.store().search_runs(
-                ids, filter_string, ViewType.ACTIVE_ONLY, max_results, list(order_by), page_token
-            )
-        )
+        return self._search(ids, filter_string, max_results, order_by, page_token)
 
     def get_run(self, run_id: str) -> Any:
-        from mlflow.exceptions import MlflowException
-        from mlflow.protos.databricks_pb2 import RESOURCE_DOES_NOT_EXIST
-
-        run = self._in_context(lambda: self.inside.store().get_run(run_id))
+        run = self._run(run_id)
         if str(run.info.experiment_id) not in self.readable:
-            raise MlflowException("there is no such run", RESOURCE_DOES_NOT_EXIST)
+            raise _no_such_run()
         return run
 
-    def experiment_of(self, run_id: str) -> str:
-        """The experiment of any run.
+    def _search(self, ids: list[str], text: str, most: int, order: Sequence[str], token: str | None) -> Any:
+        from mlflow.entities import ViewType
 
-        Raises
-        ------
-        LookupError
-            If there is no such run.
-        """
-        from mlflow.exceptions import MlflowException
+        return self._in_context(
+            lambda: self.inside.store().search_runs(ids, text, ViewType.ACTIVE_ONLY, most, list(order), token)
+        )
 
-        try:
-            return str(self._in_context(lambda: self.inside.store().get_run(run_id)).info.experiment_id)
-        except MlflowException:
-            raise LookupError(run_id) from None
+    def _run(self, run_id: str) -> Any:
+        """An active run."""
+        run = self._in_context(lambda: self.inside.store().get_run(run_id))
+        if run.info.lifecycle_stage != "active":
+            raise _no_such_run()
+        return run
 
     def read_artifact(self, run_id: str, name: str, _: str = "") -> bytes:
         """A file of a run that was found by this store, as MLflow's page would get it."""
@@ -318,6 +325,14 @@ class _Store:
     def _in_context(self, call: Callable[[], Any]) -> Any:
         """Comparisons read in threads, which do not know the request's workspace."""
         return self.context.copy().run(call)
+
+
+def _no_such_run() -> Exception:
+    from mlflow.exceptions import MlflowException
+    from mlflow.protos.databricks_pb2 import RESOURCE_DOES_NOT_EXIST
+
+    error: Exception = MlflowException("there is no such run", RESOURCE_DOES_NOT_EXIST)
+    return error
 
 
 class _Kept:
