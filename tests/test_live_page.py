@@ -15,9 +15,11 @@ import pytest
 import requests
 from components import ADMIN, Service, basic_auth, tracking_server
 from mlflow.server import get_app_client
+from werkzeug.datastructures import MultiDict
 
 from cmtrack import log_evaluation
 from cmtrack.tracking.store import tracking_store
+from cmtrack_integrations import live_page
 
 pytestmark = pytest.mark.slow
 
@@ -262,6 +264,32 @@ def test_basic_auth_still_guards_what_it_did(guarded):
     assert requests.get(url, params={"run_id": runs[0]}, auth=OUTSIDER, timeout=60).status_code == 403
     assert requests.get(url, params={"run_id": runs[0]}, auth=READER, timeout=60).status_code == 200
     assert requests.get(f"{server.url}/", timeout=60).status_code == 401
+
+
+# -- what is kept, and options ----------------------------------------------------------------------------------------
+
+
+def test_pages_are_kept_up_to_a_number_and_a_size(monkeypatch):
+    monkeypatch.setattr(live_page, "MOST_PAGES", 3)
+    monkeypatch.setattr(live_page, "MOST_BYTES", 10)
+    kept = live_page._Kept()
+    for place in range(4):
+        kept._keep(str(place), "x")
+    assert [kept._found(str(place)) for place in range(4)] == [None, "x", "x", "x"]
+    kept._found("1")
+    kept._keep("4", "x" * 9)
+    assert [kept._found(str(place)) for place in range(5)] == [None, "x", None, None, "x" * 9]
+    kept._keep("5", "x" * 11)
+    assert kept._found("5") is None
+
+
+def test_a_query_says_what_compare_takes():
+    query = MultiDict([("rank_by", "binary/f1=2"), ("rank_by", "binary/roc_auc=1"), ("limit", "7"), ("prefix", "")])
+    assert live_page.asked(query) == ({"rank_by": {"binary/f1": 2.0, "binary/roc_auc": 1.0}, "limit": 7}, [])
+    query = MultiDict([("runs", "ab12"), ("runs", "cd34"), ("against", "ab12"), ("margin", "0.01")])
+    assert live_page.asked(query) == ({"against": "ab12", "margin": 0.01}, ["ab12", "cd34"])
+    with pytest.raises(live_page.Refused, match="leave it out, or runs"):
+        live_page.asked(MultiDict([("runs", "ab12"), ("filter_string", "tags.a = 'b'")]))
 
 
 # -- a version that lacks what the pages stand on --------------------------------------------------------------------

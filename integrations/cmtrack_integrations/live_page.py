@@ -341,6 +341,7 @@ class _Kept:
     def __init__(self) -> None:
         self._pages: OrderedDict[str, str] = OrderedDict()
         self._lock = threading.Lock()
+        self._making = threading.Lock()
 
     def page(self, store: _Store, options: dict[str, Any], runs: list[str], experiment: str) -> str:
         """The page; one at a time is made."""
@@ -357,17 +358,27 @@ class _Kept:
             seen.append([baseline.info.run_id, baseline.info.run_name, dict(baseline.data.tags), {}, []])
         asked_for = [store.tracking_uri, experiment, sorted(options.items()), runs, seen]
         key = hashlib.blake2b(json.dumps(asked_for, sort_keys=True, default=str).encode()).hexdigest()
+        if (known := self._found(key)) is not None:
+            return known
+        with self._making:
+            if (known := self._found(key)) is not None:
+                return known
+            comparison = compare_by(record, choice, clients=[store])
+            page = html(_live(comparison), f"“{untrusted.one_line(experiment)}” as it is now")
+        self._keep(key, page)
+        return page
+
+    def _found(self, key: str) -> str | None:
         with self._lock:
             if key in self._pages:
                 self._pages.move_to_end(key)
-                return self._pages[key]
-            comparison = compare_by(record, choice, clients=[store])
-            self._pages[key] = html(_live(comparison), f"“{untrusted.one_line(experiment)}” as it is now")
-            while len(self._pages) > 1 and (
-                len(self._pages) > MOST_PAGES or sum(map(len, self._pages.values())) > MOST_BYTES
-            ):
+            return self._pages.get(key)
+
+    def _keep(self, key: str, page: str) -> None:
+        with self._lock:
+            self._pages[key] = page
+            while len(self._pages) > MOST_PAGES or sum(map(len, self._pages.values())) > MOST_BYTES:
                 self._pages.popitem(last=False)
-            return self._pages[key]
 
 
 def _live(comparison: Comparison) -> Comparison:
