@@ -42,7 +42,7 @@ _NUMBERS = {"margin": float, "confidence_level": float, "rope": float, "test_tra
 }
 _TEXTS = ("filter_string", "against", "block", "model", "block_kind", "prefix")
 _SEVERAL = ("runs", "rank_by", "require", "tie_breakers", "segments")
-_API = "/api/2.0/mlflow/"
+_API = "/ajax-api/2.0/mlflow/"  # every version has it behind the static prefix
 _HEADERS = {
     "Cache-Control": "no-store",
     "X-Content-Type-Options": "nosniff",
@@ -96,15 +96,16 @@ def pages(inside: Inside, name: str) -> Blueprint:
 # -- what the user may read -------------------------------------------------------------------------------------------
 
 
-def _ask(path: str, **query: Any) -> tuple[int, dict[str, Any]]:
+def _ask(path: str, /, **query: Any) -> tuple[int, dict[str, Any]]:
     """The status and the data with which MLflow's API answers the user who asks for this page."""
     headers = [
         (name, value) for name, value in request.headers if name.lower() not in ("content-length", "content-type")
     ]
     user = {name: text for name, text in request.environ.items() if name.startswith(("REMOTE_", "SSL_", "AUTH_"))}
     client = current_app.test_client(use_cookies=False)
+    prefix = request.path.partition(f"/{request.blueprint}")[0] if request.blueprint else ""
     answer = client.get(
-        _API + path, query_string=query, headers=headers, base_url=request.host_url, environ_overrides=user
+        prefix + _API + path, query_string=query, headers=headers, base_url=request.host_url, environ_overrides=user
     )
     data = answer.get_json(silent=True) if answer.status_code == 200 else None
     return answer.status_code, data if isinstance(data, dict) else {}
@@ -268,7 +269,12 @@ class _Store:
 
     def get_experiment_by_name(self, name: str) -> Any:
         found = next((known for known, text in self.readable.items() if text == name), None)
-        return None if found is None else self._in_context(lambda: self.inside.store().get_experiment(found))
+        return None if found is None else self.get_experiment(found)
+
+    def get_experiment(self, experiment_id: str) -> Any:
+        if experiment_id not in self.readable:
+            raise LookupError(experiment_id)
+        return self._in_context(lambda: self.inside.store().get_experiment(experiment_id))
 
     def search_experiments(self, **_: Any) -> list[Any]:
         return []
@@ -382,5 +388,6 @@ class _Kept:
 
 
 def _live(comparison: Comparison) -> Comparison:
+    record = replace(comparison.record, author="")  # it would be who runs the server
     note = "This page shows the runs as they are when it is opened, and is stored nowhere: cmtrack review stores one."
-    return replace(comparison, notes=(*comparison.notes, note))
+    return replace(comparison, notes=(*comparison.notes, note), record=record)
