@@ -103,7 +103,7 @@ def _ask(path: str, /, **query: Any) -> tuple[int, dict[str, Any]]:
     ]
     user = {name: text for name, text in request.environ.items() if name.startswith(("REMOTE_", "SSL_", "AUTH_"))}
     client = current_app.test_client(use_cookies=False)
-    prefix = request.path.partition(f"/{request.blueprint}")[0] if request.blueprint else ""
+    prefix = request.path.rpartition(f"/{request.blueprint}")[0] if request.blueprint else ""
     answer = client.get(
         prefix + _API + path, query_string=query, headers=headers, base_url=request.host_url, environ_overrides=user
     )
