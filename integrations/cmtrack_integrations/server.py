@@ -23,7 +23,7 @@ NAME = "cmtrack"
 KNOWN = "3.5 to 3.17"
 """Versions of MLflow that the pages were tried with."""
 _HEAVY = ("cmtrack.tracking.comparing", "cmtrack.report.review.report", "cmtrack.report.figures", "matplotlib.figure")
-"""What the first page would wait for, while gunicorn counts the seconds."""
+"""Modules that the first page would wait for, while gunicorn counts the seconds."""
 _STATIC_PREFIX = "_MLFLOW_STATIC_PREFIX"
 _SERVED_BY = "_MLFLOW_SGI_NAME"
 
