@@ -26,13 +26,17 @@ ARGUMENTS = [
 
 TEXT = [  # what stands on what, of text
     *(("ink", ground) for ground in ("page", "tint", "warn", "chosen", "hit", "aside", "band")),
-    *(("soft", ground) for ground in ("page", "tint", "warn", "chosen")),
+    *(("soft", ground) for ground in ("page", "tint", "warn", "chosen", "aside")),
+    *(("behind-ink", ground) for ground in ("page", "aside")),
     *(("link", ground) for ground in ("page", "tint", "chosen")),
-    ("behind-ink", "page"), ("on-link", "link"), ("warn-ink", "warn"), ("good-ink", "good"), ("bad-ink", "bad"),
+    ("on-link", "link"), ("warn-ink", "warn"), ("good-ink", "good"), ("bad-ink", "bad"),
     ("plain-ink", "plain"), ("passed-ink", "page"), ("failed-ink", "aside"), ("data-blue", "page"),
     ("data-orange-text", "page"),
 ]  # fmt: skip
-SHAPES = [("input", "page"), ("data-blue", "band"), ("link", "tint")]
+SHAPES = [
+    ("input", "page"), ("data-blue", "band"), ("link", "tint"),
+    *((mark, ground) for mark in ("data-blue", "data-orange-text") for ground in ("page", "chosen", "aside")),
+]  # fmt: skip
 DATA = ["#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#e69f00"]
 """Colours of curves and marks that are the same in both schemes; of light ones, the frame and the words tell too."""
 

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from cmtrack import Grouping, Metric, compare, evaluate, log_evaluation
+from cmtrack import Grouping, Metric, Prefix, compare, evaluate, evaluate_families, log_evaluation
 from cmtrack.report.review.interactive import payload
 from cmtrack.report.review.page import confusions_with
 from cmtrack.report.review.phrases import say_of
@@ -296,7 +296,7 @@ def test_scores_on_a_grid_have_thresholds_at_edges(browser, tmp_path):
 
     known, given = {}, {}
     for k, skill in enumerate((1.0, 2.0)):
-        y = np.random.default_rng(k).integers(0, 2, 300_000)
+        y = np.random.default_rng(0).integers(0, 2, 300_000)
         score = 1 / (1 + np.exp(-np.random.default_rng(k + 5).normal(size=len(y)) * 1.5 - skill * (y - 0.5)))
         part = Accumulator(labels=[0, 1])
         part.update(y, y_prob=score)
@@ -465,6 +465,30 @@ def test_any_run_is_set_against_the_chosen_one(page, comparison):
         assert len(marked) >= 3  # the ranking, the table of probabilities, the answer
         assert set(marked) == {str(place)}
         assert page.locator("#pair-charts svg[role=img]").count() == 4
+        in_figures = page.locator(".figures [data-run]")
+        assert in_figures.count() > 0
+        for mark in in_figures.all()[:40]:
+            faded = mark.get_attribute("data-run") not in (str(place), "0")
+            assert (
+                mark.evaluate("own => document.body.matches('.comparing') && !own.matches('.picked, .ours')") == faded
+            )
+
+
+def test_a_click_on_a_row_or_a_mark_picks_its_run_and_the_same_once_more_lets_go(page, comparison):
+    second = comparison.ranking.runs[2]
+    page.locator("table.ranking tr[data-run='2'] td").nth(3).click()
+    assert second.name in page.locator("#pair h2").inner_text()
+    assert page.locator("body.comparing").count() == 1
+    page.locator("table.ranking tr[data-run='2'] td").nth(3).click()
+    assert page.locator("body.comparing").count() == 0
+    page.locator("#pair-show").click()
+    assert page.evaluate("document.activeElement.id") == "pair-with"
+    assert page.locator("#pair h2").evaluate("head => head.getBoundingClientRect().top < innerHeight")
+    page.locator("#pair-close").click()
+    assert page.locator("#pair-bar").is_hidden()
+    page.locator(".figures [data-run='3']").first.dispatch_event("click")
+    assert comparison.ranking.runs[3].name in page.locator("#pair h2").inner_text()
+    assert page.locator("body.comparing").count() == 1
 
 
 def test_the_keyboard_reaches_everything(page, comparison):
@@ -523,6 +547,65 @@ def test_few_runs_have_no_filter_and_one_run_no_rival(page, browser, evaluations
     ask(opened, "groups")
     choose(opened, "of-groups", "recall")
     held_to(opened, {name: own}, "binary/recall")
+    assert errors == []
+    opened.close()
+
+
+@pytest.fixture(scope="module")
+def kinds():
+    """Reviews of which some questions cannot be asked."""
+    codes = [[{"a.1", "b.2"}, {"b.1"}, {"a.2"}] * 20, [{"a.2", "b.2"}, {"b.2"}, {"a.2"}] * 20]
+    families = {
+        "one": evaluate_families(codes[0], codes[1], Prefix(".")),
+        "two": evaluate_families(codes[0], codes[0], Prefix(".")),
+    }
+    given = inputs(segments=None)
+    labelled = {name: evaluate(y, np.array(LABELS)[o["y_prob"].argmax(axis=1)]) for name, (y, o) in given.items()}
+    probable = {name: evaluate(y, **options) for name, (y, options) in given.items()}
+    (first, own), (second, other), *_ = probable.items()
+    apart = {
+        first: own,
+        second: evaluate(given[second][0][:300], y_prob=given[second][1]["y_prob"][:300], labels=LABELS),
+    }
+    turned = {first: own, second: other.regroup(Grouping({"x": LABELS[:1], "y": LABELS[1:]}, positive="x"))}
+    names = ["multiclass/accuracy", "probability/log_loss"]
+    return {
+        "sets of codes": compare(families),
+        "labels only": compare(labelled),
+        "pareto": compare(probable, rank_by=names),
+        "weighted": compare(probable, rank_by={"multiclass/accuracy": 2.0, "binary/recall": 1.0}),
+        "two rankings": compare(apart, rank_by="multiclass/accuracy"),
+        "groups differ": compare(turned, rank_by="multiclass/accuracy"),
+        "gates stop some": compare(probable, rank_by="binary/recall", require="multiclass/accuracy >= 0.7"),
+        "gates stop all": compare(probable, require="multiclass/accuracy >= 0.99"),
+    }
+
+
+@pytest.mark.parametrize(
+    ("kind", "asked"),
+    [
+        ("sets of codes", ["metric"]),
+        ("labels only", ["metric", "groups", "costs"]),
+        ("pareto", ["metric", "groups", "costs", "threshold"]),
+        ("weighted", ["metric", "groups", "costs", "threshold"]),
+        ("two rankings", ["metric", "groups", "costs", "threshold"]),
+        ("groups differ", ["metric", "groups", "costs"]),
+        ("gates stop some", ["metric", "groups", "costs", "threshold"]),
+        ("gates stop all", []),
+    ],
+)
+def test_only_what_can_be_answered_is_asked(browser, kinds, kind, asked, tmp_path):
+    opened, errors = open_page(browser, kinds[kind].report(tmp_path / "review.html"))
+    known = ("metric", "groups", "costs", "threshold", "segment")
+    assert [name for name in known if opened.locator(f"#ask-is-{name}").is_visible()] == asked
+    for name in asked:
+        ask(opened, name)
+        assert len(opened.locator("#ask-answer").inner_text()) > 40
+        assert len(answered(opened)) == len(kinds[kind].ranking.runs)
+        assert "⟦" not in opened.locator("#ask-python").input_value()
+    if asked and len(kinds[kind].ranking.runs) > 1:
+        opened.locator("table.ranking button.pick").last.click()
+        assert opened.locator("tr.picked").count() > 0
     assert errors == []
     opened.close()
 

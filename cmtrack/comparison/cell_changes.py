@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -11,7 +10,7 @@ from scipy.special import ndtr
 from scipy.stats import chi2
 
 from cmtrack.comparison.comparability import why_unpaired
-from cmtrack.comparison.differences import mcnemar
+from cmtrack.comparison.differences import binomial_pvalues
 from cmtrack.evaluation import Evaluation
 from cmtrack.grouping import ComposedStep, Label
 from cmtrack.metrics.intervals import holm
@@ -148,19 +147,14 @@ def _paired(
     a, b = sides
     whole = first.weights is None or first.weights.dtype.kind in "iu"
     if whole and first.clusters is None:
-        test: Callable[[int, int], float] = lambda i, j: mcnemar(int(a[i, j]), int(b[i, j])).midp_pvalue  # noqa: E731
-    else:
-        clusters = np.arange(len(moved)) if first.clusters is None else first.clusters[moved]
-
-        def test(i: int, j: int) -> float:
-            gain = weights * ((cells[1] == j).astype(float) - (cells[0] == j)) * (actual == i)
-            by_cluster = np.bincount(np.unique(clusters, return_inverse=True)[1], gain)
-            error = math.sqrt(float((by_cluster**2).sum()))
-            return 2 * float(ndtr(-abs(by_cluster.sum()) / error)) if error > 0 else 1.0
-
+        return (a, b), binomial_pvalues(a, b)[1]
+    clusters = np.arange(len(moved)) if first.clusters is None else first.clusters[moved]
     pvalues: FloatArray = np.full((size, size), math.nan)
     for i, j in zip(*np.nonzero(a + b), strict=True):
-        pvalues[i, j] = test(int(i), int(j))
+        gain = weights * ((cells[1] == j).astype(float) - (cells[0] == j)) * (actual == i)
+        by_cluster = np.bincount(np.unique(clusters, return_inverse=True)[1], gain)
+        error = math.sqrt(float((by_cluster**2).sum()))
+        pvalues[i, j] = 2 * float(ndtr(-abs(by_cluster.sum()) / error)) if error > 0 else 1.0
     return (a, b), pvalues
 
 

@@ -9,7 +9,7 @@ from html import escape
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
-from scipy.special import ndtr, stdtr
+from scipy.special import bdtr, ndtr, stdtr
 
 from cmtrack.base import BaseEvaluation
 from cmtrack.comparison.comparability import why_unpaired
@@ -20,6 +20,7 @@ from cmtrack.metrics.catalog import lookup
 from cmtrack.metrics.influence import effective_clusters, standard_error
 from cmtrack.metrics.intervals import normal_quantile
 from cmtrack.metrics.own import UNKNOWN
+from cmtrack.statistics.inputs import FloatArray
 from cmtrack.statistics.labels import encode_groups
 from cmtrack.statistics.predictions import Predictions
 from cmtrack.statistics.spans import SpanRows
@@ -66,13 +67,18 @@ def mcnemar(only_first: int, only_second: int) -> McNemar:
     n = b + c
     if n == 0:
         return McNemar(0, 0, math.nan, math.nan, 1.0, 1.0)
-    least = min(b, c)
-    from scipy.stats import binom
-
-    exact = min(1.0, 2 * float(binom.cdf(least, n, 0.5)))
-    here = float(binom.pmf(least, n, 0.5))
-    midp = 1 - here / 2 if b == c else exact - here  # at b = c the two tails share the outcome
+    exact, midp = (float(p) for p in binomial_pvalues(b, c))
     return McNemar(b, c, (b - c) ** 2 / n, (abs(b - c) - 1) ** 2 / n, exact, midp)
+
+
+def binomial_pvalues(only_first: Any, only_second: Any) -> tuple[FloatArray, FloatArray]:
+    """The exact and the mid-p p-values of McNemar's test, of whole counts of any shape; NaN where both are 0."""
+    b, c = np.asarray(only_first), np.asarray(only_second)
+    n, least = (b + c).astype(np.int64), np.minimum(b, c)
+    tail = np.where(n > 0, bdtr(least, n, 0.5), math.nan)
+    here = tail - np.where(least > 0, bdtr(np.maximum(least - 1, 0), n, 0.5), 0.0)
+    exact = np.minimum(1.0, 2 * tail)
+    return exact, np.where(b == c, 1 - here / 2, exact - here)  # at b = c the two tails share the outcome
 
 
 @dataclass(frozen=True)

@@ -128,7 +128,8 @@ def comparable(ranking: Ranking) -> list[str]:
             metric, parts = find(name)
             if metric.better and not {"label", "group", "family"} & set(parts):
                 names[name] = None
-    return [name for name in names if alike(ranking, reads(name))]
+    same = {read: alike(ranking, read) for read in set(map(reads, names))}
+    return [name for name in names if same[reads(name)]]
 
 
 # -- runs ------------------------------------------------------------------------------------------------------

@@ -243,16 +243,20 @@
   }
   function pick(number) {
     if (number === chosen.run || !byNumber[number]) { return; }
+    state.held = !(state.held && state.other === number);  // in the figures; the same run once more lets go
     state.other = number;
-    at("pair-with").value = runs.indexOf(byNumber[number]);
+    if (at("pair")) { at("pair-with").value = runs.indexOf(byNumber[number]); }
     answer();
     against();
     at("pair-live").textContent = byNumber[number].name + " is set against " + chosen.name + ", the chosen run.";
+    at("pair-bar").hidden = !at("pair");
   }
   function mark() {
+    document.body.classList.toggle("comparing", Boolean(state.held));
     document.querySelectorAll("[data-run]").forEach(function (element) {
       var number = Number(element.getAttribute("data-run"));
       element.classList.toggle("picked", number === state.other);
+      element.classList.toggle("ours", number === chosen.run);
       element.querySelectorAll("button.pick").forEach(function (button) { button.setAttribute("aria-pressed", String(number === state.other)); });
     });
   }
@@ -297,7 +301,7 @@
       var top = Math.max.apply(null, cost.map(function (line) { return Math.max.apply(null, line.points.map(function (p) { return p[1]; })); }));
       var ten = Math.pow(10, Math.floor(Math.log10(top || 1)));
       top = [1, 2, 4, 6, 8, 10].find(function (k) { return k * ten >= top; }) * ten;
-      out.push(chart("Cost, false negative " + own[1] + " : false positive " + own[3], "Threshold", "Mean cost of a row", cost, [0, top], false));
+      out.push(chart("Cost (FN " + own[1] + ", FP " + own[3] + ")", "Threshold", "Mean cost of a row", cost, [0, top], false));
     }
     return out;
   }
@@ -403,15 +407,21 @@
     button.textContent = cell.firstChild.textContent;
     cell.replaceChild(button, cell.firstChild);
   });
-  if (runs.length > 1) {
+  if (runs.length > 1 && at("pair")) {
     fill(at("pair-with"), runs.map(function (run) { return run.name; }));
     at("pair-with").options[runs.indexOf(chosen)].disabled = true;
     at("pair-with").addEventListener("change", function () { pick(runs[at("pair-with").value].run); });
-    at("pair").hidden = at("pair-knob").hidden = false;
+    at("pair-knob").hidden = false;
+    at("pair-show").addEventListener("click", function () { at("pair").scrollIntoView(); at("pair-with").focus({ preventScroll: true }); });
+    at("pair-close").addEventListener("click", function () { at("pair-bar").hidden = true; });
     state.other = Number(at("pair").getAttribute("data-rival") || state.other);
     at("pair-with").value = runs.indexOf(byNumber[state.other]);
     against();
   }
+  document.addEventListener("click", function (event) {
+    var found = event.target.closest("button, a, input, select, th") ? null : event.target.closest("[data-run]");
+    if (found && !String(getSelection())) { pick(Number(found.getAttribute("data-run"))); }
+  });
   if (runs.length >= 8) {
     at("find").hidden = false;
     at("find-name").addEventListener("input", sieve);
