@@ -22,6 +22,7 @@ from urllib.parse import unquote, urlsplit
 _DIGEST = re.compile(r"[0-9a-f]{32}")
 _FILE_NAME = re.compile(r"[^/\\\x00-\x1f\x7f]{1,255}")
 _IDENTIFIER = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}")
+_VERSION = re.compile(r"(\d{1,4}\.\d{1,4}(?:\.[0-9A-Za-z.+-]{1,30})?)\s*", re.ASCII)
 _USER_INFO = re.compile(r"(?<=://)[^/?#\s\"'<>]*@")
 _SECRET_IN_QUERY = re.compile(
     r"(?i)([?&][^=&#\s]*(?:password|passwd|token|secret|signature|credential)[^=&#\s]*=)[^&#\s\"'<>]+"
@@ -68,6 +69,20 @@ def identifier(value: Any, what: str) -> str:
     if not isinstance(value, str) or not _IDENTIFIER.fullmatch(value) or ".." in value:
         raise ValueError(f"{what} must be an id of letters, digits, '_', '.' and '-', got {str(value)!r:.80}")
     return value
+
+
+def version(value: Any) -> str:
+    """The version of a program, as a server names it.
+
+    Raises
+    ------
+    ValueError
+        If it is no text that begins with two numbers.
+    """
+    found = _VERSION.fullmatch(value) if isinstance(value, str) else None
+    if found is None:
+        raise ValueError(f"a version must begin with two numbers, such as '3.17.2', got {str(value)!r:.80}")
+    return found[1]
 
 
 def artifact_uri(value: Any) -> str:

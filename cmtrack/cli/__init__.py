@@ -16,6 +16,7 @@ from cmtrack.cli.review import review_command
 from cmtrack.cli.segments import segments_command
 from cmtrack.cli.show import price_command, show_command, threshold_command
 from cmtrack.cli.verify import verify_command
+from cmtrack.cli.view import view_command
 
 __all__ = ["main"]
 
@@ -58,5 +59,6 @@ for _command in (
     show_command,
     threshold_command,
     verify_command,
+    view_command,
 ):
     main.add_command(_command)

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from cmtrack.tracking.publish import LoggedReview
+    from cmtrack.tracking.views import SavedView
 
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
@@ -231,6 +232,35 @@ class Comparison(ABC):
         return publish(
             self, experiment_name=experiment_name, run_name=run_name, alias=alias, registered_model=registered_model
         )
+
+    def view(self, name: str | None = None) -> SavedView:
+        """Write a saved view of the experiment, and give its link.
+
+        It is MLflow's own list of runs and charts: ordered by the criterion, with the columns and the charts that
+        matter for this ranking, and without the others. Its link also stands first in the experiment's description.
+
+        Parameters
+        ----------
+        name : str, optional
+            At most 100 characters; by default it says the criterion. A view of the same name is written anew.
+
+        Returns
+        -------
+        SavedView
+            Of the chosen run's experiment; where none is chosen, of the first run's that was compared. A view is of
+            one experiment: its notes say how many of the runs are in others.
+
+        Raises
+        ------
+        ValueError
+            If the runs are in no store, the server's version of MLflow is not known to read saved views, or it refuses
+            the view.
+        ConnectionError
+            If the tracking server does not answer.
+        """
+        from cmtrack.tracking.views import save_view
+
+        return save_view(self, name)
 
     def __repr__(self) -> str:
         from cmtrack.report.review.narrative import lead

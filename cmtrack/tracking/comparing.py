@@ -187,13 +187,21 @@ def compare(
     return compare_by(options, runs, progress)
 
 
-def compare_by(options: CompareOptions, runs: Any = None, progress: Progress | None = None) -> Comparison:
-    """Compare runs by a record of options; see :func:`compare`."""
+def compare_by(
+    options: CompareOptions,
+    runs: Any = None,
+    progress: Progress | None = None,
+    clients: Sequence[MlflowClient] | None = None,
+) -> Comparison:
+    """Compare runs by a record of options; see :func:`compare`.
+
+    ``clients`` are asked in place of those of ``options.tracking_uri``, where they are given.
+    """
     how, prefix, tell = options.how(runs), check_prefix(options.prefix), progress or (lambda *_: None)
     if isinstance(runs, Mapping):
         return compare_evaluations(runs, options, tell)
     options.own  # noqa: B018 - declared before any text is read
-    listing = partial(list_runs, runs, options, tell)
+    listing = partial(list_runs, runs, options, tell, clients=clients)
     if _not_known(options.rank_by, options.require, options.tie_breakers):
         _read_declarations(listing(order=None), prefix)
     options.check()
@@ -438,7 +446,14 @@ class Listed:
         )
 
 
-def list_runs(runs: Any, options: CompareOptions, progress: Progress, *, order: Criterion | None) -> Listed:
+def list_runs(
+    runs: Any,
+    options: CompareOptions,
+    progress: Progress,
+    *,
+    order: Criterion | None,
+    clients: Sequence[MlflowClient] | None = None,
+) -> Listed:
     """List runs of references, or of experiments, in one store or several; the best first where they are many.
 
     Raises
@@ -450,11 +465,12 @@ def list_runs(runs: Any, options: CompareOptions, progress: Progress, *, order: 
     """
     if runs is not None and options.filter_string and not options.experiment_names:
         raise ValueError("filter_string filters experiments: give experiment_names with it, or leave out the filter")
-    clients = {client.tracking_uri: client for client in map(client_for, _uris(options.tracking_uri))}
+    given_clients = map(client_for, _uris(options.tracking_uri)) if clients is None else clients
+    by_uri = {client.tracking_uri: client for client in given_clients}
     found: dict[str, TrackedRun] = {}
     if runs is not None:
         references = as_references(runs)
-        everywhere = list(clients.values())
+        everywhere = list(by_uri.values())
         for run in find_all(
             references,
             lambda _: everywhere,
@@ -465,9 +481,9 @@ def list_runs(runs: Any, options: CompareOptions, progress: Progress, *, order: 
     truncated = False
     if runs is None or options.experiment_names:
         names = _several(options.experiment_names)
-        for client in clients.values():
+        for client in by_uri.values():
             before = len(found)
-            ids = _experiments(client, names, several=len(clients) > 1)
+            ids = _experiments(client, names, several=len(by_uri) > 1)
             # one more than wanted tells whether there are more
             most = None if options.max_runs is None else options.max_runs + 1
             listed = search(
@@ -483,11 +499,11 @@ def list_runs(runs: Any, options: CompareOptions, progress: Progress, *, order: 
             if options.max_runs is not None and len(found) - before > options.max_runs:
                 found.popitem()
                 truncated = True
-        if names and not found and len(clients) > 1:
-            _check_found(names, list(clients.values()))
+        if names and not found and len(by_uri) > 1:
+            _check_found(names, list(by_uri.values()))
     found = dict(sorted(found.items()))  # the same review whatever the order that they were given or found in
     label = unique_names({run_id: run.name for run_id, run in found.items()})
-    return Listed(tuple(replace(run, name=label[run.run_id]) for run in found.values()), clients, truncated)
+    return Listed(tuple(replace(run, name=label[run.run_id]) for run in found.values()), by_uri, truncated)
 
 
 def _several(given: str | Sequence[str] | None) -> list[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any
 
@@ -156,10 +157,13 @@ def read_artifact(run: TrackedRun, client: MlflowClient, name: str, prefix: str 
     try:
         if not file.endswith(name):  # a tag named it
             raise ValueError(f"such a file is called {name}")
-        kept = digest is not None and artifacts.folder_of(run.artifact_uri, client.tracking_uri) is None
+        inside = getattr(client, "read_artifact", None)  # of a client inside the tracking server
+        far = inside is None and artifacts.folder_of(run.artifact_uri, client.tracking_uri) is None
+        kept = digest is not None and far
         if kept and (content := cache.cached(str(digest))) is not None:
             return content
-        content = artifacts.read(run.artifact_uri, file, client.tracking_uri)
+        read = partial(artifacts.read, run.artifact_uri) if inside is None else partial(inside, run.run_id)
+        content = read(file, client.tracking_uri)
     except FileNotFoundError as error:
         raise ValueError(f"run {run.run_id} holds no {file}: {_said(error)}") from None
     except Exception as error:

@@ -1,0 +1,43 @@
+"""``cmtrack view``: a comparison as a saved view of MLflow's own list of runs and charts."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from cmtrack.cli.compare import compared, comparison_options, write_csv
+from cmtrack.cli.frame import echo, echo_json, plain_errors, warn, working
+
+
+@click.command("view")
+@comparison_options
+@click.option("--name", metavar="TEXT", help="Name of the view. By default it says the criterion.")
+@plain_errors
+def view_command(name: str | None, csv_file: Path | None, as_json: bool, **options: Any) -> None:
+    """Rank evaluated runs, and save a view of the experiment for it.
+
+    The view is MLflow's own list of runs and charts: ordered by the metric that decides, with the columns and the
+    charts that matter for the ranking. Its link is printed, and stands first in the experiment's description. A view of
+    the same name is written anew. The options are those of `cmtrack compare`, and --name.
+    """
+    from cmtrack.tracking.store import quiet, tracking_store
+
+    with working() as step:
+        comparison = compared(step, **options)
+        write_csv(comparison, csv_file)
+        step("writing the view", 0, 0)
+        uris = options["tracking_uris"]
+        with quiet(), tracking_store(uris[0] if len(uris) == 1 else None):
+            view = comparison.view(name)
+    if as_json:
+        echo_json(vars(view))
+        return
+    echo(f"Saved view “{view.name}”, for MLflow {view.mlflow_version}:")
+    echo(f"  runs    {view.link}")
+    echo(f"  charts  {view.charts}")
+    if view.link.startswith("#"):
+        echo("  (behind the address of mlflow server)")
+    for note in view.notes:
+        warn(note)

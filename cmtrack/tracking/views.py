@@ -1,0 +1,418 @@
+"""Saved views: the list of runs and the charts of MLflow's own pages, laid out for one ranking.
+
+A view is a tag of the experiment (``mlflow.sharedViewState.<key>``) that its pages read when the address names it.
+MLflow documents neither the tag nor its value. What the value must be depends on the server's version, and a wrong one
+leaves the page without its list; so the version is asked, and nothing is written for one that is not known.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import re
+import time
+import zlib
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+
+from cmtrack import untrusted
+from cmtrack.comparison.result import Comparison
+from cmtrack.comparison.run import Run
+from cmtrack.metrics.catalog import CATALOG, lookup
+from cmtrack.report import formatting as fmt
+from cmtrack.tracking.names import IMAGE_KEY, tag
+from cmtrack.tracking.runs import TrackedRun, client_for, first_line, shown_uri
+from cmtrack.tracking.send import PROBE_SECONDS
+
+if TYPE_CHECKING:
+    from mlflow import MlflowClient
+
+TAG = "mlflow.sharedViewState."
+NOTE = "mlflow.note.content"
+KIND = "mlflow.experimentKind"
+OF_MODELS = "custom_model_development"
+"""The kind of an experiment whose page is the list of runs. Before 3.16 the page finds it out on the first visit, where
+the tag is missing, and forgets the view meanwhile."""
+MAX_NAME = 100
+MAX_PARAMETERS = 6
+MAX_LISTED = 60
+"""Runs that a view's filter names one by one."""
+MAX_LINKS = 5
+"""Views that the experiment's description links to, the newest first."""
+_SECTION = "cmtrack"
+_DATABASES = ("", "file", "sqlite", "postgresql", "mysql", "mssql")
+_LINK = r"\[(?:[^\[\]\\\n]|\\.)*\]\(#/experiments/[\w.-]+/runs\?viewStateShareKey=(?P<key>cmtrack[0-9a-f]{12})\)"
+_LABEL = " <!-- cmtrack views -->"
+_BLOCK = re.compile(rf"(?P<links>(?:{_LINK.replace('?P<key>', '')}(?: · )?)+){_LABEL}\n*")
+_MARKS = re.compile(r"([\\`*_{}\[\]()<>#!|~&])")
+
+
+@dataclass(frozen=True)
+class Form:
+    """The form of a saved view that versions of MLflow read.
+
+    Attributes
+    ----------
+    longest : int
+        Characters of an experiment's tag.
+    named : bool
+        Whether the state stands in an envelope with the view's name, which the menu of views lists.
+    """
+
+    longest: int
+    named: bool
+
+
+_FORMS = {(3, 5): Form(5_000, named=False), (3, 16): Form(20_000, named=True)}
+"""By the first version that reads it. The front ends of 3.5.1, 3.10.1, 3.15.2, 3.16.0 and 3.17.2 were tried."""
+_BEYOND = (4, 0)
+
+
+@dataclass(frozen=True)
+class SavedView:
+    """A saved view of an experiment.
+
+    Attributes
+    ----------
+    name : str
+    experiment_id : str
+    key : str
+        Its part of the address. The same name in the same experiment has the same key.
+    link : str
+        The list of runs in it: an absolute address where the store is a server, else from ``#`` on, to be put behind
+        that of ``mlflow server``.
+    charts : str
+        The same for its charts.
+    mlflow_version : str
+        The version that it was written for.
+    notes : tuple of str
+        What it does not show.
+    """
+
+    name: str
+    experiment_id: str
+    key: str
+    link: str
+    charts: str
+    mlflow_version: str
+    notes: tuple[str, ...]
+
+
+def save_view(comparison: Comparison, name: str | None = None) -> SavedView:
+    """Write the saved view of a comparison; see :meth:`Comparison.view`.
+
+    Raises
+    ------
+    ValueError, ConnectionError
+    """
+    compared = _compared(comparison)
+    best = comparison.best
+    home = next((run for run in compared if best is not None and run.run_id == best.run_id), compared[0])
+    name = f"cmtrack: {comparison.criterion}"[:MAX_NAME] if name is None else name
+    if not isinstance(name, str) or not name.strip() or len(name) > MAX_NAME or untrusted.one_line(name) != name:
+        raise ValueError(
+            f"a view's name must be a text of one line and at most {MAX_NAME} characters, got {name!r:.120}"
+        )
+    import mlflow
+
+    client = client_for(None if home.tracking_uri == mlflow.get_tracking_uri() else home.tracking_uri)
+    version = server_version(client)
+    form = form_for(version)
+    here = [run for run in compared if (run.experiment_id, run.tracking_uri) == (home.experiment_id, home.tracking_uri)]
+    notes = _others(compared, here)
+    state, cards = _state(comparison, here, notes)
+    now = int(time.time() * 1000)
+    value, left = fitted(state, cards, form, name, now)
+    if left:
+        notes.append(
+            f"{left} of the charts that MLflow makes by itself could not be taken out: this version keeps "
+            f"{form.longest:,} characters of a view."
+        )
+    key = "cmtrack" + hashlib.blake2b(name.encode(), digest_size=6).hexdigest()
+    tags = client.get_experiment(home.experiment_id).tags
+    path = f"#/experiments/{home.experiment_id}/runs?viewStateShareKey={key}"
+    written = {TAG + key: value}
+    if not form.named and KIND not in tags:
+        written[KIND] = OF_MODELS
+    title = _MARKS.sub(r"\\\1", name)
+    note = with_link(tags.get(NOTE) or "", f"[{title}]({path})", key, {*tags, TAG + key})
+    if len(note) > form.longest:
+        notes.append("The experiment's description has no room for the link.")
+    else:
+        written[NOTE] = note
+    _write(client, home.experiment_id, written)
+    base = f"{shown_uri(client).rstrip('/')}/" if urlsplit(client.tracking_uri).scheme in ("http", "https") else ""
+    link = base + path
+    return SavedView(name, home.experiment_id, key, link, f"{link}&compareRunsMode=CHART", version, tuple(notes))
+
+
+def _compared(comparison: Comparison) -> list[Run]:
+    """The runs that are ranked or stopped, those of a store."""
+    found = [run.run for run in comparison.runs] + [stop.run for stop in comparison.failed if stop.run_id]
+    if not found:
+        raise ValueError("no run is ranked and none failed a gate: there is nothing to view")
+    compared = [run for run in found if run.tracking_uri and run.experiment_id]
+    if not compared:
+        raise ValueError("these evaluations are in no run: a saved view is of an experiment in a tracking store")
+    return compared
+
+
+def _others(compared: Sequence[Run], here: Sequence[Run]) -> list[str]:
+    elsewhere = len(compared) - len(here)
+    if not elsewhere:
+        return []
+    return [f"{elsewhere} of {fmt.counted(len(compared), 'run')} are in other experiments: a view is of one."]
+
+
+def _write(client: MlflowClient, experiment_id: str, tags: Mapping[str, str]) -> None:
+    from mlflow.exceptions import MlflowException
+
+    for key, text in tags.items():
+        try:
+            client.set_experiment_tag(experiment_id, key, text)
+        except MlflowException as error:
+            raise ValueError(f"{shown_uri(client)} refused the tag {key}: {first_line(error)}") from None
+
+
+# -- the version, and the form that it reads ------------------------------------------------------------------------
+
+
+def server_version(client: MlflowClient) -> str:
+    """The version of the MLflow that shows a store's pages: the server's own, else the one that is installed here.
+
+    Raises
+    ------
+    ValueError
+        If the store is none of MLflow's, or its server names no version.
+    ConnectionError
+        If the server does not answer.
+    """
+    scheme = urlsplit(client.tracking_uri).scheme.split("+")[0]
+    if scheme in _DATABASES:
+        import mlflow
+
+        return untrusted.version(mlflow.__version__)
+    if scheme not in ("http", "https"):
+        raise ValueError(f"a saved view is of MLflow's own server, got a tracking URI of the scheme {scheme!r:.40}")
+    from mlflow.exceptions import MlflowException
+    from mlflow.utils.credentials import get_default_host_creds
+    from mlflow.utils.rest_utils import http_request
+
+    try:
+        answer = http_request(
+            get_default_host_creds(client.tracking_uri), "/version", "GET",
+            max_retries=1, timeout=PROBE_SECONDS, raise_on_status=False,
+        )  # fmt: skip
+    except MlflowException as error:
+        raise ConnectionError(f"{shown_uri(client)} did not answer: {first_line(error)}") from None
+    if answer.status_code != 200:
+        raise ValueError(f"{shown_uri(client)} answers {answer.status_code} when it is asked for its version")
+    return untrusted.version(answer.text)
+
+
+def form_for(version: str) -> Form:
+    """The form that a version reads.
+
+    Raises
+    ------
+    ValueError
+        If it is not known.
+    """
+    known = tuple(int(number) for number in version.split(".")[:2])
+    fitting = [form for first, form in _FORMS.items() if first <= known < _BEYOND]
+    if not fitting:
+        first = ".".join(map(str, min(_FORMS)))
+        raise ValueError(
+            f"saved views are known from MLflow {first} to 3.x, and this server has {version}: none written"
+        )
+    return fitting[-1]
+
+
+def fitted(
+    state: Mapping[str, Any], cards: Sequence[Mapping[str, Any]], form: Form, name: str, now: int
+) -> tuple[str, int]:
+    """The tag's value with as many of the cards as there is room for, and the number of those left out.
+
+    Raises
+    ------
+    ValueError
+        If it is too long without any.
+    """
+
+    def value(count: int) -> str:
+        text = _deflated({**state, "compareRunCharts": [*state["compareRunCharts"], *cards[:count]]})
+        if not form.named:
+            return text
+        return json.dumps({"name": name, "createdAt": now, "updatedAt": now, "state": text})
+
+    low, high = -1, len(cards)
+    while low < high:
+        middle = (low + high + 1) // 2
+        low, high = (middle, high) if len(value(middle)) <= form.longest else (low, middle - 1)
+    if low < 0:
+        raise ValueError(
+            f"the view takes more than the {form.longest:,} characters that this version of MLflow keeps: "
+            "compare runs of an experiment in place of naming them, or shorten the filter"
+        )
+    return value(low), len(cards) - low
+
+
+def _deflated(data: Any) -> str:
+    text = json.dumps(data, separators=(",", ":"), ensure_ascii=False)
+    return "deflate;" + base64.b64encode(zlib.compress(text.encode(), 9)).decode()
+
+
+# -- what it shows ----------------------------------------------------------------------------------------------------
+
+
+def _state(
+    comparison: Comparison, runs: Sequence[Run], notes: list[str]
+) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+    """The state of the page, and the cards of everything that is not shown, marked as deleted."""
+    prefix = str(comparison.how.get("prefix") or "")
+    logged = _logged(runs)
+    deciding = [prefix + metric for metric in comparison.criterion.metrics if prefix + metric in logged]
+    missing = [metric for metric in comparison.criterion.metrics if prefix + metric not in logged]
+    if missing:
+        notes.append(f"The runs did not log {', '.join(missing)}, so the view cannot order or draw by it.")
+    if comparison.how.get("grouping") is not None or comparison.how.get("costs") is not None:
+        notes.append("The view shows the logged values: the ranking judged the runs anew, by a grouping or costs.")
+    second = _second(comparison, runs, deciding, logged, prefix)
+    first = deciding[0] if deciding else second
+    if deciding and lookup(comparison.criterion.metrics[0]).better == "nearest zero":
+        notes.append(f"MLflow cannot order by the distance from zero: the view orders by {first} as it is.")
+    parameters = _differing(runs)
+    charts = _charts(deciding or [second] * bool(second), second, parameters, prefix, runs)
+    state = {
+        "searchFilter": _filter(comparison, runs, prefix),
+        "orderByKey": _column("metrics", first) if first else "attributes.start_time",
+        "orderByAsc": bool(deciding) and lookup(comparison.criterion.metrics[0]).better != "higher",
+        "startTime": "ALL",
+        "lifecycleFilter": "Active",
+        "modelVersionFilter": "All Runs",
+        "datasetsFilter": [],
+        "selectedColumns": _columns(comparison, runs, [*deciding, second], parameters, prefix),
+        "runsExpanded": {},
+        "runsPinned": [],
+        "runsHidden": [],
+        "runsVisibilityMap": {},
+        "runsHiddenMode": "SHOW_ALL",
+        "compareRunSections": [
+            {
+                "uuid": _SECTION, "name": "cmtrack", "display": True, "isReordered": True, "deleted": False,
+                "isGenerated": False, "columns": 2, "cardHeight": 360,
+            }
+        ],
+        "compareRunCharts": charts,
+        "isAccordionReordered": True,
+        "viewMaximized": False,
+        "runListHidden": False,
+        "groupBy": None,
+        "groupsExpanded": {},
+        "autoRefreshEnabled": True,
+        "useGroupedValuesInCharts": True,
+        "hideEmptyCharts": True,
+        "globalLineChartConfig": {"xAxisKey": "step", "lineSmoothness": 0, "selectedXAxisMetricKey": ""},
+    }  # fmt: skip
+    drawn = {chart.get("metricKey") for chart in charts}
+    images = {key for run in runs for key in _images(run)} - {prefix + IMAGE_KEY}
+    cards = [_deleted({"type": "BAR", "metricKey": metric}) for metric in logged if metric not in drawn]
+    cards += [_deleted({"type": "IMAGE", "imageKeys": [key]}) for key in sorted(images)]
+    return state, [card | {"uuid": f"d{place}"} for place, card in enumerate(cards)]
+
+
+def _logged(runs: Iterable[Run]) -> list[str]:
+    """Logged metrics, those of the most runs first."""
+    times = Counter(metric for run in runs for metric in run.metrics if "`" not in metric)
+    return sorted(times, key=lambda metric: (-times[metric], metric))
+
+
+def _second(
+    comparison: Comparison, runs: Sequence[Run], deciding: Sequence[str], logged: Sequence[str], prefix: str
+) -> str:
+    """A metric to set the criterion against: its own second one, a gate's, or the next headline metric."""
+    headline = [metric.name for metric in CATALOG if metric.headline and metric.better]
+    wanted = [*deciding[1:2], *(prefix + gate.metric for gate in comparison.gates)]
+    wanted += [prefix + metric for metric in headline]
+
+    def other(metric: str) -> bool:
+        """Not the criterion itself, or the same under another name."""
+        return not deciding or any(run.metrics.get(metric) != run.metrics.get(deciding[0]) for run in runs)
+
+    return next((metric for metric in wanted if metric in logged and other(metric)), "")
+
+
+def _differing(runs: Sequence[Run]) -> list[str]:
+    names = {name for run in runs for name in run.params if "`" not in name}
+    differing = [name for name in names if len({run.params.get(name) for run in runs}) > 1]
+    # those that all runs have come first: a run without the parameter has no line in the chart of them
+    return sorted(differing, key=lambda name: (-sum(name in run.params for run in runs), name))[:MAX_PARAMETERS]
+
+
+def _filter(comparison: Comparison, runs: Sequence[Run], prefix: str) -> str:
+    """The same runs: those that were named, else what the experiment holds of evaluations, also later ones."""
+    named = comparison.how.get("runs") is not None and not comparison.how.get("experiment_names")
+    if named and len(runs) <= MAX_LISTED:
+        return f"attributes.run_id IN ({', '.join(repr(run.run_id) for run in runs)})"
+    status = f"tags.`{tag('status', prefix)}` = 'completed'"
+    given = str(comparison.how.get("filter_string") or "").strip()
+    return f"{given} and {status}" if given else status
+
+
+def _columns(
+    comparison: Comparison, runs: Sequence[Run], metrics: Sequence[str], parameters: Sequence[str], prefix: str
+) -> list[str]:
+    ranks = [_column("tags", tag("rank"))] if any(tag("rank") in run.tags for run in runs) else []
+    gates = [prefix + gate.metric for gate in comparison.gates]
+    shown = [_column("metrics", metric) for metric in (*metrics, *gates) if any(metric in run.metrics for run in runs)]
+    return list(dict.fromkeys([*ranks, *shown, *(_column("params", name) for name in parameters)]))
+
+
+def _charts(
+    deciding: Sequence[str], second: str, parameters: Sequence[str], prefix: str, runs: Sequence[Run]
+) -> list[dict[str, Any]]:
+    card = {"metricSectionId": _SECTION, "isGenerated": False, "deleted": False}
+    charts = [{**card, "type": "BAR", "metricKey": metric, "runsCountToCompare": 50} for metric in deciding[:3]]
+    if deciding and second:
+        axes = {"xaxis": {"key": deciding[0], "type": "METRIC"}, "yaxis": {"key": second, "type": "METRIC"}}
+        charts.append({**card, "type": "SCATTER", **axes, "runsCountToCompare": 100})
+    if len(parameters) > 1 and deciding:
+        lines = {"selectedParams": list(parameters), "selectedMetrics": list(deciding[:3])}
+        charts.append({**card, "type": "PARALLEL", **lines, "showAllRuns": False, "runsCountToCompare": 100})
+    if any(prefix + IMAGE_KEY in _images(run) for run in runs):
+        charts.append({**card, "type": "IMAGE", "imageKeys": [prefix + IMAGE_KEY], "step": 0, "runsCountToCompare": 10})
+    return [chart | {"uuid": f"c{place}"} for place, chart in enumerate(charts)]
+
+
+def _images(run: Run) -> list[str]:
+    """Keys of the pictures of confusion matrices that a run may have."""
+    known = run.prefixes if isinstance(run, TrackedRun) else ()
+    return [prefix + IMAGE_KEY for prefix in known]
+
+
+def _deleted(card: dict[str, Any]) -> dict[str, Any]:
+    """A card that MLflow would make by itself, as if a person had taken it out."""
+    return card | {"metricSectionId": _SECTION, "isGenerated": True, "deleted": True}
+
+
+def _column(kind: str, name: str) -> str:
+    return f"{kind}.`{name}`"
+
+
+# -- the experiment's description ------------------------------------------------------------------------------------
+
+
+def with_link(note: str, link: str, key: str, tags: Iterable[str]) -> str:
+    """An experiment's description with one line of links to saved views first; nothing else in it is touched.
+
+    The other links that the line has already stay behind this one, if their views are still there.
+    """
+    found, known = _BLOCK.search(note), set(tags)
+    before = "" if found is None else found["links"]
+    others = [match[0] for match in re.finditer(_LINK, before) if match["key"] != key and TAG + match["key"] in known]
+    rest = note if found is None else note[: found.start()] + note[found.end() :]
+    return " · ".join([link, *others][:MAX_LINKS]) + _LABEL + (f"\n\n{rest}" if rest.strip() else "")
