@@ -494,7 +494,9 @@ def test_a_click_on_a_row_or_a_mark_picks_its_run_and_the_same_once_more_lets_go
 def test_the_keyboard_reaches_everything(page, comparison):
     button = page.locator("table.ranking button.pick").nth(1)
     name = button.inner_text()
-    button.focus()
+    page.locator("table.ranking button.pick").first.focus()
+    page.keyboard.press("Tab")
+    assert button.evaluate("own => own === document.activeElement && getComputedStyle(own).outlineStyle") == "solid"
     page.keyboard.press("Enter")
     assert name in page.locator("#pair h2").inner_text()
     assert button.get_attribute("aria-pressed") == "true"

@@ -410,7 +410,7 @@
   if (runs.length > 1 && at("pair")) {
     fill(at("pair-with"), runs.map(function (run) { return run.name; }));
     at("pair-with").options[runs.indexOf(chosen)].disabled = true;
-    at("pair-with").addEventListener("change", function () { pick(runs[at("pair-with").value].run); });
+    at("pair-with").addEventListener("change", function () { pick(runs[at("pair-with").value].run); at("pair-bar").hidden = true; });
     at("pair-knob").hidden = false;
     at("pair-show").addEventListener("click", function () { at("pair").scrollIntoView(); at("pair-with").focus({ preventScroll: true }); });
     at("pair-close").addEventListener("click", function () { at("pair-bar").hidden = true; });
