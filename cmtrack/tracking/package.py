@@ -167,7 +167,7 @@ def build(
         said = (
             f"Evaluation {quoted(prefix.strip('/ ._-'))}" if prefix.strip("/ ._-") else "",
             f"step {step}" if step is not None else "",
-            data["name"],
+            dataset or "",
             f"run {run_id}" if run_id else "",
             f"model {model_id}" if model_id else "",
             day,
