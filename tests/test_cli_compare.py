@@ -452,6 +452,16 @@ def test_a_gate_passes_and_fails_by_its_exit_code(run: Any) -> None:
     assert failed.stderr == ""
 
 
+def test_a_gate_names_the_review_of_its_run(run: Any, store: Filled) -> None:
+    with tracking_store(store.uri):
+        before = ok(run("gate", "good", "--against", "poor"), 0).stdout
+        review = cmtrack.compare([store.runs[name] for name in ("good", "poor")], rank_by=MCC).log()
+    said = ok(run("gate", "good", "--against", "poor"), 0).stdout
+    assert said == f"{before.rstrip()}\n\nReview: run `{review.run_id}`\n"
+    mlflow.MlflowClient(store.uri).delete_run(review.run_id)
+    assert ok(run("gate", "good", "--against", "poor"), 0).stdout == before
+
+
 def test_a_gate_knows_which_way_is_better(run: Any) -> None:
     for metric in ("reduced/level/mismatch_rate", "binary/fnr"):
         ok(run("gate", "good", "--against", "poor", "--rank-by", metric), 0)

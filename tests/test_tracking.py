@@ -7,6 +7,8 @@ import math
 import threading
 import time
 import warnings
+from datetime import UTC, datetime
+from pathlib import Path
 
 import mlflow
 import numpy as np
@@ -109,6 +111,16 @@ def test_the_evaluated_rows_are_a_dataset_input(logged):
     assert json.loads(given.dataset.profile) == profile
     columns = [(one["name"], one["type"]) for one in json.loads(given.dataset.schema)["mlflow_colspec"]]
     assert columns == [("y_true", "long"), ("y_pred", "long"), *((f"prob/{k}", "double") for k in range(7))]
+
+
+def test_a_report_says_of_which_run_and_data_it_is(store):
+    y = ["no", "yes", "yes"]
+    with mlflow.start_run(run_name="svm <b>") as run:
+        log_evaluation(y, y, dataset="ANES 1996, test", prefix="val/", step=3, strict=True)
+    page = Path(store.download_artifacts(run.info.run_id, "val_cmtrack_report.html")).read_text(encoding="utf-8")
+    assert "<h1>svm &lt;b&gt;</h1>" in page
+    day = datetime.now(UTC).date().isoformat()
+    assert f"Evaluation “val” · step 3 · ANES 1996, test · run {run.info.run_id} · {day}</p>" in page
 
 
 def test_a_dataset_has_the_name_that_a_person_gives(store):

@@ -126,6 +126,8 @@ def gate_command(
     text = _markdown(verdict, verdict.run)
     if rule is not None:
         text += f"\n\n{rule.sentence}"
+    review = _reviewed(verdict.run)
+    text += f"\n\nReview: {review}" if review else ""
     if summary_file is not None:
         _append(summary_file, for_page(text))
     if as_json:
@@ -135,6 +137,21 @@ def gate_command(
         echo(text)
     if not verdict.passed:
         raise click.exceptions.Exit(1)
+
+
+def _reviewed(ranked: RankedRun) -> str:
+    """The review that last judged the run, as Markdown: its address, or its id where the store has no pages."""
+    from cmtrack.report.formatting import markdown_text
+    from cmtrack.report.review.record import address
+    from cmtrack.tracking.publish import review_of
+    from cmtrack.tracking.store import quiet
+
+    with quiet():
+        review = review_of(ranked.run)
+    if review is None:
+        return ""
+    href = address(review)
+    return f"[{markdown_text(review.name)}](<{href}>)" if href else f"run `{review.run_id}`"
 
 
 def _read_rule(path: Path, require: tuple[str, ...], rank_by: tuple[str, ...], against: str | None) -> Rule:

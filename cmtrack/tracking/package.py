@@ -13,6 +13,7 @@ import os
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
@@ -21,6 +22,8 @@ from cmtrack import schemas, untrusted
 from cmtrack.base import BaseEvaluation
 from cmtrack.evaluation import Evaluation
 from cmtrack.families.result import FamilyEvaluation
+from cmtrack.names import quoted
+from cmtrack.report.formatting import BETWEEN
 from cmtrack.report.views import report_html, segments_json, table_json
 from cmtrack.tracking import dataset as datasets
 from cmtrack.tracking import names
@@ -130,7 +133,7 @@ def build(
     dataset : str, optional
         The evaluated data, by the name that a person gives them.
     run_name : str, default ""
-        For the figures; empty where it is not known.
+        For the figures and the report; empty where it is not known.
     """
     data, timestamp = datasets.described(evaluation, dataset), int(time.time() * 1000)
     written: dict[str, bytes] = {}
@@ -149,8 +152,8 @@ def build(
 
     keep(names.EVALUATION_FILE, evaluation.to_json())
     pictures: dict[str, Picture] = {}
+    day = time.strftime("%Y-%m-%d", time.gmtime(timestamp / 1000))
     if views_too and figures:
-        day = time.strftime("%Y-%m-%d", time.gmtime(timestamp / 1000))
         about = {"run": run_name, "step": step, "data": data["name"], "date": day}
         attempt("figures", lambda: _draw(evaluation, pictures, problems, about))
     images = {}
@@ -161,7 +164,16 @@ def build(
             write(f"{CHARTS}/{names.file_name(picture.file, prefix)}", picture.chart)
     if views_too:
         undrawn = tuple(problems)
-        attempt("report", lambda: keep(names.REPORT_FILE, report_html(evaluation, pictures, problems=undrawn)))
+        said = (
+            f"Evaluation {quoted(prefix.strip('/ ._-'))}" if prefix.strip("/ ._-") else "",
+            f"step {step}" if step is not None else "",
+            dataset or "",
+            f"run {run_id}" if run_id else "",
+            f"model {model_id}" if model_id else "",
+            day,
+        )
+        page = partial(report_html, title=run_name or None, subtitle=BETWEEN.join(filter(None, said)), problems=undrawn)
+        attempt("report", lambda: keep(names.REPORT_FILE, page(evaluation, pictures)))
         attempt("class table", lambda: keep(names.CLASSES_FILE, table_json(evaluation)))
         if isinstance(evaluation, Evaluation) and evaluation.segments:
             attempt("segment table", lambda: keep(names.SEGMENTS_FILE, segments_json(evaluation)))

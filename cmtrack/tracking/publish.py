@@ -21,7 +21,7 @@ from cmtrack.report.review.narrative import decision, lead
 from cmtrack.report.review.report import as_json, html, markdown, ranking_json
 from cmtrack.tracking.description import MAX_NOTE, NOTE, artifact_link, with_block
 from cmtrack.tracking.names import KIND_TAG, REVIEW, tag
-from cmtrack.tracking.runs import client_for, experiment_ids, first_line, version_for, versions_of
+from cmtrack.tracking.runs import client_for, experiment_ids, first_line, from_entity, version_for, versions_of
 from cmtrack.tracking.store import end_run
 
 if TYPE_CHECKING:
@@ -116,6 +116,22 @@ def publish(
         versions = _describe_versions(client, home, [] if version is None else [version], said, problems)
     set_alias = "" if alias is None else _set_alias(client, version, alias, run_id)
     return LoggedReview(run_id, str(experiment_id), runs, models, set_alias, tuple(problems), versions)
+
+
+def review_of(run: Run) -> Run | None:
+    """The review that last judged a run; None where none did, or it is not there any more."""
+    from mlflow.exceptions import MlflowException
+
+    known = run.tags.get(tag("review"), "")
+    if not known or not run.tracking_uri:
+        return None
+    client = _client(run.tracking_uri)
+    try:
+        found = client.get_run(known)
+    except MlflowException:
+        return None
+    of_review = found.info.lifecycle_stage == "active" and found.data.tags.get(KIND_TAG) == REVIEW
+    return from_entity(found, client) if of_review else None
 
 
 def _client(uri: str) -> MlflowClient:

@@ -68,7 +68,7 @@ class Form:
 
 
 _FORMS = {(3, 5): Form(5_000, named=False), (3, 16): Form(20_000, named=True)}
-"""By the first version that reads it. The front ends of 3.5.1, 3.10.1, 3.15.2, 3.16.0 and 3.17.2 were tried."""
+"""By the first version that reads it. 3.5.1, 3.15.2 and 3.17.2 were opened, those of 3.10.1 and 3.16.0 read."""
 _BEYOND = (4, 0)
 
 
