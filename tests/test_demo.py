@@ -43,7 +43,7 @@ def test_each_model_is_a_complete_run(demo: DemoResult) -> None:
         assert run.info.status == "FINISHED"
         assert run.data.tags["cmtrack.status"] == "completed"
         assert run.data.tags["cmtrack.positive"] == "not democrat"
-        assert "party" in run.data.tags["cmtrack.grouping"]
+        assert "party" in run.data.tags["cmtrack.groups"]
         assert run.data.params["model"] == run.info.run_name
         assert 10 <= len(run.data.metrics) <= 30
         files = {file.path for file in client.list_artifacts(run.info.run_id)}

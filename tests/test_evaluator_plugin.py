@@ -303,7 +303,7 @@ def test_undefined_metrics_stay_named_with_a_model_id(store):
     rows = pd.DataFrame({"y": [0, 0, 1, 1], "predicted": [0, 0, 0, 0]})
     result = static(rows, model_id=model.model_id, config={"y_prob": None, "grouping": None, "labels": [0, 1]})
     assert all(map(math.isfinite, result.metrics.values()))
-    assert "multiclass/matthews_corrcoef" in only_run(store).data.tags["cmtrack.undefined"]
+    assert "multiclass/matthews_corrcoef" in only_run(store).data.tags["cmtrack.nan"]
 
 
 def test_a_model_in_memory_and_numpy_features(store, problem):

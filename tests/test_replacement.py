@@ -13,7 +13,7 @@ from cmtrack import Grouping, compare, evaluate, load_evaluation, log_evaluation
 from cmtrack.report.narrative import verdict
 from cmtrack.tracking import EvaluationWarning
 from cmtrack.tracking.description import with_block, with_links
-from cmtrack.tracking.names import TAGS_BEFORE, digests, tag
+from cmtrack.tracking.names import SHORT, TAGS_BEFORE, digests, former_tag, tag
 from cmtrack.tracking.push import push
 
 GROUPING = Grouping({"low": [0, 1], "high": [2]}, name="two")
@@ -82,7 +82,7 @@ def test_tags_of_the_first_do_not_stay(store, first, second):
     with pytest.warns(EvaluationWarning, match="is replaced"):
         log_evaluation(evaluate([0, 1, 2, 2], [0, 1, 1, 2]), run_id=run_id, predictions=False)
     tags = store.get_run(run_id).data.tags
-    assert {"cmtrack.positive", "cmtrack.grouping"} & set(tags) == set()
+    assert {"cmtrack.positive", "cmtrack.groups"} & set(tags) == set()
     assert "predictions" not in digests(tags)
     with pytest.raises(ValueError, match="holds no cmtrack_predictions"):
         load_evaluation(run_id, rows=True)
@@ -260,8 +260,12 @@ def test_an_evaluation_of_ones_own_is_not_taken_for_a_regrouped_one(store, first
 
 
 def as_before(store, run_id, prefix=""):
-    """Give a run the tags that earlier versions wrote, one for each digest."""
+    """Give a run the tags that earlier versions wrote, one for each digest, and their names of those for people."""
     found = store.get_run(run_id).data.tags
+    for name in {tag(name, prefix) for name in SHORT} & set(found):
+        (former,) = [former_tag(long, prefix) for long in SHORT if tag(long, prefix) == name]
+        store.set_tag(run_id, former, found[name])
+        store.delete_tag(run_id, name)
     for entry, text in digests(found, prefix).items():
         store.set_tag(run_id, tag(TAGS_BEFORE[entry], prefix), text)
     store.delete_tag(run_id, tag("digests", prefix))
@@ -305,11 +309,22 @@ def test_runs_with_the_tags_of_earlier_versions_are_read_as_before(store, first)
     (done,) = regroup_runs(ids[:1], GROUPING)
     assert done.status == "completed"
     as_before(store, ids[0], "two_")
+    assert {"cmtrack.two.grouping", "cmtrack.two.warnings"} & set(store.get_run(ids[0]).data.tags)
     (again,) = regroup_runs(ids[:1], GROUPING)
     assert again.already_done
+    assert again.warnings == done.warnings
     store.set_tag(ids[0], "cmtrack.evaluation_digest", "0" * 32)
     with pytest.raises(ValueError, match="is not the file that was logged"):
         load_evaluation(ids[0])
+
+
+def test_names_of_tags_are_shown_whole_by_mlflow(store, first):
+    run_id = store.create_run("1").info.run_id
+    log_evaluation(evaluate([0, 0, 1, 2], [0, 0, 1, 1], grouping=GROUPING), run_id=run_id)
+    tags = {name: text for name, text in store.get_run(run_id).data.tags.items() if name.startswith("cmtrack.")}
+    assert {"cmtrack.groups", "cmtrack.warning"} <= set(tags)
+    # MLflow cuts the longer of name and value, and both where both have more than 15 letters
+    assert [name for name, text in tags.items() if len(name) > 15 and len(name) + len(text) > 30] == []
 
 
 def test_tags_of_earlier_versions_go_when_an_evaluation_is_sent(store, first, second):

@@ -571,7 +571,7 @@ def test_a_review_becomes_a_run_and_tags_the_others(store):
     assert tags(store, ids["c"])["cmtrack.rank"] == "stopped by a gate"
     for run_id in ids.values():
         assert tags(store, run_id)["cmtrack.review"] == logged.run_id
-        assert tags(store, run_id)["cmtrack.criterion"] == "multiclass/matthews_corrcoef"
+        assert tags(store, run_id)["cmtrack.rank_by"] == "multiclass/matthews_corrcoef"
     assert set(logged.tagged_runs) == set(ids.values())
 
 

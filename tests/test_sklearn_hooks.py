@@ -157,7 +157,7 @@ def test_a_classifier_without_probabilities_says_so(store, data, model, words):
     assert "binary/roc_auc" not in evaluation.metrics
     with mlflow.start_run() as run:
         log_estimator(model, x_test, y_test, grouping=SIDE, strict=True)
-    assert words in store.get_run(run.info.run_id).data.tags["cmtrack.warnings"]
+    assert words in store.get_run(run.info.run_id).data.tags["cmtrack.warning"]
     assert words in load_evaluation(run.info.run_id).warnings[0]
     with pytest.raises(ValueError, match="calibration and target need probabilities"):
         evaluate_estimator(model, x_test, y_test, calibration=(x, y))

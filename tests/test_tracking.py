@@ -96,7 +96,7 @@ def test_tags_say_what_was_judged(logged):
     assert digests(tags)["schema"] == "1"
     assert tags["cmtrack.positive"] == "high"
     assert digests(tags)["labels"] == result.evaluation.labels_digest
-    assert tags["cmtrack.grouping"].startswith("level: low = 0-2; mid = 3; high = 4-6 (strict)")
+    assert tags["cmtrack.groups"].startswith("level: low = 0-2; mid = 3; high = 4-6 (strict)")
     assert "| multiclass/accuracy |" in tags["mlflow.note.content"]
 
 
@@ -207,7 +207,7 @@ def test_undefined_metrics_are_named_in_a_tag_and_not_logged(store):
         log_evaluation([0, 0, 1, 1], [0, 0, 0, 0], labels=[0, 1], strict=True)
     data = store.get_run(run.info.run_id).data
     assert "multiclass/matthews_corrcoef" not in data.metrics
-    assert "multiclass/matthews_corrcoef" in data.tags["cmtrack.undefined"]
+    assert "multiclass/matthews_corrcoef" in data.tags["cmtrack.nan"]
     assert all(math.isfinite(value) for value in data.metrics.values())
 
 

@@ -204,7 +204,7 @@ class Comparison(ABC):
 
         A review whose gates stopped every run is logged, too: its headline and its tag ``cmtrack.decision`` say so.
 
-        The tags are ``cmtrack.rank``, ``cmtrack.review`` (the review's run) and ``cmtrack.criterion``. The descriptions
+        The tags are ``cmtrack.rank``, ``cmtrack.review`` (the review's run) and ``cmtrack.rank_by``. The descriptions
         of these runs and models, and of the chosen run's versions in the model registry, get a labelled paragraph with
         the decision, the rank and a link to the review; the versions get the tags, too. What a person wrote stays.
 

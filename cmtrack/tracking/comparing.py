@@ -33,7 +33,7 @@ from cmtrack.metrics.metric import Metric
 from cmtrack.metrics.own import RESERVED
 from cmtrack.tracking import cache
 from cmtrack.tracking.load import evaluation_of, plain_reason, with_kept_predictions
-from cmtrack.tracking.names import KIND_TAG, REVIEW, check_prefix, digests, tag
+from cmtrack.tracking.names import KIND_TAG, REVIEW, check_prefix, digests, told
 from cmtrack.tracking.parallel import each
 from cmtrack.tracking.runs import (
     TrackedRun,
@@ -340,8 +340,9 @@ def _default_criterion(runs: Sequence[TrackedRun], listed: Listed, options: Comp
         first = sorted(runs, key=lambda run: run.run_id)[:1]
         found, _, _ = _read(first, listed.clients, options, lambda *_: None, rows=False)
         return default_criterion(lambda name: any(name in evaluation.metrics for evaluation in found.values()))
-    undefined = tag("undefined", options.prefix)
-    names = {name for run in runs for name in (*run.metrics, *_prefixed(run.tags.get(undefined, ""), options.prefix))}
+    undefined = [told(run.tags, "undefined", options.prefix) or "" for run in runs]
+    names = {name for run in runs for name in run.metrics}
+    names |= {name for listed in undefined for name in _prefixed(listed, options.prefix)}
     return default_criterion(lambda name: options.prefix + name in names)
 
 
@@ -602,7 +603,7 @@ def _logged_gate(gate: Gate, run: TrackedRun, prefix: str) -> GateResult:
 
 def _traits(run: TrackedRun, prefix: str) -> Traits:
     known = digests(run.tags, prefix)
-    judged = (run.tags.get(tag(name, prefix)) for name in ("grouping", "positive", "costs"))
+    judged = (told(run.tags, name, prefix) for name in ("grouping", "positive", "costs"))
     return Traits.listed(known.get("labels"), known.get("row_ids"), *judged)
 
 

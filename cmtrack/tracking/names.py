@@ -29,6 +29,8 @@ TAGS_BEFORE = {
     "predictions": "predictions_digest", ROWS_FILE: "predictions_file", REGROUPING: "regrouping",
 }  # fmt: skip
 """The tags of their own that earlier versions wrote, by entry."""
+SHORT = {"grouping": "groups", "undefined": "nan", "warnings": "warning", "criterion": "rank_by"}
+"""Tags for people, by their names in earlier versions: beside a long value MLflow's pages cut names beyond 15 letters."""
 KIND_TAG = "cmtrack.kind"
 REVIEW = "review"
 IMAGE_KEY = "cmtrack/confusion_matrix"
@@ -57,8 +59,18 @@ def file_name(name: str, prefix: str = "") -> str:
 
 def tag(name: str, prefix: str = "") -> str:
     """A tag's name, such as ``cmtrack.status`` or ``cmtrack.val.status``."""
-    middle = prefix.strip("/ ._-")
+    middle, name = prefix.strip("/ ._-"), SHORT.get(name, name)
     return f"cmtrack.{middle}.{name}" if middle else f"cmtrack.{name}"
+
+
+def told(tags: Mapping[str, str], name: str, prefix: str = "") -> str | None:
+    """A run's tag for people, also by the name of earlier versions."""
+    return tags.get(tag(name, prefix), tags.get(former_tag(name, prefix)))
+
+
+def former_tag(name: str, prefix: str) -> str:
+    """The name that earlier versions gave to a tag of :data:`SHORT`."""
+    return tag(name, prefix).removesuffix(SHORT.get(name, name)) + name
 
 
 def digest_key(name: str) -> str:
@@ -86,7 +98,7 @@ def digests(tags: Mapping[str, str], prefix: str = "") -> dict[str, str]:
 
 def with_digests(tags: Mapping[str, str], prefix: str, changed: Mapping[str, str | None]) -> dict[str, str]:
     """Tags in which :func:`digests` finds other values; an entry of None goes."""
-    before = {tag(name, prefix) for name in TAGS_BEFORE.values()}
+    before = {tag(name, prefix) for name in TAGS_BEFORE.values()} | {former_tag(name, prefix) for name in SHORT}
     kept = {entry: text for entry, text in {**digests(tags, prefix), **changed}.items() if text is not None}
     others = {name: text for name, text in tags.items() if name not in before}
     return others | {tag(DIGESTS, prefix): json.dumps(kept)}

@@ -209,7 +209,7 @@ class _Job:
             run.run_id,
             run.name,
             "completed",
-            warnings=tuple(run.tags.get(names.tag("warnings", self.prefix), "").splitlines()),
+            warnings=tuple((names.told(run.tags, "warnings", self.prefix) or "").splitlines()),
             prefix=self.prefix,
             before=_logged(run, self.source_prefix),
             after=_logged(run, self.prefix),

@@ -400,6 +400,7 @@ def stale_metrics(run: Any, package: Package) -> list[str]:
 def old_tags(run: Any, package: Package, new: Iterable[str]) -> list[str]:
     """Tags of an earlier evaluation that the new one does not write."""
     ours = {names.tag(name, package.prefix) for name in _TAGS}
+    ours |= {names.former_tag(name, package.prefix) for name in names.SHORT}
     return sorted((ours & set(run.data.tags)) - set(new))
 
 
