@@ -30,7 +30,7 @@ TAGS_BEFORE = {
 }  # fmt: skip
 """The tags of their own that earlier versions wrote, by entry."""
 SHORT = {"grouping": "groups", "undefined": "nan", "warnings": "warning", "criterion": "rank_by"}
-"""Tags for people, by their names in earlier versions: beside a long value MLflow's pages cut names beyond 15 letters."""
+"""Tags for people, by their names in earlier versions: beside long values MLflow's pages cut names over 15 letters."""
 KIND_TAG = "cmtrack.kind"
 REVIEW = "review"
 IMAGE_KEY = "cmtrack/confusion_matrix"
