@@ -48,7 +48,9 @@ def names_of(entries, subject) -> list[str]:
 
 
 def without_figures(page: str) -> str:
-    return re.sub(r"<figure.*?</figure>\s*", "", page, flags=re.DOTALL)
+    """A page without its figures, its title and the line that says of which run it is."""
+    parts = r"<figure.*?</figure>\s*|<title>.*?</title>|<h1>.*?</h1>\s*|<p class=\"subtitle\">.*?</p>\s*"
+    return re.sub(parts, "", page, flags=re.DOTALL)
 
 
 @pytest.mark.parametrize("entries", [CLASSES, FAMILIES, RUNS, MODELS], ids=["classes", "families", "runs", "models"])

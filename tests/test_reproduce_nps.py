@@ -85,9 +85,9 @@ def test_every_algorithm_is_a_run(run: FastRun) -> None:
     client = MlflowClient(run.store)
     runs = client.search_runs([client.get_experiment_by_name(NAME).experiment_id])
     names = {r.info.run_name: r for r in runs}
-    assert set(HERE) | {f"ANES 1996: {name}" for name in HERE} | {"published Figure 7", "review", "report"} == set(
-        names
-    )
+    assert set(HERE) | {f"ANES 1996: {name}" for name in HERE} | {"published Figure 7", "report"} == set(names)
+    (review,) = client.search_runs([client.get_experiment_by_name(f"{NAME}: reviews").experiment_id])
+    assert review.info.run_name == "review"
     for name in HERE:
         data = names[name].data
         assert data.tags["cmtrack.status"] == "completed"

@@ -20,6 +20,7 @@ from samples import random_problem
 from cmtrack import Grouping, compare, evaluate, load_evaluation, log_evaluation, untrusted
 from cmtrack.evaluation.storage import write_predictions
 from cmtrack.tracking import artifacts, regroup_runs
+from cmtrack.tracking.names import ROWS_FILE, with_digests
 from cmtrack.tracking.package import build
 from cmtrack.tracking.parallel import each
 from cmtrack.tracking.runs import client_for, from_entity, search
@@ -332,6 +333,7 @@ def test_files_of_a_run_have_names_of_their_own(store: Any, tmp_path: Path) -> N
     run = from_entity(store.get_run(active.info.run_id), store)
     folder = artifacts.folder_of(run.artifact_uri)
     (folder / "secret.parquet").write_bytes(b"s")
-    store.set_tag(run.run_id, "cmtrack.predictions_file", "secret.parquet")
+    changed = with_digests(store.get_run(run.run_id).data.tags, "", {ROWS_FILE: "secret.parquet"})
+    store.set_tag(run.run_id, "cmtrack.digests", changed["cmtrack.digests"])
     with pytest.raises(ValueError, match="such a file is called cmtrack_predictions"):
         load_evaluation(run.run_id, rows=True)

@@ -386,7 +386,7 @@ def test_a_segment_that_fails_is_named_before_one_that_is_undefined():
 
 def test_gates_stop_runs_of_a_comparison():
     comparison = compare(two(), rank_by=ACCURACY, require=f"segment/region/*/{ACCURACY}.low >= 0.7")
-    assert [stop.name for stop in comparison.failed] == ["B", "A"]
+    assert [stop.name for stop in comparison.failed] == ["A", "B"]
     comparison = compare(two(), rank_by=ACCURACY, require=f"segment/region/south/{ACCURACY} >= 0.7")
     assert [stop.name for stop in comparison.failed] == ["B"]
     assert f"“B” fails the gate segment/region/south/{ACCURACY} >= 0.7 (is 0.6333 for “south”)." in comparison.summary()

@@ -202,7 +202,7 @@ def test_the_command_line_compares_two_runs_by_segment(runs, way, tmp_path):
     given, options = runs, ["--table", "t.csv", "--row-ids", "id", "--by", "region", "--by", "age"]
     if way == "run and folder":
         with mlflow.start_run() as run:
-            log_evaluation(evaluations[0], strict=True, figures=False)
+            log_evaluation(evaluations[0], strict=True)
         evaluations[1].save(tmp_path / "kept")
         given, options = [run.info.run_id, "kept"], []
     done = called(*given, *options, "--json")
