@@ -14,19 +14,23 @@ pytestmark = pytest.mark.slow
 ROOT = Path(__file__).parent.parent
 
 
-def collected(seed: str, now: str) -> str:
-    """Every test's id, by a process with another hash seed and another clock."""
+def collecting(seed: str, now: str) -> subprocess.Popen[str]:
+    """A process with its own hash seed and clock that lists every test's id."""
     clock = f"import time; real = time.time; time.time = lambda: real() + {now}; "
     command = f"{clock}import sys, pytest; sys.exit(pytest.main(['-o', 'addopts=', '--collect-only', '-q', 'tests']))"
     environment = os.environ | {"PYTHONHASHSEED": seed}
-    done = subprocess.run(
-        [sys.executable, "-c", command], cwd=ROOT, env=environment, capture_output=True, text=True, check=False
-    )
-    assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-2000:]
-    return "\n".join(line for line in done.stdout.splitlines() if "::" in line)
+    return subprocess.Popen(
+        [sys.executable, "-c", command], cwd=ROOT, env=environment,
+        stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+    )  # fmt: skip
 
 
 def test_ids_of_tests_depend_on_no_clock_and_no_hash_seed() -> None:
-    first = collected("1", "0")
-    assert "test_collection.py::" in first
-    assert first == collected("2", "86400")
+    listed = []
+    for process in [collecting("1", "0"), collecting("2", "86400")]:
+        text, _ = process.communicate(timeout=300)
+        assert process.returncode == 0, text[-2000:]
+        listed.append([line for line in text.splitlines() if "::" in line])
+    first, second = listed
+    assert any(line.startswith("tests/test_collection.py::") for line in first)
+    assert first == second

@@ -178,13 +178,19 @@ class Table(Samples):
         everyone, size = self.effective(None), self.cells.size
         if size * size > _MOST_CELLS or not hasattr(metric.value, "influence"):
             return everyone
-        actual, predicted = (grid.ravel() for grid in np.indices((size, size)))
-        cells, _ = self.cells.with_empty(actual, predicted, actual == predicted)
         with np.errstate(all="ignore"):
-            psi = metric.influence_in(Table(cells, self.over, self.whole))
-        there = (self.actual > 0) | (self.predicted > 0)  # a class without samples tells nothing
+            psi = metric.influence_in(self._of_all_cells)
+        there, cells = (self.actual > 0) | (self.predicted > 0), self._of_all_cells.cells
+        # a class without samples tells nothing
         reach = 0.0 if psi is None else float(np.ptp(psi[there[cells.actual] & there[cells.predicted]]))
         return min(everyone, everyone * (metric.high - metric.low) / reach) if reach > 0 else everyone
+
+    @cached_property
+    def _of_all_cells(self) -> Table:
+        """The same table with its empty cells."""
+        actual, predicted = (grid.ravel() for grid in np.indices((self.cells.size, self.cells.size)))
+        cells, _ = self.cells.with_empty(actual, predicted, actual == predicted)
+        return Table(cells, self.over, self.whole)
 
     def once(self, function: Callable[..., Any], *arguments: Any) -> Any:
         """``function(table, *arguments)``, computed when it is first asked for."""
