@@ -73,10 +73,7 @@ def plot_confusion_matrix(
     ValueError
         If `counts` is not square, is negative or not finite, or if `labels` has another length.
     """
-    values = heat.check_matrix("counts", counts, labels)
-    heat.check_counts("counts", values)
-    totals = values.sum(axis=1)
-    shares = heat.row_shares(values, totals)
+    values, totals, shares = _by_row(counts, labels)
     size = len(values)
     cell = heat.cell_for(size, ax)
     names = text.short_names(labels, 30)
@@ -213,10 +210,7 @@ def plot_confusion_chart(counts: npt.ArrayLike, labels: Sequence[object], *, run
     ValueError
         If `counts` is not square, is negative or not finite, or if `labels` has another length.
     """
-    values = heat.check_matrix("counts", counts, labels)
-    heat.check_counts("counts", values)
-    totals = values.sum(axis=1)
-    shares = heat.row_shares(values, totals)
+    values, totals, shares = _by_row(counts, labels)
     size, written = len(values), len(values) <= _CHART_CLASSES
     lines = [" · ".join(filter(None, (text.brief(run, _CHART_COLUMNS), value)))]
     if text.columns(lines[0]) > _CHART_COLUMNS:
@@ -263,3 +257,11 @@ def _write_no_samples(ax: Axes, rows: npt.NDArray[np.intp], columns: int) -> Non
             (columns - 1) / 2, float(row), "no samples", ha="center", va="center", fontsize=SMALL_SIZE,
             color=INK, bbox={"facecolor": EMPTY, "edgecolor": "none", "pad": 1.5}, zorder=3,
         )  # fmt: skip
+
+
+def _by_row(counts: npt.ArrayLike, labels: Sequence[object]) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Checked counts (K, K), the totals (K,) of their rows, and the shares (K, K) of these."""
+    values = heat.check_matrix("counts", counts, labels)
+    heat.check_counts("counts", values)
+    totals = values.sum(axis=1)
+    return values, totals, heat.row_shares(values, totals)
