@@ -38,6 +38,6 @@ def view_command(name: str | None, csv_file: Path | None, as_json: bool, **optio
     echo(f"  runs    {view.link}")
     echo(f"  charts  {view.charts}")
     if view.link.startswith("#"):
-        echo("  (behind the address of mlflow server)")
+        echo("  (append these to the address of mlflow server)")
     for note in view.notes:
         warn(note)
