@@ -10,12 +10,15 @@ from importlib.metadata import version as version_of
 from pathlib import Path
 from typing import Any
 
-sys.path[:0] = [str(Path(__file__).parent / part) for part in ("_ext", "_pages")]
-os.environ |= {"MLFLOW_DISABLE_TELEMETRY": "true", "DO_NOT_TRACK": "true", "MPLBACKEND": "Agg"}
+_ROOT = Path(__file__).parent.parent
+_OWN = [str(_ROOT), str(_ROOT / "integrations")]  # the site is of this tree, whatever is installed
+sys.path[:0] = [*_OWN, str(_ROOT / "docs" / "_ext"), str(_ROOT / "docs" / "_pages")]
+os.environ |= {"MLFLOW_DISABLE_TELEMETRY": "true", "DO_NOT_TRACK": "true"}
+os.environ["PYTHONPATH"] = os.pathsep.join([*_OWN, os.environ.get("PYTHONPATH", "")])  # of the kernels that run pages
 
 project = "cmtrack"
 author = "the authors of cmtrack"
-copyright = "the authors of cmtrack"
+copyright = "the authors of cmtrack"  # noqa: A001
 release = version = version_of("cmtrack")
 
 extensions = [
@@ -88,4 +91,5 @@ def without_fields(app: Any, what: str, name: str, member: Any, skip: bool, opti
 
 
 def setup(app: Any) -> None:
+    """Connect what this file has for Sphinx's events."""
     app.connect("autodoc-skip-member", without_fields)
