@@ -16,6 +16,7 @@ import atexit
 import logging
 import os
 import shutil
+import sys
 import tempfile
 import warnings
 from collections.abc import Sequence
@@ -47,7 +48,13 @@ def begin() -> None:
     os.environ["MLFLOW_TRACKING_URI"] = "sqlite:///mlflow.db"
     os.environ["MLFLOW_ENABLE_ARTIFACTS_PROGRESS_BAR"] = "false"
     os.environ["COLUMNS"] = "100"  # of what commands print
+    os.environ["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")])
     os.environ.pop("CMTRACK_PREDICTIONS", None)
+
+    def shown(message: Warning | str, category: type[Warning], *_: object) -> str:
+        return f"{category.__name__}: {message}\n".replace(f"{folder}{os.sep}", "")
+
+    warnings.formatwarning = shown  # type: ignore[assignment]
     if store.is_file():
         shutil.copy(store, folder / "mlflow.db")
         return
