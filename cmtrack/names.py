@@ -54,7 +54,7 @@ def distinct(names: Sequence[object], width: int) -> list[str]:
     Examples
     --------
     >>> distinct(["bert-large-uncased-v3-lr3e-bs64", "bert-large-uncased-v3-lr5e-bs64"], 20)
-    ['bert-larg…-lr3e-bs64', 'bert-larg…-lr5e-bs64']
+    ['bert-large…lr3e-bs64', 'bert-large…lr5e-bs64']
     >>> distinct(["a forest", "a tree"], 20)
     ['a forest', 'a tree']
     """

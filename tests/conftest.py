@@ -1,22 +1,13 @@
-"""Shared fixtures: a tracking store per test, problems with known answers."""
+"""Fixtures and settings of the tests; the tracking store and the places of each are in the conftest above."""
 
 from __future__ import annotations
 
 import os
 import sys
-from pathlib import Path
 
-# Before NumPy and the frameworks: the workers of the suite are as many as the cores, and each counts with one thread.
-for _name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
-    os.environ.setdefault(_name, "1")
-
-import hypothesis  # noqa: E402
-import numpy as np  # noqa: E402
-import pytest  # noqa: E402
-from samples import sqlite_store  # noqa: E402
-
-os.environ.setdefault("MPLBACKEND", "Agg")
-os.environ.setdefault("MLFLOW_DISABLE_TELEMETRY", "true")
+import hypothesis
+import numpy as np
+import pytest
 
 # PySpark, which MLflow looks at, takes a main module without a file (xdist's workers) for its doctests, and exits.
 if not hasattr(sys.modules["__main__"], "__file__"):
@@ -33,34 +24,6 @@ hypothesis.settings.load_profile("ci" if os.environ.get("CI") else "desk")
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Put the slow tests first, so that no worker is left with a long file in the end."""
     items.sort(key=lambda item: item.get_closest_marker("slow") is None)
-
-
-@pytest.fixture(autouse=True)
-def own_places(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
-    """No test looks into, or writes into, the user's own data and cache folders, or an earlier test's experiment."""
-    home = tmp_path_factory.getbasetemp() / "home"
-    monkeypatch.setenv("XDG_DATA_HOME", str(home / "data"))
-    monkeypatch.setenv("CMTRACK_CACHE", str(home / "cache"))
-    monkeypatch.setenv("MLFLOW_EXPERIMENT_ID", "")  # so that what mlflow.set_experiment leaves there ends with the test
-    monkeypatch.delenv("MLFLOW_EXPERIMENT_ID")
-
-
-@pytest.fixture
-def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    """A fresh SQLite store with one experiment; the working directory is the test's own."""
-    import mlflow
-
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.delenv("CMTRACK_SPOOL", raising=False)
-    monkeypatch.setenv("CMTRACK_CACHE", str(tmp_path / "cache"))
-    from cmtrack.tracking.store import tracking_store
-
-    with tracking_store(sqlite_store(tmp_path / "mlflow.db")):
-        mlflow.create_experiment("e", artifact_location=(tmp_path / "artifacts").as_uri())
-        mlflow.set_experiment("e")
-        yield mlflow.MlflowClient()
-        while mlflow.active_run():
-            mlflow.end_run()
 
 
 @pytest.fixture

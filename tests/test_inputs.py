@@ -146,6 +146,15 @@ def test_absent_classes_by_labels() -> None:
     assert m["prevalence/3/actual"] == 0
 
 
+@pytest.mark.parametrize("form", [np.array, pd.Index, pd.Series, list], ids=["array", "index", "series", "list"])
+def test_labels_may_be_what_classifiers_hold(form: Callable[[Any], Any]) -> None:
+    y = ["a", "b", "a", "b"]
+    p = [[0.9, 0.1, 0.0], [0.2, 0.7, 0.1], [0.6, 0.4, 0.0], [0.8, 0.1, 0.1]]
+    evaluation = evaluate(y, y_prob=p, labels=form(["a", "b", "c"]))  # as in labels=model.classes_
+    assert evaluation.labels == ("a", "b", "c")
+    assert evaluation.confusion_matrix.counts.tolist() == [[2, 0, 0], [1, 1, 0], [0, 0, 0]]
+
+
 def test_absent_positive_class_is_undefined_not_absent() -> None:
     evaluation = evaluate([0, 0, 0], y_prob=[0.1, 0.4, 0.8], labels=[0, 1])
     for name in (

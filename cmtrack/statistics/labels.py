@@ -72,9 +72,10 @@ def number_labels(
     if not all(lengths.values()):
         raise ValueError(f"at least one row is needed, got {lengths}")
     factors, pairs = _factors(read)
+    known = () if labels is None else labels
     for name, factor in factors.items():
         if not factor.ordered:
-            no_scores(name, factor.present, (*(labels or ()), *(declared or ())))
+            no_scores(name, factor.present, (*known, *(declared or ())))
     order = _order(factors, labels, declared)
     index = {label: i for i, label in enumerate(order)}
     codes = {name: _renumber(name, factor, index) for name, factor in factors.items()}

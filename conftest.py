@@ -1,0 +1,61 @@
+"""Surroundings of every test and of every example in a docstring: places of its own, and a tracking store."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+# Before NumPy and the frameworks: the workers of the suite are as many as the cores, and each counts with one thread.
+for _name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
+    os.environ.setdefault(_name, "1")
+os.environ.setdefault("MPLBACKEND", "Agg")
+os.environ.setdefault("MLFLOW_DISABLE_TELEMETRY", "true")
+
+import pytest  # noqa: E402
+from samples import sqlite_store  # noqa: E402
+
+
+@pytest.fixture(autouse=True)
+def own_places(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No test looks into, or writes into, the user's own data and cache folders, or an earlier test's experiment."""
+    home = tmp_path_factory.getbasetemp() / "home"
+    monkeypatch.setenv("XDG_DATA_HOME", str(home / "data"))
+    monkeypatch.setenv("CMTRACK_CACHE", str(home / "cache"))
+    monkeypatch.setenv("MLFLOW_EXPERIMENT_ID", "")  # so that what mlflow.set_experiment leaves there ends with the test
+    monkeypatch.delenv("MLFLOW_EXPERIMENT_ID")
+
+
+@pytest.fixture
+def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """A fresh SQLite store with one experiment; the working directory is the test's own."""
+    import mlflow
+
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("CMTRACK_SPOOL", raising=False)
+    monkeypatch.setenv("CMTRACK_CACHE", str(tmp_path / "cache"))
+    from cmtrack.tracking.store import tracking_store
+
+    with tracking_store(sqlite_store(tmp_path / "mlflow.db")):
+        mlflow.create_experiment("e", artifact_location=(tmp_path / "artifacts").as_uri())
+        mlflow.set_experiment("e")
+        yield mlflow.MlflowClient()
+        while mlflow.active_run():
+            mlflow.end_run()
+
+
+USES_A_STORE = ("mlflow", "log_", "cmtrack.compare", "regroup_runs", "segment_runs", "load_evaluation")
+
+
+@pytest.fixture(autouse=True)
+def example_places(request: pytest.FixtureRequest) -> Iterator[None]:
+    """An example in a docstring runs in an empty folder, and may log runs."""
+    if not isinstance(request.node, pytest.DoctestItem):
+        yield
+        return
+    code = "".join(example.source for example in request.node.dtest.examples)
+    if any(word in code for word in USES_A_STORE):
+        request.getfixturevalue("store")
+    else:
+        request.getfixturevalue("monkeypatch").chdir(request.getfixturevalue("tmp_path"))
+    yield
