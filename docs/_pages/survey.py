@@ -7,7 +7,8 @@ A page begins with a hidden cell::
     survey.begin()      # a new working folder and tracking store; nothing is left beside the page
 
 and then takes what it needs: ``survey.data()``, ``survey.party()``, ``survey.scores("decision tree")``,
-``survey.evaluations()``, ``survey.runs()``.
+``survey.evaluations()``, ``survey.runs()``. A cell tagged ``remove-input`` with ``survey.command("cmtrack ...")`` shows
+a command with its output.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from __future__ import annotations
 import atexit
 import logging
 import os
+import shlex
 import shutil
 import tempfile
 import warnings
@@ -36,6 +38,7 @@ REGIONS = ("small place", "town", "city")
 
 def begin() -> None:
     """Make a working folder with an empty MLflow store, and go there."""
+    warnings.filterwarnings("ignore", message="IProgress not found")
     import mlflow
 
     for name in ("mlflow", "alembic", "sqlalchemy"):
@@ -48,6 +51,11 @@ def begin() -> None:
     os.environ["MLFLOW_ENABLE_ARTIFACTS_PROGRESS_BAR"] = "false"
     os.environ["COLUMNS"] = "100"  # of what commands print
     os.environ.pop("CMTRACK_PREDICTIONS", None)
+
+    def shown(message: Warning | str, category: type[Warning], *_: object) -> str:
+        return f"{category.__name__}: {message}\n".replace(f"{folder}{os.sep}", "")
+
+    warnings.formatwarning = shown  # type: ignore[assignment]
     if store.is_file():
         shutil.copy(store, folder / "mlflow.db")
         return
@@ -58,6 +66,19 @@ def begin() -> None:
 
 data = cache(load)
 """The people to fit on, held out for the calibration, and to be judged on: :class:`cmtrack.demo.Data`."""
+
+
+def command(line: str) -> None:
+    """Print a line of a shell and what it prints: "cmtrack ..." is run in this process, which spares its imports."""
+    from click.testing import CliRunner
+
+    from cmtrack.cli import main
+
+    words = shlex.split(line, comments=True)
+    result = CliRunner().invoke(main, words[1:], prog_name=words[0])
+    if result.exception is not None and not isinstance(result.exception, SystemExit):
+        raise result.exception
+    print(f"$ {line}\n{result.output.replace(f'{Path.cwd()}{os.sep}', '').rstrip()}\n[exit code {result.exit_code}]")
 
 
 def party() -> Grouping:
