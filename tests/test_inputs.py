@@ -146,6 +146,13 @@ def test_absent_classes_by_labels() -> None:
     assert m["prevalence/3/actual"] == 0
 
 
+@pytest.mark.parametrize("form", [list, tuple, np.array, pd.Index], ids=["list", "tuple", "array", "index"])
+def test_labels_may_be_an_array_such_as_the_classes_of_a_fitted_model(form: Callable[[Any], Any]) -> None:
+    names = ["ant", "bee", "cat"]
+    assert evaluate(as_text(Y), y_prob=P, labels=form(names)) == evaluate(as_text(Y), y_prob=P, labels=names)
+    assert evaluate(Y, PRED, labels=form([0, 1, 2, 3])) == evaluate(Y, PRED, labels=[0, 1, 2, 3])
+
+
 def test_absent_positive_class_is_undefined_not_absent() -> None:
     evaluation = evaluate([0, 0, 0], y_prob=[0.1, 0.4, 0.8], labels=[0, 1])
     for name in (

@@ -74,7 +74,7 @@ def number_labels(
     factors, pairs = _factors(read)
     for name, factor in factors.items():
         if not factor.ordered:
-            no_scores(name, factor.present, (*(labels or ()), *(declared or ())))
+            no_scores(name, factor.present, (*(() if labels is None else labels), *(declared or ())))
     order = _order(factors, labels, declared)
     index = {label: i for i, label in enumerate(order)}
     codes = {name: _renumber(name, factor, index) for name, factor in factors.items()}
