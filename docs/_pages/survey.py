@@ -1,0 +1,112 @@
+"""The runs that pages of this site show: models of the survey that `cmtrack demo` has, logged to a store of their own.
+
+A page begins with a hidden cell::
+
+    import sys; sys.path.insert(0, "../_pages")
+    import survey
+    survey.begin()      # a new working folder and tracking store; nothing is left beside the page
+
+and then takes what it needs: ``survey.data()``, ``survey.party()``, ``survey.scores("decision tree")``,
+``survey.evaluations()``, ``survey.runs()``.
+"""
+
+from __future__ import annotations
+
+import atexit
+import logging
+import os
+import shutil
+import tempfile
+import warnings
+from collections.abc import Sequence
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from cmtrack import Evaluation, Grouping, evaluate, log_evaluation
+from cmtrack.demo import Data, load, models, question
+
+EXPERIMENT = "party"
+NAMES = ("neural network", "decision tree", "k-nearest neighbours")
+REGIONS = ("small place", "town", "city")
+"""Where the people of the survey live: below 10,000, below 100,000, and from 100,000 inhabitants on."""
+
+
+def begin() -> None:
+    """Make a working folder with an empty MLflow store, and go there."""
+    import mlflow
+
+    for name in ("mlflow", "alembic", "sqlalchemy"):
+        logging.getLogger(name).setLevel(logging.ERROR)
+    store = Path(tempfile.gettempdir()) / f"cmtrack-pages-mlflow-{mlflow.__version__}.db"
+    folder = Path(tempfile.mkdtemp(prefix="cmtrack-page-"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    os.chdir(folder)
+    os.environ["MLFLOW_TRACKING_URI"] = "sqlite:///mlflow.db"
+    os.environ["MLFLOW_ENABLE_ARTIFACTS_PROGRESS_BAR"] = "false"
+    os.environ["COLUMNS"] = "100"  # of what commands print
+    os.environ.pop("CMTRACK_PREDICTIONS", None)
+    if store.is_file():
+        shutil.copy(store, folder / "mlflow.db")
+        return
+    mlflow.search_experiments()  # makes the tables, which takes seconds: once a machine, not once a page
+    copy = shutil.copy(folder / "mlflow.db", store.with_suffix(f".{os.getpid()}"))
+    os.replace(copy, store)
+
+
+data = cache(load)
+"""The people to fit on, held out for the calibration, and to be judged on: :class:`cmtrack.demo.Data`."""
+
+
+def party() -> Grouping:
+    """The seven answers as democrat, independent and republican."""
+    return Grouping({"democrat": [0, 1, 2], "independent": [3], "republican": [4, 5, 6]}, name="party")
+
+
+def region(split: str = "test") -> np.ndarray:
+    """The size of the place where each person of a split lives, in three kinds, from ``logpopul``."""
+    people: Data = data()
+    thousands = np.exp(getattr(people, f"x_{split}")[:, 0]) - 0.1
+    return np.array(REGIONS)[np.digitize(thousands, [10, 100])]
+
+
+@cache
+def fitted(name: str) -> Any:
+    """The fitted classifier of a name of the demo."""
+    people, model = data(), next(model for model in models() if model.name == name)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # a hundred epochs, as in the literature
+        return model.classifier.fit(people.x_fit, people.y_fit)
+
+
+def scores(name: str, split: str = "test") -> np.ndarray:
+    """The (n, 7) probabilities that a model gives to the people of a split: fit, held or test."""
+    return np.asarray(fitted(name).predict_proba(getattr(data(), f"x_{split}")))
+
+
+def arguments(name: str) -> dict[str, Any]:
+    """The arguments of `evaluate` and `log_evaluation` for a model, but the labels."""
+    held = (data().y_held, scores(name, "held"))
+    return {"y_prob": scores(name), "labels": range(7), "grouping": question(), "calibration": held}
+
+
+def evaluations(names: Sequence[str] = NAMES) -> dict[str, Evaluation]:
+    """Evaluate models, without MLflow."""
+    return {name: evaluate(data().y_test, **arguments(name)) for name in names}
+
+
+def runs(names: Sequence[str] = NAMES, **options: Any) -> dict[str, str]:
+    """Log models to the experiment "party", each to a run of its name with its parameters; the ids of the runs."""
+    import mlflow
+
+    mlflow.set_experiment(EXPERIMENT)
+    known = {model.name: model.parameters for model in models()}
+    ids = {}
+    for name in names:
+        with mlflow.start_run(run_name=name) as run:
+            mlflow.log_params({"model": name, **known[name]})
+            log_evaluation(data().y_test, **arguments(name), dataset="ANES 1996, test", strict=True, **options)
+        ids[name] = run.info.run_id
+    return ids
