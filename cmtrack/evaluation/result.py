@@ -705,7 +705,7 @@ class Evaluation(BaseEvaluation):
         >>> evaluation = evaluate([0, 0, 1, 1] * 20, y_prob=[0.1, 0.6, 0.4, 0.9] * 20)
         >>> curve = evaluation.net_benefit([0.2, 0.5])
         >>> curve.value.round(4).tolist(), curve.all.round(4).tolist()
-        ([0.4375, 0.25], [0.375, 0.0])
+        ([0.4375, 0.0], [0.375, 0.0])
         """
         return _decisions.decision_curve(self, thresholds)
 
