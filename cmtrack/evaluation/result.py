@@ -33,7 +33,7 @@ from cmtrack.grouping import ComposedStep, Costs, Grouping, Label, as_costs
 from cmtrack.metrics import multiclass
 from cmtrack.metrics.calibration import CalibrationCurve
 from cmtrack.metrics.catalog import find, lookup
-from cmtrack.metrics.class_curves import ClassCalibration, ClassCurves
+from cmtrack.metrics.class_curves import ClassCalibration, ClassCurves, calibration_of_classes
 from cmtrack.metrics.costs import CostAtShares
 from cmtrack.metrics.influence import Influence, effective_clusters, few_clusters, standard_error
 from cmtrack.metrics.intervals import Interval
@@ -459,7 +459,7 @@ class Evaluation(BaseEvaluation):
         judged = self if self.has_section("class") else self.with_sections(["class"])
         prefixes = [f"class/{encode_label(label)}/" for label in self.labels]
         names = ("support", "calibration_error", "calibration_pvalue", "roc_auc", "average_precision")
-        return ClassCalibration.of(
+        return calibration_of_classes(
             curves,
             self.labels,
             [{name: judged.metrics[prefix + name] for name in names} for prefix in prefixes],

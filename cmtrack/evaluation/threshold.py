@@ -69,6 +69,18 @@ class Judged:
         Ends of its interval; NaN without one.
     apparent : float
         On the rows that chose it: too favourable.
+
+    Notes
+    -----
+    Cost: five values.
+
+    Examples
+    --------
+    >>> from cmtrack import evaluate
+    >>> evaluation = evaluate([0, 0, 1, 1] * 20, y_prob=[0.1, 0.6, 0.4, 0.9] * 20)
+    >>> judged = evaluation.threshold({(1, 0): 10, (0, 1): 1}).objective
+    >>> judged.name, judged.value, str(judged)
+    ('cost/mean', 0.25, '0.25 [0.164, 0.491]')
     """
 
     name: str
@@ -84,7 +96,19 @@ class Judged:
         return f"{self.value:.3g}{ends}"
 
     def to_dict(self) -> dict[str, float]:
-        """Plain data."""
+        """Plain data.
+
+        Notes
+        -----
+        Cost: O(1).
+
+        Examples
+        --------
+        >>> from cmtrack import evaluate
+        >>> evaluation = evaluate([0, 0, 1, 1] * 20, y_prob=[0.1, 0.6, 0.4, 0.9] * 20)
+        >>> sorted(evaluation.threshold({(1, 0): 10, (0, 1): 1}).objective.to_dict())
+        ['apparent', 'high', 'low', 'value']
+        """
         return {name: getattr(self, name) for name in ("value", "low", "high", "apparent")}
 
 
