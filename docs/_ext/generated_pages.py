@@ -7,12 +7,13 @@ from typing import Any
 
 import figure_pages
 import metric_pages
+import schema_pages
 
 
 def write(app: Any, config: Any) -> None:
     """Write each page that is not as it should be; others keep their time, by which Sphinx knows what to read anew."""
     folder = Path(app.srcdir) / "reference" / "generated"
-    for place, text in (metric_pages.pages() | figure_pages.pages()).items():
+    for place, text in (metric_pages.pages() | figure_pages.pages() | schema_pages.pages()).items():
         file = folder / place
         if not file.is_file() or file.read_text(encoding="utf-8") != text:
             file.parent.mkdir(parents=True, exist_ok=True)
