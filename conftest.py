@@ -13,7 +13,8 @@ os.environ.setdefault("MPLBACKEND", "Agg")
 os.environ.setdefault("MLFLOW_DISABLE_TELEMETRY", "true")
 
 import pytest  # noqa: E402
-from samples import sqlite_store  # noqa: E402
+
+from support.samples import sqlite_store  # noqa: E402
 
 
 @pytest.fixture(autouse=True)

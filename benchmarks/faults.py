@@ -1,9 +1,9 @@
 """Faults of what stands between a training and its store: what becomes of the evaluation, and how long that takes.
 
-PostgreSQL, S3 (moto), nginx and tracking servers are started as the tests start them (tests/components.py); what this
-machine lacks is left out and said. Seconds are those of log_evaluation, in a training that goes on; then the fault is
-mended and `push` sends what waits. "complete" is checked in the store: the closing tag, every metric once, the files,
-one image with its thumbnail, one dataset.
+PostgreSQL, S3 (moto), nginx and tracking servers are started as the tests start them (tests/support/components.py);
+what this machine lacks is left out and said. Seconds are those of log_evaluation, in a training that goes on; then the
+fault is mended and `push` sends what waits. "complete" is checked in the store: the closing tag, every metric once, the
+files, one image with its thumbnail, one dataset.
 
 python benchmarks/faults.py [--only TEXTS]
 """
@@ -34,14 +34,13 @@ from measure import say, table
 TESTS = Path(__file__).parent.parent / "tests"
 sys.path.insert(0, str(TESTS))
 
-from components import ADMIN, HOSTS, Company, Service, basic_auth, missing, nginx, state_of  # noqa: E402
-from faults import HERE, PASS, FaultyProxy, ForwardProxy, SlowLink  # noqa: E402
-from samples import random_problem  # noqa: E402
-
 from cmtrack import evaluate, log_evaluation  # noqa: E402
 from cmtrack.tracking import spool  # noqa: E402
 from cmtrack.tracking.push import push  # noqa: E402
 from cmtrack.tracking.store import quiet, tracking_store  # noqa: E402
+from support.components import ADMIN, HOSTS, Company, Service, basic_auth, missing, nginx, state_of  # noqa: E402
+from support.faults import HERE, PASS, FaultyProxy, ForwardProxy, SlowLink  # noqa: E402
+from support.samples import random_problem  # noqa: E402
 
 ROWS, CLASSES = 2_000, 7
 NAMELESS = "mlflow.corp.invalid"
@@ -51,7 +50,7 @@ TRAINING = textwrap.dedent("""
     warnings.simplefilter("ignore")
     sys.path.insert(0, os.environ["CMTRACK_TESTS"])
     import mlflow
-    from samples import random_problem
+    from support.samples import random_problem
     from cmtrack import evaluate, log_evaluation
     y, _, p = random_problem(0, n=2000, k=7)
     evaluate(y, y_prob=p).metrics

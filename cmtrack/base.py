@@ -115,6 +115,16 @@ class BaseEvaluation(ABC):
             If the evaluation has no rows.
         KeyError
             If no metric has that name.
+
+        Notes
+        -----
+        Cost: O(n), after the statistics of the metric; 10⁶ rows take about 0.02 s.
+
+        Examples
+        --------
+        >>> from cmtrack import evaluate
+        >>> evaluate([0, 1, 1, 1], [0, 1, 0, 1]).influence("multiclass/accuracy").tolist()
+        [0.25, 0.25, -0.75, 0.25]
         """
         if self.rows is None:
             raise ValueError("this evaluation has no rows (loaded without them, or merged): influence values need them")
@@ -127,6 +137,17 @@ class BaseEvaluation(ABC):
         ------
         TypeError
             If there are any, and the evaluation is of no single labels.
+
+        Notes
+        -----
+        Cost: O(1); a metric is computed when it is asked for.
+
+        Examples
+        --------
+        >>> from cmtrack import Metric, evaluate
+        >>> gain = Metric("custom/gain", lambda b: 5 * b.tp - b.fp, of="binary")
+        >>> evaluate([0, 1, 1, 0], [0, 1, 0, 1]).with_metrics([gain]).metrics["custom/gain"]
+        4.0
         """
         if extra_metrics:
             raise TypeError(
@@ -162,10 +183,36 @@ class BaseEvaluation(ABC):
 
     @abstractmethod
     def classes_passed_over(self, metric: str) -> tuple[Label, ...]:
-        """The classes, groups or codes with samples that an average leaves out: they are never predicted."""
+        """The classes, groups or codes with samples that an average leaves out: they are never predicted.
+
+        Notes
+        -----
+        Cost: O(K) for K classes.
+
+        Examples
+        --------
+        >>> from cmtrack import evaluate
+        >>> evaluate([0, 1, 2], [0, 1, 1]).classes_passed_over("multiclass/precision_macro")
+        (2,)
+        """
 
     def at_level(self, confidence_level: float) -> Self:
-        """The same evaluation with intervals of another confidence level."""
+        """The same evaluation with intervals of another confidence level.
+
+        Notes
+        -----
+        Cost: O(1); intervals are computed when they are asked for.
+
+        Examples
+        --------
+        >>> from cmtrack import evaluate
+        >>> evaluation = evaluate([0, 1] * 50, [0, 1, 1, 1] * 25)
+        >>> for level in (0.95, 0.99):
+        ...     low, high = evaluation.at_level(level).intervals["multiclass/accuracy"]
+        ...     print(round(low, 3), round(high, 3))
+        0.657 0.825
+        0.625 0.844
+        """
         if confidence_level == self.confidence_level:
             return self
         changed: Self = replace(self, confidence_level=confidence_level)  # type: ignore[type-var]  # all are dataclasses
@@ -187,6 +234,18 @@ class BaseEvaluation(ABC):
         -----
         This is the caller's own act, in a folder that the caller names, and sends nothing: ``CMTRACK_PREDICTIONS`` and
         ``[tool.cmtrack] predictions``, which limit what is logged, do not limit it. ``rows=False`` keeps no rows.
+
+        Cost: the statistics of 11 classes are about 0.3 MB of JSON, those of K classes grow with K² (K³ up to 30
+        classes with probabilities). 10⁶ rows of 11 probabilities are above the 32 MB; with ``rows=True`` they take 47
+        MB and about 0.6 s.
+
+        Examples
+        --------
+        >>> from cmtrack import Evaluation, evaluate
+        >>> evaluate([0, 1, 1, 0], [0, 1, 0, 0]).save("results").name
+        'cmtrack_evaluation.json'
+        >>> Evaluation.load("results").metrics["multiclass/accuracy"]
+        0.75
         """
         return archive.save(self, Path(directory), rows)
 
@@ -207,6 +266,17 @@ class BaseEvaluation(ABC):
             If there is no evaluation.
         ValueError
             If the file is damaged, of another kind, or of a newer schema than this version reads.
+
+        Notes
+        -----
+        Cost: the statistics of 11 classes take about 0.05 s, 10⁶ rows of 11 probabilities besides about 0.6 s.
+
+        Examples
+        --------
+        >>> from cmtrack import Evaluation, evaluate
+        >>> _ = evaluate([0, 1, 1, 0], [0, 1, 0, 0]).save("results")
+        >>> Evaluation.load("results", rows=False).rows is None
+        True
         """
         path = Path(directory)
         evaluation = cls.from_data(archive.parse(archive.read_file(path), cls.kind))
@@ -214,7 +284,19 @@ class BaseEvaluation(ABC):
 
     @abstractmethod
     def to_json(self) -> str:
-        """The text that :meth:`save` writes."""
+        """The text that :meth:`save` writes.
+
+        Notes
+        -----
+        Cost: that of :meth:`save` without rows.
+
+        Examples
+        --------
+        >>> import json
+        >>> from cmtrack import evaluate
+        >>> json.loads(evaluate([0, 1, 1, 0], [0, 1, 0, 0]).to_json())["labels"]
+        [0, 1]
+        """
 
     @classmethod
     @abstractmethod
@@ -225,11 +307,35 @@ class BaseEvaluation(ABC):
         ------
         ValueError
             If they are damaged.
+
+        Notes
+        -----
+        Cost: that of :meth:`load` without rows.
+
+        Examples
+        --------
+        >>> import json
+        >>> from cmtrack import Evaluation, evaluate
+        >>> evaluation = evaluate([0, 1, 1, 0], [0, 1, 0, 0])
+        >>> Evaluation.from_data(json.loads(evaluation.to_json())) == evaluation
+        True
         """
 
     @abstractmethod
     def without_probabilities(self) -> Self:
-        """The same evaluation, its rows without their probabilities."""
+        """The same evaluation, its rows without their probabilities.
+
+        Notes
+        -----
+        Cost: O(1); the other columns are shared.
+
+        Examples
+        --------
+        >>> from cmtrack import evaluate
+        >>> evaluation = evaluate([0, 1, 1], y_prob=[0.1, 0.9, 0.4])
+        >>> evaluation.rows_size, evaluation.without_probabilities().rows_size
+        (48, 24)
+        """
 
     @property
     @abstractmethod
@@ -238,7 +344,22 @@ class BaseEvaluation(ABC):
 
     @abstractmethod
     def write_rows(self, file: Path | BinaryIO) -> None:
-        """Write the rows as Parquet."""
+        """Write the rows as Parquet.
+
+        Notes
+        -----
+        Cost: one pass over the rows; 10⁶ rows of 11 probabilities take about 0.6 s and 47 MB.
+
+        Examples
+        --------
+        >>> import io
+        >>> import pyarrow.parquet as pq
+        >>> from cmtrack import evaluate
+        >>> file = io.BytesIO()
+        >>> evaluate([0, 1, 1], [0, 1, 0]).write_rows(file)
+        >>> pq.read_table(file).num_rows
+        3
+        """
 
     @abstractmethod
     def with_rows(self, content: bytes) -> Self:
@@ -248,12 +369,40 @@ class BaseEvaluation(ABC):
         ------
         ValueError
             If they are damaged, or of another evaluation.
+
+        Notes
+        -----
+        Cost: one pass over the rows; 10⁶ rows of 11 probabilities take about 0.6 s.
+
+        Examples
+        --------
+        >>> import io, json
+        >>> from cmtrack import Evaluation, evaluate
+        >>> evaluation, file = evaluate([0, 1, 1], [0, 1, 0]), io.BytesIO()
+        >>> evaluation.write_rows(file)
+        >>> len(Evaluation.from_data(json.loads(evaluation.to_json())).with_rows(file.getvalue()).rows)
+        3
         """
 
     # -- views -----------------------------------------------------------------------------------------
 
     def to_frame(self) -> pd.DataFrame:
-        """One row per metric: metric, value, low, high, better, and why it is undefined."""
+        """One row per metric: metric, value, low, high, better, and why it is undefined.
+
+        Notes
+        -----
+        Cost: O(M) for M metrics: about 10 for each class, 20 for each group and 100 others.
+
+        Examples
+        --------
+        >>> from cmtrack import evaluate
+        >>> frame = evaluate([0, 1, 1, 0], [0, 1, 0, 0]).to_frame().set_index("metric")
+        >>> frame.loc[["multiclass/accuracy", "binary/recall"], ["value", "better"]]
+                             value  better
+        metric
+        multiclass/accuracy   0.75  higher
+        binary/recall         0.50  higher
+        """
         import pandas as pd
 
         intervals, undefined, nothing = self.intervals, self.undefined, (math.nan, math.nan)
@@ -271,6 +420,16 @@ class BaseEvaluation(ABC):
         ----------
         on_error : callable (name, error), optional
             Called for a figure that fails, which is then left out; by default the error is raised.
+
+        Notes
+        -----
+        Cost: about 0.1 s for each figure, whatever the number of rows.
+
+        Examples
+        --------
+        >>> from cmtrack import evaluate
+        >>> figures = evaluate([0, 1, 1, 0], [0, 1, 0, 0]).figures()
+        >>> figures["confusion_matrix"].savefig("confusion.png")
         """
 
     @abstractmethod
@@ -295,6 +454,16 @@ class BaseEvaluation(ABC):
         ------
         ValueError
             If the file's ending is another one.
+
+        Notes
+        -----
+        Cost: about 2 s for 11 classes with probabilities, whatever the number of rows; most of it for the figures.
+
+        Examples
+        --------
+        >>> from cmtrack import evaluate
+        >>> evaluate([0, 1, 1, 0], [0, 1, 0, 0]).report("report.html").name
+        'report.html'
         """
 
     def __radd__(self, other: object) -> Self:

@@ -2,39 +2,94 @@
 
 from __future__ import annotations
 
+import inspect
+import os
+import sys
+from enum import Enum
 from importlib.metadata import version as version_of
+from pathlib import Path
+from typing import Any
+
+_ROOT = Path(__file__).parent.parent
+_OWN = [str(_ROOT), str(_ROOT / "integrations")]  # the site is of this tree, whatever is installed
+sys.path[:0] = [*_OWN, str(_ROOT / "docs" / "_ext"), str(_ROOT / "docs" / "_pages")]
+os.environ |= {"MLFLOW_DISABLE_TELEMETRY": "true", "DO_NOT_TRACK": "true"}
+os.environ["PYTHONPATH"] = os.pathsep.join([*_OWN, os.environ.get("PYTHONPATH", "")])  # of the kernels that run pages
 
 project = "cmtrack"
 author = "the authors of cmtrack"
-copyright = "the authors of cmtrack"
+copyright = "the authors of cmtrack"  # noqa: A001
 release = version = version_of("cmtrack")
 
 extensions = [
     "sphinx.ext.autodoc",
     "sphinx.ext.autosummary",
-    "sphinx.ext.mathjax",
     "numpydoc",
     "myst_nb",
-    "sphinx_design",
+    "sphinx_click",
     "sphinx_copybutton",
+    "sphinx_design",
+    "mathml",  # docs/_ext
+    "generated_pages",  # docs/_ext
 ]
-exclude_patterns = ["_build", "**.ipynb_checkpoints"]
+exclude_patterns = ["_build", "_pages", "_templates", "**.ipynb_checkpoints"]
+templates_path = ["_templates"]
 
-# Every page that has code is run, and an exception fails the build.
-nb_execution_mode = "cache"
+# Pages with code are run, and an exception fails the build.
+nb_execution_mode = "off" if tags.has("no-execute") else "cache"  # noqa: F821 - Sphinx gives the tags
 nb_execution_raise_on_error = True
 nb_execution_timeout = 120
+nb_execution_show_tb = True
 nb_merge_streams = True
-myst_enable_extensions = ["colon_fence", "deflist", "dollarmath", "fieldlist"]
+nb_ipywidgets_js: dict[str, Any] = {}  # it would be loaded from outside
+myst_enable_extensions = ["attrs_block", "attrs_inline", "colon_fence", "deflist", "dollarmath", "fieldlist"]
 myst_heading_anchors = 3
+suppress_warnings = ["myst.xref_ambiguous"]
 
+# The Python reference: one page for each name, from its docstring.
 autosummary_generate = True
+autodoc_typehints = "none"  # numpydoc says the types, in words
+autodoc_class_signature = "mixed"
+autodoc_member_order = "bysource"
+autodoc_mock_imports = [  # whether they are installed or not, the pages are the same
+    "catboost", "keras", "lightgbm", "lightning", "optuna", "pytorch_lightning", "torch", "transformers", "xgboost",
+]  # fmt: skip
 numpydoc_show_class_members = False
 numpydoc_class_members_toctree = False
+toc_object_entries_show_parents = "hide"
 copybutton_prompt_text = r">>> |\.\.\. |\$ "
 copybutton_prompt_is_regexp = True
+copybutton_exclude = ".linenos, .gp, .go"
+
 
 html_theme = "pydata_sphinx_theme"
 html_title = "cmtrack"
 html_static_path = ["_static"]
-html_theme_options = {"show_prev_next": True, "navigation_with_keys": False, "footer_start": ["copyright"], "footer_end": []}
+html_css_files = ["cmtrack.css"]
+html_copy_source = False
+html_show_sourcelink = False
+html_show_search_summary = False  # it is fetched, which a page that was opened from a disk cannot do
+html_math_renderer = "mathml"
+html_theme_options = {
+    "logo": {"text": "cmtrack"},
+    "show_prev_next": True,
+    "navigation_with_keys": False,
+    "show_toc_level": 2,
+    "secondary_sidebar_items": ["page-toc"],
+    "footer_start": ["copyright"],
+    "footer_end": [],
+    "search_bar_text": "Search",
+    "pygments_light_style": "tango",
+    "pygments_dark_style": "monokai",
+}
+
+
+def without_fields(app: Any, what: str, name: str, member: Any, skip: bool, options: Any) -> bool | None:
+    """Leave out fields of dataclasses, which their class says under "Attributes" or "Parameters"."""
+    shown = (property, classmethod, staticmethod, Enum)
+    return None if what == "module" or isinstance(member, shown) or inspect.isroutine(member) else True
+
+
+def setup(app: Any) -> None:
+    """Connect what this file has for Sphinx's events."""
+    app.connect("autodoc-skip-member", without_fields)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from pathlib import Path
 
 import hypothesis
 import numpy as np
@@ -24,6 +25,17 @@ hypothesis.settings.load_profile("ci" if os.environ.get("CI") else "desk")
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Put the slow tests first, so that no worker is left with a long file in the end."""
     items.sort(key=lambda item: item.get_closest_marker("slow") is None)
+
+
+@pytest.fixture
+def server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """A tracking server with its own artifact store, which is the store of the test."""
+    from cmtrack.tracking.store import tracking_store
+    from support.components import tracking_server
+
+    monkeypatch.chdir(tmp_path)
+    with tracking_server(tmp_path) as running, tracking_store(running.url):
+        yield running
 
 
 @pytest.fixture

@@ -33,7 +33,7 @@ from cmtrack.grouping import ComposedStep, Costs, Grouping, Label, as_costs
 from cmtrack.metrics import multiclass
 from cmtrack.metrics.calibration import CalibrationCurve
 from cmtrack.metrics.catalog import find, lookup
-from cmtrack.metrics.class_curves import ClassCalibration, ClassCurves
+from cmtrack.metrics.class_curves import ClassCalibration, ClassCurves, calibration_of_classes
 from cmtrack.metrics.costs import CostAtShares
 from cmtrack.metrics.influence import Influence, effective_clusters, few_clusters, standard_error
 from cmtrack.metrics.intervals import Interval
@@ -136,6 +136,23 @@ class Evaluation(BaseEvaluation):
         What decisions cost, where that was given: the section ``cost/``.
     decision_threshold : float or None
         The threshold of the positive group's score that made the predictions, where that was given.
+
+    Notes
+    -----
+    Cost: O(K²) memory for K classes, besides O(K³) for up to 30 classes with probabilities, at most 2**18 distinct
+    scores of the positive group, and the rows. All metrics of 11 classes take about 0.05 s, whatever the number of
+    rows.
+
+    Examples
+    --------
+    >>> from cmtrack import evaluate
+    >>> evaluation = evaluate([0, 0, 1, 1], y_prob=[0.1, 0.6, 0.4, 0.9])
+    >>> evaluation
+    Evaluation(4 samples, 2 classes, positive 1: accuracy 0.5, MCC 0, ROC AUC 0.75)
+    >>> evaluation.confusion_matrix.counts.tolist(), evaluation.binary.tp
+    ([[1, 1], [1, 1]], 1)
+    >>> (evaluation + evaluation).n_samples
+    8
     """
 
     statistics: Statistics
@@ -194,7 +211,18 @@ class Evaluation(BaseEvaluation):
         return self._computed.results
 
     def size_of(self, metric: str) -> float:
-        """The (effective) number of samples that a share is of; NaN of other metrics."""
+        """The (effective) number of samples that a share is of; NaN of other metrics.
+
+        Notes
+        -----
+        Cost: O(1) after the metrics.
+
+        Examples
+        --------
+        >>> from cmtrack import evaluate
+        >>> evaluate([0, 1, 1, 1], [0, 1, 0, 1]).size_of("binary/recall")
+        3.0
+        """
         return self._results.sizes.get(metric, math.nan)
 
     @cached_property
@@ -238,6 +266,16 @@ class Evaluation(BaseEvaluation):
         ----------
         metric : str
             Full name. Averages that leave none out, and other metrics, give none; ``<metric>_zero`` counts them as 0.
+
+        Notes
+        -----
+        Cost: O(K) for K classes.
+
+        Examples
+        --------
+        >>> from cmtrack import evaluate
+        >>> evaluate([0, 1, 2], [0, 1, 1]).classes_passed_over("multiclass/precision_macro")
+        (2,)
         """
         section, *middle, last = metric.split("/")
         if section == "reduced" and len(middle) == 1 and middle[0] in self._views.reduced:
@@ -328,6 +366,19 @@ class Evaluation(BaseEvaluation):
         ------
         ValueError
             If no step of the grouping has that name.
+
+        Notes
+        -----
+        Cost: as :attr:`risk_coverage`: O(n log n) where the rows are at hand, else O(1,600).
+
+        Examples
+        --------
+        >>> from cmtrack import Grouping, evaluate
+        >>> p = [[0.8, 0.1, 0.1], [0.2, 0.7, 0.1], [0.1, 0.3, 0.6], [0.3, 0.6, 0.1], [0.2, 0.4, 0.4]]
+        >>> halves = Grouping({"low": [0, 1], "high": [2]}, name="halves")
+        >>> evaluation = evaluate([0, 1, 2, 0, 2], y_prob=p, grouping=halves)
+        >>> evaluation.risk_coverage.total_risk, evaluation.risk_coverage_of("halves").total_risk
+        (0.4, 0.2)
         """
         return _decisions.risk_coverage(self, step)
 
@@ -353,6 +404,18 @@ class Evaluation(BaseEvaluation):
         ------
         ValueError
             If there are no probabilities of 3 to 30 classes, or no class has that label.
+
+        Notes
+        -----
+        Cost: O(U log U) for U distinct scores, at most 2,048.
+
+        Examples
+        --------
+        >>> from cmtrack import evaluate
+        >>> p = [[0.8, 0.1, 0.1], [0.2, 0.7, 0.1], [0.1, 0.3, 0.6], [0.6, 0.3, 0.1], [0.2, 0.4, 0.4], [0.1, 0.5, 0.4]]
+        >>> curve = evaluate([0, 1, 2, 0, 1, 2], y_prob=p).calibration_of(0)
+        >>> curve.scores.tolist(), curve.recalibrated.tolist()
+        ([0.1, 0.2, 0.6, 0.8], [0.0, 0.0, 1.0, 1.0])
         """
         curves = self._class_curves("a calibration curve of a class")
         if label not in self.labels:
@@ -383,6 +446,8 @@ class Evaluation(BaseEvaluation):
         The curve of each class is that of Dimitriadis, Gneiting and Jordan (2021), see :meth:`calibration_of`; Holm
         (1979) adjusts the p-values.
 
+        Cost: O(K U) for K classes of U distinct scores, at most 2,048.
+
         Examples
         --------
         >>> from cmtrack import evaluate
@@ -394,7 +459,7 @@ class Evaluation(BaseEvaluation):
         judged = self if self.has_section("class") else self.with_sections(["class"])
         prefixes = [f"class/{encode_label(label)}/" for label in self.labels]
         names = ("support", "calibration_error", "calibration_pvalue", "roc_auc", "average_precision")
-        return ClassCalibration.of(
+        return calibration_of_classes(
             curves,
             self.labels,
             [{name: judged.metrics[prefix + name] for name in names} for prefix in prefixes],
@@ -431,6 +496,18 @@ class Evaluation(BaseEvaluation):
         Everything that confusion counts give is computed anew. ROC, sPCC and calibrated prevalence of the positive
         group need its scores: they are taken from the rows where these are at hand, stay without them where the group
         consists of the same classes, and are left out (and said to be, in :attr:`warnings`) where it does not.
+
+        Notes
+        -----
+        Cost: O(K²) without rows. With rows the scores of the positive group are counted anew: 10⁶ rows of 11
+        probabilities take about 0.3 s.
+
+        Examples
+        --------
+        >>> from cmtrack import Grouping, evaluate
+        >>> evaluation = evaluate([0, 1, 2, 3] * 5, [0, 1, 3, 3] * 5)
+        >>> evaluation.regroup(Grouping({"low": [0, 1], "high": [2, 3]})).metrics["binary/recall"]
+        1.0
         """
         return _regrouping.regroup(self, grouping, positive)
 
@@ -446,6 +523,17 @@ class Evaluation(BaseEvaluation):
         ------
         ValueError
             If a cost is of a class or group that does not exist, or the evaluation is of spans.
+
+        Notes
+        -----
+        Cost: O(K²); with rows of probabilities their expected costs are computed: 10⁶ rows of 11 take about 0.1 s.
+
+        Examples
+        --------
+        >>> from cmtrack import evaluate
+        >>> evaluation = evaluate(["fine", "fraud", "fine", "fraud"], ["fine", "fraud", "fraud", "fine"])
+        >>> evaluation.price({("fraud", "fine"): 100, ("fine", "fraud"): 2}).metrics["cost/mean"]
+        25.5
         """
         priced = as_costs(costs)
         if self.none is not None:
@@ -499,6 +587,20 @@ class Evaluation(BaseEvaluation):
         ValueError
             If there are no scores of two groups, one group has no rows, costs or metrics do not go with two groups, or
             no threshold keeps the bound; the text gives the best that is reachable.
+
+        Notes
+        -----
+        Cost: O(U) for U distinct scores, fifty times over by cross-fitting; 10⁶ rows take about 0.02 s. Where rows
+        belong together or have weights that are fractions, these are split: O(n).
+
+        Examples
+        --------
+        >>> from cmtrack import evaluate
+        >>> evaluation = evaluate(["no", "no", "yes", "yes"] * 20, y_prob=[0.1, 0.6, 0.4, 0.9] * 20)
+        >>> evaluation.threshold({("yes", "no"): 10}).value
+        0.4
+        >>> evaluation.threshold(maximize="binary/recall", subject_to="binary/precision >= 0.9").value
+        0.9
         """
         return choose_threshold(self, costs, maximize, subject_to, calibration)
 
@@ -515,6 +617,20 @@ class Evaluation(BaseEvaluation):
         ------
         ValueError
             If no costs are given.
+
+        Notes
+        -----
+        Cost: O(K²).
+
+        Examples
+        --------
+        >>> from cmtrack import evaluate
+        >>> evaluation = evaluate(["fine", "fraud", "fine", "fraud"], ["fine", "fraud", "fraud", "fine"])
+        >>> priced = evaluation.price({("fraud", "fine"): 100, ("fine", "fraud"): 2})
+        >>> priced.costs_by_class()[["label", "cost", "always"]]
+           label  cost  always
+        0   fine   1.0    50.0
+        1  fraud  50.0     1.0
         """
         import pandas as pd
 
@@ -539,6 +655,17 @@ class Evaluation(BaseEvaluation):
         ------
         ValueError
             If no costs are given, or the shares are none.
+
+        Notes
+        -----
+        Cost: O(K²).
+
+        Examples
+        --------
+        >>> from cmtrack import evaluate
+        >>> priced = evaluate(["no", "yes"] * 50, ["no", "yes", "yes", "no"] * 25, costs={("yes", "no"): 100})
+        >>> round(priced.metrics["cost/mean"], 2), round(priced.cost_at({"no": 0.99, "yes": 0.01}).value, 3)
+        (25.25, 0.995)
         """
         priced = self._views.costs
         if priced is None:
@@ -569,6 +696,16 @@ class Evaluation(BaseEvaluation):
         Notes
         -----
         Vickers and Elkin (2006). With rows that belong together the intervals are Wald's, from sums by group.
+
+        Cost: O(T U) for T thresholds and U distinct scores; 10⁶ rows take about 0.05 s.
+
+        Examples
+        --------
+        >>> from cmtrack import evaluate
+        >>> evaluation = evaluate([0, 0, 1, 1] * 20, y_prob=[0.1, 0.6, 0.4, 0.9] * 20)
+        >>> curve = evaluation.net_benefit([0.2, 0.5])
+        >>> curve.value.round(4).tolist(), curve.all.round(4).tolist()
+        ([0.4375, 0.0], [0.375, 0.0])
         """
         return _decisions.decision_curve(self, thresholds)
 
@@ -587,6 +724,10 @@ class Evaluation(BaseEvaluation):
         ------
         ValueError
             If the share is outside, there are no probabilities, or no step has that name.
+
+        Notes
+        -----
+        Cost: O(U) for U distinct confidences.
 
         Examples
         --------
@@ -645,11 +786,39 @@ class Evaluation(BaseEvaluation):
             If there is no such metric.
         ValueError
             If the rows are not here, the metric is no mean over rows, or no segment has enough rows.
+
+        Notes
+        -----
+        Cost: O((n_permutations + S) n) for n rows of the metric and S searched segments, on counts where these are
+        enough; 10⁶ rows, two columns of ten values and 999 permutations take about 0.15 s.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from cmtrack import evaluate
+        >>> region = np.repeat(["north", "south"], 200)
+        >>> y = np.tile([0, 1], 200)
+        >>> y_pred = np.where((region == "south") & (np.arange(400) % 3 == 0), 1 - y, y)
+        >>> found = evaluate(y, y_pred, segments={"region": region}).worst_segments()
+        >>> found.to_frame()[["segment", "rows", "value"]].head(1)
+                  segment  rows  value
+        0  region = south   200  0.665
         """
         return search(self, metric, depth, min_rows, columns, n_permutations, seed)
 
     def has_section(self, name: str) -> bool:
-        """True for a section of metrics that is computed where it applies."""
+        """True for a section of metrics that is computed where it applies.
+
+        Notes
+        -----
+        Cost: O(1).
+
+        Examples
+        --------
+        >>> from cmtrack import evaluate
+        >>> evaluate([0, 1, 1], [0, 1, 0], sections=["binary"]).has_section("class")
+        False
+        """
         return self.sections is None or name in self.sections
 
     def with_sections(self, sections: Sequence[str] | None) -> Evaluation:
@@ -664,6 +833,18 @@ class Evaluation(BaseEvaluation):
         ------
         ValueError
             If a section does not exist.
+
+        Notes
+        -----
+        Cost: O(1), or where rows have ``groups`` the errors of the new sections; metrics are computed when they are
+        asked for.
+
+        Examples
+        --------
+        >>> from cmtrack import evaluate
+        >>> evaluation = evaluate([0, 1, 1], [0, 1, 0], sections=["binary"])
+        >>> "multiclass/accuracy" in evaluation.metrics, "multiclass/accuracy" in evaluation.with_sections(None).metrics
+        (False, True)
         """
         chosen = check_sections(sections)
         if chosen == self.sections:
@@ -691,7 +872,19 @@ class Evaluation(BaseEvaluation):
         return Influence(self.rows.matches if isinstance(self.rows, SpanRows) else self.rows, self._views)
 
     def with_cluster_errors(self) -> Evaluation:
-        """The same evaluation with errors that know of the clusters of its rows; unchanged where there are none."""
+        """The same evaluation with errors that know of the clusters of its rows; unchanged where there are none.
+
+        Notes
+        -----
+        Cost: O(n) for each metric; all of 10⁶ rows of 11 classes take about 8 s.
+
+        Examples
+        --------
+        >>> from cmtrack import evaluate
+        >>> clustered = evaluate([0, 1] * 20, [0, 0, 1, 1] * 10, groups=[k // 4 for k in range(40)])
+        >>> clustered.n_clusters, clustered.with_cluster_errors().n_clusters
+        (10, 10)
+        """
         if self.rows is None or (self.rows.clusters is None and not isinstance(self.rows, SpanRows)):
             return self
         weights, clusters = self.rows.weights, self.rows.clusters
@@ -724,6 +917,19 @@ class Evaluation(BaseEvaluation):
         ------
         ValueError
             If the method is another one, or there are sampling weights (a table of them is not multinomial).
+
+        Notes
+        -----
+        Cost: "influence" none beyond the metrics; "bootstrap" all metrics of counts ``n_resamples`` times: 11 classes
+        take about 1.5 s for 1,000.
+
+        Examples
+        --------
+        >>> from cmtrack import evaluate
+        >>> evaluation = evaluate([0, 1] * 50, [0, 1, 1, 1] * 25)
+        >>> ends = evaluation.count_intervals("bootstrap", n_resamples=200)["multiclass/accuracy"]
+        >>> ends[0] < 0.75 < ends[1]
+        True
         """
         if method == "bootstrap":
             return resample_tables(self._views, n_resamples, seed, self._with_functions("a bootstrap"))
@@ -738,6 +944,18 @@ class Evaluation(BaseEvaluation):
         ----------
         extra_metrics : sequence of Metric
             As in :func:`cmtrack.evaluate`; one of the name of a metric that is there takes its place.
+
+        Notes
+        -----
+        Cost: O(1), or where rows have ``groups`` the errors of all metrics; metrics are computed when they are asked
+        for.
+
+        Examples
+        --------
+        >>> from cmtrack import Metric, evaluate
+        >>> gain = Metric("custom/gain", lambda b: 5 * b.tp - b.fp, of="binary")
+        >>> evaluate([0, 1, 1, 0], [0, 1, 0, 1]).with_metrics([gain]).metrics["custom/gain"]
+        4.0
         """
         given = {metric.name: metric for metric in own_metrics(extra_metrics)}
         if not given:
@@ -748,7 +966,21 @@ class Evaluation(BaseEvaluation):
         return changed if self.cluster_errors is None else changed.with_cluster_errors()
 
     def without_function(self, metric: str) -> bool:
-        """True for a metric of the user's own whose function is not known here."""
+        """True for a metric of the user's own whose function is not known here.
+
+        Notes
+        -----
+        Cost: O(1) for each metric of one's own.
+
+        Examples
+        --------
+        >>> from cmtrack import Evaluation, Metric, evaluate
+        >>> gain = Metric("custom/gain", lambda b: 5 * b.tp - b.fp, of="binary")
+        >>> _ = evaluate([0, 1, 1, 0], [0, 1, 0, 1], extra_metrics=[gain]).save("results")
+        >>> loaded = Evaluation.load("results")
+        >>> loaded.metrics["custom/gain"], loaded.without_function("custom/gain")
+        (4.0, True)
+        """
         return any(known.name == metric and known.value is None for known in self.extra_metrics)
 
     def _with_functions(self, what: str) -> tuple[Metric, ...]:
@@ -798,7 +1030,20 @@ class Evaluation(BaseEvaluation):
         )
 
     def extra_data(self) -> list[dict[str, Any]]:
-        """The metrics of one's own as plain data: their words and numbers, without their functions."""
+        """The metrics of one's own as plain data: their words and numbers, without their functions.
+
+        Notes
+        -----
+        Cost: O(1) for each metric of one's own, after the metrics.
+
+        Examples
+        --------
+        >>> from cmtrack import Metric, evaluate
+        >>> gain = Metric("custom/gain", lambda b: 5 * b.tp - b.fp, of="binary")
+        >>> plain = evaluate([0, 1, 1, 0], [0, 1, 0, 1], extra_metrics=[gain]).extra_data()
+        >>> [metric["name"] for metric in plain]
+        ['custom/gain']
+        """
         return to_data(self.extra_metrics, self._computed.results) if self.extra_metrics else []
 
     def to_json(self) -> str:
@@ -841,6 +1086,17 @@ class Evaluation(BaseEvaluation):
             As in :meth:`BaseEvaluation.load`, which also says what is refused.
         extra_metrics : sequence of Metric, optional
             The functions of metrics of one's own, which the file does not hold.
+
+        Notes
+        -----
+        Cost: as :meth:`BaseEvaluation.load`.
+
+        Examples
+        --------
+        >>> from cmtrack import Evaluation, evaluate
+        >>> _ = evaluate([0, 1, 1, 0], [0, 1, 0, 0]).save("results")
+        >>> Evaluation.load("results")
+        Evaluation(4 samples, 2 classes, positive 1: accuracy 0.75, MCC 0.5774)
         """
         return super().load(directory, rows=rows).with_metrics(extra_metrics)
 
@@ -854,6 +1110,20 @@ class Evaluation(BaseEvaluation):
         DataFrame
             label, support and predicted (numbers or weights of samples), and precision, recall and f1, each followed by
             the ends of its interval, ``<name>_low`` and ``<name>_high``; NaN where undefined.
+
+        Notes
+        -----
+        Cost: O(K) for K classes, after the metrics.
+
+        Examples
+        --------
+        >>> from cmtrack import evaluate
+        >>> table = evaluate([0, 1, 1, 0, 2], [0, 1, 0, 0, 2]).class_table()
+        >>> table[["label", "support", "recall", "recall_low"]].round(3)
+           label  support  recall  recall_low
+        0      0      2.0     1.0       0.342
+        1      1      2.0     0.5       0.095
+        2      2      1.0     1.0       0.207
         """
         import pandas as pd
 

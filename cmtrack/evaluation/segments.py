@@ -57,6 +57,18 @@ class Segments(Mapping[str, "SegmentTable"]):
     """The segments of an evaluation, by the name of the column that divides the rows.
 
     Crossings are found by a tuple of names, or by their joined name such as ``"region × age_band"``.
+
+    Notes
+    -----
+    Cost: the counts of each segment, O(K²), and its scores on a grid; tables are made when they are asked for.
+
+    Examples
+    --------
+    >>> from cmtrack import evaluate
+    >>> region = ["north", "north", "south", "south"]
+    >>> evaluation = evaluate([0, 1, 1, 0], [0, 1, 0, 0], segments={"region": region})
+    >>> list(evaluation.segments), evaluation.segments["region"]
+    (['region'], SegmentTable(region: 2 segments of 4 rows))
     """
 
     def __init__(self, evaluation: Evaluation) -> None:
@@ -86,6 +98,18 @@ class Segments(Mapping[str, "SegmentTable"]):
             If there is no such column, segment or metric.
         ValueError
             If the name has other parts, or the metric needs rows that are not here.
+
+        Notes
+        -----
+        Cost: O(S) for S segments, after the metric of each.
+
+        Examples
+        --------
+        >>> from cmtrack import evaluate
+        >>> region = ["north", "north", "south", "south"]
+        >>> evaluation = evaluate([0, 1, 1, 0], [0, 1, 0, 0], segments={"region": region})
+        >>> evaluation.segments.named("segment/region/*/multiclass/accuracy")
+        {'segment/region/north/multiclass/accuracy': 1.0, 'segment/region/south/multiclass/accuracy': 0.5}
         """
         parts = segment_parts(name)
         if parts is None:
@@ -123,6 +147,18 @@ class SegmentTable:
         Of all rows.
     name : str
         Of the column.
+
+    Notes
+    -----
+    Cost: ``table[value]`` collects the rows of one segment, where they are at hand: O(n).
+
+    Examples
+    --------
+    >>> from cmtrack import evaluate
+    >>> region = ["north", "north", "south", "south"]
+    >>> table = evaluate([0, 1, 1, 0], [0, 1, 0, 0], segments={"region": region}).segments["region"]
+    >>> table.values, table.sizes.tolist(), table["south"].metrics["multiclass/accuracy"]
+    (('north', 'south'), [2, 2], 0.5)
     """
 
     evaluation: Evaluation
@@ -191,6 +227,22 @@ class SegmentTable:
             If the evaluation has no such metric.
         ValueError
             If a metric needs rows that are not here.
+
+        Notes
+        -----
+        Cost: O(S) for S segments and each metric of counts; a metric that needs rows takes a pass over them for each
+        segment. Three metrics of 100 segments take about 0.1 s.
+
+        Examples
+        --------
+        >>> from cmtrack import evaluate
+        >>> region = ["north"] * 60 + ["south"] * 40
+        >>> evaluation = evaluate([0, 1] * 50, [0, 1] * 30 + [0, 0] * 20, segments={"region": region})
+        >>> frame = evaluation.segments["region"].to_frame("multiclass/accuracy")
+        >>> frame[["segment", "rows", "value", "rest", "difference"]]
+          segment  rows  value  rest  difference
+        0   south    40    0.5   1.0        -0.5
+        1   north    60    1.0   0.5         0.5
         """
         import pandas as pd
 
@@ -220,6 +272,18 @@ class SegmentTable:
         ------
         KeyError, ValueError
             As :meth:`to_frame` does.
+
+        Notes
+        -----
+        Cost: O(S²) for S segments, after the metric of each.
+
+        Examples
+        --------
+        >>> from cmtrack import evaluate
+        >>> region = ["north"] * 60 + ["south"] * 40
+        >>> evaluation = evaluate([0, 1] * 50, [0, 1] * 30 + [0, 0] * 20, segments={"region": region})
+        >>> evaluation.segments["region"].disparity("multiclass/accuracy").gap
+        0.5
         """
         return disparity(self.estimates(metric), self.evaluation.confidence_level)
 
@@ -230,11 +294,36 @@ class SegmentTable:
         ------
         KeyError, ValueError
             As :meth:`to_frame` does.
+
+        Notes
+        -----
+        Cost: O(S) for S segments and a metric of counts; else a pass over the rows of each segment.
+
+        Examples
+        --------
+        >>> from cmtrack import evaluate
+        >>> region = ["north"] * 60 + ["south"] * 40
+        >>> evaluation = evaluate([0, 1] * 50, [0, 1] * 30 + [0, 0] * 20, segments={"region": region})
+        >>> evaluation.segments["region"].estimates("multiclass/accuracy").values.tolist()
+        [1.0, 0.5]
         """
         return self._estimates(metric)
 
     def order_of(self, metric: str) -> str:
-        """The order of :meth:`to_frame` for people."""
+        """The order of :meth:`to_frame` for people.
+
+        Notes
+        -----
+        Cost: O(S) for S segments, after the metric of each.
+
+        Examples
+        --------
+        >>> from cmtrack import evaluate
+        >>> region = ["north"] * 60 + ["south"] * 40
+        >>> evaluation = evaluate([0, 1] * 50, [0, 1] * 30 + [0, 0] * 20, segments={"region": region})
+        >>> evaluation.segments["region"].order_of("multiclass/accuracy")
+        'the worst first'
+        """
         by_value = shrunken(self.estimates(metric)).between > 0
         return "the worst first" if by_value else "the largest first, as chance explains all differences"
 
@@ -245,13 +334,40 @@ class SegmentTable:
         ------
         KeyError, ValueError
             As :meth:`to_frame` does.
+
+        Notes
+        -----
+        Cost: O(S) for the S segments of all columns, after the metric of each.
+
+        Examples
+        --------
+        >>> from cmtrack import evaluate
+        >>> region = ["north"] * 60 + ["south"] * 40
+        >>> evaluation = evaluate([0, 1] * 50, [0, 1] * 30 + [0, 0] * 20, segments={"region": region})
+        >>> low, high = evaluation.segments["region"].intervals("multiclass/accuracy")
+        >>> low.round(2).tolist(), high.round(2).tolist()
+        ([0.92, 0.33], [1.0, 0.67])
         """
         inside, tables = self.estimates(metric), self.evaluation.segments.values()
         together = sum(int((inside if one.name == self.name else one.estimates(metric)).known.sum()) for one in tables)
         return self.own_intervals(metric, simultaneous_level(max(together, 1), self.evaluation.confidence_level))
 
     def own_intervals(self, metric: str, level: float) -> tuple[FloatArray, FloatArray]:
-        """Intervals at a level that holds for each segment alone."""
+        """Intervals at a level that holds for each segment alone.
+
+        Notes
+        -----
+        Cost: O(S) for S segments, after the metric of each.
+
+        Examples
+        --------
+        >>> from cmtrack import evaluate
+        >>> region = ["north"] * 60 + ["south"] * 40
+        >>> evaluation = evaluate([0, 1] * 50, [0, 1] * 30 + [0, 0] * 20, segments={"region": region})
+        >>> low, high = evaluation.segments["region"].own_intervals("multiclass/accuracy", 0.95)
+        >>> low.round(2).tolist(), high.round(2).tolist()
+        ([0.94, 0.35], [1.0, 0.65])
+        """
         inside = self.estimates(metric)
         if inside.n is not None:
             down, up = inside.arms(level)
@@ -269,6 +385,18 @@ class SegmentTable:
         """The evaluations of all segments from their rows, with a metric alone.
 
         The rows must be at hand: see :attr:`codes`.
+
+        Notes
+        -----
+        Cost: O(S n) for S segments and n rows: 100 segments of 10⁶ rows take about 0.5 s.
+
+        Examples
+        --------
+        >>> from cmtrack import evaluate
+        >>> region = ["north", "north", "south", "south"]
+        >>> table = evaluate([0, 1, 1, 0], [0, 1, 0, 0], segments={"region": region}).segments["region"]
+        >>> [list(part.metrics.values()) for part in table.by_rows("multiclass/accuracy")]
+        [[1.0], [0.5]]
         """
         return [self._of_rows(place, (metric,)) for place in range(len(self))]
 

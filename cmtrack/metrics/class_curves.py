@@ -201,38 +201,23 @@ class ClassCalibration:
         others; negative where no error is seen, NaN where it is not known of any class.
     level : float
         Confidence level. A class is not calibrated where its p-value by Holm is at most 1 - level.
+
+    Notes
+    -----
+    Cost: twelve numbers for each class.
+
+    Examples
+    --------
+    >>> from cmtrack import evaluate
+    >>> p = [[0.8, 0.1, 0.1], [0.2, 0.7, 0.1], [0.1, 0.3, 0.6], [0.6, 0.3, 0.1], [0.2, 0.4, 0.4], [0.1, 0.5, 0.4]]
+    >>> found = evaluate([0, 1, 2, 0, 1, 2], y_prob=p).class_calibration()
+    >>> [own.label for own in found.classes], len(found.uncalibrated)
+    ([0, 1, 2], 0)
     """
 
     classes: tuple[CalibrationOfClass, ...]
     squared: float
     level: float
-
-    @classmethod
-    def of(
-        cls,
-        curves: ClassCurves,
-        labels: Sequence[Label],
-        numbers: Sequence[dict[str, float]],
-        intervals: Sequence[Interval | None],
-        level: float,
-    ) -> ClassCalibration:
-        """Put together the metrics of each class, without their prefix, and what their tables hold beside them."""
-        adjusted = holm([number["calibration_pvalue"] for number in numbers])
-        rows, errors = [], []
-        for k, (label, number, ends) in enumerate(zip(labels, numbers, intervals, strict=True)):
-            table = curves.tables[k]
-            total = table.blocks.total
-            low, high = ends or (math.nan, math.nan)
-            rows.append(CalibrationOfClass(
-                label, number["support"], number["calibration_error"], low, high, number["calibration_pvalue"],
-                float(adjusted[k]), math.nan if table.fit is None else table.fit.slope,
-                float(total @ table.blocks.scores / total.sum()), float(curves.shares[k]), number["roc_auc"],
-                number["average_precision"],
-            ))  # fmt: skip
-            if table.has_both:
-                errors.append(table.error.squared)
-        known = [error for error in errors if math.isfinite(error)]
-        return cls(tuple(rows), math.fsum(known) / len(known) if known else math.nan, level)
 
     @property
     def tested(self) -> tuple[CalibrationOfClass, ...]:
@@ -251,7 +236,19 @@ class ClassCalibration:
         return tuple(sorted(found, key=lambda own: (own.pvalue_holm, -own.error)))
 
     def sentence(self) -> str:
-        """The outcome in words, with at most three classes by name."""
+        """The outcome in words, with at most three classes by name.
+
+        Notes
+        -----
+        Cost: O(K) for K classes.
+
+        Examples
+        --------
+        >>> from cmtrack import evaluate
+        >>> p = [[0.8, 0.1, 0.1], [0.1, 0.8, 0.1], [0.1, 0.1, 0.8]] * 40
+        >>> evaluate([0, 1, 2] * 40, y_prob=p).class_calibration().sentence()
+        '3 of 3 classes are not calibrated: “0” (p = 0.006), “1” (p = 0.006) and “2” (p = 0.006), p by Holm.'
+        """
         tested, wrong, total = len(self.tested), self.uncalibrated, len(self.classes)
         if not tested:
             return f"None of {total} classes has a test of calibration."
@@ -275,13 +272,55 @@ class ClassCalibration:
         return f"{len(wrong)} of {among} {are} not calibrated: {named[0]}, p by Holm{rare}."
 
     def to_frame(self) -> pd.DataFrame:
-        """One row per class; the columns are those of :class:`CalibrationOfClass`."""
+        """One row per class; the columns are those of :class:`CalibrationOfClass`.
+
+        Notes
+        -----
+        Cost: O(K) for K classes.
+
+        Examples
+        --------
+        >>> from cmtrack import evaluate
+        >>> p = [[0.8, 0.1, 0.1], [0.2, 0.7, 0.1], [0.1, 0.3, 0.6], [0.6, 0.3, 0.1], [0.2, 0.4, 0.4], [0.1, 0.5, 0.4]]
+        >>> frame = evaluate([0, 1, 2, 0, 1, 2], y_prob=p).class_calibration().to_frame()
+        >>> frame[["label", "support", "mean_score", "share"]].round(3)
+           label  support  mean_score  share
+        0      0      2.0       0.333  0.333
+        1      1      2.0       0.383  0.333
+        2      2      2.0       0.283  0.333
+        """
         import pandas as pd
 
         return pd.DataFrame(self.classes, columns=list(CalibrationOfClass._fields))
 
     def __repr__(self) -> str:
         return f"ClassCalibration({len(self.classes)} classes, squared={self.squared:.3g}, pvalue={self.pvalue:.3g})"
+
+
+def calibration_of_classes(
+    curves: ClassCurves,
+    labels: Sequence[Label],
+    numbers: Sequence[dict[str, float]],
+    intervals: Sequence[Interval | None],
+    level: float,
+) -> ClassCalibration:
+    """Put together the metrics of each class, given without their prefix, and the rest from their curves."""
+    adjusted = holm([number["calibration_pvalue"] for number in numbers])
+    rows, errors = [], []
+    for k, (label, number, ends) in enumerate(zip(labels, numbers, intervals, strict=True)):
+        table = curves.tables[k]
+        total = table.blocks.total
+        low, high = ends or (math.nan, math.nan)
+        rows.append(CalibrationOfClass(
+            label, number["support"], number["calibration_error"], low, high, number["calibration_pvalue"],
+            float(adjusted[k]), math.nan if table.fit is None else table.fit.slope,
+            float(total @ table.blocks.scores / total.sum()), float(curves.shares[k]), number["roc_auc"],
+            number["average_precision"],
+        ))  # fmt: skip
+        if table.has_both:
+            errors.append(table.error.squared)
+    known = [error for error in errors if math.isfinite(error)]
+    return ClassCalibration(tuple(rows), math.fsum(known) / len(known) if known else math.nan, level)
 
 
 def _p(value: float) -> str:

@@ -32,6 +32,18 @@ class CostAtShares(NamedTuple):
     """The mean cost at other shares of the actual classes, with Wald's interval.
 
     The errors of each class stay as they are: it is said of a change in how often classes occur, not of other rows.
+
+    Notes
+    -----
+    Cost: four numbers.
+
+    Examples
+    --------
+    >>> from cmtrack import evaluate
+    >>> priced = evaluate(["no", "yes"] * 50, ["no", "yes", "yes", "no"] * 25, costs={("yes", "no"): 100})
+    >>> found = priced.cost_at({"no": 0.99, "yes": 0.01})
+    >>> round(found.value, 3), round(found.low, 3), round(found.high, 3)
+    (0.995, 0.8, 1.19)
     """
 
     value: float

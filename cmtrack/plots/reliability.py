@@ -88,6 +88,16 @@ def plot_reliability(
     ------
     ValueError
         If the arrays are not one-dimensional and of equal length, or `band_of` is another word.
+
+    Notes
+    -----
+    Cost: about 0.1 s; O(U) for U distinct scores.
+
+    Examples
+    --------
+    >>> from cmtrack.plots import plot_reliability
+    >>> figure = plot_reliability([0.1, 0.4, 0.8], [0.05, 0.5, 0.7], [5, 50, 70], [95, 50, 30])
+    >>> figure.savefig("reliability.png")
     """
     if band_of not in ("consistency", "confidence"):
         raise ValueError(f"band_of must be 'consistency' or 'confidence', got {band_of!r}")
@@ -142,6 +152,16 @@ class ReliabilityPanel:
         A line under the name.
     marked : bool
         Whether the note stands out.
+
+    Notes
+    -----
+    Cost: the arrays as they are given, without a copy.
+
+    Examples
+    --------
+    >>> from cmtrack.plots import ReliabilityPanel
+    >>> ReliabilityPanel("cat", [0.1, 0.8], [0.0, 0.9], [0, 45], [50, 5]).name
+    'cat'
     """
 
     name: object
@@ -185,6 +205,16 @@ def plot_reliability_panels(
     ------
     ValueError
         If there is no panel.
+
+    Notes
+    -----
+    Cost: about 0.1 s for each panel.
+
+    Examples
+    --------
+    >>> from cmtrack.plots import ReliabilityPanel, plot_reliability_panels
+    >>> panels = [ReliabilityPanel(name, [0.1, 0.8], [0.0, 0.9], [0, 45], [50, 5]) for name in ("cat", "dog")]
+    >>> plot_reliability_panels(panels).savefig("reliability.png")
     """
     if not panels:
         raise ValueError("panels must have at least one panel, got none")

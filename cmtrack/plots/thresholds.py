@@ -90,6 +90,16 @@ def plot_thresholds(
     ------
     ValueError
         If there is neither a cost nor a metric, or shapes differ.
+
+    Notes
+    -----
+    Cost: about 0.1 s; O(T) for T thresholds.
+
+    Examples
+    --------
+    >>> from cmtrack.plots import plot_thresholds
+    >>> figure = plot_thresholds([0.1, 0.4, 0.9], value=0.4, cost=[0.5, 0.25, 2.5], positive="ill")
+    >>> figure.savefig("thresholds.png")
     """
     x = np.asarray(thresholds, dtype=np.float64)
     y = None if cost is None else np.asarray(cost, dtype=np.float64)
@@ -144,6 +154,17 @@ def threshold_figure(threshold: Threshold, *, title: str | None = None) -> Figur
         What :meth:`cmtrack.Evaluation.threshold` returned.
     title : str, optional
         By default it names the positive class or group.
+
+    Notes
+    -----
+    Cost: about 0.1 s; O(T) for T distinct scores.
+
+    Examples
+    --------
+    >>> from cmtrack import evaluate
+    >>> from cmtrack.plots import threshold_figure
+    >>> evaluation = evaluate(["no", "no", "yes", "yes"] * 20, y_prob=[0.1, 0.6, 0.4, 0.9] * 20)
+    >>> threshold_figure(evaluation.threshold({("yes", "no"): 10})).savefig("threshold.png")
     """
     parts = [part for part in (threshold.objective, threshold.bounded) if part is not None]
     names = ["binary/recall", "binary/precision", "binary/specificity", *(p.name for p in parts if p.name != COST)]

@@ -39,6 +39,17 @@ def find_source(table: Any) -> Source | None:
         If files are of different kinds, or cannot be read.
     FileNotFoundError
         If there is no such file.
+
+    Notes
+    -----
+    Cost: no row is read; of files their schema is.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from cmtrack.sources import find_source
+    >>> find_source(pd.DataFrame({"y": [0, 1]})).n_rows, find_source(7)
+    (2, None)
     """
     if isinstance(table, Source):
         return table
@@ -55,6 +66,17 @@ def open_source(table: Any) -> Source:
         If it is no table.
     ValueError, FileNotFoundError
         As of :func:`find_source`.
+
+    Notes
+    -----
+    Cost: no row is read; of files their schema is.
+
+    Examples
+    --------
+    >>> import pyarrow as pa
+    >>> from cmtrack.sources import open_source
+    >>> open_source(pa.table({"y": [0, 1], "p": [0.2, 0.9]})).schema.names
+    ['y', 'p']
     """
     source = find_source(table)
     if source is None:

@@ -34,8 +34,8 @@ class CmtrackEvaluator(ModelEvaluator):  # type: ignore[misc]
     configuration (``evaluator_config={"cmtrack": {...}}``), and never else. If it fails, it warns; the run and the
     other evaluators go on.
 
-    Options (``evaluator_config={"cmtrack": {...}}``), all of them optional
-    -----------------------------------------------------------------------
+    Other Parameters
+    ----------------
     y_prob : str, list of str, or mapping of label to str
         Columns of probabilities in the data, or in the frame that the model returns: a pattern such as ``"p_*"``,
         where the star stands for the label; one column for the positive class; columns in the order of ``labels``.

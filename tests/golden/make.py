@@ -1,8 +1,8 @@
 """Writes one of each file that cmtrack stores: ``python tests/golden/make.py FOLDER`` under the version to be kept.
 
 A folder here is named after the version of cmtrack that wrote it; its files are never changed, and the code of every
-later version reads them (tests/test_stored.py). A schema gets a new number when a file of the old one needs a
-migration to be read: then write a new folder with the last version of the old schema first.
+later version reads them (tests/unit/evaluation/test_stored.py). A schema gets a new number when a file of the old one
+needs a migration to be read: then write a new folder with the last version of the old schema first.
 
 evaluation/   ``Evaluation.save``: probabilities, weights, a two-group step
 families/     ``FamilyEvaluation.save``

@@ -36,15 +36,21 @@ def run_case(
     *,
     repeats: int,
     folds: int | None = None,
+    same_rows: bool = False,
     logged: bool = True,
 ) -> Trials:
-    """Judge the four machines over repeats; the first repeat is logged."""
+    """Judge the four machines over repeats; the first repeat is logged.
+
+    Where all repeats have the same rows, a machine without a seed is judged once.
+    """
     folds = modes.folds(study) if folds is None else folds
-    trials = Trials()
+    trials, kept = Trials(), dict[str, Judged]()
     for seed in study.track(range(repeats), case):
         problem = make(seed)
-        chosen = machines(seed, len(problem.train.y), trees=modes.trees(study), folds=folds)
-        trials.add(judge(machine, problem, folds=folds, seed=seed) for machine in chosen)
+        for machine in machines(seed, len(problem.train.y), trees=modes.trees(study), folds=folds):
+            if machine.seeded or not same_rows or machine.name not in kept:
+                kept[machine.name] = judge(machine, problem, folds=folds, seed=seed)
+        trials.add(kept.values())
     for one in trials.first if logged else []:
         for column, evaluation in one.evaluations.items():
             if evaluation is not None:

@@ -22,6 +22,12 @@ from correlation.data import Problem, Sample
 VARIABLE = "FASHION_MNIST"
 """The environment variable that names the folder with the four files of Fashion-MNIST."""
 
+PACKAGE = "dataset-fashion-mnist"
+"""The Debian package that brings them."""
+
+PACKAGED = Path("/usr/share/datasets/fashion-mnist")
+"""Where that package puts them."""
+
 FILES = {
     "train": ("train-images-idx3-ubyte.gz", "train-labels-idx1-ubyte.gz"),
     "test": ("t10k-images-idx3-ubyte.gz", "t10k-labels-idx1-ubyte.gz"),
@@ -61,9 +67,9 @@ class ImageSet(NamedTuple):
 
 
 def image_set(*, fast: bool) -> ImageSet:
-    """Fashion-MNIST from the folder that the environment names, else the digits."""
-    folder = os.environ.get(VARIABLE)
-    return fashion(Path(folder), fast=fast) if folder else digits()
+    """Fashion-MNIST from the folder that the environment names, else from Debian's package, else the digits."""
+    folder = Path(os.environ.get(VARIABLE) or PACKAGED)
+    return fashion(folder, fast=fast) if VARIABLE in os.environ or folder.is_dir() else digits()
 
 
 def digits() -> ImageSet:

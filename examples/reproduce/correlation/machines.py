@@ -32,6 +32,12 @@ class Machine(NamedTuple):
     labelled_scores: str = "out of fold"
 
     @property
+    def seeded(self) -> bool:
+        """Whether another seed gives another fit of the same rows."""
+        given = self.classifier.get_params()
+        return any(name.endswith("random_state") and value is not None for name, value in given.items())
+
+    @property
     def parameters(self) -> dict[str, Any]:
         """What is worth logging."""
         inner = self.classifier

@@ -34,3 +34,8 @@ def sizes(study: Study) -> tuple[int, int]:
 def class_sizes(study: Study) -> tuple[int, ...]:
     """Samples of three classes, likewise."""
     return study.pick(fast=tuple(size // 5 for size in CLASS_SIZES), full=CLASS_SIZES)
+
+
+def of_images(study: Study, *, published: bool) -> tuple[int, int]:
+    """Repeats and folds of the pairs of images; the source's own have 12,000 images for the SVM to be fitted on."""
+    return (study.pick(fast=2, full=5), 3) if published else (repeats(study), folds(study))

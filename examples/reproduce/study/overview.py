@@ -1,6 +1,7 @@
-"""The overview of all studies in `examples/README.md`, made of what they wrote down.
+"""The overview of all studies in `examples/README.md` and on the site, made of what they wrote down.
 
-``python -m study.overview REPORTS`` (in `examples/reproduce`) copies full reports to `reports/` and renews the table.
+``python -m study.overview REPORTS [SOURCE ...]`` (in `examples/reproduce`) copies full reports, of all sources or of
+those that are named, to `reports/` and renews the tables.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from study.report import escaped, table_of
+from study.report import PICTURES, escaped, table_of
 
 HERE = Path(__file__).parents[1]
 README = HERE.parent / "README.md"
@@ -26,30 +27,36 @@ SOURCES = (  # the longest first
     "duntsch_gediga_2019",
     "kappa_article",
 )
-_COLUMNS = ("source", "published", "reproduced", "script", "how near", "what cannot be, and why")
+_COLUMNS = ("published", "reproduced", "how near", "what cannot be, and why")
 
 
-def overview(reports: Path = REPORTS) -> str:
-    """The table in Markdown: a row for each published table or figure.
+def overview(reports: Path = REPORTS, link: str = "reproduce/reports/{name}/report.md") -> str:
+    """The sources in Markdown: for each a table with a row for each published table or figure.
+
+    Parameters
+    ----------
+    reports : Path
+        The folder with a folder for each source.
+    link : str
+        Where a source's report is from the page that shows this.
 
     Raises
     ------
     ValueError
         If a report was written in fast mode.
     """
-    rows = [_COLUMNS, (":--",) * len(_COLUMNS)]
+    parts = []
     for name in sorted(SOURCES):
         summary = json.loads((reports / name / "outcomes.json").read_text(encoding="utf-8"))
         if summary["mode"] != "full":
             raise ValueError(f"the overview is made of full reports; {name} was written in {summary['mode']} mode")
-        rows += [_row(name, summary["title"], outcome) for outcome in summary["outcomes"]]
-    return table_of(rows)
+        rows = [_COLUMNS, (":--",) * len(_COLUMNS), *map(_row, summary["outcomes"])]
+        parts += [f"### {summary['title']}", f"`{name}.py`: [its report]({link.format(name=name)})", table_of(rows)]
+    return "\n\n".join(parts)
 
 
-def _row(name: str, title: str, outcome: dict[str, Any]) -> tuple[str, ...]:
-    link = f"[{title}](reproduce/reports/{name}/report.md)"
-    words = (outcome["item"], outcome["reproduced"], f"`{name}.py`", outcome["near"], outcome["not possible, and why"])
-    return (link, *map(escaped, words))
+def _row(outcome: dict[str, Any]) -> tuple[str, ...]:
+    return tuple(escaped(outcome[key]) for key in ("item", "reproduced", "near", "not possible, and why"))
 
 
 def with_overview(text: str, table: str) -> str:
@@ -59,13 +66,13 @@ def with_overview(text: str, table: str) -> str:
     return f"{before}{BEGIN}\n\n{table}\n\n{END}{after}"
 
 
-def main(written: Path) -> None:
+def main(written: Path, *names: str) -> None:
     """Take over the reports of a full run and renew the README."""
-    for name in SOURCES:
+    for name in names or SOURCES:
         shutil.rmtree(REPORTS / name, ignore_errors=True)
-        shutil.copytree(written / name, REPORTS / name)
+        shutil.copytree(written / name, REPORTS / name, ignore=shutil.ignore_patterns(PICTURES))
     README.write_text(with_overview(README.read_text(encoding="utf-8"), overview()), encoding="utf-8")
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]))
+    main(Path(sys.argv[1]), *sys.argv[2:])

@@ -9,6 +9,9 @@ import matplotlib.pyplot as plt
 import pandas as pd
 from matplotlib.figure import Figure
 
+PICTURES = "pictures"
+"""The folder beside a report for pictures of a data set, which the repository does not keep."""
+
 
 class Report:
     """Headings, words, tables and figures in their order; tables are kept as CSV and figures as PNG beside it."""
@@ -30,12 +33,17 @@ class Report:
         frame.to_csv(self.folder / f"{name}.csv", lineterminator="\n")
         self._parts += [f"**{caption}**", _markdown(frame, digits)]
 
-    def figure(self, name: str, figure: Figure, caption: str) -> None:
-        """A figure, which is closed."""
-        figure.savefig(self.folder / f"{name}.png", dpi=100, facecolor="white")
+    def figure(self, name: str, figure: Figure, caption: str, *, kept: bool = True) -> None:
+        """A figure, which is closed; one with pictures of a data set is drawn in `PICTURES` and only named."""
+        folder = self.folder if kept else self.folder / PICTURES
+        folder.mkdir(exist_ok=True)
+        figure.savefig(folder / f"{name}.png", dpi=100, facecolor="white")
         plt.close(figure)
-        self._parts.append(f"![{caption}]({name}.png)")
-        self._parts.append(f"*{caption}*")
+        if kept:
+            self._parts.append(f"![{caption}]({name}.png)")
+            self._parts.append(f"*{caption}*")
+        else:
+            self._parts.append(f"*{caption}* The script draws it as `{PICTURES}/{name}.png`; it is not kept here.")
 
     def save(self) -> Path:
         """Write ``report.md``."""

@@ -93,9 +93,9 @@ class Study:
         """A table of the report, kept as ``<name>.csv``."""
         self.report.table(name, frame, caption, digits=digits)
 
-    def figure(self, name: str, figure: Figure, caption: str) -> None:
-        """A figure of the report, kept as ``<name>.png`` and closed."""
-        self.report.figure(name, figure, caption)
+    def figure(self, name: str, figure: Figure, caption: str, *, kept: bool = True) -> None:
+        """A figure of the report, as ``<name>.png``, or in ``pictures/`` if it is not to be kept; it is closed."""
+        self.report.figure(name, figure, caption, kept=kept)
 
     def outcome(self, item: str, *, reproduced: str, near: str, not_possible: str = "") -> None:
         """A row of the overview: a published table or figure, what was done for it, how near, and what cannot be."""

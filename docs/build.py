@@ -1,0 +1,147 @@
+"""Build the site into ``docs/_build/html``, and check every page: ``python docs/build.py``.
+
+The site needs the extra ``docs``. A warning of Sphinx, an exception on a page, a link that leads nowhere, anything that
+would be loaded from another host, and a path of the machine that built it are errors.
+"""
+
+from __future__ import annotations
+
+import argparse
+import html
+import json
+import os
+import re
+import subprocess
+import sys
+import tempfile
+import webbrowser
+from collections.abc import Iterator
+from html.parser import HTMLParser
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+DOCS = Path(__file__).resolve().parent
+_LOADED = {  # elements that load what they name; "link" does with some values of rel only
+    "audio": "src", "embed": "src", "iframe": "src", "img": "src", "input": "src", "object": "data", "script": "src",
+    "source": "src", "track": "src", "video": "src",
+}  # fmt: skip
+_LOADING = {"stylesheet", "preload", "prefetch", "preconnect", "dns-prefetch", "icon", "modulepreload", "manifest"}
+_OUTSIDE = re.compile(r"(?:https?:)?//", re.IGNORECASE)
+_URL_IN_CSS = re.compile(r"""(?:url\(\s*["']?|@import\s+["'])((?:https?:)?//[^"')\s]+)""", re.IGNORECASE)
+_ADDRESS = re.compile(r"\bat 0x[0-9a-f]{6,}")
+
+
+class _Page(HTMLParser):
+    """The ids, links and loaded resources of one page."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.ids: set[str] = set()
+        self.links: list[str] = []
+        self.loaded: list[str] = []
+        self.feed(text)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        given = {name: value or "" for name, value in attrs}
+        self.ids |= {given[name] for name in ("id", "name") if given.get(name)}
+        if tag == "a" and "href" in given:
+            self.links.append(given["href"])
+        if tag == "link" and _LOADING & set(given.get("rel", "").lower().split()):
+            self.loaded.append(given.get("href", ""))
+        if given.get(_LOADED.get(tag, "")):
+            self.loaded.append(given[_LOADED[tag]])
+        self.loaded += [part.split()[0] for part in given.get("srcset", "").split(",") if part.strip()]
+        self.loaded += _URL_IN_CSS.findall(given.get("style", ""))
+
+
+def check(site: Path) -> list[str]:
+    """List what is wrong with the pages of a site, one sentence each, without going to the network."""
+    written = [path for path in sorted(site.rglob("*.html")) if "_static" not in path.parts]
+    pages = {path: _Page(path.read_text(encoding="utf-8")) for path in written}
+    faults = []
+    for path, page in pages.items():
+        faults += [f"{path.relative_to(site)}: {fault}" for fault in _faults_of(path, page, pages, site)]
+    for path in sorted(site.rglob("*.css")):
+        outside = _URL_IN_CSS.findall(path.read_text(encoding="utf-8"))
+        faults += [f"{path.relative_to(site)}: loads “{address}” from outside" for address in outside]
+    return faults + list(_faults_of_search(site))
+
+
+def _faults_of(path: Path, page: _Page, pages: dict[Path, _Page], site: Path) -> Iterator[str]:
+    for address in page.loaded:
+        if _OUTSIDE.match(address):
+            yield f"loads “{address}” from outside"
+        elif not address.startswith("data:") and not _target(path, address)[0].is_file():
+            yield f"loads “{address}”, which is not in the site"
+    for link in dict.fromkeys(page.links):
+        if urlsplit(link).scheme or link.startswith("//"):
+            continue  # of another site; the network is not asked
+        target, anchor = _target(path, link)
+        if target.is_dir():
+            target /= "index.html"
+        if not target.is_relative_to(site) or not target.is_file():
+            yield f"links to “{link}”, which is not in the site"
+        elif anchor and target in pages and anchor not in pages[target].ids:
+            yield f"links to “{link}”, which has no such anchor"
+    yield from _faults_of_text(path.read_text(encoding="utf-8"))
+
+
+def _target(page: Path, address: str) -> tuple[Path, str]:
+    """The file, and the anchor in it, that an address on a page stands for."""
+    parts = urlsplit(address)
+    place = unquote(parts.path)
+    return (Path(os.path.normpath(page.parent / place)) if place else page), unquote(parts.fragment)
+
+
+def _faults_of_text(text: str) -> Iterator[str]:
+    """Paths of this machine, and addresses in its memory, in the text or the source of a page."""
+    shown = html.unescape(re.sub(r"<[^>]*>", "", text))
+    for place in {str(DOCS.parent), str(Path.home()), tempfile.gettempdir(), sys.prefix} - {"/"}:
+        for source in (text, shown):
+            found = re.search(rf"(?<![\w.-]){re.escape(place)}(?:/[\w./-]*|(?![\w/-]))", source)
+            if found:
+                yield f"shows the path “{found[0]}” of the machine that built it"
+                break
+    found = _ADDRESS.search(shown)
+    if found:
+        yield f"shows “{found[0]}”, which differs from build to build"
+
+
+def _faults_of_search(site: Path) -> Iterator[str]:
+    """The index must be a script: a page that is opened from a disk may load one, and may fetch nothing."""
+    index = site / "searchindex.js"
+    found = re.fullmatch(r"Search\.setIndex\((.*)\)\s*;?\s*", index.read_text("utf-8")) if index.is_file() else None
+    if found is None or not json.loads(found[1]).get("docnames"):
+        yield "searchindex.js: the search has no index"
+    options = site / "_static" / "documentation_options.js"
+    if not options.is_file() or not re.search(r"SHOW_SEARCH_SUMMARY:\s*false", options.read_text("utf-8")):
+        yield "_static/documentation_options.js: the search fetches pages for its summaries"
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Build and check; 0 where nothing is wrong."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--output", type=Path, default=DOCS / "_build" / "html", help="the folder of the site")
+    parser.add_argument(
+        "--no-execute", action="store_true", help="leave the code of the pages unrun, to see words quickly"
+    )
+    parser.add_argument("--check-only", action="store_true", help="check the site that is there")
+    parser.add_argument("--open", action="store_true", help="open the site in a browser")
+    given = parser.parse_args(arguments)
+    site = given.output.resolve()
+    if not given.check_only:
+        command = [sys.executable, "-m", "sphinx", "-W", "--keep-going", "-q", "-j", "auto", "-b", "html"]
+        command += ["-t", "no-execute"] if given.no_execute else []
+        if subprocess.run([*command, str(DOCS), str(site)], check=False).returncode:
+            return 1
+    faults = check(site)
+    for fault in faults:
+        print(fault, file=sys.stderr)
+    print(f"{site / 'index.html'}: {len(list(site.rglob('*.html')))} pages, {len(faults)} faults")
+    if given.open:
+        webbrowser.open((site / "index.html").as_uri())
+    return 1 if faults else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

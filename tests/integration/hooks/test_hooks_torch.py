@@ -1,0 +1,223 @@
+"""The accumulator for PyTorch loops, in one process and in two."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+import mlflow
+import numpy as np
+import pandas as pd
+import pytest
+
+from cmtrack import Grouping, evaluate, load_evaluation
+from cmtrack.tracking import EvaluationWarning
+from support import ROOT
+
+torch = pytest.importorskip("torch", reason="needs pip install 'cmtrack[torch]'", exc_type=ImportError)
+from cmtrack_integrations.torch import EpochAccumulator, probabilities  # noqa: E402
+
+pytestmark = pytest.mark.slow
+
+
+def batches(n: int = 90, k: int = 3, size: int = 32):
+    generator = torch.Generator().manual_seed(0)
+    y = torch.randint(0, k, (n,), generator=generator)
+    logits = torch.randn(n, k, generator=generator) + 1.5 * torch.nn.functional.one_hot(y, k)
+    return y, logits, [(y[i : i + size], logits[i : i + size]) for i in range(0, n, size)]
+
+
+def test_batches_of_an_epoch_are_one_evaluation(store):
+    y, logits, parts = batches()
+    grouping = Grouping({"a": [0], "b": [1, 2]}, name="ab")
+    judge = EpochAccumulator(grouping=grouping, strict=True)
+    expected = evaluate(y.numpy(), y_prob=torch.softmax(logits, 1).numpy(), grouping=grouping)
+    with mlflow.start_run() as run:
+        for epoch in range(2):
+            for target, output in parts:
+                judge.update(target, logits=output.requires_grad_())
+            logged = judge.log(step=epoch)
+    assert load_evaluation(run.info.run_id) == expected == logged.evaluation
+    assert [p.step for p in store.get_metric_history(run.info.run_id, "multiclass/accuracy")] == [0, 1]
+    assert logged.evaluation.rows is not None
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float16, torch.float64])
+def test_kinds_of_outputs(dtype):
+    y, logits, _ = batches(k=2)
+    logits = logits.to(dtype)
+    plain = logits.double() if dtype == torch.float64 else logits.float()
+    single = torch.sigmoid(plain[:, 1].contiguous())
+    for given, expected in (
+        ({"logits": logits}, torch.softmax(plain, 1)),
+        ({"logits": logits[:, 1:].contiguous()}, single),
+        ({"logits": logits[:, 1].contiguous()}, single),
+        ({"y_prob": single[:, None]}, single),
+    ):
+        judge = EpochAccumulator(strict=True)
+        judge.update(y, **given)
+        assert judge.compute() == evaluate(y.numpy(), y_prob=expected.numpy())
+    judge = EpochAccumulator(strict=True)
+    judge.update(torch.nn.functional.one_hot(y), y_pred=logits.argmax(1))
+    assert judge.compute() == evaluate(y.numpy(), logits.argmax(1).numpy())
+    with pytest.raises(ValueError, match="logits must have shape"):
+        probabilities(torch.zeros(2, 3, 4))
+
+
+def test_names_of_classes_and_a_class_that_never_occurs():
+    y, logits, _ = batches()
+    keep = y < 2
+    names = ["cat", "dog", "fish"]
+    judge = EpochAccumulator(labels=names, strict=True)
+    judge.update(y[keep], logits=logits[keep], sample_weight=torch.ones(int(keep.sum())) * 2)
+    p = torch.softmax(logits[keep], 1).numpy()
+    weight = np.full(int(keep.sum()), 2.0)
+    assert judge.compute() == evaluate(np.array(names)[y[keep].numpy()], y_prob=p, labels=names, sample_weight=weight)
+    judge = EpochAccumulator(strict=True)
+    judge.update(y[keep], logits=logits[keep])
+    assert judge.compute().labels == (0, 1, 2)
+
+
+def test_row_ids_leave_each_row_in_once():
+    y, logits, _ = batches()
+    ids = torch.arange(90).flip(0)
+    judge = EpochAccumulator(strict=True)
+    for part in (slice(0, 50), slice(40, 90)):
+        judge.update(y[part], logits=logits[part], row_ids=ids[part])
+    p = torch.softmax(logits, 1).numpy()
+    assert judge.compute() == evaluate(y.numpy()[::-1], y_prob=p[::-1], row_ids=np.arange(90))
+
+
+@pytest.mark.parametrize("crossed", [False, True])
+def test_batches_are_divided_into_segments(crossed):
+    y, logits, _ = batches()
+    regions = [["north", "south", None][i % 3] for i in range(60)] + ["east"] * 30
+    bands = torch.arange(90) // 40
+    names = ["region", ("region", "band")] if crossed else ["region", "band"]
+    judge = EpochAccumulator(strict=True)
+    for i in range(0, 90, 30):  # the last batch has one region
+        part = {"region": regions[i : i + 30], "band": bands[i : i + 30]}
+        judge.update(y[i : i + 30], logits=logits[i : i + 30], segments=(part, names) if crossed else part)
+    whole = {"region": np.array(regions, dtype=object), "band": bands.numpy()}, names
+    expected = evaluate(y.numpy(), y_prob=torch.softmax(logits, 1).numpy(), segments=whole)
+    found = judge.compute()
+    assert found == expected
+    assert list(found.segments) == list(expected.segments)
+    for name, table in expected.segments.items():
+        pd.testing.assert_frame_equal(found.segments[name].to_frame(), table.to_frame())
+
+
+def test_batches_of_other_segments_are_refused():
+    y, logits, _ = batches()
+    columns = {"region": ["north", "south", "east"] * 30, "band": torch.arange(90) // 40}
+    judge = EpochAccumulator(strict=True)
+    judge.update(y, logits=logits, segments=columns)
+    for other in (None, {"region": columns["region"]}):
+        with pytest.raises(ValueError, match="all batches must have the same parts"):
+            judge.update(y, logits=logits, segments=other)
+    with pytest.raises(ValueError, match="all batches must have the same segments"):
+        judge.update(y, logits=logits, segments=(columns, [("region", "band")]))
+    with pytest.raises(ValueError, match=r"one entry per row in each part, got .*'segments region': 2"):
+        judge.update(y, logits=logits, segments={"region": ["north", "south"]})
+    assert judge.compute().n_samples == 90
+
+
+def test_what_fails_is_a_warning_unless_strict(store):
+    y, logits, _ = batches()
+    judge = EpochAccumulator()
+    judge.update(y, logits=logits[:-1])
+    judge.update(y, logits=logits)
+    with mlflow.start_run(), pytest.warns(EvaluationWarning, match="a batch must have one entry per row"):
+        assert judge.log() is None
+    with pytest.warns(EvaluationWarning, match="no batch was given"):
+        assert judge.compute() is None
+    judge.update(y, logits=logits)
+    with pytest.warns(EvaluationWarning, match="no run is active"):
+        assert judge.log().status == "saved"
+    with pytest.raises(ValueError, match="a batch must have one entry per row"):
+        EpochAccumulator(strict=True).update(y, logits=logits[:-1])
+    assert len(store.search_runs([store.get_experiment_by_name("e").experiment_id])) == 1
+
+
+SCRIPT = """
+import sys, warnings
+import numpy as np, torch, torch.distributed as dist
+from torch.utils.data import DataLoader, DistributedSampler, TensorDataset
+from cmtrack_integrations.torch import EpochAccumulator
+
+run_id, folder, mode = sys.argv[1:]
+dist.init_process_group("gloo")
+rank = dist.get_rank()
+generator = torch.Generator().manual_seed(0)
+y = torch.randint(0, 3, (91,), generator=generator)
+logits = torch.randn(91, 3, generator=generator) + 1.5 * torch.nn.functional.one_hot(y, 3)
+data = TensorDataset(y, logits, torch.arange(91))
+loader = DataLoader(data, batch_size=16, sampler=DistributedSampler(data, shuffle=False))
+judge = EpochAccumulator(run_id=run_id, predictions=False if mode in ("merge", "segments") else "auto")
+for target, output, ids in loader:
+    if mode == "broken" and rank == 1:
+        output = output[:-1]
+    if mode == "empty" and rank == 1:
+        continue
+    # rank 0 has the even rows, rank 1 the odd ones
+    half = {"half": ["odd" if i % 2 else "even" for i in ids.tolist()]} if mode == "segments" else None
+    judge.update(target, logits=output, row_ids=None if mode == "plain" else ids, segments=half)
+with warnings.catch_warnings(record=True) as caught:
+    warnings.simplefilter("always")
+    logged = judge.log(step=3)
+told = [str(w.message) for w in caught if "cmtrack" in str(w.message)]
+open(f"{folder}/rank{rank}", "w").write(repr((None if logged is None else logged.status, told)))
+dist.barrier()
+dist.destroy_process_group()
+"""
+
+
+@pytest.mark.parametrize("mode", ["rows", "merge", "segments", "plain", "broken", "empty"])
+def test_two_processes_log_one_evaluation_from_rank_0(store, tmp_path, mode):
+    script = tmp_path / "script.py"
+    script.write_text(SCRIPT)
+    with mlflow.start_run() as run:
+        pass
+    environment = {
+        **os.environ,
+        "MLFLOW_TRACKING_URI": mlflow.get_tracking_uri(),
+        "PYTHONPATH": f"{ROOT}:{ROOT / 'integrations'}",
+        "OMP_NUM_THREADS": "1",
+    }
+    subprocess.run(
+        [
+            *(sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc_per_node=2"),
+            *(str(script), run.info.run_id, str(tmp_path), mode),
+        ],
+        check=True,
+        timeout=300,
+        cwd=tmp_path,
+        env=environment,
+        capture_output=True,
+    )
+    ranks = [eval((tmp_path / f"rank{rank}").read_text()) for rank in range(2)]
+    assert ranks[1] == (None, [])
+    assert len(store.search_runs([store.get_experiment_by_name("e").experiment_id])) == 1
+    if mode == "broken":
+        assert ranks[0][0] is None
+        assert "rank 1: ValueError: a batch must have one entry per row" in ranks[0][1][0]
+        assert store.get_run(run.info.run_id).data.metrics == {}
+        return
+    assert ranks[0] == ("completed", [])
+    y, logits, _ = batches(n=91)
+    y, p, ids = y.numpy(), torch.softmax(logits, 1).numpy(), np.arange(91)
+    if mode == "plain":  # the sampler repeats the first row to make the ranks even
+        y, p, ids = np.append(y, y[0]), np.concatenate((p, p[:1])), None
+    if mode == "empty":
+        y, p, ids = y[::2], p[::2], ids[::2]
+    found = load_evaluation(run.info.run_id)
+    half = {"half": np.where(ids % 2 == 1, "odd", "even")} if mode == "segments" else None
+    expected = evaluate(y, y_prob=p, row_ids=ids, segments=half)
+    assert found.confusion_matrix == expected.confusion_matrix
+    assert found.metrics == pytest.approx(expected.metrics, nan_ok=True)
+    if mode != "merge":
+        assert found == expected
+    files = {item.path for item in store.list_artifacts(run.info.run_id)}
+    assert ("cmtrack_predictions.parquet" in files) is (mode not in ("merge", "segments"))
+    assert [p.step for p in store.get_metric_history(run.info.run_id, "multiclass/accuracy")] == [3]

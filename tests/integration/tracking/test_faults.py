@@ -1,0 +1,617 @@
+"""Nothing is lost and nobody waits: stores that fail in every way, and what is sent afterwards."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import sqlite3
+import stat
+import subprocess
+import sys
+import threading
+import time
+import warnings
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import mlflow
+import numpy as np
+import pytest
+
+import cmtrack
+from cmtrack import Grouping, evaluate, load_evaluation, log_evaluation
+from cmtrack.tracking import EvaluationWarning, deliver, spool
+from cmtrack.tracking.manifest import listing
+from cmtrack.tracking.names import digests
+from cmtrack.tracking.push import push
+from cmtrack.tracking.store import quiet, tracking_store
+from support.components import state_of, tracking_server
+from support.faults import CHILD, DROP, HANG, HERE, PASS, FaultyProxy, child
+
+pytestmark = pytest.mark.slow
+
+GROUPING = Grouping({"low": [0, 1], "high": [2]}, name="two")
+
+
+@pytest.fixture(scope="module")
+def judged() -> cmtrack.Evaluation:
+    rng = np.random.default_rng(0)
+    y = np.concatenate((np.arange(3), rng.integers(0, 3, 117)))
+    p = np.exp(rng.normal(size=(120, 3)) + 1.2 * np.eye(3)[y])
+    return evaluate(y, y_prob=p / p.sum(axis=1, keepdims=True), grouping=GROUPING)
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory):
+    """A tracking server with its own artifact store, and a proxy before it that can fail."""
+    with tracking_server(tmp_path_factory.mktemp("server")) as running:
+        proxy = FaultyProxy(running.port)
+        yield proxy
+        proxy.close()
+
+
+@pytest.fixture
+def proxy(server: FaultyProxy, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("CMTRACK_SPOOL", raising=False)
+    monkeypatch.setenv("CMTRACK_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setattr(deliver, "PATIENCE", 2.0)
+    server.fault = lambda *_: PASS
+    with tracking_store(server.url):
+        yield server
+    server.fault = lambda *_: PASS
+
+
+def new_run() -> str:
+    return str(mlflow.MlflowClient().create_run("0").info.run_id)
+
+
+def runs() -> int:
+    return len(mlflow.MlflowClient().search_runs(["0"], max_results=1000))
+
+
+def batch(method: str, path: str, _: int) -> bool:
+    return path.endswith("runs/log-batch")
+
+
+def upload(method: str, path: str, _: int) -> bool:
+    return method == "PUT" and "mlflow-artifacts" in path
+
+
+FAULTS = {
+    "the server drops every connection": lambda *request: DROP,
+    "the server hangs": lambda *request: HANG,
+    "the server says 500": lambda *request: 500,
+    "the server says 429": lambda *request: 429,
+    "it is gone at the batch": lambda *request: DROP if batch(*request) else PASS,
+    "it hangs at the batch": lambda *request: HANG if batch(*request) else PASS,
+    "it says 500 at the batch": lambda *request: 500 if batch(*request) else PASS,
+    "it is gone during the upload": lambda *request: DROP if upload(*request) else PASS,
+    "it says 429 during the upload": lambda *request: 429 if upload(*request) else PASS,
+    "it says 507 during the upload": lambda *request: 507 if upload(*request) else PASS,
+}
+
+
+@pytest.mark.parametrize("fault", FAULTS, ids=lambda name: name.replace(" ", "-"))
+def test_a_server_that_fails_costs_seconds_and_what_it_lacks_is_pushed_later(proxy, judged, fault):
+    run_id, before = new_run(), runs()
+    proxy.fault = FAULTS[fault]
+    start = time.monotonic()
+    with pytest.warns(EvaluationWarning, match="cmtrack push"):
+        logged = log_evaluation(judged, run_id=run_id)
+    assert time.monotonic() - start < 30  # MLflow alone would have retried for minutes
+    assert logged.status == "saved"
+    assert logged.path is not None
+    proxy.fault = lambda *_: PASS
+    (pushed,) = push()
+    assert (pushed.status, pushed.run_id, pushed.reason) == ("sent", run_id, "")
+    assert load_evaluation(run_id) == judged
+    assert state_of(run_id)["status"] == "RUNNING"
+    assert runs() == before
+    assert not Path("cmtrack_spool").exists()
+
+
+def test_a_server_that_fails_for_a_moment_is_waited_for(proxy, judged):
+    run_id = new_run()
+    failed: list[int] = []
+
+    def once(method: str, path: str, number: int) -> object:
+        if batch(method, path, number) and not failed:
+            failed.append(number)
+            return 503
+        return PASS
+
+    proxy.fault = once
+    assert log_evaluation(judged, run_id=run_id, strict=True).status == "completed"
+    assert failed
+
+
+def test_it_goes_on_behind_the_script(proxy, judged):
+    run_id = new_run()
+    proxy.fault = lambda *request: HANG if batch(*request) else PASS
+    released = threading.Event()
+
+    def late(method: str, path: str, number: int) -> object:
+        if batch(method, path, number):
+            released.wait(30)
+        return PASS
+
+    proxy.fault = late
+    with pytest.warns(EvaluationWarning, match="not answered for 2 seconds"):
+        logged = log_evaluation(judged, run_id=run_id)
+    assert logged.path is not None
+    assert logged.path.is_dir()
+    released.set()
+    for _ in range(200):
+        if not logged.path.exists():
+            break
+        time.sleep(0.1)
+    assert not logged.path.exists()  # it arrived after all, and is no longer in the spool
+    assert load_evaluation(run_id) == judged
+
+
+def test_pushing_twice_is_pushing_once(proxy, judged, tmp_path):
+    run_id = new_run()
+    proxy.fault = lambda *request: DROP if batch(*request) else PASS
+    with pytest.warns(EvaluationWarning):
+        logged = log_evaluation(judged, run_id=run_id, prefix="val/", step=3)
+    proxy.fault = lambda *_: PASS
+    shutil.copytree(logged.path, tmp_path / "copy" / logged.path.name)
+    assert [entry.status for entry in push()] == ["sent"]
+    once = state_of(run_id)
+    assert [entry.status for entry in push(tmp_path / "copy")] == ["sent"]
+    assert state_of(run_id) == once
+    assert once["images"]
+    assert set(once["metrics"].values()) == {1}
+
+
+def test_a_dead_store_is_asked_once_for_all_entries(proxy, judged, monkeypatch):
+    proxy.fault = lambda *_: DROP
+    for _ in range(3):
+        with pytest.warns(EvaluationWarning):
+            log_evaluation(judged, run_id="0" * 32)
+    asked: list[str] = []
+
+    def unreachable(uri: str | None) -> None:
+        asked.append(str(uri))
+        raise ConnectionError("nobody there")
+
+    monkeypatch.setattr("cmtrack.tracking.push.client_for", unreachable)
+    assert [(entry.status, entry.reason) for entry in push()] == [("kept", "nobody there")] * 3
+    assert len(asked) == 1
+
+
+def test_an_evaluation_that_was_meant_for_no_run_gets_one_when_asked(proxy, judged):
+    with pytest.warns(EvaluationWarning, match="no run is active"):
+        log_evaluation(judged)
+    before = runs()
+    assert (
+        push()[0].reason
+        == "it was meant for no run: name an experiment for it (--experiment NAME, or experiment_name=)"
+    )
+    assert runs() == before
+    (sent,) = push(experiment_name="Default")
+    assert sent.status == "sent"
+    assert load_evaluation(sent.run_id) == judged
+    assert mlflow.MlflowClient().get_run(sent.run_id).info.status == "FINISHED"
+    assert runs() == before + 1
+
+
+def test_an_evaluation_whose_run_does_not_exist_gets_one_when_asked(store, judged):
+    with pytest.warns(EvaluationWarning, match="cmtrack push"):
+        log_evaluation(judged, run_id="0" * 32)
+    (kept,) = push()
+    assert (kept.status, kept.reason) == (
+        "kept",
+        f"there is no run {'0' * 32!r}: name an experiment for it (--experiment NAME, or experiment_name=)",
+    )
+    (sent,) = push(experiment_name="e")
+    assert sent.status == "sent"
+    assert load_evaluation(sent.run_id) == judged
+
+
+# -- what a store refuses, what a proxy hides, what a file must not hold -----------------------------------------------
+
+
+def too_large(method: str, path: str, _: int) -> object:
+    return 413 if method == "PUT" and path.endswith("cmtrack_predictions.parquet") else PASS
+
+
+def test_a_file_that_is_refused_is_left_out_and_the_run_is_complete(proxy, judged):
+    run_id = new_run()
+    proxy.fault = too_large
+    with pytest.warns(EvaluationWarning, match=r"refused by the store: cmtrack_predictions\.parquet \(413 "):
+        logged = log_evaluation(judged, run_id=run_id)
+    assert (logged.status, logged.path) == ("completed", None)
+    run = mlflow.MlflowClient().get_run(run_id)
+    assert run.data.tags["cmtrack.status"] == "completed"
+    assert run.data.tags["cmtrack.left_out"].startswith("cmtrack_predictions.parquet (413 ")
+    assert "predictions" not in digests(run.data.tags)
+    assert run.data.metrics["multiclass/accuracy"] == judged.metrics["multiclass/accuracy"]
+    assert load_evaluation(run_id) == judged
+    assert not Path("cmtrack_spool").exists()
+    proxy.fault = lambda *_: PASS
+    log_evaluation(judged, run_id=run_id, strict=True)
+    assert "cmtrack.left_out" not in mlflow.MlflowClient().get_run(run_id).data.tags
+    assert load_evaluation(run_id, rows=True).rows is not None
+
+
+def test_push_ends_where_a_file_is_refused(proxy, judged):
+    run_id = new_run()
+    proxy.fault = lambda *_: DROP
+    with pytest.warns(EvaluationWarning):
+        log_evaluation(judged, run_id=run_id)
+    proxy.fault = too_large
+    (sent,) = push()
+    assert sent.status == "sent"
+    assert "cmtrack_predictions.parquet (413 " in sent.problems[0]
+    assert push() == []
+
+
+def test_without_the_evaluation_the_metrics_are_in_the_run_and_the_rest_is_kept(proxy, judged):
+    run_id = new_run()
+    proxy.fault = lambda *request: 413 if upload(*request) else PASS
+    with pytest.warns(EvaluationWarning, match=r"refused cmtrack_evaluation\.json \(413 .*the metrics only"):
+        assert log_evaluation(judged, run_id=run_id).status == "saved"
+    run = mlflow.MlflowClient().get_run(run_id)
+    assert run.data.tags["cmtrack.status"] == "metrics only"
+    assert run.data.metrics["multiclass/accuracy"] == judged.metrics["multiclass/accuracy"]
+    (kept,) = push()
+    assert (kept.status, "the metrics only" in kept.reason) == ("kept", True)
+    proxy.fault = lambda *_: PASS
+    assert [(entry.status, entry.reason) for entry in push()] == [("sent", "")]
+    assert load_evaluation(run_id) == judged
+
+
+def test_push_does_not_wait_for_ever_and_goes_on(proxy, judged, monkeypatch):
+    proxy.fault = lambda *_: DROP
+    ids = [new_run_behind(proxy) for _ in range(3)]
+    for run_id in ids:
+        with pytest.warns(EvaluationWarning):
+            log_evaluation(judged, run_id=run_id)
+    proxy.fault = lambda *request: 503 if upload(*request) and ids[0] in request[1] else PASS
+    start = time.monotonic()
+    done = {entry.run_id: entry for entry in push()}
+    assert time.monotonic() - start < 60  # MLflow alone would have retried for minutes
+    assert [done[run_id].status for run_id in ids] == ["kept", "sent", "sent"]
+    assert "has not answered for 2 seconds" in done[ids[0]].reason
+
+
+def new_run_behind(proxy: FaultyProxy) -> str:
+    fault, proxy.fault = proxy.fault, lambda *_: PASS
+    run_id, proxy.fault = new_run(), fault
+    return run_id
+
+
+def test_a_host_that_only_a_proxy_knows(proxy, judged, monkeypatch):
+    run_id = new_run()
+    monkeypatch.setenv("http_proxy", proxy.url)
+    monkeypatch.setenv("no_proxy", "")
+    with tracking_store("http://mlflow.corp.invalid"):
+        assert log_evaluation(judged, run_id=run_id, strict=True).status == "completed"
+        assert load_evaluation(run_id) == judged
+        assert cmtrack.compare([run_id]).best.run_id == run_id
+
+
+def test_no_password_is_written_or_printed(proxy, judged, capsys):
+    run_id = new_run()
+    secret = proxy.url.replace("://", "://somebody:hunter2@")
+    proxy.fault = lambda *_: DROP
+    with tracking_store(secret), pytest.warns(EvaluationWarning) as warned:
+        logged = log_evaluation(judged, run_id=run_id)
+    written = b"".join(path.read_bytes() for path in logged.path.rglob("*") if path.is_file())
+    listed = " ".join(entry.meant_for for entry in listing())
+    assert proxy.url.encode() in written
+    assert proxy.url in listed
+    proxy.fault = lambda *_: PASS
+    with tracking_store(secret):
+        assert [entry.status for entry in push()] == ["sent"]
+        with pytest.raises(ValueError, match="there is no experiment") as missing:
+            cmtrack.compare(experiment_names=["nowhere"])
+        review = cmtrack.compare([run_id], tracking_uri=secret)
+        published = review.log()
+        pages = [review.report(f"review.{kind}").read_bytes() for kind in ("html", "md", "json")]
+        note = mlflow.MlflowClient().get_run(published.run_id).data.tags["mlflow.note.content"]
+    said = " ".join(str(warning.message) for warning in warned) + capsys.readouterr().out + listed + note
+    said += str(missing.value) + repr(review) + repr(review.runs) + logged.error + review.summary()
+    assert "hunter2" not in said
+    assert all(b"hunter2" not in page for page in (*pages, written))
+
+
+def test_what_waits_is_private(store, judged):
+    with pytest.warns(EvaluationWarning, match="no run is active"):
+        logged = log_evaluation(judged)
+    for path in (logged.path.parent, logged.path, *logged.path.rglob("*")):
+        assert stat.S_IMODE(path.stat().st_mode) == (0o700 if path.is_dir() else 0o600), path
+
+
+def test_an_entry_of_another_user_does_not_say_where_to_send(store, judged, monkeypatch):
+    run_id = store.create_run("1").info.run_id
+    with pytest.warns(EvaluationWarning):
+        logged = log_evaluation(judged, prefix="x/")
+    monkeypatch.setattr(spool.Entry, "foreign", True)
+    (refused,) = push(experiment_name="e")
+    assert (refused.status, refused.entry) == ("refused", logged.path)
+    assert "belongs to another user" in refused.reason
+    (sent,) = push(experiment_name="e", tracking_uri=store.tracking_uri)
+    assert sent.status == "sent"
+    assert sent.run_id != run_id
+
+
+def test_what_a_container_left_is_found_whatever_its_process_was_called(store, judged, tmp_path):
+    run_id = store.create_run("1").info.run_id
+    folder = tmp_path / "cmtrack_spool" / ".20260101T000000000000-00000000"
+    spool.write_private(folder / "artifacts" / "cmtrack_evaluation.json", judged.to_json().encode())
+    intent = {"run_id": run_id, "prefix": "", "tracking_uri": store.tracking_uri, "pid": 1}
+    spool.write_private(folder / spool.INTENT, json.dumps(intent).encode())  # as the first version wrote it
+    assert spool.entries() == []  # it may still be written
+    old = time.time() - spool.GRACE - 1
+    for path in (folder, *folder.rglob("*")):
+        os.utime(path, (old, old))
+    assert [entry.kind for entry in spool.entries()] == ["unfinished"]
+    assert [entry.status for entry in push()] == ["sent"]
+    assert load_evaluation(run_id) == judged
+
+
+@pytest.mark.parametrize("digest", ["/etc/passwd", "../../victim", "A" * 32, "0" * 31, "", "/dev/zero"])
+@pytest.mark.parametrize("name", ["evaluation", "predictions"])
+def test_a_tag_reaches_no_file_of_the_reader(proxy, judged, tmp_path, digest, name):
+    run_id = new_run()
+    log_evaluation(judged, run_id=run_id, strict=True)
+    victim = tmp_path / "victim"
+    victim.write_text("thesis")
+    os.mkfifo(tmp_path / "pipe")
+    for value in (digest, str(victim), str(tmp_path / "pipe")):
+        mlflow.MlflowClient().set_tag(run_id, "cmtrack.digests", json.dumps({name: value}))
+        with pytest.raises(ValueError, match="is damaged: it is not the file that was logged"):
+            load_evaluation(run_id, rows=True)
+    assert victim.read_text() == "thesis"
+
+
+# -- local stores ----------------------------------------------------------------------------------------------------
+
+
+def test_a_locked_database_is_waited_for(store, judged, tmp_path):
+    run_id = store.create_run("1").info.run_id
+    lock = sqlite3.connect(tmp_path / "mlflow.db", check_same_thread=False)
+    lock.execute("BEGIN EXCLUSIVE")
+    threading.Timer(2.0, lock.rollback).start()
+    assert log_evaluation(judged, run_id=run_id, strict=True).status == "completed"
+    lock.close()
+
+
+def test_a_database_that_stays_locked_is_not(store, judged, tmp_path, monkeypatch):
+    monkeypatch.setattr(deliver, "PATIENCE", 2.0)
+    run_id = store.create_run("1").info.run_id
+    lock = sqlite3.connect(tmp_path / "mlflow.db")
+    lock.execute("BEGIN EXCLUSIVE")
+    with pytest.warns(EvaluationWarning, match="cmtrack push"):
+        assert log_evaluation(judged, run_id=run_id).status == "saved"
+    lock.rollback()
+    lock.close()
+    time.sleep(6)  # what goes on behind ends first
+    for entry in push():
+        assert entry.status == "sent"
+    assert load_evaluation(run_id) == judged
+
+
+@pytest.mark.parametrize("kind", ["no folder can be made", "the disk is full"])
+def test_an_artifact_folder_that_takes_nothing(store, judged, tmp_path, monkeypatch, kind):
+    (tmp_path / "a file").write_text("in the way")
+    experiment = store.create_experiment("blocked", artifact_location=(tmp_path / "a file" / "artifacts").as_uri())
+    run_id = store.create_run(experiment if kind == "no folder can be made" else "1").info.run_id
+    if kind == "the disk is full":
+        monkeypatch.setattr(mlflow.MlflowClient, "log_artifact", _full)
+    with pytest.warns(EvaluationWarning, match="cmtrack push"):
+        logged = log_evaluation(judged, run_id=run_id)
+    assert logged.status == "saved"
+    assert store.get_run(run_id).data.tags["cmtrack.status"] == "started"
+    with pytest.raises(ValueError, match=r"holds no|cannot be read"):
+        load_evaluation(run_id)
+
+
+def _full(*_: object, **__: object) -> None:
+    raise OSError(28, "No space left on device")
+
+
+def test_a_spool_that_cannot_be_written_has_a_substitute(store, judged, tmp_path, monkeypatch):
+    (tmp_path / "a file").write_text("in the way")
+    monkeypatch.setenv("CMTRACK_SPOOL", str(tmp_path / "a file" / "spool"))
+    with pytest.warns(EvaluationWarning) as warned:
+        logged = log_evaluation(judged)
+    assert logged.path.parent == Path(os.environ["XDG_DATA_HOME"]) / "cmtrack" / "spool"
+    assert logged.status == "saved"
+    said = [str(warning.message) for warning in warned]
+    assert f"could not be written to {tmp_path / 'a file' / 'spool'}: Not a directory" in said[0]
+    assert str(logged.path.parent) in said[0]
+    assert "no run is active" in said[1]
+    assert [entry.folder for entry in spool.entries()] == [logged.path]  # push finds it there
+    (sent,) = push(experiment_name="e")
+    assert load_evaluation(sent.run_id) == judged
+
+
+@pytest.mark.parametrize("file", ["cmtrack_evaluation.json", "cmtrack_report.html", "manifest.json"])
+def test_a_spool_that_is_full_at_any_file_is_left_for_another_place(store, judged, tmp_path, monkeypatch, file):
+    write = spool.write_private
+
+    def until_full(path: Path, content: bytes) -> None:
+        if path.name == file and tmp_path in path.parents:
+            write(path, content[:10])
+            _full()
+        write(path, content)
+
+    monkeypatch.setattr(spool, "write_private", until_full)
+    run_id = store.create_run("1").info.run_id
+    with pytest.warns(EvaluationWarning, match="cmtrack_spool: No space left on device; written instead to"):
+        logged = log_evaluation(judged, run_id=run_id, strict=True)
+    assert (logged.status, logged.problems) == ("completed", ())
+    assert load_evaluation(run_id) == judged
+    assert not (tmp_path / "cmtrack_spool").exists()
+    assert spool.entries() == []
+
+
+def test_with_no_place_at_all_the_run_gets_the_metrics_and_the_training_goes_on(store, judged, monkeypatch):
+    monkeypatch.setattr(spool, "write_private", _full)
+    run_id = store.create_run("1").info.run_id
+    with pytest.warns(EvaluationWarning, match=f"run {run_id} has the metrics only .* could not be kept either"):
+        logged = log_evaluation(judged, run_id=run_id)
+    assert logged.status == "failed"
+    assert logged.evaluation is judged
+    run = store.get_run(run_id)
+    assert run.data.metrics["multiclass/accuracy"] == judged.metrics["multiclass/accuracy"]
+    assert run.data.tags["cmtrack.status"] == "metrics only"
+
+
+def test_an_interrupt_keeps_the_evaluation_and_is_passed_on(store, judged, monkeypatch):
+    def interrupted(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    run_id = store.create_run("1").info.run_id
+    with monkeypatch.context() as patch:
+        patch.setattr("cmtrack.tracking.package._draw", interrupted)
+        with pytest.raises(KeyboardInterrupt) as caught:
+            log_evaluation(judged, run_id=run_id)
+    (entry,) = spool.entries()
+    assert entry.kind == "unfinished"
+    assert caught.value.__notes__ == [f"cmtrack: the evaluation is kept in {entry.folder}; `cmtrack push` sends it"]
+    assert [sent.status for sent in push()] == ["sent"]
+    assert load_evaluation(run_id) == judged
+
+
+def test_an_interrupt_while_it_is_sent_keeps_it_too(store, judged, monkeypatch):
+    def interrupted(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    run_id = store.create_run("1").info.run_id
+    monkeypatch.setattr("cmtrack.tracking.log.deliver", interrupted)
+    with pytest.raises(KeyboardInterrupt) as caught:
+        log_evaluation(judged, run_id=run_id)
+    assert "is kept in" in caught.value.__notes__[0]
+    assert [sent.status for sent in push()] == ["sent"]
+    assert load_evaluation(run_id) == judged
+
+
+def test_a_clock_that_jumps_changes_nothing(store, judged, monkeypatch):
+    run_id = store.create_run("1").info.run_id
+    times = iter([2e9, 1e9, 3e9, 5e8] * 1000)
+    monkeypatch.setattr(time, "time", lambda: next(times))
+    assert log_evaluation(judged, run_id=run_id, strict=True).status == "completed"
+    assert load_evaluation(run_id) == judged
+
+
+def test_what_is_misspelt_is_kept_too(store, judged, tmp_path):
+    run_id = store.create_run("1").info.run_id
+    for options in ({"metrics": ["multiclass/acuracy"]}, {"prefix": "../up"}):
+        with pytest.warns(EvaluationWarning, match="cmtrack push"):
+            logged = log_evaluation(judged, run_id=run_id, **options)
+        assert logged.status == "saved"
+        assert logged.path.parent == tmp_path / "cmtrack_spool"
+    assert store.get_run(run_id).data.tags.get("cmtrack.status") is None
+    assert [entry.status for entry in push(experiment_name="e")] == ["sent", "sent"]
+
+
+# -- processes -------------------------------------------------------------------------------------------------------
+
+
+def test_eight_processes_log_at_once(store, tmp_path):
+    ids = [store.create_run("1").info.run_id for _ in range(8)]
+    started = [child(store.tracking_uri, run_id, seed) for seed, run_id in enumerate(ids)]
+    for process in started:
+        out, err = process.communicate(timeout=300)
+        assert (process.returncode, out.strip()) == (0, "completed"), err
+    for run_id in ids:
+        assert load_evaluation(run_id).n_samples == 60
+    assert not Path("cmtrack_spool").exists()
+
+
+def test_a_process_that_is_killed_while_it_writes_leaves_what_can_be_pushed(store, tmp_path):
+    run_id = store.create_run("1").info.run_id
+    process = child(store.tracking_uri, run_id, 1, "slow")
+    assert process.stdout is not None
+    assert process.stdout.readline().strip() == "drawing"  # the evaluation is written, the figures are not
+    assert spool.entries() == []  # its process lives: it is nobody else's
+    process.kill()
+    process.wait()
+    assert [entry.kind for entry in spool.entries()] == ["unfinished"]
+    assert [(entry.status, entry.run_id) for entry in push()] == [("sent", run_id)]
+    assert load_evaluation(run_id).n_samples == 60
+    assert "cmtrack_confusion_matrix.png" in {file.path for file in store.list_artifacts(run_id)}
+    assert not Path("cmtrack_spool").exists()
+
+
+def test_an_evaluation_that_is_half_written_is_refused(store, tmp_path):
+    with spool.new_entry(run_id="x", prefix="") as partial:
+        content = evaluate([0, 1, 1], [0, 1, 0]).to_json().encode()
+        partial.write("artifacts/cmtrack_evaluation.json", content[: len(content) // 2])
+        partial.release()
+    (refused,) = push()
+    assert refused.status == "refused"
+    assert "cut off before the evaluation was whole" in refused.reason
+    assert refused.entry.is_dir()
+
+
+def test_the_training_script_ends_well_without_a_server(tmp_path):
+    with quiet(), warnings.catch_warnings():
+        process = subprocess.run(
+            [sys.executable, "-c", CHILD, "http://127.0.0.1:9", "0" * 32, "1", "plain"],
+            cwd=tmp_path, capture_output=True, text=True, check=False, timeout=120,
+            env={**os.environ, "PYTHONPATH": HERE},
+        )  # fmt: skip
+    assert process.returncode == 0
+    assert process.stdout.strip() == "saved"
+    assert "EvaluationWarning" in process.stderr
+    assert len(list((tmp_path / "cmtrack_spool").iterdir())) == 1
+
+
+def test_an_entry_that_another_process_sends_is_left_to_it(store, judged):
+    with pytest.warns(EvaluationWarning, match="no run is active"):
+        logged = log_evaluation(judged)
+    with spool.claimed(logged.path) as ours:
+        assert ours
+        (kept,) = push(experiment_name="e")
+    assert (kept.status, kept.reason) == ("kept", "it is being sent already")
+    assert [entry.status for entry in push(experiment_name="e")] == ["sent"]
+
+
+def test_a_push_takes_over_from_the_thread_behind_the_script(proxy, judged):
+    run_id = new_run()
+    released, held = threading.Event(), []
+
+    def late(method: str, path: str, number: int) -> object:
+        if batch(method, path, number) and not held:
+            held.append(number)
+            released.wait(60)
+        return PASS
+
+    proxy.fault = late
+    with pytest.warns(EvaluationWarning, match="not answered for 2 seconds"):
+        log_evaluation(judged, run_id=run_id)
+    assert [(entry.status, entry.reason) for entry in push()] == [("sent", "")]
+    released.set()
+    for _ in range(200):
+        if not any(thread.name == "cmtrack-send" for thread in threading.enumerate()):
+            break
+        time.sleep(0.1)
+    assert state_of(run_id)["images"] == 2  # the thread stopped: a picture and its thumbnail, once
+    assert load_evaluation(run_id) == judged
+
+
+@pytest.mark.parametrize("pool", [False, True], ids=["no pool", "a pool of the client's"])
+def test_a_late_end_of_the_process_is_said_where_the_stores_client_waits_in_threads(monkeypatch, pool):
+    monkeypatch.setattr(deliver, "PATIENCE", 0.3)
+    answered = threading.Event()
+
+    def ask(_: Any) -> None:
+        if pool:
+            with ThreadPoolExecutor(1) as uploads:
+                uploads.submit(answered.wait, 30).result()
+        answered.wait(30)
+
+    try:
+        with pytest.raises(deliver.NoAnswer) as caught:
+            deliver.within_patience(ask)
+    finally:
+        answered.set()
+    assert ("the end of this process may wait for them" in str(caught.value)) == pool

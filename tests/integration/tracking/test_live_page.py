@@ -1,0 +1,327 @@
+"""Pages inside MLflow's server, with and without passwords: real servers, as ``mlflow server`` starts them."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import re
+import tomllib
+from importlib.metadata import entry_points
+
+import mlflow
+import numpy as np
+import pytest
+import requests
+from mlflow.server import get_app_client
+from werkzeug.datastructures import MultiDict
+
+from cmtrack import log_evaluation
+from cmtrack.tracking.store import tracking_store
+from cmtrack_integrations import live_page
+from support import ROOT
+from support.components import ADMIN, Service, basic_auth, tracking_server
+
+pytestmark = pytest.mark.slow
+
+SECRET = "a name that nobody else may see"
+READER, OUTSIDER = ("reader", "password-of-reader"), ("outsider", "password-of-outsider")
+NO_RUNS = ("experiments-only", "password-of-another")
+EARLY = tuple(map(int, mlflow.__version__.split(".")[:2])) < (3, 16)
+
+
+@pytest.fixture(scope="module")
+def plugged(tmp_path_factory) -> dict[str, str]:
+    """An environment in which MLflow finds the entry points, also where an earlier cmtrack is installed."""
+    if {entry.name for entry in entry_points(group="mlflow.app")} >= {"cmtrack", "cmtrack-auth"}:
+        return {}
+    folder = tmp_path_factory.mktemp("plugged")
+    declared = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["entry-points"]["mlflow.app"]
+    info = folder / "cmtrack_of_the_tests-1.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: cmtrack-of-the-tests\nVersion: 1\n")
+    lines = [f"{name} = {value}" for name, value in declared.items()]
+    (info / "entry_points.txt").write_text("\n".join(["[mlflow.app]", *lines, ""]))
+    path = [str(folder), str(ROOT), str(ROOT / "integrations"), os.environ.get("PYTHONPATH", "")]
+    return {"PYTHONPATH": os.pathsep.join(filter(None, path))}
+
+
+def log_runs(url: str, experiment: str, *names: str) -> list[str]:
+    """New runs of two classes in a new experiment, the first one the best."""
+    with tracking_store(url):
+        client = mlflow.MlflowClient()
+        found = client.create_experiment(experiment)
+        return [log_run(client, found, name, 3.0 - place) for place, name in enumerate(names)]
+
+
+def log_run(client: mlflow.MlflowClient, experiment: str, name: str, skill: float) -> str:
+    rng = np.random.default_rng(5)
+    y = rng.integers(0, 2, 200)
+    p = 1 / (1 + np.exp(-skill * (y - 0.5) - rng.normal(size=200)))
+    run_id = client.create_run(experiment, run_name=name).info.run_id
+    log_evaluation(y, y_prob=np.column_stack([1 - p, p]), run_id=run_id, strict=True)
+    client.set_terminated(run_id)
+    return run_id
+
+
+def page(server: Service, path: str, user: tuple[str, str] | None = None, **query) -> requests.Response:
+    return requests.get(f"{server.url}/cmtrack{path}", params=query, auth=user, timeout=120)
+
+
+# -- open to everybody ------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def opened(tmp_path_factory, plugged):
+    folder = tmp_path_factory.mktemp("opened")
+    with tracking_server(folder, "--app-name", "cmtrack", environment=plugged) as server:
+        yield server, log_runs(server.url, "party & <b>co</b>", "sharp", "blunt")
+
+
+def test_the_page_is_the_review_of_the_runs_as_they_are(opened):
+    server, runs = opened
+    answer = page(server, "/experiments/1", rank_by="binary/roc_auc", require="multiclass/accuracy >= 0.2", limit=5)
+    assert answer.status_code == 200
+    assert "“party &amp; &lt;b&gt;co&lt;/b&gt;” as it is now" in answer.text
+    assert "sharp" in answer.text
+    assert "Content-Security-Policy" in answer.text
+    assert "compared row by row" in answer.text  # the rows were read from the artifact store, too
+    assert answer.headers["Cache-Control"] == "no-store"
+    assert answer.headers["X-Content-Type-Options"] == "nosniff"
+    assert answer.headers["X-Frame-Options"] == "SAMEORIGIN"
+    before = requests.get(f"{server.url}/api/2.0/mlflow/runs/get", params={"run_id": runs[0]}, timeout=60).json()
+    assert page(server, "/experiments/1", rank_by="binary/roc_auc").text.count("sharp") > 0
+    assert (
+        requests.get(f"{server.url}/api/2.0/mlflow/runs/get", params={"run_id": runs[0]}, timeout=60).json() == before
+    )
+    with tracking_store(server.url):
+        late = log_run(mlflow.MlflowClient(), "1", "latecomer", 5.0)
+    assert "latecomer" in page(server, "/experiments/1").text
+    with tracking_store(server.url):
+        mlflow.MlflowClient().delete_run(late)
+    assert "latecomer" not in page(server, "/experiments/1").text
+    only = page(server, "/experiments/1", runs=[runs[1]]).text
+    assert "blunt" in only
+    assert "sharp" not in only
+
+
+def test_the_list_names_the_experiments(opened):
+    server, _ = opened
+    for path in ("", "/"):
+        answer = page(server, path)
+        assert answer.status_code == 200
+        assert '<a href="experiments/1">party &amp; &lt;b&gt;co&lt;/b&gt;</a>' in answer.text
+
+
+@pytest.mark.parametrize(
+    ("query", "said"),
+    [
+        ({"rank_by": "no/metric"}, "no metric is called"),
+        ({"rank_by": ["binary/f1=a", "binary/roc_auc=1"]}, "every metric a number as its weight"),
+        ({"require": "multiclass/accuracy is good"}, "multiclass/accuracy is good"),
+        ({"limit": "0"}, "limit must be from 1 to 200, got 0"),
+        ({"limit": "many"}, "limit must be a number"),
+        ({"confidence_level": "nan"}, "confidence_level"),
+        ({"seed": ["1", "2"]}, "seed must be given once"),
+        ({"filter_string": "drop table runs"}, "refused the search"),
+        ({"costs": "/etc/passwd"}, "no option"),
+        ({"tracking_uri": "http://elsewhere"}, "no option"),
+        ({"against": "models:/party@champion"}, "named by its id"),
+        ({"runs": "../../1"}, "named by its id"),
+    ],
+    ids=lambda value: next(iter(value)) if isinstance(value, dict) else "said",
+)
+def test_a_wrong_option_is_answered_with_the_rule(opened, query, said):
+    server, _ = opened
+    answer = page(server, "/experiments/1", **query)
+    assert (answer.status_code, said in answer.text) == (400, True), answer.text[-600:]
+
+
+def test_there_is_nothing_where_nothing_is(opened):
+    server, _ = opened
+    assert page(server, "/experiments/77").status_code == 404
+    empty = page(server, "/experiments/0")
+    assert empty.status_code == 404
+    assert "no run was found" in empty.text
+    missing = page(server, "/experiments/1", runs="0" * 32)
+    assert missing.status_code == 403
+    assert "There is no run 00000000000000000000000000000000, or you may not read it." in missing.text
+    assert page(server, "/experiments/<script>").status_code in (400, 404)
+
+
+def test_mlflows_own_pages_are_as_before(opened):
+    server, _ = opened
+    assert requests.get(f"{server.url}/version", timeout=60).text == mlflow.__version__
+    assert "<title>MLflow</title>" in requests.get(f"{server.url}/", timeout=60).text
+
+
+def test_gunicorn_serves_the_same(tmp_path, plugged):
+    if EARLY or importlib.util.find_spec("gunicorn") is None:
+        pytest.skip("MLflow before 3.16, or no gunicorn")
+    with tracking_server(
+        tmp_path, "--app-name", "cmtrack", "--gunicorn-opts", "--threads 4", environment=plugged
+    ) as server:
+        log_runs(server.url, "party", "sharp", "blunt")
+        assert "“party” as it is now" in page(server, "/experiments/1").text
+
+
+# -- behind passwords -------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def guarded(tmp_path_factory, plugged):
+    """A server where "reader" may read one experiment of two, and "outsider" none; with the runs of both."""
+    folder = tmp_path_factory.mktemp("guarded")
+    with basic_auth(folder, app="cmtrack-auth", permission="NO_PERMISSIONS", environment=plugged) as server:
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setenv("MLFLOW_TRACKING_USERNAME", ADMIN[0])
+            patch.setenv("MLFLOW_TRACKING_PASSWORD", ADMIN[1])
+            runs = log_runs(server.url, "party", "sharp", "blunt")
+            hidden = log_runs(server.url, SECRET, f"{SECRET}, too")
+            client = get_app_client("basic-auth", server.url)
+            for name, password in (READER, OUTSIDER, NO_RUNS):
+                client.create_user(name, password)
+            if hasattr(client, "grant_user_permission"):
+                client.grant_user_permission("reader", "experiment", "1", "READ")
+                client.grant_user_permission(NO_RUNS[0], "experiment", "1", "READ")
+                client.grant_user_permission(NO_RUNS[0], "run", "*", "DENY")
+            else:
+                client.create_experiment_permission("1", "reader", "READ")
+        yield server, runs, hidden
+
+
+def test_who_may_read_the_experiment_sees_its_review(guarded):
+    server, _, _ = guarded
+    for user in (ADMIN, READER):
+        answer = page(server, "/experiments/1", user)
+        assert answer.status_code == 200
+        assert "“party” as it is now" in answer.text
+    assert SECRET in page(server, "/experiments/2", ADMIN).text
+    assert SECRET in page(server, "/", ADMIN).text
+
+
+@pytest.mark.parametrize("path", ["", "/", "/experiments/1", "/experiments/2", "/experiments/99"])
+def test_without_a_password_there_is_nothing(guarded, path):
+    server, _, _ = guarded
+    for user in (None, ("reader", "guessed-wrongly")):
+        answer = page(server, path, user)
+        assert answer.status_code == 401
+        assert "party" not in answer.text
+
+
+def test_who_may_not_read_an_experiment_sees_no_name_of_it(guarded):
+    server, runs, hidden = guarded
+    refused = [
+        page(server, "/experiments/1", OUTSIDER),
+        page(server, "/experiments/2", OUTSIDER),
+        page(server, "/experiments/2", READER),
+        page(server, "/experiments/2", READER, runs=runs),
+        page(server, "/experiments/2/", READER),
+        page(server, "/experiments/1", READER, runs=hidden),
+        page(server, "/experiments/1", READER, runs=[*runs, *hidden]),
+        page(server, "/experiments/1", READER, against=hidden[0]),
+        page(server, "/experiments/1", OUTSIDER, runs=runs),
+        page(server, "/experiments/1", OUTSIDER, experiment_id="2"),
+        page(server, "/experiments/2", READER, experiment_id="1"),
+    ]
+    assert {answer.status_code for answer in refused} <= {403, 404}
+    assert [answer.status_code for answer in refused].count(404) <= 1  # with a slash behind it there is no such page
+    for answer in refused:
+        assert SECRET not in answer.text
+        assert "party" not in answer.text
+        assert "sharp" not in answer.text
+
+
+def test_who_may_read_experiments_and_no_runs_sees_none(guarded):
+    server, runs, _ = guarded
+    for query in ({}, {"runs": runs}, {"against": runs[0]}):
+        answer = page(server, "/experiments/1", NO_RUNS, **query)
+        assert answer.status_code == 403
+        assert "sharp" not in answer.text
+
+
+def test_a_page_that_one_user_has_seen_is_not_shown_to_another(guarded):
+    server, _, _ = guarded
+    for query in ({}, {"rank_by": "binary/f1"}):
+        assert page(server, "/experiments/1", READER, **query).status_code == 200
+        assert page(server, "/experiments/1", OUTSIDER, **query).status_code == 403
+
+
+def test_the_list_holds_what_the_user_may_read(guarded):
+    server, _, _ = guarded
+    mine = page(server, "/", READER)
+    assert mine.status_code == 200
+    assert re.findall(r'href="experiments/(\d+)"', mine.text) == ["1"]
+    assert SECRET not in mine.text
+    none = page(server, "/", OUTSIDER)
+    assert "There is none that you may read." in none.text
+    assert "party" not in none.text
+
+
+def test_basic_auth_still_guards_what_it_did(guarded):
+    server, runs, _ = guarded
+    url = f"{server.url}/api/2.0/mlflow/runs/get"
+    assert requests.get(url, params={"run_id": runs[0]}, auth=OUTSIDER, timeout=60).status_code == 403
+    assert requests.get(url, params={"run_id": runs[0]}, auth=READER, timeout=60).status_code == 200
+    assert requests.get(f"{server.url}/", timeout=60).status_code == 401
+
+
+# -- what is kept, and options ----------------------------------------------------------------------------------------
+
+
+def test_pages_are_kept_up_to_a_number_and_a_size(monkeypatch):
+    monkeypatch.setattr(live_page, "MOST_PAGES", 3)
+    monkeypatch.setattr(live_page, "MOST_BYTES", 10)
+    kept = live_page._Kept()
+    for place in range(4):
+        kept._keep(str(place), "x")
+    assert [kept._found(str(place)) for place in range(4)] == [None, "x", "x", "x"]
+    kept._found("1")
+    kept._keep("4", "x" * 9)
+    assert [kept._found(str(place)) for place in range(5)] == [None, "x", None, None, "x" * 9]
+    kept._keep("5", "x" * 11)
+    assert kept._found("5") is None
+
+
+def test_a_query_says_what_compare_takes():
+    query = MultiDict([("rank_by", "binary/f1=2"), ("rank_by", "binary/roc_auc=1"), ("limit", "7"), ("prefix", "")])
+    assert live_page.asked(query) == ({"rank_by": {"binary/f1": 2.0, "binary/roc_auc": 1.0}, "limit": 7}, [])
+    query = MultiDict([("runs", "ab12"), ("runs", "cd34"), ("against", "ab12"), ("margin", "0.01")])
+    assert live_page.asked(query) == ({"against": "ab12", "margin": 0.01}, ["ab12", "cd34"])
+    with pytest.raises(live_page.Refused, match="leave it out, or runs"):
+        live_page.asked(MultiDict([("runs", "ab12"), ("filter_string", "tags.a = 'b'")]))
+
+
+# -- a version that lacks what the pages stand on --------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["_get_tracking_store", "get_artifact_handler", "_find_validator"])
+def test_the_server_starts_where_mlflow_lacks_a_name(monkeypatch, name):
+    from flask import Flask
+    from mlflow.server import handlers
+
+    from cmtrack_integrations import server
+
+    class Auth:
+        _find_validator = staticmethod(lambda request: None)
+
+    lacking = Auth if name == "_find_validator" else handlers
+    monkeypatch.delattr(lacking, name)
+    app = Flask("mlflow-of-the-tests")
+    server._with_pages(app, server._let_pass(Auth))
+    for path in ("/cmtrack/", "/cmtrack/experiments/1"):
+        answer = app.test_client().get(path)
+        assert answer.status_code == 501
+        assert f"This MLflow, {mlflow.__version__}, has no mlflow.server." in answer.text
+        assert name in answer.text
+
+
+def test_the_server_starts_where_the_pages_cannot_be_added(monkeypatch, caplog):
+    from flask import Flask
+
+    from cmtrack_integrations import server
+
+    monkeypatch.setattr(server, "_insides", lambda missing: 1 / 0)
+    app = Flask("mlflow-of-the-tests")
+    server._with_pages(app, [])
+    assert app.test_client().get("/cmtrack/").status_code == 404
+    assert "cmtrack's pages are not served" in caplog.text

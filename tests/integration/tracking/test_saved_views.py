@@ -1,0 +1,269 @@
+"""Saved views of an experiment: the form that the server's version reads, what they show, and the link to them."""
+
+from __future__ import annotations
+
+import base64
+import json
+import random
+import shutil
+import zlib
+from pathlib import Path
+
+import mlflow
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+import cmtrack
+from cmtrack import compare, log_evaluation
+from cmtrack.cli import main
+from cmtrack.tracking import views
+from cmtrack.tracking.store import tracking_store
+from cmtrack.tracking.views import Form, fitted, form_for, with_link
+from support.components import tracking_server
+from support.samples import sqlite_store
+
+EARLY, LATE = Form(5_000, named=False), Form(20_000, named=True)
+
+
+def problem(skill: float) -> tuple[np.ndarray, np.ndarray]:
+    """Two classes, with scores of some skill."""
+    rng = np.random.default_rng(3)
+    y = rng.integers(0, 2, 200)
+    p = 1 / (1 + np.exp(-skill * (y - 0.5) - rng.normal(size=200)))
+    return y, np.column_stack([1 - p, p])
+
+
+def log(client: mlflow.MlflowClient, experiment: str, name: str, skill: float, **params) -> str:
+    run_id = client.create_run(experiment, run_name=name).info.run_id
+    for key, value in params.items():
+        client.log_param(run_id, key, value)
+    for step in range(3):
+        client.log_metric(run_id, "train/loss", 1 / (1 + step), step=step)
+    y, p = problem(skill)
+    log_evaluation(y, y_prob=p, run_id=run_id, strict=True)
+    return run_id
+
+
+@pytest.fixture(scope="module")
+def logged(tmp_path_factory) -> Path:
+    """A store with three runs that differ in two parameters of three."""
+    folder = tmp_path_factory.mktemp("logged")
+    with tracking_store(sqlite_store(folder / "mlflow.db")):
+        client = mlflow.MlflowClient()
+        experiment = client.create_experiment("e", artifact_location=(folder / "artifacts").as_uri())
+        for place, (name, skill) in enumerate([("sharp", 3.0), ("fair", 2.0), ("blunt", 1.0)]):
+            log(client, experiment, name, skill, depth=place, lr=place / 10, same=1)
+    return folder / "mlflow.db"
+
+
+@pytest.fixture
+def three(logged, tmp_path, monkeypatch):
+    """A copy of that store, for one test."""
+    monkeypatch.chdir(tmp_path)
+    shutil.copyfile(logged, tmp_path / "mlflow.db")
+    with tracking_store(f"sqlite:///{tmp_path}/mlflow.db"):
+        mlflow.set_experiment("e")
+        yield mlflow.MlflowClient()
+
+
+def state_of(value: str) -> dict:
+    """The state in either form of a view."""
+    text = json.loads(value)["state"] if value.startswith("{") else value
+    return json.loads(zlib.decompress(base64.b64decode(text.removeprefix("deflate;"))))
+
+
+def tags_of(client: mlflow.MlflowClient, view: views.SavedView) -> dict[str, str]:
+    return client.get_experiment(view.experiment_id).tags
+
+
+def as_if(monkeypatch: pytest.MonkeyPatch, version: str) -> None:
+    monkeypatch.setattr(views, "server_version", lambda client: version)
+
+
+# -- the form ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("version", "form"),
+    [("3.5.0", EARLY), ("3.5.1", EARLY), ("3.10.1", EARLY), ("3.15.2", EARLY), ("3.16.0", LATE), ("3.17.2", LATE)],
+)
+def test_each_version_gets_the_form_that_it_reads(version, form):
+    assert form_for(version) == form
+
+
+@pytest.mark.parametrize("version", ["2.22.5", "3.4.0", "4.0.0"])
+def test_nothing_is_written_for_a_version_that_is_not_known(three, monkeypatch, version):
+    comparison = compare()
+    as_if(monkeypatch, version)
+    with pytest.raises(ValueError, match=f"known from MLflow 3.5 to 3.x, and this server has {version}"):
+        comparison.view()
+    assert not any(key.startswith(views.TAG) for key in three.get_experiment_by_name("e").tags)
+
+
+@pytest.mark.parametrize("text", ["", "new", "3", "3.5\n<b>", "3.5.1" * 20, None, "\x1b[31m3.5"])
+def test_a_version_of_a_server_is_not_trusted(text):
+    with pytest.raises(ValueError, match="a version must begin with two numbers"):
+        cmtrack.untrusted.version(text)
+
+
+def test_as_many_cards_are_taken_out_as_there_is_room_for():
+    letters = random.Random(1)
+    cards = [{"metricKey": "".join(letters.choices("abcdefghijklmnopqrstuvwxyz", k=40))} for _ in range(400)]
+    for form in (EARLY, LATE):
+        value, left = fitted({"compareRunCharts": [{"uuid": "c"}]}, cards, form, "n", 1)
+        kept = state_of(value)["compareRunCharts"]
+        assert len(value) <= form.longest
+        assert kept == [{"uuid": "c"}, *cards[: 400 - left]]
+        assert 0 < left < 400 or form is LATE
+        more, _ = fitted({"compareRunCharts": [{"uuid": "c"}]}, cards[: 401 - left], Form(10**6, form.named), "n", 1)
+        assert left == 0 or len(more) > form.longest
+    with pytest.raises(ValueError, match="more than the 5,000 characters"):
+        fitted({"compareRunCharts": [], "x": [card["metricKey"] for card in cards]}, [], EARLY, "n", 1)
+
+
+# -- what is written --------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("version", ["3.5.1", "3.17.2"])
+def test_the_view_shows_what_matters_for_the_ranking(three, monkeypatch, version):
+    as_if(monkeypatch, version)
+    view = compare(rank_by="binary/roc_auc", require="multiclass/accuracy >= 0.1").view("by area")
+    tags = tags_of(three, view)
+    value = tags[views.TAG + view.key]
+    assert value.startswith("deflate;") == (version == "3.5.1")
+    assert (tags.get(views.KIND) == views.OF_MODELS) == (version == "3.5.1")
+    state = state_of(value)
+    assert (state["orderByKey"], state["orderByAsc"]) == ("metrics.`binary/roc_auc`", False)
+    assert state["selectedColumns"] == [
+        "metrics.`binary/roc_auc`", "metrics.`multiclass/accuracy`", "params.`depth`", "params.`lr`",
+    ]  # fmt: skip
+    assert state["searchFilter"] == "tags.`cmtrack.status` = 'completed'"
+    shown = [chart for chart in state["compareRunCharts"] if not chart["deleted"]]
+    assert [chart["type"] for chart in shown] == ["BAR", "SCATTER", "PARALLEL", "IMAGE"]
+    assert (shown[1]["xaxis"]["key"], shown[1]["yaxis"]["key"]) == ("binary/roc_auc", "multiclass/accuracy")
+    assert shown[2]["selectedParams"] == ["depth", "lr"]
+    named = {chart.get("metricKey") for chart in state["compareRunCharts"]}
+    assert set(three.search_runs([view.experiment_id])[0].data.metrics) <= named
+    assert view.link == f"#/experiments/{view.experiment_id}/runs?viewStateShareKey={view.key}"
+    assert view.notes == ()
+
+
+def test_a_loss_is_ordered_from_the_least_and_named_runs_are_listed(three, monkeypatch):
+    as_if(monkeypatch, "3.17.2")
+    experiment = three.get_experiment_by_name("e").experiment_id
+    ids = [run.info.run_id for run in three.search_runs([experiment])][:2]
+    view = compare(ids, rank_by="probability/log_loss").view()
+    state = state_of(tags_of(three, view)[views.TAG + view.key])
+    assert state["orderByAsc"]
+    assert all(run_id in state["searchFilter"] for run_id in ids)
+    found = three.search_runs([experiment], state["searchFilter"])
+    assert {run.info.run_id for run in found} == set(ids)
+
+
+def test_what_it_cannot_show_is_said(three, tmp_path, monkeypatch):
+    as_if(monkeypatch, "3.17.2")
+    elsewhere = log(
+        three, three.create_experiment("other", artifact_location=(tmp_path / "other").as_uri()), "far", 0.5
+    )
+    first = three.get_experiment_by_name("e").experiment_id
+    here = [run.info.run_id for run in three.search_runs([first])]
+    view = compare([*here, elsewhere], rank_by="multiclass/precision_macro_zero").view()
+    assert view.experiment_id == first
+    assert "1 of 4 runs are in other experiments: a view is of one." in view.notes
+    unlogged = "The runs did not log multiclass/precision_macro_zero, so the view cannot order or draw by it."
+    assert unlogged in view.notes
+
+
+def test_evaluations_in_memory_have_no_view():
+    y, p = problem(2.0)
+    comparison = compare({"one": cmtrack.evaluate(y, y_prob=p), "two": cmtrack.evaluate(y, y_prob=p[:, ::-1])})
+    with pytest.raises(ValueError, match="a saved view is of an experiment in a tracking store"):
+        comparison.view()
+
+
+@pytest.mark.parametrize("name", ["", " ", "two\nlines", "x" * 101, "\x1b[31mred"])
+def test_a_name_is_a_short_line(three, name):
+    with pytest.raises(ValueError, match="a view's name must be a text of one line"):
+        compare().view(name)
+
+
+# -- the description --------------------------------------------------------------------------------------------------
+
+
+def test_the_link_stands_first_and_a_persons_text_stays(three, monkeypatch):
+    as_if(monkeypatch, "3.17.2")
+    experiment = three.get_experiment_by_name("e").experiment_id
+    mine = "# Party\n\nBy Ann. [a](#/experiments/1/runs?viewStateShareKey=cmtrack000000000000)\n"
+    three.set_experiment_tag(experiment, views.NOTE, mine)
+    first = compare().view("a [b](c)")
+    once = tags_of(three, first)[views.NOTE]
+    assert once == f"[a \\[b\\]\\(c\\)]({first.link}) <!-- cmtrack views -->\n\n{mine}"
+    compare().view("a [b](c)")
+    assert tags_of(three, first)[views.NOTE] == once
+    second = compare().view("second")
+    line, _, rest = tags_of(three, first)[views.NOTE].partition("\n\n")
+    assert line == f"[second]({second.link}) · [a \\[b\\]\\(c\\)]({first.link}) <!-- cmtrack views -->"
+    assert rest == mine
+
+
+def test_links_to_views_that_are_gone_go():
+    gone = "[old](#/experiments/1/runs?viewStateShareKey=cmtrack000000000000) <!-- cmtrack views -->\n\nmine"
+    assert with_link(gone, "[new](x)", "k", set()) == "[new](x) <!-- cmtrack views -->\n\nmine"
+
+
+def test_a_description_without_room_stays(three, monkeypatch):
+    as_if(monkeypatch, "3.5.1")
+    three.set_experiment_tag(three.get_experiment_by_name("e").experiment_id, views.NOTE, "x" * 4_990)
+    view = compare().view()
+    assert view.notes == ("The experiment's description has no room for the link.",)
+    assert tags_of(three, view)[views.NOTE] == "x" * 4_990
+
+
+def test_the_command_prints_the_links(three):
+    done = CliRunner().invoke(main, ["view", "--experiment", "e", "--name", "mine"])
+    assert done.exit_code == 0, done.output
+    view = compare(experiment_names=["e"]).view("mine")
+    assert f"for MLflow {mlflow.__version__}" in done.output
+    assert f"  runs    {view.link}\n  charts  {view.charts}\n" in done.output
+    said = json.loads(CliRunner().invoke(main, ["view", "--experiment", "e", "--json"]).stdout)
+    assert said["name"] == "cmtrack: binary/matthews_corrcoef"
+
+
+# -- MLflow's own page ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.slow
+def test_the_page_of_mlflow_shows_it(tmp_path, monkeypatch):
+    playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
+    chromium = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+    if chromium is None:
+        pytest.skip("no Chromium is installed")
+    monkeypatch.chdir(tmp_path)
+    with tracking_server(tmp_path) as server, tracking_store(server.url):
+        client = mlflow.MlflowClient()
+        experiment = client.create_experiment("party")
+        for place, name in enumerate(["poor", "fair", "good"]):
+            log(client, experiment, name, 1.0 + place, depth=place, lr=place)
+        client.set_experiment_tag(experiment, views.NOTE, "By Ann.")
+        view = compare(experiment_names=["party"]).view("the view")
+        assert (view.mlflow_version, view.link.split("/#/")[0]) == (mlflow.__version__, server.url)
+        with playwright.sync_playwright() as started:
+            browser = started.chromium.launch(executable_path=chromium, args=["--no-sandbox", "--disable-gpu"])
+            page = browser.new_page(viewport={"width": 1900, "height": 1400})
+            page.goto(view.link, timeout=120_000)
+            page.get_by_role("link", name="good").wait_for(timeout=120_000)
+            assert page.get_by_text("3 matching runs").count() == 1
+            assert page.get_by_role("link", name="the view").count() >= 1
+            for name in ("binary/matthews_corrcoef", "depth", "lr"):
+                page.locator("[role=columnheader]", has_text=name).first.wait_for(timeout=30_000)
+            assert page.locator("[role=columnheader]", has_text="train/loss").count() == 0
+            page = browser.new_page(viewport={"width": 1900, "height": 1400})  # as links of a description are opened
+            page.goto(view.charts, timeout=120_000)
+            page.get_by_text("Parallel Coordinates").first.wait_for(timeout=120_000)
+            assert page.get_by_text("binary/matthews_corrcoef vs. multiclass/accuracy").count() >= 1
+            assert page.get_by_text("cmtrack/confusion_matrix").count() >= 1
+            page.wait_for_timeout(1000)
+            assert page.get_by_text("train/loss").count() == 0  # the cards that MLflow makes by itself
+            assert page.get_by_text("binary/f1").count() == 0
+            browser.close()

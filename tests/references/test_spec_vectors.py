@@ -1,0 +1,515 @@
+"""Reference values, from the published examples and from independent computation, through the public face.
+
+TV-n numbers the reference vectors. The numbers are compared to all the digits that they are written with.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+
+import cmtrack
+from cmtrack import ConfusionMatrix, Grouping, estimate_prevalence, evaluate
+from cmtrack.metrics import em_shares, prior_corrected
+from cmtrack.metrics.binary import literal_forms
+from cmtrack.metrics.moments import ScoreSamples, Sides
+from cmtrack.metrics.multiclass import cohen_kappa
+from cmtrack.metrics.spcc import bayes_index, d_a, d_e, fisher_mean, standardised_spcc
+from cmtrack.prevalence.class_shares import covariance_parts
+from cmtrack.prevalence.estimators import binned_estimate
+from cmtrack.prevalence.mixture import Mixture
+from cmtrack.statistics import ScoreCounts, ScoreMoments
+from support.samples import evaluate_counts, rows_of, standard_error
+
+TEN = 6e-11  # vectors are written with ten decimals
+
+
+def close(value: Any, expected: Any, tolerance: float = TEN) -> None:
+    np.testing.assert_allclose(value, expected, rtol=0, atol=tolerance)
+
+
+def check(evaluation: cmtrack.Evaluation, section: str, expected: dict[str, float]) -> None:
+    got = {name: evaluation.metrics[f"{section}/{name}"] for name in expected}
+    assert got == pytest.approx(expected, rel=0, abs=TEN)
+
+
+# --- TV-1: all multiclass metrics, with standard errors ----------------------------------------------------
+
+TV1 = [[7, 2, 1, 0], [1, 12, 3, 2], [0, 4, 9, 1], [2, 1, 0, 15]]
+
+
+def test_tv1_multiclass() -> None:
+    evaluation = evaluate_counts(TV1)
+    check(evaluation, "multiclass", {
+        "accuracy": 0.7166666667, "recall_macro": 0.7107142857, "balanced_accuracy": 0.7107142857,
+        "precision_macro": 0.7143049933, "f1_macro": 0.7121621622, "f1_of_macro_means": 0.7125051156,
+        "f1_weighted": 0.7168168168, "cohen_kappa": 0.6153846154, "cohen_kappa_linear": 0.6518105850,
+        "cohen_kappa_quadratic": 0.6762589928, "matthews_corrcoef": 0.6156178434,
+    })  # fmt: skip
+    recall = [0.7, 0.6666666667, 0.6428571429, 0.8333333333]
+    precision = [0.7, 0.6315789474, 0.6923076923, 0.8333333333]
+    f1 = [0.7, 0.6486486486, 0.6666666667, 0.8333333333]
+    for k in range(4):
+        check(evaluation, f"class/{k}", {"recall": recall[k], "precision": precision[k], "f1": f1[k]})
+    assert [evaluation.metrics[f"class/{k}/support"] for k in range(4)] == [10, 18, 14, 18]
+    assert evaluation.n_samples == 60
+
+
+@pytest.mark.parametrize(
+    ("name", "scale", "error"),
+    [
+        ("cohen_kappa", "wald", 0.0788919444),
+        ("matthews_corrcoef", "atanh", 0.0788454047),
+        ("f1_macro", "wald", 0.0590219479),
+        ("balanced_accuracy", "wald", 0.0599276362),
+        ("cohen_kappa_quadratic", "wald", 0.1025146074),
+    ],
+)
+def test_tv1_standard_errors(name: str, scale: str, error: float) -> None:
+    close(standard_error(evaluate_counts(TV1), f"multiclass/{name}", scale), error)
+
+
+# --- TV-2: kappa of 74 dishes ------------------------------------------------------------------------------
+
+TV2 = np.array([[7, 6, 2], [2, 32, 5], [1, 3, 16]])
+
+
+def test_tv2_kappa() -> None:
+    check(evaluate_counts(TV2), "multiclass", {"cohen_kappa": 0.5696357515, "accuracy": 0.7432432432})
+    matrix = ConfusionMatrix.from_predictions(*rows_of(TV2))
+    terms = matrix.counts.sum(axis=1) * matrix.counts.sum(axis=0) / matrix.total**2
+    close(terms, [0.0273922571, 0.2920014609, 0.0840029218])
+    close(terms.sum(), 0.4033966399)
+
+
+# --- TV-3: Markoulidakis et al. (2021), figure 7 -----------------------------------------------------------
+
+TV3 = [[20, 59, 1], [4, 185, 23], [2, 127, 88]]
+TV3_STRICT = Grouping({"negative": [0], "positive": [1, 2]}, mode="strict")
+
+
+def test_tv3_strict() -> None:
+    evaluation = evaluate_counts(TV3, grouping=TV3_STRICT)
+    assert evaluation.binary is not None
+    assert evaluation.binary._asdict() == {"tp": 273, "fn": 6, "imp": 150, "fp": 60, "tn": 20, "imn": 0}
+    assert evaluation.n_samples == 509
+    check(evaluation, "binary", {
+        "tp": 273, "fn": 6, "imp": 150, "fp": 60, "tn": 20, "imn": 0,
+        "accuracy": 0.5756385069, "recall": 0.6363636364, "precision": 0.5652173913, "specificity": 0.25,
+        "npv": 0.7692307692, "fnr": 0.0139860140, "fpr": 0.75, "fdr": 0.1242236025, "for": 0.2307692308,
+        "pimr": 0.3496503497, "ppimr": 0.3105590062, "nimr": 0, "npimr": 0, "f1": 0.5986842105,
+        "fowlkes_mallows": 0.5997364375, "balanced_accuracy": 0.4431818182, "matthews_corrcoef": 0.3901675441,
+        "informedness": -0.1136363636, "markedness": 0.3344481605, "threat_score": 0.4272300469,
+        "prevalence_threshold": 0.5205263386,
+    })  # fmt: skip
+    close(literal_forms(evaluation.binary)["threat_literal"], 0.8053097345)
+    close(standard_error(evaluation, "binary/matthews_corrcoef", "atanh"), 0.0589602345)
+    close(standard_error(evaluation, "binary/f1", "wald"), 0.0223259438)
+
+
+def test_tv3_relaxed() -> None:
+    evaluation = evaluate_counts(TV3, grouping=Grouping({"negative": [0], "positive": [1, 2]}))
+    check(evaluation, "binary", {
+        "tp": 423, "imp": 0, "accuracy": 0.8703339882, "recall": 0.9860139860, "precision": 0.8757763975,
+        "f1": 0.9276315789, "matthews_corrcoef": 0.3901675441,
+    })  # fmt: skip
+
+
+def test_tv3_three_classes() -> None:
+    evaluation = evaluate_counts(TV3)
+    recall, precision = [0.25, 0.8726415094, 0.4055299539], [0.7692307692, 0.4986522911, 0.7857142857]
+    for k in range(3):
+        check(evaluation, f"class/{k}", {"recall": recall[k], "precision": precision[k]})
+    check(evaluation, "multiclass", {
+        "recall_macro": 0.5093904878, "precision_macro": 0.6845324487, "f1_macro": 0.5156537561,
+        "f1_of_macro_means": 0.5841152846,
+    })  # fmt: skip
+
+
+# --- TV-4: mismatches in both groups -----------------------------------------------------------------------
+
+TV4 = [[5, 2, 1, 0], [1, 6, 0, 2], [1, 0, 7, 3], [0, 2, 1, 9]]
+
+
+def test_tv4_strict() -> None:
+    grouping = Grouping({"positive": [0, 1], "negative": [2, 3]}, mode="strict", positive="positive")
+    evaluation = evaluate_counts(TV4, grouping=grouping)
+    assert evaluation.binary is not None
+    check(evaluation, "binary", {
+        "tp": 11, "fn": 3, "imp": 3, "fp": 3, "tn": 16, "imn": 4, "accuracy": 0.675,
+        "recall": 0.6470588235, "precision": 0.6470588235, "f1": 0.6470588235, "fowlkes_mallows": 0.6470588235,
+        "specificity": 0.6956521739, "npv": 0.6956521739, "fpr": 0.1304347826, "for": 0.1304347826,
+        "nimr": 0.1739130435, "matthews_corrcoef": 0.6930946292, "informedness": 0.5166240409,
+        "threat_score": 0.4782608696, "prevalence_threshold": 0.3098582817,
+    })  # fmt: skip
+    literal = literal_forms(evaluation.binary)
+    close(literal["informedness_consistent"], 0.3427109974)
+    close(literal["threat_literal"], 0.6470588235)
+    close(literal["prevalence_threshold_literal"], 0.4068185688)
+    m = evaluation.metrics
+    close(literal["markedness_consistent"], m["binary/markedness"] - m["binary/npimr"])
+
+
+def test_tv4_hybrid() -> None:
+    mode = {"positive": [(0, 0), (1, 1), (0, 1)], "negative": "strict"}
+    grouping = Grouping({"positive": [0, 1], "negative": [2, 3]}, mode=mode, positive="positive")
+    check(evaluate_counts(TV4, grouping=grouping), "binary", {
+        "tp": 13, "imp": 1, "accuracy": 0.725, "recall": 0.7647058824, "f1": 0.7647058824, "pimr": 0.0588235294,
+        "threat_score": 0.6190476190,
+    })  # fmt: skip
+
+
+# --- TV-5: three groups of three kinds, and a second step --------------------------------------------------
+
+TV5 = [
+    [11, 9, 7, 5, 5, 10], [1, 18, 2, 1, 6, 11], [8, 9, 18, 9, 6, 1],
+    [10, 5, 6, 14, 2, 11], [9, 7, 4, 9, 16, 5], [5, 2, 1, 6, 10, 10],
+]  # fmt: skip
+TV5_FIRST = Grouping(
+    {"G1": [0, 1], "G2": [2, 3], "G3": [4, 5]},
+    mode={"G1": "strict", "G2": "relaxed", "G3": [(4, 4), (5, 5), (5, 4)]},
+    name="first",
+)
+
+
+def test_tv5_three_groups() -> None:
+    evaluation = evaluate_counts(TV5, grouping=TV5_FIRST)
+    reduced = evaluation.reduced[0]
+    assert reduced.counts.tolist() == [[29, 15, 32], [32, 47, 20], [23, 20, 36]]
+    assert reduced.mismatches.tolist() == [10, 0, 5]
+    assert reduced.actual.tolist() == [86, 99, 84]
+    assert reduced.predicted.tolist() == [94, 82, 93]
+    assert reduced == ConfusionMatrix.from_predictions(*rows_of(TV5)).reduce(TV5_FIRST)
+    check(evaluation, "reduced/first", {"accuracy": 0.4163568773, "f1_macro": 0.4161129666, "mismatch_rate": 15 / 269})
+    recall, precision = [0.3372093023, 0.4747474747, 0.4285714286], [0.3085106383, 0.5731707317, 0.3870967742]
+    for k, group in enumerate(("G1", "G2", "G3")):
+        check(evaluation, f"reduced/first/{group}", {"recall": recall[k], "precision": precision[k]})
+        assert evaluation.metrics[f"reduced/first/{group}/mismatches"] == [10, 0, 5][k]
+
+
+@pytest.mark.parametrize(
+    ("mode", "expected"),
+    [
+        ("strict", {"tp": 76, "imp": 57, "fn": 52, "fp": 43, "tn": 36, "imn": 5}),
+        ("relaxed", {"tp": 123, "imp": 10, "fn": 52, "fp": 43, "tn": 36, "imn": 5}),
+    ],
+)
+def test_tv5_second_step(mode: str, expected: dict[str, int]) -> None:
+    second = Grouping({"H": ["G1", "G2"], "rest": ["G3"]}, mode=mode, positive="H", name="second")
+    evaluation = evaluate_counts(TV5, grouping=TV5_FIRST.then(second))
+    assert evaluation.binary is not None
+    assert evaluation.binary._asdict() == expected
+    by_steps = ConfusionMatrix.from_predictions(*rows_of(TV5)).reduce(TV5_FIRST).reduce(second)
+    assert by_steps.as_binary()._asdict() == expected
+
+
+# --- TV-6: the sweep of the threshold ----------------------------------------------------------------------
+
+TV6_Y = [0, 1, 1, 2, 0, 2, 2, 1]
+TV6_P = [
+    [0.50, 0.30, 0.20], [0.10, 0.60, 0.30], [0.20, 0.30, 0.50], [0.40, 0.35, 0.25],
+    [0.70, 0.10, 0.20], [0.30, 0.25, 0.45], [0.05, 0.15, 0.80], [0.60, 0.30, 0.10],
+]  # fmt: skip
+TV6_MODES: dict[str, Any] = {
+    "strict": "strict",
+    "relaxed": "relaxed",
+    "hybrid": {"positive": [(1, 1), (2, 2), (2, 1)], "negative": [(0, 0)]},
+}
+
+
+@pytest.mark.parametrize(
+    ("mode", "tp", "auc", "ceiling", "normalized", "variance"),
+    [
+        ("strict", [0, 1, 2, 2, 3, 3, 3, 4, 4], 0.5833333333, 0.6666666667, 0.875, 0.0472222222),
+        ("relaxed", [0, 1, 2, 3, 4, 5, 5, 6, 6], 0.9166666667, 1, 0.9166666667, 0.0138888889),
+        ("hybrid", [0, 1, 2, 2, 3, 4, 4, 5, 5], 0.75, 0.8333333333, 0.9, 0.0361111111),
+    ],
+)
+def test_tv6_roc(mode: str, tp: list[int], auc: float, ceiling: float, normalized: float, variance: float) -> None:
+    grouping = Grouping({"negative": [0], "positive": [1, 2]}, mode=TV6_MODES[mode])
+    evaluation = evaluate(TV6_Y, y_prob=TV6_P, grouping=grouping)
+    roc = evaluation.roc
+    assert roc is not None
+    assert roc.thresholds.tolist() == [math.inf, 0.95, 0.9, 0.8, 0.7, 0.6, 0.5, 0.4, 0.3]
+    assert roc.fpr.tolist() == [0, 0, 0, 0, 0, 0, 0.5, 0.5, 1]
+    assert roc.tp.tolist() == tp
+    check(evaluation, "binary", {
+        "roc_auc": auc, "roc_auc_ceiling": ceiling, "roc_auc_normalized": normalized
+    })  # fmt: skip
+    close(roc.auc_standard_error**2, variance)
+    close(evaluation.standard_errors["binary/roc_auc"] ** 2, variance)
+    assert roc.auc_interval == evaluation.intervals["binary/roc_auc"]
+    if mode == "strict":
+        assert roc.imp.tolist() == [0, 0, 0, 1, 1, 2, 2, 2, 2]
+        assert roc.fn.tolist() == [6, 5, 4, 3, 2, 1, 1, 0, 0]
+        assert roc.tn.tolist() == [2, 2, 2, 2, 2, 2, 1, 1, 0]
+
+
+# --- TV-7: Gubbels (2023), binary sPCC, bias and separation ------------------------------------------------
+
+TV7_Y = [1, 0, 0, 1, 0, 1, 0, 0, 0, 1]
+TV7_S = [0.9, 0.2, 0.4, 0.6, 0.1, 0.3, 0.35, 0.05, 0.5, 0.8]
+
+
+def moments_of(y: list[int], s: list[float]) -> ScoreMoments:
+    return ScoreMoments.from_scores(np.array(y), np.array(s)[:, None], 2)
+
+
+def test_tv7_spcc() -> None:
+    evaluation = evaluate(TV7_Y, y_prob=TV7_S)
+    check(evaluation, "spcc", {"binary": 0.6993821988, "d_a": 1.7002089232, "d_e": 1.7324765381})
+    check(evaluation, "binary", {"roc_auc": 0.875})
+    check(evaluation, "prevalence", {
+        "bias": 0.02, "expected_count": 4.2, "expected_count_sd_labels_only": 1.3095800854
+    })  # fmt: skip
+    close(standard_error(evaluation, "spcc/binary", "atanh"), 0.1523937522)
+    close(evaluation.intervals["spcc/binary"], [0.2742206160, 0.8958427352])
+    moments = evaluation.statistics.score_moments
+    assert moments is not None
+    close(moments.mean[:, 0], [0.2666666667, 0.65])
+    close(moments.m2[:, 0], [0.1583333333, 0.21])
+    standardised = [standardised_spcc(moments, prevalence) for prevalence in (0.0023, 0.01, 0.5)]
+    close(standardised, [0.1121980808, 0.2275120060, 0.6944236804])
+
+
+def test_tv7_merged_moments() -> None:
+    first, second = moments_of([1, 1], [0.9, 0.6]), moments_of([1, 1], [0.3, 0.8])
+    for part, (mean, m2) in ((first, (0.75, 0.045)), (second, (0.55, 0.125)), (first + second, (0.65, 0.21))):
+        close((part.mean[1, 0], part.m2[1, 0]), (mean, m2), 1e-15)
+    assert (first + second).n.tolist() == [0, 4]
+
+
+def test_unequal_normals_separation() -> None:
+    """N(1.3, 2^2) against N(0, 0.5^2), by quantiles of a fine grid."""
+    from scipy.special import ndtri
+    from scipy.stats import norm
+
+    z = ndtri((np.arange(200_000) + 0.5) / 200_000)
+    moments = ScoreMoments.from_scores(np.repeat([0, 1], len(z)), np.concatenate((z * 0.5, z * 2 + 1.3))[:, None], 2)
+    score = ScoreSamples(Sides.of_score(moments)).argument()
+    close((d_a(score), d_e(score)), (0.8917926, 1.04), 1e-3)
+    edges = np.linspace(-15, 15, 300_001)
+    cells = [np.diff(norm.cdf(edges, mean, sd)) for mean, sd in ((1.3, 2), (0, 0.5))]
+    close(bayes_index(*cells), 1.8569223, 1e-6)
+
+
+# --- TV-8: one-vs-rest and one-vs-one ----------------------------------------------------------------------
+
+TV8_Y = [0, 0, 0, 0, 1, 1, 1, 2, 2]
+TV8_P = [
+    [0.7, 0.2, 0.1], [0.5, 0.4, 0.1], [0.6, 0.1, 0.3], [0.4, 0.35, 0.25], [0.3, 0.6, 0.1],
+    [0.2, 0.5, 0.3], [0.45, 0.4, 0.15], [0.1, 0.3, 0.6], [0.3, 0.4, 0.3],
+]  # fmt: skip
+
+
+def test_tv8_multiclass_spcc() -> None:
+    evaluation = evaluate(TV8_Y, y_prob=TV8_P)
+    check(evaluation, "spcc", {
+        "ovr/0": 0.7721384064, "ovr/1": 0.6965977657, "ovr/2": 0.7240995676, "ovr_fisher": 0.7325263593,
+        "ovo_fisher": 0.7566477918, "ovr_min": 0.6965977657, "ovo_min": 0.7205766921,
+    })  # fmt: skip
+    close(evaluation.spcc_matrix, [
+        [0, 0.7302967433, 0.8366600265], [0.7463904913, 0, 0.7205766921], [0.7378647874, 0.7492686493, 0]
+    ])  # fmt: skip
+    close(fisher_mean(np.array([0.9237, 0.9145, 0.0231])), 0.7870782, 6e-8)
+
+
+# --- TV-9: calibrated prevalence with four bins ------------------------------------------------------------
+
+A, C, W = [2, 8, 30, 60], [140, 40, 16, 4], [1300, 420, 190, 90]
+BINS = np.array([0.1, 0.3, 0.6, 0.9])  # any four increasing scores
+
+
+def repeated(counts: Any) -> Any:
+    return np.repeat(BINS[: len(counts)], counts)
+
+
+def labelled(positives: list[int], negatives: list[int]) -> tuple[Any, Any]:
+    y = np.repeat([1, 0], [sum(positives), sum(negatives)])
+    return y, np.concatenate((repeated(positives), repeated(negatives)))
+
+
+def estimate(interval: str = "adjusted", target: Any = W) -> cmtrack.PrevalenceEstimate:
+    return estimate_prevalence(repeated(target), calibration=labelled(A, C), density="bins", interval=interval)
+
+
+def test_tv9_estimate() -> None:
+    e = estimate()
+    assert e.densities is not None
+    assert e.densities.positives.tolist() == A
+    assert e.densities.negatives.tolist() == C
+    assert e.mixture.w.tolist() == W
+    close(e.densities.p, [0.0245098039, 0.0833333333, 0.2990196078, 0.5931372549])
+    close(e.densities.q, [0.6955445545, 0.2004950495, 0.0816831683, 0.0222772277])
+    close(e.value, 0.0424163214)
+    v = e.variance
+    close(v.information, 8.2743967800)
+    close(v.positives * e.n_positives * v.information**2, 0.0511171883)
+    close(v.negatives * e.n_negatives * v.information**2, 4.1064879726)
+    close((v.target, v.positives, v.negatives), (6.04274e-05, 7.4661e-06, 2.998941e-04), 6e-11)
+    close(v.total, 3.677875e-04, 6e-11)
+    close(math.sqrt(v.total), 0.0191777877)
+    close(e.inflation, 6.0864400887)
+    close(e.shares, np.array((6.04274e-05, 7.4661e-06, 2.998941e-04)) / 3.677875e-04, 3e-7)
+    close(e.implied_spcc, 0.5797263484)
+    close(e.sd_labels_only, 7.3916996083)
+    close(e.sd_labels_only / e.implied_spcc, 12.7503, 1e-4)
+    known = math.sqrt(v.target - e.value * (1 - e.value) / e.n_target)
+    close(e.n_target * known, 12.6678770359, 2e-9)
+    close(e.count_sd, 37.2815746659, 6e-10)
+    close(e.count, 84.8326427593, 6e-10)
+    close((e.fit_statistic, e.fit_pvalue), (0.3443584089, 0.8418283003))
+    assert e.fit_df == 2
+    mix = 0.0424163214 * e.densities.p + (1 - 0.0424163214) * e.densities.q
+    gaps = (np.array(W) / 2000 - mix) ** 2 / (
+        mix / 2000 + 0.0424163214**2 * e.densities.p / 100 + (1 - 0.0424163214) ** 2 * e.densities.q / 200
+    )
+    assert [b for b, _ in e.fit_contributions] == np.argsort(gaps)[:0:-1].tolist()
+    close([part for _, part in e.fit_contributions], np.sort(gaps)[:0:-1], 1e-8)
+    likelihood = [e.mixture.log_likelihood(p) for p in (e.value, 0.0, 0.1)]
+    close(likelihood, [-1943.54269135, -1965.21339219, -1963.22452503], 6e-9)
+
+
+def test_tv9_posteriors() -> None:
+    e = estimate()
+    tau = e.posterior(BINS, method="bins")
+    close(tau, [0.0015584533, 0.0180779172, 0.1395276496, 0.5411519426])
+    close(np.array(W) @ tau, 84.8326427593, 6e-10)
+    close(np.array(W) @ e.posterior(BINS), e.count, 1e-6)
+
+
+@pytest.mark.parametrize(
+    ("interval", "low", "high"),
+    [
+        ("naive", 0.0278122471, 0.0586718456),
+        ("adjusted", 0.0094233561, 0.0854010565),
+        ("realised", 0.0102082430, 0.0840681682),
+        ("score", 0.0048856621, 0.0827888305),
+    ],
+)
+def test_tv9_intervals(interval: str, low: float, high: float) -> None:
+    e = estimate(interval)
+    close((e.low, e.high), (low, high))
+    if interval in ("adjusted", "realised"):
+        close((e.count_low / 2000, e.count_high / 2000), (0.0102082430, 0.0840681682))
+    realised = (e.variance.total - e.value * (1 - e.value) / 2000) / e.variance.target
+    close(realised, 5.7503574496)
+
+
+def test_tv9_wald_and_bootstrap() -> None:
+    e = estimate("wald")
+    reach = 1.959963984540054 * 0.0191777877
+    close((e.low, e.high), (0.0424163214 - reach, 0.0424163214 + reach))
+    b = estimate("bootstrap")
+    assert b.low == pytest.approx(0.0424 - reach, abs=0.012)
+    assert b.high == pytest.approx(0.0424 + reach, abs=0.012)
+
+
+def test_tv9_boundary() -> None:
+    e = estimate(target=[1800, 160, 30, 10])
+    assert (e.value, e.low) == (0, 0)
+    close(e.high, 0.013684463, 6e-10)
+    close(e.inflation, 11.0, 0.05)
+
+
+def test_tv9_is_what_the_default_gives() -> None:
+    found = estimate_prevalence(repeated(W), calibration=labelled(A, C))
+    assert (found.value, found.low, found.high) == pytest.approx((0.0424163214, 0.0094233561, 0.0854010565), abs=TEN)
+
+
+def test_tv9_through_evaluate() -> None:
+    y, scores = labelled(A, C)
+    evaluation = evaluate(y, y_prob=scores, calibration=(y, scores), target=repeated(W))
+    check(evaluation, "prevalence", {
+        "calibrated": 0.0424163214, "calibrated_low": 0.0094233561, "calibrated_high": 0.0854010565,
+        "calibrated_count": 84.8326427593, "fit_pvalue": 0.8418283003,
+    })  # fmt: skip
+    close(evaluation.intervals["prevalence/calibrated"], (0.0094233561, 0.0854010565))
+    shares = [evaluation.metrics[f"prevalence/share_{name}"] for name in ("target", "positives", "negatives")]
+    close(shares, np.array((6.04274e-05, 7.4661e-06, 2.998941e-04)) / 3.677875e-04, 3e-7)
+
+
+# --- TV-10 to TV-13: other estimators ----------------------------------------------------------------------
+
+
+def test_tv10_two_bins_are_adjusted_count() -> None:
+    value = Mixture(np.array([0.2, 0.8]), np.array([0.9, 0.1]), np.array([0.75, 0.25])).maximise()
+    close(value, 0.2142857143)
+    close(value, (0.25 - 0.1) / (0.8 - 0.1), 1e-12)
+
+
+def test_two_bins_from_counts_near_adjusted_count() -> None:
+    scores = ScoreCounts(np.array([0.0, 1.0]), np.array([[180_000, 20_000], [20_000, 80_000]]), exact=True)
+    target = ScoreCounts(np.array([0.0, 1.0]), np.array([[75_000, 25_000]]), exact=True)
+    assert binned_estimate(scores, target, positive=1).value == pytest.approx(0.2142857143, abs=1e-5)
+
+
+def test_tv11_raw_posteriors() -> None:
+    target = [0.05, 0.1, 0.2, 0.3, 0.6, 0.8, 0.9, 0.15, 0.4, 0.25]
+    e = estimate_prevalence(target, calibration=([0, 1], [0.2, 0.7]), density="raw")
+    close(e.value, 0.1751429581)
+
+
+TV12 = np.array([[0.70, 0.10, 0.05], [0.20, 0.30, 0.15], [0.08, 0.50, 0.20], [0.02, 0.10, 0.60]])
+
+
+def test_tv12_three_classes() -> None:
+    w = np.array([0.40, 0.25, 0.20, 0.15])
+    shares = em_shares(TV12, w, tolerance=1e-13)
+    close(shares, (0.5381988153, 0.2734833933, 0.1883177914), 1e-9)
+    mix = TV12 @ shares
+    close(TV12.T @ (w / mix), [1, 1, 1], 1e-9)
+    close(w @ np.log(mix), -1.3227443956)
+
+
+def test_tv12_default_tolerance_is_within_its_promise() -> None:
+    w = np.array([0.40, 0.25, 0.20, 0.15])
+    gap = -1.3227443956 - w @ np.log(TV12 @ em_shares(TV12, w))
+    assert gap <= 1.1e-9
+
+
+def test_covariance_parts_agrees_with_two_classes() -> None:
+    """For two classes the covariance of the shares is the variance of the prevalence (TV-9)."""
+    p, q = (np.array(a) for a in (
+        [0.0245098039, 0.0833333333, 0.2990196078, 0.5931372549],
+        [0.6955445545, 0.2004950495, 0.0816831683, 0.0222772277],
+    ))  # fmt: skip
+    shares = np.array([1 - 0.0424163214, 0.0424163214])
+    of_target, of_labelled, variances, _ = covariance_parts(
+        np.stack((q, p), axis=1), shares, 2000, np.array([200, 100])
+    )
+    covariance = of_target + of_labelled
+    assert variances.sum(axis=0) == pytest.approx(np.diag(of_labelled))
+    close(covariance, 3.677875e-04 * np.array([[1, -1], [-1, 1]]), 1e-9)
+
+
+def test_tv13_prior_correction() -> None:
+    close(prior_corrected(np.array([0.2, 0.5, 0.9]), 0.3, 0.05), [0.0297872340, 0.1093750000, 0.5250000000])
+
+
+# --- TV-17: Wilson -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("name", "low", "high"),
+    [
+        ("recall", 0.5898193324, 0.6804874916),
+        ("precision", 0.5206647663, 0.6087408109),
+        ("specificity", 0.1680623186, 0.3548467462),
+        ("for", 0.1103384941, 0.4205155408),
+    ],
+)
+def test_tv17_wilson(name: str, low: float, high: float) -> None:
+    """Recall 273/429, precision 273/483, specificity 20/80, false omission 6/26 of TV-3."""
+    close(evaluate_counts(TV3, grouping=TV3_STRICT).intervals[f"binary/{name}"], (low, high))
+
+
+def test_weighted_kappa_refuses_other_weights() -> None:
+    from cmtrack.metrics.cells import Cells, Table
+
+    table = Table(Cells.of_matrix(ConfusionMatrix(np.array(TV1), (0, 1, 2, 3))))
+    with pytest.raises(ValueError, match="weights must be None, 'linear' or 'quadratic', got 'cubic'"):
+        cohen_kappa(table, "cubic")

@@ -1,0 +1,116 @@
+"""What the reproductions share: cells beside published numbers, reports, and the overview of all sources."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from pathlib import Path
+
+import mlflow
+import numpy as np
+import pandas as pd
+import pytest
+from matplotlib.figure import Figure
+
+from study import Spread, Study, beside, nearness
+from study.overview import README, REPORTS, SOURCES, overview, with_overview
+from support import ROOT
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.mark.parametrize(
+    ("ours", "published", "cell"),
+    [
+        (Spread(0.591, 0.021), 0.58, "0.59 ± 0.02 (0.58)"),
+        (Spread(0.591, 0.005), 0.58, "0.59 ± 0.01 (0.58) †"),
+        (0.583, 0.58, "0.58 (0.58)"),
+        (0.586, 0.58, "0.59 (0.58) †"),
+        (Spread(0.5, math.nan), None, "0.50"),
+        (Spread(math.nan, math.nan), 0.5, "– (0.50)"),
+        (Spread(0.5, 0.1), math.nan, "0.50 ± 0.10"),
+    ],
+)
+def test_cells_say_ours_its_spread_and_what_was_published(ours: Spread | float, published: float, cell: str) -> None:
+    assert beside(ours, published) == cell
+
+
+def test_spread_is_that_of_the_repeats_with_a_number() -> None:
+    assert Spread.of([1, 2, 3, math.nan]) == (2.0, 1.0)
+    assert Spread.of([4]).mean == 4
+    assert math.isnan(Spread.of([4]).sd)
+    assert all(map(math.isnan, Spread.of([math.nan])))
+
+
+def test_nearness_names_the_largest_distance() -> None:
+    published = pd.DataFrame({"a": [0.5, np.nan], "b": [0.1, 0.2]}, index=["x", "y"])
+    ours = pd.DataFrame({"b": [0.1, 0.5], "a": [0.51, 0.3]}, index=["x", "y"])
+    assert nearness(ours, published) == "3 numbers: median distance 0.01, largest 0.30 (y, b)"
+    assert nearness(ours * np.nan, published) == "nothing to compare"
+
+
+@pytest.fixture
+def study(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Study:
+    before = mlflow.get_tracking_uri()
+    monkeypatch.setenv("MLFLOW_TRACKING_URI", before)
+    under_way = Study("kappa_article", "A title", "A source", output=tmp_path, fast=True)
+    yield under_way  # type: ignore[misc]
+    mlflow.set_tracking_uri(before)
+
+
+def test_a_study_writes_its_report_and_logs_it(study: Study, tmp_path: Path) -> None:
+    study.heading("Table 1")
+    study.bullets("one", "two")
+    study.table("table_1", pd.DataFrame({"n": [3, 4], "share": [0.125, math.nan], "a|b": ["x|y", "z"]}), "Numbers")
+    study.figure("figure_1", Figure(), "A picture")
+    study.outcome("Table 1", reproduced="all", near="exact")
+    assert study.pick(fast=1, full=2) == 1
+    assert list(study.track([1, 2], "things")) == [1, 2]
+    text = study.close().read_text()
+    for part in ("# A title", "Source: A source", "## Table 1", "* one\n* two", "![A picture](figure_1.png)"):
+        assert part in text
+    assert "| n | share | a\\|b |\n| --: | --: | :-- |\n| 3 | 0.12 | x\\|y |\n| 4 | – | z |" in text
+    assert (study.folder / "figure_1.png").stat().st_size > 100
+    assert pd.read_csv(study.folder / "table_1.csv")["n"].tolist() == [3, 4]
+    saved = json.loads((study.folder / "outcomes.json").read_text())
+    assert (saved["mode"], saved["outcomes"][0]["near"]) == ("fast", "exact")
+    runs = mlflow.MlflowClient(study.store).search_runs([mlflow.get_experiment_by_name("kappa_article").experiment_id])
+    assert [run.info.run_name for run in runs] == ["report"]
+    kept = {item.path for item in mlflow.MlflowClient(study.store).list_artifacts(runs[0].info.run_id)}
+    assert kept == {"report.md", "outcomes.json", "figure_1.png", "table_1.csv", "outcomes.csv"}
+
+
+def test_an_overview_is_made_of_full_reports_only(study: Study) -> None:
+    study.outcome("Table 1", reproduced="all", near="exact")
+    study.close()
+    for name in SOURCES:
+        (study.folder.parent / name).mkdir(exist_ok=True)
+        (study.folder.parent / name / "outcomes.json").write_text((study.folder / "outcomes.json").read_text())
+    with pytest.raises(ValueError, match=r"made of full reports; \w+ was written in fast mode"):
+        overview(study.folder.parent)
+
+
+def test_the_readme_holds_the_overview_of_the_stored_reports() -> None:
+    text = README.read_text()
+    assert with_overview(text, overview()) == text
+    for name in SOURCES:
+        assert f"`{name}.py`" in text
+
+
+def test_stored_reports_are_whole_and_of_no_machine() -> None:
+    for name in SOURCES:
+        folder = REPORTS / name
+        report = (folder / "report.md").read_text()
+        assert ", full mode." in report
+        for picture in re.findall(r"!\[[^\]]*\]\(([^)]+)\)", report):
+            assert (folder / picture).is_file()
+        for path in folder.iterdir():
+            if path.suffix in (".md", ".json", ".csv", ".html"):
+                assert not re.search(r"(^|[\s\"'(:])/(tmp|home|root|work|Users)/", path.read_text()), path
+
+
+def test_every_example_is_in_the_readme() -> None:
+    text = README.read_text()
+    for path in (ROOT / "examples").glob("*.py"):
+        assert f"`{path.name}`" in text or path.name.startswith("hooks_"), path.name

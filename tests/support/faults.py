@@ -1,0 +1,223 @@
+"""Proxies that fail as they are told, and processes to kill."""
+
+from __future__ import annotations
+
+import contextlib
+import http.client
+import os
+import socket
+import subprocess
+import sys
+import textwrap
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+from urllib.parse import urlsplit
+
+from support import ROOT
+
+HERE = os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])
+CHILD = textwrap.dedent("""
+    import sys, time
+    import numpy as np
+    import mlflow
+    from cmtrack import log_evaluation
+    mlflow.set_tracking_uri(sys.argv[1])
+    rng = np.random.default_rng(int(sys.argv[3]))
+    y = rng.integers(0, 3, 60)
+    y[:3] = range(3)
+    if sys.argv[4] == "impatient":
+        import cmtrack.tracking.deliver as deliver
+        deliver.PATIENCE = 3.0
+    if sys.argv[4] == "slow":
+        import cmtrack.tracking.package as package
+        package._draw = lambda *_: (print("drawing", flush=True), time.sleep(60))
+    logged = log_evaluation(y, rng.permutation(y), y_prob=rng.dirichlet(np.ones(3), 60), run_id=sys.argv[2])
+    print(logged.status)
+""")
+
+
+def child(
+    store_uri: str, run_id: str, seed: int, how: str = "plain", within: Sequence[str] = ()
+) -> subprocess.Popen[str]:
+    """A training script that logs one evaluation, started by ``within``.
+
+    ``how``: "plain", "impatient" (waits for 3 seconds), or "slow" (stops before the figures).
+    """
+    return subprocess.Popen(
+        [*within, sys.executable, "-W", "ignore", "-c", CHILD, store_uri, run_id, str(seed), how],
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env={**os.environ, "PYTHONPATH": HERE},
+    )  # fmt: skip
+
+
+PASS, DROP, HANG = "pass", "drop", "hang"
+
+
+class FaultyProxy:
+    """Forwards to a server; ``fault(method, path, number)`` says what to do with each request.
+
+    It answers with PASS, DROP (the connection is closed without a word), HANG (no answer until the end), or a status
+    such as 500 or 429.
+    """
+
+    def __init__(self, port: int) -> None:
+        self.fault: Callable[[str, str, int], Any] = lambda *_: PASS
+        self.requests: list[tuple[str, str]] = []
+        self.headers: list[dict[str, str]] = []
+        self.connections = 0
+        self._target, self._ended = port, threading.Event()
+        handler = type("Handler", (_Handler,), {"proxy": self})
+        self._server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
+        self._server.daemon_threads = True
+        self.url = f"http://127.0.0.1:{self._server.server_port}"
+        threading.Thread(target=self._server.serve_forever, daemon=True).start()
+
+    def close(self) -> None:
+        self._ended.set()
+        self._server.shutdown()
+        self._server.server_close()
+
+    def answer(self, handler: BaseHTTPRequestHandler) -> None:
+        body = handler.rfile.read(int(handler.headers.get("Content-Length") or 0))
+        self.requests.append((handler.command, handler.path))
+        self.headers.append(dict(handler.headers))
+        what = self.fault(handler.command, handler.path, len(self.requests))
+        if what == HANG:
+            self._ended.wait()
+        if what in (DROP, HANG):
+            handler.close_connection = True
+            handler.connection.close()
+            return
+        if what != PASS:
+            self._reply(handler, int(what), b'{"error_code": "INTERNAL_ERROR", "message": "made up"}', {})
+            return
+        try:
+            port, path = self.place(handler.path)
+            connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
+            headers = {k: v for k, v in handler.headers.items() if k.lower() not in ("host", "connection")}
+            connection.request(handler.command, path, body, headers)
+            reply = connection.getresponse()
+            kept = {k: v for k, v in reply.getheaders() if k.lower() in ("content-type", "content-disposition")}
+            self._reply(handler, reply.status, reply.read(), kept)
+            connection.close()
+        except (OSError, http.client.HTTPException):  # the server was killed: the client sees what it would have seen
+            handler.close_connection = True
+            handler.connection.close()
+
+    def place(self, path: str) -> tuple[int, str]:
+        """Port and path of what was asked for; as a forward proxy it takes every host for the target."""
+        parts = urlsplit(path)
+        return self._target, parts._replace(scheme="", netloc="").geturl() or "/"
+
+    def tunnel(self, handler: BaseHTTPRequestHandler) -> None:
+        """What CONNECT asks for."""
+        self.requests.append((handler.command, handler.path))
+        self._reply(handler, 405, b"", {})
+
+    @staticmethod
+    def _reply(handler: BaseHTTPRequestHandler, status: int, content: bytes, headers: dict[str, str]) -> None:
+        handler.send_response(status)
+        for name, value in ({"Content-Type": "application/json"} | headers).items():
+            handler.send_header(name, value)
+        handler.send_header("Content-Length", str(len(content)))
+        handler.end_headers()
+        handler.wfile.write(content)
+
+
+class ForwardProxy(FaultyProxy):
+    """An HTTP proxy, the only one who knows where some hosts are; it knows no others.
+
+    Parameters
+    ----------
+    hosts : dict of str to int
+        Port on this machine by the host's name.
+    """
+
+    def __init__(self, hosts: Mapping[str, int]) -> None:
+        super().__init__(0)
+        self.hosts = dict(hosts)
+
+    def place(self, path: str) -> tuple[int, str]:
+        parts = urlsplit(path)
+        if parts.hostname not in self.hosts:
+            raise OSError(f"there is no host {parts.hostname!r}")
+        return self.hosts[parts.hostname], parts._replace(scheme="", netloc="").geturl() or "/"
+
+    def tunnel(self, handler: BaseHTTPRequestHandler) -> None:
+        self.requests.append((handler.command, handler.path))
+        port = self.hosts.get(handler.path.rpartition(":")[0])
+        if port is None:
+            handler.send_error(502)
+            return
+        with socket.create_connection(("127.0.0.1", port)) as there:
+            handler.send_response(200)
+            handler.end_headers()
+            handler.close_connection = True
+            back = threading.Thread(target=_pump, args=(there, handler.connection), daemon=True)
+            back.start()
+            _pump(handler.connection, there)
+            back.join()
+
+
+class SlowLink:
+    """A connection to a port that carries so many bytes a second in each direction, all its users together."""
+
+    def __init__(self, port: int, bytes_per_second: float) -> None:
+        self._target, self._seconds = port, 1 / bytes_per_second
+        self._free = {"there": 0.0, "back": 0.0}
+        self._lock = threading.Lock()
+        self._listening = socket.create_server(("127.0.0.1", 0))
+        self.url = f"http://127.0.0.1:{self._listening.getsockname()[1]}"
+        threading.Thread(target=self._serve, daemon=True).start()
+
+    def close(self) -> None:
+        self._listening.close()
+
+    def _serve(self) -> None:
+        with contextlib.suppress(OSError):  # it was closed
+            while True:
+                here, _ = self._listening.accept()
+                there = socket.create_connection(("127.0.0.1", self._target))
+                for way, pair in (("there", (here, there)), ("back", (there, here))):
+                    threading.Thread(target=_pump, args=(*pair, self._wait_for(way)), daemon=True).start()
+
+    def _wait_for(self, way: str) -> Callable[[int], None]:
+        def wait(size: int) -> None:
+            with self._lock:
+                start = max(time.monotonic(), self._free[way])
+                self._free[way] = start + size * self._seconds
+            time.sleep(max(0.0, self._free[way] - time.monotonic()))
+
+        return wait
+
+
+def _pump(source: socket.socket, target: socket.socket, wait: Callable[[int], None] = lambda _: None) -> None:
+    """Carry bytes until one side has ended."""
+    with contextlib.suppress(OSError):
+        while data := source.recv(4096):
+            wait(len(data))
+            target.sendall(data)
+    with contextlib.suppress(OSError):
+        target.shutdown(socket.SHUT_WR)
+
+
+class _Handler(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    proxy: FaultyProxy
+
+    def setup(self) -> None:
+        self.proxy.connections += 1
+        super().setup()
+
+    def do_GET(self) -> None:
+        self.proxy.answer(self)
+
+    def do_CONNECT(self) -> None:
+        self.proxy.tunnel(self)
+
+    do_POST = do_PUT = do_PATCH = do_DELETE = do_HEAD = do_GET
+
+    def log_message(self, *_: Any) -> None:
+        pass

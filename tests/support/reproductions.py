@@ -1,0 +1,56 @@
+"""The fast mode of a reproduction, run as a user runs it."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import NamedTuple
+
+import pandas as pd
+from mlflow import MlflowClient
+from mlflow.entities import Run
+
+from support import ROOT
+from support.scripts import environment_without
+
+
+class FastRun(NamedTuple):
+    """What a script left: the folder of its report, the store, and its words on stderr."""
+
+    name: str
+    folder: Path
+    store: str
+    stderr: str
+
+    @property
+    def report(self) -> str:
+        return (self.folder / "report.md").read_text(encoding="utf-8")
+
+    @property
+    def outcomes(self) -> dict[str, dict[str, str]]:
+        """Rows of the overview by published item."""
+        rows = json.loads((self.folder / "outcomes.json").read_text(encoding="utf-8"))["outcomes"]
+        return {row["item"]: row for row in rows}
+
+    def table(self, name: str, index_col: int | None = None) -> pd.DataFrame:
+        """A table of the report."""
+        return pd.read_csv(self.folder / f"{name}.csv", index_col=index_col)
+
+    def runs(self) -> list[Run]:
+        """The script's MLflow runs."""
+        client = MlflowClient(self.store)
+        return list(client.search_runs([client.get_experiment_by_name(self.name).experiment_id]))
+
+
+def run_fast(name: str, output: Path, *without: str) -> FastRun:
+    """Run ``examples/reproduce/<name>.py --fast``, `without` variables of the environment; it must end well."""
+    output.mkdir(parents=True, exist_ok=True)
+    done = subprocess.run(
+        [sys.executable, str(ROOT / "examples" / "reproduce" / f"{name}.py"), "--fast", "--output", str(output)],
+        cwd=output.parent, env=environment_without(*without) | {"MPLBACKEND": "Agg"},
+        capture_output=True, text=True, check=False, timeout=900,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    return FastRun(name, output / "reports" / name, f"sqlite:///{(output / 'mlflow.db').as_posix()}", done.stderr)

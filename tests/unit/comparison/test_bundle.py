@@ -1,0 +1,594 @@
+"""Reviews that one can sign: their record, the bundle that holds what they are computed from, and its verification."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import re
+import warnings
+import zipfile
+from dataclasses import replace
+
+import mlflow
+import numpy as np
+import pytest
+from click.testing import CliRunner
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from cmtrack import Costs, Grouping, Metric, compare, evaluate, evaluate_families, log_evaluation
+from cmtrack.cli import main
+from cmtrack.comparison.run import Run
+from cmtrack.report.review import bundle
+from cmtrack.report.review.page import context
+from cmtrack.report.review.record import address
+from cmtrack.report.review.report import markdown
+from cmtrack.tracking.store import quiet, tracking_store
+from support import TESTS
+from support.samples import sqlite_store
+
+N = 240
+Y = np.concatenate((np.arange(3), np.random.default_rng(0).integers(0, 3, N - 3)))
+ACCURACY = "multiclass/accuracy"
+GROUPS = Grouping({"low": [0, 1], "high": [2]}, positive="high", name="ends")
+SKILLS = {"strong": 2.2, "fair": 2.0, "weak": 0.4}
+
+
+def probabilities(skill, seed, y=Y):
+    p = np.exp(np.random.default_rng(seed).normal(size=(len(y), 3)) + skill * np.eye(3)[y])
+    return p / p.sum(axis=1, keepdims=True)
+
+
+def made(**options):
+    return {
+        name: evaluate(Y, y_prob=probabilities(skill, k), **options) for k, (name, skill) in enumerate(SKILLS.items())
+    }
+
+
+@pytest.fixture(autouse=True)
+def undrawn(request, monkeypatch):
+    """Figures are the slow part, and no number is read from one."""
+    if request.function is not test_a_page_with_its_figures_is_verified:
+        monkeypatch.setattr("cmtrack.report.review.report.draw_pictures", lambda *_, **__: {})
+
+
+@pytest.fixture(scope="module")
+def runs():
+    return made()
+
+
+@pytest.fixture(scope="module")
+def world(tmp_path_factory):
+    """A store with three runs with parameters, and one that a gate stops by its logged value; their ids."""
+    folder = tmp_path_factory.mktemp("world")
+    uri, ids = sqlite_store(folder / "mlflow.db"), {}
+    with pytest.MonkeyPatch.context() as patch, quiet(), tracking_store(uri):
+        patch.setattr("cmtrack.tracking.package._draw", lambda *_: None)
+        mlflow.create_experiment("digits", artifact_location=(folder / "artifacts").as_uri())
+        mlflow.set_experiment("digits")
+        for seed, (name, skill) in enumerate((SKILLS | {"bad": -1.0}).items()):
+            with mlflow.start_run(run_name=name) as run:
+                mlflow.log_params(
+                    {"skill": skill, "depth": 10 - seed, "same": 1} | ({"only": "x"} if seed == 1 else {})
+                )
+                log_evaluation(Y, y_prob=probabilities(skill, seed), strict=True)
+            ids[name] = run.info.run_id
+        mlflow.MlflowClient().create_run(run.info.experiment_id, run_name="nothing")
+    return uri, ids
+
+
+@pytest.fixture(scope="module")
+def stored(world):
+    with quiet(), tracking_store(world[0]):
+        return compare(
+            experiment_names=["digits"], require=f"{ACCURACY} >= 0.2", tie_breakers="params.depth", margin=0.3
+        )
+
+
+# -- the record ------------------------------------------------------------------------------------------------
+
+
+def test_the_record_says_by_whom_when_and_from_what(stored, world):
+    data = stored.to_dict()["record"]
+    assert re.fullmatch(r"\d{4}-\d\d-\d\d \d\d:\d\d", data["made"])
+    assert data["author"] == stored.runs[0].run.tags["mlflow.user"]
+    assert set(data["versions"]) == {"Python", "cmtrack", "MLflow", "NumPy", "scikit-learn"}
+    assert data["stores"] == [world[0]]
+    assert list(data["experiments"].values()) == ["digits"]
+    assert data["parameters_that_differ"] == ["skill", "depth", "only"]
+    lines = data["lines"]
+    ((name, digest),) = stored.runs[0].run.datasets
+    assert digest == stored.runs[0].evaluation.labels_digest
+    assert lines["Data"] == f"“{name}” (digest {digest}), 240 rows"
+    assert lines["Question"] == "Which run is best by Matthews correlation? Higher is better."
+    assert lines["Gates"] == f"{ACCURACY} >= 0.2"
+    assert lines["Tie-breakers"] == "params.depth"
+    assert "at most 0.05" in lines["Decision"]
+    assert "not to be worse than the leader by more than 0.3" in lines["Decision"]
+    listed = {run["name"]: run for run in data["runs"]}
+    assert set(listed) == {*SKILLS, "bad"}
+    assert {run["run_id"] for run in data["runs"]} == set(world[1].values())
+    assert all(run["seconds"] > 0 and run["user"] == data["author"] for run in data["runs"])
+
+
+def test_page_markdown_and_json_say_the_same_record(stored):
+    page = context(stored, None, {})["record"]
+    assert {line["name"]: line["text"] for line in page["lines"]} == stored.to_dict()["record"]["lines"]
+    assert page["params"]["heads"] == ["Run", "skill", "depth", "only"]
+    cells = {row["name"]: row["cells"] for row in page["params"]["rows"]}
+    assert cells["strong"] == ["2.2", "10", "–"]
+    assert cells["fair"] == ["2.0", "9", "x"]
+    text = markdown(stored)
+    assert "| fair | 2.0 | 9 | x |" in text
+    assert "- Made: " in text
+    assert page["runs"]["heads"] == ["Run", "Id", "By", "Started (UTC)", "Run time"]
+
+
+def test_runs_of_a_server_are_linked_and_no_password_is_shown(stored):
+    uri = "https://me:secret@tracking.example/team/"
+    ranking = stored.rankings[0]
+    of_server = tuple(
+        replace(run, run=replace(run.run, tracking_uri=uri, model_size=3_400_000, start_time=1000, end_time=126_000))
+        for run in ranking.runs
+    )
+    comparison = replace(stored, rankings=(replace(ranking, runs=of_server),), failed=())
+    first = of_server[0].run
+    link = f"https://tracking.example/team/#/experiments/{first.experiment_id}/runs/{first.run_id}"
+    assert address(first) == link
+    page, text = bundle.html(comparison), markdown(comparison)
+    assert f'<a href="{link}">' in page
+    assert page.count(link) >= 2  # as text, too: links do not open inside MLflow's frame
+    assert link in text
+    assert "<td>3.4 MB</td>" in page
+    assert "<td>2 min 5 s</td>" in page
+    for said in (page, text, json.dumps(comparison.to_dict())):
+        assert "secret" not in said
+
+
+@pytest.mark.parametrize("uri", ["sqlite:///a.db", "javascript:alert(1)", "databricks", ""])
+def test_other_stores_have_no_address(uri):
+    assert address(Run("a", "a", "1", uri)) == ""
+
+
+# -- bundles ---------------------------------------------------------------------------------------------------
+
+
+def test_the_same_comparison_gives_the_same_bytes(runs, tmp_path):
+    comparison = compare(runs)
+    first, second = (comparison.bundle(tmp_path / name).read_bytes() for name in ("a.zip", "b.zip"))
+    assert first == second
+    names = zipfile.ZipFile(io.BytesIO(first)).namelist()
+    assert names[:-1] == sorted(names[:-1])
+    assert names[-1] == "manifest.json"
+    assert {"review.html", "review.md", "review.json", "rule.yaml", "runs.json"} < set(names)
+    assert sum(name.endswith("cmtrack_evaluation.json") for name in names) == 3
+
+
+def of_weights():
+    return compare(made(), rank_by={ACCURACY: 2.0, "class/0/recall": 1.0})
+
+
+def of_groups():
+    options = {"rank_by": "cost/mean", "grouping": GROUPS, "positive": "low", "costs": Costs({(0, 2): 5})}
+    return compare(made(), **options, confidence_level=0.9, require="cost/mean <= 2", seed=5)
+
+
+def of_baseline():
+    return compare(made(), against="fair", require=f"{ACCURACY}.difference.low >= -0.2")
+
+
+def of_two_data_sets():
+    other = np.roll(Y, 7)
+    return compare(made() | {"elsewhere": evaluate(other, y_prob=probabilities(2.0, 9, other))}, rank_by=ACCURACY)
+
+
+def of_families():
+    truth = [{"a1"}, {"a2", "b1"}, {"b2"}] * 12
+    found = [{"a1"}, {"a1", "b1"}, {"b1"}] * 12
+    named = {"a": found, "b": truth[1:] + found[:1]}
+    return compare({name: evaluate_families(truth, one, lambda code: code[0]) for name, one in named.items()})
+
+
+def of_clusters():
+    return compare(made(groups=np.arange(N) // 4, sample_weight=np.linspace(0.5, 1.5, N)), rank_by=ACCURACY)
+
+
+MADE = {
+    "default": lambda: compare(made()),
+    "front": lambda: compare(made(), rank_by=[ACCURACY, "class/0/recall"]),
+    "weights": of_weights,
+    "groups-and-costs": of_groups,
+    "baseline": of_baseline,
+    "two-data-sets": of_two_data_sets,
+    "families": of_families,
+    "clusters-and-weights": of_clusters,
+    "log-loss": lambda: compare(made(), rank_by="probability/log_loss"),
+    "no-run-passes": lambda: compare(made(), require=f"{ACCURACY} > 0.99"),
+    "one": lambda: compare({"a": made()["fair"]}),
+}
+
+
+@pytest.mark.parametrize("name", MADE)
+def test_every_number_of_a_bundle_is_recomputed(name, tmp_path):
+    found = bundle.verify(MADE[name]().bundle(tmp_path / "review.zip"))
+    assert found.problems == ()
+    assert found.not_recomputed == ()
+    assert found.numbers >= (5 if name in ("no-run-passes", "one") else 40)
+
+
+def test_runs_of_a_store_are_recomputed_and_what_is_only_stated_is_said(stored, tmp_path):
+    path = stored.bundle(tmp_path / "review.zip")
+    found = bundle.verify(path)
+    assert found.problems == ()
+    assert found.numbers > 50
+    assert found.not_recomputed == (
+        "what is said of 1 runs that were stopped by their logged values",
+        "what is said of 1 runs that were left out",
+    )
+    about = json.loads(zipfile.ZipFile(path).read("runs.json"))
+    assert {name for one in about["judged"] for name in one["run"]["tags"]} <= {"mlflow.runName", "mlflow.user"}
+    assert {one["run"]["artifact_uri"] for one in about["judged"]} == {""}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("by", ["seed", "fold"])
+def test_models_over_repeated_runs_are_recomputed(store, tmp_path, by):
+    for block in range(4):
+        y = Y if by == "seed" else np.roll(Y, block + 1)
+        for k, (model, skill) in enumerate({"forest": 1.5, "network": 1.4, "weak": 0.2}.items()):
+            with mlflow.start_run():
+                mlflow.log_params({"model": model, by: block})
+                log_evaluation(y, y_prob=probabilities(skill, 10 * block + k, y), strict=True)
+    given = {"block": f"params.{by}", "model": "params.model", "require": f"{ACCURACY} >= 0.5"}
+    comparison = compare(experiment_names=["e"], **given)
+    assert comparison.repeated is not None
+    assert comparison.failed
+    found = bundle.verify(comparison.bundle(tmp_path / "review.zip"))
+    assert (found.problems, found.not_recomputed) == ((), ())
+    found = bundle.verify(comparison.bundle(tmp_path / "review.zip", rows=False))
+    assert found.problems == ()
+    assert "the rows" in found.not_recomputed[0]
+
+
+def test_without_rows_values_are_recomputed_and_differences_are_said_not_to_be(runs, tmp_path):
+    comparison = compare(runs)
+    with_rows, without = comparison.bundle(tmp_path / "a.zip"), comparison.bundle(tmp_path / "b.zip", rows=False)
+    assert bundle.sizes(with_rows)[1] > 1000
+    assert bundle.sizes(without)[1] == 0
+    found = bundle.verify(without)
+    assert found.problems == ()
+    assert found.not_recomputed == (
+        "differences, p-values and standings, which need the rows: they were left out (rows=False)",
+    )
+    assert 0 < found.numbers < bundle.verify(with_rows).numbers
+    forged(without, "review.json", lambda data: data["rankings"][0]["runs"][1].update(low=0.5))
+    assert "value, low and high[1] is 0.5" in bundle.verify(without).problems[0]
+
+
+def test_own_metrics_and_rows_segments_are_said_not_to_be_recomputed(tmp_path):
+    cost = Metric("custom/own", lambda counts: counts[0, 0] / counts.sum(), better="lower")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        own = compare(made(extra_metrics=[cost]), rank_by="custom/own")
+        found = bundle.verify(own.bundle(tmp_path / "own.zip"))
+    assert found.problems == ()
+    assert found.not_recomputed == ("differences in custom/own, which need its function: a bundle holds none",)
+    segments = {"segments": {"half": np.arange(N) % 2}}
+    comparison = compare(made(**segments), segments="half")
+    assert all(pair.paired for pair in comparison.segments)
+    found = bundle.verify(comparison.bundle(tmp_path / "segments.zip"))
+    assert found.problems == ()
+    assert found.not_recomputed == ("differences by half: a bundle does not hold each row's segment",)
+
+
+def test_a_rule_file_goes_along_byte_for_byte(runs, tmp_path):
+    rule = tmp_path / "agreed.yaml"
+    rule.write_text("# before anyone looked\nrank_by: multiclass/accuracy\nmargin: 0.02\n")
+    path = compare(runs, rule=rule).bundle(tmp_path / "review.zip")
+    assert zipfile.ZipFile(path).read("rule.yaml") == rule.read_bytes()
+    found = bundle.verify(path)
+    assert found.passed
+    assert found.rule == f"agreed.yaml, SHA-256 {hashlib.sha256(rule.read_bytes()).hexdigest()}"
+
+
+def test_what_cannot_be_bundled_is_said(runs, tmp_path):
+    comparison = compare(runs)
+    with pytest.raises(ValueError, match=r"a bundle ends in \.zip, got 'review\.html'"):
+        comparison.bundle(tmp_path / "review.html")
+    with pytest.raises(ValueError, match=r"a comparison that cmtrack\.compare made"):
+        replace(comparison, how={}).bundle(tmp_path / "review.zip")
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.slow
+def test_a_page_with_its_figures_is_verified(runs, tmp_path):
+    path = compare(runs).bundle(tmp_path / "review.zip")
+    assert b"<svg" in zipfile.ZipFile(path).read("review.html")
+    assert bundle.verify(path).passed
+
+
+def test_a_bundle_of_the_first_schema_is_read():
+    """It was written when schema 1 was: another version may word and compute things otherwise, but must read it."""
+    found = bundle.verify(TESTS / "golden" / "bundle-1.zip")
+    assert not [problem for problem in found.problems if "cannot be computed" in problem or "changed" in problem]
+    assert found.files == 9
+    assert found.made_with == "0.1.0 (golden)"
+
+
+# -- changed bundles -------------------------------------------------------------------------------------------
+
+
+def rewritten(path, change):
+    """The same archive after a change of its files."""
+    with zipfile.ZipFile(path) as archive:
+        files = {name: archive.read(name) for name in archive.namelist()}
+    change(files)
+    path.write_bytes(bundle.packed(files))
+    return path
+
+
+def forged(path, name, change):
+    """The same archive after a change of one file, with its digest in the manifest changed as well."""
+
+    def both(files):
+        if name.endswith(".json"):
+            data = json.loads(files[name])
+            change(data)
+            files[name] = json.dumps(data).encode()
+        else:
+            files[name] = change(files[name].decode()).encode()
+        manifest = json.loads(files["manifest.json"])
+        manifest["files"][name]["sha256"] = hashlib.sha256(files[name]).hexdigest()
+        files["manifest.json"] = json.dumps(manifest).encode()
+
+    return rewritten(path, both)
+
+
+@pytest.fixture
+def path(runs, tmp_path):
+    return compare(runs, tie_breakers="class/0/recall").bundle(tmp_path / "review.zip")
+
+
+ROWS = "runs/0001/cmtrack_predictions.parquet"
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        (lambda f: f.update({ROWS: f[ROWS][:-5] + b"x" + f[ROWS][-4:]}), f"{ROWS} was changed: its SHA-256"),
+        (lambda f: f.update({"review.md": f["review.md"] + b" "}), "review.md was changed"),
+        (lambda f: f.pop("runs/0002/cmtrack_evaluation.json"), "runs/0002/cmtrack_evaluation.json is missing"),
+        (lambda f: f.pop("review.html"), "review.html is missing"),
+        (lambda f: f.update({"runs/0009/more.json": b"{}"}), "runs/0009/more.json was added"),
+    ],
+    ids=["rows", "text", "evaluation", "page", "added"],
+)
+def test_a_changed_file_is_named(path, change, says):
+    found = bundle.verify(rewritten(path, change))
+    assert not found.passed
+    assert len(found.problems) == 1
+    assert says in found.problems[0]
+
+
+@pytest.mark.parametrize(
+    ("name", "change", "says"),
+    [
+        ("review.json", lambda d: d["rankings"][0]["runs"][0].update(value=0.99), "rankings[0].runs[0].value is 0.99"),
+        ("review.json", lambda d: d["rankings"][0]["runs"][2].update(tied=True), "rankings[0].runs[2].tied is True"),
+        ("review.json", lambda d: d["rankings"][0]["runs"].pop(), "rankings[0].runs has 2 entries, recomputed 3"),
+        ("review.json", lambda d: d["summary"].append("Take it."), "summary has"),
+        ("review.json", lambda d: d.pop("rankings"), "rankings is None, recomputed"),
+        ("review.json", lambda d: d["record"].update(author="someone else"), "record.author reads 'someone else'"),
+        ("review.html", lambda t: re.sub(r'(<td class="n"[^>]*>0\.)\d', r"\g<1>1", t), "review.html does not"),
+        ("review.html", lambda t: t.replace("tied runs", "best runs"), "review.html does not say what"),
+        ("review.md", lambda t: t.replace("strong", "weak"), "review.md does not say what the comparison says"),
+        ("runs.json", lambda d: d["judged"][0]["run"].update(name="x"), "reads"),
+        ("runs.json", lambda d: d["criterion"].update(metrics=[ACCURACY]), "rankings[0].runs[0].value is"),
+        ("runs.json", lambda d: d["judged"].pop(), "rankings[0].runs has 3 entries, recomputed 2"),
+        ("runs.json", lambda d: d["judged"][0]["run"].update(start_time="x"), "start_time must be a int, got 'x'"),
+        ("rule.yaml", lambda t: t + "confidence_level: 0.5\n", "confidence_level is 0.95, recomputed 0.5"),
+        ("rule.yaml", lambda t: t + "rank_by: class/1/recall\n", "rule.yaml ranks by class/1/recall, the review by"),
+        ("rule.yaml", lambda _: "- a", "cannot be computed from the bundle: rule.yaml: a rule file maps"),
+    ],
+)  # fmt: skip
+def test_a_number_that_is_not_computed_from_the_bundle_is_named(path, name, change, says):
+    found = bundle.verify(forged(path, name, change))
+    assert not found.passed
+    assert says in found.problems[0]
+
+
+def test_changed_statistics_are_found_by_their_numbers(path):
+    def more(data):
+        data["statistics"]["matrix"][0][1] += 1
+
+    name = "runs/0001/cmtrack_evaluation.json"
+    assert not bundle.verify(forged(path, name, more)).passed
+
+
+def archive_of(*entries):
+    out = io.BytesIO()
+    with warnings.catch_warnings(), zipfile.ZipFile(out, "w") as archive:
+        warnings.simplefilter("ignore")
+        for entry, content in entries:
+            archive.writestr(entry, content, compress_type=zipfile.ZIP_DEFLATED)
+    return out.getvalue()
+
+
+def link():
+    entry = zipfile.ZipInfo("review.html")
+    entry.external_attr = 0o120777 << 16
+    return entry
+
+
+UNSAFE = {
+    "climbs": (archive_of(("../evil", b"x")), "plain files in plain folders, got '../evil'"),
+    "absolute": (archive_of(("/etc/passwd", b"x")), "plain files in plain folders"),
+    "windows": (archive_of(("runs\\\\..\\\\evil", b"x")), "plain files in plain folders"),
+    "link": (archive_of((link(), b"/etc/passwd")), "plain files in plain folders, got 'review.html'"),
+    "twice": (archive_of(("a", b"x"), ("a", b"y")), "must hold each file once, got 'a' twice"),
+    "bomb": (archive_of(("a", bytes(3 << 20))), "must have at most 1 MB together"),
+    "many": (archive_of(*((f"f{k}", b"") for k in range(60))), "must hold at most 50 files, got 60"),
+    "cut": (archive_of(("a", b"x" * 999))[:-30], "the archive is damaged"),
+    "text": (b"no archive", "the archive is damaged"),
+    "foreign": (archive_of(("a", b"x")), "it holds no manifest.json"),
+    "newer": (archive_of(("manifest.json", b'{"schema": 9}')), "has schema 9, this version of cmtrack reads up to 1"),
+    "list": (archive_of(("manifest.json", b"[]")), "manifest.json must hold a mapping"),
+    "deep": (archive_of(("manifest.json", b"[" * 100_000)), "no bundle of cmtrack"),
+    "rule": (archive_of(("manifest.json", b'{"schema": 1, "rule": 3}')), "rule must hold file and given"),
+}
+
+
+@pytest.mark.parametrize("name", UNSAFE)
+def test_an_unsafe_or_foreign_archive_is_refused(name, tmp_path, monkeypatch):
+    monkeypatch.setattr(bundle, "MAX_BYTES", 1 << 20)
+    monkeypatch.setattr(bundle, "MAX_FILES", 50)
+    path = tmp_path / "review.zip"
+    content, says = UNSAFE[name]
+    path.write_bytes(content)
+    with pytest.raises(bundle.NoBundle) as error:
+        bundle.verify(path)
+    assert says in str(error.value)
+    run = CliRunner().invoke(main, ["verify", str(path)])
+    assert run.exit_code == 2
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_a_small_archive_does_not_become_a_large_one(tmp_path, monkeypatch):
+    path = tmp_path / "review.zip"
+    path.write_bytes(archive_of(("a", bytes(3 << 20))))
+    assert len(bundle.untrusted.unzipped(path, bundle.MAX_BYTES, 1)["a"]) == 3 << 20
+    monkeypatch.setattr(bundle, "_ALWAYS_READ", 1 << 20)
+    with pytest.raises(bundle.NoBundle, match="must have at most 1 MB together"):
+        bundle.verify(path)
+
+
+def test_a_size_that_is_lied_about_unpacks_no_more_than_allowed(tmp_path, monkeypatch):
+    content = bytearray(archive_of(("a", bytes(3 << 20))))
+    for place in (m.start() for m in re.finditer(re.escape((3 << 20).to_bytes(4, "little")), bytes(content))):
+        content[place : place + 4] = (100).to_bytes(4, "little")
+    monkeypatch.setattr(bundle, "MAX_BYTES", 1 << 20)
+    path = tmp_path / "review.zip"
+    path.write_bytes(content)
+    with pytest.raises(bundle.NoBundle):
+        bundle.verify(path)
+
+
+# -- the command line ------------------------------------------------------------------------------------------
+
+
+def test_the_command_line_writes_and_verifies_bundles(world, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "80")
+    (tmp_path / "agreed.yaml").write_text(f"rank_by: {ACCURACY}\n")
+    where = ["--experiment", "digits", "--tracking-uri", world[0], "--rule", "agreed.yaml"]
+    run = CliRunner().invoke(main, ["review", *where, "--bundle", "review.zip"])
+    assert run.exit_code == 0, run.output
+    assert re.search(r"review\.zip \(0\.\d MB, of which predictions by row 0\.\d MB\)", run.stdout)
+    assert not (tmp_path / "review.html").exists()
+    run = CliRunner().invoke(main, ["verify", "review.zip"])
+    assert run.exit_code == 0, run.output
+    assert run.stdout.startswith("review.zip: verified.\n")
+    assert "numbers were recomputed and agree" in run.stdout
+    assert "Not recomputed: what is said of 1 runs that were left out." in run.stdout
+    found = json.loads(CliRunner().invoke(main, ["verify", "review.zip", "--json"]).stdout)
+    assert found["passed"] is True
+    assert found["sha256"] in run.stdout
+    rewritten(tmp_path / "review.zip", lambda files: files.update({"review.md": b"\x1b[31m"}))
+    run = CliRunner().invoke(main, ["verify", "review.zip"])
+    assert run.exit_code == 1
+    assert run.stdout.startswith("review.zip: NOT as it was written.\n  review.md was changed")
+    assert CliRunner().invoke(main, ["verify", "absent.zip"]).exit_code == 2
+    run = CliRunner().invoke(main, ["review", *where, "--bundle", "review.tar"])
+    assert run.exit_code == 2
+    assert "--bundle must end in .zip, got 'review.tar'" in run.output
+
+
+def test_a_gate_by_a_rule_file(world, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    ids = {name: run_id[:12] for name, run_id in world[1].items()}
+    (tmp_path / "agreed.yaml").write_text(f"require: {ACCURACY} >= 0.6\n")
+    gate = ["gate", "--tracking-uri", world[0], "--rule", "agreed.yaml"]
+    run = CliRunner().invoke(main, [*gate, ids["strong"]])
+    assert run.exit_code == 0, run.output
+    assert "The rule was fixed before, in the file “agreed.yaml” (SHA-256 " in run.stdout
+    assert CliRunner().invoke(main, [*gate, ids["weak"]]).exit_code == 1
+    run = CliRunner().invoke(main, [*gate, ids["weak"], "--require", f"{ACCURACY} >= 0.1"])
+    assert run.exit_code == 2
+    assert "a rule file is the whole rule" in " ".join(run.output.split())
+    (tmp_path / "agreed.yaml").write_text(f"require: {ACCURACY}.difference.low >= -0.3\nagainst: {world[1]['fair']}\n")
+    assert CliRunner().invoke(main, [*gate, ids["strong"]]).exit_code == 0
+    assert CliRunner().invoke(main, [*gate, ids["weak"]]).exit_code == 1
+    (tmp_path / "agreed.yaml").write_text("block: params.fold\n")
+    assert CliRunner().invoke(main, [*gate, ids["weak"]]).exit_code == 2
+
+
+@pytest.mark.parametrize("command", ["compare", "review"])
+def test_a_rule_that_is_none_or_is_contradicted_is_bad_input(command, world, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "agreed.yaml").write_text("margin: 0.1\n")
+    given = [command, "--experiment", "digits", "--tracking-uri", world[0], "--rule", "agreed.yaml"]
+    run = CliRunner().invoke(main, [*given, "--margin", "0.2"])
+    assert run.exit_code == 2
+    assert "agreed.yaml says 0.1, got margin=0.2 beside it" in " ".join(run.output.split())
+    (tmp_path / "agreed.yaml").write_text("margn: 0.1\n")
+    run = CliRunner().invoke(main, given)
+    assert run.exit_code == 2
+    assert "'margn' is no rule; did you mean 'margin'?" in run.output
+
+
+# -- short ids and the order of runs ---------------------------------------------------------------------------
+
+
+def test_the_beginning_of_an_id_names_a_run(world):
+    uri, ids = world
+    comparison = compare([run_id[:8] for run_id in ids.values()], tracking_uri=uri)
+    assert {run.run_id for run in comparison.runs} == set(ids.values())
+    for text in (ids["weak"][:7], "0" * 8):
+        with pytest.raises(ValueError, match=f"there is no run '{text}'"):
+            compare([text], tracking_uri=uri)
+    against = compare(experiment_names=["digits"], against=ids["fair"][:10], tracking_uri=uri)
+    assert against.baseline.run_id == ids["fair"]
+
+
+def test_a_beginning_that_several_ids_have_is_an_error_that_lists_them(world, monkeypatch):
+    uri, ids = world
+    from cmtrack.tracking import runs as listing
+
+    several = [Run(run_id, name) for name, run_id in ids.items()]
+    monkeypatch.setattr(listing, "search", lambda *_, **__: several)
+    with pytest.raises(ValueError, match="several runs have an id that begins with '0123abcd'") as error:
+        compare(["0123abcd"], tracking_uri=uri)
+    assert all(f"{run_id} ({name})" in str(error.value) for name, run_id in ids.items())
+
+
+def test_a_beginning_is_looked_for_in_the_experiments_that_are_named(world):
+    uri, ids = world
+    with quiet(), tracking_store(uri):
+        mlflow.create_experiment("other")
+    comparison = compare([ids["weak"][:8]], experiment_names=["digits"], tracking_uri=uri)
+    assert len(comparison) == 4
+    with pytest.raises(ValueError, match=f"there is no run '{ids['weak'][:8]}'"):
+        compare([ids["weak"][:8]], experiment_names=["other"], tracking_uri=uri)
+
+
+ORDERED = {
+    "ranked": {"require": f"{ACCURACY} >= 0.2", "tie_breakers": "params.depth", "margin": 0.3},
+    "front": {"rank_by": [ACCURACY, "class/0/recall"]},
+}
+
+
+@pytest.mark.parametrize("name", ORDERED)
+@settings(max_examples=8, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.data())
+def test_the_same_review_comes_out_of_the_same_runs_in_any_order(name, world, data):
+    uri, ids = world
+    order = data.draw(st.permutations(list(ids.values())))
+
+    def review(runs):
+        plain = compare(runs, tracking_uri=uri, **ORDERED[name]).to_dict()
+        del plain["how"]
+        del plain["record"]["made"], plain["record"]["lines"]["Made"]
+        return json.dumps(plain)
+
+    assert review(order) == review(list(ids.values()))

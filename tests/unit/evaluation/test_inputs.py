@@ -1,0 +1,520 @@
+"""Every form that labels, probabilities and weights come in gives the same evaluation."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from html import escape
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from mlflow.utils.validation import _validate_metric_name
+
+from cmtrack import ConfusionMatrix, Evaluation, Grouping, estimate_prevalence, evaluate
+from cmtrack.metrics.names import decode_label, encode_label
+from support.samples import random_problem
+
+Y, PRED, P = random_problem(7, n=60, k=3)
+TEXT = np.array(["ant", "bee", "cat"])
+
+
+def as_text(codes: Any) -> list[str]:
+    return [str(TEXT[c]) for c in codes]
+
+
+INTEGERS: dict[str, Callable[[Any], Any]] = {
+    "list": lambda v: v.tolist(),
+    "tuple": lambda v: tuple(v.tolist()),
+    "int64": lambda v: v,
+    "int8": lambda v: v.astype(np.int8),
+    "uint64": lambda v: v.astype(np.uint64),
+    "float": lambda v: v.astype(float),
+    "object": lambda v: v.astype(object),
+    "column": lambda v: v[:, None],
+    "wide": lambda v: v * 10**12,
+    "negative": lambda v: v - 1,
+    "pandas": lambda v: pd.Series(v, index=np.arange(len(v))[::-1]),
+    "pandas Int64": lambda v: pd.Series(v, dtype="Int64"),
+    "pandas arrow": lambda v: pd.Series(v, dtype="int64[pyarrow]"),
+    "pandas categorical": lambda v: pd.Series(v).astype("category"),
+    "pandas frame of one column": lambda v: pd.DataFrame({"y": v}),
+    "polars": lambda v: pl.Series(v),
+    "arrow": lambda v: pa.array(v),
+    "arrow chunked": lambda v: pa.chunked_array([v[:20], v[20:]]),
+}
+STRINGS: dict[str, Callable[[list[str]], Any]] = {
+    "list": lambda v: v,
+    "numpy": np.array,
+    "object": lambda v: np.array(v, dtype=object),
+    "pandas": pd.Series,
+    "pandas object": lambda v: pd.Series(v, dtype=object),
+    "pandas string[pyarrow]": lambda v: pd.Series(v, dtype="string[pyarrow]"),
+    "pandas categorical": lambda v: pd.Series(v).astype("category"),
+    "pandas Categorical": pd.Categorical,
+    "pandas categorical index": lambda v: pd.CategoricalIndex(v),
+    "polars": pl.Series,
+    "polars Categorical": lambda v: pl.Series(v, dtype=pl.Categorical),
+    "polars Enum": lambda v: pl.Series(v, dtype=pl.Enum(list(TEXT))),
+    "arrow": pa.array,
+    "arrow large": lambda v: pa.array(v, pa.large_string()),
+    "arrow chunked": lambda v: pa.chunked_array([v[:7], v[7:]]),
+    "arrow dictionary": lambda v: pa.array(v).dictionary_encode(),
+    "arrow chunked dictionary": lambda v: pa.chunked_array(
+        [pa.array(v[:7]).dictionary_encode(), pa.array(v[7:]).dictionary_encode()]
+    ),
+}
+
+
+@pytest.mark.parametrize("form", INTEGERS)
+def test_integer_labels(form: str) -> None:
+    expected = ConfusionMatrix.from_predictions(Y, PRED)
+    matrix = ConfusionMatrix.from_predictions(INTEGERS[form](Y), INTEGERS[form](PRED))
+    np.testing.assert_array_equal(matrix.counts, expected.counts)
+    assert len(matrix.labels) == 3
+    if form not in ("wide", "negative"):
+        assert matrix.labels == (0, 1, 2)
+    assert all(type(label) in (int, float) for label in matrix.labels)
+
+
+@pytest.mark.parametrize("form", STRINGS)
+def test_text_labels(form: str) -> None:
+    matrix = ConfusionMatrix.from_predictions(STRINGS[form](as_text(Y)), STRINGS[form](as_text(PRED)))
+    np.testing.assert_array_equal(matrix.counts, ConfusionMatrix.from_predictions(Y, PRED).counts)
+    assert matrix.labels == ("ant", "bee", "cat")
+    assert all(type(label) is str for label in matrix.labels)
+    assert matrix.total == 60
+
+
+@pytest.mark.parametrize("form", STRINGS)
+def test_forms_mix(form: str) -> None:
+    matrix = ConfusionMatrix.from_predictions(as_text(Y), STRINGS[form](as_text(PRED)))
+    np.testing.assert_array_equal(matrix.counts, ConfusionMatrix.from_predictions(Y, PRED).counts)
+
+
+@pytest.mark.parametrize(
+    "form",
+    [list, np.array, pd.Series, pl.Series, pa.array, lambda v: pd.Series(v, dtype="boolean")],
+    ids=["list", "numpy", "pandas", "polars", "arrow", "pandas boolean"],
+)
+def test_boolean_labels(form: Callable[[Any], Any]) -> None:
+    matrix = ConfusionMatrix.from_predictions(form([True, False, True, True]), form([True, False, False, True]))
+    assert matrix.labels == (False, True)
+    assert matrix.counts.tolist() == [[1, 0], [1, 2]]
+    assert evaluate(form([True, True]), form([True, False])).positive is True
+
+
+def test_categories_declare_order_and_absent_classes() -> None:
+    kind = pd.CategoricalDtype(["low", "mid", "high"], ordered=True)
+    y, pred = pd.Series(["low", "high"], dtype=kind), pd.Series(["low", "low"], dtype=kind)
+    assert ConfusionMatrix.from_predictions(y, pred).labels == ("low", "mid", "high")
+    evaluation = evaluate(y, pred)
+    assert np.isnan(evaluation.metrics["class/mid/recall"])
+    assert evaluation.undefined["class/mid/recall"] == "no actual samples"
+    assert evaluation.undefined["class/mid/precision"] == "never predicted"
+    assert any("no samples of “mid”: ratios of this class are undefined" in warning for warning in evaluation.warnings)
+    enum = pl.Enum(["low", "mid", "high"])
+    assert ConfusionMatrix.from_predictions(
+        pl.Series(["low", "high"], dtype=enum), ["low", "low"]
+    ).labels == ("low", "mid", "high")  # fmt: skip
+
+
+def test_dictionary_encoding_is_no_order() -> None:
+    """Arrow numbers values as they appear; only an ordered dictionary says what comes first."""
+    y = pa.array(["yes", "no", "yes"]).dictionary_encode()
+    assert ConfusionMatrix.from_predictions(y, y).labels == ("no", "yes")
+    ordered = pa.DictionaryArray.from_arrays(pa.array([0, 1, 0]), pa.array(["yes", "no"]), ordered=True)
+    assert ConfusionMatrix.from_predictions(ordered, ordered).labels == ("yes", "no")
+
+
+def test_absent_classes_by_labels() -> None:
+    p = np.array([[0.7, 0.2, 0.1, 0.0], [0.1, 0.6, 0.1, 0.2], [0.2, 0.5, 0.1, 0.2]])
+    evaluation = evaluate([0, 1, 0], y_prob=p, labels=[0, 1, 2, 3])
+    m = evaluation.metrics
+    assert evaluation.confusion_matrix.counts.shape == (4, 4)
+    assert m["multiclass/recall_macro"] == pytest.approx((0.5 + 1) / 2)
+    for name in ("class/3/f1", "spcc/ovr/2", "prevalence/3/calibrated"):
+        assert np.isnan(m[name])
+        assert evaluation.undefined[name]
+    assert m["prevalence/3/expected"] == pytest.approx(0.4 / 3)
+    assert m["prevalence/3/actual"] == 0
+
+
+@pytest.mark.parametrize("form", [np.array, pd.Index, pd.Series, list], ids=["array", "index", "series", "list"])
+def test_labels_may_be_what_classifiers_hold(form: Callable[[Any], Any]) -> None:
+    y = ["a", "b", "a", "b"]
+    p = [[0.9, 0.1, 0.0], [0.2, 0.7, 0.1], [0.6, 0.4, 0.0], [0.8, 0.1, 0.1]]
+    evaluation = evaluate(y, y_prob=p, labels=form(["a", "b", "c"]))  # as in labels=model.classes_
+    assert evaluation.labels == ("a", "b", "c")
+    assert evaluation.confusion_matrix.counts.tolist() == [[2, 0, 0], [1, 1, 0], [0, 0, 0]]
+
+
+def test_absent_positive_class_is_undefined_not_absent() -> None:
+    evaluation = evaluate([0, 0, 0], y_prob=[0.1, 0.4, 0.8], labels=[0, 1])
+    for name in (
+        "binary/recall",
+        "binary/roc_auc",
+        "spcc/binary",
+        "prevalence/calibrated",
+        "prevalence/calibrated_bias",
+    ):
+        assert np.isnan(evaluation.metrics[name]), name
+        assert evaluation.undefined[name], name
+    assert evaluation.metrics["binary/specificity"] == pytest.approx(2 / 3)
+    assert evaluation.metrics["prevalence/expected"] == pytest.approx(1.3 / 3)
+    assert evaluation.prevalence is None
+    assert (evaluation.to_frame().set_index("metric")["undefined"] != "").sum() == len(evaluation.undefined)
+
+
+def test_group_without_classes_in_the_data() -> None:
+    grouping = Grouping({"low": [0, 1], "high": [2, 3]}, "strict")
+    evaluation = evaluate([0, 1, 1], y_prob=[[0.6, 0.4], [0.7, 0.3], [0.1, 0.9]], labels=[0, 1], grouping=grouping)
+    assert evaluation.binary is not None
+    assert evaluation.binary._asdict() == {"tp": 0, "fn": 0, "imp": 0, "fp": 0, "tn": 2, "imn": 1}
+    assert np.isnan(evaluation.metrics["binary/roc_auc"])
+
+
+# --- probabilities -----------------------------------------------------------------------------------------
+
+FRAME = {"cat": P[:, 2], "ant": P[:, 0], "bee": P[:, 1]}  # out of order
+PROBABILITIES: dict[str, Any] = {
+    "array": P,
+    "list": P.tolist(),
+    "float32": P.astype(np.float32),
+    "mapping": FRAME,
+    "pandas": pd.DataFrame(FRAME),
+    "pandas arrow": pd.DataFrame(FRAME).convert_dtypes(dtype_backend="pyarrow"),
+    "polars": pl.DataFrame(FRAME),
+    "arrow": pa.table(FRAME),
+}
+
+
+def same(one: Evaluation, other: Evaluation, **tolerance: float) -> None:
+    assert one.metrics == pytest.approx(other.metrics, nan_ok=True, **(tolerance or {"rel": 1e-12}))
+    assert one.labels == other.labels
+    assert one.positive == other.positive
+
+
+@pytest.mark.parametrize("form", PROBABILITIES)
+def test_probabilities(form: str) -> None:
+    expected = evaluate(as_text(Y), y_prob=P)
+    got = evaluate(as_text(Y), y_prob=PROBABILITIES[form])
+    same(got, expected, **({"rel": 1e-4, "abs": 1e-5} if form == "float32" else {}))
+
+
+def test_columns_may_spell_labels_that_are_numbers() -> None:
+    frame = pd.DataFrame(P[:, ::-1], columns=["2", "1", "0"])
+    same(evaluate(Y, y_prob=frame), evaluate(Y, y_prob=P))
+    keep = Y != 2
+    got = evaluate(Y[keep], y_prob=frame[keep])
+    assert got.labels == (0, 1, 2)
+    same(got, evaluate(Y[keep], y_prob=P[keep], labels=[0, 1, 2]))
+
+
+BINARY_Y, _, BINARY_P = random_problem(3, n=50, k=2)
+
+
+@pytest.mark.parametrize(
+    "form", [np.array, list, pd.Series, pl.Series, pa.array, lambda v: np.array(v)[:, None]],
+    ids=["numpy", "list", "pandas", "polars", "arrow", "column"],
+)  # fmt: skip
+def test_one_column_is_the_positive_class(form: Callable[[Any], Any]) -> None:
+    last = evaluate(BINARY_Y, y_prob=BINARY_P)
+    assert last.positive == 1
+    same(evaluate(BINARY_Y, y_prob=form(BINARY_P[:, 1])), last)
+    first = evaluate(BINARY_Y, y_prob=BINARY_P, positive=0)
+    assert first.positive == 0
+    same(evaluate(BINARY_Y, y_prob=form(BINARY_P[:, 0]), positive=0), first)
+    assert first.metrics["binary/roc_auc"] == pytest.approx(last.metrics["binary/roc_auc"], abs=1e-12)
+    assert first.metrics["binary/recall"] == last.metrics["binary/specificity"]
+    assert first.metrics["prevalence/actual"] == pytest.approx(1 - last.metrics["prevalence/actual"])
+
+
+def test_one_column_is_the_positive_group_of_two_classes() -> None:
+    """Whether the call or the grouping names it."""
+    named = Grouping({"x": [0], "y": [1]}, positive="x")
+    expected = evaluate(BINARY_Y, y_prob=BINARY_P, grouping=named)
+    assert expected.positive == "x"
+    same(evaluate(BINARY_Y, y_prob=BINARY_P[:, 0], grouping=named), expected)
+    by_call = evaluate(BINARY_Y, y_prob=BINARY_P[:, 0], grouping=Grouping({"x": [0], "y": [1]}), positive="x")
+    same(by_call, expected)
+    assert by_call.roc is not None
+    assert by_call.roc.auc > 0.5
+    calibrated = evaluate(
+        BINARY_Y, y_prob=BINARY_P[:, 0], grouping=named, calibration=(BINARY_Y, BINARY_P[:, 0]), target=BINARY_P[:, 0]
+    )
+    whole = evaluate(BINARY_Y, y_prob=BINARY_P, grouping=named, calibration=(BINARY_Y, BINARY_P), target=BINARY_P)
+    same(calibrated, whole)
+
+
+def test_positive_may_be_a_numpy_scalar() -> None:
+    evaluation = evaluate(BINARY_Y, y_prob=BINARY_P, positive=np.int64(0))
+    assert type(evaluation.positive) is int
+    assert Grouping({"a": [0], "b": [1]}, positive=np.str_("a")).to_dict()["positive"] == "a"
+
+
+def test_single_precision_rows_that_sum_to_a_little_more_than_one() -> None:
+    rng = np.random.default_rng(0)
+    y = np.repeat([0, 1, 2], [1, 20, 20])
+    p = np.zeros((41, 3), dtype=np.float32)
+    p[:, 1] = rng.random(41) * 0.9
+    p[:, 2] = 1.0000002 - p[:, 1]
+    grouping = Grouping({"rest": [0], "own": [1, 2]})
+    evaluation = evaluate(y, y_prob=p, grouping=grouping)
+    assert evaluation.metrics["prevalence/expected_count_sd_labels_only"] == 0
+    assert evaluation.metrics["prevalence/expected"] <= 1
+    one = evaluate([0, 1, 1], y_prob=np.array([0.25, 0.5, 1.0000001], dtype=np.float32))
+    assert one.metrics["binary/tp"] == 1
+    assert one.metrics["prevalence/expected"] == pytest.approx(1.75 / 3)
+
+
+def test_predictions_by_default_are_the_first_of_the_largest() -> None:
+    p = [[0.4, 0.4, 0.2], [0.2, 0.4, 0.4], [0.1, 0.1, 0.8]]
+    evaluation = evaluate([0, 1, 2], y_prob=p)
+    assert evaluation.confusion_matrix.counts.tolist() == np.eye(3).tolist()
+    assert evaluate([0, 1], y_prob=[0.5, 0.5]).confusion_matrix.counts.tolist() == [[1, 0], [1, 0]]
+    own = evaluate([0, 1, 2], [2, 2, 2], y_prob=p)
+    assert own.metrics["multiclass/accuracy"] == pytest.approx(1 / 3)
+
+
+@pytest.mark.parametrize("form", [np.array, pd.Series, pl.Series, pa.array, list])
+def test_weights(form: Callable[[Any], Any]) -> None:
+    w = np.linspace(0.1, 3, 60).tolist()
+    got = evaluate(Y, PRED, sample_weight=form(w))
+    assert got.confusion_matrix.counts.dtype == np.float64
+    assert got.n_samples == pytest.approx(sum(w))
+    assert evaluate(Y, PRED, sample_weight=form([2] * 60)).n_samples == 120
+
+
+# --- estimate_prevalence -----------------------------------------------------------------------------------
+
+
+def test_estimate_prevalence_forms() -> None:
+    y, p = ["no" if c == 0 else "yes" for c in BINARY_Y], BINARY_P
+    expected = estimate_prevalence(p[:, 1], calibration=(y, p[:, 1]))
+    frame = {"yes": p[:, 1], "no": p[:, 0]}
+    for scores in (p, p[:, [1]], pd.Series(p[:, 1]), frame, pd.DataFrame(frame), pl.DataFrame(frame)):
+        got = estimate_prevalence(scores, calibration=(pd.Series(y), scores))
+        assert (got.value, got.low, got.high) == (expected.value, expected.low, expected.high)
+    first = estimate_prevalence(p, calibration=(y, p), positive="no")
+    assert first.positive == "no"
+    assert first.value == pytest.approx(1 - expected.value, abs=0.05)
+    frame_out = expected.to_frame()
+    assert frame_out.loc[0, "value"] == expected.value
+    assert frame_out.loc[0, "positive"] == "yes"
+
+
+def test_prevalence_that_is_not_identified() -> None:
+    e = estimate_prevalence([0.5] * 10, calibration=([0, 1] * 20, [0.5] * 40))
+    assert np.isnan([e.value, e.low, e.high, e.count, e.fit_pvalue]).all()
+    assert "not identified" in e.undefined["value"]
+    assert np.isnan(e.shares).all()
+    assert np.isnan(e.posterior([0.5])).all()
+    evaluation = evaluate([0, 1] * 20, y_prob=[0.5] * 40)
+    assert "not identified" in evaluation.undefined["prevalence/calibrated"]
+    assert "prevalence/calibrated" not in evaluation.intervals
+    assert "prevalence_likelihood" not in evaluation.figures()
+    assert e.figure().axes[0].get_xlim() == (0, 1)
+
+
+def test_weak_identification_is_said() -> None:
+    rng = np.random.default_rng(1)
+    y = np.repeat([0, 1], 60)
+    e = estimate_prevalence(rng.random(300), calibration=(y, rng.random(120)))
+    assert any("weakly identified" in warning for warning in e.warnings)
+
+
+def test_scores_that_do_not_fit_are_said() -> None:
+    rng = np.random.default_rng(2)
+    y = np.repeat([0, 1], 400)
+    e = estimate_prevalence(rng.normal(1, 0.1, 2000), calibration=(y, rng.normal(y * 2)))
+    assert e.fit_pvalue < 1e-6
+    assert any("do not fit" in warning and "training scores" in warning for warning in e.warnings)
+    assert "trained on" in (estimate_prevalence.__doc__ or "")
+    assert "held out or out of fold" in (evaluate.__doc__ or "")
+
+
+# --- names -------------------------------------------------------------------------------------------------
+
+TEXTS = st.text(max_size=30) | st.sampled_from(
+    [
+        "",
+        ".",
+        "..",
+        " ",
+        "_u",
+        "_u_",
+        "_u2f_",
+        "a/../b",
+        "x.",
+        " x",
+        "a" * 300,
+        "é" * 300,
+        "100%",
+        "=1",
+        "\n",
+        "_.",
+        "u_u",
+    ]
+)
+
+
+@given(TEXTS)
+def test_encoded_labels_are_legal_and_reversible(text: str) -> None:
+    name = encode_label(text)
+    _validate_metric_name(f"class/{name}/recall")
+    _validate_metric_name(name)
+    assert "/" not in name
+    assert re.fullmatch(r"[\w .-]+", name)
+    if len(name) < 80:
+        assert decode_label(name) == text
+
+
+@given(TEXTS, TEXTS)
+def test_encoded_labels_do_not_collide(one: str, other: str) -> None:
+    assert (encode_label(one) == encode_label(other)) == (one == other)
+
+
+def test_metric_names_of_odd_labels_are_legal() -> None:
+    y, pred = ["a/b", "", "ä ö", "_u"], ["a/b", "a/b", "ä ö", "_u"]
+    grouping = Grouping({"one/two": ["a/b", ""], "..": ["ä ö", "_u"]}, name="step: 1")
+    for name in evaluate(y, pred, grouping=grouping).metrics:
+        _validate_metric_name(name)
+
+
+# --- sizes -------------------------------------------------------------------------------------------------
+
+
+def test_counts_beyond_single_precision() -> None:
+    """10^8 and more per cell: int64 counts, float64 ratios."""
+    w = [400_000_001, 99_999_999, 100_000_003, 300_000_007]
+    evaluation = evaluate([0, 0, 1, 1], [0, 1, 0, 1], sample_weight=w)
+    matrix = evaluation.confusion_matrix
+    assert matrix.counts.dtype == np.int64
+    assert matrix.counts.ravel().tolist() == w
+    tn, fp, fn, tp = w
+    exact = (tp * tn - fp * fn) / ((tp + fn) * (tp + fp) * (tn + fp) * (tn + fn)) ** 0.5
+    assert evaluation.metrics["multiclass/matthews_corrcoef"] == pytest.approx(exact, rel=1e-14)
+    assert evaluation.metrics["binary/matthews_corrcoef"] == pytest.approx(exact, rel=1e-14)
+    twice = matrix + matrix
+    assert twice.counts.ravel().tolist() == [2 * v for v in w]
+    huge = ConfusionMatrix(np.array([[2**53, 1], [0, 2**53]]), (0, 1)) + ConfusionMatrix(np.eye(2, dtype=int), (0, 1))
+    assert huge.counts[0, 0] == 2**53 + 1
+    assert huge.reduce(Grouping({"a": [0], "b": [1]})).counts[1, 1] == 2**53 + 1
+
+
+def test_many_blocks_are_counted_exactly() -> None:
+    rng = np.random.default_rng(0)
+    y = rng.integers(0, 3, 300_000)
+    pred = rng.integers(0, 3, 300_000)
+    w = rng.integers(0, 1000, 300_000)
+    matrix = ConfusionMatrix.from_predictions(y, pred, sample_weight=w)
+    expected = [[w[(y == i) & (pred == j)].sum() for j in range(3)] for i in range(3)]
+    assert matrix.counts.tolist() == expected
+
+
+def test_merge_of_matrices_with_other_labels() -> None:
+    a = ConfusionMatrix.from_predictions(["a", "b"], ["a", "a"])
+    b = ConfusionMatrix.from_predictions(["b", "c"], ["c", "c"])
+    merged = a + b
+    assert merged.labels == ("a", "b", "c")
+    assert merged.counts.tolist() == [[1, 0, 0], [1, 0, 1], [0, 0, 1]]
+    assert sum([a, b]) == merged
+    with pytest.raises(ValueError, match="same labels in the same order"):
+        ConfusionMatrix(np.eye(2), ("b", "a")) + b
+
+
+# --- views -------------------------------------------------------------------------------------------------
+
+
+def test_frames_and_representations(tmp_path: Path) -> None:
+    grouping = Grouping({"low": [0, 1], "high": [2]}, "strict", name="cut")
+    evaluation = evaluate(Y, y_prob=P, grouping=grouping)
+    frame = evaluation.to_frame()
+    assert list(frame.columns) == ["metric", "value", "low", "high", "better", "undefined"]
+    assert dict(zip(frame["metric"], frame["value"], strict=True)) == pytest.approx(evaluation.metrics, nan_ok=True)
+    with_interval = frame.dropna(subset="low")
+    assert set(with_interval["metric"]) == set(evaluation.intervals)
+    assert "positive 'high'" in repr(evaluation)
+    page = evaluation._repr_html_()
+    assert "binary/roc_auc" in page
+    assert "positive: “high”" in page
+    assert all(escape(text) in page for text in evaluation.warnings)
+    strange = evaluate(["<b>x</b>", "<b>x</b>", "y"], ["<b>x</b>"] * 3, positive="<b>x</b>")._repr_html_()
+    assert "<b>x</b>" not in strange
+    assert "undefined" in strange
+    layout = evaluation.reduced["cut"].to_frame()
+    assert list(layout.columns) == ["low", "high", "IM"]
+    assert layout.loc["IM", "IM"] == 0
+    assert layout.loc["low", "IM"] == layout.loc["IM", "low"] == evaluation.reduced[0].mismatches[0]
+    assert layout.index.name == "actual"
+    assert layout.columns.name == "predicted"
+    with pytest.raises(KeyError, match="no step is called 'other'; the steps are \\['cut'\\]"):
+        evaluation.reduced["other"]
+    assert evaluation.confusion_matrix.to_frame().to_numpy().sum() == 60
+    assert evaluation.roc is not None
+    assert len(evaluation.roc.to_frame()) == len(evaluation.roc.thresholds)
+    assert set(evaluation.figures()) >= {"confusion_matrix", "reduced_cut", "roc", "spcc_matrix"}
+    with pytest.raises(TypeError):
+        hash(evaluation)
+
+
+def test_presets() -> None:
+    nps, csat = Grouping.nps(), Grouping.csat()
+    assert nps.groups == {"detractor": tuple(range(7)), "passive": (7, 8), "promoter": (9, 10)}
+    assert csat.groups == {"dissatisfied": (1, 2), "neutral": (3,), "satisfied": (4, 5)}
+    evaluation = evaluate([0, 7, 10, 3], [1, 8, 9, 9], grouping=nps)
+    assert evaluation.labels == tuple(range(11))
+    assert evaluation.metrics["reduced/nps/accuracy"] == 0.75
+
+
+@pytest.mark.parametrize("ending", ["yaml", "yml", "json"])
+def test_grouping_from_a_file(ending: str, tmp_path: Path) -> None:
+    import json
+
+    text = {
+        "json": json.dumps({"steps": [
+            {"groups": {"low": {"from": 0, "to": 2}, "mid": [3], "high": [4, 5]}, "name": "three",
+             "mode": {"low": "strict", "high": [[4, 5]]}},
+            {"groups": {"rest": ["low", "mid"], "top": ["high"]}, "mode": "strict", "positive": "rest"},
+        ]}),
+    }.get(ending, """
+steps:
+  - name: three
+    groups: {low: {from: 0, to: 2}, mid: [3], high: [4, 5]}
+    mode: {low: strict, high: [[4, 5]]}
+  - groups: {rest: [low, mid], top: [high]}
+    mode: strict
+    positive: rest
+""")  # fmt: skip
+    path = tmp_path / f"grouping.{ending}"
+    path.write_text(text)
+    first = Grouping({"low": [0, 1, 2], "mid": [3], "high": [4, 5]}, {"low": "strict", "high": [(4, 5)]}, name="three")
+    expected = first.then(Grouping({"rest": ["low", "mid"], "top": ["high"]}, "strict", positive="rest"))
+    assert Grouping.from_file(path) == expected
+    assert expected.positive == "rest"
+
+
+def test_step_names_are_unique_in_a_chain() -> None:
+    chain = Grouping({"a": [0], "b": [1, 2]}).then(Grouping({"x": ["a"], "y": ["b"]}))
+    assert [step.name for step in chain.steps] == ["2_groups", "2_groups_2"]
+
+
+def test_an_estimate_of_prevalence_reads_as_words_in_a_notebook() -> None:
+    rng = np.random.default_rng(0)
+    y = rng.integers(0, 2, 300)
+    s = np.clip(0.3 * y + rng.normal(0.35, 0.2, 300), 0, 1)
+    estimate = estimate_prevalence(s[:100], calibration=(np.where(y == 1, "<b>", "a"), s), positive="<b>")
+    page = estimate._repr_html_()
+    assert "number of “&lt;b&gt;” among these 100" in page
+    assert f"<td>{estimate.count:.4g}</td><td>{estimate.count_low:.4g} to {estimate.count_high:.4g}</td>" in page
+    assert f"{round(100 * estimate.shares[0])} % of the variance comes from the 100 scores" in page
+    flat = estimate_prevalence(np.full(10, 0.5), calibration=(y, np.full(300, 0.5)))._repr_html_()
+    assert flat.count("not identified") == 1
+    assert "nan" not in flat

@@ -1,0 +1,227 @@
+"""A past evaluation under another grouping: counts as if evaluated anew, and what is lost is said."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+import cmtrack
+from cmtrack import Evaluation, Grouping
+from cmtrack.evaluation._regrouping import Lost
+from support.samples import random_problem
+
+Y, PRED, P = random_problem(11, n=240, k=5)
+HELD_Y, _, HELD_P = random_problem(12, n=200, k=5)
+WEIGHTS = np.random.default_rng(0).gamma(2.0, 1.0, 240)
+
+THREE = Grouping({"a": [0, 1], "b": [2], "c": [3, 4]}, {"a": "strict", "c": [(3, 4)]})
+LOW_HIGH = Grouping({"low": [0, 1], "high": [2, 3, 4]}, "strict")
+RELAXED = Grouping({"low": [0, 1], "high": [2, 3, 4]}, "relaxed", name="other")
+HYBRID = Grouping({"low": [0, 1], "high": [2, 3, 4]}, {"high": [(2, 3)], "low": "strict"})
+ODD_EVEN = Grouping({"even": [0, 2, 4], "odd": [1, 3]}, "strict")
+CHAIN = THREE.then(Grouping({"rest": ["a"], "high": ["b", "c"]}, "relaxed"))
+GROUPINGS = {"none": None, "three": THREE, "low_high": LOW_HIGH, "relaxed": RELAXED, "hybrid": HYBRID,
+             "odd_even": ODD_EVEN, "chain": CHAIN}  # fmt: skip
+
+FROM_SCORES = ("binary/roc", "binary/average", "binary/ks", "spcc/binary", "spcc/d_", "prevalence/", "probability/",
+               "calibration/", "confidence/")  # fmt: skip
+
+
+def evaluate(*args: Any, **options: Any) -> Evaluation:
+    """An evaluation as it is loaded: statistics only."""
+    return replace(cmtrack.evaluate(*args, **options), rows=None)
+
+
+def from_counts(evaluation: Evaluation) -> dict[str, float]:
+    return {name: v for name, v in evaluation.metrics.items() if not name.startswith(FROM_SCORES)}
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("probabilities", [False, True])
+@pytest.mark.parametrize("after", [name for name in GROUPINGS if name != "none"])
+@pytest.mark.parametrize("before", GROUPINGS)
+def test_counts_are_those_of_a_fresh_evaluation(before: str, after: str, probabilities: bool, weighted: bool) -> None:
+    options: dict[str, Any] = {"y_prob": P if probabilities else None, "sample_weight": WEIGHTS if weighted else None}
+    grouping = GROUPINGS[after]
+    assert grouping is not None
+    fresh = evaluate(Y, PRED, grouping=grouping, **options)
+    regrouped = evaluate(Y, PRED, grouping=GROUPINGS[before], **options).regroup(grouping)
+    assert regrouped.reduced == fresh.reduced
+    assert regrouped.binary == fresh.binary
+    assert regrouped.positive == fresh.positive
+    assert regrouped.grouping == grouping
+    assert from_counts(regrouped) == pytest.approx(from_counts(fresh), rel=1e-12, nan_ok=True)
+    assert set(regrouped.metrics) <= set(fresh.metrics)
+    left_out = set(fresh.metrics) - set(regrouped.metrics)
+    assert bool(left_out) == bool(regrouped.notes)
+    assert not left_out or any("are left out" in warning or "is left out" in warning for warning in regrouped.warnings)
+    shared = {name: regrouped.intervals[name] for name in regrouped.intervals if name in fresh.intervals}
+    for name, ends in shared.items():
+        assert ends == pytest.approx(fresh.intervals[name], rel=1e-9), name
+    if not probabilities:
+        assert not left_out
+
+
+@pytest.mark.parametrize("given", [False, True])
+def test_scores_of_the_same_group_stay(given: bool) -> None:
+    options: dict[str, Any] = {"calibration": (HELD_Y, HELD_P), "target": HELD_P} if given else {}
+    strict = evaluate(Y, y_prob=P, grouping=LOW_HIGH, **options)
+    relaxed = evaluate(Y, y_prob=P, grouping=RELAXED, **options)
+    loosened = strict.regroup(RELAXED)
+    of_hits = {name for name in relaxed.metrics if name.startswith("confidence/other/")}  # now hits of other pairs
+    expected = {name: value for name, value in relaxed.metrics.items() if name not in of_hits}
+    assert loosened.metrics == pytest.approx(expected, rel=1e-12, nan_ok=True)
+    assert loosened.intervals.keys() == relaxed.intervals.keys() - of_hits
+    assert loosened.roc is not None
+    assert relaxed.roc is not None
+    np.testing.assert_array_equal(loosened.roc.tp, relaxed.roc.tp)
+    assert loosened.notes == (Lost.HITS.value,)
+    assert strict.regroup(LOW_HIGH) == strict
+    weighted = evaluate(Y, y_prob=P, grouping=LOW_HIGH, sample_weight=WEIGHTS).regroup(RELAXED)
+    fresh = evaluate(Y, y_prob=P, grouping=RELAXED, sample_weight=WEIGHTS)
+    assert weighted.intervals["binary/roc_auc"] == pytest.approx(fresh.intervals["binary/roc_auc"], rel=1e-10)
+
+
+@pytest.mark.parametrize(
+    "path", [("relaxed", "low_high"), ("low_high", "odd_even"), ("relaxed", "hybrid"), ("none", "relaxed")]
+)
+def test_what_is_lost_stays_said(path: tuple[str, str]) -> None:
+    before, after = (GROUPINGS[name] for name in path)
+    assert after is not None
+    first = evaluate(Y, y_prob=P, grouping=before).regroup(after)
+    assert first.roc is None
+    assert first.prevalence is None
+    assert "binary/roc_auc" not in first.metrics
+    assert any("ROC, sPCC and calibrated prevalence" in warning for warning in first.warnings)
+    again = first.regroup(after)
+    assert again.roc is None
+    assert again.notes == first.notes
+
+
+def test_class_prevalence_is_said_to_be_lost() -> None:
+    regrouped = evaluate(Y, y_prob=P, grouping=LOW_HIGH).regroup(THREE)
+    assert "prevalence/0/expected" in regrouped.metrics
+    assert "prevalence/0/calibrated" not in regrouped.metrics
+    assert any("calibrated prevalence of each class is left out" in warning for warning in regrouped.warnings)
+    kept = evaluate(Y, y_prob=P).regroup(THREE)
+    assert "prevalence/0/calibrated" in kept.metrics
+    assert kept.notes == (Lost.LOSSES.value, Lost.HITS.value)
+
+
+def test_another_positive_group() -> None:
+    evaluation = evaluate(Y, y_prob=P, grouping=LOW_HIGH)
+    turned = evaluation.regroup(LOW_HIGH, positive="low")
+    assert turned.positive == "low"
+    assert turned.negative == "high"
+    assert turned.metrics["binary/recall"] == evaluation.metrics["binary/specificity"]
+    assert turned.metrics["prevalence/expected"] == pytest.approx(1 - evaluation.metrics["prevalence/expected"])
+    assert turned.notes
+    fresh = evaluate(Y, y_prob=P, grouping=LOW_HIGH, positive="low")
+    assert fresh.binary == turned.binary
+    assert fresh.grouping == turned.grouping
+
+
+def test_regrouped_shards_merge() -> None:
+    halves = [evaluate(Y[i], y_prob=P[i], grouping=LOW_HIGH).regroup(ODD_EVEN) for i in (slice(120), slice(120, 240))]
+    merged = halves[0] + halves[1]
+    whole = evaluate(Y, y_prob=P, grouping=LOW_HIGH).regroup(ODD_EVEN)
+    assert merged.metrics == pytest.approx(whole.metrics, rel=1e-10)
+    assert merged.warnings == whole.warnings
+
+
+def test_regrouped_is_saved(tmp_path: Any) -> None:
+    regrouped = evaluate(Y, y_prob=P, grouping=LOW_HIGH).regroup(ODD_EVEN)
+    regrouped.save(tmp_path)
+    loaded = Evaluation.load(tmp_path)
+    assert loaded == regrouped
+    assert loaded.warnings == regrouped.warnings
+
+
+@pytest.mark.parametrize("after", [name for name in GROUPINGS if name != "none"])
+@pytest.mark.parametrize("before", GROUPINGS)
+def test_with_its_rows_nothing_is_lost(before: str, after: str) -> None:
+    grouping = GROUPINGS[after]
+    assert grouping is not None
+    regrouped = cmtrack.evaluate(Y, PRED, y_prob=P, grouping=GROUPINGS[before]).regroup(grouping)
+    assert regrouped == cmtrack.evaluate(Y, PRED, y_prob=P, grouping=grouping)
+    assert regrouped.notes == ()
+
+
+def test_a_calibration_set_of_the_old_group_is_not_used_for_a_new_one() -> None:
+    after = evaluate(Y, y_prob=P, grouping=LOW_HIGH, calibration=(HELD_Y, HELD_P)).regroup(ODD_EVEN)
+    assert after.prevalence is None
+    assert after.notes
+
+
+def test_what_a_regrouping_lost_is_read_from_the_notes_of_a_stored_evaluation() -> None:
+    first = evaluate(Y, y_prob=P, grouping=LOW_HIGH, calibration=(HELD_Y, HELD_P))
+    bare = cmtrack.Evaluation.from_data(json.loads(first.regroup(ODD_EVEN).to_json()))
+    assert Lost.by(bare) == {Lost.SCORES, Lost.LOSSES}
+    assert bare.notes == (Lost.SCORES.value, Lost.LOSSES.value)
+    assert Lost.by(first) == frozenset()
+
+
+HELD_OUT: dict[str, dict[str, Any]] = {
+    "calibration": {"calibration": (HELD_Y, HELD_P)},
+    "target": {"target": HELD_P},
+    "both": {"calibration": (HELD_Y, HELD_P), "target": HELD_P},
+}
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("after", ["three", "odd_even", "chain"])
+@pytest.mark.parametrize("before", ["none", "low_high", "relaxed"])
+@pytest.mark.parametrize("given", HELD_OUT)
+def test_with_its_rows_only_the_calibrated_prevalence_falls_back(
+    given: str, before: str, after: str, weighted: bool
+) -> None:
+    options: dict[str, Any] = {"sample_weight": WEIGHTS if weighted else None}
+    grouping = GROUPINGS[after]
+    assert grouping is not None
+    first = cmtrack.evaluate(Y, PRED, y_prob=P, grouping=GROUPINGS[before], **HELD_OUT[given], **options)
+    regrouped = first.regroup(grouping)
+    fresh = cmtrack.evaluate(Y, PRED, y_prob=P, grouping=grouping, **options)
+    if (before, after) in (("none", "three"), ("low_high", "chain"), ("relaxed", "chain")):  # alike: all still serves
+        fresh = cmtrack.evaluate(Y, PRED, y_prob=P, grouping=grouping, **HELD_OUT[given], **options)
+        assert regrouped.notes == ()
+    else:
+        (note,) = regrouped.notes
+        assert "scores were kept for the former grouping only" in note
+        assert ("target" in note) == (given != "calibration")
+        assert "cross-fitted" in note
+        again = regrouped.regroup(grouping)
+        assert again.notes == regrouped.notes, "what was lost once stays lost"
+    assert regrouped.statistics == fresh.statistics
+    assert regrouped.metrics == pytest.approx(fresh.metrics, nan_ok=True)
+    assert regrouped.intervals.keys() == fresh.intervals.keys()
+
+
+@pytest.mark.parametrize("given", HELD_OUT)
+@pytest.mark.parametrize("after", ["relaxed", "hybrid", "low_high"])
+def test_labelled_scores_of_the_same_group_still_serve(after: str, given: str) -> None:
+    grouping = GROUPINGS[after]
+    assert grouping is not None
+    regrouped = cmtrack.evaluate(Y, PRED, y_prob=P, grouping=LOW_HIGH, **HELD_OUT[given]).regroup(grouping)
+    assert regrouped == cmtrack.evaluate(Y, PRED, y_prob=P, grouping=grouping, **HELD_OUT[given])
+    assert regrouped.notes == ()
+    assert regrouped.prevalence is not None
+
+
+def test_the_note_goes_where_the_prevalence_goes() -> None:
+    first = cmtrack.evaluate(Y, y_prob=P, grouping=LOW_HIGH, calibration=(HELD_Y, HELD_P)).regroup(ODD_EVEN)
+    assert any("cross-fitted" in note for note in replace(first, rows=None).regroup(ODD_EVEN).notes)
+    lost = replace(first, rows=None).regroup(LOW_HIGH)
+    assert lost.prevalence is None
+    assert not any("cross-fitted" in note for note in lost.notes)
+
+
+def test_rows_that_belong_together_are_known_with_a_calibration_set() -> None:
+    options: dict[str, Any] = {"groups": np.arange(240) // 3}
+    first = cmtrack.evaluate(Y, PRED, y_prob=P, grouping=LOW_HIGH, calibration=(HELD_Y, HELD_P), **options)
+    regrouped = first.regroup(ODD_EVEN)
+    fresh = cmtrack.evaluate(Y, PRED, y_prob=P, grouping=ODD_EVEN, **options)
+    assert regrouped.cluster_errors == fresh.cluster_errors

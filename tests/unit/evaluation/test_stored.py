@@ -1,0 +1,159 @@
+"""Files that earlier versions stored are read for good: evaluations, reviews and what waits in the spool."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from pathlib import Path
+from typing import Any
+
+import mlflow
+import numpy as np
+import pytest
+
+import cmtrack
+from cmtrack import Evaluation, FamilyEvaluation, compare, evaluate, log_evaluation
+from cmtrack.schemas import EVALUATION, INTENT, MANIFEST, REVIEW, Stored
+from cmtrack.tracking import spool
+from cmtrack.tracking.manifest import read
+from cmtrack.tracking.push import push
+from cmtrack.tracking.store import tracking_store
+from support import TESTS
+
+GOLDEN = TESTS / "golden"
+VERSIONS = sorted(path.name for path in GOLDEN.iterdir() if path.is_dir() and path.name != "__pycache__")
+
+
+@pytest.fixture(params=VERSIONS)
+def golden(request: pytest.FixtureRequest) -> Path:
+    return GOLDEN / request.param
+
+
+def stored_metrics(file: Path) -> dict[str, float]:
+    found = json.loads(file.read_text(encoding="utf-8"))["metrics"]
+    return {name: np.nan if value is None else value for name, value in found.items()}
+
+
+def test_an_evaluation_has_its_numbers_and_everything_else(golden: Path) -> None:
+    evaluation = Evaluation.load(golden / "evaluation")
+    stored = stored_metrics(golden / "evaluation" / "cmtrack_evaluation.json")
+    assert {name: evaluation.metrics[name] for name in stored} == pytest.approx(stored, abs=1e-9, nan_ok=True)
+    assert evaluation.labels == ("ant", "bee", "wasp")
+    assert (evaluation.positive, evaluation.sections, evaluation.rows) == ("stings", None, None)
+    assert evaluation.n_samples == 60
+    assert evaluation.grouping is not None
+    assert evaluation.grouping.compose(evaluation.labels)[0].labels == ("harmless", "stings")
+    assert evaluation.statistics.row_ids is not None
+    assert evaluation.roc is not None
+    assert evaluation.prevalence is not None
+    assert evaluation.figures()
+    assert (evaluation + evaluation).n_samples == 120
+
+
+def test_an_old_evaluation_is_saved_as_a_new_one(golden: Path, tmp_path: Path) -> None:
+    old = Evaluation.load(golden / "evaluation")
+    old.save(tmp_path)
+    assert Evaluation.load(tmp_path) == old
+    assert json.loads((tmp_path / "cmtrack_evaluation.json").read_text(encoding="utf-8"))["schema"] == EVALUATION.newest
+
+
+def test_a_family_evaluation_has_its_numbers(golden: Path) -> None:
+    evaluation = FamilyEvaluation.load(golden / "families")
+    stored = stored_metrics(golden / "families" / "cmtrack_evaluation.json")
+    assert {name: evaluation.metrics[name] for name in stored} == pytest.approx(stored, abs=1e-9, nan_ok=True)
+    assert evaluation.n_samples == 5
+
+
+def test_a_review_says_what_a_reader_of_the_old_one_looks_for(golden: Path, tmp_path: Path) -> None:
+    # nothing in cmtrack reads reviews; programs of others do: within a schema keys stay, with their kinds of values
+    old = json.loads((golden / "review.json").read_text(encoding="utf-8"))
+    assert 1 <= old["schema"] <= REVIEW.newest
+    y = np.repeat(["ant", "bee", "wasp"], (30, 18, 12))
+    other = np.where(np.arange(60) % 5 == 0, "ant", y)
+    file = compare({"first": evaluate(y, y), "second": evaluate(y, other)}).report(tmp_path / "review.json")
+    new = json.loads(file.read_text(encoding="utf-8"))
+    if old["schema"] == new["schema"]:
+        assert missing(old, new) == []
+
+
+def missing(old: Any, new: Any, where: str = "") -> list[str]:
+    """Places of the old data that the new ones have not, or of another kind; null stands for any."""
+    if old is None or new is None or where in (".how.runs", ".rankings[].runs[].values"):
+        return []
+    if isinstance(old, dict) and isinstance(new, dict):
+        gone = [f"{where}.{key}" for key in old if key not in new]
+        return gone + [text for key in old if key in new for text in missing(old[key], new[key], f"{where}.{key}")]
+    if isinstance(old, list) and isinstance(new, list):
+        return missing(old[0], new[0], f"{where}[]") if old and new else []
+    number = (int, float)
+    alike = isinstance(new, type(old)) or (
+        isinstance(old, number) and isinstance(new, number) and not isinstance(new, bool) and not isinstance(old, bool)
+    )
+    return [] if alike else [f"{where}: {type(old).__name__} is {type(new).__name__}"]
+
+
+def test_what_an_earlier_version_left_in_the_spool_is_pushed(
+    golden: Path, store: mlflow.MlflowClient, tmp_path: Path
+) -> None:
+    folder = tmp_path / "spool"
+    shutil.copytree(golden / "spool", folder)
+    for path in (folder, *folder.rglob("*")):
+        os.utime(path, (0, 0))  # whoever wrote it is long gone
+    entries = {entry.kind: entry for entry in spool.entries(folder)}
+    assert sorted(entries) == ["evaluation", "inputs", "unfinished"]
+    metrics = read(entries["evaluation"].folder).metrics
+    done = push(folder, tracking_uri=mlflow.get_tracking_uri(), experiment_name="golden")
+    by_status = {one.status: one for one in done}
+    assert sorted(one.status for one in done) == ["refused", "sent", "sent"]
+    assert "inputs of an evaluation that failed" in by_status["refused"].reason
+    sent = [one for one in done if one.status == "sent"]
+    assert [one.problems for one in sent] == [(), ()]
+    runs = [mlflow.get_run(one.run_id) for one in sent]
+    whole = next(run for run in runs if "val/multiclass/accuracy" in run.data.metrics)
+    rebuilt = next(run for run in runs if "test/multiclass/accuracy" in run.data.metrics)
+    assert whole.data.metrics == pytest.approx(metrics)
+    evaluation = cmtrack.load_evaluation(whole.info.run_id, prefix="val/")
+    assert (evaluation.labels, evaluation.n_samples) == (("ant", "other"), 60)
+    again = cmtrack.load_evaluation(rebuilt.info.run_id, prefix="test/")
+    assert (again.labels, again.n_samples) == (("ant", "bee", "wasp"), 60)
+    files = {file.path for file in mlflow.MlflowClient().list_artifacts(whole.info.run_id)}
+    assert {"val_cmtrack_report.html", "val_cmtrack_predictions.parquet", "val_cmtrack_confusion_matrix.png"} <= files
+    assert [entry.kind for entry in spool.entries(folder)] == ["inputs"]
+
+
+def test_the_spool_says_its_schemas(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("CMTRACK_SPOOL", str(tmp_path / "spool"))
+    with tracking_store("http://127.0.0.1:9"), pytest.warns(UserWarning, match="kept in"):
+        logged = log_evaluation([0, 1, 1], [0, 1, 0], run_id="1" * 32)
+    assert logged.path is not None
+    manifest, intent = (json.loads((logged.path / name).read_text()) for name in (spool.MANIFEST, spool.INTENT))
+    assert (manifest["schema"], intent["schema"]) == (MANIFEST.newest, INTENT.newest)
+    assert read(logged.path).on_existing == "replace"
+    (logged.path / spool.MANIFEST).write_text(json.dumps(manifest | {"schema": MANIFEST.newest + 1}))
+    (logged.path / spool.INTENT).write_text(json.dumps(intent | {"schema": INTENT.newest + 1}))
+    with pytest.raises(ValueError, match=r"manifest.json has schema 3, this version of cmtrack reads up to 2: upgrade"):
+        read(logged.path)
+    with pytest.raises(ValueError, match=r"intent.json has schema 2, this version of cmtrack reads up to 1: upgrade"):
+        spool.read_intent(logged.path)
+    done = push(tmp_path / "spool", tracking_uri=f"sqlite:///{tmp_path}/any.db")
+    assert [(one.status, "upgrade cmtrack" in one.reason) for one in done] == [("refused", True)]
+    assert logged.path.is_dir()  # kept for the version that can
+
+
+@pytest.mark.parametrize("schema", [0, -1, 3, True, "1", None, 1.0])
+def test_schemas_that_are_none(schema: Any) -> None:
+    with pytest.raises(ValueError, match="this version of cmtrack reads up to 2"):
+        Stored("a file", 2, {1: dict}).migrated({"schema": schema})
+
+
+def test_migrations_go_step_by_step() -> None:
+    kind = Stored("a file", 3, {1: lambda d: d | {"a": 1}, 2: lambda d: d | {"b": d["a"] + 1}}, unnumbered=1)
+    assert kind.migrated({}) == {"schema": 3, "a": 1, "b": 2}
+    assert kind.migrated({"schema": 2, "a": 5}) == {"schema": 3, "a": 5, "b": 6}
+    assert kind.migrated({"schema": 3}) == {"schema": 3}
+
+
+@pytest.mark.parametrize("kind", [EVALUATION, REVIEW, MANIFEST, INTENT], ids=lambda kind: kind.name)
+def test_every_older_schema_has_its_migration(kind: Stored) -> None:
+    assert sorted(kind.migrations) == list(range(1, kind.newest))

@@ -1,0 +1,179 @@
+"""Averages over classes that are undefined, and values at the ends of their range."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import hypothesis.strategies as st
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from sklearn.metrics import f1_score, precision_score
+
+from cmtrack import Evaluation, Grouping, compare, evaluate, paired_differences
+from cmtrack.metrics.catalog import lookup
+from cmtrack.metrics.intervals import on_scale, settled, wilson
+from support.samples import evaluate_counts, random_problem
+
+Y = np.repeat([0, 1, 2], 50)
+LAZY = np.r_[np.zeros(50, int), np.ones(100, int)]  # gives up on class 2
+HONEST = np.where(np.random.default_rng(0).random(150) < 0.6, Y, np.random.default_rng(1).integers(0, 3, 150))
+ZERO = {
+    "precision_macro_zero": lambda y, p, w: precision_score(y, p, average="macro", zero_division=0, sample_weight=w),
+    "precision_weighted_zero": lambda y, p, w: precision_score(
+        y, p, average="weighted", zero_division=0, sample_weight=w
+    ),
+    "f1_macro_zero": lambda y, p, w: f1_score(y, p, average="macro", zero_division=0, sample_weight=w),
+}
+
+
+@pytest.mark.parametrize("metric", ZERO)
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("weighted", [False, True], ids=["plain", "weighted"])
+def test_zero_counted_averages_are_those_of_scikit_learn(metric: str, seed: int, weighted: bool) -> None:
+    rng = np.random.default_rng(seed)
+    y, p = rng.integers(0, 5, 60), rng.integers(0, 3, 60)  # two classes are never predicted
+    weights = rng.gamma(1, 1, 60) if weighted else None
+    found = evaluate(y, p, sample_weight=weights).metrics[f"multiclass/{metric}"]
+    assert found == pytest.approx(ZERO[metric](y, p, weights), abs=1e-14)
+
+
+def test_the_reported_example() -> None:
+    metrics = evaluate(Y, LAZY).metrics
+    assert metrics["multiclass/precision_macro"] == 0.75
+    assert metrics["multiclass/precision_macro_zero"] == 0.5
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("metric", ZERO)
+def test_errors_of_zero_counted_averages_are_those_of_a_bootstrap_and_of_the_rows(metric: str) -> None:
+    y, p, _ = random_problem(1, n=400, k=5)
+    p = np.where(p == 4, 3, p)
+    evaluation = evaluate(y, p)
+    name = f"multiclass/{metric}"
+    psi = evaluation.influence(name)
+    assert psi is not None
+    assert math.sqrt(float((psi - psi.mean()) @ (psi - psi.mean()))) / 400 == pytest.approx(
+        evaluation.standard_errors[name], rel=1e-9
+    )
+    low, high = evaluation.count_intervals("bootstrap", n_resamples=2000)[name]
+    assert (high - low) / 3.92 == pytest.approx(evaluation.standard_errors[name], rel=0.1)
+
+
+def test_a_step_of_a_grouping_has_them_too() -> None:
+    evaluation = evaluate(Y, LAZY, grouping=Grouping({"a": [0], "b": [1], "c": [2]}, name="abc"))
+    assert evaluation.metrics["reduced/abc/precision_macro"] == 0.75
+    assert evaluation.metrics["reduced/abc/precision_macro_zero"] == 0.5
+    assert evaluation.classes_passed_over("reduced/abc/precision_macro") == ("c",)
+    assert any("“c” of the step “abc”" in text for text in evaluation.warnings)
+    assert evaluation.influence("reduced/abc/precision_macro_zero") is not None
+
+
+def test_an_average_that_leaves_out_a_class_with_samples_is_a_warning() -> None:
+    (told,) = [text for text in evaluate(Y, LAZY).warnings if "“2”" in text]
+    assert "multiclass/precision_macro" in told
+    assert "precision_macro_zero" in told
+    assert not any("predicted" in text for text in evaluate(Y, HONEST).warnings)
+    assert evaluate(Y, LAZY).classes_passed_over("multiclass/precision_macro") == (2,)
+    assert evaluate(Y, LAZY).classes_passed_over("multiclass/precision_macro_zero") == ()
+
+
+def test_a_ranking_by_such_an_average_says_so() -> None:
+    runs = {"lazy": evaluate(Y, LAZY), "honest": evaluate(Y, HONEST)}
+    (note,) = compare(runs, rank_by="multiclass/precision_macro").notes
+    assert note == (
+        "Ranked by multiclass/precision_macro, which passes over never-predicted classes: 1 of “lazy”; "
+        "multiclass/precision_macro_zero counts them as 0."
+    )
+    assert not compare(runs, rank_by="multiclass/precision_macro_zero").notes
+    assert compare(runs, rank_by="multiclass/precision_macro_zero").best.name == "honest"
+    pair = paired_differences(runs["honest"], runs["lazy"], metrics=["multiclass/precision_macro_zero"])
+    assert pair["multiclass/precision_macro_zero"].standard_error > 0
+
+
+def test_the_report_shows_the_warning() -> None:
+    from cmtrack.report.views import report_html
+
+    assert "precision_macro_zero" in report_html(evaluate(Y, LAZY), {}).split('class="metrics')[0]
+
+
+# --- ends of ranges --------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("k", [2, 3, 4, 5, 7, 11])
+def test_a_perfect_correlation_is_one(k: int) -> None:
+    y = np.random.default_rng(k).integers(0, k, 97)
+    evaluation = evaluate(y, y, labels=list(range(k)))
+    for name in ("multiclass/matthews_corrcoef", "multiclass/cohen_kappa"):
+        assert evaluation.metrics[name] == 1
+        low, high = evaluation.intervals.get(name, (1.0, 1.0))
+        assert low <= 1 <= high
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_a_constant_prediction_has_no_kappa(seed: int) -> None:
+    y = np.random.default_rng(seed).integers(0, 4, 101)
+    evaluation = evaluate(y, np.full(101, 2), labels=[0, 1, 2, 3])
+    for name in ("cohen_kappa", "cohen_kappa_linear", "cohen_kappa_quadratic"):
+        assert evaluation.metrics[f"multiclass/{name}"] == 0
+        low, high = evaluation.intervals.get(f"multiclass/{name}", (0.0, 0.0))
+        assert low <= 0 <= high
+
+
+def test_values_within_rounding_of_an_end_are_the_end() -> None:
+    assert settled(1 - 2e-16, -1, 1) == settled(1 + 2e-16, -1, 1) == 1
+    assert settled(-1e-16, 0, 1) == settled(1.1e-16, -1, 1) == 0
+    assert settled(1e-15, 0, 1) == 1e-15  # a share may be that small
+    assert settled(0.999, -1, 1) == 0.999
+    assert on_scale("atanh", 1 - 2e-16, 1e-17) is None
+    assert wilson(1 - 1e-16, 50) == wilson(1.0, 50)
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.integers(2, 5), st.integers(0, 2**32 - 1), st.sampled_from(["none", "whole", "fraction"]), st.data())
+def test_every_interval_holds_its_value_and_stays_in_range(k: int, seed: int, weights: str, data: Any) -> None:
+    rng = np.random.default_rng(seed)
+    counts = rng.integers(0, 4, (k, k)) * rng.integers(0, 2, (k, k))
+    if data.draw(st.booleans(), label="perfect"):
+        counts = np.diag(np.diag(counts) + 1)
+    if counts.sum() == 0:
+        counts[0, 0] = 1
+    n = int(counts.sum())
+    given: dict[str, Any] = {"labels": list(range(k))}
+    if weights != "none":
+        given["sample_weight"] = rng.integers(1, 4, n) if weights == "whole" else rng.gamma(1, 1, n) + 1e-3
+    evaluation: Evaluation = evaluate_counts(counts, **given)
+    for name, (low, high) in evaluation.intervals.items():
+        metric, value = lookup(name), evaluation.metrics[name]
+        assert low <= value <= high, name
+        assert metric.low <= low <= high <= metric.high, name
+        assert metric.low <= value <= metric.high, name
+
+
+# --- tables and words ------------------------------------------------------------------------------------------
+
+
+def test_the_class_table_has_a_row_per_class() -> None:
+    table = evaluate(Y, LAZY).class_table().set_index("label")
+    assert table["support"].tolist() == [50, 50, 50]
+    assert table["predicted"].tolist() == [50, 100, 0]
+    assert table.loc[1, "precision"] == 0.5
+    assert table.loc[1, "precision_low"] < 0.5 < table.loc[1, "precision_high"]
+    assert math.isnan(table.loc[2, "precision"])
+    assert list(table.columns[2:5]) == ["precision", "precision_low", "precision_high"]
+
+
+def test_the_estimate_of_many_classes_names_them_all() -> None:
+    from cmtrack import estimate_prevalence
+
+    y, _, p = random_problem(3, n=600, k=3)
+    shown = repr(estimate_prevalence(p, calibration=(y, p)))
+    assert all(f"{k}: 0." in shown for k in range(3)), shown
+
+
+def test_an_interval_that_needs_what_is_not_kept_is_missed_aloud() -> None:
+    y, _, p = random_problem(4, n=800, k=31)
+    evaluation = evaluate(y, y_prob=p)
+    assert "spcc/ovr_fisher" not in evaluation.intervals
+    assert any("no interval of spcc/ovr_fisher" in text for text in evaluation.warnings)

@@ -1,0 +1,480 @@
+"""Calibration of the positive group's score: test vector 20, statsmodels, properties, bad cases."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.stats import binomtest, norm
+from sklearn.metrics import brier_score_loss, log_loss
+
+from cmtrack import Accumulator, Evaluation, Grouping, evaluate
+from cmtrack.evaluation.loading import loads
+from cmtrack.metrics._calibration import CalibrationTest, calibration_test
+from cmtrack.metrics.calibration import CALIBRATION
+from cmtrack.plots import reliability_figure
+from support.samples import B20, D20, W20
+
+OTHER = np.array([0, 1, 1, 0, 1, 0, 1, 0, 1, 1, 1, 0, 0, 1, 0, 0, 1, 1, 1, 0])
+"""Other labels of the data D20."""
+PARTS = ("miscalibration", "discrimination", "uncertainty", *(f"log_{x}" for x in ("miscalibration", "discrimination",
+         "uncertainty")))  # fmt: skip
+
+
+def near(expected: Any) -> Any:
+    return pytest.approx(expected, abs=6e-11)
+
+
+def numbers(evaluation: Evaluation, *names: str) -> list[float]:
+    return [evaluation.metrics[f"calibration/{name}"] for name in names]
+
+
+def test_vector_20_of_the_parts():
+    evaluation = evaluate(B20, y_prob=D20)
+    expected = [0.0365833333, 0.1083333333, 0.25, 0.1221668566, 0.2807199457, 0.6931471806]
+    assert numbers(evaluation, *PARTS) == near(expected)
+    curve = evaluation.calibration
+    assert curve is not None
+    assert [curve.brier.score, curve.log.score] == near([0.17825, 0.5345940915])
+    recalibrated = dict(zip(curve.scores.tolist(), curve.recalibrated.tolist(), strict=True))
+    assert len(recalibrated) == 15
+    assert [recalibrated[s] for s in (0.05, 0.1, 0.3, 0.35, 0.7, 0.75, 0.95)] == near([0, 1 / 6, 1 / 6, 0.5, 0.5, 1, 1])
+
+
+def test_vector_20_of_weights():
+    evaluation = evaluate(B20, y_prob=D20, sample_weight=W20)
+    expected = [0.0347378118, 0.1319444444, 0.2487244898, 0.1154116559, 0.3395444115, 0.6905939865]
+    assert numbers(evaluation, *PARTS) == near(expected)
+    curve = evaluation.calibration
+    assert curve is not None
+    assert [curve.brier.score, curve.log.score] == near([0.1515178571, 0.4664612309])
+
+
+def test_vector_20_of_the_error():
+    curve = evaluate(B20, y_prob=D20).calibration
+    other = evaluate(OTHER, y_prob=D20).calibration
+    assert curve is not None
+    assert other is not None
+    found = curve.error(bins=4)
+    assert (found.squared, found.standard_error) == near((-0.0212208333, 0.0332664334))
+    assert found.sizes.tolist() == [4, 6, 5, 5]
+    assert found.differences == near([0.15, 0.0166666667, -0.18, 0.16])
+    assert found.variances == near([0.0629166667, 0.0351111111, 0.0674, 0.00135])
+    assert found.value == 0
+    assert (other.error(4).squared, other.error(4).standard_error) == near((0.0851958333, 0.0719265112))
+    assert other.error(4).value == near(math.sqrt(0.0851958333))
+    with pytest.raises(ValueError, match="bins must be at least 1, got 0"):
+        curve.error(0)
+
+
+@pytest.mark.parametrize(
+    ("labels", "statistics", "pvalues"),
+    [
+        (B20, (0.5125783215, 0.1273276825), (0.9982441597, 0.9350645048, 0.9872257210)),
+        (OTHER, (2.562891607, 24.217698137), (0.0180936818, 0.0001721905, 0.0002865113)),
+    ],
+    ids=["calibrated", "not"],
+)
+def test_vector_20_of_the_test(labels: Any, statistics: Any, pvalues: Any) -> None:
+    evaluation = evaluate(labels, y_prob=D20)
+    curve = evaluation.calibration
+    assert curve is not None
+    test = curve.test
+    assert test is not None
+    assert (test.kuiper, test.cox) == pytest.approx(statistics, abs=1e-9)
+    assert (test.kuiper_pvalue, test.cox_pvalue, test.pvalue) == pytest.approx(pvalues, abs=0.03)
+    assert evaluation.metrics["calibration/pvalue"] == test.pvalue
+    more = calibration_test(curve.table.blocks, 99_999)
+    for found, exact in zip((more.kuiper_pvalue, more.cox_pvalue, more.pvalue), pvalues, strict=True):
+        assert abs(found - exact) <= 4 * math.sqrt(exact * (1 - exact) / 99_999) + 1e-5
+
+
+def test_vector_20_of_the_slope():
+    evaluation = evaluate(B20, y_prob=D20)
+    assert numbers(evaluation, "slope", "intercept") == near([0.9379793756, 0.1632287314])
+    errors = evaluation.standard_errors
+    assert [errors["calibration/slope"], errors["calibration/intercept"]] == near([0.4430310146, 0.5191795794])
+    assert evaluation.calibration is not None
+    assert evaluation.calibration.large_logit == near(0.1743430761)
+    assert evaluation.metrics["prevalence/bias"] == near(-0.03)
+
+
+def scored(seed: int, n: int = 400, wrong: float = 1.3) -> tuple[np.ndarray, np.ndarray]:
+    """Labels and over-confident scores, some of them equal."""
+    rng = np.random.default_rng(seed)
+    s = rng.beta(2, 3, n).round(3).clip(0.001, 0.999)
+    return (rng.random(n) < 1 / (1 + np.exp(-np.log(s / (1 - s)) / wrong - 0.2))).astype(int), s
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("weighted", [False, True])
+def test_the_slope_is_statsmodels(seed: int, weighted: bool) -> None:
+    sm = pytest.importorskip("statsmodels.api")
+    y, s = scored(seed)
+    weights = np.random.default_rng(seed).integers(1, 4, len(y)) if weighted else np.ones(len(y), dtype=int)
+    evaluation = evaluate(y, y_prob=s, sample_weight=weights if weighted else None)
+    rows, scores = np.repeat(y, weights), np.repeat(s, weights)
+    x = np.log(scores / (1 - scores))
+    fit = sm.Logit(rows, sm.add_constant(x)).fit(disp=0, method="newton", tol=1e-13, cov_type="HC0")
+    assert numbers(evaluation, "intercept", "slope") == pytest.approx(fit.params, abs=1e-9)
+    errors = [evaluation.standard_errors[f"calibration/{name}"] for name in ("intercept", "slope")]
+    assert errors == pytest.approx(fit.bse, abs=1e-9)
+    large = sm.GLM(rows, np.ones(len(rows)), family=sm.families.Binomial(), offset=x).fit(tol=1e-13)
+    assert evaluation.calibration is not None
+    assert evaluation.calibration.large_logit == pytest.approx(large.params[0], abs=1e-9)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_the_parts_add_up_to_the_scores_of_scikit_learn(seed: int) -> None:
+    y, s = scored(seed)
+    mcb, dsc, unc, log_mcb, log_dsc, log_unc = numbers(evaluate(y, y_prob=s), *PARTS)
+    assert mcb - dsc + unc == pytest.approx(brier_score_loss(y, s), abs=1e-12)
+    assert log_mcb - log_dsc + log_unc == pytest.approx(log_loss(y, s), abs=1e-12)
+
+
+def everything(evaluation: Evaluation) -> Any:
+    names = [metric.name for metric in CALIBRATION.metrics]
+    found = [evaluation.metrics[name] for name in names] + [evaluation.standard_errors.get(name, 0) for name in names]
+    return pytest.approx(found, rel=1e-9, abs=1e-11, nan_ok=True)
+
+
+ROWS = st.lists(st.tuples(st.integers(0, 1), st.integers(1, 19), st.integers(1, 3)), min_size=4, max_size=40)
+
+
+@pytest.mark.slow
+@given(ROWS, st.randoms(use_true_random=False))
+def test_repeated_rows_are_whole_weights_in_any_order(rows: Any, random: Any) -> None:
+    y, s, w = (np.array(column) for column in zip(*rows, strict=True))
+    s = s / 20
+    evaluation = evaluate(y, y_prob=s, sample_weight=w, labels=[0, 1])
+    order = list(range(int(w.sum())))
+    random.shuffle(order)
+    repeated = evaluate(np.repeat(y, w)[order], y_prob=np.repeat(s, w)[order], labels=[0, 1])
+    assert [evaluation.metrics[m.name] for m in CALIBRATION.metrics] + [
+        evaluation.standard_errors.get(m.name, 0) for m in CALIBRATION.metrics
+    ] == everything(repeated)
+    assert evaluation.metrics["calibration/miscalibration"] >= 0
+    assert evaluation.metrics["calibration/discrimination"] >= 0
+    curve = evaluation.calibration
+    assert curve is not None
+    assert (np.diff(curve.recalibrated) >= -1e-12).all()
+
+
+def test_parts_of_the_rows_merge_and_survive_saving():
+    y, s = scored(5)
+    whole = evaluate(y, y_prob=s)
+    merged = evaluate(y[:100], y_prob=s[:100]) + evaluate(y[100:], y_prob=s[100:])
+    batches = Accumulator(labels=[0, 1])
+    for part in np.array_split(np.arange(len(y)), 7):
+        batches.update(y[part], y_prob=s[part])
+    for other in (merged, batches.compute(), loads(whole.to_json())):
+        for metric in CALIBRATION.metrics:
+            assert other.metrics[metric.name] == whole.metrics[metric.name], metric.name
+            assert other.intervals.get(metric.name) == whole.intervals.get(metric.name), metric.name
+
+
+def test_mismatches_play_no_part():
+    rng = np.random.default_rng(2)
+    p = rng.dirichlet([1, 1, 1, 1], 200)
+    y = np.array([rng.choice(4, p=row) for row in p])
+    grouping = Grouping({"a": [0, 1], "b": [2, 3]}, "strict", positive="b")
+    four = evaluate(y, y_prob=p, grouping=grouping)
+    two = evaluate((y > 1).astype(int), y_prob=p[:, 2:].sum(axis=1).round(12))
+    assert four.binary is not None
+    assert four.binary.imp + four.binary.imn > 0
+    names = [metric.name for metric in CALIBRATION.metrics]
+    assert [four.metrics[name] for name in names] == pytest.approx([two.metrics[name] for name in names], abs=1e-9)
+
+
+def test_one_group_only():
+    evaluation = evaluate([0] * 8, y_prob=np.linspace(0.1, 0.8, 8), labels=[0, 1])
+    assert numbers(evaluation, "discrimination", "uncertainty", "log_discrimination", "log_uncertainty") == [0, 0, 0, 0]
+    assert evaluation.metrics["calibration/miscalibration"] == pytest.approx(np.mean(np.linspace(0.1, 0.8, 8) ** 2))
+    assert "a group has no samples" in evaluation.undefined["calibration/slope"]
+    assert 0 < evaluation.metrics["calibration/pvalue"] < 0.1
+
+
+def test_a_constant_score():
+    evaluation = evaluate(B20, y_prob=np.full(20, 0.5))
+    assert numbers(evaluation, "error", "pvalue", "miscalibration", "discrimination") == [0, 1, 0, 0]
+    assert {"calibration/slope", "calibration/intercept"} <= set(evaluation.undefined)
+    far = evaluate(B20, y_prob=np.full(20, 0.9))
+    assert far.metrics["calibration/error"] > 0.3
+    assert far.metrics["calibration/pvalue"] == 0.001
+
+
+def test_scores_that_part_the_groups_have_no_slope():
+    evaluation = evaluate([0, 0, 0, 1, 1, 1], y_prob=[0.1, 0.2, 0.4, 0.4, 0.7, 0.8])
+    assert "part the groups" in evaluation.undefined["calibration/slope"]
+    assert math.isfinite(evaluation.metrics["calibration/pvalue"])
+
+
+def test_scores_of_exactly_0_and_1():
+    y, s = np.append(B20, [0, 0, 1]), np.append(D20, [0.0, 0.0, 1.0])
+    evaluation = evaluate(y, y_prob=s)
+    assert numbers(evaluation, "slope", "intercept") == near([0.9379793756, 0.1632287314])
+    assert any(text.startswith("13 % of the rows have a score of exactly 0 or 1") for text in evaluation.warnings)
+    assert evaluation.metrics["calibration/pvalue"] > 0.9
+    wrong = evaluate(np.append(B20, [1, 1, 0]), y_prob=s)
+    assert wrong.metrics["calibration/pvalue"] == 0.001
+    assert wrong.undefined["calibration/log_miscalibration"] == (
+        "infinite: 3 rows give their actual group probability 0"
+    )
+    assert math.isfinite(wrong.metrics["calibration/log_discrimination"])
+    perfect = evaluate([0, 1, 1, 0], y_prob=[0.0, 1.0, 1.0, 0.0])
+    assert perfect.undefined["calibration/pvalue"].startswith("every score is 0 or 1")
+    assert numbers(perfect, "error", "miscalibration", "log_miscalibration") == [0, 0, 0]
+
+
+def test_what_needs_independent_rows_says_so():
+    y, s = scored(1)
+    groups = evaluate(y, y_prob=s, groups=np.arange(len(y)) // 4)
+    merged = replace(groups, rows=None)
+    assert "belong together" in merged.undefined["calibration/pvalue"]
+    assert "calibration/error" not in groups.intervals
+    by_rows = evaluate(y, y_prob=s)
+    for name in ("error", "slope"):
+        assert groups.metrics[f"calibration/{name}"] == by_rows.metrics[f"calibration/{name}"]
+    copies = evaluate(np.repeat(y, 4), y_prob=np.repeat(s, 4), groups=np.repeat(np.arange(len(y)), 4))
+    error = by_rows.standard_errors["calibration/slope"]
+    assert copies.standard_errors["calibration/slope"] == pytest.approx(error, rel=0.01)
+    fractions = evaluate(y, y_prob=s, sample_weight=np.random.default_rng(0).gamma(2, 1, len(y)))
+    low, high = fractions.intervals["calibration/error"]
+    assert low <= fractions.metrics["calibration/error"] <= high
+
+
+def test_equal_fractional_weights_are_rows():
+    y, s = scored(3)
+    rows, halves = evaluate(y, y_prob=s), evaluate(y, y_prob=s, sample_weight=np.full(len(y), 0.5))
+    for metric in CALIBRATION.metrics:
+        if metric.name != "calibration/pvalue":
+            assert halves.metrics[metric.name] == pytest.approx(rows.metrics[metric.name], abs=1e-11), metric.name
+            ends = rows.intervals.get(metric.name)
+            assert halves.intervals.get(metric.name) == (None if ends is None else pytest.approx(ends)), metric.name
+
+
+def test_a_grid_of_scores_is_judged_by_its_means_and_has_no_test_without_them() -> None:
+    y, s = scored(4, 3000)
+    exact = evaluate(y, y_prob=s + 1e-7 * np.arange(3000) / 3000)
+    assert exact.statistics.scores is not None
+    grid = replace(exact, statistics=replace(exact.statistics, scores=exact.statistics.scores.to_grid()), rows=None)
+    for metric in CALIBRATION.metrics:
+        assert grid.metrics[metric.name] == pytest.approx(exact.metrics[metric.name], abs=0.01), metric.name
+    assert not any("centre" in text for text in grid.warnings)
+    assert grid.statistics.scores is not None
+    old = replace(grid, statistics=replace(grid.statistics, scores=replace(grid.statistics.scores, sums=None)))
+    assert "grid" in old.undefined["calibration/pvalue"]
+    assert any("calibration/ takes each for the centre of its cell" in text for text in old.warnings)
+
+
+@pytest.mark.parametrize("weights", ["groups", "fractions"])
+def test_dependent_rows_and_fractions_have_tests_of_their_own_size(weights):
+    """Of labels that are alike in clusters of 5, independent draws refuse calibrated scores in .11 to .17 of cases."""
+    rng, refused, found = np.random.default_rng(8), 0, []
+    for _ in range(80):
+        s = rng.beta(2, 2, 400)
+        groups = np.repeat(np.arange(80), 5)
+        together = np.sqrt(0.4) * np.repeat(rng.standard_normal(80), 5) + np.sqrt(0.6) * rng.standard_normal(400)
+        y = (norm.cdf(together if weights == "groups" else rng.standard_normal(400)) < s).astype(int)
+        options = {"groups": groups} if weights == "groups" else {"sample_weight": rng.gamma(1, 1, 400)}
+        found.append(evaluate(y, y_prob=s, **options).metrics["calibration/pvalue"])
+        refused += found[-1] <= 0.05
+    assert refused <= 9  # 4 are expected; 10 or more have a chance of .01
+    assert min(found) < 0.2
+    assert max(found) > 0.8
+    sharp = s**2 / (s**2 + (1 - s) ** 2)
+    assert evaluate(y, y_prob=sharp, **options).metrics["calibration/pvalue"] <= 0.05
+
+
+def test_p_values_of_groups_stay_with_the_file(tmp_path):
+    y, s = scored(1)
+    evaluation = evaluate(y, y_prob=s, groups=np.arange(len(y)) // 4)
+    evaluation.save(tmp_path)
+    loaded = Evaluation.load(tmp_path, rows=False)
+    assert loaded == evaluation
+    assert loaded.metrics["calibration/pvalue"] == evaluation.metrics["calibration/pvalue"]
+    assert math.isnan((loaded + loaded).metrics["calibration/pvalue"])
+
+
+def test_many_scores_are_pooled_for_the_test():
+    y, s = scored(6, 6000, wrong=1.0)
+    s = np.clip(s + np.random.default_rng(1).uniform(-4e-4, 4e-4, 6000), 1e-6, 1 - 1e-6)
+    assert len(np.unique(s.round(12))) > 4096
+    test = evaluate(y, y_prob=s).calibration.test
+    assert isinstance(test, CalibrationTest)
+    assert test.pvalue <= 0.01  # shifted by 0.2 in logit
+
+
+def test_the_band_holds_a_calibrated_curve_and_not_a_wrong_one():
+    rng = np.random.default_rng(8)
+    s = rng.beta(2, 2, 500)
+    right = evaluate((rng.random(500) < s).astype(int), y_prob=s).calibration
+    low, high = right.band()
+    assert ((low <= right.recalibrated + 1e-12) & (right.recalibrated <= high + 1e-12)).mean() > 0.97
+    assert (low <= right.scores + 0.05).all()
+    wrong = evaluate((rng.random(500) < 1 - s).astype(int), y_prob=s).calibration
+    low, high = wrong.band()
+    assert ((wrong.recalibrated < low) | (wrong.recalibrated > high)).any()
+    assert right.to_frame()["positive"].sum() + right.to_frame()["negative"].sum() == 500
+    grouped = evaluate([0, 1], y_prob=[0.2, 0.7], sample_weight=[0.5, 0.7]).calibration
+    with pytest.raises(ValueError, match="weights are fractions"):
+        grouped.band()
+
+
+def test_vector_20_of_the_honest_band():
+    """The ends that hold at the lowest and at the highest score of each of five bins of three blocks."""
+    curve = evaluate(B20, y_prob=D20).calibration
+    low, high = curve.confidence_band(bins=5)
+    assert high[::3] == near([0.7495939707, 0.8262846794, 0.9257541834, 0.9831440526, 1])
+    assert low[2::3] == near([0.0004169273, 0.0078371694, 0.0461644089, 0.0875804231, 0.2321754210])
+    assert high[1::3].tolist() == high[2::3].tolist() == [*high[3::3].tolist(), 1]
+    assert low[::3].tolist() == low[1::3].tolist() == [0, *low[2:-1:3].tolist()]
+    assert (np.diff(low) >= 0).all()
+    assert (np.diff(high) >= 0).all()
+
+
+def test_the_honest_band_is_that_of_all_runs_of_bins():
+    rng = np.random.default_rng(5)
+    s = rng.random(90).round(2)
+    y = (rng.random(90) < s**2).astype(int)
+    low, high = evaluate(y, y_prob=s).calibration.confidence_band(0.9)
+    scores, counts = np.unique(s, return_counts=True)
+    bins = np.minimum(np.floor(9 * (np.cumsum(counts) - counts / 2) / 90 + 1e-9), 8).astype(int)
+    runs = [(i, j, y[np.isin(s, scores[(bins >= i) & (bins <= j)])]) for i in range(9) for j in range(i, 9)]
+    part = 0.1 / (9 * 10)
+    ends = [(i, j, *binomtest(int(b.sum()), len(b)).proportion_ci(1 - 2 * part, "exact")) for i, j, b in runs]
+    for u in range(len(scores)):
+        last, first = u + 1 == len(scores) or bins[u + 1] > bins[u], u == 0 or bins[u - 1] < bins[u]
+        above = [up for i, _, _, up in ends if i >= bins[u] + (not first)]
+        below = [down for _, j, down, _ in ends if j <= bins[u] - (not last)]
+        assert (low[u], high[u]) == near((max([0.0, *below]), min([1.0, *above])))
+
+
+def test_the_honest_band_needs_whole_weights_and_rows_on_their_own():
+    y, s = scored(2, 100)
+    weighted = evaluate(y, y_prob=s, sample_weight=np.linspace(0.5, 1.5, 100)).calibration
+    with pytest.raises(ValueError, match="no confidence band: weights are fractions"):
+        weighted.confidence_band()
+    curve = evaluate(y, y_prob=s).calibration
+    with pytest.raises(ValueError, match="bins must be at least 1, got 0"):
+        curve.confidence_band(bins=0)
+    with pytest.raises(ValueError, match="confidence_level must lie between 0 and 1, got 2"):
+        curve.confidence_band(2)
+    assert len(evaluate([0, 1], y_prob=[0.2, 0.7]).calibration.confidence_band()[0]) == 2
+
+
+def test_labels_of_rows_that_belong_together_are_not_drawn():
+    """The test and both bands take labels to be independent: they are not there, and the figure draws none."""
+    y, s = scored(1)
+    evaluation = evaluate(y, y_prob=s, groups=np.arange(len(y)) // 4)
+    curve = evaluation.calibration
+    assert curve.test is None
+    assert not curve.has_band
+    for action in (curve.band, curve.confidence_band, curve.expected_miscalibration):
+        with pytest.raises(ValueError, match="rows belong together"):
+            action()
+    assert math.isnan(curve.ece().if_calibrated)
+    for band in ("consistency", "confidence"):
+        assert not reliability_figure(evaluation, band=band).axes[0].collections
+
+
+def test_vector_20_of_the_ece():
+    found = evaluate(B20, y_prob=D20).calibration.ece()
+    assert found.value == near(0.21)
+    assert 0.2 < found.if_calibrated < 0.3
+
+
+@pytest.mark.parametrize(("n", "expected"), [(200, 0.0891), (500, 0.0573), (2000, 0.0288)])
+def test_a_calibrated_score_shows_an_ece(n: int, expected: float) -> None:
+    s = np.random.default_rng(n).beta(2, 2, n)
+    curve = evaluate((np.random.default_rng(1).random(n) < s).astype(int), y_prob=s).calibration
+    assert curve.ece().if_calibrated == pytest.approx(expected, rel=0.03)
+    assert math.isnan(evaluate([0, 1], y_prob=[0.2, 0.7], sample_weight=[0.5, 0.7]).calibration.ece().if_calibrated)
+    with pytest.raises(ValueError, match="bins must be at least 1, got 0"):
+        curve.ece(0)
+
+
+def test_the_bins_of_the_ece_are_closed_above():
+    curve = evaluate([1, 0, 1, 0], y_prob=[0.0, 0.2, 0.4, 1.0]).calibration
+    assert curve.ece(5).value == near((1 - 0.2 + 0.6 + 1) / 4)  # 0 and 0.2 are of one bin
+    assert curve.ece(2).value == near((abs(2 - 0.6) + 1) / 4)
+
+
+def test_the_figure_draws_the_band_that_is_asked_for():
+    y, s = scored(0, 120)
+    evaluation = evaluate(y, y_prob=s)
+    words = {"consistency": "where a calibrated score's curve stays", "confidence": "where the true curve lies"}
+    for band, text in words.items():
+        top = reliability_figure(evaluation, band=band).axes[0]
+        assert [area.get_label() for area in top.collections] == [f"{text} (95 %)"]
+    low, high = evaluation.calibration.confidence_band()
+    corners = {tuple(corner) for corner in top.collections[0].get_paths()[0].vertices.round(9)}
+    scores = evaluation.calibration.scores
+    assert (0.0, round(high[0], 9)) in corners
+    assert (1.0, 1.0) in corners
+    assert {(round(scores[k], 9), round(low[3], 9)) for k in (3, 4)} <= corners  # it holds up to the next score
+    assert {(round(scores[k], 9), round(high[9], 9)) for k in (8, 9)} <= corners
+    assert not reliability_figure(evaluation, band=None).axes[0].collections
+    with pytest.raises(ValueError, match="band must be 'consistency', 'confidence' or None, got 'both'"):
+        reliability_figure(evaluation, band="both")
+
+
+def test_many_scores_are_drawn_by_cell_with_their_band():
+    """Labels are drawn for at most 4,096 scores: more are put together for the figure."""
+    s = np.random.default_rng(3).beta(2, 2, 6000)
+    evaluation = evaluate((np.random.default_rng(4).random(6000) < s).astype(int), y_prob=s)
+    curve = evaluation.calibration
+    assert not curve.has_band
+    with pytest.raises(ValueError, match=r"at most 4096 distinct scores, got 6000: on_grid\(\) has fewer"):
+        curve.band()
+    pooled = curve.on_grid()
+    assert pooled.has_band
+    assert len(pooled.scores) < 1600
+    assert pooled.scores @ pooled.table.blocks.total == pytest.approx(s.sum(), rel=1e-12)
+    assert (pooled.brier.score, pooled.brier.miscalibration) == pytest.approx(
+        (curve.brier.score, curve.brier.miscalibration), abs=5e-4
+    )
+    low, high = pooled.band()
+    assert ((low <= pooled.recalibrated + 1e-9) & (pooled.recalibrated <= high + 1e-9)).all()
+    top = reliability_figure(evaluation).axes[0]
+    assert [area.get_label() for area in top.collections] == ["where a calibrated score's curve stays (95 %)"]
+    line = next(line for line in top.lines if line.get_label().startswith("observed share"))
+    np.testing.assert_array_equal(line.get_data(), [pooled.scores, pooled.recalibrated])
+
+
+def test_labels_alone_have_no_calibration():
+    evaluation = evaluate([0, 1, 1], [0, 1, 0])
+    assert evaluation.calibration is None
+    assert not any(name.startswith("calibration/") for name in evaluation.metrics)
+
+
+@pytest.mark.parametrize(("n", "expected"), [(200, 3.0), (1000, 5.6)])
+def test_a_calibrated_model_shows_miscalibration(n: int, expected: float) -> None:
+    s = np.random.default_rng(n).beta(2, 2, n)
+    y = (np.random.default_rng(1).random(n) < s).astype(int)
+    curve = evaluate(y, y_prob=s).calibration
+    assert n * curve.expected_miscalibration() == pytest.approx(expected, rel=0.1)
+    assert curve.expected_miscalibration(log=True) > 2 * curve.expected_miscalibration()
+
+
+def test_the_curve_that_is_drawn_is_the_one_that_is_computed():
+    rng = np.random.default_rng(0)
+    scores = rng.random(300).round(2)
+    evaluation = evaluate((rng.random(300) < scores).astype(int), y_prob=scores)
+    top, bottom = evaluation.figures()["reliability"].axes
+    curve = evaluation.calibration
+    line = next(line for line in top.lines if line.get_label().startswith("observed share"))
+    np.testing.assert_array_equal(line.get_data(), [curve.scores, curve.recalibrated])
+    low, high = evaluation.intervals["calibration/error"]
+    value = evaluation.metrics["calibration/error"]
+    assert f"calibration error {value:.3f} (interval {low:.3f} to {high:.3f})" in " ".join(line.get_label().split())
+    counts = evaluation.confusion_matrix.counts.sum(axis=1)
+    said = [label.get_text() for label in bottom.get_legend().get_texts()]
+    assert said[-2:] == [f"0 (n={counts[0]})", f"1 (n={counts[1]})"]
+    assert said[0] == "where a calibrated score's curve stays (95 %)"
+    assert "reliability" not in evaluate([1, 1], y_prob=[0.5, 0.7], labels=[0, 1]).figures()

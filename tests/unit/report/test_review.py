@@ -1,0 +1,774 @@
+"""The review of a comparison: words, tables, files, and the run it becomes."""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import cmtrack
+from cmtrack import Grouping, compare, evaluate, log_evaluation
+from cmtrack.comparison.cell_changes import cell_changes
+from cmtrack.metrics.catalog import CATALOG
+from cmtrack.metrics.names import encode_label
+from cmtrack.names import quoted
+from cmtrack.report import figures as listing
+from cmtrack.report.figures import draw_figures
+from cmtrack.report.formatting import listed, metric_title
+from cmtrack.report.review.figures import varied
+from cmtrack.report.review.narrative import lead, verdict
+from cmtrack.report.review.page import context
+from cmtrack.report.review.report import html, markdown
+from cmtrack.tracking.runs import TrackedRun
+from support.samples import sqlite_store
+
+N = 600
+INJECTED = "<script>alert(1)</script>"
+
+
+def probabilities(y, skill, seed, n_classes=3):
+    rng = np.random.default_rng(seed)
+    logits = rng.normal(size=(len(y), n_classes))
+    logits[np.arange(len(y)), y] += skill
+    p = np.exp(logits)
+    return p / p.sum(axis=1, keepdims=True)
+
+
+def made(skills, n=N, **given):
+    y = np.random.default_rng(0).integers(0, 3, n)
+    return {
+        name: evaluate(y, y_prob=probabilities(y, skill, k), **given) for k, (name, skill) in enumerate(skills.items())
+    }
+
+
+@pytest.fixture(scope="module")
+def clear():
+    """One run ahead of the others."""
+    return compare(made({"A": 1.0, "B": 2.5, "C": 0.5}))
+
+
+@pytest.fixture(scope="module")
+def close():
+    """Two that cannot be told apart, one behind."""
+    return compare(made({"A": 1.50, "B": 1.52, "C": 0.5}), rank_by="multiclass/accuracy")
+
+
+def with_params(comparison, params):
+    """The same comparison with parameters of its in-memory runs."""
+    ranking = comparison.rankings[0]
+    runs = tuple(replace(run, run=replace(run.run, params=params.get(run.name, {}))) for run in ranking.runs)
+    return replace(comparison, rankings=(replace(ranking, runs=runs),))
+
+
+# -- words ---------------------------------------------------------------------------------------------
+
+
+def test_a_clear_leader_is_said_to_be_one(clear):
+    said = verdict(clear)
+    assert said[0] == "Take “B”: both other runs are ruled out as the best."
+    assert said[1].startswith("“B” has the highest Matthews correlation, 0.")
+    assert said[1].endswith("Ruled out as the best (95 %): “A” and “C”.")
+    assert "tied" not in " ".join(said)
+    assert lead(clear).startswith("“B” leads with MCC 0.")
+    assert "“B” leads with MCC" in repr(clear)
+
+
+def test_a_tie_is_no_equality_and_nothing_is_made_up_to_decide_it(close):
+    said = " ".join(verdict(close))
+    first, second = (run.name for run in close.rankings[0].runs[:2])
+    value = f"{close.rankings[0].leader.value:.3f}"
+    assert said.startswith(
+        f"No clear winner. “{first}” scores highest ({value}); 1 other run is statistically indistinguishable from it."
+    )
+    assert f"Not distinguishable from it (95 %): “{second}”. Ruled out as the best: “C”." in said
+    assert f"“{first}” is chosen for its value alone." in said or f": “{first}” is chosen for its value alone." in said
+    assert "equal" not in said.replace("equally", "")
+    assert lead(close).endswith(", 1 tied")
+
+
+def test_the_tie_breaker_that_chose_is_named_with_its_values():
+    runs = made({"A": 1.50, "B": 1.52, "C": 0.5})
+    comparison = compare(runs, rank_by="multiclass/accuracy", tie_breakers="multiclass/balanced_accuracy", margin=0.2)
+    said = " ".join(verdict(comparison))
+    chosen = comparison.best
+    other = next(run for run in comparison.rankings[0].tied if run is not chosen)
+    assert said.startswith(
+        f"Take “{chosen.name}”: of the 2 tied runs shown not to be worse than the leader by more than 0.2, it has the "
+        "largest balanced accuracy."
+    )
+    values = {run.name: f"{run.evaluation.metrics['multiclass/balanced_accuracy']:.4g}" for run in (chosen, other)}
+    assert f"decides: “{chosen.name}” ({values[chosen.name]}) before “{other.name}” ({values[other.name]})." in said
+    if chosen is not comparison.rankings[0].leader:
+        assert "not a significant difference (p = " in said
+
+
+def test_the_chosen_run_is_not_the_leader():
+    runs = made({"A": 1.50, "B": 1.52, "C": 0.5})
+    leader = compare(runs, rank_by="multiclass/accuracy").best.name
+    rule = next(
+        rule
+        for rule in ("class/0/recall", "class/1/recall", "class/2/recall", "class/0/precision")
+        if compare(runs, rank_by="multiclass/accuracy", tie_breakers=rule, margin=0.2).best.name != leader
+    )
+    comparison = compare(runs, rank_by="multiclass/accuracy", tie_breakers=rule, margin=0.2)
+    said = " ".join(verdict(comparison))
+    assert lead(comparison).startswith(f"take “{comparison.best.name}”; “{leader}” leads")
+    assert f"“{comparison.best.name}” has 0." in said
+    assert f"lower than “{leader}” [" in said
+
+
+def test_an_earlier_rule_is_not_blamed_on_the_last_one():
+    from cmtrack.comparison.tie_breakers import TieBreaker, decide
+    from cmtrack.report.review.phrases import tie_sentence
+
+    tied = [
+        (name, TrackedRun(name, name, params={"depth": depth}, tags={"size": size}), {})
+        for name, depth, size in (("A", "3", "small"), ("B", "2", "tall"), ("C", "5", "small"), ("D", "3", "small"))
+    ]
+    rules = ["tags.size", "params.depth"]
+    decision = decide([(run, metrics) for _, run, metrics in tied], [TieBreaker.parse(rule) for rule in rules])
+    where = "within one standard error of the leader"
+    assert tie_sentence(tied, 5, decision, rules, where, quoted, "run") == [
+        "Among the 4 tied runs within one standard error of the leader, the smallest params.depth decides: “A” (3) "
+        "before “C” (5). An earlier tie-breaker ruled out “B”. “D” has the same value, so that “A” is chosen for its "
+        "score."
+    ]
+    nothing = decide([(run, metrics) for _, run, metrics in tied], [TieBreaker.parse("tags.x")])
+    assert tie_sentence(tied, 4, nothing, "tags.x", where, quoted, "run") == [
+        "The tie-breaker tags.x does not decide among the 4 tied runs within one standard error of the leader: none of "
+        "them has a value. “A” is chosen for its value alone."
+    ]
+
+
+def test_gates_are_named_with_the_value_that_failed(clear):
+    accuracy = clear["C"].evaluation.metrics["multiclass/accuracy"]
+    gates = ["multiclass/accuracy >= 0.6"]
+    comparison = compare(made({"A": 1.0, "B": 2.5, "C": 0.5}), require=gates)
+    said = " ".join(verdict(comparison))
+    assert [stop.name for stop in comparison.failed] in (["C"], ["A", "C"])
+    if len(comparison.failed) == 1:
+        assert f"“C” fails the gate multiclass/accuracy >= 0.6 (is {accuracy:.4g})." in said
+    else:
+        assert "2 runs fail the gate multiclass/accuracy >= 0.6: “A” (0." in said
+
+
+def test_no_run_passes():
+    comparison = compare(made({"A": 1.0, "B": 2.5, "C": 0.5, "D": 0.6}), require="multiclass/accuracy > 1")
+    said = verdict(comparison)
+    assert said[0] == "Take none: all 4 evaluated runs fail a gate."
+    assert "4 runs fail the gate multiclass/accuracy > 1: " in said[1]
+    assert "no run is ranked" in repr(comparison)
+    assert comparison.figures() == {}
+    assert "Take none" in html(comparison)
+    assert set(comparison.to_frame()["status"]) == {"stopped by a gate"}
+
+
+def test_one_run_has_nothing_beside_it():
+    comparison = compare(made({"A": 1.0}))
+    assert "There is no run to compare it with." in comparison.summary()
+    assert "row by row" not in " ".join(context(comparison, None, {})["facts"])
+    assert set(comparison.figures()) == {"metrics", "confusion_matrices", "reliability"}
+
+
+def test_runs_without_rows_are_said_to_be_unpaired(tmp_path):
+    both = made({"A": 1.0, "B": 2.0})
+    runs = {name: cmtrack.Evaluation.load(e.save(tmp_path / name, rows=False)) for name, e in both.items()}
+    said = " ".join(verdict(compare(runs)))
+    assert "Not compared row by row: all runs (its predictions by row were not kept)" in said
+    assert "a real one may be missed" in said
+    assert "The rows are not paired, so differences look less certain" in html(compare(runs))
+    mixed = made({"A": 1.0, "B": 2.0}) | {"C": runs["A"]}
+    assert "Not compared row by row: “C” (its predictions" in " ".join(verdict(compare(mixed)))
+
+
+def test_several_rankings_are_never_one():
+    y = np.random.default_rng(5).integers(0, 3, 300)
+    other = {"X": evaluate(y, y_prob=probabilities(y, 2.0, 8))}
+    comparison = compare(made({"A": 1.0, "B": 2.5}) | other)
+    said = " ".join(verdict(comparison))
+    assert "2 separate rankings" in said
+    assert said.count("not compared with each other") == 1
+    assert "Ranking 2 of 2: 1 run on 300 samples. There, “X” has 0." in said
+    assert list(comparison.to_frame()["ranking"]) == [1, 1, 2]
+    assert "Ranking 2 of 2" in markdown(comparison)
+
+
+def test_runs_left_out_are_grouped_by_reason():
+    y = np.random.default_rng(0).integers(0, 3, N)
+    same = {name: evaluate(y, np.zeros(N, dtype=int), labels=[0, 1, 2]) for name in "DE"}
+    comparison = compare(made({"A": 1.0, "B": 2.5}) | same)
+    said = " ".join(verdict(comparison))
+    assert "Not ranked: “D” and “E” (multiclass/matthews_corrcoef is undefined: " in said
+
+
+def test_runs_that_are_passed_over_are_said_to_be(clear):
+    passed = replace(clear, passed_over=(TrackedRun("p", "P"),))
+    assert verdict(passed)[-1] == ("Not looked at closely, as their logged values are worse (limit): “P”.")
+
+
+def test_pareto_weighted_and_nearest_zero_are_said_for_what_they_are():
+    runs = made({"A": 1.0, "B": 2.5, "C": 0.5})
+    pareto = compare(runs, rank_by=["multiclass/accuracy", "class/0/recall"])
+    assert "“B” (0." in pareto.summary()
+    assert "on the Pareto front" in lead(pareto)
+    assert pareto.summary().startswith("Take “B”: ")
+    trade = compare(made({"A": 1.50, "B": 1.52}), rank_by=["multiclass/accuracy", "class/0/recall", "class/1/recall"])
+    front = [run for run in trade.runs if run.rank == 1]
+    assert ("No single best run" in trade.summary()) == (len(front) > 1)
+    assert "Significantly dominated in every metric: " in pareto.summary()
+    weighted = compare(runs, rank_by={"multiclass/accuracy": 1, "class/0/recall": 2})
+    assert (
+        "“B” has the highest weighted sum 1 × accuracy + 2 × recall of “0”, each metric in units of its standard error"
+        in weighted.summary()
+    )
+    assert "“B” leads the weighted sum" in repr(weighted)
+    two = Grouping({"zero": [0], "rest": [1, 2]}, positive="zero", name="zero")
+    near = compare(made({"A": 1.0, "B": 2.5}, grouping=two), rank_by="prevalence/bias")
+    assert " nearest to zero, " in near.summary()
+    for comparison in (pareto, weighted, near):
+        json.dumps(comparison.to_dict(), allow_nan=False)
+        assert "<table" in html(comparison)
+
+
+def test_lists_of_names_are_shortened_and_metrics_have_titles():
+    assert listed("ABCDEFGHIJKL") == "A, B, C and 9 more"
+    assert listed("ABCD") == "A, B, C and D"
+    assert listed("A") == "A"
+    assert metric_title("binary/matthews_corrcoef", "promoter") == "Matthews correlation for “promoter”"
+    assert metric_title(f"class/{encode_label('a/b')}/recall") == "recall of “a/b”"
+    assert metric_title("reduced/party/left/f1") == "F1 of “left” (“party”)"
+    assert metric_title("reduced/party/f1_macro") == "macro F1 (“party”)"
+    for metric in CATALOG:
+        if metric.better:
+            assert metric_title(metric.name.replace("<", "").replace(">", ""), "p")
+            assert metric_title(metric.name.replace("<", "").replace(">", ""), "p", brief=True)
+
+
+# -- repeated runs -------------------------------------------------------------------------------------
+
+
+def repeated_runs(store, by, n_blocks=6, skills=(("forest", 1.5), ("network", 1.52), ("weak", 0.3))):
+    import mlflow
+
+    shared = np.random.default_rng(0).integers(0, 3, 150)
+    for block in range(n_blocks):
+        y = shared if by == "seed" else np.random.default_rng(50 + block).integers(0, 3, 150)
+        for k, (model, skill) in enumerate(skills):
+            with mlflow.start_run(run_name=f"{model} {block}"):
+                mlflow.log_params({"model": model, by: block, "size": 10 - k})
+                log_evaluation(y, y_prob=probabilities(y, skill, 100 * block + k), strict=True, predictions=True)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("by", "noun"), [("seed", "6 seeds"), ("fold", "6 folds"), ("dataset", "6 data sets")], ids=lambda v: v
+)
+def test_repeated_runs_are_judged_as_models(store, tmp_path, by, noun):
+    repeated_runs(store, by)
+    comparison = compare(experiment_names=["e"], block=f"params.{by}", model="params.model")
+    said = " ".join(verdict(comparison))
+    first = comparison.repeated.leader.name
+    assert f"Over {noun}, “{first}” has the " in said
+    assert f"lower than “{first}”" in said or f"higher than “{first}”" in said
+    assert f"“{first}” leads over {noun} with mean MCC 0." in repr(comparison)
+    frame = comparison.to_frame()
+    assert list(frame["name"]) == [model.name for model in comparison.repeated.models]
+    assert list(frame["blocks"]) == [6, 6, 6]
+    data = comparison.to_dict()
+    assert json.loads(json.dumps(data, allow_nan=False)) == data
+    assert len(data["repeated"]["pairwise"]) == 3
+    names = {"metric_by_block", "critical_difference"} if by == "dataset" else {"metric_by_block"}
+    assert set(comparison.figures()) == names
+    for suffix in ("html", "md"):
+        assert first in comparison.report(tmp_path / f"review.{suffix}").read_text()
+    logged = comparison.log()
+    assert len(logged.tagged_runs) == 18
+    assert store.get_run(logged.run_id).data.tags["cmtrack.best_name"] == comparison.best.name
+    best = [run.run_id for run in comparison.best.runs]
+    assert {tags(store, run_id)["cmtrack.rank"] for run_id in best} == {str(comparison.best.rank)}
+
+
+@pytest.mark.slow
+def test_tie_breakers_and_gates_of_models(store):
+    repeated_runs(store, "seed")
+    comparison = compare(
+        experiment_names=["e"], block="params.seed", model="params.model", tie_breakers="params.size",
+        require="multiclass/accuracy >= 0.5", margin=0.2,
+    )  # fmt: skip
+    said = " ".join(verdict(comparison))
+    where = "shown not to be worse than the leader by more than 0.2"
+    assert (
+        f"Among the 2 tied models {where}, the smallest params.size decides: “network” (9) before “forest” (10)."
+        in said
+    )
+    assert said.startswith(f"Take “network”: of the 2 tied models {where}, it has the smallest params.size.")
+    assert "“weak” fails the gate multiclass/accuracy >= 0.5 (is 0." in said
+    assert "Gates" in markdown(comparison)
+
+
+# -- tables and data -----------------------------------------------------------------------------------
+
+
+def test_the_frame_has_a_row_for_every_run():
+    comparison = compare(
+        made({"A": 1.0, "B": 2.5, "C": 0.5}),
+        require="multiclass/accuracy >= 0.45",
+        rank_by={"multiclass/accuracy": 1, "class/0/recall": 1},
+    )
+    frame = comparison.to_frame().set_index("name")
+    assert frame.loc["B", "status"] == "chosen"
+    assert bool(frame.loc["B", "chosen"])
+    assert frame.loc["A", "multiclass/accuracy"] == comparison["A"].values["multiclass/accuracy"]
+    for stop in comparison.failed:
+        assert frame.loc[stop.name, "status"] == "stopped by a gate"
+        assert "multiclass/accuracy >= 0.45 (is 0." in frame.loc[stop.name, "reason"]
+        assert math.isnan(frame.loc[stop.name, "value"])
+    assert len(frame) == 3
+    assert len(comparison._repr_html_()) > 100
+
+
+def test_plain_data_survive_json(clear, close):
+    for comparison in (clear, close):
+        data = comparison.to_dict()
+        assert json.loads(json.dumps(data, allow_nan=False)) == data
+        assert data["schema"] == 1
+        runs = data["rankings"][0]["runs"]
+        assert [run["name"] for run in runs] == [run.name for run in comparison.runs]
+        assert np.allclose(data["rankings"][0]["pairwise_pvalues"], comparison.rankings[0].pvalues)
+        assert np.allclose(data["rankings"][0]["rank_distribution"], comparison.rankings[0].rank_distribution)
+        assert data["best"]["name"] == comparison.best.name
+        assert data["how"]["confidence_level"] == 0.95
+
+
+# -- confusions ----------------------------------------------------------------------------------------
+
+
+def test_cells_are_tested_by_hand_values():
+    # ten rows of class 0: both right in 2; the first right and the second not in 1; the reverse in 7
+    y = np.zeros(10, dtype=int)
+    first = np.array([0, 0, 0, *[1] * 7])
+    second = np.array([0, 0, 1, *[0] * 7])
+    y, first, second = np.append(y, 1), np.append(first, 1), np.append(second, 1)
+    changes = cell_changes(evaluate(y, first), evaluate(y, second))
+    assert changes.paired
+    assert changes.only_first[0].tolist() == [1, 7]
+    assert changes.only_second[0].tolist() == [7, 1]
+    assert changes.counts.tolist() == [[6, -6], [0, 0]]
+    assert changes.difference[0] == pytest.approx([0.6, -0.6])
+    # mid-p of 1 against 7: 2 (C(8,0) + C(8,1)) / 2^8 - C(8,1) / 2^8
+    midp = (2 * 9 - 8) / 256
+    assert changes.pvalues[0] == pytest.approx([midp, midp])
+    assert np.isnan(changes.pvalues[1]).all()  # nothing changed there
+    assert changes.adjusted[0] == pytest.approx([2 * midp] * 2)
+    assert not changes.significant(0.95).any()
+    assert changes.significant(0.9)[0].all()
+    assert changes.gains()[0] == pytest.approx([0.6, 0.6])
+
+
+def test_cells_of_unpaired_runs_are_two_proportions(tmp_path):
+    y = np.repeat([0, 1], 100)
+    first, second = y.copy(), y.copy()
+    first[:40] = 1
+    second[:20] = 1
+    loaded = cmtrack.Evaluation.load(evaluate(y, first).save(tmp_path, rows=False))
+    changes = cell_changes(loaded, evaluate(y, second))
+    assert not changes.paired
+    assert np.isnan(changes.only_first).all()
+    from scipy.stats import chi2_contingency
+
+    expected = chi2_contingency([[40, 60], [20, 80]], correction=False).pvalue
+    assert changes.pvalues[0] == pytest.approx([expected, expected])
+    assert np.isnan(changes.pvalues[1]).all()
+
+
+def test_clusters_and_weights_keep_the_test_from_counting_rows_twice():
+    y = np.repeat([0, 1], 40)
+    first, second = y.copy(), y.copy()
+    first[:16] = 1
+    once = cell_changes(evaluate(y, first), evaluate(y, second)).pvalues[0, 0]
+    people = np.arange(80) // 4
+    clustered = cell_changes(evaluate(y, first, groups=people), evaluate(y, second, groups=people)).pvalues[0, 0]
+    assert once < 0.001 < clustered
+    assert clustered == pytest.approx(math.erfc(2 / math.sqrt(2)))  # four people of four rows: 16 / sqrt(4 * 16)
+    weights = np.full(80, 0.5)
+    weighted = cell_changes(evaluate(y, first, sample_weight=weights), evaluate(y, second, sample_weight=weights))
+    assert weighted.pvalues[0, 0] == pytest.approx(math.erfc(4 / math.sqrt(2)))
+
+
+def test_many_classes_are_compared_by_their_groups():
+    rng = np.random.default_rng(3)
+    y = rng.integers(0, 40, 800)
+    wrong = rng.random(800) < 0.4
+    first = np.where(wrong, (y + 1) % 40, y)
+    grouping = Grouping({"low": range(20), "high": range(20, 40)}, {"low": "strict"}, name="half")
+    one, two = (evaluate(y, p, labels=list(range(40)), grouping=grouping) for p in (first, y))
+    changes = cell_changes(one, two)
+    assert (changes.step, changes.labels) == ("half", ("low", "high"))
+    assert changes.counts.tolist() == (two.reduced["half"].counts - one.reduced["half"].counts).tolist()
+    assert np.nansum(changes.only_second - changes.only_first) == pytest.approx(changes.counts.sum())
+    assert changes.mismatches[0] < 0
+
+
+def test_other_classes_cannot_be_compared():
+    with pytest.raises(ValueError, match="classes must be the same"):
+        cell_changes(evaluate([0, 1], [0, 1]), evaluate([0, 2], [0, 2]))
+
+
+# -- figures -------------------------------------------------------------------------------------------
+
+
+def test_figures_and_a_parameter_that_varies(close):
+    names = {"ranking", "metrics", "confusion_difference", "confusion_matrices", "rank_distribution", "reliability"}
+    assert set(close.figures()) == names
+    tuned = with_params(close, {"A": {"depth": "3", "x": "1"}, "B": {"depth": "5"}, "C": {"depth": "9", "x": "1"}})
+    assert varied(tuned.rankings[0].runs) == "depth"
+    assert set(tuned.figures()) == names | {"parameter"}
+    assert varied(with_params(close, {"A": {"depth": "3"}}).rankings[0].runs) is None
+    two = Grouping({"zero": [0], "rest": [1, 2]}, positive="zero", name="zero")
+    assert "roc" in compare(made({"A": 1.0, "B": 2.5}, grouping=two)).figures()
+
+
+def test_a_figure_that_fails_leaves_the_others(close, monkeypatch):
+    def fail(ranking):
+        raise RuntimeError("no ink")
+
+    entries = tuple(replace(entry, draw=fail) if entry.name == "metrics" else entry for entry in listing.RUNS)
+    monkeypatch.setattr(listing, "RUNS", entries)
+    failed = []
+    figures = draw_figures(close, on_error=lambda name, error: failed.append((name, str(error))))
+    assert failed == [("metrics", "no ink")]
+    assert "ranking" in figures
+    assert "metrics" not in figures
+    with pytest.raises(RuntimeError, match="no ink"):
+        draw_figures(close)
+    assert "Not drawn: figure metrics: RuntimeError: no ink." in html(close)
+
+
+# -- files ---------------------------------------------------------------------------------------------
+
+
+def test_the_ending_says_what_is_written(close, tmp_path):
+    page = close.report(tmp_path / "new" / "folder" / "review.html", title="Which one?")
+    assert "<h1>Which one?</h1>" in page.read_text()
+    assert close.report(tmp_path / "review.md").read_text().startswith("## Review by accuracy\n\n**No clear winner. ")
+    assert json.loads(close.report(tmp_path / "review.json").read_text())["schema"] == 1
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["new", "review.json", "review.md"]
+    with pytest.raises(ValueError, match=r"\.html.*review\.pdf"):
+        close.report(tmp_path / "review.pdf")
+
+
+def test_a_review_that_fails_leaves_the_old_one(close, tmp_path, monkeypatch):
+    path = close.report(tmp_path / "review.md")
+    before = path.read_text()
+    monkeypatch.setattr("os.replace", lambda *_: (_ for _ in ()).throw(OSError("disk full")))
+    with pytest.raises(OSError, match="disk full"):
+        close.report(path)
+    assert path.read_text() == before
+    assert [p.name for p in tmp_path.iterdir()] == ["review.md"]
+
+
+def test_names_and_labels_are_text_and_nothing_else():
+    y = np.random.default_rng(0).integers(0, 2, 200)
+    labels = np.array([INJECTED, "a|b`c"])
+    runs = {
+        f"{INJECTED} {k}": evaluate(labels[y], y_prob=probabilities(y, skill, k, 2), labels=list(labels))
+        for k, skill in enumerate((0.5, 2.5))
+    }
+    comparison = compare(runs, require=f"class/{encode_label('a|b`c')}/recall >= 0.1")
+    for text in (html(comparison, title=INJECTED), comparison._repr_html_()):
+        assert "<script>alert" not in text
+        assert "&lt;script&gt;alert(1)" in text
+    for line in markdown(comparison, title=INJECTED).split("```")[0].splitlines():
+        assert "<script" not in line.replace("\\<script", "")
+
+
+def test_the_page_refers_to_nothing_outside(close):
+    page = html(close)
+    for forbidden in ("http://", "https://", "localStorage", "<link", "@import", 'src="/', "url("):
+        assert forbidden not in page
+    assert page.count("<figure") == page.count("<figcaption") == len(close.figures())
+
+
+@pytest.mark.slow
+def test_fifty_runs_stay_small():
+    y = np.random.default_rng(0).integers(0, 3, 500)
+    runs = {f"run {k}": evaluate(y, y_prob=probabilities(y, 0.5 + k / 25, k)) for k in range(50)}
+    page = html(compare(runs))
+    assert len(page) < 1_500_000
+    assert page.count('<td class="run"') >= 50
+
+
+def test_how_to_do_it_again_is_python_that_runs(store):
+    y = np.random.default_rng(0).integers(0, 3, 200)
+    grouping = Grouping({"zero": [0], "rest": [1, 2]}, positive="zero", name="zero")
+    log_runs(store, y, {"a": 0.5, "b": 2.0})
+    comparison = compare(
+        experiment_names=["e"],
+        rank_by={"multiclass/accuracy": 2.0, "class/0/recall": 1.0},
+        require="multiclass/accuracy >= 0.2",
+        grouping=grouping,
+        limit=7,
+    )
+    page = context(comparison, None, {})
+    python = page["python"].replace('comparison.report("review.html")', "")
+    found: dict[str, object] = {}
+    exec(python, found)
+    again = found["comparison"]
+    assert [run.name for run in again.runs] == [run.name for run in comparison.runs]
+    assert again.how["grouping"] == grouping
+    assert "limit=7" in python
+    assert "seed" not in python
+    for part in ("cmtrack review", "--experiment e", "--rank-by multiclass/accuracy=2", "--limit 7", "--output"):
+        assert part in page["command"]
+    ids = [run.run_id for run in comparison.runs]
+    assert all(run_id in context(compare(ids), None, {})["command"] for run_id in ids)
+
+
+# -- the run -------------------------------------------------------------------------------------------
+
+
+def log_runs(store, y, skills, **given):
+    import mlflow
+
+    ids = {}
+    for k, (name, skill) in enumerate(skills.items()):
+        with mlflow.start_run(run_name=name) as run:
+            log_evaluation(y, y_prob=probabilities(y, skill, k), strict=True, **given)
+        ids[name] = run.info.run_id
+    return ids
+
+
+def tags(store, run_id):
+    return store.get_run(run_id).data.tags
+
+
+def test_a_review_becomes_a_run_and_tags_the_others(store):
+    import mlflow
+
+    y = np.random.default_rng(0).integers(0, 3, 300)
+    ids = log_runs(store, y, {"a": 1.0, "b": 2.5, "c": 0.1})
+    comparison = compare(list(ids.values()), require="multiclass/accuracy >= 0.5")
+    assert [stop.name for stop in comparison.failed] == ["c"]
+    logged = comparison.log()
+    assert mlflow.active_run() is None
+    assert logged.problems == ()
+    run = store.get_run(logged.run_id)
+    assert run.info.status == "FINISHED"
+    assert run.info.run_name == "review: multiclass/matthews_corrcoef"
+    assert run.data.tags["cmtrack.kind"] == "review"
+    assert run.data.tags["cmtrack.best"] == ids["b"]
+    assert "**Take “b”" in run.data.tags["mlflow.note.content"]
+    assert "mlflow.loggedArtifacts" not in run.data.tags  # else the evaluation view opens on the review's table
+    files = {artifact.path for artifact in store.list_artifacts(logged.run_id)}
+    assert {"cmtrack_review.html", "cmtrack_review.md", "cmtrack_review.json", "cmtrack_review_ranking.png"} <= files
+    table = json.loads(mlflow.artifacts.load_text(f"runs:/{logged.run_id}/cmtrack_review_ranking.json"))
+    assert [row[table["columns"].index("run")] for row in table["data"]] == ["b", "a"]
+    assert tags(store, ids["b"])["cmtrack.rank"] == "1"
+    assert tags(store, ids["a"])["cmtrack.rank"] == "2"
+    assert tags(store, ids["c"])["cmtrack.rank"] == "stopped by a gate"
+    for run_id in ids.values():
+        assert tags(store, run_id)["cmtrack.review"] == logged.run_id
+        assert tags(store, run_id)["cmtrack.rank_by"] == "multiclass/matthews_corrcoef"
+    assert set(logged.tagged_runs) == set(ids.values())
+
+
+def test_runs_and_models_say_what_a_review_decided(store):
+    import mlflow
+
+    y = np.random.default_rng(0).integers(0, 3, 200)
+    ids = log_runs(store, y, {"a": 1.0, "b": 2.5, "c": 0.1})
+    store.set_tag(ids["a"], "mlflow.note.content", "my words\n\n" + tags(store, ids["a"])["mlflow.note.content"])
+    store.create_registered_model("m")
+    source = f"runs:/{ids['b']}/model"
+    number = store.create_model_version("m", source, ids["b"], description="my words").version
+    store.create_model_version("m", f"runs:/{ids['a']}/model", ids["a"])
+    comparison = compare(list(ids.values()), rank_by="multiclass/accuracy", require="multiclass/accuracy >= 0.5")
+    first = comparison.log()
+    logged = comparison.log()
+    assert (logged.problems, logged.versions) == ((), (f"models:/m/{number}",))
+    home = store.get_run(logged.run_id).info.experiment_id
+    assert store.get_experiment(home).name == "e: reviews"
+    link = f"(#/experiments/{home}/runs/{logged.run_id}/artifacts/cmtrack_review.html)"
+    for name, words in {
+        "a": "**Rank 2** by multiclass/accuracy in the [review of ",
+        "c": "**Stopped by a gate** in the [review of ",
+    }.items():
+        note = tags(store, ids[name])["mlflow.note.content"]
+        assert words in note
+        assert note.count(link) == 1
+        assert first.run_id not in note
+        assert note.index(words) < note.index("**Evaluation**")
+    assert tags(store, ids["a"])["mlflow.note.content"].startswith("my words\n\n<!-- cmtrack (review) -->")
+    version = store.get_model_version("m", number)
+    assert version.description.startswith("my words\n\n<!-- cmtrack (review) -->\n**Rank 1** by multiclass/accuracy")
+    assert version.description.count("Take “b”") == 1
+    assert version.description.count(link) == 1
+    assert (version.tags["cmtrack.rank"], version.tags["cmtrack.review"]) == ("1", logged.run_id)
+    assert store.get_model_version("m", "2").description in ("", None)
+    assert {run.info.run_id for run in store.search_runs(["1"])} == set(ids.values())
+    assert len(mlflow.search_runs([home])) == 2
+
+
+def test_a_review_is_with_its_runs_where_no_experiment_can_be_made(store):
+    y = np.random.default_rng(0).integers(0, 3, 100)
+    log_runs(store, y, {"a": 1.0, "b": 2.5})
+    store.delete_experiment(store.create_experiment("e: reviews"))
+    logged = compare(experiment_names=["e"]).log()
+    assert store.get_experiment(logged.experiment_id).name == "e"
+    assert "takes no run" in logged.problems[0]
+    assert len(compare(experiment_names=["e"])) == 2
+
+
+def test_a_review_goes_where_it_is_told(store):
+    y = np.random.default_rng(0).integers(0, 3, 100)
+    log_runs(store, y, {"a": 1.0, "b": 2.5})
+    logged = compare(experiment_names=["e"]).log(experiment_name="reviews", run_name="mine")
+    run = store.get_run(logged.run_id)
+    assert store.get_experiment(run.info.experiment_id).name == "reviews"
+    assert run.info.run_name == "mine"
+    store.delete_experiment(logged.experiment_id)
+    with pytest.raises(ValueError, match="takes no run"):
+        compare(experiment_names=["e"]).log(experiment_name="reviews")
+
+
+def test_what_cannot_be_logged_is_said_before_anything_is_written(store):
+    y = np.random.default_rng(0).integers(0, 3, 100)
+    ids = log_runs(store, y, {"a": 1.0, "b": 2.5})
+    with pytest.raises(ValueError, match="in no run"):
+        compare(made({"A": 1.0, "B": 2.0})).log()
+    with pytest.raises(ValueError, match="no run is chosen, so the alias 'a' has nothing to stand for"):
+        compare(list(ids.values()), require="multiclass/accuracy > 1").log(alias="a")
+    with pytest.raises(ValueError, match="goes with alias"):
+        compare(list(ids.values())).log(registered_model="m")
+    with pytest.raises(ValueError, match=r"no registered version comes from run 'b'"):
+        compare(list(ids.values())).log(alias="challenger")
+    assert {run.info.run_id for run in store.search_runs(["1"])} == set(ids.values())
+    assert "cmtrack.rank" not in tags(store, ids["a"])
+
+
+def test_a_review_whose_gates_stop_every_run_is_logged(store):
+    y = np.random.default_rng(0).integers(0, 3, 100)
+    ids = log_runs(store, y, {"a": 1.0, "b": 2.5})
+    logged = compare(list(ids.values()), require="multiclass/accuracy > 1").log()
+    run = store.get_run(logged.run_id)
+    assert store.get_experiment(run.info.experiment_id).name == "e: reviews"
+    assert run.data.tags["cmtrack.decision"] == "Take none: both evaluated runs fail a gate."
+    assert run.data.tags["cmtrack.best"] == ""
+    assert run.data.tags["cmtrack.stopped"] == "2"
+    assert "**Take none: both evaluated runs fail a gate.**" in run.data.tags["mlflow.note.content"]
+    assert set(logged.tagged_runs) == set(ids.values())
+    assert {tags(store, run_id)["cmtrack.rank"] for run_id in ids.values()} == {"stopped by a gate"}
+
+
+def test_a_review_shows_no_backslash_before_less_than(clear):
+    text = markdown(clear)
+    assert "&lt; 1 %" in text
+    assert "\\<" not in text
+
+
+def test_seeds_and_other_kinds_of_models_give_no_curve_of_a_parameter(close):
+    seeds = {name: {"seed": str(k), "fold": str(k), "random_state": str(k)} for k, name in enumerate("ABC")}
+    assert varied(with_params(close, seeds).rankings[0].runs) is None
+    kinds = {name: {"depth": str(k), "model": name} for k, name in enumerate("ABC")}
+    assert "parameter" not in with_params(close, kinds).figures()
+
+
+@pytest.mark.slow
+def test_an_alias_is_set_only_when_asked_for(store):
+    y = np.random.default_rng(0).integers(0, 3, 200)
+    ids = log_runs(store, y, {"a": 1.0, "b": 2.5})
+    store.create_registered_model("m")
+    versions = {
+        name: store.create_model_version("m", f"runs:/{ids[name]}/model", ids[name]).version for name in ("a", "b")
+    }
+    comparison = compare(list(ids.values()))
+    assert comparison.log().alias == ""
+    assert store.get_registered_model("m").aliases == {}
+    logged = comparison.log(alias="challenger")
+    assert logged.alias == f"models:/m@challenger (version {versions['b']})"
+    assert str(store.get_model_version_by_alias("m", "challenger").version) == str(versions["b"])
+    store.create_registered_model("n")
+    store.create_model_version("n", f"runs:/{ids['b']}/model", ids["b"])
+    with pytest.raises(ValueError, match="registered_model= says which"):
+        comparison.log(alias="champion")
+    assert comparison.log(alias="champion", registered_model="n").alias == "models:/n@champion (version 1)"
+    with pytest.raises(ValueError, match="no registered version of 'x'"):
+        comparison.log(alias="champion", registered_model="x")
+    store.create_model_version("n", f"runs:/{ids['b']}/model", ids["b"])
+    with pytest.raises(ValueError, match=r"2 registered versions of 'n' .* by hand"):
+        comparison.log(alias="champion", registered_model="n")
+
+
+def test_an_alias_that_is_refused_is_said_in_plain_words(store):
+    y = np.random.default_rng(0).integers(0, 3, 100)
+    ids = log_runs(store, y, {"a": 1.0, "b": 2.5})
+    store.create_registered_model("m")
+    store.create_model_version("m", f"runs:/{ids['b']}/model", ids["b"])
+    with pytest.raises(ValueError, match="but the alias '!' was refused"):
+        compare(list(ids.values())).log(alias="!")
+    assert store.get_registered_model("m").aliases == {}
+
+
+def test_a_long_description_ends_with_a_whole_line():
+    from cmtrack.tracking.publish import MAX_NOTE, _cut
+
+    long = "\n".join(f"line {k} of many" for k in range(2000))
+    cut = _cut(long)
+    assert MAX_NOTE - 60 < len(cut) <= MAX_NOTE
+    head, _, end = cut.rpartition("\n\n")
+    assert end == "… the rest is in cmtrack_review.md."
+    assert long.startswith(head + "\n")
+    assert _cut("short") == "short"
+
+
+@pytest.mark.slow
+def test_a_run_of_another_ranking_is_not_tagged_as_the_best(store):
+    ids = log_runs(store, np.random.default_rng(0).integers(0, 3, 100), {"a": 1.0, "b": 2.5})
+    ids |= log_runs(store, np.random.default_rng(1).integers(0, 3, 90), {"x": 1.0})
+    compare(list(ids.values())).log()
+    assert tags(store, ids["b"])["cmtrack.rank"] == "1"
+    assert tags(store, ids["x"])["cmtrack.rank"] == "1 in ranking 2"
+
+
+def test_logged_models_get_the_tags_and_may_refuse_them(store):
+    y = np.random.default_rng(0).integers(0, 3, 200)
+    ids = log_runs(store, y, {"a": 1.0, "b": 2.5})
+    model = store.create_logged_model("1", name="model", source_run_id=ids["b"])
+    ranked = compare(list(ids.values()))
+    ranking = ranked.rankings[0]
+    models = {ids["b"]: (model.model_id,), ids["a"]: ("m-unknown",)}
+    runs = tuple(replace(run, run=replace(run.run, model_ids=models[run.run_id])) for run in ranking.runs)
+    logged = replace(ranked, rankings=(replace(ranking, runs=runs),)).log()
+    assert logged.tagged_models == (model.model_id,)
+    assert len(logged.problems) == 1
+    assert "m-unknown" in logged.problems[0]
+    found = store.get_logged_model(model.model_id).tags
+    assert found["cmtrack.rank"] == "1"
+    assert found["cmtrack.review"] == logged.run_id
+
+
+def test_runs_of_two_stores_are_tagged_where_they_are(tmp_path, monkeypatch):
+    import mlflow
+
+    from cmtrack.tracking.store import tracking_store
+
+    monkeypatch.chdir(tmp_path)
+    y = np.random.default_rng(0).integers(0, 3, 200)
+    uris, ids = [], []
+    for k, skill in enumerate((1.0, 2.5)):
+        uri = sqlite_store(tmp_path / f"{k}.db")
+        with tracking_store(uri):
+            mlflow.create_experiment("e", artifact_location=(tmp_path / f"artifacts{k}").as_uri())
+            mlflow.set_experiment("e")
+            with mlflow.start_run(run_name=f"run {k}") as run:
+                log_evaluation(y, y_prob=probabilities(y, skill, k), strict=True)
+        uris.append(uri)
+        ids.append(run.info.run_id)
+    logged = compare(experiment_names=["e"], tracking_uri=uris).log()
+    clients = [mlflow.MlflowClient(uri) for uri in uris]
+    assert clients[1].get_run(logged.run_id).info.status == "FINISHED"
+    for client, run_id, rank in zip(clients, ids, "21", strict=True):
+        assert client.get_run(run_id).data.tags["cmtrack.rank"] == rank

@@ -1,0 +1,255 @@
+"""Importing has no side effect and loads what is used, no more."""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import json
+import re
+import subprocess
+import sys
+import tomllib
+from collections.abc import Iterator
+from itertools import chain
+from pathlib import Path
+
+import pytest
+
+from support import ROOT
+
+HEAVY = ("numpy", "scipy", "pandas", "matplotlib", "mlflow", "sklearn", "polars", "pyarrow", "yaml")
+
+
+def loaded_by(code: str) -> set[str]:
+    """Heavy modules in a fresh interpreter after the code has run."""
+    script = f"import sys, json\n{code}\nprint(json.dumps([m for m in {HEAVY!r} if m in sys.modules]))"
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True, timeout=120)
+    return set(json.loads(done.stdout.splitlines()[-1]))
+
+
+def test_the_package_loads_nothing() -> None:
+    assert loaded_by("import cmtrack; dir(cmtrack)") == set()
+
+
+@pytest.mark.parametrize(
+    "module",
+    [
+        "cmtrack.grouping",
+        "cmtrack.statistics",
+        "cmtrack.metrics",
+        "cmtrack.prevalence",
+        "cmtrack.rough",
+        "cmtrack.segments",
+        "cmtrack.families.result",
+    ],
+)
+def test_numbers_need_numpy_and_scipy_only(module: str) -> None:
+    loaded = loaded_by(f"from {module} import *")
+    assert "numpy" in loaded
+    assert loaded <= {"numpy", "scipy"}
+
+
+def test_evaluating_plain_data_needs_no_more() -> None:
+    code = (
+        "import cmtrack\n"
+        "e = cmtrack.evaluate([0, 1, 2, 1], y_prob=[[.8, .1, .1], [.2, .6, .2], [.1, .1, .8], [.5, .3, .2]],\n"
+        "    grouping=cmtrack.Grouping({'a': [0], 'b': [1, 2]}))\n"
+        "assert e.metrics and e.intervals and e.warnings and repr(e)\n"
+        "assert e + e\n"
+    )
+    assert loaded_by(code) == {"numpy", "scipy"}
+
+
+def test_no_side_effect_on_threads_or_logging() -> None:
+    code = (
+        "import logging, threading\n"
+        "before = list(logging.root.handlers), threading.active_count()\n"
+        "import cmtrack.metrics, cmtrack.evaluation\n"
+        "assert (list(logging.root.handlers), threading.active_count()) == before\n"
+    )
+    assert "mlflow" not in loaded_by(code)
+
+
+def test_every_public_name_exists() -> None:
+    import cmtrack
+
+    assert set(cmtrack.__all__) <= set(dir(cmtrack))
+    for name in cmtrack.__all__:
+        assert getattr(cmtrack, name).__doc__
+
+
+@pytest.mark.parametrize("package", ["cmtrack", "cmtrack.metrics"])
+def test_the_stub_gives_types_to_the_names_that_the_package_has(package: str) -> None:
+    module = importlib.import_module(package)
+    stub = ast.parse(Path(str(module.__file__)).with_suffix(".pyi").read_text(encoding="utf-8"))
+    typed = {
+        alias.asname: node.module for node in stub.body if isinstance(node, ast.ImportFrom) for alias in node.names
+    }
+    assert typed == module._HOME
+
+
+@pytest.mark.parametrize(
+    "module",
+    ["cmtrack.prevalence.results", "cmtrack.rough.metrics", "cmtrack.families.metrics", "cmtrack.metrics.catalog"],
+)
+def test_a_room_can_be_entered_by_any_door(module: str) -> None:
+    """The catalog reads the rooms' sections, and the rooms stand on modules of metrics: no import may meet itself."""
+    assert loaded_by(f"import {module}") <= {"numpy", "scipy"}
+
+
+# -- what is declared ------------------------------------------------------------------------------------------------
+
+DISTRIBUTIONS = {"PIL": "pillow", "sklearn": "scikit-learn", "yaml": "pyyaml"}
+"""Where a module is not called like what is installed."""
+OPTIONAL = {"dask": "dask", "polars": "test", "pyspark": "spark", "ray": "ray", "statsmodels": "demo"}
+"""Modules that cmtrack imports only where they were asked for, with the extra that brings them."""
+
+
+def imported(folder: Path) -> dict[str, set[str]]:
+    """Third-party modules that are imported anywhere in a package, with the files."""
+    found: dict[str, set[str]] = {}
+    for file in folder.rglob("*.py"):
+        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+            names = []
+            if isinstance(node, ast.Import):
+                names = [alias.name for alias in node.names]
+            elif isinstance(node, ast.ImportFrom) and node.level == 0:
+                names = [node.module or ""]
+            for top in {name.split(".")[0] for name in names}:
+                if top not in sys.stdlib_module_names and not top.startswith("cmtrack"):
+                    found.setdefault(top, set()).add(str(file.relative_to(ROOT)))
+    return found
+
+
+def declared(requirements: list[str]) -> set[str]:
+    return {re.split(r"[^\w-]", text, maxsplit=1)[0].lower() for text in requirements}
+
+
+def test_what_is_imported_is_declared_and_nothing_else() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    found = imported(ROOT / "cmtrack")
+    extras = {top for top in found if top in OPTIONAL}
+    needed = {DISTRIBUTIONS.get(top, top): files for top, files in found.items() if top not in extras}
+    hard = declared(project["dependencies"])
+    assert {name: files for name, files in needed.items() if name not in hard} == {}
+    assert hard - set(needed) == set()  # nothing is installed for nothing
+    for top in extras:
+        assert DISTRIBUTIONS.get(top, top) in declared(project["optional-dependencies"][OPTIONAL[top]])
+
+
+def test_what_the_hooks_import_is_declared() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    known = declared([*project["dependencies"], *chain(*project["optional-dependencies"].values())])
+    found = imported(ROOT / "integrations" / "cmtrack_integrations")
+    alone = {"pytorch_lightning"}  # the other name of lightning
+    assert {top: files for top, files in found.items() if DISTRIBUTIONS.get(top, top) not in known | alone} == {}
+
+
+def test_nothing_private_of_mlflow_is_imported() -> None:
+    found = []
+    for file in chain((ROOT / "cmtrack").rglob("*.py"), (ROOT / "integrations").rglob("*.py")):
+        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] == "mlflow":
+                names = [*node.module.split("."), *(alias.name for alias in node.names)]
+                found += [f"{file.name}: {name}" for name in names if name.startswith("_")]
+    assert found == []
+
+
+# -- the graph of the modules ----------------------------------------------------------------------------------------
+
+DOORS = {
+    "cmtrack.evaluation.result": ("cmtrack.report",),
+    "cmtrack.evaluation.threshold": ("cmtrack.plots",),
+    "cmtrack.families.result": ("cmtrack.report", "cmtrack.plots"),
+    "cmtrack.comparison.result": ("cmtrack.report", "cmtrack.tracking"),
+    "cmtrack.prevalence.results": ("cmtrack.plots",),
+    "cmtrack.rough.approximations": ("cmtrack.plots",),
+}
+"""Files that define a result, and the rooms above that it opens when it is asked for a view; nothing else goes up."""
+
+
+def statements(node: ast.AST) -> Iterator[ast.Import | ast.ImportFrom]:
+    """Import statements anywhere below a node, inside functions too; not those for type checkers only."""
+    if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.dump(node.test):
+        for child in node.orelse:
+            yield from statements(child)
+        return
+    if isinstance(node, ast.Import | ast.ImportFrom):
+        yield node
+    for child in ast.iter_child_nodes(node):
+        yield from statements(child)
+
+
+def module_graph() -> dict[str, set[str]]:
+    """The modules of cmtrack, each with those that it imports, at its beginning or later."""
+    files = {".".join(file.relative_to(ROOT).with_suffix("").parts): file for file in (ROOT / "cmtrack").rglob("*.py")}
+    known = {name.removesuffix(".__init__"): file for name, file in files.items()}
+    graph = {}
+    for name, file in known.items():
+        package = name if file.name == "__init__.py" else name.rpartition(".")[0]
+        found: set[str] = set()
+        for node in statements(ast.parse(file.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Import):
+                found |= {alias.name for alias in node.names}
+                continue
+            above = package.split(".")[: len(package.split(".")) - node.level + 1] if node.level else []
+            base = ".".join([*above, *filter(None, [node.module])])
+            found |= {f"{base}.{alias.name}" if f"{base}.{alias.name}" in known else base for alias in node.names}
+        graph[name] = (found & set(known)) - {name}
+    return graph
+
+
+def circle(graph: dict[str, set[str]]) -> list[str]:
+    """Modules of one circle; none where the graph has none."""
+    done: set[str] = set()
+
+    def walk(name: str, path: list[str]) -> list[str]:
+        if name in path:
+            return path[path.index(name) :]
+        if name in done:
+            return []
+        for other in sorted(graph[name]):
+            if found := walk(other, [*path, name]):
+                return found
+        done.add(name)
+        return []
+
+    return next(filter(None, (walk(name, []) for name in sorted(graph))), [])
+
+
+def test_no_circle_of_imports_but_for_the_doors() -> None:
+    graph = module_graph()
+    for file, rooms in DOORS.items():
+        opened = {name for name in graph[file] for room in rooms if name == room or name.startswith(f"{room}.")}
+        assert {room for room in rooms if any(name.startswith(room) for name in opened)} == set(rooms)  # no dead door
+        graph[file] -= opened
+    assert circle(graph) == []
+
+
+def test_a_circle_is_found() -> None:
+    assert circle({"a": {"b"}, "b": {"c"}, "c": {"b"}}) == ["b", "c"]
+    assert circle({"a": {"b", "c"}, "b": {"c"}, "c": set()}) == []
+
+
+def test_the_doors_are_those_of_the_linter() -> None:
+    linter = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["importlinter"]
+    declared = [line.split(" -> ") for contract in linter["contracts"] for line in contract.get("ignore_imports", [])]
+    assert {(file, ".".join(room.split(".")[:2])) for file, room in declared} == {
+        (file, room) for file, rooms in DOORS.items() for room in rooms
+    }
+
+
+# -- how it is written -----------------------------------------------------------------------------------------------
+
+
+QUESTIONS = ("What ", "Whether ", "How ", "Which ", "Who ", "Where ", "When ", "Why ")
+
+
+def test_a_first_line_of_a_docstring_is_no_question() -> None:
+    found = []
+    for file in chain((ROOT / "cmtrack").rglob("*.py"), (ROOT / "integrations").rglob("*.py")):
+        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+            documented = isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef)
+            if documented and (ast.get_docstring(node) or "").startswith(QUESTIONS):
+                found.append(f"{file.relative_to(ROOT)}: {ast.get_docstring(node)}")
+    assert not found
