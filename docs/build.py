@@ -96,15 +96,14 @@ def _target(page: Path, address: str) -> tuple[Path, str]:
 def _faults_of_text(text: str) -> Iterator[str]:
     """Paths of this machine, and addresses in its memory, in the text or the source of a page."""
     shown = html.unescape(re.sub(r"<[^>]*>", "", text))
-    for place in {str(DOCS.parent), str(Path.home()), tempfile.gettempdir(), sys.prefix} - {"/"}:
-        for source in (text, shown):
-            found = re.search(rf"(?<![\w.-]){re.escape(place)}(?:/[\w./-]*|(?![\w/-]))", source)
-            if found:
-                yield f"shows the path “{found[0]}” of the machine that built it"
-                break
-    found = _ADDRESS.search(shown)
-    if found:
-        yield f"shows “{found[0]}”, which differs from build to build"
+    places = {str(DOCS.parent), str(Path.home()), tempfile.gettempdir(), sys.prefix} - {"/"}
+    longest_first = "|".join(sorted(map(re.escape, places), key=len, reverse=True))
+    path = re.compile(rf"(?<![\w.-])(?:{longest_first})(?:/[\w./-]*|(?![\w/-]))")
+    for found in sorted({*path.findall(text), *path.findall(shown)}):
+        yield f"shows the path “{found}” of the machine that built it"
+    address = _ADDRESS.search(shown)
+    if address:
+        yield f"shows “{address[0]}”, which differs from build to build"
 
 
 def _faults_of_search(site: Path) -> Iterator[str]:

@@ -12,16 +12,9 @@ from cmtrack import Grouping, evaluate
 from cmtrack.comparison import CompareOptions
 from cmtrack.comparison.rule import Rule
 from cmtrack.metrics.catalog import CATALOG, lookup
-from cmtrack.metrics.table import markdown_table
 from support import ROOT
 
 README = (ROOT / "README.md").read_text(encoding="utf-8")
-
-
-def test_the_table_of_metrics_is_the_catalog():
-    found = re.search(r"<!-- metrics:.*?-->\n(.*?)\n<!-- end of metrics -->", README, re.DOTALL)
-    assert found is not None
-    assert found.group(1) == markdown_table(), "run: python -m cmtrack.metrics.table"
 
 
 def yaml_files():

@@ -6,13 +6,13 @@ import math
 from dataclasses import replace
 from typing import Any
 
+import metric_pages
 import numpy as np
 import pytest
 
 from cmtrack import Evaluation, compare, evaluate, paired_differences
 from cmtrack.metrics import catalog
 from cmtrack.metrics.metric import Metric
-from cmtrack.metrics.table import markdown_table
 from cmtrack.report.views import report_html
 
 YOUDEN_DOUBLE = Metric(
@@ -41,7 +41,7 @@ def declared(request: Any, monkeypatch: pytest.MonkeyPatch) -> Metric:
         for section in catalog.SECTIONS
     )
     monkeypatch.setattr("cmtrack.evaluation.compute.SECTIONS", sections)
-    monkeypatch.setattr("cmtrack.metrics.table.CATALOG", (*catalog.CATALOG, metric))
+    monkeypatch.setattr(metric_pages, "SECTIONS", sections)
     monkeypatch.setitem(catalog._EXACT, metric.name, metric)
     return metric
 
@@ -61,7 +61,7 @@ def test_a_new_metric_is_everywhere(declared: Metric) -> None:
     low, high = good.intervals[name]
     assert low < good.metrics[name] < high
     assert good.standard_errors[name] > 0
-    assert f"`{name}`" in markdown_table()
+    assert f"`{name}`" in metric_pages.index()
     assert name in good.to_frame()["metric"].tolist()
     assert name in report_html(good, {})
     ranked = compare({"bad": bad, "good": good}, rank_by=name, tie_breakers=name)

@@ -1,0 +1,165 @@
+"""The site says what the code does, and its checker finds what is wrong with a page."""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+import sys
+from pathlib import Path
+from types import ModuleType
+
+import benchmark_pages
+import figure_pages
+import metric_pages
+import pytest
+import schema_pages
+
+import cmtrack
+from cmtrack import plots, schemas
+from cmtrack.cli import main
+from cmtrack.metrics.catalog import CATALOG, SECTIONS
+from cmtrack.report import figures
+from support import ROOT
+
+DOCS = ROOT / "docs"
+
+
+@pytest.fixture(scope="module")
+def build() -> ModuleType:
+    """``docs/build.py``."""
+    found = importlib.util.spec_from_file_location("cmtrack_docs_build", DOCS / "build.py")
+    assert found is not None
+    assert found.loader is not None
+    module = importlib.util.module_from_spec(found)
+    found.loader.exec_module(module)
+    return module
+
+
+# -- generated pages -------------------------------------------------------------------------------------------
+
+
+def test_every_metric_is_in_the_index_and_has_its_words_under_the_anchor_that_the_index_names():
+    pages = metric_pages.pages()
+    links = re.findall(r"\[`([^`]+)`\]\(generated/(\S+?)#(\S+?)\)", pages["metrics_index.txt"])
+    assert [name for name, _, _ in links] == [metric.name for metric in CATALOG]
+    assert len({(page, anchor) for _, page, anchor in links}) == len(CATALOG)
+    for metric, (name, page, anchor) in zip(CATALOG, links, strict=True):
+        block = pages[page].split(f"({anchor})=\n")[1].split(")=\n")[0]
+        assert f"`{name}`" in block
+        assert metric_pages.plain(metric.formula) in block
+        assert metric_pages.plain(metric.source) in block
+        assert f":Interval: {metric_pages.interval(metric)}\n" in block
+
+
+def test_every_section_of_metrics_has_a_sentence_of_its_own():
+    assert set(metric_pages.ABOUT) == {metric_pages.page_of(section) for section in SECTIONS}
+
+
+def test_headline_metrics_are_marked():
+    marked = re.findall(r"^\| \[`([^`]+)`\].*\*\*•\*\*", metric_pages.index(), re.MULTILINE)
+    assert marked == [metric.name for metric in CATALOG if metric.headline]
+
+
+@pytest.mark.parametrize("metric", CATALOG, ids=lambda metric: metric.name)
+def test_an_interval_is_one_that_the_page_explains(metric):
+    text = (DOCS / "reference" / "metrics.md").read_text(encoding="utf-8")
+    first = metric_pages.interval(metric).split(",")[0]
+    assert re.search(rf"^\| (?:[\w ]+, )*{first}(?:, [\w ]+)* \|", text, re.MULTILINE)
+
+
+def test_every_figure_is_listed_with_how_to_read_it():
+    (text,) = figure_pages.pages().values()
+    for entry in (*figures.CLASSES, *figures.FAMILIES, *figures.RUNS, *figures.MODELS):
+        assert f"`{entry.name}`" in text
+        assert metric_pages.plain(entry.reading) in text
+
+
+def test_every_stored_file_is_listed_with_its_schema():
+    known = {name for name, value in vars(schemas).items() if isinstance(value, schemas.Stored)}
+    assert set(schema_pages.FILES) == known
+    assert f"| {schemas.MANIFEST.newest} |" in schema_pages.pages()["schemas.txt"]
+
+
+def test_every_figure_of_the_benchmarks_overview_stands_in_its_section():
+    text, sections = (DOCS / "benchmarks.md").read_text(encoding="utf-8"), benchmark_pages.sections()
+    rows = re.findall(r"^\| .+? \| (.+) \| \[(.+)\]\(\S+?\) \|$", text, re.MULTILINE)
+    assert {title for _, title in rows} == set(sections)
+    for answer, title in rows:
+        for number in re.findall(r"\d*\.\d+", answer):
+            assert number in sections[title], f"{number} is not in “{title}”"
+
+
+# -- lists by hand ---------------------------------------------------------------------------------------------
+
+
+def test_the_python_reference_has_every_public_name():
+    text = (DOCS / "reference" / "api.md").read_text(encoding="utf-8")
+    listed = set(re.findall(r"^   (cmtrack\w*\.[\w.]+)$", text, re.MULTILINE))
+    wanted = {f"cmtrack.{name}" for name in cmtrack.__all__}
+    wanted |= {f"cmtrack.plots.{name}" for name in plots.__all__ if name.startswith("plot_")}
+    assert wanted <= listed
+
+
+def test_the_command_line_reference_leads_to_every_command():
+    text = (DOCS / "reference" / "cli.md").read_text(encoding="utf-8")
+    assert set(re.findall(r'href="#cmtrack-(\w+)"', text)) == set(main.commands)
+
+
+# -- the checker -----------------------------------------------------------------------------------------------
+
+PAGE = '<html><body><h1 id="top">Here</h1><a href="other.html#part">there</a></body></html>'
+OTHER = '<html><body><section id="part">{}</section></body></html>'
+
+
+def site_of(folder: Path, content: str = "", *, css: str = "body { color: black }") -> Path:
+    """A site of two pages with an index for its search, where ``content`` stands in the second page."""
+    (folder / "_static").mkdir()
+    (folder / "index.html").write_text(PAGE, encoding="utf-8")
+    (folder / "other.html").write_text(OTHER.format(content), encoding="utf-8")
+    (folder / "_static" / "own.css").write_text(css, encoding="utf-8")
+    (folder / "_static" / "documentation_options.js").write_text("const O = {SHOW_SEARCH_SUMMARY: false};")
+    (folder / "searchindex.js").write_text('Search.setIndex({"docnames": ["index"]})')
+    return folder
+
+
+def test_a_site_in_order_has_no_faults(build, tmp_path):
+    style = '<link rel="stylesheet" href="_static/own.css">'
+    good = f'<a href="https://example.org/x">far</a> <a href="#part">near</a> {style}'
+    assert build.check(site_of(tmp_path, good)) == []
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        pytest.param('<script src="https://cdn.example.org/a.js"></script>', "from outside", id="script"),
+        pytest.param('<link rel="stylesheet" href="//fonts.example.org/a.css">', "from outside", id="font"),
+        pytest.param('<img src="missing.png">', "not in the site", id="no image"),
+        pytest.param('<img src="_static/own.css" srcset="http://example.org/b.png 2x">', "from outside", id="srcset"),
+        pytest.param('<a href="index.html#nowhere">x</a>', "no such anchor", id="no anchor"),
+        pytest.param('<a href="#nowhere">x</a>', "no such anchor", id="no anchor here"),
+        pytest.param('<a href="missing.html">x</a>', "not in the site", id="no page"),
+        pytest.param('<a href="../up.html">x</a>', "not in the site", id="outside the site"),
+        pytest.param(f"<pre>File {Path.home()}/x.py</pre>", "the path", id="home"),
+        pytest.param(f"<pre>{sys.prefix}/lib/python</pre>", "the path", id="environment"),
+        pytest.param("<pre>&lt;Axes at 0x7f3d2a1b4c50&gt;</pre>", "at 0x7f3d2a1b4c50", id="address"),
+        pytest.param('<p style="background: url(https://example.org/a.png)">x</p>', "from outside", id="style"),
+    ],
+)
+def test_a_fault_of_a_page_is_found(build, tmp_path, content, said):
+    (fault,) = build.check(site_of(tmp_path, content))
+    assert fault.startswith("other.html: ")
+    assert said in fault
+
+
+def test_a_style_sheet_that_loads_a_font_from_outside_is_found(build, tmp_path):
+    (fault,) = build.check(site_of(tmp_path, css="@import 'https://fonts.example.org/a.css';"))
+    assert fault == "_static/own.css: loads “https://fonts.example.org/a.css” from outside"
+
+
+def test_a_search_that_needs_the_network_is_found(build, tmp_path):
+    site = site_of(tmp_path)
+    (site / "_static" / "documentation_options.js").write_text("const O = {SHOW_SEARCH_SUMMARY: true};")
+    (site / "searchindex.js").unlink()
+    assert [fault.split(":")[0] for fault in build.check(site)] == [
+        "searchindex.js", "_static/documentation_options.js",
+    ]  # fmt: skip
