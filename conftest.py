@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -15,6 +16,10 @@ os.environ.setdefault("MLFLOW_DISABLE_TELEMETRY", "true")
 import pytest  # noqa: E402
 
 from support.samples import sqlite_store  # noqa: E402
+
+# PySpark, which MLflow looks at, takes a main module without a file (xdist's workers) for its doctests, and exits.
+if not hasattr(sys.modules["__main__"], "__file__"):
+    sys.modules["__main__"].__file__ = __file__
 
 
 @pytest.fixture(autouse=True)

@@ -27,18 +27,25 @@ class Digests(Protocol):
     """Statistics that say which rows were evaluated."""
 
     @property
-    def digest(self) -> LabelDigest: ...
+    def digest(self) -> LabelDigest:
+        """Digest of the actual labels."""
+
     @property
-    def row_ids(self) -> LabelDigest | None: ...
+    def row_ids(self) -> LabelDigest | None:
+        """Digest of the rows' ids; None without ids."""
 
 
 class Rows(Protocol):
     """The evaluated rows, one by one: samples or documents."""
 
     @property
-    def weights(self) -> FloatArray | IntArray | None: ...
+    def weights(self) -> FloatArray | IntArray | None:
+        """Weight of each row, shape (n,); None without weights."""
+
     @property
-    def clusters(self) -> IntArray | None: ...
+    def clusters(self) -> IntArray | None:
+        """Number of each row's cluster, shape (n,); None where rows are independent."""
+
     def __len__(self) -> int: ...
 
 

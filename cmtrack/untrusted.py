@@ -91,7 +91,7 @@ def artifact_uri(value: Any) -> str:
     Raises
     ------
     ValueError
-        If it is no text, holds control characters, or is an address of a server that climbs or holds a query.
+        If it is no text, holds control characters, or is an address of a server with '..' or a query.
     """
     if not isinstance(value, str) or not value or len(value) > 4096 or any(character < " " for character in value):
         raise ValueError(f"artifacts must lie under a URI or path, got {str(value)!r:.80}")
@@ -99,7 +99,7 @@ def artifact_uri(value: Any) -> str:
     if parts.scheme in ("http", "https", "mlflow-artifacts"):
         climbs = ".." in re.split(r"[/\\]", unquote(parts.path))
         if climbs or parts.query or parts.fragment:
-            raise ValueError(f"the URI of artifacts must not climb or hold a query, got {value!r:.80}")
+            raise ValueError(f"the URI of artifacts must not hold '..' or a query, got {value!r:.80}")
     return value
 
 
@@ -184,7 +184,7 @@ def read_file(path: Path, limit: int) -> bytes:
     with os.fdopen(os.open(path, flags), "rb") as file:
         status = os.fstat(file.fileno())
         if not stat.S_ISREG(status.st_mode):
-            raise ValueError(f"{path.name!r:.80} must be a plain file")
+            raise ValueError(f"{path.name!r:.80} must be a plain file, got a folder or a device")
         if status.st_size > limit:
             raise ValueError(f"{path.name!r:.80} must not be larger than {limit >> 20} MB, got {status.st_size} bytes")
         return file.read(limit + 1)[:limit]
@@ -204,7 +204,7 @@ def parsed_json(text: str | bytes) -> Any:
     try:
         return json.loads(text)
     except RecursionError:
-        raise ValueError("the JSON text is nested too deeply") from None
+        raise ValueError("a JSON text must not be nested so deeply that Python cannot read it") from None
 
 
 def array_bytes(shape: Any, limit: int) -> int:
@@ -273,7 +273,7 @@ def unzipped(path: Path, limit: int, most: int) -> dict[str, bytes]:
     ------
     ValueError
         If it is no zip archive or a damaged one, has too many or too large files, a name twice, or an entry that is
-        no plain file in folders of plain names: a link, one that climbs, an encrypted one.
+        no plain file in folders of plain names: a link, a name with '..', an encrypted one.
     OSError
         If it cannot be read.
     """
@@ -291,14 +291,16 @@ def unzipped(path: Path, limit: int, most: int) -> dict[str, bytes]:
                 if entry.filename in out:
                     raise ValueError(f"an archive must hold each file once, got {entry.filename!r:.80} twice")
                 if entry.flag_bits & 1 or entry.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
-                    raise ValueError(f"{entry.filename!r:.80} is encrypted, or packed in a way that is not read")
+                    raise ValueError(
+                        f"a file of an archive must be stored or deflated, not encrypted, got {entry.filename!r:.80}"
+                    )
                 if entry.file_size > left:
-                    raise ValueError(f"the files of an archive must have at most {limit >> 20:,} MB together")
+                    raise ValueError(f"the files of an archive must have at most {limit >> 20:,} MB together, got more")
                 with archive.open(entry) as file:
                     content = file.read(left + 1)
                 left -= len(content)
                 if left < 0:
-                    raise ValueError(f"the files of an archive must have at most {limit >> 20:,} MB together")
+                    raise ValueError(f"the files of an archive must have at most {limit >> 20:,} MB together, got more")
                 out[entry.filename] = content
     except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError, struct.error) as error:
         raise ValueError(f"the archive is damaged: {error}") from None

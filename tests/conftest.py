@@ -3,16 +3,11 @@
 from __future__ import annotations
 
 import os
-import sys
 from pathlib import Path
 
 import hypothesis
 import numpy as np
 import pytest
-
-# PySpark, which MLflow looks at, takes a main module without a file (xdist's workers) for its doctests, and exits.
-if not hasattr(sys.modules["__main__"], "__file__"):
-    sys.modules["__main__"].__file__ = __file__
 
 # In CI the same examples every time: a red run is then about the change, and new examples are sought at the desk. No
 # example is timed: how long it takes is a matter of what else the machine does.

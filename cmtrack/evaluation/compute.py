@@ -110,7 +110,9 @@ def deciding(
         return step
     if "y_prob" not in given or "y_pred" in given:
         got = " and ".join(name for name in given if name != "y_true")
-        raise ValueError(f"threshold makes the predictions from y_prob, which is needed, without y_pred; got {got}")
+        raise ValueError(
+            f"threshold needs y_prob and no y_pred, because it makes the predictions from y_prob; got {got}"
+        )
     if step is None:
         raise ValueError(
             f"threshold={threshold:g} needs two classes or a grouping step of two groups, got {len(labels)} classes"

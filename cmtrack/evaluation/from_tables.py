@@ -343,7 +343,7 @@ class _Reader:
         self.width = max(faults.lengths, default=len(columns.scores))
         faults.refuse(self.what, columns.parts(self.width), self.normalize, order, declared)
         if tally.weights_are_zero:
-            raise ValueError("sample_weight must not be zero everywhere")
+            raise ValueError("sample_weight must be above 0 in at least one row, got 0 in all")
 
 
 def _scored(
@@ -391,7 +391,7 @@ def _named(names: Sequence[Label], order: tuple[Label, ...]) -> list[int]:
         raise ValueError(f"y_prob must have a column for each label, {listed(missing)} not in {listed(names, 20)}")
     strange = [name for place, name in enumerate(names) if place not in places]
     if strange:
-        raise ValueError(f"y_prob has columns that are no labels: {listed(strange)}; labels are {listed(order, 20)}")
+        raise ValueError(f"columns of y_prob must be labels, got {listed(strange)}; labels are {listed(order, 20)}")
     return places
 
 

@@ -351,7 +351,7 @@ class Evaluation(BaseEvaluation):
 
     @cached_property
     def gains(self) -> GainsCurve | None:
-        """Share of the positives that is found, by the share that is called; None without their scores."""
+        """Share of the positives that is found, by the share that is called; None without scores."""
         return _decisions.gains(self)
 
     @cached_property
@@ -360,7 +360,7 @@ class Evaluation(BaseEvaluation):
         return _decisions.risk_coverage(self)
 
     def risk_coverage_of(self, step: str) -> RiskCoverage | None:
-        """The same in the groups of a step: a hit is what the step accepts, and the confidence its probability.
+        """The risk by coverage in the groups of a step: a hit is what the step accepts, the confidence its probability.
 
         Raises
         ------
@@ -393,7 +393,7 @@ class Evaluation(BaseEvaluation):
 
     @property
     def confidence_calibration(self) -> CalibrationCurve | None:
-        """The reliability curve of the probability that a prediction is right; None for two classes and without it."""
+        """The reliability curve of the probability that a prediction is right; None for two classes, or without it."""
         table = self._views.hits()
         return None if table is None else replace(table.curve(), clustered=self.cluster_errors is not None)
 
@@ -872,7 +872,7 @@ class Evaluation(BaseEvaluation):
         return Influence(self.rows.matches if isinstance(self.rows, SpanRows) else self.rows, self._views)
 
     def with_cluster_errors(self) -> Evaluation:
-        """The same evaluation with errors that know of the clusters of its rows; unchanged where there are none.
+        """The same evaluation with errors that account for the clusters of its rows; unchanged where there are none.
 
         Notes
         -----

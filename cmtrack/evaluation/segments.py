@@ -171,7 +171,7 @@ class SegmentTable:
 
     @cached_property
     def texts(self) -> tuple[str, ...]:
-        """The same for people, all different: "(missing)" for rows without a value."""
+        """The values as texts for people, all different: "(missing)" for rows without a value."""
         return value_texts(self.values)
 
     @property
@@ -264,7 +264,7 @@ class SegmentTable:
         return pd.concat(blocks, ignore_index=True)
 
     def disparity(self, metric: str) -> Disparity:
-        """The difference and the ratio of the best and the worst segment, with intervals that know they were chosen.
+        """The difference and the ratio of the best and the worst segment, with intervals that allow for the choice.
 
         ``lowest`` and ``highest`` are places in :attr:`values`.
 

@@ -108,7 +108,9 @@ def evaluate_spans(
             raise ValueError(f"labels must be of one kind that can be put in order, got {listed(seen)}") from None
     strange = [label for label in seen if label not in labels]
     if strange:
-        raise ValueError(f"spans have labels that are not in labels=: {listed(strange)}")
+        raise ValueError(
+            f"labels must hold every label of the spans, {listed(strange)} not among {listed(list(labels), 20)}"
+        )
     plain = evaluate(
         [none if found.actual is None else found.actual for found in matches],
         [none if found.predicted is None else found.predicted for found in matches],

@@ -132,7 +132,7 @@ def _read_labels(labels: Any) -> tuple[Any, ...]:
     if not isinstance(labels, list) or not all(isinstance(label, (str, int, float)) for label in labels):
         raise ValueError(f"labels must be texts or numbers, got {labels!r:.80}")
     if len(set(labels)) < len(labels):
-        raise ValueError("labels must be distinct")
+        raise ValueError(f"labels must be distinct, got {labels!r:.80}")
     return tuple(labels)
 
 
@@ -279,7 +279,7 @@ def _read(data: dict[str, Any], labels: tuple[Any, ...]) -> Statistics:
         elif name == "squares":
             kept[name] = _read(value, labels)
         else:
-            raise ValueError(f"unknown statistic {name!r}")
+            raise ValueError(f"a statistic must be one that this version knows, got {name!r:.80}")
     for column, counts in kept["segments"].columns.items() if "segments" in kept else ():
         total = counts.matrix.reshape(-1, size, size).sum(axis=0)
         if not np.allclose(total, kept["matrix"].counts, rtol=1e-9, atol=0):

@@ -82,7 +82,7 @@ class Grouping:
     ----------
     groups : mapping of group name to classes
         For example ``{"detractor": range(0, 7), "passive": [7, 8], "promoter": [9, 10]}``. Each class
-        stands in exactly one group; the mapping's order is the order of the groups.
+        is in exactly one group; the mapping's order is the order of the groups.
     mode : "relaxed", "strict" or mapping, default "relaxed"
         How pairs of classes of one group count, for all groups or by group name. ``"relaxed"``: every
         pair is a hit; ``"strict"``: only equal classes; an iterable of ``(actual, predicted)`` pairs or a
@@ -366,7 +366,7 @@ class Grouping:
         Raises
         ------
         ValueError
-            If a class stands in no group. Classes of the grouping that do not occur in ``labels`` have no
+            If a class is in no group. Classes of the grouping that do not occur in ``labels`` have no
             samples and are passed over.
 
         Notes
@@ -384,7 +384,7 @@ class Grouping:
         known = {member for _, members in first.members for member in members}
         missing = [label for label in labels if label not in known]
         if missing:
-            raise ValueError(f"every class must stand in one group, these stand in none: {missing[:10]}")
+            raise ValueError(f"every class must be in one group, got none for {missing[:10]}")
         count = len(labels)
         current: list[Label] = list(labels)
         group = np.arange(count)

@@ -82,7 +82,7 @@ class Costs:
         pairs = []
         for pair, cost in costs.items():
             if not isinstance(pair, tuple) or len(pair) != 2:
-                raise ValueError(f"a cost is of a pair (actual, predicted), got {pair!r:.60}")
+                raise ValueError(f"a cost must be of a pair (actual, predicted), got {pair!r:.60}")
             pairs.append((plain(pair[0]), plain(pair[1]), _number(cost, f"the cost of {pair!r:.60}")))
         own = [
             (plain(group), _number(cost, f"the mismatch of {group!r:.60}")) for group, cost in (mismatch or {}).items()
@@ -197,10 +197,11 @@ class Costs:
         if not isinstance(data, Mapping) or set(data) - known or ("costs" in data) == ("matrix" in data):
             got = list(data) if isinstance(data, Mapping) else data
             raise ValueError(
-                f"costs have 'costs' or 'matrix', and maybe {sorted(known - {'costs', 'matrix'})}, got {got!r:.120}"
+                f"costs must have 'costs' or 'matrix', and may have {sorted(known - {'costs', 'matrix'})}, "
+                f"got {got!r:.120}"
             )
         if ("labels" in data) != ("matrix" in data):
-            raise ValueError(f"'labels' and 'matrix' go together, got {list(data)}")
+            raise ValueError(f"costs must have 'labels' and 'matrix' or neither, got {list(data)}")
         options = {name: data[name] for name in ("default", "step", "name") if data.get(name) is not None}
         options["mismatch"] = _unique(
             data.get("mismatch") or {}, 2, "'mismatch' must map groups to costs or list [group, cost]"
@@ -315,7 +316,10 @@ class Costs:
             )
         if any(not np.array_equal(found[0], other) for other in found[1:]):
             names = [s.name for s in steps if set(named) <= set(s.labels)]
-            raise ValueError(f"costs of {named[:10]} may be of the steps {names}: say which with step=, got None")
+            raise ValueError(
+                f"costs must be of one step, which step= names: those of {named[:10]} differ in the steps {names}, "
+                "got step=None"
+            )
         return found[0]
 
     def _filled(self, labels: Sequence[Label]) -> npt.NDArray[np.float64]:
@@ -381,6 +385,6 @@ def _unique(data: Any, width: int, rule: str) -> dict[Any, Any]:
             raise ValueError(f"{rule}, got {row!r:.60}")
         key = row[0] if width == 2 else tuple(row[:-1])
         if key in out:
-            raise ValueError(f"a cost must stand there once, got {key!r:.60} twice")
+            raise ValueError(f"a cost must be given once, got {key!r:.60} twice")
         out[key] = row[-1]
     return out

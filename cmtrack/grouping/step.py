@@ -69,10 +69,12 @@ def check_members(groups: Mapping[Any, Iterable[Any]]) -> Members:
             raise ValueError(f"group {name!r} must list its classes, got {classes!r}")
         own = tuple(plain(c) for c in classes)
         if not own:
-            raise ValueError(f"group {name!r} has no class")
+            raise ValueError(f"group {name!r} must have at least one class, got none")
         for label in own:
             if label in owner:
-                raise ValueError(f"a class stands in one group, once: {label!r} is in {owner[label]!r} and in {name!r}")
+                raise ValueError(
+                    f"a class must be in exactly one group, got {label!r} in {owner[label]!r} and in {name!r}"
+                )
             owner[label] = name
         members.append((plain(name), own))
     return tuple(members)
@@ -87,7 +89,7 @@ def check_mode(members: Members, mode: Mode, include_diagonal: bool) -> tuple[st
         raise TypeError(f"mode must be 'relaxed', 'strict' or a mapping by group, got {type(mode).__name__}")
     unknown = [g for g in mode if g not in dict(members)]
     if unknown:
-        raise ValueError(f"mode names groups that do not exist: {unknown}; the groups are {list(dict(members))}")
+        raise ValueError(f"mode must name groups of the grouping, got {unknown}; the groups are {list(dict(members))}")
     return tuple(_check_acceptance(g, own, mode.get(g, "relaxed"), include_diagonal) for g, own in members)
 
 
@@ -109,9 +111,9 @@ def _check_acceptance(
         for item in accepted:
             pair = tuple(plain(v) for v in item) if isinstance(item, Iterable) else (item,)
             if len(pair) != 2:
-                raise ValueError(f"a hybrid pair is (actual, predicted), got {item!r} in group {group!r}")
+                raise ValueError(f"a hybrid pair must be (actual, predicted), got {item!r} in group {group!r}")
             if pair[0] not in own or pair[1] not in own:
-                raise ValueError(f"a hybrid pair must lie inside its group: {pair!r} is not in {group!r}")
+                raise ValueError(f"a hybrid pair must lie inside its group, got {pair!r} in {group!r}")
             pairs.add(pair)
     if include_diagonal:
         pairs |= {(c, c) for c in own}
@@ -156,13 +158,15 @@ def read_step(data: Mapping[str, Any]) -> dict[str, Any]:
     """Read the options of a step from plain data."""
     known = {"groups", "mode", "positive", "name", "include_diagonal"}
     if "groups" not in data or set(data) - known:
-        raise ValueError(f"a grouping has 'groups' and maybe {sorted(known - {'groups'})}, got {list(data)}")
+        raise ValueError(f"a grouping must have 'groups', and may have {sorted(known - {'groups'})}, got {list(data)}")
     groups = data["groups"]
     if isinstance(groups, list):
         try:
             groups = dict(groups)
         except (TypeError, ValueError):
-            raise ValueError("'groups' must map names to classes or list [name, classes]") from None
+            raise ValueError(
+                f"'groups' must map names to classes or list [name, classes], got {groups!r:.60}"
+            ) from None
     if not isinstance(groups, Mapping):
         raise ValueError(f"'groups' must map group names to lists of classes, got {groups!r:.60}")
     mode = data.get("mode") or "relaxed"
@@ -192,7 +196,7 @@ def read_file(path: str | Path, what: str) -> Any:
     path = Path(path)
     ending = path.suffix.lower()
     if ending not in (".yaml", ".yml", ".json"):
-        raise ValueError(f"{what} ends in .yaml, .yml or .json, got {path.name!r}")
+        raise ValueError(f"{what} must end in .yaml, .yml or .json, got {path.name!r}")
     text = path.read_text(encoding="utf-8")
     try:
         if ending == ".json":
@@ -210,7 +214,7 @@ def _read_classes(name: Label, classes: Any) -> Iterable[Any]:
             members = range(int(classes["from"]), int(classes["to"]) + 1)
         except (KeyError, TypeError, ValueError, OverflowError):
             raise ValueError(
-                f"a range of classes is {{from: 0, to: 6}}, got {dict(classes)} in group {name!r}"
+                f"a range of classes must be like {{from: 0, to: 6}}, got {dict(classes)} in group {name!r}"
             ) from None
         if members.stop - members.start > MAX_RANGE:
             raise ValueError(f"a range must name at most {MAX_RANGE:,} classes, got {dict(classes)} in group {name!r}")

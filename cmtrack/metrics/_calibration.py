@@ -211,7 +211,7 @@ def calibration_test(blocks: Blocks, draws: int = DRAWS, most: int = MAX_BLOCKS)
 
 
 def weighted_test(blocks: Blocks, draws: int = DRAWS, most: int = MAX_BLOCKS) -> CalibrationTest:
-    """The same of fractional weights: what is drawn are differences with the variance of those that were seen.
+    """Test calibration with fractional weights: draws are differences with the variance of those that were seen.
 
     Signs of each row's difference are what :mod:`cmtrack.metrics.row_tests` draws of clusters; the sums of many are
     normal.

@@ -36,7 +36,7 @@ _CLUSTERED = "rows belong together, and their labels are not independent"
 
 
 class ReliabilityTable(ScoreTable):
-    """Positives and negatives by score, with what calibration makes of them, each computed when first asked for.
+    """Positives and negatives by score, and the numbers of calibration, each computed when first asked for.
 
     Parameters
     ----------
@@ -132,7 +132,7 @@ class ReliabilityTable(ScoreTable):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class CalibrationCurve:
-    """Scores against what they come to be: the isotonic regression of the labels, without bins.
+    """The reliability curve of a score: the isotonic regression of the labels on it, without bins.
 
     Attributes
     ----------
@@ -282,7 +282,7 @@ class CalibrationCurve:
         return blockwise.expected_miscalibration(self._to_draw("an expected miscalibration"), log)
 
     def on_grid(self) -> CalibrationCurve:
-        """The same with scores counted by cell of the grid: at most 1,600, by their means.
+        """The curve with scores counted by cell of the grid: at most 1,600, by their means.
 
         Notes
         -----

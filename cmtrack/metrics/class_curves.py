@@ -79,7 +79,7 @@ class ClassCurves(Samples):
 
     @property
     def n_classes(self) -> int:
-        """K."""
+        """Number of classes."""
         return len(self.scores.tables)
 
     @cached_property
@@ -94,7 +94,7 @@ class ClassCurves(Samples):
 
     @cached_property
     def area_errors(self) -> FloatArray:
-        """Their standard errors, shape (K,)."""
+        """Standard errors of the areas, shape (K,)."""
         return _errors(AREA, self)
 
     @cached_property

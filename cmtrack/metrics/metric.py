@@ -145,7 +145,7 @@ class Metric:
         return self.name.split("/")[0]
 
     def heading(self, brief: bool = False) -> str:
-        """Its title for people, as it is declared or made of its name; ``brief`` for the head of a table.
+        """The title for people, as it is declared or made of the name; ``brief`` for the head of a table.
 
         Notes
         -----

@@ -73,7 +73,7 @@ class Sides:
 
     @classmethod
     def of_score(cls, moments: ScoreMoments) -> Sides:
-        """Of a single score: negatives, positives.
+        """Moments of a single score: negatives, positives.
 
         Raises
         ------
@@ -86,7 +86,7 @@ class Sides:
 
     @classmethod
     def of_classes(cls, moments: ScoreMoments) -> Sides:
-        """Of a single score in C classes, arrays (C,)."""
+        """Moments of a single score in C classes, arrays (C,)."""
         powers = (part[:, 0] for part in (moments.mean, moments.m2, moments.m3, moments.m4))
         return cls(moments.n.astype(np.float64), *powers)
 

@@ -295,10 +295,12 @@ def _of_table(section: str, source: str, **usual: Any) -> Callable[..., Metric]:
     return declare
 
 
-_multiclass = _of_table("multiclass", _SOKOLOVA, reason="all samples are of one actual or one predicted class")
+_multiclass = _of_table("multiclass", _SOKOLOVA)
 _reduced = _of_table("reduced/<step>", f"{_MARKOULIDAKIS}, Tables 3 and 4")
 _spans = _of_table("spans", _SEQEVAL, of="spans", reason="no actual spans")
-_beyond_chance = {"of": "whole table", "low": -1.0}
+_beyond_chance = {
+    "of": "whole table", "low": -1.0, "reason": "all samples are of one actual or one predicted class",
+}  # fmt: skip
 _unpredicted = {"reason": "no predicted spans"}
 _OF_MEANS = {"title": "F1 of the macro means", "brief": "F1 of means"}
 MATTHEWS = {"title": "Matthews correlation", "brief": "MCC"}
@@ -349,7 +351,7 @@ REDUCED = Section("reduced", "Grouped: {step}", (
              "f1_macro, a group that is neither actual nor predicted counted as 0", source=_ZERO),
     _reduced("matthews_corrcoef", Closed(matthews_corrcoef),
              "R_K of the groups; a mismatch counts as agreement of its group", source=_GORODKIN, interval="atanh",
-             **MATTHEWS, **_beyond_chance),
+             **MATTHEWS, **(_beyond_chance | {"reason": "all samples are of one actual or one predicted group"})),
     _reduced("mismatch_rate", Share(_mismatch), "Σ IM_g / n", source=f"{_MARKOULIDAKIS}, eq. 7", interval="wilson",
              better="lower", headline=True),
     *GROUPS,

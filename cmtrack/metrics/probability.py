@@ -113,7 +113,7 @@ class Skill(Mean):
 
 
 class LogSkill(Skill):
-    """Of the log loss; the reference's is the entropy of the shares."""
+    """Skill in log loss; the reference's loss is the entropy of the shares."""
 
     logarithm = True
 
@@ -126,10 +126,10 @@ class LogSkill(Skill):
 
 
 class BrierSkill(Skill):
-    """Of the Brier score; the reference's is the Gini index of the shares, halved for two."""
+    """Skill in Brier score; the reference's score is the Gini index of the shares, halved for two."""
 
     def reference(self, losses: Losses) -> tuple[float, FloatArray]:
-        """The index, and its influence."""
+        """The Gini index, and its influence."""
         expected = losses.expected
         half = 0.5 if len(expected) == 2 else 1.0
         own = half * (float(expected @ expected) - 2 * expected[losses.groups] + 1)  # of a row by its class

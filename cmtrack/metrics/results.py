@@ -38,7 +38,7 @@ class ByName(dict[str, Any]):
 
 @dataclass(frozen=True)
 class Clusters:
-    """Standard errors that know more than the statistics do: which rows belong together.
+    """Standard errors, p-values and effective numbers that account for rows that belong together.
 
     Attributes
     ----------

@@ -221,7 +221,7 @@ class Aurc:
 
 
 class AurcExcess(Aurc):
-    """The same, less the area of as many misses that all come last."""
+    """Area under risk over coverage, less that of as many misses that all come last."""
 
     def __call__(self, table: ScoreTable) -> float:
         return max(order_of(table).area - perfect_area(_risk(table)), 0.0)

@@ -354,7 +354,7 @@ class Ceiling:
         return np.repeat([1.0, 1.0, 0.0, 0.0], len(table.scores.values))
 
     def influence(self, table: ScoreTable) -> FloatArray:
-        """That of a share of the positives."""
+        """Influence on a share of the positives."""
         return table.by_channel(1 - table.ceiling, -table.ceiling, 0.0, corrected=False)
 
 
@@ -365,7 +365,7 @@ class NormalizedArea:
         return AREA(table) / table.ceiling if table.ceiling > 0 else math.nan
 
     def influence(self, table: ScoreTable) -> FloatArray:
-        """That of the ordinary area of accepted positives against all negatives."""
+        """Influence on the ordinary area of accepted positives against all negatives."""
         below, above = table.placements
         value, ceiling = self(table), table.ceiling
         return table.by_channel((below - value) / ceiling, 0.0, above / ceiling - value)

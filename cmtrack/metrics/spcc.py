@@ -179,11 +179,11 @@ class ClassScores(Samples):
         return n if self.squares is None else ratio(n**2, self.squares.n)
 
     def informing(self, metric: Metric) -> float:
-        """Of its class with the fewest samples."""
+        """Effective number of samples of the class with the fewest."""
         return float(np.nanmin(self.one_vs_rest.informing(metric)))
 
     def standard_error(self, influence: FloatArray) -> float | None:
-        """Of a quadratic in one score by its moments, of others by joint moments; None where there are none."""
+        """Standard error of a quadratic in one score by its moments, of others by joint moments; None without these."""
         size = len(self.moments.n)
         used = np.flatnonzero(influence[:, 1:].reshape(-1, 2, size).any(axis=(0, 1)))
         if len(used) == 1:
@@ -264,7 +264,7 @@ class Correlations:
 
 
 class Fisher(Correlations):
-    """tanh of the mean of their atanh; pairs of classes with fewer than four samples are left out."""
+    """tanh of the mean of the correlations' atanh; pairs of classes with fewer than four samples are left out."""
 
     def __call__(self, scores: ClassScores) -> float:
         return fisher_mean(self.values(scores)[self.counted(scores)])
@@ -306,7 +306,7 @@ class Fisher(Correlations):
 
 
 class Least(Correlations):
-    """The smallest of them."""
+    """The smallest of the correlations."""
 
     def __call__(self, scores: ClassScores) -> float:
         values = self.values(scores)

@@ -158,9 +158,11 @@ class Rule:
                 f"subject_to must bound a share, which does not grow with the rows, got {self.bound.text!r}"
             )
         if self.bound.absolute or self.bound.difference or self.bound.column:
-            raise ValueError(f"subject_to bounds a metric or its .low or .high, got {self.bound.text!r}")
+            raise ValueError(f"subject_to must bound a metric or its .low or .high, got {self.bound.text!r}")
         if self.bound.end and not hasattr(metric.value, "denominator"):
-            raise ValueError(f"subject_to has .low and .high of shares only (Wilson's limits), got {self.bound.text!r}")
+            raise ValueError(
+                f"subject_to must bound .low and .high of shares only (Wilson's limits), got {self.bound.text!r}"
+            )
 
     def bounded(self, six: BinaryCounts, effective: Any = 1.0) -> FloatArray:
         """The bounded number at each threshold; NaN where it is undefined.

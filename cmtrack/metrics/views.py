@@ -162,7 +162,7 @@ class EvaluationViews(Views):
         return views
 
     def at_level(self, level: float) -> EvaluationViews:
-        """The same at another level: what has been counted stays, estimates with intervals of their own do not."""
+        """The views at another level: what has been counted stays, estimates with intervals of their own do not."""
         views = self.of_part(self.statistics, level)
         views.__dict__.update({name: value for name, value in self.__dict__.items() if name in _WITHOUT_LEVEL})
         return views
@@ -274,7 +274,7 @@ class EvaluationViews(Views):
 
     @cached_property
     def reliability(self) -> ReliabilityTable | None:
-        """The same, as its calibration sees it."""
+        """The positive group's score, counted, as its calibration sees it."""
         if self.statistics.scores is None or self.step is None or self.statistics.ranking_only:
             return None
         return ReliabilityTable(self.statistics.scores, self._squares.scores if self._squares else None, self.level)
@@ -300,12 +300,12 @@ class EvaluationViews(Views):
 
     @property
     def class_calibration(self) -> ClassCurves | None:
-        """The same, where they are probabilities."""
+        """The probability of each class, counted; None for decision values."""
         return None if self.statistics.ranking_only else self.class_curves
 
     @property
     def class_pairs(self) -> ClassCurves | None:
-        """The same, where they are counted by actual class."""
+        """The probability of each class, where it is counted by actual class."""
         return self.class_curves if self.class_curves is not None and self.class_curves.pairs is not None else None
 
     @cached_property
@@ -322,12 +322,12 @@ class EvaluationViews(Views):
 
     @property
     def moments(self) -> ScoreSamples | None:
-        """The same, where the scores are counted too."""
+        """Moments of the positive group's score, where the scores are counted too."""
         return None if self.scores is None else self.spread
 
     @cached_property
     def means(self) -> ScoreSamples | None:
-        """The same, or means without spreads: those of the group's classes add up."""
+        """Moments of the positive group's score, or means without spreads: those of the group's classes add up."""
         if self.spread is not None or self.step is None or self.statistics.moments is None:
             return self.spread
         squares = self._squares.moments if self._squares else None
@@ -357,7 +357,7 @@ class EvaluationViews(Views):
 
     @property
     def class_means(self) -> ScoreSamples | None:
-        """The same, where there are no two groups."""
+        """Each class's score, against the others, where there are no two groups."""
         return self._class_scores.one_vs_rest if self._class_scores and self.step is None else None
 
     @cached_property
@@ -371,7 +371,7 @@ class EvaluationViews(Views):
 
     @property
     def calibrated_rows(self) -> Estimated | None:
-        """The same, of the evaluated rows themselves."""
+        """The calibrated prevalence of the evaluated rows themselves."""
         return None if self.calibrated is None or self.calibrated.actual is None else self.calibrated
 
     @cached_property

@@ -1,4 +1,4 @@
-"""The one look of all figures, given explicitly so that no global matplotlib state is read or written.
+"""The style of all figures, given explicitly so that no global matplotlib state is read or written.
 
 Not even ``matplotlib.rc_context`` is used: it swaps the process-wide parameters for a moment, which two
 threads drawing at once can leave changed.

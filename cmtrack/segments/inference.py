@@ -216,7 +216,7 @@ class Disparity:
 
 
 def disparity(estimates: Estimates, confidence_level: float = 0.95) -> Disparity:
-    """Gap and ratio of the extremes, with intervals that know that the extremes were chosen.
+    """Gap and ratio of the extremes, with intervals that allow for the choice of the extremes.
 
     The true gap is the difference of one of all S (S - 1) / 2 pairs of segments, so it lies between the greatest lower
     and the greatest upper limit of all pairs' simultaneous intervals. The intervals of differences are those of

@@ -178,7 +178,7 @@ def match_pattern(pattern: str, names: Sequence[str], what: str = "y_prob") -> d
 
 
 def check_kinds(columns: Columns, schema: pa.Schema, weights_are: str | None = None) -> Columns:
-    """Check the kinds of the columns; the same with what they tell of lists and weights.
+    """Check the kinds of the columns, and complete them with what the kinds tell of lists and weights.
 
     Parameters
     ----------

@@ -24,7 +24,7 @@ Watch = Callable[[int], object]
 
 
 class Source(ABC):
-    """A table that is somewhere.
+    """A table of rows: its columns, and the counting of its rows.
 
     Attributes
     ----------

@@ -58,7 +58,7 @@ class ConfusionMatrix:
         else:
             raise ValueError(f"counts must be numbers, got {counts.dtype}")
         if not np.isfinite(counts).all() or (counts < 0).any():
-            raise ValueError("counts must be finite and not negative")
+            raise ValueError(f"counts must be finite and not negative, got the minimum {counts.min()}")
         counts.setflags(write=False)
         object.__setattr__(self, "counts", counts)
         object.__setattr__(self, "labels", tuple(self.labels))

@@ -69,7 +69,7 @@ class CompactCodes:
 
 
 def compact(codes: IntArray, n_codes: int) -> RawIntegers:
-    """The same codes in the smallest integers that hold 0 to ``n_codes - 1``."""
+    """The codes in the smallest integers that hold 0 to ``n_codes - 1``."""
     return codes.astype(np.min_scalar_type(max(n_codes - 1, 0)), copy=False)
 
 

@@ -110,7 +110,7 @@ class Faults:
         return bool(self.missing or self.unknown or self.fractions or self.off or wrong)
 
     def with_labels(self, name: str, values: Any, order: tuple[Label, ...] | None) -> Faults:
-        """The same with the faults of a column of labels."""
+        """The faults with those of a column of labels."""
         rows = label_rows(values)
         missing = sum(n for label, n in rows if is_missing(label) or label in (np.inf, -np.inf))
         known = set(order) if order is not None else set()
@@ -120,7 +120,7 @@ class Faults:
         return replace(self, missing=self.missing + Counter({name: missing}), unknown=self.unknown + Counter(strange))
 
     def with_scores(self, columns: Sequence[Any], normalize: Normalize) -> Faults:
-        """The same with the faults of columns of probabilities."""
+        """The faults with those of columns of probabilities."""
         ends = (-np.inf, np.inf) if normalize == DECISIONS else (-ROUNDING, 1 + ROUNDING)
         found = replace(self, scores=_sum(self.scores, NumberFaults.find(columns, *ends)))
         if len(columns) < 2 or normalize == DECISIONS:
@@ -130,7 +130,7 @@ class Faults:
         return replace(found, off=self.off + int(wrong.sum()), worst=max(self.worst, off[wrong].max(initial=0.0)))
 
     def with_weights(self, weights: Any, weights_are: str | None) -> Faults:
-        """The same with the faults of weights."""
+        """The faults with those of weights."""
         given = np.asarray(weights, dtype=np.float64)
         wrong = given[np.isfinite(given)] if weights_are == FREQUENCY else given[:0]
         wrong = wrong[not_whole(wrong)]

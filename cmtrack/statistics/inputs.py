@@ -65,7 +65,7 @@ def as_weights(
         row = int(np.argmax(weights < 0))
         raise ValueError(f"sample_weight must be finite and not negative, got {weights[row]} at row {row}")
     if not (may_be_zero or weights.any()):
-        raise ValueError("sample_weight must not be zero everywhere")
+        raise ValueError("sample_weight must be above 0 in at least one row, got 0 in all")
     if (weights_are or (FREQUENCY if whole else SAMPLING)) == SAMPLING:
         return weights
     fractions = not_whole(weights) if numbers.dtype.kind not in "iub" else weights >= _MOST_ROWS

@@ -215,7 +215,7 @@ def _count(batch: Batch, kernel: Kernel, limit: int) -> dict[str, Any]:
 
 
 def _count_as_they_come(batch: Batch, kernel: Kernel, seen: dict[str, set[Any]]) -> dict[str, Any]:
-    """The same where the classes are not known: those of the batch, in sorted order."""
+    """The parts where the classes are not known: by those of the batch, in sorted order."""
     labels, codes = number_as_they_come(batch.labels)
     for name, column in codes.items():
         held = np.unique(column.all())

@@ -302,7 +302,7 @@ def _by_label(what: str, data: Any, names: list[Any], labels: Sequence[Label]) -
     chosen = [label if label in names else by_text[str(label)] for label in labels]
     strange = [name for name in names if name not in chosen]
     if strange:
-        raise ValueError(f"{what} has columns that are no labels: {listed(strange)}; labels are {listed(labels, 20)}")
+        raise ValueError(f"columns of {what} must be labels, got {listed(strange)}; labels are {listed(labels, 20)}")
     columns = [to_numbers(f"{what}[{name!r}]", data[name]) for name in chosen]
     shapes = {str(name): column.shape for name, column in zip(chosen, columns, strict=True)}
     if len(set(shapes.values())) > 1 or columns[0].ndim != 1:

@@ -54,7 +54,7 @@ class SegmentRows:
 
     @classmethod
     def of(cls, name: str, values: Sequence[Any], codes: IntArray) -> SegmentRows:
-        """The same with values that files hold; those that are written alike are one."""
+        """The segment of each row, with values that files hold; values that are written alike are one."""
         place: dict[Any, int] = {}
         numbers = [place.setdefault(plain_value(value), len(place)) for value in values]
         return cls(name, tuple(place), codes if len(place) == len(values) else np.array(numbers)[codes])
@@ -103,7 +103,7 @@ class SegmentRows:
         return SegmentRows(self.name, self.values, self.codes[rows])
 
     def arranged(self, order: Sequence[int]) -> SegmentRows:
-        """The same with the values at these places; no row has another one."""
+        """The rows with the values at these places only; no row has another one."""
         place = np.zeros(len(self.values), dtype=np.int64)
         place[list(order)] = np.arange(len(order))
         return SegmentRows(self.name, tuple(self.values[k] for k in order), place[self.codes])

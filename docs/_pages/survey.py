@@ -16,6 +16,7 @@ from __future__ import annotations
 import atexit
 import logging
 import os
+import pickle
 import shlex
 import shutil
 import tempfile
@@ -24,6 +25,7 @@ from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import numpy as np
 
@@ -34,6 +36,9 @@ EXPERIMENT = "party"
 NAMES = ("neural network", "decision tree", "k-nearest neighbours")
 REGIONS = ("small place", "town", "city")
 """Where the people of the survey live: below 10,000, below 100,000, and from 100,000 inhabitants on."""
+
+
+_PLAIN = {"TERM": "dumb", "NO_COLOR": "1", "FORCE_COLOR": None, "CLICOLOR_FORCE": None}
 
 
 def begin() -> None:
@@ -75,7 +80,8 @@ def command(line: str) -> None:
     from cmtrack.cli import main
 
     words = shlex.split(line, comments=True)
-    result = CliRunner().invoke(main, words[1:], prog_name=words[0])
+    with patch("rich.console._is_jupyter", return_value=False):  # text, as in a terminal
+        result = CliRunner(env=_PLAIN).invoke(main, words[1:], prog_name=words[0])
     if result.exception is not None and not isinstance(result.exception, SystemExit):
         raise result.exception
     print(f"$ {line}\n{result.output.replace(f'{Path.cwd()}{os.sep}', '').rstrip()}\n[exit code {result.exit_code}]")
@@ -119,7 +125,7 @@ def evaluations(names: Sequence[str] = NAMES) -> dict[str, Evaluation]:
 
 
 def runs(names: Sequence[str] = NAMES, **options: Any) -> dict[str, str]:
-    """Log models to the experiment "party", each to a run of its name with its parameters; the ids of the runs."""
+    """Log models to the experiment "party", each to a run of its name with its parameters and size; the runs' ids."""
     import mlflow
 
     mlflow.set_experiment(EXPERIMENT)
@@ -127,7 +133,7 @@ def runs(names: Sequence[str] = NAMES, **options: Any) -> dict[str, str]:
     ids = {}
     for name in names:
         with mlflow.start_run(run_name=name) as run:
-            mlflow.log_params({"model": name, **known[name]})
+            mlflow.log_params({"model": name, "model_bytes": len(pickle.dumps(fitted(name))), **known[name]})
             log_evaluation(data().y_test, **arguments(name), dataset="ANES 1996, test", strict=True, **options)
         ids[name] = run.info.run_id
     return ids

@@ -411,7 +411,7 @@ def test_json_that_is_nested_without_end_is_refused(scratch, place):
     deep = "[" * 200_000 + "]" * 200_000
     text = deep if not place else json.dumps({**DATA, place: "HERE"}).replace('"HERE"', deep)
     (scratch / "cmtrack_evaluation.json").write_text(text)
-    with pytest.raises(ValueError, match="nested too deeply"):
+    with pytest.raises(ValueError, match="nested so deeply"):
         Evaluation.load(scratch)
 
 

@@ -174,7 +174,7 @@ def test_output_writes_numbers_figures_and_report(run: Any, tmp_path: Path) -> N
         (("many.csv", *MANY, "--positive", "1"), "positive=1 needs two classes"),
         (("many.csv", *MANY, "--positive", "x"), "'x' is no label of 'truth'"),
         (("many.csv", *MANY, "--grouping", "groups.yaml", "--positive", "x"), "positive must be one of"),
-        (("many.csv", *MANY, "--grouping", "bad.yaml"), "bad.yaml: a class stands in one group"),
+        (("many.csv", *MANY, "--grouping", "bad.yaml"), "bad.yaml: a class must be in exactly one group"),
         (("many.csv", *MANY, "--grouping", "missing.yaml"), "does not exist"),
         (("many.csv", *MANY, "--confidence-level", "1"), "confidence-level"),
         (("many.csv", "--y-true", "truth"), "give --y-pred or --y-prob"),
@@ -293,7 +293,9 @@ def test_log_then_show(run: Any, tmp_path: Path) -> None:
     printed = ok(run("price", logged["run_id"], "--costs", "costs.yaml", *store)).stdout
     assert "A decision costs" in printed
     assert "Costs by actual class" in printed
-    assert "costs have 'costs' or 'matrix'" in refused(run("price", logged["run_id"], "--costs", "bad.yaml", *store), 2)
+    assert "costs must have 'costs' or 'matrix'" in refused(
+        run("price", logged["run_id"], "--costs", "bad.yaml", *store), 2
+    )
     assert not any(name.startswith("cost/") for name in client.get_run(logged["run_id"]).data.metrics)
 
     client.set_terminated(logged["run_id"], "KILLED")  # an existing run keeps its state

@@ -188,7 +188,7 @@ def test_failures_are_warnings(store, data, fitted, tmp_path):
     with mlflow.start_run() as run:
         with pytest.warns(EvaluationWarning, match="not fitted"):
             assert log_estimator(LogisticRegression(), x_test, y_test).status == "failed"
-        with pytest.warns(EvaluationWarning, match="stand in none"):
+        with pytest.warns(EvaluationWarning, match="got none for"):
             assert log_estimator(fitted, x_test, y_test, grouping=wrong).status == "failed"
         with pytest.warns(EvaluationWarning, match="cv_results_"):
             assert log_candidates(fitted, x_test, y_test) == ()

@@ -139,7 +139,7 @@ def test_empty_tables_and_single_classes(engine: str, tmp_path: Path) -> None:
         (
             (FRAME[:0], "the table must have at least one row, got none"),
             (FRAME[FRAME["y"] == 1].assign(t=1), r"at least two classes are needed, got only \[1\]"),
-            (FRAME.assign(w=0.0), "sample_weight must not be zero everywhere"),
+            (FRAME.assign(w=0.0), "sample_weight must be above 0 in at least one row"),
         )
     ):
         (folder := tmp_path / str(number)).mkdir()

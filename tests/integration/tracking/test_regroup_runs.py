@@ -153,7 +153,7 @@ def test_one_bad_run_stops_no_other(store: Any) -> None:
     artifact(store, bad["holds no cmtrack_evaluation.json"], "cmtrack_evaluation.json").unlink()
     with mlflow.start_run(run_name="words") as run:
         log_evaluation(["a", "b", "c", "a"], ["a", "b", "b", "a"], strict=True)
-    bad["stand in none"] = run.info.run_id
+    bad["got none for"] = run.info.run_id
     y, _, p = random_problem(3, n=60, k=2)
     with mlflow.start_run(run_name="two classes") as run:
         log_evaluation(np.where(y == 1, 2, 0), y_prob=p, labels=[0, 2], strict=True)

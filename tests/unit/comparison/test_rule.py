@@ -123,7 +123,7 @@ def test_what_decides_may_stand_in_a_file_and_what_names_the_runs_may_not():
         ("require: [1]", "require must be a gate, or a list of gates (a text), got [1]"),
         ("grouping: parity.yaml", "grouping must be a grouping (a mapping in this file, so that the digest"),
         ("grouping: {groups: {a: [1]}}", "grouping: a grouping needs at least two groups"),
-        ("costs: {price: 1}", "costs: costs have 'costs' or 'matrix'"),
+        ("costs: {price: 1}", "costs: costs must have 'costs' or 'matrix'"),
         ("seed: -1", "seed must be a whole number (a whole number that is not negative), got -1"),
         ("margin: 0.1\nmargin: 0.2", "does not parse: a key stands there once, got 'margin' twice"),
         ("a: &x [1]\nb: *x", "does not parse: anchors and aliases are not read"),
@@ -172,7 +172,7 @@ def test_a_baseline_may_be_named_beside_a_file_that_is_silent_on_it(three, tmp_p
     ("rule", "error", "says"),
     [
         ("none.yaml", ValueError, "there is no rule file that can be read"),
-        ("rule.json", ValueError, "a rule file ends in .yaml or .yml, got 'rule.json'"),
+        ("rule.json", ValueError, "a rule file must end in .yaml or .yml, got 'rule.json'"),
         (3, TypeError, "rule must be the path of a YAML file, got int"),
     ],
     ids=["absent", "ending", "number"],

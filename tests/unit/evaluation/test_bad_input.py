@@ -74,7 +74,7 @@ WEIGHTS: list[tuple[str, Any, str]] = [
     ("infinite", [1, 1, 1, np.inf], r"sample_weight must be finite, got inf at row 3"),
     ("short", [1, 1], r"sample_weight must have shape \(4,\), got \(2,\)"),
     ("matrix", np.ones((4, 2)), r"sample_weight must have shape \(4,\), got \(4, 2\)"),
-    ("zero", [0, 0, 0, 0], "sample_weight must not be zero everywhere"),
+    ("zero", [0, 0, 0, 0], "sample_weight must be above 0 in at least one row"),
     ("text", ["a", "b", "c", "d"], "sample_weight must hold numbers"),
     ("scalar", 2.0, r"sample_weight must be an array, got the single value 2.0"),
 ]
@@ -109,7 +109,7 @@ PROBABILITIES: list[tuple[str, list[Any], Any, dict[str, Any], str]] = [
     ("frame with a strange column", Y, pd.DataFrame({"0": P, "1": P, "id": P}), {},
      r"declared classes must be of the labels' kind \['int'\], got 'id'"),
     ("frame with a strange column, labels given", Y, pd.DataFrame({"0": P, "1": P, "id": P}), {"labels": [0, 1]},
-     r"y_prob has columns that are no labels: \['id'\]; labels are \[0, 1\]"),
+     r"columns of y_prob must be labels, got \['id'\]; labels are \[0, 1\]"),
     ("columns of unequal length", Y, {0: [0.5] * 4, 1: [0.5] * 3}, {},
      r"the columns of y_prob must have one value per row each, got shapes \{'0': \(4,\), '1': \(3,\)\}"),
     ("positive of three classes", Y3, P3, {"positive": 1},
@@ -155,22 +155,22 @@ def test_what_evaluate_needs() -> None:
 
 GROUPS: list[tuple[str, tuple[Any, ...], dict[str, Any], str]] = [
     ("repeats a class", ({"a": [0, 1], "b": [1, 2]},), {},
-     "a class stands in one group, once: 1 is in 'a' and in 'b'"),
+     "a class must be in exactly one group, got 1 in 'a' and in 'b'"),
     ("repeats a class inside", ({"a": [0, 0], "b": [1]},), {}, "0 is in 'a' and in 'a'"),
-    ("empty group", ({"a": [0], "b": []},), {}, "group 'b' has no class"),
+    ("empty group", ({"a": [0], "b": []},), {}, "group 'b' must have at least one class, got none"),
     ("one group", ({"a": [0, 1]},), {}, "a grouping needs at least two groups, got 1"),
     ("text for a list", ({"a": "xy", "b": ["z"]},), {}, "group 'a' must list its classes, got 'xy'"),
     ("number for a list", ({"a": 0, "b": [1]},), {}, "group 'a' must list its classes, got 0"),
     ("pair outside its group", ({"a": [0, 1], "b": [2]}, {"a": [(0, 2)]}), {},
-     r"a hybrid pair must lie inside its group: \(0, 2\) is not in 'a'"),
+     r"a hybrid pair must lie inside its group, got \(0, 2\) in 'a'"),
     ("pair of another group", ({"a": [0, 1], "b": [2]}, {"b": [(0, 1)]}), {}, r"\(0, 1\) is not in 'b'"),
     ("no pair", ({"a": [0, 1], "b": [2]}, {"a": [(0, 1, 1)]}), {},
-     r"a hybrid pair is \(actual, predicted\), got \(0, 1, 1\) in group 'a'"),
-    ("single in pairs", ({"a": [0, 1], "b": [2]}, {"a": [0]}), {}, r"a hybrid pair is .* got 0 in group 'a'"),
+     r"a hybrid pair must be \(actual, predicted\), got \(0, 1, 1\) in group 'a'"),
+    ("single in pairs", ({"a": [0, 1], "b": [2]}, {"a": [0]}), {}, r"a hybrid pair must be .* got 0 in group 'a'"),
     ("mode", ({"a": [0], "b": [1]}, "loose"), {}, "mode must be 'relaxed', 'strict', pairs or a callable, got 'loose'"),
     ("mode of a group", ({"a": [0], "b": [1]}, {"a": "loose"}), {}, "mode must be .* got 'loose'"),
     ("mode of no group", ({"a": [0], "b": [1]}, {"c": "strict"}), {},
-     r"mode names groups that do not exist: \['c'\]; the groups are \['a', 'b'\]"),
+     r"mode must name groups of the grouping, got \['c'\]; the groups are \['a', 'b'\]"),
     ("positive", ({"a": [0], "b": [1]},), {"positive": "c"},
      r"positive must be one of the groups \['a', 'b'\], got 'c'"),
     ("positive of three", ({"a": [0], "b": [1], "c": [2]},), {"positive": "c"},
@@ -198,7 +198,7 @@ def test_groupings_of_wrong_type() -> None:
 def test_a_grouping_that_misses_a_class() -> None:
     grouping = Grouping({"a": [0], "b": [1]})
     matrix = ConfusionMatrix.from_predictions([0, 1, 2], [0, 1, 2])
-    text = r"every class must stand in one group, these stand in none: \[2\]"
+    text = r"every class must be in one group, got none for \[2\]"
     with pytest.raises(ValueError, match=text):
         matrix.reduce(grouping)
     with pytest.raises(ValueError, match=text):
@@ -218,17 +218,17 @@ def test_chains_that_do_not_fit() -> None:
 
 
 FILES: list[tuple[str, str, str]] = [
-    ("g.txt", "", "a grouping file ends in .yaml, .yml or .json, got 'g.txt'"),
+    ("g.txt", "", "a grouping file must end in .yaml, .yml or .json, got 'g.txt'"),
     ("g.json", "{", "g.json does not parse"),
     ("g.yaml", "groups: [", "g.yaml does not parse"),
     ("g.json", "[]", "a grouping must be a mapping with 'groups' or 'steps', got \\[\\]"),
-    ("g.json", '{"group": {}}', "a grouping has 'groups' and maybe .*, got \\['group'\\]"),
+    ("g.json", '{"group": {}}', "a grouping must have 'groups', and may have .*, got \\['group'\\]"),
     ("g.json", '{"steps": []}', "'steps' must be the only key and hold a list of groupings"),
     ("g.json", '{"steps": [], "mode": "strict"}', "'steps' must be the only key"),
     ("g.json", '{"groups": 3}', "'groups' must map group names to lists of classes, got 3"),
     ("g.json", '{"groups": [1]}', "'groups' must map names to classes or list \\[name, classes\\]"),
     ("g.json", '{"groups": {"a": 3, "b": [1]}}', "group 'a' must list its classes, got 3"),
-    ("g.json", '{"groups": {"a": {"from": 0}, "b": [1]}}', "a range of classes is .* in group 'a'"),
+    ("g.json", '{"groups": {"a": {"from": 0}, "b": [1]}}', "a range of classes must be .* in group 'a'"),
     ("g.json", '{"groups": {"a": [0], "b": [1]}, "mode": ["strict"]}', "needs one per group, got 1 for 2 groups"),
 ]
 
@@ -337,7 +337,7 @@ def test_files_that_are_no_evaluation(tmp_path: Path) -> None:
     refused("the evaluation has schema 99, this version of cmtrack reads up to 1: upgrade cmtrack", schema=99)
     refused("schema 'x'", schema="x")
     refused("the evaluation is damaged: .*array must have shape", labels=[0, 1, 2])
-    refused("damaged: .*unknown statistic 'magic'", statistics=good["statistics"] | {"magic": 1})
+    refused("damaged: .*a statistic must be one .*, got 'magic'", statistics=good["statistics"] | {"magic": 1})
     refused("damaged", statistics={})
     refused("damaged", statistics=good["statistics"] | {"digest": "zz"})
     refused("damaged: .*an array must hold numbers", statistics=good["statistics"] | {"matrix": [["a"]]})

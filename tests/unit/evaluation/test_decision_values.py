@@ -162,7 +162,7 @@ def test_what_needs_probabilities_says_so():
     for ask in (lambda: found.threshold({(1, 0): 5.0}), found.net_benefit, lambda: found.reject(0.1)):
         with pytest.raises(ValueError, match=r"needs (the )?probabilities of"):
             ask()
-    with pytest.raises(ValueError, match="makes the predictions from y_prob, which is needed"):
+    with pytest.raises(ValueError, match="threshold needs y_prob and no y_pred"):
         evaluate(Y, y_score=D, threshold=0.3)
     assert found.risk_coverage is None
     assert found.gains is not None

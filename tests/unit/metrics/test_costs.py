@@ -534,12 +534,12 @@ BAD = {
     "flag": (lambda: Costs({(0, 1): True}), r"must be a finite number, got True"),
     "default": (lambda: Costs({}, default=math.inf), r"the default cost must be a finite number, got inf"),
     "mismatch": (lambda: Costs({}, mismatch={"a": None}), r"the mismatch of 'a' must be a finite number, got None"),
-    "pair": (lambda: Costs({0: 1}), r"a cost is of a pair \(actual, predicted\), got 0"),
+    "pair": (lambda: Costs({0: 1}), r"a cost must be of a pair \(actual, predicted\), got 0"),
     "shape": (lambda: Costs.from_matrix([[0, 1, 2], [1, 0, 2]], [0, 1]), r"shape \(2, 2\), got \(2, 3\)"),
     "ragged": (lambda: Costs.from_matrix([[0, 1], [1]], [0, 1]), r"shape \(2, 2\), got \(2,\)"),
     "matrix": (lambda: Costs.from_matrix(np.full((2, 2), np.nan), [0, 1]), r"finite number, got nan"),
     "twice": (lambda: Costs.from_matrix(np.zeros((2, 2)), [1, 1]), r"distinct, got \[1, 1\]"),
-    "key": (lambda: Costs.from_dict({"costs": [], "cost": 1}), r"costs have 'costs' or 'matrix'"),
+    "key": (lambda: Costs.from_dict({"costs": [], "cost": 1}), r"costs must have 'costs' or 'matrix'"),
     "row": (lambda: Costs.from_dict({"costs": [[0, 1]]}), r"\[actual, predicted, cost\], got \[0, 1\]"),
     "repeated": (lambda: Costs.from_dict({"costs": [[0, 1, 2], [0, 1, 3]]}), r"once, got \(0, 1\) twice"),
     "class": (lambda: priced(TV1, {(0, 7): 2}), r"got \[7\]; the classes are \[0, 1, 2, 3\]"),
@@ -571,7 +571,9 @@ def test_costs_of_groups_of_two_steps_ask_which():
         Grouping({"a": ["a", "b"], "c": ["c"]}, name="two")
     )
     costs = Costs({("a", "c"): 5})
-    with pytest.raises(ValueError, match=r"steps \['one', 'two'\]: say which with step="):
+    with pytest.raises(
+        ValueError, match=r"of one step, which step= names: .* in the steps \['one', 'two'\], got step=None"
+    ):
         costs.matrix([0, 1, 2, 3], chain)
     assert Costs({("a", "c"): 5}, step="two").matrix([0, 1, 2, 3], chain)[1].tolist() == [0, 0, 0, 5]
 

@@ -539,7 +539,7 @@ def test_draws_of_two_values_have_the_law_of_permutations(columns: int) -> None:
         ({"values": np.full(30, math.nan)}, "values must be finite, got nan at row 0"),
         ({"where": np.zeros(30, dtype=bool)}, "the metric must have rows to search, got none of 30"),
         ({"where": np.ones(30)}, "where must be True or False for each of 30 rows, got float64 of (30,)"),
-        ({"weights": np.zeros(30)}, "sample_weight must not be zero everywhere"),
+        ({"weights": np.zeros(30)}, "sample_weight must be above 0 in at least one row"),
         ({"clusters": np.zeros(29)}, "groups must have one entry per row, got 29 for 30 rows"),
         ({"depth": 3}, "depth must be 1 or 2, got 3"),
         (
