@@ -40,7 +40,9 @@ def repository(given: str) -> str:
     address = given.strip().rstrip("/")
     parts = urlsplit(address)
     if address and (parts.scheme not in ("http", "https") or not parts.netloc or not parts.path.strip("/")):
-        raise ValueError(f"{VARIABLE} must be the address of a repository such as https://host/owner/name, got {given!r}")
+        raise ValueError(
+            f"{VARIABLE} must be the address of a repository such as https://host/owner/name, got {given!r}"
+        )
     return address
 
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from metric_pages import plain
+
 from cmtrack import schemas
 from cmtrack.comparison.rule import RULES
-from metric_pages import plain
 
 FILES = {
     "EVALUATION": "`cmtrack_evaluation.json`, of classes and of families",
