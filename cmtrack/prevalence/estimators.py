@@ -119,7 +119,7 @@ def binned_estimate(
     fit: _Fit = {} if same else fit_diagnostic(bands, binned * (n / binned.sum()), value, m1, m0)
     return make(
         value=value, low=ends[0], high=ends[1], variance=spread, realised=realised,
-        undefined={"fit_pvalue": _SAME_ROWS} if same else {},
+        undefined={"fit_pvalue": _SAME_ROWS} if same else _untested(fit),
         warnings=warnings_of(bands, spread, fit.get("fit_pvalue", math.nan), None if same else ends), **fit,
     )  # fmt: skip
 
@@ -182,6 +182,14 @@ def _bootstrap(
     values = (low_end + high_end) / 2
     low, high = np.quantile(values, [(1 - level) / 2, (1 + level) / 2])
     return float(low), float(high)
+
+
+def _untested(fit: _Fit) -> dict[str, str]:
+    return (
+        {"fit_pvalue": "two bins leave no degree of freedom: the fit cannot be tested"}
+        if math.isnan(fit["fit_pvalue"])
+        else {}
+    )
 
 
 def fit_diagnostic(bands: BinnedDensities, binned: FloatArray, value: float, m1: float, m0: float) -> _Fit:
@@ -286,7 +294,7 @@ def modelled_estimate(
     return make(
         value=value, low=ends[0], high=ends[1], variance=spread, realised=realised,
         mixture=Mixture(p, q, counted), densities=replace(cells.cells, p=p, q=q),
-        deviance=match.deviance, members=matches[0][0],
+        deviance=match.deviance, members=matches[0][0], undefined=_untested(fit),
         warnings=warnings_of(bands, spread, fit.get("fit_pvalue", math.nan), ends), **fit,
     )  # fmt: skip
 

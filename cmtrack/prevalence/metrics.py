@@ -152,8 +152,7 @@ class OfEstimate:
         """Reason why it is undefined."""
         if e.estimate is None:
             return "a class has no labelled scores"
-        default = "two bins leave no degree of freedom" if self.why == "fit_pvalue" else ""
-        return e.estimate.undefined.get(self.why, default)
+        return e.estimate.undefined.get(self.why, "")
 
 
 class Bias(OfEstimate):

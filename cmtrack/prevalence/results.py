@@ -458,11 +458,13 @@ class PrevalenceEstimate(BasePrevalence):
             for name, value, low, high in rows
         )
         target, positives, negatives = (f"{100 * x:.0f} %" for x in self.shares)
+        known = not math.isnan(self.fit_pvalue)
+        test = f" Test that the scores fit the labelled ones: p = {self.fit_pvalue:.2g}." if known else ""
         return for_page(
             f"<div><table><thead><tr><th></th><th>estimate</th><th>{100 * self.confidence_level:g} % interval</th></tr>"
             f"</thead><tbody>{lines}</tbody></table><p>{target} of the variance comes from the {n} scores, {positives} "
             f"from the {self.n_positives:g} labelled positives, {negatives} from the {self.n_negatives:g} labelled "
-            f"negatives. Test that the scores fit the labelled ones: p = {self.fit_pvalue:.2g}.</p>{careful}</div>"
+            f"negatives.{test}</p>{careful}</div>"
         )
 
 

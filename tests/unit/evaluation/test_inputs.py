@@ -518,3 +518,7 @@ def test_an_estimate_of_prevalence_reads_as_words_in_a_notebook() -> None:
     flat = estimate_prevalence(np.full(10, 0.5), calibration=(y, np.full(300, 0.5)))._repr_html_()
     assert flat.count("not identified") == 1
     assert "nan" not in flat
+    two = estimate_prevalence(np.repeat([0, 1], 50), calibration=(y, y))
+    assert two.undefined == {"fit_pvalue": "two bins leave no degree of freedom: the fit cannot be tested"}
+    assert "two bins leave no degree of freedom: the fit cannot be tested" in two._repr_html_()
+    assert "nan" not in two._repr_html_()
