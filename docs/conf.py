@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import os
+import re
 import sys
 from enum import Enum
 from importlib.metadata import version as version_of
@@ -90,6 +91,17 @@ def without_fields(app: Any, what: str, name: str, member: Any, skip: bool, opti
     return None if what == "module" or isinstance(member, shown) or inspect.isroutine(member) else True
 
 
+def as_written(app: Any, context: Any, lines: list[str]) -> None:
+    """Keep the stars and quotes of a command's help, which reStructuredText would take for marks."""
+    for number, line in enumerate(lines):
+        if line.startswith(".. option::"):
+            lines[number] = re.sub(r"(\[=\w+)>", r"\1]>", line)  # sphinx-click takes the last bracket for its own
+        elif not line.lstrip().startswith((".. ", ":")):
+            lines[number] = re.sub(r"([*`|])", r"\\\1", line)
+
+
 def setup(app: Any) -> None:
     """Connect what this file has for Sphinx's events."""
     app.connect("autodoc-skip-member", without_fields)
+    for part in ("description", "options", "arguments", "epilog"):
+        app.connect(f"sphinx-click-process-{part}", as_written)

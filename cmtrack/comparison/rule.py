@@ -122,7 +122,7 @@ class Rule:
         """
         path = Path(path)
         if path.suffix.lower() not in ENDINGS:
-            raise ValueError(f"a rule file ends in {' or '.join(ENDINGS)}, got {path.name!r}")
+            raise ValueError(f"a rule file must end in {' or '.join(ENDINGS)}, got {path.name!r}")
         return cls.parse(untrusted.read_file(path.resolve(), MAX_BYTES), path.name)
 
     @classmethod

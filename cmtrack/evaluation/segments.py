@@ -60,7 +60,8 @@ class Segments(Mapping[str, "SegmentTable"]):
 
     Notes
     -----
-    Cost: the counts of each segment, O(K²), and its scores on a grid; tables are made when they are asked for.
+    Cost: O(K²) for each segment, its counts and the moments of its probabilities; tables are made when they are asked
+    for.
 
     Examples
     --------

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from cmtrack.report import figures
 from metric_pages import plain
+
+from cmtrack.report import figures
 
 KINDS = {
     "Of an evaluation": (
@@ -36,5 +37,10 @@ def pages() -> dict[str, str]:
             stem = entry.name.split("<")[0]
             file = figures.file_name(stem, review=review).removesuffix(".png") + entry.name[len(stem) :] + ".png"
             request = "" if entry.logged else " · on request"
-            parts += [f"### {plain(entry.title)}\n", f"`{entry.name}` · file `{file}`{request}\n", plain(entry.reading), ""]
+            parts += [
+                f"### {plain(entry.title)}\n",
+                f"`{entry.name}` · file `{file}`{request}\n",
+                plain(entry.reading),
+                "",
+            ]
     return {"figures_list.txt": "\n".join(parts)}

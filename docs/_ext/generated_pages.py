@@ -5,14 +5,17 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import benchmark_pages
 import figure_pages
 import metric_pages
+import schema_pages
 
 
 def write(app: Any, config: Any) -> None:
     """Write each page that is not as it should be; others keep their time, by which Sphinx knows what to read anew."""
     folder = Path(app.srcdir) / "reference" / "generated"
-    for place, text in (metric_pages.pages() | figure_pages.pages()).items():
+    pages = [source.pages() for source in (metric_pages, figure_pages, schema_pages, benchmark_pages)]
+    for place, text in (item for written in pages for item in written.items()):
         file = folder / place
         if not file.is_file() or file.read_text(encoding="utf-8") != text:
             file.parent.mkdir(parents=True, exist_ok=True)

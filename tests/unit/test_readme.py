@@ -7,12 +7,12 @@ import re
 import numpy as np
 import pytest
 import yaml
+from cmtrack.metrics.table import markdown_table
 
 from cmtrack import Grouping, evaluate
 from cmtrack.comparison import CompareOptions
 from cmtrack.comparison.rule import Rule
 from cmtrack.metrics.catalog import CATALOG, lookup
-from cmtrack.metrics.table import markdown_table
 from support import ROOT
 
 README = (ROOT / "README.md").read_text(encoding="utf-8")

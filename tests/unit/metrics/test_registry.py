@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+from cmtrack.metrics.table import markdown_table
 
 from cmtrack import Evaluation, compare, evaluate, paired_differences
 from cmtrack.metrics import catalog
 from cmtrack.metrics.metric import Metric
-from cmtrack.metrics.table import markdown_table
 from cmtrack.report.views import report_html
 
 YOUDEN_DOUBLE = Metric(
