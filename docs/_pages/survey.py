@@ -54,7 +54,7 @@ def begin() -> None:
     os.chdir(folder)
     os.environ["MLFLOW_TRACKING_URI"] = "sqlite:///mlflow.db"
     os.environ["MLFLOW_ENABLE_ARTIFACTS_PROGRESS_BAR"] = "false"
-    os.environ["COLUMNS"] = "100"  # of what commands print
+    os.environ["COLUMNS"] = "80"  # of what commands print
     os.environ.pop("CMTRACK_PREDICTIONS", None)
 
     def shown(message: Warning | str, category: type[Warning], *_: object) -> str:
