@@ -44,6 +44,8 @@ _MAX_ARRAYS = 1 << 30
 """Bytes of the largest array, and of all arrays together beside those that grow with the square of the classes."""
 _BY_SQUARE = 16 * (5 + 4 * 64)
 """Bytes of the latter per squared class: the counts, four moments, four tables of 64 cells; twice where weighted."""
+LARGEST_NUMBER = 1e100
+"""Of an array out of a file: its squares are numbers, too."""
 _ALWAYS_READ = 1 << 30
 _MAX_RATIO = 1000
 
@@ -207,6 +209,14 @@ def encode_array(array: npt.NDArray[Any]) -> Any:
     return {"dtype": kind, "shape": list(array.shape), form: base64.b64encode(packed).decode("ascii")}
 
 
+def decode_counts(data: Any, expected: tuple[int | None, ...] | None = None) -> npt.NDArray[Any]:
+    """Read :func:`encode_array` of counts, or of sums of weights: no number may be negative."""
+    array = decode_array(data, expected)
+    if array.size and array.min() < 0:
+        raise ValueError(f"counts must not be negative, got {array.min()}")
+    return array
+
+
 def decode_array(data: Any, expected: tuple[int | None, ...] | None = None) -> npt.NDArray[Any]:
     """Read :func:`encode_array`.
 
@@ -219,8 +229,15 @@ def decode_array(data: Any, expected: tuple[int | None, ...] | None = None) -> n
     Raises
     ------
     ValueError
-        If the data are damaged, or of another shape.
+        If the data are damaged, of another shape, or hold NaN, infinity or numbers beyond 1e100.
     """
+    array = _unchecked(data, expected)
+    if array.dtype.kind == "f" and not (np.abs(array) <= LARGEST_NUMBER).all():
+        raise ValueError(f"an array must hold numbers from -{LARGEST_NUMBER:g} to {LARGEST_NUMBER:g}")
+    return array
+
+
+def _unchecked(data: Any, expected: tuple[int | None, ...] | None) -> npt.NDArray[Any]:
     if isinstance(data, list):
         array = np.array(data)
         if array.dtype.kind not in "if":

@@ -31,6 +31,7 @@ from cmtrack.statistics.inputs import (
     as_shares,
     check_threshold,
     check_weights_are,
+    not_whole,
     shares_of,
 )
 from cmtrack.statistics.moments import CrossMoments
@@ -43,6 +44,12 @@ from cmtrack.statistics.top_scores import CELLS, TopScoreCounts
 
 if TYPE_CHECKING:
     from cmtrack.evaluation.result import Evaluation
+
+_ROUNDING = 1e-6
+"""Share by which sums that should be equal may differ."""
+
+_SUM_OF_ROW = 1.05
+"""More than the probabilities of a row sum to, as they are read, and so more than that of a group."""
 
 
 def to_json(evaluation: Evaluation) -> str:
@@ -107,6 +114,7 @@ def fields_of(data: dict[str, Any]) -> dict[str, Any]:
     }
     if found["none"] is not None and found["none"] not in labels:
         raise ValueError(f"the class that stands for no span must be a label, got {found['none']!r:.40}")
+    _check_whole(found["statistics"])
     if found["weights_are"] is None:
         found["weights_are"] = _weights_of_old(found)
     elif (found["weights_are"] == SAMPLING) != (found["statistics"].squares is not None):
@@ -131,6 +139,8 @@ def _weights_of_old(found: dict[str, Any]) -> str | None:
 def _read_labels(labels: Any) -> tuple[Any, ...]:
     if not isinstance(labels, list) or not all(isinstance(label, (str, int, float)) for label in labels):
         raise ValueError(f"labels must be texts or numbers, got {labels!r:.80}")
+    if not all(math.isfinite(label) for label in labels if isinstance(label, float)):
+        raise ValueError(f"labels that are numbers must be finite, got {labels!r:.80}")
     if len(set(labels)) < len(labels):
         raise ValueError(f"labels must be distinct, got {labels!r:.80}")
     return tuple(labels)
@@ -172,7 +182,12 @@ def _read_effective(data: dict[str, float] | None) -> dict[str, float] | None:
 
 
 def _read_errors(data: dict[str, float] | None) -> dict[str, float] | None:
-    return None if data is None else {str(name): float(value) for name, value in data.items()}
+    """Standard errors, effective numbers or p-values by metric."""
+    found = None if data is None else {str(name): float(value) for name, value in data.items()}
+    for name, value in (found or {}).items():
+        if value and not 1 / archive.LARGEST_NUMBER <= value <= archive.LARGEST_NUMBER:
+            raise ValueError(f"the number of {name!r:.80} must be 0 or between 1e-100 and 1e100, got {value!r}")
+    return found
 
 
 # -- statistics ----------------------------------------------------------------------------------------------
@@ -244,17 +259,17 @@ def _read(data: dict[str, Any], labels: tuple[Any, ...]) -> Statistics:
     size = len(labels)
     for name, value in data.items():
         if name == "matrix":
-            kept[name] = ConfusionMatrix(archive.decode_array(value, (size, size)), labels)
+            kept[name] = ConfusionMatrix(archive.decode_counts(value, (size, size)), labels)
         elif name in ("digest", "row_ids"):
             kept[name] = LabelDigest.parse(value)
         elif name in ("moments", "score_moments"):
             kept[name] = _read_moments(value, size if name == "moments" else 2)
         elif name in ("scores", "labelled", "target"):
-            kept[name] = _read_scores(value)
+            kept[name] = _read_scores(value, 4 if name == "scores" else None)
             if name == "labelled":
                 _check_blocks(name, kept[name].counts, 2)
         elif name in ("tops", "labelled_tops", "target_tops"):
-            kept[name] = TopScoreCounts(archive.decode_array(value, (None, size, CELLS)))
+            kept[name] = TopScoreCounts(archive.decode_counts(value, (None, size, CELLS)))
             if name == "labelled_tops":
                 _check_blocks(name, kept[name].counts, size)
         elif name == "cross":
@@ -267,9 +282,9 @@ def _read(data: dict[str, Any], labels: tuple[Any, ...]) -> Statistics:
             kept[name] = _read_hits(value, size)
         elif name == "decisions":
             shapes = {"costs": (size, size), "counts": (size, size), "mean": (size, 2), "m2": (size, 2)}
-            kept[name] = DecisionCounts(**{part: archive.decode_array(value[part], shapes[part]) for part in shapes})
+            kept[name] = DecisionCounts(**{part: _decoded(part, value[part], shapes[part], "m2") for part in shapes})
         elif name == "ranks":
-            kept[name] = RankCounts(archive.decode_array(value, (size, size)))
+            kept[name] = RankCounts(archive.decode_counts(value, (size, size)))
         elif name == "labels_variance":
             kept[name] = float(value)
         elif name == "scaled_rows":
@@ -284,7 +299,79 @@ def _read(data: dict[str, Any], labels: tuple[Any, ...]) -> Statistics:
         total = counts.matrix.reshape(-1, size, size).sum(axis=0)
         if not np.allclose(total, kept["matrix"].counts, rtol=1e-9, atol=0):
             raise ValueError(f"the segments of {column!r:.80} must sum to all rows")
-    return Statistics(**kept)
+    statistics = Statistics(**kept)
+    _check_together(statistics)
+    return statistics
+
+
+def _check_together(statistics: Statistics) -> None:
+    """Refuse statistics that cannot be of the same rows.
+
+    Raises
+    ------
+    ValueError
+        If a part counts more or fewer rows than the matrix, squared weights are impossible beside the weights, or
+        moments are beyond what probabilities have.
+    """
+    total, squares = float(statistics.matrix.total), statistics.squares
+    parts = _counts_of(statistics)
+    for name, counts in parts.items():
+        if abs(float(counts.sum()) - total) > total * _ROUNDING:
+            raise ValueError(f"{name} must be of {total:g} rows, got {float(counts.sum()):g}")
+    if squares is not None:
+        whole, rows = float(squares.matrix.total), statistics.digest.rows
+        if not total**2 / max(rows, 1) * (1 - _ROUNDING) <= whole <= total**2 * (1 + _ROUNDING):
+            raise ValueError(f"the squares of {rows} weights of sum {total:g} cannot have the sum {whole:g}")
+        for name, counts in _counts_of(squares).items():
+            own = parts.get(name, counts)
+            least, most = own**2 / max(rows, 1) * (1 - _ROUNDING), own**2 * (1 + _ROUNDING)
+            if own.shape == counts.shape and not ((least <= counts) & (counts <= most)).all():
+                raise ValueError(f"the squared weights of {name} cannot go with its weights")
+    if not statistics.ranking_only:
+        for name in ("moments", "score_moments"):
+            _check_probable(name, getattr(statistics, name), total)
+
+
+def _check_whole(statistics: Statistics) -> None:
+    """Refuse fractions and numbers beyond 2**63 where rows were counted, or repeated rows."""
+    own = {"matrix": statistics.matrix.counts, **_counts_of(statistics)} if statistics.squares is None else {}
+    for name in ("labelled", "target", "labelled_tops", "target_tops"):
+        if (part := getattr(statistics, name)) is not None:
+            own[name] = part.counts
+    for name, counts in own.items():
+        if counts.dtype.kind == "f" and not_whole(counts).any():
+            raise ValueError(f"{name} must be whole numbers of rows below 2**63, unless weights are fractions")
+
+
+def _counts_of(statistics: Statistics) -> dict[str, npt.NDArray[Any]]:
+    """Parts of the statistics that count the evaluated rows, each of them once."""
+    found: dict[str, Any] = {
+        name: part.n
+        for name in ("moments", "score_moments", "losses")
+        if (part := getattr(statistics, name)) is not None
+    }
+    found |= {
+        name: part.counts
+        for name in ("scores", "ranks", "tops", "decisions")
+        if (part := getattr(statistics, name)) is not None
+    }
+    for name in ("hits", "class_scores"):
+        tables = getattr(getattr(statistics, name), "tables", ())
+        found |= {f"{name} {k}": table.counts for k, table in enumerate(tables)}
+    for column, one in ({} if statistics.segments is None else statistics.segments.columns).items():
+        parts = {"moments": one.moments, "losses": one.losses}
+        found |= {f"{name} of {column!r:.80}": part.n for name, part in parts.items() if part is not None}
+        found |= {} if one.ranks is None else {f"ranks of {column!r:.80}": one.ranks.counts}
+    return found
+
+
+def _check_probable(name: str, moments: ScoreMoments | None, total: float) -> None:
+    """Refuse means and central moments that scores between 0 and 1 cannot have."""
+    if moments is None:
+        return
+    largest = max(float(np.abs(part).max(initial=0.0)) for part in (moments.m2, moments.m3, moments.m4))
+    if np.abs(moments.mean).max(initial=0.0) > _SUM_OF_ROW or largest > total * _SUM_OF_ROW:
+        raise ValueError(f"{name} must be of scores between 0 and 1")
 
 
 def _read_segments(data: Any, labels: tuple[Any, ...]) -> Segmented:
@@ -301,14 +388,14 @@ def _read_segments(data: Any, labels: tuple[Any, ...]) -> Segmented:
             raise ValueError(f"segments of {name!r:.80} must differ, got {values!r:.80}")
         n, ranks = len(own) * size, None
         if "ranks" in column:
-            ranks = RankCounts(archive.decode_array(column["ranks"], (n, size)))
+            ranks = RankCounts(archive.decode_counts(column["ranks"], (n, size)))
         moments = _read_moments(column["moments"], n) if "moments" in column else None
         if moments is not None and moments.mean.shape[1] not in (size, size + 1):
             raise ValueError(f"moments of segments must be of {size} scores, got {moments.mean.shape[1]}")
         columns[name] = SegmentCounts(
             own,
-            archive.decode_array(column["rows"], (n,)),
-            archive.decode_array(column["matrix"], (n, size)),
+            archive.decode_counts(column["rows"], (n,)),
+            archive.decode_counts(column["matrix"], (n, size)),
             _read_losses(column["losses"], n, size) if "losses" in column else None,
             ranks,
             moments,
@@ -340,9 +427,16 @@ def _whole_number(value: Any) -> int:
     return value
 
 
+def _decoded(name: str, data: Any, shape: tuple[int | None, ...], *more: str) -> npt.NDArray[Any]:
+    """An array of a statistic that has several; which of ``more`` may not be negative, as counts."""
+    return (archive.decode_counts if name in ("n", "impossible", "counts", *more) else archive.decode_array)(
+        data, shape
+    )
+
+
 def _read_moments(data: dict[str, Any], rows: int) -> ScoreMoments:
     moments = ScoreMoments(
-        **{name: archive.decode_array(value, (rows,) if name == "n" else (rows, None)) for name, value in data.items()}
+        **{name: _decoded(name, value, (rows,) if name == "n" else (rows, None)) for name, value in data.items()}
     )
     if moments.n.shape != (rows,) or any(
         getattr(moments, name).shape != moments.mean.shape or len(moments.mean) != rows for name in ("m2", "m3", "m4")
@@ -357,7 +451,7 @@ def _read_losses(data: dict[str, Any], rows: int, size: int) -> ProperScores:
     shapes = {"n": (rows,), "impossible": (1 + len(groups), rows)} | dict.fromkeys(
         ("mean", "m2"), (rows, 3 + 4 * len(groups))
     )
-    return ProperScores(groups, **{name: archive.decode_array(data[name], shape) for name, shape in shapes.items()})
+    return ProperScores(groups, **{name: _decoded(name, data[name], shape, "m2") for name, shape in shapes.items()})
 
 
 def _read_hits(data: dict[str, Any], size: int) -> HitCounts:
@@ -378,7 +472,9 @@ def _read_each(data: Any, n_scores: int, n_channels: int) -> tuple[ScoreCounts, 
 def _read_scores(data: dict[str, Any], n_channels: int | None = None) -> ScoreCounts:
     exact = bool(data["exact"])
     values = archive.decode_array(data["values"], (None,)) if exact else grid_centres()
-    counts = archive.decode_array(data["counts"], (n_channels, len(values)))
+    if exact and len(values) and not (np.diff(values) > 0).all():
+        raise ValueError("scores must increase")
+    counts = archive.decode_counts(data["counts"], (n_channels, len(values)))
     sums = archive.decode_array(data["sums"], (len(values),)) if "sums" in data and not exact else None
     return ScoreCounts(values, counts, exact, sums)
 

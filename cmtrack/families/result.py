@@ -18,10 +18,29 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 import numpy as np
 
 from cmtrack import archive
-from cmtrack.archive import DAMAGED, SCHEMA, checked_table, decode_array, encode_array, read_level, to_read, write_table
+from cmtrack.archive import (
+    DAMAGED,
+    SCHEMA,
+    checked_table,
+    decode_counts,
+    encode_array,
+    read_level,
+    to_read,
+    write_table,
+)
 from cmtrack.base import BaseEvaluation
 from cmtrack.families import metrics as metrics_of
-from cmtrack.families.counts import MACROS, TALLIES, DocumentRows, FamilyStatistics, PairCounts, Tallies
+from cmtrack.families.counts import (
+    ACTUAL,
+    HITS,
+    MACROS,
+    PREDICTED,
+    TALLIES,
+    DocumentRows,
+    FamilyStatistics,
+    PairCounts,
+    Tallies,
+)
 from cmtrack.families.hierarchy import Families
 from cmtrack.families.tables import (
     CodeAnswer,
@@ -405,12 +424,18 @@ def _write_pairs(pairs: PairCounts) -> dict[str, Any]:
 
 def _read(data: dict[str, Any], families: Families) -> FamilyStatistics:
     size = len(families.codes)
+    codes, patterns = _whole(data["codes"], (size, 5)), _whole(data["patterns"], (None, 5))
+    both, once = codes[:, HITS], codes[:, [PREDICTED, ACTUAL]]
+    if (both[:, None] > once).any():
+        raise ValueError("a code must be on each side in no fewer documents than on both")
+    if patterns[:, 0].max(initial=0) >= len(families.names):
+        raise ValueError(f"patterns must be of {len(families.names)} families, got {patterns[:, 0].max()}")
     return FamilyStatistics(
         families,
         LabelDigest.parse(data["digest"]),
-        _whole(data["codes"], (size, 5)),
+        codes,
         _read_pairs(data["pairs"], size),
-        _whole(data["patterns"], (None, 5)),
+        patterns,
         Tallies(_whole(data["sums"], (len(TALLIES),)), _whole(data["products"], (len(TALLIES),) * 2)),
         _whole(data["repeated"], (2,)),
         _read_pairs(data["together"], size) if "together" in data else None,
@@ -429,7 +454,7 @@ def _read_pairs(data: dict[str, Any], size: int) -> PairCounts:
 def _whole(data: Any, shape: tuple[int | None, ...]) -> IntArray:
     if data == [] and shape[0] in (None, 0):  # an empty table loses its second dimension as a list
         return np.zeros(tuple(n or 0 for n in shape), dtype=np.int64)
-    array = decode_array(data, shape)
+    array = decode_counts(data, shape)
     if array.dtype.kind != "i":
         raise ValueError(f"an array must hold whole numbers, got {array.dtype}")
     return array

@@ -13,6 +13,10 @@ from cmtrack.statistics.inputs import FloatArray
 
 Interval: TypeAlias = tuple[float, float]
 ROUNDING = 1e-13
+_LONGEST = 700.0
+"""An interval on the log scale that reaches further is as good as none, and its ends are no numbers."""
+_FEWEST = 1e-30
+"""Effective samples, fewer of which tell nothing of a share."""
 NEAR, EDGE = 5.0, 0.1
 """Standard errors, and share of its range, from an end of it within which a value's error rests on few samples.
 
@@ -97,6 +101,8 @@ def wilson(share: float, n: float, confidence_level: float = 0.95, degrees: floa
     """
     if not n > 0 or math.isnan(share):
         return None
+    if n < _FEWEST:
+        return 0.0, 1.0
     share = settled(share, 0.0, 1.0)
     low, high = wilson_ends(share, n, normal_quantile(confidence_level, degrees))
     low = 0.0 if share == 0 else max(0.0, low)
@@ -156,7 +162,9 @@ def on_scale(
     if scale == "wald":
         return max(lowest, value - reach), min(highest, value + reach)
     if scale == "log":
-        return (value * math.exp(-reach / value), min(highest, value * math.exp(reach / value))) if value > 0 else None
+        if not value > 0 or reach / value > _LONGEST:
+            return None
+        return value * math.exp(-reach / value), min(highest, value * math.exp(reach / value))
     if value in (lowest, highest):
         return None
     if scale == "atanh":

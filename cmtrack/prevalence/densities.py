@@ -301,7 +301,7 @@ def _regression(features: FloatArray, positives: FloatArray, negatives: FloatArr
     scale = np.maximum(np.abs(features).max(axis=0), 1.0)
     x = features / scale
     size = x.shape[1]
-    ridge = 1e-6 * np.eye(size)
+    ridge = max(1e-6, 1e-14 * float(trials.sum())) * np.eye(size)  # above the rounding of the sums
 
     def objective(weights: FloatArray) -> FloatArray:
         line = weights @ x.T

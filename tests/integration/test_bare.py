@@ -1,0 +1,81 @@
+"""The main paths with what a plain installation brings: no extra, no framework, no other table engine."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import pkgutil
+from importlib import import_module
+from pathlib import Path
+
+import mlflow
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+import cmtrack
+from cmtrack import Evaluation, Grouping, compare, evaluate, evaluate_table, load_evaluation, log_evaluation
+from cmtrack.cli import main
+from support import ROOT
+
+BARE = bool(os.environ.get("CMTRACK_BARE"))
+"""True where .ci/minimal runs this file, in an environment that has nothing else."""
+EXTRAS = (
+    "catboost", "dask", "ibis", "keras", "lightgbm", "lightning", "optuna", "polars", "pyspark", "ray", "statsmodels",
+    "torch", "transformers", "xgboost",
+)  # fmt: skip
+PARTY = Grouping({"low": [0, 1], "high": [2]}, name="party")
+
+
+@pytest.mark.skipif(not BARE, reason=".ci/minimal runs it in an empty environment")
+def test_nothing_but_the_wheel_and_its_dependencies_is_here() -> None:
+    assert [name for name in EXTRAS if importlib.util.find_spec(name)] == []
+    assert ROOT not in Path(str(cmtrack.__file__)).parents
+
+
+def test_every_public_name_can_be_had() -> None:
+    for room in (cmtrack, *(import_module(f"cmtrack.{found.name}") for found in pkgutil.iter_modules(cmtrack.__path__))):
+        for name in getattr(room, "__all__", ()):
+            assert getattr(room, name) is not None
+
+
+def three_classes(seed: int) -> tuple[np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(seed)
+    y = np.concatenate((np.arange(3), rng.integers(0, 3, 297)))
+    logits = rng.normal(size=(300, 3)) + 1.5 * np.eye(3)[y]
+    return y, np.exp(logits) / np.exp(logits).sum(axis=1, keepdims=True)
+
+
+def test_evaluations_are_computed_saved_and_shown(tmp_path) -> None:
+    y, p = three_classes(0)
+    evaluation = evaluate(y, y_prob=p, grouping=PARTY)
+    assert evaluation.metrics["multiclass/accuracy"] == (p.argmax(axis=1) == y).mean()
+    assert Evaluation.load(evaluation.save(tmp_path)) == evaluation
+    assert "multiclass/accuracy" in evaluation.to_frame().to_string()
+    assert "</html>" in evaluation.report(tmp_path / "report.html").read_text(encoding="utf-8")
+
+
+def test_tables_of_pandas_arrow_and_files_give_the_same(tmp_path) -> None:
+    pd, pa = pytest.importorskip("pandas"), pytest.importorskip("pyarrow")
+    y, p = three_classes(1)
+    frame = pd.DataFrame({"y": y, "guess": p.argmax(axis=1)})
+    frame.to_parquet(tmp_path / "rows.parquet")
+    expected = evaluate(y, p.argmax(axis=1)).metrics
+    for table in (frame, pa.Table.from_pandas(frame), tmp_path / "rows.parquet"):
+        assert evaluate_table(table, y_true="y", y_pred="guess").metrics == expected
+
+
+def test_runs_are_logged_compared_and_reviewed_from_the_command_line(store, tmp_path) -> None:
+    for seed in range(2):
+        y, p = three_classes(seed)
+        with mlflow.start_run(run_name=f"model {seed}") as run:
+            logged = log_evaluation(three_classes(0)[0], y_prob=p, grouping=PARTY, strict=True)
+        assert load_evaluation(run.info.run_id) == logged.evaluation
+    ranked = compare(experiment_names=["e"], rank_by="multiclass/accuracy")
+    assert len(ranked.to_frame()) == 2
+    page = tmp_path / "review.html"
+    done = CliRunner().invoke(
+        main, ["review", "--tracking-uri", mlflow.get_tracking_uri(), "--experiment-name", "e", "--output", str(page)]
+    )
+    assert done.exit_code == 0, done.output
+    assert "model 0" in page.read_text(encoding="utf-8")
