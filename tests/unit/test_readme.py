@@ -7,7 +7,6 @@ import re
 import numpy as np
 import pytest
 import yaml
-from cmtrack.metrics.table import markdown_table
 
 from cmtrack import Grouping, evaluate
 from cmtrack.comparison import CompareOptions
