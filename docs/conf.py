@@ -71,6 +71,7 @@ html_css_files = ["cmtrack.css"]
 html_copy_source = False
 html_show_sourcelink = False
 html_show_search_summary = False  # it is fetched, which a page that was opened from a disk cannot do
+html_context = {"default_mode": "auto"}  # light or dark as the reader's system is
 html_math_renderer = "mathml"
 html_sidebars: dict[str, list[str]] = {  # pages without pages below them need no list of these
     name: [] for name in ("index", "start", "sources", "architecture", "contributing", "changelog", "search")
