@@ -20,6 +20,7 @@ import pickle
 import shlex
 import shutil
 import tempfile
+import textwrap
 import warnings
 from collections.abc import Sequence
 from functools import cache
@@ -54,11 +55,12 @@ def begin() -> None:
     os.chdir(folder)
     os.environ["MLFLOW_TRACKING_URI"] = "sqlite:///mlflow.db"
     os.environ["MLFLOW_ENABLE_ARTIFACTS_PROGRESS_BAR"] = "false"
-    os.environ["COLUMNS"] = "100"  # of what commands print
+    os.environ["COLUMNS"] = "76"  # of what commands print
     os.environ.pop("CMTRACK_PREDICTIONS", None)
 
     def shown(message: Warning | str, category: type[Warning], *_: object) -> str:
-        return f"{category.__name__}: {message}\n".replace(f"{folder}{os.sep}", "")
+        text = f"{category.__name__}: {message}".replace(f"{folder}{os.sep}", "")
+        return textwrap.fill(text, 76, break_long_words=False, break_on_hyphens=False) + "\n"
 
     warnings.formatwarning = shown  # type: ignore[assignment]
     if store.is_file():

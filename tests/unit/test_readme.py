@@ -1,64 +1,113 @@
-"""The README says what the code does."""
+"""README and the files that pages print say what the code does."""
 
 from __future__ import annotations
 
+import os
 import re
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+from typing import Any
 
-import numpy as np
 import pytest
 import yaml
 
-from cmtrack import Grouping, evaluate
+from cmtrack import Costs, Grouping
 from cmtrack.comparison import CompareOptions
 from cmtrack.comparison.rule import Rule
-from cmtrack.metrics.catalog import CATALOG, lookup
 from support import ROOT
 
 README = (ROOT / "README.md").read_text(encoding="utf-8")
+PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+IMAGES = ROOT / "docs" / "images"
+PICTURES = re.findall(r"!\[([^\]]*)\]\(([^)]+)\)", README)
 
 
-def yaml_files():
-    return re.findall(r"```yaml\n(.*?)```", README, re.DOTALL)
+def test_it_is_a_door() -> None:
+    assert len(README.splitlines()) <= 200
+    for command in (
+        "python3.11 -m venv .venv && .venv/bin/pip install -q '.[demo]' && .venv/bin/cmtrack demo",
+        "python3.11 -m venv .venv && .venv/bin/pip install -q -e '.[test]' && .venv/bin/python -m pytest",
+    ):
+        assert f"```sh\n{command}\n```" in README
 
 
-def test_the_grouping_file_reads():
-    (text,) = [text for text in yaml_files() if "steps:" in text]
-    chain = Grouping.from_dict(yaml.safe_load(text))
-    assert [step.name for step in chain.steps] == ["party", "republican"]
-    assert chain.positive == "republican"
+@pytest.mark.parametrize("link", sorted(set(re.findall(r"\]\(([^)]+)\)", README))))
+def test_links_lead_to_files(link: str) -> None:
+    assert not re.match(r"https?:", link), "no host is known; hatch_build.py makes links absolute"
+    assert (ROOT / link).is_file()
 
 
-def test_the_rule_file_reads():
-    (text,) = [text for text in yaml_files() if "rank_by:" in text]
-    rule = CompareOptions(rule=Rule.parse(text.encode(), "review.yaml"))
-    rule.check()
-    assert rule.margin == 0.01
-    assert [gate.text for gate in rule.gates] == ["class/3/recall.low >= 0.6"]
+@pytest.mark.parametrize(("words", "path"), PICTURES, ids=[Path(path).stem for _, path in PICTURES])
+def test_pictures_have_words_and_are_small(words: str, path: str) -> None:
+    assert words
+    assert (ROOT / path).stat().st_size < 150_000
 
 
-@pytest.mark.parametrize("classes", [2, 3])
-@pytest.mark.parametrize("grouped", [False, True])
-def test_every_computed_metric_is_in_the_catalog_and_every_entry_is_computed_somewhere(classes, grouped):
-    rng = np.random.default_rng(0)
-    y = rng.integers(0, classes, 200)
-    p = rng.dirichlet(np.ones(classes), 200)
-    grouping = Grouping({"a": range(classes - 1), "b": [classes - 1]}, name="ab") if grouped else None
-    for name in evaluate(y, y_prob=p, grouping=grouping).metrics:
-        assert lookup(name).name.count("/") == name.count("/")
+def test_badges_are_those_of_pyproject() -> None:
+    space: dict[str, Any] = {"__file__": str(IMAGES / "make.py"), "__name__": "make"}
+    exec((IMAGES / "make.py").read_text(encoding="utf-8"), space)
+    drawn = space["badges"](PYPROJECT)
+    assert {path.name: path.read_text(encoding="utf-8") for path in IMAGES.glob("*.svg")} == drawn, (
+        "run: python docs/images/make.py --badges"
+    )
+    assert ">=3.11" in PYPROJECT["project"]["requires-python"]
+    assert "Python: 3.11 | 3.12" in drawn["python.svg"]
+    assert "licence: Apache-2.0" in drawn["licence.svg"]
+    assert {path for _, path in PICTURES if path.endswith(".svg")} == {f"docs/images/{name}" for name in drawn}
 
 
-def test_every_entry_of_the_catalog_is_computed_by_some_evaluation():
-    rng = np.random.default_rng(0)
-    y, p = rng.integers(0, 6, 200), rng.dirichlet(np.ones(6), 200)
-    names: set[str] = set()
-    for grouping in (None, Grouping({"a": [0, 1, 2], "b": [3, 4, 5]}, "strict", name="ab")):
-        names |= {lookup(name).name for name in evaluate(y, y_prob=p, grouping=grouping, costs={(0, 1): 2}).metrics}
-    others = ("label sets", "spans", "granules")  # evaluate_families, evaluate_spans and GranuleTable give these
-    assert names == {metric.name for metric in CATALOG if metric.needs not in others}
+@pytest.mark.slow
+def test_the_script_runs_and_the_run_holds_what_is_printed(tmp_path: Path) -> None:
+    pytest.importorskip("statsmodels")
+    (script,) = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
+    (output,) = re.findall(r"```console\n\$ cmtrack show RUN_ID\n(.*?)```", README, re.DOTALL)
+    (tmp_path / "train.py").write_text(script + "\nprint(mlflow.last_active_run().info.run_id)\n", encoding="utf-8")
+    environment = os.environ | {"MLFLOW_TRACKING_URI": f"sqlite:///{(tmp_path / 'mlflow.db').as_posix()}"}
+    environment["PYTHONPATH"] = os.pathsep.join((str(ROOT), str(ROOT / "integrations")))
+
+    def printed(*arguments: str) -> list[str]:
+        command = [sys.executable, *arguments]
+        done = subprocess.run(
+            command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=True, encoding="utf-8"
+        )
+        return [line.rstrip() for line in done.stdout.splitlines()]
+
+    (run_id,) = printed("-W", "error::UserWarning:__main__", "train.py")  # nothing else, and no failure
+    shown = printed("-c", "from cmtrack.cli import main; main()", "show", run_id)
+    for part in output.split("…\n"):
+        lines = part.splitlines()
+        assert any(shown[i : i + len(lines)] == lines for i in range(len(shown))), part
 
 
-def test_the_licence_and_the_sources_are_named():
-    assert "Markoulidakis" in README
-    assert "Gubbels" in README
-    assert "Düntsch" in README
-    assert "Apache License" in README
+YAML = [
+    pytest.param(path, text, id=f"{path.stem}-{k}")
+    for path in sorted((ROOT / "docs").rglob("*.md"))
+    for k, text in enumerate(re.findall(r"```yaml\n(.*?)```", path.read_text(encoding="utf-8"), re.DOTALL))
+    if re.match(r"(#.*\n)*(steps|rank_by|costs):", text)
+]
+
+
+@pytest.mark.parametrize(("path", "text"), YAML)
+def test_files_on_the_pages_read(path: Path, text: str, tmp_path: Path) -> None:
+    content = yaml.safe_load(text)
+    if "steps" in content:
+        assert Grouping.from_dict(content).steps
+    elif "rank_by" in content:
+        rule = CompareOptions(rule=Rule.parse(text.encode(), "review.yaml"))
+        rule.check()
+        assert rule.gates or not content.get("require")
+    else:
+        (tmp_path / "costs.yaml").write_text(text, encoding="utf-8")
+        assert Costs.from_file(tmp_path / "costs.yaml")
+
+
+def test_there_is_a_file_of_each_kind_on_the_pages() -> None:
+    first = {next(iter(yaml.safe_load(param.values[1]))) for param in YAML}
+    assert first == {"steps", "rank_by", "costs"}
+
+
+def test_the_licence_and_the_sources_are_named() -> None:
+    for name in ("Markoulidakis", "Gubbels", "Düntsch", "Falis", "Kiritchenko", "Apache License"):
+        assert name in README

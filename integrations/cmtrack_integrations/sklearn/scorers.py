@@ -100,7 +100,7 @@ def get_scorer(
     try:
         entry = lookup(metric)
     except KeyError as error:
-        hint = near(metric, (known.name for known in CATALOG)) or "; the README lists them"
+        hint = near(metric, (known.name for known in CATALOG)) or "; docs/reference/metrics.md lists them"
         raise ValueError(f"{error.args[0]}{hint}") from None
     if not entry.better:
         raise ValueError(f"{metric} describes and has no better or worse: it cannot score")

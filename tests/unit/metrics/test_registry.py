@@ -10,8 +10,9 @@ import metric_pages
 import numpy as np
 import pytest
 
-from cmtrack import Evaluation, compare, evaluate, paired_differences
+from cmtrack import Evaluation, Grouping, compare, evaluate, paired_differences
 from cmtrack.metrics import catalog
+from cmtrack.metrics.catalog import CATALOG, lookup
 from cmtrack.metrics.metric import Metric
 from cmtrack.report.views import report_html
 
@@ -74,3 +75,24 @@ def test_a_new_metric_is_everywhere(declared: Metric) -> None:
         assert good.count_intervals("bootstrap", n_resamples=30)[name][0] > 0
     assert (name in good.count_intervals()) == metric_of_counts
     assert name in Evaluation.metrics.fget(good + good)  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("classes", [2, 3])
+@pytest.mark.parametrize("grouped", [False, True])
+def test_every_computed_metric_is_in_the_catalog_and_every_entry_is_computed_somewhere(classes, grouped):
+    rng = np.random.default_rng(0)
+    y = rng.integers(0, classes, 200)
+    p = rng.dirichlet(np.ones(classes), 200)
+    grouping = Grouping({"a": range(classes - 1), "b": [classes - 1]}, name="ab") if grouped else None
+    for name in evaluate(y, y_prob=p, grouping=grouping).metrics:
+        assert lookup(name).name.count("/") == name.count("/")
+
+
+def test_every_entry_of_the_catalog_is_computed_by_some_evaluation():
+    rng = np.random.default_rng(0)
+    y, p = rng.integers(0, 6, 200), rng.dirichlet(np.ones(6), 200)
+    names: set[str] = set()
+    for grouping in (None, Grouping({"a": [0, 1, 2], "b": [3, 4, 5]}, "strict", name="ab")):
+        names |= {lookup(name).name for name in evaluate(y, y_prob=p, grouping=grouping, costs={(0, 1): 2}).metrics}
+    others = ("label sets", "spans", "granules")  # evaluate_families, evaluate_spans and GranuleTable give these
+    assert names == {metric.name for metric in CATALOG if metric.needs not in others}

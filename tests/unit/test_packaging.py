@@ -1,0 +1,97 @@
+"""The metadata of the distribution: links and URLs by where it is published."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+import tarfile
+import zipfile
+from email import message_from_string
+from email.message import Message
+from pathlib import Path
+
+import pytest
+
+from support import ROOT
+
+pytest.importorskip("hatchling")
+
+ADDRESS = "https://example.org/you/cmtrack"
+VERSION = re.search(r'^version = "(.*)"$', (ROOT / "pyproject.toml").read_text(encoding="utf-8"), re.MULTILINE)[1]
+
+
+def built(kind: str, folder: Path, address: str | None, source: Path = ROOT) -> Path:
+    """The path of a built sdist or wheel."""
+    environment = {name: value for name, value in os.environ.items() if name != "CMTRACK_REPOSITORY"}
+    if address is not None:
+        environment["CMTRACK_REPOSITORY"] = address
+    command = f"import hatchling.build as b, sys; print(b.build_{kind}(sys.argv[1]))"
+    done = subprocess.run(
+        [sys.executable, "-c", command, str(folder)], cwd=source, env=environment, capture_output=True, text=True
+    )
+    if done.returncode:
+        raise RuntimeError(done.stderr)
+    return folder / done.stdout.splitlines()[-1]
+
+
+def metadata(wheel: Path) -> Message:
+    with zipfile.ZipFile(wheel) as archive:
+        (name,) = [name for name in archive.namelist() if name.endswith(".dist-info/METADATA")]
+        return message_from_string(archive.read(name).decode())
+
+
+def prose(text: str) -> str:
+    return re.sub(r"^```.*?^```$", "", text, flags=re.DOTALL | re.MULTILINE)
+
+
+def targets(text: str) -> list[str]:
+    return re.findall(r"\]\(([^)]*)\)", prose(text))
+
+
+def urls(found: Message) -> dict[str, str]:
+    return dict(line.split(", ") for line in found.get_all("Project-URL", []))
+
+
+def test_without_an_address_there_is_no_dead_link(tmp_path: Path) -> None:
+    found = metadata(built("wheel", tmp_path, None))
+    text = found.get_payload()
+    assert found["Version"] == VERSION
+    assert found["Description-Content-Type"] == "text/markdown"
+    assert urls(found) == {}
+    assert targets(text) == []
+    assert "![" not in text
+    assert "ten minutes from here to a review of your own runs." in text  # the words of a link stay
+    assert text.startswith("# cmtrack\n\ncmtrack judges")  # nothing is left of a line of pictures
+
+
+def test_with_an_address_links_and_urls_are_absolute(tmp_path: Path) -> None:
+    found = metadata(built("wheel", tmp_path, ADDRESS + "/"))
+    files = f"{ADDRESS}/blob/v{VERSION}"
+    assert urls(found) == {
+        "Homepage": ADDRESS,
+        "Documentation": f"{files}/docs/index.md",
+        "Changelog": f"{files}/CHANGELOG.md",
+        "Issues": f"{ADDRESS}/issues",
+    }
+    absolute = targets(found.get_payload())
+    relative = targets((ROOT / "README.md").read_text(encoding="utf-8"))
+    assert len(absolute) == len(relative) > 20
+    for one, path in zip(absolute, relative, strict=True):
+        kind = "raw" if path.startswith("docs/images/") else "blob"
+        assert one == f"{ADDRESS}/{kind}/v{VERSION}/{path}"
+
+
+def test_an_sdist_keeps_what_it_was_built_with(tmp_path: Path) -> None:
+    with tarfile.open(built("sdist", tmp_path, ADDRESS)) as archive:
+        archive.extractall(tmp_path, filter="data")
+    wheel = built("wheel", tmp_path, None, source=tmp_path / f"cmtrack-{VERSION}")
+    assert urls(metadata(wheel))["Homepage"] == ADDRESS
+    assert f"({ADDRESS}/raw/v{VERSION}/docs/images/report.png)" in metadata(wheel).get_payload()
+
+
+@pytest.mark.parametrize("address", ["example.org/you/cmtrack", "https://example.org", "git@example.org:you/cmtrack"])
+def test_what_is_no_address_is_refused(address: str, tmp_path: Path) -> None:
+    with pytest.raises(RuntimeError, match="CMTRACK_REPOSITORY must be the address of a repository"):
+        built("wheel", tmp_path, address)
