@@ -33,7 +33,7 @@ extensions = [
     "mathml",  # docs/_ext
     "generated_pages",  # docs/_ext
 ]
-exclude_patterns = ["_build", "_pages", "_templates", "**.ipynb_checkpoints"]
+exclude_patterns = ["_build", "_pages", "_templates", "reference/sizes.md", "**.ipynb_checkpoints"]
 templates_path = ["_templates"]
 
 # Pages with code are run, and an exception fails the build.
