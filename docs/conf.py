@@ -33,10 +33,11 @@ extensions = [
     "mathml",  # docs/_ext
     "generated_pages",  # docs/_ext
 ]
-exclude_patterns = ["_build", "_pages", "_templates", "**.ipynb_checkpoints"]
+exclude_patterns = ["_build", "_pages", "_templates", "reference/sizes.md", "**.ipynb_checkpoints"]
 templates_path = ["_templates"]
 
 # Pages with code are run, and an exception fails the build.
+os.environ.pop("MPLBACKEND", None)  # of the kernels: with another backend than their own they show no figures
 nb_execution_mode = "off" if tags.has("no-execute") else "cache"  # noqa: F821 - Sphinx gives the tags
 nb_execution_raise_on_error = True
 nb_execution_timeout = 120
@@ -70,7 +71,11 @@ html_css_files = ["cmtrack.css"]
 html_copy_source = False
 html_show_sourcelink = False
 html_show_search_summary = False  # it is fetched, which a page that was opened from a disk cannot do
+html_context = {"default_mode": "auto"}  # light or dark as the reader's system is
 html_math_renderer = "mathml"
+html_sidebars: dict[str, list[str]] = {  # pages without pages below them need no list of these
+    name: [] for name in ("index", "start", "sources", "architecture", "contributing", "changelog", "search")
+}
 html_theme_options = {
     "logo": {"text": "cmtrack"},
     "show_prev_next": True,

@@ -20,6 +20,6 @@ def sections() -> dict[str, str]:
 def pages() -> dict[str, str]:
     """The pages, and the list of them that ``benchmarks.md`` includes."""
     places = {title: f"benchmarks/{slug(title)}" for title in sections()}
-    lines = ["```{toctree}", ":maxdepth: 1", "", *(f"reference/generated/{place}" for place in places.values()), "```"]
+    lines = ["```{toctree}", ":hidden:", "", *(f"reference/generated/{place}" for place in places.values()), "```"]
     written = {f"{places[title]}.md": f"# {title}\n{body}" for title, body in sections().items()}
     return written | {"benchmarks.txt": "\n".join(lines) + "\n"}

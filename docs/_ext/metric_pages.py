@@ -22,7 +22,7 @@ SCALES = {
 ABOUT = {
     "multiclass": "Of every evaluation of classes. Averages over classes say which average they are, and which classes "
     "they pass over.",
-    "class-label": "One set for each class; `<label>` stands for it. They are in `evaluation.class_table()`, and MLflow "
+    "class-label": "One set for each class; `<label>` stands for it. They are in `evaluation.class_table()`; MLflow "
     "gets those that `metrics=` names. What each is computed from: "
     "[How to read the numbers](../../../concepts/reading_numbers.md).",
     "spans": "Of {py:func}`cmtrack.evaluate_spans`: labelled spans, such as entities in texts.",
