@@ -35,6 +35,8 @@ from cmtrack.demo import Data, load, models, question
 
 EXPERIMENT = "party"
 NAMES = ("neural network", "decision tree", "k-nearest neighbours")
+WIDTH = 70
+"""Characters of a line of output that fits the page."""
 REGIONS = ("small place", "town", "city")
 """Where the people of the survey live: below 10,000, below 100,000, and from 100,000 inhabitants on."""
 
@@ -55,12 +57,11 @@ def begin() -> None:
     os.chdir(folder)
     os.environ["MLFLOW_TRACKING_URI"] = "sqlite:///mlflow.db"
     os.environ["MLFLOW_ENABLE_ARTIFACTS_PROGRESS_BAR"] = "false"
-    os.environ["COLUMNS"] = "76"  # of what commands print
+    os.environ["COLUMNS"] = str(WIDTH)  # of what commands print
     os.environ.pop("CMTRACK_PREDICTIONS", None)
 
     def shown(message: Warning | str, category: type[Warning], *_: object) -> str:
-        text = f"{category.__name__}: {message}".replace(f"{folder}{os.sep}", "")
-        return textwrap.fill(text, 76, break_long_words=False, break_on_hyphens=False) + "\n"
+        return "\n".join(_wrapped(f"{category.__name__}: {message}".replace(f"{folder}{os.sep}", ""))) + "\n"
 
     warnings.formatwarning = shown  # type: ignore[assignment]
     if store.is_file():
@@ -86,7 +87,14 @@ def command(line: str) -> None:
         result = CliRunner(env=_PLAIN).invoke(main, words[1:], prog_name=words[0])
     if result.exception is not None and not isinstance(result.exception, SystemExit):
         raise result.exception
-    print(f"$ {line}\n{result.output.replace(f'{Path.cwd()}{os.sep}', '').rstrip()}\n[exit code {result.exit_code}]")
+    print(" \\\n    ".join(_wrapped(f"$ {line}", WIDTH - 6)))
+    for said in result.output.replace(f"{Path.cwd()}{os.sep}", "").rstrip().splitlines():
+        print(*(_wrapped(said) if len(said) > WIDTH and not said.startswith(("|", " ", "{")) else [said]), sep="\n")
+    print(f"[exit code {result.exit_code}]")
+
+
+def _wrapped(text: str, width: int = WIDTH) -> list[str]:
+    return textwrap.wrap(text, width, break_long_words=False, break_on_hyphens=False)
 
 
 def party() -> Grouping:
