@@ -9,7 +9,6 @@ from typing import Any
 import metric_pages
 import numpy as np
 import pytest
-from cmtrack.metrics.table import markdown_table
 
 from cmtrack import Evaluation, Grouping, compare, evaluate, paired_differences
 from cmtrack.metrics import catalog
