@@ -65,6 +65,7 @@ def test_the_script_runs_and_the_run_holds_what_is_printed(tmp_path: Path) -> No
     (output,) = re.findall(r"```console\n\$ cmtrack show RUN_ID\n(.*?)```", README, re.DOTALL)
     (tmp_path / "train.py").write_text(script + "\nprint(mlflow.last_active_run().info.run_id)\n", encoding="utf-8")
     environment = os.environ | {"MLFLOW_TRACKING_URI": f"sqlite:///{(tmp_path / 'mlflow.db').as_posix()}"}
+    environment["COLUMNS"] = "96"  # of the terminal that README shows
     environment["PYTHONPATH"] = os.pathsep.join((str(ROOT), str(ROOT / "integrations")))
 
     def printed(*arguments: str) -> list[str]:
