@@ -1,8 +1,8 @@
 """The one registry of every metric: it composes the sections, and looks names up.
 
-The README's table, reports, rankings, gates, intervals and the logged names read it. A section declares its metrics,
-with their words and functions, in its own file. Parts of names in angle brackets stand for a class label, a step's
-name, a group's or a family's name.
+The reference of metrics, reports, rankings, gates, intervals and the logged names read it. A section declares its
+metrics, with their words and functions, in its own file. Parts of names in angle brackets stand for a class label, a
+step's name, a group's or a family's name.
 """
 
 from __future__ import annotations

@@ -65,6 +65,7 @@ def test_the_script_runs_and_the_run_holds_what_is_printed(tmp_path: Path) -> No
     (output,) = re.findall(r"```console\n\$ cmtrack show RUN_ID\n(.*?)```", README, re.DOTALL)
     (tmp_path / "train.py").write_text(script + "\nprint(mlflow.last_active_run().info.run_id)\n", encoding="utf-8")
     environment = os.environ | {"MLFLOW_TRACKING_URI": f"sqlite:///{(tmp_path / 'mlflow.db').as_posix()}"}
+    environment["COLUMNS"] = "96"  # of the terminal that README shows
     environment["PYTHONPATH"] = os.pathsep.join((str(ROOT), str(ROOT / "integrations")))
 
     def printed(*arguments: str) -> list[str]:
@@ -109,5 +110,5 @@ def test_there_is_a_file_of_each_kind_on_the_pages() -> None:
 
 
 def test_the_licence_and_the_sources_are_named() -> None:
-    for name in ("Markoulidakis", "Gubbels", "Düntsch", "Falis", "Kiritchenko", "Apache License"):
+    for name in ("Markoulidakis", "Gubbels", "Düntsch", "docs/sources.md", "Apache License"):
         assert name in README
