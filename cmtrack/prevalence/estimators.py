@@ -185,7 +185,11 @@ def _bootstrap(
 
 
 def _untested(fit: _Fit) -> dict[str, str]:
-    return {"fit_pvalue": "two bins leave no degree of freedom: the fit cannot be tested"} if math.isnan(fit["fit_pvalue"]) else {}
+    return (
+        {"fit_pvalue": "two bins leave no degree of freedom: the fit cannot be tested"}
+        if math.isnan(fit["fit_pvalue"])
+        else {}
+    )
 
 
 def fit_diagnostic(bands: BinnedDensities, binned: FloatArray, value: float, m1: float, m0: float) -> _Fit:
