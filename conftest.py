@@ -54,7 +54,7 @@ USES_A_STORE = ("mlflow", "log_", "cmtrack.compare", "regroup_runs", "segment_ru
 
 
 @pytest.fixture(autouse=True)
-def example_places(request: pytest.FixtureRequest) -> Iterator[None]:
+def example_places(request: pytest.FixtureRequest, own_places: None) -> Iterator[None]:
     """An example in a docstring runs in an empty folder, and may log runs."""
     if not isinstance(request.node, pytest.DoctestItem):
         yield

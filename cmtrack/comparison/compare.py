@@ -47,6 +47,17 @@ class CompareOptions:
     ------
     ValueError
         If a number is out of its range, or an option lacks the one that it goes with.
+
+    Notes
+    -----
+    Cost: microseconds; texts are parsed when they are first asked for.
+
+    Examples
+    --------
+    >>> from cmtrack.comparison import CompareOptions
+    >>> options = CompareOptions(rank_by="multiclass/accuracy", require="binary/recall >= 0.6")
+    >>> options.confidence_level, [gate.metric for gate in options.gates]
+    (0.95, ['binary/recall'])
     """
 
     experiment_names: Sequence[str] | None = None
@@ -145,11 +156,36 @@ class CompareOptions:
         ------
         ValueError, TypeError
             If one does not parse.
+
+        Notes
+        -----
+        Cost: microseconds for each text.
+
+        Examples
+        --------
+        >>> from cmtrack.comparison import CompareOptions
+        >>> CompareOptions(require="binary/recall >= 0.6").check()
+        >>> CompareOptions(require="binary/recall is high").check()
+        Traceback (most recent call last):
+            ...
+        ValueError: gate 'binary/recall is high': expected a comparison (<=, >=, < or >); ...
         """
         self.own, self.gates, self.rules, self.criterion, self.blocks  # noqa: B018 - each is read once, in this order
 
     def how(self, runs: Any) -> dict[str, Any]:
-        """The arguments, as a review shows them: without credentials, and without the functions of own metrics."""
+        """The arguments, as a review shows them: without credentials, and without the functions of own metrics.
+
+        Notes
+        -----
+        Cost: O(R) for R runs.
+
+        Examples
+        --------
+        >>> from cmtrack.comparison import CompareOptions
+        >>> how = CompareOptions(rank_by="multiclass/accuracy").how(None)
+        >>> how["rank_by"]
+        'multiclass/accuracy'
+        """
         given = {field.name: getattr(self, field.name) for field in fields(self) if field.name != "extra_metrics"}
         uris = self.tracking_uri
         if isinstance(uris, str):
@@ -167,7 +203,18 @@ class CompareOptions:
 
     @classmethod
     def defaults(cls) -> dict[str, Any]:
-        """The defaults by name."""
+        """The defaults by name.
+
+        Notes
+        -----
+        Cost: microseconds.
+
+        Examples
+        --------
+        >>> from cmtrack.comparison import CompareOptions
+        >>> CompareOptions.defaults()["limit"]
+        50
+        """
         return {field.name: field.default for field in fields(cls)}
 
     def prepared(self, evaluation: BaseEvaluation) -> BaseEvaluation:
@@ -177,6 +224,19 @@ class CompareOptions:
         ------
         ValueError
             If the grouping or the costs do not fit it.
+
+        Notes
+        -----
+        Cost: that of the evaluation's metrics; with a grouping or costs, of :meth:`cmtrack.Evaluation.regroup` or
+        :meth:`cmtrack.Evaluation.price`, too.
+
+        Examples
+        --------
+        >>> from cmtrack import Grouping, evaluate
+        >>> from cmtrack.comparison import CompareOptions
+        >>> options = CompareOptions(grouping=Grouping({"low": [0, 1], "high": [2]}))
+        >>> options.prepared(evaluate([0, 1, 2, 2], [0, 0, 2, 1])).metrics["binary/recall"]
+        0.5
         """
         if isinstance(evaluation, Evaluation):
             evaluation = evaluation.with_metrics(self.own)
@@ -199,6 +259,19 @@ def compare_evaluations(
     ------
     TypeError, ValueError
         If a value is no evaluation, there is none, or one has not what is asked for.
+
+    Notes
+    -----
+    Cost: as :func:`cmtrack.compare`, without the reading.
+
+    Examples
+    --------
+    >>> from cmtrack import evaluate
+    >>> from cmtrack.comparison import CompareOptions, compare_evaluations
+    >>> y = [0, 1] * 100
+    >>> runs = {"forest": evaluate(y, [0, 1] * 90 + [1, 0] * 10), "linear": evaluate(y, [0, 1] * 70 + [1, 0] * 30)}
+    >>> compare_evaluations(runs, CompareOptions(rank_by="multiclass/accuracy")).best.name
+    'forest'
     """
     options.check()
     for name, evaluation in evaluations.items():

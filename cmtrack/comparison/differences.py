@@ -43,6 +43,17 @@ class McNemar:
     exact_pvalue, midp_pvalue : float
         Two-sided binomial p-value, and the exact one less the probability of the outcome itself, which is the one
         to use (Fagerland, Lydersen, Laake 2013).
+
+    Notes
+    -----
+    Cost: two counts and four numbers.
+
+    Examples
+    --------
+    >>> from cmtrack.comparison import mcnemar
+    >>> test = mcnemar(10, 2)
+    >>> round(test.statistic, 3), round(test.corrected_statistic, 3), round(test.midp_pvalue, 3)
+    (5.333, 4.083, 0.022)
     """
 
     only_first: int
@@ -60,6 +71,16 @@ def mcnemar(only_first: int, only_second: int) -> McNemar:
     ------
     ValueError
         If a count is negative.
+
+    Notes
+    -----
+    Cost: microseconds, whatever the counts.
+
+    Examples
+    --------
+    >>> from cmtrack.comparison import mcnemar
+    >>> round(mcnemar(10, 2).exact_pvalue, 3)
+    0.039
     """
     b, c = int(only_first), int(only_second)
     if min(b, c) < 0:
@@ -94,6 +115,21 @@ class Difference:
     standard_error, low, high, pvalue : float
         Of the difference, and of the hypothesis that it is zero, by Student's distribution with the effective clusters
         less one where rows belong together, else the normal one; NaN where no error is known.
+
+    Notes
+    -----
+    Cost: a name and seven numbers.
+
+    Examples
+    --------
+    >>> from cmtrack import evaluate, paired_differences
+    >>> y = [0, 1] * 100
+    >>> forest, linear = evaluate(y, [0, 1] * 90 + [1, 0] * 10), evaluate(y, [0, 1] * 80 + [1, 0] * 20)
+    >>> found = paired_differences(forest, linear)["multiclass/accuracy"]
+    >>> round(found.difference, 3), round(found.standard_error, 3)
+    (0.1, 0.021)
+    >>> round(found.low, 3), round(found.high, 3)
+    (0.058, 0.142)
     """
 
     metric: str
@@ -120,6 +156,20 @@ class Differences:
     confidence_level : float
     mcnemar : McNemar or None
         Where rows of single labels are paired and weights are whole.
+
+    Notes
+    -----
+    Cost: eight numbers for each metric.
+
+    Examples
+    --------
+    >>> from cmtrack import evaluate, paired_differences
+    >>> y = [0, 1] * 100
+    >>> found = paired_differences(evaluate(y, [0, 1] * 90 + [1, 0] * 10), evaluate(y, [0, 1] * 80 + [1, 0] * 20))
+    >>> found.paired, round(found["multiclass/accuracy"].difference, 3)
+    (True, 0.1)
+    >>> found.mcnemar.only_first, found.mcnemar.only_second
+    (20, 0)
     """
 
     rows: tuple[Difference, ...]
@@ -135,7 +185,26 @@ class Differences:
         raise KeyError(f"no difference in {metric!r} was computed")
 
     def to_frame(self) -> pd.DataFrame:
-        """One row per metric."""
+        """One row per metric.
+
+        Notes
+        -----
+        Cost: O(M) for M metrics.
+
+        Examples
+        --------
+        >>> from cmtrack import evaluate, paired_differences
+        >>> y = [0, 1] * 100
+        >>> found = paired_differences(
+        ...     evaluate(y, [0, 1] * 90 + [1, 0] * 10),
+        ...     evaluate(y, [0, 1] * 80 + [1, 0] * 20),
+        ...     metrics=["multiclass/accuracy", "binary/recall"],
+        ... )
+        >>> found.to_frame()[["metric", "first", "second", "difference"]].round(2)
+                        metric  first  second  difference
+        0  multiclass/accuracy    0.9     0.8         0.1
+        1        binary/recall    0.9     0.8         0.1
+        """
         import pandas as pd
 
         return pd.DataFrame([vars(row) for row in self.rows])
@@ -183,6 +252,20 @@ def paired_differences(
     ------
     ValueError
         If a metric is not in both, is of costs that differ, or ``groups`` has another length than the rows.
+
+    Notes
+    -----
+    Cost: O(n) time for n rows and each metric; those of scores sort the rows. Labels of 10⁶ rows take about 0.4 s on
+    one core, all metrics of 10⁵ rows with 11 probabilities about 0.9 s.
+
+    Examples
+    --------
+    >>> from cmtrack import evaluate, paired_differences
+    >>> y = [0, 1] * 100
+    >>> forest, linear = evaluate(y, [0, 1] * 90 + [1, 0] * 10), evaluate(y, [0, 1] * 80 + [1, 0] * 20)
+    >>> accuracy = paired_differences(forest, linear)["multiclass/accuracy"]
+    >>> round(accuracy.difference, 3), round(accuracy.low, 3), round(accuracy.high, 3)
+    (0.1, 0.058, 0.142)
     """
     level = first.confidence_level if confidence_level is None else confidence_level
     ours, theirs = first.metrics, second.metrics
@@ -300,6 +383,20 @@ def randomization_test(
     ------
     ValueError
         If a side has no rows, the rows differ, or the metric is undefined on one side.
+
+    Notes
+    -----
+    Cost: ``n_resamples`` evaluations of the n rows: of 10⁵ rows with 11 probabilities about 0.3 s each, so 5 minutes
+    for 1,000.
+
+    Examples
+    --------
+    >>> from cmtrack import evaluate
+    >>> from cmtrack.comparison import randomization_test
+    >>> y = [0, 1] * 50
+    >>> forest, linear = evaluate(y, [0, 1] * 48 + [1, 0] * 2), evaluate(y, [0, 1] * 35 + [1, 0] * 15)
+    >>> randomization_test(forest, linear, "multiclass/accuracy", n_resamples=99)
+    0.01
     """
     if not (isinstance(first, Evaluation) and isinstance(second, Evaluation)):
         kinds = type(first).__name__, type(second).__name__

@@ -65,6 +65,21 @@ class RankedRun(Candidate):
         Whether it is the one to take.
     unpaired : str
         Why its differences do not use the rows; empty where they do.
+
+    Notes
+    -----
+    Cost: some twenty numbers beside the run's own evaluation.
+
+    Examples
+    --------
+    >>> from cmtrack import compare, evaluate
+    >>> y = [0, 1] * 100
+    >>> runs = {"forest": evaluate(y, [0, 1] * 90 + [1, 0] * 10), "linear": evaluate(y, [0, 1] * 70 + [1, 0] * 30)}
+    >>> first, second = compare(runs, rank_by="multiclass/accuracy").runs
+    >>> second.name, second.rank, second.value, second.tied
+    ('linear', 2, 0.7, False)
+    >>> round(second.difference, 2), round(second.difference_high, 2)
+    (-0.2, -0.14)
     """
 
     rank: int = 0
@@ -122,6 +137,21 @@ class Ranking:
         What a tie-breaker may give up against the leader; None: one paired standard error of each run.
     picked_from : int
         Number of runs that the leader's interval allows for; 1 where it does not.
+
+    Notes
+    -----
+    Cost: two tables of R² numbers for R runs.
+
+    Examples
+    --------
+    >>> from cmtrack import compare, evaluate
+    >>> y = [0, 1] * 100
+    >>> runs = {name: evaluate(y, [0, 1] * k + [1, 0] * (100 - k)) for name, k in (("a", 90), ("b", 89), ("c", 70))}
+    >>> ranking = compare(runs, rank_by="multiclass/accuracy").ranking
+    >>> [(run.name, run.tied) for run in ranking.runs]
+    [('a', True), ('b', True), ('c', False)]
+    >>> ranking.leader.name, len(ranking.tied), ranking.pvalues.shape
+    ('a', 2, (3, 3))
     """
 
     runs: tuple[RankedRun, ...]

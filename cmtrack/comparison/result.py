@@ -58,6 +58,19 @@ class Comparison(ABC):
         When, by whom and with what it was made.
     judged : tuple of Candidate
         Every run whose evaluation was read, also of those that are not ranked.
+
+    Notes
+    -----
+    Cost: holds the evaluations of all runs that were read, with their rows.
+
+    Examples
+    --------
+    >>> from cmtrack import compare, evaluate
+    >>> y = [0, 1] * 100
+    >>> runs = {"forest": evaluate(y, [0, 1] * 90 + [1, 0] * 10), "linear": evaluate(y, [0, 1] * 70 + [1, 0] * 30)}
+    >>> comparison = compare(runs, rank_by="multiclass/accuracy", require="binary/recall >= 0.8")
+    >>> comparison.best.name, [run.name for run in comparison.failed]
+    ('forest', ['linear'])
     """
 
     rankings: tuple[Ranking | RepeatedRanking, ...]
@@ -116,25 +129,81 @@ class Comparison(ABC):
         raise KeyError(f"nothing ranked is called {name!r}; there are {[entry.name for entry in self.standings][:10]}")
 
     def to_frame(self) -> pd.DataFrame:
-        """One row per run: the ranked ones best first, then those that a gate stopped, then those left out."""
+        """One row per run: the ranked ones best first, then those that a gate stopped, then those left out.
+
+        Notes
+        -----
+        Cost: O(R) for R runs.
+
+        Examples
+        --------
+        >>> from cmtrack import compare, evaluate
+        >>> y = [0, 1] * 100
+        >>> runs = {"forest": evaluate(y, [0, 1] * 90 + [1, 0] * 10), "linear": evaluate(y, [0, 1] * 70 + [1, 0] * 30)}
+        >>> compare(runs, rank_by="multiclass/accuracy").to_frame()[["rank", "name", "status", "value"]]
+           rank    name  status  value
+        0     1  forest  chosen    0.9
+        1     2  linear  behind    0.7
+        """
         from cmtrack.report.review.data import to_frame
 
         return to_frame(self)
 
     def to_dict(self) -> dict[str, Any]:
-        """Everything as plain data, for machines."""
+        """Everything as plain data, for machines.
+
+        Notes
+        -----
+        Cost: milliseconds for ten runs.
+
+        Examples
+        --------
+        >>> from cmtrack import compare, evaluate
+        >>> y = [0, 1] * 100
+        >>> runs = {"forest": evaluate(y, [0, 1] * 90 + [1, 0] * 10), "linear": evaluate(y, [0, 1] * 70 + [1, 0] * 30)}
+        >>> sorted(compare(runs, rank_by="multiclass/accuracy").to_dict())[:6]
+        ['baseline', 'best', 'confidence_level', 'criterion', 'gates', 'how']
+        """
         from cmtrack.report.review.data import to_dict
 
         return to_dict(self)
 
     def summary(self) -> str:
-        """The decision and its evidence in a few sentences."""
+        """The decision and its evidence in a few sentences.
+
+        Notes
+        -----
+        Cost: milliseconds.
+
+        Examples
+        --------
+        >>> from cmtrack import compare, evaluate
+        >>> y = [0, 1] * 100
+        >>> runs = {"forest": evaluate(y, [0, 1] * 90 + [1, 0] * 10), "linear": evaluate(y, [0, 1] * 70 + [1, 0] * 30)}
+        >>> print(compare(runs, rank_by="multiclass/accuracy").summary())
+        Take “forest”: the other run is significantly worse. “forest” has the highest accuracy, 0.900 [0.843, 0.934].
+        The interval allows for its being picked from 2 runs; without that it is [0.851, 0.934].
+        Significantly worse (95 %): “linear”. “forest” is cheaper than “linear” whatever a miss costs.
+        """
         from cmtrack.report.review.narrative import verdict
 
         return printable(" ".join(verdict(self)))
 
     def figures(self) -> dict[str, Figure]:
-        """Every figure that applies, by name."""
+        """Every figure that applies, by name.
+
+        Notes
+        -----
+        Cost: about 0.1 s for each figure.
+
+        Examples
+        --------
+        >>> from cmtrack import compare, evaluate
+        >>> y = [0, 1] * 100
+        >>> runs = {"forest": evaluate(y, [0, 1] * 90 + [1, 0] * 10), "linear": evaluate(y, [0, 1] * 70 + [1, 0] * 30)}
+        >>> sorted(compare(runs, rank_by="multiclass/accuracy").figures())
+        ['confusion_difference', 'confusion_matrices', 'metrics', 'ranking']
+        """
         from cmtrack.report.figures import draw_figures
 
         return draw_figures(self)
@@ -157,6 +226,18 @@ class Comparison(ABC):
         ------
         ValueError
             If the file's ending is another one.
+
+        Notes
+        -----
+        Cost: about 0.1 s for each figure; the page of ten runs takes about 2 s.
+
+        Examples
+        --------
+        >>> from cmtrack import compare, evaluate
+        >>> y = [0, 1] * 100
+        >>> runs = {"forest": evaluate(y, [0, 1] * 90 + [1, 0] * 10), "linear": evaluate(y, [0, 1] * 70 + [1, 0] * 30)}
+        >>> compare(runs, rank_by="multiclass/accuracy").report("review.md").read_text().splitlines()[0]
+        '## Review by accuracy'
         """
         from cmtrack.report.review.report import write
 
@@ -187,6 +268,19 @@ class Comparison(ABC):
         ------
         ValueError
             If the file's ending is another one, or the comparison was not made by :func:`cmtrack.compare`.
+
+        Notes
+        -----
+        Cost: that of :meth:`report`, and the rows of each run: ten runs of 10⁵ rows with 11 probabilities take about 5
+        s and 71 MB.
+
+        Examples
+        --------
+        >>> from cmtrack import compare, evaluate
+        >>> y = [0, 1] * 100
+        >>> runs = {"forest": evaluate(y, [0, 1] * 90 + [1, 0] * 10), "linear": evaluate(y, [0, 1] * 70 + [1, 0] * 30)}
+        >>> compare(runs, rank_by="multiclass/accuracy").bundle("review.zip").name
+        'review.zip'
         """
         from cmtrack.report.review.bundle import write
 
@@ -226,6 +320,22 @@ class Comparison(ABC):
             If no run was judged, the runs are in no store, or the alias has no version to stand for.
         ConnectionError
             If the tracking server does not answer.
+
+        Notes
+        -----
+        Cost: that of :meth:`report`, one run, and some requests to the store for each compared run.
+
+        Examples
+        --------
+        >>> import mlflow
+        >>> from cmtrack import compare, evaluate, log_evaluation
+        >>> y = [0, 1] * 100
+        >>> for name, right in (("forest", 90), ("linear", 70)):
+        ...     with mlflow.start_run(run_name=name):
+        ...         logged = log_evaluation(evaluate(y, [0, 1] * right + [1, 0] * (100 - right)))
+        >>> review = compare(rank_by="multiclass/accuracy").log()
+        >>> mlflow.get_run(logged.run_id).data.tags["cmtrack.rank"]
+        '2'
         """
         from cmtrack.tracking.publish import publish
 
@@ -257,6 +367,22 @@ class Comparison(ABC):
             the view.
         ConnectionError
             If the tracking server does not answer.
+
+        Notes
+        -----
+        Cost: two or three requests to the store, whatever the number of runs.
+
+        Examples
+        --------
+        >>> import mlflow
+        >>> from cmtrack import compare, evaluate, log_evaluation
+        >>> y = [0, 1] * 100
+        >>> for name, right in (("forest", 90), ("linear", 70)):
+        ...     with mlflow.start_run(run_name=name):
+        ...         logged = log_evaluation(evaluate(y, [0, 1] * right + [1, 0] * (100 - right)))
+        >>> view = compare(rank_by="multiclass/accuracy").view("accuracy")
+        >>> view.name, view.link.startswith("#/experiments/"), view.notes
+        ('accuracy', True, ())
         """
         from cmtrack.tracking.views import save_view
 
@@ -282,6 +408,19 @@ class RunComparison(Comparison):
     rankings : tuple of Ranking
         One for each set of runs that were judged on the same data in the same way; that of the most rows first, and
         parents before the runs that are nested in them.
+
+    Notes
+    -----
+    Cost: as :class:`Comparison`.
+
+    Examples
+    --------
+    >>> from cmtrack import compare, evaluate
+    >>> y = [0, 1] * 100
+    >>> runs = {"forest": evaluate(y, [0, 1] * 90 + [1, 0] * 10), "linear": evaluate(y, [0, 1] * 70 + [1, 0] * 30)}
+    >>> comparison = compare(runs, rank_by="multiclass/accuracy")
+    >>> [(run.rank, run.name, run.value) for run in comparison.runs]
+    [(1, 'forest', 0.9), (2, 'linear', 0.7)]
     """
 
     rankings: tuple[Ranking, ...]
@@ -305,6 +444,23 @@ class ModelComparison(Comparison):
     ----------
     rankings : tuple of RepeatedRanking
         One; none where gates stopped every model.
+
+    Notes
+    -----
+    Cost: as :class:`Comparison`.
+
+    Examples
+    --------
+    >>> import mlflow
+    >>> from cmtrack import compare, evaluate, log_evaluation
+    >>> for model, right in (("forest", 90), ("linear", 70)):
+    ...     for fold in range(3):
+    ...         with mlflow.start_run():
+    ...             _ = mlflow.log_params({"fold": fold, "model": model})
+    ...             _ = log_evaluation([0, 1] * 100, [0, 1] * (right - fold) + [1, 0] * (100 - right + fold))
+    >>> comparison = compare(block="params.fold", model="params.model", rank_by="multiclass/accuracy")
+    >>> comparison.best.name, len(comparison.runs), type(comparison).__name__
+    ('forest', 6, 'ModelComparison')
     """
 
     rankings: tuple[RepeatedRanking, ...]

@@ -118,6 +118,18 @@ class LeftOut:
     reason : str
     last : bool
         Whether it stands behind all ranked runs: its loss is infinite.
+
+    Notes
+    -----
+    Cost: a run and a text.
+
+    Examples
+    --------
+    >>> from cmtrack import compare, evaluate
+    >>> runs = {"good": evaluate([0, 1] * 50, [0, 1] * 50), "constant": evaluate([0, 1] * 50, [0] * 100)}
+    >>> left = compare(runs, rank_by="binary/precision").left_out[0]
+    >>> left.run.name, left.reason
+    ('constant', 'binary/precision is undefined: its denominator is zero')
     """
 
     run: Run

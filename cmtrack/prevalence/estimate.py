@@ -86,6 +86,11 @@ def estimate_prevalence(
     ValueError
         Wrong input; calibration scores of one class only; not one score array for each fold.
 
+    Notes
+    -----
+    Cost: "auto" fits and cross-fits four models to the labelled scores, and sorts the target, O(n log n): 10⁴ labelled
+    and 10⁵ target scores take less than 1 s on one core. "bins" takes milliseconds.
+
     Examples
     --------
     >>> import numpy as np

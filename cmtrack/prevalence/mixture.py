@@ -213,6 +213,18 @@ def em_shares(densities: FloatArray, weights: FloatArray, tolerance: float = 1e-
     -------
     ndarray of shape (K,)
         Shares that sum to 1.
+
+    Notes
+    -----
+    Cost: O(B K) time for each step, at most 6,000 of them; B points, K classes.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from cmtrack.prevalence import em_shares
+    >>> densities = np.array([[0.7, 0.1], [0.2, 0.3], [0.1, 0.6]])
+    >>> em_shares(densities, densities @ [0.8, 0.2] * 1_000).round(3).tolist()
+    [0.8, 0.2]
     """
     size = densities.shape[1]
     return climb(lambda shares: densities @ shares, lambda ratio: densities.T @ ratio, weights, size, tolerance)
@@ -285,6 +297,17 @@ def prior_corrected(scores: FloatArray, trained: float, wanted: float) -> FloatA
     """Posteriors at another prevalence, from scores that are posteriors at the training prevalence.
 
     Source: Gubbels (2023), equation 2 with one prior per side.
+
+    Notes
+    -----
+    Cost: O(n).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from cmtrack.prevalence import prior_corrected
+    >>> prior_corrected(np.array([0.1, 0.5, 0.9]), trained=0.5, wanted=0.1).round(3).tolist()
+    [0.012, 0.1, 0.5]
     """
     odds = scores / (1 - scores) * (wanted * (1 - trained)) / ((1 - wanted) * trained)
     return odds / (1 + odds)

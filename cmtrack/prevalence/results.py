@@ -158,6 +158,20 @@ class BasePrevalence(ABC):
     undefined : dict of str to str
         Reasons of what is NaN.
     warnings : tuple of str
+
+    Notes
+    -----
+    Cost: what each kind of estimate keeps.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from cmtrack import estimate_prevalence
+    >>> rng, y = np.random.default_rng(0), np.repeat([0, 1], 500)
+    >>> target = np.concatenate((rng.normal(0, 1, 1_800), rng.normal(2, 1, 200)))
+    >>> estimate = estimate_prevalence(target, calibration=(y, rng.normal(2 * y)), density="bins")
+    >>> estimate.n_target, estimate.count_low < 200 < estimate.count_high
+    (2000.0, True)
     """
 
     value: float
@@ -240,6 +254,21 @@ class BasePrevalence(ABC):
         """The same with the warning that the labelled scores come from other fits than the target's.
 
         Both intervals reach over the estimates without each fold of labelled scores.
+
+        Notes
+        -----
+        Cost: O(F) for F folds.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from cmtrack import estimate_prevalence
+        >>> rng, y = np.random.default_rng(0), np.repeat([0, 1], 500)
+        >>> scores, target = rng.normal(2 * y), rng.normal(0.4, 1.2, 2_000)
+        >>> parts = ((y[::k], scores[::k]) for k in (1, 2))
+        >>> whole, part = (estimate_prevalence(target, calibration=one, density="bins") for one in parts)
+        >>> whole.exposed([part]).high >= whole.high
+        True
         """
         values = [one.value for one in left_out if not math.isnan(one.value)]
         warnings = (EXPOSED, *self.warnings)
@@ -250,7 +279,23 @@ class BasePrevalence(ABC):
         return replace(self, low=low, high=high, realised=realised, warnings=warnings)
 
     def plan(self, half_width: float) -> SamplePlan:
-        """Numbers of further target scores, labelled positives or negatives (each alone) that reach a half-width."""
+        """Numbers of further target scores, labelled positives or negatives (each alone) that reach a half-width.
+
+        Notes
+        -----
+        Cost: microseconds.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from cmtrack import estimate_prevalence
+        >>> rng, y = np.random.default_rng(0), np.repeat([0, 1], 500)
+        >>> target = np.concatenate((rng.normal(0, 1, 1_800), rng.normal(2, 1, 200)))
+        >>> estimate = estimate_prevalence(target, calibration=(y, rng.normal(2 * y)), density="bins")
+        >>> plan = estimate.plan(half_width=0.028)
+        >>> plan.now > 0.028, plan.target > 0, plan.positives
+        (True, True, None)
+        """
         if not math.isfinite(self.variance.total):
             raise ValueError("a plan needs an identified prevalence; this estimate is NaN")
         sizes = (self.n_target, self.n_positives, self.n_negatives)
@@ -265,6 +310,21 @@ class BasePrevalence(ABC):
         rule : "posterior" or "count"
             "posterior": the positive class is the most probable one, which may find no positives where they are rare.
             "count": the round(share x n) rows with the highest score of it, equal ones kept together.
+
+        Notes
+        -----
+        Cost: O(n log n) for n scores.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from cmtrack import estimate_prevalence
+        >>> rng, y = np.random.default_rng(0), np.repeat([0, 1], 500)
+        >>> target = np.concatenate((rng.normal(0, 1, 1_800), rng.normal(2, 1, 200)))
+        >>> estimate = estimate_prevalence(target, calibration=(y, rng.normal(2 * y)), density="bins")
+        >>> labels = estimate.labels(target, rule="count")
+        >>> bool(abs(labels.positive.sum() - estimate.count) <= 1), labels.tied
+        (True, 0)
         """
         array = np.asarray(scores, dtype=np.float64)
         if rule == "posterior":
@@ -277,7 +337,23 @@ class BasePrevalence(ABC):
 
     @abstractmethod
     def posterior(self, scores: Any) -> FloatArray:
-        """Recalibrated probabilities in the target."""
+        """Recalibrated probabilities in the target.
+
+        Notes
+        -----
+        Cost: O(n log n) for n scores.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from cmtrack import estimate_prevalence
+        >>> rng, y = np.random.default_rng(0), np.repeat([0, 1], 500)
+        >>> target = np.concatenate((rng.normal(0, 1, 1_800), rng.normal(2, 1, 200)))
+        >>> estimate = estimate_prevalence(target, calibration=(y, rng.normal(2 * y)), density="bins")
+        >>> rare, certain = estimate.posterior([-1.0, 4.0])
+        >>> bool(rare < 0.1), bool(certain > 0.8)
+        (True, True)
+        """
 
     @abstractmethod
     def _most_probable(self, scores: FloatArray) -> BoolArray:
@@ -289,7 +365,22 @@ class BasePrevalence(ABC):
 
     @abstractmethod
     def to_frame(self) -> pd.DataFrame:
-        """The estimates as a table."""
+        """The estimates as a table.
+
+        Notes
+        -----
+        Cost: O(K) for K classes.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from cmtrack import estimate_prevalence
+        >>> rng, y = np.random.default_rng(0), np.repeat([0, 1], 500)
+        >>> target = np.concatenate((rng.normal(0, 1, 1_800), rng.normal(2, 1, 200)))
+        >>> estimate = estimate_prevalence(target, calibration=(y, rng.normal(2 * y)), density="bins")
+        >>> estimate.to_frame().columns.tolist()[:6]
+        ['positive', 'value', 'low', 'high', 'count', 'count_low']
+        """
 
 
 @dataclass(frozen=True, eq=False)
@@ -312,6 +403,20 @@ class PrevalenceEstimate(BasePrevalence):
         likelihood.
     fit_contributions : tuple of (int, float)
         The bins that fit worst, with their parts of the statistic.
+
+    Notes
+    -----
+    Cost: holds the target's scores and the densities.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from cmtrack import estimate_prevalence
+    >>> rng, y = np.random.default_rng(0), np.repeat([0, 1], 500)
+    >>> target = np.concatenate((rng.normal(0, 1, 1_800), rng.normal(2, 1, 200)))
+    >>> estimate = estimate_prevalence(target, calibration=(y, rng.normal(2 * y)), density="bins")
+    >>> round(estimate.value, 1), estimate.low < 0.1 < estimate.high
+    (0.1, True)
     """
 
     mixture: Mixture = field(repr=False)
@@ -357,6 +462,21 @@ class PrevalenceEstimate(BasePrevalence):
         The adjusted curve crosses the chi-square quantile at :attr:`low` and :attr:`high` where the interval is made
         of a likelihood (``interval="adjusted"``, ``"realised"`` or ``"naive"``) and not widened to estimates without
         one fold. Without an estimate the likelihood is flat: deviance 0 everywhere.
+
+        Notes
+        -----
+        Cost: ``n_points`` times the points of the target, or its bins.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from cmtrack import estimate_prevalence
+        >>> rng, y = np.random.default_rng(0), np.repeat([0, 1], 500)
+        >>> target = np.concatenate((rng.normal(0, 1, 1_800), rng.normal(2, 1, 200)))
+        >>> estimate = estimate_prevalence(target, calibration=(y, rng.normal(2 * y)), density="bins")
+        >>> curve = estimate.likelihood(n_points=5)
+        >>> curve.prevalence.shape, bool((curve.adjusted <= curve.naive).all())
+        ((5,), True)
         """
         if math.isnan(self.value):
             return Likelihood(np.linspace(0.0, 1.0, n_points), np.zeros(n_points), np.zeros(n_points))
@@ -393,6 +513,20 @@ class PrevalenceEstimate(BasePrevalence):
         method : "interpolated" or "bins"
             Log ratios interpolated between bin centres, shifted so that they sum to the estimated count over
             the target; or one value a bin, which sums to it exactly but changes ranks.
+
+        Notes
+        -----
+        Cost: O(n log n) for n scores.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from cmtrack import estimate_prevalence
+        >>> rng, y = np.random.default_rng(0), np.repeat([0, 1], 500)
+        >>> target = np.concatenate((rng.normal(0, 1, 1_800), rng.normal(2, 1, 200)))
+        >>> estimate = estimate_prevalence(target, calibration=(y, rng.normal(2 * y)), density="bins")
+        >>> bool(abs(estimate.posterior(target).sum() - estimate.count) < 0.01)
+        True
         """
         array = np.asarray(scores, dtype=np.float64)
         if method not in ("interpolated", "bins"):
@@ -421,13 +555,43 @@ class PrevalenceEstimate(BasePrevalence):
         return scores
 
     def figure(self) -> Figure:
-        """The likelihood of the prevalence with its interval."""
+        """The likelihood of the prevalence with its interval.
+
+        Notes
+        -----
+        Cost: about 0.1 s, after :meth:`likelihood`.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from cmtrack import estimate_prevalence
+        >>> rng, y = np.random.default_rng(0), np.repeat([0, 1], 500)
+        >>> target = np.concatenate((rng.normal(0, 1, 1_800), rng.normal(2, 1, 200)))
+        >>> estimate = estimate_prevalence(target, calibration=(y, rng.normal(2 * y)), density="bins")
+        >>> estimate.figure().savefig("likelihood.png")
+        """
         from cmtrack import plots
 
         return plots.prevalence_figure(self)
 
     def to_frame(self) -> pd.DataFrame:
-        """One row: value, interval, count, shares of the variance, fit."""
+        """One row: value, interval, count, shares of the variance, fit.
+
+        Notes
+        -----
+        Cost: O(1).
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from cmtrack import estimate_prevalence
+        >>> rng, y = np.random.default_rng(0), np.repeat([0, 1], 500)
+        >>> target = np.concatenate((rng.normal(0, 1, 1_800), rng.normal(2, 1, 200)))
+        >>> estimate = estimate_prevalence(target, calibration=(y, rng.normal(2 * y)), density="bins")
+        >>> estimate.to_frame()[["positive", "value"]].round(1)
+           positive  value
+        0         1    0.1
+        """
         import pandas as pd
 
         names = ("value", "low", "high", "count", "count_low", "count_high", "count_sd", "fit_pvalue")
@@ -485,6 +649,22 @@ class ClassPrevalenceEstimate(BasePrevalence):
         The target's probabilities; of K models one after the other, where the models of all folds scored it.
     target_weights : ndarray of shape (n,) or None
         What each of these rows counts for; None: one.
+
+    Notes
+    -----
+    Cost: holds the target's n x K probabilities, and K² covariances.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from cmtrack import estimate_prevalence
+    >>> rng = np.random.default_rng(0)
+    >>> probabilities = rng.dirichlet([1, 1, 1], 600)
+    >>> y = (rng.random(600)[:, None] > probabilities.cumsum(axis=1)).sum(axis=1)
+    >>> estimate = estimate_prevalence(probabilities, calibration=(y, probabilities), density="temperature")
+    >>> value, low, high = estimate.by_class[0]
+    >>> estimate.classes, low < value < high
+    ((0, 1, 2), True)
     """
 
     classes: tuple[Label, ...]
@@ -495,7 +675,24 @@ class ClassPrevalenceEstimate(BasePrevalence):
     target_weights: FloatArray | None = field(default=None, repr=False)
 
     def exposed(self, left_out: Sequence[Self]) -> Self:
-        """The same with the warning, and every class's interval over the estimates without each fold."""
+        """The same with the warning, and every class's interval over the estimates without each fold.
+
+        Notes
+        -----
+        Cost: O(F K) for F folds of K classes.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from cmtrack import estimate_prevalence
+        >>> rng = np.random.default_rng(0)
+        >>> probabilities = rng.dirichlet([1, 1, 1], 600)
+        >>> y = (rng.random(600)[:, None] > probabilities.cumsum(axis=1)).sum(axis=1)
+        >>> whole = estimate_prevalence(probabilities, calibration=(y, probabilities), density="temperature")
+        >>> part = estimate_prevalence(probabilities, calibration=(y[:300], probabilities[:300]), density="temperature")
+        >>> whole.exposed([part]).high >= whole.high
+        True
+        """
         shares = self.class_shares.covering([one.class_shares for one in left_out])
         return replace(super().exposed(left_out), class_shares=shares)
 
@@ -539,6 +736,21 @@ class ClassPrevalenceEstimate(BasePrevalence):
         """Recalibrated probabilities (n, K) in the target, from probabilities (n, K).
 
         Their means over the target are the estimated shares.
+
+        Notes
+        -----
+        Cost: O(n K).
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from cmtrack import estimate_prevalence
+        >>> rng = np.random.default_rng(0)
+        >>> probabilities = rng.dirichlet([1, 1, 1], 600)
+        >>> y = (rng.random(600)[:, None] > probabilities.cumsum(axis=1)).sum(axis=1)
+        >>> estimate = estimate_prevalence(probabilities, calibration=(y, probabilities), density="temperature")
+        >>> estimate.posterior(probabilities[:2]).sum(axis=1).round(6).tolist()
+        [1.0, 1.0]
         """
         if self.scaling is None:
             raise ValueError("density='bins' recalibrates no single probabilities; use 'vector'")
@@ -554,7 +766,26 @@ class ClassPrevalenceEstimate(BasePrevalence):
         return ordering
 
     def to_frame(self) -> pd.DataFrame:
-        """One row per class: label, value, low, high, count."""
+        """One row per class: label, value, low, high, count.
+
+        Notes
+        -----
+        Cost: O(K).
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from cmtrack import estimate_prevalence
+        >>> rng = np.random.default_rng(0)
+        >>> probabilities = rng.dirichlet([1, 1, 1], 600)
+        >>> y = (rng.random(600)[:, None] > probabilities.cumsum(axis=1)).sum(axis=1)
+        >>> estimate = estimate_prevalence(probabilities, calibration=(y, probabilities), density="temperature")
+        >>> estimate.to_frame()[["label", "value"]].round(1)
+           label  value
+        0      0    0.3
+        1      1    0.4
+        2      2    0.3
+        """
         import pandas as pd
 
         rows = [(label, *ends, ends[0] * self.n_target) for label, ends in self.by_class.items()]

@@ -43,6 +43,18 @@ class AttributeSubsets:
         The attributes that every reduct has: without any of them the quality falls. Exact in any case.
     exact : bool
         Whether all subsets were judged.
+
+    Notes
+    -----
+    Cost: up to 2ᴬ flags and shares for A attributes: 0.8 MB for 15.
+
+    Examples
+    --------
+    >>> from cmtrack import attribute_subsets
+    >>> weather = {"sky": ["sun", "sun", "rain", "rain"], "wind": [0, 1, 0, 1], "day": [1, 2, 3, 4]}
+    >>> found = attribute_subsets(weather, ["out", "out", "in", "in"])
+    >>> found.reducts, found.core, found.exact
+    ((('sky',), ('day',)), (), True)
     """
 
     attributes: tuple[Hashable, ...]
@@ -58,7 +70,23 @@ class AttributeSubsets:
         return float(self.gamma[self.members.all(axis=1)][0])
 
     def to_frame(self) -> pd.DataFrame:
-        """One row per judged subset, small ones first and the best of a size before others."""
+        """One row per judged subset, small ones first and the best of a size before others.
+
+        Notes
+        -----
+        Cost: O(R log R) for R judged subsets.
+
+        Examples
+        --------
+        >>> from cmtrack import attribute_subsets
+        >>> weather = {"sky": ["sun", "sun", "rain", "rain"], "wind": [0, 1, 0, 1]}
+        >>> attribute_subsets(weather, ["out", "out", "in", "out"]).to_frame()
+            attributes  n_attributes  gamma  reduct
+        0           ()             0    0.0   False
+        1       (sky,)             1    0.5   False
+        2      (wind,)             1    0.5   False
+        3  (sky, wind)             2    1.0    True
+        """
         import pandas as pd
 
         sizes = self.members.sum(axis=1)

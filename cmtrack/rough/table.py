@@ -44,6 +44,17 @@ class GranuleTable:
         Their names.
     values : tuple of S tuples of length A
         The attributes' values of each granule; None is a missing value, a value of its own.
+
+    Notes
+    -----
+    Cost: S x K counts of 8 bytes, and the values of S granules.
+
+    Examples
+    --------
+    >>> from cmtrack import granule_table
+    >>> table = granule_table({"sky": ["sun", "sun", "rain", "rain"]}, ["out", "out", "in", "out"])
+    >>> table.values, table.counts.tolist(), table.deterministic.tolist()
+    ((('sun',), ('rain',)), [[0, 2], [1, 1]], [True, False])
     """
 
     counts: IntArray
@@ -91,7 +102,19 @@ class GranuleTable:
     # -- classifiers -----------------------------------------------------------------------------------
 
     def majority(self) -> tuple[Label, ...]:
-        """The most frequent class of each granule, the first in label order on ties ("maximal row classifier")."""
+        """The most frequent class of each granule, the first in label order on ties ("maximal row classifier").
+
+        Notes
+        -----
+        Cost: O(S K) for S granules and K classes.
+
+        Examples
+        --------
+        >>> from cmtrack import granule_table
+        >>> table = granule_table({"sky": ["sun", "sun", "rain", "rain"]}, ["out", "out", "in", "out"])
+        >>> table.majority()
+        ('out', 'in')
+        """
         return tuple(self.labels[k] for k in self.counts.argmax(axis=1))
 
     def classifier(self, X: Any, y_pred: Any) -> tuple[Label, ...]:
@@ -108,6 +131,17 @@ class GranuleTable:
         ------
         ValueError
             If a granule gets more than one class or none, or a row is of no granule of the table.
+
+        Notes
+        -----
+        Cost: O(n) time and memory for n rows.
+
+        Examples
+        --------
+        >>> from cmtrack import granule_table
+        >>> X = {"sky": ["sun", "sun", "rain", "rain"]}
+        >>> granule_table(X, ["out", "out", "in", "out"]).classifier(X, ["out", "out", "in", "in"])
+        ('out', 'in')
         """
         found = GranuleTable(*count_granules(X, y_pred, self.attributes, self.labels, "y_pred"))
         mixed = np.flatnonzero(~found.deterministic)
@@ -134,6 +168,20 @@ class GranuleTable:
         ----------
         classifier : sequence of length S
             The class that each granule is assigned to, such as :meth:`majority`.
+
+        Notes
+        -----
+        Cost: O(S K) for S granules and K classes.
+
+        Examples
+        --------
+        >>> from cmtrack import granule_table
+        >>> table = granule_table({"sky": ["sun", "sun", "rain", "rain"]}, ["out", "out", "in", "out"])
+        >>> table.confusion_matrix(table.majority()).to_frame()
+        predicted  in  out
+        actual
+        in          1    0
+        out         1    2
         """
         assigned = self._assigned(classifier)
         counts = np.zeros((len(self.labels), len(self.labels)), dtype=np.int64)
@@ -143,13 +191,36 @@ class GranuleTable:
     # -- rough sets ------------------------------------------------------------------------------------
 
     def approximations(self) -> RoughApproximations:
-        """Lower and upper approximation of each class, quality and accuracies: exact, whatever the classifier."""
+        """Lower and upper approximation of each class, quality and accuracies: exact, whatever the classifier.
+
+        Notes
+        -----
+        Cost: O(S K) for S granules and K classes.
+
+        Examples
+        --------
+        >>> from cmtrack import granule_table
+        >>> table = granule_table({"sky": ["sun", "sun", "rain", "rain"]}, ["out", "out", "in", "out"])
+        >>> table.approximations()
+        RoughApproximations(2 classes, gamma 0.5, weighted_alpha 0.3333)
+        """
         return approximate(self.counts, self.labels)
 
     def bounds(self, classifier: Sequence[Label]) -> RoughBounds:
         """The bounds that the classifier's confusion matrix gives, with the condition under which they hold checked.
 
         Those for a classifier of most frequent classes are there where it is one.
+
+        Notes
+        -----
+        Cost: O(S K) for S granules and K classes.
+
+        Examples
+        --------
+        >>> from cmtrack import granule_table
+        >>> table = granule_table({"sky": ["sun", "sun", "rain", "rain"]}, ["out", "out", "in", "out"])
+        >>> table.bounds(table.majority()).condition_text
+        'They hold: every granule meets the class it is assigned to.'
         """
         assigned = self._assigned(classifier)
         own = self.counts[np.arange(len(assigned)), assigned]
@@ -158,7 +229,19 @@ class GranuleTable:
         return replace(found, condition_holds=not broken, broken_by=broken)
 
     def attribute_subsets(self) -> AttributeSubsets:
-        """Quality of approximation with fewer attributes; see :func:`cmtrack.attribute_subsets`."""
+        """Quality of approximation with fewer attributes; see :func:`cmtrack.attribute_subsets`.
+
+        Notes
+        -----
+        Cost: as :func:`cmtrack.attribute_subsets`, of S granules instead of n rows.
+
+        Examples
+        --------
+        >>> from cmtrack import granule_table
+        >>> weather = {"sky": ["sun", "sun", "rain", "rain"], "wind": [0, 1, 0, 1]}
+        >>> granule_table(weather, ["out", "out", "in", "in"]).attribute_subsets().reducts
+        (('sky',),)
+        """
         return search(self.counts, self.attributes, self.values)
 
     def _assigned(self, classifier: Sequence[Label]) -> IntArray:
@@ -208,7 +291,21 @@ class GranuleTable:
         return ours == theirs
 
     def to_frame(self) -> pd.DataFrame:
-        """The counts: rows named by the granules' values, columns by class."""
+        """The counts: rows named by the granules' values, columns by class.
+
+        Notes
+        -----
+        Cost: O(S K) for S granules and K classes.
+
+        Examples
+        --------
+        >>> from cmtrack import granule_table
+        >>> granule_table({"sky": ["sun", "sun", "rain", "rain"]}, ["out", "out", "in", "out"]).to_frame()
+        class  in  out
+        sky
+        sun     0    2
+        rain    1    1
+        """
         import pandas as pd
 
         names = [str(name) for name in self.attributes]
@@ -259,9 +356,24 @@ def granule_table(
         Unequal lengths, missing or unknown labels, fewer than two classes, unknown or repeated attributes, more than
         100,000,000 cells.
 
+    Notes
+    -----
+    Cost: one pass over n rows for each of A attributes: O(A n) time, O(n) memory.
+
     References
     ----------
     Düntsch & Gediga (2019), Confusion matrices and rough set data analysis, section 2.
+
+    Examples
+    --------
+    >>> from cmtrack import granule_table
+    >>> weather = {"sky": ["sun", "sun", "rain", "rain"], "wind": [0, 0, 0, 1]}
+    >>> granule_table(weather, ["out", "out", "in", "out"]).to_frame()
+    class      in  out
+    sky  wind
+    sun  0      0    2
+    rain 0      1    0
+         1      0    1
     """
     return GranuleTable(*count_granules(X, y, attributes, labels))
 
@@ -284,9 +396,22 @@ def attribute_subsets(
     -------
     AttributeSubsets
 
+    Notes
+    -----
+    Cost: up to 15 attributes 2ᴬ counts of the granules; with more about A² of them.
+    10⁴ rows of 15 attributes, most in a granule of their own, take about 5 s on one core, of 10 attributes 0.2 s.
+
     References
     ----------
     Pawlak (1982), Rough sets; Chouchoulas & Shen (2001), Rough set-aided keyword reduction for text categorisation
     (QuickReduct).
+
+    Examples
+    --------
+    >>> from cmtrack import attribute_subsets
+    >>> weather = {"sky": ["sun", "sun", "rain", "rain"], "wind": [0, 1, 0, 1], "warm": [1, 1, 0, 0]}
+    >>> found = attribute_subsets(weather, ["out", "out", "in", "in"])
+    >>> found.reducts, found.core
+    ((('sky',), ('warm',)), ())
     """
     return granule_table(X, y, attributes=attributes, labels=labels).attribute_subsets()

@@ -58,6 +58,18 @@ class SearchedSegment:
         Standardised sum of deviations; positive is worse. NaN where nothing varies.
     p_adjusted : float
         Probability that the worst of all searched segments lies as far off by chance.
+
+    Notes
+    -----
+    Cost: some ten numbers.
+
+    Examples
+    --------
+    >>> from cmtrack.segments import search_columns, worst_segments
+    >>> columns = search_columns({"region": ["north"] * 200 + ["south"] * 200}, 400)
+    >>> worst = worst_segments(columns, [1] * 190 + [0] * 10 + [1] * 140 + [0] * 60, better="higher").segments[0]
+    >>> worst.text, worst.rows, worst.value, worst.rest, worst.p_adjusted
+    ('region = south', 200, 0.7, 0.95, 0.001)
     """
 
     where: tuple[tuple[str, str], ...]
@@ -102,6 +114,18 @@ class SegmentSearch:
         At which all intervals hold together; ``level`` is that of each.
     notes : tuple of str
         What a reader must know: the bias, columns that were cut.
+
+    Notes
+    -----
+    Cost: some ten numbers for each searched segment.
+
+    Examples
+    --------
+    >>> from cmtrack.segments import search_columns, worst_segments
+    >>> columns = search_columns({"region": ["north"] * 200 + ["south"] * 200}, 400)
+    >>> found = worst_segments(columns, [1] * 190 + [0] * 10 + [1] * 140 + [0] * 60, better="higher")
+    >>> found.searched, found.rows, found.value, [segment.text for segment in found.segments]
+    (2, 400, 0.825, ['region = south', 'region = north'])
     """
 
     segments: tuple[SearchedSegment, ...]
@@ -118,11 +142,39 @@ class SegmentSearch:
     notes: tuple[str, ...]
 
     def found(self, alpha: float = 0.05) -> tuple[SearchedSegment, ...]:
-        """The segments whose adjusted p-value is at most ``alpha``; one of them is wrong in ``alpha`` of reviews."""
+        """The segments whose adjusted p-value is at most ``alpha``; one of them is wrong in ``alpha`` of reviews.
+
+        Notes
+        -----
+        Cost: O(S) for S searched segments.
+
+        Examples
+        --------
+        >>> from cmtrack.segments import search_columns, worst_segments
+        >>> columns = search_columns({"region": ["north"] * 200 + ["south"] * 200}, 400)
+        >>> search = worst_segments(columns, [1] * 190 + [0] * 10 + [1] * 140 + [0] * 60, better="higher")
+        >>> [segment.text for segment in search.found()]
+        ['region = south']
+        """
         return tuple(one for one in self.segments if one.p_adjusted <= alpha)
 
     def to_frame(self) -> pd.DataFrame:
-        """One row per segment, the worst first."""
+        """One row per segment, the worst first.
+
+        Notes
+        -----
+        Cost: O(S) for S searched segments.
+
+        Examples
+        --------
+        >>> from cmtrack.segments import search_columns, worst_segments
+        >>> columns = search_columns({"region": ["north"] * 200 + ["south"] * 200}, 400)
+        >>> search = worst_segments(columns, [1] * 190 + [0] * 10 + [1] * 140 + [0] * 60, better="higher")
+        >>> search.to_frame()[["segment", "rows", "value", "rest"]]
+                  segment  rows  value  rest
+        0  region = south   200   0.70  0.95
+        1  region = north   200   0.95  0.70
+        """
         import pandas as pd
 
         names = [name for name in SearchedSegment.__dataclass_fields__ if name not in ("where", "clusters")]
@@ -196,6 +248,19 @@ def worst_segments(
     TypeError, ValueError
         Columns, values, weights or clusters of another length; no row of the metric; values that are not finite; a
         cluster in two segments; ``min_rows`` that leaves nothing; a depth other than 1 or 2.
+
+    Notes
+    -----
+    Cost: ``n_permutations`` times the n rows, or, of two values and a single table of crossings, times its cells.
+    10⁵ rows and the crossings of 8 columns of 6 values take 1 to 2 s on one core.
+
+    Examples
+    --------
+    >>> from cmtrack.segments import search_columns, worst_segments
+    >>> columns = search_columns({"region": ["north"] * 200 + ["south"] * 200, "new": [True, False] * 200}, 400)
+    >>> found = worst_segments(columns, [1] * 190 + [0] * 10 + [1] * 140 + [0] * 60, better="higher")
+    >>> found.searched, found.segments[0].text, found.segments[0].p_adjusted
+    (8, 'region = south', 0.001)
     """
     if better not in ("higher", "lower"):
         raise ValueError(f'better must be "higher" or "lower", got {better!r}')
@@ -264,6 +329,19 @@ def differing_segments(
     ------
     TypeError, ValueError
         As :func:`worst_segments` does.
+
+    Notes
+    -----
+    Cost: as :func:`worst_segments`.
+
+    Examples
+    --------
+    >>> from cmtrack.segments import differing_segments, search_columns
+    >>> columns = search_columns({"region": ["north"] * 200 + ["south"] * 200}, 400)
+    >>> first, second = [1] * 300 + [0] * 100, [1] * 200 + [0] * 200
+    >>> found = differing_segments(columns, first, second).segments[0]
+    >>> found.text, found.value, found.p_adjusted
+    ('region = south', 0.5, 0.001)
     """
     options = _Options.checked(depth, min_rows, n_permutations, confidence_level, seed)
     rows = _Rows.read(columns, {"first": first, "second": second}, where, weights, clusters)
@@ -274,7 +352,7 @@ def differing_segments(
     scale = np.sqrt(_products(slices, units, units.sums, units.sums)[0])
     z = _over(slices.sums(units.sums), scale)
     draw = _draw_signs(slices, units, options)
-    most = (np.abs(_over(drawn, scale[:, None])).max(axis=0, initial=-math.inf) for drawn in draw)
+    most = (_over(np.abs(drawn), scale[:, None]).max(axis=0, initial=-math.inf) for drawn in draw)
     p = _adjusted(np.abs(z), most, n_permutations)
     inside, outside = _estimates(slices, units, 0.0, False)
     order = np.lexsort((-slices.rows, -np.nan_to_num(np.abs(z), nan=-math.inf)))

@@ -498,6 +498,15 @@ def test_two_models_find_where_one_is_worse_and_swap():
     ]
 
 
+def test_a_segment_where_two_models_agree_hides_no_other():
+    columns = segment_columns({"region": ["north"] * 200 + ["south"] * 200}, 400)
+    first, second = [1] * 300 + [0] * 100, [1] * 200 + [0] * 200
+    found = by_name(differing_segments(columns, first, second, n_permutations=99))
+    assert found["region = south"].p_adjusted == 1 / 100
+    assert found["region = north"].p_adjusted == 1
+    assert math.isnan(found["region = north"].z)
+
+
 def test_nothing_that_varies_is_no_error():
     columns = segment_columns({"a": np.arange(300) % 2}, 300)
     found = worst_segments(columns, np.zeros(300), n_permutations=9)
