@@ -17,6 +17,8 @@ sys.path[:0] = [*_OWN, str(_ROOT / "docs" / "_ext"), str(_ROOT / "docs" / "_page
 os.environ |= {"MLFLOW_DISABLE_TELEMETRY": "true", "DO_NOT_TRACK": "true"}
 os.environ["PYTHONPATH"] = os.pathsep.join([*_OWN, os.environ.get("PYTHONPATH", "")])  # of the kernels that run pages
 
+import example_gallery  # noqa: E402 - docs/_ext is on the path now
+
 project = "cmtrack"
 author = "the authors of cmtrack"
 copyright = "the authors of cmtrack"  # noqa: A001
@@ -30,15 +32,25 @@ extensions = [
     "sphinx_click",
     "sphinx_copybutton",
     "sphinx_design",
+    "sphinx_gallery.gen_gallery",
+    "example_gallery",  # docs/_ext
     "mathml",  # docs/_ext
     "generated_pages",  # docs/_ext
 ]
-exclude_patterns = ["_build", "_pages", "_templates", "reference/sizes.md", "**.ipynb_checkpoints"]
+exclude_patterns = [
+    "_build",
+    "_pages",
+    "_templates",
+    "gallery/generated/overview.md",
+    "reference/sizes.md",
+    "**.ipynb_checkpoints",
+]
 templates_path = ["_templates"]
 
 # Pages with code are run, and an exception fails the build.
 os.environ.pop("MPLBACKEND", None)  # of the kernels: with another backend than their own they show no figures
 nb_execution_mode = "off" if tags.has("no-execute") else "cache"  # noqa: F821 - Sphinx gives the tags
+nb_execution_excludepatterns = ["gallery/generated/*"]  # the tutorial, with its stored outputs; a test runs it
 nb_execution_raise_on_error = True
 nb_execution_timeout = 120
 nb_execution_show_tb = True
@@ -47,6 +59,8 @@ nb_ipywidgets_js: dict[str, Any] = {}  # it would be loaded from outside
 myst_enable_extensions = ["attrs_block", "attrs_inline", "colon_fence", "deflist", "dollarmath", "fieldlist"]
 myst_heading_anchors = 3
 suppress_warnings = ["myst-nb.lexer"] if tags.has("no-execute") else []  # noqa: F821
+
+sphinx_gallery_conf = example_gallery.configuration(run=not tags.has("no-execute"))  # noqa: F821
 
 # The Python reference: one page for each name, from its docstring.
 autosummary_generate = True

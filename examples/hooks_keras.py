@@ -1,10 +1,11 @@
-"""Keras: a callback on validation data, after the one that restores the best weights.
-
-Run it with `python examples/hooks_keras.py`; it needs `pip install 'cmtrack[keras]'` and a backend (`torch`, `jax` or
-`tensorflow`; another one than TensorFlow is chosen by the environment variable KERAS_BACKEND).
 """
+Keras: a callback on validation data
+====================================
 
-from pathlib import Path
+The callback stands after the one that restores the best weights, so that the run holds the evaluation of these. It
+needs ``pip install 'cmtrack[keras]'`` and a backend (``torch``, ``jax`` or ``tensorflow``; another one than TensorFlow
+is chosen by the environment variable ``KERAS_BACKEND``).
+"""
 
 import keras
 import mlflow
@@ -14,10 +15,12 @@ from sklearn.model_selection import train_test_split
 from cmtrack import Grouping
 from cmtrack_integrations.keras import EvaluationCallback
 
-STORE = f"sqlite:///{Path('cmtrack-examples.db').resolve().as_posix()}"
+STORE = "sqlite:///cmtrack-examples.db"
 mlflow.set_tracking_uri(STORE)
 mlflow.set_experiment("hooks")
 
+# %%
+# Ten digits in two groups: those with a closed loop, and the others.
 digits = load_digits()
 x, x_val, y, y_val = train_test_split(
     digits.data / 16, digits.target, test_size=0.4, stratify=digits.target, random_state=0
@@ -29,6 +32,8 @@ model = keras.Sequential(
 )
 model.compile("adam", "sparse_categorical_crossentropy")
 
+# %%
+# Every fifth epoch is a step of the run.
 with mlflow.start_run(run_name="Keras"):
     stop = keras.callbacks.EarlyStopping(monitor="val_loss", patience=2, restore_best_weights=True)
     callback = EvaluationCallback((x_val, y_val), every=5, grouping=loops)

@@ -1,9 +1,10 @@
-"""LightGBM: early stopping inside the callback, so that the best iteration is what the run holds.
-
-Run it with `python examples/hooks_lightgbm.py`; it needs `pip install 'cmtrack[lightgbm]'`.
 """
+LightGBM: early stopping inside the callback
+============================================
 
-from pathlib import Path
+The callback stops the training, so that the best iteration is what the run holds. It needs
+``pip install 'cmtrack[lightgbm]'``.
+"""
 
 import lightgbm as lgb
 import mlflow
@@ -12,14 +13,18 @@ from sklearn.model_selection import train_test_split
 
 from cmtrack_integrations.lightgbm import EvaluationCallback
 
-STORE = f"sqlite:///{Path('cmtrack-examples.db').resolve().as_posix()}"
+STORE = "sqlite:///cmtrack-examples.db"
 mlflow.set_tracking_uri(STORE)
 mlflow.set_experiment("hooks")
 
+# %%
+# Malignant or benign, by thirty measurements of cells.
 data = load_breast_cancer()
 names = data.target_names[data.target]  # "malignant", "benign"
 x, x_val, y, y_val = train_test_split(data.data, names, test_size=0.4, stratify=names, random_state=0)
 
+# %%
+# ``early_stopping=15`` belongs to the callback: LightGBM's own would end the training before it.
 with mlflow.start_run(run_name="LightGBM") as run:
     callback = EvaluationCallback(x_val, y_val, positive="malignant", every=20, early_stopping=15)
     lgb.LGBMClassifier(n_estimators=300, verbose=-1).fit(
@@ -28,4 +33,5 @@ with mlflow.start_run(run_name="LightGBM") as run:
 
 print(callback.logged.evaluation)
 print(f"rounds: {mlflow.get_run(run.info.run_id).data.tags['cmtrack.rounds']}")
+callback.logged.evaluation.figures()["roc"].savefig("lightgbm_roc.png")
 print(f"Look at the run with: mlflow ui --backend-store-uri {STORE}")

@@ -1,9 +1,10 @@
-"""Lightning: `validation_step` returns labels and logits, the callback does the rest.
-
-Run it with `python examples/hooks_lightning.py`; it needs `pip install 'cmtrack[lightning]'`.
 """
+Lightning: a callback beside the logger
+=======================================
 
-from pathlib import Path
+``validation_step`` returns labels and logits, the callback does the rest, in the run of the logger. It needs
+``pip install 'cmtrack[lightning]'``.
+"""
 
 import lightning as L
 import mlflow
@@ -16,7 +17,11 @@ from torch.utils.data import DataLoader, TensorDataset
 from cmtrack import Grouping
 from cmtrack_integrations.lightning import EvaluationCallback
 
-STORE = f"sqlite:///{Path('cmtrack-examples.db').resolve().as_posix()}"
+STORE = "sqlite:///cmtrack-examples.db"
+
+
+# %%
+# ``validation_step`` returns what the callback collects.
 
 
 class Net(L.LightningModule):
@@ -38,6 +43,8 @@ def loader(x, y):
     return DataLoader(TensorDataset(torch.tensor(x, dtype=torch.float32) / 16, torch.tensor(y)), batch_size=64)
 
 
+# %%
+# Every second epoch is a step of the run.
 if __name__ == "__main__":
     digits = load_digits()
     parts = train_test_split(digits.data, digits.target, test_size=0.4, stratify=digits.target, random_state=0)

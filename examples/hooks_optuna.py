@@ -1,24 +1,31 @@
-"""Optuna: every trial is a nested run, and the study ends in a ranking that knows what is a tie.
+"""
+Optuna: which trial should I take?
+==================================
 
-Run it with `python examples/hooks_optuna.py`; it needs `pip install 'cmtrack[optuna]'`.
+Every trial is a nested run, and the study ends in a ranking that knows what is a tie. It needs
+``pip install 'cmtrack[optuna]'``.
 """
 
-from pathlib import Path
-
 import mlflow
+import optuna
 from sklearn.datasets import load_breast_cancer
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.model_selection import train_test_split
 
 from cmtrack_integrations.optuna import EvaluatedTrials, compare_study
 
-STORE = f"sqlite:///{Path('cmtrack-examples.db').resolve().as_posix()}"
+STORE = "sqlite:///cmtrack-examples.db"
 mlflow.set_tracking_uri(STORE)
 mlflow.set_experiment("hooks")
+optuna.logging.set_verbosity(optuna.logging.WARNING)  # the ranking says more than a line a trial
 
+# %%
+# Malignant or benign, by thirty measurements of cells.
 data = load_breast_cancer()
 x, x_val, y, y_val = train_test_split(data.data, data.target, test_size=0.5, stratify=data.target, random_state=0)
 
+# %%
+# ``judge`` logs the trial's run and returns the metric that Optuna maximises.
 with mlflow.start_run(run_name="Optuna"):
     judge = EvaluatedTrials("binary/matthews_corrcoef")
 
@@ -32,11 +39,14 @@ with mlflow.start_run(run_name="Optuna"):
         return judge(trial, y_val, y_prob=model.predict_proba(x_val))
 
     study = judge.create_study(study_name="forest")
-    study.optimize(objective, n_trials=12, show_progress_bar=True)
+    study.optimize(objective, n_trials=6)
 
-    comparison = compare_study(study, tie_breakers=["params.n_estimators"])  # as good, and smaller
 
+# %%
+# Among trials that cannot be told apart, the smallest forest is taken.
+comparison = compare_study(study, tie_breakers=["params.n_estimators"])
 print(comparison.summary())
 print(f"Optuna's best trial is {study.best_trial.number}; with ties broken by size it is {comparison.best.name!r}")
+comparison.figures()["ranking"].savefig("optuna_ranking.png")
 comparison.report("hooks_optuna.html")
 print(f"Read hooks_optuna.html, or look at the runs with: mlflow ui --backend-store-uri {STORE}")

@@ -1,11 +1,12 @@
-"""PyTorch: a loop of one's own, in one process or several; each epoch is a step of the run.
+"""
+PyTorch: a training loop in one process or several
+==================================================
 
-Run it with `python examples/hooks_torch.py`, or in two processes with
-`torchrun --nproc_per_node=2 examples/hooks_torch.py`; it needs `pip install 'cmtrack[torch]'`.
+Each epoch is a step of the run. The script runs in one process, or in two with
+``torchrun --nproc_per_node=2 examples/hooks_torch.py``. It needs ``pip install 'cmtrack[torch]'``.
 """
 
 import os
-from pathlib import Path
 
 import mlflow
 import torch
@@ -17,7 +18,7 @@ from torch.utils.data import DataLoader, DistributedSampler, TensorDataset
 from cmtrack import Grouping
 from cmtrack_integrations.torch import EpochAccumulator
 
-STORE = f"sqlite:///{Path('cmtrack-examples.db').resolve().as_posix()}"
+STORE = "sqlite:///cmtrack-examples.db"
 many = "RANK" in os.environ  # set by torchrun
 if many:
     dist.init_process_group("gloo")
@@ -29,6 +30,8 @@ def loader(x, y):
     return DataLoader(data, batch_size=64, sampler=DistributedSampler(data, shuffle=False) if many else None)
 
 
+# %%
+# An ordinary network on images of digits.
 digits = load_digits()
 parts = train_test_split(digits.data, digits.target, test_size=0.4, stratify=digits.target, random_state=0)
 train, valid = loader(parts[0], parts[2]), loader(parts[1], parts[3])
@@ -38,6 +41,8 @@ if many:
     model = torch.nn.parallel.DistributedDataParallel(model)
 optimizer = torch.optim.Adam(model.parameters(), lr=0.01)
 
+# %%
+# The accumulator adds up the batches of all processes. The ids say which rows a sampler repeated.
 run_id = None
 if first:  # rank 0 alone opens and ends the run
     mlflow.set_tracking_uri(STORE)
@@ -53,7 +58,7 @@ for epoch in range(5):
         optimizer.step()
     with torch.no_grad():
         for x, y, ids in valid:
-            judge.update(y, logits=model(x), row_ids=ids)  # the ids: a sampler repeats rows to make ranks even
+            judge.update(y, logits=model(x), row_ids=ids)
     logged = judge.log(step=epoch)
     if first:
         print(f"epoch {epoch}: {logged.evaluation}")

@@ -1,59 +1,63 @@
-"""Transformers: the same metrics for the `Trainer` and for the run, and the best checkpoint at the end.
+"""
+Transformers: the same metrics for the Trainer and for the run
+==============================================================
 
-Run it with `python examples/hooks_transformers.py`; it needs `pip install 'cmtrack[transformers]'`. Nothing is
-downloaded: a tiny BERT with random weights learns to tell the topic of generated sentences.
+A tiny BERT with random weights reads images of digits, pixel by pixel; nothing is downloaded. The metrics choose the
+best checkpoint, which is evaluated at the end. It needs ``pip install 'cmtrack[transformers]'``.
 """
 
 import tempfile
-from pathlib import Path
 
 import mlflow
-import numpy as np
 import torch
+from sklearn.datasets import load_digits
+from sklearn.model_selection import train_test_split
 from transformers import BertConfig, BertForSequenceClassification, Trainer, TrainingArguments, set_seed
 
 from cmtrack_integrations.transformers import EvaluationCallback, compute_metrics
 
-STORE = f"sqlite:///{Path('cmtrack-examples.db').resolve().as_posix()}"
-TOPICS = ["food", "music", "sport"]
-WORDS = 30  # ten words of each topic
+STORE = "sqlite:///cmtrack-examples.db"
+
+# %%
+# An image is a sentence of 64 words, its pixels from 0 to 16.
 
 
-class Sentences(torch.utils.data.Dataset):
-    def __init__(self, n, seed):
-        rng = np.random.default_rng(seed)
-        self.topic = rng.integers(0, 3, n)
-        on_topic = rng.random((n, 12)) < 0.3
-        any_word, own_word = rng.integers(0, WORDS, (n, 12)), rng.integers(0, 10, (n, 12))
-        self.words = np.where(on_topic, 10 * self.topic[:, None] + own_word, any_word)
+class Images(torch.utils.data.Dataset):
+    def __init__(self, pixels, digits):
+        self.pixels, self.digits = pixels.astype(int), digits
 
     def __len__(self):
-        return len(self.topic)
+        return len(self.digits)
 
     def __getitem__(self, place):
-        return {"input_ids": torch.tensor(self.words[place]), "labels": torch.tensor(self.topic[place])}
+        return {"input_ids": torch.tensor(self.pixels[place]), "labels": torch.tensor(self.digits[place])}
 
 
+given = load_digits()
+x, x_val, y, y_val = train_test_split(given.data, given.target, test_size=0.4, stratify=given.target, random_state=0)
+
+# %%
+# ``compute_metrics`` gives the Trainer the metrics that the run gets, so that they can choose the best checkpoint.
 set_seed(0)
 mlflow.set_tracking_uri(STORE)
 mlflow.set_experiment("hooks")
-judge = compute_metrics(labels=TOPICS)
+judge = compute_metrics(labels=list(range(10)))
 callback = EvaluationCallback(judge)
 config = BertConfig(
-    vocab_size=WORDS,
-    hidden_size=32,
+    vocab_size=17,
+    hidden_size=64,
     num_hidden_layers=1,
     num_attention_heads=2,
-    intermediate_size=32,
-    max_position_embeddings=12,
-    num_labels=3,
+    intermediate_size=64,
+    max_position_embeddings=64,
+    num_labels=10,
 )
 with tempfile.TemporaryDirectory() as folder, mlflow.start_run(run_name="Transformers") as run:
     Trainer(
         BertForSequenceClassification(config),
         TrainingArguments(
             folder,
-            num_train_epochs=5,
+            num_train_epochs=10,
             learning_rate=3e-3,
             per_device_train_batch_size=32,
             eval_strategy="epoch",
@@ -63,8 +67,8 @@ with tempfile.TemporaryDirectory() as folder, mlflow.start_run(run_name="Transfo
             report_to=[],
             use_cpu=True,
         ),
-        train_dataset=Sentences(600, 0),
-        eval_dataset=Sentences(300, 1),
+        train_dataset=Images(x, y),
+        eval_dataset=Images(x_val, y_val),
         compute_metrics=judge,
         callbacks=[callback],
     ).train()

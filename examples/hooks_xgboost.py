@@ -1,9 +1,10 @@
-"""XGBoost: the rounds as steps of a run, and the best iteration at its end.
-
-Run it with `python examples/hooks_xgboost.py`; it needs `pip install 'cmtrack[xgboost]'`.
 """
+XGBoost: the rounds as steps of a run
+=====================================
 
-from pathlib import Path
+The callback logs the metrics of every twentieth round, and the whole evaluation of the best one at the end. It needs
+``pip install 'cmtrack[xgboost]'``.
+"""
 
 import mlflow
 import xgboost as xgb
@@ -13,15 +14,19 @@ from sklearn.model_selection import train_test_split
 from cmtrack import Grouping
 from cmtrack_integrations.xgboost import EvaluationCallback
 
-STORE = f"sqlite:///{Path('cmtrack-examples.db').resolve().as_posix()}"
+STORE = "sqlite:///cmtrack-examples.db"
 mlflow.set_tracking_uri(STORE)
 mlflow.set_experiment("hooks")
 
+# %%
+# Ten digits in two groups: those with a closed loop, and the others.
 digits = load_digits()
 x, x_val, y, y_val = train_test_split(digits.data, digits.target, test_size=0.4, stratify=digits.target, random_state=0)
 loops = Grouping({"open": [1, 2, 3, 4, 5, 7], "loop": [0, 6, 8, 9]}, name="loops")
 train, valid = xgb.DMatrix(x, y), xgb.DMatrix(x_val, y_val)
 
+# %%
+# The callback stands beside XGBoost's own early stopping.
 with mlflow.start_run(run_name="XGBoost") as run:
     callback = EvaluationCallback(valid, every=20, grouping=loops)
     xgb.train(
@@ -36,4 +41,5 @@ with mlflow.start_run(run_name="XGBoost") as run:
 
 print(callback.logged.evaluation)
 print(f"rounds: {mlflow.get_run(run.info.run_id).data.tags['cmtrack.rounds']}")
+callback.logged.evaluation.figures()["reduced_loops"].savefig("xgboost_loops.png")
 print(f"Look at the run with: mlflow ui --backend-store-uri {STORE}")

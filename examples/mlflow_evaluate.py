@@ -1,9 +1,10 @@
-"""cmtrack inside `mlflow.models.evaluate`: a logged model, and predictions of a table; and MLflow's own validation.
-
-Run it with `python examples/mlflow_evaluate.py` (half a minute); it writes to a local SQLite store.
 """
+How does MLflow's own evaluator give these metrics?
+===================================================
 
-from pathlib import Path
+``mlflow.models.evaluate`` takes ``"cmtrack"`` as an evaluator: for a logged model, and for a table of predictions.
+MLflow's own validation takes the result. It needs ``pip install 'cmtrack[demo]'``.
+"""
 
 import mlflow
 from mlflow.models import MetricThreshold, infer_signature
@@ -13,7 +14,9 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from statsmodels.datasets import anes96
 
-STORE = f"sqlite:///{Path('cmtrack-examples.db').resolve().as_posix()}"
+from cmtrack import load_evaluation
+
+STORE = "sqlite:///cmtrack-examples.db"
 
 people = anes96.load_pandas().data
 features = ["logpopul", "TVnews", "selfLR", "ClinLR", "DoleLR", "age", "educ", "income"]
@@ -23,40 +26,40 @@ train, held = train_test_split(train, test_size=0.3, stratify=train["party"], ra
 
 mlflow.set_tracking_uri(STORE)
 mlflow.set_experiment("mlflow.models.evaluate")
-
 model = make_pipeline(StandardScaler(), LogisticRegression(max_iter=500)).fit(train[features], train["party"])
 options = {
     "grouping": {"name": "republican", "groups": {"other": {"from": 0, "to": 3}, "republican": {"from": 4, "to": 6}}},
     "calibration": (held["party"], model.predict_proba(held[features])),
 }
 
-# 1. A model: its probabilities are found, and its metrics are linked to it, once.
-with mlflow.start_run(run_name="model"):
-    print("logging the model")
+# %%
+# A model: its probabilities are found, and its metrics are linked to it, once.
+with mlflow.start_run(run_name="model") as run:
     info = mlflow.sklearn.log_model(model, name="party", signature=infer_signature(test[features], [0]))
-    print("evaluating it")
     result = mlflow.models.evaluate(
         info.model_uri, test, targets="party", model_type="classifier",
         evaluators=["default", "cmtrack"],
         evaluator_config={"cmtrack": options, "default": {"log_model_explainability": False}},
     )  # fmt: skip
 for name in ("accuracy_score", "multiclass/accuracy", "binary/matthews_corrcoef", "prevalence/calibrated"):
-    print(f"  {name:26} {result.metrics[name]:.4f}")
-print(f"  artifacts: {', '.join(sorted(name for name in result.artifacts if name.startswith('cmtrack')))}")
+    print(f"{name:26} {result.metrics[name]:.4f}")
+print("artifacts:", ", ".join(sorted(name for name in result.artifacts if name.startswith("cmtrack"))))
+load_evaluation(run.info.run_id).figures()["reduced_republican"].savefig("mlflow_republican.png")
 
-# 2. A table of predictions: the columns of probabilities have to be named.
+# %%
+# A table of predictions: the columns of probabilities have to be named.
 scored = test[["party"]].assign(
     predicted=model.predict(test[features]),
     **{f"p_{label}": p for label, p in zip(model.classes_, model.predict_proba(test[features]).T, strict=True)},
 )
-print("evaluating a table of predictions")
 static = mlflow.models.evaluate(
     data=scored, targets="party", predictions="predicted", model_type="classifier",
     evaluators="cmtrack", evaluator_config={"y_prob": "p_*", **options},
 )  # fmt: skip
-print(f"  the same number: {static.metrics['binary/matthews_corrcoef']:.4f}")
+print(f"the same number: {static.metrics['binary/matthews_corrcoef']:.4f}")
 
-# 3. MLflow's own validation takes the result.
+# %%
+# MLflow's own validation takes the result.
 mlflow.validate_evaluation_results(
     {"binary/matthews_corrcoef": MetricThreshold(threshold=0.4, greater_is_better=True)}, result
 )

@@ -1,8 +1,10 @@
-"""Rough sets: a decision table, what its attributes can tell, and what a confusion matrix alone would say of it.
+"""
+What can these attributes tell?
+===============================
 
-Run it with `python examples/rough_decision_table.py`. The table is Table 3 of Düntsch, I. and Gediga, G. (2019),
-Confusion matrices and rough set data analysis, arXiv:1902.01487: six television sets and whether their decision is
-high or low.
+Rough sets: six television sets, four attributes, and whether their decision is high or low. Which decisions do the
+attributes settle, and what would a confusion matrix alone say of it? The table is Table 3 of Düntsch, I. and Gediga, G.
+(2019), Confusion matrices and rough set data analysis, arXiv:1902.01487.
 """
 
 import pandas as pd
@@ -19,22 +21,27 @@ sets = pd.DataFrame(
     },
     index=pd.RangeIndex(1, 7, name="Type"),
 )
-attributes = ["Price", "Guarantee", "Sound", "Screen"]
 
+# %%
 # The paper says that Price and Screen put the sets 1 and 6 into one granule, but their screens differ: the partition
 # that it goes on with is that of Price and Sound.
 table = granule_table(sets, sets["d"], attributes=["Price", "Sound"])
-print(table, table.to_frame(), sep="\n\n", end="\n\n")
+print(table, table.to_frame(), sep="\n\n")
 
+# %%
+# Which decisions are certain, and which only possible.
 exact = table.approximations()
-print(exact, exact.to_frame(), sep="\n\n", end="\n\n")
-
-classifier = table.majority()  # or table.classifier(sets, y_pred) for the predictions of a model
-print(table.confusion_matrix(classifier).to_frame(), end="\n\n")
-print(table.bounds(classifier), end="\n\n")  # the granules are known: the condition is checked
-print(rough_bounds(table.confusion_matrix(classifier)), end="\n\n")  # from the matrix alone, as in every evaluation
-
-subsets = attribute_subsets(sets, sets["d"], attributes=attributes)
-print(subsets, subsets.to_frame().to_string(), sep="\n\n")
-
+print(exact, exact.to_frame(), sep="\n\n")
 exact.figure().savefig("rough_decision_table.png")
+
+# %%
+# The same from a confusion matrix. With the granules known the condition of its bounds is checked; from the matrix
+# alone, as in every evaluation, it is assumed. ``table.classifier(sets, y_pred)`` takes the predictions of a model.
+classifier = table.majority()
+print(table.confusion_matrix(classifier).to_frame(), end="\n\n")
+print(table.bounds(classifier), rough_bounds(table.confusion_matrix(classifier)), sep="\n\n")
+
+# %%
+# Which attributes are needed?
+subsets = attribute_subsets(sets, sets["d"], attributes=["Price", "Guarantee", "Sound", "Screen"])
+print(subsets, subsets.to_frame().to_string(), sep="\n\n")

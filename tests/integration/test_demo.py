@@ -155,7 +155,7 @@ def test_the_data_are_split_without_overlap() -> None:
 
 @pytest.mark.parametrize(
     ("name", "says"),
-    [("anes_party.py", "neural network"), ("digits_images.py", "calibrated  ")],
+    [("anes_party.py", "neural network"), ("digits_count.py", "calibrated  ")],
 )
 def test_examples_run(name: str, says: str, tmp_path: Path) -> None:
     done = subprocess.run(
@@ -166,7 +166,7 @@ def test_examples_run(name: str, says: str, tmp_path: Path) -> None:
     assert says in done.stdout
     assert "EvaluationWarning" not in done.stderr
     assert (tmp_path / "cmtrack-examples.db").is_file()
-    if name == "digits_images.py":
+    if name == "digits_count.py":
         truth = float(re.search(r"truth +([\d.]+)", done.stdout).group(1))  # type: ignore[union-attr]
         value, low, high = map(float, re.search(r"calibrated +([\d.]+) +\[([\d.]+), ([\d.]+)\]", done.stdout).groups())  # type: ignore[union-attr]
         assert low <= truth <= high

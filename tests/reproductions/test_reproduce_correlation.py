@@ -7,13 +7,15 @@ import re
 import struct
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
 from sklearn.linear_model import LogisticRegression
 
 from cmtrack import estimate_prevalence, evaluate
-from correlation import checklist, formulas, images, limits, multiclass
+from correlation import binary, checklist, formulas, images, limits, multiclass
 from correlation import published as known
 from correlation.data import (
     Problem,
@@ -25,7 +27,7 @@ from correlation.data import (
 )
 from correlation.explanations import equal_bins
 from correlation.machines import Machine, machines, network, scored
-from correlation.trials import Trials, judge
+from correlation.trials import Judged, Trials, judge
 from support.reproductions import FastRun, run_fast
 
 pytestmark = pytest.mark.slow
@@ -47,16 +49,22 @@ def test_every_published_table_and_figure_is_an_outcome(done: FastRun) -> None:
     assert all(row["reproduced"] and row["near"] for row in done.outcomes.values())
     for item in ("Table 1.2", "Table 1.5", "Table 1.6", "Table 1.7"):
         assert done.outcomes[item]["not possible, and why"], item
-    assert "FASHION_MNIST" in done.outcomes["Table 1.3"]["not possible, and why"]
+    table = done.outcomes["Table 1.3"]
+    if images.PACKAGED.is_dir():
+        assert re.match(r"48 numbers: median distance 0\.\d{4}, largest ", table["near"])
+        assert not table["not possible, and why"]
+    else:
+        assert all(word in table["not possible, and why"] for word in (images.VARIABLE, images.PACKAGE))
 
 
 def test_figures_are_there_and_shown(done: FastRun) -> None:
+    of_others = images.PACKAGED.is_dir()  # then Figure 1.6 has pictures of a data set, and is not shown
     for k in range(1, 10):
-        path = done.folder / f"figure_1_{k}.png"
+        path = done.folder / ("pictures" if of_others and k == 6 else "") / f"figure_1_{k}.png"
         assert path.read_bytes()[:8] == b"\x89PNG\r\n\x1a\n"
     shown = set(re.findall(r"\]\((\w+\.png)\)", done.report))
     assert shown == {path.name for path in done.folder.glob("*.png")}
-    assert len(shown) == 11
+    assert len(shown) == 11 - of_others
 
 
 def test_nothing_of_this_machine_is_in_the_report(done: FastRun) -> None:
@@ -304,8 +312,40 @@ def test_fashion_is_read_where_the_environment_names_its_folder(fashion: Path, m
     assert (problem.train.x[:, :5] == 0).all()
 
 
-def test_digits_are_split_without_the_images_that_chose_the_pairs(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_fashion_is_found_where_the_package_puts_it_unless_the_environment_names_another_folder(
+    fashion: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.delenv(images.VARIABLE, raising=False)
+    monkeypatch.setattr(images, "PACKAGED", fashion)
+    assert images.image_set(fast=True).published
+    monkeypatch.setenv(images.VARIABLE, str(tmp_path / "elsewhere"))
+    with pytest.raises(FileNotFoundError, match=r"elsewhere.* is missing"):
+        images.image_set(fast=True)
+
+
+def test_a_machine_without_a_seed_is_judged_once_where_the_rows_stay(monkeypatch: pytest.MonkeyPatch) -> None:
+    study: Any = SimpleNamespace(track=lambda items, what: items, pick=lambda fast, full: fast)
+    judged: list[str] = []
+
+    def counted(machine: Machine, *args: object, **options: object) -> Judged:
+        judged.append(machine.name)
+        return judge(machine, *args, **options)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(binary, "judge", counted)
+    rng = np.random.default_rng(11)
+    problem = Problem(non_normal(rng, (180, 60)), non_normal(rng, (180, 60)))
+    trials = binary.run_case(study, "same", lambda seed: problem, repeats=2, folds=2, same_rows=True, logged=False)
+    assert judged == ["SVM", "LogReg", "RFC", "NN", "RFC", "NN"]
+    assert trials.repeats == 2
+    assert trials.spread("sPCC", "SVM").sd == 0.0
+    assert trials.spread("sPCC", "RFC").sd > 0.0
+
+
+def test_digits_are_split_without_the_images_that_chose_the_pairs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv(images.VARIABLE, raising=False)
+    monkeypatch.setattr(images, "PACKAGED", tmp_path / "none")
     given = images.image_set(fast=True)
     assert not given.published
     assert given.hard.codes != given.easy.codes

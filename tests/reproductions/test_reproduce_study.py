@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import ast
 import json
 import math
 import re
+import shutil
 from pathlib import Path
 
 import mlflow
@@ -15,6 +17,8 @@ from matplotlib.figure import Figure
 
 from study import Spread, Study, beside, nearness
 from study.overview import README, REPORTS, SOURCES, overview, with_overview
+from study.overview import main as take_over
+from study.report import PICTURES
 from support import ROOT
 
 pytestmark = pytest.mark.slow
@@ -95,7 +99,31 @@ def test_the_readme_holds_the_overview_of_the_stored_reports() -> None:
     text = README.read_text()
     assert with_overview(text, overview()) == text
     for name in SOURCES:
-        assert f"`{name}.py`" in text
+        assert f"`{name}.py`: [its report](reproduce/reports/{name}/report.md)" in text
+
+
+def test_one_report_may_be_taken_over_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    kept, readme = tmp_path / "kept", tmp_path / "README.md"
+    shutil.copytree(REPORTS, kept)
+    shutil.copytree(REPORTS / "kappa_article", tmp_path / "new" / "kappa_article")
+    (tmp_path / "new" / "kappa_article" / PICTURES).mkdir()
+    (tmp_path / "new" / "kappa_article" / "more.csv").write_text("a,b\n")
+    shutil.copy(README, readme)
+    monkeypatch.setattr("study.overview.REPORTS", kept)
+    monkeypatch.setattr("study.overview.README", readme)
+    take_over(tmp_path / "new", "kappa_article")
+    assert (kept / "kappa_article" / "more.csv").is_file()
+    assert not (kept / "kappa_article" / PICTURES).exists()
+    assert sorted(path.name for path in kept.iterdir()) == sorted(SOURCES)
+    assert readme.read_text() == README.read_text()
+
+
+def test_a_picture_of_a_data_set_is_drawn_beside_the_report_and_not_shown(study: Study) -> None:
+    study.figure("sample", Figure(), "Images of others.", kept=False)
+    report = study.close().read_text()
+    assert (study.folder / PICTURES / "sample.png").is_file()
+    assert "The script draws it as `pictures/sample.png`; it is not kept here." in report
+    assert "![" not in report
 
 
 def test_stored_reports_are_whole_and_of_no_machine() -> None:
@@ -110,7 +138,10 @@ def test_stored_reports_are_whole_and_of_no_machine() -> None:
                 assert not re.search(r"(^|[\s\"'(:])/(tmp|home|root|work|Users)/", path.read_text()), path
 
 
-def test_every_example_is_in_the_readme() -> None:
-    text = README.read_text()
+def test_every_example_is_in_the_readme_and_in_the_gallery() -> None:
+    readme, gallery = README.read_text(), (ROOT / "docs" / "_ext" / "example_gallery.py").read_text()
     for path in (ROOT / "examples").glob("*.py"):
-        assert f"`{path.name}`" in text or path.name.startswith("hooks_"), path.name
+        title, rule, *_ = str(ast.get_docstring(ast.parse(path.read_text()))).splitlines()
+        assert rule == "=" * len(title), path.name
+        assert f"| `{path.name}` | {title} |" in readme, path.name
+        assert f'"{path.stem}"' in gallery, path.name

@@ -30,7 +30,7 @@ SOURCES = (  # the longest first
 _COLUMNS = ("published", "reproduced", "how near", "what cannot be, and why")
 
 
-def overview(reports: Path = REPORTS, link: str = "reproduce/reports/{name}/report.md") -> str:
+def overview(reports: Path = REPORTS, link: str = "reproduce/reports/{name}/report.md", heading: str = "###") -> str:
     """The sources in Markdown: for each a table with a row for each published table or figure.
 
     Parameters
@@ -39,6 +39,8 @@ def overview(reports: Path = REPORTS, link: str = "reproduce/reports/{name}/repo
         The folder with a folder for each source.
     link : str
         Where a source's report is from the page that shows this.
+    heading : str
+        The mark of a source's heading on that page.
 
     Raises
     ------
@@ -51,7 +53,11 @@ def overview(reports: Path = REPORTS, link: str = "reproduce/reports/{name}/repo
         if summary["mode"] != "full":
             raise ValueError(f"the overview is made of full reports; {name} was written in {summary['mode']} mode")
         rows = [_COLUMNS, (":--",) * len(_COLUMNS), *map(_row, summary["outcomes"])]
-        parts += [f"### {summary['title']}", f"`{name}.py`: [its report]({link.format(name=name)})", table_of(rows)]
+        parts += [
+            f"{heading} {summary['title']}",
+            f"`{name}.py`: [its report]({link.format(name=name)})",
+            table_of(rows),
+        ]
     return "\n\n".join(parts)
 
 

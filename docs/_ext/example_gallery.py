@@ -1,0 +1,146 @@
+"""The gallery: the scripts of ``examples/`` with their output, the tutorial, and the reproductions of the sources."""
+
+from __future__ import annotations
+
+import ast
+import logging
+import re
+import shutil
+import sys
+import warnings
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+from PIL import Image
+from sphinx_gallery.scrapers import figure_rst
+
+ROOT = Path(__file__).parents[2]
+EXAMPLES = ROOT / "examples"
+RUN_IN = ROOT / "docs" / "_build" / "examples"
+"""The scripts run in a copy of their folder, which gets their store and their files."""
+
+NO_FIGURE = RUN_IN / "no_figure.png"
+PAGES = "gallery/generated"
+ORDER = (
+    "anes_party", "segments", "digits_groups", "digits_count", "code_families", "rough_decision_table",
+    "table_engines", "sklearn_hooks", "mlflow_evaluate", "hooks_xgboost", "hooks_lightgbm", "hooks_catboost",
+    "hooks_optuna", "hooks_torch", "hooks_lightning", "hooks_keras", "hooks_transformers",
+)  # fmt: skip
+
+
+def missing(script: Path) -> list[str]:
+    """What a script imports at its top and is not installed."""
+    names: set[str] = set()
+    for node in ast.parse(script.read_text(encoding="utf-8")).body:
+        if isinstance(node, ast.Import):
+            names |= {alias.name.partition(".")[0] for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            names.add((node.module or "").partition(".")[0])
+    return sorted(name for name in names if find_spec(name) is None)
+
+
+def configuration(*, run: bool) -> dict[str, Any]:
+    """The settings of sphinx-gallery; the scripts that can run here are run, or none."""
+    runnable = [path.stem for path in sorted(EXAMPLES.glob("*.py")) if not missing(path)]
+    return {
+        "examples_dirs": str(RUN_IN),
+        "gallery_dirs": f"{PAGES}/examples",
+        "filename_pattern": rf"[/\\](?:{'|'.join(runnable)})\.py$",
+        "within_subsection_order": "example_gallery.in_order",
+        "plot_gallery": str(run),
+        "capture_repr": (),
+        "image_scrapers": ("example_gallery.saved_figures",),
+        "reset_modules": ("example_gallery.quiet",),
+        "reset_modules_order": "both",
+        "reset_argv": "example_gallery.arguments",
+        "download_all_examples": False,
+        "notebook_extensions": set(),
+        "show_signature": False,
+        "default_thumb_file": str(NO_FIGURE),
+        "min_reported_time": 1e9,
+        "write_computation_times": False,
+    }
+
+
+def in_order(name: str) -> int:
+    """The place of a script in the gallery."""
+    return ORDER.index(name.removesuffix(".py"))
+
+
+def arguments(gallery_conf: dict[str, Any], script_vars: dict[str, Any]) -> list[str]:
+    """What a script is started with: no cluster is started for a page."""
+    return ["--quick"] if Path(script_vars["src_file"]).stem == "table_engines" else []
+
+
+def saved_figures(block: Any, block_vars: dict[str, Any], gallery_conf: dict[str, Any]) -> str:
+    """The figures that a block of code saves, in its order."""
+    taken, titles = [], []
+    for name in re.findall(r"""\.savefig\(["']([\w.]+\.png)["']""", block[1]):
+        image = next(block_vars["image_path_iterator"])
+        shutil.copy(Path(block_vars["src_file"]).parent / name, image)
+        taken.append(image)
+        titles.append(name.removesuffix(".png").replace("_", " "))
+    return figure_rst(taken, gallery_conf["src_dir"], ", ".join(titles))
+
+
+def quiet(gallery_conf: dict[str, Any], name: str, when: str) -> None:
+    """Keep libraries' words from the pages; after a script, forget what the reference imports with mocks."""
+    for logger in ("mlflow", "alembic", "mlflow.store.db.utils"):
+        logging.getLogger(logger).setLevel(logging.ERROR)
+    warnings.simplefilter("ignore")  # they name the files of this machine
+    if when == "after":
+        for module in list(sys.modules):
+            if module.startswith("cmtrack_integrations."):
+                del sys.modules[module]
+
+
+def copy_scripts() -> None:
+    """Put the scripts into a new folder to run in; the one of an earlier build goes."""
+    shutil.rmtree(RUN_IN, ignore_errors=True)
+    RUN_IN.mkdir(parents=True)
+    for path in [*EXAMPLES.glob("*.py"), EXAMPLES / "GALLERY_HEADER.rst"]:
+        shutil.copy(path, RUN_IN)
+    Image.new("RGBA", (400, 280), (0, 0, 0, 0)).save(NO_FIGURE)
+
+
+def copy_pages(docs: Path) -> None:
+    """Put the tutorial and the reports of the reproductions among the pages, and write their overview."""
+    pages = docs / PAGES
+    pages.mkdir(parents=True, exist_ok=True)
+    shutil.copy(EXAMPLES / "tutorial.ipynb", pages)
+    reports = EXAMPLES / "reproduce" / "reports"
+    for report in sorted(reports.glob("*/report.md")):
+        folder = pages / "reports" / report.parent.name
+        shutil.rmtree(folder, ignore_errors=True)
+        shutil.copytree(report.parent, folder, ignore=shutil.ignore_patterns("*.json", "*.csv"))
+        for page in folder.glob("review*.md"):  # a part of the report, which begins below the title
+            page.write_text(f"# A review\n\n{page.read_text(encoding='utf-8')}", encoding="utf-8")
+    sys.path.insert(0, str(EXAMPLES / "reproduce"))
+    try:
+        from study.overview import overview
+    finally:
+        sys.path.pop(0)
+    text = overview(reports, "generated/reports/{name}/report.md", "##")
+    (pages / "overview.md").write_text(text + "\n", encoding="utf-8")
+
+
+def say_what_did_not_run(app: Any, docname: str, source: list[str]) -> None:
+    """Say on the page of a script that it was not run, and why."""
+    place, _, name = docname.rpartition("/")
+    script = EXAMPLES / f"{name}.py"
+    if place == f"{PAGES}/examples" and script.is_file() and (lacks := missing(script)):
+        those = " and ".join(f"“{one}”" for one in lacks)
+        note = f".. note::\n\n   This script was not run for this page: {those} {'is' if len(lacks) == 1 else 'are'} "
+        note += "not installed where the site was built.\n\n"
+        head = re.search(r"^=+\n\n", source[0], re.MULTILINE)
+        at = head.end() if head else 0
+        source[0] = source[0][:at] + note + source[0][at:]
+
+
+def setup(app: Any) -> dict[str, bool]:
+    """Write the pages before Sphinx looks for its files."""
+    copy_scripts()
+    copy_pages(Path(app.srcdir))
+    app.connect("source-read", say_what_did_not_run)
+    return {"parallel_read_safe": True, "parallel_write_safe": True}
