@@ -66,6 +66,12 @@ def comparison(evaluations):
 
 
 @pytest.fixture(scope="module")
+def file(comparison, tmp_path_factory):
+    """The review, as it is written."""
+    return comparison.report(tmp_path_factory.mktemp("review") / "review.html")
+
+
+@pytest.fixture(scope="module")
 def browser():
     with playwright.sync_playwright() as started:
         running = started.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox", "--disable-gpu"])
@@ -83,8 +89,8 @@ def open_page(browser, file):
 
 
 @pytest.fixture
-def page(browser, comparison, tmp_path):
-    opened, errors = open_page(browser, comparison.report(tmp_path / "review.html"))
+def page(browser, file):
+    opened, errors = open_page(browser, file)
     yield opened
     assert errors == []
     opened.close()
@@ -615,10 +621,10 @@ def test_only_what_can_be_answered_is_asked(browser, kinds, kind, asked, tmp_pat
 # -- where it stands -------------------------------------------------------------------------------------------
 
 
-def test_without_scripts_nothing_of_it_is_seen(browser, comparison, tmp_path):
+def test_without_scripts_nothing_of_it_is_seen(browser, comparison, file):
     context = browser.new_context(java_script_enabled=False)
     opened = context.new_page()
-    opened.goto(comparison.report(tmp_path / "review.html").as_uri())
+    opened.goto(file.as_uri())
     assert opened.locator("#ask").is_hidden()
     assert opened.locator("#pair-knob").is_hidden()
     assert opened.locator("#pair h2").is_visible()
@@ -627,8 +633,8 @@ def test_without_scripts_nothing_of_it_is_seen(browser, comparison, tmp_path):
     context.close()
 
 
-def test_it_answers_in_a_frame_without_a_size_storage_or_clipboard(browser, comparison, evaluations, tmp_path):
-    content = escaping.escape(comparison.report(tmp_path / "review.html").read_text(encoding="utf-8"), quote=True)
+def test_it_answers_in_a_frame_without_a_size_storage_or_clipboard(browser, file, evaluations, tmp_path):
+    content = escaping.escape(file.read_text(encoding="utf-8"), quote=True)
     outer = tmp_path / "outer.html"
     outer.write_text(
         f'<!DOCTYPE html><iframe sandbox="allow-scripts" srcdoc="{content}" width=0 height=0></iframe>',

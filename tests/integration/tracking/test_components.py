@@ -142,8 +142,8 @@ def kills(service: Service, moment: Callable[[str, str], bool]) -> Callable[[str
 
 @pytest.mark.parametrize(
     ("who", "moment"),
-    [("server", first_upload), ("server", image), ("cluster", first_upload)],
-    ids=["the-server-at-the-first-upload", "the-server-at-the-image", "PostgreSQL-at-the-first-upload"],
+    [("server", image), ("cluster", first_upload)],
+    ids=["the-server-at-the-image", "PostgreSQL-at-the-first-upload"],
 )
 def test_what_a_killed_component_lacks_is_pushed_when_it_is_back(on_company, judged, who, moment):
     run_id, service = new_run(), getattr(on_company, who)
