@@ -34,7 +34,10 @@ def test_nothing_but_the_wheel_and_its_dependencies_is_here() -> None:
 
 
 def test_every_public_name_can_be_had() -> None:
-    for room in (cmtrack, *(import_module(f"cmtrack.{found.name}") for found in pkgutil.iter_modules(cmtrack.__path__))):
+    for room in (
+        cmtrack,
+        *(import_module(f"cmtrack.{found.name}") for found in pkgutil.iter_modules(cmtrack.__path__)),
+    ):
         for name in getattr(room, "__all__", ()):
             assert getattr(room, name) is not None
 
