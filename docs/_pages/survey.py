@@ -106,7 +106,7 @@ def region(split: str = "test") -> np.ndarray:
     """The size of the place where each person of a split lives, in three kinds, from ``logpopul``."""
     people: Data = data()
     thousands = np.exp(getattr(people, f"x_{split}")[:, 0]) - 0.1
-    return np.array(REGIONS)[np.digitize(thousands, [10, 100])]
+    return np.asarray(np.array(REGIONS)[np.digitize(thousands, [10, 100])])
 
 
 @cache
