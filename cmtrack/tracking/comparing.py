@@ -182,6 +182,28 @@ def compare(
     comparisons with the best, Hsu 1981, 1996), the best one with at least the confidence level. Many runs invite
     finding a winner by chance: the intervals of the differences hold for all pairs of runs at once, that of the
     leader allows for its having been picked, and P(best) for how little equal runs would differ.
+
+    Cost: the reading of the runs' files, several at a time, and R² paired differences for R runs on the same rows. Of
+    ten evaluations in memory with 10⁵ rows each, about 1 s on one core.
+
+    Examples
+    --------
+    >>> from cmtrack import compare, evaluate
+    >>> y = [0, 1] * 100
+    >>> runs = {"forest": evaluate(y, [0, 1] * 90 + [1, 0] * 10), "linear": evaluate(y, [0, 1] * 70 + [1, 0] * 30)}
+    >>> comparison = compare(runs, rank_by="multiclass/accuracy", require="binary/recall >= 0.6")
+    >>> comparison.best.name, [(run.rank, run.name, run.tied) for run in comparison.runs]
+    ('forest', [(1, 'forest', True), (2, 'linear', False)])
+
+    Of the runs that the active experiment holds:
+
+    >>> import mlflow
+    >>> from cmtrack import log_evaluation
+    >>> for name, evaluation in runs.items():
+    ...     with mlflow.start_run(run_name=name):
+    ...         logged = log_evaluation(evaluation)
+    >>> compare(rank_by="multiclass/accuracy").best.name
+    'forest'
     """
     options = CompareOptions(**{name: value for name, value in locals().items() if name not in ("runs", "progress")})
     return compare_by(options, runs, progress)

@@ -56,6 +56,19 @@ def load_evaluation(
         schema.
     ConnectionError
         If the tracking server does not answer.
+
+    Notes
+    -----
+    Cost: one file read from the artifact store, of some 10 kB to some MB; with ``rows=True`` the predictions, too.
+
+    Examples
+    --------
+    >>> import mlflow
+    >>> from cmtrack import load_evaluation, log_evaluation
+    >>> with mlflow.start_run() as run:
+    ...     logged = log_evaluation([0, 1, 1, 0], [0, 1, 0, 0])
+    >>> load_evaluation(run.info.run_id, rows=True) == logged.evaluation
+    True
     """
     from mlflow import MlflowClient
 

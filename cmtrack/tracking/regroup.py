@@ -55,6 +55,21 @@ class RegroupedRun:
     already_done : bool
         Whether the run held this very regrouping, so that nothing was read or written; its metrics are the logged
         ones.
+
+    Notes
+    -----
+    Cost: two sets of headline numbers.
+
+    Examples
+    --------
+    >>> import mlflow
+    >>> from cmtrack import Grouping, log_evaluation, regroup_runs
+    >>> with mlflow.start_run() as run:
+    ...     logged = log_evaluation([0, 1, 2, 2], [0, 1, 2, 1])
+    >>> two = Grouping({"low": [0, 1], "high": [2]})
+    >>> outcome = regroup_runs([run.info.run_id], two, prefix="two_", dry_run=True)[0]
+    >>> outcome.status, outcome.before["multiclass/accuracy"], outcome.after["binary/recall"]
+    ('planned', 0.75, 0.5)
     """
 
     run_id: str
@@ -123,6 +138,20 @@ def regroup_runs(
     -----
     Where the rows' predictions were kept, nothing is lost but the held-out calibration scores of another positive
     group; else see :meth:`cmtrack.Evaluation.regroup`. Predictions are not written again: a tag points to the file.
+
+    Cost: for each run the reading of its evaluation, the new numbers and figures, and eleven requests to the store;
+    several runs at a time.
+
+    Examples
+    --------
+    >>> import mlflow
+    >>> from cmtrack import Grouping, log_evaluation, regroup_runs
+    >>> with mlflow.start_run() as run:
+    ...     logged = log_evaluation([0, 1, 2, 2], [0, 1, 2, 1])
+    >>> two = Grouping({"low": [0, 1], "high": [2]})
+    >>> outcome = regroup_runs([run.info.run_id], two, prefix="two_", figures=False)[0]
+    >>> outcome.status, mlflow.get_run(run.info.run_id).data.metrics["two_binary/recall"]
+    ('completed', 0.5)
     """
     if not isinstance(grouping, Grouping):
         raise TypeError(f"grouping must be a Grouping, got {type(grouping).__name__}")

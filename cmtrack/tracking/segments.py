@@ -81,6 +81,21 @@ def segment_runs(
     -----
     UserWarning
         If the rows are matched by their place alone.
+
+    Notes
+    -----
+    Cost: for each run the reading of its evaluation and predictions, and one pass over its n rows.
+
+    Examples
+    --------
+    >>> import mlflow
+    >>> from cmtrack import log_evaluation, segment_runs
+    >>> y, regions = [0, 1] * 50, ["north"] * 60 + ["south"] * 40
+    >>> with mlflow.start_run() as run:
+    ...     logged = log_evaluation(y, [0, 1] * 30 + [0, 0] * 20)
+    >>> evaluation = segment_runs(run.info.run_id, {"region": regions, "y": y}, segments=["region"], y_true="y")[0]
+    >>> evaluation.segments.named("segment/region/*/multiclass/accuracy")
+    {'segment/region/north/multiclass/accuracy': 1.0, 'segment/region/south/multiclass/accuracy': 0.5}
     """
     columns = attribute_columns(table, None, SEGMENTS)
     divisions = divisions_of(segments)

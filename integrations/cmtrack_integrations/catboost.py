@@ -45,6 +45,25 @@ def log_fitted(
     -------
     LoggedEvaluation or None
         What became of the evaluation of the whole model; None where there were no predictions to evaluate.
+
+    Notes
+    -----
+    Cost: that of :func:`cmtrack.log_evaluation`, and one prediction of the validation set; with ``every`` both for each
+    stage.
+
+    Examples
+    --------
+    >>> import mlflow
+    >>> import numpy as np
+    >>> from catboost import CatBoostClassifier
+    >>> from cmtrack_integrations.catboost import log_fitted
+    >>> X = np.random.default_rng(0).normal(size=(200, 2))
+    >>> y = (X[:, 0] > 0).astype(int)
+    >>> with mlflow.start_run():
+    ...     model = CatBoostClassifier(iterations=5, verbose=0, allow_writing_files=False).fit(X[:100], y[:100])
+    ...     logged = log_fitted(model, X[100:], y[100:])
+    >>> logged.status, logged.evaluation.metrics["binary/roc_auc"] > 0.9
+    ('completed', True)
     """
     rounds = Rounds(every, options)
     with rounds.guarded():

@@ -46,6 +46,19 @@ class EvaluationCallback(keras.callbacks.Callback):  # type: ignore[misc]
     ----------
     logged : LoggedEvaluation or None
         What became of the last evaluation.
+
+    Notes
+    -----
+    Cost: that of :func:`cmtrack.log_evaluation`, and one prediction of the validation data; with ``every`` both for
+    each such epoch.
+
+    Examples
+    --------
+    >>> callback = EvaluationCallback((x_val, y_val), every=5)  # doctest: +SKIP
+    >>> with mlflow.start_run():  # doctest: +SKIP
+    ...     stop = keras.callbacks.EarlyStopping(monitor="val_loss", patience=2, restore_best_weights=True)
+    ...     model.fit(x, y, validation_data=(x_val, y_val), epochs=10, callbacks=[stop, callback])
+    >>> callback.logged.evaluation.metrics["multiclass/accuracy"]  # doctest: +SKIP
     """
 
     def __init__(

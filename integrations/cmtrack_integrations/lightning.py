@@ -56,6 +56,21 @@ class EvaluationCallback(Callback):  # type: ignore[misc, valid-type]
     ----------
     logged : LoggedEvaluation or None
         What became of the last evaluation (on rank 0).
+
+    Notes
+    -----
+    Cost: that of :func:`cmtrack.log_evaluation` on rank 0, and the memory of the rows of one epoch; no prediction more
+    than the trainer makes.
+
+    Examples
+    --------
+    >>> class Net(lightning.LightningModule):  # doctest: +SKIP
+    ...     def validation_step(self, batch, batch_idx):
+    ...         return {"y_true": batch[1], "logits": self.layers(batch[0])}
+    >>> callback = EvaluationCallback(every=2)  # doctest: +SKIP
+    >>> logger = MLFlowLogger(experiment_name="hooks", tracking_uri="sqlite:///mlflow.db")  # doctest: +SKIP
+    >>> lightning.Trainer(max_epochs=5, logger=logger, callbacks=[callback]).fit(Net(), train, valid)  # doctest: +SKIP
+    >>> callback.logged.evaluation.metrics["multiclass/accuracy"]  # doctest: +SKIP
     """
 
     def __init__(

@@ -21,7 +21,18 @@ _OWN = frozenset(
 
 
 def options() -> frozenset[str]:
-    """The names of all options."""
+    """The names of all options.
+
+    Notes
+    -----
+    Cost: microseconds, but for the first call, which imports cmtrack's options.
+
+    Examples
+    --------
+    >>> from cmtrack_integrations.mlflow_evaluator import options
+    >>> sorted(options())[:4]
+    ['calibration', 'confidence_level', 'costs', 'dataset']
+    """
     from cmtrack.options import OPTIONS
 
     return _OWN | OPTIONS.keys()
@@ -54,6 +65,25 @@ class CmtrackEvaluator(ModelEvaluator):  # type: ignore[misc]
         As in :func:`cmtrack.log_evaluation`.
     params : dict
         Inference parameters for the model's ``predict``.
+
+    Notes
+    -----
+    Cost: that of :func:`cmtrack.log_evaluation`; the model predicts once more where MLflow's predictions are not
+    probabilities.
+
+    Examples
+    --------
+    >>> import mlflow
+    >>> import pandas as pd
+    >>> table = pd.DataFrame({"party": [0, 1, 1, 0], "predicted": [0, 1, 0, 0], "p_0": [0.8, 0.1, 0.6, 0.9]})
+    >>> table["p_1"] = 1 - table["p_0"]
+    >>> with mlflow.start_run():
+    ...     result = mlflow.models.evaluate(
+    ...         data=table, targets="party", predictions="predicted", model_type="classifier",
+    ...         evaluators="cmtrack", evaluator_config={"y_prob": "p_*"},
+    ...     )
+    >>> result.metrics["binary/recall"], result.metrics["binary/roc_auc"]
+    (0.5, 1.0)
     """
 
     @classmethod
@@ -100,7 +130,18 @@ class CmtrackEvaluator(ModelEvaluator):  # type: ignore[misc]
 
 
 def own_config(config: Any) -> dict[str, Any]:
-    """The options, also where they came under the evaluator's name although it is the only one."""
+    """The options, also where they came under the evaluator's name although it is the only one.
+
+    Notes
+    -----
+    Cost: microseconds.
+
+    Examples
+    --------
+    >>> from cmtrack_integrations.mlflow_evaluator import own_config
+    >>> own_config({"cmtrack": {"y_prob": "p_*"}}), own_config({"y_prob": "p_*"}), own_config(None)
+    ({'y_prob': 'p_*'}, {'y_prob': 'p_*'}, {})
+    """
     config = config or {}
     inner = config.get(NAME)
     return dict(inner if isinstance(inner, dict) and len(config) == 1 else config)

@@ -26,6 +26,16 @@ def directions(metrics: str | Sequence[str]) -> list[str]:
     ------
     ValueError
         If there is no such metric, or it has no better or worse.
+
+    Notes
+    -----
+    Cost: microseconds for each metric.
+
+    Examples
+    --------
+    >>> from cmtrack_integrations.optuna import directions
+    >>> directions(["multiclass/accuracy", "probability/log_loss", "prevalence/bias"])
+    ['maximize', 'minimize', 'minimize']
     """
     return ["maximize" if lookup(name).better == "higher" else "minimize" for name in _names(metrics)]
 
@@ -47,15 +57,25 @@ class EvaluatedTrials:
         ``sample_weight``, ``groups``, ``row_ids``, ``segments``, ``run_id`` (of the parent),
         ``prefix``, ``metrics``, ``predictions``, ``strict``, as in :func:`cmtrack.log_evaluation`.
 
+    Notes
+    -----
+    Cost: for each trial that of :func:`cmtrack.log_evaluation`.
+
     Examples
     --------
-    >>> judge = EvaluatedTrials("binary/matthews_corrcoef")  # doctest: +SKIP
-    >>> def objective(trial):  # doctest: +SKIP
-    ...     model = Forest(max_depth=trial.suggest_int("max_depth", 2, 9)).fit(X, y)
-    ...     return judge(trial, y_val, y_prob=model.predict_proba(X_val))
-    >>> study = judge.create_study()  # doctest: +SKIP
-    >>> study.optimize(objective, n_trials=50)  # doctest: +SKIP
-    >>> compare_study(study).best.name  # doctest: +SKIP
+    >>> import mlflow
+    >>> import optuna
+    >>> from cmtrack_integrations.optuna import EvaluatedTrials
+    >>> judge = EvaluatedTrials("multiclass/accuracy")
+    >>> y, scores = [0, 1] * 50, [0.3, 0.6] * 40 + [0.7, 0.8] * 10
+    >>> def objective(trial):
+    ...     cut = trial.suggest_categorical("cut", [0.5, 0.1])
+    ...     return judge(trial, y, [int(score > cut) for score in scores])
+    >>> study = judge.create_study(sampler=optuna.samplers.GridSampler({"cut": [0.5, 0.1]}, seed=0))
+    >>> with mlflow.start_run():
+    ...     study.optimize(objective, n_trials=2)
+    >>> study.best_params, study.best_value
+    ({'cut': 0.5}, 0.9)
     """
 
     def __init__(
@@ -176,6 +196,26 @@ def compare_study(study: Any, **how: Any) -> Comparison:
     ------
     ValueError
         If no trial of the study was evaluated.
+
+    Notes
+    -----
+    Cost: that of :func:`cmtrack.compare` for the runs of the trials.
+
+    Examples
+    --------
+    >>> import mlflow
+    >>> import optuna
+    >>> from cmtrack_integrations.optuna import EvaluatedTrials, compare_study
+    >>> judge = EvaluatedTrials("multiclass/accuracy")
+    >>> y, scores = [0, 1] * 50, [0.3, 0.6] * 40 + [0.7, 0.8] * 10
+    >>> def objective(trial):
+    ...     cut = trial.suggest_categorical("cut", [0.5, 0.1])
+    ...     return judge(trial, y, [int(score > cut) for score in scores])
+    >>> study = judge.create_study(sampler=optuna.samplers.GridSampler({"cut": [0.5, 0.1]}, seed=0))
+    >>> with mlflow.start_run():
+    ...     study.optimize(objective, n_trials=2)
+    >>> compare_study(study).best.evaluation.metrics["multiclass/accuracy"]
+    0.9
     """
     runs = [trial.user_attrs[_RUN] for trial in study.trials if _RUN in trial.user_attrs]
     if not runs:

@@ -40,6 +40,16 @@ class Inside:
         The answer to the request ``get-artifact`` that is being handled; it checks no permission.
     missing : str
         The reason why the pages cannot be shown, in a sentence; empty where they can.
+
+    Notes
+    -----
+    Cost: two functions and a text.
+
+    Examples
+    --------
+    >>> from cmtrack_integrations.server import Inside
+    >>> Inside(store=lambda: None, get_artifact=lambda: None, missing="This MLflow has no artifacts.").missing
+    'This MLflow has no artifacts.'
     """
 
     store: Callable[[], Any]
@@ -48,7 +58,17 @@ class Inside:
 
 
 def create_app() -> Any:
-    """MLflow's app with cmtrack's pages, for ``mlflow server --app-name cmtrack``."""
+    """MLflow's app with cmtrack's pages, for ``mlflow server --app-name cmtrack``.
+
+    Notes
+    -----
+    Cost: imports what the pages need once, when the server starts.
+
+    Examples
+    --------
+    >>> from cmtrack_integrations.server import create_app  # doctest: +SKIP
+    >>> app = create_app()  # what `mlflow server --app-name cmtrack` serves  # doctest: +SKIP
+    """
     from mlflow.server import app
 
     _with_pages(app, [])
@@ -64,6 +84,15 @@ def create_auth_app() -> Any:
     ------
     RuntimeError
         If this MLflow has no app "basic-auth": nothing is served without it.
+
+    Notes
+    -----
+    Cost: as :func:`create_app`; a page asks MLflow once which experiments the user may read.
+
+    Examples
+    --------
+    >>> from cmtrack_integrations.server import create_auth_app  # doctest: +SKIP
+    >>> app = create_auth_app()  # what `mlflow server --app-name cmtrack-auth` serves  # doctest: +SKIP
     """
     from mlflow.server import app
 

@@ -46,6 +46,11 @@ class EpochAccumulator:
         ``strict``, as in :func:`cmtrack.log_evaluation`. ``labels`` are by default 0 to K - 1; where they are names,
         ``y_true`` holds class numbers.
 
+    Notes
+    -----
+    Cost: the rows of an epoch in memory, or their statistics where they are not gathered; ``log`` costs what
+    :func:`cmtrack.log_evaluation` does.
+
     Examples
     --------
     >>> judge = EpochAccumulator(labels=["cat", "dog"])  # doctest: +SKIP
@@ -228,6 +233,16 @@ def probabilities(logits: Any) -> Any:
     ------
     ValueError
         If the shape is another one.
+
+    Notes
+    -----
+    Cost: O(n K).
+
+    Examples
+    --------
+    >>> probabilities(torch.tensor([[0.0, 0.0], [0.0, 2.0]]))  # doctest: +SKIP
+    array([[0.5       , 0.5       ],
+           [0.11920292, 0.880797  ]], dtype=float32)
     """
     tensor = torch.as_tensor(logits).detach()
     if tensor.dtype in (torch.float16, torch.bfloat16) or not tensor.is_floating_point():

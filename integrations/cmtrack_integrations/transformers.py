@@ -31,6 +31,17 @@ class ComputeMetrics:
     ----------
     evaluation : Evaluation or None
         The last one; None where it failed.
+
+    Notes
+    -----
+    Cost: holds the last evaluation, and under ``batch_eval_metrics=True`` the rows of the batches.
+
+    Examples
+    --------
+    >>> judge = compute_metrics(labels=["negative", "positive"])  # doctest: +SKIP
+    >>> trainer = Trainer(model, arguments, eval_dataset=valid, compute_metrics=judge)  # doctest: +SKIP
+    >>> trainer.evaluate()["eval_binary/f1"] == judge.evaluation.metrics["binary/f1"]  # doctest: +SKIP
+    True
     """
 
     def __init__(self, options: Any, from_logits: bool = True) -> None:
@@ -112,6 +123,19 @@ def compute_metrics(*, from_logits: bool = True, **options: Unpack[Options]) -> 
     -------
     ComputeMetrics
         Its ``.evaluation`` is the last evaluation.
+
+    Notes
+    -----
+    Cost: for each evaluation of the trainer that of :func:`cmtrack.evaluate`.
+
+    Examples
+    --------
+    >>> judge = compute_metrics(labels=["food", "music", "sport"])  # doctest: +SKIP
+    >>> arguments = TrainingArguments(  # doctest: +SKIP
+    ...     "out", eval_strategy="epoch", save_strategy="epoch", load_best_model_at_end=True,
+    ...     metric_for_best_model="multiclass/matthews_corrcoef",
+    ... )
+    >>> Trainer(model, arguments, eval_dataset=valid, compute_metrics=judge, ...).train()  # doctest: +SKIP
     """
     return ComputeMetrics(options, from_logits)
 
@@ -137,6 +161,10 @@ class EvaluationCallback(TrainerCallback):  # type: ignore[misc]
     ----------
     logged : LoggedEvaluation or None
         What became of the last evaluation.
+
+    Notes
+    -----
+    Cost: that of :func:`cmtrack.log_evaluation` once for each evaluation set, and at every ``every``-th evaluation.
 
     Examples
     --------

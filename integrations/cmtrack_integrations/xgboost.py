@@ -48,6 +48,25 @@ class EvaluationCallback(TrainingCallback):  # type: ignore[misc]
         What became of the last evaluation.
     rounds_used, rounds_trained : int
         Rounds of the model that was evaluated last, and rounds of the training.
+
+    Notes
+    -----
+    Cost: that of :func:`cmtrack.log_evaluation`, and one prediction of the validation set; with ``every`` both for each
+    such round.
+
+    Examples
+    --------
+    >>> import mlflow
+    >>> import numpy as np
+    >>> import xgboost
+    >>> from cmtrack_integrations.xgboost import EvaluationCallback
+    >>> X = np.random.default_rng(0).normal(size=(400, 2))
+    >>> y = (X[:, 0] > 0).astype(int)
+    >>> callback = EvaluationCallback(X[300:], y[300:])
+    >>> with mlflow.start_run():
+    ...     model = xgboost.XGBClassifier(n_estimators=5, callbacks=[callback]).fit(X[:300], y[:300])
+    >>> callback.rounds_used, callback.logged.evaluation.metrics["binary/roc_auc"] > 0.9
+    (5, True)
     """
 
     def __init__(

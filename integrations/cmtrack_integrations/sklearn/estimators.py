@@ -74,6 +74,22 @@ def evaluate_estimator(
         Wrong input, or several outputs.
     sklearn.exceptions.NotFittedError
         If the estimator is not fitted.
+
+    Notes
+    -----
+    Cost: that of :func:`cmtrack.evaluate`, and one prediction of each set of rows.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.linear_model import LogisticRegression
+    >>> from cmtrack_integrations.sklearn import evaluate_estimator
+    >>> X = np.random.default_rng(0).normal(size=(200, 2))
+    >>> y = (X[:, 0] > 0).astype(int)
+    >>> model = LogisticRegression().fit(X[:100], y[:100])
+    >>> evaluation = evaluate_estimator(model, X[100:], y[100:])
+    >>> evaluation.metrics["binary/roc_auc"] > 0.95
+    True
     """
     predicted, given = _arguments(estimator, X, y, labels, calibration, target, options)
     evaluation = evaluate(
@@ -108,6 +124,24 @@ def log_estimator(
     Returns
     -------
     LoggedEvaluation
+
+    Notes
+    -----
+    Cost: that of :func:`evaluate_estimator` and of :func:`cmtrack.log_evaluation`.
+
+    Examples
+    --------
+    >>> import mlflow
+    >>> import numpy as np
+    >>> from sklearn.linear_model import LogisticRegression
+    >>> from cmtrack_integrations.sklearn import log_estimator
+    >>> X = np.random.default_rng(0).normal(size=(200, 2))
+    >>> y = (X[:, 0] > 0).astype(int)
+    >>> with mlflow.start_run():
+    ...     model = LogisticRegression().fit(X[:100], y[:100])
+    ...     logged = log_estimator(model, X[100:], y[100:])
+    >>> logged.status
+    'completed'
     """
     run: Any = {name: value for name, value in options.items() if name in _OF_THE_RUN}
     judging: Any = {name: value for name, value in options.items() if name not in _OF_THE_RUN}

@@ -16,7 +16,18 @@ from cmtrack_integrations.sklearn.predictions import has_probabilities, known_la
 
 @dataclass(frozen=True)
 class CmtrackScorer:
-    """A metric as a scikit-learn scorer: ``scorer(estimator, X, y)``, larger is better. See :func:`get_scorer`."""
+    """A metric as a scikit-learn scorer: ``scorer(estimator, X, y)``, larger is better. See :func:`get_scorer`.
+
+    Notes
+    -----
+    Cost: for each call one prediction and the metric.
+
+    Examples
+    --------
+    >>> from cmtrack_integrations.sklearn import get_scorer
+    >>> get_scorer("multiclass/accuracy")
+    get_scorer('multiclass/accuracy')
+    """
 
     metric: str
     grouping: Grouping | None = None
@@ -96,6 +107,22 @@ def get_scorer(
     ------
     ValueError
         If there is no such metric, it has no direction, is not of a classifier's rows, or needs costs and gets none.
+
+    Notes
+    -----
+    Cost: microseconds; each call of the scorer costs one prediction and the metric.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.linear_model import LogisticRegression
+    >>> from sklearn.model_selection import cross_val_score
+    >>> from cmtrack_integrations.sklearn import get_scorer
+    >>> X = np.random.default_rng(0).normal(size=(100, 2))
+    >>> y = (X[:, 0] > 0).astype(int)
+    >>> scores = cross_val_score(LogisticRegression(), X, y, scoring=get_scorer("binary/matthews_corrcoef"), cv=3)
+    >>> bool((scores > 0.8).all())
+    True
     """
     try:
         entry = lookup(metric)

@@ -71,6 +71,25 @@ def log_candidates(
     tuple of LoggedEvaluation
         Best first. The nested runs hold the candidate's parameters, ``candidate`` (its place in ``cv_results_``) and
         ``rank``.
+
+    Notes
+    -----
+    Cost: one fit of each logged candidate on each fold, and :func:`cmtrack.log_evaluation` for each.
+
+    Examples
+    --------
+    >>> import mlflow
+    >>> import numpy as np
+    >>> from sklearn.linear_model import LogisticRegression
+    >>> from sklearn.model_selection import GridSearchCV
+    >>> from cmtrack_integrations.sklearn import log_candidates
+    >>> X = np.random.default_rng(0).normal(size=(90, 2))
+    >>> y = (X[:, 0] > 0).astype(int)
+    >>> with mlflow.start_run():
+    ...     search = GridSearchCV(LogisticRegression(), {"C": [0.01, 1.0]}, cv=3).fit(X, y)
+    ...     logged = log_candidates(search, X, y)
+    >>> [mlflow.get_run(one.run_id).data.params["C"] for one in logged]
+    ['1.0', '0.01']
     """
     check_names(options, "log_candidates")
     try:
