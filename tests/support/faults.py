@@ -52,6 +52,37 @@ def child(
     )  # fmt: skip
 
 
+WORKERS = textwrap.dedent("""
+    import os, sys
+    import numpy as np
+    import mlflow
+    from cmtrack import log_evaluation
+    mlflow.set_tracking_uri(sys.argv[1])
+    if sys.argv[2] == "after a request":
+        mlflow.MlflowClient().get_run(sys.argv[3])
+    workers = []
+    for seed, run_id in enumerate(sys.argv[3:]):
+        workers.append(os.fork())
+        if workers[-1] == 0:
+            rng = np.random.default_rng(seed)
+            y = np.concatenate((np.arange(3), rng.integers(0, 3, 57)))
+            logged = log_evaluation(y, rng.permutation(y), run_id=run_id)
+            os._exit(0 if logged.status == "completed" else 1)
+    print(*(os.waitstatus_to_exitcode(os.waitpid(worker, 0)[1]) for worker in workers))
+""")
+
+
+def forked_workers(store_uri: str, run_ids: Sequence[str], when: str) -> subprocess.CompletedProcess[str]:
+    """A process whose workers log an evaluation each at once; it prints how each ended, 0 where all is well.
+
+    It forks them "at first", or "after a request" to the store, as in a training with workers: the session is open.
+    """
+    return subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", WORKERS, store_uri, when, *run_ids],
+        capture_output=True, text=True, check=False, timeout=300, env={**os.environ, "PYTHONPATH": HERE},
+    )  # fmt: skip
+
+
 PASS, DROP, HANG = "pass", "drop", "hang"
 
 

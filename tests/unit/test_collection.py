@@ -19,11 +19,9 @@ def test_ids_of_tests_depend_on_no_clock_and_no_hash_seed(request: pytest.Fixtur
     ours = {item.nodeid for item in here if not isinstance(item, pytest.DoctestItem)}
     files = sorted({str(item.path) for item in here})
     clock = "import time; real = time.time; time.time = lambda: real() + 86400; "
-    command = (
-        f"{clock}import sys, pytest; sys.exit(pytest.main(['-o', 'addopts=', '--collect-only', '-q', *sys.argv[1:]]))"
-    )
+    command = f"{clock}import sys, pytest; sys.exit(pytest.main(sys.argv[1:]))"
     done = subprocess.run(
-        [sys.executable, "-c", command, *files],
+        [sys.executable, "-c", command, "-o", "addopts=", "--collect-only", "-q", *files],
         cwd=ROOT, env=os.environ | {"PYTHONHASHSEED": "1"}, capture_output=True, text=True, check=False, timeout=300,
     )  # fmt: skip
     assert done.returncode == 0, done.stdout[-2000:]

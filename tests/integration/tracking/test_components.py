@@ -6,7 +6,6 @@ import os
 import shutil
 import subprocess
 import sys
-import textwrap
 import time
 import warnings
 from collections.abc import Callable, Iterator
@@ -24,7 +23,7 @@ from cmtrack.tracking import EvaluationWarning, deliver, spool
 from cmtrack.tracking.push import push
 from cmtrack.tracking.store import tracking_store
 from support.components import ADMIN, HOSTS, Company, Service, basic_auth, need, nginx, state_of
-from support.faults import HERE, PASS, FaultyProxy, ForwardProxy, child
+from support.faults import HERE, PASS, FaultyProxy, ForwardProxy, child, forked_workers
 from support.samples import random_problem
 
 pytestmark = [pytest.mark.components, pytest.mark.slow]
@@ -198,31 +197,9 @@ def test_two_pushes_of_one_spool_leave_the_run_as_one_does(on_company, judged):
     assert is_whole(run_id, judged)
 
 
-WORKERS = textwrap.dedent("""
-    import os, sys
-    import numpy as np
-    import mlflow
-    from cmtrack import log_evaluation
-    mlflow.set_tracking_uri(sys.argv[1])
-    mlflow.MlflowClient().get_run(sys.argv[2])  # the session is open before the fork, as in a training with workers
-    workers = []
-    for seed, run_id in enumerate(sys.argv[2:]):
-        workers.append(os.fork())
-        if workers[-1] == 0:
-            rng = np.random.default_rng(seed)
-            y = np.concatenate((np.arange(3), rng.integers(0, 3, 57)))
-            logged = log_evaluation(y, rng.permutation(y), run_id=run_id)
-            os._exit(0 if logged.status == "completed" else 1)
-    print(*(os.waitstatus_to_exitcode(os.waitpid(worker, 0)[1]) for worker in workers))
-""")
-
-
 def test_eight_forked_workers_log_at_once(on_company):
     ids = [new_run() for _ in range(8)]
-    done = subprocess.run(
-        [sys.executable, "-W", "ignore", "-c", WORKERS, on_company.url, *ids],
-        capture_output=True, text=True, check=False, timeout=300, env={**os.environ, "PYTHONPATH": HERE},
-    )  # fmt: skip
+    done = forked_workers(on_company.url, ids, "after a request")
     assert done.stdout.split() == ["0"] * 8, done.stderr
     assert {load_evaluation(run_id).n_samples for run_id in ids} == {60}
     assert not Path("cmtrack_spool").exists()

@@ -393,11 +393,11 @@ def test_standard_errors_are_those_of_documents():
     actual, predicted = generated(300, seed=5)
     evaluation = evaluate_families(actual, predicted, by_ten)
     names = [name for name in evaluation.standard_errors if name.count("/") == 1] + ["family/2/confusion_share"]
-    left_out = np.array([
-        [evaluate_families(actual[:i] + actual[i + 1 :], predicted[:i] + predicted[i + 1 :], by_ten).metrics[name]
-         for name in names]
+    without = (
+        evaluate_families(actual[:i] + actual[i + 1 :], predicted[:i] + predicted[i + 1 :], by_ten).metrics
         for i in range(300)
-    ])  # fmt: skip
+    )
+    left_out = np.array([[metrics[name] for name in names] for metrics in without])
     jackknife = np.sqrt(299 / 300 * ((left_out - left_out.mean(axis=0)) ** 2).sum(axis=0))
     assert [evaluation.standard_errors[name] for name in names] == pytest.approx(jackknife, rel=0.06)
 
