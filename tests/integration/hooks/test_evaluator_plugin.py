@@ -423,11 +423,11 @@ def test_mlflow_validates_what_it_returns(store, frame):
     [
         ({"groupng": LEVEL}, "no option 'groupng'", False),
         ({"y_prob": "q_*"}, "no column is called like", True),
-        ({"y_prob": "q"}, "y_prob names no column", False),
+        ({"y_prob": "q"}, "y_prob must name a column", False),
         ({"y_prob": 3}, "y_prob must be a column", False),
         ({"grouping": 3}, "grouping must be a Grouping", False),
         ({"grouping": "none.yaml"}, "No such file", False),
-        ({"sample_weight": "w"}, "sample_weight names no column", False),
+        ({"sample_weight": "w"}, "sample_weight must name a column", False),
         ({"metrics": ["multiclass/acuracy"]}, "no metric 'multiclass/acuracy'", True),
         ({"metrics": ["multiclass/acuracy"]}, "no metric 'multiclass/acuracy'", False),
         ({"prefix": "../"}, "prefix must", True),
