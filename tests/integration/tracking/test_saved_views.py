@@ -178,7 +178,7 @@ def test_what_it_cannot_show_is_said(three, tmp_path, monkeypatch):
 def test_evaluations_in_memory_have_no_view():
     y, p = problem(2.0)
     comparison = compare({"one": cmtrack.evaluate(y, y_prob=p), "two": cmtrack.evaluate(y, y_prob=p[:, ::-1])})
-    with pytest.raises(ValueError, match="a saved view is of an experiment in a tracking store"):
+    with pytest.raises(ValueError, match="a saved view needs runs of a tracking store"):
         comparison.view()
 
 
