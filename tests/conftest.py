@@ -16,6 +16,16 @@ hypothesis.settings.register_profile("desk", deadline=None)
 hypothesis.settings.load_profile("ci" if os.environ.get("CI") else "desk")
 
 
+def pytest_itemcollected(item: pytest.Item) -> None:
+    """Mark what starts Spark or a browser: the fixtures and parameters of a test say it."""
+    fixtures = getattr(item, "fixturenames", ())
+    parameters = getattr(getattr(item, "callspec", None), "params", {}).values()
+    if "spark" in fixtures or any(isinstance(value, str) and value == "spark" for value in parameters):
+        item.add_marker("spark")
+    if "browser" in fixtures:
+        item.add_marker("browser")
+
+
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Put the slow tests first, so that no worker is left with a long file in the end."""

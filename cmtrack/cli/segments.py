@@ -30,7 +30,9 @@ _NAME = 12
 @click.option("--by", multiple=True, metavar="COLUMN", help="Column that divides the rows; repeatable. By default all.")
 @click.option("--metric", "metrics", multiple=True, metavar="METRIC", help="Metric to show; repeatable.")
 @click.option("--worst", is_flag=True, help="Search the columns and their crossings for the worst segments of RUN.")
-@click.option("--min-rows", type=click.IntRange(1), default=100, help="Rows that a searched segment must have.")
+@click.option(
+    "--min-rows", type=click.IntRange(1), default=100, show_default=True, help="Rows of a searched segment, at least."
+)
 @click.option("--table", type=FILE, help="Parquet or CSV file with attributes of the rows, in the order of the run.")
 @click.option("--row-ids", metavar="COLUMN", help="Column of --table with the row ids, which the run's digest checks.")
 @click.option("--y-true", metavar="COLUMN", help="Column of --table with the actual labels, which the run's check.")

@@ -335,9 +335,12 @@ def _check_together(statistics: Statistics) -> None:
 def _check_whole(statistics: Statistics) -> None:
     """Refuse fractions and numbers beyond 2**63 where rows were counted, or repeated rows."""
     own = {"matrix": statistics.matrix.counts, **_counts_of(statistics)} if statistics.squares is None else {}
-    for name in ("labelled", "target", "labelled_tops", "target_tops"):
+    for name in ("labelled", "labelled_tops"):
         if (part := getattr(statistics, name)) is not None:
             own[name] = part.counts
+    for part in (statistics.target, statistics.target_tops):  # of rows that several models scored, shares
+        if part is not None and part.counts.max(initial=0) >= 2.0**63:
+            raise ValueError(f"target must be fewer than 2**63 rows, got {part.counts.max():g}")
     for name, counts in own.items():
         if counts.dtype.kind == "f" and not_whole(counts).any():
             raise ValueError(f"{name} must be whole numbers of rows below 2**63, unless weights are fractions")

@@ -34,10 +34,8 @@ def test_nothing_but_the_wheel_and_its_dependencies_is_here() -> None:
 
 
 def test_every_public_name_can_be_had() -> None:
-    for room in (
-        cmtrack,
-        *(import_module(f"cmtrack.{found.name}") for found in pkgutil.iter_modules(cmtrack.__path__)),
-    ):
+    rooms = [import_module(f"cmtrack.{found.name}") for found in pkgutil.iter_modules(cmtrack.__path__)]
+    for room in (cmtrack, *rooms):
         for name in getattr(room, "__all__", ()):
             assert getattr(room, name) is not None
 
@@ -70,7 +68,7 @@ def test_tables_of_pandas_arrow_and_files_give_the_same(tmp_path) -> None:
 
 def test_runs_are_logged_compared_and_reviewed_from_the_command_line(store, tmp_path) -> None:
     for seed in range(2):
-        y, p = three_classes(seed)
+        p = three_classes(seed)[1]
         with mlflow.start_run(run_name=f"model {seed}") as run:
             logged = log_evaluation(three_classes(0)[0], y_prob=p, grouping=PARTY, strict=True)
         assert load_evaluation(run.info.run_id) == logged.evaluation
@@ -78,7 +76,7 @@ def test_runs_are_logged_compared_and_reviewed_from_the_command_line(store, tmp_
     assert len(ranked.to_frame()) == 2
     page = tmp_path / "review.html"
     done = CliRunner().invoke(
-        main, ["review", "--tracking-uri", mlflow.get_tracking_uri(), "--experiment-name", "e", "--output", str(page)]
+        main, ["review", "--tracking-uri", mlflow.get_tracking_uri(), "--experiment", "e", "--output", str(page)]
     )
     assert done.exit_code == 0, done.output
     assert "model 0" in page.read_text(encoding="utf-8")

@@ -21,7 +21,7 @@ def _benchmark(name):
 
 review_errors, leader = _benchmark("review_errors"), _benchmark("leader")
 
-REVIEWS = 150
+REVIEWS = 100
 
 
 def test_equal_models_are_called_different_in_about_one_of_twenty():

@@ -159,12 +159,16 @@ def tracking_server(
     name: str = "mlflow",
     environment: Mapping[str, str] | None = None,
 ) -> Service:
-    """MLflow's tracking server; by default on SQLite, with its artifacts in the folder."""
+    """MLflow's tracking server; by default on SQLite, with its artifacts in the folder.
+
+    It runs no jobs: their seven consumers take several times the processor time of the server itself to start.
+    """
     port = free_port()
+    settings = {"MLFLOW_SERVER_ENABLE_JOB_EXECUTION": "false", **(environment or {})}
     command = [sys.executable, "-m", "mlflow", "server", "--host", "127.0.0.1", "--port", str(port), "--workers", "1"]
     command += ["--backend-store-uri", store or sqlite_store(folder / "server.db")]
     command += ["--artifacts-destination", artifacts or str(folder / "server_artifacts"), *arguments]
-    return Service(command, port, folder, name, lambda: _answers(port, "/health"), environment or {})
+    return Service(command, port, folder, name, lambda: _answers(port, "/health"), settings)
 
 
 def basic_auth(

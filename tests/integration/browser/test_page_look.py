@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import shutil
 from html import escape, unescape
 from importlib.resources import files
 
@@ -18,11 +17,6 @@ from cmtrack.report.views import report_html
 
 TEMPLATES = files("cmtrack.report") / "templates"
 CSS = (TEMPLATES / "house.css").read_text(encoding="utf-8")
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
-ARGUMENTS = [
-    "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
-    "--disable-component-update", "--disable-sync",
-]  # fmt: skip
 
 TEXT = [  # what stands on what, of text
     *(("ink", ground) for ground in ("page", "tint", "warn", "chosen", "hit", "aside", "band")),
@@ -139,17 +133,6 @@ def runs():
         logits[np.arange(600), y] += 1.5 - 0.3 * place
         out[name] = evaluate(y, y_prob=np.exp(logits) / np.exp(logits).sum(axis=1, keepdims=True))
     return out
-
-
-@pytest.fixture(scope="module")
-def browser():
-    playwright = pytest.importorskip("playwright.sync_api")
-    if CHROMIUM is None:
-        pytest.skip("no Chromium")
-    with playwright.sync_playwright() as started:
-        running = started.chromium.launch(executable_path=CHROMIUM, args=ARGUMENTS)
-        yield running
-        running.close()
 
 
 PAGES = ["two", "grouped", "sixty", "long", "families", "review"]

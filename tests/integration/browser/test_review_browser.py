@@ -5,7 +5,6 @@ from __future__ import annotations
 import html as escaping
 import http.server
 import re
-import shutil
 import threading
 
 import numpy as np
@@ -16,16 +15,6 @@ from cmtrack.tracking.package import build_into
 
 pytestmark = pytest.mark.slow
 
-playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
-
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
-if CHROMIUM is None:
-    pytest.skip("no Chromium is installed", allow_module_level=True)
-
-ARGUMENTS = [
-    "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
-    "--disable-component-update", "--disable-sync",
-]  # fmt: skip
 INJECTED = "<script>alert(1)</script>"
 LONG = "a-name-without-any-place-to-break-" * 4
 
@@ -47,14 +36,6 @@ def page_file(tmp_path_factory):
         )
     comparison = compare(runs, require=["multiclass/accuracy >= 0.45", "binary/recall >= 0.2"])
     return comparison.report(tmp_path_factory.mktemp("review") / "review.html")
-
-
-@pytest.fixture(scope="module")
-def browser():
-    with playwright.sync_playwright() as started:
-        running = started.chromium.launch(executable_path=CHROMIUM, args=ARGUMENTS)
-        yield running
-        running.close()
 
 
 @pytest.fixture

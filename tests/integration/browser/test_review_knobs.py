@@ -6,7 +6,6 @@ import html as escaping
 import json
 import math
 import re
-import shutil
 from typing import Any
 
 import numpy as np
@@ -18,12 +17,6 @@ from cmtrack.report.review.page import confusions_with
 from cmtrack.report.review.phrases import say_of
 
 pytestmark = pytest.mark.slow
-
-playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
-
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
-if CHROMIUM is None:
-    pytest.skip("no Chromium is installed", allow_module_level=True)
 
 N = 500
 LABELS = ["ant", "bee's", 'c"at<b>', "dog"]
@@ -69,14 +62,6 @@ def comparison(evaluations):
 def file(comparison, tmp_path_factory):
     """The review, as it is written."""
     return comparison.report(tmp_path_factory.mktemp("review") / "review.html")
-
-
-@pytest.fixture(scope="module")
-def browser():
-    with playwright.sync_playwright() as started:
-        running = started.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox", "--disable-gpu"])
-        yield running
-        running.close()
 
 
 def open_page(browser, file):

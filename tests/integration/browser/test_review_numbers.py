@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import math
 import operator
-import shutil
 from pathlib import Path
 from typing import Any
 
@@ -135,18 +134,12 @@ def expected_of(metric: Metric, counts: BinaryCounts, squares: BinaryCounts | No
 
 
 @pytest.fixture(scope="module")
-def script():
+def script(browser):
     """A page in which the functions of the script are known."""
-    playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
-    found = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
-    if found is None:
-        pytest.skip("no Chromium is installed")
-    with playwright.sync_playwright() as started:
-        browser = started.chromium.launch(executable_path=found, args=["--no-sandbox", "--disable-gpu"])
-        page = browser.new_page()
-        page.add_script_tag(content=(TEMPLATES / "numbers.js").read_text(encoding="utf-8"))
-        yield page
-        browser.close()
+    page = browser.new_page()
+    page.add_script_tag(content=(TEMPLATES / "numbers.js").read_text(encoding="utf-8"))
+    yield page
+    page.close()
 
 
 def formulas_of(metrics) -> dict[str, Any]:
