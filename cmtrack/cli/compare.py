@@ -277,7 +277,7 @@ def read_grouping(path: Path | None, positive: str | None) -> tuple[Grouping | N
     """The grouping of a file, and the positive group by its name."""
     if path is None:
         if positive is not None:
-            raise click.UsageError("--positive goes with --grouping: without one, runs keep their positive group")
+            raise click.UsageError("--positive needs --grouping: without one, runs keep their positive group")
         return None, None
     from cmtrack.cli.reading import read_grouping_file
 

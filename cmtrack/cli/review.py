@@ -78,7 +78,7 @@ def review_command(
     if wanted and not log:
         raise click.UsageError(f"{', '.join(wanted)} needs --log")
     if registered_model is not None and alias is None:
-        raise click.UsageError("--registered-model goes with --alias")
+        raise click.UsageError("--registered-model needs --alias")
     if bundle_file is not None and bundle_file.suffix.lower() != ".zip":
         raise BadInput(f"--bundle must end in .zip, got {bundle_file.name!r}")
     paths = outputs or ((Path("review.html"),) if bundle_file is None else ())

@@ -118,7 +118,7 @@ class RankedModel:
 
     @property
     def run_id(self) -> str:
-        """Of the model's best run."""
+        """Id of the model's best run."""
         return self.runs[0].run_id
 
 
@@ -205,7 +205,7 @@ def rank_models(
         If the criterion is not a single metric, a run has no block, or no model has two of them.
     """
     if not criterion.single:
-        raise ValueError(f"repeated runs are ranked by one metric, got {criterion}")
+        raise ValueError(f"rank_by must be one metric for repeated runs, got {criterion}")
     names = _names_of_models(candidates, blocks)
     table, notes = _by_block(candidates, names, blocks)
     block_names = tuple(sorted({block for _, block in table}, key=_natural_order))
@@ -213,7 +213,7 @@ def rank_models(
     if len(block_names) < 2 or all(sum(m == model for m, _ in table) < 2 for model in models):
         what = blocks.model or "all parameters but the block"
         raise ValueError(
-            f"repeated runs need a model in two blocks or more, got {len(models)} models ({what}) in "
+            f"repeated runs must have a model in two blocks or more, got {len(models)} models ({what}) in "
             f"{len(block_names)} blocks ({blocks.by}); model= names what tells the models apart"
         )
     runs = {m: [table[m, b] for b in block_names if (m, b) in table] for m in models}
@@ -441,7 +441,7 @@ def _names_of_models(candidates: Sequence[Candidate], blocks: Blocks) -> list[st
         names = [_read_key(candidate.run, blocks.model) for candidate in candidates]
         lacking = [c.name for c, name, own in zip(candidates, names, blocked, strict=True) if own and name is None]
         if lacking:
-            raise ValueError(f"{len(lacking)} runs have no {blocks.model}, among them {lacking[:3]}")
+            raise ValueError(f"every run must have {blocks.model}, got none for {len(lacking)}, such as {lacking[:3]}")
         return [str(name) for name in names]
     own = blocks.by.removeprefix("params.")
     params = [{k: v for k, v in c.run.params.items() if k != own} for c in candidates]

@@ -98,13 +98,14 @@ class CompareOptions:
             raise ValueError(f"limit must be at least 1, got {self.limit!r}")
         if self.positive is not None and self.grouping is None:
             raise ValueError(
-                "positive goes with grouping: without one, runs keep the positive group they were logged with"
+                f"positive needs grouping, got {self.positive!r:.60} without: runs keep the positive group that they "
+                "were logged with"
             )
         if self.segments is not None:
             columns = [self.segments] if isinstance(self.segments, str) else self.segments
             object.__setattr__(self, "segments", [division_name(one) for one in divisions_of(columns)])
             if self.block is not None:
-                raise ValueError("segments are of runs on the same rows: leave out segments, or block")
+                raise ValueError(f"segments are of the same rows: leave out block, got {self.block!r:.60}")
         if self.margin is not None and not 0 <= self.margin < math.inf:
             raise ValueError(f"margin must be a finite number that is not negative, got {self.margin!r}")
 
@@ -126,7 +127,7 @@ class CompareOptions:
         """
         gates = tuple(map(Gate.parse, [self.require] if isinstance(self.require, str) else self.require))
         if self.block is not None and any(gate.column for gate in gates):
-            raise ValueError("a gate on segments is of runs on the same rows: leave it out, or block")
+            raise ValueError(f"a gate on segments is of the same rows: leave out block, got {self.block!r:.60}")
         if self.against is None and any(gate.difference for gate in gates):
             raise ValueError("a .difference gate needs against=, the run to take the difference from")
         return gates
@@ -150,7 +151,7 @@ class CompareOptions:
         return Blocks(self.block, self.model, self.block_kind, self.rope, self.test_train_ratio)
 
     def check(self) -> None:
-        """Read all texts.
+        """Check every text by reading it.
 
         Raises
         ------
@@ -218,7 +219,7 @@ class CompareOptions:
         return {field.name: field.default for field in fields(cls)}
 
     def prepared(self, evaluation: BaseEvaluation) -> BaseEvaluation:
-        """An evaluation with the own metrics, as it is asked for, its numbers computed.
+        """The evaluation with the own metrics, the grouping and the costs that are asked for, its numbers computed.
 
         Raises
         ------
@@ -445,7 +446,7 @@ def _check_known(criterion: Criterion, gates: Collection[Gate], evaluations: Ite
                 ours, theirs = getattr(other, word), getattr(metric, word)
                 if ours != theirs:
                     raise ValueError(
-                        f"the runs declare {metric.name!r} with different {word!r}, {ours!r} and {theirs!r}: give one "
-                        "definition for all of them, extra_metrics=[Metric(...)]"
+                        f"all runs must declare {metric.name!r} with one {word!r}, got {ours!r} and {theirs!r}; "
+                        "extra_metrics=[Metric(...)] gives one definition for all of them"
                     )
     check_known(gates, known)

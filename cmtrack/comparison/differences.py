@@ -277,7 +277,7 @@ def paired_differences(
         names = [name for name in names if name not in priced]
     missing = [name for name in names if name not in ours or name not in theirs]
     if missing:
-        raise ValueError(f"a metric must be in both evaluations, these are not: {missing[:5]}")
+        raise ValueError(f"metrics must be in both evaluations, got {missing[:5]}, which are not")
     apart = why_unpaired(first, second)
     if apart:
         reason = apart.between(first, second)
@@ -400,16 +400,16 @@ def randomization_test(
     """
     if not (isinstance(first, Evaluation) and isinstance(second, Evaluation)):
         kinds = type(first).__name__, type(second).__name__
-        raise TypeError(f"a randomisation test takes two Evaluations, got {kinds[0]} and {kinds[1]}")
+        raise TypeError(f"first and second must be Evaluations, got {kinds[0]} and {kinds[1]}")
     reason, a, b = why_unpaired(first, second), first.rows, second.rows
     if reason or a is None or b is None:
         said = "" if reason is None else f": {reason.between(first, second)}"
-        raise ValueError(f"a randomisation test needs two evaluations of the same rows, both with their rows{said}")
+        raise ValueError(f"first and second must be of the same rows, both with their rows{said}")
     if isinstance(a, SpanRows) or isinstance(b, SpanRows):
-        raise ValueError("a randomisation test exchanges predictions row by row; spans have none that two models share")
+        raise ValueError("first and second must have predictions row by row, got evaluations of spans")
     observed = first.metrics[metric] - second.metrics[metric]
     if not math.isfinite(observed):
-        raise ValueError(f"{metric!r} is undefined in one of the evaluations")
+        raise ValueError(f"metric must be defined in both evaluations, got {metric!r}, which is undefined in one")
     rng = np.random.default_rng(seed)
     extreme = 0
     for _ in range(n_resamples):

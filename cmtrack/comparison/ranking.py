@@ -203,7 +203,7 @@ class Ranking:
 
     @property
     def evaluation(self) -> BaseEvaluation:
-        """The leader's, for what all runs have in common: labels, grouping, positive group, data."""
+        """Evaluation of the leader, for what all runs have in common: labels, grouping, positive group, data."""
         return self.leader.evaluation
 
 

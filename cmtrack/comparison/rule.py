@@ -136,7 +136,7 @@ class Rule:
         """
         data = _loaded(content, name)
         if not isinstance(data, dict) or not data:
-            raise ValueError(f"{name}: a rule file maps options to values, such as 'margin: 0.01', got {data!r:.60}")
+            raise ValueError(f"{name}: a rule file must map options to values ('margin: 0.01'), got {data!r:.60}")
         values = {}
         for key, value in data.items():
             if key not in RULES:
@@ -226,7 +226,7 @@ def as_rule(rule: Any) -> Rule:
     try:
         return Rule.from_file(rule)
     except OSError as error:
-        raise ValueError(f"there is no rule file that can be read: {error}") from None
+        raise ValueError(f"the rule file cannot be read: {error}") from None
 
 
 def write_rule(options: Mapping[str, Any], defaults: Mapping[str, Any]) -> bytes:
@@ -276,14 +276,14 @@ def _loaded(content: bytes, name: str) -> Any:
     class Loader(yaml.SafeLoader):
         def compose_node(self, parent: Any, index: Any) -> Any:
             if self.check_event(yaml.AliasEvent):
-                raise yaml.YAMLError("anchors and aliases are not read")
+                raise yaml.YAMLError("a rule file must have no anchors and no aliases")
             return super().compose_node(parent, index)
 
         def construct_mapping(self, node: Any, deep: bool = False) -> Any:
             keys = [self.construct_object(key, deep=True) for key, _ in node.value]
             twice = [key for place, key in enumerate(keys) if key in keys[:place]]
             if twice:
-                raise yaml.YAMLError(f"a key stands there once, got {twice[0]!r:.40} twice")
+                raise yaml.YAMLError(f"a key must be given once, got {twice[0]!r:.40} twice")
             return super().construct_mapping(node, deep=deep)
 
     try:

@@ -214,9 +214,9 @@ def judge(
     True
     """
     if not require and baseline is None:
-        raise ValueError("a run is judged by gates or against a baseline: give require, baseline, or both")
+        raise ValueError("a run is judged by gates or against a baseline: require or baseline must be given, got none")
     if require and rank_by is not None:
-        raise ValueError("rank_by is what a run is judged by without gates: give require or rank_by")
+        raise ValueError(f"rank_by must be given without require, whose gates alone judge, got {rank_by!r:.60}")
     evaluations = {"run": run} if baseline is None else {"run": run, "baseline": baseline}
     options = CompareOptions(
         rank_by=ALWAYS_DEFINED if require else rank_by,
@@ -237,7 +237,7 @@ def verdict_of(comparison: Comparison, require: Sequence[str] = ()) -> Verdict:
         Gates; without any the run must not be significantly worse than the baseline.
     """
     if not isinstance(comparison, RunComparison):
-        raise TypeError(f"a verdict is on a run, and models are compared here ({type(comparison).__name__})")
+        raise TypeError(f"comparison must be a RunComparison, got {type(comparison).__name__}")
     base = comparison.baseline
     for left in comparison.left_out:
         who = "baseline" if base is not None and left.run.run_id == base.run_id else "run"

@@ -145,7 +145,7 @@ def evaluate_family_levels(
     {0: ('bird', 'mammal'), 1: ('crow', 'cat', 'dog')}
     """
     if not isinstance(tree, Tree):
-        raise TypeError(f"levels need a Tree, got {type(tree).__name__}")
+        raise TypeError(f"tree must be a Tree, got {type(tree).__name__}")
     given, digest = _read(y_true_sets, y_pred_sets, codes, columns, documents, row_ids)
     return {
         level: _evaluate(
@@ -167,7 +167,7 @@ def _read(
 ) -> tuple[Given, LabelDigest | None]:
     given = read_sets(y_true, y_pred, codes=codes, columns=columns, documents=documents)
     if row_ids is not None and documents is not None:
-        raise ValueError("documents names the documents already: leave out row_ids")
+        raise ValueError("row_ids must be given without documents, got both: documents names the documents already")
     names = given.ids if row_ids is None else row_ids
     if names is None:
         return given, None

@@ -50,7 +50,7 @@ class Prefix:
 
     def __post_init__(self) -> None:
         if (self.separator is None) == (self.length is None):
-            raise ValueError(f"Prefix takes either separator or length, got {self.separator!r} and {self.length!r}")
+            raise ValueError(f"Prefix must have either separator or length, got {self.separator!r} and {self.length!r}")
         if self.separator == "" or (self.length is not None and self.length < 1):
             raise ValueError(f"a prefix must not be empty, got {self!r}")
 
@@ -245,7 +245,7 @@ class Families:
         paths = {path[-1]: path for path in self.paths}
         for path in other.paths:
             if paths.setdefault(path[-1], path) != path:
-                raise ValueError(f"the code {path[-1]!r} has another family on each side: {paths[path[-1]]} and {path}")
+                raise ValueError(f"a code must have one family, got {paths[path[-1]]} and {path} for {path[-1]!r}")
         return Families(tuple(_sorted(paths.values())), self.level)
 
 
@@ -429,7 +429,9 @@ def _renumbered(name: str, sets: LabelSets, place: IntArray, names: list[Label],
     code = place[sets.code]
     if len(code) and code.min() < 0:
         strange = [names[i] for i in dict.fromkeys(sets.code[code < 0].tolist())]
-        raise ValueError(f"{name} has codes that are not in codes=: {listed(strange)} ({int((code < 0).sum())} labels)")
+        raise ValueError(
+            f"codes must hold all of {name}, got none for {listed(strange)} ({int((code < 0).sum())} labels)"
+        )
     if np.array_equal(place, np.arange(len(place))):
         return sets
     document = np.repeat(np.arange(sets.size), np.diff(sets.indptr))
@@ -467,7 +469,7 @@ def read_sets(
     if kinds[0] != kinds[1]:
         raise ValueError(f"y_true_sets and y_pred_sets must be of one form, got a {kinds[0]} and a {kinds[1]}")
     if documents is not None and kinds[0] != "long frame":
-        raise ValueError(f"documents goes with long frames, not with a {kinds[0]}: each row or set is a document")
+        raise ValueError(f"documents needs long frames, got a {kinds[0]}, where each row or set is a document")
     if kinds[0] == "matrix":
         given = _from_matrices(y_true_sets, y_pred_sets, codes)
     elif kinds[0] == "long frame":
@@ -478,7 +480,7 @@ def read_sets(
         sizes = given.actual.size, given.predicted.size
         raise ValueError(f"y_true_sets and y_pred_sets must have the same documents, got {sizes[0]} and {sizes[1]}")
     if not given.actual.size:
-        raise ValueError("at least one document is needed, got none")
+        raise ValueError("there must be at least one document, got none")
     if codes is None and not len(given.actual.code) and not len(given.predicted.code):
         raise ValueError(
             f"at least one document must have a code, got {given.actual.size} empty documents; codes= declares codes"
@@ -579,7 +581,7 @@ def _from_frames(y_true: Any, y_pred: Any, columns: tuple[str, str], documents: 
     for name, (documents_of, known), (code_of, code_names) in zip(_NAMES, seen, labels, strict=True):
         strange = [d for d in known if d not in index]
         if strange:
-            raise ValueError(f"{name} has {len(strange)} documents that are not in documents=: {strange[:5]}")
+            raise ValueError(f"documents must hold all of {name}, got none for {len(strange)}, such as {strange[:5]}")
         at = np.array([index[d] for d in known], dtype=np.int64)[documents_of]
         number = np.array([codes.setdefault(c, len(codes)) for c in code_names], dtype=np.int64)[code_of]
         sides.append((at, number))

@@ -753,7 +753,7 @@ class ClassPrevalenceEstimate(BasePrevalence):
         [1.0, 1.0]
         """
         if self.scaling is None:
-            raise ValueError("density='bins' recalibrates no single probabilities; use 'vector'")
+            raise ValueError("posterior needs a model, such as that of density='vector', got density='bins'")
         weighted = self.scaling.ratios(np.asarray(scores, dtype=np.float64)) * self._factors
         posterior: FloatArray = weighted / weighted.sum(axis=1, keepdims=True)
         return posterior

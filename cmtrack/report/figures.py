@@ -381,7 +381,7 @@ def listed(subject: BaseEvaluation | Comparison) -> tuple[tuple[FigureEntry, ...
         if isinstance(subject, kind):
             shown = subject.ranking if isinstance(subject, Comparison) else subject
             return (() if shown is None else entries), shown
-    raise TypeError(f"figures are drawn of an evaluation or a comparison, got {subject!r:.60}")
+    raise TypeError(f"subject must be an evaluation or a comparison, got {subject!r:.60}")
 
 
 def file_name(name: str, *, review: bool = False) -> str:

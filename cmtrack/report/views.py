@@ -171,7 +171,7 @@ def write_report(evaluation: BaseEvaluation, path: str | Path, title: str | None
 
     path = Path(path)
     if path.suffix.lower() != ".html":
-        raise ValueError(f"a report is written as .html, got {path.name!r}; .save keeps the numbers as JSON")
+        raise ValueError(f"a report must end in .html, got {path.name!r}; .save keeps the numbers as JSON")
     problems: list[str] = []
     pictures = draw_pictures(evaluation, problems, files=False)
     return write_text(path, report_html(evaluation, pictures, title=title, problems=problems))

@@ -120,7 +120,8 @@ def lattice(
             continue
         if len(slices) + len(enough) > MAX_SLICES:
             raise ValueError(
-                f"at most {MAX_SLICES:,} segments can be searched: give fewer columns, or a min_rows above {least}"
+                f"a search must have at most {MAX_SLICES:,} segments, got more: give fewer columns, or a min_rows "
+                f"above {least}"
             )
         kept[chosen] = (cells[enough], np.arange(len(slices), len(slices) + len(enough)))
         supports.append(support[enough])

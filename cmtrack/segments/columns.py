@@ -172,7 +172,7 @@ def cut_at_quantiles(name: str, values: Any, n_rows: int, bins: int = 5) -> Segm
     no_masked(f"segment column {name!r}", values)
     numbers = _numbers(values)
     if numbers is None:
-        raise TypeError(f"segment column {name!r} must hold numbers to be cut at quantiles")
+        raise TypeError(f"segment column {name!r} must hold numbers to be cut, got {np.asarray(values).dtype}")
     check_length(name, len(numbers), n_rows)
     missing = np.isnan(numbers)
     known = numbers[~missing]

@@ -487,7 +487,7 @@ def list_runs(
         If a tracking server does not answer.
     """
     if runs is not None and options.filter_string and not options.experiment_names:
-        raise ValueError("filter_string filters experiments: give experiment_names with it, or leave out the filter")
+        raise ValueError(f"filter_string needs experiment_names beside runs, got {options.filter_string!r:.60} alone")
     given_clients = map(client_for, _uris(options.tracking_uri)) if clients is None else clients
     by_uri = {client.tracking_uri: client for client in given_clients}
     found: dict[str, TrackedRun] = {}

@@ -107,9 +107,9 @@ def read_inputs(
     """
     unknown = sorted(set(config) - known)
     if unknown:
-        raise ValueError(f"evaluator_config of cmtrack has no option {unknown[0]!r}; the options are {sorted(known)}")
+        raise ValueError(f"evaluator_config must hold options of cmtrack, got {unknown[0]!r}; they are {sorted(known)}")
     if dataset.labels_data is None:
-        raise ValueError("the evaluation needs labels: pass targets= to mlflow.models.evaluate")
+        raise ValueError("the evaluation needs labels, got no targets: pass targets= to mlflow.models.evaluate")
     given: dict[str, Any] = {name: config[name] for name in _AS_THEY_ARE if name in config}
     if config.get("grouping") is not None:
         given["grouping"] = as_grouping(config["grouping"])
@@ -172,7 +172,7 @@ def _columns_of(features: Any, feature_names: Any) -> dict[str, Any]:
 
 def _column(table: Mapping[str, Any], name: str, what: str) -> Any:
     if name not in table:
-        raise ValueError(f"{what} names no column of the data: {name!r} is not in {list(table)[:30]}")
+        raise ValueError(f"{what} must name a column of the data, got {name!r}; the columns are {list(table)[:30]}")
     return table[name]
 
 

@@ -171,7 +171,7 @@ def log_evaluation(
         with forks_wait():
             if isinstance(evaluation_or_y_true, BaseEvaluation):
                 if y_pred is not None or y_prob is not None or y_score is not None:
-                    raise ValueError("y_pred, y_prob and y_score go with labels, not with an Evaluation")
+                    raise ValueError("y_pred, y_prob and y_score need labels, got an Evaluation beside them")
                 evaluation = evaluation_or_y_true.with_metrics(options.get("extra_metrics", ()))
             else:
                 scores = {"y_prob": y_prob} if y_score is None else {"y_prob": y_prob, "y_score": y_score}

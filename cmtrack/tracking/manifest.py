@@ -92,7 +92,7 @@ def destination(data: dict[str, Any], file: str) -> dict[str, Any]:
 def _files(folder: Path) -> set[str]:
     """Names of the files to upload: plain ones, in one folder."""
     if folder.is_symlink() or not folder.is_dir():
-        raise ValueError("an entry must hold a folder 'artifacts'")
+        raise ValueError("an entry must hold a folder 'artifacts', got none")
     found, total = set(), 0
     for path in folder.iterdir():
         untrusted.file_name(path.name)

@@ -85,7 +85,7 @@ def publish(
     """
     home = _home(comparison)
     if registered_model is not None and alias is None:
-        raise ValueError("registered_model goes with alias: nothing else is written to the registry")
+        raise ValueError(f"registered_model needs alias, got {registered_model!r:.60} alone")
     clients: dict[str, MlflowClient] = {}
     for run in (home, *_others(comparison)):
         if run.tracking_uri and run.tracking_uri not in clients:
@@ -162,7 +162,7 @@ def _home(comparison: Comparison) -> Run:
     else:
         first = [run for run in _others(comparison) if run.tracking_uri]
     if not first and not comparison.runs and not comparison.failed:
-        raise ValueError("no run is ranked and none failed a gate: there is nothing to log")
+        raise ValueError("a review needs a run that is ranked or that a gate stopped, got none")
     if not first or not first[0].tracking_uri:
         raise ValueError(
             "these evaluations are in no run, so there is no store to log the review to: Comparison.report writes it "

@@ -198,7 +198,7 @@ def _check_ids(evaluation: Evaluation, ids: Any, n_rows: int) -> None:
 
 def _check_labels(evaluation: Evaluation, column: Any) -> None:
     if not isinstance(evaluation.rows, Predictions):
-        raise ValueError(f"segments are of rows of labels, got {evaluation!r:.120}")
+        raise ValueError(f"segments need rows of labels, got {evaluation!r:.120}")
     texts = [str(label) for label in evaluation.labels]
     given, actual = np.asarray(column).astype(str), np.array(texts)[evaluation.rows.actual]
     wrong = int((given != actual).sum())

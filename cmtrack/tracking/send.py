@@ -75,7 +75,7 @@ def send(package: Package, client: MlflowClient | None = None, answered: Callabl
     client = client or MlflowClient()
     run_id = package.run_id
     if run_id is None:
-        raise ValueError("a package needs a run to be sent to")
+        raise ValueError("a package must have a run to be sent to, got none")
     run = client.get_run(run_id)
     answered()
     if run.info.lifecycle_stage != "active":

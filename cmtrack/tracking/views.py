@@ -154,10 +154,10 @@ def _compared(comparison: Comparison) -> list[Run]:
     """The runs that are ranked or stopped, those of a store."""
     found = [run.run for run in comparison.runs] + [stop.run for stop in comparison.failed if stop.run_id]
     if not found:
-        raise ValueError("no run is ranked and none failed a gate: there is nothing to view")
+        raise ValueError("a view needs a run that is ranked or that a gate stopped, got none")
     compared = [run for run in found if run.tracking_uri and run.experiment_id]
     if not compared:
-        raise ValueError("these evaluations are in no run: a saved view is of an experiment in a tracking store")
+        raise ValueError("a saved view needs runs of a tracking store, got evaluations that are in no run")
     return compared
 
 
@@ -197,7 +197,7 @@ def server_version(client: MlflowClient) -> str:
 
         return untrusted.version(mlflow.__version__)
     if scheme not in ("http", "https"):
-        raise ValueError(f"a saved view is of MLflow's own server, got a tracking URI of the scheme {scheme!r:.40}")
+        raise ValueError(f"a saved view needs MLflow's own server, got a tracking URI of the scheme {scheme!r:.40}")
     from mlflow.exceptions import MlflowException
     from mlflow.utils.credentials import get_default_host_creds
     from mlflow.utils.rest_utils import http_request

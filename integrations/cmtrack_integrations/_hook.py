@@ -170,7 +170,7 @@ def check_every(every: int | None, what: str = "every") -> int | None:
         If it is not a whole number from 1.
     """
     if every is not None and (isinstance(every, bool) or not isinstance(every, int) or every < 1):
-        raise ValueError(f"{what} must be a whole number from 1, or None, got {every!r}")
+        raise ValueError(f"{what} must be a whole number of at least 1, or None, got {every!r}")
     return every
 
 

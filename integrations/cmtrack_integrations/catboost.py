@@ -72,7 +72,7 @@ def log_fitted(
             raise ValueError(f"model must be a fitted CatBoost model, got {type(model).__name__}")
         y_true = X.get_label() if y is None and isinstance(X, Pool) else y
         if y_true is None:
-            raise ValueError("the validation set has no labels: give y, or a Pool with label")
+            raise ValueError("the validation set must have labels, got none: give y, or a Pool with label")
         classes = _classes(model)
         y_true, labels = named(_like(y_true, classes), options.get("labels") or classes)
         given = {"y_true": y_true, "labels": labels}

@@ -126,7 +126,7 @@ class EvaluationCallback(keras.callbacks.Callback):  # type: ignore[misc]
             y_prob = self.model.predict_on_batch(x) if self._own is None else self._own(self.model, x)
             parts.append((as_array(y), self._probabilities(y_prob), weight))
         if not parts:
-            raise ValueError("validation_data has no batches")
+            raise ValueError("validation_data must have at least one batch, got none")
         y, y_prob, weight = (
             None if columns[0] is None else np.concatenate([as_array(column) for column in columns])
             for columns in zip(*parts, strict=True)
@@ -135,7 +135,7 @@ class EvaluationCallback(keras.callbacks.Callback):  # type: ignore[misc]
 
     def _probabilities(self, output: Any) -> Any:
         if isinstance(output, (dict, list, tuple)):
-            raise ValueError("the model has several outputs: give predict=, a function of (model, x)")
+            raise ValueError("the model must have one output, got several: give predict=, a function of (model, x)")
         if self._logits:
             output = keras.ops.convert_to_tensor(output)
             single = len(output.shape) == 1 or output.shape[1] == 1

@@ -95,7 +95,7 @@ class EpochAccumulator:
         try:
             if logits is not None:
                 if y_prob is not None:
-                    raise ValueError("y_prob and logits are two names of one thing: give one of them")
+                    raise ValueError("a batch must have y_prob or logits, got both")
                 y_prob = probabilities(logits)
             given = dict(
                 zip(_BY_ROW, (class_codes(_cpu(y_true)), y_prob, y_pred, sample_weight, groups, row_ids), strict=True)
@@ -179,7 +179,7 @@ class EpochAccumulator:
         counts, sizes, orders, ids, divided, together, errors = zip(*_gather(header), strict=True)
         _raise_first(errors)
         if not any(counts):
-            raise ValueError("there is nothing to evaluate: no batch was given to update")
+            raise ValueError("there must be at least one batch to evaluate, got none: update takes them")
         labels = next((order for count, order in zip(counts, orders, strict=True) if count and order), None)
         if own.get("row_ids") is not None:
             own = _first_of_each(own, ids)
@@ -215,7 +215,7 @@ class EpochAccumulator:
         error: Exception | None = None
         try:
             if labels is None:
-                raise ValueError("evaluations of ranks are merged under the same labels: name them with labels=")
+                raise ValueError("all ranks must have the same labels, got different ones: labels= names them")
             if len(own.get("y_true", ())):
                 part = replace(self._evaluated(own, labels), rows=None)
         except Exception as wrong:

@@ -124,7 +124,7 @@ class EvaluationCallback(TrainingCallback):  # type: ignore[misc]
             self._data = DMatrix(self._data, label=None, enable_categorical=True)
         y = self._data.get_label() if self._y is None else self._y
         if not len(y):
-            raise ValueError("the validation set has no labels: give y, or a DMatrix with label")
+            raise ValueError("the validation set must have labels, got none: give y, or a DMatrix with label")
         wanted = (0, rounds)
         labels = self._rounds.options.get("labels")
         if self._own is not None:
@@ -132,8 +132,8 @@ class EvaluationCallback(TrainingCallback):  # type: ignore[misc]
         objective = json.loads(model.save_config())["learner"]["objective"]["name"]
         if objective not in (*_PROBABILITIES, *_LABELS):
             raise ValueError(
-                f"the outputs of objective {objective!r} are no probabilities: give predict=, a function of (booster, "
-                "dmatrix, iteration_range)"
+                f"the outputs must be probabilities, got those of the objective {objective!r}: give predict=, a "
+                "function of (booster, dmatrix, iteration_range)"
             )
         output = model.predict(self._data, iteration_range=wanted)
         if objective in _PROBABILITIES:

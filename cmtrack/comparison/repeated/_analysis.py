@@ -230,7 +230,9 @@ def analyse(
     errors = _errors(test_errors, k)
     if not len(kept):
         fewest = min(range(k), key=lambda i: int(np.isfinite(matrix[:, i]).sum()))
-        raise ValueError(f"one block at least must have a value of every model, none has; see {labels[fewest]!r} first")
+        raise ValueError(
+            f"a block must have values of all models, got none such; {labels[fewest]!r} has the fewest values"
+        )
     scale = float(np.abs(kept).max())
 
     def gaps(i: int, j: int) -> FloatArray:

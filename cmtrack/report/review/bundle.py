@@ -62,9 +62,9 @@ _ON_PAGE = re.compile(r'<section class="verdict".*?</section>|<table.*?</table>'
 def write(comparison: Comparison, path: Path, *, rows: bool = True, title: str | None = None) -> Path:
     """Write a bundle; see :meth:`Comparison.bundle`."""
     if path.suffix.lower() != ".zip":
-        raise ValueError(f"a bundle ends in .zip, got {path.name!r}")
+        raise ValueError(f"a bundle must end in .zip, got {path.name!r}")
     if not comparison.judged or not comparison.how:
-        raise ValueError("a bundle is of a comparison that cmtrack.compare made, with a run that was judged")
+        raise ValueError("a bundle needs a comparison that cmtrack.compare made, with a run that was judged")
     return write_bytes(path, packed(contents(comparison, rows=rows, title=title)))
 
 

@@ -37,7 +37,7 @@ def write(comparison: Comparison, path: Path, title: str | None = None) -> Path:
     path = Path(path)
     suffix = path.suffix.lower()
     if suffix not in SUFFIXES:
-        raise ValueError(f"a review is written as one of {list(SUFFIXES)}, got {path.name!r}")
+        raise ValueError(f"a review must end in one of {list(SUFFIXES)}, got {path.name!r}")
     if suffix == ".html":
         content = html(comparison, title)
     elif suffix == ".md":

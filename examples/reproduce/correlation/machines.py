@@ -70,9 +70,9 @@ def machines(seed: int, n_train: int, *, trees: int = 100, folds: int = 5) -> li
     ]
 
 
-def platt_svm(folds: int) -> CalibratedClassifierCV:
-    """A linear SVM with Platt's sigmoid, which is fitted on out-of-fold decision values (section 0.4)."""
-    return CalibratedClassifierCV(SVC(kernel="linear"), method="sigmoid", cv=folds, ensemble=False)
+def platt_svm(folds: int, kernel: str = "linear") -> CalibratedClassifierCV:
+    """An SVM with Platt's sigmoid, which is fitted on out-of-fold decision values (section 0.4)."""
+    return CalibratedClassifierCV(SVC(kernel=kernel), method="sigmoid", cv=folds, ensemble=False)
 
 
 def network(seed: int, *, epochs: int) -> MLPClassifier:

@@ -272,7 +272,7 @@ def cross_validate_evaluation(
         rank the rows, those of all folds together as if their models had one scale.
     X, y : array-like of n rows
     cv : int, splitter or iterable of (train, test), optional
-        As in scikit-learn; by default 5 stratified folds. Every row must stand in exactly one test part.
+        As in scikit-learn; by default 5 stratified folds. Every row must be in exactly one test part.
     target : array-like of shape (m, n_features), or list of K arrays, optional
         Features of unlabelled rows whose prevalence is wanted, or their scores by the model of each fold: arrays in
         the form of ``y_prob`` or one array of three dimensions. The whole is then calibrated on the out-of-fold scores,
@@ -405,7 +405,7 @@ def splits_of(estimator: Any, X: Any, y: Any, cv: Any, groups: Any = None) -> Sp
     if (times != 1).any():
         row = int(np.flatnonzero(times != 1)[0])
         raise ValueError(
-            f"every row must stand in exactly one test part, got row {row} in {times[row]}: run repeated splits one "
+            f"every row must be in exactly one test part, got row {row} in {times[row]}: run repeated splits one "
             "repetition at a time"
         )
     return splits

@@ -429,7 +429,7 @@ class PrevalenceDisplay(_Display):
         """
         labels = known_labels(estimator)
         if labels is None or len(labels) != 2:
-            raise ValueError(f"the likelihood is drawn for two classes, got the classes {labels}")
+            raise ValueError(f"the likelihood needs two classes, got {labels}")
         X_cal, y_cal = calibration
         column = labels.index(options.get("positive") if options.get("positive") is not None else labels[1])
         held, scores = (probabilities(estimator, rows, labels)[:, column] for rows in (X_cal, X))
@@ -456,5 +456,5 @@ class PrevalenceDisplay(_Display):
         """
         estimate = estimate_prevalence(scores, calibration=calibration, **options)
         if not isinstance(estimate, PrevalenceEstimate):
-            raise ValueError(f"the likelihood is drawn for two classes, got the classes {list(estimate.classes)}")
+            raise ValueError(f"the likelihood needs two classes, got {list(estimate.classes)}")
         return cls(estimate).plot(ax, title=title)

@@ -130,7 +130,7 @@ def get_scorer(
         hint = near(metric, (known.name for known in CATALOG)) or "; docs/reference/metrics.md lists them"
         raise ValueError(f"{error.args[0]}{hint}") from None
     if not entry.better:
-        raise ValueError(f"{metric} describes and has no better or worse: it cannot score")
+        raise ValueError(f"metric must have a direction, got {metric}, which describes and has no better or worse")
     if entry.needs == "costs" and costs is None:
         raise ValueError(f"{metric} needs costs: get_scorer({metric!r}, costs={{(actual, predicted): cost}})")
     if entry.needs not in ("labels", "two groups", "probabilities", "costs"):

@@ -132,7 +132,7 @@ def _candidates(
 
     results = getattr(search, "cv_results_", None)
     if results is None or not hasattr(search, "estimator"):
-        raise ValueError(f"a fitted search has cv_results_ and an estimator, got {type(search).__name__}")
+        raise ValueError(f"search must be fitted, with cv_results_ and an estimator, got {type(search).__name__}")
     if most is not None and most < 1:
         raise ValueError(f"max_candidates must be at least 1, or None, got {most}")
     ranks = _ranks(results, getattr(search, "refit", None))

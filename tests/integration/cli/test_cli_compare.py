@@ -309,7 +309,7 @@ def test_models_over_folds(run: Any, tmp_path: Path) -> None:
         ((*ALL, "--tie-breaker", "speed"), 2, "a tie-breaker must be a metric"),
         ((*ALL, "--filter", "bogus = 3"), 1, "the tracking store refused the search"),
         (("good", "--filter", "params.depth = '1'"), 2, "--filter chooses among"),
-        ((*ALL, "--positive", "low"), 2, "--positive goes with --grouping"),
+        ((*ALL, "--positive", "low"), 2, "--positive needs --grouping"),
         ((*ALL, "--grouping", "nothing.yaml"), 2, "does not exist"),
         ((*ALL, "--model", "params.model"), 2, "go with --block"),
         ((*ALL, "--block", "fold"), 1, "block must read"),

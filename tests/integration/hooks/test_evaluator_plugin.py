@@ -421,13 +421,13 @@ def test_mlflow_validates_what_it_returns(store, frame):
 @pytest.mark.parametrize(
     ("config", "text", "with_model"),
     [
-        ({"groupng": LEVEL}, "no option 'groupng'", False),
+        ({"groupng": LEVEL}, "got 'groupng'", False),
         ({"y_prob": "q_*"}, "no column is called like", True),
-        ({"y_prob": "q"}, "y_prob names no column", False),
+        ({"y_prob": "q"}, "y_prob must name a column", False),
         ({"y_prob": 3}, "y_prob must be a column", False),
         ({"grouping": 3}, "grouping must be a Grouping", False),
         ({"grouping": "none.yaml"}, "No such file", False),
-        ({"sample_weight": "w"}, "sample_weight names no column", False),
+        ({"sample_weight": "w"}, "sample_weight must name a column", False),
         ({"metrics": ["multiclass/acuracy"]}, "no metric 'multiclass/acuracy'", True),
         ({"metrics": ["multiclass/acuracy"]}, "no metric 'multiclass/acuracy'", False),
         ({"prefix": "../"}, "prefix must", True),
@@ -458,7 +458,7 @@ def test_bad_probabilities_are_kept_in_the_local_folder(store, frame, tmp_path):
 
 
 def test_strict_raises(store, frame):
-    with pytest.raises(ValueError, match="no option 'groupng'"):
+    with pytest.raises(ValueError, match="got 'groupng'"):
         static(frame, config={"groupng": 1, "strict": True})
     with pytest.raises(ValueError, match="must sum to 1"):
         static(frame.assign(p_0=1.0), config={"strict": True})

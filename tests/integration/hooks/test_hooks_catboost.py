@@ -86,7 +86,7 @@ def test_what_fails_is_a_warning_unless_strict(store):
     model.fit(x, y)
     with mlflow.start_run(), pytest.warns(EvaluationWarning, match="y_prob must have one row per label"):
         assert log_fitted(model, x_val, y_val[:-1]).status == "failed"
-    with mlflow.start_run(), pytest.warns(EvaluationWarning, match="has no labels"):
+    with mlflow.start_run(), pytest.warns(EvaluationWarning, match="must have labels"):
         assert log_fitted(model, x_val) is None
     with mlflow.start_run(), pytest.raises(ValueError, match="y_prob must have one row per label"):
         log_fitted(model, x_val, y_val[:-1], strict=True)

@@ -172,7 +172,7 @@ def test_runs_of_other_documents_families_or_kinds_stand_apart():
     assert "different families of codes" in compare(alike | {"c": halves}).notes[0]
     fewer = evaluate_families(actual[:100], predicted[:100], by_ten)
     assert "different evaluation data" in compare(alike | {"c": fewer}).notes[0]
-    with pytest.raises(TypeError, match="takes two Evaluations"):
+    with pytest.raises(TypeError, match="must be Evaluations"):
         randomization_test(alike["a"], alike["b"], "family/f1_micro")
     single = evaluate([0, 1, 1, 0], [0, 1, 0, 0])
     assert "different rows" in paired_differences(alike["a"], single, metrics=[]).reason

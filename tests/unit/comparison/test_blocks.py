@@ -182,9 +182,13 @@ def test_a_missing_block_is_left_out_of_the_tests():
 @pytest.mark.parametrize(
     ("blocks", "criterion", "words"),
     [
-        (Blocks("params.fold"), Criterion.of(["multiclass/accuracy", "multiclass/f1_macro"]), "by one metric"),
-        (Blocks("params.fold", model="params.nothing"), ACCURACY, "15 runs have no params.nothing"),
-        (Blocks("params.nothing"), ACCURACY, "need a model in two blocks or more"),
+        (Blocks("params.fold"), Criterion.of(["multiclass/accuracy", "multiclass/f1_macro"]), "must be one metric"),
+        (
+            Blocks("params.fold", model="params.nothing"),
+            ACCURACY,
+            "every run must have params.nothing, got none for 15",
+        ),
+        (Blocks("params.nothing"), ACCURACY, "must have a model in two blocks or more"),
     ],
 )
 def test_what_cannot_be_ranked_over_blocks(blocks, criterion, words):

@@ -294,7 +294,7 @@ def test_a_rule_file_goes_along_byte_for_byte(runs, tmp_path):
 
 def test_what_cannot_be_bundled_is_said(runs, tmp_path):
     comparison = compare(runs)
-    with pytest.raises(ValueError, match=r"a bundle ends in \.zip, got 'review\.html'"):
+    with pytest.raises(ValueError, match=r"a bundle must end in \.zip, got 'review\.html'"):
         comparison.bundle(tmp_path / "review.html")
     with pytest.raises(ValueError, match=r"a comparison that cmtrack\.compare made"):
         replace(comparison, how={}).bundle(tmp_path / "review.zip")
@@ -389,7 +389,7 @@ def test_a_changed_file_is_named(path, change, says):
         ("runs.json", lambda d: d["judged"][0]["run"].update(start_time="x"), "start_time must be a int, got 'x'"),
         ("rule.yaml", lambda t: t + "confidence_level: 0.5\n", "confidence_level is 0.95, recomputed 0.5"),
         ("rule.yaml", lambda t: t + "rank_by: class/1/recall\n", "rule.yaml ranks by class/1/recall, the review by"),
-        ("rule.yaml", lambda _: "- a", "cannot be computed from the bundle: rule.yaml: a rule file maps"),
+        ("rule.yaml", lambda _: "- a", "cannot be computed from the bundle: rule.yaml: a rule file must map"),
     ],
 )  # fmt: skip
 def test_a_number_that_is_not_computed_from_the_bundle_is_named(path, name, change, says):

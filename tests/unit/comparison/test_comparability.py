@@ -242,7 +242,10 @@ def test_what_was_not_judged_has_a_reason(against, require, reason):
 
 @pytest.mark.parametrize(
     ("how", "rule"),
-    [({}, "by gates or against a baseline"), ({"require": ["multiclass/accuracy > 0"], "rank_by": "x"}, "rank_by is")],
+    [
+        ({}, "by gates or against a baseline"),
+        ({"require": ["multiclass/accuracy > 0"], "rank_by": "x"}, "rank_by must be given without require"),
+    ],
 )
 def test_a_verdict_needs_something_to_judge_by(how, rule):
     with pytest.raises(ValueError, match=rule):

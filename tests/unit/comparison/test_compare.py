@@ -387,10 +387,10 @@ def test_a_metric_that_few_rows_decide_needs_more_to_be_told_apart():
         ({"require": "class/9/recall > 0.5"}, ValueError, "no run has 'class/9/recall'; did you mean 'class/"),
         ({"confidence_level": 1.0}, ValueError, "confidence_level must lie between 0 and 1, got 1.0"),
         ({"limit": 0}, ValueError, "limit must be at least 1, got 0"),
-        ({"positive": 3}, ValueError, "positive goes with grouping"),
+        ({"positive": 3}, ValueError, "positive needs grouping"),
         ({"block": "fold"}, ValueError, "block must read 'params"),
         ({"block": "params.fold", "block_kind": "weeks"}, ValueError, "block_kind must be one of"),
-        ({"block": "params.fold"}, ValueError, "need a model in two blocks"),
+        ({"block": "params.fold"}, ValueError, "must have a model in two blocks"),
     ],
 )
 def test_wrong_options(three, options, error, words):

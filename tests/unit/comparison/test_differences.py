@@ -164,7 +164,7 @@ def test_groups_widen_the_difference():
 
 def test_an_unknown_metric_is_named():
     y, p, q = two_models(0)
-    with pytest.raises(ValueError, match="these are not: \\['multiclass/acuracy'\\]"):
+    with pytest.raises(ValueError, match="in both evaluations, got \\['multiclass/acuracy'\\]"):
         paired_differences(evaluate(y, y_prob=p), evaluate(y, y_prob=q), metrics=["multiclass/acuracy"])
 
 

@@ -113,8 +113,8 @@ def test_what_decides_may_stand_in_a_file_and_what_names_the_runs_may_not():
 @pytest.mark.parametrize(
     ("text", "says"),
     [
-        ("", "a rule file maps options to values, such as 'margin: 0.01', got None"),
-        ("- a", "a rule file maps options to values"),
+        ("", "a rule file must map options to values ('margin: 0.01'), got None"),
+        ("- a", "a rule file must map options to values"),
         ("margn: 0.1", "'margn' is no rule; did you mean 'margin'?"),
         ("filter_string: x", "'filter_string' is no rule; it may hold rank_by"),
         ("margin: much", "margin must be a number (a finite number), got 'much'"),
@@ -125,8 +125,8 @@ def test_what_decides_may_stand_in_a_file_and_what_names_the_runs_may_not():
         ("grouping: {groups: {a: [1]}}", "grouping: a grouping needs at least two groups"),
         ("costs: {price: 1}", "costs: costs must have 'costs' or 'matrix'"),
         ("seed: -1", "seed must be a whole number (a whole number that is not negative), got -1"),
-        ("margin: 0.1\nmargin: 0.2", "does not parse: a key stands there once, got 'margin' twice"),
-        ("a: &x [1]\nb: *x", "does not parse: anchors and aliases are not read"),
+        ("margin: 0.1\nmargin: 0.2", "does not parse: a key must be given once, got 'margin' twice"),
+        ("a: &x [1]\nb: *x", "does not parse: a rule file must have no anchors and no aliases"),
         ("!!python/object/apply:os.system [ls]", "does not parse: could not determine a constructor"),
         ("a: [", "does not parse"),
     ],
@@ -171,7 +171,7 @@ def test_a_baseline_may_be_named_beside_a_file_that_is_silent_on_it(three, tmp_p
 @pytest.mark.parametrize(
     ("rule", "error", "says"),
     [
-        ("none.yaml", ValueError, "there is no rule file that can be read"),
+        ("none.yaml", ValueError, "the rule file cannot be read"),
         ("rule.json", ValueError, "a rule file must end in .yaml or .yml, got 'rule.json'"),
         (3, TypeError, "rule must be the path of a YAML file, got int"),
     ],

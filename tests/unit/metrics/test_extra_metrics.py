@@ -335,7 +335,7 @@ def test_runs_are_compared_by_it_where_the_function_is_not_known(tmp_path, monke
         np.testing.assert_allclose(attached.influence("custom/f1"), evaluations[0].influence("custom/f1"))
         other = [Metric("custom/gain", GAIN.value, of="binary", better="lower")]
         runs = {"a": evaluations[0], "b": evaluations[1].with_metrics(other)}
-        with pytest.raises(ValueError, match="declare 'custom/gain' with different 'better', 'higher' and 'lower'"):
+        with pytest.raises(ValueError, match="declare 'custom/gain' with one 'better', got 'higher' and 'lower'"):
             compare(runs, rank_by="custom/gain")
     finally:
         mlflow.set_tracking_uri(None)

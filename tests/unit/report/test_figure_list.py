@@ -145,7 +145,7 @@ def test_a_report_is_one_html_file_and_says_what_could_not_be_drawn(tmp_path, mo
         raise RuntimeError("no ink")
 
     evaluation = of_classes()
-    with pytest.raises(ValueError, match=r"written as \.html, got 'report\.pdf'"):
+    with pytest.raises(ValueError, match=r"must end in \.html, got 'report\.pdf'"):
         evaluation.report(tmp_path / "report.pdf")
     monkeypatch.setattr(listing, "CLASSES", (CLASSES[0], FigureEntry("roc", "ROC curve", "Up.", broken)))
     page = evaluation.report(tmp_path / "report.html", title="Tuesday").read_text(encoding="utf-8")

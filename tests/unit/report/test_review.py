@@ -641,7 +641,7 @@ def test_what_cannot_be_logged_is_said_before_anything_is_written(store):
         compare(made({"A": 1.0, "B": 2.0})).log()
     with pytest.raises(ValueError, match="no run is chosen, so the alias 'a' has nothing to stand for"):
         compare(list(ids.values()), require="multiclass/accuracy > 1").log(alias="a")
-    with pytest.raises(ValueError, match="goes with alias"):
+    with pytest.raises(ValueError, match="registered_model needs alias"):
         compare(list(ids.values())).log(registered_model="m")
     with pytest.raises(ValueError, match=r"no registered version comes from run 'b'"):
         compare(list(ids.values())).log(alias="challenger")

@@ -476,7 +476,7 @@ def test_past_runs_joined_with_attributes_are_compared_row_by_row(store):
         ({"segments": "ragion"}, "no run has segments by 'ragion'; did you mean 'region'?; there are by"),
         ({"segments": []}, "segments must name at least one column"),
         ({"segments": ["region", "region"]}, "segments must not repeat"),
-        ({"segments": "region", "block": "params.fold"}, "leave out segments, or block"),
+        ({"segments": "region", "block": "params.fold"}, "segments are of the same rows: leave out block"),
         ({"require": f"segment/region/*/{ACCURACY} >= 0.1", "block": "params.fold"}, "a gate on segments"),
         ({"require": f"segment/region/*/{ACCURACY}.difference >= 0.1"}, "needs against="),
     ],
