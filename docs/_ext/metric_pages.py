@@ -33,8 +33,8 @@ ABOUT = {
     "[Mismatches](../../../concepts/mismatches.md), [The ceiling](../../../concepts/ceiling.md).\n\n"
     "In the formulas P_actual = TP + FN + IMP, P_predicted = TP + FP + IMP, and n is the sum of all six. NPV is the "
     "negative predictive value, FNR the miss rate, FPR the fall-out, FDR and FOR the false discovery and "
-    "false omission rates. PIMR and NIMR are the mismatches' shares of the actual positives and negatives, PPIMR and NPIMR "
-    "those of the predicted ones.",
+    "false omission rates. PIMR and NIMR are the mismatches' shares of the actual positives and negatives, PPIMR and "
+    "NPIMR those of the predicted ones.",
     "cost": "Where costs are given: [Costs and thresholds](../../../guide/decisions.md).",
     "probability": "Proper scores of the probabilities: "
     "[Are the probabilities right?](../../../guide/probabilities.md)",
