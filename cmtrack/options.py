@@ -166,8 +166,8 @@ class Options(TypedDict, total=False):
             "list of str, optional",
             'The sections of metrics that are computed, such as ``["multiclass", "class"]``; by default all that '
             "apply: multiclass, spans, class, reduced, binary, cost (where costs are given), probability, calibration, "
-            "spcc, prevalence and rough. The others are absent from ``Evaluation.metrics``, and from figures and "
-            "reports; :meth:`Evaluation.with_sections` computes them later.",
+            "confidence, spcc, prevalence and rough. The others are absent from ``Evaluation.metrics``, and from "
+            "figures and reports; :meth:`Evaluation.with_sections` computes them later.",
             check=_sections,
             flag="--section",
             help="Section of metrics to compute, such as multiclass or binary; may be repeated. By default all that "

@@ -55,6 +55,7 @@ nb_execution_raise_on_error = True
 nb_execution_timeout = 120
 nb_execution_show_tb = True
 nb_merge_streams = True
+smartquotes = False  # commands and options are copied from text: --run-id, 'params.model'
 nb_ipywidgets_js: dict[str, Any] = {}  # it would be loaded from outside
 myst_enable_extensions = ["attrs_block", "attrs_inline", "colon_fence", "deflist", "dollarmath", "fieldlist"]
 myst_heading_anchors = 3
@@ -64,6 +65,10 @@ sphinx_gallery_conf = example_gallery.configuration(run=not tags.has("no-execute
 
 # The Python reference: one page for each name, from its docstring.
 autosummary_generate = True
+autosummary_filename_map = {  # beside the page of the class, also where file names have no case
+    f"cmtrack.{name}": f"cmtrack.{name}-function"
+    for name in ("comparison.mcnemar", "segments.differences", "segments.disparity")
+}
 autodoc_typehints = "none"  # numpydoc says the types, in words
 autodoc_class_signature = "mixed"
 autodoc_member_order = "bysource"
@@ -115,8 +120,11 @@ def as_written(app: Any, context: Any, lines: list[str]) -> None:
     for number, line in enumerate(lines):
         if line.startswith(".. option::"):
             lines[number] = re.sub(r"(\[=\w+)>", r"\1]>", line)  # sphinx-click takes the last bracket for its own
+        elif line.lstrip().startswith(":default:"):
+            lines[number] = re.sub(r"``(?:\w*Path\()?'(.*)'\)?``", r"``\1``", line)  # as it is typed
         elif not line.lstrip().startswith((".. ", ":")):
-            lines[number] = re.sub(r"([*`|])", r"\\\1", line)
+            marked, required, said = line.rpartition("**Required** ")  # sphinx-click's own mark
+            lines[number] = marked + required.replace("** ", ".** ") + re.sub(r"([*`|])", r"\\\1", said)
 
 
 def setup(app: Any) -> None:

@@ -98,7 +98,7 @@ def notes(names: Sequence[str], empty: int = 0, few: int = 0) -> list[str]:
     """Explanations under the matrix: hatched rows, pale rows and numbered names."""
     lines = [f"Hatched: no samples of this class ({empty} of {len(names)} classes)."] if empty else []
     if few:
-        lines.append(f"Pale rows: fewer than {FEW} samples ({few} of {len(names)} classes).")
+        lines.append(f"Pale rows: fewer than {FEW} samples ({few} of {len(names)} rows).")
     return lines + text.numbered(names)
 
 

@@ -58,7 +58,7 @@ def find_source(table: Any) -> Source | None:
 
 
 def open_source(table: Any) -> Source:
-    """The source that a table is, of which nothing has been read but the names and kinds of its columns.
+    """Open a table as a source of rows; only the names and kinds of its columns are read.
 
     Raises
     ------

@@ -24,13 +24,17 @@ ABOUT = {
     "they pass over.",
     "class-label": "One set for each class; `<label>` stands for it. They are in `evaluation.class_table()`; MLflow "
     "gets those that `metrics=` names. What each is computed from: "
-    "[How to read the numbers](../../../concepts/reading_numbers.md).",
+    "[What the numbers mean](../../../concepts/reading_numbers.md).",
     "spans": "Of {py:func}`cmtrack.evaluate_spans`: labelled spans, such as entities in texts.",
     "reduced-step": "Of each step of a grouping, with its intragroup mismatches (IM) kept apart: "
     "[The reduced matrix](../../../concepts/reduced_matrix.md).",
-    "binary": "Of the positive one of two classes or groups. The six counts are tp, fn, fp, tn and the intragroup "
-    "mismatches imp (of the positive group) and imn (of the other): "
-    "[Mismatches](../../../concepts/mismatches.md), [The ceiling](../../../concepts/ceiling.md).",
+    "binary": "Of the positive one of two classes or groups. The six counts are TP, FN, FP, TN and the intragroup "
+    "mismatches IMP (of the positive group) and IMN (of the other): "
+    "[Mismatches](../../../concepts/mismatches.md), [The ceiling](../../../concepts/ceiling.md).\n\n"
+    "In the formulas P_actual = TP + FN + IMP, P_predicted = TP + FP + IMP, and n is the sum of all six. NPV is the "
+    "negative predictive value, FNR the miss rate, FPR the fall-out, FDR and FOR the false discovery and "
+    "false omission rates. PIMR and NIMR are the mismatches' shares of the actual positives and negatives, PPIMR and "
+    "NPIMR those of the predicted ones.",
     "cost": "Where costs are given: [Costs and thresholds](../../../guide/decisions.md).",
     "probability": "Proper scores of the probabilities: "
     "[Are the probabilities right?](../../../guide/probabilities.md)",
@@ -41,8 +45,9 @@ ABOUT = {
     "confidence-step": "The same for each step of a grouping: a hit is one of the group, mismatches are none.",
     "spcc": "The sample Pearson correlation of what is actual and the scores: [sPCC](../../../concepts/spcc.md).",
     "prevalence": "How many positives there are: "
-    "[How many positives are there?](../../../guide/count_positives.md). Those that begin with `calibrated` need "
-    "`calibration=`; of more than two classes there is one set for each, `<label>` stands for it.",
+    "[How many positives are there?](../../../guide/count_positives.md). Without `calibration=` the evaluated "
+    "rows calibrate themselves: those that begin with `calibrated` are then close to the actual share by construction. "
+    "Of more than two classes there is one set for each, `<label>` stands for it.",
     "family": "Of {py:func}`cmtrack.evaluate_families`: a set of codes for each document, and codes in families. "
     "Those with `<family>` are of one family.",
     "rough": "Bounds that a confusion matrix gives, and what a {py:class}`cmtrack.GranuleTable` knows exactly: "
@@ -85,9 +90,8 @@ def index() -> str:
     for section in SECTIONS:
         for metric in section.metrics:
             name = f"[`{metric.name}`](generated/metrics/{page_of(section)}.md#{slug(metric.name)})"
-            better = BETTER.get(metric.better, "–").removesuffix(" is better").removesuffix(" is best")
             title = plain(_title(metric)) + (" **•**" if metric.headline else "")
-            lines.append(f"| {name} | {title} | {better} |")
+            lines.append(f"| {name} | {title} | {_better(metric) or '–'} |")
     return "\n".join(lines) + "\n"
 
 
@@ -100,7 +104,7 @@ def section_page(section: Section) -> str:
         known = {
             "Formula": plain(metric.formula),
             "Range": scope(metric),
-            "Better": BETTER.get(metric.better, "neither, it is not ranked"),
+            "Better": _better(metric) or "neither, it is not ranked",
             "Interval": interval(metric),
             "Computed from": metric.needs,
             "Undefined (NaN)": metric.reason and f"where {plain(metric.reason)}",
@@ -109,6 +113,11 @@ def section_page(section: Section) -> str:
         }
         parts += [f":{field}: {text}" for field, text in known.items() if text] + [""]
     return "\n".join(parts)
+
+
+def _better(metric: Metric) -> str:
+    """The direction that is better: higher, lower, nearest zero, or none."""
+    return BETTER.get(metric.better, "").removesuffix(" is better").removesuffix(" is best")
 
 
 def _title(metric: Metric) -> str:

@@ -100,7 +100,7 @@ def test_rows_of_few_samples_are_pale() -> None:
     figure = plot_confusion_matrix(counts, ["many", "one"])
     opacity = main_axes(figure).images[0].get_alpha()
     np.testing.assert_array_equal(opacity, [[1, 1], [0.35, 0.35]])
-    assert "Pale rows: fewer than 20 samples (1 of 2 classes)." in cell_texts(figure)
+    assert "Pale rows: fewer than 20 samples (1 of 2 rows)." in cell_texts(figure)
     assert main_axes(plot_confusion_matrix(counts / 100, "ab")).images[0].get_alpha() is None  # weights, not samples
     assert main_axes(plot_confusion_matrix(counts * 20, "ab")).images[0].get_alpha() is None
     parts = main_axes(plot_reduced_matrix(counts, [30, 2], "ab")).images
