@@ -153,25 +153,19 @@ def test_the_data_are_split_without_overlap() -> None:
     assert len(models(quick=True)) == 3
 
 
-@pytest.mark.parametrize(
-    ("name", "says"),
-    [("anes_party.py", "neural network"), ("digits_count.py", "calibrated  ")],
-)
-def test_examples_run(name: str, says: str, tmp_path: Path) -> None:
+def test_the_example_of_counts_has_the_truth_in_its_interval(tmp_path: Path) -> None:
     done = subprocess.run(
-        [sys.executable, str(ROOT / "examples" / name)],
+        [sys.executable, str(ROOT / "examples" / "digits_count.py")],
         cwd=tmp_path, env=environment_without(), capture_output=True, text=True, check=False, timeout=120,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
-    assert says in done.stdout
     assert "EvaluationWarning" not in done.stderr
     assert (tmp_path / "cmtrack-examples.db").is_file()
-    if name == "digits_count.py":
-        truth = float(re.search(r"truth +([\d.]+)", done.stdout).group(1))  # type: ignore[union-attr]
-        value, low, high = map(float, re.search(r"calibrated +([\d.]+) +\[([\d.]+), ([\d.]+)\]", done.stdout).groups())  # type: ignore[union-attr]
-        assert low <= truth <= high
-        summed = float(re.search(r"summed +([\d.]+)", done.stdout).group(1))  # type: ignore[union-attr]
-        assert abs(value - truth) < abs(summed - truth)
+    truth = float(re.search(r"truth +([\d.]+)", done.stdout).group(1))  # type: ignore[union-attr]
+    value, low, high = map(float, re.search(r"calibrated +([\d.]+) +\[([\d.]+), ([\d.]+)\]", done.stdout).groups())  # type: ignore[union-attr]
+    assert low <= truth <= high
+    summed = float(re.search(r"summed +([\d.]+)", done.stdout).group(1))  # type: ignore[union-attr]
+    assert abs(value - truth) < abs(summed - truth)
 
 
 def test_the_example_of_segments_finds_tests_draws_and_tells(tmp_path: Path) -> None:

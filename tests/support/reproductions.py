@@ -1,4 +1,4 @@
-"""The fast mode of a reproduction, run as a user runs it."""
+"""The fast mode of a reproduction, run as a user runs it but for the pictures of its MLflow runs."""
 
 from __future__ import annotations
 
@@ -13,7 +13,21 @@ from mlflow import MlflowClient
 from mlflow.entities import Run
 
 from support import ROOT
+from support.samples import sqlite_store
 from support.scripts import environment_without
+
+UNDRAWN = """
+import runpy, sys
+from pathlib import Path
+
+from cmtrack.tracking import package
+
+package._draw = lambda *_: None
+sys.argv = sys.argv[1:]
+sys.path[0] = str(Path(sys.argv[0]).parent)
+runpy.run_path(sys.argv[0], run_name="__main__")
+"""
+"""Runs a script; its MLflow runs get their reports without figures, which take most of the time and have tests."""
 
 
 class FastRun(NamedTuple):
@@ -47,10 +61,14 @@ class FastRun(NamedTuple):
 def run_fast(name: str, output: Path, *without: str) -> FastRun:
     """Run ``examples/reproduce/<name>.py --fast``, `without` variables of the environment; it must end well."""
     output.mkdir(parents=True, exist_ok=True)
+    store = output / "mlflow.db"
+    if not store.exists():
+        sqlite_store(store)
+    script = ROOT / "examples" / "reproduce" / f"{name}.py"
     done = subprocess.run(
-        [sys.executable, str(ROOT / "examples" / "reproduce" / f"{name}.py"), "--fast", "--output", str(output)],
+        [sys.executable, "-c", UNDRAWN, str(script), "--fast", "--output", str(output)],
         cwd=output.parent, env=environment_without(*without) | {"MPLBACKEND": "Agg"},
         capture_output=True, text=True, check=False, timeout=900,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
-    return FastRun(name, output / "reports" / name, f"sqlite:///{(output / 'mlflow.db').as_posix()}", done.stderr)
+    return FastRun(name, output / "reports" / name, f"sqlite:///{store.as_posix()}", done.stderr)
