@@ -106,7 +106,8 @@ def _chosen(
     names: Sequence[str], experiments: Sequence[str], filter_string: str, source_prefix: str, step: Step
 ) -> list[Any]:
     """The runs that are named, and those of the experiments that hold an evaluation at all."""
-    from cmtrack.tracking.runs import client_for, experiment_ids, find_all, search
+    from cmtrack.comparison.compare import NO_RUN
+    from cmtrack.tracking.runs import client_for, experiment_ids, find_all, search, shown_uri
 
     client = client_for()
     found = {run.run_id: run for run in find_all(names, lambda _: [client])}
@@ -115,7 +116,7 @@ def _chosen(
         for run in search(client, ids, filter_string, progress=lambda done: step("listing runs", done, 0)):
             found.setdefault(run.run_id, run)
     if not found:
-        raise WorkFailed("no run was found: the experiments are empty, or the filter lets none through")
+        raise WorkFailed(NO_RUN.format(f" in {shown_uri(client)}"))
     return list(found.values())
 
 

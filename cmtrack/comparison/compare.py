@@ -32,7 +32,7 @@ from cmtrack.statistics.segment_values import division_name, divisions_of
 
 Progress = Callable[[str, int, int], object]
 
-NO_RUN = "no run was found: the experiments are empty, or the filter lets none through"
+NO_RUN = "no run was found{}: the experiments are empty, or the filter lets none through"
 
 
 class NothingFound(ValueError):
@@ -279,7 +279,7 @@ def compare_evaluations(
         if not isinstance(evaluation, BaseEvaluation):
             raise TypeError(f"runs by name must be Evaluations, got {type(evaluation).__name__} for {name!r}")
     if not evaluations:
-        raise NothingFound(NO_RUN)
+        raise NothingFound(NO_RUN.format(""))
     runs = {str(name): Run(str(name), str(name)) for name in evaluations}
     check_there(options.rules, list(runs.values()))
     baseline = None

@@ -411,7 +411,8 @@ def _nothing(listed: Listed, prefix: str) -> str:
     others = sorted({known for run in listed.runs for known in run.prefixes} - {prefix})
     named = [repr(known) for known in others if known]
     if not listed.runs:
-        return NO_RUN
+        stores = ", ".join(map(shown_uri, listed.clients.values()))
+        return NO_RUN.format(f" in {stores}" if stores else "")
     return f"none of the {len(listed.runs)} runs holds a complete evaluation{under}: " + (
         f"there are evaluations {'without a prefix' if not named else f'under {_and_more(named)}'}"
         if others

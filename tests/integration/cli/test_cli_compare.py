@@ -288,7 +288,7 @@ def test_models_over_folds(run: Any, tmp_path: Path) -> None:
         (("nowhere",), 1, "there is no run 'nowhere'"),
         (("--experiment", "run"), 1, "there is no experiment 'run'"),
         (("--experiment", "run"), 1, "did you mean 'runs'?"),
-        (("--experiment", "empty"), 1, "no run was found"),
+        (("--experiment", "empty"), 1, "no run was found in "),
         ((), 1, "--experiment names an experiment"),
         (("unjudged 1",), 1, "none of the 1 runs holds a complete evaluation"),
         (("damaged",), 1, ""),
@@ -374,7 +374,7 @@ def test_a_review_is_logged(run: Any, tmp_path: Path) -> None:
         (("--output", "review.txt"), "--output must end in .html, .md, .json"),
         (("--alias", "x"), "--alias needs --log"),
         (("--experiment-for-review", "x"), "--experiment-for-review needs --log"),
-        (("--log", "--registered-model", "x"), "--registered-model goes with --alias"),
+        (("--log", "--registered-model", "x"), "--registered-model needs --alias"),
     ],
 )
 def test_a_review_refuses_what_it_cannot_do(run: Any, tmp_path: Path, arguments: tuple[str, ...], says: str) -> None:
@@ -430,7 +430,7 @@ def test_regroup_fails_where_every_run_is_left_out(run: Any) -> None:
         (("good", "--grouping", "parity.yaml", "--prefix", "../"), 2, "prefix must start with"),
         (("good", "--grouping", "parity.yaml", "--prefix", ""), 1, "would overwrite the run's own evaluation"),
         (("nowhere", "--grouping", "parity.yaml"), 1, "there is no run 'nowhere'"),
-        (("--experiment", "empty", "--grouping", "parity.yaml"), 1, "no run was found"),
+        (("--experiment", "empty", "--grouping", "parity.yaml"), 1, "no run was found in "),
         (("--experiment", "nope", "--grouping", "parity.yaml"), 1, "there is no experiment 'nope'"),
     ],
 )

@@ -78,7 +78,7 @@ def test_the_store_filters(uri):
     ]
     with pytest.raises(ValueError, match="refused the search"):
         compare(experiment_names=["models"], filter_string="params.depth ~ 9")
-    with pytest.raises(ValueError, match="no run was found"):
+    with pytest.raises(ValueError, match=r"no run was found in sqlite:.*: the experiments are empty"):
         compare(experiment_names=["models"], filter_string="params.depth = '77'")
 
 
