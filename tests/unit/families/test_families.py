@@ -546,7 +546,7 @@ def test_bad_frames_families_and_names(four):
     for wrong in (-1, 0.5):
         with pytest.raises(ValueError, match="level must be a whole number"):
             Tree({"a": "b"}, level=wrong)
-    with pytest.raises(TypeError, match="need a Tree"):
+    with pytest.raises(TypeError, match="tree must be a Tree"):
         evaluate_family_levels([{"a"}], [{"a"}], DOT, [0])
     for action in (lambda: four.matrix("9"), lambda: four.given_predicted("9"), lambda: four.family_of("9")):
         with pytest.raises(KeyError, match="is called '9'"):
