@@ -62,7 +62,8 @@ def _grouping(grouping: Any) -> Any:
     from cmtrack.grouping import Grouping
 
     if grouping is not None and not isinstance(grouping, Grouping):
-        raise TypeError(f"grouping must be a Grouping, got {type(grouping).__name__}")
+        made = ": cmtrack.Grouping(...) makes one of it" if isinstance(grouping, Mapping) else ""
+        raise TypeError(f"grouping must be a Grouping, got {type(grouping).__name__}{made}")
     return grouping
 
 

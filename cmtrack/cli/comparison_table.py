@@ -157,6 +157,16 @@ def _print_runs(console: Console, ranking: Ranking, title: str) -> None:
     if len(ranking.runs) == 1:  # there is nothing to differ from
         columns = [column for column in columns if column.keep >= ALWAYS] + columns[-1:]
     print_table(console, title, columns, ranking.runs)
+    _say_behind(console, ranking)
+
+
+def _say_behind(console: Console, ranking: Ranking | RepeatedRanking) -> None:
+    """Print why a run is behind though its interval includes zero, where one is."""
+    from cmtrack.report.review.phrases import behind_within_interval
+
+    explained = behind_within_interval(ranking)
+    if explained:
+        console.print(plain(explained))
 
 
 def _metric(name: str, level: str, keep: int) -> Column:
@@ -235,6 +245,7 @@ def _print_models(console: Console, repeated: RepeatedRanking) -> None:
     if any(math.isfinite(model.average_rank) for model in repeated.models):
         columns.insert(3, Column("average\nrank", lambda model: fmt.number(model.average_rank), 40, right=True))
     print_table(console, title, columns, repeated.models)
+    _say_behind(console, repeated)
 
 
 _KINDS = {"folds": "folds", "seeds": "seeds", "datasets": "data sets"}

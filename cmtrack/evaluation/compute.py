@@ -26,7 +26,7 @@ from cmtrack.prevalence.results import PrevalenceEstimate
 from cmtrack.statistics import ConfusionMatrix
 from cmtrack.statistics.collected import Statistics
 from cmtrack.statistics.counting import Counts
-from cmtrack.statistics.inputs import FloatArray
+from cmtrack.statistics.inputs import FloatArray, listed
 from cmtrack.statistics.moments import MAX_CLASSES
 from cmtrack.statistics.probabilities import LEAST_SUM, MOST_SUM
 from cmtrack.statistics.reduced import reduce_counts
@@ -82,10 +82,19 @@ def scored_step(labels: tuple[Label, ...], grouping: Grouping | None, positive: 
     if step is None:
         raise ValueError(
             f"positive={positive!r} needs two classes or a grouping step of two groups, got {len(labels)} classes"
+            + _way_to_two_groups(positive, labels)
         )
     if positive not in step.labels:
         raise ValueError(f"positive must be one of {list(step.labels)}, got {positive!r}")
     return replace(step, positive=step.labels.index(positive))
+
+
+def _way_to_two_groups(positive: Label, labels: tuple[Label, ...]) -> str:
+    """The grouping that asks for one class among several, or the class that was meant."""
+    if positive not in labels:
+        return near(str(positive), map(str, labels))
+    groups = f"{{{positive!r}: [{positive!r}], 'other': {listed([label for label in labels if label != positive])}}}"
+    return f"; for one class against the others give grouping=Grouping({groups})"
 
 
 def deciding(
@@ -247,6 +256,9 @@ def _warnings(
     totals = _effective(
         statistics.matrix.counts.sum(axis=1), None if squares is None else squares.matrix.counts.sum(axis=1)
     )
+    order = _another_order(statistics.matrix, None if squares is None else squares.matrix.counts)
+    if order and all(views.table.kept):
+        out.append(order)
     kept = [(label, total) for label, total, own in zip(labels, totals, views.table.kept, strict=True) if own]
     absent = [quoted(label) for label, total in kept if total == 0]
     limit = RARE if squares is None else RARE_WEIGHTED
@@ -328,6 +340,33 @@ def _warnings(
             out.append(f"no calibrated prevalence: {prevalence.undefined['value']}")
         out.extend(prevalence.warnings)
     return tuple(out)
+
+
+def _another_order(matrix: ConfusionMatrix, squares: Counts | None) -> str:
+    """Remark on predictions that would be right if the classes were in another order; empty where they would not.
+
+    It is made where the accuracy is below the share of the most frequent class, and another order gives an accuracy of
+    at least 0.5 that is above this share by more than two standard errors.
+    """
+    counts = matrix.counts
+    total = float(counts.sum())
+    if total <= 0 or np.trace(counts) >= counts.sum(axis=1).max():
+        return ""
+    from scipy.optimize import linear_sum_assignment
+
+    actual, predicted = linear_sum_assignment(counts, maximize=True)
+    best = float(counts[actual, predicted].sum()) / total
+    often = float(counts.sum(axis=1).max()) / total
+    n = float(_effective(np.asarray(total), None if squares is None else np.asarray(squares.sum())))
+    if best < 0.5 or best - 2 * math.sqrt(max(best * (1 - best), 1 / n) / n) <= often:
+        return ""
+    moved = [(k, of) for of, k in sorted(zip(actual, predicted, strict=True), key=lambda pair: pair[1]) if k != of]
+    pairs = [f"{quoted(matrix.labels[k])} meant {quoted(matrix.labels[of])}" for k, of in moved]
+    return (
+        f"the accuracy is {100 * np.trace(counts) / total:.3g} %, and would be {100 * best:.3g} % if the prediction "
+        f"{_list(pairs)}: labels= must have the order of the columns of y_prob (model.classes_), and y_pred the same "
+        "codes as y_true"
+    )
 
 
 _AT_MOST = "spcc/d_b is at most {:.2f}, and not told from 0: it has no interval, since the estimate is too high near 0"

@@ -384,7 +384,9 @@ class Grouping:
         known = {member for _, members in first.members for member in members}
         missing = [label for label in labels if label not in known]
         if missing:
-            raise ValueError(f"every class must be in one group, got none for {missing[:10]}")
+            spare = sorted(map(repr, known.difference(labels)))
+            no_class = f"; the groups name {', '.join(spare[:10])}, which the data have not" if spare else ""
+            raise ValueError(f"every class must be in one group, got none for {missing[:10]}{no_class}")
         count = len(labels)
         current: list[Label] = list(labels)
         group = np.arange(count)

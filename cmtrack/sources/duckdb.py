@@ -21,7 +21,8 @@ def opened(table: Any) -> DuckDBStream | None:
 class DuckDBStream(Stream):
     """Batches of a relation."""
 
-    def __init__(self, relation: Any) -> None:
+    def __init__(self, relation: Any, connection: Any = None) -> None:
+        self.connection = connection  # before 1.5, DuckDB closes one that nobody holds, under its relations
         self.relation = relation
 
     @cached_property

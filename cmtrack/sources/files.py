@@ -35,7 +35,7 @@ def opened(table: Any) -> DuckDBStream | None:
     connection = duckdb.connect(config=config)
     try:
         read: Any = connection.read_parquet if kinds == {"Parquet"} else connection.read_csv
-        source = DuckDBStream(read(files))
+        source = DuckDBStream(read(files), connection)
         if kinds == {"Parquet"}:
             source.n_rows = source.relation.count("*").fetchall()[0][0]  # the files' ends know it
         return source

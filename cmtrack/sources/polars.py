@@ -30,7 +30,7 @@ class PolarsStream(Stream):
     @cached_property
     def schema(self) -> pa.Schema:
         """Names and kinds of all columns."""
-        return self.frame.lazy().collect_schema().to_frame().to_arrow().schema
+        return self.frame.lazy().limit(0).collect().to_arrow().schema
 
     def categories(self, name: str) -> list[Any] | None:
         """The values of an Enum; a Categorical has no order."""

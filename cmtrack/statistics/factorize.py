@@ -252,12 +252,21 @@ def _label_array(name: str, values: Any) -> npt.NDArray[Any]:
     if array.ndim == 2 and array.shape[1] == 1:
         array = array[:, 0]
     if array.ndim != 1:
-        raise ValueError(f"{name} must have shape (n_samples,), got {array.shape}")
+        raise ValueError(f"{name} must have shape (n_samples,), got {array.shape}{_what_rows_are(name, array)}")
     if array.dtype.kind == "U" and isinstance(values, (list, tuple)) and not all(isinstance(v, str) for v in values):
         array = np.array(list(values), dtype=object)  # NumPy turned mixed labels into strings
     if array.dtype.kind not in "iubfUSOT":
         raise ValueError(f"{name} must hold integers, strings, booleans or floats, got {array.dtype}")
     return array
+
+
+def _what_rows_are(name: str, array: npt.NDArray[Any]) -> str:
+    """Where rows of numbers belong that were given as labels; nothing for other columns."""
+    if name not in ("y_true", "y_pred") or array.ndim != 2 or array.dtype.kind not in "iubf":
+        return ""
+    if np.isin(array, (0, 1)).all():
+        return f"; one-hot rows become labels as classes[{name}.argmax(axis=1)]"
+    return "; probabilities are given as y_prob="
 
 
 def _rectangular(name: str, values: Any) -> Any:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from numbers import Real
 from typing import Any, TypeAlias
 
@@ -123,7 +123,9 @@ def to_numbers(name: str, values: Any) -> npt.NDArray[Any]:
         if array.dtype.kind not in "fiub":
             array = np.asarray(values, dtype=np.float64)
     except (TypeError, ValueError):
-        raise ValueError(f"{name} must hold numbers in a regular array, got {_describe(values)}") from None
+        column = name == "y_prob" and isinstance(values, Iterable) and getattr(values, "ndim", 1) == 1
+        way_out = "; labels are given as y_pred=" if column and any(isinstance(v, str) for v in values) else ""
+        raise ValueError(f"{name} must hold numbers in a regular array, got {_describe(values)}{way_out}") from None
     if array.ndim == 0:
         raise ValueError(f"{name} must be an array, got the single value {values!r}")
     return array

@@ -278,7 +278,8 @@ def as_probabilities(
         array = array[:, 0]
     expected = f"(n_samples, {len(labels)})" + (" or (n_samples,)" if len(labels) == 2 else "")
     if array.ndim > 2 or (array.ndim == 1 and len(labels) != 2):
-        raise ValueError(f"{what} must have shape {expected}, got {array.shape}")
+        alone = f"; one column is enough for two classes, not for {len(labels)}" if array.ndim == 1 else ""
+        raise ValueError(f"{what} must have shape {expected}, got {array.shape}{alone}")
     if array.ndim == 2 and array.shape[1] != len(labels):
         raise ValueError(
             f"{what} must have shape {expected} for the labels {listed(labels, 12)}, got {array.shape}; "

@@ -259,8 +259,12 @@ def find(reference: Any, clients: Sequence[MlflowClient], experiments: Sequence[
         found = _beginning_with(text, clients, experiments)
         if found is not None:
             return found
-    what = "model" if text.startswith(("models:/", "m-")) else "run"
-    raise ValueError(f"there is no {what} {text!r} ({'; '.join(problems)})")
+    if text.startswith(("models:/", "m-")):
+        raise ValueError(f"there is no model {text!r} ({'; '.join(problems)})")
+    known_by = (
+        "" if re.fullmatch("[0-9a-f]{8,}", text) else "; a run is named by its id or the first 8 characters of it"
+    )
+    raise ValueError(f"there is no run {text!r} ({'; '.join(problems)}){known_by}")
 
 
 def _beginning_with(text: str, clients: Sequence[MlflowClient], experiments: Sequence[str]) -> TrackedRun | None:

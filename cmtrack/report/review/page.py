@@ -25,7 +25,17 @@ from cmtrack.report.review import reproduce
 from cmtrack.report.review.bars import bars
 from cmtrack.report.review.figures import MAX_RUNS, changes_of, judged_section, of_classes, rival
 from cmtrack.report.review.narrative import decision, further, heading, segment_reading, segment_test
-from cmtrack.report.review.phrases import LAST, STANDINGS, Say, criterion_title, direction, over, say_of, standing
+from cmtrack.report.review.phrases import (
+    LAST,
+    STANDINGS,
+    Say,
+    behind_within_interval,
+    criterion_title,
+    direction,
+    over,
+    say_of,
+    standing,
+)
 from cmtrack.report.review.record import record
 from cmtrack.untrusted import one_line
 
@@ -257,8 +267,7 @@ def _reading(comparison: Comparison) -> str:
             f"Brackets are simultaneous {at} intervals. A model is behind where p, adjusted for all pairs of models, "
             f"is at most {alpha:.3g}."
         )
-        if any(not m.tied and m.difference_low <= 0 <= m.difference_high for m in ranking.models):
-            said += f" {SHARPER.replace('run', 'model')}"
+        said = f"{said} {behind_within_interval(ranking)}".rstrip()
         if rope is None:
             return said
         posterior = f"P(equivalent): posterior probability that a model is within {rope:g} of the leader"
@@ -272,8 +281,7 @@ def _reading(comparison: Comparison) -> str:
         f"Brackets are {at} intervals; those of the differences are simultaneous.{_picked(comparison)}"
         f"{_of_best(comparison)} p: of being the best; a run is behind where it is at most {alpha:.3g}."
     )
-    beyond = any(not run.tied and run.difference_low <= 0 <= run.difference_high for run in _ranked(comparison))
-    return f"{said} {SHARPER}" if beyond else said
+    return f"{said} {next(filter(None, map(behind_within_interval, comparison.rankings)), '')}".rstrip()
 
 
 def _picked(comparison: Comparison) -> str:

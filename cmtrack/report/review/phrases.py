@@ -88,6 +88,16 @@ def standing(run: RankedRun | RankedModel, ranking: Ranking | RepeatedRanking) -
     return "tied" if run.tied else "behind"
 
 
+def behind_within_interval(ranking: Ranking | RepeatedRanking) -> str:
+    """Explanation of a run that is behind though the interval of its difference includes zero; empty without one."""
+    ranked = ranking.models if isinstance(ranking, RepeatedRanking) else ranking.runs
+    if any(not one.tied and one.difference_low <= 0 <= one.difference_high for one in ranked):
+        from cmtrack.plots.review.ranking import SHARPER  # brings Matplotlib
+
+        return SHARPER.replace("run", noun_of(ranking))
+    return ""
+
+
 def noun_of(ranking: Ranking | RepeatedRanking) -> str:
     """The noun for what is ranked: "run" or "model"."""
     return "model" if isinstance(ranking, RepeatedRanking) else "run"

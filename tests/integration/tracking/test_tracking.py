@@ -396,7 +396,7 @@ def test_wrong_options_are_said(store, seven_classes, options, text):
 
 
 def test_loading_says_what_is_missing(store):
-    with pytest.raises(ValueError, match="there is no run 'nope'"):
+    with pytest.raises(ValueError, match="there is no run 'nope'.*; a run is named by its id or the first 8"):
         load_evaluation("nope")
     with mlflow.start_run() as run:
         mlflow.log_text("{", "cmtrack_evaluation.json")

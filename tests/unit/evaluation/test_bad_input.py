@@ -54,6 +54,8 @@ LABELS: list[tuple[str, tuple[Any, ...], dict[str, Any], str]] = [
     ("mixed kinds", ([0, "a", 1, 0], Y), {}, "labels must be of one kind that can be put in order, got .*'int', 'str'"),
     ("kinds differ", (["a", "b", "a", "b"], Y), {}, "labels must be of one kind"),
     ("two columns", (np.zeros((4, 2)), Y), {}, r"y_true must have shape \(n_samples,\), got \(4, 2\)"),
+    ("probabilities as labels", (Y3, np.array(P3)), {}, r"got \(4, 3\); probabilities are given as y_prob="),
+    ("one-hot labels", (np.eye(3)[Y3], Y3), {}, r"got \(4, 3\); one-hot rows become labels as classes\[y_true.argmax"),
     ("rows of lists", ([[0], [0, 1]], [0, 1]), {}, r"y_true must hold one label per row, got rows like \[0\]"),
     ("single value", (1, Y), {}, r"y_true must have shape \(n_samples,\), got \(\)"),
     ("dates", (np.array(["2020-01-01"] * 4, dtype="datetime64[D]"), Y), {}, "must hold integers, .* datetime64"),
@@ -95,7 +97,8 @@ PROBABILITIES: list[tuple[str, list[Any], Any, dict[str, Any], str]] = [
     ("infinite", Y, [0.2, 0.1, np.inf, 0.4], {}, "y_prob must be finite, got inf at row 2"),
     ("row sum", Y3, [*P3[:3], [0.6, 0.2, 0.3]], {}, "each row of y_prob must sum to 1, row 3 sums to 1.1"),
     ("rows", Y, P[:3], {}, "y_prob must have one row per label, got 3 rows and 4 labels"),
-    ("one column for three classes", Y3, P, {}, r"y_prob must have shape \(n_samples, 3\), got \(4,\)"),
+    ("one column for three classes", Y3, P, {}, r"got \(4,\); one column is enough for two classes, not for 3"),
+    ("labels as probabilities", Y3, ["a", "b", "c", "a"], {}, "got list; labels are given as y_pred="),
     ("columns", Y, P3, {}, r"y_prob must have shape \(n_samples, 2\) or \(n_samples,\) for the labels \[0, 1\], "
      r"got \(4, 3\); name all classes of the model with labels="),
     ("three axes", Y, np.zeros((4, 2, 2)), {}, r"y_prob must have shape .* got \(4, 2, 2\)"),
@@ -354,3 +357,30 @@ def test_files_that_are_no_evaluation(tmp_path: Path) -> None:
         Evaluation.load(path)
     path.write_text(json.dumps(good))
     assert Evaluation.load(path) == evaluation
+
+
+def test_a_grouping_that_does_not_fit_says_what_would():
+    party = Grouping({"a": ["x"], "b": ["y", "zz"]})
+    with pytest.raises(ValueError, match=r"got none for \['z'\]; the groups name 'zz', which the data have not"):
+        evaluate(["x", "y", "z"], ["x", "y", "z"], labels=["x", "y", "z"], grouping=party)
+    with pytest.raises(ValueError, match=r"give grouping=Grouping\(\{'x': \['x'\], 'other': \['y', 'z'\]\}\)"):
+        evaluate(["x", "y", "z"], ["x", "y", "z"], positive="x")
+    with pytest.raises(ValueError, match=r"got 3 classes; did you mean 'left'\?"):
+        evaluate(["left", "y", "z"], ["left", "y", "z"], positive="lefft")
+    with pytest.raises(TypeError, match=r"got dict: cmtrack.Grouping\(...\) makes one of it"):
+        evaluate(["x", "y"], ["x", "y"], grouping={"a": ["x"], "b": ["y"]})  # type: ignore[arg-type]
+
+
+def test_labels_in_another_order_than_the_columns_are_noticed():
+    y = np.repeat(["b", "c", "a"], [10, 12, 14])
+    y_prob = 0.1 + 0.7 * (y[:, None] == np.array(["a", "b", "c"]))
+    y_prob[0] = [0.8, 0.1, 0.1]
+    wrong = evaluate(y, y_prob=y_prob, labels=["b", "c", "a"])
+    expected = (
+        "the accuracy is 2.78 %, and would be 97.2 % if the prediction “b” meant “a”, “c” meant “b” and “a” meant “c”: "
+        "labels= must have the order of the columns of y_prob (model.classes_), and y_pred the same codes as y_true"
+    )
+    assert expected in wrong.warnings
+    right = evaluate(y, y_prob=y_prob, labels=["a", "b", "c"])
+    guessed = evaluate(y, np.random.default_rng(1).permutation(y))
+    assert not [said for one in (right, guessed) for said in one.warnings if "would be" in said]

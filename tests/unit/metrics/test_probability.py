@@ -122,7 +122,8 @@ def test_they_are_those_of_scikit_learn(k):
     y, p = random_problem(k, k=k)
     evaluation = evaluate(y, y_prob=p, labels=list(range(k)))
     shares = np.tile(np.bincount(y) / len(y), (len(y), 1))
-    expected = [log_loss(y, p), brier_score_loss(y, p[:, 1] if k == 2 else p), 1 - log_loss(y, p) / log_loss(y, shares)]
+    brier = brier_score_loss(y, p[:, 1]) if k == 2 else float(np.square(p - np.eye(k)[y]).sum(axis=1).mean())
+    expected = [log_loss(y, p), brier, 1 - log_loss(y, p) / log_loss(y, shares)]
     assert numbers(evaluation, "log_loss", "brier", "log_skill") == pytest.approx(expected, abs=1e-12)
 
 

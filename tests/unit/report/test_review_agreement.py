@@ -170,6 +170,10 @@ def test_every_view_has_the_same_standing_value_and_p(name):
     console = Console(file=io.StringIO(), width=300)
     print_comparison(console, comparison)
     terminal = console.file.getvalue().splitlines()
+    behind = [run for _, runs in rankings for run in runs if run["status"] == "behind"]
+    beyond = [run for run in behind if run["difference_low"] is not None and run["difference_low"] <= 0]
+    beyond = [run for run in beyond if run["difference_high"] >= 0]
+    assert any("though its interval includes zero" in line for line in terminal) == bool(beyond)
     statuses = []
     for (_, runs), table in zip(rankings, page.tables, strict=True):
         assert [row["cells"][1] for row in table] == [run["name"] for run in runs]
