@@ -43,6 +43,14 @@ def server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
         yield running
 
 
+@pytest.fixture(scope="module")
+def undrawn():
+    """MLflow runs get their reports without pictures, which take most of the time and have tests of their own."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("cmtrack.tracking.package._draw", lambda *_: None)
+        yield
+
+
 @pytest.fixture
 def seven_classes() -> tuple[np.ndarray, np.ndarray]:
     """Labels (400,) and probabilities (400, 7) of a fair classifier."""

@@ -28,7 +28,7 @@ from cmtrack.options import OPTIONS
 from cmtrack.tracking import EvaluationWarning
 from cmtrack_integrations.mlflow_evaluator import CmtrackEvaluator, options
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("undrawn")]
 
 LEVEL = Grouping({"low": [0, 1, 2, 3], "high": [4, 5, 6]}, name="level")
 COLUMNS = [f"p_{k}" for k in range(7)]

@@ -53,7 +53,7 @@ from cmtrack_integrations.sklearn import (
 )
 from cmtrack_integrations.sklearn.cross_validation import RANKED_TOGETHER
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("undrawn")]
 
 SIDE = Grouping({"left": [0, 1], "right": [2, 3]}, "strict", name="side")
 
