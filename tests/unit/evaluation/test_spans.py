@@ -103,7 +103,7 @@ def test_every_span_stands_once_and_partners_overlap(actual, predicted):
         (["spans"], [], {}, r"must hold \(document, start, end, label\)"),
         ([(1, 0, 5, None)], [], {}, "missing"),
         ([(1, 0, 5, "none")], [], {}, "choose another none="),
-        ([(1, 0, 5, "a")], [(1, 0, 5, "b")], {"labels": ["a"]}, r"must hold every label of the spans, \['b'\] not among"),
+        ([(1, 0, 5, "a")], [(1, 0, 5, "b")], {"labels": ["a"]}, r"must hold every label of the spans, \['b'\]"),
         ([(1, 0, 5, "a"), (1, 0, 5, 1)], [], {}, "one kind"),
         (pd.DataFrame({"document": [1]}), [], {}, "columns= names them"),
     ],
