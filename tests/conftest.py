@@ -46,9 +46,18 @@ def server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
 @pytest.fixture(scope="module")
 def undrawn():
     """MLflow runs get their reports without pictures, which take most of the time and have tests of their own."""
+    from cmtrack.tracking import package
+
+    draw = package._draw
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("cmtrack.tracking.package._draw", lambda *_: None)
-        yield
+        patch.setattr(package, "_draw", lambda *_: None)
+        yield draw
+
+
+@pytest.fixture
+def drawn(undrawn, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One test of a file without pictures has them."""
+    monkeypatch.setattr("cmtrack.tracking.package._draw", undrawn)
 
 
 @pytest.fixture

@@ -191,6 +191,7 @@ def test_one_column_is_the_positive_class(store, frame):
     assert result.metrics == headline(expected)
 
 
+@pytest.mark.usefixtures("drawn")
 @pytest.mark.parametrize("as_file", [False, True])
 def test_columns_and_plain_data_as_options(store, frame, tmp_path, as_file):
     grouping = LEVEL.to_dict()
@@ -390,6 +391,7 @@ def test_a_classifier_without_probabilities(store, problem):
 # -- what it returns -----------------------------------------------------------------------------------------
 
 
+@pytest.mark.usefixtures("drawn")
 def test_artifacts_open(store, frame, tmp_path):
     result = static(frame)
     assert result.artifacts["cmtrack_confusion_matrix"].content.size[0] > 100

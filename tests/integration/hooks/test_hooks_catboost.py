@@ -12,7 +12,7 @@ from cmtrack.tracking import EvaluationWarning
 catboost = pytest.importorskip("catboost", reason="needs pip install 'cmtrack[catboost]'", exc_type=ImportError)
 from cmtrack_integrations.catboost import log_fitted  # noqa: E402
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("undrawn")]
 
 OPTIONS = {
     "depth": 3,

@@ -17,7 +17,7 @@ if importlib.util.find_spec("tensorflow") is None and importlib.util.find_spec("
 keras = pytest.importorskip("keras", reason="needs pip install 'cmtrack[keras]' and a backend", exc_type=ImportError)
 from cmtrack_integrations.keras import EvaluationCallback  # noqa: E402
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("undrawn")]
 
 
 def problem(classes: int = 3, n: int = 160):

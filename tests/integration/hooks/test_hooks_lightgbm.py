@@ -14,7 +14,7 @@ from cmtrack.tracking import EvaluationWarning
 lgb = pytest.importorskip("lightgbm", reason="needs pip install 'cmtrack[lightgbm]'", exc_type=ImportError)
 from cmtrack_integrations.lightgbm import EvaluationCallback  # noqa: E402
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("undrawn")]
 
 QUIET = {"verbose": -1, "num_threads": 1, "min_data_in_leaf": 5, "learning_rate": 0.5, "deterministic": True}
 MULTI = {**QUIET, "objective": "multiclass", "num_class": 3}

@@ -20,7 +20,7 @@ torch = pytest.importorskip("torch", reason="needs pip install 'cmtrack[lightnin
 pytest.importorskip("lightning", reason="needs pip install 'cmtrack[lightning]'", exc_type=ImportError)
 from cmtrack_integrations.lightning import EvaluationCallback  # noqa: E402
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("undrawn")]
 
 QUIET = {"enable_progress_bar": False, "enable_model_summary": False, "enable_checkpointing": False}
 

@@ -15,7 +15,7 @@ from cmtrack.tracking import EvaluationWarning
 optuna = pytest.importorskip("optuna", reason="needs pip install 'cmtrack[optuna]'", exc_type=ImportError)
 from cmtrack_integrations.optuna import EvaluatedTrials, compare_study, directions  # noqa: E402
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("undrawn")]
 
 optuna.logging.set_verbosity(optuna.logging.ERROR)
 RNG = np.random.default_rng(3)

@@ -18,7 +18,7 @@ from support import ROOT
 torch = pytest.importorskip("torch", reason="needs pip install 'cmtrack[torch]'", exc_type=ImportError)
 from cmtrack_integrations.torch import EpochAccumulator, probabilities  # noqa: E402
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("undrawn")]
 
 
 def batches(n: int = 90, k: int = 3, size: int = 32):

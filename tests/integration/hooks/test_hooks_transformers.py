@@ -19,7 +19,7 @@ transformers = pytest.importorskip(
 pytest.importorskip("accelerate", reason="needs pip install 'cmtrack[transformers]'", exc_type=ImportError)
 from cmtrack_integrations.transformers import EvaluationCallback, compute_metrics  # noqa: E402
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("undrawn")]
 
 NAMES = ["bad", "fair", "good"]
 

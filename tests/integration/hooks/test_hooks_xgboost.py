@@ -14,7 +14,7 @@ from cmtrack.tracking import EvaluationWarning
 xgb = pytest.importorskip("xgboost", reason="needs pip install 'cmtrack[xgboost]'", exc_type=ImportError)
 from cmtrack_integrations.xgboost import EvaluationCallback  # noqa: E402
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("undrawn")]
 
 MULTI = {"objective": "multi:softprob", "num_class": 3, "max_depth": 2, "nthread": 1, "eta": 0.5}
 BINARY = {"objective": "binary:logistic", "max_depth": 2, "nthread": 1, "eta": 0.5}

@@ -21,7 +21,7 @@ from cmtrack_integrations import live_page
 from support import ROOT
 from support.components import ADMIN, Service, basic_auth, tracking_server
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("undrawn")]
 
 SECRET = "a name that nobody else may see"
 READER, OUTSIDER = ("reader", "password-of-reader"), ("outsider", "password-of-outsider")

@@ -21,7 +21,7 @@ import pytest
 from cmtrack import evaluate, load_evaluation, log_evaluation
 from cmtrack.tracking import EvaluationWarning, deliver, parallel, spool
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("undrawn")]
 
 Y = np.arange(40) % 3
 

@@ -40,9 +40,8 @@ def judged(seed: int) -> Any:
 
 
 @pytest.fixture(autouse=True)
-def without_figures(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def own_cache(undrawn: object, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CMTRACK_CACHE", str(tmp_path / "cache"))
-    monkeypatch.setattr("cmtrack.tracking.package._draw", lambda *_: None)
 
 
 @pytest.fixture(scope="module")
