@@ -17,6 +17,7 @@ import atexit
 import logging
 import os
 import pickle
+import re
 import shlex
 import shutil
 import tempfile
@@ -35,7 +36,7 @@ from cmtrack.demo import Data, load, models, question
 
 EXPERIMENT = "party"
 NAMES = ("neural network", "decision tree", "k-nearest neighbours")
-WIDTH = 70
+WIDTH = 84
 """Characters of a line of output that fits the page."""
 REGIONS = ("small place", "town", "city")
 """Where the people of the survey live: below 10,000, below 100,000, and from 100,000 inhabitants on."""
@@ -58,7 +59,8 @@ def begin() -> None:
     os.environ["MLFLOW_TRACKING_URI"] = "sqlite:///mlflow.db"
     os.environ["MLFLOW_ENABLE_ARTIFACTS_PROGRESS_BAR"] = "false"
     os.environ["COLUMNS"] = str(WIDTH)  # of what commands print
-    os.environ.pop("CMTRACK_PREDICTIONS", None)
+    for name in ("CMTRACK_PREDICTIONS", "MLFLOW_EXPERIMENT_ID", "MLFLOW_EXPERIMENT_NAME", "MLFLOW_RUN_ID"):
+        os.environ.pop(name, None)  # the gallery's scripts set experiments in the process that starts the pages
 
     def shown(message: Warning | str, category: type[Warning], *_: object) -> str:
         return "\n".join(_wrapped(f"{category.__name__}: {message}".replace(f"{folder}{os.sep}", ""))) + "\n"
@@ -87,10 +89,18 @@ def command(line: str) -> None:
         result = CliRunner(env=_PLAIN).invoke(main, words[1:], prog_name=words[0])
     if result.exception is not None and not isinstance(result.exception, SystemExit):
         raise result.exception
-    print(" \\\n    ".join(_wrapped(f"$ {line}", WIDTH - 6)))
+    print(" \\\n    ".join(_broken(f"$ {line}", WIDTH - 6)))
     for said in result.output.replace(f"{Path.cwd()}{os.sep}", "").rstrip().splitlines():
         print(*(_wrapped(said) if len(said) > WIDTH and not said.startswith(("|", " ", "{")) else [said]), sep="\n")
     print(f"[exit code {result.exit_code}]")
+
+
+def _broken(line: str, width: int) -> list[str]:
+    """Break a command between its options, so that what is copied runs."""
+    lines = [""]
+    for part in re.split(r" (?=--)", line):
+        lines += [part] if lines[-1] and len(lines[-1]) + len(part) >= width else [f"{lines.pop()} {part}".lstrip()]
+    return lines
 
 
 def _wrapped(text: str, width: int = WIDTH) -> list[str]:

@@ -198,7 +198,8 @@ def tie_sentence(
         none = all(rule.value(run, metrics) is None for rule in parsed for _, run, metrics in near)
         why = "none of them has a value" if none else "all have the same value or none"
         return [f"{them} not decide among the {len(near)} tied {noun}s {where}: {why}. {alone[0].upper()}{alone[1:]}."]
-    which = f"{len(near)} of the {n_tied} tied {noun}s are" if len(near) < n_tied else f"All {n_tied} tied {noun}s are"
+    every = "Both" if n_tied == 2 else f"All {n_tied}"
+    which = f"{len(near)} of the {n_tied} tied {noun}s are" if len(near) < n_tied else f"{every} tied {noun}s are"
     return [f"{alone[0].upper()}{alone[1:]}. {which} {where}: prefer the cheapest or simplest, or name a tie-breaker."]
 
 

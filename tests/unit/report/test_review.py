@@ -141,6 +141,12 @@ def test_an_earlier_rule_is_not_blamed_on_the_last_one():
         "The tie-breaker tags.x does not decide among the 4 tied runs within one standard error of the leader: none of "
         "them has a value. “A” is chosen for its value alone."
     ]
+    alone = decide([(run, metrics) for _, run, metrics in tied], [])
+    for n_tied, all_of_them in ((2, "Both tied runs are"), (4, "All 4 tied runs are")):
+        assert tie_sentence(tied[:n_tied], n_tied, alone, None, where, quoted, "run") == [
+            f"“A” is chosen for its value alone. {all_of_them} {where}: prefer the cheapest or simplest, or name a "
+            "tie-breaker."
+        ]
 
 
 def test_gates_are_named_with_the_value_that_failed(clear):
