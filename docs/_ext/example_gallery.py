@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import logging
+import os
 import re
 import shutil
 import sys
@@ -84,12 +85,21 @@ def saved_figures(block: Any, block_vars: dict[str, Any], gallery_conf: dict[str
     return figure_rst(taken, gallery_conf["src_dir"], ", ".join(titles))
 
 
+_SURROUNDINGS: dict[str, str] = {}
+"""The environment before a script: a store and an experiment that it sets are not those of the next, nor of a page."""
+
+
 def quiet(gallery_conf: dict[str, Any], name: str, when: str) -> None:
     """Keep libraries' words from the pages; after a script, forget what the reference imports with mocks."""
     for logger in ("mlflow", "alembic", "mlflow.store.db.utils"):
         logging.getLogger(logger).setLevel(logging.ERROR)
     warnings.simplefilter("ignore")  # they name the files of this machine
-    if when == "after":
+    if when == "before":
+        _SURROUNDINGS.clear()
+        _SURROUNDINGS.update(os.environ)
+    else:
+        os.environ.clear()
+        os.environ.update(_SURROUNDINGS)
         for module in list(sys.modules):
             if module.startswith("cmtrack_integrations."):
                 del sys.modules[module]

@@ -60,7 +60,7 @@ def begin() -> None:
     os.environ["MLFLOW_ENABLE_ARTIFACTS_PROGRESS_BAR"] = "false"
     os.environ["COLUMNS"] = str(WIDTH)  # of what commands print
     for name in ("CMTRACK_PREDICTIONS", "MLFLOW_EXPERIMENT_ID", "MLFLOW_EXPERIMENT_NAME", "MLFLOW_RUN_ID"):
-        os.environ.pop(name, None)  # the gallery's scripts set experiments in the process that starts the pages
+        os.environ.pop(name, None)
 
     def shown(message: Warning | str, category: type[Warning], *_: object) -> str:
         return "\n".join(_wrapped(f"{category.__name__}: {message}".replace(f"{folder}{os.sep}", ""))) + "\n"
