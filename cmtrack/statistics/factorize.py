@@ -261,7 +261,7 @@ def _label_array(name: str, values: Any) -> npt.NDArray[Any]:
 
 
 def _what_rows_are(name: str, array: npt.NDArray[Any]) -> str:
-    """Where rows of numbers belong that were given as labels; nothing for other columns."""
+    """Hint for rows of numbers that were given as labels; nothing for other columns."""
     if name not in ("y_true", "y_pred") or array.ndim != 2 or array.dtype.kind not in "iubf":
         return ""
     if np.isin(array, (0, 1)).all():
