@@ -283,7 +283,7 @@ def test_the_result_has_what_it_can_do_and_no_more(problem):
 
 def test_the_likelihood_is_drawn_for_two_classes(problem):
     y, held, _, target = problem
-    with pytest.raises(ValueError, match=r"for two classes, got the classes \[0, 1, 2, 3\]"):
+    with pytest.raises(ValueError, match=r"the likelihood needs two classes, got \[0, 1, 2, 3\]"):
         PrevalenceDisplay.from_predictions(target, calibration=(y, held))
     shares = estimate_prevalence(target, calibration=(y, held))
     with pytest.raises(TypeError, match=r"for two classes, got the classes \[0, 1, 2, 3\]; to_frame\(\) has the share"):
