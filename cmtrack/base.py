@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, ClassVar, Protocol, Self
@@ -420,17 +420,18 @@ class BaseEvaluation(ABC):
         return pd.DataFrame(rows, columns=["metric", "value", "low", "high", "better", "undefined"])
 
     @abstractmethod
-    def figures(self, *, on_error: Callable[[str, Exception], object] | None = None) -> dict[str, Figure]:
+    def figures(self, *, on_error: Callable[[str, Exception], object] | None = None) -> Mapping[str, Figure]:
         """Every figure that applies, by name.
 
         Parameters
         ----------
         on_error : callable (name, error), optional
-            Called for a figure that fails, which is then left out; by default the error is raised.
+            Called for a figure that fails, which is then left out; all are drawn at once. By default each is drawn when
+            it is asked for, and its error is raised there.
 
         Notes
         -----
-        Cost: about 0.1 s for each figure, whatever the number of rows.
+        Cost: about 0.1 s for each figure that is asked for, whatever the number of rows; to list their names draws all.
 
         Examples
         --------

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -189,12 +190,12 @@ class Comparison(ABC):
 
         return printable(" ".join(verdict(self)))
 
-    def figures(self) -> dict[str, Figure]:
+    def figures(self) -> Mapping[str, Figure]:
         """Every figure that applies, by name.
 
         Notes
         -----
-        Cost: about 0.1 s for each figure.
+        Cost: about 0.1 s for each figure that is asked for; to list their names draws all.
 
         Examples
         --------

@@ -1142,7 +1142,7 @@ class Evaluation(BaseEvaluation):
             rows.append(row)
         return pd.DataFrame(rows)
 
-    def figures(self, *, on_error: Callable[[str, Exception], object] | None = None) -> dict[str, Figure]:
+    def figures(self, *, on_error: Callable[[str, Exception], object] | None = None) -> Mapping[str, Figure]:
         """Every figure that applies, by name; see :meth:`BaseEvaluation.figures`."""
         from cmtrack.report.figures import draw_figures
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -451,7 +451,7 @@ class FamilyEvaluation(BaseEvaluation):
 
     # -- views -----------------------------------------------------------------------------------------
 
-    def figures(self, *, on_error: Callable[[str, Exception], object] | None = None) -> dict[str, Figure]:
+    def figures(self, *, on_error: Callable[[str, Exception], object] | None = None) -> Mapping[str, Figure]:
         """Every figure that applies, by name; see :meth:`BaseEvaluation.figures`."""
         from cmtrack.report.figures import draw_figures
 

@@ -44,12 +44,12 @@ _REFERENCES = {
 
 def evaluation_figures(
     evaluation: BaseEvaluation, *, on_error: Callable[[str, Exception], object] | None = None
-) -> dict[str, Figure]:
+) -> Mapping[str, Figure]:
     """Draw every figure that applies to an evaluation: :meth:`BaseEvaluation.figures`.
 
     Notes
     -----
-    Cost: about 0.1 s for each figure, whatever the number of rows.
+    Cost: about 0.1 s for each figure that is asked for, whatever the number of rows.
 
     Examples
     --------

@@ -5,7 +5,7 @@ Reports, reviews, runs and the command line read it. A figure is added by a func
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, TypeAlias, TypeVar
@@ -397,15 +397,61 @@ def file_name(name: str, *, review: bool = False) -> str:
     return f"cmtrack_{'review_' if review else ''}{encode_label(name).replace(' ', '_')}.png"
 
 
-def draw_figures(subject: BaseEvaluation | Comparison, on_error: OnError | None = None) -> dict[str, Figure]:
-    """Draw every figure that applies, by name.
+class DrawnFigures(Mapping[str, Figure]):
+    """The figures of an evaluation or comparison by name; each is drawn when it is asked for, once.
+
+    Parameters
+    ----------
+    subject : evaluation or comparison
+
+    Notes
+    -----
+    Only drawing tells whether a figure applies: to list or to count them draws all.
+    """
+
+    def __init__(self, subject: BaseEvaluation | Comparison) -> None:
+        entries, shown = listed(subject)
+        self._draws = {name: draw for entry in entries for name, _, draw in entry.drawings(shown)}
+        self._drawn: dict[str, Figure | None] = {}
+
+    def _figure(self, name: object) -> Figure | None:
+        if not isinstance(name, str) or name not in self._draws:
+            return None
+        if name not in self._drawn:
+            self._drawn[name] = self._draws[name]()
+        return self._drawn[name]
+
+    def __getitem__(self, name: str) -> Figure:
+        figure = self._figure(name)
+        if figure is None:
+            raise KeyError(f"no figure {name!r} here, use one of {', '.join(map(repr, self)) or 'none'}")
+        return figure
+
+    def __contains__(self, name: object) -> bool:
+        return self._figure(name) is not None
+
+    def __iter__(self) -> Iterator[str]:
+        return (name for name in self._draws if self._figure(name) is not None)
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)
+
+    def __repr__(self) -> str:
+        return f"<figures: {', '.join(self) or 'none'}>"
+
+
+def draw_figures(subject: BaseEvaluation | Comparison, on_error: OnError | None = None) -> Mapping[str, Figure]:
+    """Every figure that applies, by name.
 
     Parameters
     ----------
     subject : evaluation or comparison
     on_error : callable (name, error), optional
-        Called for a figure that fails, which is then left out; by default the error is raised.
+        Called for a figure that fails, which is then left out; all are drawn at once. By default each is drawn when it
+        is asked for, and its error is raised there.
     """
+    if on_error is None:
+        return DrawnFigures(subject)
     entries, shown = listed(subject)
     return {name: figure for name, _, _, figure in _drawn(entries, shown, lambda _, __, figure: figure, on_error)}
 
@@ -471,7 +517,7 @@ def _drawn(
     entries: Sequence[FigureEntry],
     subject: Any,
     finish: Callable[[str, str, Figure], Made],
-    on_error: OnError | None,
+    on_error: OnError,
     step: Step | None = None,
 ) -> Iterator[tuple[str, str, FigureEntry, Made]]:
     """Name, title, entry and what is made of each figure that applies; one that fails takes no other with it."""
@@ -480,8 +526,6 @@ def _drawn(
         try:
             return action()
         except Exception as error:
-            if on_error is None:
-                raise
             on_error(name, error)
             return None
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import replace
 
 import mlflow
 import numpy as np
@@ -153,8 +154,36 @@ def test_a_report_is_one_html_file_and_says_what_could_not_be_drawn(tmp_path, mo
     assert "Not drawn: figure roc: RuntimeError: no ink." in page
     assert not re.findall(r"(?:src|href)=\"(?!data:|#)", page)
     assert [path.name for path in tmp_path.iterdir()] == ["report.html"]
+    figures = evaluation.figures()
+    assert figures["confusion_matrix"] is figures["confusion_matrix"]
     with pytest.raises(RuntimeError, match="no ink"):
-        evaluation.figures()
+        figures["roc"]
     failed = []
     assert list(evaluation.figures(on_error=lambda name, error: failed.append(name))) == ["confusion_matrix"]
     assert failed == ["roc"]
+
+
+def test_a_figure_is_drawn_when_it_is_asked_for(monkeypatch):
+    drawn = []
+    entries = tuple(
+        replace(entry, draw=lambda evaluation, of=entry: drawn.append(of.name) or of.draw(evaluation))
+        for entry in CLASSES
+        if entry.parts is None
+    )
+    monkeypatch.setattr(listing, "CLASSES", entries)
+    figures = of_classes().figures()
+    assert drawn == []
+    assert figures["roc"] is figures["roc"]
+    assert drawn == ["roc"]
+    assert len(figures) == len(list(figures))
+    assert sorted(drawn) == sorted(entry.name for entry in entries)
+    assert repr(figures).startswith("<figures: confusion_matrix, roc, ")
+
+
+def test_a_figure_that_is_not_there_is_refused_with_the_names_that_are():
+    figures = evaluate([0, 1, 1, 0], [0, 1, 0, 0]).figures()
+    assert list(figures) == ["confusion_matrix"]
+    for name in ("reduced", "roc", 3):
+        assert name not in figures
+        with pytest.raises(KeyError, match=rf"no figure {name!r} here, use one of 'confusion_matrix'"):
+            figures[name]
