@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from cmtrack import Grouping, estimate_prevalence, evaluate
-from support.samples import Array, standard_error
+from support.problems import Array, standard_error
 
 pytestmark = pytest.mark.slow
 

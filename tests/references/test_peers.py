@@ -21,7 +21,7 @@ from sliceline.slicefinder import Slicefinder
 from statsmodels.datasets import anes96, fair
 
 from cmtrack import Evaluation, evaluate
-from support.samples import random_problem
+from support.problems import random_problem
 
 NAMES = ("miscalibration", "discrimination", "uncertainty", "score")
 

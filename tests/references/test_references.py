@@ -17,7 +17,7 @@ from cmtrack import ConfusionMatrix, Evaluation, Grouping, evaluate
 from cmtrack.metrics.cells import Cells, Table
 from cmtrack.metrics.intervals import wilson
 from cmtrack.metrics.multiclass import class_metrics, precision_macro
-from support.samples import Array, random_problem
+from support.problems import Array, random_problem
 
 NAN = float("nan")
 

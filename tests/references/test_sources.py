@@ -15,7 +15,7 @@ from cmtrack.metrics.binary import binary_metrics, literal_forms
 from cmtrack.metrics.moments import ScoreSamples, Sides
 from cmtrack.metrics.spcc import d_a, fisher_mean, spcc
 from cmtrack.statistics import BinaryCounts, ScoreMoments
-from support.samples import evaluate_counts
+from support.problems import evaluate_counts
 
 # Markoulidakis et al. (2021), figure 7: logistic regression on the net promoter score
 FIGURE_7 = [[20, 59, 1], [4, 185, 23], [2, 127, 88]]

@@ -31,7 +31,7 @@ from cmtrack.metrics.catalog import CATALOG, lookup
 from cmtrack.plots import plot_rough_approximations
 from cmtrack.rough import _reducts as search_module
 from support import ROOT
-from support.samples import evaluate_counts, rows_of
+from support.problems import evaluate_counts, rows_of
 
 # Düntsch & Gediga (2019), Table 3
 SETS: dict[str, list[Any]] = {

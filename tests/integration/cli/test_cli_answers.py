@@ -27,7 +27,7 @@ from cmtrack.tracking.names import digests
 from cmtrack.tracking.push import push
 from cmtrack.tracking.runs import TrackedRun
 from cmtrack.tracking.store import quiet, tracking_store
-from support.samples import sqlite_store
+from support.stores import sqlite_store
 
 N = 240
 Y = np.concatenate((np.arange(3), np.random.default_rng(0).integers(0, 3, N - 3)))

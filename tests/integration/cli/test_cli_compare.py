@@ -23,7 +23,8 @@ from cmtrack import Grouping, log_evaluation
 from cmtrack.cli import main
 from cmtrack.tracking.store import quiet, tracking_store
 from support import ROOT
-from support.samples import random_problem, sqlite_store
+from support.problems import random_problem
+from support.stores import sqlite_store
 
 N = 240
 LEVEL = Grouping({"low": [0, 1], "high": [2, 3]}, "strict", name="level")

@@ -28,7 +28,7 @@ from cmtrack import (
 from cmtrack.cli import main
 from cmtrack.statistics import collected
 from cmtrack.statistics.segment_values import Others
-from support.samples import B20, D20
+from support.problems import B20, D20
 from support.tables import ENGINES, as_table
 
 N = 900

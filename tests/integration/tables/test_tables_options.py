@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from cmtrack import Evaluation, Grouping, compare, evaluate, evaluate_table
 from cmtrack.statistics import LabelDigest
-from support.samples import random_problem
+from support.problems import random_problem
 from support.tables import as_table, assert_same
 
 pytestmark = pytest.mark.slow

@@ -15,7 +15,7 @@ from cmtrack.report.review.narrative import verdict
 from cmtrack.tracking import artifacts, cache, load
 from cmtrack.tracking.runs import active_experiment_id
 from cmtrack.tracking.store import quiet, tracking_store
-from support.samples import sqlite_store
+from support.stores import sqlite_store
 
 ACCURACY = "multiclass/accuracy"
 SKILLS = {"strong": 2.2, "medium": 1.4, "weak": 0.6}

@@ -19,7 +19,7 @@ from cmtrack import Grouping, compare, load_evaluation, log_evaluation
 from cmtrack.tracking import RegroupedRun, regroup_runs
 from cmtrack.tracking.regroup import default_prefix
 from cmtrack.tracking.store import tracking_store
-from support.samples import random_problem
+from support.problems import random_problem
 
 N = 240
 LOW_HIGH = Grouping({"low": [0, 1], "high": [2, 3]}, "strict", name="level")

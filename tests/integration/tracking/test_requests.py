@@ -24,7 +24,7 @@ from cmtrack.tracking.runs import client_for, from_entity, search
 from cmtrack.tracking.store import tracking_store
 from support.components import free_port, tracking_server
 from support.faults import DROP, PASS, FaultyProxy
-from support.samples import random_problem
+from support.problems import random_problem
 
 pytestmark = pytest.mark.slow
 

@@ -21,7 +21,7 @@ from cmtrack.tracking import views
 from cmtrack.tracking.store import tracking_store
 from cmtrack.tracking.views import Form, fitted, form_for, with_link
 from support.components import tracking_server
-from support.samples import sqlite_store
+from support.stores import sqlite_store
 
 EARLY, LATE = Form(5_000, named=False), Form(20_000, named=True)
 

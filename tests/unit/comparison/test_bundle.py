@@ -26,7 +26,7 @@ from cmtrack.report.review.record import address
 from cmtrack.report.review.report import markdown
 from cmtrack.tracking.store import quiet, tracking_store
 from support import TESTS
-from support.samples import sqlite_store
+from support.stores import sqlite_store
 
 N = 240
 Y = np.concatenate((np.arange(3), np.random.default_rng(0).integers(0, 3, N - 3)))

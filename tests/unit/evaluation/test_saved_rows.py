@@ -23,7 +23,7 @@ from cmtrack import (
     evaluate_families,
     paired_differences,
 )
-from support.samples import random_problem
+from support.problems import random_problem
 
 NAME = "cmtrack_predictions.parquet"
 

@@ -14,7 +14,7 @@ from sklearn.metrics import f1_score, precision_score
 from cmtrack import Evaluation, Grouping, compare, evaluate, paired_differences
 from cmtrack.metrics.catalog import lookup
 from cmtrack.metrics.intervals import on_scale, settled, wilson
-from support.samples import evaluate_counts, random_problem
+from support.problems import evaluate_counts, random_problem
 
 Y = np.repeat([0, 1, 2], 50)
 LAZY = np.r_[np.zeros(50, int), np.ones(100, int)]  # gives up on class 2

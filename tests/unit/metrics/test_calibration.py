@@ -18,7 +18,7 @@ from cmtrack.evaluation.loading import loads
 from cmtrack.metrics._calibration import CalibrationTest, calibration_test
 from cmtrack.metrics.calibration import CALIBRATION
 from cmtrack.plots import reliability_figure
-from support.samples import B20, D20, W20
+from support.problems import B20, D20, W20
 
 OTHER = np.array([0, 1, 1, 0, 1, 0, 1, 0, 1, 1, 1, 0, 0, 1, 0, 0, 1, 1, 1, 0])
 """Other labels of the data D20."""

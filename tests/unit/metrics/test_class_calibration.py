@@ -14,7 +14,7 @@ from cmtrack import Evaluation, Grouping, evaluate
 from cmtrack.metrics.class_curves import CalibrationOfClass, ClassCalibration
 from cmtrack.plots import ReliabilityPanel, plot_reliability_panels
 from cmtrack.plots.evaluation import reliability_classes_figure
-from support.samples import B20, D20
+from support.problems import B20, D20
 
 
 def problem(k: int = 4, n: int = 400, wrong: float = 1.0, seed: int = 0) -> tuple[Any, Any]:

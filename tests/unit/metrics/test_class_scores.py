@@ -16,7 +16,7 @@ from cmtrack.metrics.calibration import ReliabilityTable
 from cmtrack.metrics.influence import standard_error
 from cmtrack.statistics.class_scores import FEW_ROWS, ClassScoreCounts, HitCounts
 from cmtrack.statistics.decisions import DecisionCounts
-from support.samples import random_problem
+from support.problems import random_problem
 
 Y8 = np.array([0, 0, 0, 0, 1, 1, 1, 2, 2])
 P8 = np.array([

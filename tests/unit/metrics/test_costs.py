@@ -19,7 +19,7 @@ from cmtrack.metrics.costs import profile_of_mean
 from cmtrack.metrics.influence import standard_error
 from cmtrack.report.narrative import costs as costs_in_words
 from cmtrack.statistics.decisions import decide
-from support.samples import random_problem
+from support.problems import random_problem
 
 TV1 = np.array([[7, 2, 1, 0], [1, 12, 3, 2], [0, 4, 9, 1], [2, 1, 0, 15]])
 TV1_COSTS = np.abs(np.subtract.outer(np.arange(4), np.arange(4))).astype(float)

@@ -15,7 +15,7 @@ from cmtrack.metrics.catalog import lookup
 from cmtrack.metrics.own import UNKNOWN
 from cmtrack.report.formatting import metric_title
 from cmtrack.report.views import report_html
-from support.samples import sqlite_store
+from support.stores import sqlite_store
 
 GROUPS = Grouping({"rest": [0, 1], "c": [2]}, "strict", name="two")
 WORDS: dict[str, Any] = {"of": "binary", "low": 0, "high": 1}

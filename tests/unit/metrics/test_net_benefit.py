@@ -15,7 +15,7 @@ from cmtrack.metrics.costs import profile_of_mean, profiles_of_means
 from cmtrack.metrics.influence import covariance
 from cmtrack.metrics.net_benefit import _covariance, usual_thresholds
 from cmtrack.statistics.grid import grid_edges
-from support.samples import B20, D20, W20
+from support.problems import B20, D20, W20
 
 
 def near(expected: Any, digits: float = 6e-11) -> Any:

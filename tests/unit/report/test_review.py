@@ -23,7 +23,7 @@ from cmtrack.report.review.narrative import lead, verdict
 from cmtrack.report.review.page import context
 from cmtrack.report.review.report import html, markdown
 from cmtrack.tracking.runs import TrackedRun
-from support.samples import sqlite_store
+from support.stores import sqlite_store
 
 N = 600
 INJECTED = "<script>alert(1)</script>"
