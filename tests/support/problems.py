@@ -97,6 +97,16 @@ def random_models(
     ]
 
 
+def learning_problem(
+    k: int, n: int = 300, held: int = 100, *, width: int = 4, skill: float = 1.0, seed: Seed = 0
+) -> tuple[Array, Array, Array, Array]:
+    """Features and labels to train on, and those of the last ``held`` rows to judge with."""
+    rng = np.random.default_rng(seed)
+    y = random_labels(n, k, rng)
+    x = random_features(y, width, skill, rng)
+    return x[: n - held], y[: n - held], x[n - held :], y[n - held :]
+
+
 # -- given ones -------------------------------------------------------------------------------------------------------
 
 D20 = np.array(

@@ -8,7 +8,7 @@ import shutil
 import sqlite3
 import tempfile
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from mlflow import MlflowClient
@@ -40,6 +40,9 @@ def sqlite_store(path: Path) -> str:
     return f"sqlite:///{path}"
 
 
-def runs_of(client: MlflowClient, **options: Any) -> list[Run]:
-    """All runs of a store, the latest first."""
-    return list(client.search_runs([e.experiment_id for e in client.search_experiments()], **options))
+def runs_of(client: MlflowClient) -> list[Run]:
+    """All runs of a store, deleted ones as well, the latest first."""
+    from mlflow.entities import ViewType
+
+    experiments = [e.experiment_id for e in client.search_experiments(view_type=ViewType.ALL)]
+    return list(client.search_runs(experiments, run_view_type=ViewType.ALL))
