@@ -57,7 +57,7 @@ def random_probabilities(
 
 
 def random_scores(
-    y: Array, skill: Any = 1.5, seed: Seed = 0, *, slope: float = 1.0, shift: float = 0.0, digits: int | None = None
+    y: Array, skill: Any = 1.5, seed: Seed = 0, *, slope: float = 1.0, shift: Any = 0.0, digits: int | None = None
 ) -> Array:
     """Probabilities (n,) of the second of two classes."""
     s = expit(slope * (np.random.default_rng(seed).normal(size=len(y)) + skill * (y - 0.5)) + shift)

@@ -14,15 +14,13 @@ from cmtrack import Evaluation, Grouping, evaluate
 from cmtrack.metrics.class_curves import CalibrationOfClass, ClassCalibration
 from cmtrack.plots import ReliabilityPanel, plot_reliability_panels
 from cmtrack.plots.evaluation import reliability_classes_figure
-from support.problems import B20, D20
+from support.problems import B20, D20, random_probabilities, random_problem
 
 
 def problem(k: int = 4, n: int = 400, wrong: float = 1.0, seed: int = 0) -> tuple[Any, Any]:
     """Labels and probabilities, over-confident by a factor."""
-    rng = np.random.default_rng(seed)
-    p = rng.dirichlet(np.full(k, 0.5), n)
-    true = p ** (1 / wrong) / (p ** (1 / wrong)).sum(axis=1, keepdims=True)
-    return np.minimum((rng.random((n, 1)) > np.cumsum(true, axis=1)).sum(axis=1), k - 1), p
+    y, _, p = random_problem(seed, n, k, 2.0, slope=2.0 * wrong)
+    return y, p
 
 
 def of(k: int = 4, n: int = 400, wrong: float = 1.0, seed: int = 0, **options: Any) -> Evaluation:
@@ -267,7 +265,8 @@ def test_the_report_has_the_numbers_of_each_class_and_a_sentence(tmp_path):
 
 def test_the_interval_of_an_error_ends_at_one():
     """With six weighted rows the upper end was 1.52."""
-    p = np.random.default_rng(9).dirichlet(np.ones(5), 6)
+    y = np.array([0, 1, 2, 3, 4, 4])
+    p = random_probabilities(y, 5, 0.0, 9)
     weights = [0.68, 1.02, 0.0198, 0.0023, 0.55, 1.63]
-    judged = evaluate([0, 1, 2, 3, 4, 4], y_prob=p, labels=range(5), sample_weight=weights)
+    judged = evaluate(y, y_prob=p, labels=range(5), sample_weight=weights)
     assert judged.intervals["class/2/calibration_error"] == (0.0, 1.0)
