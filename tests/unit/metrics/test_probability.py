@@ -14,7 +14,7 @@ from cmtrack.metrics.precision_recall import PRECISION as PRECISION_OF
 from cmtrack.metrics.precision_recall import largest_error
 from cmtrack.metrics.roc import ScoreTable
 from cmtrack.report.narrative import verdict
-from support.problems import random_problem
+from support.problems import B20, D20, W20, random_problem
 
 Y = [0, 0, 0, 0, 1, 1, 1, 2, 2]
 P = np.array([
@@ -206,14 +206,6 @@ def test_a_skill_without_a_reference_says_why():
     assert one.undefined["probability/log_skill"] == "the reference is perfect: all rows are of one class"
     absent = evaluate([0, 1], y_prob=[[0.9, 0.1], [0.2, 0.8]], reference={0: 1.0})
     assert absent.undefined["probability/log_skill"] == "the reference gives a class that occurs the share 0"
-
-
-D20 = np.array(
-    [.05, .1, .1, .2, .2, .3, .35, .4, .5, .5, .6, .6, .7, .8, .8, .9, .95, .15, .45, .75]
-)  # fmt: skip
-B20 = np.array([0, 0, 1, 0, 0, 0, 1, 0, 1, 0, 1, 0, 0, 1, 1, 1, 1, 0, 1, 1])
-W20 = np.array([1, 2, 1, 1, 3, 1, 1, 2, 1, 1, 1, 2, 1, 1, 1, 1, 3, 1, 1, 2])
-"""Data D20 of test vector 20."""
 
 
 def test_vector_21_of_average_precision():
