@@ -14,7 +14,7 @@ from cmtrack import Evaluation, Grouping, evaluate
 from cmtrack.metrics.class_curves import CalibrationOfClass, ClassCalibration
 from cmtrack.plots import ReliabilityPanel, plot_reliability_panels
 from cmtrack.plots.evaluation import reliability_classes_figure
-from support.problems import B20, D20, random_probabilities, random_problem
+from support.problems import B20, D20, random_problem
 
 
 def problem(k: int = 4, n: int = 400, wrong: float = 1.0, seed: int = 0) -> tuple[Any, Any]:
@@ -265,8 +265,7 @@ def test_the_report_has_the_numbers_of_each_class_and_a_sentence(tmp_path):
 
 def test_the_interval_of_an_error_ends_at_one():
     """With six weighted rows the upper end was 1.52."""
-    y = np.array([0, 1, 2, 3, 4, 4])
-    p = random_probabilities(y, 5, 0.0, 9)
+    p = np.random.default_rng(9).dirichlet(np.ones(5), 6)
     weights = [0.68, 1.02, 0.0198, 0.0023, 0.55, 1.63]
-    judged = evaluate(y, y_prob=p, labels=range(5), sample_weight=weights)
+    judged = evaluate([0, 1, 2, 3, 4, 4], y_prob=p, labels=range(5), sample_weight=weights)
     assert judged.intervals["class/2/calibration_error"] == (0.0, 1.0)

@@ -194,7 +194,7 @@ def test_weights_are_repeated_rows():
 
 def clustered() -> tuple[Evaluation, Evaluation]:
     y = random_labels(60)
-    s = random_scores(y, digits=3)
+    s = random_scores(y, 0.0, 4, digits=3)
     return evaluate(y.repeat(4), y_prob=s.repeat(4), groups=np.repeat(np.arange(60), 4)), evaluate(y, y_prob=s)
 
 

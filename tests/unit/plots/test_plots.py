@@ -239,7 +239,8 @@ def test_spcc_matrix_blanks_the_diagonal_and_greys_the_undefined() -> None:
 
 def test_spcc_of_an_evaluation_is_at_equal_shares_and_grey_where_there_are_few_samples() -> None:
     y = np.repeat([0, 1, 2, 3], [5000, 60, 400, 12])
-    evaluation = evaluate(y, y_prob=random_probabilities(y, 4, 3.0))
+    p = random_probabilities(y, 4, 3.0)
+    evaluation = evaluate(y, y_prob=p)
     figure = evaluation.figures()["spcc_matrix"]
     ax = main_axes(figure)
     drawn = ax.images[0].get_array()
