@@ -16,7 +16,7 @@ os.environ.setdefault("MLFLOW_DISABLE_TELEMETRY", "true")
 
 import pytest  # noqa: E402
 
-from support.samples import sqlite_store  # noqa: E402
+from support.stores import sqlite_store  # noqa: E402
 
 # PySpark, which MLflow looks at, takes a main module without a file (xdist's workers) for its doctests, and exits.
 if not hasattr(sys.modules["__main__"], "__file__"):

@@ -40,7 +40,7 @@ from cmtrack.tracking.push import push  # noqa: E402
 from cmtrack.tracking.store import quiet, tracking_store  # noqa: E402
 from support.components import ADMIN, HOSTS, Company, Service, basic_auth, missing, nginx, state_of  # noqa: E402
 from support.faults import HERE, PASS, FaultyProxy, ForwardProxy, SlowLink  # noqa: E402
-from support.samples import random_problem  # noqa: E402
+from support.problems import random_problem  # noqa: E402
 
 ROWS, CLASSES = 2_000, 7
 NAMELESS = "mlflow.corp.invalid"
@@ -50,7 +50,7 @@ TRAINING = textwrap.dedent("""
     warnings.simplefilter("ignore")
     sys.path.insert(0, os.environ["CMTRACK_TESTS"])
     import mlflow
-    from support.samples import random_problem
+    from support.problems import random_problem
     from cmtrack import evaluate, log_evaluation
     y, _, p = random_problem(0, n=2000, k=7)
     evaluate(y, y_prob=p).metrics

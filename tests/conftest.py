@@ -9,6 +9,8 @@ import hypothesis
 import numpy as np
 import pytest
 
+from support.problems import random_problem
+
 # In CI the same examples every time: a red run is then about the change, and new examples are sought at the desk. No
 # example is timed: how long it takes is a matter of what else the machine does.
 hypothesis.settings.register_profile("ci", derandomize=True, deadline=None)
@@ -63,9 +65,5 @@ def drawn(undrawn, monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def seven_classes() -> tuple[np.ndarray, np.ndarray]:
     """Labels (400,) and probabilities (400, 7) of a fair classifier."""
-    rng = np.random.default_rng(7)
-    y = rng.integers(0, 7, 400)
-    logits = rng.normal(size=(400, 7))
-    logits[np.arange(400), y] += 1.5
-    p = np.exp(logits)
-    return y, p / p.sum(axis=1, keepdims=True)
+    y, _, p = random_problem(7, n=400, k=7)
+    return y, p

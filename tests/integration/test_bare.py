@@ -9,7 +9,6 @@ from importlib import import_module
 from pathlib import Path
 
 import mlflow
-import numpy as np
 import pytest
 from click.testing import CliRunner
 
@@ -17,6 +16,7 @@ import cmtrack
 from cmtrack import Evaluation, Grouping, compare, evaluate, evaluate_table, load_evaluation, log_evaluation
 from cmtrack.cli import main
 from support import ROOT
+from support.problems import random_problem
 
 BARE = bool(os.environ.get("CMTRACK_BARE"))
 """True where .ci/minimal runs this file, in an environment that has nothing else."""
@@ -40,15 +40,8 @@ def test_every_public_name_can_be_had() -> None:
             assert getattr(room, name) is not None
 
 
-def three_classes(seed: int) -> tuple[np.ndarray, np.ndarray]:
-    rng = np.random.default_rng(seed)
-    y = np.concatenate((np.arange(3), rng.integers(0, 3, 297)))
-    logits = rng.normal(size=(300, 3)) + 1.5 * np.eye(3)[y]
-    return y, np.exp(logits) / np.exp(logits).sum(axis=1, keepdims=True)
-
-
 def test_evaluations_are_computed_saved_and_shown(tmp_path) -> None:
-    y, p = three_classes(0)
+    y, _, p = random_problem(0, k=3)
     evaluation = evaluate(y, y_prob=p, grouping=PARTY)
     assert evaluation.metrics["multiclass/accuracy"] == (p.argmax(axis=1) == y).mean()
     assert Evaluation.load(evaluation.save(tmp_path)) == evaluation
@@ -58,7 +51,7 @@ def test_evaluations_are_computed_saved_and_shown(tmp_path) -> None:
 
 def test_tables_of_pandas_arrow_and_files_give_the_same(tmp_path) -> None:
     pd, pa = pytest.importorskip("pandas"), pytest.importorskip("pyarrow")
-    y, p = three_classes(1)
+    y, _, p = random_problem(1, k=3)
     frame = pd.DataFrame({"y": y, "guess": p.argmax(axis=1)})
     frame.to_parquet(tmp_path / "rows.parquet")
     expected = evaluate(y, p.argmax(axis=1)).metrics
@@ -68,9 +61,9 @@ def test_tables_of_pandas_arrow_and_files_give_the_same(tmp_path) -> None:
 
 def test_runs_are_logged_compared_and_reviewed_from_the_command_line(store, tmp_path) -> None:
     for seed in range(2):
-        p = three_classes(seed)[1]
+        p = random_problem(seed, k=3)[2]
         with mlflow.start_run(run_name=f"model {seed}") as run:
-            logged = log_evaluation(three_classes(0)[0], y_prob=p, grouping=PARTY, strict=True)
+            logged = log_evaluation(random_problem(0, k=3)[0], y_prob=p, grouping=PARTY, strict=True)
         assert load_evaluation(run.info.run_id) == logged.evaluation
     ranked = compare(experiment_names=["e"], rank_by="multiclass/accuracy")
     assert len(ranked.to_frame()) == 2

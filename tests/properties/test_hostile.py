@@ -39,12 +39,11 @@ from cmtrack.tracking import spool
 from cmtrack.tracking.manifest import destination, read
 from cmtrack.tracking.package import build_into
 from cmtrack.tracking.push import push
+from support.problems import random_guesses, random_labels, random_problem
 
 pytestmark = pytest.mark.slow
 
-RNG = np.random.default_rng(0)
-Y = np.concatenate((np.arange(3), RNG.integers(0, 3, 57)))
-P = RNG.dirichlet(np.ones(3), 60)
+Y, _, P = random_problem(0, n=60, k=3, skill=0.0)
 JUDGED = evaluate(Y, y_prob=P, grouping=Grouping({"a": [0, 1], "b": [2]}, "strict", name="ab"))
 TEXT = JUDGED.to_json()
 
@@ -480,13 +479,12 @@ def test_labels_become_legal_names_and_come_back(label):
 
 def test_nasty_labels_and_run_names_stay_text_from_end_to_end(store, tmp_path):
     before = {path for path in tmp_path.rglob("*") if "artifacts" not in path.parts}
-    rng = np.random.default_rng(1)
-    y = np.concatenate((np.arange(len(NASTY)), rng.integers(0, len(NASTY), 300)))
+    y = random_labels(300 + len(NASTY), len(NASTY))
     names = np.array(NASTY, dtype=object)
     for place, title in enumerate(NASTY[:3]):
         with mlflow.start_run(run_name=title) as run:
-            wrong = np.where(rng.random(len(y)) < 0.3 + 0.1 * place, np.roll(y, 1), y)
-            log_evaluation(names[y], names[wrong], labels=NASTY, metrics="all", strict=True)
+            guess = random_guesses(y, len(NASTY), 0.7 - 0.1 * place, place + 1)
+            log_evaluation(names[y], names[guess], labels=NASTY, metrics="all", strict=True)
             run_id = run.info.run_id
     assert load_evaluation(run_id).labels == tuple(NASTY)
     comparison = compare(experiment_names=["e"], rank_by="multiclass/accuracy")

@@ -17,7 +17,7 @@ from cmtrack import ConfusionMatrix, Evaluation, Grouping, evaluate
 from cmtrack.metrics import lookup
 from cmtrack.metrics.binary import SIX, binary_metrics
 from cmtrack.statistics import BinaryCounts, LabelDigest, ScoreMoments
-from support.samples import Array, random_problem
+from support.problems import Array, random_problem
 
 SEEDS = st.integers(0, 2**32 - 1)
 some = settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.too_slow])

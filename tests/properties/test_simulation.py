@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from cmtrack import Grouping, estimate_prevalence, evaluate
-from support.samples import Array, standard_error
+from support.problems import Array, random_labels, random_problem, random_scores, standard_error
 
 pytestmark = pytest.mark.slow
 
@@ -17,11 +17,9 @@ SHARES = np.array([0.45, 0.3, 0.25])
 REPEATS = 250
 
 
-def sample(rng: np.random.Generator, n: int) -> tuple[Array, Array]:
-    y = rng.choice(3, n, p=SHARES)
-    logits = rng.normal(size=(n, 3)) * 1.3 + 1.6 * np.eye(3)[y]
-    p = np.exp(logits)
-    return y, p / p.sum(axis=1, keepdims=True)
+def sample(rng: np.random.Generator, n: int, shares: Any = SHARES) -> tuple[Array, Array]:
+    y, _, p = random_problem(rng, n, 3, 1.6 / 1.3, shares=shares, slope=1.3)
+    return y, p
 
 
 GROUPING = Grouping({"low": [0], "high": [1, 2]}, "strict")
@@ -100,8 +98,8 @@ def test_calibrated_prevalence_by_cross_fit_is_nearly_unbiased() -> None:
     rng = np.random.default_rng(5)
     errors = []
     for _ in range(60):
-        y = (rng.random(400) < 0.25).astype(int)
-        s = 1 / (1 + np.exp(-rng.normal(2 * y - 0.2)))  # far too high as probabilities
+        y = random_labels(400, 2, rng, [0.75, 0.25])
+        s = random_scores(y, 2.0, rng, shift=0.8)  # far too high as probabilities
         m = evaluate(y, y_prob=s).metrics
         errors.append((m["prevalence/calibrated_bias"], m["prevalence/bias"]))
     calibrated, raw = np.mean(errors, axis=0)
@@ -116,10 +114,7 @@ def test_shares_of_many_classes() -> None:
     covered, means, raw = [], [], []
     for _ in range(80):
         y, p = sample(rng, 900)
-        z = rng.choice(3, 900, p=wanted)
-        logits = rng.normal(size=(900, 3)) * 1.3 + 1.6 * np.eye(3)[z]
-        q = np.exp(logits)
-        q /= q.sum(axis=1, keepdims=True)
+        _, q = sample(rng, 900, wanted)
         e = evaluate(y, y_prob=p, calibration=(y, p), target=q)
         ends = np.array([e.intervals[f"prevalence/{k}/calibrated"] for k in range(3)])
         covered.append((ends[:, 0] <= wanted) & (wanted <= ends[:, 1]))

@@ -20,6 +20,7 @@ import pytest
 from cmtrack import Evaluation, Grouping, evaluate
 from cmtrack.evaluation.spans import evaluate_spans
 from cmtrack.metrics.catalog import lookup
+from support.problems import random_guesses, random_labels
 
 GOLDEN = Path(__file__).parents[1] / "data" / "count_metrics.json"
 CHAIN = Grouping({"a": [0, 1], "b": [2], "c": [3, 4]}, "strict", name="abc").then(
@@ -45,8 +46,8 @@ def evaluation_of(case: str) -> Evaluation:
     if n <= 0:
         y = np.repeat(np.arange(k), 7)
         return evaluate(y, y if n == 0 else np.zeros_like(y), labels=range(k))
-    y = rng.choice(k, n, p=np.arange(1, k + 1) / (k * (k + 1) / 2))
-    p = np.where(rng.random(n) < 0.6, y, rng.choice(k, n))
+    y = random_labels(n, k, rng, np.arange(1, k + 1) / (k * (k + 1) / 2))
+    p = random_guesses(y, k, 0.6, rng)
     if kind == "spans":
         spans = [(int(i) % 11, 10 * int(i), 10 * int(i) + 5, f"x{int(c)}") for i, c in enumerate(y)]
         moved = [(d, start, end, f"x{int(c)}") for (d, start, end, _), c in zip(spans, p, strict=True)]

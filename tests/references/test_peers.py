@@ -21,7 +21,7 @@ from sliceline.slicefinder import Slicefinder
 from statsmodels.datasets import anes96, fair
 
 from cmtrack import Evaluation, evaluate
-from support.samples import random_problem
+from support.problems import random_labels, random_problem, random_scores
 
 NAMES = ("miscalibration", "discrimination", "uncertainty", "score")
 
@@ -31,8 +31,8 @@ NAMES = ("miscalibration", "discrimination", "uncertainty", "score")
 @pytest.mark.parametrize("digits", [2, 12])
 def test_the_parts_of_a_score_are_model_diagnostics(loss: str, weighted: bool, digits: int) -> None:
     rng = np.random.default_rng(digits)
-    s = np.clip(np.round(rng.beta(2, 3, 700), digits), 0.005, 0.995)
-    y = (rng.random(700) < s**1.4).astype(int)
+    y = random_labels(700, 2, rng, [0.6, 0.4])
+    s = np.clip(random_scores(y, 1.2, rng, slope=1.5, digits=digits), 0.005, 0.995)
     w = rng.gamma(2, 1, 700) if weighted else None
     curve = evaluate(y, y_prob=s, sample_weight=w).calibration
     assert curve is not None
@@ -84,11 +84,9 @@ def _planted() -> tuple[pd.DataFrame, Any, Any, int]:
     rng = np.random.default_rng(18)
     codes = rng.integers(0, 4, (3000, 8))
     inside = (codes[:, 0] == 0) & (codes[:, 1] == 0)
-    y = rng.integers(0, 2, 3000)
-    right = rng.random(3000) > np.where(inside, 0.45, 0.15)
-    of_actual = np.where(right, rng.uniform(0.5, 1, 3000), rng.uniform(0.01, 0.5, 3000))
+    y = random_labels(3000, 2, rng)
     columns = pd.DataFrame(codes.astype(str), columns=list("abcdefgh"))
-    return columns, y, np.where(y == 1, of_actual, 1 - of_actual), 100
+    return columns, y, random_scores(y, np.where(inside, 0.25, 2.07), rng), 100  # .45 and .15 of them wrong
 
 
 def _out_of_fold(x: pd.DataFrame, y: pd.Series) -> tuple[Any, Any]:

@@ -17,7 +17,7 @@ from cmtrack import ConfusionMatrix, Evaluation, Grouping, evaluate
 from cmtrack.metrics.cells import Cells, Table
 from cmtrack.metrics.intervals import wilson
 from cmtrack.metrics.multiclass import class_metrics, precision_macro
-from support.samples import Array, random_problem
+from support.problems import Array, random_guesses, random_labels, random_problem, random_scores
 
 NAN = float("nan")
 
@@ -43,7 +43,7 @@ def problem(seed: int) -> tuple[Array, Array, list[int]]:
     n = int(rng.integers(8, 120))
     used = rng.permutation(k)[: max(2, k - seed % 3)]
     y_true = rng.choice(used, n)
-    y_pred = np.where(rng.random(n) < 0.6, y_true, rng.integers(0, k, n))
+    y_pred = random_guesses(y_true, k, 0.6, rng)
     if seed % 4 == 0:
         y_pred = np.where(y_pred == used[0], used[1], y_pred)
     return y_true, y_pred, list(range(k))
@@ -269,9 +269,9 @@ def test_area_of_swapped_groups_sees_the_other_mismatches() -> None:
 
 
 def grid_problem() -> tuple[Evaluation, Array, Array]:
-    rng = np.random.default_rng(9)
-    y = rng.integers(0, 2, 4000)
-    return evaluate(y, y_prob=(s := 1 / (1 + np.exp(-rng.normal(y * 1.5 - 0.7, 1.3))))), y, s
+    y = random_labels(4000, seed=9)
+    s = random_scores(y, 1.2, 10, slope=1.3)
+    return evaluate(y, y_prob=s), y, s
 
 
 def test_area_from_the_grid_is_within_its_bound() -> None:

@@ -15,7 +15,7 @@ from cmtrack.metrics.binary import binary_metrics, literal_forms
 from cmtrack.metrics.moments import ScoreSamples, Sides
 from cmtrack.metrics.spcc import d_a, fisher_mean, spcc
 from cmtrack.statistics import BinaryCounts, ScoreMoments
-from support.samples import evaluate_counts
+from support.problems import evaluate_counts, random_labels, random_scores
 
 # Markoulidakis et al. (2021), figure 7: logistic regression on the net promoter score
 FIGURE_7 = [[20, 59, 1], [4, 185, 23], [2, 127, 88]]
@@ -200,9 +200,8 @@ def test_matthews_correlation_has_a_square_root() -> None:
 
 def test_correlation_is_no_rank_metric() -> None:
     """The area stands every increasing transformation, the correlation only the affine ones."""
-    rng = np.random.default_rng(5)
-    y = rng.integers(0, 2, 2000)
-    s = 1 / (1 + np.exp(-rng.normal(y, 1.2)))
+    y = random_labels(2000, seed=5)
+    s = random_scores(y, 0.8, 6, slope=1.2, shift=0.5)
     base, bent, shrunk = (evaluate(y, y_prob=v).metrics for v in (s, s**10, 0.1 + s / 2))
     assert bent["binary/roc_auc"] == base["binary/roc_auc"]
     assert abs(bent["spcc/binary"] - base["spcc/binary"]) > 0.02

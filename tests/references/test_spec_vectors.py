@@ -22,7 +22,7 @@ from cmtrack.prevalence.class_shares import covariance_parts
 from cmtrack.prevalence.estimators import binned_estimate
 from cmtrack.prevalence.mixture import Mixture
 from cmtrack.statistics import ScoreCounts, ScoreMoments
-from support.samples import evaluate_counts, rows_of, standard_error
+from support.problems import evaluate_counts, rows_of, standard_error
 
 TEN = 6e-11  # vectors are written with ten decimals
 

@@ -25,7 +25,7 @@ from typing import Any
 
 import mlflow
 
-from support.samples import sqlite_store
+from support.stores import sqlite_store
 
 START_SECONDS = 120
 BUCKET = "companys"

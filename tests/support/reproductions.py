@@ -13,8 +13,8 @@ from mlflow import MlflowClient
 from mlflow.entities import Run
 
 from support import ROOT
-from support.samples import sqlite_store
 from support.scripts import environment_without
+from support.stores import sqlite_store
 
 UNDRAWN = """
 import runpy, sys

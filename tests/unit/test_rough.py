@@ -31,7 +31,7 @@ from cmtrack.metrics.catalog import CATALOG, lookup
 from cmtrack.plots import plot_rough_approximations
 from cmtrack.rough import _reducts as search_module
 from support import ROOT
-from support.samples import evaluate_counts, rows_of
+from support.problems import evaluate_counts, random_guesses, random_labels, rows_of
 
 # Düntsch & Gediga (2019), Table 3
 SETS: dict[str, list[Any]] = {
@@ -302,9 +302,8 @@ UPPER = ("rough/gamma_upper", "rough/alpha_upper")
 
 
 def test_an_evaluation_has_the_bounds_of_its_matrix() -> None:
-    rng = np.random.default_rng(3)
-    y = rng.integers(0, 4, 300)
-    predicted = np.where(rng.random(300) < 0.6, y, rng.integers(0, 4, 300))
+    y = random_labels(300, 4)
+    predicted = random_guesses(y, 4, 0.6, 3)
     evaluation = evaluate(y, predicted, labels=range(4))
     metrics, bounds = evaluation.metrics, rough_bounds(evaluation.confusion_matrix)
     assert {name: value for name, value in metrics.items() if name.startswith("rough/")} == bounds.metrics

@@ -14,6 +14,7 @@ from cmtrack.plots.svg import TURNED
 from cmtrack.report.figures import CLASSES, FAMILIES
 from cmtrack.report.narrative import QUESTIONS, told, verdict
 from cmtrack.report.views import report_html
+from support.problems import random_models, random_problem
 
 TEMPLATES = files("cmtrack.report") / "templates"
 CSS = (TEMPLATES / "house.css").read_text(encoding="utf-8")
@@ -96,18 +97,10 @@ def test_paper_has_the_light_colours():
 LONG = "a-name-without-any-place-to-break-" * 3
 
 
-def predictions(k: int, n: int, names: list[str] | None = None):
-    rng = np.random.default_rng(k)
-    y = rng.integers(0, k, n)
-    p = rng.dirichlet(np.full(k, 0.5), n)
-    p[np.arange(n), y] += rng.random(n)
-    labels = np.array(names or [f"class {i}" for i in range(k)])
-    return labels[y], p / p.sum(axis=1, keepdims=True), list(labels)
-
-
 def evaluation(k: int, names: list[str] | None = None, **given):
-    y, p, labels = predictions(k, 60 * k, names)
-    return evaluate(y, y_prob=p, labels=labels, **given)
+    labels = np.array(names or [f"class {i}" for i in range(k)])
+    y, _, p = random_problem(k, n=60 * k, k=k)
+    return evaluate(labels[y], y_prob=p, labels=list(labels), **given)
 
 
 @pytest.fixture(scope="module")
@@ -126,13 +119,8 @@ def pages(tmp_path_factory):
 
 
 def runs():
-    y = np.random.default_rng(0).integers(0, 3, 600)
-    out = {}
-    for place, name in enumerate(["model one", LONG, "third", "fourth"]):
-        logits = np.random.default_rng(place).normal(size=(600, 3))
-        logits[np.arange(600), y] += 1.5 - 0.3 * place
-        out[name] = evaluate(y, y_prob=np.exp(logits) / np.exp(logits).sum(axis=1, keepdims=True))
-    return out
+    y, models = random_models((1.5, 1.2, 0.9, 0.6), n=600)
+    return {name: evaluate(y, y_prob=p) for name, p in zip(("model one", LONG, "third", "fourth"), models, strict=True)}
 
 
 PAGES = ["two", "grouped", "sixty", "long", "families", "review"]

@@ -12,6 +12,7 @@ import pytest
 
 from cmtrack import Grouping, Prefix, compare, evaluate, evaluate_families
 from cmtrack.tracking.package import build_into
+from support.problems import random_guesses, random_labels, random_models, random_problem
 
 pytestmark = pytest.mark.slow
 
@@ -22,18 +23,14 @@ LONG = "a-name-without-any-place-to-break-" * 4
 @pytest.fixture(scope="module")
 def page_file(tmp_path_factory):
     """Runs with hostile and long names; values with one digit more in front than others sort as numbers only."""
-    y = np.random.default_rng(0).integers(0, 3, 400)
     labels = np.array([INJECTED, "b & <b>c</b>", LONG])
     names = [INJECTED, "<img src=x onerror=alert(2)>", LONG, *(f"run {k}" for k in range(9))]
     grouping = Grouping({"one": [INJECTED], "others": list(labels[1:])}, positive="one", name="<i>step</i>")
-    runs = {}
-    for k, name in enumerate(names):
-        logits = np.random.default_rng(k).normal(size=(400, 3))
-        logits[np.arange(400), y] += 0.3 + 0.2 * k
-        p = np.exp(logits)
-        runs[name] = evaluate(
-            labels[y], y_prob=p / p.sum(axis=1, keepdims=True), labels=list(labels), grouping=grouping
-        )
+    y, models = random_models(0.3 + 0.2 * np.arange(len(names)), n=400)
+    runs = {
+        name: evaluate(labels[y], y_prob=p, labels=list(labels), grouping=grouping)
+        for name, p in zip(names, models, strict=True)
+    }
     comparison = compare(runs, require=["multiclass/accuracy >= 0.45", "binary/recall >= 0.2"])
     return comparison.report(tmp_path_factory.mktemp("review") / "review.html")
 
@@ -112,13 +109,8 @@ def test_the_page_is_as_wide_as_the_window(opened, width):
 
 @pytest.mark.parametrize("width", [400, 1280])
 def test_decision_and_ranking_begin_on_the_first_screen(browser, tmp_path, width):
-    y = np.random.default_rng(0).integers(0, 3, 400)
-    runs = {}
-    for k, name in enumerate(("forest", "network", "baseline")):
-        logits = np.random.default_rng(k).normal(size=(400, 3))
-        logits[np.arange(400), y] += (1.5, 1.55, 0.2)[k]
-        p = np.exp(logits)
-        runs[name] = evaluate(y, y_prob=p / p.sum(axis=1, keepdims=True))
+    y, models = random_models((1.5, 1.55, 0.2), n=400)
+    runs = {name: evaluate(y, y_prob=p) for name, p in zip(("forest", "network", "baseline"), models, strict=True)}
     path = compare(runs, require="multiclass/accuracy >= 0.5").report(tmp_path / "review.html")
     page = browser.new_page(viewport={"width": width, "height": 800})
     page.goto(path.as_uri())
@@ -193,10 +185,9 @@ def outside():
 @pytest.fixture(scope="module")
 def report_files(page_file, tmp_path_factory):
     """The pages of a run, as they are logged, and the review."""
-    y = np.random.default_rng(0).integers(0, 3, 400)
+    y, _, p = random_problem(0, n=400, k=3, skill=0.0)
     labels = np.array([INJECTED, "b & <b>c</b>", LONG])
     grouping = Grouping({"one": [INJECTED], "others": list(labels[1:])}, positive="one", name="<i>step</i>")
-    p = np.random.default_rng(1).dirichlet(np.ones(3), 400)
     judged = evaluate(labels[y], y_prob=p, labels=list(labels), grouping=grouping)
     coded = evaluate_families([{"a.1", "<b>.2"}, {"<b>.1"}] * 20, [{"a.2", "<b>.2"}, {"<b>.2"}] * 20, Prefix("."))
     out = {"review": page_file}
@@ -278,11 +269,9 @@ def test_a_report_works_in_a_sandboxed_frame(browser, report_files, name, tmp_pa
 
 
 def test_names_written_from_right_to_left_keep_their_order_in_a_sentence(browser, tmp_path):
-    y = np.random.default_rng(0).integers(0, 3, 300)
-    runs = {}
-    for k, name in enumerate(("over\u202eride", "אאא", "בבב", "plain")):
-        wrong = np.random.default_rng(k).random(300) < 0.1 + 0.2 * k
-        runs[name] = evaluate(y, np.where(wrong, (y + 1) % 3, y))
+    y = random_labels(300, 3)
+    names = ("over\u202eride", "אאא", "בבב", "plain")
+    runs = {name: evaluate(y, random_guesses(y, 3, 0.9 - 0.3 * k, k + 1)) for k, name in enumerate(names)}
     path = compare(runs).report(tmp_path / "review.html")
     page, _, _ = watched(browser)
     page.goto(path.as_uri())

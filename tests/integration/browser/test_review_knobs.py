@@ -15,6 +15,7 @@ from cmtrack import Grouping, Metric, Prefix, compare, evaluate, evaluate_famili
 from cmtrack.report.review.interactive import payload
 from cmtrack.report.review.page import confusions_with
 from cmtrack.report.review.phrases import say_of
+from support.problems import random_guesses, random_labels, random_models, random_scores
 
 pytestmark = pytest.mark.slow
 
@@ -29,23 +30,12 @@ CHAIN = Grouping(
                 positive="legs six"))  # fmt: skip
 
 
-def problem(k, skill, n=N):
-    y = np.random.default_rng(0).integers(0, 4, n)
-    logits = np.random.default_rng(k).normal(size=(n, 4))
-    logits[np.arange(n), y] += skill
-    p = np.exp(logits)
-    return np.array(LABELS)[y], p / p.sum(axis=1, keepdims=True)
-
-
 def inputs(skills=(1.6, 1.7, 0.9, 1.65), **options):
     """The arguments of ``evaluate`` by the runs' names."""
     region = np.array(["north", "south <i>", "east"])[np.random.default_rng(9).integers(0, 3, N)]
     common: dict[str, Any] = {"labels": LABELS, "grouping": CHAIN, "segments": {"region": region}} | options
-    out = {}
-    for k, skill in enumerate(skills):
-        y, p = problem(k, skill)
-        out[f"run {k} <b>"] = (y, {"y_prob": p} | common)
-    return out
+    y, models = random_models(skills, n=N, k=4)
+    return {f"run {k} <b>": (np.array(LABELS)[y], {"y_prob": p} | common) for k, p in enumerate(models)}
 
 
 @pytest.fixture(scope="module")
@@ -287,8 +277,8 @@ def test_scores_on_a_grid_have_thresholds_at_edges(browser, tmp_path):
 
     known, given = {}, {}
     for k, skill in enumerate((1.0, 2.0)):
-        y = np.random.default_rng(0).integers(0, 2, 300_000)
-        score = 1 / (1 + np.exp(-np.random.default_rng(k + 5).normal(size=len(y)) * 1.5 - skill * (y - 0.5)))
+        y = random_labels(300_000)
+        score = random_scores(y, skill, k + 5, slope=1.5)
         part = Accumulator(labels=[0, 1])
         part.update(y, y_prob=score)
         known[f"run {k}"], given[f"run {k}"] = part.compute(), (y, score)
@@ -643,9 +633,11 @@ def test_it_answers_in_a_frame_without_a_size_storage_or_clipboard(browser, file
 
 
 def test_names_that_reorder_text_stay_text(browser, tmp_path):
-    y = np.array(["x\u202ey", "אב", "</script>"])[np.random.default_rng(0).integers(0, 3, 200)]
-    wrong = np.random.default_rng(1).random(200)
-    runs = {name: evaluate(y, np.where(wrong < share, y[::-1], y)) for name, share in (("a\u202eb", 0.2), ("אבג", 0.5))}
+    codes, names = random_labels(200, 3), np.array(["x\u202ey", "אב", "</script>"])
+    runs = {
+        name: evaluate(names[codes], names[random_guesses(codes, 3, right, 1)])
+        for name, right in (("a\u202eb", 0.8), ("אבג", 0.5))
+    }
     opened, errors = open_page(browser, compare(runs).report(tmp_path / "review.html"))
     ask(opened, "groups")
     assert sorted(groupings(opened)) == sorted(
@@ -661,15 +653,9 @@ def test_names_that_reorder_text_stay_text(browser, tmp_path):
 
 def test_what_a_run_adds_to_the_page_is_small():
     """Eleven classes: at most 4 kB a run, beside what is counted by score."""
-    rng, n, k = np.random.default_rng(0), 2000, 11
-    y = rng.integers(0, k, n)
-    runs = {}
-    for number_ in range(12):
-        logits = np.random.default_rng(number_).normal(size=(n, k))
-        logits[np.arange(n), y] += 2.5
-        p = np.exp(logits)
-        grouping = Grouping({"low": range(5), "high": range(5, k)}, positive="high")
-        runs[f"run {number_}"] = evaluate(y, y_prob=p / p.sum(axis=1, keepdims=True), grouping=grouping)
+    y, models = random_models([2.5] * 12, n=2000, k=11)
+    grouping = Grouping({"low": range(5), "high": range(5, 11)}, positive="high")
+    runs = {f"run {number_}": evaluate(y, y_prob=p, grouping=grouping) for number_, p in enumerate(models)}
     data = json.loads(payload(compare(runs)))
     by_score = ("scores", "curve", "reliability")
     sizes = [len(json.dumps({name: own for name, own in run.items() if name not in by_score})) for run in data["runs"]]

@@ -17,6 +17,7 @@ from click.testing import CliRunner, Result
 
 import cmtrack
 from cmtrack.cli import main
+from support.problems import random_problem, random_scores
 from support.scripts import environment_without
 
 
@@ -25,16 +26,13 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Predictions of four integer classes and of two text classes, as CSV and Parquet."""
     folder = tmp_path_factory.mktemp("files")
     rng = np.random.default_rng(0)
-    y = rng.integers(0, 4, 200)
-    p = rng.dirichlet(np.full(4, 0.5), 200)
-    p[np.arange(200), y] += 0.6
-    p /= p.sum(axis=1, keepdims=True)
+    y, best, p = random_problem(rng, n=200)
     many = pd.DataFrame(p, columns=[f"p_{i}" for i in range(4)])
-    many["truth"], many["guess"], many["w"] = y, p.argmax(axis=1), rng.random(200)
+    many["truth"], many["guess"], many["w"] = y, best, rng.random(200)
     many.to_csv(folder / "many.csv", index=False)
     many.to_parquet(folder / "many.parquet")
     names = np.array(["ham", "[red]spam[/red]"])
-    score = np.where(y > 1, 0.3, 0.0) + 0.7 * rng.random(200)
+    score = random_scores(y > 1, 1.5, rng)
     two = pd.DataFrame({"truth": names[(y > 1).astype(int)], "score": score})
     two["prob [red]spam[/red]"] = score
     two.to_csv(folder / "two.csv", index=False)

@@ -27,17 +27,15 @@ from cmtrack.tracking.names import digests
 from cmtrack.tracking.push import push
 from cmtrack.tracking.runs import TrackedRun
 from cmtrack.tracking.store import quiet, tracking_store
-from support.samples import sqlite_store
+from support.problems import random_labels, random_probabilities
+from support.stores import sqlite_store
 
 N = 240
-Y = np.concatenate((np.arange(3), np.random.default_rng(0).integers(0, 3, N - 3)))
+Y = random_labels(N, 3)
 
 
 def scores(seed: int, skill: float = 1.5):
-    logits = np.random.default_rng(seed).normal(size=(N, 3))
-    logits[np.arange(N), Y] += skill
-    p = np.exp(logits)
-    return p / p.sum(axis=1, keepdims=True)
+    return random_probabilities(Y, 3, skill, seed)
 
 
 @pytest.fixture(scope="module")

@@ -23,7 +23,8 @@ from cmtrack import Grouping, log_evaluation
 from cmtrack.cli import main
 from cmtrack.tracking.store import quiet, tracking_store
 from support import ROOT
-from support.samples import random_problem, sqlite_store
+from support.problems import random_labels, random_probabilities
+from support.stores import sqlite_store
 
 N = 240
 LEVEL = Grouping({"low": [0, 1], "high": [2, 3]}, "strict", name="level")
@@ -40,15 +41,10 @@ class Filled:
     runs: dict[str, str]
 
 
-def scores(y: Any, seed: int, skill: float) -> Any:
-    p = np.exp(np.random.default_rng(seed).normal(size=(len(y), 4)) + skill * np.eye(4)[y])
-    return p / p.sum(axis=1, keepdims=True)
-
-
 def filled(folder: Path, kinds: dict[str, dict[str, Any]], experiment: str = "runs") -> Filled:
     """Log simulated classifiers, without their figures, which are the slow part."""
     uri = sqlite_store(folder / "mlflow.db")
-    y, runs = random_problem(0, n=N)[0], {}
+    y, runs = random_labels(N, 4), {}
     with pytest.MonkeyPatch.context() as patch, quiet(), tracking_store(uri):
         patch.setattr("cmtrack.tracking.package._draw", lambda *_: None)
         client = mlflow.MlflowClient()
@@ -57,7 +53,7 @@ def filled(folder: Path, kinds: dict[str, dict[str, Any]], experiment: str = "ru
             with mlflow.start_run(experiment_id=place, run_name=name) as run:
                 mlflow.log_params({"depth": len(runs), **kind.pop("params", {})})
                 truth = kind.pop("truth", y)
-                p = scores(truth, kind.pop("seed", len(runs)), kind.pop("skill", 1.5))
+                p = random_probabilities(truth, 4, kind.pop("skill", 1.5), kind.pop("seed", len(runs)))
                 log_evaluation(truth, y_prob=kind.pop("prob", p), **({"grouping": LEVEL, "strict": True} | kind))
             runs[name] = str(run.info.run_id)
     return Filled(uri, client, runs)
@@ -67,7 +63,7 @@ def filled(folder: Path, kinds: dict[str, dict[str, Any]], experiment: str = "ru
 def store(tmp_path_factory: pytest.TempPathFactory) -> Filled:
     """Three classifiers of one data set, one of another, and runs that cannot be judged."""
     folder = tmp_path_factory.mktemp("store")
-    other = random_problem(5, n=180)[0]
+    other = random_labels(180, 4, 5)
     always = np.tile([0.4, 0.3, 0.2, 0.1], (N, 1))
     kinds: dict[str, dict[str, Any]] = {
         "good": {"skill": 2.2},
@@ -265,7 +261,7 @@ def test_models_over_folds(run: Any, tmp_path: Path) -> None:
     kinds: dict[str, dict[str, Any]] = {
         f"{model} {fold}": {
             "params": {"model": model, "fold": fold},
-            "truth": random_problem(fold, n=120)[0],
+            "truth": random_labels(120, 4, fold),
             "skill": skill,
             "seed": 10 * fold + place,
         }

@@ -27,6 +27,8 @@ from cmtrack.metrics.catalog import lookup
 from cmtrack.options import OPTIONS
 from cmtrack.tracking import EvaluationWarning
 from cmtrack_integrations.mlflow_evaluator import CmtrackEvaluator, options
+from support.problems import learning_problem
+from support.stores import runs_of
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("undrawn")]
 
@@ -54,9 +56,8 @@ def frame(seven_classes):
 @pytest.fixture(scope="module")
 def problem():
     """Features, labels and a fitted pipeline of three classes."""
-    rng = np.random.default_rng(3)
-    y = rng.integers(0, 3, 240)
-    x = pd.DataFrame(rng.normal(size=(240, 3)) + 1.2 * np.eye(3)[y], columns=["a", "b", "c"])
+    x, y, _, _ = learning_problem(3, 240, held=0, width=3, skill=1.2, seed=3)
+    x = pd.DataFrame(x, columns=["a", "b", "c"])
     return x, y, make_pipeline(StandardScaler(), LogisticRegression()).fit(x, y)
 
 
@@ -70,7 +71,7 @@ def static(data, **options):
 
 
 def only_run(client):
-    (run,) = client.search_runs([e.experiment_id for e in client.search_experiments()])
+    (run,) = runs_of(client)
     return run
 
 

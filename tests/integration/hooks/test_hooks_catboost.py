@@ -8,6 +8,8 @@ import pytest
 
 from cmtrack import evaluate, load_evaluation
 from cmtrack.tracking import EvaluationWarning
+from support.problems import learning_problem
+from support.stores import runs_of
 
 catboost = pytest.importorskip("catboost", reason="needs pip install 'cmtrack[catboost]'", exc_type=ImportError)
 from cmtrack_integrations.catboost import log_fitted  # noqa: E402
@@ -24,21 +26,9 @@ OPTIONS = {
 }
 
 
-def problem(classes: int, seed: int = 0):
-    rng = np.random.default_rng(seed)
-    x = rng.normal(size=(300, 4))
-    cuts = [0.0] if classes == 2 else [-0.5, 0.5]
-    y = np.digitize(x[:, 0] + 0.7 * rng.normal(size=300), cuts)
-    return x[:200], y[:200], x[200:], y[200:]
-
-
-def runs(client):
-    return client.search_runs([e.experiment_id for e in client.search_experiments()])
-
-
 @pytest.mark.parametrize("names", [None, ["c", "a", "b"], [1, 2, 3]])
 def test_stages_are_steps_and_the_run_holds_the_models_own_predictions(store, names):
-    x, y, x_val, y_val = problem(3)
+    x, y, x_val, y_val = learning_problem(3)
     if names is not None:
         y, y_val = np.array(names)[y], np.array(names)[y_val]
     with mlflow.start_run() as run:
@@ -52,11 +42,11 @@ def test_stages_are_steps_and_the_run_holds_the_models_own_predictions(store, na
         part = evaluate(y_val, y_prob=model.predict_proba(x_val, ntree_end=point.step), labels=model.classes_.tolist())
         assert point.value == part.metrics["multiclass/accuracy"]
     assert store.get_run(run.info.run_id).data.tags["cmtrack.rounds"] == "7 of 7"
-    assert len(runs(store)) == 1
+    assert len(runs_of(store)) == 1
 
 
 def test_the_best_iteration_is_what_is_evaluated(store):
-    x, y, x_val, y_val = problem(2)
+    x, y, x_val, y_val = learning_problem(2)
     with mlflow.start_run() as run:
         model = catboost.CatBoostClassifier(iterations=80, early_stopping_rounds=5, **OPTIONS)
         model.fit(x, y, eval_set=(x_val, y_val))
@@ -69,7 +59,7 @@ def test_the_best_iteration_is_what_is_evaluated(store):
 
 
 def test_texts_in_a_pool_and_the_plain_class(store):
-    x, y, x_val, y_val = problem(2)
+    x, y, x_val, y_val = learning_problem(2)
     names = np.array(["no", "yes"])
     with mlflow.start_run() as run:
         model = catboost.CatBoost({"loss_function": "Logloss", "iterations": 4, **OPTIONS}).fit(x, names[y])
@@ -79,7 +69,7 @@ def test_texts_in_a_pool_and_the_plain_class(store):
 
 
 def test_what_fails_is_a_warning_unless_strict(store):
-    x, y, x_val, y_val = problem(2)
+    x, y, x_val, y_val = learning_problem(2)
     model = catboost.CatBoostClassifier(iterations=2, **OPTIONS)
     with pytest.warns(EvaluationWarning, match="must be a fitted CatBoost model"):
         assert log_fitted(model, x_val, y_val) is None
@@ -92,4 +82,4 @@ def test_what_fails_is_a_warning_unless_strict(store):
         log_fitted(model, x_val, y_val[:-1], strict=True)
     with pytest.warns(EvaluationWarning, match="no run is active"):
         assert log_fitted(model, x_val, y_val).status == "saved"
-    assert not any(run.data.metrics for run in runs(store))
+    assert not any(run.data.metrics for run in runs_of(store))

@@ -11,6 +11,8 @@ import pytest
 
 from cmtrack import Grouping, evaluate, load_evaluation
 from cmtrack.tracking import EvaluationWarning
+from support.problems import learning_problem
+from support.stores import runs_of
 
 if importlib.util.find_spec("tensorflow") is None and importlib.util.find_spec("torch") is not None:
     os.environ.setdefault("KERAS_BACKEND", "torch")
@@ -20,11 +22,9 @@ from cmtrack_integrations.keras import EvaluationCallback  # noqa: E402
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("undrawn")]
 
 
-def problem(classes: int = 3, n: int = 160):
-    rng = np.random.default_rng(0)
-    y = rng.integers(0, classes, n)
-    x = rng.normal(size=(n, 4)) + np.eye(4)[y]
-    return x[:100].astype("float32"), y[:100], x[100:].astype("float32"), y[100:]
+def problem(classes: int = 3):
+    x, y, x_val, y_val = learning_problem(classes, 160, held=60)
+    return x.astype("float32"), y, x_val.astype("float32"), y_val
 
 
 def model_of(classes: int = 3, activation="softmax", loss="sparse_categorical_crossentropy"):
@@ -32,10 +32,6 @@ def model_of(classes: int = 3, activation="softmax", loss="sparse_categorical_cr
     model = keras.Sequential([keras.Input((4,)), keras.layers.Dense(classes, activation=activation)])
     model.compile(keras.optimizers.SGD(0.5), loss)
     return model
-
-
-def runs(client):
-    return client.search_runs([client.get_experiment_by_name("e").experiment_id])
 
 
 def test_epochs_are_steps_and_the_run_holds_the_models_own_predictions(store):
@@ -48,7 +44,7 @@ def test_epochs_are_steps_and_the_run_holds_the_models_own_predictions(store):
     expected = evaluate(y_val, y_prob=model.predict(x_val, verbose=0), grouping=grouping)
     assert load_evaluation(run.info.run_id) == expected == callback.logged.evaluation
     assert [p.step for p in store.get_metric_history(run.info.run_id, "multiclass/accuracy")] == [1, 3, 4]
-    assert len(runs(store)) == 1
+    assert len(runs_of(store)) == 1
 
 
 def test_early_stopping_that_restores_the_best_weights(store):
@@ -117,9 +113,9 @@ def test_what_fails_does_not_break_the_training_unless_strict(store):
         assert len(history.epoch) == 2
     with mlflow.start_run(), pytest.raises(ValueError, match="y_prob must have one row per label"):
         model_of().fit(x, y, epochs=1, verbose=0, callbacks=[EvaluationCallback((x_val, y_val[:-1]), strict=True)])
-    assert not any(run.data.metrics for run in runs(store))
+    assert not any(run.data.metrics for run in runs_of(store))
     callback = EvaluationCallback((x_val, y_val))
     with pytest.warns(EvaluationWarning, match="no run is active"):
         model_of().fit(x, y, epochs=1, verbose=0, callbacks=[callback])
     assert callback.logged.status == "saved"
-    assert len(runs(store)) == 4
+    assert len(runs_of(store)) == 4

@@ -10,6 +10,8 @@ import pytest
 
 from cmtrack import evaluate, load_evaluation
 from cmtrack.tracking import EvaluationWarning
+from support.problems import learning_problem
+from support.stores import runs_of
 
 lgb = pytest.importorskip("lightgbm", reason="needs pip install 'cmtrack[lightgbm]'", exc_type=ImportError)
 from cmtrack_integrations.lightgbm import EvaluationCallback  # noqa: E402
@@ -21,20 +23,8 @@ MULTI = {**QUIET, "objective": "multiclass", "num_class": 3}
 BINARY = {**QUIET, "objective": "binary"}
 
 
-def problem(classes: int, seed: int = 0):
-    rng = np.random.default_rng(seed)
-    x = rng.normal(size=(300, 4))
-    cuts = [0.0] if classes == 2 else [-0.5, 0.5]
-    y = np.digitize(x[:, 0] + 0.7 * rng.normal(size=300), cuts)
-    return x[:200], y[:200], x[200:], y[200:]
-
-
-def runs(client):
-    return client.search_runs([e.experiment_id for e in client.search_experiments()])
-
-
 def test_rounds_are_steps_and_the_run_holds_the_models_own_predictions(store):
-    x, y, x_val, y_val = problem(3)
+    x, y, x_val, y_val = learning_problem(3)
     callback = EvaluationCallback(x_val, y_val, every=3, strict=True)
     with mlflow.start_run() as run:
         model = lgb.train(MULTI, lgb.Dataset(x, y), 7, callbacks=[callback])
@@ -45,11 +35,11 @@ def test_rounds_are_steps_and_the_run_holds_the_models_own_predictions(store):
         assert point.value == evaluate(y_val, y_prob=p).metrics["multiclass/accuracy"]
     assert load_evaluation(run.info.run_id) == evaluate(y_val, y_prob=model.predict(x_val))
     assert store.get_run(run.info.run_id).data.tags["cmtrack.rounds"] == "7 of 7"
-    assert len(runs(store)) == 1
+    assert len(runs_of(store)) == 1
 
 
 def test_the_best_iteration_is_what_is_evaluated_at_the_end(store):
-    x, y, x_val, y_val = problem(2)
+    x, y, x_val, y_val = learning_problem(2)
     callback = EvaluationCallback(x_val, y_val, early_stopping=lgb.early_stopping(4, verbose=False), strict=True)
     with mlflow.start_run() as run:
         model = lgb.train(BINARY, lgb.Dataset(x, y), 60, valid_sets=[lgb.Dataset(x_val, y_val)], callbacks=[callback])
@@ -60,7 +50,7 @@ def test_the_best_iteration_is_what_is_evaluated_at_the_end(store):
 
 
 def test_the_wrapper_of_scikit_learn_with_labels_of_its_own(store):
-    x, y, x_val, y_val = problem(3)
+    x, y, x_val, y_val = learning_problem(3)
     names = np.array(["c", "a", "b"])
     callback = EvaluationCallback(x_val, names[y_val], early_stopping=3, strict=True)
     model = lgb.LGBMClassifier(n_estimators=40, min_child_samples=5, n_jobs=1, verbose=-1)
@@ -72,7 +62,7 @@ def test_the_wrapper_of_scikit_learn_with_labels_of_its_own(store):
 
 
 def test_early_stopping_that_the_callback_cannot_see_is_told(store):
-    x, y, x_val, y_val = problem(2)
+    x, y, x_val, y_val = learning_problem(2)
     with mlflow.start_run(), pytest.warns(EvaluationWarning, match="give early_stopping= to the callback"):
         lgb.train(
             {**BINARY, "early_stopping_round": 2},
@@ -84,7 +74,7 @@ def test_early_stopping_that_the_callback_cannot_see_is_told(store):
 
 
 def test_a_training_that_goes_on(store):
-    x, y, x_val, y_val = problem(2)
+    x, y, x_val, y_val = learning_problem(2)
     first = lgb.train(BINARY, lgb.Dataset(x, y, free_raw_data=False), 5)
     callback = EvaluationCallback(x_val, y_val, strict=True)
     with mlflow.start_run() as run:
@@ -94,7 +84,7 @@ def test_a_training_that_goes_on(store):
 
 
 def test_what_fails_does_not_break_the_training_unless_strict(store):
-    x, y, x_val, y_val = problem(2)
+    x, y, x_val, y_val = learning_problem(2)
     for given in ((x_val[:, :2], y_val), (x_val, y_val[:-1])):
         with mlflow.start_run(), pytest.warns(EvaluationWarning, match="failed"):
             model = lgb.train(BINARY, lgb.Dataset(x, y), 4, callbacks=[EvaluationCallback(*given, every=2)])
@@ -103,20 +93,20 @@ def test_what_fails_does_not_break_the_training_unless_strict(store):
         lgb.train(BINARY, lgb.Dataset(x, y), 4, callbacks=[EvaluationCallback(x_val, y_val[:-1], strict=True)])
     with mlflow.start_run(), pytest.warns(EvaluationWarning, match="lightgbm.cv trains several models"):
         lgb.cv(BINARY, lgb.Dataset(x, y), 3, callbacks=[EvaluationCallback(x_val, y_val)])
-    x, y, x_val, y_val = problem(3)
+    x, y, x_val, y_val = learning_problem(3)
     with mlflow.start_run(), pytest.warns(EvaluationWarning, match="name all classes of the model with labels="):
         lgb.train(MULTI, lgb.Dataset(x, y), 2, callbacks=[EvaluationCallback(x_val[y_val < 2], y_val[y_val < 2])])
-    assert not any(run.data.metrics for run in runs(store))
+    assert not any(run.data.metrics for run in runs_of(store))
 
 
 def test_without_a_run_it_is_kept_and_none_is_opened(store):
-    x, y, x_val, y_val = problem(2)
+    x, y, x_val, y_val = learning_problem(2)
     callback = EvaluationCallback(x_val, y_val)
     with warnings.catch_warnings():
         warnings.simplefilter("error")  # a warning that is an error does not break the training either
         lgb.train(BINARY, lgb.Dataset(x, y), 2, callbacks=[callback])
     assert callback.logged.status == "saved"
-    assert runs(store) == []
+    assert runs_of(store) == []
 
 
 def test_options_are_checked_before_the_training():

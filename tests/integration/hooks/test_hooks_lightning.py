@@ -15,6 +15,7 @@ import pytest
 from cmtrack import evaluate, load_evaluation
 from cmtrack.tracking import EvaluationWarning
 from support import ROOT, TESTS
+from support.problems import learning_problem
 
 torch = pytest.importorskip("torch", reason="needs pip install 'cmtrack[lightning]'", exc_type=ImportError)
 pytest.importorskip("lightning", reason="needs pip install 'cmtrack[lightning]'", exc_type=ImportError)
@@ -30,10 +31,9 @@ def package(name: str):
 
 
 def loader(n: int, seed: int):
-    generator = torch.Generator().manual_seed(seed)
-    y = torch.randint(0, 3, (n,), generator=generator)
-    x = torch.randn(n, 4, generator=generator) + torch.nn.functional.one_hot(y, 4)
-    return torch.utils.data.DataLoader(torch.utils.data.TensorDataset(x, y), batch_size=32)
+    x, y, _, _ = learning_problem(3, n, held=0, seed=seed)
+    rows = torch.utils.data.TensorDataset(torch.tensor(x, dtype=torch.float32), torch.tensor(y))
+    return torch.utils.data.DataLoader(rows, batch_size=32)
 
 
 def model_of(base):

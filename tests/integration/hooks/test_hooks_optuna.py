@@ -11,6 +11,7 @@ import pytest
 
 from cmtrack import evaluate, load_evaluation
 from cmtrack.tracking import EvaluationWarning
+from support.problems import random_labels, random_scores
 
 optuna = pytest.importorskip("optuna", reason="needs pip install 'cmtrack[optuna]'", exc_type=ImportError)
 from cmtrack_integrations.optuna import EvaluatedTrials, compare_study, directions  # noqa: E402
@@ -18,13 +19,11 @@ from cmtrack_integrations.optuna import EvaluatedTrials, compare_study, directio
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("undrawn")]
 
 optuna.logging.set_verbosity(optuna.logging.ERROR)
-RNG = np.random.default_rng(3)
-Y = RNG.integers(0, 2, 300)
-NOISE = RNG.normal(size=300)
+Y = random_labels(300, seed=3)
 
 
 def scores(skill: float) -> np.ndarray:
-    return 1 / (1 + np.exp(-(skill * (2 * Y - 1) + NOISE)))
+    return random_scores(Y, 2 * skill, seed=4)
 
 
 def sampled(*values: float):

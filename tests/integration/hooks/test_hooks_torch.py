@@ -14,6 +14,7 @@ import pytest
 from cmtrack import Grouping, evaluate, load_evaluation
 from cmtrack.tracking import EvaluationWarning
 from support import ROOT
+from support.problems import random_features, random_labels
 
 torch = pytest.importorskip("torch", reason="needs pip install 'cmtrack[torch]'", exc_type=ImportError)
 from cmtrack_integrations.torch import EpochAccumulator, probabilities  # noqa: E402
@@ -22,9 +23,8 @@ pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("undrawn")]
 
 
 def batches(n: int = 90, k: int = 3, size: int = 32):
-    generator = torch.Generator().manual_seed(0)
-    y = torch.randint(0, k, (n,), generator=generator)
-    logits = torch.randn(n, k, generator=generator) + 1.5 * torch.nn.functional.one_hot(y, k)
+    codes = random_labels(n, k)
+    y, logits = torch.tensor(codes), torch.tensor(random_features(codes, k, 1.5, 1), dtype=torch.float32)
     return y, logits, [(y[i : i + size], logits[i : i + size]) for i in range(0, n, size)]
 
 

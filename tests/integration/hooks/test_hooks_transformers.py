@@ -11,6 +11,8 @@ import pytest
 from cmtrack import evaluate, load_evaluation
 from cmtrack.metrics.catalog import lookup
 from cmtrack.tracking import EvaluationWarning
+from support.problems import random_labels
+from support.stores import runs_of
 
 torch = pytest.importorskip("torch", reason="needs pip install 'cmtrack[transformers]'", exc_type=ImportError)
 transformers = pytest.importorskip(
@@ -27,7 +29,7 @@ NAMES = ["bad", "fair", "good"]
 class Rows(torch.utils.data.Dataset):
     def __init__(self, n: int, seed: int) -> None:
         rng = np.random.default_rng(seed)
-        self.y = rng.integers(0, 3, n)
+        self.y = random_labels(n, 3, rng)
         self.x = np.where(rng.random((n, 8)) < 0.5, self.y[:, None] + 1, rng.integers(1, 20, (n, 8)))
 
     def __len__(self) -> int:
@@ -79,10 +81,6 @@ def judged(trainer, data=VALID, **options):
     return evaluate(np.array(NAMES)[data.y], y_prob=torch.softmax(logits, 1).numpy(), labels=NAMES, **options)
 
 
-def runs(client):
-    return client.search_runs([client.get_experiment_by_name("e").experiment_id])
-
-
 def test_the_trainer_gets_the_headline_and_the_run_the_last_evaluation(store, tmp_path):
     judge = compute_metrics(labels=NAMES, strict=True)
     callback = EvaluationCallback(judge, every=1)
@@ -99,7 +97,7 @@ def test_the_trainer_gets_the_headline_and_the_run_the_last_evaluation(store, tm
     names = {n for n in seen[0] if "/" in n}
     assert names == {f"eval_{n}" for n in expected.metrics if lookup(n).headline}
     assert all(isinstance(seen[0][n], float) for n in names)
-    assert len(runs(store)) == 1
+    assert len(runs_of(store)) == 1
 
 
 def test_the_best_checkpoint_is_what_is_logged_at_the_end(store, tmp_path):
@@ -141,7 +139,7 @@ def test_the_run_of_the_mlflow_callback(store, tmp_path, monkeypatch):
     callback = EvaluationCallback(judge)
     trainer = trainer_of(tmp_path, judge, [callback], report_to=["mlflow"], num_train_epochs=1)
     trainer.train()
-    (run,) = runs(store)  # opened and ended by Transformers, before this callback's turn
+    (run,) = runs_of(store)  # opened and ended by Transformers, before this callback's turn
     assert run.info.run_id == callback.logged.run_id
     assert run.info.status == "FINISHED"
     assert run.data.metrics["multiclass/accuracy"] == run.data.metrics["eval_multiclass/accuracy"]

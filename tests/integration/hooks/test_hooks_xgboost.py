@@ -10,6 +10,8 @@ import pytest
 
 from cmtrack import Grouping, evaluate, load_evaluation
 from cmtrack.tracking import EvaluationWarning
+from support.problems import learning_problem
+from support.stores import runs_of
 
 xgb = pytest.importorskip("xgboost", reason="needs pip install 'cmtrack[xgboost]'", exc_type=ImportError)
 from cmtrack_integrations.xgboost import EvaluationCallback  # noqa: E402
@@ -20,25 +22,13 @@ MULTI = {"objective": "multi:softprob", "num_class": 3, "max_depth": 2, "nthread
 BINARY = {"objective": "binary:logistic", "max_depth": 2, "nthread": 1, "eta": 0.5}
 
 
-def problem(classes: int, seed: int = 0):
-    rng = np.random.default_rng(seed)
-    x = rng.normal(size=(300, 4))
-    cuts = [0.0] if classes == 2 else [-0.5, 0.5]
-    y = np.digitize(x[:, 0] + 0.7 * rng.normal(size=300), cuts)
-    return x[:200], y[:200], x[200:], y[200:]
-
-
-def runs(client):
-    return client.search_runs([e.experiment_id for e in client.search_experiments()])
-
-
 def steps(client, run_id, name="multiclass/accuracy"):
     return [point.step for point in client.get_metric_history(run_id, name)]
 
 
 @pytest.mark.parametrize("classes", [2, 3])
 def test_the_run_holds_the_evaluation_of_the_models_own_predictions(store, classes):
-    x, y, x_val, y_val = problem(classes)
+    x, y, x_val, y_val = learning_problem(classes)
     grouping = Grouping({"low": [0], "rest": list(range(1, classes))}, name="level")
     callback = EvaluationCallback(x_val, y_val, grouping=grouping, strict=True)
     with mlflow.start_run() as run:
@@ -47,11 +37,11 @@ def test_the_run_holds_the_evaluation_of_the_models_own_predictions(store, class
     assert load_evaluation(run.info.run_id) == expected == callback.logged.evaluation
     assert store.get_run(run.info.run_id).data.tags["cmtrack.rounds"] == "5 of 5"
     assert steps(store, run.info.run_id) == [0]
-    assert len(runs(store)) == 1
+    assert len(runs_of(store)) == 1
 
 
 def test_rounds_are_steps(store):
-    x, y, x_val, y_val = problem(3)
+    x, y, x_val, y_val = learning_problem(3)
     with mlflow.start_run() as run:
         model = xgb.train(
             MULTI, xgb.DMatrix(x, y), 7, callbacks=[EvaluationCallback(xgb.DMatrix(x_val, y_val), every=3, strict=True)]
@@ -66,7 +56,7 @@ def test_rounds_are_steps(store):
 @pytest.mark.parametrize("save_best", [False, True])
 @pytest.mark.parametrize("first", [False, True])
 def test_the_best_iteration_is_what_is_evaluated_at_the_end(store, save_best, first):
-    x, y, x_val, y_val = problem(2)
+    x, y, x_val, y_val = learning_problem(2)
     callback = EvaluationCallback(x_val, y_val, every=4, strict=True)
     stop = xgb.callback.EarlyStopping(rounds=3, save_best=save_best)
     valid = xgb.DMatrix(x_val, y_val)
@@ -92,7 +82,7 @@ def test_the_best_iteration_is_what_is_evaluated_at_the_end(store, save_best, fi
 
 @pytest.mark.parametrize("classes", [2, 3])
 def test_the_wrapper_of_scikit_learn(store, classes):
-    x, y, x_val, y_val = problem(classes)
+    x, y, x_val, y_val = learning_problem(classes)
     names = ["red", "green", "blue"][:classes]
     callback = EvaluationCallback(x_val, y_val, labels=names, strict=True)
     model = xgb.XGBClassifier(n_estimators=30, max_depth=5, n_jobs=1, early_stopping_rounds=2, callbacks=[callback])
@@ -105,7 +95,7 @@ def test_the_wrapper_of_scikit_learn(store, classes):
 
 
 def test_a_training_that_goes_on_from_a_stopped_one(store):
-    x, y, x_val, y_val = problem(2)
+    x, y, x_val, y_val = learning_problem(2)
     train, valid = xgb.DMatrix(x, y), xgb.DMatrix(x_val, y_val)
     first = xgb.train(
         {**BINARY, "max_depth": 6}, train, 60, evals=[(valid, "v")], early_stopping_rounds=2, verbose_eval=False
@@ -118,7 +108,7 @@ def test_a_training_that_goes_on_from_a_stopped_one(store):
 
 
 def test_labels_only_and_margins(store):
-    x, y, x_val, y_val = problem(3)
+    x, y, x_val, y_val = learning_problem(3)
     with mlflow.start_run() as run:
         model = xgb.train(
             {**MULTI, "objective": "multi:softmax"},
@@ -128,7 +118,7 @@ def test_labels_only_and_margins(store):
         )
     assert load_evaluation(run.info.run_id) == evaluate(y_val, model.predict(xgb.DMatrix(x_val)).astype(int))
     own = {"predict": lambda booster, data, rounds: 1 / (1 + np.exp(-booster.predict(data, iteration_range=rounds)))}
-    x, y, x_val, y_val = problem(2)
+    x, y, x_val, y_val = learning_problem(2)
     for options in ({}, own):
         callback = EvaluationCallback(x_val, y_val, **options)
         with mlflow.start_run(), warnings.catch_warnings(record=True) as caught:
@@ -141,7 +131,7 @@ def test_labels_only_and_margins(store):
 
 
 def test_what_fails_does_not_break_the_training_unless_strict(store):
-    x, y, x_val, y_val = problem(2)
+    x, y, x_val, y_val = learning_problem(2)
     for given in ((["no", "features"], y_val), (x_val, y_val[:-1]), (x_val,)):
         with mlflow.start_run(), pytest.warns(EvaluationWarning, match="failed"):
             model = xgb.train(BINARY, xgb.DMatrix(x, y), 4, callbacks=[EvaluationCallback(*given, every=2)])
@@ -150,27 +140,27 @@ def test_what_fails_does_not_break_the_training_unless_strict(store):
         xgb.train(BINARY, xgb.DMatrix(x, y), 4, callbacks=[EvaluationCallback(x_val, y_val[:-1], strict=True)])
     with mlflow.start_run(), pytest.warns(EvaluationWarning, match="xgboost.cv trains several models"):
         xgb.cv(BINARY, xgb.DMatrix(x, y), 3, callbacks=[EvaluationCallback(x_val, y_val)])
-    assert not any(run.data.metrics for run in runs(store))
+    assert not any(run.data.metrics for run in runs_of(store))
 
 
 def test_without_a_run_it_is_kept_and_none_is_opened(store, tmp_path):
-    x, y, x_val, y_val = problem(2)
+    x, y, x_val, y_val = learning_problem(2)
     callback = EvaluationCallback(x_val, y_val)
     with pytest.warns(EvaluationWarning, match="no run is active"):
         xgb.train(BINARY, xgb.DMatrix(x, y), 2, callbacks=[callback])
     assert callback.logged.status == "saved"
-    assert runs(store) == []
+    assert runs_of(store) == []
 
 
 def test_beside_mlflows_autolog(store):
-    x, y, x_val, y_val = problem(3)
+    x, y, x_val, y_val = learning_problem(3)
     callback = EvaluationCallback(x_val, y_val, strict=True)
     mlflow.xgboost.autolog(log_models=False)
     try:
         xgb.train(MULTI, xgb.DMatrix(x, y), 3, callbacks=[callback])
     finally:
         mlflow.xgboost.autolog(disable=True)
-    (run,) = runs(store)
+    (run,) = runs_of(store)
     assert run.info.run_id == callback.logged.run_id
     assert run.info.status == "FINISHED"
     assert run.data.metrics["multiclass/accuracy"] == callback.logged.evaluation.metrics["multiclass/accuracy"]

@@ -12,7 +12,6 @@ import numpy as np
 import pandas as pd
 import pytest
 from matplotlib.figure import Figure
-from mlflow.entities import ViewType
 from scipy.sparse import csr_array
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.dummy import DummyClassifier
@@ -52,6 +51,8 @@ from cmtrack_integrations.sklearn import (
     log_estimator,
 )
 from cmtrack_integrations.sklearn.cross_validation import RANKED_TOGETHER
+from support.problems import learning_problem
+from support.stores import runs_of
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("undrawn")]
 
@@ -61,10 +62,7 @@ SIDE = Grouping({"left": [0, 1], "right": [2, 3]}, "strict", name="side")
 @pytest.fixture(scope="module")
 def data():
     """Features and labels of four classes: for training, and held out."""
-    rng = np.random.default_rng(5)
-    y = np.concatenate((np.arange(4).repeat(5), rng.integers(0, 4, 380)))
-    x = rng.normal(size=(400, 4)) + 1.3 * np.eye(4)[y]
-    return x[:260], y[:260], x[260:], y[260:]
+    return learning_problem(4, 400, held=140, skill=1.3, seed=5)
 
 
 @pytest.fixture(scope="module")
@@ -83,10 +81,6 @@ class Nearest(ClassifierMixin, BaseEstimator):
 
     def predict(self, x):
         return self.classes_[((x[:, None] - self.means_) ** 2).sum(axis=2).argmin(axis=1)]
-
-
-def all_runs(client):
-    return client.search_runs([e.experiment_id for e in client.search_experiments()], run_view_type=ViewType.ALL)
 
 
 # -- a fitted estimator --------------------------------------------------------------------------------------
@@ -432,7 +426,7 @@ def test_folds_without_a_run_are_kept(store, data, tmp_path):
     assert [logged.status for logged in done] == ["saved"] * 3
     assert len({logged.path for logged in done}) == 3
     assert len(caught) == 3
-    assert all_runs(store) == []
+    assert runs_of(store) == []
     with pytest.raises(ValueError, match="no run is active"):
         found.log(strict=True)
 
@@ -517,9 +511,9 @@ def test_autologging_gets_no_stray_metric_run_or_parameter(autologging, data):
     after = autologging.get_run(run.info.run_id).data
     assert set(after.metrics) == set(before.metrics) | headline(logged.evaluation)
     assert after.params == before.params
-    assert len(all_runs(autologging)) == 2
+    assert len(runs_of(autologging)) == 2
     cross_validate_evaluation(LogisticRegression(), x, y, cv=2)  # outside of a run
-    assert len(all_runs(autologging)) == 2
+    assert len(runs_of(autologging)) == 2
     assert found.folds
     with mlflow.start_run() as again:  # and it goes on afterwards
         LogisticRegression().fit(x, y)
@@ -532,11 +526,11 @@ def test_autologging_of_a_search_and_our_scorers(autologging, data):
     with mlflow.start_run() as run:
         search = GridSearchCV(LogisticRegression(), {"C": [0.01, 1.0]}, cv=2, scoring=scoring).fit(x, y)
         own = set(autologging.get_run(run.info.run_id).data.metrics)
-        runs = len(all_runs(autologging))
+        runs = len(runs_of(autologging))
         logged = log_estimator(search, x_test, y_test, grouping=SIDE, strict=True)
         done = log_candidates(search, x, y, grouping=SIDE, strict=True)
     assert set(autologging.get_run(run.info.run_id).data.metrics) == own | headline(logged.evaluation)
-    assert len(all_runs(autologging)) == runs + 2
+    assert len(runs_of(autologging)) == runs + 2
     for one in done:
         child = autologging.get_run(one.run_id).data
         assert set(child.metrics) == headline(one.evaluation)
@@ -730,9 +724,7 @@ def test_a_roc_needs_two_groups_and_a_display_a_drawing(data, fitted):
 
 def encoded(names):
     """A classifier that was fitted on class numbers, as XGBoost's must be, and its rows with their labels."""
-    rng = np.random.default_rng(0)
-    codes = rng.integers(0, len(names), 300)
-    X = rng.normal(size=(300, 2)) + codes[:, None]
+    X, codes, _, _ = learning_problem(len(names), held=0)
     return LogisticRegression().fit(X, codes), X, np.array(names)[codes]
 
 

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 from cmtrack import Grouping, evaluate, evaluate_table
 from cmtrack.sources import Stream, batches, find_source
-from support.samples import random_problem
+from support.problems import random_problem
 from support.tables import ENGINES, as_table, assert_same
 
 N, K = 600, 4

@@ -28,22 +28,22 @@ from cmtrack import (
 from cmtrack.cli import main
 from cmtrack.statistics import collected
 from cmtrack.statistics.segment_values import Others
-from support.samples import B20, D20
+from support.problems import B20, D20, random_problem
 from support.tables import ENGINES, as_table
 
 N = 900
 RNG = np.random.default_rng(17)
+Y, CALL, PROB = random_problem(RNG, n=N, k=3, skill=1.0)
 TABLE = pd.DataFrame(
     {
         "region": RNG.choice(np.array(["south", "north", None], dtype=object), N),
         "age": RNG.integers(0, 4, N),
-        "y": RNG.integers(0, 3, N),
+        "y": Y,
+        "call": CALL,
         "w": RNG.random(N),
-        **dict(zip(("p_0", "p_1", "p_2"), RNG.dirichlet([1, 1, 1], N).T, strict=True)),
+        **dict(zip(("p_0", "p_1", "p_2"), PROB.T, strict=True)),
     }
 )
-TABLE["call"] = np.where(RNG.random(N) < 0.7, TABLE["y"], 0)
-PROB = TABLE[["p_0", "p_1", "p_2"]].to_numpy()
 NAMES: list[Any] = ["region", "age", ("region", "age")]
 TWO = Grouping({"low": [0], "high": [1, 2]})
 CASES: dict[str, dict[str, Any]] = {

@@ -11,7 +11,7 @@ import pytest
 
 from cmtrack import Grouping, evaluate, evaluate_table
 from cmtrack.statistics.grid import grid_edges
-from support.samples import random_problem
+from support.problems import random_problem
 from support.tables import ENGINES, as_table, assert_numbers, assert_same, assert_same_statistics
 
 pytestmark = pytest.mark.slow

@@ -36,7 +36,7 @@ from support.clusters import (
     one_lost,
     spark_cluster,
 )
-from support.samples import random_problem
+from support.problems import random_problem
 from support.tables import assert_same
 
 pytestmark = pytest.mark.slow

@@ -11,7 +11,7 @@ import polars as pl
 import pytest
 
 from cmtrack import Grouping, evaluate, evaluate_table
-from support.samples import random_problem
+from support.problems import random_problem
 from support.tables import as_table, assert_same
 
 N = 300

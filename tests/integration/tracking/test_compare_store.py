@@ -7,7 +7,6 @@ from dataclasses import replace
 from pathlib import Path
 
 import mlflow
-import numpy as np
 import pytest
 
 from cmtrack import Grouping, compare, evaluate, log_evaluation
@@ -15,18 +14,14 @@ from cmtrack.report.review.narrative import verdict
 from cmtrack.tracking import artifacts, cache, load
 from cmtrack.tracking.runs import active_experiment_id
 from cmtrack.tracking.store import quiet, tracking_store
-from support.samples import sqlite_store
+from support.problems import random_labels, random_probabilities
+from support.stores import sqlite_store
 
 ACCURACY = "multiclass/accuracy"
 SKILLS = {"strong": 2.2, "medium": 1.4, "weak": 0.6}
 
 
-def problem(skill, seed=0, n=300, k=3):
-    rng = np.random.default_rng(5)
-    y = np.concatenate((np.arange(k), rng.integers(0, k, n - k)))
-    logits = np.random.default_rng(seed).normal(size=(n, k)) + skill * np.eye(k)[y]
-    p = np.exp(logits)
-    return y, p / p.sum(axis=1, keepdims=True)
+Y = random_labels(300, 3, seed=5)
 
 
 @pytest.fixture(scope="module")
@@ -39,7 +34,7 @@ def world(tmp_path_factory):
         mlflow.set_experiment("models")
         ids = {}
         for seed, (name, skill) in enumerate(SKILLS.items()):
-            y, p = problem(skill, seed)
+            y, p = Y, random_probabilities(Y, 3, skill, seed)
             with mlflow.start_run(run_name=name) as run:
                 mlflow.log_params({"skill": skill, "depth": 10 - seed})
                 log_evaluation(y, y_prob=p, strict=True)
@@ -140,7 +135,7 @@ def test_logged_models_and_registered_versions_stand_for_their_runs(tmp_path, wo
 
 
 def _labels(skill, seed):
-    y, p = problem(skill, seed)
+    y, p = Y, random_probabilities(Y, 3, skill, seed)
     return y, p.argmax(axis=1)
 
 
@@ -184,7 +179,7 @@ def test_damaged_and_newer_evaluations_are_left_out_and_named(tmp_path, world):
         files = {}
         for seed, name in enumerate(["good", "damaged", "newer", "gone", "rows"]):
             with mlflow.start_run(run_name=name) as run:
-                y, p = problem(1.0, seed)
+                y, p = Y, random_probabilities(Y, 3, 1.0, seed)
                 log_evaluation(y, y_prob=p, strict=True)
             files[name] = Path(tmp_path / "a" / run.info.run_id / "artifacts" / "cmtrack_evaluation.json")
             if name == "newer":  # written whole by a later version: its digest is right
@@ -258,7 +253,7 @@ def test_another_grouping_for_runs_of_the_past(uri):
     grouping = Grouping({"one": [0, 1], "two": [2]}, name="two")
     comparison = compare(experiment_names=["models"], grouping=grouping)
     assert str(comparison.criterion) == "binary/matthews_corrcoef"
-    y, p = problem(SKILLS["strong"], 0)
+    y, p = Y, random_probabilities(Y, 3, SKILLS["strong"])
     assert comparison["strong"].value == evaluate(y, y_prob=p, grouping=grouping).metrics["binary/matthews_corrcoef"]
     assert "binary/roc_auc" in comparison["strong"].evaluation.metrics  # the rows were kept
 
@@ -267,7 +262,7 @@ def test_runs_of_two_stores_are_compared(tmp_path, world):
     with quiet(), tracking_store(sqlite_store(tmp_path / "second.db")) as second:
         mlflow.create_experiment("elsewhere", artifact_location=(tmp_path / "a").as_uri())
         mlflow.set_experiment("elsewhere")
-        y, p = problem(3.0, 8)
+        y, p = Y, random_probabilities(Y, 3, 3.0, 8)
         with mlflow.start_run(run_name="strong") as run:  # the same name as in the first store
             log_evaluation(y, y_prob=p, strict=True)
     comparison = compare([world[1]["strong"], run.info.run_id], rank_by=ACCURACY, tracking_uri=[world[0], second])

@@ -24,7 +24,7 @@ from cmtrack.tracking.push import push
 from cmtrack.tracking.store import tracking_store
 from support.components import ADMIN, HOSTS, Company, Service, basic_auth, need, nginx, state_of
 from support.faults import HERE, PASS, FaultyProxy, ForwardProxy, child, forked_workers
-from support.samples import random_problem
+from support.problems import random_problem
 
 pytestmark = [pytest.mark.components, pytest.mark.slow]
 NAMELESS = "mlflow.corp.invalid"  # no resolver knows it (RFC 6761)

@@ -17,7 +17,6 @@ from pathlib import Path
 from typing import Any
 
 import mlflow
-import numpy as np
 import pytest
 
 import cmtrack
@@ -29,6 +28,7 @@ from cmtrack.tracking.push import push
 from cmtrack.tracking.store import quiet, tracking_store
 from support.components import state_of, tracking_server
 from support.faults import CHILD, DROP, HANG, HERE, PASS, FaultyProxy, child, forked_workers
+from support.problems import random_problem
 
 pytestmark = pytest.mark.slow
 
@@ -37,10 +37,8 @@ GROUPING = Grouping({"low": [0, 1], "high": [2]}, name="two")
 
 @pytest.fixture(scope="module")
 def judged() -> cmtrack.Evaluation:
-    rng = np.random.default_rng(0)
-    y = np.concatenate((np.arange(3), rng.integers(0, 3, 117)))
-    p = np.exp(rng.normal(size=(120, 3)) + 1.2 * np.eye(3)[y])
-    return evaluate(y, y_prob=p / p.sum(axis=1, keepdims=True), grouping=GROUPING)
+    y, _, p = random_problem(0, n=120, k=3, skill=1.2)
+    return evaluate(y, y_prob=p, grouping=GROUPING)
 
 
 @pytest.fixture(scope="module")

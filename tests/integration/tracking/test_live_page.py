@@ -9,7 +9,6 @@ import tomllib
 from importlib.metadata import entry_points
 
 import mlflow
-import numpy as np
 import pytest
 import requests
 from mlflow.server import get_app_client
@@ -20,6 +19,7 @@ from cmtrack.tracking.store import tracking_store
 from cmtrack_integrations import live_page
 from support import ROOT
 from support.components import ADMIN, Service, basic_auth, tracking_server
+from support.problems import random_labels, random_scores
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("undrawn")]
 
@@ -54,11 +54,9 @@ def log_runs(url: str, experiment: str, *names: str) -> list[str]:
 
 
 def log_run(client: mlflow.MlflowClient, experiment: str, name: str, skill: float) -> str:
-    rng = np.random.default_rng(5)
-    y = rng.integers(0, 2, 200)
-    p = 1 / (1 + np.exp(-skill * (y - 0.5) - rng.normal(size=200)))
+    y = random_labels(200)
     run_id = client.create_run(experiment, run_name=name).info.run_id
-    log_evaluation(y, y_prob=np.column_stack([1 - p, p]), run_id=run_id, strict=True)
+    log_evaluation(y, y_prob=random_scores(y, skill, 5), run_id=run_id, strict=True)
     client.set_terminated(run_id)
     return run_id
 

@@ -19,7 +19,7 @@ from cmtrack import Grouping, compare, load_evaluation, log_evaluation
 from cmtrack.tracking import RegroupedRun, regroup_runs
 from cmtrack.tracking.regroup import default_prefix
 from cmtrack.tracking.store import tracking_store
-from support.samples import random_problem
+from support.problems import random_labels, random_probabilities, random_problem
 
 N = 240
 LOW_HIGH = Grouping({"low": [0, 1], "high": [2, 3]}, "strict", name="level")
@@ -40,10 +40,8 @@ def no_figures(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def probabilities(seed: int, skill: float = 1.5) -> tuple[Any, Any]:
     """The same rows for every seed, another classifier."""
-    y = random_problem(0, n=N)[0]
-    rng = np.random.default_rng(seed)
-    p = np.exp(rng.normal(size=(N, 4)) + skill * np.eye(4)[y])
-    return y, (p / p.sum(axis=1, keepdims=True)).astype(np.float32)
+    y = random_labels(N, 4)
+    return y, random_probabilities(y, 4, skill, seed).astype(np.float32)
 
 
 def log_run(name: str = "one", seed: int = 1, skill: float = 1.5, **options: Any) -> str:

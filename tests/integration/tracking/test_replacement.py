@@ -6,7 +6,6 @@ import json
 import warnings
 
 import mlflow
-import numpy as np
 import pytest
 
 from cmtrack import Grouping, compare, evaluate, load_evaluation, log_evaluation, regroup_runs
@@ -15,16 +14,15 @@ from cmtrack.tracking import EvaluationWarning
 from cmtrack.tracking.description import with_block, with_links
 from cmtrack.tracking.names import SHORT, TAGS_BEFORE, digests, former_tag, tag
 from cmtrack.tracking.push import push
+from support.problems import random_problem
 
 GROUPING = Grouping({"low": [0, 1], "high": [2]}, name="two")
 
 
 @pytest.fixture
 def first():
-    rng = np.random.default_rng(0)
-    y = np.concatenate((np.arange(3), rng.integers(0, 3, 117)))
-    p = np.exp(rng.normal(size=(120, 3)) + 1.2 * np.eye(3)[y])
-    return evaluate(y, y_prob=p / p.sum(axis=1, keepdims=True))
+    y, _, p = random_problem(0, n=120, k=3, skill=1.2)
+    return evaluate(y, y_prob=p)
 
 
 @pytest.fixture

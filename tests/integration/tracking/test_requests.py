@@ -24,19 +24,18 @@ from cmtrack.tracking.runs import client_for, from_entity, search
 from cmtrack.tracking.store import tracking_store
 from support.components import free_port, tracking_server
 from support.faults import DROP, PASS, FaultyProxy
-from support.samples import random_problem
+from support.problems import random_labels, random_probabilities
 
 pytestmark = pytest.mark.slow
 
 RUNS, ROWS = 20, 120
 PARITY = Grouping({"even": [0, 2], "odd": [1, 3]}, "strict", name="parity")
-Y = random_problem(0, n=ROWS)[0]
+Y = random_labels(ROWS, 4)
 FILE = "cmtrack_evaluation.json"
 
 
 def judged(seed: int) -> Any:
-    p = np.exp(np.random.default_rng(seed).normal(size=(ROWS, 4)) + 1.5 * np.eye(4)[Y])
-    return evaluate(Y, y_prob=(p / p.sum(axis=1, keepdims=True)).astype(np.float32))
+    return evaluate(Y, y_prob=random_probabilities(Y, 4, seed=seed).astype(np.float32))
 
 
 @pytest.fixture(autouse=True)

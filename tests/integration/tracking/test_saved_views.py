@@ -10,7 +10,6 @@ import zlib
 from pathlib import Path
 
 import mlflow
-import numpy as np
 import pytest
 from click.testing import CliRunner
 
@@ -21,17 +20,13 @@ from cmtrack.tracking import views
 from cmtrack.tracking.store import tracking_store
 from cmtrack.tracking.views import Form, fitted, form_for, with_link
 from support.components import tracking_server
-from support.samples import sqlite_store
+from support.problems import random_labels, random_scores
+from support.stores import sqlite_store
 
 EARLY, LATE = Form(5_000, named=False), Form(20_000, named=True)
 
 
-def problem(skill: float) -> tuple[np.ndarray, np.ndarray]:
-    """Two classes, with scores of some skill."""
-    rng = np.random.default_rng(3)
-    y = rng.integers(0, 2, 200)
-    p = 1 / (1 + np.exp(-skill * (y - 0.5) - rng.normal(size=200)))
-    return y, np.column_stack([1 - p, p])
+Y = random_labels(200)
 
 
 def log(client: mlflow.MlflowClient, experiment: str, name: str, skill: float, **params) -> str:
@@ -40,8 +35,7 @@ def log(client: mlflow.MlflowClient, experiment: str, name: str, skill: float, *
         client.log_param(run_id, key, value)
     for step in range(3):
         client.log_metric(run_id, "train/loss", 1 / (1 + step), step=step)
-    y, p = problem(skill)
-    log_evaluation(y, y_prob=p, run_id=run_id, strict=True)
+    log_evaluation(Y, y_prob=random_scores(Y, skill, 3), run_id=run_id, strict=True)
     return run_id
 
 
@@ -176,8 +170,8 @@ def test_what_it_cannot_show_is_said(three, tmp_path, monkeypatch):
 
 
 def test_evaluations_in_memory_have_no_view():
-    y, p = problem(2.0)
-    comparison = compare({"one": cmtrack.evaluate(y, y_prob=p), "two": cmtrack.evaluate(y, y_prob=p[:, ::-1])})
+    s = random_scores(Y)
+    comparison = compare({"one": cmtrack.evaluate(Y, y_prob=s), "two": cmtrack.evaluate(Y, y_prob=1 - s)})
     with pytest.raises(ValueError, match="a saved view needs runs of a tracking store"):
         comparison.view()
 

@@ -14,6 +14,7 @@ from mlflow import MlflowClient
 from cmtrack import evaluate, log_evaluation, segment_runs
 from cmtrack.cli import main
 from cmtrack.comparison.segments import by_segment
+from support.problems import random_scores
 
 N = 600
 RNG = np.random.default_rng(5)
@@ -26,10 +27,7 @@ TABLE = pd.DataFrame({"id": IDS, "region": REGION, "age": AGE, "y": ACTUAL})
 
 
 def scores(seed: int):
-    rng = np.random.default_rng(seed)
-    right = rng.random(N) < np.where(REGION == "south", 0.6, 0.9)
-    p = rng.uniform(0.55, 0.95, N)
-    return np.where(right == (ACTUAL == "yes"), p, 1 - p)
+    return random_scores(ACTUAL == "yes", np.where(REGION == "south", 0.5, 2.6), seed)
 
 
 @pytest.fixture

@@ -18,16 +18,14 @@ from cmtrack.cli import main
 from cmtrack.tracking import EvaluationWarning, settings, spool
 from cmtrack.tracking.log import NestedEvaluation, log_nested
 from cmtrack.tracking.push import push
+from support.problems import random_labels, random_probabilities
 
 FILE = "cmtrack_predictions.parquet"
-Y = np.concatenate((np.arange(3), np.random.default_rng(0).integers(0, 3, 147)))
+Y = random_labels(150, 3)
 
 
 def probabilities(seed: int):
-    logits = np.random.default_rng(seed).normal(size=(150, 3))
-    logits[np.arange(150), Y] += 1.0 + 0.2 * seed
-    p = np.exp(logits)
-    return p / p.sum(axis=1, keepdims=True)
+    return random_probabilities(Y, 3, 1.0 + 0.2 * seed, seed)
 
 
 P = probabilities(0)

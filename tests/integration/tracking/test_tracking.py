@@ -14,7 +14,6 @@ import mlflow
 import numpy as np
 import pandas as pd
 import pytest
-from mlflow.entities import ViewType
 from PIL import Image
 
 from cmtrack import Grouping, evaluate, load_evaluation, log_evaluation
@@ -25,16 +24,11 @@ from cmtrack.tracking.log import name_of_run
 from cmtrack.tracking.manifest import read
 from cmtrack.tracking.names import digests
 from cmtrack.tracking.store import create_run
+from support.stores import runs_of
 
 CHAIN = Grouping({"low": [0, 1, 2], "mid": [3], "high": [4, 5, 6]}, {"high": "strict"}, name="level").then(
     Grouping({"rest": ["low", "mid"], "high": ["high"]}, name="high")
 )
-
-
-def all_runs(client):
-    return client.search_runs(
-        [e.experiment_id for e in client.search_experiments()], run_view_type=ViewType.ALL, max_results=1000
-    )
 
 
 def paths(client, run_id):
@@ -54,7 +48,7 @@ def test_a_run_gets_the_headline_metrics_only_and_stays_as_it_is(logged):
     run = client.get_run(run_id)
     assert result.status == "completed"
     assert run.info.status == "FINISHED"
-    assert len(all_runs(client)) == 1
+    assert len(runs_of(client)) == 1
     expected = {n: v for n, v in result.evaluation.metrics.items() if lookup(n).headline and math.isfinite(v)}
     assert run.data.metrics == expected
     assert 10 <= len(expected) <= 30
@@ -286,7 +280,7 @@ def test_a_run_that_has_ended_and_another_thread_need_the_run_id(store, seven_cl
     thread.join()
     assert results[0].status == "completed"
     assert store.get_run(run.info.run_id).info.status == "FINISHED"
-    assert len(all_runs(store)) == 1
+    assert len(runs_of(store)) == 1
 
 
 def test_a_failed_run_stays_failed(store, seven_classes):
@@ -304,7 +298,7 @@ def test_without_a_run_the_evaluation_is_kept_and_no_run_is_opened(store, seven_
     assert result.status == "saved"
     assert str(result.path) in str(caught[0].message)
     assert result.path.parent == tmp_path / "cmtrack_spool"
-    assert all_runs(store) == []
+    assert runs_of(store) == []
     assert type(result.evaluation).load(result.path / "artifacts") == result.evaluation
 
 

@@ -26,23 +26,20 @@ from cmtrack.report.review.record import address
 from cmtrack.report.review.report import markdown
 from cmtrack.tracking.store import quiet, tracking_store
 from support import TESTS
-from support.samples import sqlite_store
+from support.problems import random_labels, random_probabilities
+from support.stores import sqlite_store
 
 N = 240
-Y = np.concatenate((np.arange(3), np.random.default_rng(0).integers(0, 3, N - 3)))
+Y = random_labels(N, 3)
 ACCURACY = "multiclass/accuracy"
 GROUPS = Grouping({"low": [0, 1], "high": [2]}, positive="high", name="ends")
 SKILLS = {"strong": 2.2, "fair": 2.0, "weak": 0.4}
 
 
-def probabilities(skill, seed, y=Y):
-    p = np.exp(np.random.default_rng(seed).normal(size=(len(y), 3)) + skill * np.eye(3)[y])
-    return p / p.sum(axis=1, keepdims=True)
-
-
 def made(**options):
     return {
-        name: evaluate(Y, y_prob=probabilities(skill, k), **options) for k, (name, skill) in enumerate(SKILLS.items())
+        name: evaluate(Y, y_prob=random_probabilities(Y, 3, skill, k), **options)
+        for k, (name, skill) in enumerate(SKILLS.items())
     }
 
 
@@ -72,7 +69,7 @@ def world(tmp_path_factory):
                 mlflow.log_params(
                     {"skill": skill, "depth": 10 - seed, "same": 1} | ({"only": "x"} if seed == 1 else {})
                 )
-                log_evaluation(Y, y_prob=probabilities(skill, seed), strict=True)
+                log_evaluation(Y, y_prob=random_probabilities(Y, 3, skill, seed), strict=True)
             ids[name] = run.info.run_id
         mlflow.MlflowClient().create_run(run.info.experiment_id, run_name="nothing")
     return uri, ids
@@ -180,7 +177,9 @@ def of_baseline():
 
 def of_two_data_sets():
     other = np.roll(Y, 7)
-    return compare(made() | {"elsewhere": evaluate(other, y_prob=probabilities(2.0, 9, other))}, rank_by=ACCURACY)
+    return compare(
+        made() | {"elsewhere": evaluate(other, y_prob=random_probabilities(other, 3, 2.0, 9))}, rank_by=ACCURACY
+    )
 
 
 def of_families():
@@ -239,7 +238,7 @@ def test_models_over_repeated_runs_are_recomputed(store, tmp_path, by):
         for k, (model, skill) in enumerate({"forest": 1.5, "network": 1.4, "weak": 0.2}.items()):
             with mlflow.start_run():
                 mlflow.log_params({"model": model, by: block})
-                log_evaluation(y, y_prob=probabilities(skill, 10 * block + k, y), strict=True)
+                log_evaluation(y, y_prob=random_probabilities(y, 3, skill, 10 * block + k), strict=True)
     given = {"block": f"params.{by}", "model": "params.model", "require": f"{ACCURACY} >= 0.5"}
     comparison = compare(experiment_names=["e"], **given)
     assert comparison.repeated is not None

@@ -18,6 +18,7 @@ from cmtrack.comparison.comparability import Traits, split, unpaired_among, why_
 from cmtrack.tracking.comparing import Listed, reduced
 from cmtrack.tracking.names import tag, with_digests
 from cmtrack.tracking.runs import TrackedRun
+from support.problems import random_guesses, random_labels
 
 Y = np.arange(12) % 4
 PREDICTED = np.where(np.arange(12) % 5 == 0, (Y + 1) % 4, Y)
@@ -186,13 +187,12 @@ def test_the_record_of_options_is_the_signature_of_compare():
 
 # -- a verdict as a result ---------------------------------------------------------------------------------------
 
-RNG = np.random.default_rng(0)
-MANY = RNG.integers(0, 3, 600)
+MANY = random_labels(600, 3)
 
 
 def judged_as(share):
-    wrong = np.random.default_rng(1).random(600) < share
-    return evaluate(MANY, np.where(wrong, (MANY + 1) % 3, MANY), labels=range(3))
+    """An evaluation of which this share is wrong."""
+    return evaluate(MANY, random_guesses(MANY, 3, 1 - 1.5 * share, 1), labels=range(3))
 
 
 def test_a_verdict_by_gates_is_a_result():

@@ -18,22 +18,15 @@ from cmtrack.comparison.ranking import rank
 from cmtrack.comparison.run import Candidate, Run
 from cmtrack.comparison.tie_breakers import TieBreaker
 from cmtrack.metrics.influence import effective_clusters
+from support.problems import random_labels, random_models, random_scores
 
 MCC = "multiclass/matthews_corrcoef"
 ACCURACY = "multiclass/accuracy"
 
 
-def classifiers(skills, n=800, k=4, seed=0, common=0.7):
+def classifiers(skills, n=800, k=4, seed=0):
     """Labels and, for each skill, probabilities of classifiers that find the same rows hard."""
-    rng = np.random.default_rng(seed)
-    y = np.concatenate((np.arange(k), rng.integers(0, k, n - k)))
-    shared = rng.normal(size=(n, k))
-    out = []
-    for skill in skills:
-        logits = common * shared + math.sqrt(1 - common**2) * rng.normal(size=(n, k)) + skill * np.eye(k)[y]
-        p = np.exp(1.3 * logits)
-        out.append(p / p.sum(axis=1, keepdims=True))
-    return y, out
+    return random_models(skills, n, k, seed, common=0.7, slope=1.3)
 
 
 @pytest.fixture(scope="module")
@@ -127,9 +120,8 @@ def test_lower_is_better_where_it_is():
 
 
 def test_nearest_to_zero_ranks_by_the_distance_and_shows_the_sign():
-    rng = np.random.default_rng(1)
-    y = rng.integers(0, 2, 2000)
-    p = np.clip(0.25 + 0.5 * y + 0.2 * rng.normal(size=2000), 0.01, 0.99)
+    y = random_labels(2000)
+    p = random_scores(y, 2.0, 1)
     shifted = {"low": -0.1, "near": 0.0, "high": 0.04}
     evaluations = {name: evaluate(y, y_prob=np.clip(p + shift, 0, 1)) for name, shift in shifted.items()}
     comparison = compare(evaluations, rank_by="prevalence/bias")

@@ -12,23 +12,16 @@ from scipy.stats import binomtest
 
 from cmtrack import evaluate, load_evaluation, log_evaluation, paired_differences
 from cmtrack.comparison import mcnemar, randomization_test
+from support.problems import random_models
 
 Y = [1, 0, 0, 1, 0, 1, 0, 0, 0, 1]
 FIRST = [0.9, 0.2, 0.4, 0.6, 0.1, 0.3, 0.35, 0.05, 0.5, 0.8]
 SECOND = [0.8, 0.3, 0.2, 0.7, 0.2, 0.55, 0.3, 0.1, 0.45, 0.6]
 
 
-def two_models(seed: int, n: int = 400, gain: float = 0.0):
-    rng = np.random.default_rng(seed)
-    y = rng.integers(0, 3, n)
-    shared = rng.normal(size=(n, 3))
-    out = [y]
-    for extra in (gain, 0.0):
-        logits = shared + 0.6 * rng.normal(size=(n, 3))
-        logits[np.arange(n), y] += 1.0 + extra
-        p = np.exp(logits)
-        out.append(p / p.sum(axis=1, keepdims=True))
-    return out
+def two_models(seed: int, gain: float = 0.0):
+    y, (first, second) = random_models((1.0 + gain, 1.0), n=400, seed=seed, common=0.85)
+    return y, first, second
 
 
 def test_the_vectors_of_two_scores():

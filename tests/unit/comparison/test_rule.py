@@ -14,6 +14,7 @@ from cmtrack.comparison import CompareOptions
 from cmtrack.comparison.rule import RULES, Rule, write_rule
 from cmtrack.report.review.page import context
 from cmtrack.report.review.report import markdown
+from support.problems import random_models
 
 RULE = """\
 # agreed on before the runs were evaluated
@@ -30,15 +31,11 @@ costs:
   costs: [[0, 2, 5]]
 seed: 3
 """
-Y = np.random.default_rng(0).integers(0, 3, 200)
 
 
 def runs():
-    out = {}
-    for seed, skill in enumerate((2.0, 1.9, 0.5)):
-        p = np.exp(np.random.default_rng(seed).normal(size=(200, 3)) + skill * np.eye(3)[Y])
-        out["abc"[seed]] = evaluate(Y, y_prob=p / p.sum(axis=1, keepdims=True))
-    return out
+    y, models = random_models((2.0, 1.9, 0.5), n=200)
+    return {name: evaluate(y, y_prob=p) for name, p in zip("abc", models, strict=True)}
 
 
 @pytest.fixture(scope="module")

@@ -11,18 +11,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cmtrack import Accumulator, Evaluation, Grouping, evaluate
+from support.problems import random_problem
 
 LABELS = ["a", "b", "c", "d"]
 PAIRS = Grouping({"low": ["a", "b"], "high": ["c", "d"]}, mode={"low": "strict", "high": "relaxed"})
 
 
-def problem(n: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
-    rng = np.random.default_rng(seed)
-    codes = rng.integers(0, 4, n)
-    shares = rng.dirichlet(np.ones(4), n)
-    shares[np.arange(n), codes] += 0.5
-    p = rng.multinomial(200, shares / 1.5) / 200  # with ties
-    return np.array(LABELS)[codes], p
+def problem(n: int) -> tuple[np.ndarray, np.ndarray]:
+    """Labels, and probabilities with ties."""
+    y, _, p = random_problem(0, n, digits=2)
+    return np.array(LABELS)[y], p
 
 
 def same(one: Evaluation, other: Evaluation) -> None:

@@ -16,12 +16,11 @@ from cmtrack import Accumulator, evaluate, evaluate_table, log_evaluation
 from cmtrack.cli import main
 from cmtrack.tracking import EvaluationWarning
 from cmtrack_integrations.sklearn import evaluate_estimator
+from support.problems import random_features, random_labels, random_problem, random_scores
 
-RNG = np.random.default_rng(5)
-Y = RNG.integers(0, 2, 200)
-SCORES = RNG.random(200)
-Y3 = RNG.integers(0, 3, 240)
-EXACT = RNG.dirichlet(np.ones(3), 240)
+Y = random_labels(200)
+SCORES = random_scores(Y, 0.0)
+Y3, _, EXACT = random_problem(5, n=240, k=3, skill=0.0)
 ROUNDED = EXACT.round(2)
 OFF = int((np.abs(ROUNDED.sum(axis=1) - 1) > 1e-3).sum())
 SCALED = ROUNDED / ROUNDED.sum(axis=1, keepdims=True)
@@ -64,7 +63,7 @@ def test_continuous_actual_values_are_refused() -> None:
 
 
 def test_floats_that_are_named_or_whole_are_labels() -> None:
-    grades = np.array([0.5, 1.0, 1.5])[RNG.integers(0, 3, 50)]
+    grades = np.array([0.5, 1.0, 1.5])[random_labels(50, 3)]
     assert evaluate(grades, grades, labels=[0.5, 1.0, 1.5]).metrics["multiclass/accuracy"] == 1
     assert evaluate(Y.astype(float), Y.astype(np.float32)).labels == (0.0, 1.0)
     columns = pd.DataFrame(EXACT[:50], columns=[0.5, 1.0, 1.5])
@@ -74,7 +73,7 @@ def test_floats_that_are_named_or_whole_are_labels() -> None:
 def test_a_regression_is_no_classifier() -> None:
     from sklearn.linear_model import LinearRegression
 
-    X = RNG.normal(size=(200, 2))
+    X = random_features(Y, 2)
     with pytest.raises(ValueError, match="continuous values"):
         evaluate_estimator(LinearRegression().fit(X, Y.astype(bool)), X, Y.astype(bool))
 
@@ -240,7 +239,7 @@ def test_frames_and_mappings_of_columns_are_aligned() -> None:
 
 def test_the_default_index_names_no_rows() -> None:
     """As after ``train_test_split``: shuffled actual labels, predictions in a new Series."""
-    part = RNG.permutation(1000)[:200]
+    part = np.random.default_rng(5).permutation(1000)[:200]
     assert evaluate(pd.Series(Y, index=part), y_prob=pd.Series(SCORES)) == evaluate(Y, y_prob=SCORES)
 
 

@@ -21,12 +21,13 @@ from cmtrack.cli import main
 from cmtrack.evaluation.compute import DECISION_VALUES
 from cmtrack.statistics.probabilities import from_decisions, to_decisions
 from cmtrack_integrations.sklearn import evaluate_estimator
+from support.problems import random_features, random_labels
 
 RNG = np.random.default_rng(2)
-Y = RNG.integers(0, 2, 500)
-D = 2.5 * Y - 1.2 + RNG.normal(0, 1.5, 500)
-Y4 = np.concatenate((np.arange(4), RNG.integers(0, 4, 596)))
-D4 = RNG.normal(size=(600, 4)) + 2 * np.eye(4)[Y4]
+Y = random_labels(500, 2, RNG)
+D = random_features(Y, 2, 1.2, RNG) @ [-1, 1]
+Y4 = random_labels(600, 4, RNG)
+D4 = random_features(Y4, 4, 2.0, RNG)
 NOT_OF_RANKING = (
     "probability/",
     "calibration/",

@@ -19,7 +19,7 @@ from mlflow.utils.validation import _validate_metric_name
 
 from cmtrack import ConfusionMatrix, Evaluation, Grouping, estimate_prevalence, evaluate
 from cmtrack.metrics.names import decode_label, encode_label
-from support.samples import random_problem
+from support.problems import random_problem
 
 Y, PRED, P = random_problem(7, n=60, k=3)
 TEXT = np.array(["ant", "bee", "cat"])

@@ -19,6 +19,7 @@ from cmtrack.statistics.counting import count_integer_pairs
 from cmtrack.statistics.factorize import number_fixed_width
 from cmtrack.statistics.moments import ClassBlock, CrossMoments, ScoreMoments, features_of, products
 from cmtrack.statistics.scores import ScoreTally
+from support.problems import random_problem
 
 RNG = np.random.default_rng(5)
 
@@ -220,13 +221,6 @@ def test_cells_are_those_of_a_search_in_the_edges() -> None:
     assert np.array_equal(grid.cells_of(s), np.searchsorted(edges, s, side="right"))
 
 
-def problem(n: int, classes: int) -> tuple[np.ndarray, np.ndarray]:
-    y = RNG.integers(0, classes, n)
-    p = RNG.random((n, classes))
-    p[np.arange(n), y] += 1
-    return y, p / p.sum(axis=1, keepdims=True)
-
-
 GROUPED = [
     None,
     Grouping({"low": range(3), "high": range(3, 7)}),
@@ -240,7 +234,7 @@ GROUPED = [
 def test_blocks_threads_and_rows_in_another_order_change_nothing(
     grouping: Grouping | None, kind: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    y, p = problem(3_000, 7)
+    y, _, p = random_problem(RNG, 3_000, 7)
     w = weights_of(kind, len(y))
     whole = evaluate(y, y_prob=p, grouping=grouping, sample_weight=w)
     monkeypatch.setattr("cmtrack.statistics.probabilities.Probabilities.block_rows", 100)
@@ -262,7 +256,7 @@ def test_blocks_threads_and_rows_in_another_order_change_nothing(
 
 
 def test_predictions_are_the_first_maximum() -> None:
-    y, p = problem(40_000, 5)
+    y, _, p = random_problem(RNG, 40_000, 5)
     p = np.round(p, 1)
     p[:, 4] = 1 - p[:, :4].sum(axis=1)
     p = np.clip(p, 0, 1)
@@ -273,7 +267,7 @@ def test_predictions_are_the_first_maximum() -> None:
 
 
 def test_single_precision_is_read_as_it_is() -> None:
-    y, p = problem(1_000, 6)
+    y, _, p = random_problem(RNG, 1_000, 6)
     single = evaluate(y, y_prob=p.astype(np.float32))
     assert single.metrics == pytest.approx(evaluate(y, y_prob=p.astype(np.float32).astype(float)).metrics, nan_ok=True)
     rows = single.rows
@@ -283,7 +277,7 @@ def test_single_precision_is_read_as_it_is() -> None:
 
 
 def test_many_rows_are_counted_on_the_grid_within_its_bound(monkeypatch: pytest.MonkeyPatch) -> None:
-    y, p = problem(20_000, 2)
+    y, _, p = random_problem(RNG, 20_000, 2)
     y = np.where(RNG.random(len(y)) < 0.2, 1 - y, y)
     exact = evaluate(y, y_prob=p)
     monkeypatch.setattr(scores, "EXACT_ROWS", 19_999)
@@ -311,7 +305,7 @@ def scores_of(y: np.ndarray, s: np.ndarray) -> scores.ScoreCounts:
     ],
 )
 def test_a_wrong_row_is_named(rows: int, row: int, values: list[float], match: str) -> None:
-    y, p = problem(rows, 3)
+    y, _, p = random_problem(RNG, rows, 3)
     p[row] = values
     with pytest.raises(ValueError, match=match):
         evaluate(y, y_prob=p, labels=[0, 1, 2])

@@ -12,7 +12,7 @@ import pytest
 import cmtrack
 from cmtrack import Evaluation, Grouping
 from cmtrack.evaluation._regrouping import Lost
-from support.samples import random_problem
+from support.problems import random_problem
 
 Y, PRED, P = random_problem(11, n=240, k=5)
 HELD_Y, _, HELD_P = random_problem(12, n=200, k=5)

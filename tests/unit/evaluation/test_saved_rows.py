@@ -23,7 +23,7 @@ from cmtrack import (
     evaluate_families,
     paired_differences,
 )
-from support.samples import random_problem
+from support.problems import random_guesses, random_problem
 
 NAME = "cmtrack_predictions.parquet"
 
@@ -43,9 +43,7 @@ def with_codes(change: Callable[[np.ndarray[Any, Any]], Any]) -> Callable[[pa.Ta
 
 def pair() -> dict[str, Evaluation]:
     y, first, p = random_problem(0, n=500, k=3)
-    rng = np.random.default_rng(1)
-    second = np.where(rng.random(500) < 0.06, rng.integers(0, 3, 500), first)
-    return {"good": evaluate(y, first, y_prob=p), "worse": evaluate(y, second, y_prob=p)}
+    return {"good": evaluate(y, first, y_prob=p), "worse": evaluate(y, random_guesses(first, 3, 0.94, 1), y_prob=p)}
 
 
 def standings(runs: dict[str, Evaluation]) -> list[Any]:

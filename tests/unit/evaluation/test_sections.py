@@ -22,18 +22,9 @@ from cmtrack.report.narrative import verdict
 from cmtrack.report.views import report_html
 from cmtrack.statistics.counting import count_codes
 from cmtrack.statistics.top_scores import TopScoreCounts
+from support.problems import random_problem
 
-
-def rows(k: int, n: int, apart: float = 2.0, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
-    """Labels and probabilities; the own class stands ``apart`` logits above the others."""
-    rng = np.random.default_rng(seed)
-    y = rng.integers(0, k, n)
-    logits = rng.normal(size=(n, k))
-    logits[np.arange(n), y] += apart
-    return y, np.exp(logits) / np.exp(logits).sum(axis=1, keepdims=True)
-
-
-Y, P = rows(3, 200)
+Y, _, P = random_problem(0, 200, 3, 2.0)
 GROUPED = {"y_prob": P, "grouping": Grouping({"low": [0], "high": [1, 2]}), "groups": np.arange(200) // 2}
 
 
@@ -194,9 +185,13 @@ def dense(table: np.ndarray, target: np.ndarray | None) -> tuple[np.ndarray, np.
 @pytest.mark.parametrize("held_out", [False, True], ids=["left out", "target"])
 @pytest.mark.parametrize("k", [3, 40])
 def test_shares_by_counts_are_those_by_densities(k: int, held_out: bool) -> None:
-    y, p = rows(k, 1500)
+    y, _, p = random_problem(0, 1500, k, 2.0)
     tops = TopScoreCounts.from_scores(y, p, k)
-    other = TopScoreCounts.from_scores(np.zeros(500, dtype=np.int64), rows(k, 500, seed=1)[1], 1) if held_out else None
+    other = (
+        TopScoreCounts.from_scores(np.zeros(500, dtype=np.int64), random_problem(1, 500, k, 2.0)[2], 1)
+        if held_out
+        else None
+    )
     table, binned = class_shares._grouped(tops, other, class_shares.GROUPS)
     wanted = em_shares(*dense(table, binned if held_out else None))
     found = class_shares._most_likely(table, binned if held_out else None)
@@ -206,7 +201,7 @@ def test_shares_by_counts_are_those_by_densities(k: int, held_out: bool) -> None
 @pytest.mark.parametrize(("k", "n", "apart"), [(100, 2500, 1.0), (300, 3000, 3.0)])
 def test_shares_of_many_classes_reach_the_criterion(k: int, n: int, apart: float) -> None:
     # 20,000 plain steps leave max g - 1 = 1.7e-7 at 300 classes of 5,000 rows
-    y, p = rows(k, n, apart)
+    y, _, p = random_problem(0, n, k, apart)
     table, _ = class_shares._grouped(TopScoreCounts.from_scores(y, p, k), None, class_shares.GROUPS)
     shares = class_shares._most_likely(table, None)
     densities, weights = dense(table, None)

@@ -34,31 +34,18 @@ from cmtrack.metrics.thresholds import (
 )
 from cmtrack.plots import plot_thresholds
 from cmtrack.statistics import ScoreCounts
+from support.problems import B20, D20, random_labels, random_problem, random_scores
 
-D20 = np.array(
-    [.05, .1, .1, .2, .2, .3, .35, .4, .5, .5, .6, .6, .7, .8, .8, .9, .95, .15, .45, .75]
-)  # fmt: skip
-B20 = np.array([0, 0, 1, 0, 0, 0, 1, 0, 1, 0, 1, 0, 0, 1, 1, 1, 1, 0, 1, 1])
-"""Data D20 of test vector 20."""
 MISS_5 = {(1, 0): 5, (0, 1): 1}
 TWO = Grouping({"neg": [2, 3], "pos": [0, 1]}, "strict", name="two")
 TWO_COSTS = Costs({("pos", "neg"): 5, ("neg", "pos"): 1}, mismatch={"pos": 2, "neg": 0.5})
 
 
-def drawn(seed=0, n=400, share=0.3, skill=1.5, digits=None):
+def drawn(seed=0, n=400, digits=None):
     """Labels and scores of two classes."""
     rng = np.random.default_rng(seed)
-    y = (rng.random(n) < share).astype(int)
-    s = 1 / (1 + np.exp(-(rng.normal(size=n) + skill * y - 1)))
-    return y, s if digits is None else np.round(s, digits)
-
-
-def in_groups(seed=1, n=300):
-    """Labels and probabilities of four classes in two strict groups."""
-    rng = np.random.default_rng(seed)
-    y = rng.integers(0, 4, n)
-    p = np.exp(rng.normal(size=(n, 4)) + 1.4 * np.eye(4)[y])
-    return y, p / p.sum(axis=1, keepdims=True)
+    y = random_labels(n, 2, rng, [0.7, 0.3])
+    return y, random_scores(y, 1.5, rng, shift=-0.25, digits=digits)
 
 
 def predicted(p, threshold, grouping=TWO):
@@ -200,7 +187,7 @@ def test_the_least_cost_may_keep_a_bound():
 
 
 def test_mismatches_keep_their_cost_at_every_threshold():
-    y, p = in_groups()
+    y, _, p = random_problem(1, skill=1.4)
     evaluation = evaluate(y, y_prob=p, grouping=TWO)
     found = evaluation.threshold(TWO_COSTS)
     assert found.costs.costs == (0, 5, 2, 1, 0, 0.5)
@@ -344,8 +331,8 @@ def test_neither_order_nor_repetition_of_rows_matters(seed, clustered):
 @settings(max_examples=15, deadline=None)
 @given(st.integers(0, 10**6))
 def test_with_a_calibration_set_the_evaluated_rows_are_priced_as_they_are(seed):
-    y, p = in_groups(seed, 200)
-    other_y, other_p = in_groups(seed + 1, 150)
+    y, _, p = random_problem(seed, 200, skill=1.4)
+    other_y, _, other_p = random_problem(seed + 1, 150, skill=1.4)
     evaluation = evaluate(y, y_prob=p, grouping=TWO)
     found = evaluation.threshold(TWO_COSTS, calibration=(other_y, other_p))
     alone = evaluate(other_y, y_prob=other_p, grouping=TWO)
@@ -526,7 +513,7 @@ def test_bad_input_is_told_with_rule_and_value(call, text):
 
 
 def test_costs_of_classes_that_differ_inside_a_group_are_refused():
-    y, p = in_groups()
+    y, _, p = random_problem(1, skill=1.4)
     evaluation = evaluate(y, y_prob=p, grouping=TWO)
     with pytest.raises(ValueError, match=r"the two groups “neg” and “pos”.*FN must cost the same, got 1 to 9"):
         evaluation.threshold({(0, 2): 9})
@@ -557,7 +544,7 @@ def test_the_figure_draws_the_numbers_that_the_sentence_says():
 def test_thresholds_near_an_end_are_drawn_over_log_odds():
     y = np.zeros(20_000, dtype=int)
     y[:20] = 1
-    s = 1 / (1 + np.exp(-(np.random.default_rng(0).normal(size=20_000) - 7 + 4 * y)))
+    s = random_scores(y, 4.0, shift=-5.0)
     found = evaluate(y, y_prob=s).threshold({(1, 0): 200, (0, 1): 1})
     ax = found.figure().axes[0]
     assert [text.get_text() for text in ax.get_xticklabels()][-1] in ("0.1", "0.5")
@@ -596,7 +583,7 @@ def test_the_six_counts_at_one_threshold_are_those_of_all():
 
 
 def test_a_threshold_makes_the_predictions():
-    y, p = in_groups()
+    y, _, p = random_problem(1, skill=1.4)
     for threshold in (0.0, 0.37, 0.9, 1.0, math.inf):
         found = evaluate(y, y_prob=p, grouping=TWO, threshold=threshold)
         direct = evaluate(y, predicted(p, threshold), y_prob=p, grouping=TWO)
@@ -624,7 +611,7 @@ def test_the_chosen_threshold_is_taken_as_it_is_and_reaches_what_it_showed():
 def test_every_way_to_evaluate_decides_alike(tmp_path, weighted):
     import pandas as pd
 
-    y, p = in_groups(3, 400)
+    y, _, p = random_problem(3, 400, skill=1.4)
     w = np.random.default_rng(0).exponential(size=400) if weighted else None
     direct = evaluate(y, y_prob=p, grouping=TWO, threshold=0.4, sample_weight=w)
     seen = [Accumulator([0, 1, 2, 3], grouping=TWO, threshold=0.4) for _ in range(2)]
@@ -667,7 +654,7 @@ def test_a_decision_is_stored_compared_and_merged(tmp_path):
 
 
 def test_regrouping_keeps_the_predictions_and_says_so_where_the_groups_are_others():
-    y, p = in_groups()
+    y, _, p = random_problem(1, skill=1.4)
     found = evaluate(y, y_prob=p, grouping=TWO, threshold=0.4)
     same = found.regroup(Grouping({"low": [2, 3], "high": [0, 1]}, name="other"))
     assert same.decision_threshold == 0.4

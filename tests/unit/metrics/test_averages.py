@@ -14,11 +14,11 @@ from sklearn.metrics import f1_score, precision_score
 from cmtrack import Evaluation, Grouping, compare, evaluate, paired_differences
 from cmtrack.metrics.catalog import lookup
 from cmtrack.metrics.intervals import on_scale, settled, wilson
-from support.samples import evaluate_counts, random_problem
+from support.problems import evaluate_counts, random_guesses, random_problem
 
 Y = np.repeat([0, 1, 2], 50)
 LAZY = np.r_[np.zeros(50, int), np.ones(100, int)]  # gives up on class 2
-HONEST = np.where(np.random.default_rng(0).random(150) < 0.6, Y, np.random.default_rng(1).integers(0, 3, 150))
+HONEST = random_guesses(Y, 3, 0.6)
 ZERO = {
     "precision_macro_zero": lambda y, p, w: precision_score(y, p, average="macro", zero_division=0, sample_weight=w),
     "precision_weighted_zero": lambda y, p, w: precision_score(

@@ -11,15 +11,9 @@ from scipy.special import expit, ndtri
 
 from cmtrack import Evaluation, evaluate
 from cmtrack.metrics.intervals import least_correlation, on_scale, within_bounds
+from support.problems import random_labels, random_probabilities, random_problem, random_scores
 
 LEAST = ("ovr_min", "ovo_min")
-
-
-def problem(seed: int, n: int, k: int, signal: float = 0.2) -> tuple[np.ndarray, np.ndarray]:
-    rng = np.random.default_rng(seed)
-    y = np.r_[np.arange(k), rng.integers(0, k, n - k)]
-    p = rng.dirichlet(np.ones(k), n) + signal * np.eye(k)[y]
-    return y, p / p.sum(axis=1, keepdims=True)
 
 
 # --- the least of several correlations ----------------------------------------------------------------------
@@ -43,7 +37,7 @@ def test_one_correlation_has_its_own_interval(value: float, error: float) -> Non
 
 @pytest.mark.parametrize("weights", [None, "integers", "floats"])
 def test_the_interval_of_the_worst_class_reads_all_classes(weights: str | None) -> None:
-    y, p = problem(1, 150, 4)
+    y, _, p = random_problem(1, 150, 4, 0.5)
     rng = np.random.default_rng(2)
     given = {"integers": rng.integers(1, 4, 150), "floats": rng.gamma(2, 1, 150)}.get(weights or "")
     judged = evaluate(y, y_prob=p, sample_weight=given)
@@ -57,7 +51,7 @@ def test_the_interval_of_the_worst_class_reads_all_classes(weights: str | None) 
 
 
 def test_each_pair_of_classes_counts_with_the_error_of_its_own_samples() -> None:
-    y, p = problem(3, 120, 3)
+    y, _, p = random_problem(3, 120, 3, 0.5)
     judged = evaluate(y, y_prob=p)
     values, errors = [], []
     for own in range(3):
@@ -71,7 +65,7 @@ def test_each_pair_of_classes_counts_with_the_error_of_its_own_samples() -> None
 
 
 def test_groups_widen_the_interval_of_the_least() -> None:
-    y, p = problem(4, 200, 3)
+    y, _, p = random_problem(4, 200, 3, 0.5)
     twice = np.repeat(np.arange(200), 5)
     rows, persons = evaluate(y, y_prob=p), evaluate(y[twice], y_prob=p[twice], groups=twice)
     for name in LEAST:
@@ -81,7 +75,7 @@ def test_groups_widen_the_interval_of_the_least() -> None:
 
 
 def test_of_many_classes_the_pairs_that_may_be_the_least_are_read(monkeypatch: pytest.MonkeyPatch) -> None:
-    y, p = problem(5, 400, 12)
+    y, _, p = random_problem(5, 400, 12, 0.5)
     every = evaluate(y, y_prob=p).intervals["spcc/ovo_min"]
     monkeypatch.setattr("cmtrack.metrics.spcc._MOST_TERMS", 40)
     assert evaluate(y, y_prob=p).intervals["spcc/ovo_min"] == pytest.approx(every)
@@ -93,8 +87,7 @@ def test_the_worst_of_equal_classes_is_covered() -> None:
     rng = np.random.default_rng(0)
     hits = dict.fromkeys(LEAST, 0)
     for _ in range(repeats):
-        y = rng.integers(0, k, n)
-        p = rng.dirichlet(np.ones(k), n)  # it knows nothing: every correlation is 0
+        y, _, p = random_problem(rng, n, k, 0.0)  # it knows nothing: every correlation is 0
         judged = evaluate(y, y_prob=p, labels=range(k), sections=["spcc"])
         for name in LEAST:
             low, high = judged.intervals[f"spcc/{name}"]
@@ -107,8 +100,8 @@ def test_the_worst_of_equal_classes_is_covered() -> None:
 
 def two_normal(seed: int, n: int, distance: float) -> tuple[np.ndarray, np.ndarray]:
     rng = np.random.default_rng(seed)
-    y = rng.integers(0, 2, n)
-    return y, expit(rng.normal(size=n) + distance * y)
+    y = random_labels(n, 2, rng)
+    return y, random_scores(y, distance, rng)
 
 
 def remarks(judged: Evaluation) -> list[str]:
@@ -201,10 +194,8 @@ def test_groups_widen_the_bracket() -> None:
 
 def with_single_samples() -> tuple[np.ndarray, np.ndarray]:
     """Three classes of 50 samples, and two of one sample each."""
-    rng = np.random.default_rng(6)
     y = np.r_[np.repeat([0, 1, 2], 50), 3, 4]
-    p = rng.dirichlet(np.ones(5), 152) + 0.1 * np.eye(5)[y]
-    return y, p / p.sum(axis=1, keepdims=True)
+    return y, random_probabilities(y, 5, 0.4, 6)
 
 
 def test_pairs_of_single_samples_do_not_count_in_the_fisher_mean() -> None:
@@ -238,7 +229,7 @@ def test_a_mean_of_tiny_pairs_alone_is_undefined() -> None:
 
 def test_correlations_of_1_are_clipped_and_said_to_be() -> None:
     y = np.repeat([0, 1, 2], 20)
-    p = np.random.default_rng(7).dirichlet(np.ones(3), 60)
+    p = random_probabilities(y, 3, 0.0, 7)
     p[y == 0] = [0.8, 0.1, 0.1]
     p[y == 1, 0] = 0.2
     p[y == 1, 1:] *= (0.8 / p[y == 1, 1:].sum(axis=1))[:, None]

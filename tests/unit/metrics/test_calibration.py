@@ -18,7 +18,7 @@ from cmtrack.evaluation.loading import loads
 from cmtrack.metrics._calibration import CalibrationTest, calibration_test
 from cmtrack.metrics.calibration import CALIBRATION
 from cmtrack.plots import reliability_figure
-from support.samples import B20, D20, W20
+from support.problems import B20, D20, W20, random_labels, random_problem, random_scores
 
 OTHER = np.array([0, 1, 1, 0, 1, 0, 1, 0, 1, 1, 1, 0, 0, 1, 0, 0, 1, 1, 1, 0])
 """Other labels of the data D20."""
@@ -105,10 +105,10 @@ def test_vector_20_of_the_slope():
 
 
 def scored(seed: int, n: int = 400, wrong: float = 1.3) -> tuple[np.ndarray, np.ndarray]:
-    """Labels and over-confident scores, some of them equal."""
+    """Labels and over-confident scores, too low on average, some of them equal."""
     rng = np.random.default_rng(seed)
-    s = rng.beta(2, 3, n).round(3).clip(0.001, 0.999)
-    return (rng.random(n) < 1 / (1 + np.exp(-np.log(s / (1 - s)) / wrong - 0.2))).astype(int), s
+    y = random_labels(n, 2, rng)
+    return y, random_scores(y, 1.0, rng, slope=wrong, shift=-0.2 * wrong, digits=3)
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -179,9 +179,7 @@ def test_parts_of_the_rows_merge_and_survive_saving():
 
 
 def test_mismatches_play_no_part():
-    rng = np.random.default_rng(2)
-    p = rng.dirichlet([1, 1, 1, 1], 200)
-    y = np.array([rng.choice(4, p=row) for row in p])
+    y, _, p = random_problem(2, 200)
     grouping = Grouping({"a": [0, 1], "b": [2, 3]}, "strict", positive="b")
     four = evaluate(y, y_prob=p, grouping=grouping)
     two = evaluate((y > 1).astype(int), y_prob=p[:, 2:].sum(axis=1).round(12))

@@ -14,15 +14,13 @@ from cmtrack import Evaluation, Grouping, evaluate
 from cmtrack.metrics.class_curves import CalibrationOfClass, ClassCalibration
 from cmtrack.plots import ReliabilityPanel, plot_reliability_panels
 from cmtrack.plots.evaluation import reliability_classes_figure
-from support.samples import B20, D20
+from support.problems import B20, D20, random_problem
 
 
 def problem(k: int = 4, n: int = 400, wrong: float = 1.0, seed: int = 0) -> tuple[Any, Any]:
     """Labels and probabilities, over-confident by a factor."""
-    rng = np.random.default_rng(seed)
-    p = rng.dirichlet(np.full(k, 0.5), n)
-    true = p ** (1 / wrong) / (p ** (1 / wrong)).sum(axis=1, keepdims=True)
-    return np.minimum((rng.random((n, 1)) > np.cumsum(true, axis=1)).sum(axis=1), k - 1), p
+    y, _, p = random_problem(seed, n, k, 2.0, slope=2.0 * wrong)
+    return y, p
 
 
 def of(k: int = 4, n: int = 400, wrong: float = 1.0, seed: int = 0, **options: Any) -> Evaluation:

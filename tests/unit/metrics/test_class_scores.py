@@ -16,7 +16,7 @@ from cmtrack.metrics.calibration import ReliabilityTable
 from cmtrack.metrics.influence import standard_error
 from cmtrack.statistics.class_scores import FEW_ROWS, ClassScoreCounts, HitCounts
 from cmtrack.statistics.decisions import DecisionCounts
-from support.samples import random_problem
+from support.problems import random_problem
 
 Y8 = np.array([0, 0, 0, 0, 1, 1, 1, 2, 2])
 P8 = np.array([
@@ -213,9 +213,7 @@ def test_constant_scores_and_ties():
 
 
 def test_calibrated_classes_are_not_refused_and_others_are():
-    rng = np.random.default_rng(1)
-    p = rng.dirichlet([2, 1, 1, 1], 6000)
-    y = (p.cumsum(axis=1) > rng.random((6000, 1))).argmax(axis=1)
+    y, _, p = random_problem(1, 6000, slope=1.5)
     sharp = p**2 / (p**2).sum(axis=1, keepdims=True)
     right, wrong = (evaluate(y, y_prob=one, labels=range(4)).metrics for one in (p, sharp))
     for k in range(4):

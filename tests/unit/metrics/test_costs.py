@@ -19,7 +19,7 @@ from cmtrack.metrics.costs import profile_of_mean
 from cmtrack.metrics.influence import standard_error
 from cmtrack.report.narrative import costs as costs_in_words
 from cmtrack.statistics.decisions import decide
-from support.samples import random_problem
+from support.problems import random_guesses, random_labels, random_problem
 
 TV1 = np.array([[7, 2, 1, 0], [1, 12, 3, 2], [0, 4, 9, 1], [2, 1, 0, 15]])
 TV1_COSTS = np.abs(np.subtract.outer(np.arange(4), np.arange(4))).astype(float)
@@ -363,9 +363,8 @@ def test_the_bootstrap_of_tables_knows_costs(tv1):
 
 
 def test_runs_are_ranked_by_their_cost_and_those_priced_differently_stand_apart():
-    rng = np.random.default_rng(5)
-    y = rng.integers(0, 3, 400)
-    good, bad = (np.where(rng.random(400) < share, y, rng.integers(0, 3, 400)) for share in (0.8, 0.3))
+    y = random_labels(400, 3, 5)
+    good, bad = random_guesses(y, 3, 0.8, 6), random_guesses(y, 3, 0.3, 7)
     costs = {(0, 2): 9}
     runs = {"bad": evaluate(y, bad, costs=costs), "good": evaluate(y, good, costs=costs)}
     ranked = compare(runs, rank_by="cost/mean")
@@ -379,9 +378,8 @@ def test_runs_are_ranked_by_their_cost_and_those_priced_differently_stand_apart(
 
 
 def test_a_comparison_prices_its_runs(tmp_path):
-    rng = np.random.default_rng(5)
-    y = rng.integers(0, 3, 400)
-    good, bad = (np.where(rng.random(400) < share, y, rng.integers(0, 3, 400)) for share in (0.8, 0.3))
+    y = random_labels(400, 3, 5)
+    good, bad = random_guesses(y, 3, 0.8, 6), random_guesses(y, 3, 0.3, 7)
     runs = {"bad": evaluate(y, bad), "good": evaluate(y, good, costs={(0, 2): 8})}
     costs = Costs({(0, 2): 9}, name="2026")
     compared = compare(runs, rank_by="cost/mean", costs=costs, require="cost/saved > -9")

@@ -9,6 +9,7 @@ import pytest
 from cmtrack import Evaluation, Metric, evaluate
 from cmtrack.metrics.influence import effective_clusters, standard_error
 from cmtrack.metrics.intervals import newcombe, on_scale, wilson, within_bounds
+from support.problems import random_guesses, random_labels
 
 
 def perfect(*sizes: int) -> Evaluation:
@@ -66,9 +67,9 @@ def test_an_area_of_1_has_an_interval() -> None:
 
 def clustered(persons: int, seed: int = 0, rows: int = 10) -> Evaluation:
     rng = np.random.default_rng(seed)
-    y = rng.integers(0, 2, persons * rows)
-    wrong = np.where(rng.random(persons) < 0.3, 0.7, 0.1).repeat(rows)
-    return evaluate(y, np.where(rng.random(persons * rows) < wrong, 1 - y, y), groups=np.arange(persons).repeat(rows))
+    y = random_labels(persons * rows, 2, rng)
+    right = np.where(np.arange(persons) % 3, 0.8, 0.0).repeat(rows)  # of every third person nothing is known
+    return evaluate(y, random_guesses(y, 2, right, rng), groups=np.arange(persons).repeat(rows))
 
 
 def test_a_share_without_errors_counts_clusters_not_rows() -> None:

@@ -15,7 +15,8 @@ from cmtrack.metrics.catalog import lookup
 from cmtrack.metrics.own import UNKNOWN
 from cmtrack.report.formatting import metric_title
 from cmtrack.report.views import report_html
-from support.samples import sqlite_store
+from support.problems import learning_problem, random_guesses, random_labels
+from support.stores import runs_of, sqlite_store
 
 GROUPS = Grouping({"rest": [0, 1], "c": [2]}, "strict", name="two")
 WORDS: dict[str, Any] = {"of": "binary", "low": 0, "high": 1}
@@ -38,17 +39,14 @@ TWINS = {
 }
 
 
-def rows(seed: int, n: int = 300, right: float = 0.7) -> tuple[np.ndarray, np.ndarray]:
-    rng = np.random.default_rng(seed)
-    y = rng.choice(3, n, p=[0.5, 0.3, 0.2])
-    return y, np.where(np.random.default_rng(100 + seed).random(n) < right, y, rng.integers(0, 3, n))
+def rows(seed: int) -> tuple[np.ndarray, np.ndarray]:
+    y = random_labels(300, 3, seed, shares=[0.5, 0.3, 0.2])
+    return y, random_guesses(y, 3, seed=100 + seed)
 
 
 def evaluated(right: float = 0.7, seed: int = 0, **options: Any) -> Evaluation:
     y, _ = rows(0)
-    rng = np.random.default_rng(seed + 1)
-    predicted = np.where(rng.random(len(y)) < right, y, rng.integers(0, 3, len(y)))
-    return evaluate(y, predicted, grouping=GROUPS, extra_metrics=ALL, **options)
+    return evaluate(y, random_guesses(y, 3, right, seed + 1), grouping=GROUPS, extra_metrics=ALL, **options)
 
 
 def logged_off(evaluation: Evaluation) -> Evaluation:
@@ -350,13 +348,6 @@ def twin(evaluation: Evaluation) -> None:
         assert numbers["custom/f1"] == pytest.approx(numbers["binary/f1"], rel=1e-9)
 
 
-def scored(n: int = 120) -> tuple[np.ndarray, np.ndarray]:
-    """Two classes and four features."""
-    rng = np.random.default_rng(4)
-    x = rng.normal(size=(n, 4))
-    return x, (x[:, 0] + 0.7 * rng.normal(size=n) > 0).astype(int)
-
-
 @pytest.mark.parametrize("form", ["labels", "an evaluation"])
 def test_log_evaluation_takes_them(store: Any, form: str) -> None:
     import mlflow
@@ -378,11 +369,11 @@ def test_the_scikit_learn_integration_takes_them(store: Any) -> None:
 
     from cmtrack_integrations.sklearn import cross_validate_evaluation, evaluate_estimator, log_estimator
 
-    x, y = scored()
-    model = LogisticRegression().fit(x[:60], y[:60])
-    twin(evaluate_estimator(model, x[60:], y[60:], extra_metrics=[F1]))
+    x, y, *held = learning_problem(2, 180, held=60)
+    model = LogisticRegression().fit(x, y)
+    twin(evaluate_estimator(model, *held, extra_metrics=[F1]))
     with mlflow.start_run():
-        twin(log_estimator(model, x[60:], y[60:], extra_metrics=[F1], strict=True).evaluation)
+        twin(log_estimator(model, *held, extra_metrics=[F1], strict=True).evaluation)
     folds = cross_validate_evaluation(LogisticRegression(), x, y, cv=3, extra_metrics=[F1])
     for evaluation in (folds.evaluation, *folds.folds):
         twin(evaluation)
@@ -397,11 +388,11 @@ def test_a_hook_takes_them(store: Any) -> None:
     xgb = pytest.importorskip("xgboost", exc_type=ImportError)
     from cmtrack_integrations.xgboost import EvaluationCallback
 
-    x, y = scored()
-    callback = EvaluationCallback(x[60:], y[60:], extra_metrics=[F1], every=1, strict=True)
+    x, y, *held = learning_problem(2, 120, held=60)
+    callback = EvaluationCallback(*held, extra_metrics=[F1], every=1, strict=True)
     with mlflow.start_run() as run:
         options = {"objective": "binary:logistic", "max_depth": 2, "nthread": 1}
-        xgb.train(options, xgb.DMatrix(x[:60], y[:60]), 2, callbacks=[callback])
+        xgb.train(options, xgb.DMatrix(x, y), 2, callbacks=[callback])
     twin(load_evaluation(run.info.run_id))
     assert [point.step for point in store.get_metric_history(run.info.run_id, "custom/f1")] == [1, 2]
 
@@ -423,7 +414,7 @@ def test_the_mlflow_evaluator_takes_them(store: Any) -> None:
         evaluators=["cmtrack"], evaluator_config=config,
     )  # fmt: skip
     assert result.metrics["custom/f1"] == result.metrics["binary/f1"]
-    (run,) = store.search_runs([e.experiment_id for e in store.search_experiments()])
+    (run,) = runs_of(store)
     twin(load_evaluation(run.info.run_id))
 
 

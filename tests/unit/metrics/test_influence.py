@@ -11,6 +11,7 @@ import cmtrack
 from cmtrack import Grouping, evaluate
 from cmtrack.metrics.catalog import lookup
 from cmtrack.metrics.influence import standard_error
+from support.problems import random_problem
 
 CHAIN = Grouping({"a": [0, 1], "b": [2], "c": [3, 4]}, "strict", name="abc").then(
     Grouping({"rest": ["a", "b"], "c": ["c"]}, name="two")
@@ -18,13 +19,9 @@ CHAIN = Grouping({"a": [0, 1], "b": [2], "c": [3, 4]}, "strict", name="abc").the
 WITHOUT = ("calibrated", "share_", "fit_pvalue")
 
 
-def problem(seed: int, n: int = 600, k: int = 5) -> tuple[np.ndarray, np.ndarray]:
-    rng = np.random.default_rng(seed)
-    y = rng.choice(k, n, p=np.array([0.3, 0.3, 0.2, 0.15, 0.05]) if k == 5 else None)
-    logits = rng.normal(size=(n, k))
-    logits[np.arange(n), y] += 1.2
-    p = np.exp(logits)
-    return y, p / p.sum(axis=1, keepdims=True)
+def problem(seed: int, n: int = 600) -> tuple[np.ndarray, np.ndarray]:
+    y, _, p = random_problem(seed, n, 5, 1.2, shares=[0.3, 0.3, 0.2, 0.15, 0.05])
+    return y, p
 
 
 def weights_of(kind: str, n: int) -> np.ndarray | None:

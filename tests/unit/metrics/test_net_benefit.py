@@ -15,7 +15,7 @@ from cmtrack.metrics.costs import profile_of_mean, profiles_of_means
 from cmtrack.metrics.influence import covariance
 from cmtrack.metrics.net_benefit import _covariance, usual_thresholds
 from cmtrack.statistics.grid import grid_edges
-from support.samples import B20, D20, W20
+from support.problems import B20, D20, W20, random_labels, random_scores
 
 
 def near(expected: Any, digits: float = 6e-11) -> Any:
@@ -118,9 +118,8 @@ def test_usual_thresholds_follow_the_share_of_rare_positives():
 
 
 def clustered(rows: bool = True) -> Any:
-    rng = np.random.default_rng(2)
-    s = np.repeat(rng.random(40).round(2), 3)
-    y = np.repeat((rng.random(40) < 0.4).astype(int), 3)
+    once = random_labels(40)
+    y, s = once.repeat(3), random_scores(once, digits=2).repeat(3)
     evaluation = evaluate(y, y_prob=s, groups=np.repeat(np.arange(40), 3))
     return y, s, (evaluation if rows else loads(evaluation.to_json()))
 

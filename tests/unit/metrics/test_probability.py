@@ -14,6 +14,7 @@ from cmtrack.metrics.precision_recall import PRECISION as PRECISION_OF
 from cmtrack.metrics.precision_recall import largest_error
 from cmtrack.metrics.roc import ScoreTable
 from cmtrack.report.narrative import verdict
+from support.problems import B20, D20, W20, random_problem
 
 Y = [0, 0, 0, 0, 1, 1, 1, 2, 2]
 P = np.array([
@@ -111,15 +112,9 @@ def test_vector_22_of_ranks():
     assert tied.statistics.ranks.counts.sum(axis=0).tolist() == [1, 2, 1]
 
 
-def random_problem(seed: int, n: int = 60, k: int = 4) -> tuple[np.ndarray, np.ndarray]:
-    rng = np.random.default_rng(seed)
-    p = rng.dirichlet(np.full(k, 0.7), n)
-    return rng.integers(0, k, n), np.clip(p, 1e-6, None) / np.clip(p, 1e-6, None).sum(axis=1, keepdims=True)
-
-
 @pytest.mark.parametrize("k", [2, 4])
 def test_they_are_those_of_scikit_learn(k):
-    y, p = random_problem(k, k=k)
+    y, _, p = random_problem(k, 60, k, 0.0)
     evaluation = evaluate(y, y_prob=p, labels=list(range(k)))
     shares = np.tile(np.bincount(y) / len(y), (len(y), 1))
     brier = brier_score_loss(y, p[:, 1]) if k == 2 else float(np.square(p - np.eye(k)[y]).sum(axis=1).mean())
@@ -129,7 +124,7 @@ def test_they_are_those_of_scikit_learn(k):
 
 @given(st.integers(0, 2**32 - 1))
 def test_the_chain_rule_holds_and_influences_give_the_errors(seed):
-    y, p = random_problem(seed)
+    y, _, p = random_problem(seed, 60, skill=0.0)
     evaluation = evaluate(
         y, y_prob=p, labels=[0, 1, 2, 3], grouping=Grouping({"a": [0, 3], "b": [1], "c": [2]}, name="g")
     )
@@ -145,7 +140,7 @@ def test_the_chain_rule_holds_and_influences_give_the_errors(seed):
 def test_every_way_to_evaluate_gives_the_same_numbers(tmp_path):
     import pandas as pd
 
-    y, p = random_problem(3, n=500)
+    y, _, p = random_problem(3, 500, skill=0.0)
     whole = evaluate(y, y_prob=p, labels=[0, 1, 2, 3], grouping=Grouping({"a": [0, 3], "b": [1, 2]}, name="g"))
     accumulator = Accumulator([0, 1, 2, 3], grouping=whole.grouping)
     for rows in np.array_split(np.arange(500), 7):
@@ -163,7 +158,7 @@ def test_every_way_to_evaluate_gives_the_same_numbers(tmp_path):
 
 
 def test_a_regrouping_without_rows_keeps_what_holds():
-    y, p = random_problem(3)
+    y, _, p = random_problem(3, 60, skill=0.0)
     grouping = Grouping({"a": [0, 3], "b": [1, 2]}, name="g")
     kept = loads(evaluate(y, y_prob=p, labels=[0, 1, 2, 3], grouping=grouping).to_json())
     same = kept.regroup(Grouping({"B": [1, 2], "A": [3, 0]}, name="other"))
@@ -211,14 +206,6 @@ def test_a_skill_without_a_reference_says_why():
     assert one.undefined["probability/log_skill"] == "the reference is perfect: all rows are of one class"
     absent = evaluate([0, 1], y_prob=[[0.9, 0.1], [0.2, 0.8]], reference={0: 1.0})
     assert absent.undefined["probability/log_skill"] == "the reference gives a class that occurs the share 0"
-
-
-D20 = np.array(
-    [.05, .1, .1, .2, .2, .3, .35, .4, .5, .5, .6, .6, .7, .8, .8, .9, .95, .15, .45, .75]
-)  # fmt: skip
-B20 = np.array([0, 0, 1, 0, 0, 0, 1, 0, 1, 0, 1, 0, 0, 1, 1, 1, 1, 0, 1, 1])
-W20 = np.array([1, 2, 1, 1, 3, 1, 1, 2, 1, 1, 1, 2, 1, 1, 1, 1, 3, 1, 1, 2])
-"""Data D20 of test vector 20."""
 
 
 def test_vector_21_of_average_precision():
@@ -306,7 +293,7 @@ def test_the_sentence_on_the_log_loss_agrees_with_its_numbers():
     assert "than always giving each class the share of the reference." in said_of_log_loss(
         evaluate(Y, y_prob=P, reference=SHARES)
     )
-    y, p = random_problem(0, n=400)
+    y, _, p = random_problem(0, 400, skill=0.0)
     bad = evaluate(y, y_prob=p, labels=[0, 1, 2, 3])
     assert bad.intervals["probability/log_skill"][1] < 0
     assert f"{-100 * bad.metrics['probability/log_skill']:.1f} % more than always" in said_of_log_loss(bad)
@@ -320,7 +307,7 @@ def test_the_sentence_on_the_log_loss_agrees_with_its_numbers():
 
 
 def test_a_run_with_an_infinite_loss_is_last_in_a_ranking():
-    y, p = random_problem(1, n=200)
+    y, _, p = random_problem(1, 200, skill=0.0)
     q = p.copy()
     q[0] = np.eye(4)[(y[0] + 1) % 4]
     runs = {"good": p, "bad": p[::-1], "infinite": q}

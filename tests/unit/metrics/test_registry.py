@@ -15,6 +15,7 @@ from cmtrack.metrics import catalog
 from cmtrack.metrics.catalog import CATALOG, lookup
 from cmtrack.metrics.metric import Metric
 from cmtrack.report.views import report_html
+from support.problems import random_guesses, random_labels, random_problem, random_scores
 
 YOUDEN_DOUBLE = Metric(
     "binary/dice_of_errors", lambda b: (b.fn + b.fp) / (b.fn + b.fp + b.tp), of="binary", better="lower", low=0, high=1,
@@ -49,11 +50,10 @@ def declared(request: Any, monkeypatch: pytest.MonkeyPatch) -> Metric:
 
 def judged(metric: Metric, right: float) -> Evaluation:
     size = 4 if metric.section == "multiclass" else 2
-    rng = np.random.default_rng(int(100 * right))
-    y = np.random.default_rng(0).integers(0, size, 400)
+    y, seed = random_labels(400, size), int(100 * right)
     if metric.section == "spcc":
-        return evaluate(y, y_prob=1 / (1 + np.exp(-3 * right * (y - 0.5) - rng.normal(size=400))))
-    return evaluate(y, np.where(rng.random(400) < right, y, rng.integers(0, size, 400)), labels=range(size))
+        return evaluate(y, y_prob=random_scores(y, 3 * right, seed))
+    return evaluate(y, random_guesses(y, size, right, seed), labels=range(size))
 
 
 def test_a_new_metric_is_everywhere(declared: Metric) -> None:
@@ -80,17 +80,14 @@ def test_a_new_metric_is_everywhere(declared: Metric) -> None:
 @pytest.mark.parametrize("classes", [2, 3])
 @pytest.mark.parametrize("grouped", [False, True])
 def test_every_computed_metric_is_in_the_catalog_and_every_entry_is_computed_somewhere(classes, grouped):
-    rng = np.random.default_rng(0)
-    y = rng.integers(0, classes, 200)
-    p = rng.dirichlet(np.ones(classes), 200)
+    y, _, p = random_problem(0, 200, classes, 0.0)
     grouping = Grouping({"a": range(classes - 1), "b": [classes - 1]}, name="ab") if grouped else None
     for name in evaluate(y, y_prob=p, grouping=grouping).metrics:
         assert lookup(name).name.count("/") == name.count("/")
 
 
 def test_every_entry_of_the_catalog_is_computed_by_some_evaluation():
-    rng = np.random.default_rng(0)
-    y, p = rng.integers(0, 6, 200), rng.dirichlet(np.ones(6), 200)
+    y, _, p = random_problem(0, 200, 6, 0.0)
     names: set[str] = set()
     for grouping in (None, Grouping({"a": [0, 1, 2], "b": [3, 4, 5]}, "strict", name="ab")):
         names |= {lookup(name).name for name in evaluate(y, y_prob=p, grouping=grouping, costs={(0, 1): 2}).metrics}

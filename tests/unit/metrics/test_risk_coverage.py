@@ -16,6 +16,7 @@ from cmtrack.metrics.intervals import wilson
 from cmtrack.metrics.risk_coverage import AURC, EXCESS, perfect_area, reject, risk_coverage
 from cmtrack.metrics.roc import ScoreTable, with_channels
 from cmtrack.statistics import ScoreCounts
+from support.problems import random_labels, random_scores
 
 K25 = np.array([0.99, 0.95, 0.9, 0.9, 0.8, 0.7, 0.7, 0.6, 0.55, 0.5])
 L25 = np.array([0, 0, 1, 0, 0, 0, 1, 1, 0, 1])
@@ -192,10 +193,9 @@ def test_weights_are_repeated_rows():
 
 
 def clustered() -> tuple[Evaluation, Evaluation]:
-    rng = np.random.default_rng(4)
-    s = np.repeat(rng.random(60).round(3), 4)
-    y = np.repeat((rng.random(60) < 0.5).astype(int), 4)
-    return evaluate(y, y_prob=s, groups=np.repeat(np.arange(60), 4)), evaluate(y[::4], y_prob=s[::4])
+    y = random_labels(60)
+    s = random_scores(y, 0.0, 4, digits=3)
+    return evaluate(y.repeat(4), y_prob=s.repeat(4), groups=np.repeat(np.arange(60), 4)), evaluate(y, y_prob=s)
 
 
 def test_rows_that_belong_together_count_as_few():

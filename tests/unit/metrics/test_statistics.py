@@ -18,7 +18,7 @@ from cmtrack.prevalence.densities import leave_one_out, n_bins, quantile_bins
 from cmtrack.statistics import ScoreCounts, ScoreMoments, scores
 from cmtrack.statistics.grid import grid_edges
 from cmtrack.statistics.top_scores import CELLS, TopScoreCounts
-from support.samples import random_problem
+from support.problems import random_problem
 
 TABLE = ConfusionMatrix(np.array([[9, 2, 1, 0], [1, 12, 3, 0], [0, 4, 7, 0], [2, 1, 3, 0]]), tuple("abcd"))
 REDUCED = TABLE.reduce(Grouping({"x": ["a", "b"], "y": ["c"], "z": ["d"]}, "strict"))

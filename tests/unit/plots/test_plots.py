@@ -34,6 +34,7 @@ from cmtrack.plots.scores import histogram
 from cmtrack.prevalence.results import Likelihood
 from cmtrack.report.figures import CLASSES
 from cmtrack.statistics import ScoreMoments
+from support.problems import random_probabilities
 
 NPS = np.array([[20, 59, 1], [4, 185, 23], [2, 127, 88]])
 NPS_LABELS = ["detractor", "passive", "promoter"]
@@ -237,12 +238,8 @@ def test_spcc_matrix_blanks_the_diagonal_and_greys_the_undefined() -> None:
 
 
 def test_spcc_of_an_evaluation_is_at_equal_shares_and_grey_where_there_are_few_samples() -> None:
-    rng = np.random.default_rng(0)
     y = np.repeat([0, 1, 2, 3], [5000, 60, 400, 12])
-    p = np.full((len(y), 4), 0.02)
-    p[np.arange(len(y)), y] = 0.6
-    p = p + rng.uniform(0, 0.25, p.shape)
-    p /= p.sum(axis=1, keepdims=True)
+    p = random_probabilities(y, 4, 3.0)
     evaluation = evaluate(y, y_prob=p)
     figure = evaluation.figures()["spcc_matrix"]
     ax = main_axes(figure)

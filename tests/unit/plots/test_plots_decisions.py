@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ from cmtrack import Grouping, evaluate
 from cmtrack.plots import plot_decision_curve, plot_gains, plot_risk_coverage
 from cmtrack.plots.decisions import Point, _odds_text
 from cmtrack.plots.evaluation import decision_curve_figure, gains_figure, risk_coverage_figure
+from support.problems import random_labels, random_problem, random_scores
 
 
 def legend_texts(figure: Figure) -> list[str]:
@@ -23,9 +25,8 @@ def line_labelled(figure: Figure, start: str) -> Any:
 
 
 def scored(n: int = 400, rate: float = 0.5) -> Any:
-    rng = np.random.default_rng(0)
-    s = rng.beta(2, 2 / rate - 2, n)
-    return evaluate((rng.random(n) < s).astype(int), y_prob=s)
+    y = random_labels(n, 2, 0, [1 - rate, rate])
+    return evaluate(y, y_prob=random_scores(y, 1.5, 1, slope=1.5, shift=math.log(rate / (1 - rate))))
 
 
 def test_the_decision_curve_is_drawn_in_the_order_of_thresholds():
@@ -117,26 +118,23 @@ def test_figures_of_evaluations():
 
 
 def test_operating_points_that_ties_make_equal_are_drawn_once():
-    rng = np.random.default_rng(1)
-    y = rng.integers(0, 2, 200)
-    figure = risk_coverage_figure(evaluate(y, y_prob=np.where(rng.random(200) < 0.6, 0.9, 0.8)))
+    y, places = random_labels(200), np.arange(200)
+    figure = risk_coverage_figure(evaluate(y, y_prob=np.where(places % 5 < 3, 0.9, 0.8)))
     assert len([text for text in legend_texts(figure) if "accepted" in text]) == 1
 
 
 def test_the_band_is_left_out_where_it_is_not_known():
     from cmtrack.evaluation.loading import loads
 
-    rng = np.random.default_rng(2)
-    s = rng.random(80).round(2)
-    evaluation = evaluate((rng.random(80) < s).astype(int), y_prob=s, groups=np.arange(80) // 2)
+    y = random_labels(80)
+    evaluation = evaluate(y, y_prob=random_scores(y, digits=2), groups=np.arange(80) // 2)
     assert "band of the whole curve (95 %)" in legend_texts(decision_curve_figure(evaluation))
     stored = loads(evaluation.to_json())
     assert not any("band" in text for text in legend_texts(decision_curve_figure(stored)))
 
 
 def test_a_group_with_mismatches_has_a_ceiling():
-    rng = np.random.default_rng(3)
-    y, p = rng.integers(0, 3, 200), rng.dirichlet(np.ones(3), 200)
+    y, _, p = random_problem(3, 200, 3)
     grouping = Grouping({"yes": [0, 1], "no": [2]}, positive="yes", mode="strict")
     figure = gains_figure(evaluate(y, y_prob=p, grouping=grouping))
     assert any(text.startswith("ceiling c = ") for text in legend_texts(figure))

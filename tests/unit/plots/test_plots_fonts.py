@@ -17,6 +17,7 @@ from cmtrack.plots import _text as text
 from cmtrack.plots import plot_confusion_matrix
 from cmtrack.plots.review import plot_ranking
 from cmtrack.plots.style import as_png
+from support.problems import random_problem
 
 CJK = ["支持民主党", "반대합니다", "わからない"]
 NOWHERE = "\U000f0001"  # private: in no font
@@ -43,9 +44,7 @@ def written(figure: Figure) -> list[Text]:
 
 def test_39_lines_of_warnings_are_one_that_names_the_label_and_the_remedy(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(fonts, "FALLBACKS", ("DejaVu Sans",))  # a machine without a CJK font
-    rng = np.random.default_rng(0)
-    y = rng.integers(0, 3, 300)
-    p = rng.dirichlet(np.ones(3), 300)
+    y, _, p = random_problem(0, k=3)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         figures = evaluate(np.array(CJK)[y], y_prob=dict(zip(CJK, p.T, strict=True))).figures()

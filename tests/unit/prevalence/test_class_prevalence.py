@@ -14,18 +14,15 @@ from cmtrack.prevalence import BasePrevalence, ClassPrevalenceEstimate, Prevalen
 from cmtrack.prevalence._cross_fitting import MomentMatch
 from cmtrack.prevalence.class_moments import ClassMoments, default_forms
 from cmtrack_integrations.sklearn import PrevalenceDisplay
+from support.problems import random_problem, random_scores
 
 SHARES = np.array([0.5, 0.3, 0.15, 0.05])
 
 
 def sample(rng: np.random.Generator, n: int, shares: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Labels and deliberately miscalibrated probabilities."""
-    y = rng.choice(4, n, p=shares)
-    x = rng.normal(size=(n, 4))
-    x[np.arange(n), y] += 1.5
-    logits = 2.2 * x + np.array([0.5, 0.0, -0.5, 0.0])
-    p = np.exp(logits - logits.max(axis=1, keepdims=True))
-    return y, p / p.sum(axis=1, keepdims=True)
+    y, _, p = random_problem(rng, n, shares=shares, slope=2.2, shift=np.array([0.5, 0.0, -0.5, 0.0]))
+    return y, p
 
 
 @pytest.fixture(scope="module")
@@ -88,7 +85,7 @@ def test_moments_by_hand():
 def test_two_classes_give_the_moment_of_two_classes():
     rng = np.random.default_rng(5)
     y, truth = np.repeat([0, 1], [300, 200]), np.repeat([0, 1], [3400, 600])
-    p, s = (1 / (1 + np.exp(-2 * rng.normal(1.5 * labels - 0.7))) for labels in (y, truth))
+    p, s = (random_scores(labels, 1.5, rng, slope=2.0) for labels in (y, truth))
     values, cells = np.unique(np.concatenate((p, s)), return_inverse=True)
     counts = [np.bincount(cells[: len(y)][y == k], minlength=len(values)) / (y == k).sum() for k in (0, 1)]
     share = np.bincount(cells[len(y) :], minlength=len(values)) / len(s)

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from scipy.special import expit
 
 import cmtrack
 from cmtrack import PrevalenceEstimate, estimate_prevalence
@@ -20,13 +21,10 @@ from cmtrack.prevalence._cross_fitting import (
 )
 from cmtrack.prevalence.densities import MODELS, score_cells
 from cmtrack.statistics import ScoreCounts
+from support.problems import random_labels, random_scores
 
 INTERVALS = ("adjusted", "realised", "wald", "score", "bootstrap", "naive")
 NAMED = ("auto", "kde_logit", "logistic", "beta", "isotonic")
-
-
-def expit(x: Any) -> Any:
-    return 1 / (1 + np.exp(-x))
 
 
 def scored(rng: np.random.Generator, positives: int, negatives: int, gap: float = 1.5) -> Any:
@@ -95,9 +93,8 @@ def test_the_method_of_the_interval_reaches_the_count(density: str, interval: st
 
 
 def test_the_count_by_posteriors_is_of_the_target_too() -> None:
-    rng = np.random.default_rng(2)
-    y = rng.integers(0, 2, 4000)
-    s = expit(rng.normal(3 * y - 1.5) * 3)
+    y = random_labels(4000, seed=2)
+    s = random_scores(y, 3.0, 3, slope=3.0)
     e = estimate_prevalence(s[2000:], calibration=(y[:2000], s[:2000]), density="raw")
     assert 2000 * e.low < e.count_low < e.count < e.count_high < 2000 * e.high
     assert e.count_low < y[2000:].sum() < e.count_high
@@ -487,8 +484,8 @@ def test_auto_takes_bins_where_scores_are_few_and_the_stack_where_they_are_many(
 @pytest.mark.parametrize("target", [None, "given"])
 def test_evaluate_and_estimate_prevalence_agree_on_a_calibration_set(target: str | None) -> None:
     rng = np.random.default_rng(4)
-    held_y, y = rng.integers(0, 2, 600), (rng.random(900) < 0.1).astype(int)
-    held, p, other = (1 / (1 + np.exp(-rng.normal(2 * v - 1.0))) for v in (held_y, y, rng.random(700) < 0.05))
+    held_y, y, of_target = (random_labels(n, 2, rng, [1 - x, x]) for n, x in ((600, 0.5), (900, 0.1), (700, 0.05)))
+    held, p, other = (random_scores(labels, 2.0, rng) for labels in (held_y, y, of_target))
     wanted = None if target is None else other
     inside = cmtrack.evaluate(y, y_prob=p, calibration=(held_y, held), target=wanted).prevalence
     outside = estimate_prevalence(p if wanted is None else wanted, calibration=(held_y, held))

@@ -16,29 +16,24 @@ from cmtrack import estimate_prevalence, evaluate, evaluate_table
 from cmtrack.evaluation.loading import loads
 from cmtrack.prevalence.out_of_fold import EXPOSED, Folds, without_each_fold
 from cmtrack.statistics import ScoreCounts
+from support.problems import random_labels, random_problem, random_scores
 
 FOLDS = 5
-
-
-def expit(x: Any) -> Any:
-    return 1 / (1 + np.exp(-x))
 
 
 def two(seed: int = 0, shift: float = 0.0) -> tuple[Any, Any, Any, list[Any]]:
     """Labels, scores and fold ids, and a target by five models whose scores differ by ``shift``; share .2."""
     rng = np.random.default_rng(seed)
-    y, folds = rng.integers(0, 2, 503), np.arange(503) % FOLDS
+    y, folds = random_labels(503, 2, rng), np.arange(503) % FOLDS
     offsets = shift * rng.normal(size=FOLDS)
-    s = expit(rng.normal(2 * y - 1.0) + offsets[folds])
-    x = rng.normal(2.0 * (np.arange(800) < 160) - 1)
-    return y, s, folds, [expit(x + offset) for offset in offsets]
+    s = random_scores(y, 2.0, rng, shift=offsets[folds])
+    return y, s, folds, [random_scores(np.arange(800) < 160, 2.0, [seed, 1], shift=offset) for offset in offsets]
 
 
 def three(seed: int = 0) -> tuple[Any, Any, Any, Any]:
     rng = np.random.default_rng(seed)
-    y, actual = rng.integers(0, 3, 600), rng.choice(3, 700, p=[0.6, 0.3, 0.1])
-    held, target = ((rng.dirichlet([1] * 3, len(v)) + np.eye(3)[v]) / 2 for v in (y, actual))
-    return y, held, np.arange(600) % FOLDS, target
+    y, _, held = random_problem(rng, 600, 3, 2.0)
+    return y, held, np.arange(600) % FOLDS, random_problem(rng, 700, 3, 2.0, shares=[0.6, 0.3, 0.1])[2]
 
 
 def numbers(e: Any) -> tuple[Any, ...]:
@@ -176,9 +171,8 @@ def test_of_many_folds_several_are_left_out_together() -> None:
 @pytest.mark.parametrize("how", ["models", "one", "rows"])
 def test_evaluate_agrees_with_estimate_prevalence_and_keeps_it(how: str) -> None:
     y, s, folds, sets = two(shift=0.7)
-    rng = np.random.default_rng(2)
-    actual = rng.integers(0, 2, 300)
-    p = expit(rng.normal(2 * actual - 1.0))
+    actual = random_labels(300, seed=2)
+    p = random_scores(actual, 2.0, 3)
     target = {"models": sets, "one": sets[0], "rows": None}[how]
     found = evaluate(actual, y_prob=p, calibration=(y, s, folds), target=target)
     expected = estimate_prevalence(p if target is None else target, calibration=(y, s, folds))

@@ -17,18 +17,16 @@ from cmtrack.cli import main
 from cmtrack.plots.style import new_figure
 from cmtrack.report import figures as listing
 from cmtrack.report.figures import CLASSES, FAMILIES, MODELS, RUNS, FigureEntry, draw_pictures, file_name
+from support.families import by_ten, generated
+from support.problems import random_probabilities
 
 NAMES = np.array(["ant", "bee", "cat", "dog"])
 INSECTS = Grouping({"insects": ["ant", "bee"], "beasts": ["cat", "dog"]}, positive="insects", name="legs & wings")
 
 
 def predictions(skill: float = 1.5, seed: int = 0):
-    rng = np.random.default_rng(seed)
     y = np.arange(200) % 4
-    scores = rng.normal(size=(200, 4))
-    scores[np.arange(200), y] += skill
-    p = np.exp(scores)
-    return NAMES[y], p / p.sum(axis=1, keepdims=True)
+    return NAMES[y], random_probabilities(y, 4, skill, seed)
 
 
 def of_classes(skill: float = 1.5, seed: int = 0):
@@ -37,11 +35,7 @@ def of_classes(skill: float = 1.5, seed: int = 0):
 
 
 def of_families():
-    rng = np.random.default_rng(3)
-    codes = [f"{family}{place}" for family in "ABC" for place in range(4)]
-    actual = [set(rng.choice(codes, 3, replace=False)) for _ in range(100)]
-    predicted = [{code if rng.random() < 0.6 else f"{code[0]}{rng.integers(4)}" for code in row} for row in actual]
-    return evaluate_families(actual, predicted, lambda code: code[0])
+    return evaluate_families(*generated(100, seed=3), by_ten)
 
 
 def names_of(entries, subject) -> list[str]:

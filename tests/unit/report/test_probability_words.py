@@ -20,6 +20,7 @@ from cmtrack.report.review import figures as drawn
 from cmtrack.report.review.narrative import break_evens, further, verdict
 from cmtrack.report.review.page import probabilities
 from cmtrack.report.review.report import html, markdown
+from support.problems import random_features, random_labels, random_problem, random_scores
 
 TENTHS = np.arange(1, 10) / 10
 
@@ -128,12 +129,10 @@ def test_what_a_reader_must_know_beside_the_word(name, part):
 
 
 def test_an_interval_that_the_test_does_not_confirm_is_unclear():
-    rng = np.random.default_rng(1)
-    s = rng.beta(2, 2, 500)
+    y = random_labels(500)
     unclear = 0
     for slope in np.linspace(0.72, 0.9, 10):
-        y = rng.random(500) < 1 / (1 + np.exp(-slope * np.log(s / (1 - s))))
-        evaluation = evaluate(y, y_prob=s, labels=[False, True])
+        evaluation = evaluate(y, y_prob=random_scores(y, 1.2, 1, slope=1.2 / slope))
         found = judgement(evaluation)
         ends = evaluation.intervals["calibration/slope"]
         if evaluation.metrics["calibration/pvalue"] > 0.05 and ends[1] < 1:
@@ -189,11 +188,7 @@ def test_without_the_section_the_mean_alone_is_said():
 
 
 def test_grouped_classes_are_judged_by_their_groups_and_others_not_at_all():
-    rng = np.random.default_rng(2)
-    y = rng.integers(0, 3, 300)
-    z = rng.normal(size=(300, 3))
-    z[np.arange(300), y] += 1
-    p = np.exp(3 * z) / np.exp(3 * z).sum(axis=1, keepdims=True)
+    y, _, p = random_problem(2, k=3, skill=1.0, slope=3.0)
     groups = Grouping({"low": [0, 1], "high": [2]}, positive="high", name="half")
     assert judgement(evaluate(y, y_prob=p)) is None
     assert (
@@ -205,14 +200,12 @@ def test_grouped_classes_are_judged_by_their_groups_and_others_not_at_all():
 
 
 def runs(n=800, **options):
-    rng = np.random.default_rng(4)
-    x = rng.normal(0, 1.5, n)
-    y = np.where(rng.random(n) < 1 / (1 + np.exp(-x)), "bad", "good")
-    seen = {"honest": x, "sharp": 2 * x + rng.normal(0, 0.5, n), "shy": 0.4 * x, "high": x + 0.9}
-    out = {}
-    for name, z in seen.items():
-        s = 1 / (1 + np.exp(-z))
-        out[name] = evaluate(y, y_prob=np.c_[1 - s, s], labels=["good", "bad"], positive="bad", **options)
+    y, skill = random_labels(n, seed=4), 1.5
+    seen = {"honest": (skill, 0), "sharp": (2 * skill, 0), "shy": (0.4 * skill, 0), "high": (skill, 0.9)}
+    names, out = np.array(["good", "bad"]), {}
+    for name, (slope, shift) in seen.items():
+        s = random_scores(y, skill, 5, slope=slope, shift=shift)
+        out[name] = evaluate(names[y], y_prob=np.c_[1 - s, s], labels=list(names), positive="bad", **options)
     return out
 
 
@@ -343,10 +336,9 @@ def test_the_table_has_the_losses_alone_and_without_probabilities_it_is_absent()
 
 
 def test_a_run_keeps_its_colour_where_others_have_no_probabilities():
-    rng = np.random.default_rng(0)
-    y = rng.integers(0, 2, 400)
-    z = y * np.array([[2.0], [1.5]]) + rng.normal(size=(2, 400))
-    scored = {"scores": evaluate(y, y_score=z[0], labels=[0, 1]), "odds": evaluate(y, y_prob=1 / (1 + np.exp(-z[1])))}
+    y = random_labels(400)
+    decisions = random_features(y, 2, 2.0, 1) @ [-1, 1]
+    scored = {"scores": evaluate(y, y_score=decisions), "odds": evaluate(y, y_prob=random_scores(y, 1.5, 2))}
     ranking = compare(scored, rank_by="binary/roc_auc").ranking
     assert [run.name for run in ranking.runs] == ["scores", "odds"]
     roc, reliable = (

@@ -15,6 +15,7 @@ from cmtrack.report import narrative
 from cmtrack.report.evaluation_page import MAX_CLASS_ROWS
 from cmtrack.report.figures import Picture, draw_pictures
 from cmtrack.report.views import report_html
+from support.problems import random_guesses, random_labels, random_problem
 
 VOID = {"meta", "img", "br", "input", "link"}
 
@@ -46,16 +47,8 @@ class Page(HTMLParser):
         return " ".join(" ".join(data for tag, data in self.text if tag not in ("style", "script")).split())
 
 
-def predictions(k: int, n: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
-    rng = np.random.default_rng(seed)
-    y = rng.integers(0, k, n)
-    p = rng.dirichlet(np.full(k, 0.5), n)
-    p[np.arange(n), y] += rng.random(n)
-    return y, p / p.sum(axis=1, keepdims=True)
-
-
 def grouped() -> Evaluation:
-    y, p = predictions(4, 300)
+    y, _, p = random_problem(0, 300, 4)
     chain = Grouping({"low": [0, 1], "mid": [2], "high": [3]}, name="level").then(
         Grouping({"low": ["low"], "above": ["mid", "high"]}, mode="strict", positive="above", name="side")
     )
@@ -153,7 +146,7 @@ def test_warnings_are_prominent(evaluation: Evaluation) -> None:
 
 def test_html_in_labels_stays_text() -> None:
     bad, quote = "<script>alert(1)</script>", "a\"b'&<img src=x onerror=alert(1)>"
-    y, p = predictions(2, 120)
+    y, _, p = random_problem(0, 120, 2)
     names = np.array([quote, bad])
     step = Grouping({bad: [bad], quote: [quote]}, name="<b>step</b>")
     evaluation = evaluate(names[y], y_prob=dict(zip(names, p.T, strict=True)), grouping=step)
@@ -208,9 +201,8 @@ def test_the_verdict_tells_the_story(evaluation: Evaluation) -> None:
 
 
 def test_the_verdict_of_a_weak_and_of_a_perfect_classifier() -> None:
-    rng = np.random.default_rng(3)
-    y = rng.integers(0, 2, 200)
-    guessed = " ".join(narrative.verdict(evaluate(y, rng.permutation(y))))
+    y = random_labels(200)
+    guessed = " ".join(narrative.verdict(evaluate(y, random_guesses(y, 2, 0.0, 3))))
     assert "not clearly different from" in guessed
     wrong = " ".join(narrative.verdict(evaluate(y, 1 - y)))
     assert "clearly worse than" in wrong
@@ -253,7 +245,7 @@ def test_the_report_says_at_which_shares_the_matrix_of_pairs_is(html: str) -> No
 
 
 def test_the_verdict_tells_the_target_from_the_samples() -> None:
-    y, p = predictions(2, 200)
+    y, _, p = random_problem(0, 200, 2)
     said = " ".join(narrative.verdict(evaluate(y, y_prob=p, target=p[:50])))
     assert "in the target is " in said
     assert "(actual:" not in said

@@ -23,24 +23,18 @@ from cmtrack.report.review.narrative import lead, verdict
 from cmtrack.report.review.page import context
 from cmtrack.report.review.report import html, markdown
 from cmtrack.tracking.runs import TrackedRun
-from support.samples import sqlite_store
+from support.problems import random_labels, random_probabilities
+from support.stores import sqlite_store
 
 N = 600
 INJECTED = "<script>alert(1)</script>"
 
 
-def probabilities(y, skill, seed, n_classes=3):
-    rng = np.random.default_rng(seed)
-    logits = rng.normal(size=(len(y), n_classes))
-    logits[np.arange(len(y)), y] += skill
-    p = np.exp(logits)
-    return p / p.sum(axis=1, keepdims=True)
-
-
 def made(skills, n=N, **given):
-    y = np.random.default_rng(0).integers(0, 3, n)
+    y = random_labels(n, 3)
     return {
-        name: evaluate(y, y_prob=probabilities(y, skill, k), **given) for k, (name, skill) in enumerate(skills.items())
+        name: evaluate(y, y_prob=random_probabilities(y, 3, skill, k), **given)
+        for k, (name, skill) in enumerate(skills.items())
     }
 
 
@@ -191,8 +185,8 @@ def test_runs_without_rows_are_said_to_be_unpaired(tmp_path):
 
 
 def test_several_rankings_are_never_one():
-    y = np.random.default_rng(5).integers(0, 3, 300)
-    other = {"X": evaluate(y, y_prob=probabilities(y, 2.0, 8))}
+    y = random_labels(300, 3, 5)
+    other = {"X": evaluate(y, y_prob=random_probabilities(y, 3, 2.0, 8))}
     comparison = compare(made({"A": 1.0, "B": 2.5}) | other)
     said = " ".join(verdict(comparison))
     assert "2 separate rankings" in said
@@ -203,7 +197,7 @@ def test_several_rankings_are_never_one():
 
 
 def test_runs_left_out_are_grouped_by_reason():
-    y = np.random.default_rng(0).integers(0, 3, N)
+    y = random_labels(N, 3)
     same = {name: evaluate(y, np.zeros(N, dtype=int), labels=[0, 1, 2]) for name in "DE"}
     comparison = compare(made({"A": 1.0, "B": 2.5}) | same)
     said = " ".join(verdict(comparison))
@@ -259,13 +253,15 @@ def test_lists_of_names_are_shortened_and_metrics_have_titles():
 def repeated_runs(store, by, n_blocks=6, skills=(("forest", 1.5), ("network", 1.52), ("weak", 0.3))):
     import mlflow
 
-    shared = np.random.default_rng(0).integers(0, 3, 150)
+    shared = random_labels(150, 3)
     for block in range(n_blocks):
-        y = shared if by == "seed" else np.random.default_rng(50 + block).integers(0, 3, 150)
+        y = shared if by == "seed" else random_labels(150, 3, 50 + block)
         for k, (model, skill) in enumerate(skills):
             with mlflow.start_run(run_name=f"{model} {block}"):
                 mlflow.log_params({"model": model, by: block, "size": 10 - k})
-                log_evaluation(y, y_prob=probabilities(y, skill, 100 * block + k), strict=True, predictions=True)
+                log_evaluation(
+                    y, y_prob=random_probabilities(y, 3, skill, 100 * block + k), strict=True, predictions=True
+                )
 
 
 @pytest.mark.slow
@@ -477,10 +473,10 @@ def test_a_review_that_fails_leaves_the_old_one(close, tmp_path, monkeypatch):
 
 
 def test_names_and_labels_are_text_and_nothing_else():
-    y = np.random.default_rng(0).integers(0, 2, 200)
+    y = random_labels(200, 2)
     labels = np.array([INJECTED, "a|b`c"])
     runs = {
-        f"{INJECTED} {k}": evaluate(labels[y], y_prob=probabilities(y, skill, k, 2), labels=list(labels))
+        f"{INJECTED} {k}": evaluate(labels[y], y_prob=random_probabilities(y, 2, skill, k), labels=list(labels))
         for k, skill in enumerate((0.5, 2.5))
     }
     comparison = compare(runs, require=f"class/{encode_label('a|b`c')}/recall >= 0.1")
@@ -500,15 +496,15 @@ def test_the_page_refers_to_nothing_outside(close):
 
 @pytest.mark.slow
 def test_fifty_runs_stay_small():
-    y = np.random.default_rng(0).integers(0, 3, 500)
-    runs = {f"run {k}": evaluate(y, y_prob=probabilities(y, 0.5 + k / 25, k)) for k in range(50)}
+    y = random_labels(500, 3)
+    runs = {f"run {k}": evaluate(y, y_prob=random_probabilities(y, 3, 0.5 + k / 25, k)) for k in range(50)}
     page = html(compare(runs))
     assert len(page) < 1_500_000
     assert page.count('<td class="run"') >= 50
 
 
 def test_how_to_do_it_again_is_python_that_runs(store):
-    y = np.random.default_rng(0).integers(0, 3, 200)
+    y = random_labels(200, 3)
     grouping = Grouping({"zero": [0], "rest": [1, 2]}, positive="zero", name="zero")
     log_runs(store, y, {"a": 0.5, "b": 2.0})
     comparison = compare(
@@ -542,7 +538,7 @@ def log_runs(store, y, skills, **given):
     ids = {}
     for k, (name, skill) in enumerate(skills.items()):
         with mlflow.start_run(run_name=name) as run:
-            log_evaluation(y, y_prob=probabilities(y, skill, k), strict=True, **given)
+            log_evaluation(y, y_prob=random_probabilities(y, 3, skill, k), strict=True, **given)
         ids[name] = run.info.run_id
     return ids
 
@@ -554,7 +550,7 @@ def tags(store, run_id):
 def test_a_review_becomes_a_run_and_tags_the_others(store):
     import mlflow
 
-    y = np.random.default_rng(0).integers(0, 3, 300)
+    y = random_labels(300, 3)
     ids = log_runs(store, y, {"a": 1.0, "b": 2.5, "c": 0.1})
     comparison = compare(list(ids.values()), require="multiclass/accuracy >= 0.5")
     assert [stop.name for stop in comparison.failed] == ["c"]
@@ -584,7 +580,7 @@ def test_a_review_becomes_a_run_and_tags_the_others(store):
 def test_runs_and_models_say_what_a_review_decided(store):
     import mlflow
 
-    y = np.random.default_rng(0).integers(0, 3, 200)
+    y = random_labels(200, 3)
     ids = log_runs(store, y, {"a": 1.0, "b": 2.5, "c": 0.1})
     store.set_tag(ids["a"], "mlflow.note.content", "my words\n\n" + tags(store, ids["a"])["mlflow.note.content"])
     store.create_registered_model("m")
@@ -619,7 +615,7 @@ def test_runs_and_models_say_what_a_review_decided(store):
 
 
 def test_a_review_is_with_its_runs_where_no_experiment_can_be_made(store):
-    y = np.random.default_rng(0).integers(0, 3, 100)
+    y = random_labels(100, 3)
     log_runs(store, y, {"a": 1.0, "b": 2.5})
     store.delete_experiment(store.create_experiment("e: reviews"))
     logged = compare(experiment_names=["e"]).log()
@@ -629,7 +625,7 @@ def test_a_review_is_with_its_runs_where_no_experiment_can_be_made(store):
 
 
 def test_a_review_goes_where_it_is_told(store):
-    y = np.random.default_rng(0).integers(0, 3, 100)
+    y = random_labels(100, 3)
     log_runs(store, y, {"a": 1.0, "b": 2.5})
     logged = compare(experiment_names=["e"]).log(experiment_name="reviews", run_name="mine")
     run = store.get_run(logged.run_id)
@@ -641,7 +637,7 @@ def test_a_review_goes_where_it_is_told(store):
 
 
 def test_what_cannot_be_logged_is_said_before_anything_is_written(store):
-    y = np.random.default_rng(0).integers(0, 3, 100)
+    y = random_labels(100, 3)
     ids = log_runs(store, y, {"a": 1.0, "b": 2.5})
     with pytest.raises(ValueError, match="in no run"):
         compare(made({"A": 1.0, "B": 2.0})).log()
@@ -656,7 +652,7 @@ def test_what_cannot_be_logged_is_said_before_anything_is_written(store):
 
 
 def test_a_review_whose_gates_stop_every_run_is_logged(store):
-    y = np.random.default_rng(0).integers(0, 3, 100)
+    y = random_labels(100, 3)
     ids = log_runs(store, y, {"a": 1.0, "b": 2.5})
     logged = compare(list(ids.values()), require="multiclass/accuracy > 1").log()
     run = store.get_run(logged.run_id)
@@ -684,7 +680,7 @@ def test_seeds_and_other_kinds_of_models_give_no_curve_of_a_parameter(close):
 
 @pytest.mark.slow
 def test_an_alias_is_set_only_when_asked_for(store):
-    y = np.random.default_rng(0).integers(0, 3, 200)
+    y = random_labels(200, 3)
     ids = log_runs(store, y, {"a": 1.0, "b": 2.5})
     store.create_registered_model("m")
     versions = {
@@ -709,7 +705,7 @@ def test_an_alias_is_set_only_when_asked_for(store):
 
 
 def test_an_alias_that_is_refused_is_said_in_plain_words(store):
-    y = np.random.default_rng(0).integers(0, 3, 100)
+    y = random_labels(100, 3)
     ids = log_runs(store, y, {"a": 1.0, "b": 2.5})
     store.create_registered_model("m")
     store.create_model_version("m", f"runs:/{ids['b']}/model", ids["b"])
@@ -732,15 +728,15 @@ def test_a_long_description_ends_with_a_whole_line():
 
 @pytest.mark.slow
 def test_a_run_of_another_ranking_is_not_tagged_as_the_best(store):
-    ids = log_runs(store, np.random.default_rng(0).integers(0, 3, 100), {"a": 1.0, "b": 2.5})
-    ids |= log_runs(store, np.random.default_rng(1).integers(0, 3, 90), {"x": 1.0})
+    ids = log_runs(store, random_labels(100, 3), {"a": 1.0, "b": 2.5})
+    ids |= log_runs(store, random_labels(90, 3, 1), {"x": 1.0})
     compare(list(ids.values())).log()
     assert tags(store, ids["b"])["cmtrack.rank"] == "1"
     assert tags(store, ids["x"])["cmtrack.rank"] == "1 in ranking 2"
 
 
 def test_logged_models_get_the_tags_and_may_refuse_them(store):
-    y = np.random.default_rng(0).integers(0, 3, 200)
+    y = random_labels(200, 3)
     ids = log_runs(store, y, {"a": 1.0, "b": 2.5})
     model = store.create_logged_model("1", name="model", source_run_id=ids["b"])
     ranked = compare(list(ids.values()))
@@ -762,7 +758,7 @@ def test_runs_of_two_stores_are_tagged_where_they_are(tmp_path, monkeypatch):
     from cmtrack.tracking.store import tracking_store
 
     monkeypatch.chdir(tmp_path)
-    y = np.random.default_rng(0).integers(0, 3, 200)
+    y = random_labels(200, 3)
     uris, ids = [], []
     for k, skill in enumerate((1.0, 2.5)):
         uri = sqlite_store(tmp_path / f"{k}.db")
@@ -770,7 +766,7 @@ def test_runs_of_two_stores_are_tagged_where_they_are(tmp_path, monkeypatch):
             mlflow.create_experiment("e", artifact_location=(tmp_path / f"artifacts{k}").as_uri())
             mlflow.set_experiment("e")
             with mlflow.start_run(run_name=f"run {k}") as run:
-                log_evaluation(y, y_prob=probabilities(y, skill, k), strict=True)
+                log_evaluation(y, y_prob=random_probabilities(y, 3, skill, k), strict=True)
         uris.append(uri)
         ids.append(run.info.run_id)
     logged = compare(experiment_names=["e"], tracking_uri=uris).log()

@@ -26,20 +26,15 @@ from cmtrack.plots.style import BLUE, ORANGE
 from cmtrack.report import formatting as fmt
 from cmtrack.report.review.report import as_json, html, markdown
 from cmtrack.tracking.runs import TrackedRun
+from support.problems import random_labels, random_models, random_probabilities
 
 ACCURACY = "multiclass/accuracy"
 
 
 def judged(skills, n=400, seed=0, **given):
     """Evaluations on the same rows; a higher skill is right more often."""
-    y = np.random.default_rng(seed).integers(0, 3, n)
-    out = {}
-    for k, (name, skill) in enumerate(skills.items()):
-        rng = np.random.default_rng([seed, k])
-        logits = rng.normal(size=(n, 3))
-        logits[np.arange(n), y] += skill
-        out[name] = evaluate(y, logits.argmax(axis=1), labels=[0, 1, 2], **given)
-    return out
+    y, models = random_models(list(skills.values()), n, seed=seed)
+    return {name: evaluate(y, p.argmax(axis=1), **given) for name, p in zip(skills, models, strict=True)}
 
 
 CLOSE = {"forest 100, labels only": 1.5, "forest 100": 1.55, "network | 3": 1.45, "naive <b>Bayes</b>": 0.3}
@@ -52,12 +47,10 @@ def over(kind):
     candidates = []
     for block in range(5):
         for model, skill in {"wide": 1.5, "narrow": 1.4, "poor": 0.4}.items():
-            rows = 100 if kind == "seeds" else block
-            y = np.random.default_rng(rows).integers(0, 3, 150)
-            logits = np.random.default_rng([block, len(model)]).normal(size=(150, 3))
-            logits[np.arange(150), y] += skill
+            y = random_labels(150, 3, 100 if kind == "seeds" else block)
+            guess = random_probabilities(y, 3, skill, [block, len(model)]).argmax(axis=1)
             run = TrackedRun(f"{model} {block}", f"{model} {block}", params={"model": model, "block": str(block)})
-            candidates.append(Candidate(run, evaluate(y, logits.argmax(axis=1), labels=[0, 1, 2])))
+            candidates.append(Candidate(run, evaluate(y, guess, labels=[0, 1, 2])))
     criterion = Criterion.of(ACCURACY)
     blocks = Blocks("params.block", "params.model", kind)
     ranking, _, notes = rank_models(candidates, criterion, blocks, tie_breakers=[TieBreaker.parse("params.model")])

@@ -5,21 +5,17 @@ from __future__ import annotations
 import math
 import re
 
-import numpy as np
 import pytest
 
 from cmtrack import compare, evaluate
 from cmtrack.report.review.bars import WIDTH, bars, number_at
 from cmtrack.report.review.report import html
+from support.problems import random_labels, random_scores
 
 
-def runs_of(shifts, n=400):
-    y = np.random.default_rng(0).integers(0, 2, n)
-    out = {}
-    for k, shift in enumerate(shifts):
-        score = np.random.default_rng(k).normal(size=n) + shift * y
-        out[f"run {k}"] = evaluate(y, y_prob=1 / (1 + np.exp(0.5 * shift - score)))
-    return out
+def runs_of(skills, n=400):
+    y = random_labels(n)
+    return {f"run {k}": evaluate(y, y_prob=random_scores(y, skill, k)) for k, skill in enumerate(skills)}
 
 
 ROW = re.compile(r'<tr class="(\w+)" data-run="(\d+)">(.*?)</tr>', re.DOTALL)

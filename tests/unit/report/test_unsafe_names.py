@@ -17,6 +17,7 @@ from cmtrack.report.views import report_html
 from cmtrack.tracking._warn import EvaluationWarning, tell
 from cmtrack.tracking.runs import first_line
 from cmtrack.untrusted import for_page, one_line, printable, printable_json
+from support.problems import random_labels, random_probabilities
 
 ESCAPE = "a\x1b]0;owned\x07\x1b[31mred"
 OVERRIDE = "b\u202egnp.exe\u2066"
@@ -30,12 +31,9 @@ BARE = re.compile("(?<!\u2068)\\b" + ARABIC)
 
 
 def evaluation(seed: int = 0, grouping: Grouping | None = GROUPING):
-    y = np.concatenate((np.arange(3), np.random.default_rng(0).integers(0, 3, 120)))
-    logits = np.random.default_rng(seed).normal(size=(123, 3))
-    logits[np.arange(123), y] += 0.5 + 0.5 * seed
-    p = np.exp(logits)
-    names = np.array(LABELS, dtype=object)
-    return evaluate(names[y], y_prob=p / p.sum(axis=1, keepdims=True), labels=LABELS, grouping=grouping)
+    y, names = random_labels(123, 3), np.array(LABELS, dtype=object)
+    p = random_probabilities(y, 3, 0.5 + 0.5 * seed, seed)
+    return evaluate(names[y], y_prob=p, labels=LABELS, grouping=grouping)
 
 
 def families():

@@ -22,6 +22,7 @@ from cmtrack.metrics.gates import Gate
 from cmtrack.report.review.narrative import by_segment
 from cmtrack.segments import differences as of_two_samples
 from cmtrack.segments import qualitative_interaction, simultaneous_level
+from support.problems import random_guesses
 
 ACCURACY = "multiclass/accuracy"
 SIZES = {"north": 40, "south": 60, "west": 100}
@@ -257,10 +258,8 @@ def test_of_a_front_the_metric_is_named():
 
 def test_more_runs_than_five_are_named_in_a_note():
     actual, _, _, region = rows_of(CELLS, SIZES)
-    rng = np.random.default_rng(0)
     evaluations = {
-        f"run {k}": evaluate(actual, np.where(rng.random(200) < 0.1 * k, 1 - actual, actual), segments=region)
-        for k in range(7)
+        f"run {k}": evaluate(actual, random_guesses(actual, 2, 1 - 0.15 * k, k), segments=region) for k in range(7)
     }
     comparison = by_region(evaluations)
     assert [pair.second for pair in comparison.segments] == [f"run {k}" for k in range(1, 6)]
