@@ -13,6 +13,7 @@ from click.testing import CliRunner
 
 from support import ROOT
 from support.scripts import environment_without
+from support.stores import sqlite_store
 
 pytest.importorskip("statsmodels")
 
@@ -95,10 +96,11 @@ def test_the_models_are_reviewed(demo: DemoResult) -> None:
 def test_the_caller_keeps_its_own_store(demo: DemoResult, tmp_path: Path) -> None:
     import mlflow
 
-    mlflow.set_tracking_uri(f"sqlite:///{tmp_path / 'own.db'}")
+    own = sqlite_store(tmp_path / "own.db")
+    mlflow.set_tracking_uri(own)
     try:
         again = run_demo(demo.directory, quick=True)
-        assert mlflow.get_tracking_uri() == f"sqlite:///{tmp_path / 'own.db'}"
+        assert mlflow.get_tracking_uri() == own
         assert mlflow.active_run() is None
     finally:
         mlflow.set_tracking_uri(None)

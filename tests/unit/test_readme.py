@@ -17,6 +17,7 @@ from cmtrack import Costs, Grouping
 from cmtrack.comparison import CompareOptions
 from cmtrack.comparison.rule import Rule
 from support import ROOT
+from support.stores import sqlite_store
 
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
@@ -64,7 +65,7 @@ def test_the_script_runs_and_the_run_holds_what_is_printed(tmp_path: Path) -> No
     (script,) = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
     (output,) = re.findall(r"```console\n\$ cmtrack show RUN_ID\n(.*?)```", README, re.DOTALL)
     (tmp_path / "train.py").write_text(script + "\nprint(mlflow.last_active_run().info.run_id)\n", encoding="utf-8")
-    environment = os.environ | {"MLFLOW_TRACKING_URI": f"sqlite:///{(tmp_path / 'mlflow.db').as_posix()}"}
+    environment = os.environ | {"MLFLOW_TRACKING_URI": sqlite_store(tmp_path / "mlflow.db")}
     environment["COLUMNS"] = "96"  # of the terminal that README shows
     environment["PYTHONPATH"] = os.pathsep.join((str(ROOT), str(ROOT / "integrations")))
 

@@ -19,6 +19,7 @@ import cmtrack
 from cmtrack.cli import main
 from support.problems import random_problem, random_scores
 from support.scripts import environment_without
+from support.stores import sqlite_store
 
 
 @pytest.fixture(scope="module")
@@ -266,7 +267,7 @@ def test_threshold_refuses_with_one_sentence(run: Any, tmp_path: Path) -> None:
 def test_log_then_show(run: Any, tmp_path: Path) -> None:
     from mlflow import MlflowClient
 
-    uri = f"sqlite:///{tmp_path / 'mlflow.db'}"
+    uri = sqlite_store(tmp_path / "mlflow.db")
     store = ("--tracking-uri", uri)
     options = (*MANY, "--grouping", "groups.yaml", "--log", "--experiment", "tests", "--run-name", "one")
     logged = json.loads(ok(run("evaluate", "many.csv", *options, *store, "--json")).stdout)

@@ -39,12 +39,11 @@ def scores(seed: int, skill: float = 1.5):
 
 
 @pytest.fixture(scope="module")
-def filled(tmp_path_factory):
+def filled(tmp_path_factory, undrawn):
     """A store with two runs, one of them a registered model's, and one with evaluations under prefixes only."""
     folder = tmp_path_factory.mktemp("store")
     uri, runs = sqlite_store(folder / "mlflow.db"), {}
     with pytest.MonkeyPatch.context() as patch, quiet(), tracking_store(uri):
-        patch.setattr("cmtrack.tracking.package._draw", lambda *_: None)
         patch.setenv("CMTRACK_SPOOL", str(folder / "spool"))
         client = mlflow.MlflowClient()
         place = client.create_experiment("runs", artifact_location=(folder / "artifacts").as_uri())

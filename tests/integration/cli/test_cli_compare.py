@@ -26,6 +26,8 @@ from support import ROOT
 from support.problems import random_labels, random_probabilities
 from support.stores import sqlite_store
 
+pytestmark = pytest.mark.usefixtures("undrawn")
+
 N = 240
 LEVEL = Grouping({"low": [0, 1], "high": [2, 3]}, "strict", name="level")
 PARITY = "name: parity\ngroups: {even: [0, 2], odd: [1, 3]}\nmode: strict\n"
@@ -45,8 +47,7 @@ def filled(folder: Path, kinds: dict[str, dict[str, Any]], experiment: str = "ru
     """Log simulated classifiers, without their figures, which are the slow part."""
     uri = sqlite_store(folder / "mlflow.db")
     y, runs = random_labels(N, 4), {}
-    with pytest.MonkeyPatch.context() as patch, quiet(), tracking_store(uri):
-        patch.setattr("cmtrack.tracking.package._draw", lambda *_: None)
+    with quiet(), tracking_store(uri):
         client = mlflow.MlflowClient()
         place = client.create_experiment(experiment, artifact_location=(folder / "artifacts").as_uri())
         for name, kind in kinds.items():
@@ -381,8 +382,7 @@ def test_a_review_refuses_what_it_cannot_do(run: Any, tmp_path: Path, arguments:
 # -- regroup ---------------------------------------------------------------------------------------------------
 
 
-def test_regroup_writes_beside_what_is_there(run: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("cmtrack.tracking.package._draw", lambda *_: None)
+def test_regroup_writes_beside_what_is_there(run: Any, tmp_path: Path) -> None:
     own = filled(tmp_path, {"good": {"skill": 2.0}, "poor": {"skill": 0.2}, "old": {"predictions": False}})
     experiment = own.client.get_experiment_by_name("runs").experiment_id
     own.client.create_run(experiment, run_name="bare")

@@ -22,6 +22,8 @@ from cmtrack.tracking.store import tracking_store
 from support.problems import random_labels, random_probabilities, random_problem
 
 N = 240
+pytestmark = pytest.mark.usefixtures("undrawn")
+
 LOW_HIGH = Grouping({"low": [0, 1], "high": [2, 3]}, "strict", name="level")
 PARITY = Grouping({"even": [0, 2], "odd": [1, 3]}, "strict", name="parity")
 HELD_Y, _, HELD_P = random_problem(99, n=200)
@@ -30,12 +32,6 @@ HELD_Y, _, HELD_P = random_problem(99, n=200)
 @pytest.fixture(autouse=True)
 def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CMTRACK_CACHE", str(tmp_path / "cache"))
-
-
-@pytest.fixture
-def no_figures(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Figures are the slow part of a run."""
-    monkeypatch.setattr("cmtrack.tracking.package._draw", lambda *_: None)
 
 
 def probabilities(seed: int, skill: float = 1.5) -> tuple[Any, Any]:
@@ -62,6 +58,7 @@ def only(results: list[RegroupedRun]) -> RegroupedRun:
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("drawn")
 def test_new_numbers_stand_beside_the_old_ones(store: Any) -> None:
     run_id = log_run(calibration=(HELD_Y, HELD_P))
     before = store.get_run(run_id)
@@ -98,7 +95,6 @@ def test_new_numbers_stand_beside_the_old_ones(store: Any) -> None:
     assert "parity_cmtrack_predictions.parquet" not in files, "the predictions are not written a second time"
 
 
-@pytest.mark.usefixtures("no_figures")
 def test_regrouped_runs_are_compared_row_by_row(store: Any) -> None:
     runs = [log_run("good", 1, 2.0), log_run("fair", 2, 1.4), log_run("poor", 3, 0.2)]
     assert [done.status for done in regroup_runs(runs, PARITY)] == ["completed"] * 3
@@ -113,7 +109,6 @@ def test_regrouped_runs_are_compared_row_by_row(store: Any) -> None:
     assert load_evaluation(runs[0], prefix="parity_", rows=True).rows is not None
 
 
-@pytest.mark.usefixtures("no_figures")
 def test_without_predictions_the_counts_are_regrouped(store: Any) -> None:
     run_id = log_run(predictions=False)
     done = only(regroup_runs(run_id, PARITY))
@@ -132,7 +127,6 @@ def test_without_predictions_the_counts_are_regrouped(store: Any) -> None:
     assert not comparison.ranking.paired
 
 
-@pytest.mark.usefixtures("no_figures")
 def test_one_bad_run_stops_no_other(store: Any) -> None:
     good = [log_run("first", 1), log_run("last", 2)]
     bad: dict[str, str] = {}
@@ -167,7 +161,6 @@ def test_one_bad_run_stops_no_other(store: Any) -> None:
     assert not any(k.startswith("parity_") for k in store.get_run(unfinished).data.metrics)
 
 
-@pytest.mark.usefixtures("no_figures")
 def test_a_class_that_a_run_lacks_is_said(store: Any) -> None:
     run_id = log_run()
     wider = Grouping({"even": [0, 2, 4], "odd": [1, 3]}, "strict", name="parity")
@@ -176,7 +169,6 @@ def test_a_class_that_a_run_lacks_is_said(store: Any) -> None:
     assert "it lacks the classes 4 of the grouping" in done.warnings
 
 
-@pytest.mark.usefixtures("no_figures")
 def test_damaged_predictions_cost_the_scores_only(store: Any) -> None:
     run_id = log_run()
     artifact(store, run_id, "cmtrack_predictions.parquet").write_bytes(b"no parquet")
@@ -186,7 +178,6 @@ def test_damaged_predictions_cost_the_scores_only(store: Any) -> None:
     assert "binary/recall" in done.after
 
 
-@pytest.mark.usefixtures("no_figures")
 def test_a_second_time_overwrites_the_first_and_nothing_else(store: Any) -> None:
     run_id = log_run()
     assert only(regroup_runs(run_id, PARITY, prefix="new/")).status == "completed"
@@ -203,7 +194,6 @@ def test_a_second_time_overwrites_the_first_and_nothing_else(store: Any) -> None
     assert load_evaluation(run_id, prefix="val/") == kept
 
 
-@pytest.mark.usefixtures("no_figures")
 def test_a_half_written_regrouping_is_done_again(store: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     run_id = log_run()
     with monkeypatch.context() as patch:
@@ -215,7 +205,6 @@ def test_a_half_written_regrouping_is_done_again(store: Any, monkeypatch: pytest
     assert only(regroup_runs(run_id, PARITY)).status == "completed"
 
 
-@pytest.mark.usefixtures("no_figures")
 def test_an_own_evaluation_under_the_prefix_has_its_own_rows(store: Any) -> None:
     run_id = log_run()
     regroup_runs(run_id, PARITY)
@@ -226,7 +215,6 @@ def test_an_own_evaluation_under_the_prefix_has_its_own_rows(store: Any) -> None
     np.testing.assert_array_equal(rows.probabilities, p)
 
 
-@pytest.mark.usefixtures("no_figures")
 def test_a_tag_leads_to_no_other_folder(store: Any, tmp_path: Path) -> None:
     run_id = log_run()
     regroup_runs(run_id, PARITY)
@@ -239,7 +227,6 @@ def test_a_tag_leads_to_no_other_folder(store: Any, tmp_path: Path) -> None:
         load_evaluation(run_id, prefix="parity_", rows=True)
 
 
-@pytest.mark.usefixtures("no_figures")
 def test_another_evaluation_of_the_run_may_be_the_source(store: Any) -> None:
     run_id = log_run(prefix="val/", groups=np.arange(N) // 2)
     assert "it has no evaluation" in only(regroup_runs(run_id, PARITY)).reason
@@ -253,7 +240,6 @@ def test_another_evaluation_of_the_run_may_be_the_source(store: Any) -> None:
     assert loaded.rows.clusters is not None
 
 
-@pytest.mark.usefixtures("no_figures")
 def test_a_dry_run_writes_nothing(store: Any) -> None:
     run_id = log_run()
     before = store.get_run(run_id)
@@ -267,7 +253,6 @@ def test_a_dry_run_writes_nothing(store: Any) -> None:
     assert told == [("one", 0, 1), ("done", 1, 1)]
 
 
-@pytest.mark.usefixtures("no_figures")
 def test_a_wrong_reference_is_said_before_anything_is_written(store: Any) -> None:
     run_id = log_run()
     with pytest.raises(ValueError, match="there is no run 'nowhere'"):
@@ -302,8 +287,7 @@ def test_prefixes_that_would_overwrite_are_refused(store: Any) -> None:
 
 
 @pytest.mark.slow
-def test_over_http_and_then_the_server_is_gone(server: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("cmtrack.tracking.package._draw", lambda *_: None)
+def test_over_http_and_then_the_server_is_gone(server: Any) -> None:
     client = mlflow.MlflowClient()
     y = probabilities(1)[0]
     runs = []

@@ -31,15 +31,11 @@ def scores(seed: int):
 
 
 @pytest.fixture
-def runs(tmp_path, monkeypatch):
+def runs(store, undrawn):
     """Two runs that keep their rows and the digest of their ids, and declare no segments."""
-    mlflow.set_tracking_uri(f"sqlite:///{tmp_path / 'mlflow.db'}")
-    monkeypatch.setenv("CMTRACK_SPOOL", str(tmp_path / "spool"))
-    monkeypatch.chdir(tmp_path)
-    experiment = mlflow.create_experiment("segments", artifact_location=(tmp_path / "artifacts").as_uri())
     found = []
     for seed in (1, 2):
-        with mlflow.start_run(experiment_id=experiment) as run:
+        with mlflow.start_run() as run:
             evaluation = evaluate(ACTUAL, y_prob=scores(seed), labels=["no", "yes"], row_ids=IDS)
             log_evaluation(evaluation, strict=True)
         found.append(run.info.run_id)

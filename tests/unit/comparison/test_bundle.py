@@ -44,7 +44,7 @@ def made(**options):
 
 
 @pytest.fixture(autouse=True)
-def undrawn(request, monkeypatch):
+def review_undrawn(request, monkeypatch):
     """Figures are the slow part, and no number is read from one."""
     if request.function is not test_a_page_with_its_figures_is_verified:
         monkeypatch.setattr("cmtrack.report.review.report.draw_pictures", lambda *_, **__: {})
@@ -56,12 +56,11 @@ def runs():
 
 
 @pytest.fixture(scope="module")
-def world(tmp_path_factory):
+def world(tmp_path_factory, undrawn):
     """A store with three runs with parameters, and one that a gate stops by its logged value; their ids."""
     folder = tmp_path_factory.mktemp("world")
     uri, ids = sqlite_store(folder / "mlflow.db"), {}
-    with pytest.MonkeyPatch.context() as patch, quiet(), tracking_store(uri):
-        patch.setattr("cmtrack.tracking.package._draw", lambda *_: None)
+    with quiet(), tracking_store(uri):
         mlflow.create_experiment("digits", artifact_location=(folder / "artifacts").as_uri())
         mlflow.set_experiment("digits")
         for seed, (name, skill) in enumerate((SKILLS | {"bad": -1.0}).items()):

@@ -190,11 +190,7 @@ def test_the_forest_refuses_other_shapes(names, sizes, values, said):
 
 
 @pytest.fixture
-def run_id(tmp_path, monkeypatch):
-    mlflow.set_tracking_uri(f"sqlite:///{tmp_path / 'mlflow.db'}")
-    monkeypatch.setenv("CMTRACK_SPOOL", str(tmp_path / "spool"))
-    experiment = mlflow.create_experiment("segments", artifact_location=(tmp_path / "artifacts").as_uri())
-    mlflow.set_experiment(experiment_id=experiment)
+def run_id(store):
     with mlflow.start_run() as run:
         yield run.info.run_id
 
