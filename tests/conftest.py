@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from pathlib import Path
 
 import hypothesis
@@ -18,6 +19,9 @@ hypothesis.settings.register_profile("desk", deadline=None)
 hypothesis.settings.load_profile("ci" if os.environ.get("CI") else "desk")
 
 
+ENGINE = re.compile("(?<![a-z])(spark|ray)(?![a-z])")
+
+
 def pytest_itemcollected(item: pytest.Item) -> None:
     """Mark what starts Spark or a browser: the fixtures and parameters of a test say it."""
     fixtures = getattr(item, "fixturenames", ())
@@ -26,6 +30,18 @@ def pytest_itemcollected(item: pytest.Item) -> None:
         item.add_marker("spark")
     if "browser" in fixtures:
         item.add_marker("browser")
+
+
+def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> object:
+    """One worker has all tests that start Spark, one those that start Ray; the others go file by file."""
+    from xdist.scheduler import LoadFileScheduling
+
+    class ByEngineOrFile(LoadFileScheduling):
+        def _split_scope(self, nodeid: str) -> str:
+            engine = ENGINE.search(nodeid)
+            return engine[0] if engine else super()._split_scope(nodeid)
+
+    return ByEngineOrFile(config, log)
 
 
 @pytest.hookimpl(trylast=True)

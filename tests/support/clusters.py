@@ -24,9 +24,6 @@ from support import tables
 PATIENCE = 60.0
 """Seconds after which something that should have happened has not."""
 
-QUICK_START = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
-"""Options of Java: its thorough compiler takes longer than a test."""
-
 
 def find_java() -> str | None:
     """The command that Spark would start, by ``JAVA_HOME`` or ``PATH``."""
@@ -132,10 +129,10 @@ def spark_cluster(folder: Path) -> Iterator[SparkCluster]:
         "spark.driver.host": "127.0.0.1",
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.driver.memory": "1g",
-        "spark.driver.extraJavaOptions": QUICK_START,
+        "spark.driver.extraJavaOptions": tables.QUICK_START,
         "spark.executor.memory": "1g",
         "spark.executorEnv.PYTHONPATH": str(Path(cmtrack.__file__).parents[1]),  # workers need the same cmtrack
-        "spark.executor.extraJavaOptions": QUICK_START,
+        "spark.executor.extraJavaOptions": tables.QUICK_START,
         "spark.local.dir": str(folder / "local"),
         "spark.shuffle.io.retryWait": "200ms",
         "spark.sql.files.minPartitionNum": "6",

@@ -20,6 +20,13 @@ from cmtrack.statistics.collected import Statistics
 FILES = ("parquet", "glob", "folder", "csv")
 FRAMES = ("duckdb", "polars", "polars lazy", "pandas", "pyarrow", "dask")
 ENGINES = (*FILES, *FRAMES, "spark")
+EVERY_SOURCE = [
+    pytest.param(name, marks=pytest.mark.slow if name in ("spark", "ray") else ()) for name in (*ENGINES, "ibis", "ray")
+]
+"""Parameters of a test that looks at every source that is known."""
+
+QUICK_START = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+"""Options of Java: its thorough compiler takes longer than a test."""
 
 
 @functools.cache
@@ -30,11 +37,25 @@ def spark() -> Any:
     from pyspark.sql import SparkSession
 
     os.environ["PYSPARK_PYTHON"] = sys.executable  # Spark's workers need cmtrack
-    options = {"spark.ui.enabled": "false", "spark.sql.shuffle.partitions": "4", "spark.driver.memory": "1g"}
+    options = {
+        "spark.driver.extraJavaOptions": QUICK_START,
+        "spark.driver.memory": "1g",
+        "spark.sql.shuffle.partitions": "4",
+        "spark.ui.enabled": "false",
+    }
     session = functools.reduce(lambda made, pair: made.config(*pair), options.items(), SparkSession.builder)
     started = session.master("local[2]").appName("cmtrack").getOrCreate()
     started.sparkContext.setLogLevel("ERROR")
     return started
+
+
+@functools.cache
+def ray_data() -> Any:
+    """``ray.data``, with one Ray of two workers for all tests of a process."""
+    cluster, data = pytest.importorskip("ray"), pytest.importorskip("ray.data")
+    cluster.init(num_cpus=2, include_dashboard=False, log_to_driver=False, logging_level="ERROR")
+    data.DataContext.get_current().enable_progress_bars = False
+    return data
 
 
 def as_table(engine: str, frame: pd.DataFrame, folder: Path) -> Any:
@@ -65,9 +86,13 @@ def as_table(engine: str, frame: pd.DataFrame, folder: Path) -> Any:
     if engine == "spark":
         empty = spark().createDataFrame(table.slice(0, 7)).limit(0)
         return spark().createDataFrame(table).repartition(3).union(empty)
+    if engine == "ray":
+        return ray_data().from_arrow(table).repartition(3)
     import polars as pl
 
     eager = pl.from_arrow(table)
+    if engine == "ibis":
+        return pytest.importorskip("ibis").polars.connect({"rows": eager}).table("rows")
     return eager if engine == "polars" else eager.lazy()
 
 

@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-import polars as pl
 import pyarrow as pa
 import pytest
 from hypothesis import given, settings
@@ -134,30 +133,20 @@ def test_a_tally_is_pickled_and_added() -> None:
 
 
 def test_ibis() -> None:
-    ibis = pytest.importorskip("ibis")
-    table = ibis.polars.connect({"rows": pl.from_pandas(FRAME)}).table("rows")
+    table = as_table("ibis", FRAME, Path())
     found = evaluate_table(table, y_true="y", y_prob="p*", grouping=HALVES)
     assert_same(found, evaluate(Y, y_prob=P, grouping=HALVES))
     assert_same(evaluate_table(table, y_true="y", y_pred="t"), evaluate(Y, PREDICTED))
 
 
-@pytest.fixture(scope="module")
-def ray() -> Iterator[Any]:
-    cluster, data = pytest.importorskip("ray"), pytest.importorskip("ray.data")
-    cluster.init(num_cpus=2, include_dashboard=False, log_to_driver=False, logging_level="ERROR")
-    data.DataContext.get_current().enable_progress_bars = False
-    yield data
-    cluster.shutdown()
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("case", CASES)
-def test_ray(ray: Any, case: str) -> None:
+def test_ray(case: str) -> None:
     columns, arrays = CASES[case]
     arrays = arrays | ({"sample_weight": FRAME["w"]} if case == "weights" else {})
-    table = ray.from_arrow(pa.Table.from_pandas(FRAME, preserve_index=False)).repartition(3)
+    table = as_table("ray", FRAME, Path())
     assert_same(evaluate_table(table, y_true="y", **columns), evaluate(Y, **arrays))
-    wrong = ray.from_arrow(pa.Table.from_pandas(FRAME.assign(p1=np.nan), preserve_index=False)).repartition(3)
+    wrong = as_table("ray", FRAME.assign(p1=np.nan), Path())
     with pytest.raises(ValueError, match=f"NaN or null in {N} of {N} rows"):
         evaluate_table(wrong, y_true="y", y_prob="p*")
 

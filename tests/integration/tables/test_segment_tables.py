@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-import polars as pl
 import pyarrow as pa
 import pytest
 from click.testing import CliRunner
@@ -29,7 +28,7 @@ from cmtrack.cli import main
 from cmtrack.statistics import collected
 from cmtrack.statistics.segment_values import Others
 from support.problems import B20, D20, random_problem
-from support.tables import ENGINES, as_table
+from support.tables import EVERY_SOURCE, as_table
 
 N = 900
 RNG = np.random.default_rng(17)
@@ -282,24 +281,9 @@ def check_source(table: Any) -> None:
     same_segments(found, whole(CASES["weighted labels"]))
 
 
-@pytest.mark.parametrize("engine", [pytest.param(e, marks=pytest.mark.slow if e == "spark" else ()) for e in ENGINES])
+@pytest.mark.parametrize("engine", EVERY_SOURCE)
 def test_every_source_gives_the_same_segments(engine: str, tmp_path: Path) -> None:
     check_source(as_table(engine, TABLE, tmp_path))
-
-
-def test_ibis_gives_the_same_segments() -> None:
-    ibis = pytest.importorskip("ibis")
-    check_source(ibis.polars.connect({"rows": pl.from_pandas(TABLE)}).table("rows"))
-
-
-@pytest.mark.slow
-def test_ray_gives_the_same_segments() -> None:
-    cluster, data = pytest.importorskip("ray"), pytest.importorskip("ray.data")
-    cluster.init(num_cpus=2, include_dashboard=False, log_to_driver=False, logging_level="ERROR")
-    try:
-        check_source(data.from_arrow(pa.Table.from_pandas(TABLE)).repartition(3))
-    finally:
-        cluster.shutdown()
 
 
 def test_tables_keep_the_order_of_categories() -> None:

@@ -27,7 +27,6 @@ from cmtrack import Grouping, evaluate, evaluate_table
 from cmtrack.sources import source
 from support import ROOT
 from support.clusters import (
-    QUICK_START,
     DaskCluster,
     NothingLost,
     SparkCluster,
@@ -37,7 +36,7 @@ from support.clusters import (
     spark_cluster,
 )
 from support.problems import random_problem
-from support.tables import assert_same
+from support.tables import QUICK_START, assert_same
 
 pytestmark = pytest.mark.slow
 

@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-import polars as pl
 import pyarrow as pa
 import pytest
 from click.testing import CliRunner
@@ -20,7 +19,7 @@ from cmtrack.comparison.comparability import Reason, why_unpaired
 from cmtrack.metrics.influence import standard_error
 from cmtrack.metrics.intervals import wilson
 from support.problems import random_guesses, random_labels, random_problem, random_scores
-from support.tables import ENGINES, as_table
+from support.tables import EVERY_SOURCE, as_table
 
 N = 400
 HEAVY = np.arange(N) >= 360
@@ -107,24 +106,9 @@ def check_columns(table: Any) -> None:
         same(found, evaluate(Y, y_prob=P, sample_weight=FRAME[column]))
 
 
-@pytest.mark.parametrize("engine", [pytest.param(e, marks=pytest.mark.slow if e == "spark" else ()) for e in ENGINES])
+@pytest.mark.parametrize("engine", EVERY_SOURCE)
 def test_the_type_of_a_column_decides_in_every_source(engine: str, tmp_path: Path) -> None:
     check_columns(as_table(engine, FRAME, tmp_path))
-
-
-def test_the_type_of_a_column_decides_in_ibis() -> None:
-    ibis = pytest.importorskip("ibis")
-    check_columns(ibis.polars.connect({"rows": pl.from_pandas(FRAME)}).table("rows"))
-
-
-@pytest.mark.slow
-def test_the_type_of_a_column_decides_in_ray() -> None:
-    cluster, data = pytest.importorskip("ray"), pytest.importorskip("ray.data")
-    cluster.init(num_cpus=2, include_dashboard=False, log_to_driver=False, logging_level="ERROR")
-    try:
-        check_columns(data.from_arrow(pa.Table.from_pandas(FRAME)).repartition(3))
-    finally:
-        cluster.shutdown()
 
 
 def test_sums_of_counts_in_duckdb_are_frequencies() -> None:
