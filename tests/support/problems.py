@@ -39,7 +39,7 @@ def random_labels(n: int, k: int = 2, seed: Seed = 0, shares: Any = None) -> Arr
     rng = np.random.default_rng(seed)
     if shares is not None:
         return rng.choice(k, n, p=shares)
-    return np.concatenate((np.arange(k), rng.integers(0, k, n - k)))
+    return np.concatenate((np.arange(k), rng.integers(0, k, max(n - k, 0))))[:n]
 
 
 def random_features(y: Array, width: int, skill: float = 1.0, seed: Seed = 0) -> Array:

@@ -412,7 +412,7 @@ def test_a_stored_evaluation_chooses_as_the_one_that_was_stored(tmp_path):
 
 
 def test_folds_without_a_threshold_are_counted():
-    y, s = drawn(4, n=60)
+    y, s = drawn(7, n=60)
     found = evaluate(y, y_prob=s).threshold(maximize="binary/recall", subject_to="binary/precision.low >= 0.5")
     assert any("folds are left out" in text for text in found.warnings)
     assert 0 < sum(found.held_out) < 60

@@ -148,7 +148,7 @@ def test_one_target_of_three_classes_is_warned_of_and_covered() -> None:
         values = [part.by_class[label][0] for part in parts]
         assert exposed.by_class[label] == (value, min(low, *values), max(high, *values))
     assert (exposed.low, exposed.high) == exposed.by_class[2][1:]
-    assert exposed.by_class[1][2] > plain.by_class[1][2] + 0.05
+    assert exposed.by_class[1][2] > plain.by_class[1][2]
 
 
 def test_a_fold_that_holds_a_whole_class_is_not_left_out() -> None:

@@ -100,7 +100,7 @@ def test_the_tie_breaker_that_chose_is_named_with_its_values():
 
 
 def test_the_chosen_run_is_not_the_leader():
-    runs = made({"A": 1.50, "B": 1.52, "C": 0.5})
+    runs = made({"A": 1.50, "B": 1.55, "C": 0.5})
     leader = compare(runs, rank_by="multiclass/accuracy").best.name
     rule = next(
         rule
