@@ -40,7 +40,7 @@ def log(client: mlflow.MlflowClient, experiment: str, name: str, skill: float, *
 
 
 @pytest.fixture(scope="module")
-def logged(tmp_path_factory) -> Path:
+def logged(tmp_path_factory, undrawn) -> Path:
     """A store with three runs that differ in two parameters of three."""
     folder = tmp_path_factory.mktemp("logged")
     with tracking_store(sqlite_store(folder / "mlflow.db")):
@@ -228,6 +228,7 @@ def test_the_command_prints_the_links(three):
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("drawn")
 def test_the_page_of_mlflow_shows_it(tmp_path, monkeypatch):
     playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
     chromium = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
