@@ -22,12 +22,16 @@ from cmtrack.cli.compare import (
     require_option,
     rule_option,
 )
-from cmtrack.cli.frame import BadInput, Failed, echo, echo_json, plain_errors, working
+from cmtrack.cli.frame import BadInput, Failed, echo_json, plain, plain_errors, terminal, working
+from cmtrack.names import quoted
 from cmtrack.untrusted import for_page, one_line
 
 if TYPE_CHECKING:
+    from rich.console import Console
+
     from cmtrack.comparison import RankedRun
     from cmtrack.comparison.rule import Rule
+    from cmtrack.comparison.run import Run
     from cmtrack.comparison.verdict import NotWorse, Verdict
     from cmtrack.metrics.gates import GateResult
 
@@ -71,7 +75,7 @@ def _no_verdict(function: Callable[..., Any]) -> Callable[..., Any]:
     "--summary",
     "summary_file",
     type=click.Path(dir_okay=False, path_type=Path),
-    help='Append the Markdown summary to this file, such as "$GITHUB_STEP_SUMMARY".',
+    help='Append the verdict as Markdown to this file, such as "$GITHUB_STEP_SUMMARY".',
 )
 @json_option
 @_no_verdict
@@ -123,35 +127,27 @@ def gate_command(
         verdict = verdict_of(comparison, require)
     if verdict.run is None or verdict.not_judged is not None:
         raise NotJudged(verdict.why)
-    text = _markdown(verdict, verdict.run)
-    if rule is not None:
-        text += f"\n\n{rule.sentence}"
-    review = _reviewed(verdict.run)
-    text += f"\n\nReview: {review}" if review else ""
+    review = _review_of(verdict.run)
     if summary_file is not None:
-        _append(summary_file, for_page(text))
+        _append(summary_file, for_page(_markdown(verdict, verdict.run, rule, review)))
     if as_json:
         named = {} if rule is None else {"rule": {"file": rule.name, "sha256": rule.sha256}}
         echo_json(verdict.to_dict() | named)
     else:
-        echo(text)
+        _print(terminal(), verdict, verdict.run, rule, review)
     if not verdict.passed:
         raise click.exceptions.Exit(1)
 
 
-def _reviewed(ranked: RankedRun) -> str:
-    """The review that last judged the run, as Markdown: its address, or its id where the store has no pages."""
-    from cmtrack.report.formatting import markdown_text
+def _review_of(ranked: RankedRun) -> tuple[Run, str] | None:
+    """The review that last judged the run, and its address, which is empty where the store has no pages."""
     from cmtrack.report.review.record import address
     from cmtrack.tracking.publish import review_of
     from cmtrack.tracking.store import quiet
 
     with quiet():
         review = review_of(ranked.run)
-    if review is None:
-        return ""
-    href = address(review)
-    return f"[{markdown_text(review.name)}](<{href}>)" if href else f"run `{review.run_id}`"
+    return None if review is None else (review, address(review))
 
 
 def _read_rule(path: Path, require: tuple[str, ...], rank_by: tuple[str, ...], against: str | None) -> Rule:
@@ -167,30 +163,88 @@ def _read_rule(path: Path, require: tuple[str, ...], rank_by: tuple[str, ...], a
     return rule
 
 
-def _markdown(verdict: Verdict, run: RankedRun) -> str:
+_MARK = {True: "passes", False: "fails"}
+
+
+def _markdown(verdict: Verdict, run: RankedRun, rule: Rule | None, review: tuple[Run, str] | None) -> str:
+    """The verdict for the summary page of a job."""
+    from cmtrack.metrics.gates import GateResult
     from cmtrack.report import formatting as fmt
 
-    against = f" against `{_named(verdict.baseline)}`" if verdict.baseline is not None else ""
     lines = [
-        f"### Gate: {'passed' if verdict.passed else 'failed'}",
+        _heading(verdict, "### "),
         "",
-        f"`{_named(run)}`{against}, {fmt.samples(run.evaluation)}.",
+        _judged(verdict, run, _in_code),
         "",
         "| required | value | |",
         "|---|---|---|",
     ]
-    mark = {True: "passes", False: "**fails**"}
     for check in verdict.checks:
-        text, value = _required(check), _found(check, fmt.samples(run.evaluation))
-        lines.append(f"| {_cell(text)} | {_cell(value)} | {mark[check.passed]} |")
+        required = f"`{_required(check)}`" if isinstance(check, GateResult) else _required(check)
+        found, mark = _found(check), _MARK[check.passed]
+        lines.append(f"| {_cell(required)} | {_cell(found)} | {mark if check.passed else f'**{mark}**'} |")
+    below = [*_remarks(verdict, run), *(f"Warning: {warning}" for warning in run.evaluation.warnings)]
+    if rule is not None:
+        below.append(rule.sentence)
+    if review is not None:
+        found, href = review
+        below.append(
+            f"Review: [{fmt.markdown_text(found.name)}](<{href}>)" if href else f"Review: run `{found.run_id}`"
+        )
+    return "\n".join([*lines, *(line for text in below for line in ("", text))])
+
+
+def _print(
+    console: Console, verdict: Verdict, run: RankedRun, rule: Rule | None, review: tuple[Run, str] | None
+) -> None:
+    """Print the verdict."""
+    from rich.text import Text
+
+    from cmtrack.cli.summary import new_table, print_warnings
+
+    console.print(Text(_heading(verdict), style="bold"))
+    console.print(plain(_judged(verdict, run, quoted)))
+    table = new_table("")
+    for head in ("required", "value", ""):
+        table.add_column(head, overflow="fold")
+    for check in verdict.checks:
+        found = _found(check)
+        table.add_row(plain(one_line(_required(check))), plain(one_line(found)), _MARK[check.passed])
+    console.print(table)
+    for text in _remarks(verdict, run):
+        console.print(plain(text))
+    print_warnings(console, run.evaluation)
+    if rule is not None:
+        console.print(plain(rule.sentence))
+    if review is not None:
+        found, href = review
+        where = f"{quoted(found.name)}, {href}" if href else f"run {found.run_id}"
+        console.print(plain(f"Review: {where}"), soft_wrap=True)
+
+
+def _heading(verdict: Verdict, mark: str = "") -> str:
+    return f"{mark}Gate: {'passed' if verdict.passed else 'failed'}"
+
+
+def _judged(verdict: Verdict, run: RankedRun, named: Callable[[str], str]) -> str:
+    """The run, its baseline and its samples, as a sentence."""
+    from cmtrack.report import formatting as fmt
+
+    runs = [one_line(f"{one.name} ({one.run_id[:8]})") for one in (run, verdict.baseline) if one is not None]
+    return f"{' against '.join(map(named, runs))}, {fmt.samples(run.evaluation)}."
+
+
+def _remarks(verdict: Verdict, run: RankedRun) -> list[str]:
+    """The sentences below the checks."""
+    from cmtrack.report import formatting as fmt
+
+    lines = []
     if verdict.pairing is not None and verdict.baseline is not None:
-        why = verdict.pairing.between(run.evaluation, verdict.baseline.evaluation)
-        lines += ["", f"Not compared row by row: {why}."]
-    lines += [line for check in verdict.checks for line in _hint(check)]
-    lines += [line for note in verdict.notes for line in ("", f"Note: {note}")]
-    for warning in run.evaluation.warnings:
-        lines += ["", f"Warning: {warning}"]
-    return "\n".join(lines)
+        lines.append(
+            f"Not compared row by row: {verdict.pairing.between(run.evaluation, verdict.baseline.evaluation)}."
+        )
+    hints = [_hint(check, fmt.samples(run.evaluation)) for check in verdict.checks]
+    return [*lines, *filter(None, hints), *(f"Note: {note}" for note in verdict.notes)]
 
 
 def _required(check: GateResult | NotWorse) -> str:
@@ -198,11 +252,11 @@ def _required(check: GateResult | NotWorse) -> str:
     from cmtrack.metrics.gates import GateResult
 
     if isinstance(check, GateResult):
-        return f"`{check.gate.text}`"
+        return check.gate.text
     return f"not significantly worse than the baseline in {check.criterion}"
 
 
-def _found(check: GateResult | NotWorse, samples: str) -> str:
+def _found(check: GateResult | NotWorse) -> str:
     """The finding on it."""
     from cmtrack.comparison.verdict import Outcome
     from cmtrack.metrics.gates import GateResult
@@ -212,39 +266,36 @@ def _found(check: GateResult | NotWorse, samples: str) -> str:
         return check.found
     if check.outcome is not Outcome.TESTED:
         return "it is the baseline itself" if check.outcome is Outcome.SAME_RUN else check.outcome.value
-    ends = (check.low, check.high)
-    shown = f"difference {fmt.with_interval(check.difference, ends)}, p = {check.pvalue:.3f}"
-    return shown + _not_shown(not check.passed, ends, samples)
+    difference = fmt.with_interval(check.difference, (check.low, check.high))
+    return f"difference {difference}, {fmt.p_equals(check.pvalue)}"
 
 
-def _hint(check: GateResult | NotWorse) -> list[str]:
+def _hint(check: GateResult | NotWorse, samples: str) -> str:
+    """The loss that a passed default check leaves possible, and the gate that bounds it; empty where there is none."""
     from cmtrack.comparison.verdict import NotWorse, Outcome
-
-    if not isinstance(check, NotWorse) or check.outcome is not Outcome.TESTED or not check.passed:
-        return []
-    said = (
-        f"Not significantly worse does not mean as good: --require '{check.criterion}.difference.low >= -0.01' asks "
-        "for a loss of at most 0.01."
-    )
-    return ["", said]
-
-
-def _not_shown(worse: bool, ends: tuple[float, float], samples: str) -> str:
-    """Words for an interval that reaches below zero: not shown to be worse is not shown to be as good."""
+    from cmtrack.metrics.catalog import lookup
     from cmtrack.report import formatting as fmt
 
-    if worse or ends[0] >= 0:
+    if not isinstance(check, NotWorse) or check.outcome is not Outcome.TESTED or not check.passed:
         return ""
-    lowest = fmt.number(-ends[0], ends)
-    return (
-        f": not shown to be worse, but {samples} leave room for {lowest} less; a margin says how much is too much "
-        "(--require 'METRIC.difference.low >= -MARGIN')"
-    )
+    try:
+        better = lookup(check.criterion).better
+    except KeyError:
+        better = ""  # of a weighted sum more is better, but no gate reads it
+    ends = (check.low, check.high)
+    loss = check.high if better in ("lower", "nearest zero") else -check.low
+    if loss <= 0:
+        return ""
+    way = {"lower": "more", "nearest zero": "more distance from zero"}.get(better, "less")
+    said = f"Not shown to be worse does not mean as good: {samples} leave room for {fmt.number(loss, ends)} {way}."
+    if better not in ("higher", "lower"):
+        return said
+    bound = "low >= -0.01" if better == "higher" else "high <= 0.01"
+    return f"{said} --require '{check.criterion}.difference.{bound}' asks for a loss of at most 0.01."
 
 
-def _named(run: RankedRun | None) -> str:
-    assert run is not None
-    return one_line(f"{run.name} ({run.run_id[:8]})").replace("`", "'")
+def _in_code(name: str) -> str:
+    return "`" + name.replace("`", "'") + "`"
 
 
 def _cell(text: str) -> str:

@@ -95,6 +95,13 @@ def print_evaluation(console: Console, evaluation: BaseEvaluation) -> None:
             console.print(_segments(segments))
         if any(step.mismatches.any() for step in evaluation.reduced):
             console.print(Padding(Text(narrative.MISMATCHES, style="dim"), (0, 2, 1, 2)))
+    print_warnings(console, evaluation)
+
+
+def print_warnings(console: Console, evaluation: BaseEvaluation) -> None:
+    """Print the warnings of an evaluation."""
+    from rich.text import Text
+
     for warning in evaluation.warnings:
         console.print(Text.assemble(("Warning: ", "yellow"), warning))
 

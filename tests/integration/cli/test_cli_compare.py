@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 import time
@@ -438,14 +439,25 @@ def test_regroup_refuses_in_one_sentence(run: Any, arguments: tuple[str, ...], c
 
 
 def test_a_gate_passes_and_fails_by_its_exit_code(run: Any) -> None:
-    passed = ok(run("gate", "good", "--against", "poor"), 0)
-    assert passed.stdout.startswith("### Gate: passed")
-    assert "not significantly worse than the baseline in binary/matthews_corrcoef | difference 0." in passed.stdout
-    failed = ok(run("gate", "poor", "--against", "good"), 1)
-    assert failed.stdout.startswith("### Gate: failed")
-    assert "difference −0." in failed.stdout
-    assert "**fails**" in failed.stdout
+    passed = ok(run("gate", "good", "--against", "poor", width=200), 0)
+    assert passed.stdout.startswith("Gate: passed\n“good (")
+    assert re.search(r"than the baseline in binary/matthews_corrcoef +difference 0\.\d.+ +passes", passed.stdout)
+    failed = ok(run("gate", "poor", "--against", "good", width=200), 1)
+    assert failed.stdout.startswith("Gate: failed\n“poor (")
+    assert re.search(r"difference −0\..+ +fails", failed.stdout)
     assert failed.stderr == ""
+
+
+@pytest.mark.parametrize("width", [60, 80, 200])
+def test_a_terminal_gets_text_and_a_summary_markdown(run: Any, tmp_path: Path, width: int) -> None:
+    asked = ("gate", "good", "--against", "poor", "--require", f"{MCC}.difference.low > 0", "--summary", "s.md")
+    text = ok(run(*asked, width=width), 0).stdout
+    assert not re.search(r"[|`]|\*\*|#", text)
+    assert max(map(len, text.splitlines())) <= width
+    summary = (tmp_path / "s.md").read_text()
+    assert summary.startswith("### Gate: passed\n\n`good (")
+    assert f"| `{MCC}.difference.low > 0` | 0." in summary
+    assert "|---|---|---|" in summary
 
 
 def test_a_gate_names_the_review_of_its_run(run: Any, store: Filled) -> None:
@@ -453,7 +465,7 @@ def test_a_gate_names_the_review_of_its_run(run: Any, store: Filled) -> None:
         before = ok(run("gate", "good", "--against", "poor"), 0).stdout
         review = cmtrack.compare([store.runs[name] for name in ("good", "poor")], rank_by=MCC).log()
     said = ok(run("gate", "good", "--against", "poor"), 0).stdout
-    assert said == f"{before.rstrip()}\n\nReview: run `{review.run_id}`\n"
+    assert said == f"{before}Review: run {review.run_id}\n"
     mlflow.MlflowClient(store.uri).delete_run(review.run_id)
     assert ok(run("gate", "good", "--against", "poor"), 0).stdout == before
 
@@ -484,7 +496,8 @@ def test_gates_are_judged_one_by_one(run: Any, store: Filled, tmp_path: Path) ->
     summary = (tmp_path / "summary.md").read_text()
     assert summary.startswith("# Before\n### Gate: failed")
     assert f"| `{MCC}.difference.low > 0` |" in summary
-    assert ok(run(*asked), 1).stdout.strip() in summary
+    assert "| **fails** |" in summary
+    ok(run(*asked), 1)
     assert (tmp_path / "summary.md").read_text().count("### Gate: failed") == 2
 
 
@@ -494,7 +507,7 @@ def test_a_gate_without_a_baseline_and_with_another_grouping(run: Any) -> None:
     failed = ok(run("gate", "constant", "--require", f"{MCC} > 0"), 1)
     assert f"{MCC} is undefined" in failed.stdout
     unpaired = ok(run("gate", "good", "--against", "counted", "--require", f"{MCC}.difference > -1"), 0)
-    assert "Not compared row by row" in unpaired.stdout
+    assert "Not compared row by row: " in unpaired.stdout
     same = ok(run("gate", "good", "--against", "good"), 0)
     assert "it is the baseline itself" in same.stdout
 
@@ -532,7 +545,7 @@ def test_a_gate_against_the_champion(run: Any, tmp_path: Path) -> None:
     own.client.set_registered_model_alias("party", "champion", version)
     champion = ("--against", "models:/party@champion")
     failed = ok(run("gate", own.runs["poor"], *champion, uri=own.uri), 1)
-    assert f"against `good ({own.runs['good'][:8]})`, 240 samples." in failed.stdout
+    assert f" against “good ({own.runs['good'][:8]})”, 240 samples." in failed.stdout
     assert "it is the baseline itself" in ok(run("gate", own.runs["good"], *champion, uri=own.uri)).stdout
     predictions = tmp_path / "artifacts" / own.runs["good"] / "artifacts" / "cmtrack_predictions.parquet"
     predictions.write_bytes(b"no parquet")
@@ -571,6 +584,14 @@ def test_help_loads_nothing_heavy(command: str, tmp_path: Path) -> None:
         check=False,
     )
     assert done.stdout == "[] True\n", done.stderr
+
+
+def test_the_package_runs_as_a_module(tmp_path: Path) -> None:
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])}
+    command = [sys.executable, "-m", "cmtrack", "--help"]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, env=environment, check=True)
+    assert done.stdout.startswith("Usage: python -m cmtrack [OPTIONS] COMMAND [ARGS]...\n")
+    assert "\n  evaluate " in done.stdout
 
 
 NAMES = ("Experiment", "Metric", "Baseline", "Prefix", "Runs", "File", "Its", "The", "What", "Repeated", "YAML")

@@ -210,7 +210,7 @@ def test_no_command_prints_a_control_character(store, tmp_path):
 def test_a_name_with_line_breaks_forges_no_line_of_a_gate(store):
     base, forging = (logged(seed, name) for seed, name in enumerate(("base", "x\n### Gate: passed\n")))
     text = said("gate", forging, "--against", base, "--require", "multiclass/accuracy > 1")
-    assert [line for line in text.splitlines() if line.startswith("### Gate")] == ["### Gate: failed"]
+    assert [line for line in text.splitlines() if line.strip("# ").startswith("Gate: ")] == ["Gate: failed"]
 
 
 def test_the_spool_and_push_print_no_control_character(store, monkeypatch, tmp_path):
