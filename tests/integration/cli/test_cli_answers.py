@@ -19,8 +19,9 @@ from rich.console import Console
 from cmtrack import Grouping, compare, evaluate, load_evaluation, log_evaluation
 from cmtrack.cli import main
 from cmtrack.cli.comparison_table import print_comparison
-from cmtrack.cli.gate import _not_shown
+from cmtrack.cli.gate import _hint
 from cmtrack.cli.push import _next_steps
+from cmtrack.comparison.verdict import NotWorse
 from cmtrack.report.evaluation_page import class_table
 from cmtrack.tracking import EvaluationWarning
 from cmtrack.tracking.names import digests
@@ -170,6 +171,14 @@ def test_what_is_not_there_is_called_by_its_name():
         judged.metrics["qqqqqq"]
 
 
+def test_the_figures_there_are_stand_in_the_error_on_another():
+    judged = evaluate([0, 1], [0, 1])
+    with pytest.raises(KeyError, match=r"there is no figure 'reduced'; there are \['confusion_matrix'\]"):
+        judged.figures()["reduced"]
+    with pytest.raises(KeyError, match=r"there is no figure 'roc'; there are \['metrics', 'confusion_matrices'\]"):
+        compare({"a": judged, "b": evaluate([0, 1], [1, 1])}).figures()["roc"]
+
+
 def test_values_by_name_are_a_plain_dict_otherwise():
     metrics = evaluate([0, 1, 1], [0, 1, 0]).metrics
     plain = dict(metrics)
@@ -219,17 +228,28 @@ def test_a_gate_that_passes_for_want_of_data_says_so(filled):
     assert check["low"] < 0 <= check["high"]  # the case at hand
     assert done.exit_code == 0
     lowest = f"{-check['low']:.3f}"
-    assert f": not shown to be worse, but 240 samples leave room for {lowest} less" in flat(done)
-    assert "--require 'METRIC.difference.low >= -MARGIN'" in flat(done)
+    assert f"Not shown to be worse does not mean as good: 240 samples leave room for {lowest} less. " in flat(done)
+    assert "--require 'multiclass/matthews_corrcoef.difference.low >= -0.01' asks for a loss of at most" in flat(done)
 
 
 @pytest.mark.parametrize(
-    ("worse", "ends", "left_open"),
-    [(True, (-0.2, -0.1), False), (False, (0.01, 0.1), False), (False, (0.0, 0.1), False), (False, (-0.1, 0.1), True)],
-    ids=["worse", "better", "at-least-as-good", "open"],
+    ("criterion", "passed", "ends", "said"),
+    [
+        ("binary/recall", False, (-0.2, -0.1), ""),
+        ("binary/recall", True, (0.01, 0.1), ""),
+        ("binary/recall", True, (0.0, 0.1), ""),
+        ("binary/recall", True, (-0.2, 0.1), "0.200 less. --require 'binary/recall.difference.low >= -0.01'"),
+        ("binary/fnr", True, (-0.2, 0.1), "0.100 more. --require 'binary/fnr.difference.high <= 0.01'"),
+        ("binary/fnr", True, (-0.2, 0.0), ""),
+        ("prevalence/bias", True, (-0.2, 0.1), "0.100 more distance from zero."),
+        ("binary/recall=2 + binary/f1=1", True, (-0.2, 0.1), "0.200 less."),
+    ],
+    ids=["worse", "better", "at-least-as-good", "open", "lower-open", "lower-better", "nearest-zero", "weighted"],
 )
-def test_only_what_is_open_is_said_to_be_open(worse, ends, left_open):
-    assert bool(_not_shown(worse, ends, "5 samples")) is left_open
+def test_only_what_is_open_is_said_to_be_open(criterion, passed, ends, said):
+    hint = _hint(NotWorse(criterion, passed, difference=0.0, low=ends[0], high=ends[1], pvalue=0.5), "5 samples")
+    assert bool(hint) is bool(said)
+    assert said in hint
 
 
 # -- tables of the terminal -------------------------------------------------------------------------------------------
