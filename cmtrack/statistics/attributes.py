@@ -33,11 +33,14 @@ class Called:
         One of them.
     names : str
         The argument that chooses them.
+    hint : str
+        Advice where a text is given in place of columns.
     """
 
     data: str = "X"
     column: str = "attribute"
     names: str = "attributes"
+    hint: str = ""
 
 
 ATTRIBUTES = Called()
@@ -51,7 +54,7 @@ def attribute_columns(
     Raises
     ------
     TypeError
-        If ``attributes`` is a text and no sequence of names.
+        If the data are no columns, or ``attributes`` is a text and no sequence of names.
     ValueError
         If there are no columns, or an attribute is repeated or not there.
     """
@@ -158,6 +161,11 @@ def _columns(data: Any, called: Called) -> dict[Hashable, Any]:
             return {0: data}
         data = _rows(data, called.data)
     array = np.asarray(data)
+    if array.ndim == 0:
+        raise TypeError(
+            f"{called.data} must be a table, a mapping of name to column, a series or an array, got {data!r:.60}"
+            f"{called.hint}"
+        )
     if array.ndim != 2:
         raise ValueError(f"{called.data} must have shape (n_samples, n_{called.names}), got {array.shape}")
     return dict(enumerate(array.T))

@@ -24,7 +24,9 @@ MAX_FRACTIONS = 20
 """Distinct numbers that are not whole; a column with more is continuous."""
 MISSING, OTHERS = "(missing)", "(others)"
 CROSSED = " × "
-SEGMENTS = Called("segments", "segment column", "segments")
+SEGMENTS = Called(
+    "segments", "segment column", "segments", "; segments=(table, ['region']) takes a column of a table by its name"
+)
 
 Divisions: TypeAlias = tuple[tuple[Hashable, ...], ...]
 """Names of columns: one that divides the rows, or several whose crossings do."""

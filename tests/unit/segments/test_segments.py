@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from statsmodels.stats.meta_analysis import combine_effects
 from statsmodels.stats.proportion import confint_proportions_2indep
 
+from cmtrack import evaluate
 from cmtrack.metrics.intervals import normal_quantile, wilson
 from cmtrack.segments import (
     Estimates,
@@ -569,6 +570,13 @@ def test_bad_searches(changed: dict[str, Any], says: str) -> None:
     with pytest.raises(ValueError) as caught:  # noqa: PT011 - the text is compared as it is
         worst_segments(given.pop("columns"), given.pop("values"), **given)
     assert says in str(caught.value)
+
+
+@pytest.mark.parametrize(("given", "shown"), [("hue", "'hue'"), (3, "3")], ids=["text", "number"])
+def test_segments_that_are_no_columns_are_refused_with_what_is_allowed(given: Any, shown: str) -> None:
+    allowed = f"segments must be a table, a mapping of name to column, a series or an array, got {shown}; "
+    with pytest.raises(TypeError, match=rf"^{allowed}segments=\(table, \['region'\]\) takes a column of a table by"):
+        evaluate([0, 1, 1], [0, 1, 0], segments=given)
 
 
 def test_columns_of_one_name_or_of_other_kinds():
