@@ -327,7 +327,7 @@ class FamilyEvaluation(BaseEvaluation):
         """One row per code: its family, numbers of documents, precision, recall, F1, shares and frequent partners.
 
         The shares ``match``, ``confused`` and ``oof`` sum to 1 in each direction; ``partner`` is the sibling that most
-        often stands for the code.
+        often stands for the code, of several that are as frequent the first in order.
 
         Notes
         -----

@@ -37,6 +37,8 @@ if TYPE_CHECKING:
 OOF = "OOF"
 NORMALIZATIONS = ("mass", "reference")
 GIVEN = ("predicted", "actual")
+MOST_TIED = 3
+"""Codes of equal share that a sentence names."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -231,7 +233,7 @@ class CodeAnswer:
 
     @property
     def most_likely(self) -> Label | None:
-        """The sibling that most often stands for it; None where none does."""
+        """The sibling that most often stands for it, the first of several as frequent; None where none does."""
         return self.siblings[0][0] if self.siblings else None
 
     def to_frame(self) -> pd.DataFrame:
@@ -255,8 +257,13 @@ class CodeAnswer:
         few = " (too few to rely on)" if self.too_few else ""
         parts = [f"correct in {_said(self.right, self.right_interval)}"]
         if self.siblings:
-            share = _said(self.siblings[0][1], self.sibling_intervals[0])
-            parts.append(f"{other} is instead most often {quoted(self.siblings[0][0])} ({share})")
+            most = self.siblings[0][1]
+            tied = [quoted(code) for code, share in self.siblings if math.isclose(share, most, abs_tol=2 / UNIT)]
+            each, shown = "each " if len(tied) > 1 else "", tied[:MOST_TIED]
+            shown += [f"{len(tied) - MOST_TIED} more"] * (len(tied) > MOST_TIED)
+            names = " or ".join(filter(None, (", ".join(shown[:-1]), shown[-1])))
+            share = _said(most, self.sibling_intervals[0])
+            parts.append(f"{other} is instead most often {names} ({each}{share})")
         parts.append(f"out of family in {_said(self.outside, self.outside_interval)}")
         return f"{quoted(self.code)} is {self.given} in {many}{few}: {'; '.join(parts)}."
 
