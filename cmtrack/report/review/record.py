@@ -46,7 +46,7 @@ def as_data(comparison: Comparison) -> dict[str, Any]:
         "made": own.made,
         "author": own.author,
         "versions": own.versions,
-        "stores": _stores(runs),
+        "stores": stores(runs),
         "experiments": own.experiments,
         "rule": None if rule is None else {"file": rule.name, "sha256": rule.sha256},
         "lines": {line["name"]: line["text"] for line in _lines(comparison, runs) if line["text"]},
@@ -90,6 +90,11 @@ def address(run: Run) -> str:
     return "{}/#/experiments/{}/runs/{}".format(*parts)
 
 
+def stores(runs: Iterable[Run]) -> list[str]:
+    """The tracking stores of runs, without credentials."""
+    return list(dict.fromkeys(without_credentials(run.tracking_uri) for run in runs if run.tracking_uri))
+
+
 def duration(run: Run) -> float | None:
     """Seconds from a run's start to its end; None where it has none."""
     return (run.end_time - run.start_time) / 1000 if 0 < run.start_time <= run.end_time else None
@@ -112,7 +117,7 @@ def _lines(comparison: Comparison, runs: Sequence[Run]) -> list[Line]:
     grouping = how.get("grouping") or (None if evaluation is None else evaluation.grouping)
     return [
         _line("Made", f"{own.made} UTC{by}" if own.made else ""),
-        _line("Tracking store", fmt.listed(_stores(runs), 6)),
+        _line("Tracking store", fmt.listed(stores(runs), 6)),
         *_experiments(comparison, runs),
         *(_line("Data", text) for text in _data(comparison)),
         _line(
@@ -149,10 +154,6 @@ def decides(comparison: Comparison) -> str:
 
 def _several(given: Any) -> list[str]:
     return [given] if isinstance(given, str) else [str(one) for one in given or ()]
-
-
-def _stores(runs: Iterable[Run]) -> list[str]:
-    return list(dict.fromkeys(without_credentials(run.tracking_uri) for run in runs if run.tracking_uri))
 
 
 def _experiments(comparison: Comparison, runs: Sequence[Run]) -> list[Line]:

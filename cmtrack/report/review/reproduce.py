@@ -12,6 +12,7 @@ from cmtrack.comparison.result import Comparison
 from cmtrack.comparison.rule import Rule
 from cmtrack.comparison.run import Run
 from cmtrack.grouping import Costs, Grouping
+from cmtrack.report.review.record import stores
 
 _OPTIONS = {
     "filter_string": "--filter",
@@ -34,16 +35,19 @@ _NOT_THERE = {"rope", "test_train_ratio", "max_runs", "seed"}  # only Python has
 
 
 def given(comparison: Comparison) -> dict[str, Any]:
-    """The arguments of ``compare`` that differ from its defaults."""
+    """The arguments of ``compare`` that differ from its defaults, and the store that was asked."""
     defaults, ruled = CompareOptions.defaults(), comparison.how.get("rule")
     missing = object()
-    return {
+    arguments = {
         name: value
         for name, value in comparison.how.items()
         if value is not None
         and not _same(value, defaults.get(name, missing))
         and not (isinstance(ruled, Rule) and name in ruled.values)
     }
+    if "tracking_uri" not in arguments and (found := stores(every_run(comparison))):
+        arguments["tracking_uri"] = found[0] if len(found) == 1 else found
+    return arguments
 
 
 class Mark(str):
@@ -91,7 +95,7 @@ def each_run(comparison: Comparison, ranking: Ranking, body: str) -> str:
         lines = ["evaluation = load_evaluation(run_id)"]
         where = arguments.get("tracking_uri")
         if isinstance(where, str):
-            head[:0], head[1:1] = ["import mlflow"], ["", f"mlflow.set_tracking_uri({where!r})"]
+            head[:1] = ["import mlflow", head[0], "", f"mlflow.set_tracking_uri({where!r})"]
     if grouping is not None:
         positive = arguments.get("positive")
         more = "" if positive is None else f", positive={positive!r}"
