@@ -20,7 +20,7 @@ from cmtrack.report.formatting import capital, markdown_text
 from cmtrack.report.review.narrative import decision, lead
 from cmtrack.report.review.report import as_json, html, markdown, ranking_json
 from cmtrack.tracking.description import MAX_NOTE, NOTE, artifact_link, with_block
-from cmtrack.tracking.names import KIND_TAG, REVIEW, tag
+from cmtrack.tracking.names import KIND_TAG, REVIEW, former_tag, tag
 from cmtrack.tracking.runs import client_for, experiment_ids, first_line, from_entity, version_for, versions_of
 from cmtrack.tracking.store import end_run
 
@@ -36,6 +36,7 @@ REVIEWS = ": reviews"
 """End of the name of an experiment that holds the reviews of another."""
 _LABEL = "(review)"
 _MAX_TAG = 4000
+_FORMER = former_tag("criterion", "")  # reviews of earlier versions left it, and each review replaces the one before
 
 
 @dataclass(frozen=True)
@@ -317,6 +318,8 @@ def _describe_version(client: MlflowClient, version: Any, said: _Said, standing:
     client.update_model_version(version.name, version.version, said.described(version.description, standing))
     for name, text in said.tags(standing).items():
         client.set_model_version_tag(version.name, version.version, name, text)
+    if _FORMER in version.tags:
+        client.delete_model_version_tag(version.name, version.version, _FORMER)
 
 
 def _standings(comparison: Comparison) -> Iterator[tuple[Run, str]]:
@@ -331,14 +334,18 @@ def _standings(comparison: Comparison) -> Iterator[tuple[Run, str]]:
 def _tag_run(client: MlflowClient, run_id: str, said: _Said, standing: str) -> None:
     from mlflow.entities import RunTag
 
-    note = client.get_run(run_id).data.tags.get(NOTE)  # a person may have changed it since the run was listed
-    tags = said.tags(standing) | {NOTE: said.described(note, standing)}
+    before = client.get_run(run_id).data.tags  # a person may have changed the note since the run was listed
+    tags = said.tags(standing) | {NOTE: said.described(before.get(NOTE), standing)}
     client.log_batch(run_id, tags=[RunTag(name, text) for name, text in tags.items()], synchronous=True)
+    if _FORMER in before:
+        client.delete_tag(run_id, _FORMER)
 
 
 def _tag_model(client: MlflowClient, model_id: str, said: _Said, standing: str) -> None:
-    note = client.get_logged_model(model_id).tags.get(NOTE)
-    client.set_logged_model_tags(model_id, said.tags(standing) | {NOTE: said.described(note, standing)})
+    before = client.get_logged_model(model_id).tags
+    client.set_logged_model_tags(model_id, said.tags(standing) | {NOTE: said.described(before.get(NOTE), standing)})
+    if _FORMER in before:
+        client.delete_logged_model_tag(model_id, _FORMER)
 
 
 def _attempt(what: str, problems: list[str], action: Callable[[], Any]) -> bool:

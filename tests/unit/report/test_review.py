@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import shlex
 from dataclasses import replace
 
 import numpy as np
@@ -18,6 +19,7 @@ from cmtrack.names import quoted
 from cmtrack.report import figures as listing
 from cmtrack.report.figures import draw_figures
 from cmtrack.report.formatting import listed, metric_title
+from cmtrack.report.review import reproduce
 from cmtrack.report.review.figures import varied
 from cmtrack.report.review.narrative import lead, verdict
 from cmtrack.report.review.page import context
@@ -529,6 +531,33 @@ def test_how_to_do_it_again_is_python_that_runs(store):
     assert all(run_id in context(compare(ids), None, {})["command"] for run_id in ids)
 
 
+def test_how_to_do_it_again_names_the_store_that_was_asked(store, clear):
+    import mlflow
+
+    y = np.random.default_rng(0).integers(0, 3, 100)
+    log_runs(store, y, {"a": 0.5, "b": 2.0})
+    uri, comparison = mlflow.get_tracking_uri(), compare(experiment_names=["e"])
+    page = context(comparison, None, {})
+    assert f"    tracking_uri={uri!r}," in page["python"]
+    assert f"--tracking-uri {shlex.quote(uri)}" in page["command"]
+    assert reproduce.each_run(comparison, comparison.rankings[0], "pass").splitlines()[:3] == [
+        "import mlflow", "from cmtrack import load_evaluation", "",
+    ]  # fmt: skip
+    assert f"mlflow.set_tracking_uri({uri!r})" in reproduce.each_run(comparison, comparison.rankings[0], "pass")
+    assert "tracking_uri" not in context(clear, None, {})["python"]  # evaluations in memory
+
+
+def test_how_to_do_it_again_shows_no_password_of_the_store(store):
+    y = np.random.default_rng(0).integers(0, 3, 100)
+    log_runs(store, y, {"a": 0.5, "b": 2.0})
+    comparison = compare(experiment_names=["e"])
+    (ranking,) = comparison.rankings
+    runs = [replace(one, run=replace(one.run, tracking_uri="https://me:secret@h:5000")) for one in ranking.runs]
+    page = context(replace(comparison, rankings=(replace(ranking, runs=tuple(runs)),)), None, {})
+    assert "tracking_uri='https://h:5000'" in page["python"]
+    assert "secret" not in page["python"] + page["command"]
+
+
 # -- the run -------------------------------------------------------------------------------------------
 
 
@@ -612,6 +641,25 @@ def test_runs_and_models_say_what_a_review_decided(store):
     assert store.get_model_version("m", "2").description in ("", None)
     assert {run.info.run_id for run in store.search_runs(["1"])} == set(ids.values())
     assert len(mlflow.search_runs([home])) == 2
+
+
+def test_a_review_removes_the_tag_that_earlier_versions_left(store):
+    y = np.random.default_rng(0).integers(0, 3, 100)
+    ids = log_runs(store, y, {"a": 1.0, "b": 2.5})
+    store.create_registered_model("m")
+    number = store.create_model_version("m", f"runs:/{ids['b']}/model", ids["b"]).version
+    model = store.create_logged_model(store.get_run(ids["b"]).info.experiment_id, source_run_id=ids["b"])
+    store.set_tag(ids["b"], "cmtrack.criterion", "multiclass/f1_macro")
+    store.set_logged_model_tags(model.model_id, {"cmtrack.criterion": "multiclass/f1_macro"})
+    store.set_model_version_tag("m", number, "cmtrack.criterion", "multiclass/f1_macro")
+    logged = compare([ids["a"], f"models:/{model.model_id}"], rank_by="multiclass/accuracy").log()
+    assert logged.problems == ()
+    assert logged.tagged_models == (model.model_id,)
+    for found in (
+        tags(store, ids["b"]), store.get_logged_model(model.model_id).tags, store.get_model_version("m", number).tags,
+    ):  # fmt: skip
+        assert "cmtrack.criterion" not in found
+        assert found["cmtrack.rank_by"] == "multiclass/accuracy"
 
 
 def test_a_review_is_with_its_runs_where_no_experiment_can_be_made(store):
