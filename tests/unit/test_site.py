@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import pkgutil
 import re
 import sys
 from pathlib import Path
@@ -98,6 +99,18 @@ def test_the_python_reference_has_every_public_name():
     wanted = {f"cmtrack.{name}" for name in cmtrack.__all__}
     wanted |= {f"cmtrack.plots.{name}" for name in plots.__all__ if name.startswith("plot_")}
     assert wanted <= listed
+
+
+@pytest.mark.parametrize("page", sorted((DOCS / "guide").glob("*.md")), ids=lambda page: page.stem)
+def test_the_code_that_a_guide_shows_imports_public_names_only(page):
+    cells = re.findall(
+        r"^```\{code-cell\}[^\n]*\n(.*?)^```", page.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL
+    )
+    shown = "\n".join(cell for cell in cells if not re.search("^:tags: .*remove-(input|cell)", cell, re.MULTILINE))
+    for module, names in re.findall(r"^from (cmtrack[\w.]*) import ([\w, ]+)", shown, re.MULTILINE):
+        room = importlib.import_module(module)
+        known = {*getattr(room, "__all__", ()), *(found.name for found in pkgutil.iter_modules(room.__path__))}
+        assert {name.split(" as ")[0].strip() for name in names.split(",")} <= known, module
 
 
 def test_the_command_line_reference_leads_to_every_command():
