@@ -199,10 +199,10 @@ class Options(TypedDict, total=False):
         float | None,
         About(
             "float or Threshold, optional",
-            "Makes the predictions from ``y_prob``: the positive class or group is predicted where its probability "
-            "reaches this, and inside the chosen group the most probable class; infinity predicts it never. By default "
-            "the most probable of all classes is predicted. :meth:`Evaluation.threshold` chooses one, and its result "
-            "is taken here as it is. ``y_pred`` must not be given then.",
+            "Threshold that makes the predictions from ``y_prob``: the positive class or group is predicted where its "
+            "probability reaches this, and inside the chosen group the most probable class; infinity: never. "
+            "By default the most probable of all classes is predicted. :meth:`Evaluation.threshold` chooses one, and "
+            "its result is taken here as it is. ``y_pred`` must not be given then.",
             check=_threshold,
             flag="--threshold",
             help="Predict the positive class or group where its probability reaches this; needs no --y-pred.",
@@ -213,11 +213,11 @@ class Options(TypedDict, total=False):
         float,
         About(
             "float, default 0.95",
-            "Of the intervals; between 0 and 1.",
+            "Confidence level of the intervals, between 0 and 1.",
             default=0.95,
             check=_level,
             flag="--confidence-level",
-            help="Of the intervals.",
+            help="Confidence level of the intervals.",
             of_flag=float,
         ),
     ]

@@ -41,7 +41,7 @@ def _print_version(context: click.Context, _: click.Parameter, wanted: bool) -> 
 def main(**_: Any) -> None:
     """Judge a classifier properly, and see it in MLflow.
 
-    Exit codes: 0 all is well, 1 the work failed (no such run, no server), 2 wrong usage or bad input.
+    Exit codes: 0 success, 1 the work failed (no such run, no server), 2 wrong usage or bad input.
     """
 
 

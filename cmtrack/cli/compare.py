@@ -37,16 +37,15 @@ filter_option = click.option(
     "filter_string",
     default="",
     metavar="TEXT",
-    help="Take the runs of the experiments that this filter of MLflow lets through, such as "
-    "\"params.model = 'forest'\".",
+    help="Take only the runs that match this filter of MLflow, such as \"params.model = 'forest'\".",
 )
 require_option = click.option(
     "--require",
     multiple=True,
     metavar="GATE",
-    help="Stop a run that does not reach this, such as 'class/3/recall >= 0.6', 'prevalence/bias.abs <= 0.01', "
+    help="Require this of every run, such as 'class/3/recall >= 0.6', 'prevalence/bias.abs <= 0.01', "
     "'binary/roc_auc.low > 0.8', 'multiclass/accuracy.difference.low > -0.01' or, of all segments, "
-    "'segment/region/*/binary/recall.low >= 0.6'; repeatable.",
+    "'segment/region/*/binary/recall.low >= 0.6'; a run that fails it is not ranked; repeatable.",
 )
 rank_by_option = click.option(
     "--rank-by",
@@ -74,7 +73,7 @@ rule_option = click.option(
     "--rule",
     "rule_file",
     type=FILE,
-    help="Decide by this YAML file (rank_by, require, margin and more), which was fixed before anyone looked; its "
+    help="Decide by this YAML file (rank_by, require, margin and more), written before the results are seen; its "
     "digest is printed.",
 )
 json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON object and nothing else.")
@@ -96,8 +95,8 @@ _OPTIONS: tuple[Callable[[Any], Any], ...] = (
     click.option(
         "--margin",
         type=click.FloatRange(min=0),
-        help="Let a tie-breaker give up so much, in units of the metric: it chooses among runs that are shown not to "
-        "be worse than the leader by more. By default it chooses among runs within one standard error of the leader.",
+        help="Largest loss for a tie-breaker, in units of the metric: it chooses among runs that are shown not to be "
+        "worse than the leader by more. By default it chooses among runs within one standard error of the leader.",
     ),
     grouping_option,
     positive_option,
@@ -113,15 +112,17 @@ _OPTIONS: tuple[Callable[[Any], Any], ...] = (
     click.option(
         "--block",
         metavar="NAME",
-        help="Compare models over runs that this repeats: 'params.fold'.",
+        help="Compare models over repeated runs, numbered by this, such as 'params.fold'.",
     ),
-    click.option("--model", metavar="NAME", help="Tell models of repeated runs apart by this: 'params.model'."),
+    click.option(
+        "--model", metavar="NAME", help="Tell the models of repeated runs apart by this, such as 'params.model'."
+    ),
     click.option(
         "--block-kind",
         type=click.Choice(["auto", "folds", "seeds", "datasets"]),
         default="auto",
         show_default=True,
-        help="Take the blocks of repeated runs as these.",
+        help="Treat the repeated runs as this kind.",
     ),
     rule_option,
     prefix_option,
@@ -130,7 +131,7 @@ _OPTIONS: tuple[Callable[[Any], Any], ...] = (
         type=click.IntRange(min=1),
         default=50,
         show_default=True,
-        help="Read and test at most so many runs of one data set: the best ones by their logged values.",
+        help="Read and test at most this many runs of one data set, the best by their logged values.",
     ),
     confidence_option,
     click.option(

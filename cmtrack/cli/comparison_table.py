@@ -136,7 +136,7 @@ def _print_runs(console: Console, ranking: Ranking, title: str) -> None:
             Column("front", lambda run: str(run.rank), ALWAYS, right=True),
             Column("run", lambda run: str(run.name), ALWAYS, folds=True),
             *(_metric(name, level, 60 - place) for place, name in enumerate(ranking.criterion.metrics)),
-            Column("on the front in\n… of resamples", lambda run: fmt.chance(run.probability_best), 20, right=True),
+            Column("resamples on\nthe front", lambda run: fmt.chance(run.probability_best), 20, right=True),
             Column("p", lambda run: _p(run.p_set, leads=False), 70, right=True),
             Column("status", lambda run: _status(run, ranking), 90),
         ]

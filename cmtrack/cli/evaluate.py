@@ -121,10 +121,12 @@ def _checked(about: About, ctx: click.Context, param: click.Parameter, value: An
 )
 @click.option("--log", is_flag=True, help="Log to an MLflow run: a new one, or that of --run-id.")
 @click.option("--run-id", help="An existing run to log to.")
-@click.option("--experiment", metavar="NAME", help="Experiment of the new run; made if need be.")
+@click.option("--experiment", metavar="NAME", help="Experiment of the new run; created if it does not exist.")
 @click.option("--run-name", metavar="NAME", help="Name of the new run.")
 @click.option(
-    "--prefix", metavar="TEXT", help="Put before metric and file names, such as val/: one run, several evaluations."
+    "--prefix",
+    metavar="TEXT",
+    help="Prefix of metric and file names, such as val/, to log several evaluations to a run.",
 )
 @click.option(
     "--predictions",
@@ -137,7 +139,10 @@ def _checked(about: About, ctx: click.Context, param: click.Parameter, value: An
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object and nothing else.")
 @plain_errors
 def evaluate_command(files: tuple[str, ...], output: Path | None, log: bool, as_json: bool, **options: Any) -> None:
-    """Judge the predictions in FILE (.parquet or .csv); several files, a glob or a folder are one table."""
+    """Judge the predictions in FILE.
+
+    FILE is .parquet or .csv; several files, a glob or a folder are one table.
+    """
     where = {name: options.pop(name) for name in _OF_THE_RUN}
     _check_destination(log, where)
     if where["prefix"] is not None:

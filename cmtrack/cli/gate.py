@@ -91,7 +91,7 @@ def gate_command(
     as_json: bool,
     **options: Any,
 ) -> None:
-    """Say by the exit code whether a run does what is required of it.
+    """Check by the exit code that a run meets its requirements.
 
     Without --require, a run fails where it is significantly worse than the baseline, in the metric of --rank-by or
     by default the Matthews correlation. --against may be left out where no gate is about a .difference.
@@ -107,7 +107,7 @@ def gate_command(
     if rule is not None:
         require, against = rule.require, against or rule.values.get("against")
     if not require and against is None:
-        raise click.UsageError("give --against, --require, or both, or a --rule that says them")
+        raise click.UsageError("give --against, --require, or both, or a --rule that holds them")
     if require and rank_by:
         raise click.UsageError("--rank-by is what the run is judged by without --require: give one of them")
     with working() as step:

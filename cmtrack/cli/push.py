@@ -24,7 +24,7 @@ _JSON = click.option("--json", "as_json", is_flag=True, help="Print one JSON obj
 @click.command("push")
 @_FOLDER
 @click.option("--tracking-uri", metavar="URI", help="Send all to this store; by default each to its own.")
-@click.option("--experiment", metavar="NAME", help="Where an evaluation without a run gets a new one.")
+@click.option("--experiment", metavar="NAME", help="Experiment in which an evaluation without a run gets a new run.")
 @_JSON
 @plain_errors
 def push_command(folder: Path | None, tracking_uri: str | None, experiment: str | None, as_json: bool) -> None:

@@ -37,10 +37,10 @@ _SHOWN = ("binary/matthews_corrcoef", "binary/roc_auc", "prevalence/calibrated")
 @filter_option
 @click.option("--grouping", "grouping_file", type=FILE, required=True, help="YAML or JSON file with the new grouping.")
 @positive_option
-@click.option("--prefix", help="Of the new metrics and files; by default the last step's name and an underscore.")
-@click.option("--source-prefix", default="", help="As the evaluations to start from were logged.")
-@click.option("--figures/--no-figures", default=None, help="Draw the figures, too; by default where the runs are few.")
-@click.option("--force", is_flag=True, help="Also regroup runs that hold this very regrouping already.")
+@click.option("--prefix", help="Prefix of new metrics and files; by default the last step's name and an underscore.")
+@click.option("--source-prefix", default="", help="Prefix that the evaluations to start from were logged under.")
+@click.option("--figures/--no-figures", default=None, help="Draw the figures, too; by default for up to 100 runs.")
+@click.option("--force", is_flag=True, help="Regroup also the runs that hold this regrouping already.")
 @click.option("--dry-run", is_flag=True, help="Show the new numbers and write nothing.")
 @click.option("--tracking-uri", metavar="URI", help="Tracking store; by default MLflow's own choice.")
 @json_option
@@ -59,10 +59,11 @@ def regroup_command(
     tracking_uri: str | None,
     as_json: bool,
 ) -> None:
-    """Judge past runs under another grouping, without their data or models.
+    """Judge past runs under another grouping.
 
-    The new numbers go into the same runs under a prefix; what the runs hold stays as it is. Afterwards
-    `cmtrack compare --prefix PREFIX` ranks by them. After an interrupt the same command goes on where it stopped.
+    Neither data nor models are needed. The new numbers go into the same runs under a prefix; the runs are not changed
+    otherwise. Afterwards `cmtrack compare --prefix PREFIX` ranks by them. After an interruption the same command goes
+    on where it stopped.
 
     Exit codes: 0 runs were regrouped, 1 every run was left out or the work failed, 2 wrong usage or bad input.
     """

@@ -65,7 +65,7 @@ def review_command(
     as_json: bool,
     **options: Any,
 ) -> None:
-    """Rank evaluated runs, and write down the decision with its evidence.
+    """Rank evaluated runs, and write a review of the decision.
 
     The options are those of `cmtrack compare`, and more.
     """

@@ -31,13 +31,21 @@ _NAME = 12
 @click.option("--metric", "metrics", multiple=True, metavar="METRIC", help="Metric to show; repeatable.")
 @click.option("--worst", is_flag=True, help="Search the columns and their crossings for the worst segments of RUN.")
 @click.option(
-    "--min-rows", type=click.IntRange(1), default=100, show_default=True, help="Rows of a searched segment, at least."
+    "--min-rows",
+    type=click.IntRange(1),
+    default=100,
+    show_default=True,
+    help="Fewest rows of a searched segment.",
 )
 @click.option("--table", type=FILE, help="Parquet or CSV file with attributes of the rows, in the order of the run.")
-@click.option("--row-ids", metavar="COLUMN", help="Column of --table with the row ids, which the run's digest checks.")
-@click.option("--y-true", metavar="COLUMN", help="Column of --table with the actual labels, which the run's check.")
+@click.option(
+    "--row-ids", metavar="COLUMN", help="Column of --table with the row ids; they must have the run's digest."
+)
+@click.option(
+    "--y-true", metavar="COLUMN", help="Column of --table with the actual labels; they must be those of the run."
+)
 @click.option("--log", is_flag=True, help="Write the table of segments to the run, too.")
-@click.option("--prefix", default="", help="As it was logged, where a run holds several evaluations.")
+@click.option("--prefix", default="", help="Prefix of the evaluation, where a run holds several.")
 @click.option("--tracking-uri", metavar="URI", help="Tracking store; by default MLflow's own choice.")
 @json_option
 @plain_errors
@@ -55,13 +63,13 @@ def segments_command(
     tracking_uri: str | None,
     as_json: bool,
 ) -> None:
-    """Print the metrics of RUN by segment, and how they differ from those of RUN_B.
+    """Print the metrics of RUN by segment.
 
-    RUN is a run, or a folder that `cmtrack evaluate --output` wrote. Its segments are those that were declared, or,
-    with --table, any column of a file: the run's kept predictions are joined to it. Two runs are compared row by row
-    where both kept their rows. Nothing is written without --log.
+    With RUN_B their differences are printed, too. RUN is a run, or a folder that `cmtrack evaluate --output` wrote. Its
+    segments are those that were declared, or, with --table, any column of a file: the run's kept predictions are joined
+    to it. Two runs are compared row by row where both kept their rows. Nothing is written without --log.
 
-    Exit codes: 0 all is well, 1 the work failed, 2 wrong usage or bad input, such as rows that do not match.
+    Exit codes: 0 success, 1 the work failed, 2 wrong usage or bad input, such as rows that do not match.
     """
     if len(runs) > 2:
         raise click.UsageError(f"name one run or two, got {len(runs)}")

@@ -17,7 +17,9 @@ if TYPE_CHECKING:
     from cmtrack.evaluation import Evaluation
     from cmtrack.evaluation.threshold import Threshold
 
-_prefix = click.option("--prefix", default="", help="As it was logged, where a run holds several evaluations.")
+_prefix = click.option(
+    "--prefix", default="", help="Prefix that the evaluation was logged under, where a run holds several."
+)
 _tracking_uri = click.option("--tracking-uri", metavar="URI", help="Tracking store; by default MLflow's own choice.")
 _json = click.option("--json", "as_json", is_flag=True, help="Print one JSON object and nothing else.")
 
@@ -59,10 +61,11 @@ def show_command(run: str, prefix: str, tracking_uri: str | None, as_json: bool)
 @_json
 @plain_errors
 def price_command(run: str, costs_file: Path, prefix: str, tracking_uri: str | None, as_json: bool) -> None:
-    """Print what the decisions of RUN (a run, or a folder) cost, without its data or model. Nothing is written.
+    """Print what the decisions of RUN cost.
 
-    Costs are those of the file: `costs: [[actual, predicted, cost], ...]`, and maybe `default` (1) for other wrong
-    pairs, and `mismatch: {group: cost}` for wrong classes inside the right group.
+    RUN is a run or a folder. Neither its data nor its model is needed, and nothing is written. The file holds
+    `costs: [[actual, predicted, cost], ...]`, and optionally `default` (1) for other wrong pairs and
+    `mismatch: {group: cost}` for wrong classes inside the right group.
     """
     with working() as step:
         where, evaluation = held(step, run, prefix, tracking_uri)
@@ -98,7 +101,7 @@ def price_command(run: str, costs_file: Path, prefix: str, tracking_uri: str | N
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
     help="YAML or JSON file with what decisions cost: the threshold of least cost is chosen.",
 )
-@click.option("--maximize", metavar="METRIC", help="Metric of the six counts to make large, such as binary/recall.")
+@click.option("--maximize", metavar="METRIC", help="Metric of the six counts to maximize, such as binary/recall.")
 @click.option("--subject-to", metavar="BOUND", help="Bound to keep, such as 'binary/precision.low >= 0.9'.")
 @click.option(
     "--calibration", metavar="RUN", help="Run or folder whose rows choose the threshold; those of RUN judge it."
@@ -117,9 +120,10 @@ def threshold_command(
     tracking_uri: str | None,
     as_json: bool,
 ) -> None:
-    """Choose the threshold of RUN (a run, or a folder) by cost or by a metric. Nothing is written.
+    """Choose the threshold of RUN by cost or by a metric.
 
-    Without --calibration the rows of RUN choose it and judge it by cross-fitting; no data or model is needed.
+    RUN is a run or a folder. Neither its data nor its model is needed, and nothing is written. Without --calibration
+    the rows of RUN choose the threshold and judge it by cross-fitting.
     """
     with working() as step:
         where, evaluation = held(step, run, prefix, tracking_uri, needs_rows=_of_dependent)

@@ -1,4 +1,4 @@
-"""``cmtrack verify``: a bundle held to its digests, and its numbers computed anew."""
+"""``cmtrack verify``: a bundle is checked against its digests, and its numbers are recomputed."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ class NotVerified(BadInput):
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object and nothing else.")
 @plain_errors
 def verify_command(bundle: Path, as_json: bool) -> None:
-    """Check the bundle of a review, and compute its numbers anew.
+    """Check the bundle of a review, and recompute its numbers.
 
-    BUNDLE is the file that `cmtrack review --bundle` or Comparison.bundle wrote. Every file in it is held to the
-    digests of its manifest, and the comparison is computed from the statistics by the rule: every number of the review
-    must come out the same to 1e-9. The manifest's own digest is printed: it is what to sign, or to compare.
+    BUNDLE is the file that `cmtrack review --bundle` or Comparison.bundle wrote. Every file in it is checked
+    against the digests of its manifest, and the comparison is computed from the statistics by the rule: every number of
+    the review must agree to 1e-9. The manifest's own digest is printed, to be signed or compared.
 
     \b
     Exit codes:

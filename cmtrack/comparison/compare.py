@@ -1,4 +1,4 @@
-"""Comparison of evaluations that are at hand: options, gates, and rankings of runs or of models."""
+"""Comparison of evaluations: options, gates, and rankings of runs or of models."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from cmtrack.statistics.segment_values import division_name, divisions_of
 
 Progress = Callable[[str, int, int], object]
 
-NO_RUN = "no run was found{}: the experiments are empty, or the filter lets none through"
+NO_RUN = "no run was found{}: the experiments are empty, or no run matches the filter"
 
 
 class NothingFound(ValueError):
@@ -197,7 +197,7 @@ class CompareOptions:
 
     @property
     def changes(self) -> frozenset[str]:
-        """Names of what runs are judged by anew, of what metrics may read: their logged values may not hold."""
+        """Names of what runs are judged by anew: logged values of metrics that read these do not hold."""
         if self.grouping is not None:
             return frozenset({"grouping", "positive", "costs"})
         return frozenset() if self.costs is None else frozenset({"costs"})

@@ -1,4 +1,4 @@
-"""Differences of two evaluations of the same rows, with errors that know of the pairing, and two tests by row."""
+"""Differences of two evaluations of the same rows, with paired errors, and two tests by row."""
 
 from __future__ import annotations
 

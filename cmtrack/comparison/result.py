@@ -307,7 +307,7 @@ class Comparison(ABC):
         ----------
         experiment_name : str, optional
             By default ``"<name>: reviews"`` beside the experiment of the chosen run, or where none is, of the first run
-            that was compared; it is made if need be. The evaluation view of the runs is then theirs alone.
+            that was compared; it is created if it does not exist. The evaluation view of the runs is then theirs alone.
         run_name : str, optional
         alias : str, optional
             Set for the chosen run's version of the registered model, such as ``"challenger"``. Nothing is set where
@@ -353,7 +353,7 @@ class Comparison(ABC):
         Parameters
         ----------
         name : str, optional
-            At most 100 characters; by default it says the criterion. A view of the same name is written anew.
+            At most 100 characters; by default it says the criterion. A view of the same name is replaced.
 
         Returns
         -------

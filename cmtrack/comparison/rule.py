@@ -1,4 +1,4 @@
-"""Rules that are fixed in a file before anyone looks: what decides a comparison, and the digest that is printed."""
+"""Rules that are fixed in a file before the results are seen, and the digest that is printed."""
 
 from __future__ import annotations
 
@@ -163,8 +163,8 @@ class Rule:
 
     @property
     def sentence(self) -> str:
-        """The sentence that says that the rule was fixed before."""
-        return f"The rule was fixed before, in the file {quoted(self.name)} (SHA-256 {self.short}…)."
+        """The sentence that says that the rule was fixed beforehand."""
+        return f"The rule was fixed beforehand, in the file {quoted(self.name)} (SHA-256 {self.short}…)."
 
     @property
     def require(self) -> tuple[str, ...]:

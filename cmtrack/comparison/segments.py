@@ -449,7 +449,7 @@ def _why_unpaired(
         return apart.between(first, second)
     a, b = ours.codes, theirs.codes
     if a is None or b is None:
-        return "the segments of the rows are not at hand (an earlier version kept the rows without them)"
+        return "the segments of the rows are not known (an earlier version kept the rows without them)"
     if not np.array_equal(order[a], b):
         return "the rows stand in different segments"
     for side in (first, second):

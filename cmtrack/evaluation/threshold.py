@@ -48,9 +48,9 @@ if TYPE_CHECKING:
     from cmtrack.evaluation.result import Evaluation
 
 _FEW = 20
-_WEIGHTED = "the weights are fractions, and the rows that could be split are not at hand"
+_WEIGHTED = "the weights are fractions, and the rows to be split are not kept"
 _CLUSTERED = (
-    "the rows that belong together are not at hand: they are split as if they were independent, so that the interval "
+    "which rows belong together is not known: they are split as if they were independent, so that the interval "
     "may be too short"
 )
 

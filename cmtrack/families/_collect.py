@@ -90,7 +90,7 @@ _PAIRS = 2_000_000  # made at a time
 
 
 class Left(NamedTuple):
-    """Codes of one side, the codes of a (document, family) side by side, and how many each of these has."""
+    """Codes of one side, ordered by (document, family), and the number of codes of each."""
 
     code: IntArray
     size: IntArray
@@ -247,7 +247,7 @@ class _Side:
 
 
 class _Collector:
-    """The sums so far."""
+    """Sums of all documents so far."""
 
     def __init__(self, families: Families, documents: int, remove_matches: bool) -> None:
         size = len(families.codes)

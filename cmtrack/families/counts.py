@@ -255,7 +255,7 @@ def sum_by_key(keys: IntArray, values: IntArray) -> tuple[IntArray, IntArray]:
 
 
 def count_rows(table: IntArray) -> IntArray:
-    """Rows that are equal but for the last column put together, in order; the last column summed."""
+    """Distinct rows without their last column, in order, with the sums of the last column."""
     if not len(table):
         return table
     distinct, index = np.unique(table[:, :-1], axis=0, return_inverse=True)

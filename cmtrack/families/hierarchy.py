@@ -376,7 +376,7 @@ class LabelSets:
         return out
 
     def document_hashes(self, codes: Sequence[Label]) -> Any:
-        """A hash of each document's set of codes, whatever their numbers, shape (n,), uint64."""
+        """A hash of each document's set of codes, independent of the codes' numbers, shape (n,), uint64."""
         hashes = np.concatenate((np.zeros(1, np.uint64), np.cumsum(label_hashes(codes)[self.code], dtype=np.uint64)))
         out = hashes[self.indptr[1:]] - hashes[self.indptr[:-1]]  # modulo 2**64
         out ^= out >> np.uint64(31)
@@ -469,7 +469,7 @@ def read_sets(
     if kinds[0] != kinds[1]:
         raise ValueError(f"y_true_sets and y_pred_sets must be of one form, got a {kinds[0]} and a {kinds[1]}")
     if documents is not None and kinds[0] != "long frame":
-        raise ValueError(f"documents needs long frames, got a {kinds[0]}, where each row or set is a document")
+        raise ValueError(f"documents needs long frames, got a {kinds[0]}, whose rows or sets are the documents")
     if kinds[0] == "matrix":
         given = _from_matrices(y_true_sets, y_pred_sets, codes)
     elif kinds[0] == "long frame":

@@ -59,12 +59,13 @@ class Sums8(NamedTuple):
 
 
 class CodeAverage:
-    """A mean over codes; the error takes codes as independent of each other where documents do not tell otherwise."""
+    """A mean over codes; without errors by document, its error takes the codes as independent."""
 
     def __init__(self, name: str) -> None:
         self.name = name
 
     def __call__(self, codes: IntArray) -> float:
+        """The macro average of a ratio over the codes."""
         return macro_averages(codes)[self.name][0]
 
     def spread(self, codes: IntArray, share: bool) -> float:
@@ -204,7 +205,7 @@ class FamilyViews(Views):
         return Codes(self.statistics.codes)
 
     def influence(self, metric: Metric, rows: DocumentRows) -> FloatArray | None:
-        """Influence values (n,) of an overall metric; None for one of a single family, which documents do not hold."""
+        """Influence values (n,) of an overall metric; None for a single family, which has no values by document."""
         if metric.of == "codes":
             return rows.macros[:, MACROS.index(metric.name.rsplit("/", 1)[1])]
         psi = metric.influence_in(self.documents) if metric.of == "documents" else None
@@ -266,7 +267,7 @@ def macro_averages(codes: IntArray) -> dict[str, tuple[float, float]]:
 
 
 def document_errors(statistics: FamilyStatistics, rows: DocumentRows) -> dict[str, float]:
-    """Standard errors of the macro averages by documents: codes of one document stand and fall together."""
+    """Standard errors of the macro averages, with documents as the sampling units."""
     n = statistics.digest.rows
     return {f"family/{name}": float(np.linalg.norm(rows.macros[:, k])) / n for k, name in enumerate(MACROS)}
 
@@ -325,6 +326,6 @@ def family_warnings(statistics: FamilyStatistics) -> tuple[str, ...]:
 
 
 def never_predicted(statistics: FamilyStatistics) -> IntArray:
-    """Places of the codes that some document has and none is predicted to have."""
+    """Places of the codes that are actual in some document and never predicted."""
     predicted, actual = statistics.codes[:, PREDICTED], statistics.codes[:, ACTUAL]
     return np.asarray(np.flatnonzero((actual > 0) & (predicted == 0)))

@@ -314,7 +314,7 @@ def _pvalues(statistics: FloatArray) -> FloatArray:
 
 
 def pooled(blocks: Blocks, most: int = MAX_BLOCKS) -> Blocks:
-    """At most so many blocks, with the means of their scores; scores of 0 and 1 are left out.
+    """Blocks pooled to a largest number, with the means of their scores; scores of 0 and 1 are left out.
 
     More than :data:`MAX_BLOCKS` are put together by cell of the grid, and what is then too many into runs of equal
     variance.

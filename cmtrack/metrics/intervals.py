@@ -61,7 +61,7 @@ def holm(pvalues: npt.ArrayLike) -> FloatArray:
 
 
 def settled(value: float, low: float, high: float) -> float:
-    """A value that lies within rounding of an end of its range, or of the 0 inside it, put there.
+    """A value, moved to an end of its range or to the 0 inside it where it lies within rounding of these.
 
     A perfect prediction's correlation computes as 0.9999999999999998, a constant one's kappa as 1e-16; as they stand,
     their intervals would be points that leave out 1 and 0. Ratios of sums are exact to some ``2**-52`` of the range,

@@ -1,4 +1,4 @@
-"""Risk by coverage: the share of wrong answers among the most confident ones, and what handing over the others saves.
+"""Risk by coverage: the share of wrong answers among the most confident ones, and the effect of handing over the rest.
 
 Answers are accepted in the order of falling confidence; answers of one confidence enter evenly, with their mean loss.
 The area under the curve is the integral over the coverage from 0 to 1, not the mean over the places of a sorted list

@@ -1,4 +1,4 @@
-"""Thresholds of the positive group's score: which one to choose, and what it is worth on rows that did not choose it.
+"""Thresholds of the positive group's score: the choice of one, and its value on rows that did not choose it.
 
 A sample is called positive if its score reaches the threshold; inside the chosen group the most probable class is
 taken, so that mismatches keep their place. The cost, or the metric, of a threshold on the rows that chose it is too

@@ -444,7 +444,7 @@ def class_estimate(
         statistic, df, pvalue = fit_of_shares(tops, wanted, shares.values)
     else:
         lost = [label for label, known in zip(labels, shares.identified, strict=True) if not known]
-        undefined["by_class"] = f"not identified, the scores do not tell them apart: {lost[:10]}"
+        undefined["by_class"] = f"not identified, because scores do not tell these classes apart: {lost[:10]}"
         if math.isnan(value):
             undefined |= dict.fromkeys(("value", "low", "high"), undefined["by_class"])
             realised = (math.nan, math.nan)

@@ -118,6 +118,7 @@ class Actual:
     """Share of the samples that are positive."""
 
     def __call__(self, s: TwoClasses) -> Any:
+        """The share of positives."""
         return s.n1 / s.n
 
     def denominator(self, s: TwoClasses) -> None:
@@ -146,6 +147,7 @@ class OfEstimate:
     why: str = "value"
 
     def __call__(self, e: Estimated) -> float:
+        """The number of the estimate; NaN without an estimate."""
         return math.nan if e.estimate is None else self.value(e.estimate)
 
     def reason(self, e: Estimated, k: None) -> str:
@@ -159,6 +161,7 @@ class Bias(OfEstimate):
     """An estimated share less the actual one."""
 
     def __call__(self, e: Estimated) -> float:
+        """The estimated share less the actual one; NaN without an actual share."""
         return math.nan if e.actual is None else super().__call__(e) - e.actual
 
 
@@ -170,6 +173,7 @@ class OfShares:
     ends: Callable[[ClassShares], Any] | None = None
 
     def __call__(self, shares: ClassShares) -> Any:
+        """The number of each class, shape (K,)."""
         return self.value(shares)
 
     def reason(self, shares: ClassShares, k: int) -> str:

@@ -1,4 +1,4 @@
-"""Labelled scores out of fold: which model made each, and what the models of all folds make of a target.
+"""Labelled scores out of fold with the fold of each, and the scores that the models of all folds give a target.
 
 Out-of-fold scores of a class are a mixture of the scores of K models. The scores that one model, fitted on all rows,
 gives a target are another distribution, and for some learners a very different one. Where each of the K models scores
@@ -22,7 +22,7 @@ from cmtrack.statistics.top_scores import TopScoreCounts
 
 EXPOSED = (
     "the labelled scores come from other fits than the target's (they are out of fold): where the fits differ, the "
-    "estimate can be far off and its interval does not hold; target= the scores of each fold's model mends that"
+    "estimate can be far off and its interval does not hold; target= the scores of each fold's model corrects that"
 )
 """Warning about a target that one model has scored, and labelled rows that others have."""
 _MOST_LEFT_OUT = 50

@@ -114,7 +114,7 @@ class Picture:
 
 @dataclass(frozen=True)
 class About:
-    """The run that figures are of: who looks at one alone must know where it comes from.
+    """The run that figures are of, for a small line below each.
 
     Attributes
     ----------
@@ -522,7 +522,7 @@ def _drawn(
     on_error: OnError,
     step: Step | None = None,
 ) -> Iterator[tuple[str, str, FigureEntry, Made]]:
-    """Name, title, entry and what is made of each figure that applies; one that fails takes no other with it."""
+    """Name, title, entry and what is made of each figure that applies; one that fails does not stop the others."""
 
     def attempt(name: str, action: Callable[[], Result]) -> Result | None:
         try:

@@ -1,4 +1,4 @@
-"""HTML pages that stand alone: templates become documents that load nothing and that no name in them can disturb.
+"""Self-contained HTML pages from templates: they load nothing, and names in them are escaped.
 
 Whoever names a run, a label or a group decides what stands on a page that other people open. The templates escape every
 value; what is here holds for the finished page, so that no template and no value can be forgotten.
@@ -62,12 +62,12 @@ def figure_block(picture: Picture) -> dict[str, Any]:
 
 
 def write_text(path: Path, text: str) -> Path:
-    """Write a text as a file that is whole or not there; folders are made if need be."""
+    """Write a text to a file in one step, and make missing folders."""
     return write_bytes(path, text.encode("utf-8"))
 
 
 def write_bytes(path: Path, content: bytes) -> Path:
-    """Write a file that is whole or not there; folders are made if need be."""
+    """Write a file in one step, and make missing folders."""
     path.parent.mkdir(parents=True, exist_ok=True)
     handle, scratch = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     try:

@@ -1,4 +1,4 @@
-"""An evaluation in plain words: what a reader who did not run the model should know first."""
+"""An evaluation in sentences, for a reader who did not run the model."""
 
 from __future__ import annotations
 

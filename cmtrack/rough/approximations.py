@@ -81,17 +81,17 @@ class RoughApproximations:
 
     @property
     def weighted_alpha(self) -> float:
-        """Mean of :attr:`alpha` weighted by the upper approximations: their sums' ratio."""
+        """Mean of :attr:`alpha` weighted by the upper approximations: Σ lower / Σ upper."""
         return float(self.lower.sum()) / float(self.upper.sum())
 
     @property
     def lower_share(self) -> FloatArray:
-        """Certain share p_j = lower / class size of the class; NaN for a class without samples."""
+        """Share p_j = lower / class size of the class that is certain; NaN for a class without samples."""
         return _share(self.lower, self.class_sizes)
 
     @property
     def upper_share(self) -> FloatArray:
-        """Share p^j = class size / upper of what may be the class that is it; NaN for a class without samples."""
+        """Share p^j = class size / upper: the part of the possible samples that is of the class."""
         return _share(self.class_sizes, self.upper)
 
     @property
@@ -237,7 +237,7 @@ class RoughBounds:
     >>> bounds.lower_upper_bound.tolist(), bounds.upper_lower_bound.tolist(), bounds.gamma_upper
     ([49, 34], [66, 51], 0.85)
     >>> bounds.condition_text
-    'They hold if every granule meets the class it is assigned to.'
+    'They hold if every granule holds samples of the class it is assigned to.'
     """
 
     labels: tuple[Label, ...]
@@ -332,15 +332,15 @@ class RoughBounds:
 
     @property
     def condition_text(self) -> str:
-        """The condition under which the bounds hold, or that it does or does not, as a sentence."""
+        """A sentence on the condition under which the bounds hold, and on whether it is met where that is known."""
         if self.condition_holds:
-            return "They hold: every granule meets the class it is assigned to."
+            return "They hold: every granule holds samples of the class it is assigned to."
         if self.broken_by:
             listed = ", ".join(map(str, self.broken_by[:8])) + (", …" if len(self.broken_by) > 8 else "")
-            return f"They need not hold: these granules do not meet the class they are assigned to: {listed}."
+            return f"They may fail: these granules hold no sample of the class they are assigned to: {listed}."
         if self.condition_holds is False:
-            return f"They need not hold: {self.never_right[0]} is predicted but never rightly."
-        return "They hold if every granule meets the class it is assigned to."
+            return f"They may fail: {self.never_right[0]} is predicted, but never correctly."
+        return "They hold if every granule holds samples of the class it is assigned to."
 
     def __repr__(self) -> str:
         numbers = f"gamma_upper {self.gamma_upper:.4g}, weighted_alpha_upper {self.weighted_alpha_upper:.4g}"
@@ -413,7 +413,7 @@ def rough_bounds(confusion_matrix: ConfusionMatrix, majority: bool = False) -> R
 
 
 def _majority(cells: Cells, labels: tuple[Label, ...], bounds: dict[str, FloatArray]) -> dict[str, FloatArray]:
-    """Theorems 4.3 and 4.4: every granule's own class is its most frequent one."""
+    """Sharper bounds where every granule is assigned its most frequent class: theorems 4.3 and 4.4."""
     second = np.zeros(cells.size)
     off = ~cells.hit
     np.maximum.at(second, cells.predicted[off], cells.weight[off])
@@ -421,8 +421,9 @@ def _majority(cells: Cells, labels: tuple[Label, ...], bounds: dict[str, FloatAr
     if wrong.size:
         j = int(wrong[0])
         raise ValueError(
-            f"majority=True needs that no class is predicted more often for one other class than rightly, "
-            f"{labels[j]!r} is {bounds['hits'][j]:g} times right and {second[j]:g} times predicted for one other class"
+            "majority=True needs every class to be predicted at least as often for its own samples as for those of any "
+            f"other class, got {labels[j]!r} predicted {bounds['hits'][j]:g} times for its own and {second[j]:g} times "
+            "for another's"
         )
     missed = bounds["class_sizes"] - bounds["hits"]
     return {

@@ -54,6 +54,7 @@ class Bound:
     name: str
 
     def __call__(self, table: Table) -> FloatArray:
+        """The bound of each class, shape (K,)."""
         return np.asarray(table.once(_bounds)[self.name], dtype=np.float64)
 
 
@@ -61,6 +62,7 @@ class WeightedAlpha:
     """The accuracy of approximation of all classes: hits over the samples of the rows or the columns."""
 
     def __call__(self, table: Table) -> float:
+        """The ratio of the sums over all classes."""
         bounds = table.once(_bounds)
         return float(bounds["hits"].sum()) / float(bounds["union"].sum())
 

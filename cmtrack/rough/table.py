@@ -76,7 +76,8 @@ class GranuleTable:
         if {len(row) for row in values} != {len(self.attributes)}:
             raise ValueError(f"values must have one value per attribute {self.attributes}, got rows like {values[0]}")
         if len(set(values)) != len(values):
-            raise ValueError("every granule must have values of its own, got some twice")
+            twice = next(row for row in values if values.count(row) > 1)
+            raise ValueError(f"granules must have different values, got {twice} more than once")
         counts = counts.astype(np.int64)
         counts.setflags(write=False)
         object.__setattr__(self, "counts", counts)
@@ -149,7 +150,7 @@ class GranuleTable:
             given = [f"{label!r} {n}×" for label, n in zip(self.labels, found.counts[mixed[0]], strict=True) if n]
             raise ValueError(
                 f"y_pred must be constant within granules, got {' and '.join(given)} in "
-                f"{found._granule(int(mixed[0]))}; it is not in {len(mixed)} of {len(found.values)} granules"
+                f"{found._granule(int(mixed[0]))}; {len(mixed)} of {len(found.values)} granules have several"
             )
         assigned = dict(zip(found.values, found.majority(), strict=True))
         known = set(self.values)
@@ -191,7 +192,7 @@ class GranuleTable:
     # -- rough sets ------------------------------------------------------------------------------------
 
     def approximations(self) -> RoughApproximations:
-        """Lower and upper approximation of each class, quality and accuracies: exact, whatever the classifier.
+        """Lower and upper approximation of each class, quality and accuracies: exact, and independent of a classifier.
 
         Notes
         -----
@@ -220,7 +221,7 @@ class GranuleTable:
         >>> from cmtrack import granule_table
         >>> table = granule_table({"sky": ["sun", "sun", "rain", "rain"]}, ["out", "out", "in", "out"])
         >>> table.bounds(table.majority()).condition_text
-        'They hold: every granule meets the class it is assigned to.'
+        'They hold: every granule holds samples of the class it is assigned to.'
         """
         assigned = self._assigned(classifier)
         own = self.counts[np.arange(len(assigned)), assigned]
@@ -282,7 +283,7 @@ class GranuleTable:
         return self if other == 0 else NotImplemented  # lets sum(...) start at 0
 
     def __eq__(self, other: object) -> bool:
-        """True where the same granules hold the same samples, in whatever order they stand."""
+        """True where the same granules hold the same samples, in any order."""
         if not isinstance(other, GranuleTable):
             return NotImplemented
         if (self.labels, self.attributes) != (other.labels, other.attributes):
@@ -381,7 +382,7 @@ def granule_table(
 def attribute_subsets(
     X: Any, y: Any, *, attributes: Sequence[Hashable] | None = None, labels: Sequence[Label] | None = None
 ) -> AttributeSubsets:
-    """Quality of approximation of subsets of the attributes, with reducts and core: the attributes worth having.
+    """Quality of approximation of subsets of the attributes, with reducts and core.
 
     Up to 15 attributes every subset is judged. With more, the search is greedy: it begins with the core, adds the
     attribute that raises the quality most, and at the end drops what is not needed; it gives one reduct, which need

@@ -1,4 +1,4 @@
-"""All values of one column and all crossings of two, counted by few tables of crossings instead of slice by slice.
+"""Counts of all values of one column and all crossings of two, from few tables that slices share.
 
 A table counts the rows by several columns at once; the sums of every slice of these columns are sums of its cells.
 Eight columns of five values have 28 pairs, and few tables of four or five columns hold them all.
@@ -87,7 +87,7 @@ class Lattice:
 def lattice(
     columns: Sequence[SegmentColumn], codes: Sequence[IntArray], rows: IntArray, depth: int, least: int
 ) -> Lattice:
-    """The slices of at least ``least`` rows, but not of all.
+    """The slices of at least ``least`` rows, without those of all rows.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Columns that divide the rows into segments: values become numbers and texts, missing ones a segment of their own."""
+"""Columns that divide the rows into segments; missing values are a segment of their own."""
 
 from __future__ import annotations
 

@@ -224,7 +224,7 @@ class Differences:
 def differences(
     first: Estimates, second: Estimates, confidence_level: float = 0.95, together: int | None = None
 ) -> Differences:
-    """First less second, as of segments and of all rows outside each: two samples without a row in common.
+    """Differences of two independent samples by segment, such as each segment and all other rows.
 
     Shares: the square-and-add of both Wilson intervals (Newcombe 1998, method 10). Others: Wald.
 
@@ -387,7 +387,7 @@ def _ratio_limits(values: FloatArray, down: FloatArray, up: FloatArray, shares: 
 
 
 class Shrinkage(NamedTuple):
-    """Values drawn towards their common mean, by how much chance there is in each.
+    """Values shrunken towards their common mean, the more the larger their errors.
 
     Attributes
     ----------

@@ -142,7 +142,7 @@ class SegmentSearch:
     notes: tuple[str, ...]
 
     def found(self, alpha: float = 0.05) -> tuple[SearchedSegment, ...]:
-        """The segments whose adjusted p-value is at most ``alpha``; one of them is wrong in ``alpha`` of reviews.
+        """The segments whose adjusted p-value is at most ``alpha``, which bounds the probability of any error.
 
         Notes
         -----

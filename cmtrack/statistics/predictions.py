@@ -1,4 +1,4 @@
-"""The evaluated rows themselves, where they are at hand: paired comparisons and clusters need them."""
+"""The evaluated rows themselves: paired comparisons and clusters need them."""
 
 from __future__ import annotations
 

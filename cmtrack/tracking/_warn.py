@@ -1,4 +1,4 @@
-"""Warnings of what could not be made or sent, which never end a training."""
+"""Warnings about what could not be made or sent; they never end a training."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ class EvaluationWarning(UserWarning):
 
 
 def tell(message: str, stacklevel: int = 4) -> None:
-    """Warn, also where warnings are turned into errors: a training is not ended by a warning."""
+    """Warn without raising, also where warnings are turned into errors."""
     text = f"cmtrack: {untrusted.printable(untrusted.without_credentials(message))}"
     try:
         warnings.warn(text, EvaluationWarning, stacklevel=stacklevel)

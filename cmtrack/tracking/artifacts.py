@@ -1,4 +1,4 @@
-"""Files of runs, read where they lie: one request a file, over connections that are kept.
+"""Reading the files of runs: one request for each file, over connections that are kept open.
 
 MLflow's own download asks for the run, lists a folder and asks what the server can do before it reads a file. What
 the listing of runs says of their artifacts is enough to read a file from the server's address for it.
@@ -99,7 +99,7 @@ def _from_server(uri: str, name: str, tracking_uri: str, limit: int) -> bytes:
             if answer.status_code == 404:
                 raise FileNotFoundError("there is no such file")
             if answer.status_code != 200:
-                secret = "" if known else ", and is not the tracking server, whose password or token it is not told"
+                secret = "" if known else ", and gets no password or token, because it is not the tracking server"
                 raise OSError(f"{urlsplit(folder).hostname} answers {answer.status_code}{secret}")
             return _streamed(answer, limit)
     except (MlflowException, RequestException) as error:
@@ -107,7 +107,7 @@ def _from_server(uri: str, name: str, tracking_uri: str, limit: int) -> bytes:
 
 
 def _streamed(answer: Any, limit: int) -> bytes:
-    """The body of an answer, whatever length it announces; read to its end, so that the connection can be kept."""
+    """The body of an answer, read to its end so that the connection can be kept open."""
     content = bytearray()
     for chunk in answer.iter_content(_CHUNK):
         content += chunk
@@ -117,7 +117,7 @@ def _streamed(answer: Any, limit: int) -> bytes:
 
 
 def _access(folder: str, known: bool) -> Any:
-    """The user's credentials, for the tracking server itself; for another one, only how TLS is checked."""
+    """The user's credentials for the tracking server; for another server only the TLS settings."""
     from mlflow.utils.credentials import get_default_host_creds
     from mlflow.utils.rest_utils import MlflowHostCreds
 
@@ -135,7 +135,7 @@ def _place(uri: str) -> tuple[str, str | None, int | None]:
 
 
 def _from_repository(uri: str, name: str, tracking_uri: str, limit: int) -> bytes:
-    """A file of an object store and its like, by MLflow's own means."""
+    """A file of an object store, by MLflow's own client."""
     from mlflow.exceptions import MlflowException
     from mlflow.store.artifact.artifact_repository_registry import get_artifact_repository
 

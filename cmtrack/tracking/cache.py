@@ -62,7 +62,7 @@ def keep(digest: str, content: bytes) -> None:
 
 
 def trim(limit: int = MAX_BYTES) -> None:
-    """Remove what was used longest ago while the cache is larger than the limit."""
+    """Remove the least recently used files while the cache is larger than the limit."""
     with contextlib.suppress(OSError):
         files = [(f.stat().st_atime, f.stat().st_size, f) for f in cache_folder().glob("??/*") if f.is_file()]
         excess = sum(size for _, size, _ in files) - limit

@@ -394,7 +394,7 @@ def _read_declarations(listed: Listed, prefix: str) -> None:
 
 
 def _baseline(listed: Listed, against: Any, experiments: Sequence[str]) -> TrackedRun:
-    """The run among those that are listed, or one more of their stores.
+    """The baseline: a listed run, or another run of their stores.
 
     Raises
     ------
@@ -416,7 +416,7 @@ def _nothing(listed: Listed, prefix: str) -> str:
     return f"none of the {len(listed.runs)} runs holds a complete evaluation{under}: " + (
         f"there are evaluations {'without a prefix' if not named else f'under {_and_more(named)}'}"
         if others
-        else "cmtrack.log_evaluation in the training script leaves one"
+        else "cmtrack.log_evaluation in the training script logs one"
     )
 
 
@@ -556,7 +556,7 @@ def _check_found(names: list[str], clients: Sequence[MlflowClient]) -> None:
 
 
 def _order_by(order: Criterion | None, prefix: str) -> list[str]:
-    """The store's own order, so that what is cut off is the worst."""
+    """The order that the store sorts runs by, so that the limit cuts off the worst."""
     if order is None or not order.single or "`" in prefix:
         return []
     better = lookup(order.metrics[0]).better
@@ -616,7 +616,7 @@ def reduced(
 
 
 def still_true(metric: str, changes: frozenset[str]) -> bool:
-    """True if a logged value holds though the run is judged anew by what is named."""
+    """True if a logged value holds although the run is judged again with the named arguments."""
     return not reads(metric) & changes
 
 

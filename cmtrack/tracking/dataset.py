@@ -100,7 +100,7 @@ def _kind(labels: tuple[Label, ...]) -> str:
 
 
 def log(client: MlflowClient, run_id: str, entry: dict[str, str]) -> None:
-    """Add the entry to a run; one that is there already stays as it is."""
+    """Add the entry to a run, unless it has one."""
     from mlflow.data.code_dataset_source import CodeDatasetSource
     from mlflow.entities import Dataset, DatasetInput, InputTag
     from mlflow.exceptions import MlflowException

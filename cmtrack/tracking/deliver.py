@@ -1,4 +1,4 @@
-"""Send with a bound on waiting, in a thread of its own: a training does not stand still for a store."""
+"""Sending with a time limit, in a thread of its own, so that a slow store does not stop a training."""
 
 from __future__ import annotations
 
@@ -28,21 +28,21 @@ in_forked_workers(_sending.clear)  # their threads are not there
 _PASSING = ("TEMPORARILY_UNAVAILABLE", "REQUEST_LIMIT_EXCEEDED")
 _LOCKED = "database is locked"
 _LATE_END = (
-    "; its client waits on in threads of its own, and the end of this process may wait for them: with boto3's own "
-    "settings for about 3 minutes, with AWS_MAX_ATTEMPTS=1 for 1"
+    "; its client still waits in threads of its own, which this process joins at its end: that may take 3 minutes with "
+    "boto3's default settings, and 1 minute with AWS_MAX_ATTEMPTS=1"
 )
 
 
 class NoAnswer(ConnectionError):
-    """The store has not answered for a while; sending goes on behind the script."""
+    """The store has not answered within the time limit; sending goes on in its own thread."""
 
 
 class BusyEntry(Exception):
-    """Somebody else is sending the entry."""
+    """Another process or thread is sending the entry."""
 
 
 def deliver(package: Package, client: MlflowClient | None = None) -> Sent:
-    """Send a spooled package, and take it out of the spool when it has arrived.
+    """Send a spooled package, and remove it from the spool when it has arrived.
 
     The sending runs in a thread of its own. As long as the store answers, one call after the other, it is waited for;
     when nothing has come for :data:`PATIENCE` seconds the caller goes on. The thread goes on, too, as long as the
@@ -153,5 +153,5 @@ def within_patience(ask: Callable[[Callable[[], object]], Result]) -> Result:
 
 
 def _passes(error: BaseException) -> bool:
-    """True for an error that may be gone in a moment."""
+    """True for an error that may be temporary."""
     return getattr(error, "error_code", None) in _PASSING or _LOCKED in str(error)

@@ -1,4 +1,4 @@
-"""A picture for MLflow that is sent as the file it is."""
+"""A picture for MLflow that is sent as its own file."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ class DrawnImage(PngImageFile):
     """A PNG file: saving copies it, where Pillow would compress its pixels anew; thumbnails are made in two steps."""
 
     def save(self, fp: Any, *_: Any, **__: Any) -> None:
-        """Write the file as it is."""
+        """Copy the file."""
         shutil.copyfile(self.filename, fp)
 
     def resize(self, size: Any, *args: Any, **options: Any) -> Image:

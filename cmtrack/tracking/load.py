@@ -86,7 +86,7 @@ def load_evaluation(
 
 
 def evaluation_of(run: TrackedRun, client: MlflowClient, prefix: str = "") -> BaseEvaluation:
-    """The evaluation of a run that is at hand.
+    """The evaluation of a listed run.
 
     Raises
     ------
@@ -123,7 +123,7 @@ def with_predictions(
 def with_kept_predictions(
     evaluation: BaseEvaluation, run: TrackedRun, client: MlflowClient, prefix: str = ""
 ) -> tuple[BaseEvaluation, str]:
-    """The same evaluation with its rows, where they were kept; and what is wrong with those that were."""
+    """The same evaluation with its rows where they were kept, and the reason why kept rows cannot be read."""
     try:
         return with_predictions(evaluation, run, client, prefix), ""
     except ValueError as error:

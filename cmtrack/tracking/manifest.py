@@ -1,4 +1,4 @@
-"""Packages that wait, read from folders that may come from anywhere: nothing in them is taken on trust."""
+"""Waiting packages, read from untrusted folders: every value is checked."""
 
 from __future__ import annotations
 
@@ -200,7 +200,7 @@ class Waiting:
 
 
 def listing(folder: str | Path | None = None) -> list[Waiting]:
-    """The entries of the spool, the oldest first; damaged ones are listed and said to be."""
+    """The entries of the spool, the oldest first; damaged ones are marked."""
     return [_described(entry) for entry in spool.entries(None if folder is None else Path(folder))]
 
 

@@ -205,12 +205,12 @@ def build(
 
 
 def build_into(evaluation: BaseEvaluation, folder: Path, **options: Any) -> Package:
-    """:func:`build` into a folder of one's own."""
+    """Make the whole package in a given folder; see :func:`build`."""
     return replace(build(evaluation, lambda name, data: write_private(folder / name, data), **options), folder=folder)
 
 
 def rewrite_manifest(package: Package) -> None:
-    """Write what a package holds beside its files anew, whole or not at all."""
+    """Rewrite the data of a package beside its files, whole or not at all."""
     assert package.folder is not None
     partial = package.folder / f".{MANIFEST}"
     write_private(partial, _manifest(package))

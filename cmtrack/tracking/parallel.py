@@ -1,4 +1,4 @@
-"""Work in threads: the same on many runs at once, and what workers that are forked meanwhile must not inherit."""
+"""Work in threads on many runs at once, and what a process that is forked meanwhile must not inherit."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def forks_wait(once: str = "") -> Iterator[None]:
 
 
 def in_forked_workers(action: Callable[[], object]) -> None:
-    """Have something done at the beginning of every process that is forked from this one."""
+    """Register a function to be called at the start of every process that is forked from this one."""
     if hasattr(os, "register_at_fork"):
         os.register_at_fork(after_in_child=action)
 

@@ -1,4 +1,4 @@
-"""The review as a run of its own, and tags on what was compared."""
+"""The review as a run of its own, and tags on the compared runs and their models."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ def publish(
         if run.tracking_uri and run.tracking_uri not in clients:
             clients[run.tracking_uri] = _client(run.tracking_uri)
     if alias is not None and comparison.best is None:
-        raise ValueError(f"no run is chosen, so the alias {alias!r} has nothing to stand for: {lead(comparison)}")
+        raise ValueError(f"no run is chosen, so the alias {alias!r} cannot be set: {lead(comparison)}")
     client = clients[home.tracking_uri]
     version = None if alias is None else version_for(home, client, registered_model)
     problems: list[str] = []
@@ -178,17 +178,17 @@ def _others(comparison: Comparison) -> Iterator[Run]:
 
 
 def _experiment(client: MlflowClient, name: str, location: str | None = None) -> str:
-    """The experiment's id; it is made if need be, with its artifacts at a location or where the store wants them."""
+    """The experiment's id; created if it does not exist, with its artifacts at a location or the store's default."""
     found = client.get_experiment_by_name(name)
     if found is None:
         return str(client.create_experiment(name, location))
     if found.lifecycle_stage != "active":
-        raise ValueError(f"the experiment {name!r} is {found.lifecycle_stage}: it takes no run")
+        raise ValueError(f"the experiment {name!r} is {found.lifecycle_stage}: it accepts no run")
     return experiment_ids(client, [name])[0]
 
 
 def _own_experiment(client: MlflowClient, of: str, problems: list[str]) -> str:
-    """The experiment of reviews beside that of the runs; the latter where that one cannot be had."""
+    """The experiment of reviews beside that of the runs; where it cannot be made, that of the runs."""
     from mlflow.exceptions import MlflowException
 
     home = client.get_experiment(of)
@@ -283,7 +283,7 @@ class _Said:
 def _tag_all(
     comparison: Comparison, clients: dict[str, MlflowClient], said: _Said, problems: list[str]
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Tag runs and logged models in their own stores; what refuses is a problem, not an end."""
+    """Tag runs and logged models in their own stores; a refusal is listed as a problem and raises no error."""
     runs, models = [], []
     for run, standing in _standings(comparison):
         client = clients.get(run.tracking_uri)

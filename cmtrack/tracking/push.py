@@ -1,4 +1,4 @@
-"""``push``: what waits in the spool goes to the store."""
+"""``push``: the evaluations in the spool are sent to their stores."""
 
 from __future__ import annotations
 
@@ -207,7 +207,7 @@ def _rebuilt(entry: spool.Entry) -> packages.Package:
     try:
         evaluation = loads(untrusted.read_file(file, MAX_BYTES).decode("utf-8"))
     except (OSError, ValueError) as error:
-        raise ValueError(f"it was cut off before the evaluation was whole: {first_line(error)}") from None
+        raise ValueError(f"it was interrupted before the evaluation was complete: {first_line(error)}") from None
     with spool.claimed(entry.folder) as ours:
         if not ours:
             raise BusyEntry("it is being sent already")
@@ -215,6 +215,6 @@ def _rebuilt(entry: spool.Entry) -> packages.Package:
             package = packages.build(evaluation, draft.write, **place)
             folder = draft.settle()
         if folder is None:
-            raise OSError(f"it could not be written anew: {'; '.join(draft.refusals)}")
+            raise OSError(f"it could not be rewritten: {'; '.join(draft.refusals)}")
     spool.remove(entry.folder)
     return replace(package, folder=folder)

@@ -405,7 +405,7 @@ def version_for(run: Run, client: MlflowClient, registered_model: str | None = N
     who = f"run {run.name!r} ({run.run_id})"
     if not found:
         raise ValueError(
-            f"no registered version {of}comes from {who}, so the alias has nothing to stand for: register its model "
+            f"no registered version {of}comes from {who}, so the alias cannot be set: register its model "
             "first (mlflow.register_model)"
         )
     if len(found) > 1:

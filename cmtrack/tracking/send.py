@@ -1,4 +1,4 @@
-"""The one place that writes to MLflow: a package goes into a run that exists, and what it replaces goes."""
+"""Sending a package to an existing run, in place of the evaluation that it replaces."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def send(package: Package, client: MlflowClient | None = None, answered: Callabl
     run = client.get_run(run_id)
     answered()
     if run.info.lifecycle_stage != "active":
-        raise ValueError(f"run {run_id} is {run.info.lifecycle_stage}: it takes no metrics")
+        raise ValueError(f"run {run_id} is {run.info.lifecycle_stage}: it accepts no metrics")
     if is_there(run, package):
         return Sent()
     status = names.tag("status", package.prefix)
@@ -137,7 +137,7 @@ def send(package: Package, client: MlflowClient | None = None, answered: Callabl
 def _replaced(
     client: MlflowClient, run: Any, package: Package, files: list[str], there: str
 ) -> tuple[str, tuple[str, ...]]:
-    """Remove the files of the evaluation that made room; give the sentence that says so, and what is left of it."""
+    """Remove the files of the replaced evaluation; return the sentence on it, and the problems."""
     said = f"run {run.info.run_id} held {there}, which is replaced: use prefix= for several evaluations in one run"
     stale = stale_metrics(run, package)
     if stale:
@@ -190,7 +190,7 @@ def _cause(error: BaseException) -> str:
 def _optional(
     client: MlflowClient, run: Any, package: Package, files: list[Path], answered: Callable[[], object]
 ) -> Iterator[tuple[str, str]]:
-    """Upload the files that an evaluation can do without; give those that the store refuses, with the reason."""
+    """Upload the optional files of an evaluation; return those that the store refuses, with the reason."""
     run_id = run.info.run_id
     for path in files:
         reason = _refusal(lambda path=path: client.log_artifact(run_id, str(path)), lambda: client.get_run(run_id))  # type: ignore[misc]
@@ -204,7 +204,7 @@ def _optional(
 
 
 def _refusal(upload: Callable[[], object], asked: Callable[[], object] | None = None) -> str:
-    """The reason why a store refuses what others would take; empty where it took it.
+    """The reason why a store refuses a file or a request; empty where it accepts.
 
     A proxy may close the connection instead of answering that a file is too large: where the store answers ``asked``
     meanwhile, and the second try ends as the first, that is a refusal, too.
@@ -240,7 +240,7 @@ def _chain(error: BaseException | None) -> Iterator[BaseException]:
 
 
 def _status_of(error: BaseException) -> str:
-    """The status with which a store, or a proxy before it, refuses a request for good; empty where it does not."""
+    """The HTTP status of a permanent refusal by a store or a proxy; empty for other errors."""
     for one in _chain(error):
         response = getattr(one, "response", None)
         if isinstance(response, dict):  # of an S3 client

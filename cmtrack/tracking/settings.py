@@ -90,21 +90,21 @@ def with_kept_rows(evaluation: BaseEvaluation, asked: bool | str = "auto") -> tu
     """The evaluation with the rows that are written (None where none are), and a sentence that says which."""
     kept = kept_rows(asked)
     if evaluation.rows is None:
-        return None, "No rows go with it: the evaluation has none."
+        return None, "0 rows are logged: the evaluation has none."
     if kept.content == "off":
-        return None, f"No rows go with it ({kept.reason})."
+        return None, f"0 rows are logged ({kept.reason})."
     if kept.content == "labels":
         evaluation = evaluation.without_probabilities()
     rows, size = evaluation.rows, evaluation.rows_size
     assert rows is not None  # asked above
     if kept.limited and size > MAX_ROWS_BYTES:
-        return None, f"No rows go with it: they have {size / 1e6:.0f} MB, more than {MAX_ROWS_BYTES >> 20} MB."
+        return None, f"0 rows are logged: all rows have {size / 1e6:.0f} MB, more than {MAX_ROWS_BYTES >> 20} MB."
     held = ["actual and predicted labels"] if isinstance(rows, Predictions) else ["matches and confusions, no codes"]
     if getattr(rows, "source", None) is not None:
         held.append("probabilities")
     columns = {"weights": rows.weights, "groups": rows.clusters, "segments": getattr(rows, "segments", None) or None}
     held += [what for what, there in columns.items() if there is not None]
-    said = f"{len(rows):,} rows go with it ({', '.join(held)}; {size / 1e6:.1f} MB before compression)."
+    said = f"{len(rows):,} rows are logged ({', '.join(held)}; {size / 1e6:.1f} MB before compression)."
     return evaluation, f"{said} {VARIABLE}=off keeps rows on this machine, {VARIABLE}=labels the probabilities."
 
 
@@ -222,5 +222,5 @@ def _read(value: Any, what: str, source: str) -> tuple[str, str]:
 def _unreadable(problem: str, source: str) -> tuple[str, str]:
     if problem not in _told:
         _told.add(problem)
-        tell(f"{problem}: no rows are written or sent until this is mended", stacklevel=5)
+        tell(f"{problem}: no rows are written or sent until this is corrected", stacklevel=5)
     return "off", source

@@ -1,4 +1,4 @@
-"""Local folders where evaluations wait: one entry each, whole or not there.
+"""Local folders of evaluations that wait to be sent; an entry is whole or absent.
 
 Every evaluation passes through here on its way to the store and is removed when it has arrived: what is left is what
 did not. An entry is written under a hidden name and renamed when it is whole. Its writer holds a lock that the kernel
@@ -73,7 +73,7 @@ class Entry:
 
     @property
     def foreign(self) -> bool:
-        """True where it belongs to another user: what it says of the store is then not to be followed."""
+        """True where it belongs to another user: the store that it names is then not trusted."""
         return hasattr(os, "geteuid") and self.folder.stat().st_uid != os.geteuid()
 
 
@@ -105,7 +105,7 @@ def _temporary_bases() -> list[Path]:
 
 
 def _own_temporaries(base: Path) -> list[Path]:
-    """Private folders of this user among the temporary files; another user's are not looked into."""
+    """Private folders of this user among the temporary files; those of other users are not read."""
     found = []
     with contextlib.suppress(OSError):
         for path in sorted(base.glob(f"{_TEMPORARY}*")):
@@ -117,7 +117,7 @@ def _own_temporaries(base: Path) -> list[Path]:
 
 
 def _places() -> Iterator[Path]:
-    """Folders to write into, in order; each is made when it is come to."""
+    """Folders to write into, in order; each is made when it is reached."""
     yield spool_folder()
     yield _of_user()
     for base in _temporary_bases():
@@ -195,7 +195,7 @@ class Draft:
             self.folder = None
 
     def release(self) -> None:
-        """Give up the lock: what was written is anybody's to send."""
+        """Release the lock, so that any process may send the entry."""
         if self._lock is not None:
             _release(self._lock)
             self._lock = None
@@ -262,7 +262,7 @@ def keep_inputs(arrays: dict[str, Any]) -> Path | None:
 
 
 def write_private(path: Path, content: bytes) -> None:
-    """Write a file that only its owner may read, in a folder that is made if need be."""
+    """Write a file that only its owner may read, in a folder that is made if it does not exist."""
     _make_private(path.parent)
     handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | getattr(os, "O_NOFOLLOW", 0), 0o600)
     with os.fdopen(handle, "wb") as file:
@@ -279,7 +279,7 @@ def _make_private(folder: Path) -> None:
 
 
 def remove(entry: Path) -> None:
-    """Take an entry out, at once for anybody who looks, and the folder with it where it was the last one."""
+    """Remove an entry in one step, and the folder with the last entry."""
     gone = entry.with_name(f".{entry.name.lstrip('.')}{SENT}")
     with contextlib.suppress(OSError):
         os.replace(entry, gone)
@@ -288,7 +288,7 @@ def remove(entry: Path) -> None:
 
 
 def _tidy(folder: Path) -> None:
-    """Leave no empty folder behind."""
+    """Remove the folder if it is empty."""
     with contextlib.suppress(OSError):
         folder.rmdir()
 
@@ -340,7 +340,7 @@ def read_intent(folder: Path) -> dict[str, Any]:
 
 @contextlib.contextmanager
 def claimed(folder: Path) -> Iterator[bool]:
-    """Hold an entry while it is sent; False where somebody else, in this process or another, holds it."""
+    """Lock an entry while it is sent; False where another thread or process holds it."""
     try:
         handle = _acquire(folder)
     except BlockingIOError:
@@ -356,7 +356,7 @@ def claimed(folder: Path) -> Iterator[bool]:
 
 
 def _abandoned(folder: Path) -> bool:
-    """True where nobody writes an entry any more."""
+    """True where no process writes the entry any more."""
     try:
         if (folder / _LOCK).is_file():
             handle = _acquire(folder)
@@ -372,7 +372,7 @@ def _abandoned(folder: Path) -> bool:
 
 
 def _release(handle: int) -> None:
-    """Give up a lock, unless it is another process's: of the one from which this one was forked."""
+    """Release a lock, unless it belongs to the process from which this one was forked."""
     if handle not in _held:
         return
     _held.discard(handle)
@@ -418,7 +418,7 @@ def _acquire(folder: Path) -> int | None:
 
 
 def _forked() -> None:
-    """Let go of what was inherited: a lock is its owner's alone, and ends with it."""
+    """Drop the locks that a forked process inherits: a lock belongs to the process that took it."""
     for handle in _held:
         os.close(handle)
     _held.clear()

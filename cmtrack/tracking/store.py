@@ -1,4 +1,4 @@
-"""A tracking store for a while, and the end of a run; the caller's own settings come back afterwards."""
+"""Temporary use of a tracking store, and the end of a run; the caller's settings are restored."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def tracking_store(uri: str | None) -> Iterator[str]:
 
 @contextmanager
 def quiet() -> Iterator[None]:
-    """Keep what MLflow and its database migrations say below an error, and its progress bars, to themselves."""
+    """Silence MLflow's progress bars, and log messages below errors of MLflow and its database migrations."""
     import mlflow  # noqa: F401 - its import sets the levels
 
     loggers = [logging.getLogger(name) for name in _LOGGERS]

@@ -354,7 +354,7 @@ def _differing(runs: Sequence[Run]) -> list[str]:
 
 
 def _filter(comparison: Comparison, runs: Sequence[Run], prefix: str) -> str:
-    """The same runs: those that were named, else what the experiment holds of evaluations, also later ones."""
+    """The filter for the same runs: those that were named, else all with an evaluation, also later ones."""
     named = comparison.how.get("runs") is not None and not comparison.how.get("experiment_names")
     if named and len(runs) <= MAX_LISTED:
         return f"attributes.run_id IN ({', '.join(repr(run.run_id) for run in runs)})"

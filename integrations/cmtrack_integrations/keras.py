@@ -80,6 +80,7 @@ class EvaluationCallback(keras.callbacks.Callback):  # type: ignore[misc]
 
     @property
     def logged(self) -> LoggedEvaluation | None:
+        """The outcome of the last logging; None before it."""
         return self._hook.logged
 
     def on_train_begin(self, logs: Any = None) -> None:

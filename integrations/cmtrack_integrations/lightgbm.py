@@ -89,14 +89,17 @@ class EvaluationCallback:
 
     @property
     def logged(self) -> LoggedEvaluation | None:
+        """The outcome of the last logging; None before it."""
         return self._rounds.logged
 
     @property
     def rounds_used(self) -> int:
+        """Rounds of the logged model."""
         return self._rounds.used
 
     @property
     def rounds_trained(self) -> int:
+        """Rounds of the whole training."""
         return self._rounds.trained
 
     def __call__(self, env: Any) -> None:

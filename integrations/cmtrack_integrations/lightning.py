@@ -92,6 +92,7 @@ class EvaluationCallback(Callback):  # type: ignore[misc, valid-type]
 
     @property
     def logged(self) -> LoggedEvaluation | None:
+        """The outcome of the last logging; None before it."""
         return self._hook.logged
 
     def setup(self, trainer: Any, pl_module: Any, stage: str) -> None:
@@ -105,22 +106,27 @@ class EvaluationCallback(Callback):  # type: ignore[misc, valid-type]
                     self._hook.begin(logger.run_id, getattr(logger, "_tracking_uri", None))
 
     def on_validation_start(self, trainer: Any, pl_module: Any) -> None:
+        """Start collecting the batches of a validation set."""
         self._start("validate", trainer)
 
     def on_test_start(self, trainer: Any, pl_module: Any) -> None:
+        """Start collecting the batches of a test set."""
         self._start("test", trainer)
 
     def on_validation_batch_end(
         self, trainer: Any, pl_module: Any, outputs: Any, batch: Any, batch_idx: int, dataloader_idx: int = 0
     ) -> None:
+        """Collect a batch of a validation set."""
         self._batch("validate", trainer, outputs, batch, dataloader_idx)
 
     def on_test_batch_end(
         self, trainer: Any, pl_module: Any, outputs: Any, batch: Any, batch_idx: int, dataloader_idx: int = 0
     ) -> None:
+        """Collect a batch of a test set."""
         self._batch("test", trainer, outputs, batch, dataloader_idx)
 
     def on_validation_epoch_end(self, trainer: Any, pl_module: Any) -> None:
+        """Evaluate the collected validation set where it is time."""
         if self._on != "validate" or trainer.sanity_checking:
             return
         self._epoch = int(trainer.current_epoch)
@@ -129,6 +135,7 @@ class EvaluationCallback(Callback):  # type: ignore[misc, valid-type]
             self._log(trainer)
 
     def on_test_epoch_end(self, trainer: Any, pl_module: Any) -> None:
+        """Evaluate the collected test set, and log it."""
         if self._on == "test":
             self._epoch = int(trainer.current_epoch)
             self._log(trainer)

@@ -183,6 +183,7 @@ class EvaluationCallback(TrainerCallback):  # type: ignore[misc]
 
     @property
     def logged(self) -> LoggedEvaluation | None:
+        """The outcome of the last logging; None before it."""
         return self._hook.logged
 
     def on_train_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
@@ -198,6 +199,7 @@ class EvaluationCallback(TrainerCallback):  # type: ignore[misc]
         self._evaluated(state, metrics)
 
     def on_predict(self, args: Any, state: Any, control: Any, metrics: Any = None, **kwargs: Any) -> None:
+        """Keep the evaluation of a prediction, and log it where it is time."""
         self._evaluated(state, metrics)
 
     def on_train_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:

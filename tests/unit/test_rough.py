@@ -122,7 +122,7 @@ def test_without_the_condition_a_bound_can_fail() -> None:
     assert bounds.broken_by == (0,)
     assert bounds.union[0] == 8 > exact.upper[0] == 6
     assert exact.lower[1] == 4 > bounds.hits[1] == 2
-    assert "need not hold" in repr(bounds)
+    assert "They may fail" in repr(bounds)
     assert rough_bounds(table.confusion_matrix((0, 0, 1))).condition_holds is None, "the matrix alone cannot know"
 
 
@@ -132,7 +132,7 @@ def test_a_matrix_disproves_the_condition_where_a_class_is_never_right() -> None
     assert bounds.condition_holds is False
     assert bounds.never_right == ("b",)
     assert bounds.lower_upper_bound.tolist() == [2, 0]
-    assert "b is predicted but never rightly" in repr(bounds)
+    assert "b is predicted, but never correctly" in repr(bounds)
 
 
 # --- the theorems -----------------------------------------------------------------------------------------
@@ -443,7 +443,7 @@ def test_other_bad_input() -> None:
         rough_bounds([[1, 2], [3, 4]])  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="only zeros"):
         rough_bounds(ConfusionMatrix(np.zeros((2, 2), dtype=int), (0, 1)))
-    with pytest.raises(ValueError, match="1 is 2 times right and 3 times predicted for one other class"):
+    with pytest.raises(ValueError, match="got 1 predicted 2 times for its own and 3 times for another's"):
         rough_bounds(ConfusionMatrix(np.array([[3, 3], [0, 2]]), (0, 1)), majority=True)
     with pytest.raises(ValueError, match="same attributes in the same order"):
         granule_table(SETS, DECISION, attributes=["Price"]) + granule_table(SETS, DECISION, attributes=["Sound"])
@@ -505,10 +505,10 @@ def test_the_figure_draws_approximations_and_sizes() -> None:
     bounds = table.bounds(table.majority()).figure().axes[0]
     words = " ".join(" ".join(t.get_text() for t in bounds.get_legend().get_texts()).split())
     assert "at most" in words
-    assert "They hold: every granule meets the class it is assigned to." in words
+    assert "They hold: every granule holds samples of the class it is assigned to." in words
     alone = rough_bounds(table.confusion_matrix(table.majority())).figure().axes[0]
     words = " ".join(" ".join(t.get_text() for t in alone.get_legend().get_texts()).split())
-    assert "They hold if every granule meets" in words
+    assert "They hold if every granule holds samples of" in words
 
 
 def test_the_figure_refuses_what_does_not_fit() -> None:

@@ -1,7 +1,7 @@
-"""A review with everything that it is computed from, in one file; and its verification by whoever gets it.
+"""A review with all that it is computed from in one file, and the verification of that file.
 
-Nothing in a bundle is taken on trust: it may come from anywhere. Its files are held to the digests of its manifest, and
-the comparison is computed anew from the statistics by the rule. Whoever changes the manifest, too, changes its digest:
+A bundle is untrusted: its files are checked against the digests of its manifest, and the comparison is recomputed from
+the statistics by the rule. Whoever changes the manifest, too, changes its digest:
 that is what one signs.
 """
 
@@ -271,7 +271,7 @@ class Verification:
 
 
 def verify(path: str | Path) -> Verification:
-    """Hold a bundle's files to its manifest, and compute its comparison anew.
+    """Check a bundle's files against its manifest, and recompute its comparison.
 
     Raises
     ------
@@ -395,11 +395,15 @@ def _own(evaluation: Evaluation) -> list[str]:
 
 def _stated_only(about: Mapping[str, Any]) -> list[str]:
     counts = {
-        "stopped by their logged values": len(about["stopped"]),
-        "left out": len(about["left_out"]),
-        "passed over": len(about["passed_over"]),
+        ("stopped by its logged values", "stopped by their logged values"): len(about["stopped"]),
+        ("left out",) * 2: len(about["left_out"]),
+        ("passed over",) * 2: len(about["passed_over"]),
     }
-    return [f"what is said of {n} runs that were {how}" for how, n in counts.items() if n]
+    return [
+        f"statements on {n} run{'s' if n > 1 else ''} that {'were' if n > 1 else 'was'} {how[n > 1]}"
+        for how, n in counts.items()
+        if n
+    ]
 
 
 def _compared_anew(
@@ -449,7 +453,7 @@ def _as_result(data: Sequence[Any]) -> GateResult:
 
 
 class _Compared:
-    """The stated data held against the recomputed ones."""
+    """Comparison of the stated data with the recomputed data."""
 
     def __init__(self, texts: bool = False) -> None:
         self.texts, self.numbers = texts, 0
@@ -513,7 +517,7 @@ def _compare_pages(files: Mapping[str, bytes], comparison: Comparison, title: st
     """Compare the Markdown, and the decision and the tables of the page, with those that the comparison gives."""
     found = files[TEXT].decode("utf-8").split(_AGAIN)[0]
     if found != markdown(comparison, title).split(_AGAIN)[0]:
-        compared.problems.append(f"{TEXT} does not say what the comparison says")
+        compared.problems.append(f"{TEXT} differs from the text of the recomputed comparison")
     page = html(comparison, title, pictures={})
     if _shown(files[PAGE].decode("utf-8")) != _shown(page):
-        compared.problems.append(f"{PAGE} does not say what the comparison says")
+        compared.problems.append(f"{PAGE} differs from the page of the recomputed comparison")

@@ -490,7 +490,7 @@ def passed_over(comparison: Comparison, say: Say) -> list[str]:
     if not comparison.passed_over:
         return []
     names = fmt.listed([say(run.name) for run in comparison.passed_over])
-    return [f"Not looked at closely, as their logged values are worse (limit): {names}."]
+    return [f"Not read, because their logged values are worse (limit): {names}."]
 
 
 def by_reason(comparison: Comparison, last: bool) -> dict[str, list[str]]:

@@ -156,7 +156,7 @@ def aside(comparison: Comparison) -> list[dict[str, str]]:
         (one.run, LAST if one.last else "not ranked", one.reason) for one in comparison.left_out
     ]
     left += [
-        (run, "not looked at", "its logged value is worse than those of the runs looked at (limit)")
+        (run, "not read", "its logged value is worse than those of the runs that were read (limit)")
         for run in comparison.passed_over
     ]
     return [
@@ -206,15 +206,15 @@ def _methods(comparison: Comparison) -> list[str]:
             "Holm (1979)."
         )
         said.append(
-            "P(best) and the ranks are posterior probabilities: true values are taken as normally spread, and how far "
-            "they spread is learned from the runs. So the luck of the leader is not taken for merit, as it is by "
-            "counting resamples. From two runs nothing can be learned of the spread, and there is none; from fewer "
-            "than five it is rough. The interval of a rank is for each run alone."
+            "P(best) and the ranks are posterior probabilities: true values are taken as normally distributed, with a "
+            "spread that is estimated from the runs. This corrects for the luck of the leader; counts of resamples do "
+            "not. Two runs do not give the spread, so they have no P(best); with fewer than five runs it is rough. The "
+            "interval of a rank is for each run alone."
         )
         said.append(
             "The interval of the leader allows for its having been picked: its end on the side of the worse values is "
-            "simultaneous over all runs, also over those that were passed over for their logged values (after Fuentes, "
-            "Casella and Wells 2018). Of a chosen run that does not lead both ends are."
+            "simultaneous over all runs, those included that were not read for their logged values (after Fuentes, "
+            "Casella and Wells 2018). For a chosen run that does not lead, both ends are simultaneous."
         )
         said.append(_margin(comparison))
     if not comparison.criterion.single and not comparison.criterion.pareto:
@@ -328,7 +328,7 @@ def ranking_table(ranking: Ranking) -> Table:
     several = len(runs) > 1
     if several:
         if criterion.pareto:
-            heads += ["On the front in … of resamples", "p"]
+            heads += ["Share of resamples on the front", "p"]
         else:
             heads += [_FROM_LEADER, *(["P(best)", "Ranks"] if _has_posterior(ranking) else []), "p"]
     gates = any(run.gates for run in runs)

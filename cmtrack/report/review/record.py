@@ -1,4 +1,4 @@
-"""The record of a review: by whom, when, from which runs and data, by which rule; what one signs for.
+"""The record of a review: author, time, runs, data and rule.
 
 The page, the Markdown, the JSON and the terminal take their words from here.
 """
@@ -62,7 +62,7 @@ def rule_of(comparison: Comparison) -> Rule | None:
 
 
 def rule_sentence(comparison: Comparison) -> str:
-    """The sentence that says whether the rule was fixed before."""
+    """The sentence that says whether the rule was fixed beforehand."""
     rule = rule_of(comparison)
     if rule is None:
         return "No rule file was given: the rule is the arguments of the call."

@@ -199,7 +199,7 @@ def test_a_run_without_predictions_is_compared_without_pairing(run: Any) -> None
 
 def test_a_pareto_front_and_a_weighted_sum(run: Any) -> None:
     front = ok(run("compare", *THREE, "--rank-by", "binary/roc_auc", "--rank-by", "prevalence/bias")).stdout
-    for part in ("the Pareto front of binary/roc_auc, prevalence/bias", "of resamples", "chosen"):
+    for part in ("the Pareto front of binary/roc_auc, prevalence/bias", "resamples on", "chosen"):
         assert part in front
     asked = ("--rank-by", "binary/roc_auc=2", "--rank-by", "multiclass/accuracy=0.5")
     data = json.loads(ok(run("compare", *THREE, *asked, "--json")).stdout)
@@ -592,6 +592,12 @@ def test_the_package_runs_as_a_module(tmp_path: Path) -> None:
     done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, env=environment, check=True)
     assert done.stdout.startswith("Usage: python -m cmtrack [OPTIONS] COMMAND [ARGS]...\n")
     assert "\n  evaluate " in done.stdout
+
+
+def test_the_list_of_commands_has_whole_sentences(run: Any) -> None:
+    listed = CliRunner().invoke(main, ["--help"], terminal_width=80).stdout.partition("Commands:\n")[2].splitlines()
+    assert len(listed) == len(main.commands)
+    assert [line for line in listed if not line.endswith(".") or line.endswith("...")] == []
 
 
 NAMES = ("Experiment", "Metric", "Baseline", "Prefix", "Runs", "File", "Its", "The", "What", "Repeated", "YAML")

@@ -544,7 +544,7 @@ def test_an_evaluation_that_is_half_written_is_refused(store, tmp_path):
         partial.release()
     (refused,) = push()
     assert refused.status == "refused"
-    assert "cut off before the evaluation was whole" in refused.reason
+    assert "interrupted before the evaluation was complete" in refused.reason
     assert refused.entry.is_dir()
 
 

@@ -220,7 +220,7 @@ def test_by_default_all_rows_go_and_the_log_says_so(store, caplog, tmp_path):
         log_evaluation(Y, y_prob=P, sample_weight=np.ones(150, int), groups=Y, strict=True)
     assert columns(store, run.info.run_id, tmp_path)[:4] == ["y_true", "y_pred", "sample_weight", "group"]
     (said,) = [record.message for record in caplog.records if record.name == "cmtrack"]
-    assert said.startswith("150 rows go with it (actual and predicted labels, probabilities, weights, groups; 0.0 MB")
+    assert said.startswith("150 rows are logged (actual and predicted labels, probabilities, weights, groups; 0.0 MB")
     assert "CMTRACK_PREDICTIONS=off" in said
 
 
@@ -401,9 +401,9 @@ def test_the_command_line_says_which_rows_went(store):
     pd.DataFrame(P, columns=["p_0", "p_1", "p_2"]).assign(y=Y).to_parquet("rows.parquet")
     arguments = ["evaluate", "rows.parquet", "--y-true", "y", "--y-prob", "p_*", "--log", "--experiment", "e"]
     for given, as_json, wanted in (
-        ((), (), "150 rows go with it (actual and predicted labels, probabilities;"),
-        (("--predictions", "labels"), ("--json",), "150 rows go with it (actual and predicted labels;"),
-        (("--predictions", "off"), (), "No rows go with it (predictions=False)."),
+        ((), (), "150 rows are logged (actual and predicted labels, probabilities;"),
+        (("--predictions", "labels"), ("--json",), "150 rows are logged (actual and predicted labels;"),
+        (("--predictions", "off"), (), "0 rows are logged (predictions=False)."),
     ):
         done = CliRunner().invoke(main, [*arguments, *given, *as_json])
         assert done.exit_code == 0, done.output

@@ -221,8 +221,8 @@ def test_runs_of_a_store_are_recomputed_and_what_is_only_stated_is_said(stored, 
     assert found.problems == ()
     assert found.numbers > 50
     assert found.not_recomputed == (
-        "what is said of 1 runs that were stopped by their logged values",
-        "what is said of 1 runs that were left out",
+        "statements on 1 run that was stopped by its logged values",
+        "statements on 1 run that was left out",
     )
     about = json.loads(zipfile.ZipFile(path).read("runs.json"))
     assert {name for one in about["judged"] for name in one["run"]["tags"]} <= {"mlflow.runName", "mlflow.user"}
@@ -378,9 +378,9 @@ def test_a_changed_file_is_named(path, change, says):
         ("review.json", lambda d: d["summary"].append("Take it."), "summary has"),
         ("review.json", lambda d: d.pop("rankings"), "rankings is None, recomputed"),
         ("review.json", lambda d: d["record"].update(author="someone else"), "record.author reads 'someone else'"),
-        ("review.html", lambda t: re.sub(r'(<td class="n"[^>]*>0\.)\d', r"\g<1>1", t), "review.html does not"),
-        ("review.html", lambda t: t.replace("tied runs", "best runs"), "review.html does not say what"),
-        ("review.md", lambda t: t.replace("strong", "weak"), "review.md does not say what the comparison says"),
+        ("review.html", lambda t: re.sub(r'(<td class="n"[^>]*>0\.)\d', r"\g<1>1", t), "review.html differs from"),
+        ("review.html", lambda t: t.replace("tied runs", "best runs"), "review.html differs from the page"),
+        ("review.md", lambda t: t.replace("strong", "weak"), "review.md differs from the text of the"),
         ("runs.json", lambda d: d["judged"][0]["run"].update(name="x"), "reads"),
         ("runs.json", lambda d: d["criterion"].update(metrics=[ACCURACY]), "rankings[0].runs[0].value is"),
         ("runs.json", lambda d: d["judged"].pop(), "rankings[0].runs has 3 entries, recomputed 2"),
@@ -488,7 +488,7 @@ def test_the_command_line_writes_and_verifies_bundles(world, tmp_path, monkeypat
     assert run.exit_code == 0, run.output
     assert run.stdout.startswith("review.zip: verified.\n")
     assert "numbers were recomputed and agree" in run.stdout
-    assert "Not recomputed: what is said of 1 runs that were left out." in run.stdout
+    assert "Not recomputed: statements on 1 run that was left out." in run.stdout
     found = json.loads(CliRunner().invoke(main, ["verify", "review.zip", "--json"]).stdout)
     assert found["passed"] is True
     assert found["sha256"] in run.stdout
@@ -509,7 +509,7 @@ def test_a_gate_by_a_rule_file(world, tmp_path, monkeypatch):
     gate = ["gate", "--tracking-uri", world[0], "--rule", "agreed.yaml"]
     run = CliRunner().invoke(main, [*gate, ids["strong"]])
     assert run.exit_code == 0, run.output
-    assert "The rule was fixed before, in the file “agreed.yaml” (SHA-256 " in run.stdout
+    assert "The rule was fixed beforehand, in the file “agreed.yaml” (SHA-256 " in run.stdout
     assert CliRunner().invoke(main, [*gate, ids["weak"]]).exit_code == 1
     run = CliRunner().invoke(main, [*gate, ids["weak"], "--require", f"{ACCURACY} >= 0.1"])
     assert run.exit_code == 2

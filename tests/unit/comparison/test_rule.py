@@ -75,7 +75,7 @@ def test_a_rule_is_the_arguments_that_it_holds(three, file):
 def test_the_digest_is_said_wherever_the_review_is_read(three, file):
     comparison = compare(three, rule=file)
     digest = hashlib.sha256(RULE.encode()).hexdigest()
-    sentence = f"The rule was fixed before, in the file “review.yaml” (SHA-256 {digest[:12]}…)."
+    sentence = f"The rule was fixed beforehand, in the file “review.yaml” (SHA-256 {digest[:12]}…)."
     data = comparison.to_dict()
     assert data["record"]["rule"] == data["how"]["rule"] == {"file": "review.yaml", "sha256": digest}
     page = context(comparison, None, {})

@@ -239,7 +239,7 @@ def test_constant_probabilities_identify_no_share(density: str) -> None:
     estimate = estimate_prevalence(p, calibration=(y, p), density=density)
     assert np.isnan([*estimate.by_class[1], *estimate.by_class[2], *estimate.by_class[3]]).all()
     assert np.isnan([estimate.value, estimate.low, estimate.high, estimate.fit_pvalue]).all()
-    assert estimate.undefined["value"] == "not identified, the scores do not tell them apart: [1, 2, 3]"
+    assert estimate.undefined["value"] == "not identified, because scores do not tell these classes apart: [1, 2, 3]"
 
 
 def test_two_classes_that_look_alike_leave_the_third_share_known() -> None:

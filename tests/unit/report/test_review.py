@@ -208,7 +208,7 @@ def test_runs_left_out_are_grouped_by_reason():
 
 def test_runs_that_are_passed_over_are_said_to_be(clear):
     passed = replace(clear, passed_over=(TrackedRun("p", "P"),))
-    assert verdict(passed)[-1] == ("Not looked at closely, as their logged values are worse (limit): “P”.")
+    assert verdict(passed)[-1] == ("Not read, because their logged values are worse (limit): “P”.")
 
 
 def test_pareto_weighted_and_nearest_zero_are_said_for_what_they_are():
@@ -668,7 +668,7 @@ def test_a_review_is_with_its_runs_where_no_experiment_can_be_made(store):
     store.delete_experiment(store.create_experiment("e: reviews"))
     logged = compare(experiment_names=["e"]).log()
     assert store.get_experiment(logged.experiment_id).name == "e"
-    assert "takes no run" in logged.problems[0]
+    assert "accepts no run" in logged.problems[0]
     assert len(compare(experiment_names=["e"])) == 2
 
 
@@ -680,7 +680,7 @@ def test_a_review_goes_where_it_is_told(store):
     assert store.get_experiment(run.info.experiment_id).name == "reviews"
     assert run.info.run_name == "mine"
     store.delete_experiment(logged.experiment_id)
-    with pytest.raises(ValueError, match="takes no run"):
+    with pytest.raises(ValueError, match="accepts no run"):
         compare(experiment_names=["e"]).log(experiment_name="reviews")
 
 
@@ -689,7 +689,7 @@ def test_what_cannot_be_logged_is_said_before_anything_is_written(store):
     ids = log_runs(store, y, {"a": 1.0, "b": 2.5})
     with pytest.raises(ValueError, match="in no run"):
         compare(made({"A": 1.0, "B": 2.0})).log()
-    with pytest.raises(ValueError, match="no run is chosen, so the alias 'a' has nothing to stand for"):
+    with pytest.raises(ValueError, match="no run is chosen, so the alias 'a' cannot be set"):
         compare(list(ids.values()), require="multiclass/accuracy > 1").log(alias="a")
     with pytest.raises(ValueError, match="registered_model needs alias"):
         compare(list(ids.values())).log(registered_model="m")

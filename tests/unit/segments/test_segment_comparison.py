@@ -450,7 +450,7 @@ def test_runs_whose_rows_an_earlier_version_kept_are_compared_without_pairs(stor
         pq.write_table(pq.read_table(file, columns=["y_true", "y_pred"]), file)
     (pair,) = by_region({name: Evaluation.load(tmp_path / name) for name in evaluations}).segments
     assert not pair.paired
-    assert pair.reason == "the segments of the rows are not at hand (an earlier version kept the rows without them)"
+    assert pair.reason == "the segments of the rows are not known (an earlier version kept the rows without them)"
 
 
 def test_past_runs_joined_with_attributes_are_compared_row_by_row(store):
