@@ -187,10 +187,8 @@ def _markdown(verdict: Verdict, run: RankedRun, rule: Rule | None, review: tuple
     if rule is not None:
         below.append(rule.sentence)
     if review is not None:
-        found, href = review
-        below.append(
-            f"Review: [{fmt.markdown_text(found.name)}](<{href}>)" if href else f"Review: run `{found.run_id}`"
-        )
+        by, href = review
+        below.append(f"Review: [{fmt.markdown_text(by.name)}](<{href}>)" if href else f"Review: run `{by.run_id}`")
     return "\n".join([*lines, *(line for text in below for line in ("", text))])
 
 
@@ -217,8 +215,8 @@ def _print(
     if rule is not None:
         console.print(plain(rule.sentence))
     if review is not None:
-        found, href = review
-        where = f"{quoted(found.name)}, {href}" if href else f"run {found.run_id}"
+        by, href = review
+        where = f"{quoted(by.name)}, {href}" if href else f"run {by.run_id}"
         console.print(plain(f"Review: {where}"), soft_wrap=True)
 
 

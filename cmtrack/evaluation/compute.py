@@ -386,7 +386,7 @@ def _correlation_remarks(scores: ClassScores) -> list[str]:
         if clipped:
             out.append(
                 f"{clipped} of the correlations in spcc/{kind}_fisher are exactly 1 or -1: they are clipped, and its "
-                "interval knows nothing of their error"
+                "interval does not include their error"
             )
     return out
 

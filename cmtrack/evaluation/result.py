@@ -108,7 +108,7 @@ class Evaluation(BaseEvaluation):
         What the sample weights are: numbers of equal rows, or how much of the population a row stands for (standard
         errors are then robust ones). None without weights.
     cluster_errors : dict of str to float, optional
-        Standard errors that know of rows that belong together, where ``groups`` were given.
+        Standard errors by clusters of rows that belong together, where ``groups`` were given.
     n_clusters : int or None
         Number of these groups.
     effective_clusters : dict of str to float, optional

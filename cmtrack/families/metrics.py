@@ -222,7 +222,7 @@ def family_results(
     statistics : FamilyStatistics
     confidence_level : float
     macro_errors : mapping of name to float, optional
-        Standard errors of the macro averages that know of the codes that share a document; by default codes count as
+        Standard errors of the macro averages that allow for codes of one document; by default codes count as
         independent of each other.
     """
     results = Results(confidence_level, Clusters(macro_errors or {}))

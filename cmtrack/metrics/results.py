@@ -152,7 +152,7 @@ class Results:
     def _put_made(self, metric: Metric, name: str, make: Any, samples: Samples, by_rows: float) -> None:
         """Put the interval that a function makes of its argument; ends that tell nothing of one side are kept apart.
 
-        What the function knows are errors by rows: with clusters all are taken to be wider by the metric's own ratio.
+        The function has errors by rows: with clusters all are taken to be wider by the metric's own ratio.
         """
         wider = 1.0
         if name in self.clusters.errors and self.clusters.n is not None:

@@ -162,7 +162,7 @@ class EvaluationViews(Views):
         return views
 
     def at_level(self, level: float) -> EvaluationViews:
-        """The views at another level: what has been counted stays, estimates with intervals of their own do not."""
+        """The views at another level: counts are kept, estimates with intervals of their own are made again."""
         views = self.of_part(self.statistics, level)
         views.__dict__.update({name: value for name, value in self.__dict__.items() if name in _WITHOUT_LEVEL})
         return views
@@ -177,7 +177,7 @@ class EvaluationViews(Views):
 
     @cached_property
     def held(self) -> dict[int, str]:
-        """Names of the classes that are no class for the absence of a span."""
+        """Encoded names of the classes by number, without the one that stands for no span."""
         return _held(self.table, self.statistics.matrix.labels)
 
     @cached_property
@@ -235,7 +235,7 @@ class EvaluationViews(Views):
 
     @cached_property
     def decisions(self) -> Decided | None:
-        """The decisions under these costs that the probabilities lead to, where these were at hand."""
+        """The decisions under these costs that the probabilities lead to, where these were given."""
         kept = self.statistics.decisions
         if kept is None or self.prices is None or not np.array_equal(kept.costs, self.prices):
             return None
@@ -244,7 +244,7 @@ class EvaluationViews(Views):
     # -- probabilities ---------------------------------------------------------------------------------
 
     def losses(self, loss: str, step: str = "") -> LossSamples | None:
-        """A loss of the classes, or of the groups of a step; what is lost inside groups is by default of the last."""
+        """A loss of the classes, or of the groups of a step; the loss inside groups is that of the last step."""
         if loss == "within" and not step and self.steps:
             step = self.steps[-1]
         if (loss, step) not in self._losses:

@@ -47,7 +47,7 @@ def plot_rough_approximations(
 ) -> Figure:
     """Draw a bar per class: what is certainly of it, what may be of it, and how many there are.
 
-    It is no part of ``Evaluation.figures()``: what a confusion matrix alone knows of the approximations is in the
+    It is no part of ``Evaluation.figures()``: what a confusion matrix alone tells of the approximations is in the
     matrix already, and every figure there is drawn and stored in every run.
 
     Parameters

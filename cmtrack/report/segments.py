@@ -97,7 +97,7 @@ class SegmentView:
         )
 
     def gap(self, metric: str) -> str:
-        """The difference of the best and the worst segment in words, with an interval that knows they were chosen."""
+        """The difference of the best and the worst segment in words, with an interval that allows for their choice."""
         found = self.table.disparity(metric)
         title = fmt.capital(self.title_of(metric))
         if found.lowest < 0:
