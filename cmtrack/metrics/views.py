@@ -244,7 +244,7 @@ class EvaluationViews(Views):
     # -- probabilities ---------------------------------------------------------------------------------
 
     def losses(self, loss: str, step: str = "") -> LossSamples | None:
-        """A loss of the classes, or of the groups of a step; the loss inside groups is that of the last step."""
+        """A loss of the classes, or of a step's groups; without a step, the loss within groups is of the last one."""
         if loss == "within" and not step and self.steps:
             step = self.steps[-1]
         if (loss, step) not in self._losses:

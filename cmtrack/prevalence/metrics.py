@@ -214,8 +214,8 @@ PREVALENCE = Section("prevalence", "Prevalence", (
     _share("classify_and_count", Proportion(PREDICTED_POSITIVE, BinaryCounts._fields), "binary",
            "share of predicted positives", "", interval="wilson"),
     _share("calibrated", OfEstimate(attrgetter("value"), attrgetter("estimate.low", "estimate.high")), "calibrated",
-           "share of positives by labelled scores: with a calibration set by a stack of density ratios, "
-           "estimate_prevalence(density=\"auto\"); cross-fitted by maximum likelihood over quantile bins",
+           "share of positives by labelled scores. With a calibration set: a stack of density ratios, as "
+           "estimate_prevalence(density=\"auto\"). Without one: maximum likelihood over quantile bins, cross-fitted",
            interval="profile", headline=True,
            title="calibrated prevalence", brief="prevalence"),
     _share("calibrated_low", OfEstimate(attrgetter("low")), "calibrated", "lower end of its interval", interval="",

@@ -10,6 +10,7 @@ from scipy.special import expit
 
 import cmtrack
 from cmtrack import PrevalenceEstimate, estimate_prevalence
+from cmtrack.metrics.catalog import lookup
 from cmtrack.prevalence._cross_fitting import (
     MEMBERS,
     MomentMatch,
@@ -538,6 +539,20 @@ def test_estimates_by_two_foldings_are_joined() -> None:
     w = both.weight
     parts = [match.variance(both.solve()).total for match in matches]
     assert both.variance(both.solve()).total == pytest.approx(w * parts[0] + (1 - w) * parts[1] + w * (1 - w) * gap**2)
+
+
+def test_the_formula_of_the_calibrated_prevalence_names_the_density_that_is_used() -> None:
+    rng = np.random.default_rng(0)
+    y = rng.integers(0, 2, 400)
+    p = np.clip(0.3 * y + 0.7 * rng.random(400), 0.001, 0.999)
+    given = cmtrack.evaluate(y[:200], y_prob=p[:200], calibration=(y[200:], p[200:])).prevalence
+    own = cmtrack.evaluate(y[:200], y_prob=p[:200]).prevalence
+    assert given is not None
+    assert own is not None
+    assert (given.density, own.density) == ("auto", "bins")
+    formula = lookup("prevalence/calibrated").formula
+    assert 'With a calibration set: a stack of density ratios, as estimate_prevalence(density="auto").' in formula
+    assert "Without one: maximum likelihood over quantile bins" in formula
 
 
 @pytest.mark.slow
