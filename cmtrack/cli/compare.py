@@ -261,7 +261,9 @@ def read_rank_by(given: Sequence[str]) -> str | list[str] | dict[str, float] | N
     else:
         asked = dict(map(_weight, weighted))
         if len(asked) < len(given):
-            raise BadInput("--rank-by: a metric was given two weights")
+            names = [_weight(text)[0] for text in weighted]
+            twice = next(name for name in names if names.count(name) > 1)
+            raise BadInput(f"--rank-by: give a metric one weight, {twice!r} has {names.count(twice)}")
     parsed(Criterion.of, asked)
     return asked  # type: ignore[no-any-return]
 

@@ -70,7 +70,7 @@ def regroup_command(
     if not runs and not experiments:
         raise click.UsageError("name runs, or an experiment with --experiment")
     if filter_string and not experiments:
-        raise click.UsageError("--filter chooses among the runs of --experiment")
+        raise click.UsageError("--filter chooses among the runs of --experiment: name one")
     with working() as step:
         step("loading libraries", 0, 1)
         from cmtrack.tracking.regroup import default_prefix, regroup_runs

@@ -1236,7 +1236,8 @@ def _merged_errors(first: Evaluation, second: Evaluation) -> dict[str, Any]:
     if ours is None and theirs is None:
         return {}
     if ours is None or theirs is None:
-        raise ValueError("evaluations must both have groups or both have none, to be merged")
+        lacking = "first" if ours is None else "second"
+        raise ValueError(f"evaluations to be merged must both have groups or both have none, the {lacking} has none")
     sides = [(side, side.statistics.matrix.total, side.n_clusters) for side in (first, second)]
     a, b = (n for _, _, n in sides)
     together = None if a is None or b is None else a + b

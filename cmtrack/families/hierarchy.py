@@ -240,7 +240,8 @@ class Families:
             return self
         if self.level != other.level or self.chosen or other.chosen:
             raise ValueError(
-                "evaluations must have the same families and the same codes= to be merged, or codes in sorted order"
+                "evaluations must have the same families and the same codes= to be merged, or codes in sorted order, "
+                f"got {listed(self.codes)} and {listed(other.codes)}"
             )
         paths = {path[-1]: path for path in self.paths}
         for path in other.paths:
@@ -567,7 +568,10 @@ def _from_frames(y_true: Any, y_pred: Any, columns: tuple[str, str], documents: 
         try:
             order = sorted(order)  # type: ignore[type-var]
         except TypeError:
-            raise ValueError("documents must be of one kind that can be put in order, or named by documents=") from None
+            kinds = sorted({type(one).__name__ for one in order})
+            raise ValueError(
+                f"documents must be of one kind that can be put in order, or named by documents=, got {kinds}"
+            ) from None
         note = "documents= was not given: documents without any code, predicted or actual, are not counted"
     else:
         numbers, names = encode_values("documents", documents)

@@ -514,8 +514,9 @@ def _families(data: dict[str, Any]) -> Families:
     paths = tuple(tuple(path) for path in data["paths"])
     if not paths or not all(paths):
         raise ValueError("every code must have a path")
-    if not all(isinstance(node, (str, int, float)) for path in paths for node in path):
-        raise ValueError("codes and families must be texts or numbers")
+    strange = [node for path in paths for node in path if not isinstance(node, (str, int, float))]
+    if strange:
+        raise ValueError(f"codes and families must be texts or numbers, got {strange[0]!r:.80}")
     return Families(paths, int(data["level"]), bool(data["chosen"]))
 
 

@@ -302,10 +302,13 @@ def risk_coverage(
             "confidence, losses and weights must have one shape (n,) of at least one row, got "
             f"{kappa.shape}, {lost.shape} and {given.shape}"
         )
-    if not (np.isfinite(kappa).all() and np.isfinite(lost).all() and np.isfinite(given).all()):
-        raise ValueError("confidence, losses and weights must be finite")
-    if (lost < 0).any() or (given < 0).any() or not given.any():
-        raise ValueError("losses and weights must not be negative, and a weight must be above 0")
+    for name, values in (("confidence", kappa), ("losses", lost), ("weights", given)):
+        wrong = ~np.isfinite(values) if name == "confidence" else ~(np.isfinite(values) & (values >= 0))
+        if wrong.any():
+            rule = "finite" if name == "confidence" else "finite and not negative"
+            raise ValueError(f"{name} must be {rule}, got {values[wrong][0]} at row {np.flatnonzero(wrong)[0]}")
+    if not given.any():
+        raise ValueError("a weight must be above 0, got only zeros")
     w = given.astype(np.float64)
     squares = w if given.dtype.kind == "i" else w**2
     values, place = np.unique(-kappa, return_inverse=True)

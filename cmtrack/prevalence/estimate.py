@@ -132,7 +132,7 @@ def estimate_prevalence(
     else:
         target, weights = folds.joined([read(f"scores[{k}]", own) for k, own in enumerate(sets)], "scores")
     if not len(target):
-        raise ValueError("scores must not be empty")
+        raise ValueError("scores must have at least one row, got none")
 
     def counted() -> ScoreCounts:
         found = ScoreCounts.from_scores(target, weights=weights, exact=True)

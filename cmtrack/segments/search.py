@@ -414,7 +414,8 @@ class _Rows:
         if not columns:
             raise ValueError("columns must have at least one segment column, got none")
         if not all(isinstance(column, SegmentColumn) for column in columns):
-            raise TypeError("columns must be segment columns, as search_columns makes them")
+            kinds = sorted({type(column).__name__ for column in columns})
+            raise TypeError(f"columns must be segment columns, as search_columns makes them, got {kinds}")
         repeated = sorted({c.name for c in columns if sum(c.name == other.name for other in columns) > 1})
         if repeated:
             raise ValueError(f"segment columns must not repeat, got {repeated[0]!r} more than once")

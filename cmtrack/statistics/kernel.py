@@ -244,7 +244,7 @@ def _weights(batch: Batch, kernel: Kernel) -> npt.NDArray[Any] | None:
 def _digest_of_ids(ids: Any, actual: IntArray, rows: IntArray, labels: tuple[Label, ...]) -> LabelDigest:
     """The digest of row ids in no order: of integers by label, of strings that of :func:`cmtrack.evaluate`."""
     if getattr(ids, "null_count", 0):
-        raise ValueError("row_ids must not be null")
+        raise ValueError(f"row_ids must not be null, got null in {ids.null_count} of {len(ids)} rows")
     array = np.asarray(ids)
     if array.dtype.kind not in "iu":
         hashes = label_hashes(array.tolist())

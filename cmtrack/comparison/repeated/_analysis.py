@@ -298,7 +298,11 @@ def _errors(test_errors: Any, k: int) -> FloatArray:
     if (errors < 0).any() or np.isinf(errors).any():
         raise ValueError(f"test_errors must be finite and not negative, or NaN, got {errors[errors < 0][:1]}")
     if not np.allclose(errors, errors.T, rtol=1e-9, atol=0, equal_nan=True):
-        raise ValueError("test_errors must be symmetric: the error of a difference does not depend on its direction")
+        i, j = np.argwhere(~np.isclose(errors, errors.T, rtol=1e-9, atol=0, equal_nan=True))[0]
+        raise ValueError(
+            "test_errors must be symmetric, because the error of a difference does not depend on its direction, got "
+            f"{errors[i, j]:g} and {errors[j, i]:g} for models {i} and {j}"
+        )
     return errors
 
 

@@ -64,7 +64,9 @@ def write(comparison: Comparison, path: Path, *, rows: bool = True, title: str |
     if path.suffix.lower() != ".zip":
         raise ValueError(f"a bundle must end in .zip, got {path.name!r}")
     if not comparison.judged or not comparison.how:
-        raise ValueError("a bundle needs a comparison that cmtrack.compare made, with a run that was judged")
+        raise ValueError(
+            f"a bundle needs a comparison that cmtrack.compare made, with a judged run, got {comparison!r:.120}"
+        )
     return write_bytes(path, packed(contents(comparison, rows=rows, title=title)))
 
 

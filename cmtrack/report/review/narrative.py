@@ -540,7 +540,7 @@ def break_evens(comparison: Comparison) -> list[str]:
             alike.append(quoted(names[other.name]))
     if alike:
         them = f"{quoted(names[first.name])} is not told apart from {fmt.listed(alike)}"
-        said.append(f"By what errors cost, {them}, whatever a miss costs in false alarms.")
+        said.append(f"By the cost of errors, {them}, whatever a miss costs in false alarms.")
     return said
 
 

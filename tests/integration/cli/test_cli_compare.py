@@ -297,7 +297,7 @@ def test_models_over_folds(run: Any, tmp_path: Path) -> None:
         ((*ALL, "--rank-by", "binary/roc_auc=much"), 2, "expected the metric's weight after '='"),
         ((*ALL, "--rank-by", "binary/roc_auc=-1"), 2, "must be a positive number"),
         ((*ALL, "--rank-by", "binary/f1=1", "--rank-by", "binary/roc_auc"), 2, "a weight or none"),
-        ((*ALL, "--rank-by", "binary/f1=1", "--rank-by", "binary/f1=2"), 2, "two weights"),
+        ((*ALL, "--rank-by", "binary/f1=1", "--rank-by", "binary/f1=2"), 2, "one weight, 'binary/f1' has 2"),
         ((*ALL, "--rank-by", "class/7/recall"), 1, "no run has the metric 'class/7/recall'; did you mean"),
         ((*ALL, "--require", "binary/recall => 1"), 2, "at character 15"),
         ((*ALL, "--require", "binary/recall > x"), 2, "expected a number after '>' (character 16)"),

@@ -568,7 +568,7 @@ TWO = [[0.1, 0.2], [0.3, 0.4]]
         (lambda: analyse(TWO, kind="datasets", test_errors=np.ones((2, 2))), "go with kinds 'seeds' and 'folds' only"),
         (lambda: analyse(TWO, kind="seeds", test_errors=[0.1]), r"must have shape \(2, 2\), .*got \(1,\)"),
         (lambda: analyse(TWO, kind="seeds", test_errors=[[0, -1], [-1, 0]]), "not negative, or NaN, got"),
-        (lambda: analyse(TWO, kind="seeds", test_errors=[[0, 1], [2, 0]]), "must be symmetric"),
+        (lambda: analyse(TWO, kind="seeds", test_errors=[[0, 1], [2, 0]]), "got 1 and 2 for models 0 and 1"),
         (lambda: analyse(TWO, kind="seeds", rope=-1), "rope must be finite and not negative, got -1"),
         (lambda: analyse([[math.nan, 1]], ["a", "b"], kind="seeds"), "got none such; 'a' has the fewest values"),
     ],

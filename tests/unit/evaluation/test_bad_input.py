@@ -255,7 +255,7 @@ PREVALENCE: list[tuple[str, Any, Any, dict[str, Any], str]] = [
     ("one class", P, ([1, 1], [0.1, 0.2]), {}, r"at least two classes are needed, got only \[1\]"),
     ("positive", P, (Y, P), {"positive": 4}, r"positive must be one of \[0, 1\], got 4"),
     ("lengths", P, (Y, P[:2]), {}, "calibration needs one score per label, got 2 scores and 4 labels"),
-    ("empty", [], (Y, P), {}, "scores must not be empty"),
+    ("empty", [], (Y, P), {}, "scores must have at least one row, got none"),
     ("NaN", [0.1, NAN], (Y, P), {}, "scores must be finite, got nan at row 1"),
     ("NaN in calibration", P, (Y, [0.1, 0.2, NAN, 0.3]), {}, "calibration scores must be finite, got nan at row 2"),
     ("width", P3, (Y, P), {}, r"scores must have shape \(n,\) or \(n, 2\), got \(4, 3\)"),

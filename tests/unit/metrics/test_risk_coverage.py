@@ -225,9 +225,9 @@ def test_without_the_rows_that_belong_together_there_is_no_interval():
     [
         (([0.5], [0, 1]), r"must have one shape \(n,\) of at least one row, got \(1,\), \(2,\) and \(1,\)"),
         (([], []), r"at least one row, got \(0,\)"),
-        (([0.5, math.nan], [0, 1]), "must be finite"),
-        (([0.5], [-1.0]), "must not be negative"),
-        (([0.5], [1.0], [0]), "a weight must be above 0"),
+        (([0.5, math.nan], [0, 1]), "confidence must be finite, got nan at row 1"),
+        (([0.5], [-1.0]), "losses must be finite and not negative, got -1.0 at row 0"),
+        (([0.5], [1.0], [0]), "a weight must be above 0, got only zeros"),
     ],
 )
 def test_bad_losses(arguments: Any, words: str) -> None:

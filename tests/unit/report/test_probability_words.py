@@ -438,7 +438,7 @@ def test_the_review_says_from_which_cost_of_a_miss_on_a_run_is_cheaper():
     assert said[0] in " ".join(verdict(comparison))
     close = compare(pair((30, 30), (20, 21)), rank_by="binary/precision")
     assert break_evens(close) == [
-        "By what errors cost, “one” is not told apart from “two”, whatever a miss costs in false alarms."
+        "By the cost of errors, “one” is not told apart from “two”, whatever a miss costs in false alarms."
     ]
 
 

@@ -583,7 +583,7 @@ def test_columns_of_one_name_or_of_other_kinds():
     column = segment_columns({"x": np.arange(30) % 2}, 30)[0]
     with pytest.raises(ValueError, match="must not repeat, got 'x' more than once"):
         worst_segments([column, column], np.arange(30))
-    with pytest.raises(TypeError, match="must be segment columns, as search_columns makes them"):
+    with pytest.raises(TypeError, match=r"must be segment columns, as search_columns makes them, got \['str'\]"):
         worst_segments(["x"], np.arange(30))  # type: ignore[list-item]
     with pytest.raises(ValueError, match="segment columns must have one length, got 30 and 20"):
         worst_segments([column, segment_columns({"y": np.arange(20) % 2}, 20)[0]], np.arange(30))
