@@ -28,8 +28,8 @@ in_forked_workers(_sending.clear)  # their threads are not there
 _PASSING = ("TEMPORARILY_UNAVAILABLE", "REQUEST_LIMIT_EXCEEDED")
 _LOCKED = "database is locked"
 _LATE_END = (
-    "; its client still waits in threads of its own, which this process joins at its end: that may take 3 minutes with "
-    "boto3's default settings, and 1 minute with AWS_MAX_ATTEMPTS=1"
+    "; its client still waits in threads of its own, and the end of this process may wait for them: about 3 minutes "
+    "with boto3's default settings, 1 minute with AWS_MAX_ATTEMPTS=1"
 )
 
 

@@ -281,7 +281,7 @@ def test_another_server_is_not_told_the_password(proxy: Counted, monkeypatch: py
         assert artifacts.read(there, FILE, proxy.url) == content
         assert "Authorization" not in proxy.headers[-1]
     proxy.fault = lambda *_: 401
-    with pytest.raises(OSError, match="localhost answers 401, and is not the tracking server"):
+    with pytest.raises(OSError, match="localhost answers 401, and gets no password or token, because it is not"):
         artifacts.read(there, FILE, proxy.url)
 
 
