@@ -20,18 +20,17 @@ _PLACE = re.compile("<(?:label|group|family)>")
 
 
 class ByName(dict[str, Any]):
-    """Values by name; the error on a name that is not there gives those most like it, or all where ``listed``.
+    """Values by a metric's full name; of a name that is not there, those most like it are named.
 
     A plain dict otherwise: equal to one, written as one, and the pickle of one.
     """
 
-    def __init__(self, values: Mapping[str, Any], what: str = "metric", *, listed: bool = False) -> None:
+    def __init__(self, values: Mapping[str, Any], what: str = "metric") -> None:
         super().__init__(values)
-        self._what, self._listed = what, listed
+        self._what = what
 
     def __missing__(self, name: object) -> Any:
-        known = f"; there are {list(self)}" if self._listed else near(str(name), self)
-        raise KeyError(f"there is no {self._what} {name!r}{known}")
+        raise KeyError(f"there is no {self._what} {name!r}{near(str(name), self)}")
 
     def __reduce__(self) -> tuple[Any, ...]:
         return dict, (dict(self),)

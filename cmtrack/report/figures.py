@@ -17,7 +17,6 @@ from cmtrack.comparison.result import Comparison, ModelComparison, RunComparison
 from cmtrack.evaluation import Evaluation
 from cmtrack.families.result import FamilyEvaluation
 from cmtrack.metrics.names import encode_label
-from cmtrack.metrics.results import ByName
 from cmtrack.plots import evaluation as of_classes
 from cmtrack.plots import families as of_families
 from cmtrack.plots.style import as_png
@@ -454,8 +453,7 @@ def draw_figures(subject: BaseEvaluation | Comparison, on_error: OnError | None 
     if on_error is None:
         return DrawnFigures(subject)
     entries, shown = listed(subject)
-    drawn = _drawn(entries, shown, lambda _, __, figure: figure, on_error)
-    return ByName({name: figure for name, _, _, figure in drawn}, "figure", listed=True)
+    return {name: figure for name, _, _, figure in _drawn(entries, shown, lambda _, __, figure: figure, on_error)}
 
 
 def draw_pictures(

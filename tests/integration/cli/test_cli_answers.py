@@ -171,14 +171,6 @@ def test_what_is_not_there_is_called_by_its_name():
         judged.metrics["qqqqqq"]
 
 
-def test_the_figures_there_are_stand_in_the_error_on_another():
-    judged = evaluate([0, 1], [0, 1])
-    with pytest.raises(KeyError, match=r"there is no figure 'reduced'; there are \['confusion_matrix'\]"):
-        judged.figures()["reduced"]
-    with pytest.raises(KeyError, match=r"there is no figure 'roc'; there are \['metrics', 'confusion_matrices'\]"):
-        compare({"a": judged, "b": evaluate([0, 1], [1, 1])}).figures()["roc"]
-
-
 def test_values_by_name_are_a_plain_dict_otherwise():
     metrics = evaluate([0, 1, 1], [0, 1, 0]).metrics
     plain = dict(metrics)
