@@ -102,10 +102,58 @@ def test_the_command_line_reference_leads_to_every_command():
     assert set(re.findall(r'href="#cmtrack-(\w+)"', text)) == set(main.commands)
 
 
+def test_a_reader_is_told_to_install_from_the_source_as_the_first_page_says():
+    """No package index has cmtrack as far as the project can say: ``pip install '.[extra]'`` everywhere."""
+    wrong = re.compile(r"""pip install (?:[^`\n#]* )?'?cmtrack(?:\[|[ `]|$)|(?:PipInstall\(|"pip": )\["cmtrack""")
+    assert wrong.search("pip install 'cmtrack[xgboost]'")
+    assert wrong.search("pip install cmtrack -r requirements.txt")
+    assert not wrong.search("pip install 'cmtrack-0.2.0-py3-none-any.whl[xgboost]'")
+    folders = ("benchmarks", "cmtrack", "docs", "examples", "integrations")
+    texts = [*ROOT.glob("*.md"), *(path for folder in folders for path in (ROOT / folder).rglob("*"))]
+    texts = [path for path in texts if path.suffix in {".ipynb", ".md", ".py", ".rst"} and "_build" not in path.parts]
+    found = [
+        f"{path.relative_to(ROOT)}: {line}"
+        for path in texts
+        for line in path.read_text(encoding="utf-8").splitlines()
+        if wrong.search(line)
+    ]
+    assert found == []
+
+
 # -- the checker -----------------------------------------------------------------------------------------------
 
 PAGE = '<html><body><h1 id="top">Here</h1><a href="other.html#part">there</a></body></html>'
 OTHER = '<html><body><section id="part">{}</section></body></html>'
+
+
+@pytest.mark.parametrize("changed", ["cmtrack/a/b.py", "docs/_pages/survey.py"])
+def test_what_earlier_builds_kept_goes_where_the_code_that_pages_run_has_changed(build, tmp_path, changed):
+    root, site = tmp_path / "root", tmp_path / "site"
+    for name in ("cmtrack/a/b.py", "docs/_pages/survey.py", "docs/start.md", "docs/gallery/generated/examples/a.md5"):
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / name).write_text("before")
+    kept = [
+        site / ".doctrees" / "pages",
+        site / ".jupyter_cache" / "runs",
+        root / "docs/gallery/generated/examples/a.md5",
+    ]
+
+    def keep():
+        for path in kept:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text("kept")
+
+    build.forget(site, root)
+    keep()
+    (root / "docs" / "start.md").write_text("after")  # Sphinx sees this by itself
+    build.forget(site, root)
+    assert all(path.is_file() for path in kept)
+    (root / changed).write_text("after")
+    build.forget(site, root)
+    assert not any(path.is_file() for path in kept)
+    keep()
+    build.forget(site, root)
+    assert all(path.is_file() for path in kept)
 
 
 def site_of(folder: Path, content: str = "", *, css: str = "body { color: black }") -> Path:
