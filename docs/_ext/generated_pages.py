@@ -59,7 +59,9 @@ ABOUT = {
     "they pass over.",
     "class-label": "One set for each class; `<label>` stands for it. They are in `evaluation.class_table()`; MLflow "
     "gets those that `metrics=` names. What each is computed from: "
-    "[What the numbers mean](../../../concepts/reading_numbers.md).",
+    "[What the numbers mean](../../../concepts/reading_numbers.md).\n\n"
+    "In the formulas C_ii is the number of samples of the class that are predicted as it; the actual and the predicted "
+    "total are the sums of its row and of its column in the confusion matrix.",
     "spans": "Of {py:func}`cmtrack.evaluate_spans`: labelled spans, such as entities in texts.",
     "reduced-step": "Of each step of a grouping, with its intragroup mismatches (IM) kept apart: "
     "[The reduced matrix](../../../concepts/reduced_matrix.md).",
@@ -73,11 +75,13 @@ ABOUT = {
     "cost": "Where costs are given: [Costs and thresholds](../../../guide/decisions.md).",
     "probability": "Proper scores of the probabilities: "
     "[Are the probabilities right?](../../../guide/probabilities.md)",
-    "probability-step": "The same scores for the groups of each step, whose probability is the sum over their classes.",
+    "probability-step": "The [scores of the classes' probabilities](probability.md) for the groups of each step of a "
+    "grouping: the probability of a group is the sum over its classes.",
     "calibration": "Of the positive group's score: [Are the probabilities right?](../../../guide/probabilities.md)",
     "confidence": "Of the probability that the prediction is a hit: "
     "[Are the probabilities right?](../../../guide/probabilities.md)",
-    "confidence-step": "The same for each step of a grouping: a hit is one of the group, mismatches are none.",
+    "confidence-step": "The [metrics of the confidence](confidence.md) for each step of a grouping: a sample is a hit where "
+    "the reduced matrix counts it as one, so that an intragroup mismatch is none.",
     "spcc": "The sample Pearson correlation of what is actual and the scores: [sPCC](../../../concepts/spcc.md).",
     "prevalence": "How many positives there are: "
     "[How many positives are there?](../../../guide/count_positives.md). Without `calibration=` the evaluated "
@@ -135,10 +139,10 @@ def section_page(section: Section) -> str:
             "Formula": plain(metric.formula),
             "Range": scope(metric),
             "Better": _better(metric) or "neither, it is not ranked",
-            "Interval": interval(metric),
+            "Interval": f"[{interval(metric)}](../../metrics.md#what-the-intervals-are)",
             "Computed from": metric.needs,
             "Undefined (NaN)": metric.reason and f"where {plain(metric.reason)}",
-            "In MLflow": "logged by default" if metric.headline else "where `metrics=` names it",
+            "In MLflow": "logged by default" if metric.headline else "where [`metrics=`](../../metrics.md) names it",
             "Source": plain(metric.source),
         }
         parts += [f":{field}: {text}" for field, text in known.items() if text] + [""]

@@ -45,7 +45,7 @@ def test_every_metric_is_in_the_index_and_has_its_words_under_the_anchor_that_th
         assert f"`{name}`" in block
         assert generated_pages.plain(metric.formula) in block
         assert generated_pages.plain(metric.source) in block
-        assert f":Interval: {generated_pages.interval(metric)}\n" in block
+        assert f":Interval: [{generated_pages.interval(metric)}](" in block
 
 
 def test_every_section_of_metrics_has_a_sentence_of_its_own():
