@@ -80,8 +80,8 @@ ABOUT = {
     "calibration": "Of the positive group's score: [Are the probabilities right?](../../../guide/probabilities.md)",
     "confidence": "Of the probability that the prediction is a hit: "
     "[Are the probabilities right?](../../../guide/probabilities.md)",
-    "confidence-step": "The [metrics of the confidence](confidence.md) for each step of a grouping: a sample is a hit where "
-    "the reduced matrix counts it as one, so that an intragroup mismatch is none.",
+    "confidence-step": "The [metrics of the confidence](confidence.md) for each step of a grouping: a sample is a hit "
+    "where the reduced matrix counts it as one, so that an intragroup mismatch is none.",
     "spcc": "The sample Pearson correlation of what is actual and the scores: [sPCC](../../../concepts/spcc.md).",
     "prevalence": "How many positives there are: "
     "[How many positives are there?](../../../guide/count_positives.md). Without `calibration=` the evaluated "
