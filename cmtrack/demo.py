@@ -54,7 +54,9 @@ def load() -> Data:
     try:
         from statsmodels.datasets import anes96
     except ImportError:
-        raise ImportError("the demo's data come with statsmodels: pip install 'cmtrack[demo]'") from None
+        raise ImportError(
+            "the demo's data come with statsmodels: pip install '.[demo]' in the folder of cmtrack's source"
+        ) from None
     from sklearn.model_selection import train_test_split
 
     frame = anes96.load_pandas().data

@@ -7,10 +7,12 @@ would be loaded from another host, and a path of the machine that built it are e
 from __future__ import annotations
 
 import argparse
+import hashlib
 import html
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -117,6 +119,26 @@ def _faults_of_search(site: Path) -> Iterator[str]:
         yield "_static/documentation_options.js: the search fetches pages for its summaries"
 
 
+def forget(site: Path, root: Path = DOCS.parent) -> None:
+    """Remove what earlier builds keep of code that they ran, where the code that a page runs is not as it was then.
+
+    The notebooks' cache, Sphinx's pages and the gallery's sums know a page by its own text only.
+    """
+    code = hashlib.sha256()
+    for folder in ("cmtrack", "integrations", "docs/_ext", "docs/_pages"):
+        for path in sorted(path for path in (root / folder).rglob("*") if path.is_file() and path.suffix != ".pyc"):
+            code.update(f"{path.relative_to(root)}\0".encode() + path.read_bytes())
+    stamp = site / ".doctrees" / "code.sha256"
+    if stamp.is_file() and stamp.read_text() == code.hexdigest():
+        return
+    for kept in (site / ".doctrees", site / ".jupyter_cache"):
+        shutil.rmtree(kept, ignore_errors=True)
+    for path in (root / "docs" / "gallery" / "generated" / "examples").glob("*.md5"):
+        path.unlink()
+    stamp.parent.mkdir(parents=True)
+    stamp.write_text(code.hexdigest())
+
+
 def main(arguments: list[str] | None = None) -> int:
     """Build and check; 0 where nothing is wrong."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
@@ -130,7 +152,9 @@ def main(arguments: list[str] | None = None) -> int:
     site = given.output.resolve()
     if not given.check_only:
         command = [sys.executable, "-m", "sphinx", "-W", "--keep-going", "-q", "-j", "auto", "-b", "html"]
+        command += ["-D", f"nb_execution_cache_path={site / '.jupyter_cache'}"]  # beside another site there is another
         command += ["-t", "no-execute"] if given.no_execute else []
+        forget(site)
         if subprocess.run([*command, str(DOCS), str(site)], check=False).returncode:
             return 1
     faults = check(site)

@@ -7,9 +7,14 @@ import os
 import re
 import sys
 from enum import Enum
+from functools import partialmethod
 from importlib.metadata import version as version_of
 from pathlib import Path
 from typing import Any
+
+import zmq
+from jupyter_client import AsyncKernelManager
+from nbclient import NotebookClient
 
 _ROOT = Path(__file__).parent.parent
 _OWN = [str(_ROOT), str(_ROOT / "integrations")]  # the site is of this tree, whatever is installed
@@ -47,7 +52,15 @@ exclude_patterns = [
 ]
 templates_path = ["_templates"]
 
+
 # Pages with code are run, and an exception fails the build.
+class EncryptedKernel(AsyncKernelManager):
+    """A kernel whose port others on the machine cannot read; one that they can read warns of it at each start."""
+
+    transport_encryption = "auto" if zmq.has("curve") else "disabled"
+
+
+NotebookClient.__init__ = partialmethod(NotebookClient.__init__, kernel_manager_class=EncryptedKernel)
 os.environ.pop("MPLBACKEND", None)  # of the kernels: with another backend than their own they show no figures
 nb_execution_mode = "off" if tags.has("no-execute") else "cache"  # noqa: F821 - Sphinx gives the tags
 nb_execution_excludepatterns = ["gallery/generated/*"]  # the tutorial, with its stored outputs; a test runs it

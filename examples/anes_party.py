@@ -3,7 +3,7 @@ Which of six models should I take?
 ==================================
 
 Six models say which party 944 people of a survey of 1996 belong to. Each is an MLflow run with one ``log_evaluation``
-line, and ``compare`` says which of them are told apart by 189 people. It needs ``pip install 'cmtrack[demo]'``.
+line, and ``compare`` says which of them are told apart by 189 people. It needs ``pip install '.[demo]'``.
 """
 
 import warnings

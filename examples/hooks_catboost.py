@@ -3,7 +3,7 @@ CatBoost: the stages of a model as steps of a run
 =================================================
 
 ``log_fitted`` is one line after ``fit``. The metrics of every tenth stage are steps of the run; the whole evaluation is
-that of the stage that early stopping kept. It needs ``pip install 'cmtrack[catboost]'``.
+that of the stage that early stopping kept. It needs ``pip install '.[catboost]'``.
 """
 
 import mlflow

@@ -3,7 +3,7 @@ Keras: a callback on validation data
 ====================================
 
 The callback stands after the one that restores the best weights, so that the run holds the evaluation of these. It
-needs ``pip install 'cmtrack[keras]'`` and a backend (``torch``, ``jax`` or ``tensorflow``; another one than TensorFlow
+needs ``pip install '.[keras]'`` and a backend (``torch``, ``jax`` or ``tensorflow``; another one than TensorFlow
 is chosen by the environment variable ``KERAS_BACKEND``).
 """
 

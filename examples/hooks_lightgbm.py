@@ -3,7 +3,7 @@ LightGBM: early stopping inside the callback
 ============================================
 
 The callback stops the training, so that the best iteration is what the run holds. It needs
-``pip install 'cmtrack[lightgbm]'``.
+``pip install '.[lightgbm]'``.
 """
 
 import lightgbm as lgb

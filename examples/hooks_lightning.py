@@ -3,7 +3,7 @@ Lightning: a callback beside the logger
 =======================================
 
 ``validation_step`` returns labels and logits, the callback does the rest, in the run of the logger. It needs
-``pip install 'cmtrack[lightning]'``.
+``pip install '.[lightning]'``.
 """
 
 import lightning as L

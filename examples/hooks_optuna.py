@@ -3,7 +3,7 @@ Optuna: which trial should I take?
 ==================================
 
 Every trial is a nested run, and the study ends in a ranking that knows what is a tie. It needs
-``pip install 'cmtrack[optuna]'``.
+``pip install '.[optuna]'``.
 """
 
 import mlflow

@@ -3,7 +3,7 @@ PyTorch: a training loop in one process or several
 ==================================================
 
 Each epoch is a step of the run. The script runs in one process, or in two with
-``torchrun --nproc_per_node=2 examples/hooks_torch.py``. It needs ``pip install 'cmtrack[torch]'``.
+``torchrun --nproc_per_node=2 examples/hooks_torch.py``. It needs ``pip install '.[torch]'``.
 """
 
 import os

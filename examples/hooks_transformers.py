@@ -3,7 +3,7 @@ Transformers: the same metrics for the Trainer and for the run
 ==============================================================
 
 A tiny BERT with random weights reads images of digits, pixel by pixel; nothing is downloaded. The metrics choose the
-best checkpoint, which is evaluated at the end. It needs ``pip install 'cmtrack[transformers]'``.
+best checkpoint, which is evaluated at the end. It needs ``pip install '.[transformers]'``.
 """
 
 import tempfile

@@ -3,7 +3,7 @@ XGBoost: the rounds as steps of a run
 =====================================
 
 The callback logs the metrics of every twentieth round, and the whole evaluation of the best one at the end. It needs
-``pip install 'cmtrack[xgboost]'``.
+``pip install '.[xgboost]'``.
 """
 
 import mlflow

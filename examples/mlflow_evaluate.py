@@ -3,7 +3,7 @@ How does MLflow's own evaluator give these metrics?
 ===================================================
 
 ``mlflow.models.evaluate`` takes ``"cmtrack"`` as an evaluator: for a logged model, and for a table of predictions.
-MLflow's own validation takes the result. It needs ``pip install 'cmtrack[demo]'``.
+MLflow's own validation takes the result. It needs ``pip install '.[demo]'``.
 """
 
 import mlflow

@@ -3,7 +3,7 @@ For whom does the model fail?
 =============================
 
 A model tells who of 944 people of a survey is no Democrat. The segments in which it fails are found by a search,
-tested, drawn, and told in three sentences. It needs ``pip install 'cmtrack[demo]'``.
+tested, drawn, and told in three sentences. It needs ``pip install '.[demo]'``.
 """
 
 import pandas as pd

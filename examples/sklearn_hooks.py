@@ -3,7 +3,7 @@ Is a model better over the folds? scikit-learn's cross-validation and search
 ============================================================================
 
 Cross-validated models are ranked over the folds, a search optimises what matters and logs its candidates, and figures
-are had in scikit-learn's manner. It needs ``pip install 'cmtrack[demo]'``.
+are had in scikit-learn's manner. It needs ``pip install '.[demo]'``.
 """
 
 import mlflow

@@ -3,7 +3,7 @@ Are the numbers the same on DuckDB, Polars, Dask, Spark and Ray?
 ================================================================
 
 One evaluation by five engines: files read by DuckDB, a lazy Polars frame, a Dask cluster, Spark and Ray. Those that are
-not installed are left out: ``pip install polars distributed 'cmtrack[dask,ray,spark]'``; Spark also needs Java 17 or
+not installed are left out: ``pip install polars distributed '.[dask,ray,spark]'``; Spark also needs Java 17 or
 newer. With ``--quick`` no cluster is started.
 """
 
@@ -72,7 +72,7 @@ def by_spark(folder):
 
 
 def by_ray(folder):
-    """The kernel runs in Ray's tasks; on a cluster, `runtime_env={"pip": ["cmtrack"]}` brings it there."""
+    """The kernel runs in Ray's tasks; on a cluster, `runtime_env={"py_modules": [wheel]}` brings it there."""
     import ray
 
     ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False, logging_level="ERROR")

@@ -49,7 +49,8 @@ def evaluate_table(
     The workers of a cluster need cmtrack, of the same version. Either it is installed in their image or environment,
     or it is sent along: Spark by ``spark.archives`` (an environment packed by venv-pack or conda-pack) or
     ``spark.addArtifact`` / ``addPyFile`` with the wheel where NumPy, SciPy and PyArrow are there already, Dask by the
-    plug-in ``PipInstall(["cmtrack"])`` or ``UploadDirectory``, Ray by ``ray.init(runtime_env={"pip": ["cmtrack"]})``.
+    plug-in ``PipInstall([wheel])`` or ``UploadDirectory``, Ray by ``ray.init(runtime_env={"py_modules": [wheel]})``;
+    ``wheel`` is the file that ``pip wheel --no-deps .`` makes.
 
     Parameters
     ----------

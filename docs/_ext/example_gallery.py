@@ -13,7 +13,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from PIL import Image
+from PIL import Image, ImageDraw, ImageFont
 from sphinx_gallery.scrapers import figure_rst
 
 ROOT = Path(__file__).parents[2]
@@ -28,6 +28,10 @@ ORDER = (
     "table_engines", "sklearn_hooks", "mlflow_evaluate", "hooks_xgboost", "hooks_lightgbm", "hooks_catboost",
     "hooks_optuna", "hooks_torch", "hooks_lightning", "hooks_keras", "hooks_transformers",
 )  # fmt: skip
+
+
+QUICK = ("table_engines",)
+"""Scripts that run with ``--quick``: no cluster is started for a page."""
 
 
 def missing(script: Path) -> list[str]:
@@ -70,8 +74,8 @@ def in_order(name: str) -> int:
 
 
 def arguments(gallery_conf: dict[str, Any], script_vars: dict[str, Any]) -> list[str]:
-    """What a script is started with: no cluster is started for a page."""
-    return ["--quick"] if Path(script_vars["src_file"]).stem == "table_engines" else []
+    """What a script is started with."""
+    return ["--quick"] if Path(script_vars["src_file"]).stem in QUICK else []
 
 
 def saved_figures(block: Any, block_vars: dict[str, Any], gallery_conf: dict[str, Any]) -> str:
@@ -111,7 +115,9 @@ def copy_scripts() -> None:
     RUN_IN.mkdir(parents=True)
     for path in [*EXAMPLES.glob("*.py"), EXAMPLES / "GALLERY_HEADER.rst"]:
         shutil.copy(path, RUN_IN)
-    Image.new("RGBA", (400, 280), (0, 0, 0, 0)).save(NO_FIGURE)
+    sign = Image.new("RGBA", (400, 280), (0, 0, 0, 0))
+    ImageDraw.Draw(sign).text((200, 140), "</>", (128, 136, 148), ImageFont.load_default(90), anchor="mm")
+    sign.save(NO_FIGURE)
 
 
 def copy_pages(docs: Path) -> None:
@@ -125,7 +131,8 @@ def copy_pages(docs: Path) -> None:
         shutil.rmtree(folder, ignore_errors=True)
         shutil.copytree(report.parent, folder, ignore=shutil.ignore_patterns("*.json", "*.csv"))
         for page in folder.glob("review*.md"):  # a part of the report, which begins below the title
-            page.write_text(f"# A review\n\n{page.read_text(encoding='utf-8')}", encoding="utf-8")
+            text = re.sub(r"^#(#+ )", r"\1", page.read_text(encoding="utf-8"), flags=re.MULTILINE)
+            page.write_text(text, encoding="utf-8")
     sys.path.insert(0, str(EXAMPLES / "reproduce"))
     try:
         from study.overview import overview
@@ -136,16 +143,22 @@ def copy_pages(docs: Path) -> None:
 
 
 def say_what_did_not_run(app: Any, docname: str, source: list[str]) -> None:
-    """Say on the page of a script that it was not run, and why."""
+    """Say on the page of a script that it was not run, or in part, and why."""
     place, _, name = docname.rpartition("/")
     script = EXAMPLES / f"{name}.py"
-    if place == f"{PAGES}/examples" and script.is_file() and (lacks := missing(script)):
+    if place != f"{PAGES}/examples" or not script.is_file():
+        return
+    if lacks := missing(script):
         those = " and ".join(f"“{one}”" for one in lacks)
-        note = f".. note::\n\n   This script was not run for this page: {those} {'is' if len(lacks) == 1 else 'are'} "
-        note += "not installed where the site was built.\n\n"
-        head = re.search(r"^=+\n\n", source[0], re.MULTILINE)
-        at = head.end() if head else 0
-        source[0] = source[0][:at] + note + source[0][at:]
+        said = f"This script was not run for this page: {those} {'is' if len(lacks) == 1 else 'are'} not installed "
+        said += "where the site was built."
+    elif name in QUICK:
+        said = "For this page the script was run with ``--quick``."
+    else:
+        return
+    head = re.search(r"^=+\n\n", source[0], re.MULTILINE)
+    at = head.end() if head else 0
+    source[0] = f"{source[0][:at]}.. note::\n\n   {said}\n\n{source[0][at:]}"
 
 
 def setup(app: Any) -> dict[str, bool]:

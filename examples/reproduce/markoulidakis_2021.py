@@ -1,7 +1,7 @@
 """Markoulidakis et al. (2021): reduced confusion matrices of eight algorithms on net promoter scores.
 
 Run it with `python examples/reproduce/markoulidakis_2021.py [--fast] [--output FOLDER]`. The convolutional network
-needs PyTorch (`pip install 'cmtrack[torch]'`); without it, its column is left out. The real answers come with
+needs PyTorch (`pip install '.[torch]'`); without it, its column is left out. The real answers come with
 `cmtrack[demo]`.
 """
 

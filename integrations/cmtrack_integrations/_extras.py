@@ -21,5 +21,7 @@ def needs(extra: str) -> Iterator[None]:
         missing = error.name or extra
         what = "is not installed" if isinstance(error, ModuleNotFoundError) else f"cannot be imported ({error})"
         raise type(error)(
-            f"cmtrack_integrations.{extra} needs {missing}, which {what}: pip install 'cmtrack[{extra}]'", name=missing
+            f"cmtrack_integrations.{extra} needs {missing}, which {what}: pip install '.[{extra}]'"
+            " in the folder of cmtrack's source",
+            name=missing,
         ) from error

@@ -139,7 +139,10 @@ def test_the_command_says_which_extra_is_missing(tmp_path: Path, monkeypatch: py
     result = CliRunner().invoke(main, ["demo", "--directory", str(tmp_path / "demo"), "--json"])
     assert result.exit_code == 1
     assert result.stdout == ""
-    assert result.stderr == "Error: the demo's data come with statsmodels: pip install 'cmtrack[demo]'\n"
+    assert (
+        result.stderr
+        == "Error: the demo's data come with statsmodels: pip install '.[demo]' in the folder of cmtrack's source\n"
+    )
 
 
 def test_the_data_are_split_without_overlap() -> None:

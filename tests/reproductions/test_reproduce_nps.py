@@ -340,7 +340,7 @@ class TestConvolution:
 
 def test_the_convolution_names_its_extra(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "torch", None)
-    with pytest.raises(ImportError, match=r"cmtrack\[torch\]"):
+    with pytest.raises(ImportError, match=r"pip install '\.\[torch\]'"):
         ConvolutionalClassifier().fit(np.zeros((4, 9)), [0, 1, 0, 1])
 
 

@@ -40,6 +40,10 @@ def test_the_page_of_a_script_that_is_not_run_says_why(gallery: ModuleType, monk
         ".. _anchor:\n\nA title\n=======\n\n.. note::\n\n   This script was not run for this page: "
     )
     assert "“keras” and “torch” are not installed where the site was built.\n\nA text.\n" in source[0]
+    monkeypatch.setattr(gallery, "missing", lambda script: [])
+    quick = ["A title\n=======\n\nA text.\n"]
+    gallery.say_what_did_not_run(None, "gallery/generated/examples/table_engines", quick)
+    assert ".. note::\n\n   For this page the script was run with ``--quick``.\n\nA text.\n" in quick[0]
     other = ["A title\n=======\n\nA text.\n"]
     gallery.say_what_did_not_run(None, "guide/frameworks", other)
     assert other == ["A title\n=======\n\nA text.\n"]

@@ -9,11 +9,8 @@ import sys
 from pathlib import Path
 from types import ModuleType
 
-import benchmark_pages
-import figure_pages
-import metric_pages
+import generated_pages
 import pytest
-import schema_pages
 
 import cmtrack
 from cmtrack import plots, schemas
@@ -40,49 +37,49 @@ def build() -> ModuleType:
 
 
 def test_every_metric_is_in_the_index_and_has_its_words_under_the_anchor_that_the_index_names():
-    pages = metric_pages.pages()
+    pages = generated_pages.metrics()
     links = re.findall(r"\[`([^`]+)`\]\(generated/(\S+?)#(\S+?)\)", pages["metrics_index.txt"])
     assert [name for name, _, _ in links] == [metric.name for metric in CATALOG]
     assert len({(page, anchor) for _, page, anchor in links}) == len(CATALOG)
     for metric, (name, page, anchor) in zip(CATALOG, links, strict=True):
         block = pages[page].split(f"({anchor})=\n")[1].split(")=\n")[0]
         assert f"`{name}`" in block
-        assert metric_pages.plain(metric.formula) in block
-        assert metric_pages.plain(metric.source) in block
-        assert f":Interval: {metric_pages.interval(metric)}\n" in block
+        assert generated_pages.plain(metric.formula) in block
+        assert generated_pages.plain(metric.source) in block
+        assert f":Interval: [{generated_pages.interval(metric)}](" in block
 
 
 def test_every_section_of_metrics_has_a_sentence_of_its_own():
-    assert set(metric_pages.ABOUT) == {metric_pages.page_of(section) for section in SECTIONS}
+    assert set(generated_pages.ABOUT) == {generated_pages.page_of(section) for section in SECTIONS}
 
 
 def test_headline_metrics_are_marked():
-    marked = re.findall(r"^\| \[`([^`]+)`\].*\*\*•\*\*", metric_pages.index(), re.MULTILINE)
+    marked = re.findall(r"^\| \[`([^`]+)`\].*\*\*•\*\*", generated_pages.index(), re.MULTILINE)
     assert marked == [metric.name for metric in CATALOG if metric.headline]
 
 
 @pytest.mark.parametrize("metric", CATALOG, ids=lambda metric: metric.name)
 def test_an_interval_is_one_that_the_page_explains(metric):
     text = (DOCS / "reference" / "metrics.md").read_text(encoding="utf-8")
-    first = metric_pages.interval(metric).split(",")[0]
+    first = generated_pages.interval(metric).split(",")[0]
     assert re.search(rf"^\| (?:[\w ]+, )*{first}(?:, [\w ]+)* \|", text, re.MULTILINE)
 
 
 def test_every_figure_is_listed_with_how_to_read_it():
-    (text,) = figure_pages.pages().values()
+    (text,) = generated_pages.figure_list().values()
     for entry in (*figures.CLASSES, *figures.FAMILIES, *figures.RUNS, *figures.MODELS):
         assert f"`{entry.name}`" in text
-        assert metric_pages.plain(entry.reading) in text
+        assert generated_pages.plain(entry.reading) in text
 
 
 def test_every_stored_file_is_listed_with_its_schema():
     known = {name for name, value in vars(schemas).items() if isinstance(value, schemas.Stored)}
-    assert set(schema_pages.FILES) == known
-    assert f"| {schemas.MANIFEST.newest} |" in schema_pages.pages()["schemas.txt"]
+    assert set(generated_pages.FILES) == known
+    assert f"| {schemas.MANIFEST.newest} |" in generated_pages.file_tables()["schemas.txt"]
 
 
 def test_every_figure_of_the_benchmarks_overview_stands_in_its_section():
-    text, sections = (DOCS / "benchmarks.md").read_text(encoding="utf-8"), benchmark_pages.sections()
+    text, sections = (DOCS / "benchmarks.md").read_text(encoding="utf-8"), generated_pages.sections()
     rows = re.findall(r"^\| .+? \| (.+) \| \[(.+)\]\(\S+?\) \|$", text, re.MULTILINE)
     assert {title for _, title in rows} == set(sections)
     for answer, title in rows:
@@ -118,10 +115,58 @@ def test_the_command_line_reference_leads_to_every_command():
     assert set(re.findall(r'href="#cmtrack-(\w+)"', text)) == set(main.commands)
 
 
+def test_a_reader_is_told_to_install_from_the_source_as_the_first_page_says():
+    """No package index has cmtrack as far as the project can say: ``pip install '.[extra]'`` everywhere."""
+    wrong = re.compile(r"""pip install (?:[^`\n#]* )?'?cmtrack(?:\[|[ `]|$)|(?:PipInstall\(|"pip": )\["cmtrack""")
+    assert wrong.search("pip install 'cmtrack[xgboost]'")
+    assert wrong.search("pip install cmtrack -r requirements.txt")
+    assert not wrong.search("pip install 'cmtrack-0.2.0-py3-none-any.whl[xgboost]'")
+    folders = ("benchmarks", "cmtrack", "docs", "examples", "integrations")
+    texts = [*ROOT.glob("*.md"), *(path for folder in folders for path in (ROOT / folder).rglob("*"))]
+    texts = [path for path in texts if path.suffix in {".ipynb", ".md", ".py", ".rst"} and "_build" not in path.parts]
+    found = [
+        f"{path.relative_to(ROOT)}: {line}"
+        for path in texts
+        for line in path.read_text(encoding="utf-8").splitlines()
+        if wrong.search(line)
+    ]
+    assert found == []
+
+
 # -- the checker -----------------------------------------------------------------------------------------------
 
 PAGE = '<html><body><h1 id="top">Here</h1><a href="other.html#part">there</a></body></html>'
 OTHER = '<html><body><section id="part">{}</section></body></html>'
+
+
+@pytest.mark.parametrize("changed", ["cmtrack/a/b.py", "docs/_pages/survey.py"])
+def test_what_earlier_builds_kept_goes_where_the_code_that_pages_run_has_changed(build, tmp_path, changed):
+    root, site = tmp_path / "root", tmp_path / "site"
+    for name in ("cmtrack/a/b.py", "docs/_pages/survey.py", "docs/start.md", "docs/gallery/generated/examples/a.md5"):
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / name).write_text("before")
+    kept = [
+        site / ".doctrees" / "pages",
+        site / ".jupyter_cache" / "runs",
+        root / "docs/gallery/generated/examples/a.md5",
+    ]
+
+    def keep():
+        for path in kept:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text("kept")
+
+    build.forget(site, root)
+    keep()
+    (root / "docs" / "start.md").write_text("after")  # Sphinx sees this by itself
+    build.forget(site, root)
+    assert all(path.is_file() for path in kept)
+    (root / changed).write_text("after")
+    build.forget(site, root)
+    assert not any(path.is_file() for path in kept)
+    keep()
+    build.forget(site, root)
+    assert all(path.is_file() for path in kept)
 
 
 def site_of(folder: Path, content: str = "", *, css: str = "body { color: black }") -> Path:

@@ -7,7 +7,7 @@ from dataclasses import fields
 import pandas as pd
 
 from nps import algorithms, published
-from nps.network import EXTRA, has_torch
+from nps.network import INSTALL, has_torch
 from nps.survey import Market, Split
 from nps.trials import Trial, note
 from study import Spread, Study, beside
@@ -51,9 +51,9 @@ def data_and_algorithms(study: Study, market: Market, trials: list[Trial], split
     study.text("The source leaves open, and we chose:")
     study.bullets(*algorithms.LEFT_OPEN)
     if not has_torch():
-        study.text(f"**PyTorch is not installed, so that the CNN is left out.** It comes with `{EXTRA}`.")
+        study.text(f"**PyTorch is not installed, so that the CNN is left out.** It comes with `{INSTALL}`.")
     study.outcome(
-        "Tables A1-A7 (parameters)", reproduced="yes" if has_torch() else f"all but the CNN, which needs {EXTRA}",
+        "Tables A1-A7 (parameters)", reproduced="yes" if has_torch() else "all but the CNN, which needs PyTorch",
         near=f"{int((table['as printed'] == 'yes').sum())} of {len(table)} parameters set as printed",
         not_possible=f"{len(algorithms.LEFT_OPEN)} choices are not printed, and listed",
     )  # fmt: skip

@@ -1,4 +1,4 @@
-"""The convolutional network of Table A6, as a scikit-learn classifier. It needs PyTorch: ``cmtrack[torch]``."""
+"""The convolutional network of Table A6, as a scikit-learn classifier. It needs PyTorch: the extra ``torch``."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-EXTRA = "cmtrack[torch]"
+INSTALL = "pip install '.[torch]'"
 
 
 def has_torch() -> bool:
@@ -116,5 +116,5 @@ def _torch() -> Any:
     try:
         import torch
     except ImportError:
-        raise ImportError(f"the convolutional network needs PyTorch: pip install '{EXTRA}'") from None
+        raise ImportError(f"the convolutional network needs PyTorch: {INSTALL}") from None
     return torch

@@ -28,7 +28,7 @@ def test_a_framework_that_is_not_installed_is_one_sentence_with_its_extra(name):
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=120)
     (said,) = done.stdout.strip().splitlines()
     assert said.startswith(f"cmtrack_integrations.{name} needs ")
-    assert said.endswith(f"which is not installed: pip install 'cmtrack[{name}]'")
+    assert said.endswith(f"which is not installed: pip install '.[{name}]' in the folder of cmtrack's source")
 
 
 def test_every_hook_is_an_extra():

@@ -11,7 +11,7 @@ from cmtrack.tracking import EvaluationWarning
 from support.problems import learning_problem
 from support.stores import runs_of
 
-catboost = pytest.importorskip("catboost", reason="needs pip install 'cmtrack[catboost]'", exc_type=ImportError)
+catboost = pytest.importorskip("catboost", reason="needs pip install '.[catboost]'", exc_type=ImportError)
 from cmtrack_integrations.catboost import log_fitted  # noqa: E402
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("undrawn")]

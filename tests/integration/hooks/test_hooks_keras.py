@@ -16,7 +16,7 @@ from support.stores import runs_of
 
 if importlib.util.find_spec("tensorflow") is None and importlib.util.find_spec("torch") is not None:
     os.environ.setdefault("KERAS_BACKEND", "torch")
-keras = pytest.importorskip("keras", reason="needs pip install 'cmtrack[keras]' and a backend", exc_type=ImportError)
+keras = pytest.importorskip("keras", reason="needs pip install '.[keras]' and a backend", exc_type=ImportError)
 from cmtrack_integrations.keras import EvaluationCallback  # noqa: E402
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("undrawn")]

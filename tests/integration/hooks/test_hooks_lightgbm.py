@@ -13,7 +13,7 @@ from cmtrack.tracking import EvaluationWarning
 from support.problems import learning_problem
 from support.stores import runs_of
 
-lgb = pytest.importorskip("lightgbm", reason="needs pip install 'cmtrack[lightgbm]'", exc_type=ImportError)
+lgb = pytest.importorskip("lightgbm", reason="needs pip install '.[lightgbm]'", exc_type=ImportError)
 from cmtrack_integrations.lightgbm import EvaluationCallback  # noqa: E402
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("undrawn")]

@@ -17,8 +17,8 @@ from cmtrack.tracking import EvaluationWarning
 from support import ROOT, TESTS
 from support.problems import learning_problem
 
-torch = pytest.importorskip("torch", reason="needs pip install 'cmtrack[lightning]'", exc_type=ImportError)
-pytest.importorskip("lightning", reason="needs pip install 'cmtrack[lightning]'", exc_type=ImportError)
+torch = pytest.importorskip("torch", reason="needs pip install '.[lightning]'", exc_type=ImportError)
+pytest.importorskip("lightning", reason="needs pip install '.[lightning]'", exc_type=ImportError)
 from cmtrack_integrations.lightning import EvaluationCallback  # noqa: E402
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("undrawn")]

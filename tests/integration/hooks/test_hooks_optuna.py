@@ -13,7 +13,7 @@ from cmtrack import evaluate, load_evaluation
 from cmtrack.tracking import EvaluationWarning
 from support.problems import random_labels, random_scores
 
-optuna = pytest.importorskip("optuna", reason="needs pip install 'cmtrack[optuna]'", exc_type=ImportError)
+optuna = pytest.importorskip("optuna", reason="needs pip install '.[optuna]'", exc_type=ImportError)
 from cmtrack_integrations.optuna import EvaluatedTrials, compare_study, directions  # noqa: E402
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("undrawn")]

@@ -16,7 +16,7 @@ from cmtrack.tracking import EvaluationWarning
 from support import ROOT
 from support.problems import random_features, random_labels
 
-torch = pytest.importorskip("torch", reason="needs pip install 'cmtrack[torch]'", exc_type=ImportError)
+torch = pytest.importorskip("torch", reason="needs pip install '.[torch]'", exc_type=ImportError)
 from cmtrack_integrations.torch import EpochAccumulator, probabilities  # noqa: E402
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("undrawn")]

@@ -14,11 +14,9 @@ from cmtrack.tracking import EvaluationWarning
 from support.problems import random_labels
 from support.stores import runs_of
 
-torch = pytest.importorskip("torch", reason="needs pip install 'cmtrack[transformers]'", exc_type=ImportError)
-transformers = pytest.importorskip(
-    "transformers", reason="needs pip install 'cmtrack[transformers]'", exc_type=ImportError
-)
-pytest.importorskip("accelerate", reason="needs pip install 'cmtrack[transformers]'", exc_type=ImportError)
+torch = pytest.importorskip("torch", reason="needs pip install '.[transformers]'", exc_type=ImportError)
+transformers = pytest.importorskip("transformers", reason="needs pip install '.[transformers]'", exc_type=ImportError)
+pytest.importorskip("accelerate", reason="needs pip install '.[transformers]'", exc_type=ImportError)
 from cmtrack_integrations.transformers import EvaluationCallback, compute_metrics  # noqa: E402
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("undrawn")]

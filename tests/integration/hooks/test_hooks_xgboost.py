@@ -13,7 +13,7 @@ from cmtrack.tracking import EvaluationWarning
 from support.problems import learning_problem
 from support.stores import runs_of
 
-xgb = pytest.importorskip("xgboost", reason="needs pip install 'cmtrack[xgboost]'", exc_type=ImportError)
+xgb = pytest.importorskip("xgboost", reason="needs pip install '.[xgboost]'", exc_type=ImportError)
 from cmtrack_integrations.xgboost import EvaluationCallback  # noqa: E402
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("undrawn")]

@@ -181,7 +181,7 @@ def test_signed_ranks_with_interval():
     assert (found.method, found.statistic) == ("exact", 40 - 5)
     assert found.pvalue == pytest.approx(0.0390625)
     assert (found.difference, found.low, found.high) == pytest.approx((0.46, 0.010, 0.786))
-    assert found.reversed() == wilcoxon_signed_rank(y - x)
+    assert repr(found.reversed()) == repr(wilcoxon_signed_rank(y - x))  # some of it is NaN
 
 
 def test_signed_ranks_with_ties_are_counted_exactly():
@@ -498,7 +498,7 @@ def test_missing_values_are_left_out_and_said():
     rest = analyse(np.delete(AUC, 3, axis=0), NAMES, kind="datasets")
     assert (found.blocks, found.left_out) == (13, 1)
     assert found.notes[0].startswith("1 of 14 data sets have no value")
-    assert found.differences == rest.differences
+    assert repr(found.differences) == repr(rest.differences)  # some of it is NaN
     assert (found.friedman.f, found.friedman.left_out) == (rest.friedman.f, 1)
     assert (found.summary["C4.5"].blocks, found.summary["C4.5+m"].blocks) == (14, 13)
 

@@ -6,7 +6,7 @@ import math
 from dataclasses import replace
 from typing import Any
 
-import metric_pages
+import generated_pages
 import numpy as np
 import pytest
 
@@ -43,7 +43,7 @@ def declared(request: Any, monkeypatch: pytest.MonkeyPatch) -> Metric:
         for section in catalog.SECTIONS
     )
     monkeypatch.setattr("cmtrack.evaluation.compute.SECTIONS", sections)
-    monkeypatch.setattr(metric_pages, "SECTIONS", sections)
+    monkeypatch.setattr(generated_pages, "SECTIONS", sections)
     monkeypatch.setitem(catalog._EXACT, metric.name, metric)
     return metric
 
@@ -62,7 +62,7 @@ def test_a_new_metric_is_everywhere(declared: Metric) -> None:
     low, high = good.intervals[name]
     assert low < good.metrics[name] < high
     assert good.standard_errors[name] > 0
-    assert f"`{name}`" in metric_pages.index()
+    assert f"`{name}`" in generated_pages.index()
     assert name in good.to_frame()["metric"].tolist()
     assert name in report_html(good, {})
     ranked = compare({"bad": bad, "good": good}, rank_by=name, tie_breakers=name)
