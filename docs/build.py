@@ -112,8 +112,11 @@ def _faults_of_search(site: Path) -> Iterator[str]:
     """The index must be a script: a page that is opened from a disk may load one, and may fetch nothing."""
     index = site / "searchindex.js"
     found = re.fullmatch(r"Search\.setIndex\((.*)\)\s*;?\s*", index.read_text("utf-8")) if index.is_file() else None
-    if found is None or not json.loads(found[1]).get("docnames"):
+    known = json.loads(found[1]) if found else {}
+    if not known.get("docnames"):
         yield "searchindex.js: the search has no index"
+    elif not known.get("indexentries"):
+        yield "searchindex.js: the search has lost the entries of the index"
     options = site / "_static" / "documentation_options.js"
     if not options.is_file() or not re.search(r"SHOW_SEARCH_SUMMARY:\s*false", options.read_text("utf-8")):
         yield "_static/documentation_options.js: the search fetches pages for its summaries"
@@ -152,6 +155,7 @@ def main(arguments: list[str] | None = None) -> int:
     site = given.output.resolve()
     if not given.check_only:
         command = [sys.executable, "-m", "sphinx", "-W", "--keep-going", "-q", "-j", "auto", "-b", "html"]
+        command += ["-a"]  # of a page that is not written the search loses the entries of the index
         command += ["-D", f"nb_execution_cache_path={site / '.jupyter_cache'}"]  # beside another site there is another
         command += ["-t", "no-execute"] if given.no_execute else []
         forget(site)

@@ -178,7 +178,9 @@ def site_of(folder: Path, content: str = "", *, css: str = "body { color: black 
     (folder / "other.html").write_text(OTHER.format(content), encoding="utf-8")
     (folder / "_static" / "own.css").write_text(css, encoding="utf-8")
     (folder / "_static" / "documentation_options.js").write_text("const O = {SHOW_SEARCH_SUMMARY: false};")
-    (folder / "searchindex.js").write_text('Search.setIndex({"docnames": ["index"]})')
+    (folder / "searchindex.js").write_text(
+        'Search.setIndex({"docnames": ["index"], "indexentries": {"word": [[0, "", true]]}})'
+    )
     return folder
 
 
@@ -214,6 +216,12 @@ def test_a_fault_of_a_page_is_found(build, tmp_path, content, said):
 def test_a_style_sheet_that_loads_a_font_from_outside_is_found(build, tmp_path):
     (fault,) = build.check(site_of(tmp_path, css="@import 'https://fonts.example.org/a.css';"))
     assert fault == "_static/own.css: loads “https://fonts.example.org/a.css” from outside"
+
+
+def test_a_search_without_the_entries_of_the_index_is_found(build, tmp_path):
+    site = site_of(tmp_path)
+    (site / "searchindex.js").write_text('Search.setIndex({"docnames": ["index"], "indexentries": {}})')
+    assert build.check(site) == ["searchindex.js: the search has lost the entries of the index"]
 
 
 def test_a_search_that_needs_the_network_is_found(build, tmp_path):
