@@ -95,6 +95,7 @@ def compare(
         ``mlflow.search_runs``; or ``{name: Evaluation}`` for evaluations that are in no run. By default the runs of
         the experiments, or of the active experiment.
     experiment_names : sequence of str, optional
+        Whose runs are compared, where ``runs`` names none; by default the active experiment's.
     filter_string : str, default ""
         MLflow's filter, such as ``"params.model = 'forest' and tags.stage = 'final'"``; the store applies it.
     rank_by : str, sequence of str or mapping, optional
@@ -116,6 +117,7 @@ def compare(
         a number, those runs that are shown not to be worse by more than it: the lower end of their simultaneous
         interval is at least ``-margin`` (non-inferiority).
     confidence_level : float, default 0.95
+        Of all intervals, and of what is said to be tied: a run is tied unless it is ruled out at this level.
     grouping : Grouping, optional
         Re-reduce every run under this grouping. Without it, runs of different groupings get rankings of their own
         where ``rank_by``, ``require`` or ``tie_breakers`` read a metric that depends on the grouping.
