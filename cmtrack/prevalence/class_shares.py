@@ -176,7 +176,7 @@ def fit_of_shares(labelled: TopScoreCounts, target: TopScoreCounts, shares: Floa
     error = np.sqrt(densities @ (own / n + own**2 / counts.sum(axis=1)))
     gap = (binned / n - densities @ own) / error
     change = (densities[:, :-1] - densities[:, -1:]) / error[:, None]
-    statistic = float(((gap - change @ np.linalg.lstsq(change, gap)[0]) ** 2).sum())
+    statistic = float(((gap - change @ np.linalg.lstsq(change, gap, rcond=None)[0]) ** 2).sum())
     df = len(error) - len(own)
     return statistic, df, float(chdtrc(df, statistic)) if df > 0 else math.nan
 
