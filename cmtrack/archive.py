@@ -149,7 +149,7 @@ def parse(text: str, kind: str | None = None) -> dict[str, Any]:
         If the text is no evaluation, of a newer schema, or of another kind.
     """
     try:
-        data: dict[str, Any] = untrusted.parsed_json(text)
+        data: dict[str, Any] = untrusted.parsed_json(text, finite=True)
         data["schema"]
         found = data.get("kind", CLASSES)
     except (ValueError, TypeError, KeyError, AttributeError) as error:

@@ -193,18 +193,25 @@ def read_file(path: Path, limit: int) -> bytes:
 _SCHEMES = ("http", "https", "databricks", "file", "sqlite", "postgresql", "mysql", "mssql", "uc", "databricks-uc")
 
 
-def parsed_json(text: str | bytes) -> Any:
-    """The data of a JSON text.
+def parsed_json(text: str | bytes, *, finite: bool = False) -> Any:
+    """The data of a JSON text, all numbers of which have to be ``finite`` where that is asked.
 
     Raises
     ------
     ValueError
-        If it is no JSON, or nested so deeply that Python does not read it.
+        If it is no JSON, nested so deeply that Python does not read it, or holds another number.
     """
     try:
-        return json.loads(text)
+        return json.loads(text, parse_constant=_finite, parse_float=_finite) if finite else json.loads(text)
     except RecursionError:
         raise ValueError("a JSON text must not be nested so deeply that Python cannot read it") from None
+
+
+def _finite(text: str) -> float:
+    number = float(text)
+    if not math.isfinite(number):
+        raise ValueError(f"a JSON text must hold finite numbers, got {text:.40}")
+    return number
 
 
 def array_bytes(shape: Any, limit: int) -> int:

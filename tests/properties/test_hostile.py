@@ -80,15 +80,25 @@ def changed(data: Any, path: tuple[Any, ...], value: Any) -> Any:
 
 
 REMOVED = object()
+REFUSED = "^(this is no evaluation of cmtrack: |the evaluation (has schema|is of the kind|is damaged: ))"
 DATA = json.loads(TEXT)
 FUZZ = settings(max_examples=200, deadline=None, suppress_health_check=list(HealthCheck))
 
 
-def opens(text: str) -> None:
-    """Either it is refused with a ValueError, or it is an evaluation that has all its numbers."""
+def read_or_refused(reader: Callable[[], Any], words: str) -> Any:
+    """What a reader gives; None where it refuses, which it has to do in such words and not in those of a library."""
     try:
-        evaluation = loads(text)
-    except ValueError:
+        return reader()
+    except ValueError as error:
+        refused = str(error)
+    assert re.search(words, refused), refused
+    return None
+
+
+def opens(text: str) -> None:
+    """Either it is refused in words of its own, or it is an evaluation that has all its numbers."""
+    evaluation = read_or_refused(lambda: loads(text), REFUSED)
+    if evaluation is None:
         return
     with warnings.catch_warnings():
         warnings.simplefilter("error", RuntimeWarning)
@@ -212,9 +222,8 @@ def test_a_manifest_with_anything_anywhere_is_refused_or_reads(manifest, data):
     path = data.draw(st.sampled_from(places(good)))
     bad = changed(good, path, data.draw(st.one_of(PLAIN, st.just(REMOVED))))
     (folder / spool.MANIFEST).write_text(json.dumps(bad), encoding="utf-8")
-    try:
-        package = read(folder)
-    except ValueError:
+    package = read_or_refused(lambda: read(folder), r"\bmust | is damaged: |names a file that|has schema|is no number")
+    if package is None:
         return
     assert all(name.startswith("cmtrack.") for name in package.tags)
     assert {folder / "artifacts" / file for file in package.images.values()} <= set(package.files)
@@ -317,11 +326,9 @@ def parquet(scratch) -> bytes:
 def test_predictions_with_other_bytes_are_refused_or_read(parquet, data):
     start = data.draw(st.integers(0, len(parquet)))
     inserted, length = data.draw(st.binary(max_size=12)), data.draw(st.integers(0, 40))
-    try:
-        rows = read_predictions(parquet[:start] + inserted + parquet[start + length :], JUDGED)
-    except ValueError:
-        return
-    assert len(rows) == 60
+    content = parquet[:start] + inserted + parquet[start + length :]
+    rows = read_or_refused(lambda: read_predictions(content, JUDGED), "the predictions ")
+    assert rows is None or len(rows) == 60
 
 
 def no_table_is_read(monkeypatch: pytest.MonkeyPatch) -> None:

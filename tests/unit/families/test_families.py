@@ -363,6 +363,15 @@ def test_json_round_trip_and_kinds(example, tmp_path):
         FamilyEvaluation.load(tmp_path / "c")
 
 
+@pytest.mark.parametrize("number", ["Infinity", "NaN", "-1e999"])
+def test_a_file_with_a_number_that_is_not_finite_is_refused(number):
+    """It could be read, and not be written again."""
+    text = of_figures(1).to_json()
+    code = json.dumps(json.loads(text)["families"]["paths"][0][-1])
+    with pytest.raises(ValueError, match=f"a JSON text must hold finite numbers, got {number}"):
+        loads(text.replace(code, number))
+
+
 def test_a_damaged_file_is_refused(tmp_path):
     path = of_figures(1, 2).save(tmp_path)
     data = json.loads(path.read_text())

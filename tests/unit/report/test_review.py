@@ -80,7 +80,7 @@ def test_a_tie_is_no_equality_and_nothing_is_made_up_to_decide_it(close):
         f"No clear winner. “{first}” scores highest ({value}); 1 other run is statistically indistinguishable from it."
     )
     assert f"Not distinguishable from it (95 %): “{second}”. Ruled out as the best: “C”." in said
-    assert f"“{first}” is chosen for its value alone." in said or f": “{first}” is chosen for its value alone." in said
+    assert f"“{first}” is chosen for its value alone." in said
     assert "equal" not in said.replace("equally", "")
     assert lead(close).endswith(", 1 tied")
 
@@ -97,8 +97,8 @@ def test_the_tie_breaker_that_chose_is_named_with_its_values():
     )
     values = {run.name: f"{run.evaluation.metrics['multiclass/balanced_accuracy']:.4g}" for run in (chosen, other)}
     assert f"decides: “{chosen.name}” ({values[chosen.name]}) before “{other.name}” ({values[other.name]})." in said
-    if chosen is not comparison.rankings[0].leader:
-        assert "not a significant difference (p = " in said
+    assert chosen is not comparison.rankings[0].leader
+    assert "not a significant difference (p = " in said
 
 
 def test_the_chosen_run_is_not_the_leader():
@@ -150,11 +150,8 @@ def test_gates_are_named_with_the_value_that_failed(clear):
     gates = ["multiclass/accuracy >= 0.6"]
     comparison = compare(made({"A": 1.0, "B": 2.5, "C": 0.5}), require=gates)
     said = " ".join(verdict(comparison))
-    assert [stop.name for stop in comparison.failed] in (["C"], ["A", "C"])
-    if len(comparison.failed) == 1:
-        assert f"“C” fails the gate multiclass/accuracy >= 0.6 (is {accuracy:.4g})." in said
-    else:
-        assert "2 runs fail the gate multiclass/accuracy >= 0.6: “A” (0." in said
+    assert [stop.name for stop in comparison.failed] == ["C"]
+    assert f"“C” fails the gate multiclass/accuracy >= 0.6 (is {accuracy:.4g})." in said
 
 
 def test_no_run_passes():
@@ -276,7 +273,7 @@ def test_repeated_runs_are_judged_as_models(store, tmp_path, by, noun):
     said = " ".join(verdict(comparison))
     first = comparison.repeated.leader.name
     assert f"Over {noun}, “{first}” has the " in said
-    assert f"lower than “{first}”" in said or f"higher than “{first}”" in said
+    assert f"lower than “{first}”" in said
     assert f"“{first}” leads over {noun} with mean MCC 0." in repr(comparison)
     frame = comparison.to_frame()
     assert list(frame["name"]) == [model.name for model in comparison.repeated.models]
