@@ -54,7 +54,7 @@ def test_badges_are_those_of_pyproject() -> None:
         "run: python docs/images/make.py --badges"
     )
     assert ">=3.11" in PYPROJECT["project"]["requires-python"]
-    assert "Python: 3.11 | 3.12" in drawn["python.svg"]
+    assert "Python: 3.11 | 3.12 | 3.13" in drawn["python.svg"]
     assert "licence: Apache-2.0" in drawn["licence.svg"]
     assert {path for _, path in PICTURES if path.endswith(".svg")} == {f"docs/images/{name}" for name in drawn}
 
