@@ -14,6 +14,7 @@ for _name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
 os.environ.setdefault("MPLBACKEND", "Agg")
 os.environ.setdefault("MLFLOW_DISABLE_TELEMETRY", "true")
 
+import pandas  # noqa: E402, F401  # xdist's threads would import it, all at once, when workers send its warnings
 import pytest  # noqa: E402
 
 from support.stores import sqlite_store  # noqa: E402
