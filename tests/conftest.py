@@ -32,6 +32,7 @@ def pytest_itemcollected(item: pytest.Item) -> None:
         item.add_marker("browser")
 
 
+@pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> object:
     """One worker has all tests that start Spark, one those that start Ray; the others go file by file."""
     from xdist.scheduler import LoadFileScheduling

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 import re
+import unicodedata
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -25,6 +26,16 @@ BENCHMARKS = Path(__file__).parents[2] / "benchmarks" / "README.md"
 def plain(text: str) -> str:
     """Text in which Markdown finds no marks."""
     return re.sub(r"([\\`*_<>\[\]|${}])", r"\\\1", text)
+
+
+def cited(source: str) -> str:
+    """A source of the registry; each work with its year leads to where the page of sources has it in full."""
+
+    def link(work: re.Match[str]) -> str:
+        name = unicodedata.normalize("NFKD", work["name"]).encode("ascii", "ignore").decode()
+        return f"[{work[0]}](../../../sources.md#ref-{name.lower()}-{work['year']})"
+
+    return re.sub(r"(?:van )?(?P<name>[A-Z][\w-]+)[^;()]*\((?P<year>\d{4})[^)]*\)", link, plain(source))
 
 
 def slug(name: str) -> str:
@@ -143,7 +154,7 @@ def section_page(section: Section) -> str:
             "Computed from": metric.needs,
             "Undefined (NaN)": metric.reason and f"where {plain(metric.reason)}",
             "In MLflow": "logged by default" if metric.headline else "where [`metrics=`](../../metrics.md) names it",
-            "Source": plain(metric.source),
+            "Source": cited(metric.source),
         }
         parts += [f":{field}: {text}" for field, text in known.items() if text] + [""]
     return "\n".join(parts)

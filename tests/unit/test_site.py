@@ -45,8 +45,21 @@ def test_every_metric_is_in_the_index_and_has_its_words_under_the_anchor_that_th
         block = pages[page].split(f"({anchor})=\n")[1].split(")=\n")[0]
         assert f"`{name}`" in block
         assert generated_pages.plain(metric.formula) in block
-        assert generated_pages.plain(metric.source) in block
+        assert generated_pages.cited(metric.source) in block
         assert f":Interval: [{generated_pages.interval(metric)}](" in block
+
+
+def test_the_works_that_metrics_come_from_stand_in_full_on_the_page_of_sources():
+    assert generated_pages.cited("Guo et al. (2017); Bröcker (2012), eq. 1") == (
+        "[Guo et al. (2017)](../../../sources.md#ref-guo-2017); "
+        "[Bröcker (2012)](../../../sources.md#ref-brocker-2012), eq. 1"
+    )
+    listed = re.findall(r"^\((ref-[\w-]+)\)=$", (DOCS / "sources.md").read_text(encoding="utf-8"), re.MULTILINE)
+    assert len(listed) == len(set(listed)) > 30
+    for source in {metric.source for metric in CATALOG}:
+        found = re.findall(r"sources\.md#([\w-]+)", generated_pages.cited(source))
+        assert len(found) == len(re.findall(r"\(\d{4}", source)), source
+        assert set(found) <= set(listed), source
 
 
 def test_every_section_of_metrics_has_a_sentence_of_its_own():
