@@ -23,7 +23,9 @@ ENGINE = re.compile("(?<![a-z])(spark|ray)(?![a-z])")
 
 
 def pytest_itemcollected(item: pytest.Item) -> None:
-    """Mark what starts Spark or a browser: the fixtures and parameters of a test say it."""
+    """Mark the tests of the folder of integration, and by their fixtures or parameters those with Spark or a browser."""
+    if item.path.is_relative_to(Path(__file__).parent / "integration"):
+        item.add_marker("integration")
     fixtures = getattr(item, "fixturenames", ())
     parameters = getattr(getattr(item, "callspec", None), "params", {}).values()
     if "spark" in fixtures or any(isinstance(value, str) and value == "spark" for value in parameters):

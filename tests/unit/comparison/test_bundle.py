@@ -576,6 +576,7 @@ ORDERED = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ORDERED)
 @settings(max_examples=8, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.data())

@@ -497,6 +497,7 @@ def test_identical_predictions_are_said_to_be(three):
 # -- tie-breakers and margins --------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_a_tie_breaker_chooses_within_one_standard_error_only():
     """Runs that are not shown to differ are not equal: the cheapest of them may be far behind."""
     y, ps = classifiers([1.6, 1.59, 1.3], n=400)

@@ -578,6 +578,7 @@ def test_bad_input(call, message):
         call()
 
 
+@pytest.mark.slow
 def test_slow_libraries_wait_until_they_are_needed():
     code = (
         "import sys, cmtrack.comparison.repeated as r\n"

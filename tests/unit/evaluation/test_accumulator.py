@@ -38,6 +38,7 @@ def same(one: Evaluation, other: Evaluation) -> None:
     assert one.intervals.keys() == other.intervals.keys()
 
 
+@pytest.mark.slow
 @given(
     n=st.integers(1, 300),
     cuts=st.lists(st.integers(0, 300), max_size=6),

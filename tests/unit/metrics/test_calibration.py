@@ -111,6 +111,7 @@ def scored(seed: int, n: int = 400, wrong: float = 1.3) -> tuple[np.ndarray, np.
     return y, random_scores(y, 1.0, rng, slope=wrong, shift=-0.2 * wrong, digits=3)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize("weighted", [False, True])
 def test_the_slope_is_statsmodels(seed: int, weighted: bool) -> None:
@@ -270,6 +271,7 @@ def test_a_grid_of_scores_is_judged_by_its_means_and_has_no_test_without_them() 
     assert any("calibration/ takes each for the centre of its cell" in text for text in old.warnings)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("weights", ["groups", "fractions"])
 def test_dependent_rows_and_fractions_have_tests_of_their_own_size(weights):
     """Of labels that are alike in clusters of 5, independent draws refuse calibrated scores in .11 to .17 of cases."""

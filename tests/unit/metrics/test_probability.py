@@ -122,6 +122,7 @@ def test_they_are_those_of_scikit_learn(k):
     assert numbers(evaluation, "log_loss", "brier", "log_skill") == pytest.approx(expected, abs=1e-12)
 
 
+@pytest.mark.slow
 @given(st.integers(0, 2**32 - 1))
 def test_the_chain_rule_holds_and_influences_give_the_errors(seed):
     y, _, p = random_problem(seed, 60, skill=0.0)

@@ -163,6 +163,7 @@ def test_rows_of_two_kinds_are_not_paired() -> None:
 # --- where it is said ----------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_the_kind_is_kept_and_shown(tmp_path: Path) -> None:
     for column, kind in (("integers", "frequency"), ("floats", "sampling")):
         judged = evaluate(Y, y_prob=P, sample_weight=FRAME[column])

@@ -523,6 +523,7 @@ def test_figures_change_no_global_state_and_ignore_it() -> None:
     assert plt.get_fignums() == []
 
 
+@pytest.mark.slow
 def test_import_leaves_pyplot_unloaded() -> None:
     code = "import sys, cmtrack.plots; sys.exit('matplotlib.pyplot' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

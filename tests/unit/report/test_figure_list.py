@@ -58,6 +58,7 @@ def test_every_figure_has_words_and_a_file_of_its_own(entries):
     assert sum(entry.chart is not None for entry in entries) == (1 if entries in (CLASSES, FAMILIES) else 0)
 
 
+@pytest.mark.slow
 def test_a_run_gets_the_figures_that_its_page_shows_by_default():
     shown = ["reliability_classes", "decision_curve", "gains", "risk_coverage"]
     assert [entry.name for entry in CLASSES if not entry.logged] == shown
@@ -95,6 +96,7 @@ def test_every_figure_is_in_the_report_and_in_the_run(store, tmp_path, made, ent
     assert logged.count("<svg ") == len(logged_names)
 
 
+@pytest.mark.slow
 def test_every_figure_is_written_by_the_command_line(store, tmp_path):
     y, p = predictions()
     table = pd.DataFrame({"y": y, **{f"p_{name}": p[:, place] for place, name in enumerate(NAMES)}})

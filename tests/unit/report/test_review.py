@@ -603,6 +603,7 @@ def test_a_review_becomes_a_run_and_tags_the_others(store):
     assert set(logged.tagged_runs) == set(ids.values())
 
 
+@pytest.mark.slow
 def test_runs_and_models_say_what_a_review_decided(store):
     import mlflow
 

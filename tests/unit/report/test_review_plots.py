@@ -596,6 +596,7 @@ def test_nothing_is_cut_off_and_pyplot_knows_nothing(name: str, n: int, size: in
     assert plt.get_fignums() == []
 
 
+@pytest.mark.slow
 def test_import_leaves_pyplot_unloaded() -> None:
     code = "import sys, cmtrack.plots.review; sys.exit('matplotlib.pyplot' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
