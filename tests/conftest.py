@@ -23,7 +23,7 @@ ENGINE = re.compile("(?<![a-z])(spark|ray)(?![a-z])")
 
 
 def pytest_itemcollected(item: pytest.Item) -> None:
-    """Mark the tests of the folder of integration, and by their fixtures or parameters those with Spark or a browser."""
+    """Mark tests of the folder of integration, and by their fixtures or parameters those with Spark or a browser."""
     if item.path.is_relative_to(Path(__file__).parent / "integration"):
         item.add_marker("integration")
     fixtures = getattr(item, "fixturenames", ())
