@@ -64,13 +64,29 @@ class EvaluationCallback(Callback):  # type: ignore[misc, valid-type]
 
     Examples
     --------
-    >>> class Net(lightning.LightningModule):  # doctest: +SKIP
+    >>> import lightning
+    >>> import torch
+    >>> from lightning.pytorch.loggers import MLFlowLogger
+    >>> from torch.utils.data import DataLoader, TensorDataset
+    >>> from cmtrack_integrations.lightning import EvaluationCallback
+    >>> class Net(lightning.LightningModule):
+    ...     def __init__(self):
+    ...         super().__init__()
+    ...         self.layer = torch.nn.Linear(1, 2)
+    ...     def training_step(self, batch, batch_idx):
+    ...         return torch.nn.functional.cross_entropy(self.layer(batch[0]), batch[1])
     ...     def validation_step(self, batch, batch_idx):
-    ...         return {"y_true": batch[1], "logits": self.layers(batch[0])}
-    >>> callback = EvaluationCallback(every=2)  # doctest: +SKIP
-    >>> logger = MLFlowLogger(experiment_name="hooks", tracking_uri="sqlite:///mlflow.db")  # doctest: +SKIP
-    >>> lightning.Trainer(max_epochs=5, logger=logger, callbacks=[callback]).fit(Net(), train, valid)  # doctest: +SKIP
-    >>> callback.logged.evaluation.metrics["multiclass/accuracy"]  # doctest: +SKIP
+    ...         return {"y_true": batch[1], "logits": self.layer(batch[0])}
+    ...     def configure_optimizers(self):
+    ...         return torch.optim.SGD(self.parameters(), lr=0.1)
+    >>> rows = TensorDataset(torch.linspace(-1, 1, 60)[:, None], torch.arange(60) // 30)
+    >>> callback = EvaluationCallback(every=2)
+    >>> logger = MLFlowLogger(experiment_name="hooks", tracking_uri="sqlite:///mlflow.db")
+    >>> trainer = lightning.Trainer(max_epochs=2, logger=logger, callbacks=[callback], accelerator="cpu",
+    ...                             enable_progress_bar=False, enable_model_summary=False)
+    >>> trainer.fit(Net(), DataLoader(rows, 20), DataLoader(rows, 20))
+    >>> callback.logged.status
+    'completed'
     """
 
     def __init__(

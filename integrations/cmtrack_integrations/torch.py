@@ -53,11 +53,14 @@ class EpochAccumulator:
 
     Examples
     --------
-    >>> judge = EpochAccumulator(labels=["cat", "dog"])  # doctest: +SKIP
-    >>> for epoch in range(epochs):  # doctest: +SKIP
-    ...     for x, y in loader:
-    ...         judge.update(y, logits=model(x))
-    ...     judge.log(step=epoch)
+    >>> import torch
+    >>> from cmtrack_integrations.torch import EpochAccumulator
+    >>> batches = [([0, 1], [[2.0, 0.0], [0.0, 1.0]]), ([1, 0], [[0.5, 0.0], [1.0, 0.0]])]
+    >>> judge = EpochAccumulator(labels=["cat", "dog"])
+    >>> for y, logits in batches:
+    ...     judge.update(torch.tensor(y), logits=torch.tensor(logits))
+    >>> judge.compute().metrics["multiclass/accuracy"]
+    0.75
     """
 
     def __init__(self, **options: Unpack[Options]) -> None:
@@ -240,9 +243,11 @@ def probabilities(logits: Any) -> Any:
 
     Examples
     --------
-    >>> probabilities(torch.tensor([[0.0, 0.0], [0.0, 2.0]]))  # doctest: +SKIP
-    array([[0.5       , 0.5       ],
-           [0.11920292, 0.880797  ]], dtype=float32)
+    >>> import torch
+    >>> from cmtrack_integrations.torch import probabilities
+    >>> probabilities(torch.tensor([[0.0, 0.0], [0.0, 2.0]]))
+    tensor([[0.5000, 0.5000],
+            [0.1192, 0.8808]])
     """
     tensor = torch.as_tensor(logits).detach()
     if tensor.dtype in (torch.float16, torch.bfloat16) or not tensor.is_floating_point():

@@ -38,9 +38,13 @@ class ComputeMetrics:
 
     Examples
     --------
-    >>> judge = compute_metrics(labels=["negative", "positive"])  # doctest: +SKIP
-    >>> trainer = Trainer(model, arguments, eval_dataset=valid, compute_metrics=judge)  # doctest: +SKIP
-    >>> trainer.evaluate()["eval_binary/f1"] == judge.evaluation.metrics["binary/f1"]  # doctest: +SKIP
+    >>> import numpy as np
+    >>> from transformers import EvalPrediction
+    >>> from cmtrack_integrations.transformers import compute_metrics
+    >>> judge = compute_metrics(labels=["negative", "positive"])
+    >>> logits = np.array([[2.0, 0.0], [0.0, 1.0], [0.5, 0.0]])
+    >>> found = judge(EvalPrediction(predictions=logits, label_ids=np.array([0, 1, 1])))  # as a Trainer calls it
+    >>> found["multiclass/accuracy"] == judge.evaluation.metrics["multiclass/accuracy"]
     True
     """
 
@@ -130,12 +134,22 @@ def compute_metrics(*, from_logits: bool = True, **options: Unpack[Options]) -> 
 
     Examples
     --------
-    >>> judge = compute_metrics(labels=["food", "music", "sport"])  # doctest: +SKIP
-    >>> arguments = TrainingArguments(  # doctest: +SKIP
-    ...     "out", eval_strategy="epoch", save_strategy="epoch", load_best_model_at_end=True,
-    ...     metric_for_best_model="multiclass/matthews_corrcoef",
-    ... )
-    >>> Trainer(model, arguments, eval_dataset=valid, compute_metrics=judge, ...).train()  # doctest: +SKIP
+    >>> import torch
+    >>> from transformers import Trainer, TrainingArguments
+    >>> from cmtrack_integrations.transformers import compute_metrics
+    >>> class Linear(torch.nn.Module):
+    ...     def __init__(self):
+    ...         super().__init__()
+    ...         self.layer = torch.nn.Linear(1, 3)
+    ...     def forward(self, x, labels):
+    ...         logits = self.layer(x)
+    ...         return {"loss": torch.nn.functional.cross_entropy(logits, labels), "logits": logits}
+    >>> rows = [{"x": torch.tensor([k / 30]), "labels": k // 10} for k in range(30)]
+    >>> judge = compute_metrics(labels=["food", "music", "sport"])
+    >>> arguments = TrainingArguments("out", use_cpu=True, report_to="none")
+    >>> found = Trainer(Linear(), arguments, eval_dataset=rows, compute_metrics=judge).evaluate()
+    >>> found["eval_multiclass/accuracy"] == judge.evaluation.metrics["multiclass/accuracy"]
+    True
     """
     return ComputeMetrics(options, from_logits)
 
@@ -168,8 +182,29 @@ class EvaluationCallback(TrainerCallback):  # type: ignore[misc]
 
     Examples
     --------
-    >>> judge = compute_metrics(labels=["negative", "positive"])  # doctest: +SKIP
-    >>> Trainer(..., compute_metrics=judge, callbacks=[EvaluationCallback(judge)])  # doctest: +SKIP
+    >>> import mlflow
+    >>> import torch
+    >>> from transformers import Trainer, TrainingArguments
+    >>> from cmtrack_integrations.transformers import EvaluationCallback, compute_metrics
+    >>> class Linear(torch.nn.Module):
+    ...     def __init__(self):
+    ...         super().__init__()
+    ...         self.layer = torch.nn.Linear(1, 2)
+    ...     def forward(self, x, labels):
+    ...         logits = self.layer(x)
+    ...         return {"loss": torch.nn.functional.cross_entropy(logits, labels), "logits": logits}
+    >>> rows = [{"x": torch.tensor([k / 30]), "labels": k // 15} for k in range(30)]
+    >>> judge = compute_metrics(labels=["negative", "positive"])
+    >>> arguments = TrainingArguments("out", num_train_epochs=1, use_cpu=True, report_to="none", disable_tqdm=True,
+    ...                               eval_strategy="epoch", save_strategy="no")
+    >>> callback = EvaluationCallback(judge)
+    >>> trainer = Trainer(Linear(), arguments, train_dataset=rows, eval_dataset=rows, compute_metrics=judge,
+    ...                   callbacks=[callback])
+    >>> with mlflow.start_run() as run:
+    ...     done = trainer.train()  # doctest: +ELLIPSIS
+    {...
+    >>> "multiclass/accuracy" in mlflow.get_run(run.info.run_id).data.metrics
+    True
     """
 
     def __init__(self, judge: ComputeMetrics, *, every: int | None = None) -> None:
