@@ -15,6 +15,7 @@ import cmtrack
 from cmtrack import ConfusionMatrix, Grouping, estimate_prevalence, evaluate
 from cmtrack.metrics import em_shares, prior_corrected
 from cmtrack.metrics.binary import literal_forms
+from cmtrack.metrics.intervals import tango
 from cmtrack.metrics.moments import ScoreSamples, Sides
 from cmtrack.metrics.multiclass import cohen_kappa
 from cmtrack.metrics.spcc import bayes_index, d_a, d_e, fisher_mean, standardised_spcc
@@ -513,3 +514,23 @@ def test_weighted_kappa_refuses_other_weights() -> None:
     table = Table(Cells.of_matrix(ConfusionMatrix(np.array(TV1), (0, 1, 2, 3))))
     with pytest.raises(ValueError, match="weights must be None, 'linear' or 'quadratic', got 'cubic'"):
         cohen_kappa(table, "cubic")
+
+
+# --- TV-M3: score intervals of differences of shares of the same rows (Tango 1998) -----------------------------
+
+
+@pytest.mark.parametrize(
+    ("counts", "quantile", "expected"),
+    [
+        ((12, 5, 200), 1.959963984540054, (-0.0060025169, 0.0806556569)),
+        ((2, 0, 899), 1.959963984540054, (-0.0020396259, 0.0080750074)),
+        ((2, 0, 899), 3.5, (-0.0112482853, 0.0175545006)),
+        ((0, 0, 100), 1.959963984540054, (-0.0369934982, 0.0369934982)),
+        ((7, 15, 200), 1.959963984540054, (-0.0902622571, 0.0064485339)),
+    ],
+)
+def test_the_score_interval_of_a_difference_of_shares(
+    counts: tuple[int, int, int], quantile: float, expected: tuple[float, float]
+) -> None:
+    close(tango(*counts, quantile), expected)
+    close(tango(counts[1], counts[0], counts[2], quantile), (-expected[1], -expected[0]))
