@@ -179,15 +179,17 @@ class Pattern:
     def sums(self, values: FloatArray, predicted: IntArray) -> FloatArray:
         """The sum of what is accepted with each prediction (b,), of probabilities (K, b).
 
-        Sums of several classes are rounded to 12 decimals and cut at 1, as the positive group's score is.
+        Where any is a sum of several classes, all are rounded to 12 decimals and cut at 1, as the positive group's
+        score is: what is equal but for rounding is a tie.
         """
         together = np.zeros((len(self.members), len(predicted)))
         for own, members in zip(together, self.members, strict=True):
             for k in members:
                 own += values[k]
-            if len(members) > 1:
-                np.minimum(np.round(own, 12, out=own), 1.0, out=own)
-        return np.asarray(together[self.number[predicted], np.arange(len(predicted))])
+        sums = together[self.number[predicted], np.arange(len(predicted))]
+        if any(len(members) > 1 for members in self.members):
+            np.minimum(np.round(sums, 12, out=sums), 1.0, out=sums)
+        return np.asarray(sums)
 
 
 def hit_probabilities(

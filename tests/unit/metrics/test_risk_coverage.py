@@ -246,3 +246,12 @@ def test_bad_questions():
     with pytest.raises(ValueError, match="needs the probabilities of their predictions being hits, got Evaluation"):
         evaluate([0, 1], [0, 1]).reject(0.1)
     assert evaluate([0, 1], [0, 1]).risk_coverage is None
+
+
+def test_a_sum_of_classes_ties_with_a_single_class_of_the_same_probability() -> None:
+    """All groups' hit probabilities are 2/3; those of two classes are sums, which rounding would set apart."""
+    step = Grouping({"a": [0, 1], "b": [2]}, positive="a", name="g")
+    p = np.array([[1 / 3, 1 / 3, 1 / 3], [1 / 6, 1 / 6, 2 / 3]] * 20)
+    found = evaluate(np.zeros(40, int), np.array([0, 2] * 20), y_prob=p, labels=[0, 1, 2], grouping=step)
+    assert found.metrics["confidence/g/aurc"] == 0.5  # one tie: the risk of all rows at any coverage
+    assert len(found._views.hits("g").scores.values) == 1
