@@ -9,6 +9,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, ClassVar, Protocol, Self
 
+import numpy.typing as npt
+
 from cmtrack import archive
 from cmtrack.grouping import Grouping, Label
 from cmtrack.metrics.catalog import lookup
@@ -136,6 +138,23 @@ class BaseEvaluation(ABC):
         if self.rows is None:
             raise ValueError("this evaluation has no rows (loaded without them, or merged): influence values need them")
         return self._influence_of(metric)
+
+    def answers(self, metric: str) -> npt.NDArray[Any] | None:
+        """Codes of what a metric reads of each row's answer, shape (n,); None where that is not known by row.
+
+        Two evaluations of the same rows answer those alike whose codes are equal: the others move their difference.
+
+        Examples
+        --------
+        >>> from cmtrack import evaluate
+        >>> first, second = evaluate([0, 1, 1, 1], [0, 1, 0, 1]), evaluate([0, 1, 1, 1], [0, 1, 1, 1])
+        >>> (first.answers("multiclass/accuracy") != second.answers("multiclass/accuracy")).tolist()
+        [False, False, True, False]
+        """
+        return None if self.rows is None else self._answers_to(metric)
+
+    def _answers_to(self, metric: str) -> npt.NDArray[Any] | None:
+        return None
 
     def with_metrics(self, extra_metrics: Sequence[Metric]) -> BaseEvaluation:
         """The same evaluation with metrics of one's own.

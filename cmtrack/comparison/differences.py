@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from html import escape
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy.special import bdtr, ndtr, stdtr
@@ -17,9 +17,9 @@ from cmtrack.comparison.criterion import reads
 from cmtrack.evaluation import Evaluation
 from cmtrack.evaluation.from_arrays import evaluate_rows
 from cmtrack.metrics.catalog import lookup
-from cmtrack.metrics.influence import effective_clusters, standard_error
 from cmtrack.metrics.intervals import normal_quantile
 from cmtrack.metrics.own import UNKNOWN
+from cmtrack.metrics.paired import Paired, cut
 from cmtrack.statistics.inputs import FloatArray
 from cmtrack.statistics.labels import encode_groups
 from cmtrack.statistics.predictions import Predictions
@@ -113,8 +113,11 @@ class Difference:
     difference : float
         First less second.
     standard_error, low, high, pvalue : float
-        Of the difference, and of the hypothesis that it is zero, by Student's distribution with the effective clusters
-        less one where rows belong together, else the normal one; NaN where no error is known.
+        Of the difference, and of the hypothesis that it is zero: McNemar's statistic and Tango's interval for shares
+        of the same rows, else Student's distribution with the effective clusters less one where rows belong together,
+        or the normal one; never outside the metric's range. NaN where no error is known, or too few rows differ.
+    reason : str
+        Why there is no interval, such as "only 2 rows differ: too few to say".
 
     Notes
     -----
@@ -129,7 +132,7 @@ class Difference:
     >>> round(found.difference, 3), round(found.standard_error, 3)
     (0.1, 0.021)
     >>> round(found.low, 3), round(found.high, 3)
-    (0.058, 0.142)
+    (0.066, 0.149)
     """
 
     metric: str
@@ -140,6 +143,7 @@ class Difference:
     low: float
     high: float
     pvalue: float
+    reason: str = ""
 
 
 @dataclass(frozen=True)
@@ -246,7 +250,7 @@ def paired_differences(
     Returns
     -------
     Differences
-        First less second; Wald intervals from the influence functions' difference.
+        First less second.
 
     Raises
     ------
@@ -265,7 +269,7 @@ def paired_differences(
     >>> forest, linear = evaluate(y, [0, 1] * 90 + [1, 0] * 10), evaluate(y, [0, 1] * 80 + [1, 0] * 20)
     >>> accuracy = paired_differences(forest, linear)["multiclass/accuracy"]
     >>> round(accuracy.difference, 3), round(accuracy.low, 3), round(accuracy.high, 3)
-    (0.1, 0.058, 0.142)
+    (0.1, 0.066, 0.149)
     """
     level = first.confidence_level if confidence_level is None else confidence_level
     ours, theirs = first.metrics, second.metrics
@@ -283,10 +287,10 @@ def paired_differences(
         reason = apart.between(first, second)
         if groups is not None:
             raise ValueError(f"groups need paired rows: {reason}")
-        rows = tuple(_difference(n, ours[n], theirs[n], *_independent_error(first, second, n), level) for n in names)
+        rows = tuple(_independent_difference(first, second, n, level) for n in names)
         return Differences(rows, False, reason, level, None)
     clusters = _clusters(first, groups)
-    rows = tuple(_difference(n, ours[n], theirs[n], *_paired_error(first, second, n, clusters), level) for n in names)
+    rows = tuple(_paired_difference(first, second, n, clusters, level) for n in names)
     lacking = next((why for n in names for e in (first, second) if (why := _not_by_row(e, n))), "")
     return Differences(rows, True, lacking, level, _mcnemar_of(first, second))
 
@@ -312,40 +316,63 @@ def _clusters(evaluation: BaseEvaluation, groups: Any) -> Any:
     return encode_groups(groups, len(evaluation.rows))
 
 
-Error: TypeAlias = tuple[float, float]
-"""A standard error and its degrees of freedom."""
+def paired(evaluations: Sequence[BaseEvaluation], name: str, clusters: Any = None) -> Paired | None:
+    """All differences of a metric between evaluations of the same rows; None where one has no error by row.
+
+    Parameters
+    ----------
+    evaluations : sequence of evaluations with rows
+    name : str
+    clusters : ndarray of shape (n,), optional
+        Numbers of rows that belong together.
+    """
+    columns = [evaluation.influence(name) for evaluation in evaluations]
+    psi = [column for column in columns if column is not None]
+    rows = evaluations[0].rows
+    if rows is None or len(psi) < len(columns):
+        return None
+    answers = [codes for evaluation in evaluations if (codes := evaluation.answers(name)) is not None]
+    entry = lookup(name)
+    return Paired.of(
+        np.array([evaluation.metrics[name] for evaluation in evaluations]),
+        np.column_stack(psi),
+        bounds=(entry.low, entry.high),
+        answers=answers if len(answers) == len(psi) else None,
+        actual=rows.actual if isinstance(rows, Predictions) else None,
+        weights=rows.weights,
+        clusters=clusters,
+    )
 
 
-def _paired_error(first: BaseEvaluation, second: BaseEvaluation, name: str, clusters: Any) -> Error:
-    ours, theirs = first.influence(name), second.influence(name)
-    if ours is None or theirs is None:
-        return math.nan, math.inf
-    assert first.rows is not None  # checked by the caller
-    psi, weights = ours - theirs, first.rows.weights
-    effective = math.inf if clusters is None else effective_clusters(psi, weights, clusters)
-    return standard_error(psi, weights, clusters), max(effective - 1, 1.0)
+def _paired_difference(
+    first: BaseEvaluation, second: BaseEvaluation, name: str, clusters: Any, level: float
+) -> Difference:
+    ours, theirs = first.metrics[name], second.metrics[name]
+    pair = paired((first, second), name, clusters)
+    if pair is None:
+        return Difference(name, ours, theirs, ours - theirs, math.nan, math.nan, math.nan, math.nan)
+    numbers = (pair.difference, pair.error, *pair.interval(normal_quantile(level)), pair.pvalue)
+    return Difference(name, ours, theirs, *(float(number[0, 1]) for number in numbers), reason=pair.reason())
 
 
-def _independent_error(first: BaseEvaluation, second: BaseEvaluation, name: str) -> Error:
-    errors = (side.standard_errors.get(name, math.nan) for side in (first, second))
-    return math.hypot(*errors), min(own_degrees(first, name), own_degrees(second, name))
+def _independent_difference(first: BaseEvaluation, second: BaseEvaluation, name: str, level: float) -> Difference:
+    """The difference of two evaluations whose errors are independent."""
+    ours, theirs = first.metrics[name], second.metrics[name]
+    error = math.hypot(*(side.standard_errors.get(name, math.nan) for side in (first, second)))
+    degrees = min(own_degrees(first, name), own_degrees(second, name))
+    gap, entry, pvalue = ours - theirs, lookup(name), math.nan
+    low, high = cut(gap, normal_quantile(level, degrees) * error, (entry.low, entry.high))
+    if error > 0 and math.isfinite(gap):
+        pvalue = 2 * float(stdtr(degrees, -abs(gap) / error) if math.isfinite(degrees) else ndtr(-abs(gap) / error))
+    elif error == 0:
+        pvalue = 1.0 if gap == 0 else 0.0
+    return Difference(name, ours, theirs, gap, error, float(low), float(high), pvalue)
 
 
 def own_degrees(evaluation: BaseEvaluation, name: str) -> float:
     """Degrees of freedom of a metric's own error: the effective clusters less one, infinite without clusters."""
     known = evaluation.effective_clusters if isinstance(evaluation, Evaluation) else None
     return max((known or {}).get(name, math.inf) - 1, 1.0)
-
-
-def _difference(name: str, ours: float, theirs: float, error: float, degrees: float, level: float) -> Difference:
-    gap = ours - theirs
-    reach = normal_quantile(level, degrees) * error
-    pvalue = math.nan
-    if error > 0 and math.isfinite(gap):
-        pvalue = 2 * float(stdtr(degrees, -abs(gap) / error) if math.isfinite(degrees) else ndtr(-abs(gap) / error))
-    elif error == 0:
-        pvalue = 1.0 if gap == 0 else 0.0
-    return Difference(name, ours, theirs, gap, error, gap - reach, gap + reach, pvalue)
 
 
 def _mcnemar_of(first: BaseEvaluation, second: BaseEvaluation) -> McNemar | None:

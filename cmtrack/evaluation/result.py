@@ -858,6 +858,11 @@ class Evaluation(BaseEvaluation):
             return replace(other, notes=(*(n for n in other.notes if n != _NO_CLUSTERS), _NO_CLUSTERS))
         return other
 
+    def _answers_to(self, metric: str) -> npt.NDArray[Any] | None:
+        own = next((known for known in self.extra_metrics if known.name == metric), None)
+        entry, parts = (own, {}) if own is not None else find(metric)
+        return None if isinstance(self.rows, SpanRows) else self._influence.answers(entry, parts)
+
     def _influence_of(self, metric: str) -> FloatArray | None:
         own = next((known for known in self.extra_metrics if known.name == metric), None)
         entry, parts = (own, {}) if own is not None else find(metric)

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 import numpy as np
+import numpy.typing as npt
 
 from cmtrack import archive
 from cmtrack.archive import (
@@ -363,6 +364,12 @@ class FamilyEvaluation(BaseEvaluation):
         return family_table(self.statistics, self._results)
 
     # -- doing -----------------------------------------------------------------------------------------
+
+    def _answers_to(self, metric: str) -> npt.NDArray[Any] | None:
+        assert self.rows is not None  # the caller's business
+        if lookup(metric).of != "documents":
+            return None
+        return self.rows.tallies @ np.random.default_rng(0).random(self.rows.tallies.shape[1])
 
     def _influence_of(self, metric: str) -> FloatArray | None:
         assert self.rows is not None  # the caller's business

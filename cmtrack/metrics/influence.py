@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from cmtrack.metrics.cells import Cells, SixCells, Table
 from cmtrack.metrics.class_curves import ClassCurves
@@ -59,11 +61,7 @@ class Influence:
         samples, names = views.of(metric, step), views.names(metric, step)
         if samples is None:
             return None
-        k = (
-            None
-            if names is None
-            else next(k for k, name in names.items() if name == parts.get("group", parts.get("label")))
-        )
+        k = None if names is None else _number(names, parts)
         if isinstance(samples, (ClassScores, ScoreSamples)):
             psi = metric.influence_in(samples)
             assert rows.probabilities is not None  # the section exists only with probabilities
@@ -87,6 +85,29 @@ class Influence:
         samples, place = self.locate(samples, step)
         psi = metric.influence_in(samples, k)
         return None if psi is None else np.asarray(psi[place])
+
+    def answers(self, metric: Metric, parts: Mapping[str, str]) -> npt.NDArray[Any]:
+        """Code of what a metric reads of each row's answer, shape (n,).
+
+        Evaluations of the same rows answer those alike whose codes are equal: only the others move a difference.
+        """
+        rows, step = self._rows, parts.get("step", "")
+        if metric.needs == "probabilities" or metric.of == "decisions":
+            assert rows.probabilities is not None  # the metric has an influence
+            return np.sum(rows.probabilities * np.random.default_rng(0).random(len(rows.labels)), axis=1)
+        if metric.of == "binary":
+            return self._in_six()
+        predicted, right = rows.predicted, rows.actual == rows.predicted
+        if step:
+            composed = self._views.composed[step]
+            accepted = composed.accept[rows.actual, predicted]
+            predicted = composed.group_of_class[predicted]
+            right = (composed.group_of_class[rows.actual] == predicted) & accepted
+        names = self._views.names(metric, step)
+        if names is not None:  # of one class: is it called, and rightly
+            predicted = (predicted == _number(names, parts)).astype(np.int64)
+            right = right & (predicted == 1)
+        return 2 * predicted + right
 
     def _score(self, k: int | None = None) -> tuple[IntArray, FloatArray]:
         """Of each row whether it is positive, and the score of class k or of the positive group."""
@@ -150,6 +171,11 @@ class Influence:
         positive, score = self._score()
         accepted = accepted_within(rows.actual, rows.probabilities, step)
         return place_of(table.scores, score, 2 * (1 - positive) + ~accepted)
+
+
+def _number(names: Mapping[int, str], parts: Mapping[str, str]) -> int:
+    """The number of the class or group in a metric's name."""
+    return next(k for k, name in names.items() if name == parts.get("group", parts.get("label")))
 
 
 def standard_error(

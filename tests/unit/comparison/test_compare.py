@@ -89,10 +89,10 @@ def _without_rows(evaluation):
 
 def test_one_run_without_rows_does_not_unpair_the_others(three):
     mixed = {**three, "d": _without_rows(three["b"])}
-    comparison = compare(mixed, rank_by=ACCURACY)
+    comparison = compare(mixed, rank_by=MCC)
     assert comparison["d"].unpaired == "its predictions by row were not kept"
     assert comparison["a"].unpaired == comparison["c"].unpaired == ""
-    gap = paired_differences(three["c"], three["a"], metrics=[ACCURACY])[ACCURACY]
+    gap = paired_differences(three["c"], three["a"], metrics=[MCC])[MCC]
     assert comparison[comparison.runs[1].name].pvalue == pytest.approx(gap.pvalue)
 
 
@@ -275,14 +275,13 @@ def test_clusters_widen_the_differences():
     y, p, q = np.tile(y, 5), np.tile(p, (5, 1)), np.tile(q, (5, 1))
     person = np.tile(np.arange(400), 5)
     plain = compare({"a": evaluate(y, y_prob=p), "b": evaluate(y, y_prob=q)}, rank_by=ACCURACY)
-    grouped = compare(
-        {"a": evaluate(y, y_prob=p, groups=person), "b": evaluate(y, y_prob=q, groups=person)}, rank_by=ACCURACY
-    )
+    both = {"a": evaluate(y, y_prob=p, groups=person), "b": evaluate(y, y_prob=q, groups=person)}
+    grouped = compare(both, rank_by=ACCURACY)
     widths = [c["b"].difference_high - c["b"].difference_low for c in (plain, grouped)]
     assert widths[1] / widths[0] == pytest.approx(math.sqrt(5), rel=0.02)  # and Student's quantile
-    gap = paired_differences(grouped["a"].evaluation, grouped["b"].evaluation, metrics=[ACCURACY])[ACCURACY]
-    hits = np.column_stack([(q.argmax(axis=1) == y)[:400] for q in (p, q)]).astype(float)
-    difference = hits[:, 0] - hits[:, 1]
+    grouped = compare(both, rank_by=MCC)
+    gap = paired_differences(grouped["a"].evaluation, grouped["b"].evaluation, metrics=[MCC])[MCC]
+    difference = (both["a"].influence(MCC) - both["b"].influence(MCC))[:400]
     degrees = effective_clusters(difference, None, np.arange(400)) - 1
     z = student.ppf(0.975, degrees)
     assert (gap.high - gap.difference) / gap.standard_error == pytest.approx(z)

@@ -1,0 +1,298 @@
+"""Differences of one metric between evaluations of the same rows: statistic, p-value and interval.
+
+A difference of shares of the same rows (accuracy, or recall: the denominator is of actual labels) depends on the rows
+that only one of the two gets right, b and c of n. Its statistic is McNemar's (b - c) / sqrt(b + c), its interval
+Tango's. Any other metric has Student's interval, cut at the range of a difference; where few rows differ there is none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from scipy.special import ndtr, ndtri, stdtr, stdtrit
+
+from cmtrack.metrics.influence import covariance, degrees_of_pairs
+from cmtrack.metrics.intervals import tango
+from cmtrack.statistics.inputs import BoolArray, FloatArray, IntArray
+
+FEWEST_ROWS, FEWEST_CLUSTERS = 10, 5
+"""Rows, or clusters, fewer of which say nothing of a difference that is not one of shares."""
+_SAME = 1e-12  # below this part of the largest variance, a difference has no error
+_ROUNDING = 1e-9  # of the values of an influence function of a share
+
+
+@dataclass(frozen=True, eq=False)
+class Discordant:
+    """Rows that only one of two evaluations gets right, of all pairs of R evaluations.
+
+    Attributes
+    ----------
+    only_row : ndarray of shape (R, R)
+        Weight of the rows that only the row's evaluation gets right: b; transposed it is c.
+    squares : ndarray of shape (R, R)
+        Sum of squares of ``b - c`` of the independent units: clusters, rows with fractional weights, else rows.
+    n : float
+        Weight of the rows that the share is of.
+    most : float
+        Most rows that a unit of weight counts as: 1, or of fractional weights what Kish's number of rows gives.
+    """
+
+    only_row: FloatArray
+    squares: FloatArray
+    n: float
+    most: float
+
+    @property
+    def equal(self) -> BoolArray:
+        """Pairs that are right in the same rows."""
+        return np.asarray(self.only_row + self.only_row.T == 0)
+
+    @property
+    def statistic(self) -> FloatArray:
+        """``(b - c) / sqrt(squares)``, which is normal without degrees of freedom (McNemar 1947)."""
+        gap = self.only_row - self.only_row.T
+        return np.divide(gap, np.sqrt(self.squares), out=np.zeros_like(gap), where=self.squares > 0)
+
+    def interval(self, quantile: Any) -> tuple[FloatArray, FloatArray]:
+        """Tango's, of the counts times ``(b + c) / squares``: as many independent rows as the units are worth."""
+        total = self.only_row + self.only_row.T
+        times = np.divide(total, self.squares, out=np.full_like(total, self.most), where=self.squares > 0)
+        times = np.minimum(times, self.most)
+        return tango(self.only_row * times, self.only_row.T * times, self.n * times, quantile)
+
+
+@dataclass(frozen=True, eq=False)
+class Paired:
+    """All differences of one metric between R evaluations of the same rows; arrays (R, R), row less column.
+
+    Attributes
+    ----------
+    values : ndarray of shape (R,)
+    error : ndarray of shape (R, R)
+        Standard errors by the influence functions; exactly 0 where two are equal.
+    degrees : ndarray of shape (R, R)
+        Their degrees of freedom, which shares do not need.
+    bounds : (low, high)
+        Range of the metric.
+    shares : Discordant or None
+        Of a share of the same rows.
+    differing : ndarray of shape (R, R) or None
+        Number of rows, or clusters, that are not answered alike, where that is known and the metric is no such share.
+    clustered : bool
+
+    Examples
+    --------
+    Two evaluations, at the normal quantile; of many, give the quantile that holds for all pairs, or one for each:
+
+    >>> import numpy as np
+    >>> from cmtrack.metrics.paired import Paired
+    >>> right = np.array([[1, 1, 1, 0] * 50, [1, 1, 0, 0] * 50]).T.astype(float)
+    >>> pairs = Paired.of(right.mean(axis=0), right - right.mean(axis=0), bounds=(0, 1))
+    >>> low, high = pairs.interval(1.96)
+    >>> [round(float(number[0, 1]), 3) for number in (pairs.statistic, low, high)]
+    [7.071, 0.195, 0.314]
+    >>> low, high = pairs.interval(np.array([[0, 2.2], [2.2, 0]]))
+    """
+
+    values: FloatArray
+    error: FloatArray
+    degrees: FloatArray
+    bounds: tuple[float, float]
+    shares: Discordant | None
+    differing: IntArray | None
+    clustered: bool
+
+    @classmethod
+    def of(
+        cls,
+        values: FloatArray,
+        psi: FloatArray,
+        *,
+        bounds: tuple[float, float],
+        answers: Sequence[npt.NDArray[Any]] | None = None,
+        actual: IntArray | None = None,
+        weights: FloatArray | IntArray | None = None,
+        clusters: IntArray | None = None,
+        degrees: FloatArray | None = None,
+    ) -> Paired:
+        """Everything that differences need, by products of matrices.
+
+        Parameters
+        ----------
+        values, psi : ndarray of shape (R,) and (n, R)
+            Values and influence values with the metric's own sign, also where lower is better.
+        bounds : (low, high)
+            Range of the metric.
+        answers : sequence of R arrays of shape (n,), optional
+            From :meth:`~cmtrack.metrics.influence.Influence.answers`: a row whose codes are equal does not differ.
+        actual : ndarray of shape (n,), optional
+            Classes; a share's denominator must be of actual classes, and of all rows where they are not given.
+        weights, clusters : ndarray of shape (n,), optional
+            int64 are numbers of equal rows, float64 sampling weights.
+        degrees : ndarray of shape (R, R), optional
+            By default of the clusters, and infinite without.
+        """
+        joint = covariance(psi, weights, clusters)
+        own = np.diag(joint)
+        variance = own[:, None] + own - 2 * joint
+        error = np.sqrt(np.where(variance > _SAME * max(float(own.max(initial=0)), 1e-300), variance, 0.0))
+        np.fill_diagonal(error, 0.0)
+        shares = _discordant(values, psi, actual, weights, clusters)
+        differing = None if shares is not None or answers is None else _differing(answers, weights, clusters)
+        if degrees is None:
+            none = clusters is None or shares is not None
+            degrees = np.full_like(error, np.inf) if none else degrees_of_pairs(psi, weights, clusters)
+        same = np.zeros(error.shape, dtype=bool) if shares is None else shares.equal
+        same = same if differing is None else differing == 0
+        return cls(values, np.where(same, 0.0, error), degrees, bounds, shares, differing, clusters is not None)
+
+    @cached_property
+    def difference(self) -> FloatArray:
+        """Differences of the values."""
+        gap = self.values[:, None] - self.values
+        return np.where((self.error == 0) & (np.abs(gap) <= _SAME * np.abs(self.values).max()), 0.0, gap)
+
+    @cached_property
+    def equal(self) -> BoolArray:
+        """Pairs that do not differ: difference 0, error 0, p 1, interval [0, 0]."""
+        return np.asarray((self.error == 0) & (self.difference == 0))
+
+    @cached_property
+    def too_few(self) -> BoolArray:
+        """Pairs that differ in too few rows or clusters for an interval."""
+        if self.differing is None:
+            return np.zeros(self.error.shape, dtype=bool)
+        return np.asarray(~self.equal & (self.differing < (FEWEST_CLUSTERS if self.clustered else FEWEST_ROWS)))
+
+    def reason(self, i: int = 0, j: int = 1) -> str:
+        """Why two have no interval; empty where they have one."""
+        if self.too_few[i, j]:
+            assert self.differing is not None  # it is too small
+            return only_differ(int(self.differing[i, j]), "cluster" if self.clustered else "row")
+        return "" if self.error[i, j] > 0 or self.equal[i, j] else "the rows do not tell the error of the difference"
+
+    @cached_property
+    def statistic(self) -> FloatArray:
+        """Statistics that are standard normal where two do not differ; infinite where there is no error."""
+        gap = self.difference
+        sure = np.where(gap == 0, 0.0, np.copysign(np.inf, gap))
+        if self.shares is not None:
+            return np.where(self.shares.squares > 0, self.shares.statistic, sure)
+        return as_normal(np.divide(gap, self.error, out=sure, where=self.error > 0), self.degrees)
+
+    @cached_property
+    def pvalue(self) -> FloatArray:
+        """Two-sided p-values; NaN where there is no interval."""
+        found = np.where(self.equal, 1.0, 2 * ndtr(-np.abs(self.statistic)))
+        return np.where(self.too_few | (~self.equal & (self.error == 0)), np.nan, found)
+
+    def interval(self, quantile: Any) -> tuple[FloatArray, FloatArray]:
+        """Lower and upper ends at a normal quantile, a number or (R, R); NaN where :meth:`reason` says why."""
+        if self.shares is not None:
+            low, high = self.shares.interval(quantile)
+            low, high = np.minimum(low, self.difference), np.maximum(high, self.difference)
+        else:
+            low, high = cut(self.difference, students(quantile, self.degrees) * self.error, self.bounds)
+        none = self.too_few | ((self.error == 0) & ~self.equal)
+        return tuple(np.where(none, np.nan, np.where(self.equal, 0.0, ends)) for ends in (low, high))  # type: ignore[return-value]
+
+
+def only_differ(number: int, unit: str) -> str:
+    """The words where too few rows or clusters differ."""
+    return f"only {number} {unit}{'s differ' if number > 1 else ' differs'}: too few to say"
+
+
+def cut(difference: Any, reach: Any, bounds: tuple[float, float]) -> tuple[Any, Any]:
+    """``difference ± reach``, cut at what two values of a range can differ by."""
+    most = bounds[1] - bounds[0]
+    return np.maximum(difference - reach, -most), np.minimum(difference + reach, most)
+
+
+def students(quantile: Any, degrees: Any) -> Any:
+    """Student's quantile of the same tail as a normal one; the normal one where degrees of freedom are infinite."""
+    few = np.isfinite(degrees)
+    return np.where(few, -stdtrit(np.where(few, degrees, 1.0), ndtr(-np.asarray(quantile))), quantile)
+
+
+def as_normal(statistic: FloatArray, degrees: FloatArray) -> FloatArray:
+    """Normal statistics of the same tails as Student's of some degrees of freedom."""
+    few = np.isfinite(statistic) & np.isfinite(degrees)
+    out = statistic.copy()
+    out[few] = -np.sign(statistic[few]) * ndtri(stdtr(degrees[few], -np.abs(statistic[few])))
+    return out
+
+
+def _discordant(
+    values: FloatArray,
+    psi: FloatArray,
+    actual: IntArray | None,
+    weights: FloatArray | IntArray | None,
+    clusters: IntArray | None,
+) -> Discordant | None:
+    """The discordant rows where values are shares of the same rows, which is seen from their influence functions.
+
+    That of a share has two values inside its denominator, for hits and misses, and is 0 outside.
+    """
+    ones = np.ones(len(psi)) if weights is None else weights.astype(np.float64)
+    hits, inside = np.zeros(psi.shape, dtype=bool), None
+    for r, value in enumerate(values.tolist()):
+        column = psi[:, r]
+        top, bottom = float(column.max(initial=0)), float(column.min(initial=0))
+        least = _ROUNDING * (top - bottom)
+        if value in (0.0, 1.0) and top - bottom <= _ROUNDING:
+            continue  # all are hits, or none
+        hit, miss = np.abs(column - top) <= least, np.abs(column - bottom) <= least
+        among = hit | miss
+        if not (0 < value < 1 and bottom < 0 < top and np.abs(column[~among]).max(initial=0) <= least):
+            return None
+        if inside is None:
+            inside = among
+            classes = np.zeros(len(psi), dtype=np.int64) if actual is None else actual
+            part = np.bincount(classes, inside)
+            if not ((part == 0) | (part == np.bincount(classes))).all():
+                return None
+        if not np.array_equal(among, inside) or abs(float(ones @ hit) / float(ones @ among) - value) > _ROUNDING:
+            return None
+        hits[:, r] = hit
+    if inside is None:
+        return None
+    hits[:, values == 1] = inside[:, None]
+    weighted = hits * ones[:, None]
+    both = weighted.T @ hits
+    only_row = np.diag(both)[:, None] - both
+    whole = weights is None or weights.dtype.kind == "i"
+    if clusters is not None:
+        sums = np.column_stack([np.bincount(clusters, column) for column in weighted.T])
+        products = sums.T @ sums
+    else:
+        products = both if whole else weighted.T @ weighted
+    squares = np.diag(products)[:, None] + np.diag(products) - 2 * products
+    total = float(ones.sum())
+    most = 1.0 if whole else total / float(ones @ ones)
+    negligible = _SAME * max(float(products.max(initial=0)), 1e-300)
+    only_row[only_row <= _SAME * total] = 0.0
+    return Discordant(only_row, np.where(squares > negligible, squares, 0.0), float(ones @ inside), most)
+
+
+def _differing(
+    answers: Sequence[npt.NDArray[Any]], weights: FloatArray | IntArray | None, clusters: IntArray | None
+) -> IntArray:
+    """Number of rows, or clusters, that two of R do not answer alike, (R, R)."""
+    codes = np.stack(answers)
+    counts = np.ones(codes.shape[1], dtype=np.int64)
+    if weights is not None:
+        counts = weights if weights.dtype.kind == "i" and clusters is None else (weights > 0).astype(np.int64)
+    if clusters is not None:
+        order = np.argsort(clusters, kind="stable")
+        order = order[counts[order] > 0]
+        codes, (_, starts) = codes[:, order], np.unique(clusters[order], return_index=True)
+    out = np.zeros((len(codes), len(codes)), dtype=np.int64)
+    for i in range(len(codes) - 1):
+        apart = codes[i + 1 :] != codes[i]
+        out[i, i + 1 :] = apart @ counts if clusters is None else np.logical_or.reduceat(apart, starts, axis=1).sum(1)
+    return np.asarray(out + out.T)

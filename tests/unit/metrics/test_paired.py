@@ -1,0 +1,178 @@
+"""Differences of the same rows: shares by their discordant rows, all else within its range or not at all."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from scipy.optimize import brentq
+
+from cmtrack import Metric, evaluate, paired_differences
+from cmtrack.comparison import mcnemar
+from cmtrack.comparison.differences import paired
+from cmtrack.metrics.paired import Paired
+
+
+def discordant(b: int, c: int, n: int, both_wrong: int = 10, **options):
+    """Two evaluations of n rows of two classes: b only the first gets right, c only the second."""
+    y = np.arange(n) % 2
+    first, second = y.copy(), y.copy()
+    second[:b] = 1 - y[:b]
+    first[b : b + c] = 1 - y[b : b + c]
+    for side in (first, second):
+        side[n - both_wrong :] = 1 - y[n - both_wrong :]
+    return evaluate(y, first, **options), evaluate(y, second, **options)
+
+
+@pytest.mark.parametrize(
+    ("b", "c", "n", "ends"),
+    [  # Tango (1998), computed with the share under the hypothesis by brute force
+        (12, 5, 200, (-0.0060025169, 0.0806556569)),
+        (2, 0, 899, (-0.0020396259, 0.0080750074)),
+        (7, 15, 200, (-0.0902622571, 0.0064485339)),
+    ],
+)
+def test_a_difference_of_accuracies_has_the_score_interval(b, c, n, ends):
+    row = paired_differences(*discordant(b, c, n))["multiclass/accuracy"]
+    assert (row.low, row.high) == pytest.approx(ends, abs=1e-8)
+    assert row.pvalue == pytest.approx(math.erfc(abs(b - c) / math.sqrt(2 * (b + c))), rel=1e-9)
+    assert row.reason == ""
+    assert mcnemar(b, c).statistic == pytest.approx((b - c) ** 2 / (b + c))
+
+
+def test_other_constants_widen_it():
+    pair = paired(discordant(2, 0, 899), "multiclass/accuracy")
+    low, high = pair.interval(np.array([[0, 3.5], [1.959963984540054, 0]]))
+    assert (low[0, 1], high[0, 1]) == pytest.approx((-0.0112482853, 0.0175545006), abs=1e-8)
+    assert (-high[1, 0], -low[1, 0]) == pytest.approx((-0.0020396259, 0.0080750074), abs=1e-8)
+    assert low[0, 0] == high[0, 0] == 0
+
+
+def test_shares_of_actual_labels_count_the_rows_of_their_denominator():
+    first, second = discordant(12, 5, 400)  # of each two rows one is of class 1
+    y = np.arange(400) % 2 == 1
+    right = [side.rows.predicted == side.rows.actual for side in (first, second)]
+    b, c = int((right[0] & ~right[1] & y).sum()), int((~right[0] & right[1] & y).sum())
+    pair = paired((first, second), "class/1/recall")
+    assert (pair.shares.only_row[0, 1], pair.shares.only_row[1, 0], pair.shares.n) == (b, c, 200)
+    assert paired((first, second), "binary/fall_out" if "binary/fall_out" in first.metrics else "binary/fnr").shares
+    lower = paired_differences(first, second)["binary/fnr"]
+    higher = paired_differences(first, second)["binary/recall"]
+    assert (lower.low, lower.high) == pytest.approx((-higher.high, -higher.low))
+    for name in ("class/1/precision", "binary/precision", "class/1/f1", "multiclass/matthews_corrcoef"):
+        assert paired((first, second), name).shares is None  # the denominator differs, or there is none
+
+
+def test_a_perfect_model_is_a_share_too():
+    first, second = discordant(9, 0, 100, both_wrong=0)
+    assert first.metrics["multiclass/accuracy"] == 1
+    pair = paired((first, second), "multiclass/accuracy")
+    assert (pair.shares.only_row[0, 1], pair.shares.only_row[1, 0], pair.shares.n) == (9, 0, 100)
+    precise = paired((first, second), "class/1/precision")
+    assert precise.shares is None  # of a perfect one the influence does not tell the denominator
+
+
+def test_few_rows_that_differ_have_no_interval_but_words():
+    for rows in (1, 2, 9):
+        row = paired_differences(*discordant(rows, 0, 899))["multiclass/matthews_corrcoef"]
+        assert math.isnan(row.low)
+        assert math.isnan(row.high)
+        assert math.isnan(row.pvalue)
+        assert row.reason == f"only {rows} row{'s differ' if rows > 1 else ' differs'}: too few to say"
+    row = paired_differences(*discordant(10, 0, 899))["multiclass/matthews_corrcoef"]
+    assert row.low < row.difference < row.high
+    assert row.reason == ""
+
+
+def test_few_clusters_that_differ_have_no_interval_but_words():
+    groups = np.arange(900) // 30
+    row = paired_differences(*discordant(100, 0, 900, groups=groups))["multiclass/matthews_corrcoef"]
+    assert row.reason == "only 4 clusters differ: too few to say"
+    assert math.isnan(row.low)
+    row = paired_differences(*discordant(130, 0, 900, groups=groups))["multiclass/matthews_corrcoef"]
+    assert -2 <= row.low < row.high <= 2
+    assert row.reason == ""
+
+
+def test_equal_predictions_differ_by_nothing():
+    rng = np.random.default_rng(0)
+    y, p = rng.integers(0, 3, 200), rng.dirichlet(np.ones(3), 200)
+    for row in paired_differences(evaluate(y, y_prob=p), evaluate(y, y_prob=p)).rows:
+        if math.isfinite(row.standard_error):
+            assert (row.difference, row.standard_error, row.pvalue) == (0, 0, 1)
+            assert (row.low, row.high, row.reason) == (0, 0, "")
+
+
+def test_clusters_count_as_the_rows_that_they_are_worth():
+    # five rows of a cluster that are always right or wrong together are one row
+    first, second = discordant(12, 5, 200)
+    single = paired((first, second), "multiclass/accuracy")
+    y, a, b = (np.repeat(x, 5) for x in (first.rows.actual, first.rows.predicted, second.rows.predicted))
+    groups = np.repeat(np.arange(200), 5)
+    whole = paired((evaluate(y, a), evaluate(y, b)), "multiclass/accuracy", groups)
+    assert whole.statistic == pytest.approx(single.statistic)
+    for ends, others in zip(whole.interval(1.96), single.interval(1.96), strict=True):
+        assert ends == pytest.approx(others, abs=1e-9)
+    # D / sqrt(sum of D_g^2), by hand: clusters of 2 to the first, 1 to the second, 3 to the first
+    hits = np.zeros((40, 2))
+    hits[[0, 1, 20, 21, 22], 0] = hits[[10], 1] = 1
+    hits[30:] = 1
+    clusters = np.arange(40) // 10
+    found = Paired.of(hits.mean(axis=0), hits - hits.mean(axis=0), bounds=(0, 1), clusters=clusters)
+    assert found.statistic[0, 1] == pytest.approx((2 - 1 + 3) / math.sqrt(4 + 1 + 9))
+
+
+def test_whole_weights_are_rows_and_fractional_ones_their_worth():
+    first, second = discordant(12, 5, 200)
+    y, a, b = first.rows.actual, first.rows.predicted, second.rows.predicted
+    counts = np.arange(200) % 3 + 1
+    weighted = [evaluate(y, x, sample_weight=counts) for x in (a, b)]
+    repeated = [evaluate(np.repeat(y, counts), np.repeat(x, counts)) for x in (a, b)]
+    ours, theirs = (paired_differences(*two)["multiclass/accuracy"] for two in (weighted, repeated))
+    assert (ours.low, ours.high, ours.pvalue) == pytest.approx((theirs.low, theirs.high, theirs.pvalue))
+    plain = paired_differences(first, second)["multiclass/accuracy"]
+    for factor in (0.5, 7.25):  # only the ratios of fractional weights count
+        halves = [evaluate(y, x, sample_weight=np.full(200, factor)) for x in (a, b)]
+        row = paired_differences(*halves)["multiclass/accuracy"]
+        assert (row.low, row.high, row.pvalue) == pytest.approx((plain.low, plain.high, plain.pvalue))
+    shares = np.random.default_rng(1).uniform(0.2, 3, 200)
+    row = paired_differences(*(evaluate(y, x, sample_weight=shares) for x in (a, b)))["multiclass/accuracy"]
+    gain = shares * ((a == y).astype(float) - (b == y))
+    assert row.pvalue == pytest.approx(math.erfc(abs(gain.sum()) / math.sqrt(2 * (gain**2).sum())))
+    assert row.low < row.difference < row.high
+
+
+def test_the_ends_are_where_the_score_statistic_is_the_quantile():
+    # the definition, with the share of c under the hypothesis found by its likelihood
+    b, c, n, z = 12, 5, 200, 1.959963984540054
+    row = paired_differences(*discordant(b, c, n))["multiclass/accuracy"]
+
+    def statistic(delta: float) -> float:
+        def slope(q: float) -> float:  # of the log likelihood in q = P(only second right)
+            return b / (q + delta) + c / q - 2 * (n - b - c) / (1 - 2 * q - delta)
+
+        q = brentq(slope, max(0, -delta) + 1e-9, (1 - delta) / 2 - 1e-9)
+        return (b - c - n * delta) / math.sqrt(n * (2 * q + delta * (1 - delta)))
+
+    assert abs(statistic(row.low)) == pytest.approx(z, abs=1e-5)
+    assert abs(statistic(row.high)) == pytest.approx(z, abs=1e-5)
+
+
+def _triage(b):
+    return 3 * b.tp / (b.tp + b.fn + b.imp)
+
+
+def test_no_interval_leaves_the_range_of_a_metric_of_ones_own():
+    own = Metric("custom/triage", _triage, of="binary", low=0, high=3)
+    rng = np.random.default_rng(5)
+    y = rng.integers(0, 2, 60)
+    sides = [np.where(rng.random(60) < 0.4, 1 - y, y) for _ in range(2)]
+    groups = np.arange(60) // 10
+    row = paired_differences(*(evaluate(y, x, extra_metrics=[own], groups=groups) for x in sides))["custom/triage"]
+    assert -3 <= row.low <= row.difference <= row.high <= 3
+    bare = paired_differences(
+        *(evaluate(part, part[::-1], extra_metrics=[own]) for part in (y[:8], y[8:16])), metrics=["custom/triage"]
+    )
+    assert not bare.paired
+    assert -3 <= bare["custom/triage"].low <= bare["custom/triage"].high <= 3
