@@ -352,7 +352,8 @@ def _paired_difference(
     if pair is None:
         return Difference(name, ours, theirs, ours - theirs, math.nan, math.nan, math.nan, math.nan)
     numbers = (pair.difference, pair.error, *pair.interval(normal_quantile(level)), pair.pvalue)
-    return Difference(name, ours, theirs, *(float(number[0, 1]) for number in numbers), reason=pair.reason())
+    gap, error, low, high, pvalue = (float(number[0, 1]) for number in numbers)
+    return Difference(name, ours, theirs, gap, error, low, high, pvalue, pair.reason())
 
 
 def _independent_difference(first: BaseEvaluation, second: BaseEvaluation, name: str, level: float) -> Difference:

@@ -94,7 +94,7 @@ class Influence:
         rows, step = self._rows, parts.get("step", "")
         if metric.needs == "probabilities" or metric.of == "decisions":
             assert rows.probabilities is not None  # the metric has an influence
-            return np.sum(rows.probabilities * np.random.default_rng(0).random(len(rows.labels)), axis=1)
+            return np.asarray((rows.probabilities * np.random.default_rng(0).random(len(rows.labels))).sum(axis=1))
         if metric.of == "binary":
             return self._in_six()
         predicted, right = rows.predicted, rows.actual == rows.predicted
@@ -107,7 +107,7 @@ class Influence:
         if names is not None:  # of one class: is it called, and rightly
             predicted = (predicted == _number(names, parts)).astype(np.int64)
             right = right & (predicted == 1)
-        return 2 * predicted + right
+        return np.asarray(2 * predicted + right)
 
     def _score(self, k: int | None = None) -> tuple[IntArray, FloatArray]:
         """Of each row whether it is positive, and the score of class k or of the positive group."""

@@ -320,6 +320,6 @@ def tango(only_first: Any, only_second: Any, n: Any, quantile: Any) -> tuple[Flo
             variance = n * ((root - middle) / (2 * n) + delta * (1 - delta))
             inside = n * delta - b + c <= k * np.sqrt(np.maximum(variance, 0.0))
             near, far = np.where(inside, delta, near), np.where(inside, far, delta)
-        return near
+        return np.asarray(near)
 
     return -upper(c, b), upper(b, c)

@@ -268,7 +268,7 @@ def _discordant(
     whole = weights is None or weights.dtype.kind == "i"
     if clusters is not None:
         sums = np.column_stack([np.bincount(clusters, column) for column in weighted.T])
-        products = sums.T @ sums
+        products = np.asarray(sums.T @ sums, dtype=np.float64)
     else:
         products = both if whole else weighted.T @ weighted
     squares = np.diag(products)[:, None] + np.diag(products) - 2 * products
@@ -286,7 +286,8 @@ def _differing(
     codes = np.stack(answers)
     counts = np.ones(codes.shape[1], dtype=np.int64)
     if weights is not None:
-        counts = weights if weights.dtype.kind == "i" and clusters is None else (weights > 0).astype(np.int64)
+        repeated = weights.dtype.kind == "i" and clusters is None
+        counts = np.asarray(weights if repeated else weights > 0, dtype=np.int64)
     if clusters is not None:
         order = np.argsort(clusters, kind="stable")
         order = order[counts[order] > 0]
