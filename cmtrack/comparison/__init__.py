@@ -3,6 +3,7 @@
 from cmtrack.comparison.break_even import BreakEven, break_even
 from cmtrack.comparison.comparability import Reason
 from cmtrack.comparison.compare import CompareOptions, compare_evaluations
+from cmtrack.comparison.constant import ConstantAnswer, constant_answer
 from cmtrack.comparison.differences import (
     Difference,
     Differences,
@@ -21,6 +22,7 @@ __all__ = [
     "BreakEven",
     "CompareOptions",
     "Comparison",
+    "ConstantAnswer",
     "Difference",
     "Differences",
     "LeftOut",
@@ -38,6 +40,7 @@ __all__ = [
     "Verdict",
     "break_even",
     "compare_evaluations",
+    "constant_answer",
     "judge",
     "mcnemar",
     "paired_differences",

@@ -7,12 +7,14 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from cmtrack.comparison import constant_answer
 from cmtrack.evaluation import Evaluation
 from cmtrack.families.metrics import FEW, family_tallies
 from cmtrack.families.result import FamilyEvaluation
 from cmtrack.grouping import Label
 from cmtrack.metrics.names import encode_label
 from cmtrack.report import segments
+from cmtrack.report.constant import p_of
 from cmtrack.report.formatting import (
     count,
     counted,
@@ -115,20 +117,16 @@ def _overall(evaluation: Evaluation) -> list[str]:
         return _overall_spans(evaluation)
     m, ends = evaluation.metrics, evaluation.intervals
     accuracy, reach = m["multiclass/accuracy"], ends.get("multiclass/accuracy")
-    totals = evaluation.confusion_matrix.counts.sum(axis=1)
-    largest = int(totals.argmax())
-    baseline = float(totals[largest]) / evaluation.n_samples
-    most = named(evaluation.labels[largest])
-    if reach is not None and reach[0] > baseline:
-        comparison = "clearly better than"
-    elif reach is not None and reach[1] < baseline:
-        comparison = "clearly worse than"
-    else:
-        comparison = "not clearly different from"
+    constant = constant_answer(evaluation, "multiclass/accuracy")
+    assert constant is not None  # accuracies of single labels have one
+    how = "not clearly different from"
+    if constant.shown_better or constant.shown_worse:
+        how = f"clearly {'better' if constant.ahead else 'worse'} than"
     out = [
         f"On {samples(evaluation)} of {counted(len(evaluation.labels), 'class')} the accuracy is "
         f"{percent_with_interval(accuracy, reach)} ({level(evaluation.confidence_level)} interval). This is "
-        f"{comparison} always predicting the most frequent class, {most} ({percent(baseline)})."
+        f"{how} always predicting the most frequent class, {named(constant.answer)} ({percent(constant.value)}; "
+        f"{p_of(constant)})."
     ]
     mcc = m["multiclass/matthews_corrcoef"]
     if math.isnan(mcc):
@@ -230,18 +228,17 @@ def costs(evaluation: Evaluation) -> list[str]:
     m, ends = evaluation.metrics, evaluation.intervals
     if "cost/mean" not in m:
         return []
-    always = evaluation.costs_by_class()["always"].to_numpy()
-    best = f"Always answering {named(evaluation.labels[int(always.argmin())])}, the best constant answer, would cost"
-    best += f" {number(float(always.min()))}"
-    saved, reach = m["cost/saved"], ends.get("cost/saved")
+    constant, saved = constant_answer(evaluation, "cost/mean"), m["cost/saved"]
+    assert constant is not None  # costs are of single labels
+    best = f"Always answering {named(constant.answer)}, the best constant answer, would cost {number(constant.value)}"
     if math.isnan(saved):
         best += ", and nothing costs less"
-    elif reach is not None and reach[0] <= 0 <= reach[1]:
-        best += ", which is not clearly different"
-    elif saved < 0:
-        best += ", which is less"
+    elif constant.shown_worse:
+        best += f", which is less ({p_of(constant)})"
+    elif not constant.shown_better:
+        best += f", which is not clearly different ({p_of(constant)})"
     else:
-        best += f": {percent_with_interval(saved, reach)} of the avoidable cost is saved"
+        best += f": {percent_with_interval(saved, ends.get('cost/saved'))} of the avoidable cost is saved"
     return [f"A decision costs {with_interval(m['cost/mean'], ends.get('cost/mean'))} on average. {best}."]
 
 

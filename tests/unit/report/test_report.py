@@ -222,7 +222,7 @@ def test_the_verdict_in_plain_english_with_one_unit_and_quoted_names() -> None:
     evaluation = evaluate(y, predicted, grouping=group)
     assert narrative.verdict(evaluation) == [
         "On 100 samples of 3 classes the accuracy is 67.0 % [57.3, 75.4] (95 % interval). This is clearly better than "
-        "always predicting the most frequent class, “a, b” (45.0 %).",
+        "always predicting the most frequent class, “a, b” (45.0 %; p < 0.001).",
         narrative.verdict(evaluation)[1],
         "Best class by F1: “a, b” (F1 0.851, n = 45). Worst: “d” (F1 0.412, n = 25).",
         "Most frequent confusion: 18 samples of class “d” were predicted as “c” (72.0 % of the class).",

@@ -1,0 +1,68 @@
+"""How often a report says "clearly better" or "clearly worse" of a model that is as right as the most frequent class.
+
+A model answers independently of the row; the truth of "not different" is exact: its accuracy is the largest share.
+
+    python benchmarks/constant.py [--samples 400]
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+
+import numpy as np
+
+from cmtrack import evaluate
+from cmtrack.comparison import constant_answer
+
+SETTINGS = {
+    "K = 2, shares .7 .3, n = 200": ((0.7, 0.3), 200, 1),
+    "K = 2, shares .5 .5, n = 200": ((0.5, 0.5), 200, 1),
+    "K = 3, shares .5 .3 .2, n = 200": ((0.5, 0.3, 0.2), 200, 1),
+    "K = 3, equal shares, n = 200": ((1 / 3,) * 3, 200, 1),
+    "K = 3, shares .4 .35 .25, n = 1,000": ((0.4, 0.35, 0.25), 1000, 1),
+    "K = 5, shares .4 .2 .2 .1 .1, n = 100": ((0.4, 0.2, 0.2, 0.1, 0.1), 100, 1),
+    "K = 5, equal shares, n = 100": ((0.2,) * 5, 100, 1),
+    "K = 3, shares .5 .3 .2, n = 200 in 40 groups": ((0.5, 0.3, 0.2), 200, 5),
+}
+
+
+def sample(shares: tuple[float, ...], n: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+    """Labels, and predictions that are right in as many as the largest share, whatever the class."""
+    k = len(shares)
+    actual = rng.choice(k, n, p=shares)
+    wrong = (actual + rng.integers(1, k, n)) % k
+    return actual, np.where(rng.random(n) < max(shares), actual, wrong)
+
+
+def clear(evaluation: object) -> tuple[bool, bool, bool]:
+    """Whether "better", "worse", and by the interval of the accuracy against the share as if it were known."""
+    constant = constant_answer(evaluation, "multiclass/accuracy")  # type: ignore[arg-type]
+    low, high = evaluation.intervals["multiclass/accuracy"]  # type: ignore[attr-defined]
+    return constant.shown_better, constant.shown_worse, not low <= constant.value <= high
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--samples", type=int, default=400)
+    n_samples = parser.parse_args().samples
+    print("| setting | interval against a known share | paired | of it better | of it worse |\n|---|---|---|---|---|")
+    for place, (name, (shares, n, times)) in enumerate(SETTINGS.items()):
+        rng = np.random.default_rng(place)
+        found = np.zeros((n_samples, 3))
+        for r in range(n_samples):
+            actual, predicted = sample(shares, n // times, rng)
+            groups = None if times == 1 else np.arange(n) // times
+            actual, predicted = np.repeat(actual, times), np.repeat(predicted, times)
+            one = evaluate(actual, predicted, labels=range(len(shares)), groups=groups, sections=["multiclass"])
+            found[r] = clear(one)
+        better, worse, known = found.mean(axis=0)
+
+        def shown(rate: float) -> str:
+            return f"{rate:.3f} ({math.sqrt(rate * (1 - rate) / n_samples):.3f})"
+
+        print(f"| {name} | {shown(known)} | {shown(better + worse)} | {better:.3f} | {worse:.3f} |", flush=True)
+
+
+if __name__ == "__main__":
+    main()

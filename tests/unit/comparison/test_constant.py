@@ -1,0 +1,154 @@
+"""The constant answer of an evaluation, and what a model gains over it."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from scipy.stats import binomtest
+from sklearn.dummy import DummyClassifier
+from sklearn.metrics import brier_score_loss, f1_score, log_loss
+
+from cmtrack import Grouping, Metric, evaluate, paired_differences
+from cmtrack.comparison import constant_answer
+from cmtrack.report import narrative
+
+FEW = np.r_[np.zeros(24, int), 1], np.r_[np.ones(5, int), np.zeros(20, int)]
+"""19 of 25 are right; the most frequent class is right in 24: 5 rows only by it, none only by the model."""
+COSTS = {("worse", "well"): 10.0, ("well", "worse"): 1.0}
+
+
+def scored(n: int, k: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(seed)
+    y = rng.choice(k, n, p=np.arange(k, 0, -1) / np.arange(1, k + 1).sum())
+    p = rng.dirichlet(np.ones(k), n)
+    p[np.arange(n), y] += 0.5
+    return y, p / p.sum(axis=1, keepdims=True)
+
+
+def test_few_rows_that_only_the_most_frequent_class_gets_right_do_not_make_a_clear_difference():
+    constant = constant_answer(evaluate(*FEW, labels=[0, 1]), "multiclass/accuracy")
+    assert (constant.answer, constant.value) == (0, 0.96)
+    assert constant.difference == pytest.approx(-0.2)
+    assert constant.pvalue == pytest.approx(binomtest(0, 5).pvalue)  # exact: 2 / 2^5 = .0625
+    assert constant.low < -0.2 < 0 < constant.high
+    assert not constant.shown_worse
+    assert not constant.shown_better
+    assert constant.warns
+    said = narrative.verdict(evaluate(*FEW, labels=[0, 1], positive=1))[0]
+    assert "76.0 % [" in said  # both numbers, and the p that decides
+    assert said.endswith(
+        "not clearly different from always predicting the most frequent class, “0” (96.0 %; p = 0.062)."
+    )
+
+
+@pytest.mark.parametrize("right", [5, 9, 10, 20])
+def test_the_word_the_p_and_the_interval_agree(right):
+    y = np.r_[np.zeros(20, int), np.ones(20, int), 1]  # “1” is one row ahead
+    q = np.where(np.arange(41) < right, y, 1)
+    constant = constant_answer(evaluate(y, q, labels=[0, 1]), "multiclass/accuracy")
+    assert constant.pvalue == pytest.approx(binomtest(right, right).pvalue if right else 1.0)
+    assert constant.shown_better == (constant.pvalue <= 0.05) == (constant.low > 0)
+
+
+def test_statistics_without_rows_are_paired_by_the_cells():
+    y, p = scored(300, 4, 1)
+    evaluation = evaluate(y, y_prob=p, labels=range(4))
+    merged = evaluate(y[:150], y_prob=p[:150], labels=range(4)) + evaluate(y[150:], y_prob=p[150:], labels=range(4))
+    assert merged.rows is None
+    for metric in ("multiclass/accuracy", "multiclass/f1_macro", "class/1/f1"):
+        rows, cells = (constant_answer(one, metric) for one in (evaluation, merged))
+        assert cells.unpaired == ""
+        assert cells.answer == rows.answer
+        assert cells.difference == pytest.approx(rows.difference)
+        assert cells.standard_error == pytest.approx(rows.standard_error)
+    losses = constant_answer(merged, "probability/log_loss")
+    assert losses.unpaired == "the predictions by row were not kept"
+    assert 0 < losses.pvalue < 1e-6
+
+
+@pytest.mark.parametrize("groups", [None, np.arange(300) // 6])
+def test_the_difference_is_that_of_a_dummy_of_the_same_rows(groups):
+    y, p = scored(300, 3, 2)
+    model = evaluate(y, y_prob=p, labels=range(3), groups=groups)
+    dummy = evaluate(y, np.zeros(300, int), labels=range(3), groups=groups)
+    shares = evaluate(y, y_prob=np.tile(np.bincount(y) / 300, (300, 1)), labels=range(3), groups=groups)
+    for metric, other in (
+        ("multiclass/f1_macro", dummy),
+        ("probability/brier", shares),
+        ("probability/log_loss", shares),
+    ):
+        constant, paired = constant_answer(model, metric), paired_differences(model, other, metrics=[metric])[metric]
+        assert constant.value == pytest.approx(other.metrics[metric])
+        assert constant.difference == pytest.approx(paired.difference)
+        assert constant.standard_error == pytest.approx(paired.standard_error)
+
+
+def test_values_against_scikit_learn():
+    y, p = scored(400, 2, 3)
+    evaluation = evaluate(y, y_prob=p, labels=[0, 1], positive=1)
+    flat = DummyClassifier(strategy="prior").fit(y[:, None], y).predict_proba(y[:, None])
+    for metric, value in {
+        "probability/log_loss": log_loss(y, flat),
+        "probability/brier": brier_score_loss(y, flat[:, 1]),
+        "binary/roc_auc": 0.5,
+        "binary/average_precision": y.mean(),
+        "binary/f1": f1_score(y, np.ones(400)),
+        "binary/precision": y.mean(),
+        "multiclass/cohen_kappa": 0.0,
+        "multiclass/accuracy": max(y.mean(), 1 - y.mean()),
+    }.items():
+        assert constant_answer(evaluation, metric).value == pytest.approx(value), metric
+
+
+def test_the_cheapest_answer_and_not_the_most_frequent_one():
+    y = np.array(["well"] * 60 + ["worse"] * 40)
+    q = np.where(np.arange(100) % 2, y, np.where(y == "well", "worse", "well"))
+    constant = constant_answer(evaluate(y, q, costs=COSTS), "cost/mean")
+    assert (constant.words, constant.value) == ("always “worse”", 0.6)
+    assert constant.difference == pytest.approx(30 / 100 + 20 * 10 / 100 - 0.6)
+    assert constant.shown_worse
+
+
+def test_an_undefined_correlation_is_held_against_guessing_and_a_best_value_against_nothing():
+    y, p = scored(300, 2, 4)
+    evaluation = evaluate(y, y_prob=p, labels=[0, 1], positive=1)
+    constant = constant_answer(evaluation, "binary/matthews_corrcoef")
+    assert math.isnan(constant.value)
+    assert "zero" in constant.reason
+    assert constant.difference == evaluation.metrics["binary/matthews_corrcoef"]
+    assert constant.shown_better
+    recall = constant_answer(evaluation, "binary/recall")
+    assert recall.value == 1
+    assert recall.unbeatable
+    assert not recall.warns
+    assert math.isnan(recall.pvalue)
+
+
+def test_classes_by_group_weights_and_metrics_of_ones_own():
+    y, p = scored(300, 4, 5)
+    weights = np.random.default_rng(0).uniform(0.5, 2, 300)
+    grouping = Grouping({"low": [0, 1], "high": [2, 3]}, positive="high", name="side")
+    gain = Metric("custom/gain", lambda b: 5 * b.tp - b.fp, of="binary")
+    one = evaluate(y, y_prob=p, labels=range(4), grouping=grouping, sample_weight=weights, extra_metrics=[gain])
+    high = weights[y > 1].sum() / weights.sum()
+    accuracy, own = (constant_answer(one, metric) for metric in ("reduced/side/accuracy", "custom/gain"))
+    assert accuracy.value == pytest.approx(max(high, 1 - high))
+    assert 0 <= accuracy.pvalue <= 1
+    assert own.value == pytest.approx(max(5 * weights[y > 1].sum() - weights[y < 2].sum(), 0))
+    assert constant_answer(one, "prevalence/bias") is None
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("shares", "n"), [((0.7, 0.3), 200), ((0.5, 0.5), 200), ((0.4, 0.35, 0.25), 1000), ((0.2,) * 5, 100)]
+)
+def test_a_model_as_right_as_the_most_frequent_class_is_seldom_called_clearly_different(shares, n):
+    rng, k, clear = np.random.default_rng(1), len(shares), 0
+    for _ in range(300):
+        y = rng.choice(k, n, p=shares)
+        q = np.where(rng.random(n) < max(shares), y, (y + rng.integers(1, k, n)) % k)
+        constant = constant_answer(evaluate(y, q, labels=range(k), sections=["multiclass"]), "multiclass/accuracy")
+        clear += constant.shown_better or constant.shown_worse
+    assert clear / 300 <= 0.07 + 2 * math.sqrt(0.05 * 0.95 / 300)
