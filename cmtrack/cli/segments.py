@@ -101,6 +101,8 @@ def segments_command(
     if as_json:
         parts = ("run", "columns")
         out: dict[str, Any] = {"runs": [dict(zip(parts, one, strict=True)) for one in zip(runs, data, strict=True)]}
+        for part, evaluation in zip(out["runs"], evaluations, strict=True):
+            part |= {"note": evaluation.segments.note} if evaluation.segments.note else {}
         if len(runs) == 2:
             out["differences"] = _as_differences(compared)
         if searched is not None:
@@ -212,7 +214,9 @@ def _print_view(
         console.print(plain(f"{segment_reading(pairs, quoted)} * excludes 0."))
     if alone:
         level = fmt.level(view.table.evaluation.confidence_level)
-        console.print(plain(f"The {level} intervals of all segments hold together; * excludes 0."))
+        lacking = {one.table.evaluation.segments.note for one in found} - {""}
+        together = f"The {level} intervals of all segments hold together; * excludes 0."
+        console.print(plain(f"{fmt.capital(lacking.pop())}." if lacking else together))
     for one, name in zip(found, names, strict=False):
         head = f"{fmt.named(name)}: " if len(names) > 1 else ""
         for sentence in (*one.sentences(), *(one.gap(metric) for metric in one.metrics)):
@@ -235,7 +239,7 @@ def _print_values(console: Console, found: list[SegmentView], names: Sequence[st
         values = ["–" if one is None else fmt.with_interval(one["value"], (one["low"], one["high"])) for one in others]
         apart = fmt.signed(row["difference"], (row["difference_low"], row["difference_high"]))
         rows.append((text, row["rows"], *values, apart + (" *" if view.side(metric, text) else "  ")))
-    _print_table(console, view, metric, "the worst first", heads, rows)
+    _print_table(console, view, metric, view.table.order_of(metric), heads, rows)
 
 
 def _print_pair(

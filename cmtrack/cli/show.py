@@ -68,7 +68,7 @@ def price_command(run: str, costs_file: Path, prefix: str, tracking_uri: str | N
     `mismatch: {group: cost}` for wrong classes inside the right group.
     """
     with working() as step:
-        where, evaluation = held(step, run, prefix, tracking_uri)
+        where, evaluation = held(step, run, prefix, tracking_uri, needs_rows=_of_dependent)
         from cmtrack.cli.reading import read_costs_file
         from cmtrack.comparison.comparability import of_classes
 
@@ -153,9 +153,13 @@ def held(
     prefix: str,
     tracking_uri: str | None,
     *,
-    needs_rows: Callable[[BaseEvaluation], bool] = lambda _: False,
+    needs_rows: Callable[[BaseEvaluation], bool] | None = None,
 ) -> tuple[dict[str, str], BaseEvaluation]:
-    """Names of what holds the evaluation, and the evaluation; with its rows if it needs them, and they were kept."""
+    """Names of what holds the evaluation, and the evaluation; with its rows if it needs them, and they were kept.
+
+    By default it needs them where the intervals of its segments do.
+    """
+    needs_rows = needs_rows or _of_segments
     if Path(run).exists():
         step("reading the folder", 0, 1)
         from cmtrack import archive
@@ -180,6 +184,12 @@ def held(
             if problem:
                 warn(f"{problem}; the run is shown without its rows")
         return {"run_id": found.run_id, "prefix": prefix}, evaluation
+
+
+def _of_segments(evaluation: BaseEvaluation) -> bool:
+    from cmtrack.evaluation import Evaluation
+
+    return isinstance(evaluation, Evaluation) and bool(evaluation.segments.note)
 
 
 def _of_dependent(evaluation: BaseEvaluation) -> bool:

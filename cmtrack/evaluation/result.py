@@ -245,7 +245,7 @@ class Evaluation(BaseEvaluation):
     @property
     def warnings(self) -> tuple[str, ...]:
         """Warnings: rare classes, weak identification, undefined numbers, coarse scores."""
-        return (*self.notes, *self._computed.warnings)
+        return (*self.notes, *self._computed.warnings, *filter(None, [self.segments.note]))
 
     # -- parts -----------------------------------------------------------------------------------------
 

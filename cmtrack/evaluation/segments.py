@@ -51,6 +51,7 @@ if TYPE_CHECKING:
 DEFAULT_METRICS = ("multiclass/accuracy", "binary/recall", "binary/precision")
 _MEANS = ("probability/log_loss", "probability/brier", "probability/spherical", "cost/mean")
 _SHOWN = 20
+_ROWS_AWAY = "the rows are not here, and its intervals do not know which of them belong together"
 
 
 class Segments(Mapping[str, "SegmentTable"]):
@@ -83,6 +84,12 @@ class Segments(Mapping[str, "SegmentTable"]):
         if not self._tables:
             raise KeyError(f"there are no segments by {text!r}: the rows were evaluated without segments")
         raise KeyError(f"there are no segments by {text!r}{near(text, self._tables)}; there are by {list(self)}")
+
+    @property
+    def note(self) -> str:
+        """A sentence where rows belong together and are not here: metrics then have values and no intervals."""
+        lacking = any(table.without_clusters for table in self._tables.values())
+        return "metrics of segments have no intervals: rows belong together, and they are not here" if lacking else ""
 
     def named(self, name: str) -> dict[str, float]:
         """The values of a metric of segments, by full name.
@@ -133,7 +140,8 @@ class Segments(Mapping[str, "SegmentTable"]):
         return printable(f"Segments({', '.join(f'{name}: {len(table)}' for name, table in self._tables.items())})")
 
     def _repr_html_(self) -> str:
-        return for_page("".join(table._repr_html_() for table in self._tables.values()) or "<p>No segments</p>")
+        tables = "".join(table._repr_html_() for table in self._tables.values()) or "<p>No segments</p>"
+        return for_page(tables + (f"<p>{escape(self.note)}</p>" if self.note else ""))
 
 
 @dataclass(frozen=True, eq=False)
@@ -325,8 +333,10 @@ class SegmentTable:
         >>> evaluation.segments["region"].order_of("multiclass/accuracy")
         'the worst first'
         """
-        by_value = shrunken(self.estimates(metric)).between > 0
-        return "the worst first" if by_value else "the largest first, as chance explains all differences"
+        between = shrunken(self.estimates(metric)).between
+        if math.isnan(between):  # of values without errors
+            return "the largest first"
+        return "the worst first" if between > 0 else "the largest first, as chance explains all differences"
 
     def intervals(self, metric: str) -> tuple[FloatArray, FloatArray]:
         """Intervals on the metric's own scale that hold together for all segments of all columns: low and high ends.
@@ -431,11 +441,17 @@ class SegmentTable:
     def _from_rows(self) -> bool:
         return self._rows is not None
 
+    @property
+    def without_clusters(self) -> bool:
+        """True where rows belong together and are not here, so that nothing tells how sure a segment's value is."""
+        return self.evaluation.cluster_errors is not None and not self._from_rows
+
     def _evaluation(self, place: int) -> Evaluation:
         if self._from_rows:
             return self._of_rows(place, None)
         whole = self.evaluation
-        return _like(whole, of_segments(whole.statistics, self.name, whole.scored, [place])[0], None)
+        part = _like(whole, of_segments(whole.statistics, self.name, whole.scored, [place])[0], None)
+        return replace(part, notes=(_ROWS_AWAY,)) if self.without_clusters else part
 
     def _of_rows(self, place: int, sections: tuple[str, ...] | None, outside: bool = False) -> Evaluation:
         """The evaluation of the rows of one segment, or outside it, with sections of the whole or single metrics."""
@@ -502,7 +518,8 @@ class SegmentTable:
         return [self._alone(metric, part.at_level(level)) for part in self._parts]
 
     def _alone(self, metric: str, part: EvaluationViews) -> Results:
-        return compute(part, sections=(metric,), own=_with_functions(self.evaluation)).results
+        results = compute(part, sections=(metric,), own=_with_functions(self.evaluation)).results
+        return replace(results, errors={}, intervals={}, sizes={}) if self.without_clusters else results
 
     def _needs_rows(self, metric: str) -> bool:
         """True where a metric of segments comes from their rows.

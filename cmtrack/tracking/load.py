@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from functools import partial
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any
 
 from cmtrack.base import BaseEvaluation
+from cmtrack.evaluation import Evaluation
 from cmtrack.evaluation.loading import loads
 from cmtrack.metrics.metric import Metric
 from cmtrack.tracking import artifacts, cache
@@ -37,7 +39,8 @@ def load_evaluation(
     prefix : str, default ""
         As it was logged; ``"test"`` is enough where that was ``"test/"``.
     rows : bool, default False
-        Whether the rows' predictions are loaded too, for paired comparisons.
+        Whether the rows' predictions are loaded too, for paired comparisons. Where rows belong together (``groups=``)
+        and have segments, they are in any case, if they were kept: the segments' intervals need them.
     extra_metrics : sequence of Metric, optional
         The functions of metrics of one's own, which a run does not hold: without them the numbers that were logged
         are there, and what needs the functions (regrouping, merging, paired differences) is not.
@@ -81,7 +84,12 @@ def load_evaluation(
     except ValueError as error:
         why = "" if found.status(prefix) else found.why_incomplete(prefix)
         raise ValueError(f"{error}; {why}" if why else str(error)) from None
-    evaluation = with_predictions(evaluation, found, client, prefix) if rows else evaluation
+    if rows:
+        evaluation = with_predictions(evaluation, found, client, prefix)
+    elif isinstance(evaluation, Evaluation) and evaluation.segments.note:
+        evaluation, problem = with_kept_predictions(evaluation, found, client, prefix)
+        if problem:
+            warnings.warn(f"{problem}", UserWarning, stacklevel=2)
     return evaluation.with_metrics(extra_metrics)
 
 

@@ -11,7 +11,7 @@ import pytest
 from click.testing import CliRunner
 from mlflow import MlflowClient
 
-from cmtrack import evaluate, log_evaluation, segment_runs
+from cmtrack import Evaluation, evaluate, load_evaluation, log_evaluation, segment_runs
 from cmtrack.cli import main
 from cmtrack.comparison.segments import by_segment
 from support.problems import random_scores
@@ -66,8 +66,6 @@ def test_segments_of_old_runs_are_those_that_would_have_been_declared(runs):
 
 
 def mlflow_evaluation(run_id: str):
-    from cmtrack import load_evaluation
-
     return load_evaluation(run_id)
 
 
@@ -313,3 +311,88 @@ def test_the_command_line_says_what_is_wrong(runs, options, said):
     done = called(runs[0], *options)
     assert done.exit_code == 2, done.output
     assert said in " ".join(done.output.split())
+
+
+# -- rows that belong together -----------------------------------------------------------------------------------------
+
+PERSON = np.arange(N) // 10
+SITE = np.array(["A", "B", "C"])[(PERSON * 7) % 3]
+ENDS = ["segment", "value", "low", "high", "difference", "difference_low", "difference_high"]
+
+
+def of_persons():
+    """Ten rows of each person share a deviation, and a person has one site."""
+    shared = np.repeat(np.random.default_rng(9).normal(0, 2, N // 10), 10)
+    probability = 1 / (1 + np.exp(-(np.where(ACTUAL == "yes", 1, -1) + shared)))
+    return evaluate(
+        ACTUAL, y_prob=np.column_stack([1 - probability, probability]), labels=["no", "yes"], positive="yes",
+        groups=PERSON, segments={"site": SITE},
+    )  # fmt: skip
+
+
+@pytest.fixture
+def of_run(store, undrawn):
+    with mlflow.start_run() as run:
+        log_evaluation(of_persons(), strict=True)
+    return run.info.run_id
+
+
+def test_a_run_has_one_interval_of_a_segment(of_run, tmp_path):
+    """Logged, loaded with and without rows, in the run's table, in a gate and on the command line."""
+    wanted = of_persons().segments["site"].to_frame("binary/recall")
+    of_persons().save(tmp_path / "kept")
+    for loaded in (
+        load_evaluation(of_run),
+        load_evaluation(of_run, rows=True),
+        Evaluation.load(tmp_path / "kept"),
+    ):
+        table = loaded.segments["site"]
+        pd.testing.assert_frame_equal(table.to_frame("binary/recall")[ENDS], wanted[ENDS], rtol=1e-12)
+        assert table["B"].n_clusters == len(np.unique(PERSON[SITE == "B"]))
+        assert not loaded.segments.note
+    rows = {row["segment"].removeprefix("site: "): row for row in logged_table(of_run)}
+    place = f"segment/site/*/binary/recall.low >= {wanted['low'].max() + 0.001}"
+    gate = CliRunner().invoke(main, ["gate", of_run, "--require", place, "--json"])
+    assert gate.exit_code == 1, gate.output
+    assert json.loads(gate.stdout)["gates"][0]["value"] == pytest.approx(wanted["low"].min(), rel=1e-9)
+    for reference in (of_run, str(tmp_path / "kept")):
+        printed = json.loads(called(reference, "--metric", "binary/recall", "--json").stdout)["runs"][0]["columns"][0]
+        for row, own in zip(printed["segments"], wanted.to_dict("records"), strict=True):
+            assert (row["low"], row["high"]) == pytest.approx((own["low"], own["high"]), rel=1e-9)
+            assert (rows[own["segment"]]["recall_low"], rows[own["segment"]]["recall_high"]) == pytest.approx(
+                (own["low"], own["high"]), abs=1e-6
+            )
+
+
+def logged_table(run_id: str):
+    table = json.loads(mlflow.artifacts.load_text(f"runs:/{run_id}/cmtrack_segments.json"))
+    return [dict(zip(table["columns"], row, strict=True)) for row in table["data"]]
+
+
+def test_segments_without_the_rows_that_tell_their_intervals_say_so(tmp_path):
+    of_persons().save(tmp_path, rows=False)
+    loaded = Evaluation.load(tmp_path)
+    frame = loaded.segments["site"].to_frame("binary/recall")
+    wanted = of_persons().segments["site"].to_frame("binary/recall").set_index("segment")
+    assert frame.set_index("segment")["value"].to_dict() == pytest.approx(wanted["value"].to_dict())
+    assert frame[["low", "high", "difference_low", "difference_high"]].isna().all(axis=None)
+    assert loaded.segments.note in loaded.warnings
+    assert "rows belong together, and they are not here" in loaded.segments.note
+    assert loaded.segments["site"]["B"].notes
+    assert not of_persons().segments.note
+    words = " ".join(called(str(tmp_path)).output.split())
+    assert "have no intervals: rows belong together" in words
+    assert "hold together" not in words
+    assert "rows belong together" in json.loads(called(str(tmp_path), "--json").stdout)["runs"][0]["note"]
+
+
+@pytest.mark.parametrize("command", ["price", "threshold"])
+def test_costs_and_thresholds_know_which_rows_of_a_run_belong_together(of_run, command, tmp_path):
+    costs = tmp_path / "costs.json"
+    costs.write_text(json.dumps({"costs": [["yes", "no", 5], ["no", "yes", 1]]}))
+    done = CliRunner().invoke(main, [command, of_run, "--costs", str(costs), "--json"])
+    out = json.loads(done.stdout)
+    assert not [text for text in out.get("notes", out.get("warnings")) if "belong together" in text]
+    if command == "price":
+        priced = of_persons().price({("yes", "no"): 5, ("no", "yes"): 1})
+        assert out["intervals"]["cost/mean"] == pytest.approx(priced.intervals["cost/mean"])
