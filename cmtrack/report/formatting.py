@@ -29,20 +29,23 @@ def minus(text: str) -> str:
     return text.replace("-", "−")
 
 
+def _fixed(value: float, places: int) -> str:
+    """A number with so many decimals and a real minus, which a number that reads as 0 does not have."""
+    text = f"{value:.{places}f}"
+    return minus(text) if text.strip("-0.") else text.lstrip("-")
+
+
 def number(value: float, ends: Interval | None = None) -> str:
     """A number with as many digits as its interval makes sensible; "undefined" for NaN."""
     if math.isnan(value):
         return "undefined"
-    value += 0.0  # no "−0.000"
     if math.isinf(value):
         return "∞" if value > 0 else "−∞"
-    if float(value).is_integer() and abs(value) >= 2:
-        return minus(f"{value:,.0f}")
-    if abs(value) >= 1000:
+    if (float(value).is_integer() and abs(value) >= 2) or abs(value) >= 1000:
         return minus(f"{value:,.0f}")
     if 0 < abs(value) < 5e-4:
         return minus(f"{value:.2g}")
-    return minus(f"{value:.{_places(value, ends)}f}")
+    return _fixed(value, _places(value, ends))
 
 
 def count(value: float) -> str:
@@ -57,8 +60,7 @@ def interval(value: float, ends: Interval | None) -> str:
     if ends is None or not all(map(math.isfinite, ends)):
         return ""
     places = _places(value, ends)
-    low, high = (minus(f"{end:.{places}f}") for end in ends)
-    return f"[{low}, {high}]"
+    return f"[{_fixed(ends[0], places)}, {_fixed(ends[1], places)}]"
 
 
 def with_interval(value: float, ends: Interval | None) -> str:
@@ -74,11 +76,11 @@ def named_value(name: str, value: float, low: float, high: float) -> str:
 
 
 def percent(share: float) -> str:
-    """A share in per cent, with more digits close to 0 and 100 %."""
+    """A share in per cent, with more digits close to 0 and 100 %, and one at most beyond."""
     if math.isnan(share):
         return "undefined"
     edge = min(share, 1 - share)
-    return f"{100 * share:.{0 if edge == 0 else 1 if edge >= 0.001 else 3}f} %"
+    return f"{_fixed(100 * share, 0 if edge == 0 else 3 if 0 < edge < 0.001 else 1)} %"
 
 
 def percent_with_interval(share: float, ends: Interval | None) -> str:
@@ -86,16 +88,19 @@ def percent_with_interval(share: float, ends: Interval | None) -> str:
     if ends is None or not all(map(math.isfinite, (share, *ends))):
         return percent(share)
     places = max(1, _places(share, ends) - 2)
-    low, high = (f"{100 * end:.{places}f}" for end in ends)
-    return f"{100 * share:.{places}f} % [{low}, {high}]"
+    shown, low, high = (_fixed(100 * part, places) for part in (share, *ends))
+    return f"{shown} % [{low}, {high}]"
 
 
 def points(difference: float, ends: Interval | None) -> str:
-    """A difference of shares: ``3.7 percentage points [1.2, 6.2]``."""
-    known = ends is not None and all(map(math.isfinite, ends))
+    """A difference of shares: ``3.7 percentage points [1.2, 6.2]``; an end reads as 0 only where 0 is inside."""
     places = max(1, _places(difference, ends) - 2)
-    text = f"{100 * difference:.{places}f} percentage points"
-    return minus(f"{text} [{100 * ends[0]:.{places}f}, {100 * ends[1]:.{places}f}]" if ends and known else text)
+    if ends is None or not all(map(math.isfinite, ends)):
+        return f"{_fixed(100 * difference, places)} percentage points"
+    while ends[0] * ends[1] > 0 and places < 5 and not round(100 * min(map(abs, ends)), places):
+        places += 1
+    shown, low, high = (_fixed(100 * part, places) for part in (difference, *ends))
+    return f"{shown} percentage points [{low}, {high}]"
 
 
 def _places(value: float, ends: Interval | None) -> int:
@@ -142,7 +147,7 @@ def p_equals(value: float) -> str:
 
 def two_places(value: float) -> str:
     """A number with two decimals."""
-    return minus(f"{value:.2f}")
+    return _fixed(value, 2)
 
 
 def two_places_interval(ends: Interval) -> str:

@@ -166,9 +166,10 @@
     var scaled = Math.abs(value) * Math.pow(10, places), text;
     if (scaled % 1 === 0.5 && (value * Math.pow(2, places + 1)) % 1 === 0) {
       text = ((Math.floor(scaled) + Math.floor(scaled) % 2) / Math.pow(10, places)).toFixed(places);
-      return (value < 0 ? "−" : "") + text;
+    } else {
+      text = Math.abs(value).toFixed(places);
     }
-    return value.toFixed(places).replace("-", "−");
+    return (value < 0 && /[1-9]/.test(text) ? "−" : "") + text;
   }
   function placesOf(low, high) {
     if (!isFinite(low) || !isFinite(high) || high - low < 1e-7) { return 3; }
@@ -177,7 +178,6 @@
   function whole(value) { return fixed(value, 0).replace(/\B(?=(\d{3})+$)/g, ","); }
   function shownNumber(value, low, high) {
     if (isNaN(value)) { return "undefined"; }
-    value += 0;
     if ((Number.isInteger(value) && Math.abs(value) >= 2) || Math.abs(value) >= 1000) { return whole(value); }
     if (value !== 0 && Math.abs(value) < 5e-4) {
       var text = value.toPrecision(2), tiny = Math.abs(value) < 1e-4;

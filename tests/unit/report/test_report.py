@@ -288,6 +288,18 @@ def test_intervals_and_names_for_people() -> None:
     assert fmt.percent_with_interval(0.99877, (0.99871, 0.99882)) == "99.877 % [99.871, 99.882]"
     assert fmt.percent_with_interval(0.5, None) == "50.0 %"
     assert fmt.percent_with_interval(math.nan, (0.1, 0.2)) == "undefined"
+    assert [fmt.percent(share) for share in (1.91612, 12.4, -0.05, -7.6)] == [
+        "191.6 %",
+        "1240.0 %",
+        "−5.0 %",
+        "−760.0 %",
+    ]
+    assert fmt.percent_with_interval(-7.6, (-9.04, -0.0001)) == "−760.0 % [−904.0, 0.0]"
+    assert fmt.interval(-0.1, (-0.2, -0.0001)) == "[−0.200, 0.000]"
+    assert fmt.number(-0.0004, (-0.3, 0.3)) == "−0.0004"
+    assert fmt.points(-0.061, (-0.122, -0.0002)) == "−6.10 percentage points [−12.20, −0.02]"
+    assert fmt.points(0.11, (-0.0003, 0.225)) == "11.0 percentage points [0.0, 22.5]"
+    assert fmt.two_places_interval((-0.001, 0.3)) == "[0.00, 0.30]"
     assert fmt.listed(["“a”"]) == "“a”"
     assert fmt.listed(["“a”", "“b”", "“c”"]) == "“a”, “b” and “c”"
     assert fmt.listed(["a", "b", "c", "d", "e"]) == "a, b, c and 2 more"
