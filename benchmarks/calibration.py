@@ -9,7 +9,12 @@ The last table is of calibrated scores in other settings. "clusters": five rows 
 gamma of shape 2. "pooled": 20,000 scores, which the test puts together by cell. "classes": four, probabilities of
 Dirichlet(.5, 1, 2, 4), each tested in 32 blocks, and all of them by Holm's least p.
 
-    python benchmarks/calibration.py [--repeats 1000] [--quick] [--only scores|bands|settings]
+A table of its own has sparse labels and sharp scores, which a test by signs rejects too often: rows that are
+independent ("none"), the same with `groups=` that mean nothing, with sampling weights, drawn without regard to the rows
+or by label ("case-control": all positives, and one negative in so many), with labels that are correlated in groups, and
+the power.
+
+    python benchmarks/calibration.py [--repeats 1000] [--quick] [--only scores|bands|settings|sparse]
 """
 
 from __future__ import annotations
@@ -124,6 +129,83 @@ def pvalue(y: npt.ArrayLike, s: FloatArray, **options: Any) -> float:
     return made.metrics["calibration/pvalue"]
 
 
+SPARSE: dict[str, tuple[float, float, int]] = {
+    "N(−5, 1.5²)": (-5.0, 1.5, 500), "N(0, 12²)": (0.0, 12.0, 100), "N(0, 8²)": (0.0, 8.0, 200),
+    "N(0, 8²) ": (0.0, 8.0, 1000), "N(0, 6²)": (0.0, 6.0, 60),
+}  # fmt: skip
+"""Mean and standard deviation of the scores' logits, and rows."""
+
+
+def correlated(s: FloatArray, correlation: float, rng: np.random.Generator, size: int = 5) -> npt.NDArray[np.bool_]:
+    """Labels of these probabilities, correlated in groups of five."""
+    n = len(s)
+    common = rng.random(-(-n // size))[np.arange(n) // size]
+    return np.asarray(np.where(rng.random(n) < math.sqrt(correlation), common, rng.random(n)) < s)
+
+
+def of_rows(
+    scores: Callable[[np.random.Generator], FloatArray], kind: str, rng: np.random.Generator,
+    correlation: float = 0.0, slope: float = 1.0,
+) -> float:  # fmt: skip
+    """The p-value with nothing, groups of five or random sampling weights given beside the rows."""
+    s = scores(rng)
+    options: dict[str, Any] = {}
+    if kind in ("groups", "both"):
+        options["groups"] = np.arange(len(s)) // 5
+    if kind in ("weights", "both"):
+        options |= {"sample_weight": rng.gamma(2, 0.5, len(s)), "weights_are": "sampling"}
+    return pvalue(correlated(np.asarray(expit(slope * logit(s))), correlation, rng), s, **options)
+
+
+def case_control(n: int, weight: float, rng: np.random.Generator, slope: float = 1.0, centre: float = -3.0) -> float:
+    """The p-value where all positives of n rows are taken, and one negative in so many, with that weight."""
+    s = np.asarray(expit(rng.normal(centre, 1.5, n)))
+    y = rng.random(n) < expit(slope * logit(s))
+    taken = y | (rng.random(n) < 1 / weight)
+    return pvalue(y[taken], s[taken], sample_weight=np.where(y, 1.0, weight)[taken], weights_are="sampling")
+
+
+def sparse(repeats: int, quick: bool) -> None:
+    """Print the table of sparse labels and sharp scores."""
+    print("| scores' logits | rows | labels | beside them | rejected |")
+    print("|---" * 5 + "|")
+    lines: list[tuple[str, int, str, str, Callable[[np.random.Generator], float]]] = []
+
+    def normal(mean: float, sd: float, n: int) -> Callable[[np.random.Generator], FloatArray]:
+        return lambda rng: np.asarray(expit(rng.normal(mean, sd, n)))
+
+    def beta(n: int) -> Callable[[np.random.Generator], FloatArray]:
+        return lambda rng: rng.beta(2, 2, n)
+
+    lines += [
+        (name, n, "independent", kind, partial(of_rows, normal(mean, sd, n), kind))
+        for name, (mean, sd, n) in SPARSE.items()
+        for kind in ("none", "groups", "weights", "both")
+    ]
+    lines += [
+        ("N(−3, 1.5²)", n, "case-control", f"weights 1 and {weight}", partial(case_control, n, weight))
+        for n, weight in ((250, 50), (1000, 50), (1000, 5))
+    ]
+    lines += [
+        (name, n, "correlated .4", "groups", partial(of_rows, scores, "groups", correlation=0.4))
+        for name, n, scores in (("N(−5, 1.5²)", 500, normal(-5, 1.5, 500)), ("Beta(2, 2)", 300, beta(300)))
+    ]
+    lines += [
+        ("Beta(2, 2)", 500, "correlated .4, slope 1/1.4", "groups",
+         partial(of_rows, beta(500), "groups", correlation=0.4, slope=1 / 1.4)),
+        ("Beta(2, 2)", 500, "slope 1/1.4", "weights", partial(of_rows, beta(500), "weights", slope=1 / 1.4)),
+        ("N(−5, 1.5²)", 200, "slope 1/1.4", "groups", partial(of_rows, normal(-5, 1.5, 200), "groups", slope=1 / 1.4)),
+        ("N(−3, 1.5²)", 200, "case-control, slope 1/1.4", "weights 1 and 20",
+         partial(case_control, 200, 20, slope=1 / 1.4)),
+    ]  # fmt: skip
+    for name, n, labels, kind, draw in lines:
+        if quick and n > 500:
+            continue
+        rng = np.random.default_rng([n, len(name), len(labels), len(kind)])
+        found = [p <= 0.05 for p in (draw(rng) for _ in range(repeats)) if not math.isnan(p)]
+        print(f"| {name.strip()} | {n} | {labels} | {kind} | {with_error(found)} |", flush=True)
+
+
 def settings(repeats: int, quick: bool) -> None:
     """Print the table of other settings."""
     print("| setting | rows | rejected | beside it |")
@@ -149,7 +231,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--repeats", type=int, default=1000)
     parser.add_argument("--quick", action="store_true", help="100 repeats of the two smaller sizes")
-    parser.add_argument("--only", choices=("scores", "bands", "settings"))
+    parser.add_argument("--only", choices=("scores", "bands", "settings", "sparse"))
     options = parser.parse_args()
     repeats, sizes = (100, SIZES[:2]) if options.quick else (options.repeats, SIZES)
     if options.only in (None, "scores"):
@@ -161,6 +243,8 @@ def main() -> None:
             print(f"| {n} | {left(n, repeats * 3 // 2, 1.0)} | {left(n, repeats // 5, 1 / 1.4)} |", flush=True)
     if options.only in (None, "settings"):
         settings(repeats, options.quick)
+    if options.only in (None, "sparse"):
+        sparse(repeats, options.quick)
 
 
 def table(repeats: int, sizes: Sequence[int]) -> None:

@@ -85,11 +85,14 @@ def _loss(blocks: Blocks, forecast: FloatArray, log: bool) -> float:
 class DebiasedError(NamedTuple):
     """The squared calibration error over bins; negative where none is seen.
 
-    ``sizes``, ``differences`` (observed less forecast) and ``variances`` are of the bins of more than one row.
+    ``reach`` is the standard error with a spread in every bin, for an interval: ``standard_error`` is 0 where the
+    labels of each bin are all alike. ``sizes``, ``differences`` (observed less forecast) and ``variances`` are of the
+    bins of more than one row.
     """
 
     squared: float
     standard_error: float
+    reach: float
     sizes: FloatArray
     differences: FloatArray
     variances: FloatArray
@@ -115,16 +118,20 @@ def debiased_error(blocks: Blocks, bins: int = BINS) -> DebiasedError:
     effective = np.divide(size**2, squares, out=np.zeros(bins), where=squares > 0)
     several = effective > 1 + 1e-9
     if not several.any():
-        return DebiasedError(math.nan, math.nan, *np.zeros((3, 0)))
+        return DebiasedError(math.nan, math.nan, math.nan, *np.zeros((3, 0)))
     first = of_bins(blocks.positive - total * s)[several]
     second = of_bins(blocks.positive * (1 - s) ** 2 + blocks.negative * s**2)[several]
     size, effective = size[several], effective[several]
     d = first / size
     v = np.maximum(second / size - d**2, 0.0) / (effective - 1)
     f = size / size.sum()
-    squared = float(f @ (d**2 - v))
-    error = math.sqrt(2 * float(f**2 @ v**2) + 4 * max(0.0, float(f**2 @ ((d**2 - v) * v))))
-    return DebiasedError(squared, error, size, d, v)
+    rare = 0.5 / (float(total.sum()) ** 2 / float(squares.sum()) + 1)  # half a row of the other label (Jeffreys)
+
+    def error(v: FloatArray) -> float:
+        return math.sqrt(2 * float(f**2 @ v**2) + 4 * max(0.0, float(f**2 @ ((d**2 - v) * v))))
+
+    reach = error(np.maximum(v, rare * (1 - rare) / (effective - 1)))
+    return DebiasedError(float(f @ (d**2 - v)), error(v), reach, size, d, v)
 
 
 def _bins_of_equal_mass(blocks: Blocks, bins: int) -> IntArray:
@@ -183,10 +190,12 @@ class CalibrationTest(NamedTuple):
 def calibration_test(blocks: Blocks, draws: int = DRAWS, most: int = MAX_BLOCKS) -> CalibrationTest:
     """Test that labels are independent with their scores for probabilities.
 
+    With fractional weights the p-values are the larger ones of two tests: one draws labels, which is exact where labels
+    are sparse or scores sharp, the other the signs of differences, which asks nothing of the weights.
+
     Parameters
     ----------
     blocks : Blocks
-        Of whole weights.
     draws : int
         Labels that are drawn for every row, with a fixed seed.
     most : int
@@ -200,26 +209,58 @@ def calibration_test(blocks: Blocks, draws: int = DRAWS, most: int = MAX_BLOCKS)
     decided = _without_draws(blocks, draws)
     if decided is not None:
         return decided
+    fractional = not np.array_equal(blocks.total, blocks.squares_positive + blocks.squares_negative)
+    ratio = _ratio_of_weights(blocks) if fractional else 1.0
     blocks = pooled(blocks, most)
-    s, total, observed = blocks.scores, np.rint(blocks.total).astype(np.int64), blocks.positive
-    sums = _Sums(s, total.astype(np.float64), 1 + draws)
+    by_labels = _label_test(blocks, draws, ratio)
+    return larger(by_labels, _sign_test(blocks, draws)) if fractional else by_labels
+
+
+def _label_test(blocks: Blocks, draws: int, ratio: float) -> CalibrationTest:
+    """Both statistics of drawn labels; a row's weight is so many times as large if it is positive.
+
+    With weights 1 / (chance to be sampled) a sampled row of score s is positive with the odds s / (1 - s) / ratio
+    (Prentice and Pyke 1979). A block's rows are as many, of one weight, as have its sums of weights and of squares.
+    """
+    s, weight = blocks.scores, blocks.negative + blocks.positive / ratio
+    squares = blocks.squares_negative + blocks.squares_positive / ratio**2
+    rows = np.maximum(np.rint(weight**2 / squares), 1).astype(np.int64)
+    unit = np.sqrt(squares / rows)
+    jump = unit * (s + ratio * (1 - s))
+    chance, least, seen = s * unit / jump, rows * unit * s, blocks.positive - blocks.total * s
+    sums = _Sums(s, squares * ratio * s * (1 - s), 1 + draws)
     rng = np.random.default_rng(_SEED)
     for start in range(0, len(s), _AT_ONCE):
         part = slice(start, start + _AT_ONCE)
-        sums.add(part, np.column_stack((observed[part], _labels(rng, s[part], total[part], draws))))
+        drawn = jump[part, None] * _labels(rng, chance[part], rows[part], draws) - least[part, None]
+        sums.add(part, np.column_stack((seen[part], drawn)))
     return combined(*sums.statistics())
 
 
-def weighted_test(blocks: Blocks, draws: int = DRAWS, most: int = MAX_BLOCKS) -> CalibrationTest:
-    """Test calibration with fractional weights: draws are differences with the variance of those that were seen.
+def _ratio_of_weights(blocks: Blocks) -> float:
+    """How many times as much a positive row weighs as a negative one of like score; 1 where one side is absent.
+
+    The ratio of Mantel and Haenszel (1959) over up to ten runs of equal variance.
+    """
+    sides = np.stack((blocks.positive, blocks.negative))
+    squares = np.stack((blocks.squares_positive, blocks.squares_negative))
+    rows = np.divide(sides**2, squares, out=np.zeros_like(sides), where=squares > 0)
+    variance = blocks.total * blocks.scores * (1 - blocks.scores)
+    strata = int(np.clip(rows.sum() // 10, 1, 10))
+    place = np.floor(strata * (np.cumsum(variance) - variance / 2) / variance.sum()).astype(np.int64)
+    (positive, negative), (ups, downs) = ([np.bincount(place, own, strata) for own in part] for part in (sides, rows))
+    above, below = (
+        float(own @ (other / np.maximum(ups + downs, 1e-300))) for own, other in ((positive, downs), (negative, ups))
+    )
+    return above / below if above > 0 and below > 0 else 1.0
+
+
+def _sign_test(blocks: Blocks, draws: int) -> CalibrationTest:
+    """Both statistics of normal draws with the variance of the differences that were seen.
 
     Signs of each row's difference are what :mod:`cmtrack.metrics.row_tests` draws of clusters; the sums of many are
     normal.
     """
-    decided = _without_draws(blocks, draws)
-    if decided is not None:
-        return decided
-    blocks = pooled(blocks, most)
     s = blocks.scores
     variance = blocks.squares_positive * (1 - s) ** 2 + blocks.squares_negative * s**2
     observed = blocks.positive - blocks.total * s
@@ -233,6 +274,15 @@ def weighted_test(blocks: Blocks, draws: int = DRAWS, most: int = MAX_BLOCKS) ->
     if information > 1e-12 * total:
         cox = cox + (together @ x) ** 2 / information
     return combined(reach(together) / math.sqrt(total), cox)
+
+
+def larger(first: CalibrationTest, second: CalibrationTest) -> CalibrationTest:
+    """The first test with the larger p-values of both."""
+    return first._replace(
+        kuiper_pvalue=max(first.kuiper_pvalue, second.kuiper_pvalue),
+        cox_pvalue=max(first.cox_pvalue, second.cox_pvalue),
+        pvalue=max(first.pvalue, second.pvalue),
+    )
 
 
 def reach(differences: FloatArray) -> FloatArray:
@@ -268,17 +318,16 @@ def combined(kuiper: FloatArray, cox: FloatArray) -> CalibrationTest:
 class _Sums:
     """Both statistics of many sets of labels, block after block."""
 
-    def __init__(self, s: FloatArray, total: FloatArray, sets: int) -> None:
-        self._expected, variance, x = total * s, total * s * (1 - s), logit(s)
+    def __init__(self, s: FloatArray, variance: FloatArray, sets: int) -> None:
+        x = logit(s)
         self._variance = float(variance.sum())
         self._x = x - float(variance @ x) / self._variance  # the information of intercept and slope is diagonal
         self._information = float(variance @ self._x**2)
         self._several = self._information > 1e-12 * float(variance @ (1 + x**2))
         self._running, self._top, self._bottom, self._slope = np.zeros((4, sets))
 
-    def add(self, part: slice, positive: FloatArray) -> None:
-        """Take in some blocks: their positives in every set, shape (blocks, sets)."""
-        differences = positive - self._expected[part, None]
+    def add(self, part: slice, differences: FloatArray) -> None:
+        """Take in some blocks: their differences in every set, shape (blocks, sets), which are used up."""
         self._slope += np.einsum("b,bd->d", self._x[part], differences)  # no threads for little
         differences[0] += self._running
         running = np.cumsum(differences, axis=0)

@@ -100,8 +100,8 @@ class ReliabilityTable(ScoreTable):
         """The test; None where :attr:`no_test` says why there is none."""
         if self.no_test:
             return None
-        make = blockwise.weighted_test if self.fractional else blockwise.calibration_test
-        return make(self.blocks, most=self._most if self.scores.exact else min(self._most, blockwise.RUNS))
+        most = self._most if self.scores.exact else min(self._most, blockwise.RUNS)
+        return blockwise.calibration_test(self.blocks, most=most)
 
     @property
     def no_test(self) -> str:
@@ -422,7 +422,11 @@ class CalibrationCurve:
 
 
 class Error:
-    """Square root of the debiased mean squared difference; its interval holds for independent rows."""
+    """Square root of the debiased mean squared difference; its interval holds for independent rows.
+
+    Within a bin too high and too low cancel, so it is a lower bound of the scores' own error. The bins are the
+    sample's: of scores close to 0 and 1 what cancels, and so what is estimated, differs from sample to sample.
+    """
 
     independent = "interval"
 
@@ -431,7 +435,7 @@ class Error:
 
     def ends(self, table: ReliabilityTable) -> tuple[float, float]:
         """Square roots of the ends of the interval of its square."""
-        reach = normal_quantile(table.level) * table.error.standard_error
+        reach = normal_quantile(table.level) * table.error.reach
         low, high = table.error.squared - reach, table.error.squared + reach
         return math.sqrt(max(low, 0.0)), math.sqrt(max(high, 0.0))
 
@@ -510,7 +514,7 @@ CALIBRATION = Section("calibration", "Calibration of the positive group's score"
     _metric("error", Error(), better="lower", low=0.0, high=1.0, interval="square", headline=True,
             title="calibration error", brief="calibration error", source="Bröcker (2012); Kumar, Liang & Ma (2019)",
             reason="none of the 15 bins holds two rows",
-            formula="√ mean (observed − score)² over 15 bins of equal mass, less its bias"),
+            formula="√ mean (observed − score)² over 15 bins of equal mass of the rows, less its bias: a lower bound"),
     _metric("pvalue", PValue(), better="", low=0.0, high=1.0, title="p-value of calibration", brief="calibration p",
             source=PVALUE_SOURCE,
             formula="small: the scores are not calibrated; Kuiper's and Cox's score test, 999 draws"),

@@ -64,7 +64,8 @@ def _section(title: str, prefix: str, headline: bool) -> Section:
         Metric(f"{prefix}error", Error(), better="lower", interval="square", title="calibration error of confidence",
                brief="confidence error", source="Guo et al. (2017); Kumar, Liang & Ma (2019)",
                reason="none of the 15 bins holds two rows",
-               formula="√ mean (hits − hit probability)² over 15 bins of equal mass, less its bias",
+               formula="√ mean (hits − hit probability)² over 15 bins of equal mass of the rows, less its bias: a "
+               "lower bound",
                **{**usual, "headline": headline}),
         Metric(f"{prefix}pvalue", PValue(), better="", interval="", title="p-value of the confidence's calibration",
                brief="confidence p", source=PVALUE_SOURCE,

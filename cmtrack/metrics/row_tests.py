@@ -1,8 +1,10 @@
 """The test of calibration for rows that belong together.
 
 Their labels are not independent draws, so the differences of labels and scores are summed by cluster and the sums'
-signs are drawn instead. This needs the rows. Beyond a thousand clusters the sums over all of them are drawn from the
-normal law with their covariance, which is what signs tend to.
+signs are drawn instead. This needs the rows. Signs reject too often where labels are sparse or scores sharp, since a
+sum of many small values and few large ones is not symmetric; drawn labels do not. So the larger of both p-values is
+given. Beyond a thousand clusters the sums over all of them are drawn from the normal law with their covariance, which
+is what signs tend to.
 """
 
 from __future__ import annotations
@@ -14,6 +16,7 @@ import numpy as np
 from scipy.special import logit
 
 from cmtrack.metrics._calibration import DRAWS, MAX_BLOCKS, CalibrationTest, combined, reach, refused
+from cmtrack.metrics.calibration import ReliabilityTable
 from cmtrack.metrics.views import EvaluationViews
 from cmtrack.statistics.collected import group_scores, is_positive
 from cmtrack.statistics.grid import cells_of
@@ -42,33 +45,34 @@ def row_pvalues(rows: Predictions, views: EvaluationViews, only: Sequence[str] =
     clusters = np.unique(rows.clusters, return_inverse=True)[1]
     weights = np.ones(len(rows)) if rows.weights is None else rows.weights.astype(np.float64)
     found = {}
-    for name, score, event in _asked(rows, views):
+    for name, score, event, table in _asked(rows, views):
         there = weights > 0
         if only and name not in only:
             continue
         if not event[there].any() or event[there].all():
             continue
-        test = sign_test(score, event, weights, clusters)
-        if test is not None:
-            found[name] = test.pvalue
+        by_signs, by_labels = sign_test(score, event, weights, clusters), table.test
+        if by_signs is not None:
+            found[name] = by_signs.pvalue if by_labels is None else max(by_signs.pvalue, by_labels.pvalue)
     return found
 
 
-def _asked(rows: Predictions, views: EvaluationViews) -> Iterator[tuple[str, FloatArray, IntArray]]:
-    """Name, score and event (0 or 1) of each test that applies."""
+def _asked(rows: Predictions, views: EvaluationViews) -> Iterator[tuple[str, FloatArray, IntArray, ReliabilityTable]]:
+    """Name, score, event (0 or 1) and counts of each test that applies."""
     probabilities = rows.probabilities
     assert probabilities is not None  # the caller's choice
     if views.reliability is not None and views.step is not None:
-        yield "calibration/pvalue", group_scores(probabilities, views.step), is_positive(rows.actual, views.step)
+        score, event = group_scores(probabilities, views.step), is_positive(rows.actual, views.step)
+        yield "calibration/pvalue", score, event, views.reliability
     for step in ("", *views.steps):
         table = views.hits(step)
         if table is not None:
             score, hit = table.of_rows(rows.actual, rows.predicted, probabilities)
-            yield f"confidence/{step}/pvalue".replace("//", "/"), score, hit.astype(np.int64)
+            yield f"confidence/{step}/pvalue".replace("//", "/"), score, hit.astype(np.int64), table
     if views.class_curves is not None:
         for k, name in views.held.items():
             event = (rows.actual == k).astype(np.int64)
-            yield f"class/{name}/calibration_pvalue", probabilities[:, k], event
+            yield f"class/{name}/calibration_pvalue", probabilities[:, k], event, views.class_curves.tables[k]
 
 
 def sign_test(

@@ -88,7 +88,11 @@ ABOUT = {
     "[Are the probabilities right?](../../../guide/probabilities.md)",
     "probability-step": "The [scores of the classes' probabilities](probability.md) for the groups of each step of a "
     "grouping: the probability of a group is the sum over its classes.",
-    "calibration": "Of the positive group's score: [Are the probabilities right?](../../../guide/probabilities.md)",
+    "calibration": "Of the positive group's score: [Are the probabilities right?](../../../guide/probabilities.md). "
+    "`calibration/error` is a lower bound: within a bin, scores that are too high and too low cancel. Its bins hold "
+    "equal parts of the sample, so for nearly perfect models, whose scores are close to 0 and 1, what it estimates "
+    "differs from sample to sample: judge those by the p-value and the curve. The p-value with `groups=` or sampling "
+    "weights is the larger one of two tests, of drawn labels and of drawn signs.",
     "confidence": "Of the probability that the prediction is a hit: "
     "[Are the probabilities right?](../../../guide/probabilities.md)",
     "confidence-step": "The [metrics of the confidence](confidence.md) for each step of a grouping: a sample is a hit "

@@ -15,8 +15,10 @@ from sklearn.metrics import brier_score_loss, log_loss
 
 from cmtrack import Accumulator, Evaluation, Grouping, evaluate
 from cmtrack.evaluation.loading import loads
+from cmtrack.metrics import _calibration as blockwise
 from cmtrack.metrics._calibration import CalibrationTest, calibration_test
 from cmtrack.metrics.calibration import CALIBRATION
+from cmtrack.metrics.row_tests import sign_test
 from cmtrack.plots import reliability_figure
 from support.problems import B20, D20, W20, random_labels, random_problem, random_scores
 
@@ -289,6 +291,87 @@ def test_dependent_rows_and_fractions_have_tests_of_their_own_size(weights):
     assert max(found) > 0.8
     sharp = s**2 / (s**2 + (1 - s) ** 2)
     assert evaluate(y, y_prob=sharp, **options).metrics["calibration/pvalue"] <= 0.05
+
+
+def sparse(rng, n=500):
+    """Calibrated scores, of which about six in 500 come true, and their labels."""
+    s = 1 / (1 + np.exp(-rng.normal(-5, 1.5, n)))
+    return (rng.random(n) < s).astype(int), s
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("beside", ["groups", "weights", "case-control"])
+def test_sparse_labels_beside_groups_or_weights_are_not_refused_too_often(beside):
+    """Drawn signs alone refused .170 (groups of 5), .185 (random weights) and .18 to .27 (case-control)."""
+    refused, repeats = 0, 120
+    for seed in range(repeats):
+        rng = np.random.default_rng(seed)
+        y, s = sparse(rng, 1500 if beside == "case-control" else 500)
+        options = {"groups": np.arange(len(y)) // 5}
+        if beside == "weights":
+            options = {"sample_weight": rng.gamma(2, 0.5, len(y)), "weights_are": "sampling"}
+        if beside == "case-control":
+            there = (y == 1) | (rng.random(len(y)) < 0.02)
+            y, s = y[there], s[there]
+            options = {"sample_weight": np.where(y == 1, 1.0, 50.0), "weights_are": "sampling"}
+        made = evaluate(y, y_prob=s, labels=[0, 1], sections=["calibration"], **options)
+        refused += made.metrics["calibration/pvalue"] <= 0.05
+    assert refused <= 0.07 * repeats + 4  # a size of .07 has 12 or fewer with a chance of .92
+
+
+def test_p_values_beside_groups_are_the_larger_ones_of_drawn_labels_and_drawn_signs():
+    y, _, p = random_problem(0, k=3, n=300)
+    y, p, groups = np.repeat(y[:150], 2), np.repeat(p[:150], 2, axis=0), np.arange(300) // 2
+    evaluation = evaluate(y, y_prob=p, groups=groups)
+    alone = evaluate(y, y_prob=p)
+    hits = {"confidence/pvalue": (p.max(axis=1), (p.argmax(axis=1) == y).astype(int))}
+    classes = {f"class/{k}/calibration_pvalue": (p[:, k], (y == k).astype(int)) for k in range(3)}
+    by_signs = []
+    for name, (score, event) in {**hits, **classes}.items():
+        signs = sign_test(score, event, np.ones(300), groups)
+        assert evaluation.metrics[name] == max(signs.pvalue, alone.metrics[name])
+        by_signs.append(signs.pvalue > alone.metrics[name])
+    assert 0 < sum(by_signs) < len(by_signs)  # either test has the last word somewhere
+
+
+def test_labels_are_drawn_as_weights_by_label_have_it():
+    """All outcomes of nine rows, of which a sampled one is positive with the odds s / (1 - s) * 4."""
+    rng = np.random.default_rng(3)
+    s, y = np.sort(rng.uniform(0.05, 0.6, 9)), np.array([0, 0, 1, 0, 0, 1, 1, 1, 1])
+    curve = evaluate(y, y_prob=s, sample_weight=np.where(y == 1, 0.5, 2.0), weights_are="sampling").calibration
+    assert blockwise._ratio_of_weights(curve.table.blocks) == near(0.25)
+    test = blockwise._label_test(curve.table.blocks, 99_999, 0.25)
+    b = (np.arange(2**9)[:, None] >> np.arange(9)) & 1
+    chance = 4 * s / (4 * s + 1 - s)
+    each = np.where(b == 1, chance, 1 - chance).prod(axis=1)
+    d = np.where(b == 1, 0.5 * (1 - s), -2 * s)
+    assert each @ d == near(np.zeros(9))
+    variance = each @ d**2
+    x = np.log(s / (1 - s))
+    x -= variance @ x / variance.sum()
+    cox = d.sum(axis=1) ** 2 / variance.sum() + (d @ x) ** 2 / (variance @ x**2)
+    mine = int(y @ 2 ** np.arange(9))
+    assert test.cox == pytest.approx(cox[mine])
+    exact = each[cox >= cox[mine] - 1e-9].sum()
+    assert test.cox_pvalue == pytest.approx(exact, abs=4 * math.sqrt(exact * (1 - exact) / 99_999))
+
+
+@pytest.mark.parametrize(
+    ("y", "s"),
+    [
+        ([0] * 59 + [1], [0.02] * 59 + [0.9]),  # all labels of a bin alike: [.0200, .0200] by what is seen alone
+        ([0] * 30 + [1] * 30, [0.3] * 30 + [0.7] * 30),
+        ([0] * 30 + [1] * 30, [0.0] * 30 + [1.0] * 30),
+    ],
+)
+@pytest.mark.parametrize("weight", [1, 0.5])
+def test_the_interval_of_the_error_has_a_width(y, s, weight):
+    weights = np.full(60, weight, dtype=float)
+    evaluation = evaluate(y, y_prob=np.array(s), sample_weight=weights if weight != 1 else None, labels=[0, 1])
+    low, high = evaluation.intervals["calibration/error"]
+
+    assert low <= evaluation.metrics["calibration/error"] < high - 0.01
+    assert evaluation.calibration.error().standard_error < 1e-9
 
 
 def test_p_values_of_groups_stay_with_the_file(tmp_path):
