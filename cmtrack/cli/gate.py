@@ -101,7 +101,7 @@ def gate_command(
       0  the run passes
       1  a gate fails
       2  it could not be judged: wrong usage, no such run, no server, a damaged evaluation,
-         or a baseline that was judged on other data
+         a baseline that was judged on other data, or a gate that the rows cannot decide
     """
     rule = None if rule_file is None else _read_rule(rule_file, require, rank_by, against)
     if rule is not None:

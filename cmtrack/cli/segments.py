@@ -254,12 +254,13 @@ def _print_pair(
     for k, text in enumerate(pair.segments[:_SHOWN]):
         low, high = float(pair.low[k]), float(pair.high[k])
         values = (fmt.number(float(side[k])) for side in (pair.first_values, pair.second_values))
-        gap = fmt.signed(float(pair.differences[k]), (low, high)) + (" *" if low > 0 or high < 0 else "  ")
+        gap = fmt.signed_or_why(float(pair.differences[k]), (low, high), pair.reasons[k])
+        gap += " *" if low > 0 or high < 0 else "  "
         rows.append((text, pair.rows[k], *values, gap))
     order = f"the worst of {quoted(pair.first)} first"
     _print_table(console, view, pair.metric, order, (pair.first, pair.second, "difference"), rows)
     ends = pair.overall.low, pair.overall.high
-    said = f"Of all samples the difference is {fmt.signed(pair.overall.difference, ends)}."
+    said = f"Of all samples the difference is {fmt.signed_or_why(pair.overall.difference, ends, pair.overall.reason)}."
     for text in (f"{said} {segment_test([pair], quoted)}".rstrip(), _sentence(pair, compared)):
         if text:
             console.print(plain(text))

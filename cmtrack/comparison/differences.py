@@ -17,6 +17,7 @@ from cmtrack.comparison.criterion import reads
 from cmtrack.evaluation import Evaluation
 from cmtrack.evaluation.from_arrays import evaluate_rows
 from cmtrack.metrics.catalog import lookup
+from cmtrack.metrics.influence import degrees_of_pairs
 from cmtrack.metrics.intervals import normal_quantile
 from cmtrack.metrics.own import UNKNOWN
 from cmtrack.metrics.paired import Paired, cut
@@ -316,7 +317,9 @@ def _clusters(evaluation: BaseEvaluation, groups: Any) -> Any:
     return encode_groups(groups, len(evaluation.rows))
 
 
-def paired(evaluations: Sequence[BaseEvaluation], name: str, clusters: Any = None) -> Paired | None:
+def paired(
+    evaluations: Sequence[BaseEvaluation], name: str, clusters: Any = None, of_rows: bool = False
+) -> Paired | None:
     """All differences of a metric between evaluations of the same rows; None where one has no error by row.
 
     Parameters
@@ -325,6 +328,8 @@ def paired(evaluations: Sequence[BaseEvaluation], name: str, clusters: Any = Non
     name : str
     clusters : ndarray of shape (n,), optional
         Numbers of rows that belong together.
+    of_rows : bool, default False
+        Whether few rows widen an interval, too, as few clusters do.
     """
     columns = [evaluation.influence(name) for evaluation in evaluations]
     psi = [column for column in columns if column is not None]
@@ -332,15 +337,16 @@ def paired(evaluations: Sequence[BaseEvaluation], name: str, clusters: Any = Non
     if rows is None or len(psi) < len(columns):
         return None
     answers = [codes for evaluation in evaluations if (codes := evaluation.answers(name)) is not None]
-    entry = lookup(name)
+    entry, table = lookup(name), np.column_stack(psi)
     return Paired.of(
         np.array([evaluation.metrics[name] for evaluation in evaluations]),
-        np.column_stack(psi),
+        table,
         bounds=(entry.low, entry.high),
         answers=answers if len(answers) == len(psi) else None,
         actual=rows.actual if isinstance(rows, Predictions) else None,
         weights=rows.weights,
         clusters=clusters,
+        degrees=degrees_of_pairs(table, rows.weights, clusters) if of_rows or clusters is not None else None,
     )
 
 

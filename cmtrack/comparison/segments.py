@@ -18,13 +18,13 @@ import numpy as np
 from cmtrack.base import BaseEvaluation
 from cmtrack.comparison.comparability import Traits, why_apart, why_unpaired
 from cmtrack.comparison.criterion import reads
-from cmtrack.comparison.differences import Difference, paired_differences, why_no_error
+from cmtrack.comparison.differences import Difference, paired, paired_differences, why_no_error
 from cmtrack.evaluation import Evaluation
 from cmtrack.metrics.catalog import lookup
 from cmtrack.metrics.gates import Gate, GateResult
-from cmtrack.metrics.influence import degrees_of_pairs, standard_error
 from cmtrack.metrics.intervals import ROUNDING, holm, normal_quantile
 from cmtrack.metrics.names import encode_label, near
+from cmtrack.metrics.paired import FEWEST_CLUSTERS, Paired
 from cmtrack.names import quoted
 from cmtrack.segments import (
     Estimates,
@@ -76,6 +76,8 @@ class SegmentDifferences:
     reason : str
         Why not.
     confidence_level : float
+    reasons : tuple of str
+        Why a segment has no interval, such as "only 2 rows differ: too few to say"; empty where it has one.
 
     Notes
     -----
@@ -111,6 +113,7 @@ class SegmentDifferences:
     paired: bool
     reason: str
     confidence_level: float
+    reasons: tuple[str, ...] = ()
 
     @property
     def gain(self) -> float:
@@ -156,7 +159,8 @@ class SegmentDifferences:
                 "column": self.column, "segment": self.segments, "metric": self.metric, "first": self.first,
                 "second": self.second, "rows": self.rows, "first_value": self.first_values,
                 "second_value": self.second_values, "difference": self.differences, "low": self.low,
-                "high": self.high, "p_interaction": self.p_adjusted, "paired": self.paired, "reason": self.reason,
+                "high": self.high, "p_interaction": self.p_adjusted, "paired": self.paired,
+                "reason": [self.reason or why for why in self.reasons] or self.reason,
             }
         )  # fmt: skip
 
@@ -185,7 +189,7 @@ class SegmentDifferences:
             "low": self.low, "high": self.high, "overall": vars(self.overall),
             "interaction": self.interaction._asdict() | {"p_adjusted": self.p_adjusted},
             "contrary": [self.segments[place] for place in self.contrary], "paired": self.paired,
-            "reason": self.reason,
+            "reason": self.reason, "reasons": list(self.reasons),
         }  # fmt: skip
 
 
@@ -354,6 +358,7 @@ def _pairs(
                 paired=sample.reason == "",
                 reason=sample.reason,
                 confidence_level=confidence_level,
+                reasons=tuple(sample.reasons[k] for k in order.tolist()),
             )
         )
     return found, notes
@@ -372,8 +377,13 @@ class _Sample:
     first: Estimates
     second: Estimates
     errors: FloatArray
-    degrees: FloatArray | None
+    pairs: tuple[Paired | None, ...] | None
     reason: str
+
+    @property
+    def reasons(self) -> tuple[str, ...]:
+        """Why segments have no interval; empty where they have one."""
+        return tuple("" if pair is None else pair.reason() for pair in self.pairs or (None,) * len(self.segments))
 
     @property
     def differences(self) -> FloatArray:
@@ -392,16 +402,16 @@ class _Sample:
     def intervals(self, together: int, confidence_level: float) -> tuple[FloatArray, FloatArray]:
         """Intervals that hold with ``together`` others.
 
-        Paired ones are Student's, with the effective rows or clusters less one; where all differ alike no error is
-        known. Others are those of two samples.
+        Paired ones are those of :class:`~cmtrack.metrics.paired.Paired`, others those of two samples.
         """
-        if self.degrees is None:
+        if self.pairs is None:
             found = differences(self.first, self.second, confidence_level, together)
             return found.low, found.high
-        level = simultaneous_level(max(together, 1), confidence_level)
-        reach = np.array([normal_quantile(level, degrees) for degrees in self.degrees.tolist()]) * self.errors
-        reach[(self.errors <= ROUNDING) & (np.abs(self.differences) > ROUNDING)] = math.nan
-        return self.differences - reach, self.differences + reach
+        quantile = normal_quantile(simultaneous_level(max(together, 1), confidence_level))
+        none = np.full((2, 2), math.nan)
+        ends = [(none, none) if pair is None else pair.interval(quantile) for pair in self.pairs]
+        low, high = np.array([[end[0, 1] for end in both] for both in ends]).reshape(-1, 2).T
+        return low, high
 
 
 def _sample(first: BaseEvaluation, second: BaseEvaluation, column: str, metric: str) -> _Sample | str:
@@ -432,7 +442,7 @@ def _sample(first: BaseEvaluation, second: BaseEvaluation, column: str, metric: 
     except ValueError as error:
         return str(error)
     n, degrees = (None if one is None else one[order] for one in (b.n, b.degrees))
-    b = Estimates(b.values[order], b.errors[order], n, degrees)
+    b = replace(b, values=b.values[order], errors=b.errors[order], n=n, degrees=degrees)
     return _Sample(metric, ours.texts, ours.sizes, a, b, np.hypot(a.errors, b.errors), None, reason)
 
 
@@ -462,20 +472,19 @@ def _by_rows(ours: SegmentTable, theirs: SegmentTable, order: IntArray, metric: 
     """The errors of the differences from the rows of each segment."""
     parts, others = ours.by_rows(metric), theirs.by_rows(metric)
     size = len(parts)
-    values, errors, degrees = np.full((2, size), math.nan), np.full(size, math.nan), np.full(size, math.inf)
+    values, errors = np.full((2, size), math.nan), np.full(size, math.nan)
+    pairs: list[Paired | None] = [None] * size
     for k in range(size):
         a, b = parts[k], others[order[k]]
         values[:, k] = [side.metrics.get(metric, math.nan) for side in (a, b)]
         if not np.isfinite(values[:, k]).all():
             continue
-        psi, other = a.influence(metric), b.influence(metric)
-        if psi is None or other is None or a.rows is None:
-            continue
-        errors[k] = standard_error(psi - other, a.rows.weights, a.rows.clusters)
-        degrees[k] = degrees_of_pairs(np.column_stack((psi, other)), a.rows.weights, a.rows.clusters)[0, 1]
+        pair = paired((a, b), metric, None if a.rows is None else a.rows.clusters, of_rows=True)
+        if pair is not None:
+            pairs[k], errors[k] = pair, pair.error[0, 1]
     first = replace(ours.estimates(metric), values=values[0])
     second = Estimates(values[1], np.full(size, math.nan))
-    return _Sample(metric, ours.texts, ours.sizes, first, second, errors, degrees, "")
+    return _Sample(metric, ours.texts, ours.sizes, first, second, errors, tuple(pairs), "")
 
 
 # -- gates -------------------------------------------------------------------------------------------------------
@@ -509,16 +518,28 @@ def judged_by_segment(gate: Gate, evaluation: BaseEvaluation, baseline: BaseEval
         sample = _sample(evaluation, baseline, name, gate.metric)
         if isinstance(sample, str):
             return failed(f"the run and the baseline are not compared by {quoted(name)}: {sample}")
-        values = sample.differences
+        values, reasons = sample.differences, list(sample.reasons)
         low, high = sample.intervals(sample.defined if chosen is None else 1, level)
     else:
         try:
-            values = table.estimates(gate.metric).values
+            estimates = table.estimates(gate.metric)
+            values, reasons = estimates.values, too_few_clusters(estimates)
             low, high = table.intervals(gate.metric) if chosen is None else table.own_intervals(gate.metric, level)
         except ValueError as error:
             return failed(str(error))
     numbers = zip(table.texts, values.tolist(), zip(low.tolist(), high.tolist(), strict=True), strict=True)
-    return gate.check_segments({text: (value, ends) for text, value, ends in numbers if chosen in (None, text)})
+    few = {text: reason for text, reason in zip(table.texts, reasons, strict=True) if reason}
+    return gate.check_segments({text: (value, ends) for text, value, ends in numbers if chosen in (None, text)}, few)
+
+
+def too_few_clusters(estimates: Estimates) -> list[str]:
+    """The words for each segment whose error rests on too few clusters to tell anything; empty for others."""
+    degrees = np.full(len(estimates.values), math.inf) if estimates.degrees is None else estimates.degrees
+    few = degrees + 1 < FEWEST_CLUSTERS
+    return [
+        f"only about {count + 1:.0f} clusters: too few to say" if small else ""
+        for count, small in zip(degrees.tolist(), few.tolist(), strict=True)
+    ]
 
 
 def _called(wanted: str, known: Iterable[str]) -> str | None:

@@ -12,6 +12,7 @@ from cmtrack.base import BaseEvaluation
 from cmtrack.comparison.comparability import Reason, how_apart, why_unpaired
 from cmtrack.comparison.compare import CompareOptions, compare_evaluations, judged
 from cmtrack.comparison.criterion import RankBy
+from cmtrack.comparison.differences import paired_differences
 from cmtrack.comparison.ranking import RankedRun
 from cmtrack.comparison.result import Comparison, RunComparison
 from cmtrack.metrics.gates import Gate, GateResult
@@ -28,6 +29,7 @@ class NotJudged(Enum):
     APART = "the run and the baseline were judged on other data, or in other ways"
     NO_METRIC = "a gate is on a metric that the run, or the baseline, has not"
     NO_ERROR = "no error is known of the difference from the baseline"
+    UNDECIDED = "the rows cannot say whether a gate is met: there is no interval"
 
 
 class Outcome(Enum):
@@ -267,8 +269,16 @@ def verdict_of(comparison: Comparison, require: Sequence[str] = ()) -> Verdict:
         default = not_worse(comparison, tested, baseline)
         if default is None:
             why = f"no error is known of the difference from the baseline in {comparison.criterion}"
+            if baseline is not None and comparison.criterion.single:
+                metric = comparison.criterion.metrics[0]
+                pair = paired_differences(tested.evaluation, baseline.evaluation, metrics=[metric])
+                why = f"{metric} against the baseline: {reason}" if (reason := pair[metric].reason) else why
             return Verdict(tested, baseline, pairing=pairing, not_judged=NotJudged.NO_ERROR, why=why)
         checks = [default]
+    undecided = [check for check in checks if isinstance(check, GateResult) and check.undecided]
+    if undecided and all(check.passed or check in undecided for check in checks):
+        why = f"gate {undecided[0].gate.text!r} cannot be decided: {undecided[0].reason}"
+        return Verdict(tested, baseline, tuple(checks), pairing, NotJudged.UNDECIDED, why, comparison.notes)
     return Verdict(tested, baseline, tuple(checks), pairing, notes=comparison.notes)
 
 

@@ -567,7 +567,7 @@ class SegmentTable:
         if any(one.clusters.effective for one in judged):
             known = [one.clusters.effective.get(metric, math.inf) for one in judged]
             degrees = np.maximum(np.array(known) - 1, 1.0)
-        return Estimates(values, errors, n, degrees)
+        return Estimates(values, errors, n, degrees, (entry.low, entry.high))
 
 
 def _with_functions(whole: Evaluation) -> tuple[Metric, ...]:

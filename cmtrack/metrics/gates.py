@@ -144,20 +144,23 @@ class Gate:
         if math.isfinite(value):
             return GateResult(self, value, self.keeps(value), "")
         if self.metric not in metrics:
-            reason = f"the run has no {self.metric}"
-        elif not math.isfinite(metrics[self.metric]):
-            reason = f"{self.metric} is undefined"
-        else:
-            reason = f"{self.metric} has no interval"
-        return GateResult(self, math.nan, False, reason)
+            return GateResult(self, math.nan, False, f"the run has no {self.metric}")
+        if not math.isfinite(metrics[self.metric]):
+            return GateResult(self, math.nan, False, f"{self.metric} is undefined")
+        why = against.reason if self.difference and against is not None else ""
+        return GateResult(self, math.nan, False, why or f"{self.metric} has no interval", undecided=True)
 
-    def check_segments(self, found: Mapping[str, tuple[float, Interval]]) -> GateResult:
+    def check_segments(
+        self, found: Mapping[str, tuple[float, Interval]], too_few: Mapping[str, str] | None = None
+    ) -> GateResult:
         """Judge one run by its segments: each of them must keep the bound.
 
         Parameters
         ----------
         found : mapping of str to (value, interval)
             By the text of the segment; differences from the baseline where these are meant.
+        too_few : mapping of str to str, optional
+            Of segments that are too small for an interval, or for one that tells: the words that say so.
 
         Returns
         -------
@@ -169,12 +172,25 @@ class Gate:
         known = {text: value for text, value in values.items() if math.isfinite(value)}
         last = worst(known, key=known.__getitem__, default="")
         lacking = [text for text in values if text not in known]
-        if known and (not lacking or not self.keeps(known[last])):
+        words = too_few or {}
+        # an end beyond the bound, of a value that keeps it, says nothing where the segment is too small
+        unsure = [
+            text for text in words if text in known and self.keeps(found[text][0]) and not self.keeps(known[text])
+        ]
+        failing = [text for text in known if text not in unsure and not self.keeps(known[text])]
+        if known and not unsure and (not lacking or failing):
             return GateResult(self, known[last], self.keeps(known[last]), "", last)
-        what = "has no interval" if math.isfinite(found[lacking[0]][0]) else "is undefined"
+        if failing:
+            last = worst(failing, key=known.__getitem__)
+            return GateResult(self, known[last], False, "", last)
+        lacking = lacking or unsure
+        first = next((text for text in lacking if not math.isfinite(found[text][0])), lacking[0])
+        defined = math.isfinite(found[first][0])
         more = f" and {len(lacking) - 1} more" if len(lacking) > 1 else ""
         meant = f"the difference in {self.metric}" if self.difference else self.metric
-        return GateResult(self, math.nan, False, f"{meant} {what} for {quoted(lacking[0])}{more}")
+        what = f"has no interval for {quoted(first)}{more}" if defined else f"is undefined for {quoted(first)}{more}"
+        reason = f"{quoted(first)}{more}: {words[first]}" if defined and first in words else f"{meant} {what}"
+        return GateResult(self, math.nan, False, reason, undecided=defined)
 
     def _meant(self, value: float, ends: Interval) -> float:
         """The number that is held against the bound."""
@@ -197,6 +213,8 @@ class GateResult:
         Why there is nothing to compare.
     segment : str
         The segment that the value is of, of a gate on segments.
+    undecided : bool
+        Whether the data cannot say: there is no interval, or too few rows or clusters for one that tells.
     """
 
     gate: Gate
@@ -204,15 +222,18 @@ class GateResult:
     passed: bool
     reason: str
     segment: str = ""
+    undecided: bool = False
 
     @property
     def found(self) -> str:
         """The value with four digits, and its segment; the reason where there is none."""
-        return self.reason or f"{self.value:.4g}".replace("-", "−") + self._of
+        return self.reason or self._shown.replace("-", "−")
 
     @property
-    def _of(self) -> str:
-        return f" for {quoted(self.segment)}" if self.segment else ""
+    def _shown(self) -> str:
+        largest = max(abs(self.value), abs(self.gate.bound))
+        places = 3 - math.floor(math.log10(largest)) if largest > 0 else 0  # no digits that the bound does not ask for
+        return f"{round(self.value, places) + 0.0:.4g}" + (f" for {quoted(self.segment)}" if self.segment else "")
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data."""
@@ -227,7 +248,7 @@ class GateResult:
     def __str__(self) -> str:
         if self.reason:
             return f"{self.gate.text} ({self.reason})"
-        return f"{self.gate.text} (is {self.value:.4g}{self._of})"
+        return f"{self.gate.text} (is {self._shown})"
 
 
 def check_known(gates: Collection[Gate], known: Collection[str]) -> None:

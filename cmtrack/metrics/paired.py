@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import ndtr, ndtri, stdtr, stdtrit
 
-from cmtrack.metrics.influence import covariance, degrees_of_pairs
+from cmtrack.metrics.influence import covariance
 from cmtrack.metrics.intervals import tango
 from cmtrack.statistics.inputs import BoolArray, FloatArray, IntArray
 
@@ -135,7 +135,7 @@ class Paired:
         weights, clusters : ndarray of shape (n,), optional
             int64 are numbers of equal rows, float64 sampling weights.
         degrees : ndarray of shape (R, R), optional
-            By default of the clusters, and infinite without.
+            Infinite by default.
         """
         joint = covariance(psi, weights, clusters)
         own = np.diag(joint)
@@ -144,9 +144,7 @@ class Paired:
         np.fill_diagonal(error, 0.0)
         shares = _discordant(values, psi, actual, weights, clusters)
         differing = None if shares is not None or answers is None else _differing(answers, weights, clusters)
-        if degrees is None:
-            none = clusters is None or shares is not None
-            degrees = np.full_like(error, np.inf) if none else degrees_of_pairs(psi, weights, clusters)
+        degrees = np.full_like(error, np.inf) if degrees is None else degrees
         same = np.zeros(error.shape, dtype=bool) if shares is None else shares.equal
         same = same if differing is None else differing == 0
         return cls(values, np.where(same, 0.0, error), degrees, bounds, shares, differing, clusters is not None)

@@ -130,6 +130,11 @@ def signed(value: float, ends: tuple[float, float] | None = None) -> str:
     return f"+{shown}" if value > 0 and not shown.startswith("0.000 ") else shown
 
 
+def signed_or_why(value: float, ends: tuple[float, float], reason: str) -> str:
+    """A difference with its sign and its interval, or the reason why it has none."""
+    return signed(value, ends) + (f" ({reason})" if reason else "")
+
+
 def p_text(value: float) -> str:
     """A p-value or a probability of simulated draws."""
     if math.isnan(value):

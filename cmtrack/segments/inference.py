@@ -57,6 +57,8 @@ class Estimates:
         Wilson's, and ``errors`` are not read by them.
     degrees : ndarray of shape (S,), optional
         Degrees of freedom of the errors, where they rest on few clusters.
+    bounds : (low, high)
+        Range of the metric.
 
     Notes
     -----
@@ -76,6 +78,7 @@ class Estimates:
     errors: FloatArray
     n: FloatArray | None = None
     degrees: FloatArray | None = None
+    bounds: Interval = (-math.inf, math.inf)
 
     def __post_init__(self) -> None:
         given = {"values": self.values, "errors": self.errors, "n": self.n, "degrees": self.degrees}
@@ -137,6 +140,11 @@ class Estimates:
             low = np.where(self.values <= ROUNDING, 0.0, np.minimum(np.maximum(low, 0.0), self.values))
             high = np.where(self.values >= 1 - ROUNDING, 1.0, np.maximum(np.minimum(high, 1.0), self.values))
         return self.values - low, high - self.values
+
+    def within(self, level: float) -> tuple[FloatArray, FloatArray]:
+        """:meth:`arms`, none of which reaches out of the metric's range: nor does a difference made of them."""
+        (down, up), (low, high) = self.arms(level), self.bounds
+        return np.minimum(down, np.maximum(self.values - low, 0.0)), np.minimum(up, np.maximum(high - self.values, 0.0))
 
     def intervals(
         self, scale: str, confidence_level: float = 0.95, bounds: Interval = (-math.inf, math.inf)
@@ -258,7 +266,7 @@ def differences(
         )
     gap = first.values - second.values
     level = simultaneous_level(max(int(np.isfinite(gap).sum()), 1) if together is None else together, confidence_level)
-    (down, up), (down_2, up_2) = first.arms(level), second.arms(level)
+    (down, up), (down_2, up_2) = first.within(level), second.within(level)
     return Differences(gap, gap - np.hypot(down, up_2), gap + np.hypot(up, down_2), level)
 
 

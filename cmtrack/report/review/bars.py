@@ -5,12 +5,15 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from statistics import median
 
 WIDTH = 90.0
 """Of a drawing, in CSS pixels."""
 _EDGE = 5.0  # left free at both ends, for marks and arrows
 _REACH = 2.0
 """How many times as wide as the runs that matter a scale may be: one bad run does not flatten all others."""
+_WIDEST = 3.0
+"""How many median half-widths of the runs that matter count of each interval: nor does one wide one."""
 
 
 @dataclass(frozen=True)
@@ -25,6 +28,8 @@ class Bar:
         Of 0, where the scale has it as a line.
     beyond : str
         "left" or "right" where the value lies outside the scale; else empty.
+    arrows : tuple of str
+        "left" and "right" where the interval goes on outside the scale.
     first, last : float
         The numbers at the ends of the scale.
     """
@@ -34,6 +39,7 @@ class Bar:
     high: float
     zero: float | None
     beyond: str
+    arrows: tuple[str, ...]
     first: float
     last: float
 
@@ -51,7 +57,7 @@ def bars(
     ----------
     values, lows, highs : sequence of float
     matter : sequence of bool
-        The runs that are tied with the best one: the scale shows them whole, and others as far as it stays readable.
+        The runs that are tied with the best one: the scale is theirs, and shows others as far as it stays readable.
     zero : bool
         Whether the scale has 0 as a line.
     """
@@ -59,7 +65,7 @@ def bars(
     rows = [place for place, there in enumerate(known) if there]
     if not rows:
         return [None] * len(known)
-    first, last = _scale(lows, highs, rows, [matter[place] for place in rows], zero)
+    first, last = _scale(values, lows, highs, rows, [matter[place] for place in rows], zero)
 
     def place_of(value: float) -> float:
         share = (value - first) / (last - first)
@@ -69,7 +75,9 @@ def bars(
     for value, low, high, there in zip(values, lows, highs, known, strict=True):
         beyond = "left" if value < first else "right" if value > last else ""
         line = place_of(0.0) if zero else None
-        own = Bar(place_of(value), place_of(low), place_of(high), line, beyond, float(first), float(last))
+        cut = {"left": low < first and value >= first, "right": high > last and value <= last}
+        arrows = tuple(side for side, there in cut.items() if there)
+        own = Bar(place_of(value), place_of(low), place_of(high), line, beyond, arrows, float(first), float(last))
         out.append(own if there else None)
     return out
 
@@ -80,13 +88,20 @@ def number_at(bar: Bar, place: float) -> float:
 
 
 def _scale(
-    lows: Sequence[float], highs: Sequence[float], rows: list[int], matter: list[bool], zero: bool
+    values: Sequence[float],
+    lows: Sequence[float],
+    highs: Sequence[float],
+    rows: list[int],
+    matter: list[bool],
+    zero: bool,
 ) -> tuple[float, float]:
     """The ends of the scale: of all rows, or of those that matter and what is near them."""
     held = [0.0] if zero else []
     whole = [*(lows[row] for row in rows), *(highs[row] for row in rows), *held]
     kept = [row for row, own in zip(rows, matter, strict=True) if own] or rows
-    near = [*(lows[row] for row in kept), *(highs[row] for row in kept), *held]
+    most = _WIDEST * median(max(highs[row] - values[row], values[row] - lows[row]) for row in kept)
+    near = [max(lows[row], values[row] - most) for row in kept] + held
+    near += [min(highs[row], values[row] + most) for row in kept]
     first, last = min(near), max(near)
     reach = _REACH * (last - first)
     if reach > 0:

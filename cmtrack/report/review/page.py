@@ -531,7 +531,8 @@ def _segment_table(comparison: Comparison, pairs: Sequence[SegmentDifferences]) 
             )
             interval = (ends[0], ends[1])
             shown = fmt.signed(gap, interval).split(" [")[0]
-            cells += [cell(fmt.number(theirs), theirs), cell(shown, gap, fmt.interval(gap, interval))]
+            beside = fmt.interval(gap, interval) or pair.reasons[place[text]]
+            cells += [cell(fmt.number(theirs), theirs), cell(shown, gap, beside)]
         rows.append({"cells": cells, "mark": marks.get(text, "")})
     heads = ["Segment", "Rows", f"{say(first.first)}, the leader"]
     heads += [head for pair in pairs for head in (say(pair.second), "Leader less it")]

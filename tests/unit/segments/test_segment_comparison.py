@@ -13,12 +13,13 @@ import pandas as pd
 import pyarrow.parquet as pq
 import pytest
 from click.testing import CliRunner
-from scipy.stats import norm, t
+from scipy.stats import norm
 
-from cmtrack import Evaluation, compare, evaluate, log_evaluation, segment_runs
+from cmtrack import Evaluation, Metric, compare, evaluate, log_evaluation, segment_runs
 from cmtrack.cli import main
 from cmtrack.comparison import CompareOptions, SegmentComparison, judge, paired_differences
 from cmtrack.metrics.gates import Gate
+from cmtrack.metrics.intervals import normal_quantile, tango
 from cmtrack.report.review.narrative import by_segment
 from cmtrack.segments import differences as of_two_samples
 from cmtrack.segments import qualitative_interaction, simultaneous_level
@@ -72,10 +73,8 @@ def test_paired_differences_by_segment_are_those_of_the_discordant_rows():
         assert pair.rows[k] == n
         assert pair.differences[k] == pytest.approx(gap, abs=1e-12)
         assert pair.errors[k] == pytest.approx(error, abs=1e-12)
-        centred = np.array([1 - gap] * b + [-1 - gap] * c + [-gap] * (n - b - c))
-        degrees = (centred @ centred) ** 2 / (centred**4).sum() - 1
-        reach = t.ppf(0.5 + level / 2, degrees) * error
-        assert (pair.low[k], pair.high[k]) == pytest.approx((gap - reach, gap + reach), abs=1e-9)
+        ends = tuple(float(end) for end in tango(b, c, n, normal_quantile(level)))
+        assert (pair.low[k], pair.high[k]) == pytest.approx(ends, abs=1e-9)
     expected = qualitative_interaction(pair.differences, pair.errors)
     assert pair.interaction == expected
     assert pair.p_adjusted == expected.pvalue
@@ -491,3 +490,89 @@ def test_segments_are_a_list_of_names():
     actual, first, second, _ = rows_of(CELLS, SIZES)
     with pytest.raises(ValueError, match="the runs were evaluated without segments"):
         by_region({"B": evaluate(actual, first), "A": evaluate(actual, second)})
+
+
+def few_patients():
+    """Two runs of 43 patients of 7 rows in eight regions; they differ in few rows of each."""
+    rng = np.random.default_rng(3)
+    patient = np.arange(300) // 7
+    region = np.array(list("ABCDEFGH"))[(patient * 5) % 8]
+    y = rng.integers(0, 2, 300)
+    first = np.where(rng.random(300) < 0.2, 1 - y, y)
+    changed = rng.random(300) < 0.05
+    return [
+        evaluate(y, side, groups=patient, segments={"region": region})
+        for side in (first, np.where(changed, 1 - first, first))
+    ]
+
+
+def test_a_segment_in_which_few_patients_differ_has_words_and_no_interval():
+    # Student's of one or two effective patients gave [-4.237, 4.288] for a correlation
+    a, b = few_patients()
+    pair = compare({"a": a, "b": b}, rank_by="binary/matthews_corrcoef", segments="region").segments[0]
+    assert set(pair.reasons) <= {f"only {k} clusters differ: too few to say" for k in (2, 3, 4)} | {
+        "only 1 cluster differs: too few to say"
+    }
+    assert np.isnan(pair.low).all()
+    assert pair.to_frame().reason.tolist() == list(pair.reasons) == pair.to_dict()["reasons"]
+    shares = compare({"a": a, "b": b}, rank_by="binary/recall", segments="region").segments[0]
+    assert (shares.low >= -1).all()
+    assert (shares.high <= 1).all()
+    assert (shares.high - shares.low < 0.9).all(), "four patients tell something of a share"
+
+
+def test_a_gate_that_few_patients_cannot_decide_is_neither_passed_nor_failed():
+    a, b = few_patients()
+    for gate, words in (
+        ("segment/region/*/binary/recall.low >= 0.3", "“A” and 6 more: only about 3 clusters: too few to say"),
+        ("segment/region/D/binary/matthews_corrcoef.difference.low >= -0.3", "too few to say"),
+    ):
+        verdict = judge(b, a, require=[gate])
+        assert verdict.not_judged is not None
+        assert verdict.not_judged.name == "UNDECIDED"
+        assert not verdict.passed
+        assert words in verdict.why
+        assert verdict.checks[0].undecided
+    # a value that misses the bound fails, however small the segment is; and another gate's failure is one
+    assert judge(b, a, require=["segment/region/*/binary/recall.low >= 0.95"]).not_judged is None
+    both = judge(b, a, require=["segment/region/*/binary/recall.low >= 0.3", "binary/recall >= 0.99"])
+    assert both.not_judged is None
+    assert not both.passed
+
+
+def test_a_gate_on_a_difference_of_few_rows_says_so():
+    y = np.arange(899) % 2
+    first, second = y.copy(), y.copy()
+    first[-40:] = second[-40:] = 1 - y[-40:]
+    second[:2] = 1 - y[:2]
+    a, b = evaluate(y, first), evaluate(y, second)
+    verdict = judge(b, a, require=["binary/matthews_corrcoef.difference.low >= -0.1"])
+    assert verdict.not_judged is not None
+    assert verdict.why.endswith("cannot be decided: only 2 rows differ: too few to say")
+    assert judge(b, a, require=["multiclass/accuracy.difference.low >= -0.01"]).passed
+    assert not judge(b, a, require=["multiclass/accuracy.difference.low >= -0.008"]).passed
+
+
+def test_differences_of_unpaired_segments_stay_in_the_range():
+    own = Metric("custom/triage", _triage, of="binary", low=0, high=3)
+    rng = np.random.default_rng(0)
+    y, region = np.arange(48) % 2, np.arange(48) // 2 % 6
+    sides = [np.where(rng.random(48) < 0.4, 1 - y, y) for _ in range(2)]
+    a, b = (evaluate(y, side, segments={"region": region}, extra_metrics=[own]) for side in sides)
+    pair = compare({"a": a, "b": replace(b, rows=None)}, rank_by="custom/triage", segments="region").segments[0]
+    assert not pair.paired
+    known = np.isfinite(pair.low)
+    assert known.any()
+    assert (pair.low[known] >= -3).all()
+    assert (pair.high[known] <= 3).all()
+
+
+def _triage(b):
+    return 3 * b.tp / (b.tp + b.fn + b.imp)
+
+
+def test_the_number_of_a_gate_has_no_digits_that_its_bound_does_not_ask_for():
+    result = Gate.parse("binary/recall.low >= 0.3").check({"binary/recall": 0.7}, {"binary/recall": (0.0002237, 1.0)})
+    assert (result.found, str(result)) == ("0.0002", "binary/recall.low >= 0.3 (is 0.0002)")
+    small = Gate.parse("binary/fpr <= 0.0001").check({"binary/fpr": 0.0002237}, {})
+    assert small.found == "0.0002237"
