@@ -1,14 +1,19 @@
-"""``cmtrack verify``: a bundle is checked against its digests, and its numbers are recomputed."""
+"""``cmtrack verify``: a bundle is checked against its digests, and its review is made anew."""
 
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from cmtrack.cli.frame import BadInput, echo, echo_json, first_line, plain_errors, working
 
+if TYPE_CHECKING:
+    from cmtrack.report.review.bundle import Verification
+
 MAX_LISTED = 20
+_EXIT = {"VERIFIED": 0, "CHANGED": 1, "STATISTICS_ONLY": 3}
 
 
 class NotVerified(BadInput):
@@ -17,23 +22,27 @@ class NotVerified(BadInput):
 
 @click.command("verify")
 @click.argument("bundle", type=click.Path(path_type=Path))
+@click.option("--output", type=click.Path(path_type=Path), help="Write the page that the bundle gives when made anew.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object and nothing else.")
 @plain_errors
-def verify_command(bundle: Path, as_json: bool) -> None:
-    """Check the bundle of a review, and recompute its numbers.
+def verify_command(bundle: Path, output: Path | None, as_json: bool) -> None:
+    """Check the bundle of a review, and make the review anew.
 
     BUNDLE is the file that `cmtrack review --bundle` or Comparison.bundle wrote. Every file in it is checked
     against the digests of its manifest, and the comparison is computed from the statistics by the rule: every number of
-    the review must agree to 1e-9. The manifest's own digest is printed, to be signed or compared.
+    the review must agree to 1e-9, and the whole page and text must be those that follow. The manifest's own digest is
+    printed, to be signed or compared.
 
     \b
     Exit codes:
-      0  all files are as in the manifest, and all numbers that can be computed are the same
-      1  a file was changed, added or is missing, or a number differs
+      0  verified: the whole review was made anew, and is the same
+      1  a file was changed, added or is missing, or the review is another one
       2  it could not be verified: wrong usage, no such file, no bundle, a newer version
+      3  statistics only: a part of the review could not be made anew (rows left out, another version of cmtrack)
     """
     with working() as step:
         step("loading libraries", 0, 1)
+        from cmtrack.report.html import write_text
         from cmtrack.report.review.bundle import verify
         from cmtrack.tracking.store import quiet
 
@@ -44,27 +53,38 @@ def verify_command(bundle: Path, as_json: bool) -> None:
         except (OSError, ValueError) as error:
             said = error.strerror if isinstance(error, OSError) and error.strerror else first_line(error)
             raise NotVerified(f"{bundle.name}: {said}") from None
+    if output is not None:
+        if not found.page:
+            raise NotVerified(f"{bundle.name}: no page can be made anew: {first_line(_why(found))}")
+        write_text(output, found.page)
     if as_json:
-        echo_json(vars(found) | {"passed": found.passed})
+        data = {name: value for name, value in vars(found).items() if name != "page"}
+        echo_json(data | {"outcome": found.outcome.name.lower(), "passed": found.passed})
     else:
-        _print(bundle, vars(found) | {"passed": found.passed})
-    if not found.passed:
-        raise click.exceptions.Exit(1)
+        _print(bundle, found)
+        if output is not None:
+            echo(f"Made anew: {output}")
+    code = _EXIT[found.outcome.name]
+    if code:
+        raise click.exceptions.Exit(code)
 
 
-def _print(bundle: Path, found: dict[str, object]) -> None:
-    echo(f"{bundle.name}: {'verified' if found['passed'] else 'NOT as it was written'}.")
-    problems, lacking = found["problems"], found["not_recomputed"]
-    assert isinstance(problems, tuple)
-    assert isinstance(lacking, tuple)
-    for problem in problems[:MAX_LISTED]:
+def _why(found: Verification) -> str:
+    return next(iter((*found.problems, *found.not_recomputed)), "it holds no comparison")
+
+
+def _print(bundle: Path, found: Verification) -> None:
+    echo(f"{bundle.name}: {found.outcome.value}.")
+    for problem in found.problems[:MAX_LISTED]:
         echo(f"  {problem}")
-    if len(problems) > MAX_LISTED:
-        echo(f"  and {len(problems) - MAX_LISTED} more")
-    if found["passed"]:
-        echo(f"{found['files']} files are as in the manifest; {found['numbers']} numbers were recomputed and agree.")
-    for text in lacking:
+    if len(found.problems) > MAX_LISTED:
+        echo(f"  and {len(found.problems) - MAX_LISTED} more")
+    if not found.problems:
+        echo(f"{found.files} files are as in the manifest; {found.numbers} numbers were recomputed and agree.")
+    for text in found.not_recomputed:
         echo(f"Not recomputed: {text}.")
-    echo(f"Rule: {found['rule']}")
-    echo(f"Manifest: SHA-256 {found['sha256']}")
-    echo(f"Made with cmtrack {found['made_with']}, verified with cmtrack {found['read_with']}.")
+    for text in found.stated:
+        echo(f"Only stated: {text}.")
+    echo(f"Rule: {found.rule}")
+    echo(f"Manifest: SHA-256 {found.sha256}")
+    echo(f"Made with cmtrack {found.made_with}, verified with cmtrack {found.read_with}.")

@@ -1,8 +1,8 @@
 """A review with all that it is computed from in one file, and the verification of that file.
 
-A bundle is untrusted: its files are checked against the digests of its manifest, and the comparison is recomputed from
-the statistics by the rule. Whoever changes the manifest, too, changes its digest:
-that is what one signs.
+A bundle is untrusted: its files are checked against the digests of its manifest, the comparison is recomputed from the
+statistics by the rule, and page, text and data are made anew from it and compared whole. Whoever changes the manifest,
+too, changes its digest: that is what one signs.
 """
 
 from __future__ import annotations
@@ -14,7 +14,8 @@ import math
 import re
 import zipfile
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import asdict, dataclass, field, fields, replace
+from enum import Enum
 from pathlib import Path
 from typing import Any
 
@@ -32,7 +33,7 @@ from cmtrack.comparison.run import LeftOut, Run, StoppedRun
 from cmtrack.evaluation import Evaluation
 from cmtrack.evaluation.loading import loads
 from cmtrack.metrics.gates import Gate, GateResult
-from cmtrack.report.html import write_bytes
+from cmtrack.report.html import without_policy, write_bytes
 from cmtrack.report.review.data import as_plain, to_dict
 from cmtrack.report.review.record import rule_of
 from cmtrack.report.review.report import as_json, html, markdown
@@ -51,9 +52,8 @@ _MAX_RATIO = 200
 MAX_FILES = 20_000
 _SINCE = (1980, 1, 1, 0, 0, 0)  # of every file: the same content, the same bytes
 _OWN_TAGS = ("mlflow.runName", "mlflow.parentRunId", "mlflow.user")
-_AGAIN = "### Reproduce this review"
 _LONG = re.compile(r"\d+\.\d{10,}(?:e-?\d+)?|\d+(?:\.\d+)?e-\d+")
-_ON_PAGE = re.compile(r'<section class="verdict".*?</section>|<table.*?</table>', re.DOTALL)
+_PICTURE = re.compile(r"<svg\b.*?</svg>", re.DOTALL)
 
 
 # -- writing ---------------------------------------------------------------------------------------------------
@@ -235,6 +235,14 @@ class NoBundle(ValueError):
     """The file is no bundle that can be verified."""
 
 
+class Outcome(Enum):
+    """What the verification of a bundle came to; the value is the word for people."""
+
+    VERIFIED = "verified"
+    STATISTICS_ONLY = "statistics only: the review was not verified"
+    CHANGED = "NOT as it was written"
+
+
 @dataclass(frozen=True)
 class Verification:
     """The result of verifying a bundle.
@@ -248,32 +256,45 @@ class Verification:
     problems : tuple of str
         Files and numbers that are not what the bundle says; none of a bundle that is whole.
     not_recomputed : tuple of str
-        What could not be recomputed, and why.
+        Parts of the review that could not be made anew, and why.
+    stated : tuple of str
+        Facts that no bundle can prove, such as those on runs that were not judged.
     sha256 : str
         Digest of the manifest, which holds the digests of all files.
     rule : str
         The rule's file and digest.
     made_with, read_with : str
         Versions of cmtrack.
+    page : str
+        The review's page, made anew; empty where the comparison could not be recomputed.
     """
 
     files: int
     numbers: int
     problems: tuple[str, ...]
     not_recomputed: tuple[str, ...]
+    stated: tuple[str, ...]
     sha256: str
     rule: str
     made_with: str
     read_with: str
+    page: str = field(default="", repr=False)
+
+    @property
+    def outcome(self) -> Outcome:
+        """Outcome of the verification: a review of which a part was not made anew is not verified."""
+        if self.problems:
+            return Outcome.CHANGED
+        return Outcome.STATISTICS_ONLY if self.not_recomputed else Outcome.VERIFIED
 
     @property
     def passed(self) -> bool:
-        """True if every file and every number that was recomputed is what the bundle says."""
-        return not self.problems
+        """True if the whole review was made anew from the bundle, and is the same."""
+        return self.outcome is Outcome.VERIFIED
 
 
 def verify(path: str | Path) -> Verification:
-    """Check a bundle's files against its manifest, and recompute its comparison.
+    """Check a bundle's files against its manifest, recompute its comparison, and compare the review made anew.
 
     Raises
     ------
@@ -289,23 +310,26 @@ def verify(path: str | Path) -> Verification:
     except ValueError as error:
         raise NoBundle(f"{Path(path).name} is no bundle of cmtrack: {error}") from None
     changed = list(_changed(files, manifest["files"]))
-    numbers, problems, lacking = 0, changed, list[str]()
+    result = _Compared()
+    result.problems = changed
     if not changed:
         try:
-            numbers, problems, lacking = _recompute(files, manifest)
+            _recompute(files, manifest, result)
         except (KeyError, TypeError, ValueError, AttributeError, IndexError, OverflowError, RecursionError) as error:
             said = str(error) if isinstance(error, ValueError) else f"{type(error).__name__}: {error}"
-            problems = [f"the comparison cannot be computed from the bundle: {said}"]
+            result.problems = [f"the comparison cannot be computed from the bundle: {said}"]
     rule = manifest["rule"]["file"] if manifest["rule"]["given"] else "no rule file was given"
     return Verification(
         files=len(files) - 1,
-        numbers=numbers,
-        problems=tuple(map(one_line, problems)),
-        not_recomputed=tuple(map(one_line, lacking)),
+        numbers=result.numbers,
+        problems=tuple(map(one_line, result.problems)),
+        not_recomputed=tuple(map(one_line, result.lacking)),
+        stated=tuple(map(one_line, result.stated)),
         sha256=_sha256(files[MANIFEST]),
         rule=f"{one_line(rule)}, SHA-256 {_sha256(files.get(RULE, b''))}",
         made_with=one_line(manifest["versions"].get("cmtrack", "unknown")),
         read_with=versions().get("cmtrack", "unknown"),
+        page=result.page,
     )
 
 
@@ -339,16 +363,15 @@ def _changed(files: Mapping[str, bytes], listed: Mapping[str, Any]) -> Iterator[
             yield f"{name} was changed: its SHA-256 is not that of the manifest"
 
 
-def _recompute(files: Mapping[str, bytes], manifest: dict[str, Any]) -> tuple[int, list[str], list[str]]:
-    """Numbers that were recomputed, what differs, and what could not be recomputed."""
+def _recompute(files: Mapping[str, bytes], manifest: dict[str, Any], compared: _Compared) -> None:
+    """Recompute the comparison, make the review anew, and hold both to what the bundle says."""
     about, stated = (untrusted.parsed_json(files[name]) for name in (RUNS, DATA))
-    evaluations, without_rows = {}, []
+    evaluations, without_rows = {}, False
     for one in about["judged"]:
         evaluation = loads(files[f"{one['folder']}/{FILE_NAME}"].decode("utf-8"))
         if one["rows"] == "kept":
             evaluation = evaluation.with_rows(files[f"{one['folder']}/{ROWS_NAME}"])
-        elif one["rows"] == "left out":
-            without_rows.append(one["run"]["name"])
+        without_rows |= one["rows"] == "left out"
         evaluations[one["run"]["run_id"]] = evaluation
     criterion = Criterion(
         tuple(about["criterion"]["metrics"]), tuple(about["criterion"]["weights"]), about["criterion"]["pareto"]
@@ -357,38 +380,43 @@ def _recompute(files: Mapping[str, bytes], manifest: dict[str, Any]) -> tuple[in
     options = CompareOptions(rule=rule)
     options.check()
     if options.criterion is not None and options.criterion != criterion:
-        return 0, [f"{RULE} ranks by {options.criterion}, the review by {criterion}"], []
+        compared.problems.append(f"{RULE} ranks by {options.criterion}, the review by {criterion}")
+        return
     prepared = {run_id: options.prepared(evaluation) for run_id, evaluation in evaluations.items()}
-    lacking = []
+    compared.stated = _stated_only(about)
     if without_rows:
-        lacking.append("differences, p-values and standings, which need the rows: they were left out (rows=False)")
+        compared.lacking.append("differences, p-values and standings: the rows that they need were left out")
     read = {*criterion.metrics, *(gate.metric for gate in options.gates)}
     own = sorted(read & {name for e in prepared.values() if isinstance(e, Evaluation) for name in _own(e)})
     if own:
-        lacking.append(f"differences in {', '.join(own)}, which need its function: a bundle holds none")
-    if lacking:
-        compared = _Compared()
+        compared.lacking.append(f"differences in {', '.join(own)}, which need its function: a bundle holds none")
+    if compared.lacking:
         _compare_values(stated, prepared, criterion, compared)
-        return compared.numbers, compared.problems, lacking
-    comparison = _compared_anew(about, prepared, criterion, options, rule if manifest["rule"]["given"] else None)
-    anew = to_dict(comparison)
+        return
+    asked = dict(stated["how"]) | {name: getattr(options, name) for name in RULES}  # in the order of the call
+    asked["rule"] = rule if manifest["rule"]["given"] else None
+    comparison = _compared_anew(about, prepared, criterion, options, asked)
     paired = [pair["column"] for pair in stated["segments"] if pair["paired"]]
-    skipped = {"how"}
     if paired:
-        skipped.add("segments")
-        lacking.append(f"differences by {', '.join(dict.fromkeys(paired))}: a bundle does not hold each row's segment")
-    same = manifest["versions"].get("cmtrack") == versions().get("cmtrack")
-    compared = _Compared(texts=False)
-    for texts in (False, True)[: 1 + (same and not paired)]:  # a number is named rather than the sentence on it
+        columns = ", ".join(dict.fromkeys(paired))
+        compared.lacking.append(f"differences by {columns}: a bundle does not hold each row's segment")
+    made_with, title = manifest["versions"].get("cmtrack"), manifest["title"]
+    if made_with != versions().get("cmtrack"):
+        compared.lacking.append(
+            f"the page, which cmtrack {one_line(made_with)} made: it may word and compute otherwise"
+        )
+    anew = to_dict(comparison)
+    skipped = {"segments", "summary", "notes"} if compared.lacking else set()
+    for texts in (False, True)[: 1 + (not compared.lacking)]:  # a number is named rather than the sentence on it
         compared.numbers, compared.texts = 0, texts
         for name in sorted(set(anew) - skipped, key=lambda name: (name in ("summary", "notes"), name)):
             compared.compare(stated.get(name), anew[name], name)
-    if not same:
-        lacking.append("sentences, as another version of cmtrack made the review")
+    compared.page = html(comparison, title)
+    if made_with != versions().get("cmtrack"):  # numbers of another version that differ prove nothing
+        compared.lacking += compared.problems
+        compared.problems = []
     elif not paired:
-        _compare_pages(files, comparison, manifest["title"], compared)
-    lacking += _stated_only(about)
-    return compared.numbers, compared.problems, lacking
+        _compare_pages(files, comparison, title, compared)
 
 
 def _own(evaluation: Evaluation) -> list[str]:
@@ -413,7 +441,7 @@ def _compared_anew(
     evaluations: Mapping[str, BaseEvaluation],
     criterion: Criterion,
     options: CompareOptions,
-    rule: Rule | None,
+    asked: Mapping[str, Any],
 ) -> Comparison:
     runs = {one["run"]["run_id"]: _as_run(one["run"]) for one in about["judged"]}
     left = [(LeftOut(_as_run(o["run"]), str(o["reason"]), bool(o["last"])), o["before"]) for o in about["left_out"]]
@@ -426,7 +454,7 @@ def _compared_anew(
         stopped=[StoppedRun(_as_run(one["run"]), tuple(map(_as_result, one["gates"]))) for one in about["stopped"]],
         left_out=([one for one, before in left if before], [one for one, before in left if not before]),
         passed_over=list(map(_as_run, about["passed_over"])),
-        how={name: getattr(options, name) for name in RULES} | {"rule": rule},
+        how=dict(asked),
         record=Record(**{field.name: about["record"][field.name] for field in fields(Record)}),
     )
     return replace(comparison, notes=tuple(map(str, about["notes"])))
@@ -436,10 +464,10 @@ def _as_run(data: Mapping[str, Any]) -> Run:
     """A run out of a bundle; what is of another kind is refused."""
     kinds = {"start_time": int, "end_time": int, "model_size": int, "metrics": dict, "params": dict, "tags": dict,
              "model_ids": list, "datasets": list}  # fmt: skip
-    for field in fields(Run):
-        kind = kinds.get(field.name, str)
-        if not isinstance(data[field.name], kind) or isinstance(data[field.name], bool):
-            raise ValueError(f"{RUNS}: {field.name} must be a {kind.__name__}, got {data[field.name]!r:.40}")
+    for attribute in fields(Run):
+        kind = kinds.get(attribute.name, str)
+        if not isinstance(data[attribute.name], kind) or isinstance(data[attribute.name], bool):
+            raise ValueError(f"{RUNS}: {attribute.name} must be a {kind.__name__}, got {data[attribute.name]!r:.40}")
     for name in ("params", "tags"):
         if not all(isinstance(text, str) for text in data[name].values()):
             raise ValueError(f"{RUNS}: {name} must hold texts")
@@ -455,11 +483,13 @@ def _as_result(data: Sequence[Any]) -> GateResult:
 
 
 class _Compared:
-    """Comparison of the stated data with the recomputed data."""
+    """Comparison of what is stated with what is recomputed."""
 
-    def __init__(self, texts: bool = False) -> None:
-        self.texts, self.numbers = texts, 0
+    def __init__(self) -> None:
+        self.texts, self.numbers, self.page = False, 0, ""
         self.problems: list[str] = []
+        self.lacking: list[str] = []
+        self.stated: list[str] = []
 
     def compare(self, stated: Any, found: Any, where: str) -> None:
         """Compare two values of JSON; the first difference is named."""
@@ -510,16 +540,20 @@ def _compare_values(
             compared.compare(model["mean"], float(sum(found) / len(found)), f"model {model['name']}, mean")
 
 
-def _shown(page: str) -> list[str]:
-    """The decision and the tables of a page; numbers that only sort them are rounded."""
-    return [_LONG.sub(lambda found: f"{float(found[0]):.9g}", part) for part in _ON_PAGE.findall(page)]
-
-
 def _compare_pages(files: Mapping[str, bytes], comparison: Comparison, title: str | None, compared: _Compared) -> None:
-    """Compare the Markdown, and the decision and the tables of the page, with those that the comparison gives."""
-    found = files[TEXT].decode("utf-8").split(_AGAIN)[0]
-    if found != markdown(comparison, title).split(_AGAIN)[0]:
+    """Compare the whole text and the whole page with those that the comparison gives."""
+    if files[TEXT].decode("utf-8") != markdown(comparison, title):
         compared.problems.append(f"{TEXT} differs from the text of the recomputed comparison")
-    page = html(comparison, title, pictures={})
-    if _shown(files[PAGE].decode("utf-8")) != _shown(page):
+    stated, anew = (_rounded(page) for page in (files[PAGE].decode("utf-8"), compared.page))
+    if stated == anew:
+        return
+    if stated is not None and anew is not None and _PICTURE.sub("", stated) == _PICTURE.sub("", anew):
+        compared.lacking.append("the page's figures, which this machine draws otherwise (other fonts or Matplotlib)")
+    else:
         compared.problems.append(f"{PAGE} differs from the page of the recomputed comparison")
+
+
+def _rounded(page: str) -> str | None:
+    """A page with long numbers rounded, whose last digits are the machine's; None if its policy is not its own."""
+    bare = without_policy(page)
+    return None if bare is None else _LONG.sub(lambda found: f"{float(found[0]):.9g}", bare)

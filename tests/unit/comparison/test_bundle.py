@@ -220,7 +220,8 @@ def test_runs_of_a_store_are_recomputed_and_what_is_only_stated_is_said(stored, 
     found = bundle.verify(path)
     assert found.problems == ()
     assert found.numbers > 50
-    assert found.not_recomputed == (
+    assert (found.not_recomputed, found.outcome) == ((), bundle.Outcome.VERIFIED)
+    assert found.stated == (
         "statements on 1 run that was stopped by its logged values",
         "statements on 1 run that was left out",
     )
@@ -256,9 +257,8 @@ def test_without_rows_values_are_recomputed_and_differences_are_said_not_to_be(r
     assert bundle.sizes(without)[1] == 0
     found = bundle.verify(without)
     assert found.problems == ()
-    assert found.not_recomputed == (
-        "differences, p-values and standings, which need the rows: they were left out (rows=False)",
-    )
+    assert found.not_recomputed == ("differences, p-values and standings: the rows that they need were left out",)
+    assert (found.outcome, found.passed) == (bundle.Outcome.STATISTICS_ONLY, False)
     assert 0 < found.numbers < bundle.verify(with_rows).numbers
     forged(without, "review.json", lambda data: data["rankings"][0]["runs"][1].update(low=0.5))
     assert "value, low and high[1] is 0.5" in bundle.verify(without).problems[0]
@@ -396,6 +396,92 @@ def test_a_number_that_is_not_computed_from_the_bundle_is_named(path, name, chan
     assert says in found.problems[0]
 
 
+def swapped(page):
+    """The verdict with two runs exchanged; the true one is there, and hidden."""
+    (verdict,) = re.findall(r'<section class="verdict".*?</section>', page, re.DOTALL)
+    other = (
+        verdict.replace("strong", "⟦")
+        .replace("fair", "strong")
+        .replace("⟦", "fair")
+        .replace("verdict", "verdict shown", 1)
+    )
+    return page.replace(verdict, f"{other}<div hidden>{verdict}</div>")
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        swapped,
+        lambda page: page.replace("<body>", "<body><div style='position:fixed'>Take “weak”.</div>"),
+        lambda page: page.replace("</style>", ".verdict { display: none }</style>", 1),
+        lambda page: re.sub("<title>.*?</title>", "<title>Take “weak”</title>", page),
+        lambda page: re.sub(r'(id="review-data"[^>]*>.*?\d\.)\d', r"\g<1>0", page, count=1, flags=re.DOTALL),
+        lambda page: page.replace("default-src 'none'", "default-src *"),
+    ],
+    ids=["a hidden verdict", "an overlay", "a style", "the title", "a number of the knobs", "the policy"],
+)
+def test_a_page_that_shows_anything_else_is_not_verified(path, change):
+    page = zipfile.ZipFile(path).read("review.html").decode()
+    assert change(page) != page
+    found = bundle.verify(forged(path, "review.html", change))
+    assert found.outcome is bundle.Outcome.CHANGED
+    assert found.problems == ("review.html differs from the page of the recomputed comparison",)
+
+
+def test_a_page_of_another_version_is_not_verified_and_can_be_made_anew(path, tmp_path):
+    genuine = zipfile.ZipFile(path).read("review.html")
+
+    def older(files):
+        files["review.html"] = files["review.md"] = b"weak is best, 0.99"
+        manifest = json.loads(files["manifest.json"])
+        manifest["versions"]["cmtrack"] = "0.1.9"
+        for name in ("review.html", "review.md"):
+            manifest["files"][name]["sha256"] = hashlib.sha256(files[name]).hexdigest()
+        files["manifest.json"] = json.dumps(manifest).encode()
+
+    found = bundle.verify(rewritten(path, older))
+    assert found.outcome is bundle.Outcome.STATISTICS_ONLY
+    assert found.not_recomputed == ("the page, which cmtrack 0.1.9 made: it may word and compute otherwise",)
+    run = CliRunner().invoke(main, ["verify", str(path), "--output", str(tmp_path / "anew.html")])
+    assert run.exit_code == 3
+    assert run.stdout.startswith("review.zip: statistics only: the review was not verified.")
+    assert (tmp_path / "anew.html").read_bytes() == genuine
+
+
+def test_pvalues_without_the_rows_they_come_from_are_not_verified(path):
+    def without_rows(files):
+        files["review.html"] = files["review.md"] = b"weak is best"
+        about, data = json.loads(files["runs.json"]), json.loads(files["review.json"])
+        for one in about["judged"]:
+            one["rows"] = "left out"
+            del files[f"{one['folder']}/cmtrack_predictions.parquet"]
+        for run in data["rankings"][0]["runs"]:
+            run["p_set"] = 1e-9
+        files["runs.json"], files["review.json"] = json.dumps(about).encode(), json.dumps(data).encode()
+        manifest = json.loads(files["manifest.json"])
+        manifest["files"] = {
+            name: {"sha256": hashlib.sha256(content).hexdigest()}
+            for name, content in files.items()
+            if name != "manifest.json"
+        }
+        files["manifest.json"] = json.dumps(manifest).encode()
+
+    rewritten(path, without_rows)
+    assert bundle.verify(path).outcome is bundle.Outcome.STATISTICS_ONLY
+    run = CliRunner().invoke(main, ["verify", str(path), "--output", "anew.html"])
+    assert run.exit_code == 2
+    assert "no page can be made anew: differences, p-values and standings" in " ".join(run.output.split())
+    run = CliRunner().invoke(main, ["verify", str(path), "--json"])
+    assert (run.exit_code, json.loads(run.stdout)["outcome"]) == (3, "statistics_only")
+
+
+def test_figures_that_this_machine_draws_otherwise_are_said_not_to_be_verified(path):
+    drawn = lambda page: page.replace("</main>", "<svg><path/></svg></main>")  # noqa: E731
+    found = bundle.verify(forged(path, "review.html", drawn))
+    assert found.outcome is bundle.Outcome.STATISTICS_ONLY
+    assert found.not_recomputed[0].startswith("the page's figures, which this machine draws otherwise")
+
+
 def test_changed_statistics_are_found_by_their_numbers(path):
     def more(data):
         data["statistics"]["matrix"][0][1] += 1
@@ -488,7 +574,7 @@ def test_the_command_line_writes_and_verifies_bundles(world, tmp_path, monkeypat
     assert run.exit_code == 0, run.output
     assert run.stdout.startswith("review.zip: verified.\n")
     assert "numbers were recomputed and agree" in run.stdout
-    assert "Not recomputed: statements on 1 run that was left out." in run.stdout
+    assert "Only stated: statements on 1 run that was left out." in run.stdout
     found = json.loads(CliRunner().invoke(main, ["verify", "review.zip", "--json"]).stdout)
     assert found["passed"] is True
     assert found["sha256"] in run.stdout
