@@ -55,7 +55,7 @@ def verify_command(bundle: Path, output: Path | None, as_json: bool) -> None:
             raise NotVerified(f"{bundle.name}: {said}") from None
     if output is not None:
         if not found.page:
-            raise NotVerified(f"{bundle.name}: no page can be made anew: {first_line(_why(found))}")
+            raise NotVerified(f"{bundle.name}: no page can be made anew: {_why(found)}")
         write_text(output, found.page)
     if as_json:
         data = {name: value for name, value in vars(found).items() if name != "page"}

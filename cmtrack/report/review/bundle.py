@@ -400,11 +400,10 @@ def _recompute(files: Mapping[str, bytes], manifest: dict[str, Any], compared: _
     if paired:
         columns = ", ".join(dict.fromkeys(paired))
         compared.lacking.append(f"differences by {columns}: a bundle does not hold each row's segment")
-    made_with, title = manifest["versions"].get("cmtrack"), manifest["title"]
-    if made_with != versions().get("cmtrack"):
-        compared.lacking.append(
-            f"the page, which cmtrack {one_line(made_with)} made: it may word and compute otherwise"
-        )
+    version, title = manifest["versions"].get("cmtrack"), manifest["title"]
+    foreign = version != versions().get("cmtrack")
+    if foreign:
+        compared.lacking.append(f"the page, which cmtrack {version} made: it may word and compute otherwise")
     anew = to_dict(comparison)
     skipped = {"segments", "summary", "notes"} if compared.lacking else set()
     for texts in (False, True)[: 1 + (not compared.lacking)]:  # a number is named rather than the sentence on it
@@ -412,7 +411,7 @@ def _recompute(files: Mapping[str, bytes], manifest: dict[str, Any], compared: _
         for name in sorted(set(anew) - skipped, key=lambda name: (name in ("summary", "notes"), name)):
             compared.compare(stated.get(name), anew[name], name)
     compared.page = html(comparison, title)
-    if made_with != versions().get("cmtrack"):  # numbers of another version that differ prove nothing
+    if foreign:  # numbers of another version that differ prove nothing
         compared.lacking += compared.problems
         compared.problems = []
     elif not paired:
