@@ -1,6 +1,7 @@
 """How often the 95 % intervals of one evaluation hold the truth at the edges.
 
-Near-perfect models, few clusters, survey weights, the least of many correlations, d_b, classes of single samples.
+Near-perfect models, few clusters, survey weights, the least of many correlations, d_b, averages of areas, classes of
+single samples.
 Samples are drawn with replacement from a fixed population of 100,000 rows, so the truth is exact. In the clustered
 settings a person has ten rows that are right or wrong together for the most part. In the weighted settings a tenth of
 the rows drawn stand for 20 rows of the population each, the others for one: "heavy" has its errors among the former,
@@ -31,6 +32,7 @@ METRICS = (
 SEVERAL = ("spcc/ovr_min", "spcc/ovo_min", "spcc/ovr_fisher", "spcc/ovo_fisher")
 SHARES = ("multiclass/accuracy", "class/1/recall", "class/1/precision", "binary/specificity", "binary/f1",
           "multiclass/matthews_corrcoef")  # fmt: skip
+AREAS = ("multiclass/roc_auc_ovr_macro", "multiclass/roc_auc_ovr_weighted", "multiclass/roc_auc_ovo_macro")
 SIZE = 100_000
 
 
@@ -101,8 +103,13 @@ NORMAL = {
     )
     for n in (150, 400, 2000)
 }
+AVERAGED = {
+    f"areas{len(shares)}_{n}": Setting(shares, 1.5, n, metrics=AREAS)
+    for shares in ((0.5, 0.3, 0.2), (0.4, 0.3, 0.2, 0.1), (0.3, 0.25, 0.2, 0.15, 0.06, 0.04))
+    for n in (300, 2000)
+}
 ABOUT: dict[str, Mapping[str, Setting | Survey | Normal]] = {
-    "edges": SETTINGS, "weights": WEIGHTED, "least": LEAST, "d_b": NORMAL,
+    "edges": SETTINGS, "weights": WEIGHTED, "least": LEAST, "d_b": NORMAL, "areas": AVERAGED,
 }  # fmt: skip
 EVERY = {name: setting for part in ABOUT.values() for name, setting in part.items()}
 QUICK = ("perfect2_150", "heavy_400", "light_400", "chance4_150", "single5_150", "d_0_150", "d_2_150")

@@ -278,6 +278,7 @@ def evaluate_rows(rows: Predictions, like: Evaluation) -> Evaluation:
         n_clusters=None,
         effective_clusters=None,
         row_pvalues=None,
+        row_errors=None,
         notes=segment_notes(statistics),
         kept_numbers=None,
     ).with_cluster_errors()

@@ -35,7 +35,7 @@ from cmtrack.metrics.calibration import CalibrationCurve
 from cmtrack.metrics.catalog import find, lookup
 from cmtrack.metrics.class_curves import ClassCalibration, ClassCurves, calibration_of_classes
 from cmtrack.metrics.costs import CostAtShares
-from cmtrack.metrics.influence import Influence, effective_clusters, few_clusters, standard_error
+from cmtrack.metrics.influence import Influence, effective_clusters, few_clusters, row_errors, standard_error
 from cmtrack.metrics.intervals import Interval
 from cmtrack.metrics.metric import Metric
 from cmtrack.metrics.names import encode_label
@@ -116,6 +116,8 @@ class Evaluation(BaseEvaluation):
         (sum of s^2)^2 / sum of s^4. The intervals take Student's quantile with one less.
     row_pvalues : dict of str to float, optional
         P-values of calibration that rows with ``groups`` gave which are no longer here.
+    row_errors : dict of str to float, optional
+        Standard errors, of averages of areas, that rows gave which are no longer here.
     rows : Predictions, SpanRows or None
         The evaluated rows, where this evaluation was made from them: paired comparisons need them. ``rows.actual`` and
         ``rows.predicted`` are the numbers of classes, places in ``labels``, not the labels themselves. They are neither
@@ -165,6 +167,7 @@ class Evaluation(BaseEvaluation):
     n_clusters: int | None = None
     effective_clusters: dict[str, float] | None = None
     row_pvalues: dict[str, float] | None = None
+    row_errors: dict[str, float] | None = None
     rows: Predictions | SpanRows | None = field(default=None, repr=False)
     none: Label | None = None
     sections: tuple[str, ...] | None = None
@@ -191,7 +194,8 @@ class Evaluation(BaseEvaluation):
 
     @cached_property
     def _computed(self) -> Computed:
-        known = (self.cluster_errors, self.effective_clusters, self.all_row_pvalues)
+        by_rows = self.all_row_errors if self.cluster_errors is None else self.cluster_errors
+        known = (by_rows, self.effective_clusters, self.all_row_pvalues)
         errors, effective, pvalues = (numbers or {} for numbers in known)
         clusters = Clusters(errors, self.n_clusters, effective, pvalues)
         return compute(self._views, clusters, self.sections, self.extra_metrics, self.kept_numbers)
@@ -205,6 +209,14 @@ class Evaluation(BaseEvaluation):
         if rows.clusters is None or rows.source is None:
             return None
         return row_pvalues(rows, self._views, single_metrics(self.sections))
+
+    @cached_property
+    def all_row_errors(self) -> dict[str, float] | None:
+        """Standard errors of averages of areas by rows that are, or were, at hand."""
+        rows, only = self.rows, single_metrics(self.sections)
+        if self.row_errors is not None or not isinstance(rows, Predictions):
+            return self.row_errors
+        return row_errors(rows, self._views, only) if only or self.has_section("multiclass") else None
 
     @property
     def _results(self) -> Results:
@@ -1029,6 +1041,7 @@ class Evaluation(BaseEvaluation):
             weights_are=weights_are,
             **_merged_errors(self, other),
             row_pvalues=None,
+            row_errors=None,
             rows=None,
             extra_metrics=tuple(own),
             kept_numbers=None,
@@ -1065,7 +1078,9 @@ class Evaluation(BaseEvaluation):
 
     def without_probabilities(self) -> Evaluation:
         """The same evaluation, its rows without their probabilities."""
-        return replace(self, rows=replace(self.rows, source=None)) if isinstance(self.rows, Predictions) else self
+        if not isinstance(self.rows, Predictions):
+            return self
+        return replace(self, rows=replace(self.rows, source=None), row_errors=self.all_row_errors)
 
     @property
     def rows_size(self) -> int:

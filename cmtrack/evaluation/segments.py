@@ -586,6 +586,7 @@ def _like(whole: Evaluation, statistics: Statistics, sections: tuple[str, ...] |
         n_clusters=None,
         effective_clusters=None,
         row_pvalues=None,
+        row_errors=None,
         rows=None,
         extra_metrics=_with_functions(whole),
         kept_numbers=None,

@@ -1,15 +1,15 @@
 """Curves of each class's probability against all other classes: areas, calibration, and their averages.
 
 Source of the averages: Hand and Till (2001) for one-vs-one; of the single areas as in :mod:`cmtrack.metrics.roc`,
-:mod:`cmtrack.metrics.precision_recall` and :mod:`cmtrack.metrics.calibration`. An average of areas has an error that
-follows from the rows only: from the counts comes the mean of the areas' own errors, which it never exceeds (Cauchy and
-Schwarz).
+:mod:`cmtrack.metrics.precision_recall` and :mod:`cmtrack.metrics.calibration`. The error of an average of areas
+needs the rows: where only counts are at hand it is the mean of the areas' own errors, which it never exceeds (Cauchy
+and Schwarz).
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -27,7 +27,7 @@ from cmtrack.metrics.samples import Samples
 from cmtrack.names import elide, quoted
 from cmtrack.statistics import ScoreCounts
 from cmtrack.statistics.class_scores import ClassScoreCounts
-from cmtrack.statistics.inputs import FloatArray, IntArray
+from cmtrack.statistics.inputs import BoolArray, FloatArray, IntArray
 from cmtrack.untrusted import one_line
 
 if TYPE_CHECKING:
@@ -110,12 +110,19 @@ class ClassCurves(Samples):
     def by_row(self, function: Any, k: int | None, actual: IntArray, probabilities: FloatArray) -> FloatArray:
         """Influence of each row, shape (n,), from its class and its probabilities (n, K)."""
         if k is None:
-            return np.asarray(function.influence_of_rows(self, actual, probabilities))
-        return self.of_class(function.influence_of(self, k), k, actual, probabilities)
+            return np.asarray(function.influence_of_rows(self, actual, self.places(probabilities)))
+        place = place_of(self.scores.tables[k], probabilities[:, k], 0)
+        return of_class(function.influence_of(self, k), actual == k, place)
 
-    def of_class(self, psi: FloatArray, k: int, actual: IntArray, probabilities: FloatArray) -> FloatArray:
-        """An influence (4 U,) of class k's table, for each row."""
-        return np.asarray(psi[place_of(self.tables[k].scores, probabilities[:, k], np.where(actual == k, 0, 2))])
+    def places(self, probabilities: FloatArray) -> Iterator[IntArray]:
+        """The place of each row's probability (n, K) among the counted ones, class by class, each of shape (n,)."""
+        for own, column in zip(self.scores.tables, probabilities.T, strict=True):
+            yield place_of(own, column, 0)
+
+
+def of_class(psi: FloatArray, inside: BoolArray, place: IntArray) -> FloatArray:
+    """An influence (4 U,) of a class's table, for each row, inside the class or not, by its place (n,)."""
+    return np.asarray(psi.reshape(4, -1)[np.where(inside, 0, 2), place])
 
 
 class Pairs:
@@ -411,11 +418,12 @@ class OneVsRest:
         sides = np.stack([table.effective_sides for table in curves.tables if table.has_both])
         return np.asarray(sides[sides[:, 0].argmin()])
 
-    def influence_of_rows(self, curves: ClassCurves, actual: IntArray, probabilities: FloatArray) -> FloatArray:
-        """Influence of each row, shape (n,)."""
-        parts, psi = self.weights(curves), np.zeros(len(actual))
-        for k in np.flatnonzero(parts):
-            psi += parts[k] * curves.of_class(AREA.influence(curves.tables[k]), int(k), actual, probabilities)
+    def influence_of_rows(self, curves: ClassCurves, actual: IntArray, places: Iterable[IntArray]) -> FloatArray:
+        """Influence of each row, shape (n,), by :meth:`ClassCurves.places`."""
+        psi = np.zeros(len(actual))
+        for k, (part, place) in enumerate(zip(self.weights(curves), places, strict=True)):
+            if part:
+                psi += part * of_class(curves.tables[k].area_influence, actual == k, place)
         if self.weighted:
             psi += np.nan_to_num(curves.areas)[actual] - self(curves)
         return psi
@@ -441,20 +449,19 @@ class OneVsOne:
         sizes = np.sort([table.effective_sides[0] for table in curves.tables if table.has_both])
         return np.asarray(sizes[:2])
 
-    def influence_of_rows(self, curves: ClassCurves, actual: IntArray, probabilities: FloatArray) -> FloatArray:
-        """Influence of each row, shape (n,)."""
+    def influence_of_rows(self, curves: ClassCurves, actual: IntArray, places: Iterable[IntArray]) -> FloatArray:
+        """Influence of each row, shape (n,), by :meth:`ClassCurves.places`."""
         assert curves.pairs is not None  # the view has asked
         psi, n = np.zeros(len(actual)), int(np.isfinite(np.concatenate([own.areas for own in curves.pairs])).sum())
-        for own in curves.pairs:
-            places = place_of(own.scores, probabilities[:, own.k], actual)
-            psi += own.influence(curves.total).ravel()[places] / n
+        for own, place in zip(curves.pairs, places, strict=True):
+            psi += own.influence(curves.total)[actual, place] / n
         return psi
 
 
 _SHARE: dict[str, Any] = {"low": 0.0, "high": 1.0, "headline": False}
 _EACH: dict[str, Any] = {**_SHARE, "of": "class curves"}
 _CALIBRATION: dict[str, Any] = {**_SHARE, "of": "class calibration"}
-_BOUND = "its error is at most the mean of theirs"
+_BOUND = "its error needs rows; from counts alone, at most the mean of theirs"
 
 CLASS_CURVES = (
     Metric("class/<label>/roc_auc", OfEach(AREA), interval="logit", title="area under the ROC curve", brief="ROC AUC",

@@ -8,14 +8,14 @@ that of a difference of two models on the same rows comes from ``psi_A - psi_B``
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from cmtrack.metrics.cells import Cells, SixCells, Table
-from cmtrack.metrics.class_curves import ClassCurves
+from cmtrack.metrics.class_curves import AVERAGES, ClassCurves
 from cmtrack.metrics.confidence import HitTable
 from cmtrack.metrics.costs import Priced
 from cmtrack.metrics.metric import WITHOUT_ERROR, Metric
@@ -176,6 +176,46 @@ class Influence:
 def _number(names: Mapping[int, str], parts: Mapping[str, str]) -> int:
     """The number of the class or group in a metric's name."""
     return next(k for k, name in names.items() if name == parts.get("group", parts.get("label")))
+
+
+MOST_ROWS = 1 << 12
+"""Right rows, and wrong ones, from which an error is taken that counts only bound; of more, so many are drawn."""
+
+
+def row_errors(rows: Predictions, views: EvaluationViews, only: Sequence[str] = ()) -> dict[str, float]:
+    """Standard errors that counts only bound, by full name: those of averages of areas.
+
+    Parameters
+    ----------
+    rows : Predictions
+    views : EvaluationViews
+    only : sequence of str
+        Full names of metrics; none stand for all.
+    """
+    wanted = [metric for metric in AVERAGES if not only or metric.name in only]
+    asked = [metric for metric in wanted if views.of(metric) is not None]
+    curves = views.class_curves
+    if not asked or curves is None or rows.source is None:
+        return {}
+    actual, rng = rows.actual_codes.raw, np.random.default_rng(0)
+    wrong = actual != rows.predicted_codes.raw  # the rows that move an area most
+    parts = [np.flatnonzero(wrong), np.flatnonzero(~wrong)]
+    picked = [part if len(part) <= MOST_ROWS else part[rng.integers(0, len(part), MOST_ROWS)] for part in parts]
+    drawn = np.concatenate(picked)
+    squares = np.repeat(
+        [len(part) / max(len(pick), 1) for part, pick in zip(parts, picked, strict=True)], [*map(len, picked)]
+    )
+    if rows.weights is not None:
+        weights = rows.weights[drawn]
+        squares = squares * (weights if weights.dtype.kind == "i" else weights**2)
+    places = list(curves.places(rows.source.take(drawn).array))
+    found = {}
+    for metric in asked:
+        function: Any = metric.value
+        if math.isfinite(function(curves)):
+            psi = function.influence_of_rows(curves, actual[drawn].astype(np.int64), places)
+            found[metric.name] = math.sqrt(float(squares @ psi**2)) / curves.total
+    return found
 
 
 def standard_error(

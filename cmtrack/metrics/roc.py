@@ -202,7 +202,7 @@ def with_channels(scores: ScoreCounts) -> ScoreCounts:
     return scores.channels((0,), (), (1,), ())
 
 
-def place_of(scores: ScoreCounts, score: FloatArray, channel: IntArray) -> IntArray:
+def place_of(scores: ScoreCounts, score: FloatArray, channel: IntArray | int) -> IntArray:
     """The place of each row, shape (n,), among the channels and scores in one.
 
     It is the nearest score's: rows that are kept in single precision have scores beside those that were counted.
@@ -272,6 +272,13 @@ class ScoreTable(Weighted):
         return float(counts[ACCEPTED_POSITIVE].sum() / self.sides[0]) if self.has_both else math.nan
 
     @cached_property
+    def area_influence(self) -> FloatArray:
+        """Influence on the area under the curve, by placement values."""
+        below, above = self.placements
+        auc = AREA(self)
+        return self.by_channel(below - auc, -auc, above - auc)
+
+    @cached_property
     def placements(self) -> tuple[FloatArray, FloatArray]:
         """Share of the negatives below each score, and of the accepted positives above it among all positives.
 
@@ -338,9 +345,7 @@ class Area:
 
     def influence(self, table: ScoreTable) -> FloatArray:
         """Influence by placement values."""
-        below, above = table.placements
-        auc = self(table)
-        return table.by_channel(below - auc, -auc, above - auc)
+        return table.area_influence
 
 
 class Ceiling:

@@ -67,6 +67,12 @@ class Probabilities:
     def __len__(self) -> int:
         return len(self.columns[0])
 
+    def take(self, rows: IntArray) -> Probabilities:
+        """Some of the rows, unchecked like the others until they are read."""
+        whole = None if self._whole is None else self._whole[rows]
+        columns = [column[rows] for column in self.columns] if whole is None else list(whole.T)
+        return Probabilities(columns, self.first, self.what, whole, self.normalize, self._placed)
+
     @property
     def n_classes(self) -> int:
         """Number of classes."""

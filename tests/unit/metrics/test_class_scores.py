@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import math
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -12,8 +14,9 @@ from hypothesis import strategies as st
 from sklearn.metrics import average_precision_score, roc_auc_score
 
 from cmtrack import Costs, Evaluation, Grouping, evaluate
+from cmtrack.evaluation.loading import loads
 from cmtrack.metrics.calibration import ReliabilityTable
-from cmtrack.metrics.influence import standard_error
+from cmtrack.metrics.influence import MOST_ROWS, standard_error
 from cmtrack.statistics.class_scores import FEW_ROWS, ClassScoreCounts, HitCounts
 from cmtrack.statistics.decisions import DecisionCounts
 from support.problems import random_problem
@@ -43,11 +46,13 @@ def test_vector_22():
     assert [metrics[name] for name in names] == near([0.95, 0.9444444444, 0.9285714286])
     assert [errors[name] for name in names] == near([0.0707106781, 0.0657342198, 0.0850170051])
     assert averages(evaluation) == near([0.9410052910, 0.9433862434, 0.9409722222])
-    assert errors["multiclass/roc_auc_ovr_macro"] == near(0.0738206343)  # the bound, from the counts
-    by_rows = [standard_error(evaluation.influence(f"multiclass/{name}")) for name in AVERAGES]
+    by_rows = [errors[f"multiclass/{name}"] for name in AVERAGES]
     assert by_rows == near([0.0457178434, 0.0470667656, 0.0501572886])
+    assert [standard_error(evaluation.influence(f"multiclass/{name}")) for name in AVERAGES] == near(by_rows)
+    bound = replace(evaluation, rows=None).standard_errors
+    assert bound["multiclass/roc_auc_ovr_macro"] == near(0.0738206343)  # from the counts
     for name, exact in zip(AVERAGES, by_rows, strict=True):
-        assert errors[f"multiclass/{name}"] >= exact
+        assert bound[f"multiclass/{name}"] >= exact
     pairs = evaluation._views.class_curves.pairs
     assert pairs is not None
     expected = [[0.9166666667, 1], [0.9583333333, 0.9166666667], [0.9375, 0.9166666667]]
@@ -275,3 +280,60 @@ def test_files_hold_them(tmp_path):
     assert isinstance(found.statistics.class_scores, ClassScoreCounts)
     assert isinstance(found.statistics.hits, HitCounts)
     assert found.metrics == pytest.approx(evaluation.metrics, nan_ok=True)
+
+
+@pytest.mark.parametrize("weighted", [None, "whole", "fractional"])
+def test_errors_of_averages_are_the_jackknifes(weighted: str | None) -> None:
+    """Derivatives of scikit-learn's averages by each row's weight: Efron's infinitesimal jackknife."""
+    n = 240
+    rng = np.random.default_rng(8)
+    y, _, p = random_problem(8, n, 4)
+    w = {None: np.ones(n), "whole": rng.integers(1, 4, n), "fractional": rng.random(n) + 0.2}[weighted]
+    evaluation = evaluate(y, y_prob=p, labels=range(4), sample_weight=None if weighted is None else w)
+
+    def averages_at(weights: Any) -> Any:
+        areas = [roc_auc_score(y == k, p[:, k], sample_weight=weights) for k in range(4)]
+        pairs = [
+            roc_auc_score(y[both] == k, p[both, k], sample_weight=weights[both])
+            for k, j in itertools.permutations(range(4), 2)
+            for both in [(y == k) | (y == j)]
+        ]
+        shares = np.bincount(y, weights, 4) / weights.sum()
+        return np.array([np.mean(areas), shares @ areas, np.mean(pairs)])
+
+    slopes, step = np.empty((n, 3)), 1e-4
+    for row in range(n):
+        moved = np.arange(n) == row
+        slopes[row] = (averages_at(w + step * moved) - averages_at(w - step * moved)) / (2 * step)
+    expected = np.sqrt((w if weighted == "whole" else w**2) @ slopes**2)
+    found = [evaluation.standard_errors[f"multiclass/{name}"] for name in AVERAGES]
+    assert found == pytest.approx(expected, rel=0.02)  # ours spends a degree of freedom on each side
+    bound = [replace(evaluation, rows=None).standard_errors[f"multiclass/{name}"] for name in AVERAGES]
+    assert (np.array(bound) > 1.2 * expected).all()
+
+
+def test_errors_of_averages_by_rows_outlive_the_rows_but_not_a_merge() -> None:
+    y, _, p = random_problem(3, 200, 4)
+    names = [f"multiclass/{name}" for name in AVERAGES]
+    evaluation = evaluate(y, y_prob=p, labels=range(4))
+    errors = [evaluation.standard_errors[name] for name in names]
+    loaded = loads(evaluation.to_json())
+    assert loaded.rows is None
+    assert [loaded.standard_errors[name] for name in names] == pytest.approx(errors, rel=1e-12)
+    assert [loaded.intervals[name] for name in names] == [pytest.approx(evaluation.intervals[name]) for name in names]
+    regrouped = loaded.regroup(Grouping({"a": [0, 1], "b": [2, 3]}))  # areas of classes know no groups
+    assert [regrouped.standard_errors[name] for name in names] == pytest.approx(errors, rel=1e-12)
+    merged = evaluation + evaluation
+    again = evaluate(np.r_[y, y], y_prob=np.r_[p, p], labels=range(4))
+    for name in names:
+        assert merged.standard_errors[name] > 1.2 * again.standard_errors[name]
+    off = evaluation.without_probabilities()
+    assert [off.standard_errors[name] for name in names] == pytest.approx(errors, rel=1e-12)
+
+
+def test_errors_of_averages_of_many_rows_come_from_drawn_ones() -> None:
+    y, _, p = random_problem(4, 2 * MOST_ROWS + 12_000, 3)
+    evaluation = evaluate(y, y_prob=p, labels=range(3))
+    for name in AVERAGES:
+        exact = standard_error(evaluation.influence(f"multiclass/{name}"))
+        assert evaluation.standard_errors[f"multiclass/{name}"] == pytest.approx(exact, rel=0.04)

@@ -221,10 +221,7 @@ def test_errors_of_shares_are_those_of_their_influence(weights: np.ndarray, shap
         psi = judged.influence(name)
         assert psi is not None
         by_rows = standard_error(psi, judged.rows.weights)
-        if "roc_auc_ov" in name:  # the counts bound the error of an average of areas
-            assert by_rows <= error <= 4 * by_rows, name
-        else:
-            assert by_rows == pytest.approx(error, rel=1e-9, abs=1e-12), name
+        assert by_rows == pytest.approx(error, rel=1e-9, abs=1e-12), name
 
 
 def test_the_interval_of_a_weighted_share_is_of_the_samples_that_its_error_tells() -> None:
