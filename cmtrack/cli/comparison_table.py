@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
     from cmtrack.comparison import Comparison, RankedRun, Ranking
     from cmtrack.comparison.blocks import RankedModel, RepeatedRanking
+    from cmtrack.report.constant import Beside
 
 MAX_LISTED = 10
 ALWAYS = 100
@@ -60,6 +61,7 @@ def print_comparison(console: Console, comparison: Comparison) -> None:
     """Print everything that ``cmtrack compare`` shows."""
     from cmtrack.comparison import RunComparison
     from cmtrack.comparison.blocks import RepeatedRanking
+    from cmtrack.report.constant import beside
     from cmtrack.report.review.narrative import heading
 
     print_sentences(console, comparison)
@@ -68,7 +70,8 @@ def print_comparison(console: Console, comparison: Comparison) -> None:
         if isinstance(ranking, RepeatedRanking):
             _print_models(console, ranking)
         elif isinstance(comparison, RunComparison):
-            _print_runs(console, ranking, f"{heading(comparison, place)}, by {comparison.criterion}")
+            below = beside(comparison, ranking)
+            _print_runs(console, ranking, f"{heading(comparison, place)}, by {comparison.criterion}", below)
             _say_unpaired(console, ranking)
     _list_stopped(console, comparison)
     for head, last in (("Last", True), ("Not ranked", False)):
@@ -94,15 +97,29 @@ def print_left_out(console: Console, left_out: Iterable[tuple[str, str]], head: 
     _print_list(console, head, lines, "reasons")
 
 
-def print_table(console: Console, title: str, columns: Sequence[Column], rows: Sequence[Any]) -> None:
-    """Print a title, and a table of as many columns as the terminal has room for."""
+def print_table(
+    console: Console, title: str, columns: Sequence[Column], rows: Sequence[Any], below: Sequence[Beside] = ()
+) -> None:
+    """Print a title, and a table of as many columns as the terminal has room for; rows below a line rank nowhere."""
     from rich.text import Text
 
     kept = _kept(console, columns, rows)
     if any(column.keep >= DECIDES and column not in kept for column in columns):
         kept = _kept(console, [column.brief or column for column in columns], rows)
     console.print(Text(title, style="bold"))
-    console.print(_table(kept, rows))
+    table = _table(kept, rows)
+    table.rows[-1].end_section = bool(below)
+    for row in below:
+        named = (f"{fmt.metric_title(name, brief=True)} {value}" for name, value in row.values.items())
+        value = next(iter(row.values.values()), "") if len(row.values) < 2 else "; ".join(named)
+        shown = {"run": row.name, "value": value, "status": row.standing} | row.values
+        table.add_row(*(plain(one_line(shown.get(_head(column), ""))) for column in kept))
+    console.print(table)
+
+
+def _head(column: Column) -> str:
+    """The head of a column without what stands below it."""
+    return column.head.replace("/\n", "/").split("\n")[0]
 
 
 def _kept(console: Console, columns: Sequence[Column], rows: Sequence[Any]) -> list[Column]:
@@ -129,7 +146,7 @@ def _table(columns: Sequence[Column], rows: Sequence[Any], longest: int | None =
 # -- rankings --------------------------------------------------------------------------------------------------
 
 
-def _print_runs(console: Console, ranking: Ranking, title: str) -> None:
+def _print_runs(console: Console, ranking: Ranking, title: str, below: Sequence[Beside]) -> None:
     level = f"[{100 * ranking.confidence_level:g} % interval]"
     if ranking.criterion.pareto:
         columns = [
@@ -140,7 +157,7 @@ def _print_runs(console: Console, ranking: Ranking, title: str) -> None:
             Column("p", lambda run: _p(run.p_set, leads=False), 70, right=True),
             Column("status", lambda run: _status(run, ranking), 90),
         ]
-        print_table(console, title, columns, ranking.runs)
+        print_table(console, title, columns, ranking.runs, below)
         return
     columns = [
         Column("", lambda run: str(run.rank), ALWAYS, right=True),
@@ -156,7 +173,7 @@ def _print_runs(console: Console, ranking: Ranking, title: str) -> None:
         columns = [column for column in columns if column.head not in ("P(best)", "ranks")]
     if len(ranking.runs) == 1:  # there is nothing to differ from
         columns = [column for column in columns if column.keep >= ALWAYS] + columns[-1:]
-    print_table(console, title, columns, ranking.runs)
+    print_table(console, title, columns, ranking.runs, below)
     _say_behind(console, ranking)
 
 

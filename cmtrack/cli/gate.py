@@ -235,14 +235,17 @@ def _judged(verdict: Verdict, run: RankedRun, named: Callable[[str], str]) -> st
 def _remarks(verdict: Verdict, run: RankedRun) -> list[str]:
     """The sentences below the checks."""
     from cmtrack.report import formatting as fmt
+    from cmtrack.report.constant import constant_sentence
 
+    m, positive = run.evaluation.metrics, run.evaluation.positive
+    constant = (constant_sentence(one, fmt.number(m[one.metric]), positive=positive) for one in verdict.constants)
     lines = []
     if verdict.pairing is not None and verdict.baseline is not None:
         lines.append(
             f"Not compared row by row: {verdict.pairing.between(run.evaluation, verdict.baseline.evaluation)}."
         )
     hints = [_hint(check, fmt.samples(run.evaluation)) for check in verdict.checks]
-    return [*lines, *filter(None, hints), *(f"Note: {note}" for note in verdict.notes)]
+    return [*lines, *filter(None, hints), *(f"Note: {note}" for note in (*filter(None, constant), *verdict.notes))]
 
 
 def _required(check: GateResult | NotWorse) -> str:

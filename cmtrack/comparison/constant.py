@@ -12,7 +12,6 @@ from scipy.special import ndtr, ndtri, stdtrit
 
 from cmtrack.base import BaseEvaluation
 from cmtrack.comparison import inference
-from cmtrack.comparison.criterion import distance_from_best
 from cmtrack.comparison.differences import binomial_pvalues, own_degrees
 from cmtrack.evaluation import Evaluation
 from cmtrack.evaluation.from_arrays import evaluate_rows
@@ -30,6 +29,7 @@ from cmtrack.statistics.probabilities import in_memory
 _OF_LABELS = ("labels", "two groups", "costs")
 MOST_ANSWERS = 50
 """Classes that are tried: the most frequent, the cheapest and the one in the metric's name among them."""
+N_DRAWS = 5_000
 _ROUNDING = 1e-12
 
 
@@ -60,6 +60,8 @@ class ConstantAnswer:
         Why the error does not use that the rows are the same; empty where it does.
     unbeatable : bool
         True where it has the best value that there is, such as a recall of 1: what it costs stands in another metric.
+    better : "higher", "lower" or "nearest zero"
+        The better values.
     confidence_level : float
 
     Notes
@@ -87,6 +89,7 @@ class ConstantAnswer:
     pvalue: float = math.nan
     unpaired: str = ""
     unbeatable: bool = False
+    better: str = "higher"
     confidence_level: float = 0.95
 
     @property
@@ -116,7 +119,7 @@ class ConstantAnswer:
 
     @property
     def _gain(self) -> float:
-        return -self.difference if lookup(self.metric).better == "lower" else self.difference
+        return -self.difference if self.better == "lower" else self.difference
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data.
@@ -201,7 +204,8 @@ def constant_answer(
         value,
         reason,
         run,
-        unbeatable=entry.better == "nearest zero" or distance_from_best(metric, value) <= _distance(metric, end),
+        unbeatable=entry.better == "nearest zero" or _off(entry, value) <= _off(entry, end),
+        better=entry.better,
         confidence_level=evaluation.confidence_level,
     )
     ours = evaluation.metrics[metric]
@@ -254,8 +258,11 @@ def _entry(evaluation: BaseEvaluation, metric: str) -> Metric | None:
     return None if evaluation.without_function(metric) else entry
 
 
-def _distance(metric: str, value: float) -> float:
-    return distance_from_best(metric, value) + _ROUNDING
+def _off(entry: Metric, value: float) -> float:
+    """The distance of a value from the best, without rounding: smaller is better, and undefined is last."""
+    if math.isnan(value):
+        return math.inf
+    return round(abs(value) if entry.better == "nearest zero" else -value if entry.better == "higher" else value, 12)
 
 
 def _constant(like: Evaluation, rows: Predictions, answer: int | None, ranking_only: bool = False) -> Evaluation:
@@ -278,7 +285,7 @@ def _best(like: Evaluation, metric: str, entry: Metric) -> tuple[Evaluation, int
     if entry.needs == "probabilities":
         return _constant(like, rows, None, like.statistics.ranking_only), None, 1
     tried = [(_constant(like, rows, k), k) for k in _answers(like, metric, totals)]
-    tried.sort(key=lambda one: _order(metric, one[0].metrics.get(metric, math.nan)))  # of equal ones the most frequent
+    tried.sort(key=lambda one: _off(entry, one[0].metrics.get(metric, math.nan)))  # of equal ones the most frequent
     (best, answer), *worse = tried
     value, psi = best.metrics.get(metric, math.nan), best.influence(metric)
     if psi is None or not math.isfinite(value):
@@ -305,10 +312,6 @@ def _answers(like: Evaluation, metric: str, totals: Any) -> Iterator[int]:
     named = find(metric)[1].get("label") if metric not in {one.name for one in like.extra_metrics} else None
     wanted += [k for k, label in enumerate(like.labels) if named is not None and encode_label(label) == named]
     return (int(k) for k in dict.fromkeys(wanted))
-
-
-def _order(metric: str, value: float) -> float:
-    return round(distance_from_best(metric, value), 12) if math.isfinite(value) else math.inf
 
 
 def _pair(
@@ -357,7 +360,7 @@ def _largest(gains: FloatArray, rows: Predictions, seed: int) -> FloatArray:
     known = variance > _ROUNDING * max(float(variance.max()), np.finfo(float).tiny)
     if known.sum() < 2:
         return np.zeros(0)
-    draws = inference.error_draws(joint[np.ix_(known, known)], seed=seed) / np.sqrt(variance[known])
+    draws = inference.error_draws(joint[np.ix_(known, known)], N_DRAWS, seed) / np.sqrt(variance[known])
     return np.sort(draws.max(axis=1))
 
 

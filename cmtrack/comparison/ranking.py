@@ -13,6 +13,7 @@ from scipy.special import ndtr
 from cmtrack.base import BaseEvaluation
 from cmtrack.comparison import inference
 from cmtrack.comparison.comparability import Traits, split, unpaired_among
+from cmtrack.comparison.constant import ConstantAnswer, constant_answer
 from cmtrack.comparison.criterion import Criterion
 from cmtrack.comparison.differences import own_degrees, why_no_error
 from cmtrack.comparison.run import Candidate
@@ -137,6 +138,8 @@ class Ranking:
         What a tie-breaker may give up against the leader; None: one paired standard error of each run.
     picked_from : int
         Number of runs that the leader's interval allows for; 1 where it does not.
+    constants : tuple of ConstantAnswer
+        Of each metric of the criterion the best constant answer, and what the best run gains over it.
 
     Notes
     -----
@@ -162,6 +165,7 @@ class Ranking:
     decision: Decision
     margin: float | None = None
     picked_from: int = 1
+    constants: tuple[ConstantAnswer, ...] = ()
 
     @property
     def standings(self) -> tuple[RankedRun, ...]:
@@ -311,7 +315,37 @@ def rank(
     picked_from = 1 if criterion.pareto else len(runs) + others
     if picked_from > 1:
         runs = _allow_for_picking(runs, criterion, evidence, confidence_level, seed, others)
-    return Ranking(tuple(runs), criterion, confidence_level, distribution, pvalues, decision, margin, picked_from)
+    return Ranking(
+        tuple(runs),
+        criterion,
+        confidence_level,
+        distribution,
+        pvalues,
+        decision,
+        margin,
+        picked_from,
+        _constants(runs, candidates, criterion, evidence, others, seed),
+    )
+
+
+def _constants(
+    runs: Sequence[RankedRun],
+    candidates: Sequence[Candidate],
+    criterion: Criterion,
+    evidence: Evidence,
+    others: int,
+    seed: int,
+) -> tuple[ConstantAnswer, ...]:
+    """The constant answer of each metric, against the run of the best value in it."""
+    made = []
+    for m, name in enumerate(criterion.metrics):
+        best = runs[0] if criterion.single else candidates[int(evidence.values[:, m].argmax())]
+        held, of_metric = evidence.places[0], evidence.places[1] == m
+        paired = any(candidates[r].run_id == best.run_id for r in held[of_metric])
+        rivals = evidence.psi[:, of_metric] if paired else None
+        more = len(candidates) - (int(of_metric.sum()) if paired else 1) + others
+        made.append(constant_answer(best.evaluation, name, run=best.name, rivals=rivals, others=more, seed=seed))
+    return tuple(filter(None, made))
 
 
 def identity(candidate: Candidate) -> tuple[str, str]:

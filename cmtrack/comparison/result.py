@@ -105,7 +105,9 @@ class Comparison(ABC):
 
         It leads the first ranking, or the tie-breakers chose it among the tied ones within the margin. None where
         nothing passed, and where several rankings have the same number of rows and none of them holds the parents of
-        the others: which of them to decide by is not for this package to say.
+        the others: which of them to decide by is not for this package to say. That it is the best of the runs does not
+        make it good: :attr:`Ranking.constants` and :meth:`summary` say where no run is shown to be better than the best
+        answer that needs no model.
         """
         return None if self.ranking is None else self.ranking.chosen
 

@@ -11,6 +11,7 @@ from typing import Any
 from cmtrack.base import BaseEvaluation
 from cmtrack.comparison.comparability import Reason, how_apart, why_unpaired
 from cmtrack.comparison.compare import CompareOptions, compare_evaluations, judged
+from cmtrack.comparison.constant import ConstantAnswer, constant_answer
 from cmtrack.comparison.criterion import RankBy
 from cmtrack.comparison.differences import paired_differences
 from cmtrack.comparison.ranking import RankedRun
@@ -117,6 +118,8 @@ class Verdict:
     why : str
         The same as a sentence, with names.
     notes : tuple of str
+    constants : tuple of ConstantAnswer
+        Of each metric that judges the best constant answer, and what the run gains over it. None fails a run.
 
     Notes
     -----
@@ -139,6 +142,7 @@ class Verdict:
     not_judged: NotJudged | None = None
     why: str = ""
     notes: tuple[str, ...] = ()
+    constants: tuple[ConstantAnswer, ...] = ()
 
     @property
     def passed(self) -> bool:
@@ -173,6 +177,7 @@ class Verdict:
             "paired": self.baseline is not None and self.pairing is None,
             "n_samples": math.nan if self.run is None else self.run.evaluation.n_samples,
             "notes": list(self.notes),
+            "constants": [constant.to_dict() for constant in self.constants],
             "warnings": [] if self.run is None else list(self.run.evaluation.warnings),
         }
         return data if self.not_judged is None else data | {"not_judged": self.not_judged.name.lower(), "why": self.why}
@@ -275,11 +280,17 @@ def verdict_of(comparison: Comparison, require: Sequence[str] = ()) -> Verdict:
                 why = f"{metric} against the baseline: {reason}" if (reason := pair[metric].reason) else why
             return Verdict(tested, baseline, pairing=pairing, not_judged=NotJudged.NO_ERROR, why=why)
         checks = [default]
+    names = dict.fromkeys(gate.metric for gate in gates if not gate.column) if gates else comparison.criterion.metrics
+    answers = (constant_answer(tested.evaluation, name, run=tested.name) for name in names)
+    more: dict[str, Any] = {
+        "notes": comparison.notes,
+        "constants": tuple(answer for answer in answers if answer is not None),
+    }
     undecided = [check for check in checks if isinstance(check, GateResult) and check.undecided]
     if undecided and all(check.passed or check in undecided for check in checks):
         why = f"gate {undecided[0].gate.text!r} cannot be decided: {undecided[0].reason}"
-        return Verdict(tested, baseline, tuple(checks), pairing, NotJudged.UNDECIDED, why, comparison.notes)
-    return Verdict(tested, baseline, tuple(checks), pairing, notes=comparison.notes)
+        return Verdict(tested, baseline, tuple(checks), pairing, NotJudged.UNDECIDED, why, **more)
+    return Verdict(tested, baseline, tuple(checks), pairing, **more)
 
 
 def not_worse(comparison: RunComparison, run: RankedRun, baseline: RankedRun | None) -> NotWorse | None:

@@ -1,11 +1,19 @@
-"""The constant answer in words: what a model gains over an answer that needs none."""
+"""The constant answer in words and in tables: what a model gains over an answer that needs none."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+from dataclasses import dataclass
 
-from cmtrack.comparison import ConstantAnswer
+from cmtrack.comparison import Comparison, ConstantAnswer, Ranking
+from cmtrack.grouping import Label
+from cmtrack.names import quoted
 from cmtrack.report import formatting as fmt
+
+CONSTANT = "constant"
+UNDEFINED = "undefined"
+"""Words for the standing of what a table shows below its ranked runs."""
 
 
 def p_of(constant: ConstantAnswer) -> str:
@@ -13,3 +21,111 @@ def p_of(constant: ConstantAnswer) -> str:
     if math.isnan(constant.pvalue):
         return "no error is known"
     return fmt.p_equals(constant.pvalue) + (", not paired by row" if constant.unpaired else "")
+
+
+def constant_sentence(
+    constant: ConstantAnswer,
+    shown: str,
+    *,
+    several: bool = False,
+    positive: Label | None = None,
+    say: Callable[[str], str] = quoted,
+) -> str:
+    """The sentence on a run that is not shown to be better than the constant answer; empty where it is.
+
+    "No run has a lower mean cost than always answering “worse”, which needs no model (0.713): “m2” has 4.100
+    (p < 0.001)."
+
+    Parameters
+    ----------
+    constant : ConstantAnswer
+    shown : str
+        The run's value.
+    several : bool, default False
+        Whether the run is the best of several.
+    positive : label, optional
+        Of the two groups, for the metric's title.
+    say : callable
+        How a sentence names a run.
+    """
+    if not constant.warns:
+        return ""
+    than = "guessing (0)"
+    if math.isfinite(constant.value):
+        what = "giving each class its share"
+        if constant.answer is not None:
+            what = f"always answering {quoted(constant.answer)}"
+        than = f"{what}, which needs no model ({fmt.number(constant.value)})"
+    who = "No run" if several else say(constant.run)
+    claim = "has" if several else "has no"
+    if constant.ahead:
+        claim = "is shown to have" if several else "is not shown to have"
+    article = "a " if several or constant.ahead else ""
+    has = f"{say(constant.run)} has {shown}" if several else f"it has {shown}"
+    title = f"{article}{constant.better} {fmt.metric_title(constant.metric, positive)}"
+    return f"{who} {claim} {title} than {than}: {has} ({p_of(constant)})."
+
+
+def warning_clause(ranking: Ranking) -> str:
+    """The same in a clause, ", not better than always “worse”"; empty where the best run is shown to be better."""
+    one = next((constant for constant in ranking.constants if constant.warns), None)
+    if one is None:
+        return ""
+    than = one.words if math.isfinite(one.value) else "guessing"
+    return f", not {'shown to be ' if one.ahead else ''}better than {than}"
+
+
+def constant_sentences(ranking: Ranking, say: Callable[[str], str] = quoted) -> list[str]:
+    """The sentences of a ranking, one for each metric in which the best run is not shown to be better."""
+    several, positive = ranking.picked_from > 1 or len(ranking.runs) > 1, ranking.evaluation.positive
+    said = []
+    for one in ranking.constants:
+        run = next(run for run in ranking.runs if run.name == one.run)
+        ends = run.interval if ranking.criterion.single else run.evaluation.intervals.get(one.metric)
+        shown = fmt.number(run.evaluation.metrics[one.metric], ends)
+        said.append(constant_sentence(one, shown, several=several, positive=positive, say=say))
+    return [sentence for sentence in said if sentence]
+
+
+@dataclass(frozen=True)
+class Beside:
+    """A row of a table below its ranked runs: a constant answer, or a run without a value.
+
+    Attributes
+    ----------
+    name, run_id : str
+    standing : str
+    values : dict of str to str
+        What it has of the metrics, by their names.
+    reason : str
+        Why a value is undefined.
+    """
+
+    name: str
+    run_id: str
+    standing: str
+    values: dict[str, str]
+    reason: str = ""
+
+
+def beside(comparison: Comparison, ranking: Ranking) -> list[Beside]:
+    """What a ranking's table shows below its runs: the constant answers, and runs of the same data without a value."""
+    rows: dict[str, Beside] = {}
+    for one in ranking.constants:
+        text = fmt.number(one.value) if math.isfinite(one.value) else UNDEFINED
+        earlier = rows.get(one.words)
+        values = ({} if earlier is None else earlier.values) | {one.metric: text}
+        reason = "; ".join(filter(None, ("" if earlier is None else earlier.reason, one.reason)))
+        rows[one.words] = Beside(one.words, "", CONSTANT, values, reason)
+    data = ranking.evaluation.statistics.digest.content_only
+    read = {candidate.run_id: candidate.evaluation for candidate in comparison.judged}
+    out = list(rows.values())
+    for left in comparison.left_out:
+        evaluation = read.get(left.run.run_id)
+        if evaluation is None or evaluation.statistics.digest.content_only != data:
+            continue
+        metrics = {name: evaluation.metrics[name] for name in ranking.criterion.metrics if name in evaluation.metrics}
+        values = {name: fmt.number(value) if math.isfinite(value) else UNDEFINED for name, value in metrics.items()}
+        values |= {name: "infinite" for name in values if name in evaluation.infinite}
+        out.append(Beside(left.run.name, left.run.run_id, "last" if left.last else "not ranked", values, left.reason))
+    return out

@@ -18,6 +18,7 @@ from cmtrack.comparison.run import Run
 from cmtrack.comparison.tie_breakers import Decision
 from cmtrack.grouping import Costs, Grouping
 from cmtrack.metrics.gates import GateResult
+from cmtrack.report.constant import CONSTANT, UNDEFINED
 from cmtrack.report.review.narrative import decision, verdict
 from cmtrack.report.review.phrases import LAST, standing
 from cmtrack.report.review.record import as_data, varying
@@ -80,13 +81,29 @@ def to_frame(comparison: Comparison) -> pd.DataFrame:
 
 def to_html(comparison: Comparison) -> str:
     """The decision and the table, for a notebook."""
+    import pandas as pd
+
     said = "".join(f"<p>{escape(sentence)}</p>" for sentence in decision(comparison))
     frame = to_frame(comparison)
     shown = frame[[name for name in frame.columns if name in _HTML or name in comparison.criterion.metrics]]
     if not (comparison.criterion.pareto or isinstance(comparison, ModelComparison)):
         shown = shown.drop(columns="p_holm", errors="ignore")  # p_set decides: one p-value on a page
     shown = shown.dropna(axis="columns", how="all")
+    shown = pd.concat([shown, *(_constants(one) for one in comparison.rankings if isinstance(one, Ranking))])
     return for_page(said + shown.to_html(index=False, float_format="{:.4f}".format, na_rep="", escape=True))
+
+
+def _constants(ranking: Ranking) -> pd.DataFrame:
+    """The rows of the constant answers, below those of the runs."""
+    import pandas as pd
+
+    single = ranking.criterion.single
+    rows = [
+        {"name": one.words, "status": CONSTANT, "value" if single else one.metric: one.value}
+        | {"reason": f"{UNDEFINED}: {one.reason}" if one.reason else ""}
+        for one in ranking.constants
+    ]
+    return pd.DataFrame(rows)
 
 
 def _rows(comparison: Comparison, params: Sequence[str]) -> Iterator[dict[str, Any]]:
@@ -211,6 +228,7 @@ def _ranking(ranking: Ranking) -> dict[str, Any]:
         "decision": _decided(ranking.decision),
         "margin": ranking.margin,
         "picked_from": ranking.picked_from,
+        "constants": [constant.to_dict() for constant in ranking.constants],
     }
 
 

@@ -22,6 +22,7 @@ from cmtrack.grouping import Label
 from cmtrack.metrics.gates import GateResult
 from cmtrack.names import quoted
 from cmtrack.report import formatting as fmt
+from cmtrack.report.constant import constant_sentences, warning_clause
 from cmtrack.report.review.phrases import (
     KINDS,
     Say,
@@ -68,7 +69,7 @@ def lead(comparison: Comparison) -> str:
         text = f"take {say(ranking.foremost.name)}; {text}"
     if len(comparison.rankings) > 1:
         text += f" (ranking 1 of {len(comparison.rankings)})"
-    return text
+    return text + warning_clause(ranking)
 
 
 def verdict(comparison: Comparison) -> list[str]:
@@ -103,6 +104,9 @@ def _decision(comparison: RunComparison, ranking: Ranking, gates: list[str], say
     head = _headline(ranking, say)
     if several > 1:
         head += f" This covers ranking 1 of {several} only: the rankings were not compared with each other."
+    warned = constant_sentences(ranking, say)
+    if warned:  # the first thing to know
+        head = " ".join([*warned, f"Of the runs, t{head[1:]}" if head.startswith("Take ") else head])
     said = [head, *_standing(ranking, say)]
     if comparison.how.get("tie_breakers", ()) or not ranking.criterion.pareto:
         said += _tie(comparison, ranking, say)
@@ -368,7 +372,7 @@ def _other(comparison: RunComparison, place: int, say: Say) -> str:
         value = f" with {_value(first)}" if ranking.criterion.single else ""
         said = f"{say(first.name)} leads{value}" if len(ranking.runs) > 1 else f"{say(first.name)} has{value[5:]}"
     tied = "" if not ties else f"; {ties} other {'run is' if ties == 1 else 'runs are'} tied with it"
-    return f"{heading(comparison, place)}. There, {said}{tied}."
+    return " ".join([f"{heading(comparison, place)}. There, {said}{tied}.", *constant_sentences(ranking, say)])
 
 
 def _noun(comparison: Comparison) -> str:

@@ -19,6 +19,7 @@ from cmtrack.metrics.gates import Gate, GateResult
 from cmtrack.names import quoted
 from cmtrack.plots.review.ranking import PICKED, SHARPER
 from cmtrack.report import formatting as fmt
+from cmtrack.report.constant import Beside, beside
 from cmtrack.report.html import figure_block
 from cmtrack.report.probabilities import JUDGES
 from cmtrack.report.review import reproduce
@@ -63,7 +64,9 @@ def context(comparison: Comparison, title: str | None, pictures: Mapping[str, Pi
         "evidence": said[1:],
         "further": further(comparison, beside_tables=True),
         "tables": [
-            table(ranking) | {"name": _table_name(comparison, place), "reading": _reading(comparison)}
+            table(ranking)
+            | {"name": _table_name(comparison, place), "reading": _reading(comparison)}
+            | {"beside": beside_rows(comparison, ranking)}
             for place, ranking in enumerate(comparison.rankings)
         ],
         "probabilities": probabilities(comparison.ranking),
@@ -337,6 +340,20 @@ def ranking_table(ranking: Ranking) -> Table:
     rows = [_run_row(run, ranking, gates) for run in runs]
     intervals = {place for row in rows for place, c in enumerate(row["cells"]) if c["beside"] is not None}
     return _drawn({"heads": heads, "rows": rows, "with_interval": intervals}, ranking)
+
+
+def beside_rows(comparison: Comparison, ranking: Ranking | RepeatedRanking) -> list[dict[str, Any]]:
+    """The rows below those of the ranked runs: the constant answers, and runs without a value."""
+    if not isinstance(ranking, Ranking):
+        return []
+    width = len(ranking_table(ranking)["heads"]) - 3 - len(ranking.criterion.metrics)
+    return [_beside_row(one, ranking, width) for one in beside(comparison, ranking)]
+
+
+def _beside_row(one: Beside, ranking: Ranking, width: int) -> dict[str, Any]:
+    cells = [cell(one.values.get(name, ""), title=one.reason) for name in ranking.criterion.metrics]
+    first = [cell(""), name_cell(one.name, one.run_id), cell(one.standing, title=one.reason)]
+    return {"cells": [*first, *cells, *(cell("") for _ in range(width))], "status": "beside", "reason": one.reason}
 
 
 def _drawn(table: Table, ranking: Ranking | RepeatedRanking) -> Table:

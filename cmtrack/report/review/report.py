@@ -167,7 +167,7 @@ def _gate(cell: Mapping[str, Any]) -> str:
 
 def _ranking(table: Mapping[str, Any]) -> list[str]:
     body = []
-    for row in table["rows"]:
+    for row in [*table["rows"], *table["beside"]]:
         rank, name, standing, *others = row["cells"]
         mark = "**" if row["status"] == "chosen" else ""
         body.append([rank["text"], f"{mark}{_plain(name['text'])}{mark}", standing["text"], *map(_shown, others)])

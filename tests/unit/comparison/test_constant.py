@@ -10,8 +10,8 @@ from scipy.stats import binomtest
 from sklearn.dummy import DummyClassifier
 from sklearn.metrics import brier_score_loss, f1_score, log_loss
 
-from cmtrack import Grouping, Metric, evaluate, paired_differences
-from cmtrack.comparison import constant_answer
+from cmtrack import Evaluation, Grouping, Metric, compare, evaluate, paired_differences
+from cmtrack.comparison import constant_answer, judge
 from cmtrack.report import narrative
 
 FEW = np.r_[np.zeros(24, int), 1], np.r_[np.ones(5, int), np.zeros(20, int)]
@@ -152,3 +152,70 @@ def test_a_model_as_right_as_the_most_frequent_class_is_seldom_called_clearly_di
         constant = constant_answer(evaluate(y, q, labels=range(k), sections=["multiclass"]), "multiclass/accuracy")
         clear += constant.shown_better or constant.shown_worse
     assert clear / 300 <= 0.07 + 2 * math.sqrt(0.05 * 0.95 / 300)
+
+
+def priced_runs() -> dict[str, Evaluation]:
+    """A model that takes "b" for "a" costs 10 each time: always answering "a" is cheaper than both."""
+    y = np.array(["a"] * 70 + ["b"] * 30)
+    dear, dearer = y.copy(), y.copy()
+    dear[:40], dearer[:60] = "b", "b"
+    costs = {("a", "b"): 10.0, ("b", "a"): 1.0}
+    return {"m1": evaluate(y, dearer, costs=costs), "m2": evaluate(y, dear, costs=costs)}
+
+
+def test_a_ranking_by_cost_says_first_that_a_constant_answer_is_cheaper(tmp_path):
+    comparison = compare(priced_runs(), rank_by="cost/mean")
+    (constant,) = comparison.ranking.constants
+    assert (constant.words, constant.value, constant.run) == ("always “a”", pytest.approx(0.3), "m2")
+    assert constant.difference == pytest.approx(4.0 - 0.3)
+    assert constant.shown_worse
+    first = "No run has a lower mean cost than always answering “a”, which needs no model (0.300): “m2” has 4 "
+    first += "(p < 0.001)."
+    assert comparison.summary().startswith(f"{first} Of the runs, take “m2”: ")
+    assert repr(comparison).endswith("not better than always “a”)")
+    page, text = (comparison.report(tmp_path / f"review.{ending}").read_text() for ending in ("html", "md"))
+    assert "No run has a lower mean cost than always answering “a”" in page
+    assert "| always “a” | constant | 0.300 |" in text
+    assert comparison.to_dict()["rankings"][0]["constants"][0]["value"] == pytest.approx(0.3)
+    assert "always “a”" in comparison._repr_html_()
+    assert list(comparison.to_frame()["name"]) == ["m2", "m1"]  # a program reads runs
+
+
+def test_a_dummy_that_has_no_matthews_correlation_stands_in_the_table(tmp_path):
+    y, p = scored(300, 2, 4)
+    runs = {"model": evaluate(y, p.argmax(axis=1)), "dummy": evaluate(y, np.zeros(300, int))}
+    comparison = compare(runs, rank_by="multiclass/matthews_corrcoef")
+    text = comparison.report(tmp_path / "review.md").read_text()
+    ranking = text[text.index("### Ranking") : text.index("### Notes") if "### Notes" in text else None]
+    assert "| always “0” | constant | undefined |" in ranking
+    assert "| dummy | not ranked | undefined |" in ranking
+    assert "guessing" not in comparison.summary()  # the model is better than that
+
+
+def test_the_best_of_many_runs_without_merit_is_not_called_better():
+    rng, better = np.random.default_rng(0), 0
+    for _ in range(20):
+        y = rng.choice(2, 200, p=[0.6, 0.4])
+        runs = {f"r{k}": evaluate(y, np.where(rng.random(200) < 0.6, y, 1 - y), labels=[0, 1]) for k in range(20)}
+        ranking = compare(runs, rank_by="multiclass/accuracy").ranking
+        better += ranking.constants[0].shown_better
+        alone = constant_answer(ranking.leader.evaluation, "multiclass/accuracy")
+        assert alone.pvalue <= ranking.constants[0].pvalue
+    assert better <= 3
+
+
+def test_several_metrics_have_a_constant_answer_each():
+    comparison = compare(priced_runs(), rank_by=["multiclass/accuracy", "cost/mean", "class/a/recall"])
+    accuracy, cost, recall = comparison.ranking.constants
+    assert accuracy.warns
+    assert cost.warns
+    assert recall.unbeatable
+    assert comparison.summary().count("which needs no model") == 2
+
+
+def test_a_gate_notes_that_the_run_is_no_better_than_a_constant_answer_and_passes_it():
+    verdict = judge(priced_runs()["m2"], require=["cost/mean <= 5", "class/a/recall >= 0.1"])
+    assert verdict.passed
+    cost, recall = verdict.to_dict()["constants"]
+    assert (cost["words"], cost["shown_better"]) == ("always “a”", False)
+    assert recall["unbeatable"]
