@@ -281,8 +281,9 @@ def _standing(
     values = scores[:, column][np.isfinite(scores[:, column])]
     gap = None if column == result.best else result[name]
     unit = 1.0 if criterion.direction == "higher" else -1.0
-    ends = (math.nan, math.nan) if gap is None else tuple(sorted((unit * gap.joint_low, unit * gap.joint_high)))
     metric = criterion.metrics[0]
+    low, high = (math.nan, math.nan) if gap is None else sorted((unit * gap.joint_low, unit * gap.joint_high))
+    widest = lookup(metric).widest
     best_first = sorted(runs[name], key=lambda c: distance_from_best(metric, c.evaluation.metrics[metric]))
     return RankedModel(
         name=name,
@@ -291,8 +292,8 @@ def _standing(
         mean=float(values.mean()) if len(values) else math.nan,
         sd=float(values.std(ddof=1)) if len(values) > 1 else math.nan,
         difference=0.0 if gap is None else unit * gap.difference,
-        difference_low=ends[0],
-        difference_high=ends[1],
+        difference_low=max(low, -widest),
+        difference_high=min(high, widest),
         pvalue=math.nan if gap is None else gap.pvalue,
         p_holm=math.nan if gap is None else gap.adjusted_pvalue,
         worse=math.nan if gap is None else gap.worse,

@@ -144,6 +144,11 @@ class Metric:
         """The part before the first slash."""
         return self.name.split("/")[0]
 
+    @property
+    def widest(self) -> float:
+        """The most that two values can differ by; of what is best nearest to zero, two distances from it."""
+        return max(-self.low, self.high) if self.better == "nearest zero" else self.high - self.low
+
     def heading(self, brief: bool = False) -> str:
         """The title for people, as it is declared or made of the name; ``brief`` for the head of a table.
 

@@ -163,7 +163,7 @@ def plot_ranking(
     lines += _explanations(limits[:n], gap_limits[:n], same[:n], level, simultaneous, wider[:n])
     lines += text.numbered(short[:n])
     if any(beyond):
-        lines.append("Arrowheads: beyond the axis; the number stands beside it.")
+        lines.append("Arrowheads: beyond the axis; the numbers stand beside it.")
     caption_under(left, legend, lines, 72 * (2 * _WIDTH + columns[0]))
     if title is not None:
         left.set_title(title, fontsize=TITLE_SIZE, color=INK, loc="left", pad=9)
@@ -237,13 +237,18 @@ def _explanations(
 
 FONT = 7.5  # of the numbers
 _FAR = 6.0  # times the median distance from the first row: beyond, a row does not stretch the axis
+_WIDE = 3.0  # times the median half-width of the intervals of tied rows: nor does what reaches further
 
 
-def _range(centres: FloatArray, limits: FloatArray, zero: bool) -> tuple[float, float]:
-    """Axis limits around all rows but those that are many times further from the first than the others."""
+def _range(centres: FloatArray, limits: FloatArray, tied: layout.BoolArray, zero: bool) -> tuple[float, float]:
+    """Axis limits around all rows but those that are many times further from the first, or wider, than the others."""
     distance = np.abs(centres - centres[0])
     others = distance[1:][np.isfinite(distance[1:]) & (distance[1:] > 0)]
     near = distance <= (_FAR * np.median(others) if others.size else np.inf)
+    arms = np.abs(limits - centres[:, None]).max(axis=1)
+    known = arms[np.isfinite(arms) & tied] if np.isfinite(arms[tied]).any() else arms[np.isfinite(arms)]
+    most = _WIDE * np.median(known) if known.size else np.inf
+    limits = np.clip(limits, (centres - most)[:, None], (centres + most)[:, None])
     kept = np.concatenate([centres[near], limits[near].ravel(), limits[:1].ravel(), [0.0] * zero])
     kept = kept[np.isfinite(kept)]
     if not kept.size:
@@ -266,12 +271,12 @@ def draw_panel(
 ) -> bool:
     """Dots and intervals in rows, bands up to `reach` panel widths; `zero`: with a line there.
 
-    Returns whether a row lies beyond the axis.
+    Returns whether a row, or an end of its interval, lies beyond the axis.
     """
     open_axes(ax)
     ax.grid(False, axis="y")
     ax.spines["left"].set_visible(False)
-    low, high = _range(centres, limits, zero)
+    low, high = _range(centres, limits, tied, zero)
     for top in np.flatnonzero(bands) - 0.5:
         ax.add_patch(
             Rectangle(
@@ -285,6 +290,11 @@ def draw_panel(
         if np.isfinite(start) and np.isfinite(stop):
             ax.plot([start, stop], [row, row], color=colour, linewidth=1.6, solid_capstyle="butt", zorder=2,
                     gid=f"{RUN}{row}")  # fmt: skip
+            for end, arrow, there in ((low, "<", start < low < stop), (high, ">", start < high < stop)):
+                if there:
+                    beyond = True
+                    ax.plot([end], [row], marker=arrow, markersize=5.0, color=colour, markeredgecolor="none",
+                            linestyle="none", zorder=2.5, clip_on=False, gid=f"{RUN}{row}")  # fmt: skip
         if not np.isfinite(centre):
             continue
         where = float(np.clip(centre, low, high))

@@ -97,11 +97,11 @@ def _scale(
 ) -> tuple[float, float]:
     """The ends of the scale: of all rows, or of those that matter and what is near them."""
     held = [0.0] if zero else []
-    whole = [*(lows[row] for row in rows), *(highs[row] for row in rows), *held]
     kept = [row for row, own in zip(rows, matter, strict=True) if own] or rows
     most = _WIDEST * median(max(highs[row] - values[row], values[row] - lows[row]) for row in kept)
-    near = [max(lows[row], values[row] - most) for row in kept] + held
-    near += [min(highs[row], values[row] + most) for row in kept]
+    ends = {row: (max(lows[row], values[row] - most), min(highs[row], values[row] + most)) for row in rows}
+    whole = [*(end for both in ends.values() for end in both), *held]
+    near = [*(end for row in kept for end in ends[row]), *held]
     first, last = min(near), max(near)
     reach = _REACH * (last - first)
     if reach > 0:

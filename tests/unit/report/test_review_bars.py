@@ -88,3 +88,14 @@ def test_what_is_not_known_is_not_drawn():
     (alone,) = bars([0.0], [0.0], [0.0], [True], zero=True)
     assert alone is not None
     assert alone.at == alone.zero == pytest.approx(WIDTH / 2)
+
+
+def test_one_wide_interval_does_not_set_the_scale_and_has_an_arrow():
+    # one of four tied runs had ±74.6: the bars of all others were dots
+    values, reach = [0.0, -0.001, -0.002, -0.003], [0.01, 0.012, 74.636, 0.01]
+    lows, highs = ([v + s * r for v, r in zip(values, reach, strict=True)] for s in (-1, 1))
+    drawn = bars(values, lows, highs, [True] * 4, zero=True)
+    assert all(bar is not None for bar in drawn)
+    assert drawn[0].last - drawn[0].first < 0.1
+    assert [bar.arrows for bar in drawn] == [(), (), ("left", "right"), ()]
+    assert drawn[0].high - drawn[0].low > WIDTH / 6
