@@ -72,11 +72,26 @@ def _wine() -> Population:
     return lambda _: _of_rows(x[:, [0, 1, 10]], y, 0.3)
 
 
+def _alike(gap: float) -> Population:
+    """Five classes with heavy tails, of which the last two lie ``gap`` apart: one population for all seeds."""
+    rng = np.random.default_rng(5)
+    centres, away = rng.normal(size=(5, 6)) * 1.3, rng.normal(size=6)
+    centres[4] = centres[3] + gap * away / np.linalg.norm(away)
+    scales = rng.uniform(0.8, 1.3, size=(5, 6))
+
+    def draw(rng: np.random.Generator, classes: np.ndarray) -> np.ndarray:
+        drawn: np.ndarray = centres[classes] + scales[classes] * rng.standard_t(5, size=(len(classes), 6))
+        return drawn
+
+    return lambda _: draw
+
+
 @dataclass(frozen=True)
 class Task:
     """A population, its classifier, and how many rows are labelled and judged.
 
-    ``shares`` are the target's, and by default drawn uniformly; ``labelled_shares`` are equal by default.
+    ``shares`` are the target's, and by default drawn uniformly; of several, the splits take turns. ``labelled_shares``
+    and ``train_shares`` are equal by default.
     """
 
     population: Callable[[], Population]
@@ -85,8 +100,9 @@ class Task:
     train: int
     labelled: int
     target: int
-    shares: tuple[float, ...] | None = None
+    shares: tuple[float, ...] | tuple[tuple[float, ...], ...] | None = None
     labelled_shares: tuple[float, ...] | None = None
+    train_shares: tuple[float, ...] | None = None
 
 
 TASKS = {
@@ -113,6 +129,19 @@ COVERAGE_TASKS = {
         lambda: _made(5), "lr", 5, 500, 1_000, 5_000, (0.3, 0.3, 0.2, 0.1, 0.1), (0.03, 0.07, 0.1, 0.3, 0.5)
     ),
 }
+NATURAL = (0.42, 0.26, 0.17, 0.1, 0.05)
+SEVERAL = (
+    (0.3, 0.25, 0.2, 0.15, 0.1),
+    (0.05, 0.1, 0.15, 0.3, 0.4),
+    (0.55, 0.2, 0.15, 0.07, 0.03),
+    (0.02, 0.03, 0.6, 0.15, 0.2),
+)
+WIDTH_TASKS = {
+    f"two alike ({gap}), {scorer}, {labelled}": Task(
+        lambda gap=gap: _alike(gap), scorer, 5, 500, labelled, 1_500, SEVERAL, NATURAL, NATURAL
+    )
+    for gap, scorer, labelled in ((1.5, "lr", 400), (1.5, "nb", 800), (2.0, "lr", 800), (2.0, "nb", 400))
+}
 SCORERS = {
     "lr": lambda: make_pipeline(StandardScaler(), LogisticRegression(max_iter=2000)),
     "nb": GaussianNB,
@@ -127,6 +156,13 @@ class Split:
     held: np.ndarray
     target: np.ndarray
     shares: np.ndarray
+    realised: np.ndarray
+
+
+def _classes(size: int, n: int, shares: tuple[float, ...] | None) -> np.ndarray:
+    if shares is None:
+        return np.arange(n) % size
+    return np.repeat(np.arange(size), np.rint(np.multiply(shares, n)).astype(int))
 
 
 def splits(task: Task, n_splits: int, first: int = 0) -> list[Split]:
@@ -134,18 +170,14 @@ def splits(task: Task, n_splits: int, first: int = 0) -> list[Split]:
     population, out = task.population(), []
     for seed in range(first, first + n_splits):
         draw, rng = population(seed), np.random.default_rng(1000 + seed)
-        train = np.arange(task.train) % task.classes
+        train = _classes(task.classes, task.train, task.train_shares)
         model = SCORERS[task.scorer]().fit(draw(rng, train), train)
-        if task.labelled_shares is None:
-            y = np.arange(task.labelled) % task.classes
-        else:
-            y = np.repeat(
-                np.arange(task.classes), np.rint(np.multiply(task.labelled_shares, task.labelled)).astype(int)
-            )
+        y = _classes(task.classes, task.labelled, task.labelled_shares)
         shares = rng.dirichlet(np.ones(task.classes)) if task.shares is None else np.array(task.shares)
+        shares = shares if shares.ndim == 1 else shares[seed % len(shares)]
         actual = rng.choice(task.classes, task.target, p=shares)
         held, target = (model.predict_proba(draw(rng, classes)) for classes in (y, actual))
-        out.append(Split(y, held, target, shares))
+        out.append(Split(y, held, target, shares, np.bincount(actual, minlength=task.classes)))
     return out
 
 
@@ -191,26 +223,36 @@ def cached(folder: Path | None, key: str, compute: Callable[[], np.ndarray]) -> 
 
 @dataclass(frozen=True)
 class Ours:
-    """Our estimates of all splits: values, low, high (splits, K); p-values of the fit and seconds (splits,)."""
+    """Our estimates of all splits: values, low, high and the numbers' ends (splits, K); p-values, seconds (splits,)."""
 
     values: np.ndarray
     low: np.ndarray
     high: np.ndarray
+    counts: np.ndarray
     pvalues: np.ndarray
     seconds: np.ndarray
 
 
 def ours(parts: list[Split], density: str) -> Ours:
     """Our estimates of all splits."""
-    rows, pvalues, seconds = [], [], []
+    rows, counts, pvalues, seconds = [], [], [], []
     for part in parts:
         start = time.process_time()
         estimate = estimate_prevalence(part.target, calibration=(part.y, part.held), density=density)
         seconds.append(time.process_time() - start)
         rows.append(list(estimate.by_class.values()))
+        counts.append(estimate.to_frame()[["count_low", "count_high"]])
         pvalues.append(estimate.fit_pvalue)
     values, low, high = np.moveaxis(np.array(rows), 2, 0)
-    return Ours(values, low, high, np.array(pvalues), np.array(seconds))
+    return Ours(values, low, high, np.array(counts), np.array(pvalues), np.array(seconds))
+
+
+def excess(found: Ours, truth: np.ndarray) -> tuple[float, float]:
+    """Mean width over 3.92 times the root mean squared error, and its standard error by resampled splits."""
+    widths, squares = (found.high - found.low).mean(axis=1), ((found.values - truth) ** 2).mean(axis=1)
+    drawn = np.random.default_rng(0).integers(0, len(widths), (500, len(widths)))
+    ratios = widths[drawn].mean(axis=1) / 3.92 / np.sqrt(squares[drawn].mean(axis=1))
+    return float(widths.mean() / 3.92 / np.sqrt(squares.mean())), float(ratios.std())
 
 
 def _mean(by_split: np.ndarray) -> tuple[float, float]:
@@ -220,8 +262,9 @@ def _mean(by_split: np.ndarray) -> tuple[float, float]:
 def report(tasks: dict[str, Task], options: argparse.Namespace, peers: tuple[str, ...]) -> None:
     """Errors by method, our error over the best peer's, coverage over all classes and of the worst one."""
     columns = ("ours (se)", "ours / best", "largest bias of a class (sd)", "covers (se)", "worst class", "fit rejects")
-    print("| " + " | ".join(("task", *peers, *columns, "width", "ms")) + " |")
-    print("|---" * (len(peers) + 9) + "|")
+    columns += ("width", "width / 3.92 RMSE (se)", "number covers (se)", "ms")
+    print("| " + " | ".join(("task", *peers, *columns)) + " |")
+    print("|---" * (len(peers) + 11) + "|")
     ratios, covers, worst = [], [], []
     for name, task in tasks.items():
         parts = splits(task, options.splits, options.first)
@@ -232,6 +275,11 @@ def report(tasks: dict[str, Task], options: argparse.Namespace, peers: tuple[str
             values = cached(options.cache, key, lambda n=one, p=parts: np.stack([peer(n, x) for x in p]))
             errors.append(float(np.abs(values - truth).mean()))
         found = ours(parts, options.density)
+        numbers = np.stack([part.realised for part in parts])
+        counted, counted_se = _mean(
+            ((found.counts[..., 0] <= numbers) & (numbers <= found.counts[..., 1])).mean(axis=1)
+        )
+        ratio_of_width, ratio_se = excess(found, truth)
         error, spread = _mean(np.abs(found.values - truth).mean(axis=1))
         inside = (found.low <= truth) & (truth <= found.high)
         cover, cover_se = _mean(inside.mean(axis=1))
@@ -246,7 +294,8 @@ def report(tasks: dict[str, Task], options: argparse.Namespace, peers: tuple[str
             f"{error:.4f} ({spread:.4f})", f"{ratio:.3f}" if errors else "–",
             f"{difference.mean(axis=0)[far]:+.4f} ({difference[:, far].std():.4f})",
             f"{cover:.3f} ({cover_se:.3f})", f"{least:.2f}", f"{np.mean(found.pvalues < 0.05):.2f}",
-            f"{(found.high - found.low).mean():.3f}", f"{1e3 * np.median(found.seconds):.0f}",
+            f"{(found.high - found.low).mean():.3f}", f"{ratio_of_width:.2f} ({ratio_se:.2f})",
+            f"{counted:.3f} ({counted_se:.3f})", f"{1e3 * np.median(found.seconds):.0f}",
         ]  # fmt: skip
         print(f"| {name} |", " | ".join(cells), "|", flush=True)
     if peers:
@@ -256,7 +305,7 @@ def report(tasks: dict[str, Task], options: argparse.Namespace, peers: tuple[str
 
 
 def main() -> None:
-    """Print both tables."""
+    """Print the tables."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--quick", action="store_true", help="8 splits instead of 60")
     parser.add_argument("--splits", type=int, default=60)
@@ -275,9 +324,10 @@ def main() -> None:
 
     if tasks := chosen(TASKS):
         report(tasks, options, PEERS)
-    if tasks := chosen(COVERAGE_TASKS):
-        print()
-        report(tasks, options, ())
+    for tasks in map(chosen, (COVERAGE_TASKS, WIDTH_TASKS)):
+        if tasks:
+            print()
+            report(tasks, options, ())
 
 
 if __name__ == "__main__":

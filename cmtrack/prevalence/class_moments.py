@@ -341,8 +341,9 @@ def scaled_shares(
     target: FloatArray,
     confidence_level: float = 0.95,
     weights: FloatArray | None = None,
+    interval: str = "adjusted",
 ) -> ClassShares:
-    """Shares of the classes in a target (n, K), their covariance by source and Wald intervals cut at 0 and 1.
+    """Shares of the classes in a target (n, K), their covariance by source and their intervals.
 
     Parameters
     ----------
@@ -362,7 +363,8 @@ def scaled_shares(
     labelled_part = of_labelled.sum(axis=0)
     shares = shares + _towards(likely - shares, of_target + labelled_part, labelled_part)
     by_class = np.diagonal(of_labelled, axis1=1, axis2=2)
-    return ClassShares.estimated(shares, of_target + labelled_part, by_class, identified, confidence_level)
+    covariance = of_target + labelled_part
+    return ClassShares.estimated(shares, covariance, by_class, identified, confidence_level, moments.n, interval)
 
 
 def folds_for(target: FloatArray) -> int:

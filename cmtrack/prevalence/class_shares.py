@@ -1,8 +1,9 @@
 """Shares of K classes in a target, jointly, with their covariance: by bins, for any number of classes, without a model.
 
 A sample's bin is its most probable class and the quantile group of that class's probability; labelled counts give each
-class's density over the bins, half a count added. Expectation-maximisation gives the shares, a sandwich their
-covariance. By recalibrated probabilities: :mod:`.class_moments`.
+class's density over the bins, one count added, spread evenly (two classes: half a count in each bin).
+Expectation-maximisation gives the shares, a sandwich their covariance. By recalibrated probabilities:
+:mod:`.class_moments`.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
+from scipy.optimize import brentq, nnls
 from scipy.sparse import csr_array
 from scipy.special import chdtrc
 
@@ -24,6 +26,8 @@ from cmtrack.statistics.top_scores import TopScoreCounts
 GROUPS = 5
 _LEAST = 1e-9
 """Information of one sample about a direction of shares that a target of any size would leave within 0 to 1."""
+_MOST_JOINT = 30
+"""Of more classes each interval is Wald's alone, cut at 0 and 1: a joint one would take seconds."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,8 +37,9 @@ class ClassShares:
     Attributes
     ----------
     values, low, high : ndarray of shape (K,)
-        Shares that sum to 1, and the ends of Wald intervals cut at 0 and 1; NaN for classes without labelled
-        samples.
+        Shares that sum to 1, and the ends of their intervals; NaN for classes without labelled samples.
+    realised : ndarray of shape (2, K)
+        Ends of the intervals of the target's own shares.
     covariance : ndarray of shape (K, K)
     of_labelled : ndarray of shape (K, K)
         The part of each share's variance (columns) that each class's labelled samples (rows) cause.
@@ -45,33 +50,87 @@ class ClassShares:
     values: FloatArray
     low: FloatArray
     high: FloatArray
+    realised: FloatArray
     covariance: FloatArray
     of_labelled: FloatArray
     identified: BoolArray
 
     @classmethod
     def estimated(
-        cls, values: FloatArray, covariance: FloatArray, of_labelled: FloatArray, identified: BoolArray, level: float
+        cls,
+        values: FloatArray,
+        covariance: FloatArray,
+        of_labelled: FloatArray,
+        identified: BoolArray,
+        level: float,
+        n: float,
+        interval: str = "adjusted",
     ) -> ClassShares:
-        """Make shares with the ends of their Wald intervals; NaN where they are not identified."""
+        """Make shares of a target of n samples with their intervals; NaN where they are not identified.
+
+        ``interval`` is "adjusted" (see :func:`joint_ends`), "wald" (cut at 0 and 1), or "realised": the adjusted one of
+        the target's own shares, whose variance is less by share (1 - share) / n.
+        """
         values = np.where(identified, values, math.nan)
-        with np.errstate(invalid="ignore"):
-            reach = normal_quantile(level) * np.sqrt(np.maximum(np.diag(covariance), 0.0))
-        low, high = np.clip(values - reach, 0, 1), np.clip(values + reach, 0, 1)
-        return cls(values, low, high, covariance, of_labelled, identified)
+        with np.errstate(invalid="ignore", divide="ignore"):
+            variance = np.maximum(np.diag(covariance), 0.0)
+            part = np.where(variance > 0, np.maximum(1 - values * (1 - values) / n / variance, 1e-3), 1.0)
+        reach = normal_quantile(level) * np.stack((np.ones(len(values)), np.sqrt(part)))
+        whole, realised = (joint_ends(values, covariance, one, interval != "wald") for one in reach)
+        low, high = realised if interval == "realised" else whole
+        return cls(values, low, high, np.stack(realised), covariance, of_labelled, identified)
 
     def covering(self, others: Sequence[ClassShares]) -> ClassShares:
         """The same with intervals that reach over the shares of others."""
-        values = [shares.values for shares in others]
-        low = np.fmin.reduce([self.low, *values])
-        high = np.fmax.reduce([self.high, *values])
-        known = ~np.isnan(self.values)
-        return replace(self, low=np.where(known, low, math.nan), high=np.where(known, high, math.nan))
+        values = [np.where(np.isnan(self.values), math.nan, shares.values) for shares in others]
+        low, least = (np.fmin.reduce([ends, *values]) for ends in (self.low, self.realised[0]))
+        high, most = (np.fmax.reduce([ends, *values]) for ends in (self.high, self.realised[1]))
+        return replace(self, low=low, high=high, realised=np.stack((least, most)))
 
     @classmethod
     def nothing(cls) -> ClassShares:
         """Shares of no classes."""
-        return cls(*(np.empty(0),) * 5, np.empty(0, dtype=bool))
+        return cls(*(np.empty(0),) * 6, np.empty(0, dtype=bool))
+
+
+def joint_ends(
+    values: FloatArray, covariance: FloatArray, reach: FloatArray, joint: bool = True
+) -> tuple[FloatArray, FloatArray]:
+    """The least and the greatest of each share (K,) that lie within ``reach`` standard errors of the estimate.
+
+    Wald's ends, but only by shares none of which is below 0. Where scores hardly tell two classes apart, one share may
+    be larger only as far as the other can be smaller; Wald's interval of each reaches far beyond.
+
+    Parameters
+    ----------
+    reach : ndarray of shape (K,)
+    joint : bool
+        False: Wald's intervals, cut at 0 and 1.
+    """
+    error = np.sqrt(np.maximum(np.diag(covariance), 0.0))
+    low, high = np.clip(values - reach * error, 0, 1), np.clip(values + reach * error, 0, 1)
+    sure = np.flatnonzero(np.isfinite(values) & np.isfinite(error))
+    if not joint or not 2 < len(sure) <= _MOST_JOINT:
+        return low, high
+    at, spread = values[sure], covariance[np.ix_(sure, sure)]
+    strength, directions = np.linalg.eigh(spread)
+    moves = strength > 1e-12 * strength[-1]
+    root = (directions[:, moves] / np.sqrt(strength[moves])).T
+    heavy = 1e4 * np.abs(root).max(initial=1.0)  # rows that hold: the sum, and what does not vary
+    rows = np.vstack((root, heavy * directions[:, ~moves].T))
+
+    def away(share: float, place: int) -> float:
+        held = np.append(np.zeros(place), heavy)
+        matrix = np.vstack((rows, np.pad(held, (0, len(at) - len(held)))))
+        nearest, _ = nnls(matrix, np.append(rows @ at, heavy * share), maxiter=50 * len(at))
+        return float(np.linalg.norm(root @ (nearest - at)))
+
+    for place, k in enumerate(sure):
+        for ends, side in ((low, -1.0), (high, 1.0)):
+            others = at + side * reach[k] * spread[place] / (error[k] or 1.0)
+            if np.delete(others, place).min() < 0 and away(ends[k], place) > reach[k]:
+                ends[k] = brentq(lambda x, p=place, r=reach[k]: away(x, p) - r, at[place], ends[k], xtol=1e-6)
+    return low, high
 
 
 def class_shares(
@@ -79,6 +138,7 @@ def class_shares(
     target: TopScoreCounts | None,
     confidence_level: float = 0.95,
     scales: tuple[float, float] = (1.0, 1.0),
+    interval: str = "adjusted",
 ) -> ClassShares:
     """Estimate the shares of all classes.
 
@@ -96,18 +156,19 @@ def class_shares(
     size = len(table)
     known = table.sum(axis=1) > 0
     counts = table[known]
-    densities = np.stack([smoothed(row) for row in counts], axis=1)  # (bins, classes)
+    densities = _densities(counts)
     shares = _most_likely(counts, None if target is None else binned)
     values, covariance = np.full(size, math.nan), np.full((size, size), math.nan)
     values[known] = shares
     m = counts.sum(axis=1)
-    of_target, of_labelled, variances, sure = covariance_parts(densities, shares, float(binned.sum()), m)
+    n = float(binned.sum())
+    of_target, of_labelled, variances, sure = covariance_parts(densities, shares, n, m)
     covariance[np.ix_(known, known)] = of_target + of_labelled
     identified = np.ones(size, dtype=bool)
     identified[known] = sure
     by_class = np.zeros((size, size))
     by_class[np.ix_(known, known)] = variances
-    return ClassShares.estimated(values, covariance, by_class, identified, confidence_level)
+    return ClassShares.estimated(values, covariance, by_class, identified, confidence_level, n, interval)
 
 
 def covariance_parts(
@@ -166,6 +227,7 @@ def fit_of_shares(labelled: TopScoreCounts, target: TopScoreCounts, shares: Floa
 
     Taken at its minimum over shares, with the errors at the given ones. At those, which know more than the bins,
     it would not lose a degree of freedom for each share (Chernoff & Lehmann 1954, Ann. Math. Statist. 25, 579-586).
+    With half a count in each bin: fewer leave bins that a rare class seems never to reach, and reject too often.
     Classes without labelled samples have no share.
     """
     table, binned = _grouped(labelled, target, GROUPS)
@@ -181,11 +243,26 @@ def fit_of_shares(labelled: TopScoreCounts, target: TopScoreCounts, shares: Floa
     return statistic, df, float(chdtrc(df, statistic)) if df > 0 else math.nan
 
 
+def _added(counts: FloatArray) -> float:
+    """The part of a count that each bin of labelled counts (K, B) is given: a half with two classes, a Bth with more.
+
+    Half a count in each of many bins would drown the densities of many classes.
+    """
+    return 0.5 if len(counts) == 2 else 1 / counts.shape[1]
+
+
+def _densities(counts: FloatArray) -> FloatArray:
+    """Each class's share of the bins, shape (B, K), from labelled counts (K, B)."""
+    counts = counts + _added(counts)
+    densities: FloatArray = (counts / counts.sum(axis=1, keepdims=True)).T
+    return densities
+
+
 def _most_likely(counts: FloatArray, target: FloatArray | None) -> FloatArray:
     """Maximum-likelihood shares of the classes, shape (K,), by labelled counts (K, B).
 
-    The densities are those of :func:`smoothed`: half a count everywhere, and few whole counts. So a step takes as long
-    as there are bins with counts, not bins times classes.
+    The densities are those of :func:`_densities`: a part of a count everywhere, and few whole counts. So a step takes
+    as long as there are bins with counts, not bins times classes.
 
     Parameters
     ----------
@@ -193,8 +270,9 @@ def _most_likely(counts: FloatArray, target: FloatArray | None) -> FloatArray:
         None: the labelled samples themselves, each left out of its own class's density.
     """
     size, n_bins = counts.shape
-    totals = counts.sum(axis=1) + n_bins / 2
-    floor, heights = 0.5 / totals, csr_array(counts / totals[:, None])
+    added = _added(counts)
+    totals = counts.sum(axis=1) + n_bins * added
+    floor, heights = added / totals, csr_array(counts / totals[:, None])
     by_bin = heights.T.tocsr()
     if target is not None:
         return climb(
@@ -206,7 +284,7 @@ def _most_likely(counts: FloatArray, target: FloatArray | None) -> FloatArray:
     actual, bins = np.nonzero(counts)  # one row for the samples of a class in a bin
     own = counts[actual, bins]
     left = np.minimum(own, 1.0)
-    less = (own - left + 0.5) / (totals[actual] - left) - (own + 0.5) / totals[actual]
+    less = (own - left + added) / (totals[actual] - left) - (own + added) / totals[actual]
 
     def mix(shares: FloatArray) -> FloatArray:
         mixed: FloatArray = (by_bin @ shares + floor @ shares)[bins] + less * shares[actual]

@@ -21,7 +21,7 @@ from cmtrack.prevalence.out_of_fold import Folds, calibration_parts
 from cmtrack.prevalence.results import ClassPrevalenceEstimate, PrevalenceEstimate
 from cmtrack.statistics import ScoreCounts
 from cmtrack.statistics.inputs import BoolArray, FloatArray, column_names, n_rows, to_float_array
-from cmtrack.statistics.labels import encode_labels
+from cmtrack.statistics.labels import number_as_they_come
 from cmtrack.statistics.probabilities import as_probabilities
 
 DENSITIES = ("auto", "bins", *MODELS, "raw")
@@ -72,7 +72,8 @@ def estimate_prevalence(
         was drawn from. "realised": the same for the target's own share. "naive" ignores the error of the
         densities and covers far too seldom. ``count_low`` and ``count_high`` are of the target's own number of
         positives by the same method. "raw" takes "naive" and "adjusted" only; K > 2
-        takes "adjusted" (a Wald interval there), "wald" and "realised".
+        takes "adjusted" (of up to 30 classes joint: Wald's ends by shares none of which is below 0), "wald" and
+        "realised".
     confidence_level : float, default 0.95
 
     Returns
@@ -104,8 +105,10 @@ def estimate_prevalence(
     """
     check_level(confidence_level)
     y, calibration_scores, fold_ids = calibration_parts(calibration)
-    labels, codes = encode_labels({"calibration y": y})
-    actual = codes["calibration y"]
+    labels, codes = number_as_they_come({"calibration y": y})
+    if len(labels) < 2:
+        raise ValueError(f"calibration y: at least two classes are needed, got only {list(labels)}")
+    actual = codes["calibration y"].all()
     positive = labels[-1] if positive is None else positive
     if positive not in labels:
         raise ValueError(f"positive must be one of {list(labels)}, got {positive!r}")

@@ -34,7 +34,7 @@ from cmtrack.prevalence.class_moments import FORMS, default_forms, fit_scaling, 
 from cmtrack.prevalence.class_shares import class_shares, fit_of_shares
 from cmtrack.prevalence.densities import BinnedDensities, ScoreCells, leave_one_out, n_bins, quantile_bins, score_cells
 from cmtrack.prevalence.mixture import Mixture, Variance, profile_interval, score_interval, variance
-from cmtrack.prevalence.results import ClassPrevalenceEstimate, PrevalenceEstimate
+from cmtrack.prevalence.results import MISFIT, ClassPrevalenceEstimate, PrevalenceEstimate
 from cmtrack.statistics import ScoreCounts
 from cmtrack.statistics.inputs import FloatArray, IntArray
 from cmtrack.statistics.top_scores import TopScoreCounts
@@ -215,7 +215,7 @@ def warnings_of(bands: BinnedDensities, spread: Variance, fit_pvalue: float, end
         out.append("the prevalence is weakly identified: the scores hardly separate the classes")
     if min(bands.m1, bands.m0) < 20:
         out.append(f"only {min(bands.m1, bands.m0):g} labelled scores of one class (< 20): the interval is approximate")
-    if fit_pvalue < 0.05:
+    if fit_pvalue < MISFIT:
         out.append(
             f"the target's scores do not fit the labelled ones (p = {fit_pvalue:.2g}): not only the prevalence "
             "changed, or the labelled scores are training scores; do not trust the estimate"
@@ -427,17 +427,16 @@ def class_estimate(
     wanted = TopScoreCounts.from_scores(np.zeros(len(target), dtype=np.int64), target, 1, weights)
     scaling = None
     if density == "bins":
-        shares = class_shares(tops, wanted, confidence_level)
+        shares = class_shares(tops, wanted, confidence_level, interval=interval)
     else:
         forms = default_forms(labelled) if density == "auto" else (density,)
         scaling, ratios = fit_scaling(actual, held, forms, folds_for(target))
-        shares = scaled_shares(scaling, (actual, ratios), target, confidence_level, weights)
+        shares = scaled_shares(scaling, (actual, ratios), target, confidence_level, weights, interval)
     k = labels.index(positive)
     own, every = float(shares.of_labelled[k, k]), float(shares.of_labelled[:, k].sum())
     total = float(shares.covariance[k, k])
     value = float(shares.values[k])
     spread = Variance(max(total - every, 0.0), own, every - own, math.nan)
-    realised = _wald(value, max(total - value * (1 - value) / n, 1e-3 * total), confidence_level)
     undefined = {}
     statistic, df, pvalue = math.nan, 0, math.nan
     if shares.identified.all():
@@ -447,29 +446,28 @@ def class_estimate(
         undefined["by_class"] = f"not identified, because scores do not tell these classes apart: {lost[:10]}"
         if math.isnan(value):
             undefined |= dict.fromkeys(("value", "low", "high"), undefined["by_class"])
-            realised = (math.nan, math.nan)
     warnings = []
     if labelled.min() < 20:
         warnings.append(f"a class has only {labelled.min():g} labelled samples (< 20): the intervals are approximate")
-    if pvalue < 0.05:
+    if pvalue < MISFIT:
         warnings.append(
             f"the target's probabilities do not fit the labelled ones (p = {pvalue:.2g}): not only the shares changed, "
             "or the labelled scores are training scores; do not trust the estimate"
         )
-    ends = realised if interval == "realised" else (float(shares.low[k]), float(shares.high[k]))
     return ClassPrevalenceEstimate(
         value,
-        *ends,
+        float(shares.low[k]),
+        float(shares.high[k]),
         confidence_level=confidence_level,
         positive=positive,
         n_target=n,
         variance=spread,
-        interval="realised" if interval == "realised" else "wald",
+        interval=interval,
         density=density,
         fit_statistic=statistic,
         fit_df=df,
         fit_pvalue=pvalue,
-        realised=realised,
+        realised=(float(shares.realised[0, k]), float(shares.realised[1, k])),
         undefined=undefined,
         warnings=tuple(warnings),
         classes=labels,

@@ -36,6 +36,20 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
+ASSUMES = "assumes that within each class the scores are distributed as in the labelled rows"
+"""What every estimate stands on. The test of the fit sees gross breaches only: a large p-value says nothing for it."""
+MISFIT = 0.05
+"""Below this p-value of the fit an estimate is not to be trusted."""
+
+
+class ClassShare(NamedTuple):
+    """The share of a class with the ends of its interval."""
+
+    value: float
+    low: float
+    high: float
+
+
 @dataclass(frozen=True)
 class SamplePlan:
     """Numbers of further samples, of one kind alone, that reach a half-width.
@@ -152,7 +166,8 @@ class BasePrevalence(ABC):
         The density model.
     fit_statistic, fit_df, fit_pvalue : float, int, float
         Test that the target's scores are a mixture of the labelled densities. A small p-value means that
-        not only the prevalence changed, and the estimate should not be trusted. NaN where it cannot be tested.
+        not only the prevalence changed, and the estimate should not be trusted. A large one means nothing: the test
+        sees gross changes only. NaN where it cannot be tested.
     realised : (float, float)
         Ends of the interval of the target's own share of positives, by the same method.
     undefined : dict of str to str
@@ -362,6 +377,14 @@ class BasePrevalence(ABC):
     @abstractmethod
     def _ordering(self, scores: FloatArray) -> FloatArray:
         """Numbers that grow with the positive class's posterior, shape (n,)."""
+
+    @property
+    def _careful(self) -> str:
+        """HTML of what the estimate assumes and of its warnings."""
+        listed = "".join(
+            f"<li>{escape(text)}</li>" for text in dict.fromkeys((*self.warnings, *self.undefined.values()))
+        )
+        return f"<p>This {ASSUMES}.</p>" + (f"<ul>{listed}</ul>" if listed else "")
 
     @abstractmethod
     def to_frame(self) -> pd.DataFrame:
@@ -602,18 +625,14 @@ class PrevalenceEstimate(BasePrevalence):
     def __repr__(self) -> str:
         return (
             f"PrevalenceEstimate({self.positive!r}: {self.value:.6g} [{self.low:.6g}, {self.high:.6g}], "
-            f"count {self.count:.6g} [{self.count_low:.6g}, {self.count_high:.6g}] of {self.n_target:g})"
+            f"count {self.count:.6g} [{self.count_low:.6g}, {self.count_high:.6g}] of {self.n_target:g}; {ASSUMES})"
         )
 
     def _repr_html_(self) -> str:
         """Share and number with their intervals, the sources of their errors, and warnings."""
-        careful = "".join(
-            f"<li>{escape(text)}</li>" for text in dict.fromkeys((*self.warnings, *self.undefined.values()))
-        )
-        careful = f"<ul>{careful}</ul>" if careful else ""
         what, n = f"“{self.positive}”", f"{self.n_target:g}"
         if math.isnan(self.value):
-            return for_page(f"<div><p>The share of {escape(what)} is undefined.</p>{careful}</div>")
+            return for_page(f"<div><p>The share of {escape(what)} is undefined.</p>{self._careful}</div>")
         share = (f"{100 * x:.3g} %" for x in (self.value, self.low, self.high))
         number = (f"{x:.4g}" for x in (self.count, self.count_low, self.count_high))
         rows = [(f"share of {what} in the population", *share), (f"number of {what} among these {n}", *number)]
@@ -622,13 +641,11 @@ class PrevalenceEstimate(BasePrevalence):
             for name, value, low, high in rows
         )
         target, positives, negatives = (f"{100 * x:.0f} %" for x in self.shares)
-        known = not math.isnan(self.fit_pvalue)
-        test = f" Test that the scores fit the labelled ones: p = {self.fit_pvalue:.2g}." if known else ""
         return for_page(
             f"<div><table><thead><tr><th></th><th>estimate</th><th>{100 * self.confidence_level:g} % interval</th></tr>"
             f"</thead><tbody>{lines}</tbody></table><p>{target} of the variance comes from the {n} scores, {positives} "
             f"from the {self.n_positives:g} labelled positives, {negatives} from the {self.n_negatives:g} labelled "
-            f"negatives.{test}</p>{careful}</div>"
+            f"negatives.</p>{self._careful}</div>"
         )
 
 
@@ -697,10 +714,10 @@ class ClassPrevalenceEstimate(BasePrevalence):
         return replace(super().exposed(left_out), class_shares=shares)
 
     @property
-    def by_class(self) -> dict[Label, tuple[float, float, float]]:
+    def by_class(self) -> dict[Label, ClassShare]:
         """Share of every class as (value, low, high)."""
         s = self.class_shares
-        rows = zip(s.values.tolist(), s.low.tolist(), s.high.tolist(), strict=True)
+        rows = map(ClassShare, s.values.tolist(), s.low.tolist(), s.high.tolist())
         return dict(zip(self.classes, rows, strict=True))
 
     @property
@@ -766,7 +783,7 @@ class ClassPrevalenceEstimate(BasePrevalence):
         return ordering
 
     def to_frame(self) -> pd.DataFrame:
-        """One row per class: label, value, low, high, count.
+        """One row per class: label, share with its interval, and the number in this target with its interval.
 
         Notes
         -----
@@ -788,15 +805,19 @@ class ClassPrevalenceEstimate(BasePrevalence):
         """
         import pandas as pd
 
-        rows = [(label, *ends, ends[0] * self.n_target) for label, ends in self.by_class.items()]
-        return pd.DataFrame(rows, columns=["label", "value", "low", "high", "count"])
+        names = ("count", "count_low", "count_high")
+        numbers = self.n_target * np.stack((self.class_shares.values, *self.class_shares.realised))
+        rows = [{"label": label, **share._asdict()} for label, share in self.by_class.items()]
+        return pd.DataFrame(rows).assign(**dict(zip(names, numbers, strict=True)))
 
     def __repr__(self) -> str:
         shown = [
             f"{label!r}: {value:.6g} [{low:.6g}, {high:.6g}]" for label, (value, low, high) in self.by_class.items()
         ]
         more = f", … ({len(shown)} classes in all)" if len(shown) > 12 else ""
-        return f"{type(self).__name__}({', '.join(shown[:12])}{more}, of {self.n_target:g})"
+        return f"{type(self).__name__}({', '.join(shown[:12])}{more}, of {self.n_target:g}; {ASSUMES})"
 
     def _repr_html_(self) -> str:
-        return for_page(self.to_frame().to_html(index=False, float_format="{:.4g}".format))
+        """Share and number of every class with their intervals, the assumption, and warnings."""
+        table = self.to_frame().to_html(index=False, float_format="{:.4g}".format)
+        return for_page(f"<div>{table}{self._careful}</div>")

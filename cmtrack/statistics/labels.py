@@ -164,10 +164,10 @@ def no_scores(name: str, present: Sequence[Label], named: Sequence[Any] = ()) ->
     scores = [v for v in present if isinstance(v, float) and not v.is_integer() and v not in named]
     if scores:
         where = "give scores and probabilities as y_prob=" if name != "y_true" else "cmtrack judges classifiers"
-        raise ValueError(
-            f"{name} must hold class labels, got continuous values: {listed(scores, 3)}; {where}; "
-            "if these are classes, name them all with labels="
-        )
+        where += "; if these are classes, name them all with labels="
+        if name == "calibration y":
+            where = "calibration is (y, scores), in this order"
+        raise ValueError(f"{name} must hold class labels, got continuous values: {listed(scores, 3)}; {where}")
 
 
 def encode_groups(groups: Any, n_rows: int) -> IntArray:

@@ -157,9 +157,9 @@ class Probabilities:
         wrong = (values < -ROUNDING) | (values > 1 + ROUNDING)
         if wrong.any():
             value, row = self._first(values, wrong, rows, order)
+            elsewhere = "; decision values of an SVC or Ridge go to y_score, for metrics of ranking"
             raise ValueError(
-                f"{self.what} must lie in [0, 1], got {value} at row {row}; decision values of an SVC or Ridge go to "
-                "y_score, for metrics of ranking"
+                f"{self.what} must lie in [0, 1], got {value} at row {row}{elsewhere if self.what == 'y_prob' else ''}"
             )
 
     @staticmethod
@@ -287,9 +287,9 @@ def as_probabilities(
         alone = f"; one column is enough for two classes, not for {len(labels)}" if array.ndim == 1 else ""
         raise ValueError(f"{what} must have shape {expected}, got {array.shape}{alone}")
     if array.ndim == 2 and array.shape[1] != len(labels):
+        more = "; name all classes of the model with labels=" if what == "y_prob" else ""
         raise ValueError(
-            f"{what} must have shape {expected} for the labels {listed(labels, 12)}, got {array.shape}; "
-            "name all classes of the model with labels="
+            f"{what} must have shape {expected} for the labels {listed(labels, 12)}, got {array.shape}{more}"
         )
     if len(array) != n_rows:
         raise ValueError(f"{what} must have one row per label, got {len(array)} rows and {n_rows} labels")

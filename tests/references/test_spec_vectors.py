@@ -19,7 +19,7 @@ from cmtrack.metrics.intervals import tango
 from cmtrack.metrics.moments import ScoreSamples, Sides
 from cmtrack.metrics.multiclass import cohen_kappa
 from cmtrack.metrics.spcc import bayes_index, d_a, d_e, fisher_mean, standardised_spcc
-from cmtrack.prevalence.class_shares import covariance_parts
+from cmtrack.prevalence.class_shares import _densities, _most_likely, covariance_parts
 from cmtrack.prevalence.estimators import binned_estimate
 from cmtrack.prevalence.mixture import Mixture
 from cmtrack.statistics import ScoreCounts, ScoreMoments
@@ -431,6 +431,19 @@ def test_tv9_through_evaluate() -> None:
     close(evaluation.intervals["prevalence/calibrated"], (0.0094233561, 0.0854010565))
     shares = [evaluation.metrics[f"prevalence/share_{name}"] for name in ("target", "positives", "negatives")]
     close(shares, np.array((6.04274e-05, 7.4661e-06, 2.998941e-04)) / 3.677875e-04, 3e-7)
+
+
+# --- TV-D4, TV-C2: three classes over four bins, one pseudo-count for each class ----------------------------
+
+
+def test_tvd4_shares_by_bins() -> None:
+    counts = np.array([[40.0, 12, 6, 2], [5, 30, 20, 5], [2, 8, 12, 38]])
+    shares = _most_likely(counts, np.array([300.0, 250, 250, 200]))
+    close(shares, [0.38980572, 0.35006029, 0.26013399], 1e-8)
+    target, by_class, _, _ = covariance_parts(_densities(counts), shares, 1000, counts.sum(axis=1))
+    errors = np.sqrt(np.diag(target + by_class))
+    close(errors[2], 0.0470995628, 1e-8)
+    close(math.sqrt(errors[2] ** 2 - shares[2] * (1 - shares[2]) / 1000), 0.0450100491, 1e-8)
 
 
 # --- TV-10 to TV-13: other estimators ----------------------------------------------------------------------

@@ -252,7 +252,22 @@ def test_grouping_file_that_is_not_there(tmp_path: Path) -> None:
 PREVALENCE: list[tuple[str, Any, Any, dict[str, Any], str]] = [
     ("no pair", P, 3, {}, r"calibration must be \(y, scores\) or \(y, scores, fold_ids\), got 3"),
     ("three classes", P, (Y3, P), {}, r"calibration scores must have shape \(n_samples, 3\), got \(4,\)"),
-    ("one class", P, ([1, 1], [0.1, 0.2]), {}, r"at least two classes are needed, got only \[1\]"),
+    (
+        "swapped",
+        P,
+        ([0.1, 0.2], [1, 0]),
+        {},
+        r"^calibration y must hold class labels, got continuous values: \[0.1, 0.2\]; "
+        r"calibration is \(y, scores\), in this order$",
+    ),
+    ("one class", P, ([1, 1], [0.1, 0.2]), {}, r"^calibration y: at least two classes are needed, got only \[1\]$"),
+    (
+        "not probabilities",
+        [[0.2, 0.2, 0.6]],
+        ([0, 1, 2], [[2.0, -1, 0]] * 3),
+        {},
+        r"^calibration scores must lie in \[0, 1\], got 2.0 at row 0$",
+    ),
     ("positive", P, (Y, P), {"positive": 4}, r"positive must be one of \[0, 1\], got 4"),
     ("lengths", P, (Y, P[:2]), {}, "calibration needs one score per label, got 2 scores and 4 labels"),
     ("empty", [], (Y, P), {}, "scores must have at least one row, got none"),

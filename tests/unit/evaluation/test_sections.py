@@ -17,7 +17,6 @@ from cmtrack.cli import main
 from cmtrack.evaluation.compute import SECTION_NAMES as SECTIONS
 from cmtrack.metrics import em_shares
 from cmtrack.prevalence import class_shares
-from cmtrack.prevalence.densities import smoothed
 from cmtrack.report.narrative import verdict
 from cmtrack.report.views import report_html
 from cmtrack.statistics.counting import count_codes
@@ -169,14 +168,15 @@ def test_hooks_take_sections(store: Any) -> None:
 
 def dense(table: np.ndarray, target: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
     """Densities (rows, classes) and weights of the estimate, written out."""
-    densities = np.stack([smoothed(row) for row in table], axis=1)
+    added = 1 / table.shape[1]  # one count for each class
+    densities = ((table + added) / (table.sum(axis=1, keepdims=True) + 1)).T
     if target is not None:
         return densities, target
     out, weights = [], []
     for c, own in enumerate(table):
         for b in np.flatnonzero(own):
             row, left = densities[b].copy(), min(own[b], 1.0)
-            row[c] = (own[b] - left + 0.5) / (own.sum() - left + len(own) / 2)
+            row[c] = (own[b] - left + added) / (own.sum() - left + 1)
             out.append(row)
             weights.append(own[b])
     return np.array(out), np.array(weights)

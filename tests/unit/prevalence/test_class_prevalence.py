@@ -7,12 +7,15 @@ import math
 import numpy as np
 import pandas as pd
 import pytest
+from scipy.optimize import minimize
 
 from cmtrack import estimate_prevalence, evaluate
 from cmtrack.plots import prevalence_figure
 from cmtrack.prevalence import BasePrevalence, ClassPrevalenceEstimate, PrevalenceEstimate
 from cmtrack.prevalence._cross_fitting import MomentMatch
 from cmtrack.prevalence.class_moments import ClassMoments, default_forms
+from cmtrack.prevalence.class_shares import joint_ends
+from cmtrack.prevalence.results import ASSUMES
 from cmtrack_integrations.sklearn import PrevalenceDisplay
 from support.problems import random_problem, random_scores
 
@@ -284,3 +287,67 @@ def test_the_likelihood_is_drawn_for_two_classes(problem):
     shares = estimate_prevalence(target, calibration=(y, held))
     with pytest.raises(TypeError, match=r"for two classes, got the classes \[0, 1, 2, 3\]; to_frame\(\) has the share"):
         prevalence_figure(shares)
+
+
+def test_one_share_reaches_only_as_far_as_another_can_give() -> None:
+    # the second and the third share can hardly be told apart: their sum is known well, .10 with an error of .005
+    covariance = np.array([[1.0, -0.5, -0.5], [-0.5, 100.0, -99.5], [-0.5, -99.5, 100.0]]) * 0.005**2
+    values, z = np.array([0.9, 0.04, 0.06]), np.full(3, 1.959964)
+    low, high = joint_ends(values, covariance, z)
+    assert (low[1], low[2]) == (0, 0)
+    # the largest second share leaves nothing to the third: 1 - the first share, which then is known as far as its error
+    # given a third share of 0 allows: the ellipse cut by a line, by hand
+    slope = covariance[1, 2] / covariance[2, 2]
+    at, left = 0.04 + slope * -0.06, covariance[1, 1] - covariance[1, 2] ** 2 / covariance[2, 2]
+    reach = math.sqrt(z[0] ** 2 - 0.06**2 / covariance[2, 2])
+    assert high[1] == pytest.approx(at + reach * math.sqrt(left), abs=1e-5)
+    plain = joint_ends(values, covariance, z, joint=False)
+    np.testing.assert_allclose(plain[1], np.minimum(values + z * np.sqrt(np.diag(covariance)), 1))
+    assert high[1] < 0.115 < plain[1][1]
+
+
+@pytest.mark.parametrize("size", [3, 5, 9])
+def test_joint_ends_are_the_best_that_weighted_sums_of_shares_allow(size: int) -> None:
+    # a share is at most every sum a'pi with a >= its own unit vector; the least upper Wald end of these (duality)
+    for seed in range(4):
+        rng = np.random.default_rng(seed)
+        centred, root = np.eye(size) - 1 / size, rng.normal(size=(size, size))
+        covariance = centred @ (root @ root.T) @ centred * 0.06**2 / size
+        values = rng.dirichlet(np.full(size, 0.4))
+        low, high = joint_ends(values, covariance, np.full(size, 2.0))
+        wald = joint_ends(values, covariance, np.full(size, 2.0), joint=False)
+        assert ((wald[0] <= low) & (low <= values) & (values <= high) & (high <= wald[1])).all()
+        for k in range(size):
+            for side, end in ((1, high[k]), (-1, low[k])):
+                unit = side * np.eye(size)[k]
+
+                def upper(
+                    extra: np.ndarray, unit: np.ndarray = unit, values: np.ndarray = values, c=covariance
+                ) -> float:
+                    a = unit + extra
+                    return float(a @ values + 2 * math.sqrt(max(a @ c @ a, 1e-16)))
+
+                best = minimize(upper, np.full(size, 0.1), bounds=[(0, None)] * size, method="L-BFGS-B").fun
+                assert side * end == pytest.approx(min(best, 1.0 if side > 0 else 0.0), abs=2e-3)
+
+
+def test_numbers_by_class_have_intervals_in_the_frame_and_the_assumption_is_printed(problem):
+    y, held, truth, target = problem
+    found = estimate_prevalence(target, calibration=(y, held), positive=0)
+    frame = found.to_frame()
+    assert list(frame) == ["label", "value", "low", "high", "count", "count_low", "count_high"]
+    assert found.by_class[0].low == found.low == frame["low"][0]
+    row = frame.iloc[0]
+    assert (row["count"], row["count_low"], row["count_high"]) == pytest.approx(
+        (found.count, found.count_low, found.count_high)
+    )
+    actual = np.bincount(truth, minlength=4)
+    assert ((frame["count_low"] < actual) & (actual < frame["count_high"])).all()
+    assert (frame["count_high"] - frame["count_low"] < 3000 * (frame["high"] - frame["low"])).all()  # only these rows
+    own = estimate_prevalence(target, calibration=(y, held), positive=0, interval="realised")
+    assert (own.low, own.high) == own.by_class[0][1:]
+    np.testing.assert_allclose(3000 * own.to_frame()["low"], frame["count_low"])
+    assert ASSUMES in repr(found)
+    assert ASSUMES in found._repr_html_()
+    shifted = estimate_prevalence(target**3 / (target**3).sum(axis=1, keepdims=True), calibration=(y, held))
+    assert "do not trust the estimate" in shifted._repr_html_()
