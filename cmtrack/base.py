@@ -112,6 +112,11 @@ class BaseEvaluation(ABC):
     def warnings(self) -> tuple[str, ...]:
         """Remarks on numbers that are not to be trusted."""
 
+    @property
+    def headline(self) -> tuple[str, ...]:
+        """Names of the metrics that are shown first; the ends of an interval stand beside their value."""
+        return tuple(name for name in self.metrics if lookup(name).headline and not name.endswith(("_low", "_high")))
+
     def influence(self, metric: str) -> FloatArray | None:
         """The part that each row, or document, adds to the error of a metric, shape (n,).
 

@@ -125,13 +125,10 @@ def _headline(evaluation: BaseEvaluation) -> Table:
     table.add_column("value", justify="right")
     table.add_column(level)
     table.add_column("better", style="dim")
-    for name, value in evaluation.metrics.items():
-        entry = lookup(name)
-        if not entry.headline or name.endswith(("_low", "_high")):
-            continue
-        ends = evaluation.intervals.get(name)
+    for name in evaluation.headline:
+        value, ends = evaluation.metrics[name], evaluation.intervals.get(name)
         shown = fmt.metric_value(name, value, ends)
-        table.add_row(plain(name), shown, plain(fmt.interval(value, ends)), entry.better)
+        table.add_row(plain(name), shown, plain(fmt.interval(value, ends)), lookup(name).better)
     return table
 
 

@@ -496,6 +496,16 @@ class Evaluation(BaseEvaluation):
         return self._computed.prevalence
 
     @property
+    def calibrates_itself(self) -> bool:
+        """True where :attr:`prevalence` is that of the labelled rows themselves, whose labels tell it."""
+        return self.statistics.labelled is None and self.statistics.target is None
+
+    @property
+    def headline(self) -> tuple[str, ...]:
+        """As of every evaluation, without an estimate of what the labels tell."""
+        return tuple(name for name in super().headline if name != "prevalence/calibrated" or not self.calibrates_itself)
+
+    @property
     def positive_scores(self) -> ScoreCounts | None:
         """Counts by the positive group's score: accepted and rejected positives, accepted and rejected negatives."""
         return self.statistics.scores
@@ -1209,9 +1219,8 @@ class Evaluation(BaseEvaluation):
 
         metrics, intervals, undefined = self.metrics, self.intervals, self.undefined
         rows = []
-        for name, value in metrics.items():
-            if not lookup(name).headline or name.endswith(("/calibrated_low", "/calibrated_high")):
-                continue  # the two ends are the interval of prevalence/calibrated
+        for name in self.headline:
+            value = metrics[name]
             if math.isfinite(value):
                 low, high = intervals.get(name, (math.nan, math.nan))
                 shown = f"{value:.4g}", f"{low:.4g} to {high:.4g}" if math.isfinite(low + high) else ""

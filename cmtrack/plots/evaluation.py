@@ -12,6 +12,7 @@ from matplotlib.figure import Figure
 
 from cmtrack.metrics.spcc import spcc_ovo
 from cmtrack.prevalence import ClassPrevalenceEstimate
+from cmtrack.prevalence.results import ASSUMES
 from cmtrack.statistics.grid import CELLS
 
 from . import _text as text
@@ -32,10 +33,6 @@ if TYPE_CHECKING:
     from cmtrack.prevalence import PrevalenceEstimate
     from cmtrack.statistics import ReducedConfusionMatrix
 
-_SELF_CALIBRATED = (
-    "These samples calibrate themselves: the estimate is close to the actual share by construction. Only the width of "
-    "its interval says what it would be worth on new data."
-)
 _REFERENCES = {
     "prevalence/classify_and_count": "classify and count",
     "prevalence/expected": "sum of probabilities",
@@ -309,18 +306,15 @@ def score_figure(evaluation: Evaluation) -> Figure | None:
 
 
 def likelihood_figure(evaluation: Evaluation) -> Figure | None:
-    """The likelihood of the calibrated prevalence; None where it is undefined."""
+    """The likelihood of the calibrated prevalence; None where it is undefined, or known from the same labels."""
     estimate = evaluation.prevalence
-    if estimate is None or math.isnan(estimate.value):
+    if estimate is None or math.isnan(estimate.value) or evaluation.calibrates_itself:
         return None
     metrics = evaluation.metrics
     if "prevalence/calibrated_bias" not in metrics:  # a target of its own: what is known is of other rows
         return prevalence_figure(estimate)
     references = {label: metrics[name] for name, label in _REFERENCES.items() if name in metrics}
-    return prevalence_figure(
-        estimate, actual=metrics["prevalence/actual"], references=references,
-        caption="" if evaluation.statistics.labelled is not None else _SELF_CALIBRATED,
-    )  # fmt: skip
+    return prevalence_figure(estimate, actual=metrics["prevalence/actual"], references=references)
 
 
 def prevalence_figure(
@@ -343,7 +337,7 @@ def prevalence_figure(
     references : mapping of str to float, optional
         Other estimates, by name.
     caption : str, default ""
-        A sentence below.
+        A sentence below, before the one on what the estimate assumes.
     title : str, optional
         By default it names the positive class.
     ax : matplotlib.axes.Axes, optional
@@ -376,6 +370,6 @@ def prevalence_figure(
     return plot_prevalence_likelihood(
         curves.prevalence, curves.naive, adjusted=curves.adjusted, value=estimate.value, low=estimate.low,
         high=estimate.high, confidence_level=estimate.confidence_level, interval=estimate.interval,
-        actual=actual, references=references, caption=caption, ax=ax,
+        actual=actual, references=references, caption=f"{caption} This {ASSUMES}.".lstrip(), ax=ax,
         title=f"Prevalence of “{_shown(estimate.positive)}”" if title is None else title,
     )  # fmt: skip

@@ -62,10 +62,9 @@ def _key_metrics(evaluation: Evaluation) -> list[dict[str, Any]]:
     """Headline metrics in sections; the ends of an interval stand beside their value already."""
     sections: dict[str, list[dict[str, Any]]] = {}
     positive = "" if evaluation.positive is None else fmt.short(evaluation.positive)
+    first = {*evaluation.headline, *([narrative.AREA_OF_CLASSES] if evaluation.positive is None else [])}
     for name in evaluation.metrics:
-        entry = lookup(name)
-        first = entry.headline or (name == narrative.AREA_OF_CLASSES and evaluation.positive is None)
-        if first and not name.endswith(("_low", "_high")):
+        if name in first:
             sections.setdefault(section_title(name, fmt.short, positive), []).append(metric_row(evaluation, name))
     return [{"name": name, "rows": rows} for name, rows in sections.items()]
 
@@ -191,7 +190,7 @@ def _facts(evaluation: Evaluation) -> list[tuple[str, str]]:
     facts += [(f"Grouping step “{s.name}”", describe_step(evaluation, s.name)) for s in evaluation.reduced]
     if evaluation.costs is not None:
         facts.append(("Costs", fmt.short(evaluation.costs.describe(), 600)))
-    if evaluation.prevalence is not None:
+    if evaluation.prevalence is not None and not evaluation.calibrates_itself:
         given = evaluation.statistics.labelled is not None
         facts.append(("Labelled scores", "given for calibration" if given else "the evaluated samples, cross-fitted"))
     if evaluation.weights_are is not None:

@@ -8,7 +8,6 @@ import numpy as np
 
 from cmtrack.families.metrics import FAMILY
 from cmtrack.families.result import FamilyEvaluation
-from cmtrack.metrics.catalog import lookup
 from cmtrack.metrics.names import encode_label
 from cmtrack.report import formatting as fmt
 from cmtrack.report.evaluation_page import last_facts, metric_row
@@ -41,7 +40,7 @@ def content(evaluation: FamilyEvaluation) -> dict[str, Any]:
 
 
 def _key_metrics(evaluation: FamilyEvaluation) -> list[dict[str, Any]]:
-    return [metric_row(evaluation, name) for name in evaluation.metrics if lookup(name).headline]
+    return [metric_row(evaluation, name) for name in evaluation.headline]
 
 
 def _families(evaluation: FamilyEvaluation) -> list[dict[str, Any]]:

@@ -214,8 +214,9 @@ CLASSES = (
     FigureEntry(
         "prevalence_likelihood",
         "Prevalence likelihood",
-        "How plausible each share of positives is, given the scores. The interval ends where the solid curve crosses "
-        "the dotted cut. Lines and marks show the actual share and simpler estimates.",
+        "How plausible each share of positives is, given the scores, if within each class they are distributed as in "
+        "the labelled rows. The interval ends where the solid curve crosses the dotted cut. Lines and marks show the "
+        "actual share and simpler estimates.",
         of_classes.likelihood_figure,
         section="prevalence",
     ),

@@ -13,6 +13,7 @@ from cmtrack.families.metrics import FEW, family_tallies
 from cmtrack.families.result import FamilyEvaluation
 from cmtrack.grouping import Label
 from cmtrack.metrics.names import encode_label
+from cmtrack.prevalence.results import ASSUMES, MISFIT
 from cmtrack.report import segments
 from cmtrack.report.constant import p_of
 from cmtrack.report.formatting import (
@@ -22,6 +23,7 @@ from cmtrack.report.formatting import (
     listed,
     named,
     number,
+    p_equals,
     percent,
     percent_with_interval,
     samples,
@@ -268,7 +270,7 @@ def _probabilities(evaluation: Evaluation) -> list[str]:
 
 def _prevalence(evaluation: Evaluation) -> list[str]:
     estimate = evaluation.prevalence
-    if estimate is None:
+    if estimate is None or evaluation.calibrates_itself:
         return []
     positive, negative = named(evaluation.positive), named(evaluation.negative)
     if math.isnan(estimate.value):
@@ -278,6 +280,9 @@ def _prevalence(evaluation: Evaluation) -> list[str]:
     text = f"Estimated from labelled scores, the prevalence of {positive} in {where} is {shown}"
     if evaluation.statistics.target is None:
         text += f" (actual: {percent(evaluation.metrics['prevalence/actual'])})"
+    text += f"; this {ASSUMES}"
+    if estimate.fit_pvalue < MISFIT:
+        return [f"{text}. They are not ({p_equals(estimate.fit_pvalue)}): do not trust the estimate."]
     if all(map(math.isfinite, estimate.shares)):
         top = int(np.argmax(estimate.shares))
         part = "Most" if estimate.shares[top] > 0.5 else "The largest part"

@@ -89,7 +89,7 @@ def _table(evaluation: BaseEvaluation, prefix: str) -> str:
     known = [
         name
         for name in dict.fromkeys((*_FIRST, *headline))
-        if name in headline and math.isfinite(metrics.get(name, math.nan)) and not name.endswith(("_low", "_high"))
+        if name in headline and name in evaluation.headline and math.isfinite(metrics[name])
     ]
     lines = [f"| metric | value | {level(evaluation.confidence_level)} interval |", "|---|---|---|"]
     for name in known[:ROWS]:

@@ -69,7 +69,6 @@ def test_files_stand_at_the_root_under_fixed_names(logged):
         "cmtrack_reliability.png",
         "cmtrack_spcc_matrix.png",
         "cmtrack_score_histogram.png",
-        "cmtrack_prevalence_likelihood.png",
         "images",
     } == paths(client, run_id)
     images = [item.path for item in client.list_artifacts(run_id, "images")]
@@ -372,7 +371,7 @@ def test_a_figure_that_fails_takes_nothing_with_it(store, seven_classes, monkeyp
     assert result.status == "completed"
     found = paths(store, run.info.run_id)
     assert "cmtrack_roc.png" not in found
-    assert {"cmtrack_confusion_matrix.png", "cmtrack_report.html", "cmtrack_prevalence_likelihood.png"} <= found
+    assert {"cmtrack_confusion_matrix.png", "cmtrack_report.html", "cmtrack_score_histogram.png"} <= found
 
 
 @pytest.mark.parametrize(

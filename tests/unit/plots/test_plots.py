@@ -429,6 +429,7 @@ def an_evaluation(**changes: Any) -> Any:
         ),
         "positive": "promoter",
         "negative": "rest",
+        "calibrates_itself": False,
         "prevalence": SimpleNamespace(
             value=0.5, low=0.4, high=0.6, confidence_level=0.95, interval="adjusted", positive="promoter",
             likelihood=lambda: Likelihood(grid, deviance / 2, deviance), posterior=lambda scores: scores**2,

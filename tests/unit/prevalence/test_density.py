@@ -21,6 +21,8 @@ from cmtrack.prevalence._cross_fitting import (
     whole_ratio,
 )
 from cmtrack.prevalence.densities import MODELS, score_cells
+from cmtrack.prevalence.results import ASSUMES
+from cmtrack.report import narrative
 from cmtrack.statistics import ScoreCounts
 from support.problems import random_labels, random_scores
 
@@ -209,19 +211,46 @@ def test_the_solid_curve_of_the_figure_crosses_the_cut_at_the_ends_of_the_interv
 
 
 @pytest.mark.parametrize("weights", [None, "fractional"])
-def test_the_figure_of_rows_that_calibrate_themselves_agrees_with_its_interval_and_says_so(weights: Any) -> None:
+def test_a_share_that_the_same_labels_tell_is_not_shown_as_an_estimate(weights: Any) -> None:
     y, s = labelled(3, 300, 500)
     w = None if weights is None else np.random.default_rng(1).uniform(0.2, 3, len(y))
-    evaluation = cmtrack.evaluate(y, y_prob=s, sample_weight=w)
-    e = evaluation.prevalence
-    ax = evaluation.figures()["prevalence_likelihood"].axes[0]
-    solid = next(line for line in ax.lines if str(line.get_label()).startswith("adjusted"))
-    assert np.interp([e.low, e.high], *solid.get_xydata().T) == pytest.approx(3.8415, rel=2e-3)
-    said = " ".join(t.get_text() for t in ax.get_legend().get_texts()).replace("\n", " ")
-    assert "close to the actual share by construction" in said
-    given = cmtrack.evaluate(y, y_prob=s, calibration=labelled(4))
-    legend = given.figures()["prevalence_likelihood"].axes[0].get_legend()
-    assert "by construction" not in " ".join(t.get_text() for t in legend.get_texts()).replace("\n", " ")
+    own = cmtrack.evaluate(y, y_prob=s, sample_weight=w)
+    assert own.calibrates_itself
+    assert own.metrics["prevalence/calibrated"] == own.prevalence.value  # the number stays among all metrics
+    for shown in (" ".join(narrative.verdict(own)), own._repr_html_(), " ".join(own.headline)):
+        assert "calibrated" not in shown
+        assert "narrow the interval" not in shown
+        assert "Estimated from labelled" not in shown
+    assert "prevalence_likelihood" not in own.figures()
+    target = labelled(5)[1]
+    for options in ({"calibration": labelled(4)}, {"target": target}, {"calibration": labelled(4), "target": target}):
+        given = cmtrack.evaluate(y, y_prob=s, sample_weight=w, **options)
+        e = given.prevalence
+        (sentence,) = (told for told in narrative.verdict(given) if told.startswith("Estimated from labelled scores"))
+        assert f"; this {ASSUMES}. " in sentence
+        assert ("(actual: " in sentence) == ("target" not in options)
+        assert "prevalence/calibrated" in given.headline
+        assert "prevalence/calibrated_low" not in given.headline
+        ax = given.figures()["prevalence_likelihood"].axes[0]
+        assert list(next(line for line in ax.lines if line.get_label() == "_interval").get_xdata()) == [e.low, e.high]
+        assert ASSUMES in " ".join(t.get_text() for t in ax.get_legend().get_texts()).replace("\n", " ")
+
+
+def test_the_assumption_is_named_beside_every_interval_and_no_p_value_speaks_for_it() -> None:
+    y, s = labelled(3, 300, 500)
+    fitting = cmtrack.estimate_prevalence(labelled(5)[1], calibration=(y, s))
+    assert fitting.fit_pvalue > 0.05
+    shifted = cmtrack.estimate_prevalence(labelled(5)[1] ** 3, calibration=(y, s))
+    assert shifted.fit_pvalue < 0.05
+    for estimate in (fitting, shifted):
+        page = estimate._repr_html_()
+        assert ASSUMES in repr(estimate)
+        assert ASSUMES in page
+        assert ("do not trust the estimate" in page) == (estimate is shifted)
+        assert ("p =" in page) == (estimate is shifted)
+    warned = " ".join(narrative.verdict(cmtrack.evaluate(y, y_prob=s**3, calibration=(y, s))))
+    assert f"this {ASSUMES}. They are not (p < 0.001): do not trust the estimate." in warned
+    assert "narrow the interval" not in warned
 
 
 def test_raw_refuses_other_intervals() -> None:

@@ -31,7 +31,8 @@ def predictions(skill: float = 1.5, seed: int = 0):
 
 def of_classes(skill: float = 1.5, seed: int = 0):
     y, p = predictions(skill, seed)
-    return evaluate(y, y_prob=p, labels=list(NAMES), grouping=INSECTS)
+    held = predictions(skill, seed + 100)
+    return evaluate(y, y_prob=p, labels=list(NAMES), grouping=INSECTS, calibration=held)
 
 
 def of_families():
@@ -98,11 +99,12 @@ def test_every_figure_is_in_the_report_and_in_the_run(store, tmp_path, made, ent
 
 @pytest.mark.slow
 def test_every_figure_is_written_by_the_command_line(store, tmp_path):
-    y, p = predictions()
-    table = pd.DataFrame({"y": y, **{f"p_{name}": p[:, place] for place, name in enumerate(NAMES)}})
-    table.to_csv("t.csv", index=False)
+    for file, (y, p) in {"t.csv": predictions(), "held.csv": predictions(seed=100)}.items():
+        table = pd.DataFrame({"y": y, **{f"p_{name}": p[:, place] for place, name in enumerate(NAMES)}})
+        table.to_csv(file, index=False)
     (tmp_path / "g.json").write_text(json.dumps(INSECTS.to_dict()))
     arguments = ["t.csv", "--y-true", "y", "--y-prob", "p_*", "--grouping", "g.json", "--output", "out"]
+    arguments += ["--calibration", "held.csv"]
     done = CliRunner().invoke(main, ["evaluate", *arguments], catch_exceptions=False)
     assert done.exit_code == 0, done.output
     written = {path.name for path in (tmp_path / "out").iterdir() if path.suffix == ".png"}
