@@ -68,7 +68,7 @@ def print_comparison(console: Console, comparison: Comparison) -> None:
     console.print()
     for place, ranking in enumerate(comparison.rankings):
         if isinstance(ranking, RepeatedRanking):
-            _print_models(console, ranking)
+            _print_models(console, ranking, beside(comparison, ranking))
         elif isinstance(comparison, RunComparison):
             below = beside(comparison, ranking)
             _print_runs(console, ranking, f"{heading(comparison, place)}, by {comparison.criterion}", below)
@@ -112,7 +112,8 @@ def print_table(
     for row in below:
         named = (f"{fmt.metric_title(name, brief=True)} {value}" for name, value in row.values.items())
         value = next(iter(row.values.values()), "") if len(row.values) < 2 else "; ".join(named)
-        shown = {"run": row.name, "value": value, "status": row.standing} | row.values
+        shown = dict.fromkeys(("run", "model"), row.name) | dict.fromkeys(("value", "mean ± sd"), value)
+        shown |= {"status": row.standing} | row.values
         table.add_row(*(plain(one_line(shown.get(_head(column), ""))) for column in kept))
     console.print(table)
 
@@ -243,7 +244,7 @@ def _say_unpaired(console: Console, ranking: Ranking) -> None:
 # -- repeated runs ---------------------------------------------------------------------------------------------
 
 
-def _print_models(console: Console, repeated: RepeatedRanking) -> None:
+def _print_models(console: Console, repeated: RepeatedRanking, below: Sequence[Beside]) -> None:
     level = f"[{100 * repeated.confidence_level:g} % interval]"
     title = (
         f"{fmt.counted(len(repeated.models), 'model')} by {repeated.criterion}, "
@@ -261,7 +262,7 @@ def _print_models(console: Console, repeated: RepeatedRanking) -> None:
     ]
     if any(math.isfinite(model.average_rank) for model in repeated.models):
         columns.insert(3, Column("average\nrank", lambda model: fmt.number(model.average_rank), 40, right=True))
-    print_table(console, title, columns, repeated.models)
+    print_table(console, title, columns, repeated.models, below)
     _say_behind(console, repeated)
 
 

@@ -11,6 +11,7 @@ import numpy as np
 
 from cmtrack.base import BaseEvaluation
 from cmtrack.comparison.comparability import of_one_data_set, why_unpaired
+from cmtrack.comparison.constant import ConstantAnswer, constant_answer, constant_evaluation
 from cmtrack.comparison.criterion import Criterion, distance_from_best
 from cmtrack.comparison.repeated import Gap, RepeatedResult, analyse
 from cmtrack.comparison.run import Candidate, Run, StoppedRun
@@ -143,6 +144,9 @@ class RepeatedRanking:
         What chose among the tied models within the margin.
     margin : float or None
         What a tie-breaker may give up against the leader; None: one standard error of each model's difference.
+    constants : tuple of ConstantAnswer
+        The constant answer, its mean over the blocks, and the leader's gain over it; the p-value is adjusted for the
+        number of models (Bonferroni).
     """
 
     models: tuple[RankedModel, ...]
@@ -155,6 +159,7 @@ class RepeatedRanking:
     confidence_level: float
     decision: Decision
     margin: float | None = None
+    constants: tuple[ConstantAnswer, ...] = ()
 
     @property
     def standings(self) -> tuple[RankedModel, ...]:
@@ -264,8 +269,64 @@ def rank_models(
         confidence_level,
         decision,
         margin,
+        _constant(standing[0], {b: table.get((standing[0].name, b)) for b in block_names}, criterion, result, ratio),
     )
     return ranking, failed, (*notes, *result.notes)
+
+
+def _constant(
+    leader: RankedModel,
+    runs: Mapping[str, Candidate | None],
+    criterion: Criterion,
+    result: RepeatedResult,
+    ratio: float | None,
+) -> tuple[ConstantAnswer, ...]:
+    """The constant answer over the blocks of the leading model, and its gain over it."""
+    metric = criterion.metrics[0]
+    there = [run for run in runs.values() if run is not None]
+    answers = [constant_answer(run.evaluation, metric) for run in there]
+    known = [answer for answer in answers if answer is not None]
+    if len(known) < len(there) or len({run.evaluation.labels for run in there}) > 1:
+        return ()
+    classes = [one.answer for one in known]
+    answer = max(classes, key=classes.count)
+    made = [constant_evaluation(run.evaluation, metric, answer) for run in there]
+    others = [Candidate(run.run, one) for run, one in zip(there, made, strict=True) if one is not None]
+    if len(others) < len(there):
+        return ()
+    values = np.array([_value(one, metric) for one in others])
+    undefined = [one.reason for one in known if one.reason]
+    constant = replace(known[0], answer=answer, value=float(values.mean()), run=leader.name, unpaired="")
+    constant = replace(constant, reason="".join(undefined[:1]), guessed=any(one.guessed for one in known))
+    against = np.zeros(len(values)) if constant.guessed else values
+    if any(one.unbeatable for one in known) or not np.isfinite(against).all() or len(there) < 2:
+        none = math.nan
+        return (replace(constant, difference=none, standard_error=none, low=none, high=none, pvalue=none),)
+    ours = np.array([_value(run, metric) for run in there])
+    unit = 1.0 if criterion.direction == "higher" else -1.0
+    level = 1 - (1 - result.confidence_level) / len(result.names)
+    errors = None
+    if result.kind == "seeds" and constant.guessed:
+        errors = np.full((2, 2), _error_of_mean(there, metric))
+    elif result.kind == "seeds":
+        errors = _errors_of_seeds((there, others), metric)
+    elif ratio is not None:
+        errors = _errors_of_folds((there, others), metric, ratio)
+    found = analyse(
+        unit * np.column_stack((ours, against)),
+        ("model", "constant"),
+        kind=result.kind,
+        confidence_level=level,
+        rope=None,
+        test_train_ratio=ratio,
+        test_errors=errors,
+    )
+    (gap,) = found.differences
+    turn = unit if gap.name == "model" else -unit
+    low, high = sorted((turn * gap.low, turn * gap.high))
+    difference, pvalue = float(np.nanmean(ours - against)), min(1.0, len(result.names) * gap.pvalue)
+    error = gap.standard_error
+    return (replace(constant, difference=difference, standard_error=error, low=low, high=high, pvalue=pvalue),)
 
 
 def _standing(
@@ -378,6 +439,15 @@ def _errors_of_seeds(models: Sequence[Sequence[Candidate]], metric: str) -> Floa
     rows = models[0][0].evaluation.rows
     assert rows is not None  # checked above
     return _of_pairs(covariance(np.column_stack(means), rows.weights, rows.clusters))
+
+
+def _error_of_mean(runs: Sequence[Candidate], metric: str) -> float:
+    """The standard error of a model's mean over seeds on the same test rows, from the rows' sampling."""
+    values = [value for run in runs if (value := _influence(run, metric)) is not None]
+    rows = runs[0].evaluation.rows
+    if rows is None or len(values) < len(runs):
+        return math.nan
+    return math.sqrt(float(covariance(np.mean(values, axis=0)[:, None], rows.weights, rows.clusters)[0, 0]))
 
 
 def _errors_of_folds(models: Sequence[Sequence[Candidate]], metric: str, ratio: float) -> FloatArray:

@@ -58,6 +58,8 @@ class ConstantAnswer:
         too. NaN where no error is known, and where no model can be better (``unbeatable``).
     unpaired : str
         Why the error does not use that the rows are the same; empty where it does.
+    guessed : bool
+        True where it is a correlation without a value, and the run is held against 0.
     unbeatable : bool
         True where it has the best value that there is, such as a recall of 1: what it costs stands in another metric.
     better : "higher", "lower" or "nearest zero"
@@ -88,6 +90,7 @@ class ConstantAnswer:
     high: float = math.nan
     pvalue: float = math.nan
     unpaired: str = ""
+    guessed: bool = False
     unbeatable: bool = False
     better: str = "higher"
     confidence_level: float = 0.95
@@ -204,12 +207,13 @@ def constant_answer(
         value,
         reason,
         run,
+        guessed=bool(reason) and entry.interval == "atanh",
         unbeatable=entry.better == "nearest zero" or _off(entry, value) <= _off(entry, end),
         better=entry.better,
         confidence_level=evaluation.confidence_level,
     )
     ours = evaluation.metrics[metric]
-    against = 0.0 if reason and entry.interval == "atanh" else value
+    against = 0.0 if constant.guessed else value
     if constant.unbeatable or not (math.isfinite(against) and math.isfinite(ours)):
         return constant
     sign = 1.0 if entry.better == "higher" else -1.0
@@ -241,6 +245,24 @@ def constant_answer(
     return replace(
         constant, difference=sign * gain, standard_error=size, low=low, high=high, pvalue=pvalue, unpaired=unpaired
     )
+
+
+def constant_evaluation(evaluation: BaseEvaluation, metric: str, answer: Label | None) -> Evaluation | None:
+    """The evaluation of a constant answer, by this metric alone; None of what is not of single labels."""
+    if not isinstance(evaluation, Evaluation):
+        return None
+    like, rows = replace(evaluation, sections=(metric,)), evaluation.rows
+    place = None if answer is None else evaluation.labels.index(answer)
+    return _constant(
+        like, rows if isinstance(rows, Predictions) else _of_classes(like), place, evaluation.statistics.ranking_only
+    )
+
+
+def _of_classes(like: Evaluation) -> Predictions:
+    """A row for each class, as heavy as all of its rows."""
+    totals = like.confusion_matrix.counts.sum(axis=1)
+    there = np.flatnonzero(totals)
+    return Predictions(like.labels, Codes(there), Codes(there), weights=totals[there])
 
 
 def _entry(evaluation: BaseEvaluation, metric: str) -> Metric | None:
@@ -280,8 +302,7 @@ def _constant(like: Evaluation, rows: Predictions, answer: int | None, ranking_o
 def _best(like: Evaluation, metric: str, entry: Metric) -> tuple[Evaluation, int | None, int]:
     """The best constant answer of a row for each class, and how many answers may be the best one."""
     totals = like.confusion_matrix.counts.sum(axis=1)
-    there = np.flatnonzero(totals)
-    rows = Predictions(like.labels, Codes(there), Codes(there), weights=totals[there])
+    rows = _of_classes(like)
     if entry.needs == "probabilities":
         return _constant(like, rows, None, like.statistics.ranking_only), None, 1
     tried = [(_constant(like, rows, k), k) for k in _answers(like, metric, totals)]
@@ -293,7 +314,7 @@ def _best(like: Evaluation, metric: str, entry: Metric) -> tuple[Evaluation, int
     squares = like.statistics.squares
     weights = rows.weights
     if squares is not None:  # as so many whole rows as Kish's number says
-        weights = np.rint(totals[there] * totals.sum() / squares.matrix.counts.sum()).astype(np.int64)
+        weights = np.rint(totals[totals > 0] * totals.sum() / squares.matrix.counts.sum()).astype(np.int64)
     close = 1
     for other, _ in worse:
         theirs = other.influence(metric)

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from cmtrack.comparison import Comparison, ConstantAnswer, Ranking
+from cmtrack.comparison.blocks import RepeatedRanking
 from cmtrack.grouping import Label
 from cmtrack.names import quoted
 from cmtrack.report import formatting as fmt
@@ -27,7 +28,7 @@ def constant_sentence(
     constant: ConstantAnswer,
     shown: str,
     *,
-    several: bool = False,
+    several: str = "",
     positive: Label | None = None,
     say: Callable[[str], str] = quoted,
 ) -> str:
@@ -41,8 +42,8 @@ def constant_sentence(
     constant : ConstantAnswer
     shown : str
         The run's value.
-    several : bool, default False
-        Whether the run is the best of several.
+    several : str, optional
+        The noun for one of several that it is the best of: "run" or "model".
     positive : label, optional
         Of the two groups, for the metric's title.
     say : callable
@@ -51,12 +52,12 @@ def constant_sentence(
     if not constant.warns:
         return ""
     than = "guessing (0)"
-    if math.isfinite(constant.value):
+    if not constant.guessed:
         what = "giving each class its share"
         if constant.answer is not None:
             what = f"always answering {quoted(constant.answer)}"
         than = f"{what}, which needs no model ({fmt.number(constant.value)})"
-    who = "No run" if several else say(constant.run)
+    who = f"No {several}" if several else say(constant.run)
     claim = "has" if several else "has no"
     if constant.ahead:
         claim = "is shown to have" if several else "is not shown to have"
@@ -66,20 +67,24 @@ def constant_sentence(
     return f"{who} {claim} {title} than {than}: {has} ({p_of(constant)})."
 
 
-def warning_clause(ranking: Ranking) -> str:
+def warning_clause(ranking: Ranking | RepeatedRanking) -> str:
     """The same in a clause, ", not better than always “worse”"; empty where the best run is shown to be better."""
     one = next((constant for constant in ranking.constants if constant.warns), None)
     if one is None:
         return ""
-    than = one.words if math.isfinite(one.value) else "guessing"
+    than = "guessing" if one.guessed else one.words
     return f", not {'shown to be ' if one.ahead else ''}better than {than}"
 
 
-def constant_sentences(ranking: Ranking, say: Callable[[str], str] = quoted) -> list[str]:
+def constant_sentences(ranking: Ranking | RepeatedRanking, say: Callable[[str], str] = quoted) -> list[str]:
     """The sentences of a ranking, one for each metric in which the best run is not shown to be better."""
-    several, positive = ranking.picked_from > 1 or len(ranking.runs) > 1, ranking.evaluation.positive
-    said = []
+    positive, said = ranking.evaluation.positive, []
     for one in ranking.constants:
+        if isinstance(ranking, RepeatedRanking):
+            several, shown = "model" if len(ranking.models) > 1 else "", fmt.number(ranking.leader.mean)
+            said.append(constant_sentence(one, shown, several=several, positive=positive, say=say))
+            continue
+        several = "run" if ranking.picked_from > 1 or len(ranking.runs) > 1 else ""
         run = next(run for run in ranking.runs if run.name == one.run)
         ends = run.interval if ranking.criterion.single else run.evaluation.intervals.get(one.metric)
         shown = fmt.number(run.evaluation.metrics[one.metric], ends)
@@ -108,7 +113,7 @@ class Beside:
     reason: str = ""
 
 
-def beside(comparison: Comparison, ranking: Ranking) -> list[Beside]:
+def beside(comparison: Comparison, ranking: Ranking | RepeatedRanking) -> list[Beside]:
     """What a ranking's table shows below its runs: the constant answers, and runs of the same data without a value."""
     rows: dict[str, Beside] = {}
     for one in ranking.constants:
@@ -117,6 +122,8 @@ def beside(comparison: Comparison, ranking: Ranking) -> list[Beside]:
         values = ({} if earlier is None else earlier.values) | {one.metric: text}
         reason = "; ".join(filter(None, ("" if earlier is None else earlier.reason, one.reason)))
         rows[one.words] = Beside(one.words, "", CONSTANT, values, reason)
+    if isinstance(ranking, RepeatedRanking):
+        return list(rows.values())
     data = ranking.evaluation.statistics.digest.content_only
     read = {candidate.run_id: candidate.evaluation for candidate in comparison.judged}
     out = list(rows.values())

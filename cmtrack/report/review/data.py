@@ -89,17 +89,17 @@ def to_html(comparison: Comparison) -> str:
     if not (comparison.criterion.pareto or isinstance(comparison, ModelComparison)):
         shown = shown.drop(columns="p_holm", errors="ignore")  # p_set decides: one p-value on a page
     shown = shown.dropna(axis="columns", how="all")
-    shown = pd.concat([shown, *(_constants(one) for one in comparison.rankings if isinstance(one, Ranking))])
+    shown = pd.concat([shown, *map(_constants, comparison.rankings)])
     return for_page(said + shown.to_html(index=False, float_format="{:.4f}".format, na_rep="", escape=True))
 
 
-def _constants(ranking: Ranking) -> pd.DataFrame:
+def _constants(ranking: Ranking | RepeatedRanking) -> pd.DataFrame:
     """The rows of the constant answers, below those of the runs."""
     import pandas as pd
 
-    single = ranking.criterion.single
+    column = "mean" if isinstance(ranking, RepeatedRanking) else "value" if ranking.criterion.single else ""
     rows = [
-        {"name": one.words, "status": CONSTANT, "value" if single else one.metric: one.value}
+        {"name": one.words, "status": CONSTANT, column or one.metric: one.value}
         | {"reason": f"{UNDEFINED}: {one.reason}" if one.reason else ""}
         for one in ranking.constants
     ]
@@ -257,6 +257,7 @@ def _repeated(ranking: RepeatedRanking) -> dict[str, Any]:
         "pairwise": pairs,
         "decision": _decided(ranking.decision),
         "margin": ranking.margin,
+        "constants": [constant.to_dict() for constant in ranking.constants],
         "notes": ranking.result.notes,
     }
 

@@ -104,15 +104,20 @@ def _decision(comparison: RunComparison, ranking: Ranking, gates: list[str], say
     head = _headline(ranking, say)
     if several > 1:
         head += f" This covers ranking 1 of {several} only: the rankings were not compared with each other."
-    warned = constant_sentences(ranking, say)
-    if warned:  # the first thing to know
-        head = " ".join([*warned, f"Of the runs, t{head[1:]}" if head.startswith("Take ") else head])
-    said = [head, *_standing(ranking, say)]
+    said = [_warned(head, ranking, say), *_standing(ranking, say)]
     if comparison.how.get("tie_breakers", ()) or not ranking.criterion.pareto:
         said += _tie(comparison, ranking, say)
     said += [*_price(ranking, say), *by_segment(comparison)]
     said += [*gates, *unpaired(ranking, say)]
     return [*said, *apart(comparison.rankings, comparison.reads)]
+
+
+def _warned(head: str, ranking: Ranking | RepeatedRanking, say: Say) -> str:
+    """The headline; before it, where none is shown to be better than an answer without a model, that."""
+    warned = constant_sentences(ranking, say)
+    if warned and head.startswith("Take "):
+        head = f"Of the {noun_of(ranking)}s, t{head[1:]}"
+    return " ".join([*warned, head])
 
 
 def further(comparison: Comparison, *, beside_tables: bool = False) -> list[str]:
@@ -406,12 +411,13 @@ def _models_lead(ranking: RepeatedRanking, say: Say) -> str:
     title = fmt.metric_title(ranking.criterion.metrics[0], brief=True)
     text = f"{say(first.name)} leads over {over(ranking)} with mean {title} {fmt.number(first.mean)}"
     text += f", {ties} tied" if ties else ""
+    text += warning_clause(ranking)
     return text if ranking.chosen is first else f"take {say(ranking.chosen.name)}; {text}"
 
 
 def _models_decision(comparison: Comparison, ranking: RepeatedRanking, say: Say) -> list[str]:
     """The model to take and the reasons."""
-    said = [_headline(ranking, say), _models_standing(ranking, say)]
+    said = [_warned(_headline(ranking, say), ranking, say), _models_standing(ranking, say)]
     other = ranking.chosen if ranking.chosen is not ranking.leader else next(iter(ranking.models[1:]), None)
     if other is not None:
         said += _gap(other, ranking, say)

@@ -344,16 +344,16 @@ def ranking_table(ranking: Ranking) -> Table:
 
 def beside_rows(comparison: Comparison, ranking: Ranking | RepeatedRanking) -> list[dict[str, Any]]:
     """The rows below those of the ranked runs: the constant answers, and runs without a value."""
-    if not isinstance(ranking, Ranking):
-        return []
-    width = len(ranking_table(ranking)["heads"]) - 3 - len(ranking.criterion.metrics)
-    return [_beside_row(one, ranking, width) for one in beside(comparison, ranking)]
+    heads = table(ranking)["heads"]
+    place = next((k for k, head in enumerate(heads) if head.startswith("Mean ")), 3)  # of models
+    return [_beside_row(one, ranking.criterion.metrics, len(heads), place) for one in beside(comparison, ranking)]
 
 
-def _beside_row(one: Beside, ranking: Ranking, width: int) -> dict[str, Any]:
-    cells = [cell(one.values.get(name, ""), title=one.reason) for name in ranking.criterion.metrics]
-    first = [cell(""), name_cell(one.name, one.run_id), cell(one.standing, title=one.reason)]
-    return {"cells": [*first, *cells, *(cell("") for _ in range(width))], "status": "beside", "reason": one.reason}
+def _beside_row(one: Beside, metrics: Sequence[str], width: int, place: int) -> dict[str, Any]:
+    cells = [cell("") for _ in range(width)]
+    cells[1:3] = name_cell(one.name, one.run_id), cell(one.standing)
+    cells[place : place + len(metrics)] = [cell(one.values.get(name, "")) for name in metrics]
+    return {"cells": cells, "status": "beside", "reason": one.reason}
 
 
 def _drawn(table: Table, ranking: Ranking | RepeatedRanking) -> Table:

@@ -277,3 +277,37 @@ def test_the_interval_that_is_shown_agrees_with_the_p_that_decides(shift):
             assert model.tied == (model.p_holm > 0.05)
             if model.tied:
                 assert model.difference_low <= 0 <= model.difference_high
+
+
+@pytest.mark.parametrize("kind", ["folds", "datasets"])
+def test_models_over_blocks_are_held_against_the_constant_answer_of_each_block(kind):
+    runs = []
+    for model, rights in {"forest": [70, 74, 68, 71, 75, 72], "linear": [60, 62, 61, 59, 64, 60]}.items():
+        for fold, right in enumerate(rights):
+            y = np.array([0] * (68 + fold % 3) + [1] * (32 - fold % 3))
+            predicted = np.where(np.random.default_rng(fold).permutation(100) < right, y, 1 - y)
+            runs.append(candidate(evaluate(y, predicted), model, model=model, fold=fold))
+    ranking, *_ = rank_models(runs, ACCURACY, Blocks("params.fold", kind=kind))
+    (constant,) = ranking.constants
+    shares = np.array([0.68, 0.69, 0.70] * 2)
+    assert (constant.words, constant.run) == ("always “0”", "forest")
+    assert constant.value == pytest.approx(shares.mean())
+    gaps = np.array([70, 74, 68, 71, 75, 72]) / 100 - shares
+    assert constant.difference == pytest.approx(gaps.mean())
+    assert constant.warns
+    if kind == "folds":  # of two models; the error of the test rows may be the larger
+        spread = 2 * t.sf(gaps.mean() / np.sqrt((1 / 6 + 1 / 5) * gaps.var(ddof=1)), 5)
+        assert constant.pvalue >= min(1, 2 * spread) - 1e-12
+
+
+def test_a_constant_correlation_over_seeds_is_guessing_with_the_error_of_the_rows():
+    ranking, *_ = rank_models(
+        table(HITS, shift=False), Criterion.of("multiclass/matthews_corrcoef"), Blocks("params.fold")
+    )
+    (constant,) = ranking.constants
+    assert ranking.kind == "seeds"
+    assert constant.guessed
+    assert constant.difference == pytest.approx(ranking.leader.mean)
+    rows = np.mean([run.evaluation.influence("multiclass/matthews_corrcoef") for run in ranking.leader.runs], axis=0)
+    assert constant.standard_error >= np.sqrt(rows @ rows) / 100
+    assert constant.shown_better
