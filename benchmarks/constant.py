@@ -12,7 +12,7 @@ import math
 
 import numpy as np
 
-from cmtrack import evaluate
+from cmtrack import compare, evaluate
 from cmtrack.comparison import constant_answer
 
 SETTINGS = {
@@ -42,6 +42,20 @@ def clear(evaluation: object) -> tuple[bool, bool, bool]:
     return constant.shown_better, constant.shown_worse, not low <= constant.value <= high
 
 
+def leaders(n_reviews: int) -> None:
+    """How often the best of 20 models that are no better than the most frequent class is called better."""
+    rng, found = np.random.default_rng(1), np.zeros((n_reviews, 2))
+    for review in range(n_reviews):
+        y = rng.choice(2, 200, p=(0.6, 0.4))
+        answers = [np.where(rng.random(200) < 0.6, y, 1 - y) for _ in range(20)]
+        runs = {f"r{k}": evaluate(y, q, labels=[0, 1], sections=["multiclass"]) for k, q in enumerate(answers)}
+        ranking = compare(runs, rank_by="multiclass/accuracy").ranking
+        alone = constant_answer(ranking.leader.evaluation, "multiclass/accuracy")  # type: ignore[union-attr]
+        found[review] = ranking.constants[0].shown_better, alone.shown_better  # type: ignore[union-attr]
+    for name, rate in zip(("of 20 runs", "as if it were the only one"), found.mean(axis=0), strict=True):
+        print(f"leader better, {name}: {rate:.3f} ({math.sqrt(rate * (1 - rate) / n_reviews):.3f})")
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--samples", type=int, default=400)
@@ -62,6 +76,7 @@ def main() -> None:
             return f"{rate:.3f} ({math.sqrt(rate * (1 - rate) / n_samples):.3f})"
 
         print(f"| {name} | {shown(known)} | {shown(better + worse)} | {better:.3f} | {worse:.3f} |", flush=True)
+    leaders(max(1, n_samples // 6))
 
 
 if __name__ == "__main__":
