@@ -19,7 +19,7 @@ import numpy.typing as npt
 
 from cmtrack import Evaluation, Grouping, Metric, evaluate
 from cmtrack.comparison.differences import paired_differences
-from cmtrack.report.probabilities import judgement
+from cmtrack.report.probabilities import NONE, SIGNS, judgement
 from cmtrack.statistics.inputs import FloatArray, IntArray
 
 LARGE = 2_000_000
@@ -178,12 +178,12 @@ def words(truth: str, n: int, repeats: int) -> None:
         y = (rng.random(n) < 1 / (1 + (1 / s - 1) ** slope * math.exp(-shift))).astype(int)
         said = judgement(evaluate(y, y_prob=s, labels=[0, 1], sections=["calibration", "prevalence"]))
         assert said is not None
-        found.append(said.word.removeprefix("slightly "))
-    kinds = {"no fault seen": ["no fault seen"], "unclear": ["unclear"], truth: [truth]}
-    known = [[word in kind for word in found] for kind in kinds.values()]
+        found.append(said.word.removeprefix("negligibly "))
+    kinds = (NONE, "unclear", SIGNS, truth)
+    known = [[word == kind for word in found] for kind in kinds]
     partly = [truth in word.split(", ") and word != truth for word in found]
     other = [word not in kinds and truth not in word.split(", ") for word in found]
-    printed(truth, n, *map(share, known[:2]), *(["–"] * 2 if truth == "right" else [share(known[2]), share(partly)]),
+    printed(truth, n, *map(share, known[:3]), *(["–"] * 2 if truth == "right" else [share(known[3]), share(partly)]),
             share(other))  # fmt: skip
 
 
@@ -207,7 +207,7 @@ def main() -> None:
     for scale in (1, 10):
         own_metrics(scale, 2000 if options.quick else 20000)
     print()
-    heads("probabilities", "rows", "no fault seen", "unclear", "the right word", "with another", "another fault")
+    heads("probabilities", "rows", NONE, "unclear", SIGNS, "the right word", "with another", "another fault")
     for truth in WRONG:
         for n in (200,) if options.quick else (200, 500, 2000):
             words(truth, n, repeats // 4)

@@ -220,15 +220,15 @@ def _label_test(blocks: Blocks, draws: int, ratio: float) -> CalibrationTest:
     """Both statistics of drawn labels; a row's weight is so many times as large if it is positive.
 
     With weights 1 / (chance to be sampled) a sampled row of score s is positive with the odds s / (1 - s) / ratio
-    (Prentice and Pyke 1979). A block's rows are as many, of one weight, as have its sums of weights and of squares.
+    (Prentice and Pyke 1979). A block's rows are as many, of one weight, as have its sums of weights and nearly its sum
+    of squares.
     """
     s, weight = blocks.scores, blocks.negative + blocks.positive / ratio
     squares = blocks.squares_negative + blocks.squares_positive / ratio**2
     rows = np.maximum(np.rint(weight**2 / squares), 1).astype(np.int64)
-    unit = np.sqrt(squares / rows)
-    jump = unit * (s + ratio * (1 - s))
-    chance, least, seen = s * unit / jump, rows * unit * s, blocks.positive - blocks.total * s
-    sums = _Sums(s, squares * ratio * s * (1 - s), 1 + draws)
+    jump = weight / rows * (s + ratio * (1 - s))
+    chance, least, seen = weight * s / (rows * jump), weight * s, blocks.positive - blocks.total * s
+    sums = _Sums(s, weight**2 / rows * ratio * s * (1 - s), 1 + draws)
     rng = np.random.default_rng(_SEED)
     for start in range(0, len(s), _AT_ONCE):
         part = slice(start, start + _AT_ONCE)

@@ -20,10 +20,11 @@ import numpy.typing as npt
 from cmtrack.grouping import Label
 from cmtrack.metrics import _calibration as blockwise
 from cmtrack.metrics._calibration import BinnedError, Blocks, CalibrationTest, CoxFit, DebiasedError, Parts
-from cmtrack.metrics.intervals import check_level, normal_quantile
+from cmtrack.metrics.intervals import Interval, check_level, normal_quantile
 from cmtrack.metrics.metric import Metric, Section
 from cmtrack.metrics.roc import ScoreTable
 from cmtrack.statistics import ScoreCounts
+from cmtrack.statistics.grid import CELLS
 from cmtrack.statistics.inputs import FloatArray
 
 if TYPE_CHECKING:
@@ -124,6 +125,19 @@ class ReliabilityTable(ScoreTable):
         """Share of the rows whose score is exactly 0 or 1, which slope and intercept leave out."""
         edge = (self.blocks.scores == 0) | (self.blocks.scores == 1)
         return float(self.blocks.total[edge].sum()) / self.total
+
+    @cached_property
+    def drawn(self) -> ReliabilityTable:
+        """As fine as figures show scores: by cell of the grid, where there are more of them."""
+        if len(self.held) <= CELLS:
+            return self
+        squares = None if self.squared_scores is None else self.squared_scores.to_grid()
+        return ReliabilityTable(self.scores.to_grid(), squares, self.level)
+
+    @cached_property
+    def band(self) -> tuple[FloatArray, FloatArray]:
+        """The consistency band at the table's confidence level."""
+        return blockwise.consistency_band(self.blocks, self.level)
 
     def curve(self, positive: Label = None) -> CalibrationCurve:
         """The reliability curve."""
@@ -305,6 +319,20 @@ class CalibrationCurve:
         return replace(self, table=table)
 
     @property
+    def drawn(self) -> CalibrationCurve:
+        """The curve as figures show it: by cell where it has a band and more than 1,600 scores."""
+        return self if self.no_draws else replace(self, table=self.table.drawn)
+
+    @property
+    def leaves_band(self) -> bool | None:
+        """Whether the curve, as figures show it, leaves its band somewhere; None where there is no band."""
+        if not self.drawn.has_band:
+            return None
+        shown = self.drawn
+        low, high = shown.band(self.table.level)
+        return bool(((shown.recalibrated < low - 1e-9) | (shown.recalibrated > high + 1e-9)).any())
+
+    @property
     def has_band(self) -> bool:
         """True where :meth:`band` is there."""
         return not self.no_draws and len(self.scores) <= blockwise.MAX_BLOCKS
@@ -332,7 +360,8 @@ class CalibrationCurve:
         >>> bool(((low <= curve.recalibrated) & (curve.recalibrated <= high)).all())
         True
         """
-        return blockwise.consistency_band(self._to_draw("a consistency band"), check_level(level))
+        blocks = self._to_draw("a consistency band")
+        return self.table.band if level == self.table.level else blockwise.consistency_band(blocks, check_level(level))
 
     @property
     def no_confidence_band(self) -> str:
@@ -421,6 +450,14 @@ class CalibrationCurve:
         )
 
 
+def upper_bound(value: float, ends: Interval | None) -> str:
+    """``< 0.070`` of an error of 0 and its upper end: that none is seen does not mean that there is none."""
+    if value != 0 or ends is None or not ends[1] > 0:
+        return ""
+    places = max(3, 1 - math.floor(math.log10(ends[1])))
+    return f"< {ends[1]:.{places}f}"
+
+
 class Error:
     """Square root of the debiased mean squared difference; its interval holds for independent rows.
 
@@ -434,10 +471,9 @@ class Error:
         return table.error.value
 
     def ends(self, table: ReliabilityTable) -> tuple[float, float]:
-        """Square roots of the ends of the interval of its square."""
-        reach = normal_quantile(table.level) * table.error.reach
-        low, high = table.error.squared - reach, table.error.squared + reach
-        return math.sqrt(max(low, 0.0)), math.sqrt(max(high, 0.0))
+        """Square roots of the ends of the interval of its square; a negative one reaches as high as 0 does."""
+        squared, reach = table.error.squared, normal_quantile(table.level) * table.error.reach
+        return math.sqrt(max(squared - reach, 0.0)), math.sqrt(max(squared, 0.0) + reach)
 
 
 class PValue:

@@ -19,7 +19,7 @@ import numpy as np
 from cmtrack.grouping import Label
 from cmtrack.metrics._calibration import DRAWS
 from cmtrack.metrics.calibration import FEW_OF_A_GROUP, PVALUE_SOURCE, Error, PValue, ReliabilityTable
-from cmtrack.metrics.intervals import Interval, holm
+from cmtrack.metrics.intervals import Interval, holm, p_text
 from cmtrack.metrics.metric import Metric
 from cmtrack.metrics.precision_recall import PRECISION
 from cmtrack.metrics.roc import AREA, place_of, with_channels
@@ -237,6 +237,11 @@ class ClassCalibration:
         return min((own.pvalue_holm for own in self.tested), default=math.nan)
 
     @property
+    def least(self) -> float:
+        """The least p-value by Holm that the draws can give."""
+        return len(self.tested) / (1 + DRAWS)
+
+    @property
     def uncalibrated(self) -> tuple[CalibrationOfClass, ...]:
         """The classes whose p-value by Holm is at most 1 - level, the least first, then the largest error."""
         found = [own for own in self.tested if own.pvalue_holm <= 1 - self.level + 1e-12]
@@ -254,7 +259,7 @@ class ClassCalibration:
         >>> from cmtrack import evaluate
         >>> p = [[0.8, 0.1, 0.1], [0.1, 0.8, 0.1], [0.1, 0.1, 0.8]] * 40
         >>> evaluate([0, 1, 2] * 40, y_prob=p).class_calibration().sentence()
-        '3 of 3 classes are not calibrated: “0” (p = 0.006), “1” (p = 0.006) and “2” (p = 0.006), p by Holm.'
+        '3 of 3 classes show signs of miscalibration: “0” (p = 0.006), “1” (p = 0.006) and “2” (p = 0.006), p by Holm.'
         """
         tested, wrong, total = len(self.tested), self.uncalibrated, len(self.classes)
         if not tested:
@@ -265,18 +270,21 @@ class ClassCalibration:
         rare = f"; {few} {has} fewer than {FEW_OF_A_GROUP} samples, of which the test sees gross faults only" * bool(
             few
         )
-        least = tested / (1 + DRAWS)
-        if not wrong and least > 1 - self.level + 1e-12:
-            at_least = f"with {tested} tests it is at least {least:.3g}"
+        if not wrong and self.least > 1 - self.level + 1e-12:
+            at_least = f"with {tested} tests it is at least {self.least:.3g}"
             return f"No p-value by Holm can be as small as {1 - self.level:.3g}: {at_least}."
         if not wrong:
-            return f"0 of {among} show a fault of calibration (least p by Holm {self.pvalue:.3f}){rare}."
-        named = [f"{quoted(elide(one_line(own.label), 60))} ({_p(own.pvalue_holm)})" for own in wrong[:3]]
+            return f"0 of {among} show signs of miscalibration (least p by Holm {self.pvalue:.3f}){rare}."
+        named = [f"{quoted(elide(one_line(own.label), 60))} (p {self._p(own.pvalue_holm)})" for own in wrong[:3]]
         if len(wrong) > 1:
             last = f"{len(wrong) - 3} more" if len(wrong) > 3 else named.pop()
             named = [f"{', '.join(named)} and {last}"]
-        are = "is" if len(wrong) == 1 else "are"
-        return f"{len(wrong)} of {among} {are} not calibrated: {named[0]}, p by Holm{rare}."
+        show = "shows" if len(wrong) == 1 else "show"
+        return f"{len(wrong)} of {among} {show} signs of miscalibration: {named[0]}, p by Holm{rare}."
+
+    def _p(self, value: float) -> str:
+        shown = p_text(value, self.least)
+        return shown if shown[0] in "<≤" else f"= {shown}"
 
     def to_frame(self) -> pd.DataFrame:
         """One row per class; the columns are those of :class:`CalibrationOfClass`.
@@ -328,10 +336,6 @@ def calibration_of_classes(
             errors.append(table.error.squared)
     known = [error for error in errors if math.isfinite(error)]
     return ClassCalibration(tuple(rows), math.fsum(known) / len(known) if known else math.nan, level)
-
-
-def _p(value: float) -> str:
-    return "p < 0.001" if value < 0.001 else f"p = {value:.3f}"
 
 
 class OfEach:

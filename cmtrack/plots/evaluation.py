@@ -10,10 +10,11 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from cmtrack.metrics.calibration import upper_bound
+from cmtrack.metrics.intervals import p_text
 from cmtrack.metrics.spcc import spcc_ovo
 from cmtrack.prevalence import ClassPrevalenceEstimate
 from cmtrack.prevalence.results import ASSUMES
-from cmtrack.statistics.grid import CELLS
 
 from . import _text as text
 from .confusion import plot_confusion_chart, plot_confusion_matrix, plot_reduced_matrix
@@ -162,8 +163,9 @@ def draw_reliability(
 ) -> Figure:
     """Reliability from the computed curve; with axes the curve alone, without the scores."""
     error = curve.table.error.value
+    below = upper_bound(error, interval)
     if band == "consistency":
-        curve = _as_fine_as_drawn(curve)
+        curve = curve.drawn
     blocks, level, ends = curve.table.blocks, curve.table.level, None
     if band == "consistency" and curve.has_band:
         ends = curve.band(level)
@@ -172,14 +174,9 @@ def draw_reliability(
     return plot_reliability(
         curve.scores, curve.recalibrated, blocks.positive, blocks.negative,
         band=ends, band_of=band or "consistency", level=level,
-        error=text.number_text(error) + interval_words(interval),
+        error=f"{below} ({100 * level:g} %)" if below else text.number_text(error) + interval_words(interval),
         names=(negative, curve.positive), title=title, ax=ax,
     )  # fmt: skip
-
-
-def _as_fine_as_drawn(curve: CalibrationCurve) -> CalibrationCurve:
-    """The curve by cell where it has a band and more scores than a figure shows: labels are drawn more quickly."""
-    return curve.on_grid() if not curve.no_draws and len(curve.scores) > CELLS else curve
 
 
 _MOST_PANELS = 12
@@ -199,12 +196,10 @@ def reliability_classes_figure(evaluation: Evaluation) -> Figure | None:
     confidence = evaluation.confidence_calibration if evaluation.has_section("confidence") else None
     if confidence is not None:
         p = evaluation.metrics["confidence/pvalue"]
-        panels.append(_panel("predicted class", confidence, p, judged.level))
-    panels += [
-        _panel(own.label, evaluation.calibration_of(own.label), own.pvalue_holm, judged.level)
-        for own in there
-        if own in drawn
-    ]
+        panels.append(_panel("predicted class", confidence, evaluation.intervals.get("confidence/error"), p_text(p), p))
+    for own in (own for own in there if own in drawn):
+        shown, ends = p_text(own.pvalue_holm, judged.least), (own.low, own.high)
+        panels.append(_panel(own.label, evaluation.calibration_of(own.label), ends, shown, own.pvalue_holm))
     if not drawn:
         return None
     more = f" (the {len(drawn)} largest of {len(there)})" if len(there) > len(drawn) else ""
@@ -214,16 +209,18 @@ def reliability_classes_figure(evaluation: Evaluation) -> Figure | None:
     )  # fmt: skip
 
 
-def _panel(name: object, curve: CalibrationCurve, pvalue: float, level: float) -> ReliabilityPanel:
+def _panel(
+    name: object, curve: CalibrationCurve, ends: tuple[float, float] | None, shown: str, pvalue: float
+) -> ReliabilityPanel:
     """A small figure of a curve, with its class's size, calibration error and p-value."""
-    error, curve = curve.table.error.value, _as_fine_as_drawn(curve)
+    error, curve, level = curve.table.error.value, curve.drawn, curve.table.level
     blocks = curve.table.blocks
-    p = "" if math.isnan(pvalue) else f", p {'< 0.001' if pvalue < 0.001 else f'{pvalue:.3f}'}"
-    size = float(blocks.positive.sum())
+    p = "" if math.isnan(pvalue) else f", p {shown}"
+    size, error_shown = float(blocks.positive.sum()), upper_bound(error, ends) or text.number_text(error)
     return ReliabilityPanel(
         name, curve.scores, curve.recalibrated, blocks.positive, blocks.negative,
         band=curve.band(level) if curve.has_band else None,
-        note=f"n={text.count_text(size)}, error {text.number_text(error)}{p}", marked=pvalue <= 1 - level + 1e-12,
+        note=f"n={text.count_text(size)}, error {error_shown}{p}", marked=pvalue <= 1 - level + 1e-12,
     )  # fmt: skip
 
 

@@ -297,10 +297,9 @@ def _draw_curve(
         if band_of == "confidence":
             ends = np.concatenate(([0.0], np.repeat(x, 2), [1.0]))
             where = {"x": ends, "y1": np.repeat(np.append(0.0, low), 2), "y2": np.repeat(np.append(high, 1.0), 2)}
-        words = "where the true curve lies" if band_of == "confidence" else "where a calibrated score's curve stays"
-        ax.fill_between(
-            **where, color=SKY, alpha=0.35, linewidth=0, zorder=1, label=f"{words} ({100 * level:g} %)",
-        )  # fmt: skip
+        words = "where the true curve lies" if band_of == "confidence" else "a perfectly calibrated model"
+        label = f"{100 * level:g} % band of {words}" if band_of == "consistency" else f"{words} ({100 * level:g} %)"
+        ax.fill_between(**where, color=SKY, alpha=0.35, linewidth=0, zorder=1, label=label)
         if len(x) == 1:
             ax.vlines(x, low, high, color=SKY, alpha=0.35, linewidth=6, zorder=1)
     ax.plot([0, 1], [0, 1], color=MUTED, linewidth=1.0, linestyle=":", label="perfect: as often as the score says")

@@ -82,9 +82,9 @@ def _classes(evaluation: Evaluation, judged: ClassCalibration | None) -> list[di
         row["scores"] = [
             metric_row(evaluation, f"class/{encode_label(label)}/{name}") for _, name in _class_scores(evaluation)
         ]
-        if adjusted:  # the p-value of the class alone stands in the table of all metrics
+        if judged is not None:  # the p-value of the class alone stands in the table of all metrics
             p = adjusted[label]
-            row["scores"][-1] |= {"value": fmt.p_text(p), "sort": "" if math.isnan(p) else p}
+            row["scores"][-1] |= {"value": fmt.p_text(p, judged.least), "sort": "" if math.isnan(p) else p}
         row["confused"] = ""
         if label in confused:
             predicted, count, share = confused[label]

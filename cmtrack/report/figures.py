@@ -178,8 +178,8 @@ CLASSES = (
         "reliability",
         "Reliability",
         "How often each score comes true. On the dotted line a score of 30 % is right in 30 % of the cases; below it "
-        "the score is too high, above it too low. A curve that leaves the band shows more than chance explains. "
-        "Below: how often each score occurs.",
+        "the score is too high, above it too low. A curve that leaves the band shows more than chance explains; "
+        "one that stays in it may still show signs of miscalibration, by the test. Below: how often each score occurs.",
         of_classes.reliability_figure,
         section="probabilities",
     ),
@@ -188,8 +188,8 @@ CLASSES = (
         "Reliability by class",
         "How often each score comes true: the probability of the predicted class, then that of each class. Below the "
         "dotted line the score is too high, above it too low; a curve that leaves the band shows more than chance "
-        "explains. Orange: not calibrated, by p-values that are adjusted for the number of classes. n: samples "
-        "that are right, or of the class. Axes are equal, but both end early where all scores are small.",
+        "explains. Orange: signs of miscalibration, by p-values adjusted for the number of classes. n: samples that "
+        "are right, or of the class. Axes are equal, but both end early where all scores are small.",
         of_classes.reliability_classes_figure,
         section="probabilities",
         logged=False,

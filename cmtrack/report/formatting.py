@@ -10,8 +10,10 @@ from cmtrack.base import BaseEvaluation
 from cmtrack.evaluation import Evaluation
 from cmtrack.families.result import FamilyEvaluation
 from cmtrack.grouping import Label
+from cmtrack.metrics.calibration import upper_bound
 from cmtrack.metrics.catalog import lookup, title
 from cmtrack.metrics.intervals import Interval
+from cmtrack.metrics.intervals import p_text as p_text
 from cmtrack.names import quoted
 from cmtrack.untrusted import for_page, one_line
 
@@ -135,19 +137,10 @@ def signed_or_why(value: float, ends: tuple[float, float], reason: str) -> str:
     return signed(value, ends) + (f" ({reason})" if reason else "")
 
 
-def p_text(value: float) -> str:
-    """A p-value or a probability of simulated draws."""
-    if math.isnan(value):
-        return "–"
-    if value == 0 or value < 0.001:
-        return "< 0.001"
-    return f"{value:.3f}"
-
-
 def p_equals(value: float) -> str:
-    """A p-value in a sentence: "p = 0.012" or "p < 0.001"."""
+    """A p-value in a sentence: "p = 0.012", "p < 0.001" or, the least of 999 draws, "p ≤ 0.001"."""
     shown = p_text(value)
-    return f"p {shown}" if shown.startswith("<") else f"p = {shown}"
+    return f"p {shown}" if shown[0] in "<≤" else f"p = {shown}"
 
 
 def two_places(value: float) -> str:
@@ -249,5 +242,7 @@ def is_count(name: str) -> bool:
 
 
 def metric_value(name: str, value: float, ends: Interval | None) -> str:
-    """A metric's value: a count of samples, or a number with as many digits as its interval makes sensible."""
-    return count(value) if is_count(name) else number(value, ends)
+    """A metric's value: a count, a number with the digits that its interval makes sensible, or the bound of a 0."""
+    if is_count(name):
+        return count(value)
+    return (upper_bound(value, ends) if lookup(name).interval == "square" else "") or number(value, ends)

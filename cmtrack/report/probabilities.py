@@ -1,8 +1,10 @@
 """A judgement of probabilities in words: one for reports, reviews and their figures.
 
 Judged are the probabilities of the positive group, and the confidence of the predictions: the probability that each is
-right. The test of calibration decides whether there is a fault; slope, mean and the reliability curve say of what kind,
-and where. Each is held to the evaluation's confidence level. A fault that no figure would show is called slight.
+right. A fault is claimed where the test of calibration finds it, and either the reliability curve leaves its band or
+both parts of the test find it; where there is no band the test alone counts. Otherwise there are signs of one. Slope,
+mean and the curve say of what kind it is, and where. Each is held to the evaluation's confidence level. A fault whose
+size lies below a margin of practical importance is real, but too small to matter.
 """
 
 from __future__ import annotations
@@ -15,15 +17,20 @@ import numpy as np
 from scipy.special import expit, logit
 
 from cmtrack.evaluation import Evaluation
-from cmtrack.metrics.calibration import FEW_OF_A_GROUP, CalibrationCurve
+from cmtrack.metrics.calibration import FEW_OF_A_GROUP, CalibrationCurve, upper_bound
 from cmtrack.metrics.intervals import Interval, normal_quantile
 from cmtrack.report import formatting as fmt
 from cmtrack.statistics.inputs import FloatArray
 
 FEW = 100
 """Rows, below which the test sees gross faults only."""
+MARGIN = 0.01
+"""Calibration error, or difference of means, below which a fault is too small to matter.
+
+Where less than a tenth of the samples have the rarer outcome it is a tenth of their share.
+"""
+CERTAIN, NONE, SIGNS = "some 0 % or 100 % scores are wrong", "no miscalibration found", "signs of miscalibration"
 _LEAST = 20  # rows of an example
-_SLIGHT = 0.02  # of the labels' standard deviation
 
 
 class Judgement(NamedTuple):
@@ -45,16 +52,22 @@ class _Judged(NamedTuple):
     towards: int | None  # the side of an example: 1 above the curve, -1 below it, 0 any, None that of Cox's fit
 
 
-def judgement(evaluation: Evaluation) -> Judgement | None:
+def judgement(evaluation: Evaluation, margin: float = MARGIN) -> Judgement | None:
     """Judge the probabilities of the positive group.
+
+    Parameters
+    ----------
+    evaluation : Evaluation
+    margin : float, default 0.01
+        As :data:`MARGIN`.
 
     Returns
     -------
     Judgement or None
-        Where the section ``calibration/`` is not there, None. The word is "wrong where certain", where a score of 0
-        or 1 failed, "over-confident", "under-confident", "the wrong way round", "too high" or "too low", or several of
-        them; "not right", "no fault seen", "unclear", where the test sees no fault and an interval does, "not tested",
-        or "all came true".
+        Where the section ``calibration/`` is not there, None. The word is "over-confident", "under-confident", "the
+        wrong way round", "too high" or "too low", or several of them, else "miscalibrated", each with "negligibly"
+        where it is below the margin; :data:`CERTAIN`, where a score of 0 or 1 failed; :data:`SIGNS`; "unclear", where
+        the test finds nothing and the curve or an interval does; :data:`NONE`; "not tested", or "all came true".
     """
     curve = _known(evaluation, "calibration", evaluation.calibration)
     if curve is None:
@@ -63,18 +76,18 @@ def judgement(evaluation: Evaluation) -> Judgement | None:
     if slope is not None and not slope[0] <= 1 <= slope[1]:
         word = "under-confident" if slope[0] > 1 else "over-confident" if slope[1] > 0 else "the wrong way round"
         faults[word] = f"the slope is {_slope(evaluation)}"
-    elif _parted(curve):
+    elif _parted(curve) and evaluation.metrics["calibration/error"] >= _margin(curve, margin):
         faults["under-confident"] = "the scores part the groups"
-    side = _side(evaluation.intervals.get("prevalence/bias") or _mean_ends(evaluation, curve))
+    side = _side(evaluation.intervals.get("prevalence/bias") or _mean_ends(evaluation, curve), curve)
     towards = None if faults and curve.table.fit is not None else side
     if side:
         faults[_level(side)] = f"the mean is {_level(side)}"
     names = fmt.named(evaluation.negative), fmt.named(evaluation.positive)
     subject = f"probabilities of {names[1]}"
-    return _judge(evaluation, _Judged("calibration", curve, subject, "sample", names, faults, towards))
+    return _judge(evaluation, _Judged("calibration", curve, subject, "sample", names, faults, towards), margin)
 
 
-def confidence(evaluation: Evaluation) -> Judgement | None:
+def confidence(evaluation: Evaluation, margin: float = MARGIN) -> Judgement | None:
     """Judge the confidence of the predictions: the probability that each is right.
 
     Returns
@@ -86,31 +99,36 @@ def confidence(evaluation: Evaluation) -> Judgement | None:
     curve = _known(evaluation, "confidence", evaluation.confidence_calibration)
     if curve is None:
         return None
-    side = _side(_mean_ends(evaluation, curve))
+    side = _side(_mean_ends(evaluation, curve), curve)
     word = {1: "over-confident", -1: "under-confident"}.get(side)
     faults = {word: f"on average they are {word}"} if word else {}
     subject, outcomes = "probabilities of the predicted classes", ("wrong", "right")
-    return _judge(evaluation, _Judged("confidence", curve, subject, "prediction", outcomes, faults, side))
+    return _judge(evaluation, _Judged("confidence", curve, subject, "prediction", outcomes, faults, side), margin)
 
 
 JUDGES: dict[str, Callable[[Evaluation], Judgement | None]] = {"calibration": judgement, "confidence": confidence}
 """The judgement of each section."""
 
 
-def average(evaluation: Evaluation) -> str:
+def average(evaluation: Evaluation, margin: float = MARGIN) -> str:
     """A sentence on the mean of the positive group's probabilities beside its share; empty without them."""
     metrics, reach = evaluation.metrics, evaluation.intervals.get("prevalence/bias")
-    bias = metrics.get("prevalence/bias", math.nan)
-    if math.isnan(bias) or evaluation.positive is None:
+    bias, curve = metrics.get("prevalence/bias", math.nan), evaluation.calibration
+    if math.isnan(bias) or evaluation.positive is None or curve is None:
         return ""
     given, share = shares(metrics["prevalence/expected"], metrics["prevalence/actual"], least=1)
     text = f"On average the probabilities give {fmt.named(evaluation.positive)} {given}, and {share} of the samples are"
-    side = _side(reach)
+    side = _side(reach, curve)
     if reach is None or not side:
+        if reach is not None and not reach[0] <= 0 <= reach[1]:
+            by_chance = "labels drawn with these probabilities differ as much"
+            return f"{text}: a difference of {fmt.points(bias, None)}, within chance: {by_chance}."
         within = ", within chance" if reach is not None and reach[0] < reach[1] else ""
         return f"{text}: a difference of {fmt.points(bias, reach)}{within}."
     turned = reach if bias > 0 else (-reach[1], -reach[0])
-    return f"{text}: {fmt.points(abs(bias), turned)} {_level(side)}, more than chance explains."
+    margin = _margin(curve, margin)
+    small = f", but less than {_points(margin)}: too little to matter" if max(map(abs, reach)) <= margin else ""
+    return f"{text}: {fmt.points(abs(bias), turned)} {_level(side)}, more than chance explains{small}."
 
 
 def _known(evaluation: Evaluation, section: str, curve: CalibrationCurve | None) -> CalibrationCurve | None:
@@ -121,9 +139,18 @@ def _known(evaluation: Evaluation, section: str, curve: CalibrationCurve | None)
 # -- the kinds of fault -----------------------------------------------------------------------------------------
 
 
-def _side(ends: Interval | None) -> int:
-    """1 or -1 for an interval above or below 0, else 0."""
-    return 0 if ends is None else int(ends[0] > 0) - int(ends[1] < 0)
+def _side(ends: Interval | None, curve: CalibrationCurve) -> int:
+    """1 or -1 for a mean score that is too high or too low, else 0.
+
+    Its interval leaves out 0, and labels that are drawn with the scores seldom differ as much: where few come true, or
+    none, what is seen has less spread than that.
+    """
+    blocks, level = curve.table.blocks, curve.table.level
+    s, squares = blocks.scores, blocks.squares_positive + blocks.squares_negative
+    off = abs(float(blocks.total @ s - blocks.positive.sum()))
+    if ends is None or off <= normal_quantile(level) * math.sqrt(float(squares @ (s * (1 - s)))):
+        return 0
+    return int(ends[0] > 0) - int(ends[1] < 0)
 
 
 def _level(side: int) -> str:
@@ -161,19 +188,28 @@ def _certain(curve: CalibrationCurve) -> list[tuple[int, float, float]]:
     return [(s, float(blocks.total[at].sum()), float(lost[s][at].sum())) for s in lost for at in [blocks.scores == s]]
 
 
-def _slight(ends: Interval | None, curve: CalibrationCurve) -> bool:
-    share = float(curve.table.blocks.positive.sum() / curve.table.blocks.total.sum())
-    return ends is not None and ends[1] < _SLIGHT * math.sqrt(share * (1 - share))
+def _margin(curve: CalibrationCurve, margin: float) -> float:
+    """The margin, or, where an outcome is rare, a tenth of its share: that expected, that which came, or one row."""
+    blocks = curve.table.blocks
+    total = blocks.total.sum()
+    shares = np.array([blocks.total @ blocks.scores, blocks.positive.sum()]) / total
+    return min(margin, max(1 / total, float(np.minimum(shares, 1 - shares).max())) / 10)
+
+
+def _points(margin: float) -> str:
+    return f"{100 * margin:.2g} percentage point{'' if margin == 0.01 else 's'}"
 
 
 # -- words --------------------------------------------------------------------------------------------------------
 
 
-def _judge(evaluation: Evaluation, judged: _Judged) -> Judgement:
+def _judge(evaluation: Evaluation, judged: _Judged, margin: float) -> Judgement:
     section, curve, subject, faults = judged.section, judged.curve, judged.subject, judged.faults
-    p, ends = evaluation.metrics[f"{section}/pvalue"], evaluation.intervals.get(f"{section}/error")
-    error = f"{section} error {fmt.with_interval(evaluation.metrics[f'{section}/error'], ends)}"
-    failed = _failures(judged)
+    p, size = evaluation.metrics[f"{section}/pvalue"], evaluation.metrics[f"{section}/error"]
+    alpha, ends = 1 - evaluation.confidence_level, evaluation.intervals.get(f"{section}/error")
+    below = upper_bound(size, ends)
+    shown_size = f"{below} ({fmt.level(evaluation.confidence_level)})" if below else fmt.with_interval(size, ends)
+    error, failed = f"{section} error {shown_size}", _failures(judged)
     if math.isnan(p):
         if np.isin(curve.scores, (0, 1)).all() and not failed:
             text = f"All {subject} are 0 or 100 %, and each came true: there is nothing to test."
@@ -183,23 +219,47 @@ def _judge(evaluation: Evaluation, judged: _Judged) -> Judgement:
             known += f", slope {_slope(evaluation)}"
         reason = evaluation.undefined[f"{section}/pvalue"]
         return Judgement("not tested", f"There is no test of the {subject} ({reason}). {known}.")
-    shown = f"{section} {fmt.p_equals(p)}; {error}"
-    if p <= 1 - evaluation.confidence_level:
-        words = [*(["wrong where certain"] if failed else []), *faults]
-        slightly = "slightly " if _slight(ends, curve) and not failed else ""
-        example = "; ".join(filter(None, (failed, _example(judged) if faults or not failed else "")))
-        text = f"The {subject} are {slightly}{fmt.listed(words) or 'not right'}{f': {example}' if example else ''}"
-        return Judgement(slightly + (", ".join(words) or "not right"), f"{text} ({shown}).")
+    margin = _margin(curve, margin)
+    outside, test = curve.leaves_band, curve.test
+    small = ends is not None and ends[1] <= margin
+    by_p, brackets = f"{section} {fmt.p_equals(p)}", f"({section} {fmt.p_equals(p)}; {error})"
+    kinds = fmt.listed([*faults]) or "miscalibrated"
+    word = ", ".join(faults) or "miscalibrated"
+    if failed:
+        others = f"; the others are {kinds}: {_example(judged)}" if faults and size >= margin else ""
+        text = f"Of the {subject}, {CERTAIN}: {failed}{others} {brackets}."
+        return Judgement(f"{CERTAIN}, {word}" if others else CERTAIN, text)
+    if p <= alpha and small:
+        text = f"The {subject} are negligibly {kinds}: the fault is real, but less than {_points(margin)}, too small to"
+        return Judgement(f"negligibly {word}", f"{text} matter {brackets}.")
+    if p <= alpha:
+        both = test is not None and max(test.kuiper_pvalue, test.cox_pvalue) <= alpha
+        reasons = ["the curve stays within its band"] if outside is False and not both else []
+        if size < margin:
+            reasons.append(f"the error may be less than {_points(margin)}, too small to matter")
+        if reasons:
+            look = "".join(f"; {reason}" for reason in faults.values())
+            text = f"There are {SIGNS} in the {subject}: {by_p}, but {' and '.join(reasons)} ({error}{look})."
+            return Judgement(SIGNS, text)
+        inside = "; both parts of the test say so, though the curve stays within its band" if outside is False else ""
+        example = _example(judged)
+        text = f"The {subject} are {kinds}{f': {example}' if example else ''}{inside}"
+        return Judgement(word, f"{text} {brackets}.")
     rows = evaluation.statistics.digest.rows
-    if faults or (ends is not None and 0 < ends[0] < ends[1] and rows >= FEW):
+    excluded = ends is not None and 0 < ends[0] < ends[1] and rows >= FEW
+    if outside or ((faults or excluded) and not small):
         look = next(iter(faults.values()), "the interval of the error excludes 0")
-        text = f"It is unclear whether the {subject} are right: the test sees no fault, but {look} ({shown})."
+        look = "the curve leaves its band" if outside else look
+        text = (
+            f"It is unclear whether the {subject} are right: the test finds no miscalibration, but {look} {brackets}."
+        )
         return Judgement("unclear", text)
-    return Judgement("no fault seen", f"No fault is seen in the {subject} ({shown}){_beside(judged, rows)}.")
+    beside = _beside(judged, rows)
+    return Judgement(NONE, f"No miscalibration is found in the {subject} {brackets}{beside}.")
 
 
 def _beside(judged: _Judged, rows: int) -> str:
-    """The caution for a reader where no fault is seen."""
+    """The caution for a reader where no miscalibration is found."""
     blocks, text = judged.curve.table.blocks, ""
     if len(blocks.scores) == 1:
         text = f"; every {judged.noun} is given the same, {fmt.percent(float(blocks.scores[0]))}"

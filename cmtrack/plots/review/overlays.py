@@ -12,6 +12,7 @@ import numpy.typing as npt
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from cmtrack.metrics.calibration import upper_bound
 from cmtrack.plots import _text as text
 from cmtrack.plots.precision_recall import steps
 from cmtrack.plots.reliability import reach_of
@@ -211,7 +212,9 @@ def plot_reliability_overlay(
     page = sheet(ax, (5.0, 5.0))
     page.ax.plot([0, 1], [0, 1], color=MUTED, linewidth=0.8, linestyle=":", zorder=1, label="_perfect")
     said = [f"; {word}" if word else "" for word in words or [""] * len(curves)]
-    legend = [f"calibration error {runs.number(i)}{said[i]}" for i in range(runs.shown)]
+    limits = [(float(low), float(high)) for low, high in runs.limits]
+    numbers = [upper_bound(runs.areas[i], limits[i]) or runs.number(i) for i in range(runs.shown)]
+    legend = [f"calibration error {number}{words_of}" for number, words_of in zip(numbers, said, strict=False)]
     runs.draw(page.ax, legend, drawstyle="steps-mid")
     score = "score" if event is None else f"score: probability of {text.brief(event, 28)}"
     unit_square(page.ax, score, "observed share", title)

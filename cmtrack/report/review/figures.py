@@ -25,6 +25,7 @@ from cmtrack.statistics.inputs import FloatArray
 
 MAX_METRICS = 12
 MAX_RUNS = 30  # in the table of metrics
+_CURVES = 4  # reliability curves in one figure
 _LEAST_SET = 3  # runs that must have a parameter before a figure of it says anything
 _REPETITION = re.compile(
     r"(?i)(?<![a-z])(seeds?|folds?|splits?|random_?state|repetitions?|repeats?|run|trial)(?![a-z])"
@@ -214,10 +215,10 @@ def reliability_figure(ranking: Ranking) -> Figure | None:
     """The reliability curves of the first runs in one figure, with the words of the table of probabilities."""
     section, known, places = judged_section(ranking), [], []
     for place, (run, evaluation) in enumerate(of_classes(ranking) if section else ()):
-        found, of_group = JUDGES[section](evaluation), section == "calibration"
-        curve = evaluation.calibration if of_group else evaluation.confidence_calibration
-        if found is not None and curve is not None:
-            known.append((run.name, evaluation, curve, found.word))
+        curve = evaluation.calibration if section == "calibration" else evaluation.confidence_calibration
+        if curve is not None and f"{section}/error" in evaluation.metrics and evaluation.has_section(section):
+            judged = JUDGES[section](evaluation) if len(known) < _CURVES else None
+            known.append((run.name, evaluation, curve, judged.word if judged else ""))
             places.append(place)
     if not known:
         return None
@@ -228,6 +229,7 @@ def reliability_figure(ranking: Ranking) -> Figure | None:
         words=[word for *_, word in known],
         event="a right prediction" if section == "confidence" else known[0][2].positive,
         places=places,
+        max_curves=_CURVES,
     )
 
 

@@ -495,8 +495,9 @@ def probabilities(ranking: Ranking | RepeatedRanking | None) -> Table | None:
         what = _OF_WHAT[section].format(positive=positive)
         title = f"Are the probabilities{f' of {positive}' if section == 'calibration' else ''} right?"
         reading += (
-            f" Log loss and Brier score are of all classes. The others judge {what}. A fault is seen where p is at "
-            f"most {1 - ranking.confidence_level:.3g}."
+            f" Log loss and Brier score are of all classes. The others judge {what}. Where p is at most "
+            f"{1 - ranking.confidence_level:.3g} there are signs of miscalibration; it is claimed where the curve "
+            "leaves its band, too, or both parts of the test find it."
         )
     if len(judged) > len(shown):
         reading += f" The first {len(shown)} of {len(judged)} runs."
@@ -523,7 +524,7 @@ def _of_probabilities(evaluation: Evaluation, name: str, with_interval: bool) ->
         return cell("–", title=evaluation.undefined.get(name, ""))
     if name.endswith("pvalue"):
         return cell(fmt.p_text(value), value)
-    return cell(fmt.number(value, ends), value, fmt.interval(value, ends) if with_interval else None)
+    return cell(fmt.metric_value(name, value, ends), value, fmt.interval(value, ends) if with_interval else None)
 
 
 def segment_tables(comparison: Comparison) -> list[Table]:

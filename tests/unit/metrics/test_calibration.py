@@ -319,6 +319,15 @@ def test_sparse_labels_beside_groups_or_weights_are_not_refused_too_often(beside
     assert refused <= 0.07 * repeats + 4  # a size of .07 has 12 or fewer with a chance of .92
 
 
+def test_weighted_rows_of_one_score_that_all_come_out_as_expected_are_not_refused():
+    """No positive was expected and none came; 25 rows of one score and of several weights are one block."""
+    weights = np.random.default_rng(1).gamma(2, 0.5, 100)
+    blocks = [np.bincount(np.arange(100) % 4, w) for w in (weights, weights**2)]
+    nothing = np.zeros(4)
+    few = blockwise.Blocks(np.array([1e-9, 2e-9, 3e-9, 4e-9]), nothing, blocks[0], nothing, blocks[1])
+    assert calibration_test(few).pvalue == 1
+
+
 def test_p_values_beside_groups_are_the_larger_ones_of_drawn_labels_and_drawn_signs():
     y, _, p = random_problem(0, k=3, n=300)
     y, p, groups = np.repeat(y[:150], 2), np.repeat(p[:150], 2, axis=0), np.arange(300) // 2
@@ -362,6 +371,7 @@ def test_labels_are_drawn_as_weights_by_label_have_it():
         ([0] * 59 + [1], [0.02] * 59 + [0.9]),  # all labels of a bin alike: [.0200, .0200] by what is seen alone
         ([0] * 30 + [1] * 30, [0.3] * 30 + [0.7] * 30),
         ([0] * 30 + [1] * 30, [0.0] * 30 + [1.0] * 30),
+        (([0] * 9 + [1]) * 6, [0.1] * 60),  # as many as expected: the squared error is far below 0
     ],
 )
 @pytest.mark.parametrize("weight", [1, 0.5])
@@ -371,7 +381,7 @@ def test_the_interval_of_the_error_has_a_width(y, s, weight):
     low, high = evaluation.intervals["calibration/error"]
 
     assert low <= evaluation.metrics["calibration/error"] < high - 0.01
-    assert evaluation.calibration.error().standard_error < 1e-9
+    assert evaluation.calibration.error().standard_error < 1e-9 or evaluation.calibration.error().squared < 0
 
 
 def test_p_values_of_groups_stay_with_the_file(tmp_path):
@@ -491,10 +501,13 @@ def test_the_bins_of_the_ece_are_closed_above():
 def test_the_figure_draws_the_band_that_is_asked_for():
     y, s = scored(0, 120)
     evaluation = evaluate(y, y_prob=s)
-    words = {"consistency": "where a calibrated score's curve stays", "confidence": "where the true curve lies"}
+    words = {
+        "consistency": "95 % band of a perfectly calibrated model",
+        "confidence": "where the true curve lies (95 %)",
+    }
     for band, text in words.items():
         top = reliability_figure(evaluation, band=band).axes[0]
-        assert [area.get_label() for area in top.collections] == [f"{text} (95 %)"]
+        assert [area.get_label() for area in top.collections] == [text]
     low, high = evaluation.calibration.confidence_band()
     corners = {tuple(corner) for corner in top.collections[0].get_paths()[0].vertices.round(9)}
     scores = evaluation.calibration.scores
@@ -525,7 +538,7 @@ def test_many_scores_are_drawn_by_cell_with_their_band():
     low, high = pooled.band()
     assert ((low <= pooled.recalibrated + 1e-9) & (pooled.recalibrated <= high + 1e-9)).all()
     top = reliability_figure(evaluation).axes[0]
-    assert [area.get_label() for area in top.collections] == ["where a calibrated score's curve stays (95 %)"]
+    assert [area.get_label() for area in top.collections] == ["95 % band of a perfectly calibrated model"]
     line = next(line for line in top.lines if line.get_label().startswith("observed share"))
     np.testing.assert_array_equal(line.get_data(), [pooled.scores, pooled.recalibrated])
 
@@ -559,5 +572,5 @@ def test_the_curve_that_is_drawn_is_the_one_that_is_computed():
     counts = evaluation.confusion_matrix.counts.sum(axis=1)
     said = [label.get_text() for label in bottom.get_legend().get_texts()]
     assert said[-2:] == [f"0 (n={counts[0]})", f"1 (n={counts[1]})"]
-    assert said[0] == "where a calibrated score's curve stays (95 %)"
+    assert said[0] == "95 % band of a perfectly calibrated model"
     assert "reliability" not in evaluate([1, 1], y_prob=[0.5, 0.7], labels=[0, 1]).figures()

@@ -140,15 +140,16 @@ NAN = math.nan
     ("rows", "level", "sentence"),
     [
         ([row("a", 0.2), row("b", 0.6), row("c", 0.6)], 0.95,
-         "0 of 3 classes show a fault of calibration (least p by Holm 0.200)."),
+         "0 of 3 classes show signs of miscalibration (least p by Holm 0.200)."),
         ([row("a", 0.012), row("b", 0.6), row("c", 0.6)], 0.95,
-         "1 of 3 classes is not calibrated: “a” (p = 0.012), p by Holm."),
+         "1 of 3 classes shows signs of miscalibration: “a” (p = 0.012), p by Holm."),
         ([row("a", 0.05), row("b", 0.0004), row("c", 0.6)], 0.95,
-         "2 of 3 classes are not calibrated: “b” (p < 0.001) and “a” (p = 0.050), p by Holm."),
-        ([row(k, 0.004, error=k / 10) for k in range(5)], 0.95,
-         "5 of 5 classes are not calibrated: “4” (p = 0.004), “3” (p = 0.004), “2” (p = 0.004) and 2 more, p by Holm."),
+         "2 of 3 classes show signs of miscalibration: “b” (p < 0.001) and “a” (p = 0.050), p by Holm."),
+        ([row(k, 0.006, error=k / 10) for k in range(5)], 0.95,
+         "5 of 5 classes show signs of miscalibration: “4” (p = 0.006), “3” (p = 0.006), “2” (p = 0.006) and 2 more, p "
+         "by Holm."),
         ([row("a", 0.2, support=19), row("b", NAN), row("c", 0.6)], 0.95,
-         "0 of 2 tested classes (of 3) show a fault of calibration (least p by Holm 0.200); 1 class has fewer than 20 "
+         "0 of 2 tested classes (of 3) show signs of miscalibration (least p by Holm 0.200); 1 class has fewer than 20 "
          "samples, of which the test sees gross faults only."),
         ([row(k, NAN) for k in range(3)], 0.95, "None of 3 classes has a test of calibration."),
         ([row(k, 0.011) for k in range(11)], 0.99,
@@ -196,11 +197,13 @@ def test_a_panel_says_what_the_table_says():
     figure = reliability_classes_figure(evaluation)
     judged = evaluation.class_calibration()
     hits = round(evaluation.metrics["multiclass/accuracy"] * 400)
-    wanted = [(hits, evaluation.metrics["confidence/error"], evaluation.metrics["confidence/pvalue"])]
-    wanted += [(own.support, own.error, own.pvalue_holm) for own in judged.classes]
-    assert notes(figure) == [f"n={n:.0f}, error {error:.3f}, p {p:.3f}" for n, error, p in wanted]
+    wanted = [(hits, evaluation.metrics["confidence/error"], evaluation.metrics["confidence/pvalue"], 0.001)]
+    wanted += [(own.support, own.error, own.pvalue_holm, 0.004) for own in judged.classes]  # 0.004: the least of four
+    assert notes(figure) == [
+        f"n={n:.0f}, error {error:.3f}, p {'≤ ' if p == least else ''}{p:.3f}" for n, error, p, least in wanted
+    ]
     marked = [text.get_color() == "#D55E00" for ax in figure.axes for text in ax.texts]
-    assert marked == [p <= 0.05 for *_, p in wanted]
+    assert marked == [p <= 0.05 for *_, p, _ in wanted]
     assert any(marked[1:])
     curve = evaluation.calibration_of(1)
     line = next(ax for ax in figure.axes if ax.get_title(loc="left") == "1").lines[-1]
@@ -250,7 +253,8 @@ def test_the_report_has_the_numbers_of_each_class_and_a_sentence(tmp_path):
     for head in ("ROC AUC", "AP", "Calibration error", "p (Holm)"):
         assert f">{head}</th>" in page
     for own in judged.classes:
-        assert f'data-sort="{own.pvalue_holm}">{own.pvalue_holm:.3f}<' in page
+        shown = f"{'≤ ' if own.pvalue_holm == 0.004 else ''}{own.pvalue_holm:.3f}"
+        assert f'data-sort="{own.pvalue_holm}">{shown}<' in page
         assert f'data-sort="{own.average_precision}"' in page
     assert AREA in page
     assert page.count("multiclass/roc_auc_ovr_macro</code>") == 2  # in the key metrics and in all

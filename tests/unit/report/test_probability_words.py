@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import math
 import re
+import warnings
 from dataclasses import replace
 
 import numpy as np
@@ -13,6 +14,7 @@ from matplotlib.colors import to_hex
 
 from cmtrack import Grouping, compare, evaluate
 from cmtrack.comparison.break_even import BreakEven, fieller
+from cmtrack.metrics.calibration import upper_bound
 from cmtrack.report import formatting as fmt
 from cmtrack.report import narrative
 from cmtrack.report.probabilities import about, average, confidence, judgement, largest_fault
@@ -20,6 +22,8 @@ from cmtrack.report.review import figures as drawn
 from cmtrack.report.review.narrative import break_evens, further, verdict
 from cmtrack.report.review.page import probabilities
 from cmtrack.report.review.report import html, markdown
+from support import agreement
+from support.agreement import contradictions
 from support.problems import random_features, random_labels, random_problem, random_scores
 
 TENTHS = np.arange(1, 10) / 10
@@ -39,24 +43,24 @@ def logistic(slope, shift=0.0):
 
 
 CASES = {
-    "right": (lambda: of_shares(TENTHS), "no fault seen"),
+    "right": (lambda: of_shares(TENTHS), "no miscalibration found"),
     "over-confident": (lambda: of_shares(logistic(0.5)), "over-confident"),
     "under-confident": (lambda: of_shares(logistic(2.0)), "under-confident"),
     "too high": (lambda: of_shares(logistic(1.0, -0.8)), "too high"),
     "too low": (lambda: of_shares(logistic(1.0, 0.8)), "too low"),
     "both": (lambda: of_shares(logistic(0.5, -0.8)), "over-confident, too high"),
     "turned round": (lambda: of_shares(1 - TENTHS), "the wrong way round"),
-    "wave": (lambda: of_shares(TENTHS + 0.09 * (np.cos(2 * np.pi * TENTHS) + 1 / 9), n=400), "not right"),
-    "slight": (lambda: of_shares(TENTHS + 0.008 * np.sign(0.5 - TENTHS), n=8000), "slightly over-confident"),
-    "constant": (lambda: of_shares([0.25], [0.25], n=400), "no fault seen"),
+    "wave": (lambda: of_shares(TENTHS + 0.09 * (np.cos(2 * np.pi * TENTHS) + 1 / 9), n=400), "miscalibrated"),
+    "slight": (lambda: of_shares(TENTHS + 0.008 * np.sign(0.5 - TENTHS), n=8000), "negligibly over-confident"),
+    "constant": (lambda: of_shares([0.25], [0.25], n=400), "no miscalibration found"),
     "constant and wrong": (lambda: of_shares([0.25], [0.5], n=400), "too high"),
     "perfect": (lambda: of_shares([0, 1], [0, 1]), "all came true"),
-    "certain and wrong": (lambda: of_shares([0.05, 0.5, 1], [0, 0.5, 1]), "wrong where certain"),
+    "certain and wrong": (lambda: of_shares([0.05, 0.5, 1], [0, 0.5, 1]), "some 0 % or 100 % scores are wrong"),
     "parted": (lambda: of_shares([0, 1], [0.3, 0.7]), "under-confident"),
     "one class": (lambda: of_shares([1], [0.9], n=200), "too low"),
-    "one class, few": (lambda: of_shares([1], [0.9], n=5), "no fault seen"),
-    "few": (lambda: of_shares([0.2, 0.8], [0.25, 0.75], n=20), "no fault seen"),
-    "few positives": (lambda: of_shares([0.01], [0.012], n=500), "no fault seen"),
+    "one class, few": (lambda: of_shares([1], [0.9], n=5), "no miscalibration found"),
+    "few": (lambda: of_shares([0.2, 0.8], [0.25, 0.75], n=20), "no miscalibration found"),
+    "few positives": (lambda: of_shares([0.01], [0.012], n=500), "no miscalibration found"),
     "weights": (lambda: of_shares(logistic(0.5), sample_weight=np.full(540, 0.7)), "over-confident"),
     "clusters": (lambda: of_shares(logistic(0.5), groups=np.arange(540) % 90), "over-confident"),
     "clusters without rows": (
@@ -79,8 +83,8 @@ def test_the_word_is_of_the_numbers_and_stands_in_the_sentence(name):
     assert found.word == CASES[name][1]
     metrics = evaluation.metrics
     alpha, p = 1 - evaluation.confidence_level, metrics["calibration/pvalue"]
-    words = set(found.word.removeprefix("slightly ").split(", "))
-    if words <= {"no fault seen", "unclear"}:
+    words = set(found.word.removeprefix("negligibly ").split(", "))
+    if words <= {"no miscalibration found", "unclear"}:
         assert p > alpha
     elif words <= {"not tested", "all came true"}:
         assert math.isnan(p)
@@ -93,8 +97,11 @@ def test_the_word_is_of_the_numbers_and_stands_in_the_sentence(name):
         assert ("too high" in words) == (metrics["prevalence/bias"] > 0)
         assert "more than chance explains" in average(evaluation)
     if found.word != "all came true":
-        error = fmt.with_interval(metrics["calibration/error"], evaluation.intervals.get("calibration/error"))
-        assert error in found.sentence
+        size, ends = metrics["calibration/error"], evaluation.intervals.get("calibration/error")
+        below = size == 0 and ends is not None
+        assert (
+            f"error < {fmt.number(ends[1], ends)} (95 %)" if below else fmt.with_interval(size, ends)
+        ) in found.sentence
     assert "“bad”" in found.sentence
     assert found.sentence in " ".join(narrative.verdict(evaluation))
 
@@ -113,7 +120,7 @@ def test_the_sentence_of_the_over_confident():
 @pytest.mark.parametrize(
     ("name", "part"),
     [
-        ("certain and wrong", "of 60 samples given 0 %, 3 are “bad” (calibration p = 0.001"),
+        ("certain and wrong", "of 60 samples given 0 %, 3 are “bad” (calibration p ≤ 0.001"),
         ("perfect", "All probabilities of “bad” are 0 or 100 %, and each came true: there is nothing to test."),
         ("constant", "; every sample is given the same, 25.0 %."),
         ("few", "; of 40 samples the test sees gross faults only."),
@@ -121,7 +128,10 @@ def test_the_sentence_of_the_over_confident():
         ("one class, few", "; of 5 samples the test sees gross faults only."),
         ("clusters without rows", "There is no test of the probabilities of “bad” (rows belong together in groups, "),
         ("clusters without rows", "Calibration error 0.089, slope 0."),
-        ("slight", "are slightly over-confident: of samples given about"),
+        (
+            "slight",
+            "are negligibly over-confident: the fault is real, but less than 1 percentage point, too small",
+        ),
     ],
 )
 def test_what_a_reader_must_know_beside_the_word(name, part):
@@ -231,7 +241,12 @@ def test_the_table_of_probabilities_says_what_the_reports_say():
         ]  # fmt: skip
         assert error["beside"] == fmt.interval(error["sort"], run.evaluation.intervals["calibration/error"])
         words[run.name] = word["text"]
-    assert words == {"honest": "no fault seen", "sharp": "over-confident", "shy": "under-confident", "high": "too high"}
+    assert words == {
+        "honest": "no miscalibration found",
+        "sharp": "over-confident",
+        "shy": "under-confident",
+        "high": "too high",
+    }
     page, text = html(comparison, pictures={}), markdown(comparison)
     assert page.index("Ranking") < page.index("Are the probabilities of “bad” right?") < page.index("Notes")
     for word in words.values():
@@ -247,7 +262,7 @@ def test_an_infinite_loss_and_a_run_without_a_test_are_shown():
                 rank_by="multiclass/accuracy").ranking
     )  # fmt: skip
     cells = {row["cells"][0]["text"]: [c["text"] for c in row["cells"][1:]] for row in table["rows"]}
-    assert cells["sure"][:2] == ["wrong where certain", "∞"]
+    assert cells["sure"][:2] == ["some 0 % or 100 % scores are wrong", "∞"]
     assert cells["right"][:2] == ["all came true", "0.000"]
     assert cells["right"][4:] == ["–"]
 
@@ -270,8 +285,8 @@ TOO_SURE = TENTHS[3:] - np.linspace(0.02, 0.12, 6)
     [
         (
             TENTHS[3:],
-            "no fault seen",
-            "No fault is seen in the probabilities of the predicted classes (confidence p = ",
+            "no miscalibration found",
+            "No miscalibration is found in the probabilities of the predicted classes (confidence p = ",
         ),
         (
             TOO_SURE,
@@ -287,7 +302,7 @@ def test_the_confidence_of_predictions_is_judged(observed, word, part):
     found = confidence(evaluation)
     assert found.word == word
     assert part in found.sentence
-    assert (evaluation.metrics["confidence/pvalue"] <= 0.05) == (word != "no fault seen")
+    assert (evaluation.metrics["confidence/pvalue"] <= 0.05) == (word != "no miscalibration found")
     assert found.sentence in narrative.verdict(evaluation)
     assert judgement(evaluation) is None
 
@@ -299,8 +314,8 @@ def test_weights_of_fractions_change_no_word_of_the_confidence():
 
 def test_certain_predictions_that_are_wrong_are_counted():
     found = confidence(of_three([0.6, 0.95], [0.6, 1.0]))
-    assert found.word == "wrong where certain"
-    assert "of 100 predictions given 100 %, 5 are wrong (confidence p = 0.001" in found.sentence
+    assert found.word == "some 0 % or 100 % scores are wrong"
+    assert "of 100 predictions given 100 %, 5 are wrong (confidence p ≤ 0.001" in found.sentence
 
 
 def test_without_two_groups_the_predictions_are_judged():
@@ -445,3 +460,117 @@ def test_the_review_says_from_which_cost_of_a_miss_on_a_run_is_cheaper():
 def test_no_break_even_is_said_of_runs_that_are_not_paired():
     found = pair((90, 30), (20, 60))
     assert break_evens(compare({name: replace(one, rows=None) for name, one in found.items()})) == []
+
+
+# -- words, curves and numbers read together --------------------------------------------------------------------
+
+
+def random_evaluation(seed):
+    """Two classes or several, calibrated, bent or shifted, sharp or rare, with groups, weights, ties, sure scores."""
+    rng = np.random.default_rng([31, seed])
+    n, k = int(rng.choice([40, 150, 500, 2500])), int(rng.choice([2, 2, 2, 3, 5]))
+    p = rng.dirichlet(np.full(k, rng.choice([0.05, 0.3, 1.0, 3.0])) * rng.dirichlet(np.ones(k)) * k, n)
+    p = np.clip(p, 1e-9, None)
+    p /= p.sum(axis=1, keepdims=True)
+    true = p ** rng.choice([1.0, 1.0, 1.0, 1.02, 0.7, 1.5]) * np.exp(rng.choice([0.0, 0.0, 0.3]) * np.arange(k))
+    true /= true.sum(axis=1, keepdims=True)
+    y = np.minimum((rng.random((n, 1)) > np.cumsum(true, axis=1)).sum(axis=1), k - 1)
+    digits = rng.choice([None, None, 1, 2])
+    if digits is not None:
+        p = np.round(p, int(digits)) + 0.0
+        p[:, 0] = np.clip(1 - p[:, 1:].sum(axis=1), 0, 1)
+        p /= p.sum(axis=1, keepdims=True)
+    beside = rng.choice(["", "", "groups", "weights"])
+    options = {"groups": np.arange(n) // 4} if beside == "groups" else {}
+    if beside == "weights":
+        options = {"sample_weight": rng.gamma(2, 0.5, n), "weights_are": "sampling"}
+    sections = ["binary", "calibration", "confidence", "prevalence", "multiclass"]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return evaluate(y, y_prob=p, labels=range(k), sections=sections, **options)
+
+
+@pytest.mark.slow
+def test_words_curves_and_p_values_of_random_problems_do_not_contradict_each_other():
+    words = set()
+    for seed in range(100):
+        evaluation = random_evaluation(seed)
+        assert contradictions(evaluation) == [], seed
+        words |= {judge(evaluation).word for judge in (judgement, confidence) if judge(evaluation) is not None}
+    assert {"no miscalibration found", "signs of miscalibration", "unclear", "over-confident"} <= words
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_no_case_contradicts_itself(name):
+    assert contradictions(case(name)) == []
+
+
+def test_a_contradiction_is_found(monkeypatch):
+    """Words of another model beside the numbers of this one."""
+    wrong = judgement(case("over-confident"))
+    monkeypatch.setattr(agreement, "judgement", lambda evaluation: wrong)
+    told = " ".join(contradictions(case("right")))
+    for part in ("'over-confident' with p = 1", "inside the band", "below the margin", "the sentence has = 0.002",
+                 "the report does not say"):  # fmt: skip
+        assert part in told
+
+
+def test_a_fault_that_one_part_of_the_test_sees_inside_the_band_is_a_sign():
+    y = random_labels(228, seed=1)
+    evaluation = evaluate(y, y_prob=random_scores(y, 1.5, 0, slope=2.2))
+    curve, found = evaluation.calibration, judgement(evaluation)
+    assert curve.test.cox_pvalue <= 0.05 < curve.test.kuiper_pvalue
+    assert curve.leaves_band is False
+    assert found.word == "signs of miscalibration"
+    assert found.sentence.startswith("There are signs of miscalibration in the probabilities of “1”: calibration p = ")
+    assert ", but the curve stays within its band (calibration error 0.115 [" in found.sentence
+
+
+def test_rows_that_belong_together_and_that_the_scores_part_are_not_called_wrong():
+    """80 rows without an error, of scores .0001 to .0019 and one less that: none was to be expected, and none came."""
+    y = np.r_[np.ones(25, int), np.zeros(55, int)]
+    off = np.random.default_rng(0).uniform(0.0001, 0.0019, 80)
+    for options in ({}, {"groups": np.arange(80) % 13}):
+        evaluation = evaluate(y, y_prob=np.where(y == 1, 1 - off, off), labels=[0, 1], positive=1, **options)
+        assert evaluation.metrics["calibration/pvalue"] > 0.05
+        assert judgement(evaluation).word == "no miscalibration found"
+        one_sided = evaluate(0 * y, y_prob=off, labels=[0, 1], positive=1, **options)
+        assert not one_sided.intervals["prevalence/bias"][0] <= 0
+        assert "within chance: labels drawn with these probabilities differ as much" in average(one_sided)
+
+
+def test_a_mean_that_is_off_by_less_than_the_margin_is_too_little_to_matter():
+    evaluation = of_shares(TENTHS - 0.004, n=15_000)
+    said = average(evaluation)
+    assert said.endswith("too high, more than chance explains, but less than 1 percentage point: too little to matter.")
+    assert average(evaluation, margin=0.002).endswith("more than chance explains.")
+    assert judgement(evaluation).word == "negligibly too high"
+    assert judgement(evaluation, margin=0.002).word != "negligibly too high"
+
+
+def test_of_a_rare_outcome_the_margin_is_a_tenth_of_its_share():
+    evaluation = of_shares([0.004], [0.001], n=20_000)
+    assert judgement(evaluation).word == "too low"
+
+
+@pytest.mark.parametrize(
+    ("value", "ends", "shown"),
+    [
+        (0.0, (0.0, 0.0698), "< 0.070"),
+        (0.0, (0.0, 0.00634), "< 0.0063"),
+        (0.0, None, ""),
+        (0.0, (0.0, 0.0), ""),
+        (0.01, (0.0, 0.07), ""),
+    ],
+)
+def test_an_error_of_0_is_shown_as_below_its_upper_end(value, ends, shown):
+    assert upper_bound(value, ends) == shown
+    assert fmt.metric_value("calibration/error", value, ends) == (shown or fmt.number(value, ends))
+    assert fmt.metric_value("multiclass/accuracy", value, ends) == fmt.number(value, ends)
+
+
+@pytest.mark.parametrize(
+    ("p", "shown"), [(0.001, "p ≤ 0.001"), (0.0004, "p < 0.001"), (0.002, "p = 0.002"), (0.00101, "p = 0.001")]
+)
+def test_the_least_p_of_the_draws_is_not_an_equality(p, shown):
+    assert fmt.p_equals(p) == shown

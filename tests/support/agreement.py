@@ -1,0 +1,159 @@
+"""What is told of one evaluation in several places, read together: sentences, words, figures and numbers.
+
+A function takes what was made and gives the contradictions that it finds, one text for each. It reads what people read,
+and holds it to the metrics; it does not ask how the words were chosen.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from typing import Any
+
+import numpy as np
+
+from cmtrack import Evaluation
+from cmtrack.plots import reliability_figure
+from cmtrack.report import narrative
+from cmtrack.report.probabilities import Judgement, average, confidence, judgement
+
+# -- probabilities ----------------------------------------------------------------------------------------------------
+
+KINDS = ("over-confident", "under-confident", "the wrong way round", "too high", "too low", "miscalibrated")
+QUIET = ("no miscalibration found", "unclear", "not tested", "all came true")
+SIGNS, CERTAIN = "signs of miscalibration", "some 0 % or 100 % scores are wrong"
+_P = re.compile(r"(?:calibration|confidence) p (=|≤|<) ([\d.]+)")
+_ERROR = re.compile(r"(?:alibration|onfidence) error (< )?([\d.]+)(?: \[([\d.]+), ([\d.]+)\])?")
+
+
+def contradictions(evaluation: Evaluation) -> list[str]:
+    """Where the words, the curve, its band and the numbers of the probabilities do not agree."""
+    made = []
+    for section, judge, curve in (
+        ("calibration", judgement, evaluation.calibration),
+        ("confidence", confidence, evaluation.confidence_calibration),
+    ):
+        judged = judge(evaluation)
+        if judged is not None:
+            made += [f"{section}: {text}" for text in _of_judgement(evaluation, section, judged, curve)]
+            if judged.sentence not in " ".join(narrative.verdict(evaluation)):
+                made.append(f"{section}: the report does not say what the judgement says")
+    return made + [f"average: {text}" for text in _of_average(evaluation)] + [
+        f"figure: {text}" for text in _of_figure(evaluation)
+    ]  # fmt: skip
+
+
+def outside(curve: Any) -> bool | None:
+    """Whether the curve that is drawn leaves the band that is drawn; None without a band."""
+    shown = curve.on_grid() if len(curve.scores) > 1600 and not curve.no_draws else curve
+    if not shown.has_band:
+        return None
+    low, high = shown.band(curve.table.level)
+    return bool(((shown.recalibrated < low - 1e-9) | (shown.recalibrated > high + 1e-9)).any())
+
+
+def _margin(curve: Any) -> float:
+    blocks = curve.table.blocks
+    sums = np.array([blocks.total @ blocks.scores, blocks.positive.sum()]) / blocks.total.sum()
+    return float(min(0.01, max(1 / blocks.total.sum(), *(min(share, 1 - share) for share in sums)) / 10))
+
+
+def _of_judgement(evaluation: Evaluation, section: str, judged: Judgement, curve: Any) -> list[str]:
+    word, text = judged
+    p, size = evaluation.metrics[f"{section}/pvalue"], evaluation.metrics[f"{section}/error"]
+    ends, alpha = evaluation.intervals.get(f"{section}/error"), 1 - evaluation.confidence_level
+    left, margin, made = outside(curve), _margin(curve), []
+    claimed = word not in (*QUIET, SIGNS, CERTAIN) and not word.startswith("negligibly")
+    plain = word.removeprefix("negligibly ").split(", ")
+    if not all(part in (*KINDS, *QUIET, SIGNS, CERTAIN) for part in plain):
+        made.append(f"an unknown word {word!r}")
+    if math.isnan(p) != (word in ("not tested", "all came true")):
+        made.append(f"{word!r} with p = {p}")
+    if (p > alpha) != (word in ("no miscalibration found", "unclear")) and not math.isnan(p):
+        made.append(f"{word!r} with p = {p}")
+    if word == "no miscalibration found" and left:
+        made.append("nothing is found, and the curve leaves its band")
+    if word == "unclear" and ("leaves its band" in text) != bool(left):
+        made.append("the sentence has another curve than the figure")
+    if claimed and CERTAIN not in word:
+        if left is False:
+            test = curve.test
+            if test is None or max(test.kuiper_pvalue, test.cox_pvalue) > alpha:
+                made.append("it is claimed inside the band by one part of the test")
+            if "stays within its band" not in text:
+                made.append("it is claimed inside the band without a word on it")
+        if size < margin:
+            made.append(f"an error of {size} is claimed, below the margin {margin}")
+    if "stays within its band" in text and left is not False:
+        made.append("the curve is said to stay in its band")
+    if CERTAIN in word:
+        blocks = curve.table.blocks
+        wrong = blocks.positive[blocks.scores == 0].sum() + blocks.negative[blocks.scores == 1].sum()
+        if not wrong > 0:
+            made.append("no certain score is wrong")
+    if word.startswith("negligibly") and not (ends is not None and ends[1] <= margin):
+        made.append(f"negligible, with an error of up to {ends}")
+    if ("too small to matter" in text) and "percentage point" not in text:
+        made.append("the margin is not named")
+    made += _of_numbers(text, p, size, ends)
+    return made
+
+
+def _of_numbers(text: str, p: float, size: float, ends: tuple[float, float] | None) -> list[str]:
+    made = []
+    for sign, shown in _P.findall(text):
+        right = {"=": abs(p - float(shown)) <= 5.01e-4 and p > 0.001, "≤": p == float(shown) == 0.001, "<": p < 0.001}
+        if not right[sign]:
+            made.append(f"p is {p}, the sentence has {sign} {shown}")
+    for below, value, low, high in _ERROR.findall(text):
+        if below and not (
+            size == 0 and ends is not None and math.isclose(float(value), ends[1], rel_tol=0.01, abs_tol=5e-4)
+        ):
+            made.append(f"the error is {size} {ends}, the sentence has < {value}")
+        if not below and (abs(float(value) - size) > 5.01e-4 or (size == 0 and ends is not None)):
+            made.append(f"the error is {size} {ends}, the sentence has {value}")
+        if low and not (ends is not None and low < high and float(low) <= float(value) <= float(high)):
+            made.append(f"the interval [{low}, {high}] has no width or not the value {value}")
+    return made
+
+
+def _of_average(evaluation: Evaluation) -> list[str]:
+    text, made = average(evaluation), []
+    if not text:
+        return []
+    ends, curve = evaluation.intervals.get("prevalence/bias"), evaluation.calibration
+    assert curve is not None
+    claimed = "more than chance explains" in text
+    if claimed == ("within chance" in text) and ends is not None and ends[0] < ends[1]:
+        made.append("it is neither chance nor more than that, or both")
+    if claimed and (ends is None or ends[0] <= 0 <= ends[1]):
+        made.append(f"more than chance, with the interval {ends}")
+    if "within chance" in text and "[" in text and ends is not None and not ends[0] <= 0 <= ends[1]:
+        made.append(f"within chance, beside the interval {ends}")
+    small = ends is not None and max(map(abs, ends)) <= _margin(curve)
+    if claimed and small != ("too little to matter" in text):
+        made.append(f"the size of {ends} is not told")
+    judged = judgement(evaluation)
+    if judged is not None and judged.word == "no miscalibration found" and claimed and not small:
+        made.append("nothing is found, and the mean is off by more than chance explains")
+    if judged is not None and ("too high" in judged.word or "too low" in judged.word) and not claimed:
+        made.append(f"{judged.word}, and within chance")
+    return made
+
+
+def _of_figure(evaluation: Evaluation) -> list[str]:
+    figure, made = reliability_figure(evaluation), []
+    if figure is None:
+        return []
+    curve, name = evaluation.calibration, "calibration/error"
+    assert curve is not None
+    size, ends = evaluation.metrics[name], evaluation.intervals.get(name)
+    labels = [
+        text.get_text() for legend in figure.findobj(lambda a: hasattr(a, "get_texts")) for text in legend.get_texts()
+    ]
+    (legend,) = [" ".join(label.split()) for label in labels if "calibration error" in label]
+    if ("error < " in legend) != (size == 0 and ends is not None) or (size > 0 and f"error {size:.3f}" not in legend):
+        made.append(f"the error is {size} {ends}, the legend has {legend!r}")
+    if any("band" in label for label in labels) != (outside(curve) is not None):
+        made.append("the band of the words is not the figure's")
+    return made
