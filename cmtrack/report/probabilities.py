@@ -191,7 +191,7 @@ def _certain(curve: CalibrationCurve) -> list[tuple[int, float, float]]:
 def _margin(curve: CalibrationCurve, margin: float) -> float:
     """The margin, or, where an outcome is rare, a tenth of its share: that expected, that which came, or one row."""
     blocks = curve.table.blocks
-    total = blocks.total.sum()
+    total = float(blocks.total.sum())
     shares = np.array([blocks.total @ blocks.scores, blocks.positive.sum()]) / total
     return min(margin, max(1 / total, float(np.minimum(shares, 1 - shares).max())) / 10)
 

@@ -15,6 +15,7 @@ from cmtrack.comparison.cell_changes import MAX_CLASSES, CellChanges, cell_chang
 from cmtrack.comparison.criterion import reads
 from cmtrack.comparison.ranking import RankedRun, Ranking
 from cmtrack.evaluation import Evaluation
+from cmtrack.metrics.calibration import CalibrationCurve
 from cmtrack.metrics.catalog import lookup
 from cmtrack.metrics.intervals import normal_quantile
 from cmtrack.plots import review as plots
@@ -213,7 +214,8 @@ def judged_section(ranking: Ranking) -> str:
 
 def reliability_figure(ranking: Ranking) -> Figure | None:
     """The reliability curves of the first runs in one figure, with the words of the table of probabilities."""
-    section, known, places = judged_section(ranking), [], []
+    section, places = judged_section(ranking), []
+    known: list[tuple[str, Evaluation, CalibrationCurve, str]] = []
     for place, (run, evaluation) in enumerate(of_classes(ranking) if section else ()):
         curve = evaluation.calibration if section == "calibration" else evaluation.confidence_calibration
         if curve is not None and f"{section}/error" in evaluation.metrics and evaluation.has_section(section):
