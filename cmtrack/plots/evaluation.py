@@ -14,7 +14,7 @@ from cmtrack.metrics.calibration import upper_bound
 from cmtrack.metrics.intervals import p_text
 from cmtrack.metrics.spcc import spcc_ovo
 from cmtrack.prevalence import ClassPrevalenceEstimate
-from cmtrack.prevalence.results import ASSUMES
+from cmtrack.prevalence.results import ASSUMES, MISFIT
 
 from . import _text as text
 from .confusion import plot_confusion_chart, plot_confusion_matrix, plot_reduced_matrix
@@ -363,10 +363,13 @@ def prevalence_figure(
             f"the likelihood is drawn for two classes, got the classes {list(estimate.classes)}; to_frame() has the "
             "share of every class"
         )
+    caption = f"{caption} This {ASSUMES}.".lstrip()
+    if estimate.fit_pvalue < MISFIT:
+        caption += f" They are not (p = {estimate.fit_pvalue:.2g}): do not trust the estimate."
     curves = estimate.likelihood()
     return plot_prevalence_likelihood(
         curves.prevalence, curves.naive, adjusted=curves.adjusted, value=estimate.value, low=estimate.low,
         high=estimate.high, confidence_level=estimate.confidence_level, interval=estimate.interval,
-        actual=actual, references=references, caption=f"{caption} This {ASSUMES}.".lstrip(), ax=ax,
+        actual=actual, references=references, caption=caption, ax=ax,
         title=f"Prevalence of “{_shown(estimate.positive)}”" if title is None else title,
     )  # fmt: skip

@@ -431,7 +431,8 @@ def an_evaluation(**changes: Any) -> Any:
         "negative": "rest",
         "calibrates_itself": False,
         "prevalence": SimpleNamespace(
-            value=0.5, low=0.4, high=0.6, confidence_level=0.95, interval="adjusted", positive="promoter",
+            fit_pvalue=0.5, value=0.5,
+            low=0.4, high=0.6, confidence_level=0.95, interval="adjusted", positive="promoter",
             likelihood=lambda: Likelihood(grid, deviance / 2, deviance), posterior=lambda scores: scores**2,
         ),
         "metrics": {"prevalence/actual": 0.52, "prevalence/expected": 0.49, "prevalence/calibrated_bias": -0.02,

@@ -248,6 +248,9 @@ def test_the_assumption_is_named_beside_every_interval_and_no_p_value_speaks_for
         assert ASSUMES in page
         assert ("do not trust the estimate" in page) == (estimate is shifted)
         assert ("p =" in page) == (estimate is shifted)
+        caption = " ".join(t.get_text() for t in estimate.figure().axes[0].get_legend().get_texts()).replace("\n", " ")
+        assert ASSUMES in caption
+        assert ("do not trust the estimate" in caption) == (estimate is shifted)
     warned = " ".join(narrative.verdict(cmtrack.evaluate(y, y_prob=s**3, calibration=(y, s))))
     assert f"this {ASSUMES}. They are not (p < 0.001): do not trust the estimate." in warned
     assert "narrow the interval" not in warned
