@@ -35,6 +35,7 @@ from cmtrack.segments import (
     simultaneous_level,
     worst_segments,
 )
+from cmtrack.segments.inference import Differences, with_zero
 from cmtrack.segments.search import N_PERMUTATIONS
 from cmtrack.statistics.collected import Statistics, collect_rows, of_segments
 from cmtrack.statistics.inputs import FloatArray, IntArray
@@ -227,8 +228,8 @@ class SegmentTable:
         DataFrame
             segment, metric, rows (of the segment, whatever their weight), value, low and high (an interval that holds
             for all segments of all columns together), rest (the value of all rows outside), difference to the rest
-            with difference_low and difference_high (which hold for all segments of this column together), and why the
-            metric is undefined.
+            with difference_low and difference_high (which hold for all segments of this column together, and hold 0
+            where the interval of the gap of :meth:`disparity` does), and why the metric is undefined.
 
         Raises
         ------
@@ -261,7 +262,7 @@ class SegmentTable:
         for metric in chosen:
             inside, outside = self.estimates(metric), self._estimates(metric, outside=True)
             low, high = self.intervals(metric)
-            gaps = differences(inside, outside, self.evaluation.confidence_level)
+            gaps = self._to_rest(inside, outside)
             order = order_of_segments(inside, self.sizes, self._better(metric))
             undefined = [one.undefined.get(metric, "") for one in self._judged(metric)]
             table = {
@@ -271,6 +272,13 @@ class SegmentTable:
             }  # fmt: skip
             blocks.append(pd.DataFrame(table).iloc[order])
         return pd.concat(blocks, ignore_index=True)
+
+    def _to_rest(self, inside: Estimates, outside: Estimates) -> Differences:
+        """The differences to the rest; none is shown where the gap may be 0."""
+        level = self.evaluation.confidence_level
+        found = differences(inside, outside, level)
+        low, high = with_zero(found.low, found.high, disparity(inside, level).gap_low <= 0)
+        return replace(found, low=low, high=high)
 
     def disparity(self, metric: str) -> Disparity:
         """The difference and the ratio of the best and the worst segment, with intervals that allow for the choice.

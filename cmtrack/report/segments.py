@@ -1,7 +1,7 @@
 """Segments of an evaluation in tables and words: for the report, MLflow's views and the command line.
 
 A sentence says that a segment is worse only where the interval of its difference to the rest, which holds for all
-segments of the column together, excludes 0.
+segments of the column together, excludes 0; it never does where that of the gap between the segments holds 0.
 """
 
 from __future__ import annotations
@@ -107,9 +107,10 @@ class SegmentView:
         ends = found.gap_low, found.gap_high
         rows, texts = self.rows[metric], self.table.texts
         low, high = (f"{fmt.named(texts[k])} ({shown(rows[texts[k]]['value'])})" for k in (found.lowest, found.highest))
-        known = math.isfinite(found.gap_low)
         gap = fmt.points(found.gap, ends) if share else fmt.with_interval(found.gap, ends)
-        why = f"; no interval: {found.reason}" if not known else "; the interval holds 0" if found.gap_low <= 0 else ""
+        why = "; it may be no gap at all" if found.gap_low <= 0 else ""
+        if math.isnan(found.gap_low):
+            why = f"; no interval: {found.reason}"
         ratio = ""
         if math.isfinite(found.ratio):
             ratio = f", ratio {fmt.with_interval(found.ratio, (found.ratio_low, found.ratio_high))}"

@@ -11,10 +11,13 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.special import chdtrc, ndtri, stdtrit
+from scipy.special import betaln, chdtrc, ndtri, stdtrit
 
 from cmtrack.metrics.intervals import ROUNDING, Interval, check_level, wilson_ends, within_bounds
 from cmtrack.statistics.inputs import FloatArray, IntArray, to_float_array
+
+FEW = 20
+"""Samples without which a share is told from another by an exact test."""
 
 
 def simultaneous_level(n: int, confidence_level: float = 0.95) -> float:
@@ -114,6 +117,11 @@ class Estimates:
     def known(self) -> Any:
         """True where the metric is defined, shape (S,)."""
         return np.isfinite(self.values)
+
+    def take(self, places: Any) -> Estimates:
+        """The estimates of some segments."""
+        parts = (self.values, self.errors, self.n, self.degrees)
+        return Estimates(*(None if part is None else part[places] for part in parts))  # type: ignore[arg-type]
 
     def arms(self, level: float) -> tuple[FloatArray, FloatArray]:
         """The reach of the interval of each value down and up: Wilson's of shares, Wald's of others.
@@ -234,7 +242,9 @@ def differences(
 ) -> Differences:
     """Differences of two independent samples by segment, such as each segment and all other rows.
 
-    Shares: the square-and-add of both Wilson intervals (Newcombe 1998, method 10). Others: Wald.
+    Shares: the square-and-add of both Wilson intervals (Newcombe 1998, method 10), and where a side has fewer than 20
+    samples an interval excludes 0 only if Fisher's exact test (1935) at its level agrees; where such a side has
+    clusters or sampling weights, which the test does not know, never. Others: Wald.
 
     Parameters
     ----------
@@ -267,7 +277,44 @@ def differences(
     gap = first.values - second.values
     level = simultaneous_level(max(int(np.isfinite(gap).sum()), 1) if together is None else together, confidence_level)
     (down, up), (down_2, up_2) = first.within(level), second.within(level)
-    return Differences(gap, gap - np.hypot(down, up_2), gap + np.hypot(up, down_2), level)
+    low, high = gap - np.hypot(down, up_2), gap + np.hypot(up, down_2)
+    return Differences(gap, *with_zero(low, high, _unproven(first, second, low, high, level)), level)
+
+
+def with_zero(low: FloatArray, high: FloatArray, where: Any) -> tuple[FloatArray, FloatArray]:
+    """Ends of intervals, which hold 0 where that is asked for."""
+    return np.where(where, np.minimum(low, 0.0), low), np.where(where, np.maximum(high, 0.0), high)
+
+
+def _unproven(first: Estimates, second: Estimates, low: FloatArray, high: FloatArray, level: float) -> Any:
+    """True where an interval of a difference of shares excludes 0, and too few samples do not bear it out, (S,)."""
+    out = np.zeros(len(low), dtype=bool)
+    if first.n is None or second.n is None:
+        return out
+    with np.errstate(invalid="ignore"):
+        few = np.flatnonzero(((low > 0) | (high < 0)) & (np.minimum(first.n, second.n) < FEW))
+    out[few] = True
+    if first.degrees is not None or second.degrees is not None:
+        return out
+    tables = np.array([first.values * first.n, first.n, second.values * second.n, second.n])[:, few]
+    counts = np.round(tables)
+    whole = (np.abs(tables - counts) < 1e-6).all(axis=0)
+    out[few[whole]] = _fisher(*counts[:, whole]) > 1 - level
+    return out
+
+
+def _fisher(hits: FloatArray, n: FloatArray, hits_2: FloatArray, n_2: FloatArray) -> FloatArray:
+    """Two-sided p-values of Fisher's exact test of two shares each, one of them of few samples."""
+    swap = n > n_2
+    (hits, hits_2), (n, n_2) = (np.where(swap, (b, a), (a, b)) for a, b in ((hits, hits_2), (n, n_2)))
+    k, total = np.arange(FEW)[None, :], (hits + hits_2)[:, None]
+    n, rest = n[:, None], total - k
+    with np.errstate(all="ignore"):  # (n over k) (n_2 over total - k), where there are so many
+        logs = -np.log(n + 1) - betaln(n - k + 1, k + 1) - betaln(n_2[:, None] - rest + 1, rest + 1)
+    logs = np.where((k <= n) & (rest >= 0) & (rest <= n_2[:, None]), logs, -math.inf)
+    weights = np.exp(logs - logs.max(axis=1, keepdims=True))
+    seen = np.take_along_axis(weights, hits[:, None].astype(np.int64), axis=1)
+    return np.asarray((weights * (weights <= seen * (1 + 1e-7))).sum(axis=1) / weights.sum(axis=1))
 
 
 # -- disparity -----------------------------------------------------------------------------------------
@@ -320,8 +367,10 @@ def disparity(estimates: Estimates, confidence_level: float = 0.95) -> Disparity
     """Gap and ratio of the extremes, with intervals that allow for the choice of the extremes.
 
     The true gap is the difference of one of all S (S - 1) / 2 pairs of segments, so it lies between the greatest lower
-    and the greatest upper limit of all pairs' simultaneous intervals. The intervals of differences are those of
-    :func:`differences`, of ratios the same on the scale of logarithms. The raw gap itself is too large on average.
+    and the greatest upper limit of all pairs' simultaneous intervals; of two segments it is the difference to the rest,
+    at its level. The intervals of differences are those of
+    :func:`differences`, of ratios the same on the scale of logarithms, with 1 where the gap's holds 0. The raw gap
+    itself is too large on average.
 
     Parameters
     ----------
@@ -348,23 +397,24 @@ def disparity(estimates: Estimates, confidence_level: float = 0.95) -> Disparity
         return Disparity(*(math.nan,) * 6, -1, -1, 0, reason)
     values = estimates.values[places]
     pairs = size * (size - 1) // 2
+    together = max(pairs, size)  # of two segments the gap is the difference of each to the rest
     lowest, highest = int(places[values.argmin()]), int(places[values.argmax()])
     gap = float(values.max() - values.min())
-    down, up = (arm[places] for arm in estimates.arms(simultaneous_level(pairs, confidence_level)))
+    down, up = (arm[places] for arm in estimates.arms(simultaneous_level(together, confidence_level)))
     lacking = int(np.isnan(down).sum())
     reason = f"{lacking} of {size} segments have no standard error" if lacking else ""
     low, high, ratio, ratio_low, ratio_high = (math.nan,) * 5
     if not lacking:
-        apart = values[:, None] - values[None, :]
-        np.fill_diagonal(apart, math.nan)
-        low = max(0.0, float(np.nanmax(apart - np.hypot(down[:, None], up[None, :]))))
-        high = float(np.nanmax(apart + np.hypot(up[:, None], down[None, :])))
+        first, second = np.nonzero(~np.eye(size, dtype=bool))
+        apart = differences(estimates.take(places[first]), estimates.take(places[second]), confidence_level, together)
+        low, high = max(0.0, float(apart.low.max())), float(apart.high.max())
     if values.min() < 0 or values.max() <= 0:
         reason = reason or "a ratio needs values that are not negative, and one that is not 0"
     else:
         ratio = float(values.min() / values.max())
         if not lacking:
             ratio_low, ratio_high = _ratio_limits(values, down, up, estimates.n is not None)
+            ratio_high = ratio_high if low > 0 else 1.0  # where there may be no gap
     return Disparity(gap, low, high, ratio, ratio_low, ratio_high, lowest, highest, pairs, reason)
 
 

@@ -11,6 +11,7 @@ import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.stats import fisher_exact
 from statsmodels.stats.meta_analysis import combine_effects
 from statsmodels.stats.proportion import confint_proportions_2indep
 
@@ -31,6 +32,7 @@ from cmtrack.segments import (
     simultaneous_level,
     worst_segments,
 )
+from cmtrack.segments.inference import FEW, _fisher
 from cmtrack.statistics.segment_values import SegmentRows, value_texts
 
 N = np.array([6, 7, 5, 2])
@@ -69,6 +71,15 @@ def test_differences_equal_statsmodels():
         rest = int(HITS.sum() - HITS[k]), int(N.sum() - N[k])
         ends = confint_proportions_2indep(HITS[k], N[k], *rest, method="newcomb", alpha=1 - found.level)
         assert (found.low[k], found.high[k]) == pytest.approx(ends, abs=1e-12)
+
+
+def test_fisher_equals_scipy():
+    rng = np.random.default_rng(0)
+    few, many = rng.integers(1, FEW, 200), rng.integers(1, 500, 200)
+    tables = np.array([rng.integers(0, few + 1), few, rng.integers(0, many + 1), many], dtype=float)
+    tables[:, ::2] = tables[[2, 3, 0, 1], ::2]
+    wanted = [fisher_exact([[a, n - a], [b, m - b]]).pvalue for a, n, b, m in tables.T]
+    assert _fisher(*tables) == pytest.approx(wanted, rel=1e-9)
 
 
 def test_vector_26_gap_and_ratio():
