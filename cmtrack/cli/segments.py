@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -37,6 +37,7 @@ _NAME = 12
     show_default=True,
     help="Fewest rows of a searched segment.",
 )
+@click.option("--leave-out", multiple=True, metavar="COLUMN", help="Column that --worst does not search; repeatable.")
 @click.option("--table", type=FILE, help="Parquet or CSV file with attributes of the rows, in the order of the run.")
 @click.option(
     "--row-ids", metavar="COLUMN", help="Column of --table with the row ids; they must have the run's digest."
@@ -55,6 +56,7 @@ def segments_command(
     metrics: tuple[str, ...],
     worst: bool,
     min_rows: int,
+    leave_out: tuple[str, ...],
     table: Path | None,
     row_ids: str | None,
     y_true: str | None,
@@ -67,7 +69,8 @@ def segments_command(
 
     With RUN_B their differences are printed, too. RUN is a run, or a folder that `cmtrack evaluate --output` wrote. Its
     segments are those that were declared, or, with --table, any column of a file: the run's kept predictions are joined
-    to it. Two runs are compared row by row where both kept their rows. Nothing is written without --log.
+    to it. Two runs are compared row by row where both kept their rows. Nothing is written without --log. Where rows
+    belong together, --worst takes those without a value of a column with the others of their group.
 
     Exit codes: 0 success, 1 the work failed, 2 wrong usage or bad input, such as rows that do not match.
     """
@@ -77,6 +80,9 @@ def segments_command(
         raise click.UsageError("--row-ids, --y-true and --log need --table")
     if table is not None and not by:
         raise click.UsageError("--table needs --by, the columns that divide the rows")
+    if leave_out and not worst:
+        raise click.UsageError("--leave-out is of the columns that --worst searches")
+    searched, failure = None, ""
     with working() as step:
         evaluations = _evaluations(step, runs, by, table, row_ids, y_true, log, prefix, tracking_uri)
         from cmtrack.comparison.segments import by_segment
@@ -88,11 +94,17 @@ def segments_command(
             found = [list(views(evaluation, metrics)) for evaluation in evaluations]
             found = [[view for view in some if not by or view.name in by] for some in found]
             columns = [view.name for view in found[0]]
-            lacking = [name for name in by if name not in columns]
-            if lacking or not found[0]:
-                evaluations[0].segments[lacking[0] if lacking else "any column"]
+            if not found[0] and not by:
+                raise BadInput("the rows were evaluated without segments: --table with --by gives some")
+            for name in (*by, *leave_out):
+                if name not in columns:
+                    evaluations[0].segments[name]
             chosen = found[0][0].metrics
-            searched = _searched(evaluations[0], columns, chosen[0], min_rows) if worst else None
+            if worst:
+                try:
+                    searched = _searched(evaluations[0], set(columns) - set(leave_out), chosen[0], min_rows)
+                except ValueError as error:
+                    failure = str(error).replace("leave this column out", "leave this column out (--leave-out)")
             data = [[_as_data(view) for view in some] for some in found]
             sides = list(zip(names, evaluations, strict=True))
             compared = by_segment(sides, columns, chosen, evaluations[0].confidence_level)
@@ -109,6 +121,8 @@ def segments_command(
             out["worst"] = {"searched": searched.searched, "notes": list(searched.notes)}
             out["worst"]["segments"] = searched.to_frame().to_dict("records")
         echo_json(out)
+        if failure:
+            raise BadInput(failure)
         return
     console = terminal()
     for view in found[0]:
@@ -118,10 +132,12 @@ def segments_command(
         console.print(plain(note))
     if searched is not None:
         _print_worst(console, searched)
+    if failure:
+        raise BadInput(failure)
 
 
-def _searched(evaluation: Evaluation, columns: Sequence[str], metric: str, min_rows: int) -> SegmentSearch:
-    """The search of the columns that are shown."""
+def _searched(evaluation: Evaluation, columns: Collection[str], metric: str, min_rows: int) -> SegmentSearch:
+    """The search of some columns."""
     from cmtrack.statistics.predictions import Predictions
 
     rows = evaluation.rows

@@ -83,7 +83,7 @@ class Segments(Mapping[str, "SegmentTable"]):
         if text in self._tables:
             return self._tables[text]
         if not self._tables:
-            raise KeyError(f"there are no segments by {text!r}: the rows were evaluated without segments")
+            raise KeyError(f"there are no segments, by {text!r} or otherwise: the rows were evaluated without segments")
         raise KeyError(f"there are no segments by {text!r}{near(text, self._tables)}; there are by {list(self)}")
 
     @property
@@ -610,7 +610,7 @@ def search(
     """Find the segments where a metric is worst (see :meth:`Evaluation.worst_segments`)."""
     rows = evaluation.rows
     if not isinstance(rows, Predictions):
-        what = "it was loaded without them, merged, or made of a table or of spans"
+        what = "it was loaded without them (rows=True loads them), merged, or made of a table or of spans"
         raise ValueError(f"worst_segments needs the rows, which this evaluation does not have: {what}")
     value, entry = evaluation.metrics[metric], lookup(metric)
     psi = evaluation.influence(metric)

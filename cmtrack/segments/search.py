@@ -227,7 +227,8 @@ def worst_segments(
     weights : array-like of shape (n,), optional
         Integers are numbers of equal rows, floats sampling weights; rows of weight 0 are left out.
     clusters : array-like of shape (n,), optional
-        Rows that belong together; each cluster must lie in one value of every column.
+        Rows that belong together; each cluster must lie in one value of every column. Its rows without a value are
+        searched with those that have one.
     depth : 1 or 2
         2 searches crossings of two columns, too.
     min_rows : int
@@ -290,6 +291,7 @@ def worst_segments(
     least = x.min() if better == "lower" else 1 - x.max()
     score = _sliceline(*loss, share) if least >= 0 else share * math.nan
     notes = [f"All {len(x):,} rows have the same value: no segment differs."] if flat else [BIASED]
+    notes += units.notes
     order = np.lexsort((-slices.rows, -np.nan_to_num(z, nan=-math.inf)))
     return _result(columns, slices, units, (inside, outside), (z, p, score), order, mean, notes, options)
 
@@ -394,6 +396,7 @@ class _Units:
     owner: IntArray | None
     clustered: bool
     n_clusters: int
+    notes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, eq=False)
@@ -462,9 +465,9 @@ class _Rows:
         if self.clusters is None:
             return _Units(self.codes, ones, weighted, self.weights, None, False, 0)
         owner, n = self.clusters, 1 + int(self.clusters.max())
-        place, size, of_unit = owner, n, None
+        place, size, of_unit, of_column, notes = owner, n, None, self.codes, ()
         if nested:
-            self._check_nested(owner, n)
+            of_column, notes = self._nested(owner, n)
         else:
             for column, codes in zip(self.columns, self.codes, strict=True):
                 place, size = combine(place, size, codes, len(column.texts))
@@ -473,21 +476,29 @@ class _Rows:
         some = np.zeros(size, dtype=np.int64)
         some[place] = np.arange(len(place))
         return _Units(
-            [codes[some] for codes in self.codes], np.bincount(place, minlength=size),
+            [codes[some] for codes in of_column], np.bincount(place, minlength=size),
             np.bincount(place, weighted, size).astype(np.float64),
-            np.bincount(place, self.weights, size).astype(np.float64), of_unit, True, n,
+            np.bincount(place, self.weights, size).astype(np.float64), of_unit, True, n, notes,
         )  # fmt: skip
 
-    def _check_nested(self, owner: IntArray, n: int) -> None:
+    def _nested(self, owner: IntArray, n: int) -> tuple[list[IntArray], tuple[str, ...]]:
+        """The segment of each cluster for each of its rows, by column; rows without a value take that of the others."""
+        filled, notes = [], []
         for column, codes in zip(self.columns, self.codes, strict=True):
-            first = np.zeros(n, dtype=np.int64)
-            first[owner] = codes
-            apart = len(np.unique(owner[first[owner] != codes]))
+            missing = column.values.index(None) if None in column.values else -1
+            known = codes != missing
+            first = np.full(n, missing, dtype=np.int64)
+            first[owner[known]] = codes[known]
+            filled.append(np.where(known, codes, first[owner]))
+            apart = len(np.unique(owner[first[owner] != filled[-1]]))
             if apart:
                 raise ValueError(
                     f"each cluster must lie in one segment of every column, {apart:,} of {n:,} lie in several of "
                     f"{column.name!r}: leave this column out, or give clusters that do not cross it"
                 )
+            if taken := int((filled[-1] != codes).sum()):
+                notes.append(f"{taken:,} rows without a value of {column.name!r} are searched with their cluster's.")
+        return filled, tuple(notes)
 
 
 def _mask(where: Any, n: int) -> BoolArray:

@@ -284,17 +284,42 @@ def test_declared_columns_are_searched(by, tmp_path, monkeypatch):
     assert [one["segment"] for one in out["segments"]] == [one.text for one in wanted.segments]
 
 
+def test_a_search_that_cannot_be_prints_what_is_declared_and_leaves_columns_out(tmp_path):
+    """Persons lie in one site, with a row without it, and in several ages."""
+    site = np.where(np.arange(N) % 10 == 3, None, SITE)
+    evaluate(
+        ACTUAL, y_prob=scores(1), labels=["no", "yes"], groups=PERSON, segments={"site": site, "age": AGE}
+    ).save(tmp_path)  # fmt: skip
+    done = called(str(tmp_path), "--worst", "--min-rows", "30")
+    words = " ".join(done.output.split())
+    assert done.exit_code == 2
+    assert "Accuracy by “site”" in words
+    assert "several of 'age': leave this column out (--leave-out)" in words
+    assert json.loads(called(str(tmp_path), "--worst", "--json").stdout)["runs"]
+    done = called(str(tmp_path), "--worst", "--min-rows", "30", "--leave-out", "age", "--json")
+    assert done.exit_code == 0, done.output
+    out = json.loads(done.stdout)
+    assert {one["segment"] for one in out["worst"]["segments"]} == {"site = A", "site = B", "site = C"}
+    assert "60 rows without a value of 'site' are searched with their cluster's." in out["worst"]["notes"]
+    assert [one["column"] for one in out["runs"][0]["columns"]] == ["site", "age"]
+    missing = [one for one in out["runs"][0]["columns"][0]["segments"] if one["segment"] == "(missing)"]
+    assert {one["rows"] for one in missing} == {60}
+    assert called(str(tmp_path), "--worst", "--leave-out", "ag").exit_code == 2
+    assert called(str(tmp_path), "--leave-out", "age").exit_code == 2
+
+
 def test_a_search_without_rows_is_refused(tmp_path):
     declared(1, ["region"]).save(tmp_path, rows=False)
     done = CliRunner().invoke(main, ["segments", str(tmp_path), "--worst"])
     assert done.exit_code == 2
     assert "worst_segments needs the rows" in " ".join(done.output.split())
+    assert "(rows=True loads them)" in " ".join(done.output.split())
 
 
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        ([], "evaluated without segments"),
+        ([], "the rows were evaluated without segments: --table with --by"),
         (["--by", "region"], "evaluated without segments"),
         (["--worst"], "evaluated without segments"),
         (["--log"], "need --table"),

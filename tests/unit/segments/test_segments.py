@@ -482,6 +482,25 @@ def test_two_models_by_clusters_that_cross_segments():
         assert one.difference_high - one.difference == pytest.approx(reach, rel=1e-9)
 
 
+def test_a_missing_value_is_no_second_segment_of_a_cluster():
+    """The search is that of the table in which a person's other rows give the value; persons without any stay apart."""
+    rng = np.random.default_rng(4)
+    person = np.arange(900) // 9
+    site = np.array(["a", "b", "c"], dtype=object)[person % 3]
+    errors = (rng.random(900) < np.where(site == "b", 0.5, 0.1)).astype(float)
+    unknown, away = person < 6, rng.random(900) < 0.05
+    whole = np.where(unknown, None, site)
+    options = {"clusters": person, "min_rows": 20, "n_permutations": 99}
+    wanted = worst_segments(segment_columns({"site": whole}, 900), errors, **options)
+    found = worst_segments(segment_columns({"site": np.where(away, None, whole)}, 900), errors, **options)
+    assert found.to_frame().equals(wanted.to_frame())
+    assert [one.text for one in found.segments if one.p_adjusted <= 0.05] == ["site = b"]
+    assert f"{(away & ~unknown).sum()} rows without a value of 'site' are searched with their cluster's." in found.notes
+    moved = segment_columns({"site": np.where(np.arange(900) == 899, "b", whole)}, 900)
+    with pytest.raises(ValueError, match="1 of 100 lie in several of 'site'"):
+        worst_segments(moved, errors, **options)
+
+
 def test_signs_are_drawn_by_cluster():
     """Four clusters in a segment, all with one sign: 2 of 16 draws are as large, and of 400 rows none would be."""
     person = np.arange(400) // 100
