@@ -435,7 +435,10 @@ def _check_known(criterion: Criterion, gates: Collection[Gate], evaluations: Ite
     known = {name for evaluation in evaluations for name in evaluation.metrics}
     for name in criterion.metrics:
         if name not in known:
-            raise ValueError(f"no run has the metric {name!r}{near(name, known)}")
+            hint = near(name, known)
+            if name.startswith("binary/") and not any(one.startswith("binary/") for one in known):
+                hint = ": it is of a positive class or group; give a grouping of two groups, or positive="
+            raise ValueError(f"no run has the metric {name!r}{hint}")
     seen: dict[str, Metric] = {}
     for evaluation in evaluations:
         for metric in evaluation.extra_metrics if isinstance(evaluation, Evaluation) else ():

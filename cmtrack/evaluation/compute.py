@@ -365,7 +365,7 @@ def _another_order(matrix: ConfusionMatrix, squares: Counts | None) -> str:
     return (
         f"the accuracy is {100 * np.trace(counts) / total:.3g} %, and would be {100 * best:.3g} % if the prediction "
         f"{_list(pairs)}: labels= must have the order of the columns of y_prob (model.classes_), and y_pred the same "
-        "codes as y_true"
+        "codes as y_true" + ("; one column of y_prob is of the positive class" if len(counts) == 2 else "")
     )
 
 

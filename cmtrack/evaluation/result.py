@@ -337,7 +337,7 @@ class Evaluation(BaseEvaluation):
 
     @property
     def roc(self) -> RocCurve | None:
-        """The ROC of the positive group; None without its scores."""
+        """The ROC of the positive group; None without its scores, and of three classes or more without a grouping."""
         curve = self._computed.roc
         return curve if curve is None else replace(curve, thresholds=self._as_given(curve.thresholds))
 

@@ -114,7 +114,7 @@ def _matthews(b: BinaryCounts) -> Any:
 
 def _binary(name: str, value: Any, formula: str, source: str, **words: Any) -> Metric:
     """A metric of the section: a share of samples unless ``words`` say otherwise."""
-    usual = {"low": 0.0, "high": 1.0, "interval": "wilson", "headline": False}
+    usual = {"low": 0.0, "high": 1.0, "interval": "wilson", "headline": False, "title": _TITLES.get(name, "")}
     source = f"Markoulidakis et al. (2021), {source}"
     return Metric(f"binary/{name}", value, of="binary", formula=formula, source=source, **{**usual, **words})
 
@@ -123,6 +123,15 @@ def _count(part: str, formula: str) -> Metric:
     return _binary(part, Count(part), formula, "fig. 5", high=math.inf, better="", interval="count")
 
 
+_TITLES = {
+    "tp": "true positives", "fn": "false negatives", "imp": "mismatches of the positive group",
+    "fp": "false positives", "tn": "true negatives", "imn": "mismatches of the negative group",
+    "npv": "negative predictive value", "fnr": "false negative rate", "fpr": "false positive rate",
+    "fdr": "false discovery rate", "for": "false omission rate", "pimr": "mismatch rate of actual positives",
+    "nimr": "mismatch rate of actual negatives", "ppimr": "mismatch rate of predicted positives",
+    "npimr": "mismatch rate of predicted negatives",
+}  # fmt: skip
+"""Of metrics whose names are abbreviations."""
 _TABLE_2, _TABLE_5, _RATES = "Table 2", "Table 5", "eq. 29-32"
 
 SIX = (

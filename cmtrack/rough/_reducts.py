@@ -69,6 +69,12 @@ class AttributeSubsets:
         """The quality of approximation of all attributes together."""
         return float(self.gamma[self.members.all(axis=1)][0])
 
+    @property
+    def reason(self) -> str:
+        """Why the empty set is the only reduct; empty where it is not."""
+        lacking = not self.gamma_of_all > 0
+        return "gamma is 0: no granule is of a single class, so that no attribute decides anything" if lacking else ""
+
     def to_frame(self) -> pd.DataFrame:
         """One row per judged subset, small ones first and the best of a size before others.
 
@@ -109,11 +115,12 @@ class AttributeSubsets:
         shown = ", ".join(map(_braces, self.reducts[:4])) + (", …" if len(self.reducts) > 4 else "")
         return printable(
             f"AttributeSubsets({len(self.attributes)} attributes, {how}: gamma {self.gamma_of_all:.4g}, "
-            f"reducts {shown}, core {_braces(self.core)})"
+            f"reducts {shown}, core {_braces(self.core)}{self.reason and '; '}{self.reason})"
         )
 
     def _repr_html_(self) -> str:
-        return for_page(self.to_frame().to_html(max_rows=_SHOWN, float_format="{:.4f}".format))
+        table = self.to_frame().to_html(max_rows=_SHOWN, float_format="{:.4f}".format)
+        return for_page(table + (f"<p>{self.reason}</p>" if self.reason else ""))
 
 
 @dataclass(frozen=True, eq=False)

@@ -415,7 +415,8 @@ def _nothing(listed: Listed, prefix: str) -> str:
     if not listed.runs:
         stores = ", ".join(map(shown_uri, listed.clients.values()))
         return NO_RUN.format(f" in {stores}" if stores else "")
-    return f"none of the {len(listed.runs)} runs holds a complete evaluation{under}: " + (
+    which = f"none of the {len(listed.runs)} runs holds a" if len(listed.runs) > 1 else "the run holds no"
+    return f"{which} complete evaluation{under}: " + (
         f"there are evaluations {'without a prefix' if not named else f'under {_and_more(named)}'}"
         if others
         else "cmtrack.log_evaluation in the training script logs one"

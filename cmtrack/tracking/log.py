@@ -221,9 +221,9 @@ def log_evaluation(
         if package.folder is None:
             raise OSError(f"run {package.run_id} has the metrics only")
     except Exception as error:
-        return not_sent(error, evaluation, package.folder, run_id, strict)
+        return not_sent(error, evaluation, package, run_id, strict)
     except BaseException as interrupt:
-        interrupt.add_note(f"cmtrack: {_kept(package.folder)}")
+        interrupt.add_note(f"cmtrack: {_kept(package)}")
         raise
     if sent.replaced:
         tell(sent.replaced, stacklevel=3)
@@ -337,25 +337,24 @@ def _not_computed(
 
 
 def not_sent(
-    error: Exception, evaluation: BaseEvaluation, entry: Path | None, run_id: str | None, strict: bool
+    error: Exception, evaluation: BaseEvaluation, package: Package, run_id: str | None, strict: bool
 ) -> LoggedEvaluation:
     """Say that an evaluation waits in the spool: raised where that is wanted, else a warning."""
-    if entry is None:
+    if package.folder is None:
         return _lost(error, "no place on this machine could be written", evaluation, run_id, strict)
     if strict:
-        error.add_note(_kept(entry))
+        error.add_note(_kept(package))
         raise error
     reason = untrusted.without_credentials(str(error))
-    tell(f"the evaluation was not logged: {reason} ({_kept(entry)})")
-    return LoggedEvaluation(evaluation, run_id, "saved", entry, reason)
+    tell(f"the evaluation was not logged: {reason} ({_kept(package)})")
+    return LoggedEvaluation(evaluation, run_id, "saved", package.folder, reason)
 
 
-def _kept(entry: Path | None) -> str:
-    return (
-        "the evaluation is in memory only"
-        if entry is None
-        else f"the evaluation is kept in {entry}; `cmtrack push` sends it"
-    )
+def _kept(package: Package) -> str:
+    if package.folder is None:
+        return "the evaluation is in memory only"
+    where = "" if package.run_id else " --experiment NAME"  # in which it gets a run
+    return f"the evaluation is kept in {package.folder}; `cmtrack push{where}` sends it"
 
 
 def _lost(error: Exception, why: str, evaluation: BaseEvaluation, run_id: str | None, strict: bool) -> LoggedEvaluation:
@@ -428,7 +427,7 @@ def log_nested(
         except Exception as error:
             problem = error  # what failed once is not waited for again
             package = spooled(child.evaluation, Destination(predictions=settings.safe(predictions)))
-            done.append(not_sent(error, child.evaluation, package.folder, None, strict))
+            done.append(not_sent(error, child.evaluation, package, None, strict))
             continue
         logged = log_evaluation(child.evaluation, run_id=made, metrics=metrics, predictions=predictions, strict=strict)
         done.append(logged)

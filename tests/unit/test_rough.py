@@ -527,3 +527,12 @@ def test_the_example_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsy
     runpy.run_path(str(ROOT / "examples" / "rough_decision_table.py"))
     assert "reducts {Price, Guarantee}, {Price, Screen}, core {Price}" in capsys.readouterr().out
     assert (tmp_path / "rough_decision_table.png").is_file()
+
+
+def test_attributes_that_decide_nothing_say_so() -> None:
+    found = attribute_subsets({"a": [1, 1, 2, 2]}, ["x", "y", "x", "y"])
+    assert found.gamma_of_all == 0
+    assert found.reason.startswith("gamma is 0: no granule is of a single class")
+    assert found.reason in repr(found)
+    assert found.reason in found._repr_html_()
+    assert not attribute_subsets({"a": [1, 1, 2, 2]}, ["x", "x", "x", "y"]).reason

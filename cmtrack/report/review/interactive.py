@@ -332,8 +332,9 @@ def formulas(evaluations: Sequence[Evaluation]) -> dict[str, Any]:
                 "below": None if of is None else [int(part) for part in of(_ANY)],
             }
         )
-    parts = [metric.formula for metric in SIX if metric.interval == "count"]
-    return {"steps": program.steps, "metrics": metrics, "parts": parts}
+    counts = [metric for metric in SIX if metric.interval == "count"]
+    words = {"heads": [metric.heading() for metric in counts], "parts": [metric.formula for metric in counts]}
+    return {"steps": program.steps, "metrics": metrics} | words
 
 
 def _end(value: float) -> float | None:

@@ -30,8 +30,8 @@
   }
   function at(id) { return document.getElementById(id); }
   function capital(text) { return text[0].toUpperCase() + text.slice(1); }
-  function fill(select, options) {
-    select.replaceChildren.apply(select, options.map(function (text, k) { return make("option", { value: k }, [capital(text)]); }));
+  function fill(select, options, ofData) {  // names of the data stand as they are
+    select.replaceChildren.apply(select, options.map(function (text, k) { return make("option", { value: k }, [ofData ? text : capital(text)]); }));
   }
 
   // -- questions: each gives rows of value and interval, and what is to be copied -----------------------------------
@@ -156,7 +156,6 @@
 
   // -- the answer ----------------------------------------------------------------------------------------------------
   var most = 12;  // rows at first; the chosen run and the other one are always there
-  var heads = ["TP", "FN", "IMP", "FP", "TN", "IMN"];
   function answer() {
     var found = questions[state.question].ask(), box = at("ask-table"), said = at("ask-answer");
     if (found.refused) { said.textContent = found.refused; box.replaceChildren(); return; }
@@ -176,10 +175,10 @@
       return state.whole || k < most || runs[place] === chosen || runs[place].run === state.other;
     });
     var scale = scaleOf(held.map(function (place) { return found.rows[place]; })), mixed = found.counts && found.rows.some(function (row) { return row.counts && (row.counts[2] || row.counts[5]); });
-    var columns = found.counts ? heads.map(function (_, k) { return k; }).filter(function (k) { return mixed || (k !== 2 && k !== 5); }) : [];
+    var columns = found.counts ? data.formulas.heads.map(function (_, k) { return k; }).filter(function (k) { return mixed || (k !== 2 && k !== 5); }) : [];
     var head = make("tr", {}, ["#", "Run", "In the ranking", "Value", ""].map(function (name, k) { return make("th", k === 0 || k === 3 ? { "class": "n" } : {}, [name]); }));
     if (scale) { head.lastChild.className = "scale"; head.lastChild.append(make("span", {}, [shownNumber(scale[0])]), make("span", {}, [shownNumber(scale[1])])); }
-    columns.forEach(function (k) { head.append(make("th", { "class": "n", title: capital(data.formulas.parts[k]) }, [heads[k]])); });
+    columns.forEach(function (k) { head.append(make("th", { "class": "n", title: capital(data.formulas.parts[k]) }, [capital(data.formulas.heads[k])])); });
     var body = make("tbody", {}, held.map(function (place) {
       var run = runs[place], row = found.rows[place];
       var line = make("tr", { "class": run.status, "data-run": run.run, "data-value": String(row.value), "data-low": String(row.low), "data-high": String(row.high) }, [
@@ -355,7 +354,7 @@
   }
   function column() {
     var table = data.segments[at("ask-column").value];
-    fill(at("ask-value"), table.texts.map(function (text, k) { return text + " (" + table.rows[k] + ")"; }));
+    fill(at("ask-value"), table.texts.map(function (text, k) { return text + " (" + table.rows[k] + ")"; }), true);
     fill(at("ask-of-segment"), table.metrics.map(function (metric) { return metric.title; }));
   }
   function show() {
@@ -389,7 +388,7 @@
     told();
   }
   if (there.segment) {
-    fill(at("ask-column"), data.segments.map(function (table) { return table.shown; }));
+    fill(at("ask-column"), data.segments.map(function (table) { return table.shown; }), true);
     column();
     at("ask-column").addEventListener("change", function () { column(); answer(); });
   }

@@ -169,18 +169,27 @@ def test_every_grouping_and_mode(page, evaluations):
         judged = {name: evaluation.regroup(grouping) for name, evaluation in evaluations.items()}
         for metric, title, better in (
             ("binary/recall", "recall", "higher"),
-            ("binary/fpr", "fpr", "lower"),
+            ("binary/fpr", "false positive rate", "lower"),
             ("binary/matthews_corrcoef", "Matthews correlation", "higher"),
             ("binary/prevalence_threshold", "prevalence threshold", "lower"),
             ("own/gain", "gain", "higher"),
         ):
-            titles = page.locator("#ask-of-groups option").all_inner_texts()
-            choose(
-                page,
-                "of-groups",
-                title or next(own for own in titles if "alse positive" in own or "FPR" in own.upper()),
-            )
+            choose(page, "of-groups", title)
             held_to(page, judged, metric, better)
+
+
+def test_menus_and_heads_are_words_and_names_of_the_data_stand_as_they_are(page):
+    ask(page, "groups")
+    titles = page.locator("#ask-of-groups option").all_inner_texts()
+    assert {"Negative predictive value", "False omission rate", "Mismatch rate of predicted negatives"} <= set(titles)
+    assert not {"Npv", "Fnr", "Fpr", "Fdr", "For", "Pimr", "Nimr", "Ppimr", "Npimr"} & set(titles)
+    heads = page.locator("#ask-table th").all_inner_texts()[5:]
+    assert heads[:2] == ["True positives", "False negatives"]
+    assert "True negatives" in heads
+    ask(page, "segment")
+    assert page.locator("#ask-column option").all_inner_texts() == ["region"]
+    values = page.locator("#ask-value option").all_inner_texts()
+    assert [text.split(" (")[0] for text in values] == ["east", "north", "south <i>"]
 
 
 def test_costs(page, evaluations):

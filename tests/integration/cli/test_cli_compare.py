@@ -288,7 +288,7 @@ def test_models_over_folds(run: Any, tmp_path: Path) -> None:
         (("--experiment", "run"), 1, "did you mean 'runs'?"),
         (("--experiment", "empty"), 1, "no run was found in "),
         ((), 1, "--experiment names an experiment"),
-        (("unjudged 1",), 1, "none of the 1 runs holds a complete evaluation"),
+        (("unjudged 1",), 1, "the run holds no complete evaluation"),
         (("damaged",), 1, ""),
         ((*ALL, "--prefix", "val/"), 1, "under the prefix 'val/'"),
         ((*ALL, "--prefix", "../"), 2, "prefix must start with"),

@@ -151,7 +151,7 @@ def _labels(skill, seed):
         (
             {"experiment_names": ["models"], "filter_string": "tags.`mlflow.runName` = 'half'"},
             ValueError,
-            "none of the 1",
+            "the run holds no complete evaluation",
         ),
         (
             {"experiment_names": ["models"], "rank_by": "binary/recall"},

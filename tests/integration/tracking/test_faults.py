@@ -462,6 +462,12 @@ def test_with_no_place_at_all_the_run_gets_the_metrics_and_the_training_goes_on(
     assert run.data.tags["cmtrack.status"] == "metrics only"
 
 
+def test_what_has_no_run_is_pushed_into_an_experiment(store, judged):
+    with pytest.warns(EvaluationWarning, match="`cmtrack push --experiment NAME` sends it"):
+        assert log_evaluation(judged).status == "saved"
+    assert [sent.status for sent in push(experiment_name="later")] == ["sent"]
+
+
 def test_an_interrupt_keeps_the_evaluation_and_is_passed_on(store, judged, monkeypatch):
     def interrupted(*_: object) -> None:
         raise KeyboardInterrupt

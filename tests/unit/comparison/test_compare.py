@@ -534,3 +534,10 @@ def test_parameters_that_differ_are_columns_of_the_frame(three):
     frame = replace(comparison, rankings=(replace(ranking, runs=runs),)).to_frame()
     assert list(frame["params.depth"]) == list(frame["name"])
     assert "params.same" not in frame
+
+
+def test_a_metric_of_a_positive_group_that_no_run_has_asks_for_a_group():
+    y = np.arange(60) % 3
+    runs = {"a": evaluate(y, y), "b": evaluate(y, (y + 1) % 3)}
+    with pytest.raises(ValueError, match=r"'binary/recall': it is of a positive .* give a grouping of two groups"):
+        compare(runs, rank_by="binary/recall")

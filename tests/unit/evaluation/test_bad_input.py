@@ -398,4 +398,11 @@ def test_labels_in_another_order_than_the_columns_are_noticed():
     assert expected in wrong.warnings
     right = evaluate(y, y_prob=y_prob, labels=["a", "b", "c"])
     guessed = evaluate(y, np.random.default_rng(1).permutation(y))
+    p = np.where(y == "a", 0.9, 0.1)  # of "a", and one column is of the positive class
+    (mistaken,) = (
+        text
+        for text in evaluate(np.where(y == "a", "a", "b"), y_prob=p, labels=["a", "b"], positive="b").warnings
+        if "would be" in text
+    )
+    assert mistaken.endswith("; one column of y_prob is of the positive class")
     assert not [said for one in (right, guessed) for said in one.warnings if "would be" in said]

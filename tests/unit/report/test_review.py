@@ -240,6 +240,8 @@ def test_lists_of_names_are_shortened_and_metrics_have_titles():
     assert metric_title(f"class/{encode_label('a/b')}/recall") == "recall of “a/b”"
     assert metric_title("reduced/party/left/f1") == "F1 of “left” (“party”)"
     assert metric_title("reduced/party/f1_macro") == "macro F1 (“party”)"
+    assert metric_title("binary/npv", "promoter") == "negative predictive value for “promoter”"
+    assert metric_title("binary/imn") == "mismatches of the negative group"
     for metric in CATALOG:
         if metric.better:
             assert metric_title(metric.name.replace("<", "").replace(">", ""), "p")
