@@ -572,7 +572,7 @@ class SegmentTable:
         n = degrees = None
         if entry.interval == "wilson":
             n = np.array([one.sizes.get(metric, math.nan) for one in judged])
-        if any(one.clusters.effective for one in judged):
+        if any(one.clusters.n is not None for one in judged):
             known = [one.clusters.effective.get(metric, math.inf) for one in judged]
             degrees = np.maximum(np.array(known) - 1, 1.0)
         return Estimates(values, errors, n, degrees, (entry.low, entry.high))

@@ -120,8 +120,8 @@ class Estimates:
 
     def take(self, places: Any) -> Estimates:
         """The estimates of some segments."""
-        parts = (self.values, self.errors, self.n, self.degrees)
-        return Estimates(*(None if part is None else part[places] for part in parts))  # type: ignore[arg-type]
+        n, degrees = (None if part is None else part[places] for part in (self.n, self.degrees))
+        return Estimates(self.values[places], self.errors[places], n, degrees, self.bounds)
 
     def arms(self, level: float) -> tuple[FloatArray, FloatArray]:
         """The reach of the interval of each value down and up: Wilson's of shares, Wald's of others.

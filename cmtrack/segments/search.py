@@ -465,7 +465,8 @@ class _Rows:
         if self.clusters is None:
             return _Units(self.codes, ones, weighted, self.weights, None, False, 0)
         owner, n = self.clusters, 1 + int(self.clusters.max())
-        place, size, of_unit, of_column, notes = owner, n, None, self.codes, ()
+        place, size, of_unit, of_column = owner, n, None, self.codes
+        notes: tuple[str, ...] = ()
         if nested:
             of_column, notes = self._nested(owner, n)
         else:

@@ -87,7 +87,9 @@ def test_few_samples_are_worse_only_by_an_exact_test(hits, worse):
 
 def test_few_samples_that_belong_together_are_not_called_worse():
     assert sentences(of_recall((0, 3), (8, 8)))
-    assert not any("recall" in text for text in sentences(of_recall((0, 3), (8, 8), groups=np.arange(300) % 60)))
+    clustered = of_recall((0, 3), (8, 8), groups=np.arange(300) % 60)
+    assert not any("recall" in text for text in sentences(clustered))
+    assert clustered.segments["part"].to_frame("binary/recall")["difference_high"].min() == 0
 
 
 def test_no_segment_is_worse_where_the_gap_may_be_0_and_two_segments_have_one_interval():
