@@ -523,7 +523,7 @@ def test_a_gate_without_a_baseline_and_with_another_grouping(run: Any) -> None:
         (("nowhere", "--require", "binary/recall > 0"), "there is no run 'nowhere'"),
         (("good", "--against", "nowhere"), "there is no run 'nowhere'"),
         (("good", "--against", "models:/nothing@champion"), "there is no model 'models:/nothing@champion'"),
-        (("unjudged 1", "--require", "binary/recall > 0"), "holds a complete evaluation"),
+        (("unjudged 1", "--require", "binary/recall > 0"), "the run holds no complete evaluation"),
         (("damaged", "--require", "binary/recall > 0"), "the run 'damaged' cannot be judged"),
         (("newer", "--against", "good"), "the run 'newer' cannot be judged"),
         (("good", "--against", "newer"), "the baseline 'newer' cannot be read"),
