@@ -10,6 +10,8 @@ from difflib import SequenceMatcher
 from cmtrack.untrusted import one_line
 
 GAP = "…"
+MAY_BE_BEST, RULED_OUT = "may be the best", "ruled out as the best"
+"""The two standings of a run among others."""
 _TOKEN = re.compile(r"[^\W_]+|[\W_]")
 
 

@@ -89,8 +89,8 @@ _OPTIONS: tuple[Callable[[Any], Any], ...] = (
         "tie_breakers",
         multiple=True,
         metavar="RULE",
-        help="Choose among tied runs within the margin by this: a metric, 'params.depth', 'metrics.seconds asc' or "
-        "'tags.size desc'; repeatable.",
+        help="Choose among runs that may be the best, within the margin, by this: a metric, 'params.depth', "
+        "'metrics.seconds asc' or 'tags.size desc'; repeatable.",
     ),
     click.option(
         "--margin",

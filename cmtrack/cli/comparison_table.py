@@ -164,27 +164,20 @@ def _print_runs(console: Console, ranking: Ranking, title: str, below: Sequence[
         Column("", lambda run: str(run.rank), ALWAYS, right=True),
         Column("run", lambda run: str(run.name), ALWAYS, folds=True),
         Column(f"value\n{level}", _value, ALWAYS, brief=Column("value", _value_alone, ALWAYS, right=True)),
-        Column(f"difference from\nthe leader {level}", lambda run: _difference(run, ranking.leader), 95),
+        Column(f"from the best other\nrun {level}", _difference, 95),
         Column("p (of being\nthe best)", lambda run: _p(run.p_set, run is ranking.leader), 70, right=True),
-        Column("P(best)", lambda run: fmt.chance(run.probability_best), 40, right=True),
         Column("ranks", _ranks, 30),
         Column("status", lambda run: _status(run, ranking), 90),
     ]
-    if math.isnan(ranking.leader.probability_best):
-        columns = [column for column in columns if column.head not in ("P(best)", "ranks")]
+    if not ranking.shows_ranks:
+        columns = [column for column in columns if column.head != "ranks"]
     if len(ranking.runs) == 1:  # there is nothing to differ from
         columns = [column for column in columns if column.keep >= ALWAYS] + columns[-1:]
     print_table(console, title, columns, ranking.runs, below)
-    _say_behind(console, ranking)
+    if len(ranking.runs) > 1:
+        from cmtrack.report.review.phrases import explained
 
-
-def _say_behind(console: Console, ranking: Ranking | RepeatedRanking) -> None:
-    """Print why a run is behind though its interval includes zero, where one is."""
-    from cmtrack.report.review.phrases import behind_within_interval
-
-    explained = behind_within_interval(ranking)
-    if explained:
-        console.print(plain(explained))
+        console.print(plain(explained(ranking.confidence_level)))
 
 
 def _metric(name: str, level: str, keep: int) -> Column:
@@ -207,9 +200,7 @@ def _value(run: Any) -> str:
     return fmt.with_interval(run.value, run.interval)
 
 
-def _difference(run: Any, leader: Any) -> str:
-    if run is leader:
-        return ""
+def _difference(run: Any) -> str:
     ends = (run.difference_low, run.difference_high)
     shown = fmt.with_interval(run.difference, ends)
     return shown if all(map(math.isfinite, ends)) else f"{shown} (no error known)"
@@ -220,9 +211,9 @@ def _ranks(run: RankedRun) -> str:
 
 
 def _status(run: Any, ranking: Any) -> str:
-    from cmtrack.report.review.phrases import standing
+    from cmtrack.report.review.phrases import standing, standing_word
 
-    return standing(run, ranking)
+    return standing_word(standing(run, ranking), ranking)
 
 
 def _p(value: float, leads: bool) -> str:
@@ -254,7 +245,11 @@ def _print_models(console: Console, repeated: RepeatedRanking, below: Sequence[B
         Column("", lambda model: str(model.rank), ALWAYS, right=True),
         Column("model", lambda model: str(model.name), ALWAYS, folds=True),
         Column("mean ± sd", _mean, ALWAYS),
-        Column(f"difference from\nthe leader {level}", lambda model: _difference(model, repeated.leader), 95),
+        Column(
+            f"difference from\nthe leader {level}",
+            lambda model: "" if model is repeated.leader else _difference(model),
+            95,
+        ),
         Column("p (all\npairs)", lambda model: _p(model.p_holm, model is repeated.leader), 70, right=True),
         Column("P(equi-\nvalent)", lambda model: fmt.chance(model.equivalent), 30, right=True),
         Column("runs", lambda model: str(len(model.runs)), 20, right=True),
@@ -263,7 +258,6 @@ def _print_models(console: Console, repeated: RepeatedRanking, below: Sequence[B
     if any(math.isfinite(model.average_rank) for model in repeated.models):
         columns.insert(3, Column("average\nrank", lambda model: fmt.number(model.average_rank), 40, right=True))
     print_table(console, title, columns, repeated.models, below)
-    _say_behind(console, repeated)
 
 
 _KINDS = {"folds": "folds", "seeds": "seeds", "datasets": "data sets"}

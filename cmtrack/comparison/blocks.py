@@ -183,7 +183,7 @@ class RepeatedRanking:
 
     @property
     def tied(self) -> tuple[RankedModel, ...]:
-        """The models that are statistically indistinguishable from the leader, which is among them."""
+        """The models that may be the best: the leader and those not significantly worse."""
         return tuple(model for model in self.models if model.tied)
 
 

@@ -16,7 +16,7 @@ import numpy as np
 from scipy.special import ndtr, ndtri, stdtr, stdtrit
 
 from cmtrack.metrics.intervals import holm, normal_quantile
-from cmtrack.statistics.inputs import FloatArray, IntArray
+from cmtrack.statistics.inputs import BoolArray, FloatArray, IntArray
 
 N_DRAWS = 20_000
 _SAME = 1e-12  # below this part of the largest variance, a difference has no error: the runs are the same
@@ -59,12 +59,21 @@ class Pairs:
     pvalue, holm, max_t : ndarray of shape (R, R)
         Two-sided: unadjusted; adjusted over all pairs by Holm (1979); by the largest of all pairs' statistics under
         equality, which uses how the pairs are correlated.
-    may_be_best : ndarray of shape (R,)
-        p-value of "no other run is better": those above ``1 - confidence_level`` are the runs that may be the best.
     reach : float
         Normal quantile of the simultaneous intervals.
-    half_width : ndarray of shape (R, R)
-        Simultaneous intervals of all differences are ``difference ± half_width``.
+    low, high : ndarray of shape (R, R)
+        Simultaneous intervals of all differences.
+    rival : ndarray of shape (R,), int64
+        The best of the other runs that are not the same as each one; the run itself where there is none.
+    may_be_best : ndarray of shape (R,)
+        p-value of "no other run is better".
+    tied : ndarray of shape (R,), bool
+        Runs of which it is above ``1 - confidence_level``: they may be the best, the others are ruled out.
+    critical : ndarray of shape (R,)
+        Lead, in standard errors, of another run from which on a run is ruled out.
+    best_low, best_high : ndarray of shape (R,)
+        Intervals of each run's value less the best other one, which hold together. The upper end is 0 exactly where a
+        run is ruled out, the lower end of a run exactly where it alone may be the best.
     """
 
     difference: FloatArray
@@ -73,9 +82,15 @@ class Pairs:
     pvalue: FloatArray
     holm: FloatArray
     max_t: FloatArray
-    may_be_best: FloatArray
     reach: float
-    half_width: FloatArray
+    low: FloatArray
+    high: FloatArray
+    rival: IntArray
+    may_be_best: FloatArray
+    tied: BoolArray
+    critical: FloatArray
+    best_low: FloatArray
+    best_high: FloatArray
 
 
 def error_draws(covariance: FloatArray, n_draws: int = N_DRAWS, seed: int = 0) -> FloatArray:
@@ -273,6 +288,7 @@ def pairs(
     folded: bool = False,
     degrees: FloatArray | None = None,
     clustered: bool = False,
+    known: BoolArray | None = None,
 ) -> Pairs:
     """All pairwise differences with family-wise p-values and simultaneous intervals, and the runs that may be best.
 
@@ -280,6 +296,7 @@ def pairs(
     ----------
     values, covariance : ndarray of shape (R,) and (R, R)
     errors : ndarray of shape (n_draws, R)
+        Each draw counts with both signs.
     confidence_level : float
     folded : bool, default False
         The values are signed and nearest to zero is best: the difference is that of the distances, larger where the
@@ -288,19 +305,23 @@ def pairs(
         Degrees of freedom of the differences' standard errors; infinite without them.
     clustered : bool, default False
         Whether they are those of clusters, and count for the p-values of single pairs, too.
+    known : ndarray of shape (R,), bool, optional
+        Runs whose errors are known; the others take no part in what may be best. By default all.
 
     Notes
     -----
-    ``may_be_best`` is the rule of multiple comparisons with the best (Hsu 1981, 1996), with each run in its turn as
-    the one that all others are compared with: the largest lead of another run over it, in standard errors, against the
-    largest that would be seen if all were equal to it. The best run is kept with at least the confidence level. As the
-    rule is one-sided, two or three runs would be told apart more easily than by the plain test of a pair: the p-value
-    is at least the plain two-sided one.
+    ``may_be_best`` is the rule of multiple comparisons with the best (Hsu 1984, 1996; Edwards and Hsu 1983) in two
+    steps, as in moment selection (Romano, Shaikh and Wolf 2014). With a tenth of the error first the runs are dropped
+    that are out of the question as rivals of a run: all upper bounds of leads over it hold together, and theirs lie
+    below 0. With the rest, the largest lead over the run is set against the largest that would be seen if the
+    remaining rivals were equal to it. The best run is kept with at least the confidence level. Of two runs the p-value
+    is the plain two-sided one, and of more at least that.
 
     What holds for many comparisons reaches far into the tails, where a difference that few rows carry, such as those
     of a rare class, is not normal. There a statistic counts as the normal one of the same tail in Student's
     distribution with its degrees of freedom.
     """
+    size = len(values)
     signs = gain_signs(values, folded)
     gain, moved = values * signs, covariance * signs * signs[:, None]
     variance = np.diag(moved)
@@ -317,28 +338,119 @@ def pairs(
         degrees = np.full_like(error, np.inf)
     careful = as_normal(statistic, degrees)
     statistic = careful if clustered else statistic
-    upper = np.triu_indices(len(values), 1)
-    size, single = np.abs(careful[upper]), 2 * ndtr(-np.abs(statistic[upper]))
-    largest, leads = _largest(errors * signs, error)
-    reach = float(np.quantile(largest, confidence_level)) if len(size) else 0.0
-    plain = 2 * ndtr(-size)
-    at_least = len(largest) - np.searchsorted(np.sort(largest), size, side="left")
-    adjusted = np.where(size == 0, 1.0, (1 + at_least) / (1 + len(largest)))
-    behind = np.where(np.eye(len(values), dtype=bool), -np.inf, careful).max(axis=0)
-    by_chance = (1 + (leads >= behind[:, None]).sum(axis=1)) / (1 + len(largest))
-    if len(values) == 2:  # a single pair needs no draws
-        reach, adjusted, by_chance = normal_quantile(confidence_level), plain, np.zeros(2)
+
+    def ends(quantile: FloatArray | float) -> tuple[FloatArray, FloatArray]:
+        reach = np.broadcast_to(quantile, error.shape)
+        student = -stdtrit(np.minimum(degrees, 1e9), ndtr(-reach))
+        half = error * np.where(np.isfinite(degrees), student, reach)
+        return difference - half, difference + half
+
+    both = np.ones(error.shape, dtype=bool) if known is None else known[:, None] & known
+    apart = (error > 0) | (difference != 0)
+    steps = _two_steps(errors * signs, error, careful, both, confidence_level)
+    upper = np.triu_indices(size, 1)
+    height, single = np.abs(careful[upper]), 2 * ndtr(-np.abs(statistic[upper]))
+    plain = 2 * ndtr(-height)
+    if size == 2:  # a single pair needs no draws
+        reach, adjusted = normal_quantile(confidence_level), plain
+    else:
+        reach = float(np.quantile(steps.largest, confidence_level)) if size > 1 else 0.0
+        at_least = len(steps.largest) - np.searchsorted(np.sort(steps.largest), height, side="left")
+        adjusted = np.where(height == 0, 1.0, (1 + at_least) / (1 + len(steps.largest)))
+    tied = steps.pvalue > 1 - confidence_level
+    best_low, best_high = _from_best(*ends(steps.quantile), ends(steps.quantile.T)[0], apart & both, tied)
+    others = np.where(apart, gain, -np.inf)
     return Pairs(
         difference,
         error,
         statistic,
-        _square(single, upper, len(values)),
-        _square(holm(single), upper, len(values)),
-        _square(np.maximum(adjusted, plain), upper, len(values)),
-        np.where(behind <= 0, 1.0, np.maximum(by_chance, 2 * ndtr(-behind))),
+        _square(single, upper, size),
+        _square(holm(single), upper, size),
+        _square(np.maximum(adjusted, plain), upper, size),
         reach,
-        error * np.where(np.isfinite(degrees), -stdtrit(np.minimum(degrees, 1e9), ndtr(-reach)), reach),
+        *ends(reach),
+        np.where(apart.any(axis=1), others.argmax(axis=1), np.arange(size)),
+        steps.pvalue,
+        tied,
+        steps.critical,
+        best_low,
+        best_high,
     )
+
+
+@dataclass(frozen=True, eq=False)
+class _Steps:
+    """Of each run the p-value and its critical value, the quantile for each rival, and of each draw the largest |t|."""
+
+    pvalue: FloatArray
+    critical: FloatArray
+    quantile: FloatArray
+    largest: FloatArray
+
+
+def _two_steps(
+    errors: FloatArray, error: FloatArray, statistic: FloatArray, both: BoolArray, confidence_level: float
+) -> _Steps:
+    """The test of each run against the rivals that are not out of the question."""
+    size, alpha, least = len(error), 1 - confidence_level, normal_quantile(confidence_level)
+    first = alpha / 10  # of the error, for the first step
+    if size == 2:
+        first = 0.0
+    draws = 2 * len(errors)
+    reached = draws - max(int((alpha - first) * (1 + draws)), 1)  # place of the critical value among the ordered leads
+    held = min(int(np.ceil((1 - alpha / 10) * draws)), draws) - 1
+    by_run = np.ascontiguousarray(errors.T)
+    largest = np.zeros(len(errors))
+    pvalue, critical = np.ones(size), np.full(size, least)
+    quantile = np.full(error.shape, least)
+    most = np.where(both & ~np.eye(size, dtype=bool), statistic, -np.inf).max(axis=0, initial=-np.inf)
+    for i in range(size if size > 2 else 0):
+        rivals = np.flatnonzero((error[i] > 0) & both[i])
+        if not len(rivals):
+            pvalue[i] = 0.0  # nothing is uncertain
+            continue
+        leads = _leads(by_run, error[i], i, rivals)
+        np.maximum(largest, leads.max(axis=0), out=largest)
+        bound = max(float(np.partition(leads.ravel(), held)[held]), least)
+        quantile[i] = bound
+        near = rivals[statistic[rivals, i] + bound > 0]
+        if len(near) < len(rivals):
+            leads = _leads(by_run, error[i], i, near)
+        critical[i] = max(float(np.partition(leads.ravel(), reached)[reached]), least)
+        quantile[i, near] = critical[i]
+        pvalue[i] = first + (1 + (leads >= most[i]).sum()) / (1 + draws)
+    pvalue = pvalue if size > 2 else np.zeros(size)
+    plain = 2 * ndtr(-np.maximum(most, 0.0))
+    return _Steps(np.where(most > 0, np.maximum(pvalue, plain), 1.0), critical, quantile, largest)
+
+
+def _leads(by_run: FloatArray, error: FloatArray, i: int, rivals: IntArray) -> FloatArray:
+    """Of each draw, with both signs, the largest lead of some rivals over run i in standard errors, (2, n_draws)."""
+    found = np.zeros((2, by_run.shape[1]))  # a lead below 0 is none
+    if not len(rivals):
+        return found
+    scale = error[rivals, None]
+    for start in range(0, by_run.shape[1], _DRAWS):
+        part = slice(start, start + _DRAWS)
+        lead = by_run[rivals, part] - by_run[i, part]
+        lead /= scale
+        found[0, part] = lead.max(axis=0)
+        found[1, part] = -lead.min(axis=0)
+    return found
+
+
+_DRAWS = 1000  # at a time: those of many runs stay near the processor
+
+
+def _from_best(
+    low: FloatArray, high: FloatArray, low_of_rival: FloatArray, counted: BoolArray, tied: BoolArray
+) -> tuple[FloatArray, FloatArray]:
+    """Ends of each run's value less the best other one (Hsu 1984), by the differences that count."""
+    best_high = np.where(counted, high, np.inf).min(axis=1)
+    best_high = np.where(tied, np.maximum(best_high, np.finfo(float).tiny), 0.0)
+    best_low = np.where(counted & tied, np.minimum(low_of_rival, 0.0), np.inf).min(axis=1)
+    alone = ~counted.any(axis=1)
+    return np.where(alone | np.isinf(best_low), 0.0, best_low), np.where(alone, 0.0, best_high)
 
 
 def as_normal(statistic: FloatArray, degrees: FloatArray) -> FloatArray:
@@ -352,25 +464,6 @@ def as_normal(statistic: FloatArray, degrees: FloatArray) -> FloatArray:
 def gain_signs(values: FloatArray, folded: bool) -> FloatArray:
     """Signs that make larger better: 1, or where nearest to zero is best the sign that gives minus the distance."""
     return np.where(values < 0, 1.0, -1.0) if folded else np.ones(len(values))
-
-
-def _largest(errors: FloatArray, standard_error: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Of each draw the largest absolute statistic of all pairs, (n_draws,), and of another run over each, (R, n_draws).
-
-    Pairs without any error are passed over.
-    """
-    largest = np.zeros(len(errors))
-    by_run = np.ascontiguousarray(errors.T)
-    leads = np.full(by_run.shape, -np.inf)
-    for i in range(len(by_run)):
-        for j in range(i + 1, len(by_run)):
-            if standard_error[i, j] > 0:
-                lead = (by_run[i] - by_run[j]) / standard_error[i, j]
-                np.maximum(leads[j], lead, out=leads[j])
-                np.maximum(leads[i], -lead, out=leads[i])
-    if len(by_run):
-        np.maximum(largest, leads.max(axis=0), out=largest)
-    return largest, leads
 
 
 def _root(variance: FloatArray, scale: FloatArray) -> FloatArray:

@@ -43,25 +43,29 @@ class RankedRun(Candidate):
     values : dict of str to float
         Of each of the criterion's metrics.
     difference, difference_low, difference_high : float
-        From the leader, this run less the leader (for "nearest zero": of the distances from zero). The interval holds
-        for all differences at once.
+        From the best other run, this run less that one: from the leader, and for the leader its lead over the next
+        (for "nearest zero": of the distances from zero). Runs without any difference count as one. The intervals hold
+        together. The end on the side of the better values is exactly 0 where the run is ruled out as the best, and the
+        leader's other end exactly where no other run may be the best. NaN of a single run.
     pvalue, p_holm, p_max_t : float
         That the difference is zero: unadjusted, and adjusted over all pairs of runs.
     probability_best, expected_rank : float
     rank_low, rank_high : int
-        Posterior of the rank, given the values and how far they spread; NaN, and all ranks, of fewer than three
-        distinct runs or where an error is unknown. On a Pareto front `probability_best` is the share of resamples in
+        Posterior of the rank, given the values and how far they spread; NaN, and up to the last rank, of fewer than
+        three distinct runs or where an error is unknown. `rank_low` is 1 exactly where the run may be the best. On a
+        Pareto front `probability_best` is the share of resamples in
         which the run is on the front.
     p_set : float
-        p-value of being the best, by multiple comparisons with the best. It alone decides between "tied" and "behind".
+        p-value of being the best, by multiple comparisons with the best: a run is ruled out where it is at most one
+        less the confidence level.
         On a Pareto front: of "another run is better in every metric" not being so, adjusted over all pairs by Holm;
         `p_holm` is the same there.
     standard_error : float
-        Of the difference from the leader.
+        Of the difference.
     within_margin : bool
         Whether a tie-breaker may choose it: it is tied with the leader, and within the margin.
     tied : bool
-        Whether it is statistically indistinguishable from the best one.
+        Whether it may be the best; else it is ruled out.
     chosen : bool
         Whether it is the one to take.
     unpaired : str
@@ -79,8 +83,8 @@ class RankedRun(Candidate):
     >>> first, second = compare(runs, rank_by="multiclass/accuracy").runs
     >>> second.name, second.rank, second.value, second.tied
     ('linear', 2, 0.7, False)
-    >>> round(second.difference, 2), round(second.difference_high, 2)
-    (-0.2, -0.14)
+    >>> round(second.difference, 2), second.difference_high, round(first.difference, 2), first.difference_low
+    (-0.2, 0.0, 0.2, 0.0)
     """
 
     rank: int = 0
@@ -132,6 +136,8 @@ class Ranking:
         ``[run, rank - 1]``: posterior probability, in the order of ``runs``; NaN where there is none.
     pvalues : ndarray of shape (R, R)
         Of all pairs, adjusted by max-T.
+    pair_intervals : ndarray of shape (2, R, R)
+        Low and high ends of all differences, row less column, which hold together; NaN where there are none.
     decision : Decision
         What chose among the tied runs, by their place among them.
     margin : float or None
@@ -162,6 +168,7 @@ class Ranking:
     confidence_level: float
     rank_distribution: FloatArray
     pvalues: FloatArray
+    pair_intervals: FloatArray
     decision: Decision
     margin: float | None = None
     picked_from: int = 1
@@ -192,13 +199,18 @@ class Ranking:
 
     @property
     def tied(self) -> tuple[RankedRun, ...]:
-        """The runs that cannot be told from the best one, which is among them."""
+        """The runs that may be the best."""
         return tuple(run for run in self.runs if run.tied)
 
     @property
     def few(self) -> bool:
         """True if P(best) is rough: how far true values spread is learned from few runs."""
         return len(self.runs) < inference.FEW_FOR_SPREAD
+
+    @property
+    def shows_ranks(self) -> bool:
+        """True if ranges of ranks are worth showing: of more than two runs, with a posterior."""
+        return len(self.runs) > 2 and math.isfinite(self.leader.probability_best)
 
     @property
     def paired(self) -> bool:
@@ -290,23 +302,25 @@ def rank(
 
     Notes
     -----
-    Everything follows from the covariance of the runs' errors by normal theory. The tied set holds the runs that may
-    be the best by multiple comparisons with the best (Hsu 1981, 1996): it contains the best run with at least the
-    confidence level. Of runs that are exactly equal it may leave some out: it says which runs may be the best, not
-    which are equal. P(best) and the ranks are the posterior of runs whose true values are exchangeable, N(μ, τ²) with
-    flat μ and τ. The interval of the leader, and of a chosen run that does not lead, allows for the picking. The draws
-    do not depend on the order of ``candidates``: they are made in the order of the runs' ids.
+    Everything follows from the covariance of the runs' errors by normal theory. The tied set holds the runs that
+    may be the best by multiple comparisons with the best (Hsu 1984, 1996) in two steps
+    (:func:`cmtrack.comparison.inference.pairs`): it contains the best run with at least the confidence level. Of
+    runs that are exactly equal it may leave some out: it says which runs may be the best, not which are equal.
+    P(best) and the ranks are the posterior of runs whose true values are exchangeable, N(μ, τ²) with flat μ and τ.
+    The interval of the leader, and of a chosen run that does not lead, allows for the picking. The draws do not
+    depend on the order of ``candidates``: they are made in the order of the runs' ids.
 
     That runs are not shown to differ does not make them equal. A tie-breaker therefore chooses only among tied runs
-    within a margin of the leader: by default one standard error of the paired difference, the rule by which Breiman,
-    Friedman, Olshen and Stone (1984, section 3.4.3) take the smallest tree; with ``margin`` those that are shown not
-    to be worse by more than it (non-inferiority: the lower end of the simultaneous interval of the difference is at
-    least ``-margin``). On a Pareto front, which has no one difference, among the runs of the front itself.
+    within a margin of the leader: by default one standard error of the paired difference, the rule by which
+    Breiman, Friedman, Olshen and Stone (1984, section 3.4.3) take the smallest tree; with ``margin`` those that are
+    shown not to be worse than the best by more than it (non-inferiority: the lower end of the interval of the
+    difference from the best other run is at least ``-margin``; as these intervals hold together, whichever run is
+    then chosen). On a Pareto front, which has no one difference, among the runs of the front itself.
     """
     candidates = sorted(candidates, key=identity)
     evidence = gather([candidate.evaluation for candidate in candidates], criterion)
     standings = _pareto if criterion.pareto else _single
-    runs, distribution, pvalues = standings(candidates, criterion, evidence, confidence_level, seed)
+    runs, distribution, pvalues, intervals = standings(candidates, criterion, evidence, confidence_level, seed)
     runs = [replace(run, within_margin=_may_be_chosen(run, runs[0], criterion, margin)) for run in runs]
     near = [run for run in runs if run.within_margin]
     decision = decide([(run.run, run.evaluation.metrics) for run in near], tie_breakers)
@@ -321,6 +335,7 @@ def rank(
         confidence_level,
         distribution,
         pvalues,
+        intervals,
         decision,
         margin,
         picked_from,
@@ -368,7 +383,7 @@ def _may_be_chosen(run: RankedRun, leader: RankedRun, criterion: Criterion, marg
     return bool(lost <= margin)
 
 
-Standings = tuple[list[RankedRun], FloatArray, FloatArray]
+Standings = tuple[list[RankedRun], FloatArray, FloatArray, FloatArray]
 
 
 def _single(
@@ -380,17 +395,22 @@ def _single(
     values, covariance, closeness = values[order], covariance[np.ix_(order, order)], closeness[order]
     errors = inference.error_draws(covariance, seed=seed)
     degrees = evidence.degrees(evidence.factors(criterion))[np.ix_(order, order)]
-    pairs = inference.pairs(values, covariance, errors, level, evidence.folded, degrees, evidence.clustered)
     known = evidence.known[order]
+    pairs = inference.pairs(values, covariance, errors, level, evidence.folded, degrees, evidence.clustered, known)
     drawn = inference.posterior_draws(values, covariance, seed=seed, level=evidence.folded) if known.all() else None
     ranks = None if drawn is None else inference.ranks(drawn, level, evidence.folded)
     unit = 1.0 if criterion.direction == "higher" else -1.0
     out = []
     for place, origin in enumerate(order):
         candidate = candidates[origin]
-        sure = bool(known[place] and known[0])
-        gap = float(unit * pairs.difference[place, 0]) + 0.0  # the leader's is 0, not −0
-        reach = float(pairs.half_width[place, 0])
+        rival = int(pairs.rival[place])
+        tested = bool(known[place] and known[0])
+        sure = bool(tested and known[rival] and (place or known.all()))  # a lead is over all others
+        ends = unit * pairs.best_low[place], unit * pairs.best_high[place]
+        tied = bool(pairs.tied[place]) or not tested
+        # the test says who may be first, the posterior the rest
+        first = 1 if tied else 2 if ranks is None else max(2, int(ranks.low[place]))
+        last = len(order) if ranks is None else max(first, int(ranks.high[place]))
         value = float(values[place]) if evidence.folded else float(unit * values[place])
         low, high = _own_interval(candidate.evaluation, criterion, value, float(covariance[place, place]), level)
         out.append(
@@ -403,24 +423,25 @@ def _single(
                 low=low,
                 high=high,
                 values={name: candidate.evaluation.metrics[name] for name in criterion.metrics},
-                difference=gap,
-                difference_low=gap - reach if sure else NAN,
-                difference_high=gap + reach if sure else NAN,
-                pvalue=float(pairs.pvalue[place, 0]) if sure else NAN,
-                p_holm=float(pairs.holm[place, 0]) if sure else NAN,
-                p_max_t=float(pairs.max_t[place, 0]) if sure else NAN,
+                difference=float(unit * pairs.difference[place, rival]) + 0.0 if len(order) > 1 else NAN,  # no −0
+                difference_low=float(min(ends)) + 0.0 if sure and len(order) > 1 else NAN,
+                difference_high=float(max(ends)) + 0.0 if sure and len(order) > 1 else NAN,
+                pvalue=float(pairs.pvalue[place, rival]) if sure else NAN,
+                p_holm=float(pairs.holm[place, rival]) if sure else NAN,
+                p_max_t=float(pairs.max_t[place, rival]) if sure else NAN,
                 probability_best=NAN if ranks is None else float(ranks.probability_best[place]),
                 expected_rank=NAN if ranks is None else float(ranks.expected[place]),
-                rank_low=1 if ranks is None else int(ranks.low[place]),
-                rank_high=len(order) if ranks is None else int(ranks.high[place]),
-                p_set=float(pairs.may_be_best[place]) if sure else NAN,
-                standard_error=float(pairs.standard_error[place, 0]) if sure else NAN,
-                tied=bool(pairs.may_be_best[place] > 1 - level) or not sure,
+                rank_low=first,
+                rank_high=last,
+                p_set=float(pairs.may_be_best[place]) if tested else NAN,
+                standard_error=float(pairs.standard_error[place, rival]) if sure else NAN,
+                tied=tied,
                 unpaired=evidence.unpaired.get(int(origin), "") if len(order) > 1 else "",
             )
         )
     distribution = np.full((len(order),) * 2, NAN) if ranks is None else ranks.distribution
-    return out, distribution, pairs.max_t
+    both = np.where(known[:, None] & known, np.stack([pairs.low, pairs.high]), NAN)
+    return out, distribution, pairs.max_t, both if unit > 0 else -both[::-1]
 
 
 def _own_interval(
@@ -503,7 +524,7 @@ def _pareto(
                 unpaired=evidence.unpaired.get(int(origin), "") if size > 1 else "",
             )
         )
-    return out, np.full((size, size), NAN), pvalues[np.ix_(order, order)]
+    return out, np.full((size, size), NAN), pvalues[np.ix_(order, order)], np.full((2, size, size), NAN)
 
 
 def _undominated(values: FloatArray) -> FloatArray:

@@ -301,12 +301,12 @@ def not_worse(comparison: RunComparison, run: RankedRun, baseline: RankedRun | N
     if comparison.criterion.pareto:
         found = Outcome.NOT_DOMINATED if run.tied else Outcome.DOMINATED
         return NotWorse(criterion, run.tied, Outcome.ON_FRONT if run.rank == 1 else found)
-    # of two runs: the one that leads has no difference, and its lead is the other one's
-    second = next(one for one in (run, baseline) if one is not comparison.rankings[0].leader)
-    gap, ends = second.difference, (second.difference_low, second.difference_high)
-    if not all(map(math.isfinite, ends)):
+    ranking = comparison.rankings[0]
+    place, other = ranking.runs.index(run), ranking.runs.index(baseline)
+    low, high = (float(end[place, other]) for end in ranking.pair_intervals)
+    if not (math.isfinite(low) and math.isfinite(high)):
         return None
-    worse = second is run and not run.tied
-    if second is not run:
-        gap, ends = -gap, (-ends[1], -ends[0])
-    return NotWorse(criterion, not worse, difference=gap, low=ends[0], high=ends[1], pvalue=second.p_set)
+    # of two runs, each one's difference is that from the other
+    return NotWorse(
+        criterion, run.tied, difference=run.difference, low=low, high=high, pvalue=min(run.p_set, baseline.p_set)
+    )

@@ -17,6 +17,7 @@ from cmtrack.comparison.result import Comparison, ModelComparison, RunComparison
 from cmtrack.evaluation import Evaluation
 from cmtrack.families.result import FamilyEvaluation
 from cmtrack.metrics.names import encode_label
+from cmtrack.names import MAY_BE_BEST, RULED_OUT
 from cmtrack.plots import evaluation as of_classes
 from cmtrack.plots import families as of_families
 from cmtrack.plots.style import as_png
@@ -294,8 +295,8 @@ RUNS = (
     FigureEntry(
         "ranking",
         "Ranking",
-        "Left: the value of each run with its own interval. Right: the difference from the leader. Blue runs are tied "
-        "with the best one, orange ones are behind.",
+        "Left: the value of each run with its own interval. Right: the difference from the best other run. Blue runs "
+        f"{MAY_BE_BEST}, orange ones are {RULED_OUT}.",
         of_comparisons.ranking_figure,
     ),
     FigureEntry(
@@ -339,14 +340,14 @@ RUNS = (
     FigureEntry(
         "rank_distribution",
         "How certain the ranks are",
-        "The probability of each rank of each run, as P(best) is that of the first.",
+        "The probability of each rank of each run; that of the first is its odds of being the best.",
         of_comparisons.rank_distribution_figure,
     ),
     FigureEntry(
         "parameter",
         "Effect of a parameter",
-        "The metric by one parameter; the star is the chosen run. Blue runs are tied with the best one, orange ones "
-        "are behind.",
+        f"The metric by one parameter; the star is the chosen run. Blue runs {MAY_BE_BEST}, orange ones are "
+        f"{RULED_OUT}.",
         of_comparisons.parameter_figure,
     ),
 )

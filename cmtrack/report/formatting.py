@@ -62,7 +62,14 @@ def interval(value: float, ends: Interval | None) -> str:
     if ends is None or not all(map(math.isfinite, ends)):
         return ""
     places = _places(value, ends)
-    return f"[{_fixed(ends[0], places)}, {_fixed(ends[1], places)}]"
+    return f"[{_end(ends[0], places)}, {_end(ends[1], places)}]"
+
+
+def _end(end: float, places: int) -> str:
+    """An end of an interval; one that is not 0 is not printed as 0."""
+    if end and 1e-9 < abs(end) < 0.5 * 10**-places:
+        places = -math.floor(math.log10(abs(end)))
+    return _fixed(end, places)
 
 
 def with_interval(value: float, ends: Interval | None) -> str:

@@ -108,7 +108,7 @@ def compare(
         ``"segment/region/*/binary/recall.low >= 0.6"`` is of all segments, whose intervals hold together;
         ``segment/region/north/...`` is of one. A run that fails one is listed, and not ranked.
     tie_breakers : str or sequence of str
-        What chooses among the tied runs within a margin of the leader: a metric, ``"params.depth"``,
+        What chooses among the runs that may be the best, within a margin of the leader: a metric, ``"params.depth"``,
         ``"metrics.seconds asc"``, ``"tags.size desc"``. Without ``desc`` the least wins; metrics of the registry know
         their direction.
     margin : float, optional
@@ -180,10 +180,10 @@ def compare(
     Notes
     -----
     Differences use the rows' predictions where these were kept: the models were judged on the same rows, and what
-    is common to them cancels. Ties are called ties: the *tied set* holds the runs that may be the best (multiple
-    comparisons with the best, Hsu 1981, 1996), the best one with at least the confidence level. Many runs invite
-    finding a winner by chance: the intervals of the differences hold for all pairs of runs at once, that of the
-    leader allows for its having been picked, and P(best) for how little equal runs would differ.
+    is common to them cancels. The *tied set* holds the runs that may be the best (multiple comparisons with the best,
+    Hsu 1984, 1996), the best one with at least the confidence level. Many runs invite finding a winner by chance: the
+    intervals from the best other run hold together, that of the leader's value allows for its having been picked, and
+    the odds of being the best allow for how little equal runs would differ.
 
     Cost: the reading of the runs' files, several at a time, and R² paired differences for R runs on the same rows. Of
     ten evaluations in memory with 10⁵ rows each, about 1 s on one core.

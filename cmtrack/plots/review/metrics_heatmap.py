@@ -12,6 +12,7 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
 from cmtrack.metrics.metric import BETTER
+from cmtrack.names import MAY_BE_BEST
 from cmtrack.plots import _heatmap as heat
 from cmtrack.plots import _text as text
 from cmtrack.plots.style import EMPTY, INK, SMALL_SIZE, TITLE_SIZE, FloatArray, extent_points, sheet
@@ -177,7 +178,7 @@ def _mark_tied(ax: Axes, tied: layout.BoolArray) -> str:
     if tied.ndim == 1:
         for words, bold in zip(ax.get_yticklabels(), tied, strict=True):
             words.set_fontweight("bold" if bold else "normal")
-        return "Bold name: not distinguishable from the best run."
+        return f"Bold name: {MAY_BE_BEST}."
     for i, j in zip(*np.nonzero(tied), strict=True):
         ax.add_patch(Rectangle((j - 0.44, i - 0.4), 0.88, 0.8, fill=False, edgecolor=INK, linewidth=0.8, zorder=3))
-    return "Bold number in a frame: not distinguishable from the best of its column."
+    return f"Bold number in a frame: {MAY_BE_BEST} of its column."

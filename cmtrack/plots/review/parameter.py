@@ -14,7 +14,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import NullFormatter
 from matplotlib.transforms import ScaledTranslation
 
-from cmtrack.names import quoted
+from cmtrack.names import MAY_BE_BEST, RULED_OUT, quoted
 from cmtrack.plots import _text as text
 from cmtrack.plots.style import (
     BLUE,
@@ -73,7 +73,7 @@ def plot_metric_against_parameter(
     names : sequence of length R, optional
         Names of the runs; that of the highlighted one is written.
     tied : array_like of bool of shape (R,), optional
-        Runs that are tied with the best one: blue circles, the others orange squares. By default all.
+        Runs that may be the best: blue circles, the others orange squares. By default all.
     highlight : int, optional
         Index of the chosen run: a star, as in the ranking.
     title : str, optional
@@ -126,7 +126,7 @@ def plot_metric_against_parameter(
         name = "the highlighted run" if names is None else quoted(text.short_names(names, 60)[highlight])
         lines.insert(0, f"★ chosen: {name}{'' if shown[highlight] else ' (left out)'}.")
     if not same[shown].all():
-        lines.insert(0, "Blue circles: tied with the best. Orange squares: behind.")
+        lines.insert(0, f"Blue circles: {MAY_BE_BEST}. Orange squares: {RULED_OUT}.")
     lines += text.numbered(text.short_names(categories or [], 32))
     caption_under(ax, ax.xaxis.label, lines, max(extent_points(ax)[0], 300.0))
     return page.finish()

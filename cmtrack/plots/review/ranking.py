@@ -1,4 +1,4 @@
-"""The forest plot of a ranking: values, and differences from the leader."""
+"""The forest plot of a ranking: values, and differences from the best other run."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from matplotlib.transforms import ScaledTranslation
 
 from cmtrack.metrics.intervals import check_level
 from cmtrack.metrics.metric import BETTER
-from cmtrack.names import quoted
+from cmtrack.names import MAY_BE_BEST, RULED_OUT, quoted
 from cmtrack.plots import _text as text
 from cmtrack.plots.style import (
     BAND,
@@ -38,11 +38,6 @@ from . import _layout as layout
 from ._layout import caption_under, decimals, left_out, number
 
 _ROW, _WIDTH = 0.27, 2.7  # inches: a row, a panel
-SHARPER = (
-    "A run can be “behind” though its interval includes zero: that it is not the best needs fewer comparisons than "
-    "the intervals of all differences."
-)
-
 PICKED = (
     "That of the leader allows for its having been picked",
     "Those of the leader and of the chosen run allow for their having been picked",
@@ -63,12 +58,11 @@ def plot_ranking(
     chosen: int | None = None,
     confidence_level: float = 0.95,
     simultaneous: bool = True,
-    behind: str = "significantly worse",
     picked: npt.ArrayLike | None = None,
     max_rows: int = 30,
     title: str | None = None,
 ) -> Figure:
-    """Draw runs from the best to the worst: on the left the metric, on the right the difference from the leader.
+    """Draw runs from the best to the worst: on the left the metric, on the right the difference from the best other.
 
     Whether a run can be told from the best is seen on the right and by the colour. The intervals on the left say
     how well each value is known; on the same test rows the differences are known better than that. A run that is
@@ -84,12 +78,12 @@ def plot_ranking(
     intervals : array_like of shape (R, 2)
         Limits of each value by itself; NaN where there are none.
     differences : array_like of shape (R,)
-        Value minus the leader's value; of the absolute values where `better` is ``"nearest zero"``. The leader's
-        own is not read.
+        Value minus the best other value: of the leader its lead, of the others their difference from the leader. Of
+        the absolute values where `better` is ``"nearest zero"``.
     difference_intervals : array_like of shape (R, 2)
         Limits of the differences; NaN where there are none.
     tied : array_like of bool of shape (R,)
-        Runs that cannot be told from the best.
+        Runs that may be the best.
     metric_title : str
         Name of the metric.
     better : {"higher", "lower", "nearest zero"}
@@ -100,8 +94,6 @@ def plot_ranking(
         Level of the intervals.
     simultaneous : bool, default True
         Whether the intervals of the differences hold for all runs at once.
-    behind : str, default "significantly worse"
-        The claim on the runs that are not tied.
     picked : array_like of bool of shape (R,), optional
         Runs of which the interval in `intervals` allows for their having been picked from the others.
     max_rows : int, default 30
@@ -123,8 +115,8 @@ def plot_ranking(
     n_runs = layout.check_names(names)
     value = layout.check_numbers("values", values, (n_runs,))
     limits = layout.check_intervals("intervals", intervals, n_runs)
-    gap = layout.check_numbers("differences", differences, (n_runs,)).copy()
-    gap_limits = layout.check_intervals("difference_intervals", difference_intervals, n_runs).copy()
+    gap = layout.check_numbers("differences", differences, (n_runs,))
+    gap_limits = layout.check_intervals("difference_intervals", difference_intervals, n_runs)
     same = layout.check_flags("tied", tied, (n_runs,))
     wider = np.zeros(n_runs, dtype=bool) if picked is None else layout.check_flags("picked", picked, (n_runs,))
     layout.check_better("better", better)
@@ -132,7 +124,6 @@ def plot_ranking(
     check_level(confidence_level)
     layout.check_limit("max_rows", max_rows)
     _check_order(value, better)
-    gap[0], gap_limits[0] = 0.0, np.nan
     n = min(n_runs, max_rows)
     high = n * _ROW + 0.1
     texts = numbers(value[:n], limits[:n], sign=False), numbers(gap[:n], gap_limits[:n], sign=True)
@@ -152,15 +143,15 @@ def plot_ranking(
     for ax, words in zip((left, right), texts, strict=True):
         write_numbers(ax, words)
     name_axes(left, f"{text.wrap(metric, 36)}\n({BETTER[better]})", "", None)
-    name_axes(right, "difference from the leader\n" + _worse_side(better), "", None)
+    name_axes(right, "from the best other run\n" + _worse_side(better), "", None)
     left.set_ylim(n - 0.5 + 0.05 / _ROW, -0.5 - 0.05 / _ROW)
     short = text.short_names(names, 40)
     _name_rows(left, right, short[:n], star)
-    legend = _legend(left, same[:n], level, star is not None, behind)
+    legend = _legend(left, same[:n], level, star is not None)
     lines = left_out(n_runs, n, "runs")
     if chosen is not None and star is None:
         lines.append(f"The chosen run, {quoted(short[chosen])}, is number {chosen + 1} of {n_runs}.")
-    lines += _explanations(limits[:n], gap_limits[:n], same[:n], level, simultaneous, wider[:n])
+    lines += _explanations(limits[:n], gap_limits[:n], level, simultaneous, wider[:n])
     lines += text.numbered(short[:n])
     if any(beyond):
         lines.append("Arrowheads: beyond the axis; the numbers stand beside it.")
@@ -197,13 +188,13 @@ def _worse_side(better: str) -> str:
     }[better]
 
 
-def _legend(ax: Axes, tied: layout.BoolArray, level: str, star: bool, behind: str) -> Artist:
+def _legend(ax: Axes, tied: layout.BoolArray, level: str, star: bool) -> Artist:
     def handle(colour: str, marker: str, label: str, size: float = 5.5) -> Line2D:
         return Line2D([], [], color=colour, marker=marker, markersize=size, linewidth=1.6, label=label)
 
-    handles = [handle(BLUE, "o", f"tied: not distinguishable from the best at {level}")] if tied.any() else []
+    handles = [handle(BLUE, "o", f"{MAY_BE_BEST} ({level})")] if tied.any() else []
     if not tied.all():
-        handles.append(handle(ORANGE, "s", f"behind: {behind} at {level}"))
+        handles.append(handle(ORANGE, "s", f"{RULED_OUT} ({level})"))
     if star:
         handles.append(Line2D([], [], color=INK, marker="*", markersize=10, linestyle="none", label="chosen"))
     drop = 22 + 12 * (1 + ax.get_xlabel().count("\n"))  # under the tick and axis labels
@@ -215,8 +206,7 @@ def _legend(ax: Axes, tied: layout.BoolArray, level: str, star: bool, behind: st
 
 
 def _explanations(
-    limits: FloatArray, gap_limits: FloatArray, tied: layout.BoolArray, level: str, simultaneous: bool,
-    picked: layout.BoolArray,
+    limits: FloatArray, gap_limits: FloatArray, level: str, simultaneous: bool, picked: layout.BoolArray
 ) -> list[str]:  # fmt: skip
     lines = []
     if np.isfinite(limits).any():
@@ -227,9 +217,7 @@ def _explanations(
         held = "simultaneous " if simultaneous else ""
         alone = "" if simultaneous else ", each for one pair of runs"
         lines.append(f"Right: {held}{level} intervals of the differences{alone}.")
-    if (~tied & (gap_limits[:, 0] <= 0) & (gap_limits[:, 1] >= 0)).any():
-        lines.append(SHARPER)
-    missing = int((~np.isfinite(gap_limits[1:])).any(axis=1).sum())
+    missing = int((~np.isfinite(gap_limits)).any(axis=1).sum())
     if missing:
         lines.append(f"No interval of the difference is known for {missing} of the runs shown.")
     return lines
@@ -324,7 +312,7 @@ def numbers(centres: FloatArray, limits: FloatArray, *, sign: bool) -> list[str]
         if np.isfinite([centre, low, high]).all():
             words += f" ({number(low, places, sign=sign)} to {number(high, places, sign=sign)})"
         texts.append(words)
-    return ["leader", *texts[1:]] if sign else texts
+    return texts
 
 
 def write_numbers(ax: Axes, texts: Sequence[str]) -> None:

@@ -57,7 +57,7 @@ def bars(
     ----------
     values, lows, highs : sequence of float
     matter : sequence of bool
-        The runs that are tied with the best one: the scale is theirs, and shows others as far as it stays readable.
+        The runs that may be the best: the scale is theirs, and shows others as far as it stays readable.
     zero : bool
         Whether the scale has 0 as a line.
     """

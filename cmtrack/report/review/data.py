@@ -38,7 +38,7 @@ MODEL_COLUMNS = (
     "pvalue", "p_holm", "worse", "equivalent", "better", "average_rank", "tied", "within_margin", "chosen", "reason",
 )  # fmt: skip
 _HTML = ("rank", "name", "status", "value", "mean", "low", "high", "adjusted_low", "adjusted_high", "difference",
-         "difference_low", "difference_high", "probability_best", "rank_low", "rank_high", "p_set", "p_holm",
+         "difference_low", "difference_high", "rank_low", "rank_high", "p_set", "p_holm",
          "equivalent", "reason")  # fmt: skip
 _WHOLE = ("ranking", "rank", "rank_low", "rank_high", "blocks")
 _FLAGS = ("tied", "within_margin", "chosen", "paired")
@@ -87,7 +87,9 @@ def to_html(comparison: Comparison) -> str:
     frame = to_frame(comparison)
     shown = frame[[name for name in frame.columns if name in _HTML or name in comparison.criterion.metrics]]
     if not (comparison.criterion.pareto or isinstance(comparison, ModelComparison)):
-        shown = shown.drop(columns="p_holm", errors="ignore")  # p_set decides: one p-value on a page
+        ranged = any(isinstance(one, Ranking) and one.shows_ranks for one in comparison.rankings)
+        # p_set decides: one p-value on a page
+        shown = shown.drop(columns=["p_holm", *([] if ranged else ["rank_low", "rank_high"])], errors="ignore")
     shown = shown.dropna(axis="columns", how="all")
     shown = pd.concat([shown, *map(_constants, comparison.rankings)])
     return for_page(said + shown.to_html(index=False, float_format="{:.4f}".format, na_rep="", escape=True))

@@ -21,7 +21,7 @@ from cmtrack.metrics.intervals import normal_quantile
 from cmtrack.plots import review as plots
 from cmtrack.report import formatting as fmt
 from cmtrack.report.probabilities import JUDGES
-from cmtrack.report.review.phrases import behind_words, criterion_title
+from cmtrack.report.review.phrases import criterion_title
 from cmtrack.statistics.inputs import FloatArray
 
 MAX_METRICS = 12
@@ -69,7 +69,7 @@ def alike(ranking: Ranking, read: frozenset[str]) -> bool:
 
 
 def ranking_figure(ranking: Ranking) -> Figure | None:
-    """The values and their differences from the leader."""
+    """The values and their differences from the best other run."""
     criterion, runs = ranking.criterion, ranking.runs
     if criterion.pareto or len(runs) < 2:
         return None
@@ -85,7 +85,6 @@ def ranking_figure(ranking: Ranking) -> Figure | None:
         better=criterion.direction,
         chosen=_place(ranking),
         confidence_level=ranking.confidence_level,
-        behind=behind_words(ranking),
         picked=np.array([run.picked for run in runs]),
     )
 

@@ -31,7 +31,7 @@ from cmtrack.report import formatting as fmt
 from cmtrack.report.review import reproduce
 from cmtrack.report.review.figures import alike, headline, judged_section, of_classes
 from cmtrack.report.review.page import confusions_with, run_numbers
-from cmtrack.report.review.phrases import Say, say_of, standing
+from cmtrack.report.review.phrases import Say, say_of, standing, standing_word
 from cmtrack.statistics import BinaryCounts, ScoreCounts
 from cmtrack.statistics.grid import grid_edges
 from cmtrack.statistics.inputs import FloatArray
@@ -146,11 +146,13 @@ def _run(
 ) -> dict[str, Any]:
     evaluation = run.evaluation
     triples = [(evaluation.metrics.get(n, math.nan), *evaluation.intervals.get(n, (math.nan,) * 2)) for n in metrics]
+    status = standing(run, ranking)
     out: dict[str, Any] = {
         "run": number,
         "name": for_page(say(run.name)),
         "key": run.name,
-        "status": standing(run, ranking),
+        "status": status,
+        "standing": standing_word(status, ranking),
         "values": packed(triples),
     }
     if not isinstance(evaluation, Evaluation):

@@ -20,7 +20,7 @@ from cmtrack.comparison.segments import SegmentDifferences
 from cmtrack.evaluation import Evaluation
 from cmtrack.grouping import Label
 from cmtrack.metrics.gates import GateResult
-from cmtrack.names import quoted
+from cmtrack.names import MAY_BE_BEST, quoted
 from cmtrack.report import formatting as fmt
 from cmtrack.report.constant import constant_sentences, warning_clause
 from cmtrack.report.review.phrases import (
@@ -43,20 +43,22 @@ from cmtrack.statistics.predictions import Predictions
 
 MAX_SEGMENTS = 5
 """Segments that a sentence names."""
+LEAST_ODDS = 0.1
+"""Odds of the leader that are worth a sentence."""
 RIVALS = 2
 """Runs that the one to take is held against by costs."""
 
 
 def lead(comparison: Comparison) -> str:
-    """One short clause: who leads, with what, and how many are tied with it."""
+    """One short clause: who leads, with what, and how many may be the best."""
     say = say_of(comparison)
     ranking = comparison.ranking
     if ranking is None:
         return "no run is ranked"
     if isinstance(ranking, RepeatedRanking):
         return _models_lead(ranking, say)
-    first, ties = ranking.leader, len(ranking.tied) - 1
-    tied = f", {ties} tied" if ties else ""
+    first = ranking.leader
+    tied = f", {maybe(ranking)}" if len(ranking.tied) > 1 else ""
     if comparison.criterion.pareto:
         front = [say(run.name) for run in ranking.runs if run.rank == 1]
         text = f"{fmt.listed(front)} on the Pareto front"
@@ -70,6 +72,12 @@ def lead(comparison: Comparison) -> str:
     if len(comparison.rankings) > 1:
         text += f" (ranking 1 of {len(comparison.rankings)})"
     return text + warning_clause(ranking)
+
+
+def maybe(ranking: Ranking | RepeatedRanking) -> str:
+    """How many may be the best: "6 of 7 runs may be the best", "both runs may be the best"."""
+    ties, of, noun = len(ranking.tied), len(ranking.standings), noun_of(ranking)
+    return f"{'both' if ties == of == 2 else f'all {of}' if ties == of else f'{ties} of {of}'} {noun}s {MAY_BE_BEST}"
 
 
 def verdict(comparison: Comparison) -> list[str]:
@@ -157,24 +165,24 @@ def _headline(ranking: Ranking | RepeatedRanking, say: Say) -> str:
     if ranking.decision.by is not None:
         near = sum(entry.within_margin for entry in ranking.standings)
         return (
-            f"Take {chosen}: of the {near} tied {noun}s {near_words(ranking.margin, ranking.criterion)}, it has the "
-            f"{rule_title(ranking.decision.by)}."
+            f"Take {chosen}: of the {near} {noun}s that {MAY_BE_BEST} and are "
+            f"{near_words(ranking.margin, ranking.criterion)}, it has the {rule_title(ranking.decision.by)}."
         )
-    others = f"1 other {noun} is" if ties == 2 else f"{ties - 1} other {noun}s are"
     if isinstance(ranking, RepeatedRanking):
         best = _best_model(ranking.leader, say)
     elif ranking.criterion.pareto:
         front = [run for run in ranking.runs if run.rank == 1]
         if len(front) == 1:
+            others = "1 other run is" if ties == 2 else f"{ties - 1} other runs are"
             return f"Take {chosen}: no run is better in any metric, but {others} not significantly dominated."
         return f"No single best run. {len(front)} runs are on the Pareto front; {chosen} is the first of them."
     else:
         best = _best_of(ranking.leader, ranking, say)
-    return f"No clear winner. {best}; {others} statistically indistinguishable from it."
+    return f"No clear winner: {maybe(ranking)}. {best}."
 
 
 def _tie(comparison: Comparison, ranking: Ranking | RepeatedRanking, say: Say) -> list[str]:
-    """The sentence on what chose among the tied ones."""
+    """The sentence on what chose among those that may be the best."""
     near = [entry for entry in ranking.standings if entry.within_margin]
     judged = [(entry.name, *_judged(entry)) for entry in near]
     rules, where = comparison.how.get("tie_breakers", ()), near_words(ranking.margin, ranking.criterion)
@@ -198,7 +206,7 @@ def _value(run: RankedRun) -> str:
 
 
 def _standing(ranking: Ranking, say: Say) -> list[str]:
-    """The leader, the runs tied with it, and those behind it."""
+    """The leader, the runs that may be the best, too, and those that are ruled out."""
     criterion, positive = ranking.criterion, ranking.evaluation.positive
     first = ranking.leader
     name = say(first.name)
@@ -236,16 +244,12 @@ def picking(ranking: Ranking) -> list[str]:
 
 
 def _chances(ranking: Ranking, say: Say) -> list[str]:
-    """The probability that the leader is the best."""
-    first = ranking.leader
-    if math.isnan(first.probability_best) or len(ranking.tied) < 2:
+    """The odds that the leader is the best, where they are the highest and worth a sentence."""
+    first = ranking.leader.probability_best
+    if len(ranking.tied) < 2 or not first >= max(LEAST_ODDS, *(run.probability_best for run in ranking.runs)):
         return []
-    second = max((run for run in ranking.runs if run is not first), key=lambda run: run.probability_best)
     rough = f" (rough, from {len(ranking.runs)} runs)" if ranking.few else ""
-    return [
-        f"{say(first.name)} is the best with probability {fmt.chance(first.probability_best)}, {say(second.name)} "
-        f"with {fmt.chance(second.probability_best)}{rough}."
-    ]
+    return [f"Best guess at the odds that {say(ranking.leader.name)} is the best: {fmt.chance(first)}{rough}."]
 
 
 def _front(ranking: Ranking, say: Say) -> list[str]:
@@ -276,7 +280,7 @@ def _price(ranking: Ranking, say: Say) -> list[str]:
     said = f"{say(chosen.name)} has {_value(chosen)}: {_from_leader(chosen, ranking, say)}"
     if math.isnan(chosen.p_set):
         return [f"{said}, with an unknown error."]
-    return [f"{said}, not a significant difference ({fmt.p_equals(chosen.p_set)})."]
+    return [f"{said}; it {MAY_BE_BEST} ({fmt.p_equals(chosen.p_set)})."]
 
 
 def by_segment(comparison: Comparison) -> list[str]:
@@ -369,14 +373,14 @@ def heading(comparison: RunComparison, place: int) -> str:
 
 def _other(comparison: RunComparison, place: int, say: Say) -> str:
     ranking = comparison.rankings[place]
-    first, ties = ranking.leader, len(ranking.tied) - 1
+    first = ranking.leader
     if ranking.criterion.pareto:
         front = [say(run.name) for run in ranking.runs if run.rank == 1]
         said = f"{fmt.listed(front)} on the Pareto front"
     else:
         value = f" with {_value(first)}" if ranking.criterion.single else ""
         said = f"{say(first.name)} leads{value}" if len(ranking.runs) > 1 else f"{say(first.name)} has{value[5:]}"
-    tied = "" if not ties else f"; {ties} other {'run is' if ties == 1 else 'runs are'} tied with it"
+    tied = "" if len(ranking.tied) < 2 else f"; {maybe(ranking)}"
     return " ".join([f"{heading(comparison, place)}. There, {said}{tied}.", *constant_sentences(ranking, say)])
 
 
@@ -407,10 +411,10 @@ def _nothing(comparison: Comparison) -> str:
 
 def _models_lead(ranking: RepeatedRanking, say: Say) -> str:
     """One short clause."""
-    first, ties = ranking.leader, len(ranking.tied) - 1
+    first = ranking.leader
     title = fmt.metric_title(ranking.criterion.metrics[0], brief=True)
     text = f"{say(first.name)} leads over {over(ranking)} with mean {title} {fmt.number(first.mean)}"
-    text += f", {ties} tied" if ties else ""
+    text += f", {maybe(ranking)}" if len(ranking.tied) > 1 else ""
     text += warning_clause(ranking)
     return text if ranking.chosen is first else f"take {say(ranking.chosen.name)}; {text}"
 

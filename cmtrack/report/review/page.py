@@ -16,8 +16,8 @@ from cmtrack.comparison.result import Comparison, RunComparison
 from cmtrack.comparison.segments import SegmentDifferences
 from cmtrack.evaluation import Evaluation
 from cmtrack.metrics.gates import Gate, GateResult
-from cmtrack.names import quoted
-from cmtrack.plots.review.ranking import PICKED, SHARPER
+from cmtrack.names import MAY_BE_BEST, RULED_OUT, quoted
+from cmtrack.plots.review.ranking import PICKED
 from cmtrack.report import formatting as fmt
 from cmtrack.report.constant import Beside, beside
 from cmtrack.report.html import figure_block
@@ -30,12 +30,13 @@ from cmtrack.report.review.phrases import (
     LAST,
     STANDINGS,
     Say,
-    behind_within_interval,
     criterion_title,
     direction,
+    explained,
     over,
     say_of,
     standing,
+    standing_word,
 )
 from cmtrack.report.review.record import record
 from cmtrack.untrusted import one_line
@@ -43,7 +44,7 @@ from cmtrack.untrusted import one_line
 if TYPE_CHECKING:
     from cmtrack.report.figures import Picture
 
-_FROM_LEADER = "From the leader"
+_FROM_LEADER, _FROM_BEST = "From the leader", "From the best other run"
 _NOTHING = (math.nan, math.nan)
 MAX_CELLS = 12
 MAX_SEGMENTS = 30
@@ -183,36 +184,36 @@ def _methods(comparison: Comparison) -> list[str]:
     if isinstance(comparison.ranking, RepeatedRanking):
         return [
             *(note for note in comparison.ranking.result.notes if note not in comparison.notes),
-            f"A model is behind the leader where the p-value of their difference, adjusted for all pairs of models, "
-            f"is at most {1 - comparison.confidence_level:.3g}; all others are tied. Intervals of the differences hold "
-            f"for all pairs at once at {at} (Bonferroni). {SHARPER.replace('run', 'model')}",
+            f"A model is {RULED_OUT} where the p-value of its difference from the leader, adjusted for all pairs of "
+            f"models (Holm), is at most {1 - comparison.confidence_level:.3g}; all others {MAY_BE_BEST}. Intervals of "
+            f"the differences hold for all pairs at once at {at} (Bonferroni); they are wider, and may include 0.",
             "Sources: Nadeau and Bengio (2003) for folds; Demšar (2006) and Benavoli, Corani and Mangili (2016) for "
             "data sets; Benavoli, Corani, Demšar and Zaffalon (2017) for the region of practical equivalence; Holm "
             "(1979).",
         ]
     said = [
-        f"A run is behind where its p-value of being the best is at most {1 - comparison.confidence_level:.3g}; all "
-        "others are tied. The p-value is that of multiple comparisons with the best (Hsu 1981, 1996), by Student's "
-        "distribution with the effective number of rows or clusters. The best run is called behind in at most "
-        f"{fmt.level(1 - comparison.confidence_level)} of comparisons. Of runs that are exactly equal some may be "
-        "behind. Tied runs are not shown to differ; they are not shown to be equal.",
+        f"{explained(comparison.confidence_level)} p is that of multiple comparisons with the best (Hsu 1984, 1996; "
+        "Edwards and Hsu 1983) in two steps: runs that are out of the question do not count as rivals (Romano, Shaikh "
+        "and Wolf 2014). Few rows or clusters count by Student's distribution. Runs that may be the best are not shown "
+        "to be equal.",
     ]
     if comparison.criterion.pareto:
         said = [
-            "A run is dominated, and “behind”, where another one is significantly better in every metric. Its p-value "
-            "is the largest over the metrics, adjusted for all pairs of runs (Holm 1979). All others are “tied”."
+            "A run is dominated where another one is significantly better in every metric. Its p-value is the largest "
+            "over the metrics, adjusted for all pairs of runs (Holm 1979)."
         ]
     else:
         said.append(
-            f"The {at} intervals of the differences are simultaneous: they hold for all pairs of runs at once (max-T; "
-            f"Westfall and Young 1993). {SHARPER} The JSON file also has the p-values of each pair, by max-T and by "
-            "Holm (1979)."
+            f"The {at} intervals from the best other run hold together (Hsu 1984). For the leader it is the lead over "
+            "the next run, for all others the difference from the leader. The JSON file also has the p-values of each "
+            "pair, by max-T (Westfall and Young 1993) and by Holm (1979)."
         )
         said.append(
-            "P(best) and the ranks are posterior probabilities: true values are taken as normally distributed, with a "
-            "spread that is estimated from the runs. This corrects for the luck of the leader; counts of resamples do "
-            "not. Two runs do not give the spread, so they have no P(best); with fewer than five runs it is rough. The "
-            "interval of a rank is for each run alone."
+            "The odds of being the best, and the ranks, are posterior probabilities: true values are taken as normally "
+            "distributed, with a spread that is estimated from the runs. This corrects for the luck of the leader; "
+            "counts of resamples do not. Near-twins share their odds. Two runs do not give the spread, so they have no "
+            "odds; with fewer than five runs they are rough. A range of ranks begins at 1 where the run may be the "
+            "best, ends by the posterior, and is for each run alone."
         )
         said.append(
             "The interval of the leader allows for its having been picked: its end on the side of the worse values is "
@@ -237,10 +238,10 @@ def _margin(comparison: Comparison) -> str:
     rule = (
         "within one standard error of the paired difference from the leader (Breiman, Friedman, Olshen and Stone 1984)"
         if margin is None
-        else f"shown not to be worse than the leader by more than {margin:g}: the lower end of the simultaneous "
-        f"interval of the difference is at least −{margin:g} (non-inferiority)"
+        else f"shown not to be worse than the best by more than {margin:g}: its interval from the best other run ends "
+        f"at {margin:g} or less on the worse side (non-inferiority)"
     )
-    return f"A tie-breaker chooses only among tied runs {rule}."
+    return f"A tie-breaker chooses only among runs that may be the best and are {rule}."
 
 
 def _positive(comparison: Comparison) -> Any:
@@ -267,24 +268,20 @@ def _reading(comparison: Comparison) -> str:
     if isinstance(ranking, RepeatedRanking):
         rope = ranking.result.rope
         said = (
-            f"Brackets are simultaneous {at} intervals. A model is behind where p, adjusted for all pairs of models, "
-            f"is at most {alpha:.3g}."
+            f"Brackets are simultaneous {at} intervals. A model is {RULED_OUT} where p, adjusted for all pairs of "
+            f"models, is at most {alpha:.3g}; all others {MAY_BE_BEST}."
         )
-        said = f"{said} {behind_within_interval(ranking)}".rstrip()
         if rope is None:
             return said
         posterior = f"P(equivalent): posterior probability that a model is within {rope:g} of the leader"
         return f"{said} {posterior}; it decides nothing."
     if comparison.criterion.pareto:
         return (
-            f"Brackets are {at} intervals; # is the number of the front. A run is behind where p, of not being "
-            f"dominated, is at most {alpha:.3g}."
+            f"Brackets are {at} intervals; # is the number of the front. A run is dominated where p, of not being so, "
+            f"is at most {alpha:.3g}."
         )
-    said = (
-        f"Brackets are {at} intervals; those of the differences are simultaneous.{_picked(comparison)}"
-        f"{_of_best(comparison)} p: of being the best; a run is behind where it is at most {alpha:.3g}."
-    )
-    return f"{said} {next(filter(None, map(behind_within_interval, comparison.rankings)), '')}".rstrip()
+    said = f"Brackets are {at} intervals.{_picked(comparison)}"
+    return f"{said} {explained(comparison.confidence_level)}" if len(comparison.runs) > 1 else said
 
 
 def _picked(comparison: Comparison) -> str:
@@ -292,12 +289,6 @@ def _picked(comparison: Comparison) -> str:
     rankings = [one for one in comparison.rankings if isinstance(one, Ranking)]
     most = max((sum(run.picked for run in ranking.runs) for ranking in rankings), default=0)
     return f" {PICKED[most > 1]}." if most else ""
-
-
-def _of_best(comparison: Comparison) -> str:
-    known = [one for one in comparison.rankings if isinstance(one, Ranking) and _has_posterior(one)]
-    rough = "; rough for fewer than five runs" if any(one.few for one in known) else ""
-    return f" P(best): probability of being the best{rough}." if known else ""
 
 
 # -- tables ----------------------------------------------------------------------------------------------------
@@ -333,7 +324,7 @@ def ranking_table(ranking: Ranking) -> Table:
         if criterion.pareto:
             heads += ["Share of resamples on the front", "p"]
         else:
-            heads += [_FROM_LEADER, *(["P(best)", "Ranks"] if _has_posterior(ranking) else []), "p"]
+            heads += [_FROM_BEST, *(["Ranks"] if ranking.shows_ranks else []), "p"]
     gates = any(run.gates for run in runs)
     if gates:
         heads.append("Gates")
@@ -367,9 +358,8 @@ def _drawn(table: Table, ranking: Ranking | RepeatedRanking) -> Table:
             columns.append((place, [run.evaluation.metrics[name] for run in ranking.runs], ends, False))
         if not single and not ranking.criterion.pareto:
             columns.append((3 + len(names), [r.value for r in ranking.runs], [r.interval for r in ranking.runs], False))
-    if _FROM_LEADER in table["heads"]:
+    for place in [place for place, head in enumerate(table["heads"]) if head in (_FROM_BEST, _FROM_LEADER)]:
         gaps = [(entry.difference_low, entry.difference_high) for entry in ranking.standings]
-        place = table["heads"].index(_FROM_LEADER)
         columns.append((place, [entry.difference for entry in ranking.standings], gaps, True))
     table["scales"] = []
     for place, values, both, zero in columns:
@@ -382,10 +372,6 @@ def _drawn(table: Table, ranking: Ranking | RepeatedRanking) -> Table:
     return table
 
 
-def _has_posterior(ranking: Ranking) -> bool:
-    return len(ranking.runs) > 1 and math.isfinite(ranking.leader.probability_best)
-
-
 def _run_row(run: RankedRun, ranking: Ranking, gates: bool) -> dict[str, Any]:
     criterion = ranking.criterion
     cells = [_value(run, name, criterion.single) for name in criterion.metrics]
@@ -395,9 +381,8 @@ def _run_row(run: RankedRun, ranking: Ranking, gates: bool) -> dict[str, Any]:
         cells.append(cell(fmt.chance(run.probability_best), run.probability_best))
         cells.append(cell(fmt.p_text(run.p_set), run.p_set))
     elif len(ranking.runs) > 1:
-        cells.append(_difference(run, run is ranking.leader, criterion.single))
-        if _has_posterior(ranking):
-            cells.append(cell(fmt.chance(run.probability_best), run.probability_best))
+        cells.append(_difference(run, criterion.single))
+        if ranking.shows_ranks:
             ends = f"{run.rank_low}" if run.rank_low == run.rank_high else f"{run.rank_low}–{run.rank_high}"
             cells.append(cell(ends, run.expected_rank))
         leads = run is ranking.leader
@@ -410,7 +395,7 @@ def _run_row(run: RankedRun, ranking: Ranking, gates: bool) -> dict[str, Any]:
 
 def _row(run: Any, ranking: Ranking | RepeatedRanking, name: Cell, cells: list[Cell]) -> dict[str, Any]:
     said = standing(run, ranking)
-    first = [cell(str(run.rank), run.rank), name, cell(said, STANDINGS.index(said))]
+    first = [cell(str(run.rank), run.rank), name, cell(standing_word(said, ranking), [*STANDINGS].index(said))]
     return {"cells": [*first, *cells], "status": said}
 
 
@@ -420,9 +405,7 @@ def _value(run: RankedRun, name: str, ranks: bool) -> Cell:
     return cell(fmt.number(value, ends), value, fmt.interval(value, ends))
 
 
-def _difference(run: RankedRun, leads: bool, single: bool) -> Cell:
-    if leads:
-        return cell("leader", 0.0, "")
+def _difference(run: RankedRun, single: bool) -> Cell:
     ends = (run.difference_low, run.difference_high)
     if not single:  # in standard errors
         return cell(fmt.two_places(run.difference), run.difference, fmt.two_places_interval(ends))

@@ -1,7 +1,7 @@
 """Phrases on a ranking of runs, or of models over repeated runs: names, standings, gaps, and what decided a tie.
 
-The p-value that decides is the one that is shown: a run is "behind" where its p-value of being the best is at most
-one less the confidence level.
+The p-value that decides is the one that is shown: a run is ruled out where its p-value of being the best is at most
+one less the confidence level. `EXPLAINED` says it once on a page.
 """
 
 from __future__ import annotations
@@ -19,11 +19,13 @@ from cmtrack.comparison.tie_breakers import Decision, TieBreaker
 from cmtrack.grouping import Label
 from cmtrack.metrics.catalog import lookup
 from cmtrack.metrics.metric import BETTER
-from cmtrack.names import distinct, quoted
+from cmtrack.names import MAY_BE_BEST, RULED_OUT, distinct, quoted
 from cmtrack.report import formatting as fmt
 
 WIDTH = 60  # characters of a run's name in sentences and tables
-STANDINGS = ("chosen", "leads", "tied", "behind")
+STANDINGS = {"chosen": "chosen", "leads": "leads", "tied": MAY_BE_BEST, "behind": "ruled out"}
+"""Of a status in data its word."""
+_ON_FRONTS = {"tied": "not dominated", "behind": "dominated"}
 KINDS = {"folds": "fold", "seeds": "seed", "datasets": "data set"}
 Say: TypeAlias = Callable[[str], str]
 Tied: TypeAlias = tuple[str, Run, Mapping[str, float]]
@@ -80,7 +82,7 @@ LAST = "last"
 
 
 def standing(run: RankedRun | RankedModel, ranking: Ranking | RepeatedRanking) -> str:
-    """The word for a run of a ranking, or a model of repeated runs: "chosen", "leads", "tied" or "behind"."""
+    """The status of a run of a ranking, or a model of repeated runs: "chosen", "leads", "tied" or "behind"."""
     if run.chosen:
         return "chosen"
     if run is ranking.leader and not ranking.criterion.pareto:
@@ -88,14 +90,18 @@ def standing(run: RankedRun | RankedModel, ranking: Ranking | RepeatedRanking) -
     return "tied" if run.tied else "behind"
 
 
-def behind_within_interval(ranking: Ranking | RepeatedRanking) -> str:
-    """Explanation of a run that is behind though the interval of its difference includes zero; empty without one."""
-    ranked = ranking.models if isinstance(ranking, RepeatedRanking) else ranking.runs
-    if any(not one.tied and one.difference_low <= 0 <= one.difference_high for one in ranked):
-        from cmtrack.plots.review.ranking import SHARPER  # brings Matplotlib
+def standing_word(status: str, ranking: Ranking | RepeatedRanking) -> str:
+    """The word for a status: "may be the best", or "ruled out"."""
+    return (_ON_FRONTS if ranking.criterion.pareto else STANDINGS).get(status, status)
 
-        return SHARPER.replace("run", noun_of(ranking))
-    return ""
+
+def explained(level: float) -> str:
+    """What the two standings mean, to be said once."""
+    return (
+        f"A run is {RULED_OUT} where p, of being the best, is at most {1 - level:.3g}: then its interval from the best "
+        f"other run ends at exactly 0. All others {MAY_BE_BEST}. The best run is kept in {fmt.level(level)} of "
+        "reviews; of exactly equal runs some may be ruled out, as none of them is the best alone."
+    )
 
 
 def noun_of(ranking: Ranking | RepeatedRanking) -> str:
@@ -111,23 +117,18 @@ def all_others(n: int, noun: str) -> str:
 
 
 def behind_words(ranking: Ranking | RepeatedRanking) -> str:
-    """The claim on what is behind, such as "significantly worse".
-
-    Of more than two runs each is compared with the best one, whichever that is: that it is not the best is sure, and
-    that it is worse than each of the others is not.
-    """
-    pair = len(ranking.standings) <= 2 or isinstance(ranking, RepeatedRanking)
-    return "significantly worse" if pair or ranking.criterion.pareto else "ruled out as the best"
+    """The claim on what is behind."""
+    return "significantly dominated" if ranking.criterion.pareto else RULED_OUT
 
 
 def standing_sentences(
     ranking: Ranking | RepeatedRanking, tied: list[str], behind: list[str], unsure: list[str]
 ) -> list[str]:
-    """Sentences on the runs or models tied with the leader and behind it; names as they are to be shown."""
+    """Sentences on the runs or models that may be the best, too, and those that are ruled out; names as shown."""
     at = fmt.level(ranking.confidence_level)
     said = []
     if tied:
-        said.append(f"Not distinguishable from it ({at}): {fmt.listed(tied)}.")
+        said.append(f"{fmt.capital(MAY_BE_BEST)}, too ({at}): {fmt.listed(tied)}.")
     if unsure:
         said.append(f"Not tested, as no error is known: {fmt.listed(unsure)}.")
     if behind:
@@ -158,13 +159,13 @@ def near_words(margin: float | None, criterion: Criterion) -> str:
         return "on the Pareto front"
     if margin is None:
         return "within one standard error of the leader"
-    return f"shown not to be worse than the leader by more than {margin:g}"
+    return f"shown not to be worse than the best by more than {margin:g}"
 
 
 def tie_sentence(
     near: Sequence[Tied], n_tied: int, decision: Decision, rules: Any, where: str, say: Say, noun: str
 ) -> list[str]:
-    """The sentence on what chose among the tied ones; nothing where there is only one.
+    """The sentence on what chose among those that may be the best; nothing where there is only one.
 
     Parameters
     ----------
@@ -189,7 +190,7 @@ def tie_sentence(
         return [_by_rule(near, decision, decision.by, where, say, noun)]
     alone = f"{chosen} is chosen for its value alone"
     if len(near) == 1:
-        start = f"None of the {n_tied - 1} other tied {noun}s is" if n_tied > 2 else f"The other tied {noun} is not"
+        start = f"None of the {n_tied - 1} others is" if n_tied > 2 else f"The other {noun} is not"
         unused = ", so that no tie-breaker was used" if asked else ""
         return [f"{start} {where}{unused}: {alone}."]
     if asked:
@@ -197,9 +198,9 @@ def tie_sentence(
         parsed = [TieBreaker.parse(rule) for rule in asked]
         none = all(rule.value(run, metrics) is None for rule in parsed for _, run, metrics in near)
         why = "none of them has a value" if none else "all have the same value or none"
-        return [f"{them} not decide among the {len(near)} tied {noun}s {where}: {why}. {alone[0].upper()}{alone[1:]}."]
+        return [f"{them} not decide among the {len(near)} {noun}s {where}: {why}. {alone[0].upper()}{alone[1:]}."]
     every = "Both" if n_tied == 2 else f"All {n_tied}"
-    which = f"{len(near)} of the {n_tied} tied {noun}s are" if len(near) < n_tied else f"{every} tied {noun}s are"
+    which = f"{len(near)} of the {n_tied} {noun}s that {MAY_BE_BEST} are" if len(near) < n_tied else f"{every} are"
     return [f"{alone[0].upper()}{alone[1:]}. {which} {where}: prefer the cheapest or simplest, or name a tie-breaker."]
 
 
@@ -222,12 +223,12 @@ def _by_rule(near: Sequence[Tied], decision: Decision, rule: TieBreaker, where: 
     def shown(place: int) -> str:
         return f"{say(near[place][0])} ({fmt.plain_number(values[place])})"
 
-    said = f"Among the {len(near)} tied {noun}s {where}, the {rule_title(rule)} decides: {shown(decision.place)}"
+    said = f"Among the {len(near)} {noun}s {where}, the {rule_title(rule)} decides: {shown(decision.place)}"
     if worse:
         said += f" before {fmt.listed([shown(place) for place in worse], 2)}"
     said += "."
     if earlier:
-        said += f" An earlier tie-breaker ruled out {fmt.listed([say(near[place][0]) for place in earlier])}."
+        said += f" An earlier tie-breaker dropped {fmt.listed([say(near[place][0]) for place in earlier])}."
     if same:
         has = "has" if len(same) == 1 else "have"
         said += f" {fmt.listed([say(near[place][0]) for place in same])} {has} the same value, so that "

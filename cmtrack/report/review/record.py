@@ -14,7 +14,7 @@ from cmtrack.comparison.blocks import RepeatedRanking
 from cmtrack.comparison.result import Comparison
 from cmtrack.comparison.rule import Rule
 from cmtrack.comparison.run import Run
-from cmtrack.names import quoted
+from cmtrack.names import MAY_BE_BEST, RULED_OUT, quoted
 from cmtrack.report import formatting as fmt
 from cmtrack.report.review.phrases import criterion_title, direction, near_words
 from cmtrack.untrusted import one_line, without_credentials
@@ -140,16 +140,16 @@ def decides(comparison: Comparison) -> str:
     """The rule by which a run, or a model, is chosen."""
     noun = "model" if isinstance(comparison.ranking, RepeatedRanking) else "run"
     alpha = f"{1 - comparison.confidence_level:.3g}"
-    test = "being the best"
+    test, out, rest = "being the best", RULED_OUT, MAY_BE_BEST
     if comparison.criterion.pareto:
-        test = "not being dominated"
+        test, out, rest = "not being dominated", "dominated", "are not"
     elif noun == "model":
         test = "the difference from the leader, adjusted for all pairs,"
-    said = f"A {noun} is behind where its p-value of {test} is at most {alpha}; all others are tied."
+    said = f"A {noun} is {out} where its p-value of {test} is at most {alpha}; all others {rest}."
     if not _several(comparison.how.get("tie_breakers")):
         return f"{said} No tie-breaker was given: the {noun} of the best value is chosen."
     where = near_words(comparison.how.get("margin"), comparison.criterion)
-    return f"{said} The tie-breakers choose among the tied {noun}s {where}."
+    return f"{said} The tie-breakers choose among these {noun}s {where}."
 
 
 def _several(given: Any) -> list[str]:

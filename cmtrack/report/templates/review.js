@@ -91,7 +91,7 @@
     found.counts = counts[0];
     return found;
   }
-  var needsTests = " Which runs are tied is not shown by these intervals: Python compares the runs row by row (text to copy below).";
+  var needsTests = " These are intervals of single runs. To see which runs may be the best, run the code below: it compares them row by row.";
   var questions = {
     metric: {
       ask: function () {
@@ -113,7 +113,7 @@
         var own = costs(), valid = own.every(function (cost) { return isFinite(cost) && cost >= 0; });
         return { better: "lower", unit: "mean cost of a row", counts: true, text: asGiven() ? "costs_given" : "costs",
                  says: "At a cost of " + own[0] + " for a false negative and " + own[1] + " for a false positive",
-                 note: " Intervals, and which runs are tied: Python (text to copy below).",
+                 note: " For intervals, and to see which runs may be the best, run the code below.",
                  fill: { metric: "cost/mean", grouping: grouping(), costs: costData() }, refused: valid ? "" : "A cost is a number of at least 0.",
                  rows: runs.map(function (run) { var n = six(run)[0]; return { value: meanCost(n, priced()), low: NaN, high: NaN, counts: n }; }) };
       },
@@ -184,7 +184,7 @@
       var line = make("tr", { "class": run.status, "data-run": run.run, "data-value": String(row.value), "data-low": String(row.low), "data-high": String(row.high) }, [
         make("td", { "class": "n" }, [row.rank === null ? "–" : String(row.rank)]),
         make("td", { "class": "run" }, [picker(run)]),
-        make("td", {}, [make("span", { "class": "badge " + run.status }, [run.status])]),
+        make("td", {}, [make("span", { "class": "badge " + run.status }, [run.standing])]),
         make("td", { "class": "n" }, [shownNumber(row.value, row.low, row.high)]),
         make("td", { "class": "i" }, [shownInterval(row.low, row.high)].concat(scale && isFinite(row.value) ? [barOf(row, scale)] : [])),
       ]);

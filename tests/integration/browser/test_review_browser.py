@@ -72,8 +72,8 @@ def sorting_works(frame):
     heads.filter(has_text="MCC").click()
     values = [float(text.replace("−", "-")) for text in column(frame, 4)]
     assert values == sorted(values)
-    heads.filter(has_text="P(best)").click()
-    heads.filter(has_text="P(best)").click()
+    heads.filter(has_text="Ranks").click()
+    heads.filter(has_text="Ranks").click()
     assert column(frame, 1)[0] == "1"
 
 

@@ -142,13 +142,19 @@ def test_a_table_says_who_leads_and_who_is_behind(run: Any, store: Filled) -> No
     text = ok(run("compare", *THREE)).stdout
     direct = cmtrack.compare([store.runs[name] for name in THREE], tracking_uri=store.uri)
     assert direct.summary().split(".")[0] in text
-    for part in ("3 runs on 240 samples, by binary/matthews_corrcoef", "P(best)", "ranks", "status", "95 % interval"):
+    for part in (
+        "3 runs on 240 samples, by binary/matthews_corrcoef",
+        "from the best other",
+        "ranks",
+        "status",
+        "95 % interval",
+    ):
         assert part in text
     first, last = direct.runs[0], direct.runs[-1]
     assert "chosen" in row(text, first.name)
     assert f"{first.value:.3f} [{first.interval[0]:.3f}, {first.interval[1]:.3f}]" in row(text, first.name)
     assert last.name == "poor"
-    assert "behind" in row(text, "poor")
+    assert "ruled out" in row(text, "poor")
     shown = f"{last.difference:.3f} [{last.difference_low:.3f}, {last.difference_high:.3f}]".replace("-", "−")
     assert shown in row(text, "poor")
     assert "[red]fair[/red]" in row(text, "fair")
@@ -161,7 +167,7 @@ def test_a_narrow_terminal_gets_fewer_columns(run: Any, width: int, rank_by: tup
     assert max(map(len, text.splitlines())) <= width
     assert "status" in text
     if not rank_by:  # what decides stays, single intervals and ranks go before it
-        assert "difference from" in text
+        assert "from the best other" in text
         assert text.count("[95 % interval]") == (2 if width >= 100 else 1)
         assert ("p (of being" in text) == (width >= 80)
 

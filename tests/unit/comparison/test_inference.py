@@ -134,44 +134,102 @@ def test_a_difference_without_any_error_is_certain():
     assert pairs.statistic[0, 1] == np.inf
     assert pairs.pvalue[0, 1] == 0
     assert ranks.probability_best.tolist() == [1, 0, 0]
-    assert pairs.may_be_best[1:].max() < 0.001
+    assert pairs.tied.tolist() == [True, False, False]
+    assert (pairs.best_low.tolist(), pairs.best_high.tolist()) == ([0, -1, -2], [1, 0, 0])
 
 
 def test_a_given_one_of_equal_runs_is_lost_in_one_of_twenty_and_the_leader_never():
     rng = np.random.default_rng(0)
     errors = inference.error_draws(EQUAL)
     lost, alone = 0.0, 0
-    for _ in range(600):
-        values = rng.multivariate_normal(np.zeros(6), EQUAL)
-        kept = inference.pairs(values, EQUAL, errors, 0.95).may_be_best > 0.05
-        lost += 1 - kept.mean()
-        alone += not kept[values.argmax()]
-    assert 0.03 <= lost / 600 <= 0.07  # .05 and its noise
-    assert alone == 0
+    for _ in range(300):
+        pairs = inference.pairs(rng.multivariate_normal(np.zeros(6), EQUAL), EQUAL, errors, 0.95)
+        assert np.array_equal(pairs.best_high == 0, ~pairs.tied)
+        assert (pairs.best_low <= 0).all()
+        lost += 1 - pairs.tied.mean()
+        alone += pairs.tied.sum() == 1
+    assert 0.02 <= lost / 300 <= 0.07  # at most .05, and its noise
+    assert alone <= 4
 
 
-def test_multiple_comparisons_with_the_best_agree_with_brute_force():
+VECTORS = {
+    # values, variance of a value (errors correlated by a half), p, low and high ends, critical values
+    "near": (
+        (0.850, 0.846, 0.858, 0.841), 0.25e-4, (0.135, 0.0268, 1, 0.0061), (-0.01783, -0.02183, -0.00255, -0.03162),
+        (0.00255, 0, 0.01783, 0), (2.110, 2.105, 1.966, 2.108),
+    ),
+    "far": (
+        (0.90, 0.88, 0.80, 0.79, 0.78, 0.60), 0.5e-4, (1, 0.0073, 0.005, 0.005, 0.005, 0.005),
+        (0, -0.03386, -0.12162, -0.13162, -0.14162, -0.32162), (0.03386, 0, 0, 0, 0, 0), (1.96, 1.96),
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", VECTORS)
+def test_the_two_steps_and_the_interval_from_the_best_agree_with_the_reference_program(case):
+    values, variance, pvalues, low, high, critical = VECTORS[case]
+    covariance = variance * (0.5 + 0.5 * np.eye(len(values)))
+    pairs = inference.pairs(np.array(values), covariance, inference.error_draws(covariance, 200_000), 0.95)
+    assert pairs.may_be_best == pytest.approx(pvalues, abs=0.002)
+    assert pairs.tied.tolist() == [p > 0.05 for p in pvalues]
+    assert pairs.best_low == pytest.approx(low, rel=0.02)
+    assert pairs.best_high == pytest.approx(high, rel=0.02)
+    assert pairs.critical[: len(critical)] == pytest.approx(critical, abs=0.01)
+
+
+def test_the_two_steps_agree_with_brute_force():
     rng = np.random.default_rng(4)
     root = rng.normal(size=(5, 5))
     covariance = root @ root.T
-    values = 3 * rng.normal(size=5)
-    errors, pairs, _ = _infer(values, covariance)
-    for i in range(5):
-        others = [j for j in range(5) if j != i]
-        lead = max(pairs.statistic[j, i] for j in others)
-        drawn = np.max([(errors[:, j] - errors[:, i]) / pairs.standard_error[i, j] for j in others], axis=0)
-        expected = 1.0 if lead <= 0 else max((1 + (drawn >= lead).sum()) / (1 + len(drawn)), 2 * norm.sf(lead))
-        assert pairs.may_be_best[i] == pytest.approx(expected)
+    for values in 3 * rng.normal(size=(4, 5)):
+        errors, pairs, _ = _infer(values, covariance)
+        both = np.concatenate([errors, -errors])
+        for i in range(5):
+            others = [j for j in range(5) if j != i]
+            leads = {j: (both[:, j] - both[:, i]) / pairs.standard_error[i, j] for j in others}
+            bound = np.quantile(np.max([-lead for lead in leads.values()], axis=0), 0.995)
+            near = [j for j in others if pairs.statistic[j, i] + bound > 0]
+            lead = max(pairs.statistic[j, i] for j in others)
+            expected = 1.0
+            if lead > 0:
+                chance = np.max([leads[j] for j in near], axis=0)
+                expected = max(0.005 + (1 + (chance >= lead).sum()) / (1 + len(chance)), 2 * norm.sf(lead))
+            assert pairs.may_be_best[i] == pytest.approx(expected)
 
 
 def test_the_critical_value_is_that_of_dunnetts_one_sided_test():
-    # one-sided, 5 comparisons with one of six equally correlated runs, 5 %: 2.234 (Dunnett 1955, infinite degrees)
-    errors = inference.error_draws(EQUAL, 200_000)
-    below, above = (
-        inference.pairs(np.array([lead, 0, -9, -9, -9, -9]), EQUAL, errors, 0.95).may_be_best[1]
-        for lead in (2.234 - 0.03, 2.234 + 0.03)
-    )
-    assert below > 0.05 > above
+    # one-sided, 5 comparisons with one of six equally correlated runs, all near, at 5 % less the first step's .5 %:
+    # the multivariate normal's upper 4.5 % point, all correlations a half
+    shared = multivariate_normal(np.zeros(5), 0.5 + 0.5 * np.eye(5))
+    critical = inference.pairs(np.zeros(6), EQUAL, inference.error_draws(EQUAL, 200_000), 0.95).critical
+    assert [shared.cdf(np.full(5, one)) for one in critical] == pytest.approx([0.955] * 6, abs=0.002)
+
+
+def test_runs_that_are_out_of_the_question_cost_the_contenders_nothing():
+    # two runs 3 standard errors apart among 18 far ones: without the first step the second run has p = .03
+    values = np.array([3.0, 0.0, *[-40.0] * 18])
+    covariance = 0.5 + 0.5 * np.eye(20)
+    pairs = _infer(values, covariance)[1]
+    assert pairs.may_be_best[1] == pytest.approx(0.005 + norm.sf(3), abs=0.001)
+    assert pairs.best_low[0] == 0
+    assert pairs.best_high[0] == pytest.approx(3 + 1.96, abs=0.01)
+
+
+def test_of_two_runs_the_interval_is_that_of_the_pair_cut_at_zero():
+    for lead, cut in ((1.0, False), (3.0, True)):
+        _, pairs, _ = _infer([lead, 0.0], np.diag([0.5, 0.5]))
+        z = norm.ppf(0.975)
+        assert pairs.best_low == pytest.approx([0 if cut else lead - z, -lead - z])
+        assert pairs.best_high == pytest.approx([lead + z, 0 if cut else z - lead])
+        assert [pairs.low[0, 1], pairs.high[0, 1]] == pytest.approx([lead - z, lead + z])
+
+
+def test_a_run_without_a_known_error_rules_nobody_out():
+    values = np.array([0.0, 3.0, -9.0])
+    errors = inference.error_draws(np.eye(3))
+    known = np.array([True, False, True])
+    pairs = inference.pairs(values, np.eye(3), errors, 0.95, known=known)
+    assert pairs.tied.tolist() == [True, True, False]
 
 
 def test_few_effective_rows_widen_what_holds_for_many_comparisons():
@@ -183,8 +241,10 @@ def test_few_effective_rows_widen_what_holds_for_many_comparisons():
     assert few.may_be_best[1] > 0.05 > many.may_be_best[1]
     assert few.pvalue[0, 1] == many.pvalue[0, 1] == pytest.approx(2 * norm.sf(2.6))
     assert clusters.pvalue[0, 1] == pytest.approx(2 * student.sf(2.6, 9))
-    assert few.half_width[0, 1] == pytest.approx(-student.ppf(norm.sf(many.reach), 9))
-    assert few.half_width[0, 1] == clusters.half_width[0, 1] > many.half_width[0, 1]
+    assert few.high[0, 1] - 2.6 == pytest.approx(-student.ppf(norm.sf(many.reach), 9))
+    assert few.high[0, 1] == clusters.high[0, 1] > many.high[0, 1]
+    assert -2.6 - few.best_low[1] == pytest.approx(-student.ppf(norm.sf(few.critical[0]), 9))
+    assert few.best_high[1] > 0 == many.best_high[1]
 
 
 @pytest.mark.parametrize("weights", [None, np.tile([1, 2, 3, 1, 1], 40), np.tile([0.5, 1.7, 1.0, 2.2, 0.3], 40)])

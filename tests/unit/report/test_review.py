@@ -17,6 +17,7 @@ from cmtrack.metrics.catalog import CATALOG
 from cmtrack.metrics.names import encode_label
 from cmtrack.names import quoted
 from cmtrack.report import figures as listing
+from cmtrack.report import formatting as fmt
 from cmtrack.report.figures import draw_figures
 from cmtrack.report.formatting import listed, metric_title
 from cmtrack.report.review import reproduce
@@ -76,13 +77,11 @@ def test_a_tie_is_no_equality_and_nothing_is_made_up_to_decide_it(close):
     said = " ".join(verdict(close))
     first, second = (run.name for run in close.rankings[0].runs[:2])
     value = f"{close.rankings[0].leader.value:.3f}"
-    assert said.startswith(
-        f"No clear winner. “{first}” scores highest ({value}); 1 other run is statistically indistinguishable from it."
-    )
-    assert f"Not distinguishable from it (95 %): “{second}”. Ruled out as the best: “C”." in said
+    assert said.startswith(f"No clear winner: 2 of 3 runs may be the best. “{first}” scores highest ({value}).")
+    assert f"May be the best, too (95 %): “{second}”. Ruled out as the best: “C”." in said
     assert f"“{first}” is chosen for its value alone." in said
     assert "equal" not in said.replace("equally", "")
-    assert lead(close).endswith(", 1 tied")
+    assert lead(close).endswith(", 2 of 3 runs may be the best")
 
 
 def test_the_tie_breaker_that_chose_is_named_with_its_values():
@@ -92,13 +91,13 @@ def test_the_tie_breaker_that_chose_is_named_with_its_values():
     chosen = comparison.best
     other = next(run for run in comparison.rankings[0].tied if run is not chosen)
     assert said.startswith(
-        f"Take “{chosen.name}”: of the 2 tied runs shown not to be worse than the leader by more than 0.2, it has the "
-        "largest balanced accuracy."
+        f"Take “{chosen.name}”: of the 2 runs that may be the best and are shown not to be worse than the best by more "
+        "than 0.2, it has the largest balanced accuracy."
     )
     values = {run.name: f"{run.evaluation.metrics['multiclass/balanced_accuracy']:.4g}" for run in (chosen, other)}
     assert f"decides: “{chosen.name}” ({values[chosen.name]}) before “{other.name}” ({values[other.name]})." in said
     assert chosen is not comparison.rankings[0].leader
-    assert "not a significant difference (p = " in said
+    assert "; it may be the best (p = " in said
 
 
 def test_the_chosen_run_is_not_the_leader():
@@ -128,17 +127,17 @@ def test_an_earlier_rule_is_not_blamed_on_the_last_one():
     decision = decide([(run, metrics) for _, run, metrics in tied], [TieBreaker.parse(rule) for rule in rules])
     where = "within one standard error of the leader"
     assert tie_sentence(tied, 5, decision, rules, where, quoted, "run") == [
-        "Among the 4 tied runs within one standard error of the leader, the smallest params.depth decides: “A” (3) "
-        "before “C” (5). An earlier tie-breaker ruled out “B”. “D” has the same value, so that “A” is chosen for its "
+        "Among the 4 runs within one standard error of the leader, the smallest params.depth decides: “A” (3) "
+        "before “C” (5). An earlier tie-breaker dropped “B”. “D” has the same value, so that “A” is chosen for its "
         "score."
     ]
     nothing = decide([(run, metrics) for _, run, metrics in tied], [TieBreaker.parse("tags.x")])
     assert tie_sentence(tied, 4, nothing, "tags.x", where, quoted, "run") == [
-        "The tie-breaker tags.x does not decide among the 4 tied runs within one standard error of the leader: none of "
+        "The tie-breaker tags.x does not decide among the 4 runs within one standard error of the leader: none of "
         "them has a value. “A” is chosen for its value alone."
     ]
     alone = decide([(run, metrics) for _, run, metrics in tied], [])
-    for n_tied, all_of_them in ((2, "Both tied runs are"), (4, "All 4 tied runs are")):
+    for n_tied, all_of_them in ((2, "Both are"), (4, "All 4 are")):
         assert tie_sentence(tied[:n_tied], n_tied, alone, None, where, quoted, "run") == [
             f"“A” is chosen for its value alone. {all_of_them} {where}: prefer the cheapest or simplest, or name a "
             "tie-breaker."
@@ -302,7 +301,7 @@ def test_tie_breakers_and_gates_of_models(store):
         require="multiclass/accuracy >= 0.5", margin=0.2,
     )  # fmt: skip
     said = " ".join(verdict(comparison))
-    where = "shown not to be worse than the leader by more than 0.2"
+    where = "shown not to be worse than the best by more than 0.2"
     assert (
         f"Among the 2 tied models {where}, the smallest params.size decides: “network” (9) before “forest” (10)."
         in said
@@ -456,7 +455,8 @@ def test_a_figure_that_fails_leaves_the_others(close, monkeypatch):
 def test_the_ending_says_what_is_written(close, tmp_path):
     page = close.report(tmp_path / "new" / "folder" / "review.html", title="Which one?")
     assert "<h1>Which one?</h1>" in page.read_text()
-    assert close.report(tmp_path / "review.md").read_text().startswith("## Review by accuracy\n\n**No clear winner. ")
+    text = close.report(tmp_path / "review.md").read_text()
+    assert text.startswith("## Review by accuracy\n\n**No clear winner: 2 of 3 runs may be the best. ")
     assert json.loads(close.report(tmp_path / "review.json").read_text())["schema"] == 1
     assert sorted(p.name for p in tmp_path.iterdir()) == ["new", "review.json", "review.md"]
     with pytest.raises(ValueError, match=r"\.html.*review\.pdf"):
@@ -715,8 +715,25 @@ def test_a_review_whose_gates_stop_every_run_is_logged(store):
 
 def test_a_review_shows_no_backslash_before_less_than(clear):
     text = markdown(clear)
-    assert "&lt; 1 %" in text
+    assert "&lt; 0.001" in text
     assert "\\<" not in text
+
+
+def test_the_odds_are_said_of_a_leader_that_has_the_highest_and_stand_in_no_table(close):
+    ranking = close.rankings[0]
+    odds = [run.probability_best for run in ranking.runs]
+    assert odds[0] == max(odds) >= 0.1
+    sentence = f"Best guess at the odds that “{ranking.leader.name}” is the best: "
+    assert sentence in " ".join(verdict(close))
+    assert "P(best)" not in markdown(close)
+    twin = replace(ranking.runs[1], probability_best=odds[0] + 0.01)
+    other = replace(ranking, runs=(ranking.runs[0], twin, *ranking.runs[2:]))
+    assert "the odds" not in " ".join(verdict(replace(close, rankings=(other,))))
+
+
+def test_an_end_that_is_not_zero_is_not_printed_as_zero():
+    assert fmt.interval(-0.01, (-0.02, 0.0)) == "[−0.020, 0.000]"
+    assert fmt.interval(-0.01, (-0.02, 0.0003)) == "[−0.020, 0.0003]"
 
 
 def test_seeds_and_other_kinds_of_models_give_no_curve_of_a_parameter(close):
