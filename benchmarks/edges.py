@@ -33,6 +33,9 @@ SEVERAL = ("spcc/ovr_min", "spcc/ovo_min", "spcc/ovr_fisher", "spcc/ovo_fisher")
 SHARES = ("multiclass/accuracy", "class/1/recall", "class/1/precision", "binary/specificity", "binary/f1",
           "multiclass/matthews_corrcoef")  # fmt: skip
 AREAS = ("multiclass/roc_auc_ovr_macro", "multiclass/roc_auc_ovr_weighted", "multiclass/roc_auc_ovo_macro")
+FEW = ("probability/log_loss", "probability/brier", "probability/spherical", "probability/log_skill",
+       "probability/brier_skill", "binary/average_precision", "spcc/binary", "spcc/d_a", "spcc/d_e",
+       "calibration/intercept", "calibration/slope")  # fmt: skip
 SIZE = 100_000
 
 
@@ -63,6 +66,14 @@ class Normal(NamedTuple):
     truth: float
     draws: int
     metrics: tuple[str, ...] = ("spcc/d_b",)
+
+
+class Sure(NamedTuple):
+    """Share of rows that are sure and wrong, and rows drawn; without a share, an ordinary model of area .85."""
+
+    wrong: float
+    draws: int
+    metrics: tuple[str, ...] = FEW
 
 
 EIGHT = (0.3, 0.2, 0.15, 0.12, 0.1, 0.07, 0.04, 0.02)
@@ -108,8 +119,9 @@ AVERAGED = {
     for shares in ((0.5, 0.3, 0.2), (0.4, 0.3, 0.2, 0.1), (0.3, 0.25, 0.2, 0.15, 0.06, 0.04))
     for n in (300, 2000)
 }
-ABOUT: dict[str, Mapping[str, Setting | Survey | Normal]] = {
-    "edges": SETTINGS, "weights": WEIGHTED, "least": LEAST, "d_b": NORMAL, "areas": AVERAGED,
+SURE = {f"sure_{n}": Sure(0.006, n) for n in (60, 150, 400, 2000)} | {"ordinary_300": Sure(0.0, 300)}
+ABOUT: dict[str, Mapping[str, Setting | Survey | Normal | Sure]] = {
+    "edges": SETTINGS, "weights": WEIGHTED, "least": LEAST, "d_b": NORMAL, "areas": AVERAGED, "sure": SURE,
 }  # fmt: skip
 EVERY = {name: setting for part in ABOUT.values() for name, setting in part.items()}
 QUICK = ("perfect2_150", "heavy_400", "light_400", "chance4_150", "single5_150", "d_0_150", "d_2_150")
@@ -168,11 +180,28 @@ def samples(setting: Setting, repeats: int) -> Iterator[Evaluation]:
         yield evaluate(y[rows], y_prob=p[rows], groups=groups, **options)
 
 
-def drawn_from(setting: Setting | Survey | Normal, repeats: int) -> tuple[Mapping[str, float], list[Evaluation]]:
+def sure(setting: Sure, repeats: int) -> Iterator[Evaluation]:
+    """The evaluation of the population, then those of samples from it, of two classes."""
+    rng = np.random.default_rng(1)
+    y = (rng.random(4 * SIZE) < 0.4).astype(int)
+    if setting.wrong:
+        logit = np.where(rng.random(len(y)) < setting.wrong, -1, 1) * (2 * y - 1) * rng.gamma(3, 1.5, len(y))
+    else:
+        logit = 1.47 * rng.normal(1.47 * y - 0.735, 1) - 0.4
+    options = {"labels": range(2), "sections": ["probability", "binary", "spcc", "calibration"]}
+    yield evaluate(y, y_prob=expit(logit), **options)
+    rng = np.random.default_rng(setting.draws)
+    for _ in range(repeats):
+        rows = rng.integers(0, len(y), setting.draws)
+        yield evaluate(y[rows], y_prob=expit(logit[rows]), **options)
+
+
+def drawn_from(setting: Setting | Survey | Normal | Sure, repeats: int) -> tuple[Mapping[str, float], list[Evaluation]]:
     """The true values, and the evaluations of samples."""
     if isinstance(setting, Normal):
         return {"spcc/d_b": setting.truth}, list(normal(setting, repeats))
-    truth, *drawn = (surveys if isinstance(setting, Survey) else samples)(setting, repeats)
+    made = sure if isinstance(setting, Sure) else surveys if isinstance(setting, Survey) else samples
+    truth, *drawn = made(setting, repeats)
     return truth.metrics, drawn
 
 

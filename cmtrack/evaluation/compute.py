@@ -320,8 +320,8 @@ def _warnings(
             )
     squared = None if squares is None else np.asarray(_wrong(squares.matrix.counts))
     wrong = float(_effective(np.asarray(_wrong(statistics.matrix.counts)), squared))
-    if wrong < RARE and any(name.startswith("spcc/") for name in results.intervals):
-        out.append(f"fewer than {RARE} rows (n = {wrong:g}) are predicted wrongly: intervals of spcc/ are approximate")
+    if wrong < RARE:
+        out.extend(_few_errors(wrong, results.intervals))
     clusters = results.clusters.n
     if clusters is not None and clusters < RARE:
         out.append(f"the rows belong to {clusters} groups, fewer than {RARE}: all intervals are approximate")
@@ -389,6 +389,24 @@ def _correlation_remarks(scores: ClassScores) -> list[str]:
                 "interval does not include their error"
             )
     return out
+
+
+_FEW_ERRORS = {
+    "probability/": ("log loss", "Brier score", "spherical score", "skills"),
+    "average_precision": ("average precision",),
+    "spcc/": ("sPCC",),
+    "calibration/": ("calibration error", "calibration slope"),
+}
+"""What few wrong predictions decide, by a part of its metrics' names."""
+
+
+def _few_errors(wrong: float, names: Collection[str]) -> list[str]:
+    """Warning of few wrong predictions, with what they make approximate; none where no metric is of that kind."""
+    named = [one for part, words in _FEW_ERRORS.items() if any(part in name for name in names) for one in words]
+    if not named:
+        return []
+    few = "No errors" if wrong == 0 else f"Only {wrong:.3g} error{'s' if wrong != 1 else ''}"
+    return [f"{few}: the intervals of {_list(named)} are approximate"]
 
 
 def _wrong(counts: Counts) -> float:

@@ -60,6 +60,9 @@ class ReliabilityTable(ScoreTable):
         super().__init__(scores, squares)
         self.level, self._most = level, most
 
+    def like(self, scores: ScoreCounts, squares: ScoreCounts | None) -> ReliabilityTable:
+        return ReliabilityTable(scores, squares, self.level, self._most)
+
     @cached_property
     def held(self) -> npt.NDArray[np.intp]:
         """Places of the scores that rows have."""
@@ -557,7 +560,7 @@ CALIBRATION = Section("calibration", "Calibration of the positive group's score"
     _metric("slope", Coefficient("slope"), better="", interval="wald", title="calibration slope", source=_COX,
             reason=_LABELS, formula="of the labels on logit(score); below 1: over-confident"),
     _metric("intercept", Coefficient("intercept"), better="nearest zero", interval="wald", reason=_LABELS,
-            title="calibration intercept", source=_COX, formula="of the same fit"),
+            few_errors=True, title="calibration intercept", source=_COX, formula="of the same fit"),
     *_parts(log=False),
     *_parts(log=True),
 ), of_positive=True)  # fmt: skip

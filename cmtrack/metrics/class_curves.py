@@ -63,6 +63,11 @@ class ClassCurves(Samples):
     def argument(self) -> ClassCurves:
         return self
 
+    def with_flipped(self, size: Any) -> ClassCurves:
+        made, sizes = ClassCurves(self.scores, self._squares, self._level), np.broadcast_to(size, self.n_classes)
+        made.tables = tuple(table.with_flipped(float(one)) for table, one in zip(self.tables, sizes, strict=True))
+        return made
+
     @cached_property
     def tables(self) -> tuple[ReliabilityTable, ...]:
         """Each class against all others."""
@@ -470,7 +475,7 @@ _BOUND = "its error needs rows; from counts alone, at most the mean of theirs"
 CLASS_CURVES = (
     Metric("class/<label>/roc_auc", OfEach(AREA), interval="logit", title="area under the ROC curve", brief="ROC AUC",
            formula="the class's probability, the class against all others", source="DeLong et al. (1988)", **_EACH),
-    Metric("class/<label>/average_precision", OfEach(PRECISION), interval="logit", brief="AP",
+    Metric("class/<label>/average_precision", OfEach(PRECISION), interval="logit", brief="AP", few_errors=True,
            formula="the same by precision and recall", source="Boyd, Eng & Page (2013)", **_EACH),
     Metric("class/<label>/calibration_error", OfEach(Error()), interval="square", better="lower",
            formula="calibration/error of the class's probability", source="Bröcker (2012); Kumar, Liang & Ma (2019)",

@@ -150,7 +150,7 @@ def on_scale(
     Parameters
     ----------
     scale : "atanh", "logit", "log" or "wald"
-        Correlations, areas under a curve, losses, everything else.
+        Correlations, areas under a curve, losses (or skills, whose range has only an upper end), everything else.
 
     Returns
     -------
@@ -160,16 +160,19 @@ def on_scale(
     if not (math.isfinite(value) and math.isfinite(standard_error)):
         return None
     own = (float(bounds[0]), float(bounds[1]))
-    ends = {"atanh": (-1.0, 1.0), "logit": (0.0, 1.0), "log": own, "wald": own}
-    if scale not in ends:
+    ranges = {"atanh": (-1.0, 1.0), "logit": (0.0, 1.0), "log": own, "wald": own}
+    if scale not in ranges:
         raise ValueError(f"scale must be 'atanh', 'logit', 'log' or 'wald', got {scale!r}")
-    lowest, highest = ends[scale]
+    lowest, highest = ranges[scale]
     value = settled(value, lowest, highest)
     if standard_error <= (ROUNDING if value in (lowest, 0.0, highest) else 0.0):
         return None  # a share of exactly 0 or 1 is not known without error
     reach = normal_quantile(confidence_level, degrees) * standard_error
     if scale == "wald":
         return max(lowest, value - reach), min(highest, value + reach)
+    if scale == "log" and math.isinf(lowest) and math.isfinite(highest):  # a skill: 1 less a ratio of losses
+        ends = on_scale("log", highest - value, standard_error, confidence_level, (0.0, math.inf), degrees)
+        return None if ends is None else (highest - ends[1], highest - ends[0])
     if scale == "log":
         if not value > 0 or reach / value > _LONGEST:
             return None

@@ -92,6 +92,9 @@ class Metric:
     needs : str, optional
         The least that it is computed from: "labels", "two groups", "probabilities", "label sets", ...; by default what
         ``of`` says.
+    few_errors : bool, default False
+        Whether few wrong predictions make most of its error. Its interval is then that of the samples and one more,
+        half of it flipped (:meth:`cmtrack.metrics.samples.Samples.with_flipped`).
 
     Notes
     -----
@@ -127,6 +130,7 @@ class Metric:
     brief: str = ""
     reason: str = ""
     needs: str = ""
+    few_errors: bool = False
 
     def __post_init__(self) -> None:
         usual = {"atanh": (-1.0, 1.0), "wilson": (0.0, 1.0), "logit": (0.0, 1.0), "log": (0.0, math.inf)}.get(

@@ -97,6 +97,23 @@ class Sides:
         n = moments.n.astype(np.float64)
         return cls(*map(np.stack, zip(moments.others(), (n, *own), strict=True)))
 
+    def mixed(self, part: Any) -> Sides:
+        """The samples, a part of them once more, and the same part on the other side."""
+        other = [getattr(self, name)[::-1] for name in ("n", "mean", "m2", "m3", "m4")]
+        mine = [self.n * (1 + part), self.mean, *(power * (1 + part) for power in (self.m2, self.m3, self.m4))]
+        theirs = [other[0] * part, other[1], *(power * part for power in other[2:])]
+        n = mine[0] + theirs[0]
+        mean = np.divide(mine[0] * mine[1] + theirs[0] * theirs[1], n, out=np.zeros_like(n), where=n > 0)
+        powers = np.zeros((3, *n.shape))
+        for count, centre, m2, m3, m4 in (mine, theirs):
+            d = centre - mean
+            powers += (
+                m2 + count * d**2,
+                m3 + 3 * d * m2 + count * d**3,
+                m4 + 4 * d * m3 + 6 * d**2 * m2 + count * d**4,
+            )
+        return Sides(n, mean, *powers)
+
     @classmethod
     def of_means(cls, moments: ScoreMoments, positive: BoolArray) -> Sides:
         """Means of the sum of some classes' scores in these classes and in the others; its spread is not known."""
@@ -150,6 +167,11 @@ class ScoreSamples(Samples):
         with np.errstate(all="ignore"):
             n0, n1 = self.sides.n**2 / self.squares.n
             return 4 * n0 * n1 / (n0 + n1)
+
+    def with_flipped(self, size: Any) -> ScoreSamples:
+        part = size / self.effective(None) / 2
+        squared = self.squares.mixed(part) if self.fractional else None
+        return ScoreSamples(self.sides.mixed(part), squared, self.labels_variance)
 
     def influence(self, metric: Metric) -> FloatArray:
         """Coefficients of (1, d, d^2), d a score less its side's mean, shape (3, 2) or (3, 2, K)."""

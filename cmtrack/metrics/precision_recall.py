@@ -283,14 +283,15 @@ _AP: dict[str, Any] = {"of": "scores", "low": 0.0, "high": 1.0, "source": "Boyd,
 _NO_POSITIVES = "there are no actual positives"
 
 PRECISION_RECALL = (
-    Metric("binary/average_precision", PRECISION, interval="logit", reason=_NO_POSITIVES, brief="AP",
+    Metric("binary/average_precision", PRECISION, interval="logit", reason=_NO_POSITIVES, brief="AP", few_errors=True,
            formula="Σ (recall step) · precision; with mismatches at most the ceiling", **_AP),
     Metric("binary/average_precision_ceiling", Ceiling(), interval="wilson", reason="a group has no samples",
            title="ceiling of the average precision", brief="AP ceiling", headline=False,
            formula="largest recall that any threshold reaches", **_AP),
     Metric("binary/average_precision_normalized", NormalizedPrecision(), interval="logit",
            reason="there are no actual positives, or the ceiling is 0", title="normalised average precision",
-           brief="normalised AP", headline=False, formula="average_precision / average_precision_ceiling", **_AP),
+           brief="normalised AP", headline=False,
+           few_errors=True, formula="average_precision / average_precision_ceiling", **_AP),
     Metric("binary/ks", youden, interval="", reason="a group has no samples", brief="KS", headline=False,
            title="Kolmogorov-Smirnov distance", formula="largest recall − fall-out over all thresholds, chosen by it",
            of="scores", low=0.0, high=1.0, source="Youden (1950)"),

@@ -8,15 +8,17 @@ reason and the number of rows. The reference of a skill always answers the share
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+from scipy.special import digamma
 
 from cmtrack.metrics.metric import Metric, Section
 from cmtrack.metrics.samples import Samples, Weighted
 from cmtrack.statistics.actual_class import LOSSES, ProperScores, RankCounts, losses_of, ranks_of
 from cmtrack.statistics.inputs import FloatArray, IntArray
+from cmtrack.statistics.moments import ScoreMoments
 
 
 @dataclass(frozen=True, eq=False)
@@ -139,6 +141,12 @@ class BrierSkill(Skill):
         return known, own - known
 
 
+_LARGEST_LOSS = 53 * math.log(2.0)
+"""The largest of a probability that leaves something of 1, in double precision."""
+_SAME = 1e6
+"""Strength of a beta distribution beyond which all is at its mean."""
+
+
 class LossSamples(Samples):
     """Samples by one loss of theirs and their actual class.
 
@@ -155,6 +163,8 @@ class LossSamples(Samples):
     groups : ndarray of shape (K,), optional
         The groups of a step; by default the classes.
     reference : ndarray of shape (K,), optional
+    moments : ScoreMoments of shape (K, K), optional
+        Of each class's probability in each actual class.
     """
 
     def __init__(
@@ -164,7 +174,9 @@ class LossSamples(Samples):
         loss: str,
         groups: IntArray | None = None,
         reference: FloatArray | None = None,
+        moments: ScoreMoments | None = None,
     ) -> None:
+        self._moments = moments
         self.scores, self.squares, self.loss, self.groups = scores, squares or scores, loss, groups
         place = scores.place(loss, groups)
         assert place is not None  # the view has asked
@@ -186,6 +198,58 @@ class LossSamples(Samples):
         constant, slope = influence.T
         n, mean, m2 = self.squares.n, self.squares.mean[:, self._column], self.squares.m2[:, self._column]
         return math.sqrt(float((slope**2 * m2 + n * (slope * mean + constant) ** 2).sum())) / self.total
+
+    def with_flipped(self, size: Any) -> LossSamples | None:
+        flipped = self._flipped()
+        if flipped is None:
+            return None
+        part = float(size) * float(self.squares.n.sum()) / self.total**2 / 2
+        alike = self.scores.mean[:, self._column]
+        own, squared = (self._mixed(one, part, flipped, alike) for one in (self.scores, self.squares))
+        return LossSamples(own, squared, self.loss, self.groups, self._reference)
+
+    def _mixed(self, scores: ProperScores, part: float, flipped: FloatArray, alike: FloatArray) -> ProperScores:
+        """The samples, a part of them once more with the loss ``alike`` of their class, and once with ``flipped``."""
+        mean, m2, n = scores.mean.copy(), scores.m2.copy(), scores.n * (1 + 2 * part)
+        own = mean[:, self._column].copy()
+        mean[:, self._column] = about = (own + part * (alike + flipped)) / (1 + 2 * part)
+        more = (own - about) ** 2 + part * ((alike - about) ** 2 + (flipped - about) ** 2)
+        m2[:, self._column] += scores.n * more
+        return replace(scores, n=n, mean=mean, m2=m2)
+
+    def _flipped(self) -> FloatArray | None:
+        """The mean loss of rows, were another class the actual one and had all that theirs left, by class (K,).
+
+        It follows from the probability of the actual class: its mean, and for the logarithm a beta distribution with
+        its variance. None where every row is sure.
+        """
+        if self._moments is None:
+            return None
+        n, mean = self.scores.n.astype(np.float64), self._moments.mean
+        size = len(n)
+        groups = np.arange(size) if self.groups is None else self.groups
+        same = groups[:, None] == groups
+        own, together = np.diag(mean), (mean * same).sum(axis=1)
+        by_class = own / np.where(together > 0, together, 1.0) if self.loss == "within" else together
+        inside = n * (same.sum(axis=1) > 1) if self.loss == "within" else n
+        if not inside.sum() > 0:
+            return None
+        sure = float(inside @ by_class) / float(inside.sum())
+        left = 1 - sure
+        if not 0 < left < 1:
+            return None
+        if self.loss == "brier":
+            half = 0.5 if len(np.unique(groups)) == 2 else 1.0
+            flipped = self.argument().loss + 2 * half * (sure - left)
+        elif self.loss == "spherical":
+            flipped = 1 - (1 - self.argument().loss) * left / sure
+        else:
+            spread = np.diag(self._moments.m2) + n * (own - float(n @ own) / float(n.sum())) ** 2
+            one_less = 1 - float(n @ own) / float(n.sum())
+            strength = one_less * (1 - one_less) * float(n.sum()) / max(float(spread.sum()), 1e-300) - 1
+            flipped = float(digamma(strength) - digamma(left * strength)) if 0 < strength < _SAME else -math.log(left)
+            flipped = min(flipped, _LARGEST_LOSS)
+        return np.where(inside > 0, flipped, self.scores.mean[:, self._column])
 
     def by_row(
         self, influence: FloatArray, actual: IntArray, probabilities: FloatArray, weights: Any = None
@@ -259,10 +323,10 @@ _KINDS: tuple[tuple[str, Any, str, str, str, dict[str, Any]], ...] = (
     ("spherical", Mean(), "spherical losses", _SPHERICAL, "mean of 1 − p(actual) / √Σ p²",
      {"high": 1.0, "title": "spherical score", "brief": "spherical"}),
     ("log_skill", LogSkill(), "log losses", _GOOD, "1 − log loss / entropy of the shares",
-     {"better": "higher", "low": -math.inf, "high": 1.0, "interval": "wald", "title": "skill by log loss",
+     {"better": "higher", "low": -math.inf, "high": 1.0, "title": "skill by log loss",
       "brief": "log skill"}),
     ("brier_skill", BrierSkill(), "brier losses", _BRIER, "1 − Brier score / that of the shares",
-     {"better": "higher", "low": -math.inf, "high": 1.0, "interval": "wald", "title": "skill by Brier score",
+     {"better": "higher", "low": -math.inf, "high": 1.0, "title": "skill by Brier score",
       "brief": "Brier skill"}),
     ("log_loss_within", LogMean(), "losses within", _GOOD, "log loss of the classes − log loss of their groups",
      {"title": "log loss inside the groups", "brief": "log loss within"}),
@@ -270,7 +334,7 @@ _KINDS: tuple[tuple[str, Any, str, str, str, dict[str, Any]], ...] = (
 
 
 def _section(name: str, title: str, prefix: str, headline: bool) -> Section:
-    usual = {"better": "lower", "low": 0.0, "high": math.inf, "interval": "log", "headline": False}
+    usual = {"better": "lower", "low": 0.0, "high": math.inf, "interval": "log", "headline": False, "few_errors": True}
     made = []
     for kind, function, of, source, formula, words in _KINDS:
         own = {**usual, **words}

@@ -97,7 +97,8 @@ class Results:
             return
         value = metric.number(samples.argument())
         spread = metric.spread(samples, value) if self.with_errors and math.isfinite(value) else ()
-        self._put_computed(metric, samples, name or metric.name, value, spread)
+        more = self._with_flipped(metric, samples, [name or metric.name], spread)
+        self._put_computed(metric, samples, name or metric.name, value, spread, more=more)
 
     def _is_left_out(self, metric: Metric) -> bool:
         """True for what holds for independent rows only, where rows belong together."""
@@ -112,11 +113,35 @@ class Results:
             spread = metric.spread(samples, values) if self.with_errors and not alone else ()
             known = [None if part is None else _of_each(part, values) for part in spread]
             head, tail = _PLACE.split(metric.name.replace("<step>", step))
-            columns.append((metric, samples, head, tail, values.tolist(), known))
+            everyone = [f"{head}{names.get(k, '')}{tail}" for k in range(len(values))]
+            more = [_of_each(part, values) for part in self._with_flipped(metric, samples, everyone, spread)]
+            columns.append((metric, samples, head, tail, values.tolist(), known, more))
         for k, name in names.items():
-            for metric, samples, head, tail, numbers, known in columns:
+            for metric, samples, head, tail, numbers, known, more in columns:
                 own = tuple(None if part is None else part[k] for part in known)
-                self._put_computed(metric, samples, f"{head}{name}{tail}", numbers[k], own, k)
+                one = tuple(part[k] for part in more)
+                self._put_computed(metric, samples, f"{head}{name}{tail}", numbers[k], own, k, one)
+
+    def _with_flipped(self, metric: Metric, samples: Samples, names: Sequence[str], spread: Any) -> tuple[Any, ...]:
+        """Value and error with one more sample, half of it flipped, where a metric's interval is of these; or nothing.
+
+        With clusters the one stands for as many samples as their errors are alike, at most a cluster.
+        """
+        if not (metric.few_errors and spread and spread[0] is not None):
+            return ()
+        wider: Any = np.ones(np.shape(spread[0]))
+        if self.clusters.n is not None:
+            errors = np.reshape([self.clusters.errors.get(name, math.nan) for name in names], wider.shape)
+            wider = np.divide(errors, spread[0], out=wider, where=(spread[0] > 0) & (errors > 0))
+        with np.errstate(all="ignore"):
+            most = 1.0 if self.clusters.n is None else max(float(np.max(samples.total)) / self.clusters.n, 1.0)
+            more = samples.with_flipped(np.clip(wider**2, 1.0, most))
+            if more is None:
+                return ()
+            single = np.ndim(wider) == 0 and len(names) == 1
+            value = metric.number(more.argument()) if single else metric.of_each(more)
+            error = metric.spread(more, value)[0] if np.isfinite(value).any() else math.nan
+            return value, error * wider
 
     def _put_computed(
         self,
@@ -126,8 +151,9 @@ class Results:
         value: float,
         spread: tuple[float | None, ...],
         k: int | None = None,
+        more: tuple[float, ...] = (),
     ) -> None:
-        """Add a value; ``spread`` is what :meth:`Metric.spread` gives, or nothing."""
+        """Add a value; ``spread`` is what :meth:`Metric.spread` gives, or nothing; ``more`` is for :meth:`put`."""
         error, n = spread or (None, None)
         value = self.clusters.pvalues.get(name, value)
         if metric.interval == "count":
@@ -136,7 +162,7 @@ class Results:
         why = getattr(metric.value, "reason", None)
         reason = "" if why is None or math.isfinite(value) else why(samples.argument(), k)
         reason = _DEPENDENT if self._is_left_out(metric) else reason
-        self.put(name, value, error=error, n=n, reason=reason, metric=metric)
+        self.put(name, value, error=error, n=n, reason=reason, metric=metric, more=more)
         make: Any = getattr(metric.value, "interval", None)
         if make is not None and name in self.errors:
             self._put_made(metric, name, make, samples, error or 0.0)
@@ -177,6 +203,7 @@ class Results:
         n: Any = None,
         reason: str = "",
         metric: Metric,
+        more: tuple[float, ...] = (),
     ) -> None:
         """Add a metric.
 
@@ -190,6 +217,8 @@ class Results:
             Why it is undefined, if it is; by default what the metric says.
         metric : Metric
             Its declaration.
+        more : (value, error), optional
+            Those that its interval is made of, where they are others.
         """
         value = settled(float(value), metric.low, metric.high)
         self.metrics[name] = value
@@ -222,6 +251,12 @@ class Results:
         elif metric.interval in ("wald", "atanh", "logit", "log"):
             bounds, degrees = (metric.low, metric.high), self.clusters.degrees(name)
             interval = within_bounds(metric.interval, value, error, self.confidence_level, bounds, n, degrees)
+            if more and np.isfinite(more).all() and (error > 0 or interval is None):
+                at, around = more
+                other = within_bounds(metric.interval, at, around, self.confidence_level, bounds, n, degrees)
+                both = [ends for ends in (interval, other) if ends is not None]
+                if both:  # what either leaves open stays open
+                    interval = min(value, *(low for low, _ in both)), max(value, *(high for _, high in both))
         if interval is not None:
             self.intervals[name] = interval
 

@@ -326,12 +326,28 @@ class ScoreTable(Weighted):
     def informing(self, metric: Metric) -> Any:
         return self.effective_sides
 
+    def with_flipped(self, size: Any) -> Any:
+        part = size / self.effective(None) / 2
+        squared = None if self.squared_scores is None else _mixed(self.squared_scores, part)
+        return self.like(_mixed(self.scores, part), squared)
+
+    def like(self, scores: ScoreCounts, squares: ScoreCounts | None) -> Any:
+        """Other counts, seen in the same way."""
+        return ScoreTable(scores, squares)
+
     def by_channel(self, accepted: Any, rejected: Any, negative: Any, corrected: bool = True) -> FloatArray:
         """Influence (4 U,) from what a sample of a channel and a score adds to the mean of its side."""
         parts = np.stack([np.broadcast_to(part, len(self.scores.values)) for part in (accepted, rejected, negative)])
         factor = self.total / self.sides * (self.corrections if corrected else 1.0)
         psi: FloatArray = parts[[0, 1, 2, 2]] * np.repeat(factor, 2)[:, None]
         return psi.ravel()
+
+
+def _mixed(scores: ScoreCounts, part: float) -> ScoreCounts:
+    """The samples, a part of them once more, and the same part on the other side."""
+    counts = scores.counts.astype(np.float64)
+    sums = None if scores.sums is None else scores.sums * (1 + 2 * part)
+    return replace(scores, counts=counts * (1 + part) + part * counts[[2, 3, 0, 1]], sums=sums)
 
 
 class Area:

@@ -67,6 +67,19 @@ class Samples:
         """Effective number of samples that a metric without error rests on, as a share would; None where not known."""
         return None
 
+    def with_flipped(self, size: Any) -> Samples | None:
+        """The samples and one more: half of it like the others, half of it like them with its label flipped.
+
+        It is to a mean loss what Jeffreys' half counts are to a share: among few errors, or none, one more is thought
+        of. None where the flipped one is not known.
+
+        Parameters
+        ----------
+        size : float, or ndarray of shape (K,)
+            Effective samples that the one stands for: above 1 where rows belong together.
+        """
+        return None
+
 
 def gradient(function: Callable[[Any], Any], numbers: Any, n: int) -> FloatArray:
     """Derivatives of an elementwise function by the first ``n`` fields of a named tuple, by complex steps.

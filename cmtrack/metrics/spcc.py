@@ -326,9 +326,13 @@ class Least(Correlations):
                 rough = 2 * np.sqrt((n[:, None] + n) / n[:, None] / n)[~np.eye(size, dtype=np.bool_)]
                 terms = np.argpartition(np.nan_to_num(values - rough, nan=np.inf), _MOST_TERMS)[:_MOST_TERMS]
             every = self.samples(scores, terms)
-            errors = wider * every.standard_error(every.quadratic(correlation))
-            sizes = every.equal_sides / wider**2
-        return least_correlation(values[terms], errors, sizes, level, degrees, many)
+            found = []
+            for own in (every, every.with_flipped(max(wider**2, 1.0))):  # as the interval of each correlation
+                errors, sizes = wider * own.standard_error(own.quadratic(correlation)), own.equal_sides / wider**2
+                each = np.asarray(correlation(own.argument()), dtype=np.float64)
+                found.append(least_correlation(each, errors, sizes, level, degrees, many))
+        ends = [one for one in found if one is not None]
+        return (min(low for low, _ in ends), max(high for _, high in ends)) if ends else None
 
 
 # -- of binned scores ----------------------------------------------------------------------------------------
@@ -470,7 +474,7 @@ _NO_SPREAD = "a class has fewer than two samples, or no score varies in its clas
 SPCC = Section("spcc", "Separation by the probabilities (sPCC)", (
     _spcc("ovr/<label>", correlation, "class moments", _EQ,
           "correlation of one class's indicator and its score over all samples",
-          title="separation of {label} from the rest (sPCC)", brief="sPCC of {label}"),
+          title="separation of {label} from the rest (sPCC)", brief="sPCC of {label}", few_errors=True),
     _spcc("ovr_fisher", Fisher("ovr"), "class scores", _MEAN, "tanh of the mean atanh of the one-vs-rest correlations",
           title="separation of each class from the rest (sPCC, Fisher mean)", brief="sPCC ovr", headline=True),
     _spcc("ovo_fisher", Fisher("ovo"), "class scores", _MEAN,
@@ -482,12 +486,12 @@ SPCC = Section("spcc", "Separation by the probabilities (sPCC)", (
           title="separation of the worst pair of classes (sPCC)", brief="sPCC ovo min"),
     _spcc("binary", correlation, "moments", _EQ,
           "sample correlation of the positive group's indicator and its score",
-          title="separation of the two groups (sPCC)", brief="sPCC", headline=True,
+          title="separation of the two groups (sPCC)", brief="sPCC", headline=True, few_errors=True,
           reason="a class has no samples or the score does not vary"),
     _spcc("d_a", d_a, "moments", _INDEX, "|μ₁ − μ₀| / √((v₁ + v₀) / 2)", reason=_NO_SPREAD,
-          title="distance of the groups d_a", brief="d_a", **_DISTANCE),
+          title="distance of the groups d_a", brief="d_a", few_errors=True, **_DISTANCE),
     _spcc("d_e", d_e, "moments", _INDEX, "2 |μ₁ − μ₀| / (√v₁ + √v₀)", reason=_NO_SPREAD,
-          title="distance of the groups d_e", brief="d_e", **_DISTANCE),
+          title="distance of the groups d_e", brief="d_e", few_errors=True, **_DISTANCE),
     _spcc("d_b", BayesIndex(), "scores", _INDEX,
           "−2 Φ⁻¹(e), e the Bayes error at equal priors of the binned densities",
           reason="a class has no samples", title="distance of the groups d_b", brief="d_b", **_DISTANCE),

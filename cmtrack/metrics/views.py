@@ -252,7 +252,7 @@ class EvaluationViews(Views):
             scores, squares = self.statistics.losses, self._squares.losses if self._squares else None
             found = None
             if scores is not None and (step or loss != "within") and scores.place(loss, groups) is not None:
-                found = LossSamples(scores, squares, loss, groups, self.reference)
+                found = LossSamples(scores, squares, loss, groups, self.reference, self.statistics.moments)
             self._losses[loss, step] = found
         return self._losses[loss, step]
 

@@ -15,7 +15,7 @@ import cmtrack
 from cmtrack import ConfusionMatrix, Grouping, estimate_prevalence, evaluate
 from cmtrack.metrics import em_shares, prior_corrected
 from cmtrack.metrics.binary import literal_forms
-from cmtrack.metrics.intervals import tango
+from cmtrack.metrics.intervals import on_scale, tango
 from cmtrack.metrics.moments import ScoreSamples, Sides
 from cmtrack.metrics.multiclass import cohen_kappa
 from cmtrack.metrics.spcc import bayes_index, d_a, d_e, fisher_mean, standardised_spcc
@@ -266,8 +266,12 @@ def test_tv7_spcc() -> None:
     check(evaluation, "prevalence", {
         "bias": 0.02, "expected_count": 4.2, "expected_count_sd_labels_only": 1.3095800854
     })  # fmt: skip
-    close(standard_error(evaluation, "spcc/binary", "atanh"), 0.1523937522)
-    close(evaluation.intervals["spcc/binary"], [0.2742206160, 0.8958427352])
+    close(evaluation.standard_errors["spcc/binary"], 0.1523937522)
+    plain = on_scale("atanh", evaluation.metrics["spcc/binary"], evaluation.standard_errors["spcc/binary"])
+    close(plain, [0.2742206160, 0.8958427352])
+    low, high = evaluation.intervals["spcc/binary"]  # of 10 rows, and of one more, half of it flipped
+    assert 0.1 < low < 0.2742206160
+    close(high, 0.8958427352)
     moments = evaluation.statistics.score_moments
     assert moments is not None
     close(moments.mean[:, 0], [0.2666666667, 0.65])

@@ -10,6 +10,7 @@ from sklearn.metrics import average_precision_score, brier_score_loss, log_loss
 
 from cmtrack import Accumulator, Evaluation, Grouping, compare, evaluate, evaluate_table, paired_differences
 from cmtrack.evaluation.loading import loads
+from cmtrack.metrics.intervals import on_scale
 from cmtrack.metrics.precision_recall import PRECISION as PRECISION_OF
 from cmtrack.metrics.precision_recall import largest_error
 from cmtrack.metrics.roc import ScoreTable
@@ -213,7 +214,13 @@ def test_vector_21_of_average_precision():
     evaluation = evaluate(B20, y_prob=D20)
     assert numbers(evaluation, "binary/average_precision", "binary/ks") == near([0.8395896209, 0.5])
     assert errors(evaluation, "binary/average_precision") == near([0.0885294571])
-    assert evaluation.intervals["binary/average_precision"] == near((0.5906904514, 0.9499570556))
+    name = "binary/average_precision"
+    assert on_scale("logit", evaluation.metrics[name], evaluation.standard_errors[name]) == near(
+        (0.5906904514, 0.9499570556)
+    )
+    low, high = evaluation.intervals["binary/average_precision"]
+    assert 0.5 < low < 0.5906904514  # one more row, half of it flipped, tells of errors not seen among 20
+    assert high == near(0.9499570556)
     weighted = evaluate(B20, y_prob=D20, sample_weight=W20)
     assert numbers(weighted, "binary/average_precision") == near([0.8727513228])
     assert errors(weighted, "binary/average_precision") == near([0.0669204341])
