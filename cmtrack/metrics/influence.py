@@ -197,8 +197,8 @@ def row_errors(rows: Predictions, views: EvaluationViews, only: Sequence[str] = 
     curves = views.class_curves
     if not asked or curves is None or rows.source is None:
         return {}
-    actual, rng = rows.actual_codes.raw, np.random.default_rng(0)
-    wrong = actual != rows.predicted_codes.raw  # the rows that move an area most
+    actual, rng = rows.actual, np.random.default_rng(0)
+    wrong = actual != rows.predicted  # the rows that move an area most
     parts = [np.flatnonzero(wrong), np.flatnonzero(~wrong)]
     picked = [part if len(part) <= MOST_ROWS else part[rng.integers(0, len(part), MOST_ROWS)] for part in parts]
     drawn = np.concatenate(picked)
@@ -213,7 +213,7 @@ def row_errors(rows: Predictions, views: EvaluationViews, only: Sequence[str] = 
     for metric in asked:
         function: Any = metric.value
         if math.isfinite(function(curves)):
-            psi = function.influence_of_rows(curves, actual[drawn].astype(np.int64), places)
+            psi = function.influence_of_rows(curves, actual[drawn], places)
             found[metric.name] = math.sqrt(float(squares @ psi**2)) / curves.total
     return found
 

@@ -337,3 +337,11 @@ def test_errors_of_averages_of_many_rows_come_from_drawn_ones() -> None:
     for name in AVERAGES:
         exact = standard_error(evaluation.influence(f"multiclass/{name}"))
         assert evaluation.standard_errors[f"multiclass/{name}"] == pytest.approx(exact, rel=0.04)
+
+
+@pytest.mark.parametrize("names", [[1, 2, 3], [30, 10, 20], ["c", "a", "b"]])
+def test_errors_of_averaged_areas_do_not_depend_on_the_names_of_the_classes(names: list[object]) -> None:
+    y, _, p = random_problem(5, 90, len(names))
+    plain, named = evaluate(y, y_prob=p), evaluate([names[k] for k in y], y_prob=p, labels=names)
+    for name in AVERAGES:
+        assert named.standard_errors[f"multiclass/{name}"] == plain.standard_errors[f"multiclass/{name}"] > 0
