@@ -203,7 +203,7 @@ def _value(run: Any) -> str:
 def _difference(run: Any) -> str:
     ends = (run.difference_low, run.difference_high)
     shown = fmt.with_interval(run.difference, ends)
-    return shown if all(map(math.isfinite, ends)) else f"{shown} (no error known)"
+    return shown if all(map(math.isfinite, ends)) else f"{shown} ({getattr(run, 'reason', '') or 'no error known'})"
 
 
 def _ranks(run: RankedRun) -> str:

@@ -20,6 +20,7 @@ from cmtrack.metrics.catalog import find, lookup
 from cmtrack.metrics.influence import covariance, degrees_of_pairs, standard_error
 from cmtrack.metrics.metric import Metric
 from cmtrack.metrics.names import encode_label
+from cmtrack.metrics.paired import as_normal
 from cmtrack.names import quoted
 from cmtrack.statistics.counting import Codes
 from cmtrack.statistics.inputs import FloatArray, IntArray
@@ -419,7 +420,7 @@ class _Picked:
         if math.isfinite(exact):
             statistic, degrees = math.copysign(-float(ndtri(exact / 2)), gain), math.inf
             error = abs(gain / statistic) if gain and statistic else error
-        normal = float(inference.as_normal(np.array([statistic]), np.array([degrees]))[0])
+        normal = float(as_normal(np.array([statistic]), np.array([degrees]))[0])
         one_sided = self.above(normal) if gain > 0 else self.answers * float(ndtr(normal))
         near, far = 0.0, 40.0
         alpha = (1 - self.level) / 2

@@ -13,9 +13,10 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.special import ndtr, ndtri, stdtr, stdtrit
+from scipy.special import ndtr, ndtri
 
 from cmtrack.metrics.intervals import holm, normal_quantile
+from cmtrack.metrics.paired import Paired, as_normal, cut, students
 from cmtrack.statistics.inputs import BoolArray, FloatArray, IntArray
 
 N_DRAWS = 20_000
@@ -62,7 +63,7 @@ class Pairs:
     reach : float
         Normal quantile of the simultaneous intervals.
     low, high : ndarray of shape (R, R)
-        Simultaneous intervals of all differences.
+        Simultaneous intervals of all differences; NaN where too few rows differ.
     rival : ndarray of shape (R,), int64
         The best of the other runs that are not the same as each one; the run itself where there is none.
     may_be_best : ndarray of shape (R,)
@@ -289,6 +290,9 @@ def pairs(
     degrees: FloatArray | None = None,
     clustered: bool = False,
     known: BoolArray | None = None,
+    widest: float = math.inf,
+    rows: Paired | None = None,
+    of_rows: IntArray | None = None,
 ) -> Pairs:
     """All pairwise differences with family-wise p-values and simultaneous intervals, and the runs that may be best.
 
@@ -307,6 +311,13 @@ def pairs(
         Whether they are those of clusters, and count for the p-values of single pairs, too.
     known : ndarray of shape (R,), bool, optional
         Runs whose errors are known; the others take no part in what may be best. By default all.
+    widest : float, default infinite
+        The most that two values can differ by.
+    rows : Paired, optional
+        What the rows say of the differences of some runs, larger is better: their statistics and intervals. A
+        difference in too few rows is no lead.
+    of_rows : ndarray of int, optional
+        The places of these runs.
 
     Notes
     -----
@@ -338,12 +349,20 @@ def pairs(
         degrees = np.full_like(error, np.inf)
     careful = as_normal(statistic, degrees)
     statistic = careful if clustered else statistic
+    inside = np.ix_(*(np.zeros(0, dtype=np.int64) if of_rows is None else of_rows,) * 2)
+    too_few = np.zeros(error.shape, dtype=bool)
+    if rows is not None:
+        too_few[inside] = rows.too_few
+        if rows.shares is not None:
+            careful[inside] = statistic[inside] = rows.statistic
+        careful, statistic = (np.where(too_few, 0.0, one) for one in (careful, statistic))
 
     def ends(quantile: FloatArray | float) -> tuple[FloatArray, FloatArray]:
         reach = np.broadcast_to(quantile, error.shape)
-        student = -stdtrit(np.minimum(degrees, 1e9), ndtr(-reach))
-        half = error * np.where(np.isfinite(degrees), student, reach)
-        return difference - half, difference + half
+        low, high = cut(difference, students(reach, np.minimum(degrees, 1e9)) * error, (0.0, widest))
+        if rows is not None and rows.shares is not None:
+            low[inside], high[inside] = rows.ends(reach[inside])
+        return low, high
 
     both = np.ones(error.shape, dtype=bool) if known is None else known[:, None] & known
     apart = (error > 0) | (difference != 0)
@@ -360,6 +379,7 @@ def pairs(
     tied = steps.pvalue > 1 - confidence_level
     best_low, best_high = _from_best(*ends(steps.quantile), ends(steps.quantile.T)[0], apart & both, tied)
     others = np.where(apart, gain, -np.inf)
+    low, high = (np.where(too_few, np.nan, end) for end in ends(reach))
     return Pairs(
         difference,
         error,
@@ -368,7 +388,8 @@ def pairs(
         _square(holm(single), upper, size),
         _square(np.maximum(adjusted, plain), upper, size),
         reach,
-        *ends(reach),
+        low,
+        high,
         np.where(apart.any(axis=1), others.argmax(axis=1), np.arange(size)),
         steps.pvalue,
         tied,
@@ -451,14 +472,6 @@ def _from_best(
     best_low = np.where(counted & tied, np.minimum(low_of_rival, 0.0), np.inf).min(axis=1)
     alone = ~counted.any(axis=1)
     return np.where(alone | np.isinf(best_low), 0.0, best_low), np.where(alone, 0.0, best_high)
-
-
-def as_normal(statistic: FloatArray, degrees: FloatArray) -> FloatArray:
-    """Normal statistics of the same tails as Student's of some degrees of freedom."""
-    few = np.isfinite(statistic) & np.isfinite(degrees)
-    found = statistic.copy()
-    found[few] = -np.sign(statistic[few]) * ndtri(stdtr(degrees[few], -np.abs(statistic[few])))
-    return found
 
 
 def gain_signs(values: FloatArray, folded: bool) -> FloatArray:

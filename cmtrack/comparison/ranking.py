@@ -21,7 +21,9 @@ from cmtrack.comparison.tie_breakers import Decision, TieBreaker, decide
 from cmtrack.metrics.catalog import lookup
 from cmtrack.metrics.influence import covariance, degrees_of_pairs
 from cmtrack.metrics.intervals import holm, normal_quantile
+from cmtrack.metrics.paired import Paired, as_normal
 from cmtrack.statistics.inputs import BoolArray, FloatArray, IntArray
+from cmtrack.statistics.predictions import Predictions
 
 NAN = math.nan
 
@@ -70,6 +72,8 @@ class RankedRun(Candidate):
         Whether it is the one to take.
     unpaired : str
         Why its differences do not use the rows; empty where they do.
+    reason : str
+        Why its difference has no interval and no p-value: "only 2 rows differ: too few to say".
 
     Notes
     -----
@@ -110,6 +114,7 @@ class RankedRun(Candidate):
     tied: bool = False
     chosen: bool = False
     unpaired: str = ""
+    reason: str = ""
 
     @property
     def picked(self) -> bool:
@@ -396,7 +401,14 @@ def _single(
     errors = inference.error_draws(covariance, seed=seed)
     degrees = evidence.degrees(evidence.factors(criterion))[np.ix_(order, order)]
     known = evidence.known[order]
-    pairs = inference.pairs(values, covariance, errors, level, evidence.folded, degrees, evidence.clustered, known)
+    widest = lookup(criterion.metrics[0]).widest if criterion.single else math.inf
+    at = np.flatnonzero(np.isin(order, evidence.places[0]))  # runs that are paired by their rows
+    rows = evidence.rows
+    if rows is not None:
+        rows = rows.take(np.searchsorted(evidence.places[0], order[at]))
+    pairs = inference.pairs(
+        values, covariance, errors, level, evidence.folded, degrees, evidence.clustered, known, widest, rows, at
+    )
     drawn = inference.posterior_draws(values, covariance, seed=seed, level=evidence.folded) if known.all() else None
     ranks = None if drawn is None else inference.ranks(drawn, level, evidence.folded)
     unit = 1.0 if criterion.direction == "higher" else -1.0
@@ -406,6 +418,8 @@ def _single(
         rival = int(pairs.rival[place])
         tested = bool(known[place] and known[0])
         sure = bool(tested and known[rival] and (place or known.all()))  # a lead is over all others
+        why = "" if rows is None or not {place, rival} <= set(at.tolist()) else _few(rows, at, place, rival)
+        sure = sure and not why
         ends = unit * pairs.best_low[place], unit * pairs.best_high[place]
         tied = bool(pairs.tied[place]) or not tested
         # the test says who may be first, the posterior the rest
@@ -436,12 +450,19 @@ def _single(
                 p_set=float(pairs.may_be_best[place]) if tested else NAN,
                 standard_error=float(pairs.standard_error[place, rival]) if sure else NAN,
                 tied=tied,
+                reason=why,
                 unpaired=evidence.unpaired.get(int(origin), "") if len(order) > 1 else "",
             )
         )
     distribution = np.full((len(order),) * 2, NAN) if ranks is None else ranks.distribution
     both = np.where(known[:, None] & known, np.stack([pairs.low, pairs.high]), NAN)
     return out, distribution, pairs.max_t, both if unit > 0 else -both[::-1]
+
+
+def _few(rows: Paired, at: IntArray, place: int, rival: int) -> str:
+    """The words where two paired runs differ in too few rows; else empty."""
+    i, j = np.searchsorted(at, (place, rival)).tolist()
+    return rows.reason(i, j) if rows.too_few[i, j] else ""
 
 
 def _own_interval(
@@ -558,7 +579,7 @@ def _dominated_pvalues(evidence: Evidence) -> FloatArray:
         sure = np.where(gap > 0, np.inf, -np.inf)
         statistic = np.divide(gap, error, out=sure, where=error > 0)
         if evidence.clustered:
-            statistic = inference.as_normal(statistic, evidence.degrees(np.eye(width)[m]))
+            statistic = as_normal(statistic, evidence.degrees(np.eye(width)[m]))
         worst = np.maximum(worst, ndtr(-statistic))
     worst[:, ~evidence.known] = 1.0
     worst[~evidence.known] = 1.0
@@ -592,6 +613,8 @@ class Evidence:
         Of these rows.
     alone : ndarray of shape (R,)
         Degrees of freedom of the errors of runs that are not paired: of clusters, else infinite.
+    rows : Paired or None
+        What the paired rows say of differences in a single metric, in the order of `psi`.
     """
 
     values: FloatArray
@@ -604,6 +627,7 @@ class Evidence:
     weights: FloatArray | IntArray | None
     clusters: IntArray | None
     alone: FloatArray
+    rows: Paired | None
 
     @property
     def clustered(self) -> bool:
@@ -686,7 +710,22 @@ def gather(evaluations: Sequence[BaseEvaluation], criterion: Criterion) -> Evide
         first, metric = where
         found = covariance(psi, weights, clusters)
         joint[first[:, None], metric[:, None], first[None, :], metric[None, :]] = found
-    return Evidence(raw * signs, joint, folded, known, unpaired, psi, where, weights, clusters, alone)
+    paired = None
+    if columns and criterion.single and not folded:
+        sides = [evaluations[r] for r in where[0].tolist()]
+        answers = [codes for side in sides if (codes := side.answers(names[0])) is not None]
+        sign, entry = signs[0, 0], lookup(names[0])
+        paired = Paired.of(
+            raw[where[0], 0],
+            psi * sign,
+            bounds=(entry.low, entry.high),
+            answers=answers if len(answers) == len(sides) else None,
+            actual=rows.actual if isinstance(rows, Predictions) else None,
+            weights=weights,
+            clusters=clusters,
+        )
+        paired = paired.larger_is_better() if sign < 0 else paired
+    return Evidence(raw * signs, joint, folded, known, unpaired, psi, where, weights, clusters, alone, paired)
 
 
 def own_error(evaluation: BaseEvaluation, name: str) -> float:

@@ -8,7 +8,7 @@ Tango's. Any other metric has Student's interval, cut at the range of a differen
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -189,15 +189,34 @@ class Paired:
         found = np.where(self.equal, 1.0, 2 * ndtr(-np.abs(self.statistic)))
         return np.where(self.too_few | (~self.equal & (self.error == 0)), np.nan, found)
 
-    def interval(self, quantile: Any) -> tuple[FloatArray, FloatArray]:
-        """Lower and upper ends at a normal quantile, a number or (R, R); NaN where :meth:`reason` says why."""
+    def ends(self, quantile: Any) -> tuple[FloatArray, FloatArray]:
+        """:meth:`interval`, also where too few rows differ."""
         if self.shares is not None:
             low, high = self.shares.interval(quantile)
             low, high = np.minimum(low, self.difference), np.maximum(high, self.difference)
         else:
             low, high = cut(self.difference, students(quantile, self.degrees) * self.error, self.bounds)
+        return np.where(self.equal, 0.0, low), np.where(self.equal, 0.0, high)
+
+    def interval(self, quantile: Any) -> tuple[FloatArray, FloatArray]:
+        """Lower and upper ends at a normal quantile, a number or (R, R); NaN where :meth:`reason` says why."""
         none = self.too_few | ((self.error == 0) & ~self.equal)
-        return tuple(np.where(none, np.nan, np.where(self.equal, 0.0, ends)) for ends in (low, high))  # type: ignore[return-value]
+        low, high = self.ends(quantile)
+        return np.where(none, np.nan, low), np.where(none, np.nan, high)
+
+    def larger_is_better(self) -> Paired:
+        """The same of a metric of which lower values are better: values with the other sign."""
+        shares = None if self.shares is None else replace(self.shares, only_row=self.shares.only_row.T)
+        return replace(self, values=-self.values, bounds=(-self.bounds[1], -self.bounds[0]), shares=shares)
+
+    def take(self, places: IntArray) -> Paired:
+        """Some of the evaluations, in their order."""
+        both, shares = np.ix_(places, places), self.shares
+        if shares is not None:
+            shares = replace(shares, only_row=shares.only_row[both], squares=shares.squares[both])
+        differing = None if self.differing is None else self.differing[both]
+        own = {"values": self.values[places], "error": self.error[both], "degrees": self.degrees[both]}
+        return replace(self, shares=shares, differing=differing, **own)  # type: ignore[arg-type]
 
 
 def only_differ(number: int, unit: str) -> str:

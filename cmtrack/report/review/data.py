@@ -129,7 +129,7 @@ def _ranked(place: int, run: RankedRun, ranking: Ranking, several: bool) -> dict
     metrics = dict(run.values or {}) if several else {}
     # a run alone is paired with nothing
     paired = None if len(ranking.runs) == 1 else not run.unpaired
-    said = {"ranking": place, "status": standing(run, ranking), "paired": paired, "reason": run.unpaired}
+    said = {"ranking": place, "status": standing(run, ranking), "paired": paired, "reason": run.unpaired or run.reason}
     return own | metrics | said
 
 
@@ -236,7 +236,8 @@ def _ranking(ranking: Ranking) -> dict[str, Any]:
 
 def _ranked_data(run: RankedRun, ranking: Ranking) -> dict[str, Any]:
     own = {name: getattr(run, name) for name in _NUMBERS}
-    more = {"status": standing(run, ranking), "unpaired": run.unpaired, "gates": _gates(run.gates)}
+    why = {"unpaired": run.unpaired, "reason": run.reason}
+    more = {"status": standing(run, ranking), **why, "gates": _gates(run.gates)}
     return _run(run.run) | own | more | {"warnings": run.evaluation.warnings}
 
 

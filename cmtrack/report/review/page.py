@@ -410,7 +410,7 @@ def _difference(run: RankedRun, single: bool) -> Cell:
     if not single:  # in standard errors
         return cell(fmt.two_places(run.difference), run.difference, fmt.two_places_interval(ends))
     value = fmt.signed(run.difference, ends).split(" [")[0]
-    return cell(value, run.difference, fmt.interval(run.difference, ends))
+    return cell(value, run.difference, fmt.interval(run.difference, ends) or run.reason)
 
 
 def table(ranking: Ranking | RepeatedRanking) -> Table:

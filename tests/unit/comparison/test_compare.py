@@ -367,17 +367,43 @@ def test_runs_without_a_rival_or_on_a_front_are_not_picked(three):
 
 
 def test_a_metric_that_few_rows_decide_needs_more_to_be_told_apart():
-    # 4 rows of 30 of a rare class decide: a plain normal test would call it significant
     y = np.repeat([0, 1], [300, 30])
     good = y.copy()
     good[300:306] = 0
-    worse = good.copy()
-    worse[306:310] = 0
-    comparison = compare({"good": evaluate(y, good), "worse": evaluate(y, worse)}, rank_by="class/1/recall")
-    second = comparison.runs[1]
-    assert second.pvalue < 0.05 < second.p_set
-    assert second.tied
-    assert second.difference_low <= 0 <= second.difference_high
+    for rows, p in ((3, math.erfc(math.sqrt(3 / 2))), (4, math.erfc(math.sqrt(2)))):  # McNemar's: b / sqrt(b)
+        worse = good.copy()
+        worse[306 : 306 + rows] = 0
+        runs = {"good": evaluate(y, good), "worse": evaluate(y, worse)}
+        second = compare(runs, rank_by="class/1/recall").runs[1]
+        assert second.pvalue == pytest.approx(p)
+        assert second.p_set == pytest.approx(p)
+        assert second.tied == (p > 0.05)
+        # of a metric that is no share of the same rows so few rows say nothing
+        second = compare(runs, rank_by="class/1/f1").runs[1]
+        assert second.tied
+        assert second.reason == f"only {rows} rows differ: too few to say"
+        assert math.isnan(second.difference_low)
+        assert math.isnan(second.pvalue)
+
+
+def test_a_run_that_differs_in_two_rows_has_no_interval_of_150():
+    # b = 2, c = 0 of 899: Student's of two effective rows gave -0.002 [-74.638, 74.634] among 200 runs
+    rng = np.random.default_rng(0)
+    y = rng.integers(0, 2, 899)
+    base = np.where(rng.random(899) < 0.03, 1 - y, y)
+    runs = {"base": evaluate(y, base)}
+    for k in range(12):
+        other = base.copy()
+        right = np.flatnonzero(base == y)
+        moved = rng.choice(right, 2 if k == 0 else 12, replace=False)
+        other[moved] = 1 - other[moved]
+        runs[f"run {k}"] = evaluate(y, other)
+    ranking = compare(runs, rank_by=ACCURACY).ranking
+    low, high = ranking.pair_intervals
+    assert ranking.runs[0].name == "base"
+    assert np.abs(ranking.pair_intervals).max() < 0.05
+    assert (low[0, 1], high[0, 1]) == (pytest.approx(-0.01, abs=0.004), pytest.approx(0.017, abs=0.004))
+    assert np.allclose(low, -high.T)
 
 
 @pytest.mark.parametrize(
