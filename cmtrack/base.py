@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from cmtrack import archive
 from cmtrack.grouping import Grouping, Label
-from cmtrack.metrics.catalog import lookup
+from cmtrack.metrics.catalog import BUILT_IN, Catalog
 from cmtrack.metrics.intervals import Interval
 from cmtrack.metrics.metric import Metric
 from cmtrack.metrics.results import ByName, Results
@@ -115,7 +115,9 @@ class BaseEvaluation(ABC):
     @property
     def headline(self) -> tuple[str, ...]:
         """Names of the metrics that are shown first; the ends of an interval stand beside their value."""
-        return tuple(name for name in self.metrics if lookup(name).headline and not name.endswith(("_low", "_high")))
+        return tuple(
+            name for name in self.metrics if self.catalog.lookup(name).headline and not name.endswith(("_low", "_high"))
+        )
 
     def influence(self, metric: str) -> FloatArray | None:
         """The part that each row, or document, adds to the error of a metric, shape (n,).
@@ -211,6 +213,11 @@ class BaseEvaluation(ABC):
     @abstractmethod
     def design(self) -> tuple[tuple[str, str], ...]:
         """The parts, by name, that must be the same for two evaluations to be put in one order, besides the data."""
+
+    @property
+    def catalog(self) -> Catalog:
+        """The metrics that this evaluation knows: the built-in ones, and those that it was given."""
+        return BUILT_IN
 
     @abstractmethod
     def classes_passed_over(self, metric: str) -> tuple[Label, ...]:
@@ -436,9 +443,10 @@ class BaseEvaluation(ABC):
         """
         import pandas as pd
 
+        better = self.catalog.lookup
         intervals, undefined, nothing = self.intervals, self.undefined, (math.nan, math.nan)
         rows = [
-            (name, value, *intervals.get(name, nothing), lookup(name).better, undefined.get(name, ""))
+            (name, value, *intervals.get(name, nothing), better(name).better, undefined.get(name, ""))
             for name, value in self.metrics.items()
         ]
         return pd.DataFrame(rows, columns=["metric", "value", "low", "high", "better", "undefined"])

@@ -180,6 +180,7 @@ def compared(
     from cmtrack.cli.reading import read_costs_file, read_rule_file
     from cmtrack.comparison import CompareOptions
     from cmtrack.comparison.tie_breakers import NothingToDecideBy, TieBreaker
+    from cmtrack.metrics.catalog import OPEN
     from cmtrack.tracking.comparing import compare_by
     from cmtrack.tracking.store import quiet, tracking_store
 
@@ -189,7 +190,7 @@ def compared(
     if rule is None:
         check_gates(same.get("require", ()), same.get("against"))
     for text in same.get("tie_breakers", ()):
-        parsed(TieBreaker.parse, text)
+        parsed(lambda given: TieBreaker.parse(given, OPEN), text)
     criterion = read_rank_by(rank_by)
     check_prefix(same.get("prefix", ""))
     with quiet(), tracking_store(tracking_uris[0] if len(tracking_uris) == 1 else None):
@@ -251,6 +252,7 @@ def read_rank_by(given: Sequence[str]) -> str | list[str] | dict[str, float] | N
     if not given:
         return None
     from cmtrack.comparison.criterion import Criterion
+    from cmtrack.metrics.catalog import OPEN
 
     weighted = [text for text in given if "=" in text]
     if not weighted:
@@ -264,7 +266,7 @@ def read_rank_by(given: Sequence[str]) -> str | list[str] | dict[str, float] | N
             names = [_weight(text)[0] for text in weighted]
             twice = next(name for name in names if names.count(name) > 1)
             raise BadInput(f"--rank-by: give a metric one weight, {twice!r} has {names.count(twice)}")
-    parsed(Criterion.of, asked)
+    parsed(lambda given: Criterion.of(given, OPEN), asked)
     return asked  # type: ignore[no-any-return]
 
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from cmtrack.cli.frame import plain
 from cmtrack.cli.summary import new_table
+from cmtrack.metrics.catalog import BUILT_IN, Catalog
 from cmtrack.names import quoted
 from cmtrack.report import formatting as fmt
 from cmtrack.untrusted import one_line
@@ -98,7 +99,12 @@ def print_left_out(console: Console, left_out: Iterable[tuple[str, str]], head: 
 
 
 def print_table(
-    console: Console, title: str, columns: Sequence[Column], rows: Sequence[Any], below: Sequence[Beside] = ()
+    console: Console,
+    title: str,
+    columns: Sequence[Column],
+    rows: Sequence[Any],
+    below: Sequence[Beside] = (),
+    catalog: Catalog = BUILT_IN,
 ) -> None:
     """Print a title, and a table of as many columns as the terminal has room for; rows below a line rank nowhere."""
     from rich.text import Text
@@ -110,7 +116,7 @@ def print_table(
     table = _table(kept, rows)
     table.rows[-1].end_section = bool(below)
     for row in below:
-        named = (f"{fmt.metric_title(name, brief=True)} {value}" for name, value in row.values.items())
+        named = (f"{fmt.metric_title(name, brief=True, catalog=catalog)} {value}" for name, value in row.values.items())
         value = next(iter(row.values.values()), "") if len(row.values) < 2 else "; ".join(named)
         shown = dict.fromkeys(("run", "model"), row.name) | dict.fromkeys(("value", "mean ± sd"), value)
         shown |= {"status": row.standing} | row.values
@@ -158,7 +164,7 @@ def _print_runs(console: Console, ranking: Ranking, title: str, below: Sequence[
             Column("p", lambda run: _p(run.p_set, leads=False), 70, right=True),
             Column("status", lambda run: _status(run, ranking), 90),
         ]
-        print_table(console, title, columns, ranking.runs, below)
+        print_table(console, title, columns, ranking.runs, below, ranking.criterion.catalog)
         return
     columns = [
         Column("", lambda run: str(run.rank), ALWAYS, right=True),
@@ -173,7 +179,7 @@ def _print_runs(console: Console, ranking: Ranking, title: str, below: Sequence[
         columns = [column for column in columns if column.head != "ranks"]
     if len(ranking.runs) == 1:  # there is nothing to differ from
         columns = [column for column in columns if column.keep >= ALWAYS] + columns[-1:]
-    print_table(console, title, columns, ranking.runs, below)
+    print_table(console, title, columns, ranking.runs, below, ranking.criterion.catalog)
     if len(ranking.runs) > 1:
         from cmtrack.report.review.phrases import explained
 

@@ -29,6 +29,7 @@ from cmtrack.untrusted import for_page, one_line
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from cmtrack.base import BaseEvaluation
     from cmtrack.comparison import RankedRun
     from cmtrack.comparison.rule import Rule
     from cmtrack.comparison.run import Run
@@ -237,14 +238,17 @@ def _remarks(verdict: Verdict, run: RankedRun) -> list[str]:
     from cmtrack.report import formatting as fmt
     from cmtrack.report.constant import constant_sentence
 
-    m, positive = run.evaluation.metrics, run.evaluation.positive
-    constant = (constant_sentence(one, fmt.number(m[one.metric]), positive=positive) for one in verdict.constants)
+    own, m = run.evaluation, run.evaluation.metrics
+    constant = (
+        constant_sentence(one, fmt.number(m[one.metric]), positive=own.positive, catalog=own.catalog)
+        for one in verdict.constants
+    )
     lines = []
     if verdict.pairing is not None and verdict.baseline is not None:
         lines.append(
             f"Not compared row by row: {verdict.pairing.between(run.evaluation, verdict.baseline.evaluation)}."
         )
-    hints = [_hint(check, fmt.samples(run.evaluation)) for check in verdict.checks]
+    hints = [_hint(check, run.evaluation) for check in verdict.checks]
     return [*lines, *filter(None, hints), *(f"Note: {note}" for note in (*filter(None, constant), *verdict.notes))]
 
 
@@ -271,16 +275,15 @@ def _found(check: GateResult | NotWorse) -> str:
     return f"difference {difference}, {fmt.p_equals(check.pvalue)}"
 
 
-def _hint(check: GateResult | NotWorse, samples: str) -> str:
+def _hint(check: GateResult | NotWorse, evaluation: BaseEvaluation) -> str:
     """The loss that a passed default check leaves possible, and the gate that bounds it; empty where there is none."""
     from cmtrack.comparison.verdict import NotWorse, Outcome
-    from cmtrack.metrics.catalog import lookup
     from cmtrack.report import formatting as fmt
 
     if not isinstance(check, NotWorse) or check.outcome is not Outcome.TESTED or not check.passed:
         return ""
     try:
-        better = lookup(check.criterion).better
+        better = evaluation.catalog.lookup(check.criterion).better
     except KeyError:
         better = ""  # of a weighted sum more is better, but no gate reads it
     ends = (check.low, check.high)
@@ -288,7 +291,8 @@ def _hint(check: GateResult | NotWorse, samples: str) -> str:
     if loss <= 0:
         return ""
     way = {"lower": "more", "nearest zero": "more distance from zero"}.get(better, "less")
-    said = f"Not shown to be worse does not mean as good: {samples} leave room for {fmt.number(loss, ends)} {way}."
+    said = f"Not shown to be worse does not mean as good: {fmt.samples(evaluation)} leave room for "
+    said += f"{fmt.number(loss, ends)} {way}."
     if better not in ("higher", "lower"):
         return said
     bound = "low >= -0.01" if better == "higher" else "high <= 0.01"

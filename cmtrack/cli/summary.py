@@ -9,7 +9,6 @@ from cmtrack.base import BaseEvaluation
 from cmtrack.cli.frame import plain
 from cmtrack.evaluation import Evaluation
 from cmtrack.families.result import FamilyEvaluation
-from cmtrack.metrics.catalog import lookup
 from cmtrack.metrics.names import encode_label
 from cmtrack.report import formatting as fmt
 from cmtrack.report import narrative
@@ -126,9 +125,9 @@ def _headline(evaluation: BaseEvaluation) -> Table:
     table.add_column(level)
     table.add_column("better", style="dim")
     for name in evaluation.headline:
-        value, ends = evaluation.metrics[name], evaluation.intervals.get(name)
-        shown = fmt.metric_value(name, value, ends)
-        table.add_row(plain(name), shown, plain(fmt.interval(value, ends)), lookup(name).better)
+        entry, value, ends = evaluation.catalog.lookup(name), evaluation.metrics[name], evaluation.intervals.get(name)
+        shown = fmt.metric_value(entry, value, ends)
+        table.add_row(plain(name), shown, plain(fmt.interval(value, ends)), entry.better)
     return table
 
 

@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import math
 import re
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from cmtrack.base import BaseEvaluation
-from cmtrack.comparison.comparability import of_one_data_set, why_unpaired
+from cmtrack.comparison.comparability import Reason, Traits, split, why_apart, why_unpaired
 from cmtrack.comparison.constant import ConstantAnswer, constant_answer, constant_evaluation
-from cmtrack.comparison.criterion import Criterion, distance_from_best
+from cmtrack.comparison.criterion import Criterion, read_by
 from cmtrack.comparison.repeated import Gap, RepeatedResult, analyse
 from cmtrack.comparison.run import Candidate, Run, StoppedRun
 from cmtrack.comparison.tie_breakers import Decision, TieBreaker, decide
-from cmtrack.metrics.catalog import lookup
+from cmtrack.evaluation import Evaluation
 from cmtrack.metrics.gates import Gate, GateResult
 from cmtrack.metrics.influence import covariance
 from cmtrack.statistics.inputs import FloatArray
@@ -56,13 +57,43 @@ class Blocks:
             if name not in (None, "name") and not (source in _SOURCES and rest):
                 raise ValueError(f"{what} must read 'params.…', 'tags.…', 'metrics.…' or 'name', got {name!r}")
 
-    def kind_of(self, candidates: Sequence[Candidate]) -> str:
-        """The kind, found from the data where it was not said."""
-        if self.kind != "auto":
-            return self.kind
-        if of_one_data_set(candidate.evaluation for candidate in candidates):
-            return "seeds"
-        return "folds" if _FOLD.search(self.by) else "datasets"
+    def kind_of(self, evaluations: Mapping[str, BaseEvaluation]) -> str:
+        """The kind by the rows of each block, of which one evaluation is given; one that was given is checked by them.
+
+        Raises
+        ------
+        ValueError
+            If some blocks hold the same rows and others do not, or the rows contradict the kind.
+        """
+        by_rows: dict[object, list[str]] = {}
+        for block, one in evaluations.items():
+            by_rows.setdefault((one.labels_digest, one.statistics.row_ids), []).append(block)
+        held = [one.statistics for one in evaluations.values()]
+        by_name = _FOLD.search(self.by) is not None
+        # equal digests of rows in no order, or of folds that are sorted by class, need not be of the same rows
+        sure = all(one.row_ids is not None or (one.digest.ordered and not by_name) for one in held)
+        if len(by_rows) == len(held):
+            found = "folds" if by_name or _in_equal_parts(list(evaluations.values())) else "datasets"
+        elif len(by_rows) == 1 and (sure or not by_name or all(one.digest.ordered for one in held)):
+            found = "seeds"
+        else:
+            found = "" if sure or not by_name else "folds"
+        if self.kind == "auto" and found:
+            return found
+        shown = "; ".join(_counted(f"{self.by} {', '.join(blocks[:8])}", blocks, 8) for blocks in by_rows.values())
+        if self.kind == "auto":
+            raise ValueError(
+                "blocks must hold the same rows, as seeds do, or rows of their own, as folds and data sets do; the "
+                f"same rows stand in: {shown}"
+            )
+        if self.kind == "seeds" and len(by_rows) > 1:
+            raise ValueError(f"block_kind='seeds' needs the same rows in all blocks; the same rows stand in: {shown}")
+        if len(by_rows) < len(held) and (self.kind == "datasets" or (self.kind == "folds" and sure)):
+            raise ValueError(
+                f"block_kind={self.kind!r} needs rows of their own in all blocks (row_ids= tells rows of the same "
+                f"labels apart); the same rows stand in: {shown}"
+            )
+        return self.kind
 
 
 @dataclass(frozen=True, eq=False)
@@ -213,6 +244,7 @@ def rank_models(
         raise ValueError(f"rank_by must be one metric for repeated runs, got {criterion}")
     names = _names_of_models(candidates, blocks)
     table, notes = _by_block(candidates, names, blocks)
+    _check_alike(table, blocks, read_by(criterion, gates, tie_breakers))
     block_names = tuple(sorted({block for _, block in table}, key=_natural_order))
     models = list(dict.fromkeys(model for model, _ in table))  # a run without a block, such as a parent's, is none
     if len(block_names) < 2 or all(sum(m == model for m, _ in table) < 2 for model in models):
@@ -230,8 +262,8 @@ def rank_models(
     if not models:
         return None, failed, notes
     scores = np.array([[_value(table.get((m, b)), criterion.metrics[0]) for m in models] for b in block_names])
-    kind = blocks.kind_of([candidate for of_model in runs.values() for candidate in of_model])
-    gain = -np.vectorize(lambda value: distance_from_best(criterion.metrics[0], value))(scores)
+    kind = blocks.kind_of({block: table[m, block].evaluation for m in reversed(models) for block in _of(table, m)})
+    gain = -np.vectorize(criterion.distance_from_best)(scores)
     ratio = _ratio(blocks, len(block_names)) if kind == "folds" else None
     whole = _complete(table, models, block_names)
     errors = None
@@ -344,8 +376,8 @@ def _standing(
     unit = 1.0 if criterion.direction == "higher" else -1.0
     metric = criterion.metrics[0]
     low, high = (math.nan, math.nan) if gap is None else sorted((unit * gap.joint_low, unit * gap.joint_high))
-    widest = lookup(metric).widest
-    best_first = sorted(runs[name], key=lambda c: distance_from_best(metric, c.evaluation.metrics[metric]))
+    widest = criterion.catalog.lookup(metric).widest
+    best_first = sorted(runs[name], key=lambda c: criterion.distance_from_best(c.evaluation.metrics[metric]))
     return RankedModel(
         name=name,
         runs=tuple(best_first),
@@ -423,7 +455,11 @@ def _influence(run: Candidate, metric: str) -> FloatArray | None:
     found = run.evaluation.influence(metric) if run.evaluation.rows is not None else None
     if found is None or not np.isfinite(found).all():
         return None
-    return -found if lookup(metric).better == "nearest zero" and run.evaluation.metrics[metric] < 0 else found
+    return (
+        -found
+        if run.evaluation.catalog.lookup(metric).better == "nearest zero" and run.evaluation.metrics[metric] < 0
+        else found
+    )
 
 
 def _errors_of_seeds(models: Sequence[Sequence[Candidate]], metric: str) -> FloatArray:
@@ -546,6 +582,48 @@ def _by_block(
     if repeats:
         notes.append(f"{repeats} older runs of a model in a block that was run again are left out.")
     return table, tuple(notes)
+
+
+def _of(table: Mapping[tuple[str, str], Candidate], model: str) -> list[str]:
+    return sorted((block for name, block in table if name == model), key=_natural_order)
+
+
+def _check_alike(table: Mapping[tuple[str, str], Candidate], blocks: Blocks, read: frozenset[str]) -> None:
+    """Refuse runs of one block that were judged on other rows, or in another way, than the others of it."""
+    traits = {place: Traits.of(candidate.evaluation) for place, candidate in table.items()}
+    often = Counter(traits.values())
+    strays: list[str] = []
+    reasons: dict[Reason, str] = {}
+    for block in sorted({block for _, block in table}, key=_natural_order):
+        parts = split([place for place in table if place[1] == block], traits.__getitem__, read)
+        most = max(parts, key=lambda part: (len(part), sum(often[traits[place]] for place in part)))
+        for place in (place for part in parts if part is not most for place in part):
+            strays.append(f"“{table[place].name}” ({blocks.by} {block}, {_rows(table[place])})")
+            reason = why_apart(traits[place], traits[most[0]], read) or Reason.DATA
+            reasons.setdefault(reason, f"“{table[most[0]].name}” ({blocks.by} {block}, {_rows(table[most[0]])})")
+    if strays:
+        how = " and ".join(reason.value for reason in reasons)
+        raise ValueError(
+            "the runs of a block must be judged on the same rows and alike, got "
+            + _counted(", ".join(strays[:6]), strays, 6)
+            + f" judged {how} than the others of their blocks, such as {next(iter(reasons.values()))}"
+        )
+
+
+def _rows(candidate: Candidate) -> str:
+    return f"{candidate.evaluation.statistics.digest.rows:,} rows"
+
+
+def _counted(text: str, items: Sequence[object], most: int) -> str:
+    return f"{text} and {len(items) - most} more" if len(items) > most else text
+
+
+def _in_equal_parts(evaluations: Sequence[BaseEvaluation]) -> bool:
+    """True if the rows of each class are divided evenly, as stratified folds of one data set divide them."""
+    if not all(isinstance(one, Evaluation) for one in evaluations):
+        return False
+    counts = [one.confusion_matrix.counts.sum(axis=1) for one in evaluations if isinstance(one, Evaluation)]
+    return len({one.labels for one in evaluations}) == 1 and bool((np.ptp(counts, axis=0) <= 1).all())
 
 
 def _natural_order(text: str) -> tuple[bool, float, str]:

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from cmtrack.comparison.comparability import Reason, Traits, differences_of, why_unpaired
+from cmtrack.comparison.comparability import Reason, Traits, differences_of, in_order_of, why_unpaired
 from cmtrack.evaluation import Evaluation
 from cmtrack.metrics.influence import covariance, effective_clusters
 from cmtrack.metrics.intervals import Interval, check_level, normal_quantile
@@ -177,6 +177,7 @@ def break_even(
     2.4
     """
     level = first.confidence_level if confidence_level is None else check_level(confidence_level)
+    second = in_order_of(first, second)
     reason = why_no_break_even(first, second)
     if reason:
         raise ValueError(reason)

@@ -9,7 +9,7 @@ import numpy as np
 from scipy.special import ndtr
 from scipy.stats import chi2
 
-from cmtrack.comparison.comparability import why_unpaired
+from cmtrack.comparison.comparability import in_order_of, why_unpaired
 from cmtrack.comparison.differences import binomial_pvalues
 from cmtrack.evaluation import Evaluation
 from cmtrack.grouping import ComposedStep, Label
@@ -82,6 +82,7 @@ def cell_changes(first: Evaluation, second: Evaluation) -> CellChanges:
     ValueError
         If the classes differ.
     """
+    second = in_order_of(first, second)
     if first.labels != second.labels:
         raise ValueError(f"the classes must be the same, got {list(first.labels)[:5]} and {list(second.labels)[:5]}")
     step = _step(first) if first.grouping == second.grouping else None

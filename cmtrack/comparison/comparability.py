@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from itertools import combinations
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import numpy as np
 
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 _WIDTH = 80
 Item = TypeVar("Item")
+Comparable = TypeVar("Comparable", bound=BaseEvaluation)
 
 
 class Reason(Enum):
@@ -44,6 +45,7 @@ class Reason(Enum):
     FIRST_WITHOUT_ROWS = "the first evaluation has no rows (load it with its predictions, or evaluate anew)"
     SECOND_WITHOUT_ROWS = "the second evaluation has no rows (load it with its predictions, or evaluate anew)"
     LABEL_ORDER = "the labels are in another order: {first} and {second}"
+    OTHER_CLASSES = "the evaluations have other classes: {first} and {second}"
     SAMPLE_WEIGHTS = "the sample weights differ"
     # of one of several
     NOT_KEPT = "its predictions by row were not kept"
@@ -98,11 +100,13 @@ class Traits:
         """The traits of an evaluation."""
         digest = evaluation.statistics.digest
         design = dict(evaluation.design)
+        design.pop("labels", None)
         return cls(
             digest.content_only,
             digest if digest.ordered else None,
             evaluation.statistics.row_ids,
             "labels" if isinstance(evaluation, Evaluation) else "sets",
+            labels=repr(sorted(map(repr, evaluation.labels))),
             spans=design.pop("none", ""),
             costs=design.pop("costs", ""),
             weight=f"{evaluation.n_samples:.9g}",
@@ -162,8 +166,8 @@ def why_unpaired(first: BaseEvaluation, second: BaseEvaluation) -> Reason | None
         return Reason.OTHER_IDS
     if first.rows is None or second.rows is None:
         return Reason.FIRST_WITHOUT_ROWS if first.rows is None else Reason.SECOND_WITHOUT_ROWS
-    if dict(first.design).get("labels") != dict(second.design).get("labels"):
-        return Reason.LABEL_ORDER
+    if first.labels != second.labels:
+        return Reason.LABEL_ORDER if set(first.labels) == set(second.labels) else Reason.OTHER_CLASSES
     a, b = first.rows.weights, second.rows.weights
     if (a is None) != (b is None) or (
         a is not None and b is not None and (a.dtype != b.dtype or not np.array_equal(a, b))
@@ -215,9 +219,25 @@ def split(items: Iterable[Item], traits: Callable[[Item], Traits], read: frozens
     return list(out.values())
 
 
-def of_one_data_set(evaluations: Iterable[BaseEvaluation]) -> bool:
-    """True if all evaluations are of the same rows in the same order, by their labels."""
-    return len({evaluation.labels_digest for evaluation in evaluations}) == 1
+def in_one_order(evaluations: Mapping[str, BaseEvaluation]) -> dict[str, BaseEvaluation]:
+    """The evaluations, those of the same classes with them in one order: that of most, of several the sorted one."""
+    orders = Counter(evaluation.labels for evaluation in evaluations.values() if isinstance(evaluation, Evaluation))
+    chosen: dict[frozenset[Label], tuple[Label, ...]] = {}
+    for labels in sorted(orders, key=lambda labels: (-orders[labels], list(map(str, labels)))):
+        chosen.setdefault(frozenset(labels), labels)
+    return {
+        name: evaluation.with_label_order(chosen[frozenset(evaluation.labels)])
+        if isinstance(evaluation, Evaluation)
+        else evaluation
+        for name, evaluation in evaluations.items()
+    }
+
+
+def in_order_of(first: Comparable, second: Comparable) -> Comparable:
+    """The second evaluation, with its classes in the first one's order where they are the same."""
+    if isinstance(first, Evaluation) and isinstance(second, Evaluation) and set(first.labels) == set(second.labels):
+        return cast("Comparable", second.with_label_order(first.labels))
+    return second
 
 
 def _other_data(first: Traits, second: Traits) -> bool:

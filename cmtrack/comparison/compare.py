@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from typing import Any
 
 from cmtrack import untrusted
 from cmtrack.base import BaseEvaluation
 from cmtrack.comparison.blocks import Blocks, rank_models
-from cmtrack.comparison.comparability import apart, check_classes, of_classes
+from cmtrack.comparison.comparability import apart, check_classes, in_one_order, of_classes
 from cmtrack.comparison.criterion import DEFAULTS, FALLBACK, Criterion, RankBy, read_by
 from cmtrack.comparison.differences import paired_differences
 from cmtrack.comparison.ranking import cohorts, decides, rank
@@ -23,6 +23,7 @@ from cmtrack.comparison.segments import SegmentComparison, by_segment, judged_by
 from cmtrack.comparison.tie_breakers import TieBreaker, check_there
 from cmtrack.evaluation import Evaluation
 from cmtrack.grouping import Grouping, Label, as_costs
+from cmtrack.metrics.catalog import OPEN, Catalog
 from cmtrack.metrics.gates import Gate, GateResult, check_known
 from cmtrack.metrics.intervals import check_level
 from cmtrack.metrics.metric import Metric
@@ -109,11 +110,9 @@ class CompareOptions:
         if self.margin is not None and not 0 <= self.margin < math.inf:
             raise ValueError(f"margin must be a finite number that is not negative, got {self.margin!r}")
 
-    # what the texts mean is known once own metrics are declared: a text may name one
-
     @cached_property
     def own(self) -> tuple[Metric, ...]:
-        """The own metrics, declared."""
+        """The own metrics, checked."""
         return own_metrics(self.extra_metrics)
 
     @cached_property
@@ -134,14 +133,13 @@ class CompareOptions:
 
     @cached_property
     def rules(self) -> tuple[TieBreaker, ...]:
-        """The tie-breakers."""
-        given = [self.tie_breakers] if isinstance(self.tie_breakers, str) else self.tie_breakers
-        return tuple(map(TieBreaker.parse, given))
+        """The tie-breakers, as they stand; a user's metric means something only in :func:`rules_of`."""
+        return rules_of(self, OPEN)
 
     @cached_property
     def criterion(self) -> Criterion | None:
-        """The criterion of ``rank_by``; None where it was not given."""
-        return None if self.rank_by is None else Criterion.of(self.rank_by)
+        """The criterion of ``rank_by``, as it stands; a user's metric means something only in :func:`criterion_of`."""
+        return criterion_of(self, OPEN)
 
     @cached_property
     def blocks(self) -> Blocks | None:
@@ -151,7 +149,7 @@ class CompareOptions:
         return Blocks(self.block, self.model, self.block_kind, self.rope, self.test_train_ratio)
 
     def check(self) -> None:
-        """Check every text by reading it.
+        """Check every text by reading it; a metric of a user's own may be declared by an evaluation that is read later.
 
         Raises
         ------
@@ -171,7 +169,7 @@ class CompareOptions:
             ...
         ValueError: gate 'binary/recall is high': expected a comparison (<=, >=, < or >); ...
         """
-        self.own, self.gates, self.rules, self.criterion, self.blocks  # noqa: B018 - each is read once, in this order
+        self.own, self.gates, self.rules, self.criterion, self.blocks  # noqa: B018 - reading checks them
 
     def how(self, runs: Any) -> dict[str, Any]:
         """The arguments, as a review shows them: without credentials, and without the functions of own metrics.
@@ -251,6 +249,17 @@ class CompareOptions:
         return evaluation
 
 
+def rules_of(options: CompareOptions, catalog: Catalog) -> tuple[TieBreaker, ...]:
+    """The tie-breakers, whose metrics mean what the catalog says."""
+    given = [options.tie_breakers] if isinstance(options.tie_breakers, str) else options.tie_breakers
+    return tuple(TieBreaker.parse(text, catalog) for text in given)
+
+
+def criterion_of(options: CompareOptions, catalog: Catalog) -> Criterion | None:
+    """The criterion of ``rank_by``, whose metrics mean what the catalog says; None where it was not given."""
+    return None if options.rank_by is None else Criterion.of(options.rank_by, catalog)
+
+
 def compare_evaluations(
     evaluations: Mapping[str, BaseEvaluation], options: CompareOptions, progress: Progress = lambda *_: None
 ) -> Comparison:
@@ -288,7 +297,10 @@ def compare_evaluations(
         if baseline is None:
             raise ValueError(f"against must be one of {list(runs)[:10]}, got {options.against!r}")
     known = {str(name): options.prepared(evaluation) for name, evaluation in evaluations.items()}
-    criterion = options.criterion or default_criterion(lambda name: any(name in e.metrics for e in known.values()))
+    catalog = Catalog.joined(evaluation.catalog for evaluation in known.values())
+    criterion = criterion_of(options, catalog) or default_criterion(
+        lambda name: any(name in evaluation.metrics for evaluation in known.values())
+    )
     progress("ranking", 0, 0)
     return compare_runs(runs, known, criterion, options, baseline=baseline, how=options.how(evaluations))
 
@@ -337,6 +349,9 @@ def compare_runs(
     ValueError
         If no run has one of the metrics, or repeated runs have no blocks.
     """
+    evaluations = in_one_order(evaluations)
+    catalog = Catalog.joined((criterion.catalog, *(evaluation.catalog for evaluation in evaluations.values())))
+    criterion, rules = replace(criterion, catalog=catalog), rules_of(options, catalog)
     if evaluations:
         _check_known(criterion, options.gates, evaluations.values())
     base = None if baseline is None else Candidate(baseline, evaluations[baseline.run_id])
@@ -355,7 +370,7 @@ def compare_runs(
             candidates.append(candidate)
         judged_runs = (*judged_runs, candidate)
     notes = [*notes, *passed_over_notes(candidates, criterion)]
-    reads = read_by(criterion, options.gates, options.rules)
+    reads = read_by(criterion, options.gates, rules)
     both: dict[str, Any] = {
         "criterion": criterion,
         "gates": options.gates,
@@ -369,7 +384,7 @@ def compare_runs(
         "judged": judged_runs,
     }
     ranked: dict[str, Any] = {
-        "tie_breakers": options.rules,
+        "tie_breakers": rules,
         "confidence_level": options.confidence_level,
         "margin": options.margin,
     }
@@ -430,8 +445,7 @@ def passed_over_notes(candidates: Sequence[Candidate], criterion: Criterion) -> 
 
 
 def _check_known(criterion: Criterion, gates: Collection[Gate], evaluations: Iterable[BaseEvaluation]) -> None:
-    """Refuse metrics that no run has, and runs that mean different things by one name of an own metric."""
-    evaluations = list(evaluations)
+    """Refuse metrics that no run has."""
     known = {name for evaluation in evaluations for name in evaluation.metrics}
     for name in criterion.metrics:
         if name not in known:
@@ -439,17 +453,4 @@ def _check_known(criterion: Criterion, gates: Collection[Gate], evaluations: Ite
             if name.startswith("binary/") and not any(one.startswith("binary/") for one in known):
                 hint = ": it is of a positive class or group; give a grouping of two groups, or positive="
             raise ValueError(f"no run has the metric {name!r}{hint}")
-    seen: dict[str, Metric] = {}
-    for evaluation in evaluations:
-        for metric in evaluation.extra_metrics if isinstance(evaluation, Evaluation) else ():
-            if metric.name not in criterion.metrics:
-                continue
-            other = seen.setdefault(metric.name, metric)
-            for word in ("of", "better", "low", "high", "interval"):
-                ours, theirs = getattr(other, word), getattr(metric, word)
-                if ours != theirs:
-                    raise ValueError(
-                        f"all runs must declare {metric.name!r} with one {word!r}, got {ours!r} and {theirs!r}; "
-                        "extra_metrics=[Metric(...)] gives one definition for all of them"
-                    )
     check_known(gates, known)

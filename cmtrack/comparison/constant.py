@@ -16,7 +16,6 @@ from cmtrack.comparison.differences import binomial_pvalues, own_degrees
 from cmtrack.evaluation import Evaluation
 from cmtrack.evaluation.from_arrays import evaluate_rows
 from cmtrack.grouping import Label
-from cmtrack.metrics.catalog import find, lookup
 from cmtrack.metrics.influence import covariance, degrees_of_pairs, standard_error
 from cmtrack.metrics.metric import Metric
 from cmtrack.metrics.names import encode_label
@@ -270,8 +269,7 @@ def _entry(evaluation: BaseEvaluation, metric: str) -> Metric | None:
     """The metric, where a constant answer has a value of it."""
     if not isinstance(evaluation, Evaluation) or evaluation.none is not None or metric not in evaluation.metrics:
         return None
-    own = next((one for one in evaluation.extra_metrics if one.name == metric), None)
-    entry = lookup(metric) if own is None else own
+    entry = evaluation.catalog.lookup(metric)
     if (
         not entry.better
         or entry.needs not in (*_OF_LABELS, "probabilities")
@@ -331,7 +329,7 @@ def _answers(like: Evaluation, metric: str, totals: Any) -> Iterator[int]:
     wanted = list(order[:MOST_ANSWERS])
     if like.prices is not None:
         wanted.append((totals @ like.prices).argmin())
-    named = find(metric)[1].get("label") if metric not in {one.name for one in like.extra_metrics} else None
+    named = like.catalog.find(metric)[1].get("label")
     wanted += [k for k, label in enumerate(like.labels) if named is not None and encode_label(label) == named]
     return (int(k) for k in dict.fromkeys(wanted))
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeAlias
 
-from cmtrack.metrics.catalog import known_names, lookup, own_of
+from cmtrack.metrics.catalog import BUILT_IN, Catalog
 from cmtrack.metrics.names import near
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ _OF_LABELS = ("multiclass", "class", "confidence", "rough", "family", "spans")
 _OF_GROUPS = ("reduced", "probability")  # probability/log_loss is of the labels, probability/<step>/log_loss of groups
 
 
-def reads(metric: str) -> frozenset[str]:
+def reads(metric: str, catalog: Catalog = BUILT_IN) -> frozenset[str]:
     """Names of what a metric's value depends on beside the labels: "grouping", "positive", "costs", or nothing.
 
     Runs that differ in nothing else may be ranked together by it. A metric of a section that is not known here is
@@ -40,7 +40,7 @@ def reads(metric: str) -> frozenset[str]:
     of_classes = section == "spcc" and rest[:1] and rest[0].startswith(("ovr", "ovo"))
     if of_classes or (section == "prevalence" and len(rest) > 1):
         return frozenset()
-    if own_of(metric) == "counts":
+    if any(own.name == metric and own.of == "counts" for own in catalog.own):
         return frozenset()
     return frozenset({"grouping", "positive"})
 
@@ -51,10 +51,10 @@ def read_by(criterion: Criterion, gates: Iterable[Gate], rules: Iterable[TieBrea
     for rule in rules:
         name = rule.name.removeprefix("metrics.")  # a logged metric may be one of the registry
         try:
-            names.append(lookup(name).name and name)
+            names.append(criterion.catalog.lookup(name).name and name)
         except KeyError:
             continue
-    return frozenset().union(*map(reads, names))
+    return frozenset().union(*(reads(name, criterion.catalog) for name in names))
 
 
 @dataclass(frozen=True)
@@ -68,14 +68,17 @@ class Criterion:
         Of the metrics in units of their standard errors; (1,) for a single metric and all 1 for a Pareto front.
     pareto : bool
         Whether the metrics stand side by side instead of in one sum.
+    catalog : Catalog
+        What the metrics mean: for a comparison's criterion, in all of its evaluations.
     """
 
     metrics: tuple[str, ...]
     weights: tuple[float, ...] = (1.0,)
     pareto: bool = False
+    catalog: Catalog = field(default=BUILT_IN, compare=False, repr=False)
 
     @classmethod
-    def of(cls, rank_by: RankBy) -> Criterion:
+    def of(cls, rank_by: RankBy, catalog: Catalog = BUILT_IN) -> Criterion:
         """Read what ``compare(rank_by=...)`` takes.
 
         Raises
@@ -84,16 +87,16 @@ class Criterion:
             If there is no such metric, it has no direction, or a weight is not a positive number.
         """
         if isinstance(rank_by, str):
-            return cls((_checked(rank_by),))
+            return cls((_checked(rank_by, catalog),), catalog=catalog)
         if isinstance(rank_by, Mapping):
             for name, weight in rank_by.items():
                 if not (isinstance(weight, (int, float)) and math.isfinite(weight) and weight > 0):
                     raise ValueError(f"the weight of a metric must be a positive number, got {name!r}: {weight!r}")
-            names = tuple(map(_checked, rank_by))
-            return cls(_some(names), tuple(map(float, rank_by.values())))
+            names = tuple(_checked(name, catalog) for name in rank_by)
+            return cls(_some(names), tuple(map(float, rank_by.values())), catalog=catalog)
         if isinstance(rank_by, Iterable):
-            names = tuple(dict.fromkeys(map(_checked, rank_by)))
-            return cls(_some(names), (1.0,) * len(names), pareto=len(names) > 1)
+            names = tuple(dict.fromkeys(_checked(name, catalog) for name in rank_by))
+            return cls(_some(names), (1.0,) * len(names), pareto=len(names) > 1, catalog=catalog)
         raise TypeError(
             f"rank_by must be a metric's name, names (a Pareto front) or weights by name, got {type(rank_by).__name__}"
         )
@@ -106,7 +109,11 @@ class Criterion:
     @property
     def direction(self) -> str:
         """Best direction of a single metric, "higher", "lower" or "nearest zero"; "higher" of a weighted sum."""
-        return lookup(self.metrics[0]).better if self.single else "higher"
+        return self.catalog.lookup(self.metrics[0]).better if self.single else "higher"
+
+    def distance_from_best(self, value: float) -> float:
+        """Distance of the first metric's value from the best there is: smaller is better."""
+        return distance_from_best(self.catalog.lookup(self.metrics[0]).better, value)
 
     def __str__(self) -> str:
         if self.pareto:
@@ -122,19 +129,18 @@ def _some(names: tuple[str, ...]) -> tuple[str, ...]:
     return names
 
 
-def _checked(name: object) -> str:
+def _checked(name: object, catalog: Catalog) -> str:
     if not isinstance(name, str):
         raise TypeError(f"a metric must be named by a text, got {name!r}")
     try:
-        better = lookup(name).better
+        better = catalog.lookup(name).better
     except KeyError:
-        raise ValueError(f"no metric is called {name!r}{near(name, known_names())}") from None
+        raise ValueError(f"no metric is called {name!r}{near(name, catalog.names)}") from None
     if not better:
         raise ValueError(f"{name!r} describes the data and has no better or worse: runs cannot be ranked by it")
     return name
 
 
-def distance_from_best(metric: str, value: float) -> float:
-    """Distance of a value from the best there is: smaller is better."""
-    better = lookup(metric).better
+def distance_from_best(better: str, value: float) -> float:
+    """Distance of a value from the best there is, by what is better: smaller is better."""
     return abs(value) if better == "nearest zero" else -value if better == "higher" else value

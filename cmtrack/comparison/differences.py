@@ -12,11 +12,11 @@ import numpy as np
 from scipy.special import bdtr, ndtr, stdtr
 
 from cmtrack.base import BaseEvaluation
-from cmtrack.comparison.comparability import why_unpaired
+from cmtrack.comparison.comparability import in_order_of, why_unpaired
 from cmtrack.comparison.criterion import reads
 from cmtrack.evaluation import Evaluation
 from cmtrack.evaluation.from_arrays import evaluate_rows
-from cmtrack.metrics.catalog import lookup
+from cmtrack.metrics.catalog import Catalog
 from cmtrack.metrics.influence import degrees_of_pairs
 from cmtrack.metrics.intervals import normal_quantile
 from cmtrack.metrics.own import UNKNOWN
@@ -237,7 +237,8 @@ def paired_differences(
     Parameters
     ----------
     first, second : Evaluation or FamilyEvaluation
-        Of the same test rows in the same order (the digest of the labels is checked). Where a side has no rows (it
+        Of the same test rows in the same order (the digest of the labels is checked); classes in another order are
+        brought to the first one's. Where a side has no rows (it
         was merged, or loaded from its statistics), the differences are unpaired, and said to be; their intervals
         are then far too wide for models that were judged on the same rows.
     metrics : iterable of str, optional
@@ -273,10 +274,12 @@ def paired_differences(
     (0.1, 0.066, 0.149)
     """
     level = first.confidence_level if confidence_level is None else confidence_level
+    second = in_order_of(first, second)
     ours, theirs = first.metrics, second.metrics
+    Catalog.joined((first.catalog, second.catalog))  # of one name both mean one thing
     names = [name for name in ours if name in theirs] if metrics is None else list(metrics)
     if dict(first.design).get("costs") != dict(second.design).get("costs"):  # prices of two lists have no difference
-        priced = [name for name in names if reads(name) == {"costs"}]
+        priced = [name for name in names if reads(name, first.catalog) == {"costs"}]
         if priced and metrics is not None:
             raise ValueError(f"differences of {priced} need evaluations of the same costs: price() gives them")
         names = [name for name in names if name not in priced]
@@ -305,7 +308,11 @@ def _not_by_row(evaluation: BaseEvaluation, name: str) -> str:
     rows = evaluation.rows
     if isinstance(evaluation, Evaluation) and evaluation.without_function(name):
         return f"{name} has no error by row: {UNKNOWN}"
-    if isinstance(rows, Predictions) and rows.source is None and lookup(name).needs == "probabilities":
+    if (
+        isinstance(rows, Predictions)
+        and rows.source is None
+        and evaluation.catalog.lookup(name).needs == "probabilities"
+    ):
         return f"{name} needs the probabilities of the rows, which were not kept"
     return ""
 
@@ -337,7 +344,7 @@ def paired(
     if rows is None or len(psi) < len(columns):
         return None
     answers = [codes for evaluation in evaluations if (codes := evaluation.answers(name)) is not None]
-    entry, table = lookup(name), np.column_stack(psi)
+    entry, table = evaluations[0].catalog.lookup(name), np.column_stack(psi)
     return Paired.of(
         np.array([evaluation.metrics[name] for evaluation in evaluations]),
         table,
@@ -367,7 +374,7 @@ def _independent_difference(first: BaseEvaluation, second: BaseEvaluation, name:
     ours, theirs = first.metrics[name], second.metrics[name]
     error = math.hypot(*(side.standard_errors.get(name, math.nan) for side in (first, second)))
     degrees = min(own_degrees(first, name), own_degrees(second, name))
-    gap, entry, pvalue = ours - theirs, lookup(name), math.nan
+    gap, entry, pvalue = ours - theirs, first.catalog.lookup(name), math.nan
     low, high = cut(gap, normal_quantile(level, degrees) * error, (entry.low, entry.high))
     if error > 0 and math.isfinite(gap):
         pvalue = 2 * float(stdtr(degrees, -abs(gap) / error) if math.isfinite(degrees) else ndtr(-abs(gap) / error))
@@ -435,6 +442,7 @@ def randomization_test(
     if not (isinstance(first, Evaluation) and isinstance(second, Evaluation)):
         kinds = type(first).__name__, type(second).__name__
         raise TypeError(f"first and second must be Evaluations, got {kinds[0]} and {kinds[1]}")
+    second = in_order_of(first, second)
     reason, a, b = why_unpaired(first, second), first.rows, second.rows
     if reason or a is None or b is None:
         said = "" if reason is None else f": {reason.between(first, second)}"

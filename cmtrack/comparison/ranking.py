@@ -18,7 +18,6 @@ from cmtrack.comparison.criterion import Criterion
 from cmtrack.comparison.differences import own_degrees, why_no_error
 from cmtrack.comparison.run import Candidate
 from cmtrack.comparison.tie_breakers import Decision, TieBreaker, decide
-from cmtrack.metrics.catalog import lookup
 from cmtrack.metrics.influence import covariance, degrees_of_pairs
 from cmtrack.metrics.intervals import holm, normal_quantile
 from cmtrack.metrics.paired import Paired, as_normal
@@ -401,7 +400,7 @@ def _single(
     errors = inference.error_draws(covariance, seed=seed)
     degrees = evidence.degrees(evidence.factors(criterion))[np.ix_(order, order)]
     known = evidence.known[order]
-    widest = lookup(criterion.metrics[0]).widest if criterion.single else math.inf
+    widest = criterion.catalog.lookup(criterion.metrics[0]).widest if criterion.single else math.inf
     at = np.flatnonzero(np.isin(order, evidence.places[0]))  # runs that are paired by their rows
     rows = evidence.rows
     if rows is not None:
@@ -679,8 +678,9 @@ def gather(evaluations: Sequence[BaseEvaluation], criterion: Criterion) -> Evide
     size, names = len(evaluations), criterion.metrics
     folded = criterion.single and criterion.direction == "nearest zero"
     raw = np.array([[evaluation.metrics[name] for name in names] for evaluation in evaluations]).reshape(size, -1)
+    betters = [criterion.catalog.lookup(name).better for name in names]
     signs = np.array(
-        [[1.0 if folded else _sign(name, value) for name, value in zip(names, row, strict=True)] for row in raw]
+        [[1.0 if folded else _sign(better, value) for better, value in zip(betters, row, strict=True)] for row in raw]
     )
     unpaired = unpaired_among(evaluations)
     joint = np.zeros((size, len(names), size, len(names)))
@@ -714,7 +714,7 @@ def gather(evaluations: Sequence[BaseEvaluation], criterion: Criterion) -> Evide
     if columns and criterion.single and not folded:
         sides = [evaluations[r] for r in where[0].tolist()]
         answers = [codes for side in sides if (codes := side.answers(names[0])) is not None]
-        sign, entry = signs[0, 0], lookup(names[0])
+        sign, entry = signs[0, 0], criterion.catalog.lookup(names[0])
         paired = Paired.of(
             raw[where[0], 0],
             psi * sign,
@@ -737,9 +737,8 @@ def own_error(evaluation: BaseEvaluation, name: str) -> float:
     return (high - low) / (2 * normal_quantile(evaluation.confidence_level))
 
 
-def _sign(name: str, value: float) -> float:
+def _sign(better: str, value: float) -> float:
     """Sign that makes larger better; nearest to zero, it gives minus the distance."""
-    better = lookup(name).better
     if better == "nearest zero":
         return 1.0 if value < 0 else -1.0
     return 1.0 if better == "higher" else -1.0

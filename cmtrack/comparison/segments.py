@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from html import escape
 from typing import TYPE_CHECKING, Any
@@ -20,7 +20,7 @@ from cmtrack.comparison.comparability import Traits, why_apart, why_unpaired
 from cmtrack.comparison.criterion import reads
 from cmtrack.comparison.differences import Difference, paired, paired_differences, why_no_error
 from cmtrack.evaluation import Evaluation
-from cmtrack.metrics.catalog import lookup
+from cmtrack.metrics.catalog import BUILT_IN, Catalog
 from cmtrack.metrics.gates import Gate, GateResult
 from cmtrack.metrics.intervals import ROUNDING, holm, normal_quantile
 from cmtrack.metrics.names import encode_label, near
@@ -78,6 +78,8 @@ class SegmentDifferences:
     confidence_level : float
     reasons : tuple of str
         Why a segment has no interval, such as "only 2 rows differ: too few to say"; empty where it has one.
+    catalog : Catalog
+        What the metric means.
 
     Notes
     -----
@@ -114,11 +116,14 @@ class SegmentDifferences:
     reason: str
     confidence_level: float
     reasons: tuple[str, ...] = ()
+    catalog: Catalog = field(default=BUILT_IN, repr=False)
 
     @property
     def gain(self) -> float:
         """The overall difference with the sign that makes larger better."""
-        return -self.overall.difference if lookup(self.metric).better == "lower" else self.overall.difference
+        return (
+            -self.overall.difference if self.catalog.lookup(self.metric).better == "lower" else self.overall.difference
+        )
 
     @cached_property
     def contrary(self) -> tuple[int, ...]:
@@ -322,7 +327,7 @@ def _pairs(
     notes = []
     name, first = leader
     for other, second in others:
-        apart = why_apart(Traits.of(first), Traits.of(second), reads(metric))
+        apart = why_apart(Traits.of(first), Traits.of(second), reads(metric, first.catalog))
         sample = _sample(first, second, column, metric) if apart is None else f"they were evaluated {apart.value}"
         if isinstance(sample, str):
             notes.append(f"{quoted(name)} and {quoted(other)} are not compared by {quoted(column)}: {sample}.")
@@ -359,6 +364,7 @@ def _pairs(
                 reason=sample.reason,
                 confidence_level=confidence_level,
                 reasons=tuple(sample.reasons[k] for k in order.tolist()),
+                catalog=first.catalog,
             )
         )
     return found, notes
@@ -371,7 +377,7 @@ def _pairs(
 class _Sample:
     """Values and errors of two evaluations by segment, before any interval."""
 
-    metric: str
+    better: str
     segments: tuple[str, ...]
     rows: IntArray
     first: Estimates
@@ -396,7 +402,7 @@ class _Sample:
 
     @property
     def order(self) -> IntArray:
-        better = "lower" if lookup(self.metric).better == "lower" else "higher"
+        better = "lower" if self.better == "lower" else "higher"
         return order_of_segments(self.first, self.rows, better)
 
     def intervals(self, together: int, confidence_level: float) -> tuple[FloatArray, FloatArray]:
@@ -424,7 +430,7 @@ def _sample(first: BaseEvaluation, second: BaseEvaluation, column: str, metric: 
             return f"the {'first' if side is first else 'second'} has no {metric}"
         tables.append(_tables(side)[column])
     ours, theirs = tables
-    if lookup(metric).better == "nearest zero":
+    if first.catalog.lookup(metric).better == "nearest zero":
         return f"{metric} is best near 0, and only metrics that are best high or low are compared by segment"
     place = {value: k for k, value in enumerate(theirs.values)}
     if set(place) != set(ours.values):
@@ -443,7 +449,8 @@ def _sample(first: BaseEvaluation, second: BaseEvaluation, column: str, metric: 
         return str(error)
     n, degrees = (None if one is None else one[order] for one in (b.n, b.degrees))
     b = replace(b, values=b.values[order], errors=b.errors[order], n=n, degrees=degrees)
-    return _Sample(metric, ours.texts, ours.sizes, a, b, np.hypot(a.errors, b.errors), None, reason)
+    better = ours.evaluation.catalog.lookup(metric).better
+    return _Sample(better, ours.texts, ours.sizes, a, b, np.hypot(a.errors, b.errors), None, reason)
 
 
 def _tables(evaluation: BaseEvaluation) -> Mapping[str, SegmentTable]:
@@ -484,7 +491,8 @@ def _by_rows(ours: SegmentTable, theirs: SegmentTable, order: IntArray, metric: 
             pairs[k], errors[k] = pair, pair.error[0, 1]
     first = replace(ours.estimates(metric), values=values[0])
     second = Estimates(values[1], np.full(size, math.nan))
-    return _Sample(metric, ours.texts, ours.sizes, first, second, errors, tuple(pairs), "")
+    better = ours.evaluation.catalog.lookup(metric).better
+    return _Sample(better, ours.texts, ours.sizes, first, second, errors, tuple(pairs), "")
 
 
 # -- gates -------------------------------------------------------------------------------------------------------

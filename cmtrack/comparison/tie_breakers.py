@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from cmtrack.comparison.run import Run
-from cmtrack.metrics.catalog import known_names, lookup
+from cmtrack.metrics.catalog import BUILT_IN, Catalog
 from cmtrack.metrics.names import near
 
 _FORM = re.compile(r"(?P<name>.+?)(?:\s+(?P<order>asc|desc))?", re.IGNORECASE | re.DOTALL)
@@ -32,14 +32,17 @@ class TieBreaker:
     descending : bool
         Whether the largest wins.
     nearest_zero : bool
+    title : str
+        Its name for people.
     """
 
     name: str
     descending: bool
     nearest_zero: bool = False
+    title: str = field(default="", compare=False, repr=False)
 
     @classmethod
-    def parse(cls, text: str) -> TieBreaker:
+    def parse(cls, text: str, catalog: Catalog = BUILT_IN) -> TieBreaker:
         """Read ``"params.depth"``, ``"metrics.seconds asc"`` or ``"multiclass/accuracy"``.
 
         Metrics of the registry know their direction; of anything else the least wins unless ``desc`` is said.
@@ -56,17 +59,17 @@ class TieBreaker:
             raise ValueError(f"a tie-breaker must name a metric or a parameter, got {text!r}")
         name, order = match["name"], (match["order"] or "").lower()
         if name.split(".", 1)[0] in _SOURCES and "." in name:
-            return cls(name, order == "desc")
+            return cls(name, order == "desc", title=name)
         try:
-            better = lookup(name).better
+            better, title = catalog.lookup(name).better, catalog.title(name)
         except KeyError:
-            hint = near(name, known_names())
+            hint = near(name, catalog.names)
             raise ValueError(
                 f"a tie-breaker must be a metric, 'params.…', 'metrics.…' or 'tags.…', got {name!r}{hint}"
             ) from None
         if order or not better:
-            return cls(name, order == "desc")
-        return cls(name, better == "higher", better == "nearest zero")
+            return cls(name, order == "desc", title=title)
+        return cls(name, better == "higher", better == "nearest zero", title)
 
     def value(self, run: Run, metrics: Mapping[str, float]) -> float | str | None:
         """Value of a run with the metrics of an evaluation; None where it has nothing, or something undefined."""

@@ -15,7 +15,7 @@ from cmtrack.metrics.intervals import Interval
 from cmtrack.metrics.metric import Metric
 from cmtrack.metrics.multiclass import passed_over
 from cmtrack.metrics.names import near
-from cmtrack.metrics.own import Kept, put_own
+from cmtrack.metrics.own import Kept, put_kept, put_own
 from cmtrack.metrics.precision_recall import largest_error
 from cmtrack.metrics.results import Clusters, Results
 from cmtrack.metrics.roc import RocCurve, sweep
@@ -191,10 +191,12 @@ def compute(
                 put_own(results, mine, numbers or {}, views.table.cells, views.six)
             else:
                 views.put_one(results, *find(name))
+        _put_lost(results, numbers)
         return Computed(results, None, None, None, ())
     wanted = [section for section in SECTIONS if sections is None or section.name in sections]
     for section in wanted:
         views.put(results, section)
+    _put_lost(results, numbers)
     names = {section.name for section in wanted}
     roc = _roc(results, views) if "binary" in names else None
     spcc_matrix = views.class_scores.matrix if "spcc" in names and views.class_scores else None
@@ -203,6 +205,12 @@ def compute(
     said = put_own(results, own, numbers or {}, views.table.cells, views.six)
     told = (*_warnings(views, results, roc, prevalence), *(shares.warnings if shares else ()), *said)
     return Computed(results, roc, spcc_matrix, prevalence, told)
+
+
+def _put_lost(results: Results, numbers: Mapping[str, Kept] | None) -> None:
+    """Metrics of cmtrack's own that mean nothing in this evaluation, with the reason."""
+    for name in (numbers or {}).keys() & results.metrics.keys():
+        put_kept(results, find(name)[0], (numbers or {})[name])
 
 
 def single_metrics(sections: Collection[str] | None) -> tuple[str, ...]:

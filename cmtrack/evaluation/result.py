@@ -32,7 +32,7 @@ from cmtrack.evaluation.threshold import Threshold, choose_threshold
 from cmtrack.grouping import ComposedStep, Costs, Grouping, Label, as_costs
 from cmtrack.metrics import multiclass
 from cmtrack.metrics.calibration import CalibrationCurve
-from cmtrack.metrics.catalog import find, lookup
+from cmtrack.metrics.catalog import Catalog, lookup
 from cmtrack.metrics.class_curves import ClassCalibration, ClassCurves, calibration_of_classes
 from cmtrack.metrics.costs import CostAtShares
 from cmtrack.metrics.influence import Influence, effective_clusters, few_clusters, row_errors, standard_error
@@ -50,8 +50,9 @@ from cmtrack.metrics.views import EvaluationViews
 from cmtrack.prevalence.results import PrevalenceEstimate
 from cmtrack.segments import SegmentSearch
 from cmtrack.statistics import BinaryCounts, ConfusionMatrix, ReducedConfusionMatrix, ScoreCounts
+from cmtrack.statistics.class_order import ordered_rows, ordered_statistics, places_of
 from cmtrack.statistics.collected import Statistics, with_decisions, with_segments
-from cmtrack.statistics.inputs import BoolArray, FloatArray, as_shares, same_kind_of_weights, shares_of
+from cmtrack.statistics.inputs import BoolArray, FloatArray, as_shares, listed, same_kind_of_weights, shares_of
 from cmtrack.statistics.predictions import Predictions
 from cmtrack.statistics.probabilities import to_decisions
 from cmtrack.statistics.segmented import Segmented
@@ -236,6 +237,11 @@ class Evaluation(BaseEvaluation):
         3.0
         """
         return self._results.sizes.get(metric, math.nan)
+
+    @cached_property
+    def catalog(self) -> Catalog:
+        """The metrics that this evaluation knows: the built-in ones, and its ``extra_metrics``."""
+        return Catalog(self.extra_metrics)
 
     @cached_property
     def scored(self) -> ComposedStep | None:
@@ -881,13 +887,11 @@ class Evaluation(BaseEvaluation):
         return other
 
     def _answers_to(self, metric: str) -> npt.NDArray[Any] | None:
-        own = next((known for known in self.extra_metrics if known.name == metric), None)
-        entry, parts = (own, {}) if own is not None else find(metric)
+        entry, parts = self.catalog.find(metric)
         return None if isinstance(self.rows, SpanRows) else self._influence.answers(entry, parts)
 
     def _influence_of(self, metric: str) -> FloatArray | None:
-        own = next((known for known in self.extra_metrics if known.name == metric), None)
-        entry, parts = (own, {}) if own is not None else find(metric)
+        entry, parts = self.catalog.find(metric)
         if entry.value is None or not math.isfinite(self.metrics.get(metric, 0.0)):
             return None  # without_function says which
         psi = self._influence(entry, parts)
@@ -897,6 +901,51 @@ class Evaluation(BaseEvaluation):
     def _influence(self) -> Influence:
         assert self.rows is not None  # influence() has asked
         return Influence(self.rows.matches if isinstance(self.rows, SpanRows) else self.rows, self._views)
+
+    def with_label_order(self, labels: Sequence[Label]) -> Evaluation:
+        """The same evaluation with its classes in another order.
+
+        Metrics that read the order are undefined in another than their own: weighted kappas of three classes or more,
+        and a user's metric of counts that is another number then.
+
+        Raises
+        ------
+        ValueError
+            If these are other classes.
+
+        Notes
+        -----
+        Cost: that of the class probabilities' moments, O(K³) for K classes; of rows only when they are read.
+
+        Examples
+        --------
+        >>> from cmtrack import evaluate
+        >>> evaluation = evaluate(["a", "b", "c", "c"], ["a", "c", "c", "b"])
+        >>> evaluation.with_label_order(["c", "a", "b"]).confusion_matrix.counts.tolist()
+        [[1, 0, 1], [0, 1, 0], [1, 0, 0]]
+        """
+        order, old = tuple(labels), self.labels
+        if order == old:
+            return self
+        if len(order) != len(old) or set(order) != set(old):
+            raise ValueError(f"labels must be those of the evaluation, {listed(old, 12)}, got {listed(order, 12)}")
+        reference = self.reference
+        other = replace(
+            self,
+            statistics=ordered_statistics(self.statistics, order),
+            rows=None if self.rows is None else ordered_rows(self.rows, order),
+            reference=None if reference is None else tuple(reference[k] for k in places_of(old, order)),
+        )
+        ours, theirs = self._views.table.cells.argument(), other._views.table.cells.argument()
+        lost = [name for name in multiclass.ORDINAL if len(old) > 2]
+        for metric in self.extra_metrics:
+            if metric.of == "counts" and metric.value is not None:
+                value, moved = metric.number(ours), metric.number(theirs)
+                if math.isfinite(value) and not math.isclose(value, moved, rel_tol=1e-9, abs_tol=1e-12):
+                    lost.append(metric.name)
+        reason = f"it depends on the order of the classes, which was {listed(old, 12)}"
+        kept = dict.fromkeys(lost, Kept(math.nan, None, None, self.confidence_level, reason))
+        return replace(other, kept_numbers=(kept | (self.kept_numbers or {})) or None)
 
     def with_cluster_errors(self) -> Evaluation:
         """The same evaluation with errors that account for the clusters of its rows; unchanged where there are none.
@@ -962,7 +1011,9 @@ class Evaluation(BaseEvaluation):
             return resample_tables(self._views, n_resamples, seed, self._with_functions("a bootstrap"))
         if method != "influence":
             raise ValueError(f"method must be 'influence' or 'bootstrap', got {method!r}")
-        return {name: ends for name, ends in self.intervals.items() if lookup(name).needs != "probabilities"}
+        return {
+            name: ends for name, ends in self.intervals.items() if self.catalog.lookup(name).needs != "probabilities"
+        }
 
     def with_metrics(self, extra_metrics: Sequence[Metric]) -> Evaluation:
         """The same evaluation with metrics of one's own, also those whose functions were lost in a file.
@@ -1028,6 +1079,8 @@ class Evaluation(BaseEvaluation):
         """
         if not isinstance(other, Evaluation):
             return NotImplemented
+        if set(self.labels) == set(other.labels):
+            other = other.with_label_order(self.labels)
         for name in _ALIKE:
             ours, theirs = getattr(self, name), getattr(other, name)
             if ours != theirs:
@@ -1296,9 +1349,9 @@ def _merged_errors(first: Evaluation, second: Evaluation) -> dict[str, Any]:
 
 def _is_sum(evaluation: Evaluation, name: str) -> bool:
     """True for a metric that doubles with the samples, as counts do; a metric of the user's own is tried."""
-    own = next((known for known in evaluation.extra_metrics if known.name == name), None)
-    if own is None:
-        return lookup(name).interval == "count"
+    own = evaluation.catalog.lookup(name)
+    if own not in evaluation.extra_metrics:
+        return own.interval == "count"
     samples = evaluation._views.six if own.of == "binary" else evaluation._views.table.cells
     if own.value is None or samples is None:
         return False

@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from cmtrack.evaluation.compute import compute
-from cmtrack.metrics.catalog import lookup
 from cmtrack.metrics.metric import Metric
 from cmtrack.metrics.names import OF_SEGMENTS, encode_label, near, segment_parts
 from cmtrack.metrics.results import Results
@@ -426,7 +425,8 @@ class SegmentTable:
         metric = self._chosen(None)[0]
         frame = self.to_frame(metric).drop(columns=["metric", "undefined"])
         lacking = int(frame["value"].isna().sum())
-        head = f"{lookup(metric).heading()} by {quoted(self.name)}: {len(self)} segments, {self.order_of(metric)}"
+        title = self.evaluation.catalog.lookup(metric).heading()
+        head = f"{title} by {quoted(self.name)}: {len(self)} segments, {self.order_of(metric)}"
         head += f"; undefined in {lacking}" if lacking else ""
         more = f"<p>{_SHOWN} of {len(self)}; <code>.to_frame()</code> has all.</p>" if len(self) > _SHOWN else ""
         return for_page(f"<div><p>{escape(head)}</p>{frame.head(_SHOWN).to_html(index=False)}{more}</div>")
@@ -561,10 +561,10 @@ class SegmentTable:
         return [metrics] if isinstance(metrics, str) else list(metrics)
 
     def _better(self, metric: str) -> str:
-        return "lower" if lookup(metric).better == "lower" else "higher"
+        return "lower" if self.evaluation.catalog.lookup(metric).better == "lower" else "higher"
 
     def _estimates(self, metric: str, outside: bool = False) -> Estimates:
-        judged, entry = self._judged(metric, outside), lookup(metric)
+        judged, entry = self._judged(metric, outside), self.evaluation.catalog.lookup(metric)
         values = np.array([one.metrics.get(metric, math.nan) for one in judged])
         errors = np.array([one.errors.get(metric, math.nan) for one in judged])
         if entry.interval == "count":
@@ -612,7 +612,7 @@ def search(
     if not isinstance(rows, Predictions):
         what = "it was loaded without them (rows=True loads them), merged, or made of a table or of spans"
         raise ValueError(f"worst_segments needs the rows, which this evaluation does not have: {what}")
-    value, entry = evaluation.metrics[metric], lookup(metric)
+    value, entry = evaluation.metrics[metric], evaluation.catalog.lookup(metric)
     psi = evaluation.influence(metric)
     if entry.better not in ("higher", "lower") or psi is None or not (entry.interval == "wilson" or metric in _MEANS):
         raise ValueError(

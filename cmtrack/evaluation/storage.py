@@ -15,6 +15,7 @@ import numpy.typing as npt
 from cmtrack import archive
 from cmtrack.evaluation.compute import scored_step
 from cmtrack.grouping import Costs, Grouping
+from cmtrack.metrics.own import Kept
 from cmtrack.metrics.own import from_data as own_from_data
 from cmtrack.statistics import ConfusionMatrix, LabelDigest, ScoreCounts, ScoreMoments
 from cmtrack.statistics.actual_class import ProperScores, RankCounts
@@ -75,12 +76,20 @@ def to_json(evaluation: Evaluation) -> str:
             **({} if evaluation.costs is None else {"costs": evaluation.costs.to_dict()}),
             **_threshold(evaluation.decision_threshold),
             **({"extra_metrics": evaluation.extra_data()} if evaluation.extra_metrics else {}),
+            **_lost(evaluation),
             **archive.to_read(evaluation),
             "statistics": _write(evaluation.statistics),
         },
         ensure_ascii=False,
         allow_nan=False,
     )
+
+
+def _lost(evaluation: Evaluation) -> dict[str, Any]:
+    """Metrics of cmtrack's own that mean nothing in this evaluation, and the reasons."""
+    own = {metric.name for metric in evaluation.extra_metrics}
+    lost = {name: kept.reason for name, kept in (evaluation.kept_numbers or {}).items() if name not in own}
+    return {"lost": lost} if lost else {}
 
 
 def fields_of(data: dict[str, Any]) -> dict[str, Any]:
@@ -94,6 +103,7 @@ def fields_of(data: dict[str, Any]) -> dict[str, Any]:
     labels, grouping = _read_labels(data["labels"]), data["grouping"]
     level = archive.read_level(data["confidence_level"])
     own, kept = own_from_data(data.get("extra_metrics", []), level)
+    kept |= {name: Kept(math.nan, None, None, level, str(reason)) for name, reason in data.get("lost", {}).items()}
     found = {
         "statistics": _read(data["statistics"], labels),
         "grouping": None if grouping is None else Grouping.from_dict(grouping),

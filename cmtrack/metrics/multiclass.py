@@ -305,6 +305,9 @@ _unpredicted = {"reason": "no predicted spans"}
 _OF_MEANS = {"title": "F1 of the macro means", "brief": "F1 of means"}
 MATTHEWS = {"title": "Matthews correlation", "brief": "MCC"}
 
+ORDINAL = ("multiclass/cohen_kappa_linear", "multiclass/cohen_kappa_quadratic")
+"""Metrics that read the order of the classes."""
+
 MULTICLASS = Section("multiclass", "All classes", (
     _multiclass("accuracy", ACCURACY, "Σ C_ii / n", interval="wilson", headline=True),
     _multiclass("recall_weighted", Closed(recall_weighted), "mean of recall weighted by support; equals accuracy",

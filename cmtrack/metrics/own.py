@@ -7,19 +7,16 @@ whatever needs the function (other counts, rows) leaves the metric undefined and
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from cmtrack.metrics.catalog import CATALOG, declare
+from cmtrack.metrics.catalog import OWN_NAME, RESERVED
 from cmtrack.metrics.cells import Cells, SixCells
 from cmtrack.metrics.intervals import Interval, wilson, within_bounds
 from cmtrack.metrics.metric import BETTER, Metric
 from cmtrack.metrics.results import Results
 
-RESERVED = frozenset(metric.section for metric in CATALOG) | {"confidence", "cost"}
-"""Sections that are cmtrack's own."""
 _RANGES = {"wald": (-math.inf, math.inf), "atanh": (-1.0, 1.0), "log": (0.0, math.inf)}
 INTERVALS = ("wald", "wilson", "atanh", "logit", "log")
 TEXTS = ("better", "interval", "of", "title", "brief", "source", "formula")
@@ -28,7 +25,6 @@ UNKNOWN = (
     "compares it"
 )
 
-_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_-]{0,79}/[A-Za-z0-9_][A-Za-z0-9_-]{0,79}")
 _LONGEST = 2000
 
 
@@ -55,7 +51,7 @@ class Kept:
 
 
 def own_metrics(extra_metrics: Iterable[Metric]) -> tuple[Metric, ...]:
-    """Check metrics that a caller gives, and make their names known to this process.
+    """Check metrics that a caller gives.
 
     Raises
     ------
@@ -75,14 +71,12 @@ def own_metrics(extra_metrics: Iterable[Metric]) -> tuple[Metric, ...]:
     twice = next((name for name in names if names.count(name) > 1), None)
     if twice is not None:
         raise ValueError(f"extra_metrics must have different names, got {twice!r} twice")
-    for metric in metrics:
-        declare(metric)
     return metrics
 
 
 def _check(metric: Metric) -> None:
     name = metric.name
-    if not isinstance(name, str) or not _NAME.fullmatch(name):
+    if not isinstance(name, str) or not OWN_NAME.fullmatch(name):
         raise ValueError(f"a metric's name must be 'section/metric' of letters, digits, _ and -, got {name!r:.100}")
     if metric.section in RESERVED:
         raise ValueError(
@@ -122,7 +116,7 @@ def put_own(
         own = cells if metric.of == "counts" else six
         name = metric.name
         if name in kept:
-            _put_kept(results, metric, kept[name])
+            put_kept(results, metric, kept[name])
         elif metric.value is None:
             results.put(name, math.nan, reason=UNKNOWN, metric=metric)
         elif own is None:
@@ -148,8 +142,11 @@ def put_own(
     return tuple(warnings)
 
 
-def _put_kept(results: Results, metric: Metric, kept: Kept) -> None:
+def put_kept(results: Results, metric: Metric, kept: Kept) -> None:
+    """The numbers that were kept, in place of any that were computed."""
     name, value, error = metric.name, kept.value, kept.error
+    for computed in (results.errors, results.intervals, results.sizes):
+        computed.pop(name, None)
     results.metrics[name] = value
     if not math.isfinite(value):
         results.undefined[name] = kept.reason or "no reason is known"
@@ -225,8 +222,6 @@ def from_data(data: Any, level: float) -> tuple[tuple[Metric, ...], dict[str, Ke
                 raise ValueError(f"the interval of {metric.name!r} must have its lower end first, got {ends!r:.80}")
         kept[metric.name] = Kept(value, error, between, level, str(item["undefined"])[:_LONGEST])
         metrics.append(metric)
-    for metric in metrics:
-        declare(metric)
     return tuple(metrics), kept
 
 

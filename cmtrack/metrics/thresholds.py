@@ -20,7 +20,7 @@ import numpy as np
 
 from cmtrack.grouping import ComposedStep
 from cmtrack.metrics.binary import SIX
-from cmtrack.metrics.catalog import lookup
+from cmtrack.metrics.catalog import OPEN, lookup
 from cmtrack.metrics.cells import SixCells
 from cmtrack.metrics.costs import profile_of_mean
 from cmtrack.metrics.gates import OPERATORS, Gate
@@ -151,7 +151,7 @@ class Rule:
                 )
         if self.bound is None:
             return
-        metric = lookup(self.bound.metric)
+        metric = OPEN.lookup(self.bound.metric)
         _check_six(metric, "subject_to")
         if metric.interval == "count":
             raise ValueError(

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from cmtrack.comparison import Comparison, ConstantAnswer, Ranking
 from cmtrack.comparison.blocks import RepeatedRanking
 from cmtrack.grouping import Label
+from cmtrack.metrics.catalog import BUILT_IN, Catalog
 from cmtrack.names import quoted
 from cmtrack.report import formatting as fmt
 
@@ -30,6 +31,7 @@ def constant_sentence(
     *,
     several: str = "",
     positive: Label | None = None,
+    catalog: Catalog = BUILT_IN,
     say: Callable[[str], str] = quoted,
 ) -> str:
     """The sentence on a run that is not shown to be better than the constant answer; empty where it is.
@@ -46,6 +48,8 @@ def constant_sentence(
         The noun for one of several that it is the best of: "run" or "model".
     positive : label, optional
         Of the two groups, for the metric's title.
+    catalog : Catalog
+        That has the title.
     say : callable
         How a sentence names a run.
     """
@@ -63,7 +67,7 @@ def constant_sentence(
         claim = "is shown to have" if several else "is not shown to have"
     article = "a " if several or constant.ahead else ""
     has = f"{say(constant.run)} has {shown}" if several else f"it has {shown}"
-    title = f"{article}{constant.better} {fmt.metric_title(constant.metric, positive)}"
+    title = f"{article}{constant.better} {fmt.metric_title(constant.metric, positive, catalog=catalog)}"
     return f"{who} {claim} {title} than {than}: {has} ({p_of(constant)})."
 
 
@@ -78,17 +82,17 @@ def warning_clause(ranking: Ranking | RepeatedRanking) -> str:
 
 def constant_sentences(ranking: Ranking | RepeatedRanking, say: Callable[[str], str] = quoted) -> list[str]:
     """The sentences of a ranking, one for each metric in which the best run is not shown to be better."""
-    positive, said = ranking.evaluation.positive, []
+    positive, said, catalog = ranking.evaluation.positive, [], ranking.criterion.catalog
     for one in ranking.constants:
         if isinstance(ranking, RepeatedRanking):
             several, shown = "model" if len(ranking.models) > 1 else "", fmt.number(ranking.leader.mean)
-            said.append(constant_sentence(one, shown, several=several, positive=positive, say=say))
+            said.append(constant_sentence(one, shown, several=several, positive=positive, catalog=catalog, say=say))
             continue
         several = "run" if ranking.picked_from > 1 or len(ranking.runs) > 1 else ""
         run = next(run for run in ranking.runs if run.name == one.run)
         ends = run.interval if ranking.criterion.single else run.evaluation.intervals.get(one.metric)
         shown = fmt.number(run.evaluation.metrics[one.metric], ends)
-        said.append(constant_sentence(one, shown, several=several, positive=positive, say=say))
+        said.append(constant_sentence(one, shown, several=several, positive=positive, catalog=catalog, say=say))
     return [sentence for sentence in said if sentence]
 
 

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 from cmtrack.base import BaseEvaluation
 from cmtrack.evaluation import Evaluation
-from cmtrack.metrics.catalog import lookup, section_title, title
 from cmtrack.metrics.class_curves import ClassCalibration
 from cmtrack.metrics.names import encode_label
 from cmtrack.report import formatting as fmt
@@ -44,11 +43,11 @@ def content(evaluation: Evaluation) -> dict[str, Any]:
 def metric_row(evaluation: BaseEvaluation, name: str) -> dict[str, Any]:
     """A metric as the tables show it."""
     value, ends = evaluation.metrics[name], evaluation.intervals.get(name)
-    entry = lookup(name)
+    entry = evaluation.catalog.lookup(name)
     return {
         "name": name,
-        "title": title(name, fmt.named),
-        "value": fmt.metric_value(name, value, ends),
+        "title": evaluation.catalog.title(name, fmt.named),
+        "value": fmt.metric_value(entry, value, ends),
         "sort": value if math.isfinite(value) else "",
         "interval": fmt.interval(value, ends),
         "better": entry.better,
@@ -65,7 +64,8 @@ def _key_metrics(evaluation: Evaluation) -> list[dict[str, Any]]:
     first = {*evaluation.headline, *([narrative.AREA_OF_CLASSES] if evaluation.positive is None else [])}
     for name in evaluation.metrics:
         if name in first:
-            sections.setdefault(section_title(name, fmt.short, positive), []).append(metric_row(evaluation, name))
+            title = evaluation.catalog.section_title(name, fmt.short, positive)
+            sections.setdefault(title, []).append(metric_row(evaluation, name))
     return [{"name": name, "rows": rows} for name, rows in sections.items()]
 
 
@@ -159,7 +159,9 @@ def all_metrics(evaluation: BaseEvaluation) -> list[dict[str, Any]]:
     """Every metric as the tables show it; where there are very many, without those of single classes or families."""
     names = list(evaluation.metrics)
     if len(names) > MAX_METRIC_ROWS:
-        names = [name for name in names if not {"<label>", "<family>"} & set(lookup(name).name.split("/"))]
+        names = [
+            name for name in names if not {"<label>", "<family>"} & set(evaluation.catalog.lookup(name).name.split("/"))
+        ]
     return [metric_row(evaluation, name) for name in names]
 
 

@@ -11,9 +11,10 @@ from cmtrack.evaluation import Evaluation
 from cmtrack.families.result import FamilyEvaluation
 from cmtrack.grouping import Label
 from cmtrack.metrics.calibration import upper_bound
-from cmtrack.metrics.catalog import lookup, title
+from cmtrack.metrics.catalog import BUILT_IN, Catalog
 from cmtrack.metrics.intervals import Interval
 from cmtrack.metrics.intervals import p_text as p_text
+from cmtrack.metrics.metric import Metric
 from cmtrack.names import quoted
 from cmtrack.untrusted import for_page, one_line
 
@@ -236,20 +237,19 @@ def samples(evaluation: BaseEvaluation) -> str:
 # -- metrics ---------------------------------------------------------------------------------------------------
 
 
-def metric_title(name: str, positive: Label | None = None, *, brief: bool = False) -> str:
+def metric_title(name: str, positive: Label | None = None, *, brief: bool = False, catalog: Catalog = BUILT_IN) -> str:
     """``binary/recall`` as "recall of promoter"; ``brief`` for a table's head."""
     shown = "" if positive is None else short(positive, 16) if brief else quoted(positive)
-    return title(name, (lambda label: short(label, 30)) if brief else quoted, shown, brief)
+    return catalog.title(name, (lambda label: short(label, 30)) if brief else quoted, shown, brief)
 
 
-def is_count(name: str) -> bool:
+def is_count(metric: Metric) -> bool:
     """True of a metric that counts samples."""
-    entry = lookup(name)
-    return math.isinf(entry.high) and not entry.better
+    return math.isinf(metric.high) and not metric.better
 
 
-def metric_value(name: str, value: float, ends: Interval | None) -> str:
+def metric_value(metric: Metric, value: float, ends: Interval | None) -> str:
     """A metric's value: a count, a number with the digits that its interval makes sensible, or the bound of a 0."""
-    if is_count(name):
+    if is_count(metric):
         return count(value)
-    return (upper_bound(value, ends) if lookup(name).interval == "square" else "") or number(value, ends)
+    return (upper_bound(value, ends) if metric.interval == "square" else "") or number(value, ends)

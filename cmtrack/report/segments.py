@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from cmtrack.evaluation import Evaluation
 from cmtrack.evaluation.segments import DEFAULT_METRICS, SegmentTable
-from cmtrack.metrics.catalog import lookup
+from cmtrack.metrics.metric import Metric
 from cmtrack.report import formatting as fmt
 
 if TYPE_CHECKING:
@@ -67,7 +67,9 @@ class SegmentView:
 
     def title_of(self, metric: str, *, brief: bool = False) -> str:
         """A metric's name in a sentence, or a table's head."""
-        return fmt.metric_title(metric, self.table.evaluation.positive, brief=brief)
+        return fmt.metric_title(
+            metric, self.table.evaluation.positive, brief=brief, catalog=self.table.evaluation.catalog
+        )
 
     def sentences(self, most: int = MAX_SENTENCES) -> list[str]:
         """A sentence for each segment that is worse than the rest, of the first metric in which it is.
@@ -87,7 +89,7 @@ class SegmentView:
 
     def _sentence(self, metric: str, row: dict[str, Any]) -> str:
         ends = row["difference_low"], row["difference_high"]
-        share = lookup(metric).interval == "wilson"
+        share = self._entry(metric).interval == "wilson"
         shown = fmt.percent if share else fmt.number
         difference = fmt.points(row["difference"], ends) if share else fmt.signed(row["difference"], ends)
         return (
@@ -102,7 +104,7 @@ class SegmentView:
         title = fmt.capital(self.title_of(metric))
         if found.lowest < 0:
             return f"{title}: {found.reason}."
-        share = lookup(metric).interval == "wilson"
+        share = self._entry(metric).interval == "wilson"
         shown = fmt.percent if share else fmt.number
         ends = found.gap_low, found.gap_high
         rows, texts = self.rows[metric], self.table.texts
@@ -116,8 +118,11 @@ class SegmentView:
             ratio = f", ratio {fmt.with_interval(found.ratio, (found.ratio_low, found.ratio_high))}"
         return f"{title}: from {low} to {high}, a gap of {gap}{ratio}{why}."
 
+    def _entry(self, metric: str) -> Metric:
+        return self.table.evaluation.catalog.lookup(metric)
+
     def _lower(self, metric: str) -> bool:
-        return lookup(metric).better == "lower"
+        return self._entry(metric).better == "lower"
 
     def side(self, metric: str, text: str) -> int:
         """-1 for a segment that is worse than the rest, 1 for a better one, 0 where the interval holds 0."""

@@ -135,7 +135,9 @@ def report_html(
         warnings=[*evaluation.warnings, *(f"Not drawn: {problem}." for problem in problems)],
         level=level(evaluation.confidence_level),
         numbers=[
-            evaluation_page.metric_row(evaluation, name) | {"title": metric_title(name, positive)} for name in shown
+            evaluation_page.metric_row(evaluation, name)
+            | {"title": metric_title(name, positive, catalog=evaluation.catalog)}
+            for name in shown
         ],
         first=next((block for block in blocks if block["name"] == first), None),
         questions=questions,

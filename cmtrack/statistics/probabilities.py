@@ -88,6 +88,16 @@ class Probabilities:
         """Rows of a block that stays in cache."""
         return max(1 << 13, 1 << (_BLOCK_VALUES // self.n_classes).bit_length() - 1)
 
+    def in_order(self, place: IntArray) -> Probabilities:
+        """The same with the classes at these places, in their order."""
+        if len(self.columns) == 1:
+            columns, first = self.columns, self.first == (place[0] == 0)
+        else:
+            columns, first = tuple(self.columns[k] for k in place), self.first
+        found = Probabilities(columns, first, self.what, normalize=self.normalize, placed=self._placed)
+        found._scales = self._scales
+        return found
+
     def fill(self, out: FloatArray, rows: slice, order: IntArray | None = None) -> None:
         """Write checked probabilities of some rows into ``out`` (K, b), in another order if one is given.
 

@@ -19,18 +19,19 @@ from cmtrack.comparison.compare import (
     Progress,
     compare_evaluations,
     compare_runs,
+    criterion_of,
     default_criterion,
+    rules_of,
 )
-from cmtrack.comparison.criterion import Criterion, RankBy, distance_from_best, read_by, reads
+from cmtrack.comparison.criterion import Criterion, RankBy, read_by, reads
 from cmtrack.comparison.record import Record
 from cmtrack.comparison.result import Comparison
 from cmtrack.comparison.run import LeftOut, StoppedRun
 from cmtrack.comparison.tie_breakers import check_there
 from cmtrack.grouping import Costs, Grouping, Label
-from cmtrack.metrics.catalog import known_names, lookup
+from cmtrack.metrics.catalog import RESERVED, Catalog
 from cmtrack.metrics.gates import Gate, GateResult
 from cmtrack.metrics.metric import Metric
-from cmtrack.metrics.own import RESERVED
 from cmtrack.tracking import cache
 from cmtrack.tracking.load import evaluation_of, plain_reason, with_kept_predictions
 from cmtrack.tracking.names import KIND_TAG, REVIEW, check_prefix, digests, told
@@ -137,8 +138,8 @@ def compare(
     model : str, optional
         For repeated runs: what names the model, such as ``"params.model"``; by default all parameters but the block.
     block_kind : "auto", "folds", "seeds" or "datasets"
-        What the blocks are; "auto": seeds where all blocks hold the same test rows, folds where the name of
-        ``block`` says so, else data sets.
+        What the blocks are; "auto": seeds where all blocks hold the same test rows, folds where each has rows of its
+        own and the name of ``block`` says so or the classes are divided evenly, else data sets. A mixture is refused.
     rope : float, default 0.01
         For repeated runs: differences up to this size are practically none.
     test_train_ratio : float, optional
@@ -224,21 +225,22 @@ def compare_by(
     how, prefix, tell = options.how(runs), check_prefix(options.prefix), progress or (lambda *_: None)
     if isinstance(runs, Mapping):
         return compare_evaluations(runs, options, tell)
-    options.own  # noqa: B018 - declared before any text is read
-    listing = partial(list_runs, runs, options, tell, clients=clients)
-    if _not_known(options.rank_by, options.require, options.tie_breakers):
-        _read_declarations(listing(order=None), prefix)
     options.check()
-    listed = listing(order=options.criterion)
+    listing = partial(list_runs, runs, options, tell, clients=clients)
+    catalog = Catalog(options.own)
+    if names := _not_known(catalog, options.rank_by, options.require, options.tie_breakers):
+        catalog = _declared(listing(order=None), prefix, names, catalog)
+    criterion, rules = criterion_of(options, catalog), rules_of(options, catalog)
+    listed = listing(order=criterion)
     prefix = next((known for run in listed.runs if (known := run.logged_prefix(prefix)) != prefix), prefix)
     options = replace(options, prefix=prefix)
     complete = [run for run in listed.runs if run.status(prefix) == "completed"]
     if not complete:
         raise NothingFound(_nothing(listed, prefix))
-    check_there(options.rules, complete)
+    check_there(rules, complete)
     named = _several(options.experiment_names)
     baseline = None if options.against is None else _baseline(listed, options.against, named)
-    criterion = options.criterion or _default_criterion(complete, listed, options)
+    criterion = criterion or replace(_default_criterion(complete, listed, options), catalog=catalog)
     listed = _shortened(listed, criterion, options, tell)
     notes = _notes(listed, options)
     chosen = {run.run_id: run for run in listed.runs}
@@ -291,7 +293,7 @@ def _shortened(listed: Listed, criterion: Criterion, options: CompareOptions, te
     if options.blocks is not None:
         return reduced(listed, criterion, (), options.prefix, limit=len(listed.runs), changes=options.changes)
     prefix, changes, limit = options.prefix, options.changes, options.limit
-    read = read_by(criterion, options.gates, options.rules)
+    read = read_by(criterion, options.gates, rules_of(options, criterion.catalog))
     listed = reduced(listed, criterion, options.gates, prefix, limit=limit, changes=changes, read=read)
     logged = all(prefix + criterion.metrics[0] in run.metrics for run in listed.runs)
     if len(listed.runs) <= limit or not criterion.single or (logged and not changes):
@@ -374,25 +376,28 @@ def _prefixed(listed: str, prefix: str) -> list[str]:
     return [prefix + name for name in listed.split(", ")]
 
 
-def _not_known(*texts: Any) -> bool:
-    """True if texts name an own metric that this process has not met."""
+def _not_known(catalog: Catalog, *texts: Any) -> set[str]:
+    """Names of users' own metrics in texts that the catalog lacks."""
     words: list[str] = []
     for given in texts:
         words += [given] if isinstance(given, str) else list(given) if isinstance(given, Iterable) else []
     names = {name for word in words if isinstance(word, str) for name in _OWN_NAME.findall(word)}
-    return any(name.split("/")[0] not in RESERVED and name not in known_names() for name in names)
+    return {name for name in names if name.split("/")[0] not in RESERVED and name not in catalog.names}
 
 
-def _read_declarations(listed: Listed, prefix: str) -> None:
-    """Read evaluations until one brings metrics of its user's own; reading makes their names known."""
+def _declared(listed: Listed, prefix: str, names: set[str], catalog: Catalog) -> Catalog:
+    """The catalog with the declarations of these metrics, from the first of the runs' evaluations that have them."""
     runs = [run for run in listed.runs if run.status(run.logged_prefix(prefix)) == "completed"]
     for run in runs[:_MOST_ASKED]:
         try:
             evaluation = evaluation_of(run, listed.clients[run.tracking_uri], run.logged_prefix(prefix))
         except ValueError:
             continue
-        if getattr(evaluation, "extra_metrics", ()):
-            return
+        found = [own for own in evaluation.catalog.own if own.name in names - {known.name for known in catalog.own}]
+        catalog = Catalog((*catalog.own, *found))
+        if names <= set(catalog.names):
+            break
+    return catalog
 
 
 def _baseline(listed: Listed, against: Any, experiments: Sequence[str]) -> TrackedRun:
@@ -562,7 +567,7 @@ def _order_by(order: Criterion | None, prefix: str) -> list[str]:
     """The order that the store sorts runs by, so that the limit cuts off the worst."""
     if order is None or not order.single or "`" in prefix:
         return []
-    better = lookup(order.metrics[0]).better
+    better = order.direction
     if better == "nearest zero":
         return []
     return [f"metrics.`{prefix}{order.metrics[0]}` {'DESC' if better == 'higher' else 'ASC'}"]
@@ -594,7 +599,9 @@ def reduced(
             incomplete.append(LeftOut(run, reason))
         else:
             complete.append(run)
-    told = [gate for gate in gates if gate.of_value and (current or still_true(gate.metric, changes))]
+    told = [
+        gate for gate in gates if gate.of_value and (current or still_true(gate.metric, changes, criterion.catalog))
+    ]
     stopped, passing = list(listed.stopped), []
     for run in complete:
         results = tuple(_logged_gate(gate, run, prefix) for gate in told if prefix + gate.metric in run.metrics)
@@ -604,9 +611,9 @@ def reduced(
             stopped.append(StoppedRun(run, results))
     chosen: list[TrackedRun] = []
     passed_over = list(listed.passed_over)
-    told_in_order = criterion.single and (current or still_true(criterion.metrics[0], changes))
+    told_in_order = criterion.single and (current or still_true(criterion.metrics[0], changes, criterion.catalog))
     for part in split(passing, lambda run: _traits(run, prefix), read - changes):
-        ordered = _ordered(part, criterion.metrics[0], prefix) if told_in_order else None
+        ordered = _ordered(part, criterion, prefix) if told_in_order else None
         chosen += part if ordered is None else ordered[:limit]
         passed_over += [] if ordered is None else ordered[limit:]
     return replace(
@@ -618,9 +625,9 @@ def reduced(
     )
 
 
-def still_true(metric: str, changes: frozenset[str]) -> bool:
+def still_true(metric: str, changes: frozenset[str], catalog: Catalog) -> bool:
     """True if a logged value holds although the run is judged again with the named arguments."""
-    return not reads(metric) & changes
+    return not reads(metric, catalog) & changes
 
 
 def _logged_gate(gate: Gate, run: TrackedRun, prefix: str) -> GateResult:
@@ -633,14 +640,14 @@ def _traits(run: TrackedRun, prefix: str) -> Traits:
     return Traits.listed(known.get("labels"), known.get("row_ids"), *judged)
 
 
-def _ordered(runs: list[TrackedRun], metric: str, prefix: str) -> list[TrackedRun] | None:
+def _ordered(runs: list[TrackedRun], criterion: Criterion, prefix: str) -> list[TrackedRun] | None:
     """Best logged value first; None where no run logged the metric."""
-    name = prefix + metric
+    name = prefix + criterion.metrics[0]
     if not any(name in run.metrics for run in runs):
         return None
 
     def key(run: TrackedRun) -> float:
         value = run.metrics.get(name, math.nan)
-        return distance_from_best(metric, value) if math.isfinite(value) else math.inf
+        return criterion.distance_from_best(value) if math.isfinite(value) else math.inf
 
     return sorted(runs, key=key)

@@ -14,7 +14,7 @@ from urllib.parse import quote
 
 from cmtrack.base import BaseEvaluation
 from cmtrack.evaluation import Evaluation
-from cmtrack.metrics.catalog import CATALOG
+from cmtrack.metrics.catalog import CATALOG, lookup
 from cmtrack.report.formatting import counted, interval, level, markdown_text, metric_value
 from cmtrack.report.views import view_of
 from cmtrack.tracking.names import REPORT_FILE, file_name
@@ -94,7 +94,7 @@ def _table(evaluation: BaseEvaluation, prefix: str) -> str:
     lines = [f"| metric | value | {level(evaluation.confidence_level)} interval |", "|---|---|---|"]
     for name in known[:ROWS]:
         value, ends = metrics[name], intervals.get(name)
-        lines.append(f"| {prefix}{name} | {metric_value(name, value, ends)} | {interval(value, ends)} |")
+        lines.append(f"| {prefix}{name} | {metric_value(lookup(name), value, ends)} | {interval(value, ends)} |")
     return "\n".join(lines)
 
 

@@ -10,7 +10,6 @@ from cmtrack import untrusted
 from cmtrack.archive import FILE_NAME, ROWS_NAME
 from cmtrack.base import BaseEvaluation
 from cmtrack.evaluation import Evaluation
-from cmtrack.metrics.catalog import lookup
 from cmtrack.metrics.names import OF_SEGMENTS
 
 EVALUATION_FILE = FILE_NAME
@@ -122,7 +121,11 @@ def chosen_metrics(evaluation: BaseEvaluation, chosen: str | Sequence[str]) -> d
     if isinstance(chosen, str):
         if chosen not in ("headline", "all"):
             raise ValueError(f"metrics must be 'headline', 'all' or a list of names, got {chosen!r}")
-        return {name: value for name, value in metrics.items() if chosen == "all" or lookup(name).headline}
+        return {
+            name: value
+            for name, value in metrics.items()
+            if chosen == "all" or evaluation.catalog.lookup(name).headline
+        }
     out: dict[str, float] = {}
     for name in chosen:
         if name.startswith(OF_SEGMENTS) and isinstance(evaluation, Evaluation):

@@ -22,7 +22,7 @@ from urllib.parse import urlsplit
 from cmtrack import untrusted
 from cmtrack.comparison.result import Comparison
 from cmtrack.comparison.run import Run
-from cmtrack.metrics.catalog import CATALOG, lookup
+from cmtrack.metrics.catalog import CATALOG
 from cmtrack.report import formatting as fmt
 from cmtrack.tracking.names import IMAGE_KEY, tag
 from cmtrack.tracking.runs import TrackedRun, client_for, first_line, shown_uri
@@ -283,14 +283,15 @@ def _state(
         notes.append("The view shows the logged values: the ranking judged the runs anew, by a grouping or costs.")
     second = _second(comparison, runs, deciding, logged, prefix)
     first = deciding[0] if deciding else second
-    if deciding and lookup(comparison.criterion.metrics[0]).better == "nearest zero":
+    better = comparison.criterion.catalog.lookup(comparison.criterion.metrics[0]).better
+    if deciding and better == "nearest zero":
         notes.append(f"MLflow cannot order by the distance from zero: the view orders by {first} as it is.")
     parameters = _differing(runs)
     charts = _charts(deciding or [second] * bool(second), second, parameters, prefix, runs)
     state = {
         "searchFilter": _filter(comparison, runs, prefix),
         "orderByKey": _column("metrics", first) if first else "attributes.start_time",
-        "orderByAsc": bool(deciding) and lookup(comparison.criterion.metrics[0]).better != "higher",
+        "orderByAsc": bool(deciding) and better != "higher",
         "startTime": "ALL",
         "lifecycleFilter": "Active",
         "modelVersionFilter": "All Runs",

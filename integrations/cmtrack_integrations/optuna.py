@@ -6,9 +6,12 @@ import time
 from collections.abc import Sequence
 from typing import Any, Unpack
 
+from cmtrack.base import BaseEvaluation
 from cmtrack.comparison import Comparison
 from cmtrack.comparison.criterion import Criterion
-from cmtrack.metrics.catalog import lookup
+from cmtrack.metrics.catalog import Catalog
+from cmtrack.metrics.metric import Metric
+from cmtrack.metrics.own import own_metrics
 from cmtrack.tracking.comparing import compare
 from cmtrack_integrations._extras import needs
 from cmtrack_integrations._hook import DataOptions, Hook
@@ -19,7 +22,7 @@ with needs("optuna"):
 _RUN, _METRICS = "cmtrack_run_id", "cmtrack_metrics"
 
 
-def directions(metrics: str | Sequence[str]) -> list[str]:
+def directions(metrics: str | Sequence[str], extra_metrics: Sequence[Metric] = ()) -> list[str]:
     """Direction of each metric, "maximize" or "minimize"; one whose best value is zero is minimised in size.
 
     Raises
@@ -37,7 +40,8 @@ def directions(metrics: str | Sequence[str]) -> list[str]:
     >>> directions(["multiclass/accuracy", "probability/log_loss", "prevalence/bias"])
     ['maximize', 'minimize', 'minimize']
     """
-    return ["maximize" if lookup(name).better == "higher" else "minimize" for name in _names(metrics)]
+    known = _criterion(metrics, extra_metrics)
+    return ["maximize" if known.catalog.lookup(name).better == "higher" else "minimize" for name in known.metrics]
 
 
 class EvaluatedTrials:
@@ -81,7 +85,8 @@ class EvaluatedTrials:
     def __init__(
         self, objective: str | Sequence[str] = "multiclass/matthews_corrcoef", **options: Unpack[DataOptions]
     ) -> None:
-        self.objective = _names(objective)
+        self._own = tuple(options.get("extra_metrics") or ())
+        self.objective = list(_criterion(objective, self._own).metrics)
         self._hook = Hook(options, by_row=True)
         self._single = isinstance(objective, str)
         self._experiment_id: str | None = None
@@ -91,7 +96,7 @@ class EvaluatedTrials:
 
     def create_study(self, **how: Any) -> Any:
         """Create a study with the directions of the metrics; ``how`` goes on to ``optuna.create_study``."""
-        return optuna.create_study(directions=directions(self.objective), **how)
+        return optuna.create_study(directions=directions(self.objective, self._own), **how)
 
     def __call__(
         self, trial: Any, evaluation_or_y_true: Any, y_pred: Any = None, **more: Any
@@ -123,7 +128,7 @@ class EvaluatedTrials:
             try:
                 logged = hook.log(evaluation_or_y_true, **given)
                 if logged.evaluation is not None:
-                    values = tuple(_objective(logged.evaluation.metrics, name) for name in self.objective)
+                    values = tuple(_objective(logged.evaluation, name) for name in self.objective)
                 self._close(client, hook.run_id, "FINISHED" if logged.evaluation is not None else "FAILED")
             except Exception:
                 self._close(client, hook.run_id, "FAILED")
@@ -226,11 +231,12 @@ def compare_study(study: Any, **how: Any) -> Comparison:
     return compare(runs, **{"rank_by": metrics[0] if len(metrics) == 1 else metrics, **how})
 
 
-def _names(metrics: str | Sequence[str]) -> list[str]:
-    return list(Criterion.of([metrics] if isinstance(metrics, str) else list(metrics)).metrics)
+def _criterion(metrics: str | Sequence[str], extra_metrics: Sequence[Metric]) -> Criterion:
+    return Criterion.of([metrics] if isinstance(metrics, str) else list(metrics), Catalog(own_metrics(extra_metrics)))
 
 
-def _objective(metrics: dict[str, float], name: str) -> float:
+def _objective(evaluation: BaseEvaluation, name: str) -> float:
+    metrics = evaluation.metrics
     if name not in metrics:
         raise ValueError(f"this evaluation has no metric {name!r}; Evaluation.metrics lists them")
-    return abs(metrics[name]) if lookup(name).better == "nearest zero" else metrics[name]
+    return abs(metrics[name]) if evaluation.catalog.lookup(name).better == "nearest zero" else metrics[name]

@@ -16,7 +16,6 @@ from cmtrack.comparison.criterion import reads
 from cmtrack.comparison.ranking import RankedRun, Ranking
 from cmtrack.evaluation import Evaluation
 from cmtrack.metrics.calibration import CalibrationCurve
-from cmtrack.metrics.catalog import lookup
 from cmtrack.metrics.intervals import normal_quantile
 from cmtrack.plots import review as plots
 from cmtrack.report import formatting as fmt
@@ -91,13 +90,13 @@ def ranking_figure(ranking: Ranking) -> Figure | None:
 
 def metrics_figure(ranking: Ranking) -> Figure | None:
     """All headline metrics of the first runs."""
-    names, runs = headline(ranking), ranking.runs[:MAX_RUNS]
+    names, runs, catalog = headline(ranking), ranking.runs[:MAX_RUNS], ranking.criterion.catalog
     left = len(ranking.runs) - len(runs)
     return plots.plot_metric_heatmap(
         [run.name for run in runs],
-        [fmt.metric_title(name, ranking.evaluation.positive, brief=True) for name in names],
+        [fmt.metric_title(name, ranking.evaluation.positive, brief=True, catalog=catalog) for name in names],
         [[run.evaluation.metrics.get(name, math.nan) for name in names] for run in runs],
-        [lookup(name).better for name in names],
+        [catalog.lookup(name).better for name in names],
         errors=[[_standard_error(run.evaluation, name) for name in names] for run in runs],
         tied=np.array([run.tied for run in runs]),
         title=f"The first {len(runs)} of {len(ranking.runs)} runs" if left else None,
@@ -106,12 +105,14 @@ def metrics_figure(ranking: Ranking) -> Figure | None:
 
 def headline(ranking: Ranking) -> list[str]:
     """The criterion's metrics, then the headline ones that a run has and that have a direction."""
-    known = dict.fromkeys(ranking.criterion.metrics)
+    known, catalog = dict.fromkeys(ranking.criterion.metrics), ranking.criterion.catalog
     for run in ranking.runs:
-        found = run.evaluation.metrics
-        known |= dict.fromkeys(n for n in found if lookup(n).headline and lookup(n).better and math.isfinite(found[n]))
+        for name, value in run.evaluation.metrics.items():
+            metric = catalog.lookup(name)
+            if metric.headline and metric.better and math.isfinite(value):
+                known[name] = None
     # metrics of the same name that are of different groups answer different questions
-    return [name for name in known if alike(ranking, reads(name))][:MAX_METRICS]
+    return [name for name in known if alike(ranking, reads(name, catalog))][:MAX_METRICS]
 
 
 def confusion_difference_figure(ranking: Ranking) -> Figure | None:
@@ -324,6 +325,6 @@ def metric_by_block_figure(ranking: RepeatedRanking) -> Figure | None:
         [model.name for model in ranking.models],
         list(ranking.block_names),
         values,
-        [lookup(metric).better] * len(ranking.block_names),
-        title=f"{fmt.metric_title(metric, brief=True)} by {ranking.blocks.by}",
+        [ranking.criterion.direction] * len(ranking.block_names),
+        title=f"{fmt.metric_title(metric, brief=True, catalog=ranking.criterion.catalog)} by {ranking.blocks.by}",
     )

@@ -21,10 +21,8 @@ from cmtrack.comparison.result import Comparison
 from cmtrack.evaluation import Evaluation
 from cmtrack.grouping import ComposedStep
 from cmtrack.metrics.binary import SIX
-from cmtrack.metrics.catalog import find
 from cmtrack.metrics.expression import Program, record
 from cmtrack.metrics.intervals import EDGE, NEAR, ROUNDING, normal_quantile
-from cmtrack.metrics.metric import Metric
 from cmtrack.metrics.roc import six_counts
 from cmtrack.names import quoted
 from cmtrack.report import formatting as fmt
@@ -84,7 +82,7 @@ def _data(comparison: Comparison, ranking: Ranking) -> dict[str, Any]:
         "chosen": numbers[chosen.name],
         "criterion": ranking.criterion.metrics[0],
         "runs": [_run(run, chosen, ranking, metrics, offered, say, numbers[run.name]) for run in ranking.runs],
-        "metrics": [_words(find(name)[0], name, ranking) for name in metrics],
+        "metrics": [_words(name, ranking) for name in metrics],
         "labels": [_plain(label) for label in ranking.evaluation.labels] if known else [],
         "shown_labels": [shown(label) for label in ranking.evaluation.labels] if known else [],
         "partitions": parts,
@@ -104,13 +102,13 @@ def _plain(label: Any) -> Any:
     return label if isinstance(label, (str, int, float, bool)) else str(label)
 
 
-def _words(metric: Metric, name: str, ranking: Ranking) -> dict[str, Any]:
+def _words(name: str, ranking: Ranking) -> dict[str, Any]:
     """A metric's names and its direction."""
-    positive = ranking.evaluation.positive
+    catalog = ranking.criterion.catalog
     return {
         "name": name,
-        "title": for_page(fmt.metric_title(name, positive)),
-        "better": metric.better,
+        "title": for_page(fmt.metric_title(name, ranking.evaluation.positive, catalog=catalog)),
+        "better": catalog.lookup(name).better,
     }
 
 
@@ -121,15 +119,17 @@ def comparable(ranking: Ranking) -> list[str]:
     """
     computed = {metric.name for metric in SIX if not metric.headline}
     names: dict[str, None] = dict.fromkeys(ranking.criterion.metrics)
+    catalog = ranking.criterion.catalog
     for run in ranking.runs:
         for name, value in run.evaluation.metrics.items():
             if name in names or name in computed or not math.isfinite(value):
                 continue
-            metric, parts = find(name)
+            metric, parts = catalog.find(name)
             if metric.better and not {"label", "group", "family"} & set(parts):
                 names[name] = None
-    same = {read: alike(ranking, read) for read in set(map(reads, names))}
-    return [name for name in names if same[reads(name)]]
+    read = {name: reads(name, catalog) for name in names}
+    same = {each: alike(ranking, each) for each in set(read.values())}
+    return [name for name in names if same[read[name]]]
 
 
 # -- runs ------------------------------------------------------------------------------------------------------
@@ -392,7 +392,7 @@ def segments(ranking: Ranking, level: float) -> list[dict[str, Any]]:
                 break
             found = [_by_segment(evaluation, column, name, level) for _, evaluation in runs]
             if all(own is not None for own in found):
-                metrics.append(_words(find(name)[0], name, ranking) | {"values": found})
+                metrics.append(_words(name, ranking) | {"values": found})
         if metrics:
             table = first[column]
             out.append(

@@ -63,7 +63,7 @@ def lead(comparison: Comparison) -> str:
         front = [say(run.name) for run in ranking.runs if run.rank == 1]
         text = f"{fmt.listed(front)} on the Pareto front"
     elif comparison.criterion.single:
-        title = fmt.metric_title(comparison.criterion.metrics[0], brief=True)
+        title = fmt.metric_title(comparison.criterion.metrics[0], brief=True, catalog=comparison.criterion.catalog)
         text = f"{say(first.name)} leads with {title} {_value(first)}{tied}"
     else:
         text = f"{say(first.name)} leads the weighted sum{tied}"
@@ -216,7 +216,10 @@ def _standing(ranking: Ranking, say: Say) -> list[str]:
     if len(ranking.runs) == 1:
         return [f"Its {title} is {_value(first)}. There is no run to compare it with."] if criterion.single else []
     if not criterion.single:
-        values = [f"{fmt.metric_title(n, positive)} {fmt.number(v)}" for n, v in (first.values or {}).items()]
+        values = [
+            f"{fmt.metric_title(n, positive, catalog=criterion.catalog)} {fmt.number(v)}"
+            for n, v in (first.values or {}).items()
+        ]
         shown = fmt.listed(values, 6)
         said = f"{name} has the highest {title.removeprefix('the ')}, each metric in units of its standard error "
         said += f"({shown})."
@@ -257,7 +260,7 @@ def _front(ranking: Ranking, say: Say) -> list[str]:
     front = [run for run in ranking.runs if run.rank == 1]
     maybe = [say(run.name) for run in ranking.runs if run.rank > 1 and run.tied]
     off = [say(run.name) for run in ranking.runs if not run.tied]
-    titles = fmt.listed([fmt.metric_title(name, positive) for name in criterion.metrics], 6)
+    titles = fmt.listed([fmt.metric_title(name, positive, catalog=criterion.catalog) for name in criterion.metrics], 6)
     shown = fmt.listed(
         [f"{say(run.name)} ({', '.join(map(fmt.number, (run.values or {}).values()))})" for run in front], 4
     )
@@ -312,7 +315,11 @@ def segment_sentence(pair: SegmentDifferences, say: Say, *, unsure: bool, single
     if not pair.contrary:
         return ""
     first, then = ("better", "worse") if pair.gain > 0 else ("worse", "better")
-    start = f"{say(pair.first)} is" if single else f"By {fmt.metric_title(pair.metric)}, {say(pair.first)} is"
+    start = (
+        f"{say(pair.first)} is"
+        if single
+        else f"By {fmt.metric_title(pair.metric, catalog=pair.catalog)}, {say(pair.first)} is"
+    )
     of, alone = f" of {quoted(pair.column)}" if several else "", len(pair.contrary) == 1
     p = f"Gail–Simon {fmt.p_equals(pair.p_adjusted)}"
     shown = []
@@ -412,7 +419,7 @@ def _nothing(comparison: Comparison) -> str:
 def _models_lead(ranking: RepeatedRanking, say: Say) -> str:
     """One short clause."""
     first = ranking.leader
-    title = fmt.metric_title(ranking.criterion.metrics[0], brief=True)
+    title = fmt.metric_title(ranking.criterion.metrics[0], brief=True, catalog=ranking.criterion.catalog)
     text = f"{say(first.name)} leads over {over(ranking)} with mean {title} {fmt.number(first.mean)}"
     text += f", {maybe(ranking)}" if len(ranking.tied) > 1 else ""
     text += warning_clause(ranking)
@@ -437,7 +444,7 @@ def _best_mean(ranking: RepeatedRanking, title: str) -> str:
 
 def _models_standing(ranking: RepeatedRanking, say: Say) -> str:
     first = ranking.leader
-    title = fmt.metric_title(ranking.criterion.metrics[0], _positive(ranking))
+    title = fmt.metric_title(ranking.criterion.metrics[0], _positive(ranking), catalog=ranking.criterion.catalog)
     spread = f"standard deviation over the {KINDS[ranking.kind]}s {fmt.number(first.sd)}"
     if math.isfinite(first.average_rank):
         text = (

@@ -315,9 +315,11 @@ def ranking_table(ranking: Ranking) -> Table:
     criterion, runs = ranking.criterion, ranking.runs
     heads = ["#", "Run", "Standing"]
     if criterion.single:
-        heads += [fmt.capital(fmt.metric_title(criterion.metrics[0], brief=True))]
+        heads += [fmt.capital(fmt.metric_title(criterion.metrics[0], brief=True, catalog=criterion.catalog))]
     else:
-        heads += [fmt.capital(fmt.metric_title(name, brief=True)) for name in criterion.metrics]
+        heads += [
+            fmt.capital(fmt.metric_title(name, brief=True, catalog=criterion.catalog)) for name in criterion.metrics
+        ]
         heads += [] if criterion.pareto else ["Sum"]
     several = len(runs) > 1
     if several:
@@ -420,7 +422,7 @@ def table(ranking: Ranking | RepeatedRanking) -> Table:
 
 def model_table(ranking: RepeatedRanking) -> Table:
     """Every model of repeated runs, best first."""
-    title = fmt.metric_title(ranking.criterion.metrics[0], brief=True)
+    title = fmt.metric_title(ranking.criterion.metrics[0], brief=True, catalog=ranking.criterion.catalog)
     ranked = ranking.kind == "datasets"
     heads = ["#", "Model", "Standing", *(["Average rank"] if ranked else []), f"Mean {title}", "s.d.", "Runs"]
     heads += [_FROM_LEADER, "p", "P(equivalent)"]
@@ -507,7 +509,11 @@ def _of_probabilities(evaluation: Evaluation, name: str, with_interval: bool) ->
         return cell("–", title=evaluation.undefined.get(name, ""))
     if name.endswith("pvalue"):
         return cell(fmt.p_text(value), value)
-    return cell(fmt.metric_value(name, value, ends), value, fmt.interval(value, ends) if with_interval else None)
+    return cell(
+        fmt.metric_value(evaluation.catalog.lookup(name), value, ends),
+        value,
+        fmt.interval(value, ends) if with_interval else None,
+    )
 
 
 def segment_tables(comparison: Comparison) -> list[Table]:
@@ -517,7 +523,7 @@ def segment_tables(comparison: Comparison) -> list[Table]:
 
 def _segment_table(comparison: Comparison, pairs: Sequence[SegmentDifferences]) -> Table:
     say, first = say_of(comparison), pairs[0]
-    title = fmt.metric_title(first.metric, brief=True)
+    title = fmt.metric_title(first.metric, brief=True, catalog=first.catalog)
     marks = {pair.segments[k]: "better" if pair.gain < 0 else "worse" for pair in pairs for k in pair.contrary}
     order = sorted(range(len(first.segments)), key=lambda k: first.segments[k] not in marks)  # what is said is shown
     places = [{text: k for k, text in enumerate(pair.segments)} for pair in pairs]

@@ -17,7 +17,7 @@ from cmtrack.comparison.result import Comparison
 from cmtrack.comparison.run import Run
 from cmtrack.comparison.tie_breakers import Decision, TieBreaker
 from cmtrack.grouping import Label
-from cmtrack.metrics.catalog import lookup
+from cmtrack.metrics.catalog import OPEN
 from cmtrack.metrics.metric import BETTER
 from cmtrack.names import MAY_BE_BEST, RULED_OUT, distinct, quoted
 from cmtrack.report import formatting as fmt
@@ -50,7 +50,7 @@ def say_of(comparison: Comparison) -> Say:
 
 def criterion_title(criterion: Criterion, positive: Label | None = None) -> str:
     """The criterion in words."""
-    titles = [fmt.metric_title(name, positive) for name in criterion.metrics]
+    titles = [fmt.metric_title(name, positive, catalog=criterion.catalog) for name in criterion.metrics]
     if criterion.pareto:
         return f"{fmt.listed(titles, 6)} side by side (Pareto front)"
     if criterion.single:
@@ -62,10 +62,11 @@ def criterion_title(criterion: Criterion, positive: Label | None = None) -> str:
 def direction(criterion: Criterion) -> str:
     """The better values, in words."""
     if criterion.pareto:
-        ways = {lookup(name).better for name in criterion.metrics}
-        if len(ways) == 1:
-            return BETTER[ways.pop()]
-        return "; ".join(f"{fmt.metric_title(n, brief=True)}: {BETTER[lookup(n).better]}" for n in criterion.metrics)
+        catalog = criterion.catalog
+        ways = {name: BETTER[catalog.lookup(name).better] for name in criterion.metrics}
+        if len(set(ways.values())) == 1:
+            return ways[criterion.metrics[0]]
+        return "; ".join(f"{fmt.metric_title(name, brief=True, catalog=catalog)}: {way}" for name, way in ways.items())
     return BETTER[criterion.direction]
 
 
@@ -195,7 +196,7 @@ def tie_sentence(
         return [f"{start} {where}{unused}: {alone}."]
     if asked:
         them = f"The tie-breaker {asked[0]} does" if len(asked) == 1 else f"The tie-breakers {fmt.listed(asked, 6)} do"
-        parsed = [TieBreaker.parse(rule) for rule in asked]
+        parsed = [TieBreaker.parse(rule, OPEN) for rule in asked]
         none = all(rule.value(run, metrics) is None for rule in parsed for _, run, metrics in near)
         why = "none of them has a value" if none else "all have the same value or none"
         return [f"{them} not decide among the {len(near)} {noun}s {where}: {why}. {alone[0].upper()}{alone[1:]}."]
@@ -207,9 +208,7 @@ def tie_sentence(
 def rule_title(rule: TieBreaker) -> str:
     """A tie-breaker in words: "smallest params.depth", "largest accuracy"."""
     way = "nearest zero" if rule.nearest_zero else "largest" if rule.descending else "smallest"
-    known = rule.name.split(".", 1)[0] not in ("params", "metrics", "tags")
-    name = fmt.metric_title(rule.name) if known else rule.name
-    return f"{name} {way}" if rule.nearest_zero else f"{way} {name}"
+    return f"{rule.title} {way}" if rule.nearest_zero else f"{way} {rule.title}"
 
 
 def _by_rule(near: Sequence[Tied], decision: Decision, rule: TieBreaker, where: str, say: Say, noun: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import importlib.util
 import os
 import re
@@ -14,7 +15,7 @@ import requests
 from mlflow.server import get_app_client
 from werkzeug.datastructures import MultiDict
 
-from cmtrack import log_evaluation
+from cmtrack import Metric, log_evaluation
 from cmtrack.tracking.store import tracking_store
 from cmtrack_integrations import live_page
 from support import ROOT
@@ -108,6 +109,25 @@ def test_the_list_names_the_experiments(opened):
         answer = page(server, path)
         assert answer.status_code == 200
         assert '<a href="experiments/1">party &amp; &lt;b&gt;co&lt;/b&gt;</a>' in answer.text
+
+
+def test_one_name_with_two_directions_is_ranked_by_each_experiments_own(opened):
+    """The values are 30 and 50; the pages of one server process are asked in turns."""
+    server, _ = opened
+    y, shown = [0, 1] * 50, {}
+    with tracking_store(server.url):
+        client = mlflow.MlflowClient()
+        for better in ("higher", "lower"):
+            metric = Metric("custom/score", lambda b: b.tp - b.fp, of="binary", better=better)
+            shown[better] = client.create_experiment(f"score, {better}")
+            for name, predicted in {"thirty": [0, 1] * 40 + [1, 0] * 10, "fifty": y}.items():
+                run_id = client.create_run(shown[better], run_name=name).info.run_id
+                log_evaluation(y, predicted, extra_metrics=[metric], run_id=run_id, strict=True)
+                client.set_terminated(run_id)
+    for better, best, word in (("higher", "fifty", "highest"), ("lower", "thirty", "lowest")) * 2:
+        text = page(server, f"/experiments/{shown[better]}", rank_by="custom/score", seed=len(shown)).text
+        assert f"“{best}” has the {word} score" in html.unescape(text)
+        shown[f"{better} again"] = ""  # another page than the one that is kept
 
 
 @pytest.mark.parametrize(

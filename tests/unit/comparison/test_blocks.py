@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 
 import numpy as np
@@ -10,6 +11,7 @@ from scipy.stats import norm, t
 
 from cmtrack import evaluate
 from cmtrack.comparison.blocks import Blocks, rank_models
+from cmtrack.comparison.comparability import in_one_order
 from cmtrack.comparison.criterion import Criterion
 from cmtrack.comparison.run import Candidate
 from cmtrack.comparison.tie_breakers import TieBreaker
@@ -164,11 +166,106 @@ def test_models_are_named_by_what_varies():
 
 def test_a_run_that_was_repeated_counts_once_the_newest():
     runs = table(HITS)
-    y, predicted = labels_of(99)
+    y, predicted = (np.append(part, 0) for part in labels_of(99))  # the rows of the fold
     runs.append(candidate(evaluate(y, predicted), "forest", start=5, model="forest", fold=0))
     ranking, _, notes = rank_models(runs, ACCURACY, Blocks("params.fold"))
-    assert ranking.scores[0, 0] == 0.99
+    assert ranking.scores[0, 0] == 100 / 101
     assert notes[0] == "1 older runs of a model in a block that was run again are left out."
+
+
+def of_seeds(rows, skill=(0.8, 0.85)):
+    """Models A and B of six seeds; ``rows`` gives the number of the labels' draw, and how many, by model and seed."""
+    out = []
+    for place, model in enumerate("AB"):
+        for seed in range(6):
+            draw, n = rows(model, seed)
+            y = np.random.default_rng(draw).integers(0, 2, n)
+            right = np.random.default_rng(100 * place + seed).random(n) < skill[place]
+            out.append(candidate(evaluate(y, np.where(right, y, 1 - y)), f"{model}{seed}", model=model, seed=seed))
+    return out
+
+
+SEEDS = {"by": "params.seed", "model": "params.model"}
+
+
+@pytest.mark.parametrize("kind", ["auto", "seeds", "folds", "datasets"])
+def test_runs_of_one_block_on_other_rows_are_refused_by_name(kind):
+    """B of the seeds 3 to 5 was judged on 500 other rows: no kind of repetition makes them comparable with A."""
+    runs = of_seeds(lambda model, seed: (2, 500) if model == "B" and seed > 2 else (1, 800))
+    said = (
+        "the runs of a block must be judged on the same rows and alike, got “B3” (params.seed 3, 500 rows), “B4” "
+        "(params.seed 4, 500 rows), “B5” (params.seed 5, 500 rows) judged on different evaluation data than the others "
+        "of their blocks, such as “A3” (params.seed 3, 800 rows)"
+    )
+    with pytest.raises(ValueError, match=re.escape(said)):
+        rank_models(runs, ACCURACY, Blocks(**SEEDS, kind=kind))
+
+
+def test_the_rows_tell_the_kind():
+    same = of_seeds(lambda model, seed: (1, 800))
+    ranking, _, _ = rank_models(same, ACCURACY, Blocks(**SEEDS))
+    assert ranking.kind == "seeds"
+    assert ranking.result.friedman is None
+    own = of_seeds(lambda model, seed: (seed, 800 + 50 * seed))
+    assert rank_models(own, ACCURACY, Blocks(**SEEDS))[0].kind == "datasets"
+    parts = [np.random.default_rng(fold).permutation(np.arange(100) % 3) for fold in range(6)]  # as if stratified
+    runs = [
+        candidate(evaluate(part, np.roll(part, shift)), f"{model}{fold}", model=model, part=fold)
+        for shift, model in enumerate("AB")
+        for fold, part in enumerate(parts)
+    ]
+    assert rank_models(runs, ACCURACY, Blocks("params.part", "params.model"))[0].kind == "folds"
+
+
+@pytest.mark.parametrize(
+    ("rows", "kind", "said"),
+    [
+        (
+            lambda model, seed: (seed // 3, 800),
+            "auto",
+            "as folds and data sets do; the same",
+        ),
+        (lambda model, seed: (seed // 3, 800), "seeds", "block_kind='seeds' needs the same rows in all blocks; the"),
+        (lambda model, seed: (seed, 800), "seeds", "block_kind='seeds' needs the same rows in all blocks; the"),
+        (lambda model, seed: (1, 800), "datasets", "block_kind='datasets' needs rows of their own in all blocks"),
+        (lambda model, seed: (1, 800), "folds", "block_kind='folds' needs rows of their own in all blocks"),
+    ],
+)
+def test_a_kind_that_the_rows_contradict_is_refused(rows, kind, said):
+    with pytest.raises(ValueError, match=said) as caught:
+        rank_models(of_seeds(rows), ACCURACY, Blocks(**SEEDS, kind=kind))
+    assert "same rows stand in: params.seed 0" in str(caught.value)
+    if rows("A", 3) == (1, 800) and rows("A", 0) == (0, 800):
+        assert "params.seed 0, 1, 2; params.seed 3, 4, 5" in str(caught.value)
+
+
+def test_row_ids_tell_rows_of_the_same_labels_apart():
+    y = np.arange(100) % 2
+    runs = [
+        candidate(evaluate(y, np.roll(y, shift), row_ids=np.arange(100) + 100 * part), model, model=model, part=part)
+        for shift, model in enumerate("AB")
+        for part in range(3)
+    ]
+    assert rank_models(runs, ACCURACY, Blocks("params.part", kind="datasets"))[0].kind == "datasets"
+    bare = [replace(run, evaluation=evaluate(y, run.evaluation.rows.predicted)) for run in runs]
+    with pytest.raises(ValueError, match="row_ids= tells rows of the same labels apart"):
+        rank_models(bare, ACCURACY, Blocks("params.part", kind="datasets"))
+
+
+def test_a_block_of_classes_in_another_order_is_one_block():
+    y = np.random.default_rng(0).integers(0, 3, 200)
+    order = np.array([2, 0, 1])
+    runs = {}
+    for place, model in enumerate("AB"):
+        for seed in range(3):
+            predicted = np.where(np.random.default_rng(10 * place + seed).random(200) < 0.7, y, (y + 1) % 3)
+            labels = order if (model, seed) == ("B", 1) else np.arange(3)
+            runs[model, seed] = evaluate(y, predicted, labels=labels.tolist())
+    given = in_one_order({f"{model}{seed}": one for (model, seed), one in runs.items()})
+    candidates = [candidate(given[f"{m}{s}"], f"{m}{s}", model=m, seed=s) for m, s in runs]
+    ranking, _, _ = rank_models(candidates, ACCURACY, Blocks(**SEEDS))
+    assert ranking.kind == "seeds"
+    assert np.isfinite(ranking.models[1].standard_error)
 
 
 def test_a_missing_block_is_left_out_of_the_tests():
@@ -286,7 +383,8 @@ def test_models_over_blocks_are_held_against_the_constant_answer_of_each_block(k
         for fold, right in enumerate(rights):
             y = np.array([0] * (68 + fold % 3) + [1] * (32 - fold % 3))
             predicted = np.where(np.random.default_rng(fold).permutation(100) < right, y, 1 - y)
-            runs.append(candidate(evaluate(y, predicted), model, model=model, fold=fold))
+            rows = evaluate(y, predicted, row_ids=np.arange(100) + 100 * fold)
+            runs.append(candidate(rows, model, model=model, fold=fold))
     ranking, *_ = rank_models(runs, ACCURACY, Blocks("params.fold", kind=kind))
     (constant,) = ranking.constants
     shares = np.array([0.68, 0.69, 0.70] * 2)

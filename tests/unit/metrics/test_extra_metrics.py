@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ import pytest
 
 import cmtrack
 from cmtrack import Accumulator, Evaluation, Grouping, Metric, compare, evaluate, evaluate_table, paired_differences
+from cmtrack.comparison import judge
 from cmtrack.metrics.catalog import lookup
 from cmtrack.metrics.own import UNKNOWN
 from cmtrack.report.formatting import metric_title
@@ -100,7 +102,7 @@ def test_gates_tie_breakers_and_the_report_know_it(tmp_path) -> None:
     assert [stop.run.name for stop in found.failed] == ["b"]
     page = compare(runs, rank_by="custom/gain").report(tmp_path / "review.html")
     assert "gain of the campaign" in page.read_text()
-    assert metric_title("custom/gain") == "gain of the campaign"
+    assert metric_title("custom/gain", catalog=runs["a"].catalog) == "gain of the campaign"
     assert "gain of the campaign" in report_html(runs["a"], {})
     frame = runs["a"].to_frame().set_index("metric")
     assert frame.loc["custom/gain", "better"] == "higher"
@@ -307,7 +309,6 @@ def test_runs_are_compared_by_it_where_the_function_is_not_known(tmp_path, monke
     import mlflow
 
     from cmtrack import load_evaluation, log_evaluation
-    from cmtrack.metrics import catalog
 
     uri = sqlite_store(tmp_path / "runs.db")
     monkeypatch.chdir(tmp_path)
@@ -320,7 +321,6 @@ def test_runs_are_compared_by_it_where_the_function_is_not_known(tmp_path, monke
                 assert log_evaluation(evaluation, strict=True).status == "completed"
                 ids.append(run.info.run_id)
         assert mlflow.get_run(ids[0]).data.metrics["custom/gain"] == evaluations[0].metrics["custom/gain"]
-        monkeypatch.setattr(catalog, "_OWN", {})  # as in another process
         found = compare(ids, rank_by="custom/f1", require="custom/gain > 0")
         assert [run.run_id for run in found.runs] == ids
         assert any(UNKNOWN in run.unpaired for run in found.runs)
@@ -335,6 +335,98 @@ def test_runs_are_compared_by_it_where_the_function_is_not_known(tmp_path, monke
         runs = {"a": evaluations[0], "b": evaluations[1].with_metrics(other)}
         with pytest.raises(ValueError, match="declare 'custom/gain' with one 'better', got 'higher' and 'lower'"):
             compare(runs, rank_by="custom/gain")
+    finally:
+        mlflow.set_tracking_uri(None)
+
+
+# -- one name, two meanings --------------------------------------------------------------------------------------
+
+
+def scored(better: str, of: str = "binary") -> Metric:
+    functions = {"binary": lambda b: b.tp - b.fp, "counts": lambda c: c[1, 1] - c[0, 1]}
+    return Metric("custom/score", functions[of], of=of, better=better)
+
+
+def two_runs(better: str) -> dict[str, Evaluation]:
+    y = [0, 1] * 50
+    predicted = {"A": [0, 1] * 40 + [1, 0] * 10, "C": y}
+    return {name: evaluate(y, p, extra_metrics=[scored(better)]) for name, p in predicted.items()}
+
+
+def test_a_metric_of_the_same_name_elsewhere_decides_nothing(tmp_path) -> None:
+    """The values are 30 and 50: where higher is better C is best, whatever else was evaluated or read."""
+    runs, others = two_runs("higher"), two_runs("lower")
+    others["A"].save(tmp_path / "team_a")
+    before = runs["A"].to_frame()
+    assert {name: run.metrics["custom/score"] for name, run in runs.items()} == {"A": 30.0, "C": 50.0}
+    for _ in ("evaluated", "read"):
+        comparison = compare(runs, rank_by="custom/score", tie_breakers="custom/score")
+        assert comparison.best.name == "C"
+        assert "highest" in comparison.summary()
+        assert "lowest" not in comparison.summary()
+        again = compare(others, rank_by="custom/score")
+        assert again.best.name == "A"
+        assert "lowest" in again.summary()
+        Evaluation.load(tmp_path / "team_a")
+    verdict = judge(runs["A"], runs["C"], rank_by="custom/score")
+    assert verdict.checks[0].difference == -20.0
+    assert runs["A"].to_frame().equals(before)
+    assert before.set_index("metric").loc["custom/score", "better"] == "higher"
+    frame = Evaluation.load(tmp_path / "team_a").to_frame().set_index("metric")
+    assert frame.loc["custom/score", "better"] == "lower"
+    with pytest.raises(KeyError, match="no metric is called 'custom/score'"):
+        lookup("custom/score")
+
+
+@pytest.mark.parametrize(
+    ("other", "word", "ours", "theirs"),
+    [
+        (scored("lower"), "better", "higher", "lower"),
+        (scored("higher", of="counts"), "of", "binary", "counts"),
+        (replace(scored("higher"), low=-1000.0), "low", "-inf", "-1000.0"),
+    ],
+)
+def test_two_meanings_of_one_name_are_refused_with_both(other: Metric, word: str, ours: str, theirs: str) -> None:
+    y = [0, 1] * 50
+    first, second = two_runs("higher")["A"], evaluate(y, y, extra_metrics=[other])
+    said = f"declare 'custom/score' with one '{word}', got '?{ours}'? and '?{theirs}'?;"
+    for given in ({"rank_by": "custom/score"}, {}, {"require": "custom/score > 0"}):
+        with pytest.raises(ValueError, match=said):
+            compare({"a": first, "b": second}, **given)
+    with pytest.raises(ValueError, match=said):
+        paired_differences(first, second)
+    assert compare({"a": first, "b": second}, extra_metrics=[scored("lower")]).best is not None
+    titled = evaluate(y, y, extra_metrics=[replace(scored("higher"), title="another title")])
+    assert compare({"a": first, "b": titled}, rank_by="custom/score").best.name == "b"
+
+
+def test_stored_runs_mean_what_they_declare(tmp_path, monkeypatch) -> None:
+    """The metric's direction comes from the runs that are compared, also for the short list and the gates."""
+    import mlflow
+
+    from cmtrack import log_evaluation
+
+    monkeypatch.chdir(tmp_path)
+    mlflow.set_tracking_uri(sqlite_store(tmp_path / "runs.db"))
+    try:
+        for better in ("higher", "lower"):
+            mlflow.create_experiment(better, artifact_location=str(tmp_path / better))
+            mlflow.set_experiment(better)
+            for name, evaluation in two_runs(better).items():
+                with mlflow.start_run(run_name=name):
+                    assert log_evaluation(evaluation, strict=True).status == "completed"
+        for better, best in (("higher", "C"), ("lower", "A"), ("higher", "C")):
+            for limit in (50, 1):
+                comparison = compare(experiment_names=[better], rank_by="custom/score", limit=limit)
+                assert comparison.best.name == best
+            gated = compare(experiment_names=[better], require="custom/score >= 40")
+            assert [stop.run.name for stop in gated.failed] == ["A"]
+        with pytest.raises(ValueError, match=r"with one 'better', got '(higher|lower)' and '(higher|lower)'"):
+            compare(experiment_names=["higher", "lower"], rank_by="custom/score")
+        with pytest.raises(ValueError, match="no metric is called 'custom/other'"):
+            compare(experiment_names=["higher"], rank_by="custom/other")
+        with pytest.raises(ValueError, match="no run has 'custom/other'"):
+            compare(experiment_names=["higher"], require="custom/other > 0")
     finally:
         mlflow.set_tracking_uri(None)
 
