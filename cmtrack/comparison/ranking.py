@@ -213,8 +213,9 @@ class Ranking:
 
     @property
     def shows_ranks(self) -> bool:
-        """True if ranges of ranks are worth showing: of more than two runs, with a posterior."""
-        return len(self.runs) > 2 and math.isfinite(self.leader.probability_best)
+        """True if ranges of ranks are worth showing: of more than two runs, with a posterior and a tested lead."""
+        lead = self.leader
+        return len(self.runs) > 2 and math.isfinite(lead.probability_best) and math.isfinite(lead.difference_low)
 
     @property
     def paired(self) -> bool:

@@ -249,7 +249,11 @@ def picking(ranking: Ranking) -> list[str]:
 def _chances(ranking: Ranking, say: Say) -> list[str]:
     """The odds that the leader is the best, where they are the highest and worth a sentence."""
     first = ranking.leader.probability_best
-    if len(ranking.tied) < 2 or not first >= max(LEAST_ODDS, *(run.probability_best for run in ranking.runs)):
+    if (
+        not ranking.shows_ranks
+        or len(ranking.tied) < 2
+        or not first >= max(LEAST_ODDS, *(run.probability_best for run in ranking.runs))
+    ):
         return []
     rough = f" (rough, from {len(ranking.runs)} runs)" if ranking.few else ""
     return [f"Best guess at the odds that {say(ranking.leader.name)} is the best: {fmt.chance(first)}{rough}."]
