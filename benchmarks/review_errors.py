@@ -82,10 +82,32 @@ def one_better(reviews: int, n: int, metric: str, models: int) -> dict[str, floa
     return {name: float(np.mean([one[name] for one in found])) for name in found[0]}
 
 
+def standings(reviews: int, models: int, n: int) -> str:
+    """Equal models; of 0 models two contenders three standard errors apart among 18 far ones: what is ruled out."""
+    rates = []
+    gain = 0.0 if models else 3 * paired_error(np.random.default_rng(1), n, 0.75)
+    skills = np.full(models, 0.75) if models else np.array([0.75 + gain, 0.75, *[0.45] * 18])
+    for seed in range(reviews):
+        rng = np.random.default_rng(77_000 + seed)
+        y = rng.integers(0, CLASSES, n)
+        ranking = review(y, predictions(rng, y, skills, 0.6 if models else 0.7), "multiclass/accuracy").rankings[0]
+        out = np.array([not run.tied for run in ranking.runs])
+        agree = [(run.difference_high == 0) == (not run.tied) for run in ranking.runs]
+        first = models > 0 or ranking.leader.name == "m0"
+        rates.append((out.mean(), out.any(), len(ranking.tied) == 1 and first, all(agree)))
+    table = np.array(rates, dtype=float)
+    means, errors = table.mean(axis=0), table.std(axis=0) / np.sqrt(reviews)
+    cells = [f"{mean:.3f} ({error:.3f})" for mean, error in zip(means, errors, strict=True)]
+    return f"| {models or 'two, and 18 far'} | {n} | {' | '.join(cells)} |"
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--reviews", type=int, default=500)
     reviews = parser.parse_args().reviews
+    print(f"| models | rows | a given one ruled out | any | sole winner | status and interval agree |\n|{'---|' * 6}")
+    for many, n in ((2, 400), (6, 500), (20, 400), (50, 400), (0, 2000)):
+        print(standings(reviews, many, n), flush=True)
     for metric in ("multiclass/accuracy", "multiclass/matthews_corrcoef", "multiclass/f1_macro"):
         for n in (600, 5000):
             rates = ", ".join(f"{name} {rate:.3f}" for name, rate in equal_models(reviews, n, metric).items())
