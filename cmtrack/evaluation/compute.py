@@ -310,7 +310,8 @@ def _warnings(
         out.extend(_correlation_remarks(views.class_scores))
     if "spcc/d_b" in results.one_sided:
         low, high = results.one_sided["spcc/d_b"]
-        out.append(_AT_MOST.format(high) if low <= 0 else _AT_LEAST.format(low))
+        most = f"at most {high:.2f}, and " if math.isfinite(high) else ""
+        out.append(_NEAR_ZERO.format(most) if low <= 0 else _AT_LEAST.format(low))
     if roc is not None and roc.auc_error_bound > 0:
         out.append(f"scores are counted on a grid: the ROC AUC is within {roc.auc_error_bound:.1e} of the exact one")
     if views.scores is not None and "binary/average_precision" in results.metrics:
@@ -377,7 +378,7 @@ def _another_order(matrix: ConfusionMatrix, squares: Counts | None) -> str:
     )
 
 
-_AT_MOST = "spcc/d_b is at most {:.2f}, and not told from 0: it has no interval, since the estimate is too high near 0"
+_NEAR_ZERO = "spcc/d_b is {}not told from 0: it has no interval, since the estimate is too high near 0"
 _AT_LEAST = "spcc/d_b is at least {:.2f}, and has no upper end: the scores part the two groups without an error"
 
 

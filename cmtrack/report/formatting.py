@@ -90,6 +90,8 @@ def percent(share: float) -> str:
     if math.isnan(share):
         return "undefined"
     edge = min(share, 1 - share)
+    if 0 < edge < 5e-6:
+        return "< 0.001 %" if share < 0.5 else "> 99.999 %"
     return f"{_fixed(100 * share, 0 if edge == 0 else 3 if 0 < edge < 0.001 else 1)} %"
 
 
@@ -245,7 +247,7 @@ def metric_title(name: str, positive: Label | None = None, *, brief: bool = Fals
 
 def is_count(metric: Metric) -> bool:
     """True of a metric that counts samples."""
-    return math.isinf(metric.high) and not metric.better
+    return math.isinf(metric.high) and not metric.better and metric.section not in ("calibration", "cost")
 
 
 def metric_value(metric: Metric, value: float, ends: Interval | None) -> str:

@@ -124,11 +124,15 @@ def _overall(evaluation: Evaluation) -> list[str]:
     how = "not clearly different from"
     if constant.shown_better or constant.shown_worse:
         how = f"clearly {'better' if constant.ahead else 'worse'} than"
+    beside = (
+        f"This is {how} always predicting the most frequent class, {named(constant.answer)} "
+        f"({percent(constant.value)}; {p_of(constant)})."
+    )
+    if constant.unbeatable:
+        beside = f"Every sample is of the class {named(constant.answer)}: always predicting it makes no error."
     out = [
         f"On {samples(evaluation)} of {counted(len(evaluation.labels), 'class')} the accuracy is "
-        f"{percent_with_interval(accuracy, reach)} ({level(evaluation.confidence_level)} interval). This is "
-        f"{how} always predicting the most frequent class, {named(constant.answer)} ({percent(constant.value)}; "
-        f"{p_of(constant)})."
+        f"{percent_with_interval(accuracy, reach)} ({level(evaluation.confidence_level)} interval). {beside}"
     ]
     mcc = m["multiclass/matthews_corrcoef"]
     if math.isnan(mcc):

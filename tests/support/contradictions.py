@@ -1,0 +1,480 @@
+"""A reader of reports and reviews who believes nothing: what two places say of one thing is held against each other.
+
+:func:`in_report` and :func:`in_review` read the sentences, the tables of the rendered page, the data of the figures and
+the stored numbers together, and name each contradiction. They know the words, and no function that writes them: numbers
+are taken from the text with the digits that it has, and what they must be is counted anew from the confusion matrix, or
+looked up among the stored numbers.
+"""
+
+from __future__ import annotations
+
+import html as entities
+import io
+import json
+import math
+import re
+from collections.abc import Iterable, Iterator
+from html.parser import HTMLParser
+from typing import Any, NamedTuple
+
+import numpy as np
+from rich.console import Console
+
+from cmtrack import Evaluation
+from cmtrack.cli.comparison_table import print_comparison
+from cmtrack.comparison.result import Comparison, RunComparison
+from cmtrack.metrics.catalog import lookup
+from cmtrack.report.narrative import verdict
+from cmtrack.report.review.report import as_json, html, markdown
+from cmtrack.report.segments import page_tables
+from cmtrack.report.views import report_html
+
+# -- numbers in a text ------------------------------------------------------------------------------------------------
+
+_NUMBER = r"[+−-]?(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d+)?(?:e[+−-]?\d+)?"
+_WITH_ENDS = re.compile(rf"({_NUMBER}|∞)( %| percentage points)? \[({_NUMBER}|−?∞), ({_NUMBER}|−?∞)\]")
+_P = re.compile(r"\bp = (\S+?)[,;.)]?(?:\s|$|\))")
+
+
+class Printed(NamedTuple):
+    """A value with its interval as a text has them."""
+
+    text: str
+    value: float
+    low: float
+    high: float
+    unit: str
+    step: float  # of the last digit of the value
+    end_step: float  # and of its ends
+
+
+def read(text: str) -> float:
+    """A printed number."""
+    return float(text.replace("−", "-").replace(",", "").replace("∞", "inf"))
+
+
+def step_of(text: str) -> float:
+    """The size of a printed number's last digit."""
+    mantissa, _, power = text.partition("e")
+    digits = mantissa.partition(".")[2]
+    return 10.0 ** (-len(digits) + (int(read(power)) if power else 0))
+
+
+def printed(text: str) -> Iterator[Printed]:
+    """Each "value [low, high]" of a text."""
+    for match in _WITH_ENDS.finditer(text):
+        value, unit, low, high = match.groups()
+        steps = step_of(value), max(step_of(low), step_of(high))
+        yield Printed(match[0], read(value), read(low), read(high), (unit or "").strip(), *steps)
+
+
+def in_text(text: str) -> list[str]:
+    """Faults of a text in itself."""
+    wrong = []
+    for number in printed(text):
+        near = number.step + number.end_step
+        if not number.low - near <= number.value <= number.high + near:
+            wrong.append(f"{number.text!r}: the value lies outside its interval")
+        if number.unit == "%" and not -1e-9 <= number.low <= number.high <= 100 + 1e-9 and "saved" not in text:
+            wrong.append(f"{number.text!r}: a share outside 0 to 100 %")
+        if number.unit == "percentage points" and not -100 <= number.low <= number.high <= 100:
+            wrong.append(f"{number.text!r}: a difference of shares outside -100 to 100 points")
+    for pattern, why in (
+        (r"(?<![\w.])[−-]0(?:\.0+)?(?![\w.])", "a negative zero"),
+        (r"\b(?:nan|NaN|inf|None(?! of))\b", "a word of a program"),
+        (r"\d{3,}\.\d{3} %", "three decimals above 100 %"),
+        (r"given (about \S+ %), \1 are", "a fault of two numbers that look equal"),
+        (r"\bp = 0(?:\.0+)?(?![\d.]\d|\d)", "a p-value of zero"),
+    ):
+        wrong += [f"{match[0]!r} in {text[:120]!r}: {why}" for match in re.finditer(pattern, text)]
+    return wrong
+
+
+class Page(HTMLParser):
+    """What people read of a page: paragraphs, items and cells; and the rows of its ranking tables."""
+
+    _BLOCKS = ("p", "li", "td", "th", "dd", "dt", "h1", "h2", "h3", "figcaption", "summary")
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.blocks: list[str] = []
+        self.rankings: list[list[dict[str, Any]]] = []
+        self._hidden = 0
+        self._ranking = False
+        self._row: dict[str, Any] | None = None
+        self._open: list[str] | None = None
+        self.feed(text)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        given = dict(attrs)
+        self._hidden += tag in ("script", "style", "svg", "select", "pre")
+        if tag == "table":
+            self._ranking = "ranking" in (given.get("class") or "").split()
+            if self._ranking:
+                self.rankings.append([])
+        elif tag == "tr" and self._ranking and given.get("class"):
+            self._row = {"class": given["class"], "cells": [], "badge": ""}
+        elif tag == "span" and self._row is not None and "badge" in (given.get("class") or ""):
+            self._row["badge"] = (given["class"] or "").removeprefix("badge ")
+        if tag in self._BLOCKS:
+            self._open = []
+
+    def handle_data(self, data: str) -> None:
+        if self._open is not None and not self._hidden:
+            self._open.append(data)
+
+    def handle_endtag(self, tag: str) -> None:
+        self._hidden -= tag in ("script", "style", "svg", "select", "pre")
+        if tag in self._BLOCKS and self._open is not None:
+            text = " ".join("".join(self._open).split())
+            self.blocks += [text] if text else []
+            if tag == "td" and self._row is not None:
+                self._row["cells"].append(text)
+            self._open = None
+        elif tag == "tr" and self._row is not None:
+            self.rankings[-1].append(self._row)
+            self._row = None
+
+
+# -- stored numbers ---------------------------------------------------------------------------------------------------
+
+
+class Stored:
+    """Numbers with intervals that a sentence may speak of: (value, low, high)."""
+
+    def __init__(self, triples: Iterable[tuple[float, float, float]]) -> None:
+        rows = [triple for triple in triples if all(map(math.isfinite, triple))]
+        self.rows = np.array(rows, dtype=float).reshape(-1, 3)
+
+    def has(self, number: Printed) -> bool:
+        """True if a printed number is one of these, in its unit and digits; of a difference also the other way."""
+        scale = 100.0 if number.unit in ("%", "percentage points") else 1.0
+        wanted = np.array([number.value, number.low, number.high])
+        steps = np.array([number.step, number.end_step, number.end_step]) * 0.5000001
+        absolute = np.column_stack([np.abs(self.rows[:, 0]), self.rows[:, 1:]])
+        for rows in (self.rows, absolute, -self.rows[:, [0, 2, 1]]):
+            if (np.abs(rows * scale - wanted) <= steps + 1e-9).all(axis=1).any():
+                return True
+        return False
+
+
+def stored_of(evaluation: Evaluation) -> Stored:
+    """The numbers of an evaluation, of its segments, and of its estimated prevalence."""
+    triples = [(evaluation.metrics[name], *ends) for name, ends in evaluation.intervals.items()]
+    for table in evaluation.segments.values():
+        metrics = [name for name in ("multiclass/accuracy", "binary/recall", "binary/precision")
+                   if name in evaluation.metrics]  # fmt: skip
+        for row in table.to_frame(metrics).to_dict("records"):
+            triples.append((row["value"], row["low"], row["high"]))
+            triples.append((row["difference"], row["difference_low"], row["difference_high"]))
+        for metric in metrics:
+            gap = table.disparity(metric)
+            triples.append((gap.gap, gap.gap_low, gap.gap_high))
+            triples.append((gap.ratio, gap.ratio_low, gap.ratio_high))
+    if evaluation.prevalence is not None:
+        triples.append((evaluation.prevalence.value, evaluation.prevalence.low, evaluation.prevalence.high))
+    return Stored(triples)
+
+
+def in_numbers(evaluation: Evaluation) -> list[str]:
+    """Intervals that leave the range of their metric, or leave their value out."""
+    wrong = []
+    for name, (low, high) in evaluation.intervals.items():
+        metric, value = lookup(name), evaluation.metrics[name]
+        if math.isnan(low) or math.isnan(high) or math.isnan(value):
+            wrong.append(f"{name}: {value} [{low}, {high}]")
+        elif not low - 1e-9 <= value <= high + 1e-9:
+            wrong.append(f"{name}: {value} lies outside [{low}, {high}]")
+        elif low < metric.low - 1e-9 or high > metric.high + 1e-9:
+            wrong.append(f"{name}: [{low}, {high}] leaves [{metric.low}, {metric.high}]")
+    return wrong
+
+
+# -- a report ---------------------------------------------------------------------------------------------------------
+
+_CONSTANT = re.compile(r"(clearly better than|clearly worse than|not clearly different from) always predicting")
+_CLASSES = re.compile(r"Best class by F1: (.*?) \(F1 ([\d.]+).*?\)\. Worst: (.*?) \(F1 ([\d.]+)")
+_CONFUSION = re.compile(
+    r"Most frequent confusion: ([\d,.]+) samples? of class “(.*?)” (?:was|were) predicted as “(.*?)”"
+)
+_WORSE = re.compile(r"“(.*?)” \(.*?\bis worse\b|“(.*?)” .*?\bis worse\b")
+
+
+def in_report(evaluation: Evaluation, *, figures: bool = False) -> list[str]:
+    """Contradictions in the report of an evaluation."""
+    sentences, stored = verdict(evaluation), stored_of(evaluation)
+    wrong = in_numbers(evaluation)
+    for sentence in sentences:
+        wrong += in_text(sentence)
+        wrong += [
+            f"{n.text!r} of {sentence[:90]!r} is no stored number" for n in printed(sentence) if not stored.has(n)
+        ]
+    wrong += _in_counts(evaluation, " ".join(sentences))
+    wrong += _in_costs(evaluation, " ".join(sentences))
+    wrong += _in_segments(evaluation, sentences, stored)
+    page = Page(report_html(evaluation, {}))
+    shown = " ".join(page.blocks)
+    wrong += [f"not on the page: {sentence[:90]!r}" for sentence in sentences
+              if entities.unescape(" ".join(sentence.split())) not in shown]  # fmt: skip
+    for block, after in zip(page.blocks, [*page.blocks[1:], ""], strict=True):
+        wrong += in_text(block)
+        if after.startswith("[") and re.fullmatch(rf"(?:{_NUMBER})(?: %)?", block):  # a cell, and that of its interval
+            wrong += [f"{n.text!r} of the page is no stored number" for n in printed(f"{block} {after}")
+                      if not stored.has(n)]  # fmt: skip
+    if figures:
+        for name in list(evaluation.figures()):
+            figure = evaluation.figures()[name]
+            for artist in figure.findobj(lambda one: hasattr(one, "get_text")):
+                text = " ".join(artist.get_text().split())
+                wrong += [f"figure {name}: {fault}" for fault in in_text(text)]
+                for number in printed(text):
+                    if not stored.has(number):
+                        wrong.append(f"figure {name}: {number.text!r} in {text[:90]!r} is no stored number")
+    return wrong
+
+
+def _in_counts(evaluation: Evaluation, said: str) -> list[str]:
+    """Sentences on classes and confusions against the confusion matrix."""
+    wrong, labels = [], [str(label) for label in evaluation.labels]
+    counts = evaluation.confusion_matrix.counts.astype(float)
+    total, right = counts.sum(), counts.trace()
+    largest = int(counts.sum(axis=1).argmax())
+    only_model = right - counts[largest, largest]
+    only_constant = counts[largest].sum() - counts[largest, largest]
+    for match in _CONSTANT.finditer(said):
+        lead = (only_model - only_constant) / math.sqrt(max(only_model + only_constant, 1))
+        if evaluation.weights_are is None and evaluation.n_clusters is None:
+            clear = match[1] != "not clearly different from"
+            if clear and (lead > 0) != (match[1] == "clearly better than"):
+                wrong.append(f"{match[0]!r}, with {only_model:g} rows for it and {only_constant:g} against it")
+            if (clear and abs(lead) < 1.6) or (not clear and abs(lead) > 2.6):
+                wrong.append(f"{match[0]!r}, with {only_model:g} rows for it and {only_constant:g} against it")
+    if ("There are no errors on these samples" in said) != (right == total):
+        wrong.append(f"“no errors” with {total - right:g} wrong")
+    for match in _CONFUSION.finditer(said):
+        wrong_counts = counts - np.diag(np.diag(counts))
+        cell = wrong_counts[labels.index(match[2]), labels.index(match[3])]
+        if abs(read(match[1]) - cell) > 0.05 or cell < wrong_counts.max() - 1e-9:
+            wrong.append(f"{match[0]!r}: the cell holds {cell:g}, the largest {wrong_counts.max():g}")
+    with np.errstate(all="ignore"):
+        f1 = 2 * np.diag(counts) / (counts.sum(axis=0) + counts.sum(axis=1))
+    of = {label: value for label, value, size in zip(labels, f1, counts.sum(axis=1), strict=True) if size > 0}
+    for match in _CLASSES.finditer(said):
+        for names, shown, end in ((match[1], match[2], max), (match[3], match[4], min)):
+            if abs(read(shown) - end(of.values())) > step_of(shown):
+                wrong.append(f"{match[0]!r}: F1 is {end(of.values()):.4f}")
+            wrong += [f"{match[0]!r}: F1 of {name} is {of[name]:.4f}" for name in re.findall("“(.*?)”", names)
+                      if abs(of[name] - end(of.values())) > 1e-9]  # fmt: skip
+    return wrong
+
+
+def _in_costs(evaluation: Evaluation, said: str) -> list[str]:
+    match = re.search(
+        r"Always answering “(.*?)”, the best constant answer, would cost ([\d.,]+?)(?=[,:.]? )(.*?\.)", said
+    )
+    if match is None or evaluation.costs is None:
+        return []
+    counts = evaluation.confusion_matrix.counts.astype(float)
+    prices = evaluation.costs.matrix(evaluation.labels) if hasattr(evaluation.costs, "matrix") else None
+    if prices is None:
+        return []
+    always = (counts.sum(axis=1)[:, None] * np.asarray(prices)).sum(axis=0) / counts.sum()
+    mean = float((counts * prices).sum() / counts.sum())
+    wrong, least = [], float(always.min())
+    if abs(read(match[2]) - least) > step_of(match[2]) + 1e-9:
+        wrong.append(f"{match[0]!r}: it would cost {least:.4f}")
+    if "which is less" in match[3] and mean <= least:
+        wrong.append(f"{match[0]!r}: a decision costs {mean:.4f}")
+    return wrong
+
+
+def _in_segments(evaluation: Evaluation, sentences: list[str], stored: Stored) -> list[str]:
+    """Sentences on worse segments against the marks of the table and the words on the gap."""
+    if not evaluation.segments:
+        return []
+    wrong = []
+    tables = page_tables(evaluation)
+    marked = {row["label"] for table in tables for row in table["rows"] if any(c["apart"] for c in row["cells"])}
+    for sentence in sentences:
+        match = re.match(r"“(.*?)”.*? is worse", sentence)
+        if match is None:
+            continue
+        if match[1] not in marked:
+            wrong.append(f"{sentence[:90]!r}: the table does not mark it")
+        metric = next((name for name in ("accuracy", "recall", "precision") if f": {name}" in sentence), None)
+        for table in tables:
+            for gap in table["gaps"]:
+                if metric and gap.lower().startswith(metric) and any(r["label"] == match[1] for r in table["rows"]):
+                    wrong += [f"{sentence[:90]!r} beside {gap!r}"] if re.search(r"holds 0|no gap at all", gap) else []
+    for table in tables:
+        for gap in table["gaps"]:
+            wrong += in_text(gap)
+            wrong += [f"{n.text!r} of {gap[:90]!r} is no stored number" for n in printed(gap) if not stored.has(n)]
+    return wrong
+
+
+# -- a review ---------------------------------------------------------------------------------------------------------
+
+
+def in_review(comparison: Comparison, *, figures: bool = False) -> list[str]:
+    """Contradictions in the review of a comparison."""
+    data = json.loads(as_json(comparison))
+    page, text = Page(html(comparison, pictures={})), markdown(comparison)
+    console = Console(file=io.StringIO(), width=300)
+    print_comparison(console, comparison)
+    terminal = console.file.getvalue()  # type: ignore[attr-defined]
+    said = " ".join(data["summary"])
+    wrong = []
+    for block in (*data["summary"], *page.blocks, *text.splitlines(), *terminal.splitlines()):
+        wrong += in_text(block)
+    if not isinstance(comparison, RunComparison):
+        return wrong
+    level = comparison.confidence_level
+    for ranking, rows in zip(data["rankings"], page.rankings, strict=True):
+        runs = ranking["runs"]
+        if not data["criterion"]["pareto"]:
+            wrong += _in_standings(runs, level, data["criterion"], several=len(runs) > 1)
+        wrong += _in_tables(runs, rows, comparison, terminal, text)
+    if data["best"] is not None:
+        wrong += _in_headline(data, said)
+    if figures and comparison.ranking is not None and not comparison.criterion.pareto:
+        wrong += _in_figure(comparison)
+    return wrong
+
+
+def _in_standings(runs: list[dict[str, Any]], level: float, criterion: dict[str, Any], *, several: bool) -> list[str]:
+    """Status, p and interval of each run; values and ranks; chances."""
+    wrong, single = [], len(criterion["metrics"]) == 1
+    better = criterion["better"]
+    in_set = [run for run in runs if run["tied"]]
+    if not in_set:
+        wrong.append("no run may be the best")
+    metric = lookup(criterion["metrics"][0]) if single else None
+    for place, run in enumerate(runs):
+        name, p, low, high = run["name"], run["p_set"], run["difference_low"], run["difference_high"]
+        if several and p is not None and run["tied"] != (p > 1 - level):
+            wrong.append(f"{name}: tied is {run['tied']} with p = {p}")
+        if single and run["value"] is not None and run["low"] is not None:
+            ends = (run["low"], run["high"])
+            if metric is not None and not metric.low - 1e-9 <= ends[0] <= run["value"] <= ends[1] <= metric.high + 1e-9:
+                wrong.append(f"{name}: {run['value']} {ends} leaves the range of {metric.name}")
+        if several and low is not None:
+            least, most = (low, high) if better == "higher" else (-high, -low)  # of being better than the best other
+            if better == "nearest zero":
+                least, most = (-high, -low)
+            zero = most == 0
+            if zero == run["tied"] and not (run["tied"] and least == most == 0):
+                wrong.append(f"{name}: tied is {run['tied']}, and the interval is [{low}, {high}]")
+            if not low - 1e-12 <= run["difference"] <= high + 1e-12:
+                wrong.append(f"{name}: the difference {run['difference']} lies outside [{low}, {high}]")
+            if metric is not None and math.isfinite(metric.high - metric.low):
+                span = metric.high - metric.low
+                if max(abs(low), abs(high)) > span + 1e-9:
+                    wrong.append(f"{name}: the difference [{low}, {high}] leaves ±{span}")
+            if place == 0 and (least >= 0) != (len(in_set) == 1):
+                wrong.append(f"the leader's interval is [{low}, {high}], and {len(in_set)} runs may be the best")
+        if several and run["probability_best"] is not None and len(runs) > 2:
+            if (run["rank_low"] == 1) != run["tied"]:
+                wrong.append(f"{name}: tied is {run['tied']}, and its ranks begin at {run['rank_low']}")
+            if not run["rank_low"] <= run["rank_high"]:
+                wrong.append(f"{name}: ranks {run['rank_low']} to {run['rank_high']}")
+    if several and not runs[0]["tied"]:
+        wrong.append(f"the leader {runs[0]['name']} is not tied")
+    if sum(run["chosen"] for run in runs) > 1:
+        wrong.append("two runs are chosen")
+    return wrong
+
+
+def _in_tables(
+    runs: list[dict[str, Any]], rows: list[dict[str, Any]], comparison: Comparison, terminal: str, text: str
+) -> list[str]:
+    """The page, the frame, the terminal and Markdown against the data."""
+    wrong = []
+    frame = comparison.to_frame().set_index("name")
+    shown = {row["cells"][1]: row for row in rows if len(row["cells"]) > 2}
+    for run in runs:
+        row = shown.get(run["name"])
+        if row is None:
+            wrong.append(f"{run['name']} is not in the table of the page")
+            continue
+        if not row["class"].split()[0] == row["badge"].split()[0] == run["status"]:
+            wrong.append(f"{run['name']}: {run['status']}, on the page {row['class']} and {row['badge']}")
+        for field in ("status", "tied", "chosen"):
+            if frame.loc[run["name"], field] != run[field]:
+                wrong.append(f"{run['name']}: {field} is {run[field]}, in the frame {frame.loc[run['name'], field]}")
+        triples = [
+            (run["value"], *ends) for ends in ((run["low"], run["high"]), (run["adjusted_low"], run["adjusted_high"]))
+        ]
+        triples.append((run["difference"], run["difference_low"], run["difference_high"]))
+        stored = Stored([tuple(map(_number, triple)) for triple in triples])  # type: ignore[misc]
+        cells = row["cells"]
+        for first, second in zip(cells[3:], cells[4:], strict=False):
+            for number in printed(f"{first} {second}"):
+                if len(comparison.criterion.metrics) == 1 and not stored.has(number):
+                    wrong.append(f"{run['name']}: {number.text!r} on the page is no stored number")
+        if not any(run["name"] in line for line in terminal.splitlines()):
+            wrong.append(f"{run['name']} is not in the terminal's table")
+        if not any(run["name"] in line for line in text.splitlines()):
+            wrong.append(f"{run['name']} is not in the Markdown table")
+    return wrong
+
+
+def _number(value: float | None) -> float:
+    return math.nan if value is None else value
+
+
+def _in_headline(data: dict[str, Any], said: str) -> list[str]:
+    """The opening against the data."""
+    wrong, headline = [], data["summary"][0]
+    runs = data["rankings"][0]["runs"]
+    status = {run["name"]: run["status"] for run in runs}
+    tied = [run for run in runs if run["tied"]]
+    best = data["best"]["name"]
+    if status.get(best) != "chosen":
+        wrong.append(f"the best is {best}, which is {status.get(best)!r}")
+    if len(tied) > 1 and re.search(r"ruled out|significantly worse", headline) and "Take" in headline:
+        wrong.append(f"{headline!r}, and {len(tied)} runs may be the best")
+    numbers = {"one": 1, "two": 2, "three": 3, "four": 4, "five": 5, "six": 6, "seven": 7, "eight": 8, "nine": 9}
+    for match in re.finditer(r"(\w+) of (?:the )?(\w+) runs may be the best", said):
+        k, n = (numbers.get(word.lower(), int(word) if word.isdigit() else -1) for word in match.groups())
+        if (k, n) != (len(tied), len(runs)):
+            wrong.append(f"{match[0]!r}, and it is {len(tied)} of {len(runs)}")
+    for match in re.finditer(
+        r"(?:Ruled out as the best|Significantly worse)(?: \([\d.]+ %\))?: (.*?)(?:\. |\.$)", said
+    ):
+        wrong += [f"{name} is said to be behind, and is {status[name]!r}" for name in re.findall("“(.*?)”", match[1])
+                  if name in status and status[name] != "behind"]  # fmt: skip
+    chances = {run["name"]: run["probability_best"] for run in runs}
+    for match in re.finditer(r"“([^”]*)” is the best with probability (\d+) %", said):
+        p = chances.get(match[1])
+        if (
+            p is None
+            or abs(100 * p - int(match[2])) > 0.51
+            or p < max(filter(None, chances.values())) - 1e-12
+            or p < 0.1
+        ):
+            wrong.append(f"{match[0]!r}: {p}")
+    return wrong
+
+
+def _in_figure(comparison: RunComparison) -> list[str]:
+    """The drawn ranking against the data."""
+    from matplotlib.colors import to_hex
+
+    from cmtrack.plots.style import BLUE, ORANGE
+    from cmtrack.report.review.figures import ranking_figure
+
+    ranking = comparison.ranking
+    assert ranking is not None
+    if len(ranking.runs) < 2:
+        return []
+    wrong, figure = [], ranking_figure(ranking)
+    for place, run in enumerate(ranking.runs):
+        for ax in figure.axes[:2]:
+            drawn = [line for line in ax.lines if list(line.get_ydata()) in ([place], [place, place])]
+            colours = {to_hex(line.get_color()).upper() for line in drawn}
+            if colours - {BLUE if run.tied else ORANGE}:
+                wrong.append(f"the figure draws {run.name} in {colours}, and tied is {run.tied}")
+    for artist in figure.findobj(lambda one: hasattr(one, "get_text")):
+        wrong += [f"figure: {fault}" for fault in in_text(" ".join(artist.get_text().split()))]
+    return wrong
