@@ -125,10 +125,11 @@ def ranks(drawn: FloatArray, confidence_level: float, folded: bool = False) -> R
     """
     if folded:
         drawn = -np.abs(drawn)
-    # runs of the same values and errors: neither is before the other
-    lots = np.random.default_rng(1).random(drawn.shape)
-    order = np.lexsort((lots, -drawn), axis=1)
     size = drawn.shape[1]
+    if len(np.unique(drawn[0])) == size:
+        order = np.argsort(-drawn, axis=1)
+    else:  # runs of the same values and errors: neither is before the other
+        order = np.lexsort((np.random.default_rng(1).random(drawn.shape), -drawn), axis=1)
     place = np.empty_like(order)
     np.put_along_axis(place, order, np.arange(size)[None, :], axis=1)
     flat = np.bincount((np.arange(size) * size + place).ravel(), minlength=size * size)
@@ -357,12 +358,13 @@ def pairs(
             careful[inside] = statistic[inside] = rows.statistic
         careful, statistic = (np.where(too_few, 0.0, one) for one in (careful, statistic))
 
-    def ends(quantile: FloatArray | float) -> tuple[FloatArray, FloatArray]:
+    def ends(quantile: FloatArray | float) -> FloatArray:
+        """Upper ends; the lower ones are minus those of the transposed pair."""
         reach = np.broadcast_to(quantile, error.shape)
-        low, high = cut(difference, students(reach, np.minimum(degrees, 1e9)) * error, (0.0, widest))
+        high: FloatArray = cut(difference, students(reach, np.minimum(degrees, 1e9)) * error, (0.0, widest))[1]
         if rows is not None and rows.shares is not None:
-            low[inside], high[inside] = rows.ends(reach[inside])
-        return low, high
+            high[inside] = rows.upper(reach[inside])
+        return high
 
     both = np.ones(error.shape, dtype=bool) if known is None else known[:, None] & known
     apart = (error > 0) | (difference != 0)
@@ -377,9 +379,9 @@ def pairs(
         at_least = len(steps.largest) - np.searchsorted(np.sort(steps.largest), height, side="left")
         adjusted = np.where(height == 0, 1.0, (1 + at_least) / (1 + len(steps.largest)))
     tied = steps.pvalue > 1 - confidence_level
-    best_low, best_high = _from_best(*ends(steps.quantile), ends(steps.quantile.T)[0], apart & both, tied)
+    best_low, best_high = _from_best(ends(steps.quantile), apart & both, tied)
     others = np.where(apart, gain, -np.inf)
-    low, high = (np.where(too_few, np.nan, end) for end in ends(reach))
+    high = np.where(too_few, np.nan, ends(reach))
     return Pairs(
         difference,
         error,
@@ -388,7 +390,7 @@ def pairs(
         _square(holm(single), upper, size),
         _square(np.maximum(adjusted, plain), upper, size),
         reach,
-        low,
+        -high.T,
         high,
         np.where(apart.any(axis=1), others.argmax(axis=1), np.arange(size)),
         steps.pvalue,
@@ -420,7 +422,7 @@ def _two_steps(
     draws = 2 * len(errors)
     reached = draws - max(int((alpha - first) * (1 + draws)), 1)  # place of the critical value among the ordered leads
     held = min(int(np.ceil((1 - alpha / 10) * draws)), draws) - 1
-    by_run = np.ascontiguousarray(errors.T)
+    by_run = np.ascontiguousarray(errors.T, dtype=np.float32)
     largest = np.zeros(len(errors))
     pvalue, critical = np.ones(size), np.full(size, least)
     quantile = np.full(error.shape, least)
@@ -447,14 +449,14 @@ def _two_steps(
 
 def _leads(by_run: FloatArray, error: FloatArray, i: int, rivals: IntArray) -> FloatArray:
     """Of each draw, with both signs, the largest lead of some rivals over run i in standard errors, (2, n_draws)."""
-    found = np.zeros((2, by_run.shape[1]))  # a lead below 0 is none
+    found = np.zeros((2, by_run.shape[1]), dtype=by_run.dtype)  # a lead below 0 is none
     if not len(rivals):
         return found
-    scale = error[rivals, None]
+    scale = (1 / error[rivals, None]).astype(by_run.dtype)
     for start in range(0, by_run.shape[1], _DRAWS):
         part = slice(start, start + _DRAWS)
         lead = by_run[rivals, part] - by_run[i, part]
-        lead /= scale
+        lead *= scale
         found[0, part] = lead.max(axis=0)
         found[1, part] = -lead.min(axis=0)
     return found
@@ -463,13 +465,11 @@ def _leads(by_run: FloatArray, error: FloatArray, i: int, rivals: IntArray) -> F
 _DRAWS = 1000  # at a time: those of many runs stay near the processor
 
 
-def _from_best(
-    low: FloatArray, high: FloatArray, low_of_rival: FloatArray, counted: BoolArray, tied: BoolArray
-) -> tuple[FloatArray, FloatArray]:
-    """Ends of each run's value less the best other one (Hsu 1984), by the differences that count."""
+def _from_best(high: FloatArray, counted: BoolArray, tied: BoolArray) -> tuple[FloatArray, FloatArray]:
+    """Ends of each run's value less the best other one (Hsu 1984), by the upper ends of the differences that count."""
     best_high = np.where(counted, high, np.inf).min(axis=1)
     best_high = np.where(tied, np.maximum(best_high, np.finfo(float).tiny), 0.0)
-    best_low = np.where(counted & tied, np.minimum(low_of_rival, 0.0), np.inf).min(axis=1)
+    best_low = np.where(counted & tied, np.minimum(-high.T, 0.0), np.inf).min(axis=1)
     alone = ~counted.any(axis=1)
     return np.where(alone | np.isinf(best_low), 0.0, best_low), np.where(alone, 0.0, best_high)
 

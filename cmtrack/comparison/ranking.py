@@ -398,7 +398,7 @@ def _single(
     closeness = -np.abs(values) if evidence.folded else values
     order = np.lexsort((np.arange(len(values)), -closeness))
     values, covariance, closeness = values[order], covariance[np.ix_(order, order)], closeness[order]
-    errors = inference.error_draws(covariance, seed=seed)
+    errors = inference.error_draws(covariance, inference.N_DRAWS // 2, seed)  # each counts with both signs
     degrees = evidence.degrees(evidence.factors(criterion))[np.ix_(order, order)]
     known = evidence.known[order]
     widest = criterion.catalog.lookup(criterion.metrics[0]).widest if criterion.single else math.inf
@@ -484,7 +484,8 @@ def _allow_for_picking(
     ordinary one. The end that no picking of the best value can move stays as it is.
     """
     _, covariance = evidence.of(criterion)
-    errors = inference.error_draws(covariance, seed=seed)
+    half = inference.error_draws(covariance, inference.N_DRAWS // 2, seed)
+    errors = np.concatenate([half, -half])
     unknown = int((~evidence.known).sum())
     of_best, of_any = inference.reach_of_best(errors, np.diag(covariance), level, others + unknown)
     out = []

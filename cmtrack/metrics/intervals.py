@@ -304,11 +304,12 @@ def newcombe(area: float, positives: float, negatives: float, confidence_level: 
     return lower(area), 1 - lower(1 - area)
 
 
-def tango(only_first: Any, only_second: Any, n: Any, quantile: Any) -> tuple[FloatArray, FloatArray]:
-    """Score interval of a difference of two shares of the same n rows: Tango (1998).
+def tango(only_first: Any, only_second: Any, n: Any, quantile: Any) -> FloatArray:
+    """Upper end of the score interval of a difference of two shares of the same n rows: Tango (1998).
 
-    The differences δ with ``|b - c - nδ| <= quantile * sqrt(n (2q + δ (1 - δ)))``, q the share of c under δ by maximum
-    likelihood. It lies in [-1, 1] and has a width where no rows differ.
+    The interval holds the differences δ with ``|b - c - nδ| <= quantile * sqrt(n (2q + δ (1 - δ)))``, q the share of c
+    under δ by maximum likelihood. It lies in [-1, 1] and has a width where no rows differ. Its lower end is minus the
+    upper one of the other difference: ``-tango(c, b, n, quantile)``.
 
     Parameters
     ----------
@@ -322,16 +323,12 @@ def tango(only_first: Any, only_second: Any, n: Any, quantile: Any) -> tuple[Flo
     design. Statistics in Medicine 17, 891-908.
     """
     b, c, n, k = np.broadcast_arrays(*(np.asarray(x, dtype=np.float64) for x in (only_first, only_second, n, quantile)))
-
-    def upper(b: FloatArray, c: FloatArray) -> FloatArray:
-        near, far = (b - c) / n, np.ones(b.shape)
-        for _ in range(60):
-            delta = (near + far) / 2
-            middle = (2 * n - b + c) * delta - b - c
-            root = np.sqrt(np.maximum(middle**2 + 8 * n * c * delta * (1 - delta), 0.0))
-            variance = n * ((root - middle) / (2 * n) + delta * (1 - delta))
-            inside = n * delta - b + c <= k * np.sqrt(np.maximum(variance, 0.0))
-            near, far = np.where(inside, delta, near), np.where(inside, far, delta)
-        return np.asarray(near)
-
-    return -upper(c, b), upper(b, c)
+    near, far = np.asarray((b - c) / n), np.ones(b.shape)
+    for _ in range(45):
+        delta = (near + far) / 2
+        middle = (2 * n - b + c) * delta - b - c
+        root = np.sqrt(np.maximum(middle**2 + 8 * n * c * delta * (1 - delta), 0.0))
+        variance = n * ((root - middle) / (2 * n) + delta * (1 - delta))
+        inside = n * delta - b + c <= k * np.sqrt(np.maximum(variance, 0.0))
+        near, far = np.where(inside, delta, near), np.where(inside, far, delta)
+    return near

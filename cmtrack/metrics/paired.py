@@ -58,8 +58,8 @@ class Discordant:
         gap = self.only_row - self.only_row.T
         return np.divide(gap, np.sqrt(self.squares), out=np.zeros_like(gap), where=self.squares > 0)
 
-    def interval(self, quantile: Any) -> tuple[FloatArray, FloatArray]:
-        """Tango's, of the counts times ``(b + c) / squares``: as many independent rows as the units are worth."""
+    def upper(self, quantile: Any) -> FloatArray:
+        """Upper ends by Tango, of the counts times ``(b + c) / squares``: as many rows as the units are worth."""
         total = self.only_row + self.only_row.T
         times = np.divide(total, self.squares, out=np.full_like(total, self.most), where=self.squares > 0)
         times = np.minimum(times, self.most)
@@ -189,19 +189,19 @@ class Paired:
         found = np.where(self.equal, 1.0, 2 * ndtr(-np.abs(self.statistic)))
         return np.where(self.too_few | (~self.equal & (self.error == 0)), np.nan, found)
 
-    def ends(self, quantile: Any) -> tuple[FloatArray, FloatArray]:
-        """:meth:`interval`, also where too few rows differ."""
+    def upper(self, quantile: Any) -> FloatArray:
+        """Upper ends of :meth:`interval`, also where too few rows differ; the lower ones are those of the other way."""
         if self.shares is not None:
-            low, high = self.shares.interval(quantile)
-            low, high = np.minimum(low, self.difference), np.maximum(high, self.difference)
+            high = np.maximum(self.shares.upper(quantile), self.difference)
         else:
-            low, high = cut(self.difference, students(quantile, self.degrees) * self.error, self.bounds)
-        return np.where(self.equal, 0.0, low), np.where(self.equal, 0.0, high)
+            high = cut(self.difference, students(quantile, self.degrees) * self.error, self.bounds)[1]
+        return np.where(self.equal, 0.0, high)
 
     def interval(self, quantile: Any) -> tuple[FloatArray, FloatArray]:
         """Lower and upper ends at a normal quantile, a number or (R, R); NaN where :meth:`reason` says why."""
         none = self.too_few | ((self.error == 0) & ~self.equal)
-        low, high = self.ends(quantile)
+        high = self.upper(quantile)
+        low = -(high if np.ndim(quantile) == 0 else self.upper(np.transpose(quantile))).T
         return np.where(none, np.nan, low), np.where(none, np.nan, high)
 
     def larger_is_better(self) -> Paired:

@@ -15,6 +15,7 @@ import math
 import re
 from collections.abc import Iterable, Iterator
 from html.parser import HTMLParser
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -81,7 +82,7 @@ def in_text(text: str) -> list[str]:
             wrong.append(f"{number.text!r}: a difference of shares outside -100 to 100 points")
     for pattern, why in (
         (r"(?<![\w.])[−-]0(?:\.0+)?(?![\w.])", "a negative zero"),
-        (r"\b(?:nan|NaN|inf|None(?! of))\b", "a word of a program"),
+        (r"\b(?:nan|NaN|inf|None(?! of| but))\b", "a word of a program"),
         (r"\d{3,}\.\d{3} %", "three decimals above 100 %"),
         (r"given (about \S+ %), \1 are", "a fault of two numbers that look equal"),
         (r"\bp = 0(?:\.0+)?(?![\d.]\d|\d)", "a p-value of zero"),
@@ -399,19 +400,18 @@ def _in_tables(
             continue
         if not row["class"].split()[0] == row["badge"].split()[0] == run["status"]:
             wrong.append(f"{run['name']}: {run['status']}, on the page {row['class']} and {row['badge']}")
-        for field in ("status", "tied", "chosen"):
-            if frame.loc[run["name"], field] != run[field]:
-                wrong.append(f"{run['name']}: {field} is {run[field]}, in the frame {frame.loc[run['name'], field]}")
+        own = frame.loc[run["name"]]
+        wrong += [f"{run['name']}: {field} is {run[field]}, in the frame {own[field]}"
+                  for field in ("status", "tied", "chosen") if own[field] != run[field]]  # fmt: skip
         triples = [
             (run["value"], *ends) for ends in ((run["low"], run["high"]), (run["adjusted_low"], run["adjusted_high"]))
         ]
         triples.append((run["difference"], run["difference_low"], run["difference_high"]))
         stored = Stored([tuple(map(_number, triple)) for triple in triples])  # type: ignore[misc]
         cells = row["cells"]
-        for first, second in zip(cells[3:], cells[4:], strict=False):
-            for number in printed(f"{first} {second}"):
-                if len(comparison.criterion.metrics) == 1 and not stored.has(number):
-                    wrong.append(f"{run['name']}: {number.text!r} on the page is no stored number")
+        beside = [f"{first} {second}" for first, second in pairwise(cells[3:])] if comparison.criterion.single else []
+        wrong += [f"{run['name']}: {number.text!r} on the page is no stored number"
+                  for both in beside for number in printed(both) if not stored.has(number)]  # fmt: skip
         if not any(run["name"] in line for line in terminal.splitlines()):
             wrong.append(f"{run['name']} is not in the terminal's table")
         if not any(run["name"] in line for line in text.splitlines()):

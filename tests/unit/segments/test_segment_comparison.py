@@ -73,7 +73,8 @@ def test_paired_differences_by_segment_are_those_of_the_discordant_rows():
         assert pair.rows[k] == n
         assert pair.differences[k] == pytest.approx(gap, abs=1e-12)
         assert pair.errors[k] == pytest.approx(error, abs=1e-12)
-        ends = tuple(float(end) for end in tango(b, c, n, normal_quantile(level)))
+        z = normal_quantile(level)
+        ends = -float(tango(c, b, n, z)), float(tango(b, c, n, z))
         assert (pair.low[k], pair.high[k]) == pytest.approx(ends, abs=1e-9)
     expected = qualitative_interaction(pair.differences, pair.errors)
     assert pair.interaction == expected
