@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from scipy.special import ndtr, ndtri
@@ -422,7 +423,7 @@ def _two_steps(
     draws = 2 * len(errors)
     reached = draws - max(int((alpha - first) * (1 + draws)), 1)  # place of the critical value among the ordered leads
     held = min(int(np.ceil((1 - alpha / 10) * draws)), draws) - 1
-    by_run = np.ascontiguousarray(errors.T, dtype=np.float32)
+    by_run: Any = np.ascontiguousarray(errors.T, dtype=np.float32)
     largest = np.zeros(len(errors))
     pvalue, critical = np.ones(size), np.full(size, least)
     quantile = np.full(error.shape, least)
@@ -447,7 +448,7 @@ def _two_steps(
     return _Steps(np.where(most > 0, np.maximum(pvalue, plain), 1.0), critical, quantile, largest)
 
 
-def _leads(by_run: FloatArray, error: FloatArray, i: int, rivals: IntArray) -> FloatArray:
+def _leads(by_run: Any, error: FloatArray, i: int, rivals: IntArray) -> FloatArray:
     """Of each draw, with both signs, the largest lead of some rivals over run i in standard errors, (2, n_draws)."""
     found = np.zeros((2, by_run.shape[1]), dtype=by_run.dtype)  # a lead below 0 is none
     if not len(rivals):
