@@ -113,6 +113,8 @@ def wilson(share: float, n: float, confidence_level: float = 0.95, degrees: floa
     if n < _FEWEST:
         return 0.0, 1.0
     share = settled(share, 0.0, 1.0)
+    if math.isinf(n):
+        return share, share
     low, high = wilson_ends(share, n, normal_quantile(confidence_level, degrees))
     low = 0.0 if share == 0 else max(0.0, low)
     high = 1.0 if share == 1 else min(1.0, high)

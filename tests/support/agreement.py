@@ -23,7 +23,7 @@ KINDS = ("over-confident", "under-confident", "the wrong way round", "too high",
 QUIET = ("no miscalibration found", "unclear", "not tested", "all came true")
 SIGNS, CERTAIN = "signs of miscalibration", "some 0 % or 100 % scores are wrong"
 _P = re.compile(r"(?:calibration|confidence) p (=|≤|<) ([\d.]+)")
-_ERROR = re.compile(r"(?:alibration|onfidence) error (< )?([\d.]+)(?: \[([\d.]+), ([\d.]+)\])?")
+_ERROR = re.compile(r"(?:alibration|onfidence) error (< )?([\d.]+(?:e−\d+)?)(?: \[([\d.]+), ([\d.]+)\])?")
 
 
 def contradictions(evaluation: Evaluation) -> list[str]:
@@ -105,7 +105,8 @@ def _of_numbers(text: str, p: float, size: float, ends: tuple[float, float] | No
         right = {"=": abs(p - float(shown)) <= 5.01e-4 and p > 0.001, "≤": p == float(shown) == 0.001, "<": p < 0.001}
         if not right[sign]:
             made.append(f"p is {p}, the sentence has {sign} {shown}")
-    for below, value, low, high in _ERROR.findall(text):
+    for below, shown, low, high in _ERROR.findall(text):
+        value = shown.replace("−", "-")
         if below and not (
             size == 0 and ends is not None and math.isclose(float(value), ends[1], rel_tol=0.01, abs_tol=5e-4)
         ):

@@ -29,6 +29,7 @@ from cmtrack.report.narrative import verdict
 from cmtrack.report.review.report import as_json, html, markdown
 from cmtrack.report.segments import page_tables
 from cmtrack.report.views import report_html
+from support.agreement import contradictions as on_probabilities
 
 # -- numbers in a text ------------------------------------------------------------------------------------------------
 
@@ -82,7 +83,7 @@ def in_text(text: str) -> list[str]:
             wrong.append(f"{number.text!r}: a difference of shares outside -100 to 100 points")
     for pattern, why in (
         (r"(?<![\w.])[−-]0(?:\.0+)?(?![\w.])", "a negative zero"),
-        (r"\b(?:nan|NaN|inf|None(?! of| but))\b", "a word of a program"),
+        (r"\b(?:nan|NaN|inf|None(?! of|\s*$))\b", "a word of a program"),
         (r"\d{3,}\.\d{3} %", "three decimals above 100 %"),
         (r"given (about \S+ %), \1 are", "a fault of two numbers that look equal"),
         (r"\bp = 0(?:\.0+)?(?![\d.]\d|\d)", "a p-value of zero"),
@@ -223,6 +224,7 @@ def in_report(evaluation: Evaluation, *, figures: bool = False) -> list[str]:
             wrong += [f"{n.text!r} of the page is no stored number" for n in printed(f"{block} {after}")
                       if not stored.has(n)]  # fmt: skip
     if figures:
+        wrong += on_probabilities(evaluation)
         for name in list(evaluation.figures()):
             figure = evaluation.figures()[name]
             for artist in figure.findobj(lambda one: hasattr(one, "get_text")):
@@ -372,7 +374,7 @@ def _in_standings(runs: list[dict[str, Any]], level: float, criterion: dict[str,
                 span = metric.high - metric.low
                 if max(abs(low), abs(high)) > span + 1e-9:
                     wrong.append(f"{name}: the difference [{low}, {high}] leaves ±{span}")
-            if place == 0 and (least >= 0) != (len(in_set) == 1):
+            if place == 0 and (least >= 0) != (len(in_set) == 1) and not least == most == 0:  # all predict the same
                 wrong.append(f"the leader's interval is [{low}, {high}], and {len(in_set)} runs may be the best")
         if several and run["probability_best"] is not None and len(runs) > 2:
             if (run["rank_low"] == 1) != run["tied"]:
