@@ -115,7 +115,10 @@ def wilson(share: float, n: float, confidence_level: float = 0.95, degrees: floa
     share = settled(share, 0.0, 1.0)
     if math.isinf(n):
         return share, share
-    low, high = wilson_ends(share, n, normal_quantile(confidence_level, degrees))
+    quantile = normal_quantile(confidence_level, degrees)
+    if math.isinf(quantile):
+        return 0.0, 1.0
+    low, high = wilson_ends(share, n, quantile)
     low = 0.0 if share == 0 else max(0.0, low)
     high = 1.0 if share == 1 else min(1.0, high)
     return min(low, share), max(high, share)

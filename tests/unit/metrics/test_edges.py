@@ -144,3 +144,8 @@ def test_effective_clusters_of_equal_sums_are_all_of_them() -> None:
     psi = np.tile([1.0, -1.0], 10)
     assert effective_clusters(psi, None, np.arange(20)) == pytest.approx(20)
     assert standard_error(psi, None, np.arange(20)) == pytest.approx(math.sqrt(20 * 20 / 19) / 20)
+
+
+def test_wilsons_interval_ends_with_nothing_or_everything_known() -> None:
+    assert wilson(0.3, math.inf) == (0.3, 0.3)
+    assert wilson(0.3, 20.0, 1 - 1e-17, degrees=1.0) == (0.0, 1.0)  # Student's quantile is infinite
