@@ -151,6 +151,10 @@ class BaseEvaluation(ABC):
 
         Two evaluations of the same rows answer those alike whose codes are equal: the others move their difference.
 
+        Notes
+        -----
+        Cost: O(n).
+
         Examples
         --------
         >>> from cmtrack import evaluate

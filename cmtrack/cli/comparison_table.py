@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 MAX_LISTED = 10
 ALWAYS = 100
 DECIDES = 50
-_NAME = 24
+_NAME = 18
 """Characters of a name that there must be room for; a longer one is folded."""
 _ANY_WIDTH = 10_000
 

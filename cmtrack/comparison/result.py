@@ -184,9 +184,9 @@ class Comparison(ABC):
         >>> y = [0, 1] * 100
         >>> runs = {"forest": evaluate(y, [0, 1] * 90 + [1, 0] * 10), "linear": evaluate(y, [0, 1] * 70 + [1, 0] * 30)}
         >>> print(compare(runs, rank_by="multiclass/accuracy").summary())
-        Take “forest”: the other run is ruled out as the best. “forest” has the highest accuracy, 0.900 [0.843, 0.934].
+        Take “forest”: the other run is ruled out as the best. “forest” has the highest accuracy, 0.900 [0.844, 0.934].
         The interval allows for its being picked from 2 runs; without that it is [0.851, 0.934].
-        Significantly worse (95 %): “linear”. “forest” is cheaper than “linear” whatever a miss costs.
+        Ruled out as the best (95 %): “linear”. “forest” is cheaper than “linear” whatever a miss costs.
         """
         from cmtrack.report.review.narrative import verdict
 

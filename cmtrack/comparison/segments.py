@@ -153,9 +153,9 @@ class SegmentDifferences:
         >>> both = {"forest": forest, "linear": linear}
         >>> pair = compare(both, rank_by="multiclass/accuracy", segments="region").segments[0]
         >>> pair.to_frame()[["segment", "difference", "low", "high"]].round(2)
-          segment  difference   low  high
-        0   south         0.4  0.29  0.51
-        1   north         0.0  0.00  0.00
+          segment  difference  low  high
+        0   south         0.4  0.3  0.51
+        1   north         0.0  0.0  0.00
         """
         import pandas as pd
 
@@ -388,7 +388,7 @@ class _Sample:
 
     @property
     def reasons(self) -> tuple[str, ...]:
-        """Why segments have no interval; empty where they have one."""
+        """The reasons why segments have no interval; empty where they have one."""
         return tuple("" if pair is None else pair.reason() for pair in self.pairs or (None,) * len(self.segments))
 
     @property

@@ -238,7 +238,7 @@ def _label_test(blocks: Blocks, draws: int, ratio: float) -> CalibrationTest:
 
 
 def _ratio_of_weights(blocks: Blocks) -> float:
-    """How many times as much a positive row weighs as a negative one of like score; 1 where one side is absent.
+    """The weight of a positive row over that of a negative one of like score; 1 where one side is absent.
 
     The ratio of Mantel and Haenszel (1959) over up to ten runs of equal variance.
     """

@@ -328,7 +328,7 @@ class CalibrationCurve:
 
     @property
     def leaves_band(self) -> bool | None:
-        """Whether the curve, as figures show it, leaves its band somewhere; None where there is no band."""
+        """True if the curve, as figures show it, leaves its band somewhere; None where there is no band."""
         if not self.drawn.has_band:
             return None
         shown = self.drawn

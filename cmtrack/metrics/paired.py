@@ -168,7 +168,7 @@ class Paired:
         return np.asarray(~self.equal & (self.differing < (FEWEST_CLUSTERS if self.clustered else FEWEST_ROWS)))
 
     def reason(self, i: int = 0, j: int = 1) -> str:
-        """Why two have no interval; empty where they have one."""
+        """The reason why two have no interval; empty where they have one."""
         if self.too_few[i, j]:
             assert self.differing is not None  # it is too small
             return only_differ(int(self.differing[i, j]), "cluster" if self.clustered else "row")
@@ -201,7 +201,7 @@ class Paired:
         """Lower and upper ends at a normal quantile, a number or (R, R); NaN where :meth:`reason` says why."""
         none = self.too_few | ((self.error == 0) & ~self.equal)
         high = self.upper(quantile)
-        low = -(high if np.ndim(quantile) == 0 else self.upper(np.transpose(quantile))).T
+        low = 0.0 - (high if np.ndim(quantile) == 0 else self.upper(np.transpose(quantile))).T  # 0 without a sign
         return np.where(none, np.nan, low), np.where(none, np.nan, high)
 
     def larger_is_better(self) -> Paired:

@@ -118,7 +118,7 @@ class Beside:
 
 
 def beside(comparison: Comparison, ranking: Ranking | RepeatedRanking) -> list[Beside]:
-    """What a ranking's table shows below its runs: the constant answers, and runs of the same data without a value."""
+    """The rows below the runs of a ranking's table: constant answers, and runs of the same data without a value."""
     rows: dict[str, Beside] = {}
     for one in ranking.constants:
         text = fmt.number(one.value) if math.isfinite(one.value) else UNDEFINED

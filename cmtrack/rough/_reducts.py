@@ -71,7 +71,7 @@ class AttributeSubsets:
 
     @property
     def reason(self) -> str:
-        """Why the empty set is the only reduct; empty where it is not."""
+        """The reason why the empty set is the only reduct; empty where it is not."""
         lacking = not self.gamma_of_all > 0
         return "gamma is 0: no granule is of a single class, so that no attribute decides anything" if lacking else ""
 

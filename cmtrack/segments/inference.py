@@ -118,7 +118,7 @@ class Estimates:
         """True where the metric is defined, shape (S,)."""
         return np.isfinite(self.values)
 
-    def take(self, places: Any) -> Estimates:
+    def _take(self, places: Any) -> Estimates:
         """The estimates of some segments."""
         n, degrees = (None if part is None else part[places] for part in (self.n, self.degrees))
         return Estimates(self.values[places], self.errors[places], n, degrees, self.bounds)
@@ -149,7 +149,7 @@ class Estimates:
             high = np.where(self.values >= 1 - ROUNDING, 1.0, np.maximum(np.minimum(high, 1.0), self.values))
         return self.values - low, high - self.values
 
-    def within(self, level: float) -> tuple[FloatArray, FloatArray]:
+    def _within(self, level: float) -> tuple[FloatArray, FloatArray]:
         """:meth:`arms`, none of which reaches out of the metric's range: nor does a difference made of them."""
         (down, up), (low, high) = self.arms(level), self.bounds
         return np.minimum(down, np.maximum(self.values - low, 0.0)), np.minimum(up, np.maximum(high - self.values, 0.0))
@@ -276,7 +276,7 @@ def differences(
         )
     gap = first.values - second.values
     level = simultaneous_level(max(int(np.isfinite(gap).sum()), 1) if together is None else together, confidence_level)
-    (down, up), (down_2, up_2) = first.within(level), second.within(level)
+    (down, up), (down_2, up_2) = first._within(level), second._within(level)
     low, high = gap - np.hypot(down, up_2), gap + np.hypot(up, down_2)
     return Differences(gap, *with_zero(low, high, _unproven(first, second, low, high, level)), level)
 
@@ -406,7 +406,7 @@ def disparity(estimates: Estimates, confidence_level: float = 0.95) -> Disparity
     low, high, ratio, ratio_low, ratio_high = (math.nan,) * 5
     if not lacking:
         first, second = np.nonzero(~np.eye(size, dtype=bool))
-        apart = differences(estimates.take(places[first]), estimates.take(places[second]), confidence_level, together)
+        apart = differences(estimates._take(places[first]), estimates._take(places[second]), confidence_level, together)
         low, high = max(0.0, float(apart.low.max())), float(apart.high.max())
     if values.min() < 0 or values.max() <= 0:
         reason = reason or "a ratio needs values that are not negative, and one that is not 0"

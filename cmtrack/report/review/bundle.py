@@ -236,7 +236,7 @@ class NoBundle(ValueError):
 
 
 class Outcome(Enum):
-    """What the verification of a bundle came to; the value is the word for people."""
+    """The outcome of verifying a bundle; the value is the word for people."""
 
     VERIFIED = "verified"
     STATISTICS_ONLY = "statistics only: the review was not verified"

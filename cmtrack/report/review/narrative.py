@@ -75,7 +75,7 @@ def lead(comparison: Comparison) -> str:
 
 
 def maybe(ranking: Ranking | RepeatedRanking) -> str:
-    """How many may be the best: "6 of 7 runs may be the best", "both runs may be the best"."""
+    """The number that may be the best: "6 of 7 runs may be the best", "both runs may be the best"."""
     ties, of, noun = len(ranking.tied), len(ranking.standings), noun_of(ranking)
     return f"{'both' if ties == of == 2 else f'all {of}' if ties == of else f'{ties} of {of}'} {noun}s {MAY_BE_BEST}"
 

@@ -97,7 +97,7 @@ def standing_word(status: str, ranking: Ranking | RepeatedRanking) -> str:
 
 
 def explained(level: float) -> str:
-    """What the two standings mean, to be said once."""
+    """The meaning of the two standings, to be said once."""
     return (
         f"A run is {RULED_OUT} where p, of being the best, is at most {1 - level:.3g}: then its interval from the best "
         f"other run ends at exactly 0. All others {MAY_BE_BEST}. The best run is kept in {fmt.level(level)} of "
