@@ -138,16 +138,18 @@ def power(reviews: int, d: float, models: int = 6, n: int = 5000) -> tuple[float
     return float(np.mean(told)), float(np.std(told) / math.sqrt(reviews)), float(np.mean(kept))
 
 
-SPREADS = ((6, 0.0), (6, 0.014), (6, 0.036), (6, 0.089), (15, 0.0), (15, 0.027))
+SPREADS = ((6, 0.0, 0), (6, 0.014, 0), (6, 0.036, 0), (6, 0.089, 0), (15, 0.0, 0), (15, 0.027, 0), (8, 0.05, 60))
+"""Models, standard deviation of the true values, and persons of ten rows each (0: 400 rows of their own)."""
 
 
-def leaders(reviews: int, models: int, spread: float, n: int = 400) -> Iterator[dict[str, float]]:
+def leaders(reviews: int, models: int, spread: float, persons: int) -> Iterator[dict[str, float]]:
     """Of each review what it says of the leader, and what is so."""
     for seed in range(reviews):
         rng = np.random.default_rng([seed, 10])
-        y = rng.integers(0, 3, n)
+        y = rng.integers(0, 3, 10 * persons or 400)
+        given = {"groups": np.repeat(np.arange(persons), 10)} if persons else {}
         skills = np.clip(0.75 + spread * rng.normal(size=models), 0.4, 0.99)
-        comparison = review(y, labels_of(rng, y, skills, 3), ACCURACY, 3)
+        comparison = review(y, labels_of(rng, y, skills, 3, persons), ACCURACY, 3, **given)
         best, first = f"m{int(skills.argmax())}", comparison.runs[0]
         low, high = getattr(first, "interval", (first.low, first.high))
         truth = float(skills[int(first.name[1:])])
@@ -204,13 +206,13 @@ def main() -> None:
     for d in (2.0, 3.0, 4.0):
         told, error, kept = power(reviews // 2, d)
         print(f"| {d:g} | {show(told, error)} | {kept:.3f} |", flush=True)
-    heads = "models | sd of truths | P(best) of the leader | leader is best | log score | interval holds | its width | "
-    print(f"\nLeaders, {reviews} reviews\n\n| {heads}too high by | set holds best | set |\n|{'---|' * 10}")
-    for models, spread in SPREADS:
-        data = list(leaders(reviews, models, spread))
+    heads = "models | sd of truths | persons | P(best) of the leader | leader is best | log score | interval holds | "
+    print(f"\nLeaders, {reviews} reviews\n\n| {heads}its width | too high by | set holds best | set |\n|{'---|' * 11}")
+    for models, spread, persons in SPREADS:
+        data = list(leaders(reviews, models, spread, persons))
         table = {name: np.array([one[name] for one in data], dtype=float) for name in data[0]}
         cells = [show(column.mean(), column.std() / math.sqrt(reviews)) for column in table.values()]
-        print(f"| {models} | {spread:g} | {' | '.join(cells)} |", flush=True)
+        print(f"| {models} | {spread:g} | {persons or '–'} | {' | '.join(cells)} |", flush=True)
     if not hasattr(inference, "posterior_draws"):
         return
     heads = " | ".join(f"{low:g} to {min(high, 1):g}" for low, high in pairwise(EDGES))

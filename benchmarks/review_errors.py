@@ -94,7 +94,9 @@ def standings(reviews: int, models: int, n: int) -> str:
         out = np.array([not run.tied for run in ranking.runs])
         agree = [(run.difference_high == 0) == (not run.tied) for run in ranking.runs]
         first = models > 0 or ranking.leader.name == "m0"
-        rates.append((out.mean(), out.any(), len(ranking.tied) == 1 and first, all(agree)))
+        truth = {f"m{r}": skill - np.delete(skills, r).max() for r, skill in enumerate(skills)}
+        holds = [run.difference_low <= truth[run.name] <= run.difference_high for run in ranking.runs]
+        rates.append((out.mean(), out.any(), len(ranking.tied) == 1 and first, all(agree), all(holds)))
     table = np.array(rates, dtype=float)
     means, errors = table.mean(axis=0), table.std(axis=0) / np.sqrt(reviews)
     cells = [f"{mean:.3f} ({error:.3f})" for mean, error in zip(means, errors, strict=True)]
@@ -105,7 +107,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--reviews", type=int, default=500)
     reviews = parser.parse_args().reviews
-    print(f"| models | rows | a given one ruled out | any | sole winner | status and interval agree |\n|{'---|' * 6}")
+    heads = "models | rows | a given one ruled out | any | sole winner | status and interval agree | all intervals hold"
+    print(f"| {heads} |\n|{'---|' * 7}")
     for many, n in ((2, 400), (6, 500), (20, 400), (50, 400), (0, 2000)):
         print(standings(reviews, many, n), flush=True)
     for metric in ("multiclass/accuracy", "multiclass/matthews_corrcoef", "multiclass/f1_macro"):
