@@ -225,7 +225,7 @@ def _label_test(blocks: Blocks, draws: int, ratio: float) -> CalibrationTest:
     """
     s, weight = blocks.scores, blocks.negative + blocks.positive / ratio
     squares = blocks.squares_negative + blocks.squares_positive / ratio**2
-    rows = np.maximum(np.rint(weight**2 / squares), 1).astype(np.int64)
+    rows = np.maximum(np.rint((weight**2 / squares).round(_DIGITS)), 1).astype(np.int64)
     jump = weight / rows * (s + ratio * (1 - s))
     chance, least, seen = weight * s / (rows * jump), weight * s, blocks.positive - blocks.total * s
     sums = _Sums(s, weight**2 / rows * ratio * s * (1 - s), 1 + draws)
@@ -240,14 +240,16 @@ def _label_test(blocks: Blocks, draws: int, ratio: float) -> CalibrationTest:
 def _ratio_of_weights(blocks: Blocks) -> float:
     """The weight of a positive row over that of a negative one of like score; 1 where one side is absent.
 
-    The ratio of Mantel and Haenszel (1959) over up to ten runs of equal variance.
+    The ratio of Mantel and Haenszel (1959) over up to ten runs of equal variance. Rounded where it steps, so that the
+    scale of the weights does not matter.
     """
     sides = np.stack((blocks.positive, blocks.negative))
     squares = np.stack((blocks.squares_positive, blocks.squares_negative))
     rows = np.divide(sides**2, squares, out=np.zeros_like(sides), where=squares > 0)
     variance = blocks.total * blocks.scores * (1 - blocks.scores)
-    strata = int(np.clip(rows.sum() // 10, 1, 10))
-    place = np.floor(strata * (np.cumsum(variance) - variance / 2) / variance.sum()).astype(np.int64)
+    strata = int(np.clip(rows.sum().round(_DIGITS) // 10, 1, 10))
+    middle = (np.cumsum(variance) - variance / 2) / variance.sum()
+    place = np.floor((strata * middle).round(_DIGITS)).astype(np.int64)
     (positive, negative), (ups, downs) = ([np.bincount(place, own, strata) for own in part] for part in (sides, rows))
     above, below = (
         float(own @ (other / np.maximum(ups + downs, 1e-300))) for own, other in ((positive, downs), (negative, ups))

@@ -81,7 +81,7 @@ def test_no_interval_of_a_review_leaves_the_range_of_its_metric(seed):
     runs = review(seed)
     metric = RANKED[seed % len(RANKED)]
     first, second = list(runs.values())[:2]
-    catalog = {name: entry for name in first.metrics if (entry := _entry(name)) is not None}
+    catalog = {name: first.catalog.lookup(name) for name in first.metrics}
     for one in runs.values():
         for name, ends in one.intervals.items():
             if name in catalog:
@@ -113,12 +113,6 @@ def test_no_interval_of_a_review_leaves_the_range_of_its_metric(seed):
         for gate in (f"{metric}.difference.{end} >= 0", f"segment/region/*/{metric}.difference.{end} >= 0"):
             for check in judge(first, second, require=[gate]).checks:
                 assert math.isnan(check.value) or most[0] <= check.value <= most[1], gate
-
-
-def _entry(name: str) -> Metric | None:
-    from cmtrack.metrics.catalog import lookup
-
-    return lookup(name)
 
 
 def test_few_folds_do_not_leave_the_range():
