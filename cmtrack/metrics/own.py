@@ -129,7 +129,7 @@ def put_own(
                     f"the metric {name!r} must lie between {metric.low:g} and {metric.high:g}, got {value!r}"
                 )
             error = n = None
-            clustered = bool(results.clusters.errors) and name not in results.clusters.errors
+            clustered = results.clusters.n is not None and name not in results.clusters.errors
             if results.with_errors and math.isfinite(value) and not clustered:
                 error, n = metric.spread(own, value)
                 if error is None and n is None:

@@ -189,5 +189,8 @@
   function shownInterval(low, high) {
     if (!isFinite(low) || !isFinite(high)) { return ""; }
     var places = placesOf(low, high);
-    return "[" + fixed(low, places) + ", " + fixed(high, places) + "]";
+    return "[" + [low, high].map(function (end) {  // one that is not 0 is not printed as 0
+      var size = Math.abs(end), tiny = size > 1e-9 && size < 0.5 * Math.pow(10, -places);
+      return fixed(end, tiny ? -Math.floor(Math.log10(size)) : places);
+    }).join(", ") + "]";
   }

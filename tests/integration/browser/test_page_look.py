@@ -109,7 +109,7 @@ def pages(tmp_path_factory):
     step = Grouping({"low": ["class 0", "class 1"], "others": ["class 2", "class 3"]}, positive="low", name="level")
     made = {
         "two": evaluation(2, positive="class 1"),
-        "grouped": evaluation(4, grouping=step),
+        "grouped": evaluation(4, grouping=step, target=random_problem(8, n=200, k=4)[2]),
         "sixty": evaluation(60),
         "long": evaluation(3, [LONG, "b & <b>c</b>", "混同行列の名前"]),
         "families": evaluate_families([{"a.1", "b.2"}, {"b.1"}] * 20, [{"a.2", "b.2"}, {"b.2"}] * 20, Prefix(".")),

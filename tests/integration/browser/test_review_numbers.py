@@ -192,7 +192,8 @@ def test_numbers_are_written_as_python_writes_them(script):
         width = float(abs(value) * 10.0 ** -random.integers(0, 9))
         rows.append((value, value - width, value + width))
     rows += [(k / 64, k / 64 - 0.125, k / 64 + 0.0625) for k in range(65)]
-    rows += [(-0.06, -0.12, -0.0002), (-0.0001, -0.0003, 0.2)]  # ends that read as 0 have no minus
+    rows += [(-0.06, -0.12, -0.0002), (-0.0001, -0.0003, 0.2), (0.1, -4e-10, 0.3)]
+    # ends that are not 0 do not read as 0; those of rounding have no minus
     found = script.evaluate(
         "rows => rows.map(([value, low, high]) => [shownNumber(value, low, high), shownInterval(low, high)])", rows
     )

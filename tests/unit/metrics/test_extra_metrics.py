@@ -17,7 +17,7 @@ from cmtrack.metrics.catalog import lookup
 from cmtrack.metrics.own import UNKNOWN
 from cmtrack.report.formatting import metric_title
 from cmtrack.report.views import report_html
-from support.problems import learning_problem, random_guesses, random_labels
+from support.problems import learning_problem, random_guesses, random_labels, random_problem
 from support.stores import runs_of, sqlite_store
 
 GROUPS = Grouping({"rest": [0, 1], "c": [2]}, "strict", name="two")
@@ -76,6 +76,18 @@ def test_a_metric_of_ones_own_has_the_numbers_of_its_built_in_twin(kind: str) ->
         assert evaluation.intervals[own] == pytest.approx(evaluation.intervals[built_in], rel=1e-9), own
     assert evaluation.metrics["custom/gain"] == 5 * evaluation.binary.tp - evaluation.binary.fp
     assert evaluation.standard_errors["custom/gain"] > 0
+
+
+@pytest.mark.parametrize("kind", ["rows", "groups"])
+def test_it_has_them_beside_probabilities_of_many_classes(kind: str) -> None:
+    """Averages of areas have errors by rows that are handed on: those were taken for errors of groups."""
+    y, _, p = random_problem(3, n=300, k=3)
+    groups = None if kind == "rows" else np.arange(300) // 3
+    evaluation = evaluate(y, y_prob=p, grouping=GROUPS, groups=groups, extra_metrics=ALL)
+    for own, built_in in TWINS.items():
+        assert evaluation.standard_errors[own] == pytest.approx(evaluation.standard_errors[built_in], rel=1e-9), own
+        assert evaluation.intervals[own] == pytest.approx(evaluation.intervals[built_in], rel=1e-9), own
+    assert {"custom/gain", "custom/largest_recall"} <= set(evaluation.intervals)
 
 
 def test_paired_differences_and_rankings_are_those_of_the_built_in_twin() -> None:
