@@ -96,7 +96,7 @@ _OPTIONS: tuple[Callable[[Any], Any], ...] = (
         "--margin",
         type=click.FloatRange(min=0),
         help="Largest loss for a tie-breaker, in units of the metric: it chooses among runs that are shown not to be "
-        "worse than the leader by more. By default it chooses among runs within one standard error of the leader.",
+        "worse than the best by more. By default it chooses among runs within one standard error of the leader.",
     ),
     grouping_option,
     positive_option,

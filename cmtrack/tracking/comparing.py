@@ -118,7 +118,7 @@ def compare(
         a number, those runs that are shown not to be worse by more than it: the lower end of their simultaneous
         interval is at least ``-margin`` (non-inferiority).
     confidence_level : float, default 0.95
-        Of all intervals, and of what is said to be tied: a run is tied unless it is ruled out at this level.
+        Of all intervals; a run may be the best unless it is ruled out at this level.
     grouping : Grouping, optional
         Re-reduce every run under this grouping. Without it, runs of different groupings get rankings of their own
         where ``rank_by``, ``require`` or ``tie_breakers`` read a metric that depends on the grouping.

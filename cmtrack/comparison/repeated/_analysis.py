@@ -347,7 +347,7 @@ def what_to_know(kind: Kind, pairwise: Pairwise, left_out: int, k: int) -> tuple
             " of a model is over all its values."
         )
     if n < 2:
-        found.append(f"There is only one {BLOCK[kind]}, so nothing is tested and all models are tied.")
+        found.append(f"There is only one {BLOCK[kind]}, so nothing is tested and every model may be the best.")
     if pairwise.note and n > 1:
         found.append(f"{pairwise.note}.")
     if k > 2:

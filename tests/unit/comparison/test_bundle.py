@@ -101,7 +101,7 @@ def test_the_record_says_by_whom_when_and_from_what(stored, world):
     assert lines["Gates"] == f"{ACCURACY} >= 0.2"
     assert lines["Tie-breakers"] == "params.depth"
     assert "at most 0.05" in lines["Decision"]
-    assert "not to be worse than the leader by more than 0.3" in lines["Decision"]
+    assert "not to be worse than the best by more than 0.3" in lines["Decision"]
     listed = {run["name"]: run for run in data["runs"]}
     assert set(listed) == {*SKILLS, "bad"}
     assert {run["run_id"] for run in data["runs"]} == set(world[1].values())
