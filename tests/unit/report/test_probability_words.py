@@ -15,6 +15,7 @@ from matplotlib.colors import to_hex
 from cmtrack import Grouping, compare, evaluate
 from cmtrack.comparison.break_even import BreakEven, fieller
 from cmtrack.metrics.calibration import upper_bound
+from cmtrack.metrics.catalog import BUILT_IN
 from cmtrack.report import formatting as fmt
 from cmtrack.report import narrative
 from cmtrack.report.probabilities import about, average, confidence, judgement, largest_fault
@@ -565,8 +566,8 @@ def test_of_a_rare_outcome_the_margin_is_a_tenth_of_its_share():
 )
 def test_an_error_of_0_is_shown_as_below_its_upper_end(value, ends, shown):
     assert upper_bound(value, ends) == shown
-    assert fmt.metric_value("calibration/error", value, ends) == (shown or fmt.number(value, ends))
-    assert fmt.metric_value("multiclass/accuracy", value, ends) == fmt.number(value, ends)
+    assert fmt.metric_value(BUILT_IN.lookup("calibration/error"), value, ends) == (shown or fmt.number(value, ends))
+    assert fmt.metric_value(BUILT_IN.lookup("multiclass/accuracy"), value, ends) == fmt.number(value, ends)
 
 
 @pytest.mark.parametrize(

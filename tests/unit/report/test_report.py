@@ -295,7 +295,7 @@ def test_intervals_and_names_for_people() -> None:
         "−760.0 %",
     ]
     assert fmt.percent_with_interval(-7.6, (-9.04, -0.0001)) == "−760.0 % [−904.0, 0.0]"
-    assert fmt.interval(-0.1, (-0.2, -0.0001)) == "[−0.200, 0.000]"
+    assert fmt.interval(-0.1, (-0.2, -0.0001)) == "[−0.200, −0.0001]"
     assert fmt.number(-0.0004, (-0.3, 0.3)) == "−0.0004"
     assert fmt.points(-0.061, (-0.122, -0.0002)) == "−6.10 percentage points [−12.20, −0.02]"
     assert fmt.points(0.11, (-0.0003, 0.225)) == "11.0 percentage points [0.0, 22.5]"
