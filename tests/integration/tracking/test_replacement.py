@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import warnings
+from html import unescape
 
 import mlflow
 import pytest
@@ -184,7 +185,7 @@ def test_the_first_lines_answer_and_lead_on(store, first):
     evaluation = first.regroup(GROUPING)
     log_evaluation(evaluation, run_id=run_id, prefix="val set/", strict=True)
     lines = [line for line in note(store, run_id).splitlines() if line]
-    plain = [line.replace("\\", "") for line in lines]
+    plain = [unescape(line.replace("\\", "")) for line in lines]
     address = f"#/experiments/1/runs/{run_id}/artifacts/val_set_cmtrack_report.html"
     said = verdict(evaluation)
     assert plain[1] == f"**Evaluation “val set”**: {said[0]} [Report]({address})"
