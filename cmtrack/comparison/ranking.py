@@ -424,7 +424,8 @@ def _single(
         tied = bool(pairs.tied[place]) or not tested
         # the test says who may be first, the posterior the rest
         first = 1 if tied else 2 if ranks is None else max(2, int(ranks.low[place]))
-        last = len(order) if ranks is None else max(first, int(ranks.high[place]))
+        alone = bool(place == 0 and known.all() and pairs.tied.sum() == 1)
+        last = (1 if alone else len(order)) if ranks is None else max(first, int(ranks.high[place]))
         value = float(values[place]) if evidence.folded else float(unit * values[place])
         low, high = _own_interval(candidate.evaluation, criterion, value, float(covariance[place, place]), level)
         out.append(

@@ -576,3 +576,13 @@ def test_a_metric_of_a_positive_group_that_no_run_has_asks_for_a_group():
     runs = {"a": evaluate(y, y), "b": evaluate(y, (y + 1) % 3)}
     with pytest.raises(ValueError, match=r"'binary/recall': it is of a positive .* give a grouping of two groups"):
         compare(runs, rank_by="binary/recall")
+
+
+def test_of_two_runs_the_ranks_say_what_the_statuses_say():
+    y = [0, 1] * 100
+    runs = {"good": evaluate(y, [0, 1] * 95 + [1, 0] * 5), "bad": evaluate(y, [0, 1] * 60 + [1, 0] * 40)}
+    first, second = compare(runs, rank_by="multiclass/accuracy").runs
+    assert (first.tied, first.rank_low, first.rank_high) == (True, 1, 1)
+    assert (second.tied, second.rank_low, second.rank_high) == (False, 2, 2)
+    first, second = compare(runs | {"bad": runs["good"]}, rank_by="multiclass/accuracy").runs
+    assert [(run.tied, run.rank_low, run.rank_high) for run in (first, second)] == [(True, 1, 2), (True, 1, 2)]
