@@ -142,7 +142,7 @@ SPREADS = ((6, 0.0, 0), (6, 0.014, 0), (6, 0.036, 0), (6, 0.089, 0), (15, 0.0, 0
 """Models, standard deviation of the true values, and persons of ten rows each (0: 400 rows of their own)."""
 
 
-def leaders(reviews: int, models: int, spread: float, persons: int) -> Iterator[dict[str, float]]:
+def leaders(reviews: int, models: int, spread: float, persons: int = 0) -> Iterator[dict[str, float]]:
     """Of each review what it says of the leader, and what is so."""
     for seed in range(reviews):
         rng = np.random.default_rng([seed, 10])

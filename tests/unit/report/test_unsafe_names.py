@@ -177,7 +177,7 @@ def logged(seed: int, name: str) -> str:
 
 def said(*arguments: str) -> str:
     """All that a command prints, on both streams."""
-    done = CliRunner().invoke(main, list(arguments))
+    done = CliRunner().invoke(main, list(arguments), env={"COLUMNS": "160"})  # a name folds in a narrow table
     assert done.exception is None or isinstance(done.exception, SystemExit), done.exception
     return done.output
 
