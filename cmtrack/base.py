@@ -132,10 +132,6 @@ class BaseEvaluation(ABC):
         KeyError
             If no metric has that name.
 
-        Notes
-        -----
-        Cost: O(n), after the statistics of the metric; 10⁶ rows take about 0.02 s.
-
         Examples
         --------
         >>> from cmtrack import evaluate
@@ -150,17 +146,6 @@ class BaseEvaluation(ABC):
         """Codes of what a metric reads of each row's answer, shape (n,); None where that is not known by row.
 
         Two evaluations of the same rows answer those alike whose codes are equal: the others move their difference.
-
-        Notes
-        -----
-        Cost: O(n).
-
-        Examples
-        --------
-        >>> from cmtrack import evaluate
-        >>> first, second = evaluate([0, 1, 1, 1], [0, 1, 0, 1]), evaluate([0, 1, 1, 1], [0, 1, 1, 1])
-        >>> (first.answers("multiclass/accuracy") != second.answers("multiclass/accuracy")).tolist()
-        [False, False, True, False]
         """
         return None if self.rows is None else self._answers_to(metric)
 
@@ -174,10 +159,6 @@ class BaseEvaluation(ABC):
         ------
         TypeError
             If there are any, and the evaluation is of no single labels.
-
-        Notes
-        -----
-        Cost: O(1); a metric is computed when it is asked for.
 
         Examples
         --------
@@ -225,36 +206,10 @@ class BaseEvaluation(ABC):
 
     @abstractmethod
     def classes_passed_over(self, metric: str) -> tuple[Label, ...]:
-        """The classes, groups or codes with samples that an average leaves out: they are never predicted.
-
-        Notes
-        -----
-        Cost: O(K) for K classes.
-
-        Examples
-        --------
-        >>> from cmtrack import evaluate
-        >>> evaluate([0, 1, 2], [0, 1, 1]).classes_passed_over("multiclass/precision_macro")
-        (2,)
-        """
+        """The classes, groups or codes with samples that an average leaves out: they are never predicted."""
 
     def at_level(self, confidence_level: float) -> Self:
-        """The same evaluation with intervals of another confidence level.
-
-        Notes
-        -----
-        Cost: O(1); intervals are computed when they are asked for.
-
-        Examples
-        --------
-        >>> from cmtrack import evaluate
-        >>> evaluation = evaluate([0, 1] * 50, [0, 1, 1, 1] * 25)
-        >>> for level in (0.95, 0.99):
-        ...     low, high = evaluation.at_level(level).intervals["multiclass/accuracy"]
-        ...     print(round(low, 3), round(high, 3))
-        0.657 0.825
-        0.625 0.844
-        """
+        """The same evaluation with intervals of another confidence level."""
         if confidence_level == self.confidence_level:
             return self
         changed: Self = replace(self, confidence_level=confidence_level)  # type: ignore[type-var]  # all are dataclasses
@@ -308,17 +263,6 @@ class BaseEvaluation(ABC):
             If there is no evaluation.
         ValueError
             If the file is damaged, of another kind, or of a newer schema than this version reads.
-
-        Notes
-        -----
-        Cost: the statistics of 11 classes take about 0.05 s, 10⁶ rows of 11 probabilities besides about 0.6 s.
-
-        Examples
-        --------
-        >>> from cmtrack import Evaluation, evaluate
-        >>> _ = evaluate([0, 1, 1, 0], [0, 1, 0, 0]).save("results")
-        >>> Evaluation.load("results", rows=False).rows is None
-        True
         """
         path = Path(directory)
         evaluation = cls.from_data(archive.parse(archive.read_file(path), cls.kind))
@@ -326,19 +270,7 @@ class BaseEvaluation(ABC):
 
     @abstractmethod
     def to_json(self) -> str:
-        """The text that :meth:`save` writes.
-
-        Notes
-        -----
-        Cost: that of :meth:`save` without rows.
-
-        Examples
-        --------
-        >>> import json
-        >>> from cmtrack import evaluate
-        >>> json.loads(evaluate([0, 1, 1, 0], [0, 1, 0, 0]).to_json())["labels"]
-        [0, 1]
-        """
+        """The text that :meth:`save` writes."""
 
     @classmethod
     @abstractmethod
@@ -349,35 +281,11 @@ class BaseEvaluation(ABC):
         ------
         ValueError
             If they are damaged.
-
-        Notes
-        -----
-        Cost: that of :meth:`load` without rows.
-
-        Examples
-        --------
-        >>> import json
-        >>> from cmtrack import Evaluation, evaluate
-        >>> evaluation = evaluate([0, 1, 1, 0], [0, 1, 0, 0])
-        >>> Evaluation.from_data(json.loads(evaluation.to_json())) == evaluation
-        True
         """
 
     @abstractmethod
     def without_probabilities(self) -> Self:
-        """The same evaluation, its rows without their probabilities.
-
-        Notes
-        -----
-        Cost: O(1); the other columns are shared.
-
-        Examples
-        --------
-        >>> from cmtrack import evaluate
-        >>> evaluation = evaluate([0, 1, 1], y_prob=[0.1, 0.9, 0.4])
-        >>> evaluation.rows_size, evaluation.without_probabilities().rows_size
-        (48, 24)
-        """
+        """The same evaluation, its rows without their probabilities."""
 
     @property
     @abstractmethod
@@ -411,40 +319,12 @@ class BaseEvaluation(ABC):
         ------
         ValueError
             If they are damaged, or of another evaluation.
-
-        Notes
-        -----
-        Cost: one pass over the rows; 10⁶ rows of 11 probabilities take about 0.6 s.
-
-        Examples
-        --------
-        >>> import io, json
-        >>> from cmtrack import Evaluation, evaluate
-        >>> evaluation, file = evaluate([0, 1, 1], [0, 1, 0]), io.BytesIO()
-        >>> evaluation.write_rows(file)
-        >>> len(Evaluation.from_data(json.loads(evaluation.to_json())).with_rows(file.getvalue()).rows)
-        3
         """
 
     # -- views -----------------------------------------------------------------------------------------
 
     def to_frame(self) -> pd.DataFrame:
-        """One row per metric: metric, value, low, high, better, and why it is undefined.
-
-        Notes
-        -----
-        Cost: O(M) for M metrics: about 10 for each class, 20 for each group and 100 others.
-
-        Examples
-        --------
-        >>> from cmtrack import evaluate
-        >>> frame = evaluate([0, 1, 1, 0], [0, 1, 0, 0]).to_frame().set_index("metric")
-        >>> frame.loc[["multiclass/accuracy", "binary/recall"], ["value", "better"]]
-                             value  better
-        metric
-        multiclass/accuracy   0.75  higher
-        binary/recall         0.50  higher
-        """
+        """One row per metric: metric, value, low, high, better, and why it is undefined."""
         import pandas as pd
 
         better = self.catalog.lookup

@@ -33,10 +33,6 @@ class BreakEven:
         Variance of ``false_alarms``, covariance, variance of ``misses``.
     confidence_level : float
 
-    Notes
-    -----
-    Cost: made by :func:`break_even`; its properties and sentence take microseconds.
-
     Examples
     --------
     >>> from cmtrack import evaluate
@@ -81,20 +77,6 @@ class BreakEven:
         ----------
         first, second : str
             The models' names.
-
-        Notes
-        -----
-        Cost: microseconds.
-
-        Examples
-        --------
-        >>> from cmtrack import evaluate
-        >>> from cmtrack.comparison import break_even
-        >>> y = [1] * 100 + [0] * 900
-        >>> careful = evaluate(y, [1] * 90 + [0] * 10 + [1] * 90 + [0] * 810)
-        >>> strict = evaluate(y, [1] * 60 + [0] * 40 + [1] * 18 + [0] * 882)
-        >>> break_even(careful, strict).sentence("careful", "strict")
-        '“careful” is cheaper than “strict” wherever a miss costs more than 2.4 [1.6, 3.9] false alarms.'
         """
         names = quoted(first), quoted(second)
         if self.false_alarms == self.misses == 0:
@@ -163,8 +145,6 @@ def break_even(
     With x and y the paired differences of false alarms and misses, the costs differ by x + r y and are equal at
     r = -x / y; the set is Fieller's (1954), ``{r > 0 : (x + r y)^2 <= z^2 (V_x + 2 r V_xy + r^2 V_y)}``. Where it is
     not an interval, the rows do not say it more narrowly.
-
-    Cost: one pass over the n paired rows, O(n) time and memory.
 
     Examples
     --------

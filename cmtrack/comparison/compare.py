@@ -49,10 +49,6 @@ class CompareOptions:
     ValueError
         If a number is out of its range, or an option lacks the one that it goes with.
 
-    Notes
-    -----
-    Cost: microseconds; texts are parsed when they are first asked for.
-
     Examples
     --------
     >>> from cmtrack.comparison import CompareOptions
@@ -155,36 +151,11 @@ class CompareOptions:
         ------
         ValueError, TypeError
             If one does not parse.
-
-        Notes
-        -----
-        Cost: microseconds for each text.
-
-        Examples
-        --------
-        >>> from cmtrack.comparison import CompareOptions
-        >>> CompareOptions(require="binary/recall >= 0.6").check()
-        >>> CompareOptions(require="binary/recall is high").check()
-        Traceback (most recent call last):
-            ...
-        ValueError: gate 'binary/recall is high': expected a comparison (<=, >=, < or >); ...
         """
         self.own, self.gates, self.rules, self.criterion, self.blocks  # noqa: B018 - reading checks them
 
     def how(self, runs: Any) -> dict[str, Any]:
-        """The arguments, as a review shows them: without credentials, and without the functions of own metrics.
-
-        Notes
-        -----
-        Cost: O(R) for R runs.
-
-        Examples
-        --------
-        >>> from cmtrack.comparison import CompareOptions
-        >>> how = CompareOptions(rank_by="multiclass/accuracy").how(None)
-        >>> how["rank_by"]
-        'multiclass/accuracy'
-        """
+        """The arguments, as a review shows them: without credentials, and without the functions of own metrics."""
         given = {field.name: getattr(self, field.name) for field in fields(self) if field.name != "extra_metrics"}
         uris = self.tracking_uri
         if isinstance(uris, str):
@@ -202,18 +173,7 @@ class CompareOptions:
 
     @classmethod
     def defaults(cls) -> dict[str, Any]:
-        """The defaults by name.
-
-        Notes
-        -----
-        Cost: microseconds.
-
-        Examples
-        --------
-        >>> from cmtrack.comparison import CompareOptions
-        >>> CompareOptions.defaults()["limit"]
-        50
-        """
+        """The defaults by name."""
         return {field.name: field.default for field in fields(cls)}
 
     def prepared(self, evaluation: BaseEvaluation) -> BaseEvaluation:
@@ -223,19 +183,6 @@ class CompareOptions:
         ------
         ValueError
             If the grouping or the costs do not fit it.
-
-        Notes
-        -----
-        Cost: that of the evaluation's metrics; with a grouping or costs, of :meth:`cmtrack.Evaluation.regroup` or
-        :meth:`cmtrack.Evaluation.price`, too.
-
-        Examples
-        --------
-        >>> from cmtrack import Grouping, evaluate
-        >>> from cmtrack.comparison import CompareOptions
-        >>> options = CompareOptions(grouping=Grouping({"low": [0, 1], "high": [2]}))
-        >>> options.prepared(evaluate([0, 1, 2, 2], [0, 0, 2, 1])).metrics["binary/recall"]
-        0.5
         """
         if isinstance(evaluation, Evaluation):
             evaluation = evaluation.with_metrics(self.own)
@@ -269,10 +216,6 @@ def compare_evaluations(
     ------
     TypeError, ValueError
         If a value is no evaluation, there is none, or one has not what is asked for.
-
-    Notes
-    -----
-    Cost: as :func:`cmtrack.compare`, without the reading.
 
     Examples
     --------

@@ -66,10 +66,6 @@ class ConstantAnswer:
         The better values.
     confidence_level : float
 
-    Notes
-    -----
-    Cost: some ten numbers.
-
     Examples
     --------
     >>> from cmtrack import evaluate
@@ -125,19 +121,7 @@ class ConstantAnswer:
         return -self.difference if self.better == "lower" else self.difference
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain data.
-
-        Notes
-        -----
-        Cost: microseconds.
-
-        Examples
-        --------
-        >>> from cmtrack import evaluate
-        >>> from cmtrack.comparison import constant_answer
-        >>> constant_answer(evaluate([0, 0, 1], [0, 1, 1]), "multiclass/accuracy").to_dict()["words"]
-        'always “0”'
-        """
+        """Plain data."""
         answer = None if self.answer is None else str(self.answer)
         return asdict(self) | {"answer": answer, "words": self.words, "shown_better": self.shown_better}
 

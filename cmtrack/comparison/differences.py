@@ -45,10 +45,6 @@ class McNemar:
         Two-sided binomial p-value, and the exact one less the probability of the outcome itself, which is the one
         to use (Fagerland, Lydersen, Laake 2013).
 
-    Notes
-    -----
-    Cost: two counts and four numbers.
-
     Examples
     --------
     >>> from cmtrack.comparison import mcnemar
@@ -72,10 +68,6 @@ def mcnemar(only_first: int, only_second: int) -> McNemar:
     ------
     ValueError
         If a count is negative.
-
-    Notes
-    -----
-    Cost: microseconds, whatever the counts.
 
     Examples
     --------
@@ -120,10 +112,6 @@ class Difference:
     reason : str
         Why there is no interval, such as "only 2 rows differ: too few to say".
 
-    Notes
-    -----
-    Cost: a name and seven numbers.
-
     Examples
     --------
     >>> from cmtrack import evaluate, paired_differences
@@ -162,10 +150,6 @@ class Differences:
     mcnemar : McNemar or None
         Where rows of single labels are paired and weights are whole.
 
-    Notes
-    -----
-    Cost: eight numbers for each metric.
-
     Examples
     --------
     >>> from cmtrack import evaluate, paired_differences
@@ -190,26 +174,7 @@ class Differences:
         raise KeyError(f"no difference in {metric!r} was computed")
 
     def to_frame(self) -> pd.DataFrame:
-        """One row per metric.
-
-        Notes
-        -----
-        Cost: O(M) for M metrics.
-
-        Examples
-        --------
-        >>> from cmtrack import evaluate, paired_differences
-        >>> y = [0, 1] * 100
-        >>> found = paired_differences(
-        ...     evaluate(y, [0, 1] * 90 + [1, 0] * 10),
-        ...     evaluate(y, [0, 1] * 80 + [1, 0] * 20),
-        ...     metrics=["multiclass/accuracy", "binary/recall"],
-        ... )
-        >>> found.to_frame()[["metric", "first", "second", "difference"]].round(2)
-                        metric  first  second  difference
-        0  multiclass/accuracy    0.9     0.8         0.1
-        1        binary/recall    0.9     0.8         0.1
-        """
+        """One row per metric."""
         import pandas as pd
 
         return pd.DataFrame([vars(row) for row in self.rows])

@@ -74,10 +74,6 @@ class RankedRun(Candidate):
     reason : str
         Why its difference has no interval and no p-value: "only 2 rows differ: too few to say".
 
-    Notes
-    -----
-    Cost: some twenty numbers beside the run's own evaluation.
-
     Examples
     --------
     >>> from cmtrack import compare, evaluate
@@ -150,10 +146,6 @@ class Ranking:
         Number of runs that the leader's interval allows for; 1 where it does not.
     constants : tuple of ConstantAnswer
         Of each metric of the criterion the best constant answer, and what the best run gains over it.
-
-    Notes
-    -----
-    Cost: two tables of R² numbers for R runs.
 
     Examples
     --------

@@ -132,62 +132,19 @@ class Comparison(ABC):
         raise KeyError(f"nothing ranked is called {name!r}; there are {[entry.name for entry in self.standings][:10]}")
 
     def to_frame(self) -> pd.DataFrame:
-        """One row per run: the ranked ones best first, then those that a gate stopped, then those left out.
-
-        Notes
-        -----
-        Cost: O(R) for R runs.
-
-        Examples
-        --------
-        >>> from cmtrack import compare, evaluate
-        >>> y = [0, 1] * 100
-        >>> runs = {"forest": evaluate(y, [0, 1] * 90 + [1, 0] * 10), "linear": evaluate(y, [0, 1] * 70 + [1, 0] * 30)}
-        >>> compare(runs, rank_by="multiclass/accuracy").to_frame()[["rank", "name", "status", "value"]]
-           rank    name  status  value
-        0     1  forest  chosen    0.9
-        1     2  linear  behind    0.7
-        """
+        """One row per run: the ranked ones best first, then those that a gate stopped, then those left out."""
         from cmtrack.report.review.data import to_frame
 
         return to_frame(self)
 
     def to_dict(self) -> dict[str, Any]:
-        """Everything as plain data, for machines.
-
-        Notes
-        -----
-        Cost: milliseconds for ten runs.
-
-        Examples
-        --------
-        >>> from cmtrack import compare, evaluate
-        >>> y = [0, 1] * 100
-        >>> runs = {"forest": evaluate(y, [0, 1] * 90 + [1, 0] * 10), "linear": evaluate(y, [0, 1] * 70 + [1, 0] * 30)}
-        >>> sorted(compare(runs, rank_by="multiclass/accuracy").to_dict())[:6]
-        ['baseline', 'best', 'confidence_level', 'criterion', 'gates', 'how']
-        """
+        """Everything as plain data, for machines."""
         from cmtrack.report.review.data import to_dict
 
         return to_dict(self)
 
     def summary(self) -> str:
-        """The decision and its evidence in a few sentences.
-
-        Notes
-        -----
-        Cost: milliseconds.
-
-        Examples
-        --------
-        >>> from cmtrack import compare, evaluate
-        >>> y = [0, 1] * 100
-        >>> runs = {"forest": evaluate(y, [0, 1] * 90 + [1, 0] * 10), "linear": evaluate(y, [0, 1] * 70 + [1, 0] * 30)}
-        >>> print(compare(runs, rank_by="multiclass/accuracy").summary())
-        Take “forest”: the other run is ruled out as the best. “forest” has the highest accuracy, 0.900 [0.844, 0.934].
-        The interval allows for its being picked from 2 runs; without that it is [0.851, 0.934].
-        Ruled out as the best (95 %): “linear”. “forest” is cheaper than “linear” whatever a miss costs.
-        """
+        """The decision and its evidence in a few sentences."""
         from cmtrack.report.review.narrative import verdict
 
         return printable(" ".join(verdict(self)))
@@ -198,14 +155,6 @@ class Comparison(ABC):
         Notes
         -----
         Cost: about 0.1 s for each figure that is asked for; to list their names draws all.
-
-        Examples
-        --------
-        >>> from cmtrack import compare, evaluate
-        >>> y = [0, 1] * 100
-        >>> runs = {"forest": evaluate(y, [0, 1] * 90 + [1, 0] * 10), "linear": evaluate(y, [0, 1] * 70 + [1, 0] * 30)}
-        >>> sorted(compare(runs, rank_by="multiclass/accuracy").figures())
-        ['confusion_difference', 'confusion_matrices', 'metrics', 'ranking']
         """
         from cmtrack.report.figures import draw_figures
 
@@ -229,18 +178,6 @@ class Comparison(ABC):
         ------
         ValueError
             If the file's ending is another one.
-
-        Notes
-        -----
-        Cost: about 0.1 s for each figure; the page of ten runs takes about 2 s.
-
-        Examples
-        --------
-        >>> from cmtrack import compare, evaluate
-        >>> y = [0, 1] * 100
-        >>> runs = {"forest": evaluate(y, [0, 1] * 90 + [1, 0] * 10), "linear": evaluate(y, [0, 1] * 70 + [1, 0] * 30)}
-        >>> compare(runs, rank_by="multiclass/accuracy").report("review.md").read_text().splitlines()[0]
-        '## Review by accuracy'
         """
         from cmtrack.report.review.report import write
 
@@ -324,10 +261,6 @@ class Comparison(ABC):
         ConnectionError
             If the tracking server does not answer.
 
-        Notes
-        -----
-        Cost: that of :meth:`report`, one run, and some requests to the store for each compared run.
-
         Examples
         --------
         >>> import mlflow
@@ -371,10 +304,6 @@ class Comparison(ABC):
         ConnectionError
             If the tracking server does not answer.
 
-        Notes
-        -----
-        Cost: two or three requests to the store, whatever the number of runs.
-
         Examples
         --------
         >>> import mlflow
@@ -412,10 +341,6 @@ class RunComparison(Comparison):
         One for each set of runs that were judged on the same data in the same way; that of the most rows first, and
         parents before the runs that are nested in them.
 
-    Notes
-    -----
-    Cost: as :class:`Comparison`.
-
     Examples
     --------
     >>> from cmtrack import compare, evaluate
@@ -447,10 +372,6 @@ class ModelComparison(Comparison):
     ----------
     rankings : tuple of RepeatedRanking
         One; none where gates stopped every model.
-
-    Notes
-    -----
-    Cost: as :class:`Comparison`.
 
     Examples
     --------

@@ -119,10 +119,6 @@ class LeftOut:
     last : bool
         Whether it stands behind all ranked runs: its loss is infinite.
 
-    Notes
-    -----
-    Cost: a run and a text.
-
     Examples
     --------
     >>> from cmtrack import compare, evaluate

@@ -81,10 +81,6 @@ class SegmentDifferences:
     catalog : Catalog
         What the metric means.
 
-    Notes
-    -----
-    Cost: seven arrays of S numbers.
-
     Examples
     --------
     >>> from cmtrack import compare, evaluate
@@ -138,25 +134,7 @@ class SegmentDifferences:
         return tuple(np.flatnonzero(other).tolist())
 
     def to_frame(self) -> pd.DataFrame:
-        """One row per segment; p_interaction is that of the pair, adjusted for all pairs.
-
-        Notes
-        -----
-        Cost: O(S) for S segments.
-
-        Examples
-        --------
-        >>> from cmtrack import compare, evaluate
-        >>> y, region = [0, 1] * 100, ["north"] * 100 + ["south"] * 100
-        >>> forest = evaluate(y, [0, 1] * 90 + [1, 0] * 10, segments={"region": region})
-        >>> linear = evaluate(y, [0, 1] * 70 + [1, 0] * 30, segments={"region": region})
-        >>> both = {"forest": forest, "linear": linear}
-        >>> pair = compare(both, rank_by="multiclass/accuracy", segments="region").segments[0]
-        >>> pair.to_frame()[["segment", "difference", "low", "high"]].round(2)
-          segment  difference  low  high
-        0   south         0.4  0.3  0.51
-        1   north         0.0  0.0  0.00
-        """
+        """One row per segment; p_interaction is that of the pair, adjusted for all pairs."""
         import pandas as pd
 
         return pd.DataFrame(
@@ -170,23 +148,7 @@ class SegmentDifferences:
         )  # fmt: skip
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain data; arrays as they are.
-
-        Notes
-        -----
-        Cost: O(S) for S segments.
-
-        Examples
-        --------
-        >>> from cmtrack import compare, evaluate
-        >>> y, region = [0, 1] * 100, ["north"] * 100 + ["south"] * 100
-        >>> forest = evaluate(y, [0, 1] * 90 + [1, 0] * 10, segments={"region": region})
-        >>> linear = evaluate(y, [0, 1] * 70 + [1, 0] * 30, segments={"region": region})
-        >>> both = {"forest": forest, "linear": linear}
-        >>> pair = compare(both, rank_by="multiclass/accuracy", segments="region").segments[0]
-        >>> pair.to_dict()["column"], pair.to_dict()["contrary"]
-        ('region', [])
-        """
+        """Plain data; arrays as they are."""
         return {
             "column": self.column, "metric": self.metric, "first": self.first, "second": self.second,
             "segments": self.segments, "rows": self.rows, "first_values": self.first_values,
@@ -208,10 +170,6 @@ class SegmentComparison(Sequence[SegmentDifferences]):
         One for each column, metric and other run.
     notes : tuple of str
         Runs and metrics that are not compared by segment, and why.
-
-    Notes
-    -----
-    Cost: the pairs' arrays of S numbers, at most five pairs for each column and metric.
 
     Examples
     --------
@@ -246,25 +204,7 @@ class SegmentComparison(Sequence[SegmentDifferences]):
         return list(found.values())
 
     def to_frame(self) -> pd.DataFrame:
-        """One row per column, metric, other run and segment.
-
-        Notes
-        -----
-        Cost: O(S) for S segments of all pairs.
-
-        Examples
-        --------
-        >>> from cmtrack import compare, evaluate
-        >>> y, region = [0, 1] * 100, ["north"] * 100 + ["south"] * 100
-        >>> forest = evaluate(y, [0, 1] * 90 + [1, 0] * 10, segments={"region": region})
-        >>> linear = evaluate(y, [0, 1] * 70 + [1, 0] * 30, segments={"region": region})
-        >>> both = {"forest": forest, "linear": linear}
-        >>> found = compare(both, rank_by="multiclass/accuracy", segments="region").segments
-        >>> found.to_frame()[["segment", "rows", "first_value", "second_value"]]
-          segment  rows  first_value  second_value
-        0   south   100          0.8           0.4
-        1   north   100          1.0           1.0
-        """
+        """One row per column, metric, other run and segment."""
         import pandas as pd
 
         return pd.concat([pair.to_frame() for pair in self.pairs], ignore_index=True) if self.pairs else pd.DataFrame()

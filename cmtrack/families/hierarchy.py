@@ -34,10 +34,6 @@ class Prefix:
     length : int, optional
         The family is so many characters; a code that is not longer is a family of its own.
 
-    Notes
-    -----
-    Cost: microseconds for each code.
-
     Examples
     --------
     >>> from cmtrack import Prefix
@@ -73,10 +69,6 @@ class Tree:
         own. Level 0 are the roots, or, where there is a single root, its children: a root that holds everything says
         nothing, and is left out of the hierarchical measures as well (Kiritchenko et al. 2005).
 
-    Notes
-    -----
-    Cost: O(N) time and memory for N nodes.
-
     Examples
     --------
     >>> from cmtrack import Tree, evaluate_families
@@ -108,17 +100,6 @@ class Tree:
         ------
         ValueError
             If the code is its own ancestor.
-
-        Notes
-        -----
-        Cost: O(depth), after O(N) for N nodes in the first call.
-
-        Examples
-        --------
-        >>> from cmtrack import Tree
-        >>> tree = Tree({"poodle": "dog", "dog": "mammal", "crow": "bird"})
-        >>> tree.path("poodle"), tree.path("crow"), tree.path("trout")
-        (('mammal', 'dog', 'poodle'), ('bird', 'crow'), None)
         """
         parents, nodes, root = self._known
         if code not in nodes:

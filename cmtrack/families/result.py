@@ -83,10 +83,6 @@ class FamilyEvaluation(BaseEvaluation):
         The documents one by one, where this evaluation was made from them: paired comparisons need them. They are
         neither merged nor compared.
 
-    Notes
-    -----
-    Cost: the sparse counts of the pairs that occur, and, with rows, the codes of each document.
-
     Examples
     --------
     >>> from cmtrack import Prefix, evaluate_families
@@ -137,17 +133,6 @@ class FamilyEvaluation(BaseEvaluation):
         ------
         KeyError
             If there is no such code.
-
-        Notes
-        -----
-        Cost: O(1).
-
-        Examples
-        --------
-        >>> from cmtrack import Prefix, evaluate_families
-        >>> evaluation = evaluate_families([["364.0"], ["401.9"]], [["364.1"], ["401.9"]], Prefix(separator="."))
-        >>> evaluation.family_of("364.1")
-        '364'
         """
         place = self.statistics.families.place(code)
         return self.families[int(self.statistics.families.family_of_code[place])]
@@ -191,18 +176,6 @@ class FamilyEvaluation(BaseEvaluation):
         ------
         KeyError, ValueError
             If there is no such family or matching.
-
-        Notes
-        -----
-        Cost: O(L²) time and memory for the L codes of the family.
-
-        Examples
-        --------
-        >>> from cmtrack import Prefix, evaluate_families
-        >>> evaluation = evaluate_families([["364.0"], ["364.1"]], [["364.1"], ["364.1"]], Prefix(separator="."))
-        >>> matrix = evaluation.matrix("364")
-        >>> matrix.codes, matrix.values.tolist()
-        (('364.0', '364.1'), [[0.0, 1.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 0.0]])
         """
         return family_matrix(self.statistics, family, matching or self.matching)
 
@@ -222,17 +195,6 @@ class FamilyEvaluation(BaseEvaluation):
         ------
         KeyError, ValueError
             If there is no such family, direction or normalisation.
-
-        Notes
-        -----
-        Cost: O(L²) time and memory for the L codes of the family.
-
-        Examples
-        --------
-        >>> from cmtrack import Prefix, evaluate_families
-        >>> evaluation = evaluate_families([["364.0"], ["364.1"]], [["364.1"], ["364.1"]], Prefix(separator="."))
-        >>> evaluation.distribution("364", given="actual").values.tolist()
-        [[0.0, 1.0, 0.0], [0.0, 1.0, 0.0], [nan, nan, nan]]
         """
         return family_distribution(self.statistics, family, given, normalization)
 
@@ -243,10 +205,6 @@ class FamilyEvaluation(BaseEvaluation):
         ------
         KeyError
             If there is no such code.
-
-        Notes
-        -----
-        Cost: O(L) for the L codes of the family.
 
         Examples
         --------
@@ -265,18 +223,6 @@ class FamilyEvaluation(BaseEvaluation):
         ------
         KeyError
             If there is no such code.
-
-        Notes
-        -----
-        Cost: O(L) for the L codes of the family.
-
-        Examples
-        --------
-        >>> from cmtrack import Prefix, evaluate_families
-        >>> evaluation = evaluate_families([["364.0"], ["364.1"]], [["364.1"], ["364.1"]], Prefix(separator="."))
-        >>> answer = evaluation.given_actual("364.0")
-        >>> answer.documents, answer.right, answer.siblings
-        (1, 0.0, (('364.1', 1.0),))
         """
         return answer(self.statistics, code, "actual", self.confidence_level)
 
@@ -287,16 +233,6 @@ class FamilyEvaluation(BaseEvaluation):
         ------
         KeyError, ValueError
             If there is no such family or direction.
-
-        Notes
-        -----
-        Cost: about 0.1 s for ten codes.
-
-        Examples
-        --------
-        >>> from cmtrack import Prefix, evaluate_families
-        >>> evaluation = evaluate_families([["364.0"], ["364.1"]], [["364.1"], ["364.1"]], Prefix(separator="."))
-        >>> evaluation.family_figure("364", given="predicted").savefig("family.png")
         """
         from cmtrack import plots
 
@@ -309,16 +245,6 @@ class FamilyEvaluation(BaseEvaluation):
         ------
         KeyError
             If there is no such code.
-
-        Notes
-        -----
-        Cost: about 0.1 s.
-
-        Examples
-        --------
-        >>> from cmtrack import Prefix, evaluate_families
-        >>> evaluation = evaluate_families([["364.0"], ["364.1"]], [["364.1"], ["364.1"]], Prefix(separator="."))
-        >>> evaluation.code_figure("364.1").savefig("code.png")
         """
         from cmtrack import plots
 
@@ -329,38 +255,11 @@ class FamilyEvaluation(BaseEvaluation):
 
         The shares ``match``, ``confused`` and ``oof`` sum to 1 in each direction; ``partner`` is the sibling that most
         often stands for the code, of several that are as frequent the first in order.
-
-        Notes
-        -----
-        Cost: O(P) time for the P pairs of codes that occur together.
-
-        Examples
-        --------
-        >>> from cmtrack import Prefix, evaluate_families
-        >>> evaluation = evaluate_families([["364.0"], ["364.1"]], [["364.1"], ["364.1"]], Prefix(separator="."))
-        >>> evaluation.code_table()[["family", "precision", "recall"]]
-          family  precision  recall
-        0    364        NaN     0.0
-        1    364        0.5     1.0
         """
         return code_table(self.statistics)
 
     def family_table(self) -> pd.DataFrame:
-        """One row per family: its metrics with their intervals.
-
-        Notes
-        -----
-        Cost: O(F) for F families, after their metrics.
-
-        Examples
-        --------
-        >>> from cmtrack import Prefix, evaluate_families
-        >>> evaluation = evaluate_families([["364.0"], ["401.9"]], [["364.1"], ["401.9"]], Prefix(separator="."))
-        >>> evaluation.family_table()[["family", "support", "f1_micro", "confusion_share"]]
-          family  support  f1_micro  confusion_share
-        0    364      1.0       0.0              1.0
-        1    401      1.0       1.0              0.0
-        """
+        """One row per family: its metrics with their intervals."""
         return family_table(self.statistics, self._results)
 
     # -- doing -----------------------------------------------------------------------------------------

@@ -181,18 +181,7 @@ class Grouping:
         return printable(f"Grouping({' -> '.join(parts)})")
 
     def describe(self) -> str:
-        """The grouping in a line of words, such as ``nps: detractor = 0-6; promoter = 9, 10 (strict)``.
-
-        Notes
-        -----
-        Cost: O(K).
-
-        Examples
-        --------
-        >>> from cmtrack import Grouping
-        >>> Grouping({"low": range(0, 7), "high": [7, 8]}, name="halves").describe()
-        'halves: low = 0-6; high = 7, 8'
-        """
+        """The grouping in a line of words, such as ``nps: detractor = 0-6; promoter = 9, 10 (strict)``."""
         return " -> ".join(describe_step(step) for step in self._steps)
 
     # -- building --------------------------------------------------------------------------------------
@@ -206,10 +195,6 @@ class Grouping:
         ------
         ValueError
             If the first step of ``other`` misses one of this grouping's groups or names another.
-
-        Notes
-        -----
-        Cost: O(K) for K classes.
 
         Examples
         --------
@@ -235,16 +220,6 @@ class Grouping:
         """Net promoter score: detractor 0-6, passive 7-8, promoter 9-10.
 
         Source: Markoulidakis et al. (2021), Table 1a.
-
-        Notes
-        -----
-        Cost: O(1).
-
-        Examples
-        --------
-        >>> from cmtrack import Grouping
-        >>> Grouping.nps("strict").describe()
-        'nps: detractor = 0-6 (strict); passive = 7, 8 (strict); promoter = 9, 10 (strict)'
         """
         return cls({"detractor": range(7), "passive": (7, 8), "promoter": (9, 10)}, mode, name="nps")
 
@@ -253,16 +228,6 @@ class Grouping:
         """Customer satisfaction on 1-5: dissatisfied 1-2, neutral 3, satisfied 4-5.
 
         Source: Markoulidakis et al. (2021), Table 1b.
-
-        Notes
-        -----
-        Cost: O(1).
-
-        Examples
-        --------
-        >>> from cmtrack import Grouping
-        >>> Grouping.csat().groups
-        {'dissatisfied': (1, 2), 'neutral': (3,), 'satisfied': (4, 5)}
         """
         return cls({"dissatisfied": (1, 2), "neutral": (3,), "satisfied": (4, 5)}, mode, name="csat")
 
@@ -281,10 +246,6 @@ class Grouping:
         ------
         ValueError
             If a key is unknown or missing, or the grouping itself is wrong.
-
-        Notes
-        -----
-        Cost: O(K).
 
         Examples
         --------
@@ -305,19 +266,7 @@ class Grouping:
         return chain
 
     def to_dict(self) -> dict[str, Any]:
-        """The grouping as plain data that JSON and YAML can hold.
-
-        Notes
-        -----
-        Cost: O(K); a hybrid group of m classes lists up to m² pairs.
-
-        Examples
-        --------
-        >>> from cmtrack import Grouping
-        >>> plain = Grouping({"low": [0, 1], "high": [2]}, positive="low").to_dict()
-        >>> plain["groups"], plain["positive"]
-        ({'low': [0, 1], 'high': [2]}, 'low')
-        """
+        """The grouping as plain data that JSON and YAML can hold."""
         steps = [write_step(step) for step in self._steps]
         return steps[0] if len(steps) == 1 else {"steps": steps}
 
@@ -331,18 +280,6 @@ class Grouping:
             If there is no such file.
         ValueError
             If the ending is another one, the text does not parse, or the grouping is wrong.
-
-        Notes
-        -----
-        Cost: O(K), and one small file read.
-
-        Examples
-        --------
-        >>> from pathlib import Path
-        >>> from cmtrack import Grouping
-        >>> _ = Path("halves.yaml").write_text("groups: {low: [0, 1], high: [2, 3]}")
-        >>> Grouping.from_file("halves.yaml").groups
-        {'low': (0, 1), 'high': (2, 3)}
         """
         return cls.from_dict(read_file(path, "a grouping file"))
 
@@ -368,17 +305,6 @@ class Grouping:
         ValueError
             If a class is in no group. Classes of the grouping that do not occur in ``labels`` have no
             samples and are passed over.
-
-        Notes
-        -----
-        Cost: O(K²) time and memory for each step.
-
-        Examples
-        --------
-        >>> from cmtrack import Grouping
-        >>> chain = Grouping.nps().then(Grouping({"promoter": ["promoter"], "other": ["passive", "detractor"]}))
-        >>> [(step.name, step.labels) for step in chain.compose(range(11))]
-        [('nps', ('detractor', 'passive', 'promoter')), ('2_groups', ('promoter', 'other'))]
         """
         first = self._steps[0]
         known = {member for _, members in first.members for member in members}
@@ -406,18 +332,7 @@ class Grouping:
         return tuple(composed)
 
     def with_positive(self, positive: Label) -> Grouping:
-        """The same chain with another positive group in its last step.
-
-        Notes
-        -----
-        Cost: O(1).
-
-        Examples
-        --------
-        >>> from cmtrack import Grouping
-        >>> Grouping({"low": [0, 1], "high": [2]}).with_positive("low").positive
-        'low'
-        """
+        """The same chain with another positive group in its last step."""
         last = self._steps[-1]
         if len(last.members) != 2 or positive not in last.labels:
             raise ValueError(f"positive must be one of two groups {list(last.labels)}, got {positive!r}")

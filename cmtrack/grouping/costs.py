@@ -48,8 +48,6 @@ class Costs:
     A cost of a pair of groups holds for every pair of their classes, so that costs of groups are costs of classes.
     Elkan (2001) writes predicted classes in rows; here the actual class comes first, as in confusion matrices.
 
-    Cost: O(P log P) time and O(P) memory for P named pairs.
-
     Examples
     --------
     >>> costs = Costs({("fraud", "fine"): 100, ("fine", "fraud"): 2})
@@ -103,18 +101,7 @@ class Costs:
         return printable(f"Costs({', '.join(parts)})")
 
     def describe(self) -> str:
-        """The costs in a line of words, the dearest first, such as ``“fraud” as “fine” 100; other wrong pairs 1``.
-
-        Notes
-        -----
-        Cost: O(P log P) for P named pairs.
-
-        Examples
-        --------
-        >>> from cmtrack import Costs
-        >>> Costs({("fraud", "fine"): 100, ("fine", "fraud"): 2}).describe()
-        '“fraud” as “fine” 100; “fine” as “fraud” 2; other wrong pairs 1'
-        """
+        """The costs in a line of words, the dearest first, such as ``“fraud” as “fine” 100; other wrong pairs 1``."""
         told = [pair for pair in self.pairs if pair[2] != (0.0 if pair[0] == pair[1] else self.default)]
         told.sort(key=lambda pair: -abs(pair[2]))
         parts = [f"{quoted(a)} as {quoted(p)} {cost:g}" for a, p, cost in told]
@@ -142,16 +129,6 @@ class Costs:
         ------
         ValueError
             If the matrix has another shape, holds what is no finite number, or a label is repeated.
-
-        Notes
-        -----
-        Cost: O(K² log K) time and O(K²) memory.
-
-        Examples
-        --------
-        >>> from cmtrack import Costs
-        >>> Costs.from_matrix([[0, 2], [100, 0]], ["fine", "fraud"]).describe()
-        '“fraud” as “fine” 100; “fine” as “fraud” 2; other wrong pairs 1'
         """
         names = [plain(label) for label in labels]
         if len(set(names)) < len(names):
@@ -183,10 +160,6 @@ class Costs:
         ValueError
             If a key is unknown or missing, a pair stands there twice, or a cost is no finite number.
 
-        Notes
-        -----
-        Cost: O(P log P) for P pairs.
-
         Examples
         --------
         >>> from cmtrack import Costs
@@ -215,18 +188,7 @@ class Costs:
         return cls(_unique(data["costs"], 3, "'costs' must list [actual, predicted, cost]"), **options)
 
     def to_dict(self) -> dict[str, Any]:
-        """The costs as plain data that JSON and YAML can hold.
-
-        Notes
-        -----
-        Cost: O(P) for P pairs.
-
-        Examples
-        --------
-        >>> from cmtrack import Costs
-        >>> Costs({("fraud", "fine"): 100}).to_dict()
-        {'costs': [['fraud', 'fine', 100.0]], 'default': 1.0}
-        """
+        """The costs as plain data that JSON and YAML can hold."""
         return {
             "costs": [list(pair) for pair in self.pairs],
             "default": self.default,
@@ -245,18 +207,6 @@ class Costs:
             If there is no such file.
         ValueError
             If the ending is another one, the text does not parse, or the costs are wrong.
-
-        Notes
-        -----
-        Cost: O(P log P) for P pairs, and one small file read.
-
-        Examples
-        --------
-        >>> from pathlib import Path
-        >>> from cmtrack import Costs
-        >>> _ = Path("costs.json").write_text('{"costs": [["fraud", "fine", 100]], "name": "losses in euros"}')
-        >>> Costs.from_file("costs.json").name
-        'losses in euros'
         """
         return cls.from_dict(read_file(path, "a file of costs"))
 
@@ -282,17 +232,6 @@ class Costs:
         ValueError
             If a cost is of a class or group that does not exist, or several steps have groups of these names and
             their costs differ.
-
-        Notes
-        -----
-        Cost: O(K²) time and memory.
-
-        Examples
-        --------
-        >>> from cmtrack import Costs, Grouping
-        >>> halves = Grouping({"low": [0, 1], "high": [2]})
-        >>> Costs({("high", "low"): 5}).matrix([0, 1, 2], halves).tolist()
-        [[0.0, 0.0, 1.0], [0.0, 0.0, 1.0], [5.0, 5.0, 0.0]]
         """
         steps = () if grouping is None else grouping.compose(labels)
         named = list(
@@ -346,10 +285,6 @@ def as_costs(costs: Any) -> Costs:
     ------
     TypeError, ValueError
         If they are none.
-
-    Notes
-    -----
-    Cost: as :meth:`Costs.from_dict` or :meth:`Costs.from_file`; O(1) for ``Costs``.
 
     Examples
     --------

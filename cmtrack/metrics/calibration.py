@@ -158,10 +158,6 @@ class CalibrationCurve:
     clustered : bool
         Whether rows belong together, so that their labels are not drawn one by one.
 
-    Notes
-    -----
-    Cost: O(U) for U distinct scores: at most 2**18, or 1,600 cells.
-
     Examples
     --------
     >>> from cmtrack import evaluate
@@ -220,20 +216,6 @@ class CalibrationCurve:
         ------
         ValueError
             If ``bins`` is not positive.
-
-        Notes
-        -----
-        Cost: O(U) for U distinct scores.
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> from cmtrack import evaluate
-        >>> rng = np.random.default_rng(0)
-        >>> scores = rng.random(1_000)
-        >>> curve = evaluate(rng.random(1_000) < scores**2, y_prob=scores).calibration
-        >>> round(curve.error().value, 2), round(curve.ece().value, 2)
-        (0.17, 0.15)
         """
         if bins < 1:
             raise ValueError(f"bins must be at least 1, got {bins!r}")
@@ -249,20 +231,6 @@ class CalibrationCurve:
         ------
         ValueError
             If ``bins`` is not positive.
-
-        Notes
-        -----
-        Cost: O(U) for U distinct scores, and about 0.02 s for the draws.
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> from cmtrack import evaluate
-        >>> rng = np.random.default_rng(0)
-        >>> scores = rng.random(1_000)  # calibrated: the error is above 0 by chance alone
-        >>> found = evaluate(rng.random(1_000) < scores, y_prob=scores).calibration.ece()
-        >>> round(found.value, 2), round(found.if_calibrated, 2)
-        (0.04, 0.04)
         """
         if bins < 1:
             raise ValueError(f"bins must be at least 1, got {bins!r}")
@@ -281,40 +249,11 @@ class CalibrationCurve:
         ------
         ValueError
             If there is no test, or there are more than 4,096 distinct scores (:meth:`on_grid` has fewer).
-
-        Notes
-        -----
-        Cost: O(U) for each draw of U distinct scores; 4,000 take about 0.1 s.
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> from cmtrack import evaluate
-        >>> rng = np.random.default_rng(0)
-        >>> scores = rng.random(1_000)
-        >>> curve = evaluate(rng.random(1_000) < scores, y_prob=scores).calibration
-        >>> round(curve.brier.miscalibration, 3), round(curve.expected_miscalibration(), 3)
-        (0.005, 0.005)
         """
         return blockwise.expected_miscalibration(self._to_draw("an expected miscalibration"), log)
 
     def on_grid(self) -> CalibrationCurve:
-        """The curve with scores counted by cell of the grid: at most 1,600, by their means.
-
-        Notes
-        -----
-        Cost: O(U) for U distinct scores.
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> from cmtrack import evaluate
-        >>> rng = np.random.default_rng(0)
-        >>> scores = rng.random(5_000)
-        >>> curve = evaluate(rng.random(5_000) < scores, y_prob=scores).calibration
-        >>> len(curve.scores), len(curve.on_grid().scores) <= 1600
-        (5000, True)
-        """
+        """The curve with scores counted by cell of the grid: at most 1,600, by their means."""
         squares = self.table.squared_scores
         table = ReliabilityTable(
             self.table.scores.to_grid(), None if squares is None else squares.to_grid(), self.table.level
@@ -347,21 +286,6 @@ class CalibrationCurve:
         ------
         ValueError
             If there is no test, or there are more than 4,096 distinct scores (:meth:`on_grid` has fewer).
-
-        Notes
-        -----
-        Cost: O(U) for each draw of U distinct scores; 4,000 take about 0.1 s.
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> from cmtrack import evaluate
-        >>> rng = np.random.default_rng(0)
-        >>> scores = rng.random(1_000)
-        >>> curve = evaluate(rng.random(1_000) < scores, y_prob=scores).calibration
-        >>> low, high = curve.band()
-        >>> bool(((low <= curve.recalibrated) & (curve.recalibrated <= high)).all())
-        True
         """
         blocks = self._to_draw("a consistency band")
         return self.table.band if level == self.table.level else blockwise.consistency_band(blocks, check_level(level))
@@ -394,8 +318,6 @@ class CalibrationCurve:
         -----
         Dimitriadis, Dümbgen, Henzi, Puke and Ziegel (2023, Biometrika).
 
-        Cost: O(U + bins²) for U distinct scores; 4,000 take about 0.003 s.
-
         Examples
         --------
         >>> import numpy as np
@@ -421,23 +343,7 @@ class CalibrationCurve:
         return self.table.blocks
 
     def to_frame(self) -> pd.DataFrame:
-        """One row per score.
-
-        Notes
-        -----
-        Cost: O(U) for U distinct scores.
-
-        Examples
-        --------
-        >>> from cmtrack import evaluate
-        >>> evaluate([0, 0, 1, 0, 1], y_prob=[0.1, 0.2, 0.3, 0.6, 0.7]).calibration.to_frame()
-           score  recalibrated  positive  negative
-        0    0.1           0.0       0.0       1.0
-        1    0.2           0.0       0.0       1.0
-        2    0.3           0.5       1.0       0.0
-        3    0.6           0.5       0.0       1.0
-        4    0.7           1.0       1.0       0.0
-        """
+        """One row per score."""
         import pandas as pd
 
         blocks = self.table.blocks

@@ -183,10 +183,6 @@ find, title = BUILT_IN.find, BUILT_IN.title
 def lookup(name: str) -> Metric:
     """The built-in metric of a full name, as in :meth:`Catalog.find`.
 
-    Notes
-    -----
-    Cost: O(1) for names that do not vary; a match against each pattern of the section for others.
-
     Examples
     --------
     >>> from cmtrack.metrics import lookup

@@ -214,10 +214,6 @@ class ClassCalibration:
     level : float
         Confidence level. A class is not calibrated where its p-value by Holm is at most 1 - level.
 
-    Notes
-    -----
-    Cost: twelve numbers for each class.
-
     Examples
     --------
     >>> from cmtrack import evaluate
@@ -253,19 +249,7 @@ class ClassCalibration:
         return tuple(sorted(found, key=lambda own: (own.pvalue_holm, -own.error)))
 
     def sentence(self) -> str:
-        """The outcome in words, with at most three classes by name.
-
-        Notes
-        -----
-        Cost: O(K) for K classes.
-
-        Examples
-        --------
-        >>> from cmtrack import evaluate
-        >>> p = [[0.8, 0.1, 0.1], [0.1, 0.8, 0.1], [0.1, 0.1, 0.8]] * 40
-        >>> evaluate([0, 1, 2] * 40, y_prob=p).class_calibration().sentence()
-        '3 of 3 classes show signs of miscalibration: “0” (p = 0.006), “1” (p = 0.006) and “2” (p = 0.006), p by Holm.'
-        """
+        """The outcome in words, with at most three classes by name."""
         tested, wrong, total = len(self.tested), self.uncalibrated, len(self.classes)
         if not tested:
             return f"None of {total} classes has a test of calibration."
@@ -292,23 +276,7 @@ class ClassCalibration:
         return shown if shown[0] in "<≤" else f"= {shown}"
 
     def to_frame(self) -> pd.DataFrame:
-        """One row per class; the columns are those of :class:`CalibrationOfClass`.
-
-        Notes
-        -----
-        Cost: O(K) for K classes.
-
-        Examples
-        --------
-        >>> from cmtrack import evaluate
-        >>> p = [[0.8, 0.1, 0.1], [0.2, 0.7, 0.1], [0.1, 0.3, 0.6], [0.6, 0.3, 0.1], [0.2, 0.4, 0.4], [0.1, 0.5, 0.4]]
-        >>> frame = evaluate([0, 1, 2, 0, 1, 2], y_prob=p).class_calibration().to_frame()
-        >>> frame[["label", "support", "mean_score", "share"]].round(3)
-           label  support  mean_score  share
-        0      0      2.0       0.333  0.333
-        1      1      2.0       0.383  0.333
-        2      2      2.0       0.283  0.333
-        """
+        """One row per class; the columns are those of :class:`CalibrationOfClass`."""
         import pandas as pd
 
         return pd.DataFrame(self.classes, columns=list(CalibrationOfClass._fields))

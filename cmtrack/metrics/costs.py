@@ -33,10 +33,6 @@ class CostAtShares(NamedTuple):
 
     The errors of each class stay as they are: it is said of a change in how often classes occur, not of other rows.
 
-    Notes
-    -----
-    Cost: four numbers.
-
     Examples
     --------
     >>> from cmtrack import evaluate

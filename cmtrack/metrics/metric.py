@@ -154,18 +154,7 @@ class Metric:
         return max(-self.low, self.high) if self.better == "nearest zero" else self.high - self.low
 
     def heading(self, brief: bool = False) -> str:
-        """The title for people, as it is declared or made of the name; ``brief`` for the head of a table.
-
-        Notes
-        -----
-        Cost: O(1).
-
-        Examples
-        --------
-        >>> from cmtrack.metrics import lookup
-        >>> lookup("multiclass/f1_macro").heading()
-        'macro F1'
-        """
+        """The title for people, as it is declared or made of the name; ``brief`` for the head of a table."""
         if self.title:
             return (self.brief or self.title) if brief else self.title
         stem = self.name.rsplit("/", 1)[-1]
@@ -182,17 +171,6 @@ class Metric:
         ------
         ValueError, TypeError
             If the function fails, or gives no number; the text names the metric.
-
-        Notes
-        -----
-        Cost: one call of the function.
-
-        Examples
-        --------
-        >>> from cmtrack import Metric
-        >>> from cmtrack.statistics import BinaryCounts
-        >>> Metric("custom/gain", lambda b: 5 * b.tp - b.fp, of="binary").number(BinaryCounts(8, 1, 0, 3, 9, 0))
-        37.0
         """
         assert self.value is not None  # the caller computes what has a function
         try:
@@ -209,21 +187,7 @@ class Metric:
         return float(value)
 
     def of_each(self, samples: Samples) -> FloatArray:
-        """The values of each class, shape (K,).
-
-        Notes
-        -----
-        Cost: one call of the function.
-
-        Examples
-        --------
-        >>> from cmtrack import ConfusionMatrix
-        >>> from cmtrack.metrics import lookup
-        >>> from cmtrack.metrics.cells import Cells, Table
-        >>> table = Table(Cells.of_matrix(ConfusionMatrix([[3, 1], [0, 2]], ("no", "yes"))))
-        >>> lookup("class/yes/recall").of_each(table).tolist()
-        [0.75, 1.0]
-        """
+        """The values of each class, shape (K,)."""
         assert self.value is not None  # the caller computes what has a function
         with np.errstate(all="ignore"):
             return np.asarray(self.value(samples.argument()), dtype=np.float64)
@@ -236,20 +200,6 @@ class Metric:
         samples : Samples
         k : int, optional
             The number of the class, where the function gives a value of each.
-
-        Notes
-        -----
-        Cost: one call of the function where it brings its derivative or takes complex numbers; else two for each cell
-        that is not empty.
-
-        Examples
-        --------
-        >>> from cmtrack.metrics import lookup
-        >>> from cmtrack.metrics.cells import SixCells
-        >>> from cmtrack.statistics import BinaryCounts
-        >>> six = SixCells.of_counts(BinaryCounts(8, 2, 0, 3, 7, 0))
-        >>> lookup("binary/recall").influence_in(six).round(2).tolist()
-        [0.4, -1.6, -1.6, 0.0, 0.0, 0.0]
         """
         function: Any = self.value
         if k is not None and hasattr(function, "influence_of"):
@@ -269,20 +219,6 @@ class Metric:
         samples : Samples
         value : float or ndarray of shape (K,)
             What the function gave.
-
-        Notes
-        -----
-        Cost: as :meth:`influence_in`.
-
-        Examples
-        --------
-        >>> from cmtrack.metrics import lookup
-        >>> from cmtrack.metrics.cells import SixCells
-        >>> from cmtrack.statistics import BinaryCounts
-        >>> six = SixCells.of_counts(BinaryCounts(8, 2, 0, 3, 7, 0))
-        >>> error, _ = lookup("binary/matthews_corrcoef").spread(six, 0.5025)
-        >>> round(error, 3)
-        0.192
         """
         function: Any = self.value
         if self.interval == "count":

@@ -59,10 +59,6 @@ class NetBenefit:
     reason : str
         Why there are no intervals (then NaN); empty where there are.
 
-    Notes
-    -----
-    Cost: nine arrays of T thresholds, of which three are computed when they are asked for.
-
     Examples
     --------
     >>> from cmtrack import evaluate
@@ -99,21 +95,7 @@ class NetBenefit:
         return (self.value - self.all) / self.odds
 
     def to_frame(self) -> pd.DataFrame:
-        """One row per threshold.
-
-        Notes
-        -----
-        Cost: O(T) for T thresholds.
-
-        Examples
-        --------
-        >>> from cmtrack import evaluate
-        >>> curve = evaluate([0, 0, 1, 1] * 20, y_prob=[0.1, 0.6, 0.4, 0.9] * 20).net_benefit([0.2, 0.5])
-        >>> curve.to_frame()[["thresholds", "value", "all", "avoided"]].round(4)
-           thresholds   value    all  avoided
-        0         0.2  0.4375  0.375     0.25
-        1         0.5  0.0000  0.000     0.00
-        """
+        """One row per threshold."""
         import pandas as pd
 
         names = ("thresholds", "value", "low", "high", "band_low", "band_high", "all", "standardized", "avoided")

@@ -45,10 +45,6 @@ class PrecisionRecallCurve:
     operating_point : (recall, precision) or None
         Where the plain arg-max prediction stands.
 
-    Notes
-    -----
-    Cost: four arrays of U distinct scores.
-
     Examples
     --------
     >>> from cmtrack import evaluate
@@ -74,21 +70,7 @@ class PrecisionRecallCurve:
         return self.ceiling**2 * self.prevalence
 
     def to_frame(self) -> pd.DataFrame:
-        """One row per threshold.
-
-        Notes
-        -----
-        Cost: O(U) for U distinct scores.
-
-        Examples
-        --------
-        >>> from cmtrack import evaluate
-        >>> evaluate([0, 1, 1], y_prob=[0.1, 0.4, 0.9]).precision_recall.to_frame().round(3)
-           thresholds  precision  recall  called
-        0         0.9      1.000     0.5   0.333
-        1         0.4      1.000     1.0   0.667
-        2         0.1      0.667     1.0   1.000
-        """
+        """One row per threshold."""
         import pandas as pd
 
         return pd.DataFrame({name: getattr(self, name) for name in ("thresholds", "precision", "recall", "called")})
@@ -136,10 +118,6 @@ class GainsCurve:
     operating_point : (called, gain) or None
         Where the plain arg-max prediction stands.
 
-    Notes
-    -----
-    Cost: three arrays of U distinct scores.
-
     Examples
     --------
     >>> from cmtrack import evaluate
@@ -168,37 +146,13 @@ class GainsCurve:
         ------
         ValueError
             If the share does not lie between 0 and 1.
-
-        Notes
-        -----
-        Cost: O(U) for U distinct scores.
-
-        Examples
-        --------
-        >>> from cmtrack import evaluate
-        >>> evaluate([0, 0, 1, 1], y_prob=[0.1, 0.6, 0.4, 0.9]).gains.gain_at(0.25)
-        0.5
         """
         if not 0 <= called <= 1:
             raise ValueError(f"the share that is called must lie between 0 and 1, got {called!r}")
         return float(np.interp(called, np.append(0.0, self.called), np.append(0.0, self.gain)))
 
     def to_frame(self) -> pd.DataFrame:
-        """One row per threshold.
-
-        Notes
-        -----
-        Cost: O(U) for U distinct scores.
-
-        Examples
-        --------
-        >>> from cmtrack import evaluate
-        >>> evaluate([0, 1, 1], y_prob=[0.1, 0.4, 0.9]).gains.to_frame().round(3)
-           thresholds  called  gain  lift
-        0         0.9   0.333   0.5   1.5
-        1         0.4   0.667   1.0   1.5
-        2         0.1   1.000   1.0   1.0
-        """
+        """One row per threshold."""
         import pandas as pd
 
         return pd.DataFrame({name: getattr(self, name) for name in ("thresholds", "called", "gain", "lift")})

@@ -92,10 +92,6 @@ class RiskCoverage:
     interval : (low, high) or None
         Of ``aurc``, on the log scale.
 
-    Notes
-    -----
-    Cost: five arrays of U distinct confidences.
-
     Examples
     --------
     >>> from cmtrack import evaluate
@@ -126,17 +122,6 @@ class RiskCoverage:
         ------
         ValueError
             If the share does not lie above 0 and up to 1.
-
-        Notes
-        -----
-        Cost: O(U) for U distinct confidences.
-
-        Examples
-        --------
-        >>> from cmtrack import evaluate
-        >>> curve = evaluate([0, 1, 1, 0], y_prob=[0.1, 0.9, 0.4, 0.3]).risk_coverage
-        >>> curve.risk_at(0.75), curve.risk_at(1.0)
-        (0.0, 0.25)
         """
         if not 0 < coverage <= 1:
             raise ValueError(f"coverage must lie above 0 and be at most 1, got {coverage!r}")
@@ -150,17 +135,6 @@ class RiskCoverage:
         ------
         ValueError
             If the risk is not a number.
-
-        Notes
-        -----
-        Cost: O(U) for U distinct confidences.
-
-        Examples
-        --------
-        >>> from cmtrack import evaluate
-        >>> curve = evaluate([0, 1, 1, 0], y_prob=[0.1, 0.9, 0.4, 0.3]).risk_coverage
-        >>> curve.coverage_at(0.0), curve.coverage_at(0.25)
-        (0.75, 1.0)
         """
         if math.isnan(risk):
             raise ValueError(f"risk must be a number, got {risk!r}")
@@ -174,21 +148,7 @@ class RiskCoverage:
         return max(start, (start * mean - lost) / (mean - risk))
 
     def to_frame(self) -> pd.DataFrame:
-        """One row per confidence.
-
-        Notes
-        -----
-        Cost: O(U) for U distinct confidences.
-
-        Examples
-        --------
-        >>> from cmtrack import evaluate
-        >>> evaluate([0, 1, 1, 0], y_prob=[0.1, 0.9, 0.4, 0.3]).risk_coverage.to_frame()
-           confidence  coverage  risk
-        0         0.9      0.50  0.00
-        1         0.7      0.75  0.00
-        2         0.6      1.00  0.25
-        """
+        """One row per confidence."""
         import pandas as pd
 
         return pd.DataFrame({name: getattr(self, name) for name in ("confidence", "coverage", "risk")})
@@ -352,10 +312,6 @@ class Rejection:
     reason : str
         Why there is no interval; empty where there is.
 
-    Notes
-    -----
-    Cost: eleven values.
-
     Examples
     --------
     >>> from cmtrack import evaluate
@@ -383,19 +339,7 @@ class Rejection:
         return wrong / (self.hits + self.rejected_hits + wrong)
 
     def sentence(self) -> str:
-        """The outcome in words.
-
-        Notes
-        -----
-        Cost: O(1).
-
-        Examples
-        --------
-        >>> from cmtrack import evaluate
-        >>> evaluate([0, 1, 1, 0] * 25, y_prob=[0.1, 0.9, 0.4, 0.3] * 25).reject(0.25).sentence()
-        '75 % of the answers are accepted, those with a confidence of at least 0.7: 0 % [0, 4.87] of them are wrong, of
-        all answers 25 %. 25 % of the rows are handed over; of their answers 100 % are wrong.'
-        """
+        """The outcome in words."""
         given = self.rejected_hits + self.rejected_misses
         ends = "" if math.isnan(self.low) else f" [{100 * self.low:.3g}, {100 * self.high:.3g}]"
         if not given:

@@ -90,23 +90,7 @@ class RocCurve:
     operating_point: tuple[float, float] | None = None
 
     def to_frame(self) -> pd.DataFrame:
-        """One row per threshold.
-
-        Notes
-        -----
-        Cost: O(U) for U distinct scores.
-
-        Examples
-        --------
-        >>> from cmtrack import evaluate
-        >>> evaluate([0, 0, 1, 1], y_prob=[0.1, 0.6, 0.4, 0.9]).roc.to_frame()[["thresholds", "tp", "fp"]]
-           thresholds  tp  fp
-        0         inf   0   0
-        1         0.9   1   0
-        2         0.6   1   1
-        3         0.4   2   1
-        4         0.1   2   2
-        """
+        """One row per threshold."""
         import pandas as pd
 
         names = ("thresholds", "fpr", "tpr", "tnr", "tp", "fn", "imp", "fp", "tn", "imn")
@@ -134,10 +118,6 @@ def roc_curve(scores: ScoreCounts, squares: ScoreCounts | None = None) -> RocCur
     ------
     ValueError
         If there are not four channels.
-
-    Notes
-    -----
-    Cost: O(U) time and memory for U distinct scores, which are counted already.
 
     Examples
     --------

@@ -146,10 +146,6 @@ def plot_reduced_matrix(
     ValueError
         If shapes do not fit together or a count is negative or not finite.
 
-    Notes
-    -----
-    Cost: about 0.1 s for 10 groups.
-
     References
     ----------
     Markoulidakis et al. (2021), "Multiclass Confusion Matrix Reduction Method and Its Application on Net

@@ -76,10 +76,6 @@ def plot_decision_curve(
     ValueError
         If the arrays are not one-dimensional and of equal length.
 
-    Notes
-    -----
-    Cost: about 0.1 s.
-
     References
     ----------
     Vickers and Elkin (2006), "Decision curve analysis".
@@ -168,10 +164,6 @@ def plot_gains(
     ValueError
         If the arrays are not one-dimensional and of equal length.
 
-    Notes
-    -----
-    Cost: about 0.1 s.
-
     Examples
     --------
     >>> from cmtrack.plots import plot_gains
@@ -259,10 +251,6 @@ def plot_risk_coverage(
     ------
     ValueError
         If the arrays are not one-dimensional and of equal length.
-
-    Notes
-    -----
-    Cost: about 0.1 s.
 
     Examples
     --------

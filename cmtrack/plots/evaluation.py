@@ -345,10 +345,6 @@ def prevalence_figure(
     TypeError
         For an estimate of more than two classes, which has no likelihood of one share.
 
-    Notes
-    -----
-    Cost: about 0.1 s.
-
     Examples
     --------
     >>> import numpy as np

@@ -107,10 +107,6 @@ def plot_family_matrix(
     ValueError
         If shapes do not fit together, or a value is negative or not finite.
 
-    Notes
-    -----
-    Cost: about 0.1 s for 10 codes.
-
     Examples
     --------
     >>> from cmtrack.plots import plot_family_matrix
@@ -180,10 +176,6 @@ class FamilyPanel:
     headline : str
         Under the name, such as ``"41% confused, n=1,204"``.
 
-    Notes
-    -----
-    Cost: k² numbers for k codes.
-
     Examples
     --------
     >>> import numpy as np
@@ -215,10 +207,6 @@ def plot_worst_families(panels: Sequence[FamilyPanel], *, title: str | None = No
     ------
     ValueError
         If there is none.
-
-    Notes
-    -----
-    Cost: about 0.1 s for each panel.
 
     Examples
     --------
@@ -368,10 +356,6 @@ def plot_code_shares(
     -------
     matplotlib.figure.Figure
 
-    Notes
-    -----
-    Cost: about 0.1 s.
-
     Examples
     --------
     >>> from cmtrack.plots import plot_code_shares
@@ -451,10 +435,6 @@ def family_matrix_figure(
     matching : str, optional
         Of the counts in the cells.
 
-    Notes
-    -----
-    Cost: about 0.1 s for 10 codes.
-
     Examples
     --------
     >>> from cmtrack import Prefix, evaluate_families
@@ -482,10 +462,6 @@ def family_matrix_figure(
 
 def code_figure(evaluation: FamilyEvaluation, code: Label) -> Figure:
     """Draw the two distributions of one code.
-
-    Notes
-    -----
-    Cost: about 0.1 s.
 
     Examples
     --------

@@ -61,10 +61,6 @@ def plot_precision_recall(
     ValueError
         If `recall` and `precision` are not one-dimensional and of equal length.
 
-    Notes
-    -----
-    Cost: about 0.1 s; O(T) for T thresholds.
-
     Examples
     --------
     >>> from cmtrack.plots import plot_precision_recall

@@ -101,10 +101,6 @@ def plot_prevalence_likelihood(
     ValueError
         If shapes do not fit, `confidence_level` is not in (0, 1) or `inflation` is not positive.
 
-    Notes
-    -----
-    Cost: about 0.1 s.
-
     Examples
     --------
     >>> import numpy as np

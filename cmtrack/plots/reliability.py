@@ -89,10 +89,6 @@ def plot_reliability(
     ValueError
         If the arrays are not one-dimensional and of equal length, or `band_of` is another word.
 
-    Notes
-    -----
-    Cost: about 0.1 s; O(U) for U distinct scores.
-
     Examples
     --------
     >>> from cmtrack.plots import plot_reliability
@@ -153,10 +149,6 @@ class ReliabilityPanel:
     marked : bool
         Whether the note stands out.
 
-    Notes
-    -----
-    Cost: the arrays as they are given, without a copy.
-
     Examples
     --------
     >>> from cmtrack.plots import ReliabilityPanel
@@ -205,10 +197,6 @@ def plot_reliability_panels(
     ------
     ValueError
         If there is no panel.
-
-    Notes
-    -----
-    Cost: about 0.1 s for each panel.
 
     Examples
     --------

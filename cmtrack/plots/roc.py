@@ -78,10 +78,6 @@ def plot_roc(
     ValueError
         If `fpr` and `tpr` are not one-dimensional and of equal length.
 
-    Notes
-    -----
-    Cost: about 0.1 s; O(T) for T thresholds.
-
     References
     ----------
     Markoulidakis et al. (2021), "Multiclass Confusion Matrix Reduction Method and Its Application on Net

@@ -75,10 +75,6 @@ def plot_rough_approximations(
     ValueError
         If shapes differ, a number is negative or not finite, or lower <= upper fails for a class.
 
-    Notes
-    -----
-    Cost: about 0.1 s for 10 classes.
-
     References
     ----------
     Pawlak (1982), Rough sets; Düntsch & Gediga (2019), Confusion matrices and rough set data analysis.

@@ -78,10 +78,6 @@ def plot_score_histogram(
     ValueError
         If shapes do not fit together, a value lies outside [0, 1], or `n_bins` is below 1.
 
-    Notes
-    -----
-    Cost: about 0.2 s; O(C U) for C classes and U distinct scores.
-
     References
     ----------
     Gubbels (2023), "The sample Pearson Correlation Coefficient for classification models and identifying

@@ -55,10 +55,6 @@ class SegmentPanel:
     apart : array_like of shape (S,), int
         -1 for segments that are worse than the rest, 1 for better ones, 0 where that is not shown.
 
-    Notes
-    -----
-    Cost: the arrays as they are given, without a copy.
-
     Examples
     --------
     >>> from cmtrack.plots import SegmentPanel
@@ -110,10 +106,6 @@ def plot_segments(
     ------
     ValueError
         If there are no segments or panels, shapes do not fit together, or the level is none.
-
-    Notes
-    -----
-    Cost: about 0.1 s for each panel.
 
     Examples
     --------

@@ -60,10 +60,6 @@ def plot_spcc_matrix(
     ValueError
         If `matrix` is not square, has an entry outside [-1, 1], or if `labels` has another length.
 
-    Notes
-    -----
-    Cost: about 0.1 s for 10 classes.
-
     References
     ----------
     Gubbels (2023), "The sample Pearson Correlation Coefficient for classification models and identifying

@@ -91,10 +91,6 @@ def plot_thresholds(
     ValueError
         If there is neither a cost nor a metric, or shapes differ.
 
-    Notes
-    -----
-    Cost: about 0.1 s; O(T) for T thresholds.
-
     Examples
     --------
     >>> from cmtrack.plots import plot_thresholds
@@ -154,10 +150,6 @@ def threshold_figure(threshold: Threshold, *, title: str | None = None) -> Figur
         What :meth:`cmtrack.Evaluation.threshold` returned.
     title : str, optional
         By default it names the positive class or group.
-
-    Notes
-    -----
-    Cost: about 0.1 s; O(T) for T distinct scores.
 
     Examples
     --------

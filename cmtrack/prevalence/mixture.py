@@ -214,10 +214,6 @@ def em_shares(densities: FloatArray, weights: FloatArray, tolerance: float = 1e-
     ndarray of shape (K,)
         Shares that sum to 1.
 
-    Notes
-    -----
-    Cost: O(B K) time for each step, at most 6,000 of them; B points, K classes.
-
     Examples
     --------
     >>> import numpy as np
@@ -297,10 +293,6 @@ def prior_corrected(scores: FloatArray, trained: float, wanted: float) -> FloatA
     """Posteriors at another prevalence, from scores that are posteriors at the training prevalence.
 
     Source: Gubbels (2023), equation 2 with one prior per side.
-
-    Notes
-    -----
-    Cost: O(n).
 
     Examples
     --------

@@ -174,10 +174,6 @@ class BasePrevalence(ABC):
         Reasons of what is NaN.
     warnings : tuple of str
 
-    Notes
-    -----
-    Cost: what each kind of estimate keeps.
-
     Examples
     --------
     >>> import numpy as np
@@ -269,21 +265,6 @@ class BasePrevalence(ABC):
         """The same with the warning that the labelled scores come from other fits than the target's.
 
         Both intervals reach over the estimates without each fold of labelled scores.
-
-        Notes
-        -----
-        Cost: O(F) for F folds.
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> from cmtrack import estimate_prevalence
-        >>> rng, y = np.random.default_rng(0), np.repeat([0, 1], 500)
-        >>> scores, target = rng.normal(2 * y), rng.normal(0.4, 1.2, 2_000)
-        >>> parts = ((y[::k], scores[::k]) for k in (1, 2))
-        >>> whole, part = (estimate_prevalence(target, calibration=one, density="bins") for one in parts)
-        >>> whole.exposed([part]).high >= whole.high
-        True
         """
         values = [one.value for one in left_out if not math.isnan(one.value)]
         warnings = (EXPOSED, *self.warnings)
@@ -295,10 +276,6 @@ class BasePrevalence(ABC):
 
     def plan(self, half_width: float) -> SamplePlan:
         """Numbers of further target scores, labelled positives or negatives (each alone) that reach a half-width.
-
-        Notes
-        -----
-        Cost: microseconds.
 
         Examples
         --------
@@ -325,21 +302,6 @@ class BasePrevalence(ABC):
         rule : "posterior" or "count"
             "posterior": the positive class is the most probable one, which may find no positives where they are rare.
             "count": the round(share x n) rows with the highest score of it, equal ones kept together.
-
-        Notes
-        -----
-        Cost: O(n log n) for n scores.
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> from cmtrack import estimate_prevalence
-        >>> rng, y = np.random.default_rng(0), np.repeat([0, 1], 500)
-        >>> target = np.concatenate((rng.normal(0, 1, 1_800), rng.normal(2, 1, 200)))
-        >>> estimate = estimate_prevalence(target, calibration=(y, rng.normal(2 * y)), density="bins")
-        >>> labels = estimate.labels(target, rule="count")
-        >>> bool(abs(labels.positive.sum() - estimate.count) <= 1), labels.tied
-        (True, 0)
         """
         array = np.asarray(scores, dtype=np.float64)
         if rule == "posterior":
@@ -352,23 +314,7 @@ class BasePrevalence(ABC):
 
     @abstractmethod
     def posterior(self, scores: Any) -> FloatArray:
-        """Recalibrated probabilities in the target.
-
-        Notes
-        -----
-        Cost: O(n log n) for n scores.
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> from cmtrack import estimate_prevalence
-        >>> rng, y = np.random.default_rng(0), np.repeat([0, 1], 500)
-        >>> target = np.concatenate((rng.normal(0, 1, 1_800), rng.normal(2, 1, 200)))
-        >>> estimate = estimate_prevalence(target, calibration=(y, rng.normal(2 * y)), density="bins")
-        >>> rare, certain = estimate.posterior([-1.0, 4.0])
-        >>> bool(rare < 0.1), bool(certain > 0.8)
-        (True, True)
-        """
+        """Recalibrated probabilities in the target."""
 
     @abstractmethod
     def _most_probable(self, scores: FloatArray) -> BoolArray:
@@ -388,22 +334,7 @@ class BasePrevalence(ABC):
 
     @abstractmethod
     def to_frame(self) -> pd.DataFrame:
-        """The estimates as a table.
-
-        Notes
-        -----
-        Cost: O(K) for K classes.
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> from cmtrack import estimate_prevalence
-        >>> rng, y = np.random.default_rng(0), np.repeat([0, 1], 500)
-        >>> target = np.concatenate((rng.normal(0, 1, 1_800), rng.normal(2, 1, 200)))
-        >>> estimate = estimate_prevalence(target, calibration=(y, rng.normal(2 * y)), density="bins")
-        >>> estimate.to_frame().columns.tolist()[:6]
-        ['positive', 'value', 'low', 'high', 'count', 'count_low']
-        """
+        """The estimates as a table."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -426,10 +357,6 @@ class PrevalenceEstimate(BasePrevalence):
         likelihood.
     fit_contributions : tuple of (int, float)
         The bins that fit worst, with their parts of the statistic.
-
-    Notes
-    -----
-    Cost: holds the target's scores and the densities.
 
     Examples
     --------
@@ -485,21 +412,6 @@ class PrevalenceEstimate(BasePrevalence):
         The adjusted curve crosses the chi-square quantile at :attr:`low` and :attr:`high` where the interval is made
         of a likelihood (``interval="adjusted"``, ``"realised"`` or ``"naive"``) and not widened to estimates without
         one fold. Without an estimate the likelihood is flat: deviance 0 everywhere.
-
-        Notes
-        -----
-        Cost: ``n_points`` times the points of the target, or its bins.
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> from cmtrack import estimate_prevalence
-        >>> rng, y = np.random.default_rng(0), np.repeat([0, 1], 500)
-        >>> target = np.concatenate((rng.normal(0, 1, 1_800), rng.normal(2, 1, 200)))
-        >>> estimate = estimate_prevalence(target, calibration=(y, rng.normal(2 * y)), density="bins")
-        >>> curve = estimate.likelihood(n_points=5)
-        >>> curve.prevalence.shape, bool((curve.adjusted <= curve.naive).all())
-        ((5,), True)
         """
         if math.isnan(self.value):
             return Likelihood(np.linspace(0.0, 1.0, n_points), np.zeros(n_points), np.zeros(n_points))
@@ -536,10 +448,6 @@ class PrevalenceEstimate(BasePrevalence):
         method : "interpolated" or "bins"
             Log ratios interpolated between bin centres, shifted so that they sum to the estimated count over
             the target; or one value a bin, which sums to it exactly but changes ranks.
-
-        Notes
-        -----
-        Cost: O(n log n) for n scores.
 
         Examples
         --------
@@ -578,43 +486,13 @@ class PrevalenceEstimate(BasePrevalence):
         return scores
 
     def figure(self) -> Figure:
-        """The likelihood of the prevalence with its interval.
-
-        Notes
-        -----
-        Cost: about 0.1 s, after :meth:`likelihood`.
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> from cmtrack import estimate_prevalence
-        >>> rng, y = np.random.default_rng(0), np.repeat([0, 1], 500)
-        >>> target = np.concatenate((rng.normal(0, 1, 1_800), rng.normal(2, 1, 200)))
-        >>> estimate = estimate_prevalence(target, calibration=(y, rng.normal(2 * y)), density="bins")
-        >>> estimate.figure().savefig("likelihood.png")
-        """
+        """The likelihood of the prevalence with its interval."""
         from cmtrack import plots
 
         return plots.prevalence_figure(self)
 
     def to_frame(self) -> pd.DataFrame:
-        """One row: value, interval, count, shares of the variance, fit.
-
-        Notes
-        -----
-        Cost: O(1).
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> from cmtrack import estimate_prevalence
-        >>> rng, y = np.random.default_rng(0), np.repeat([0, 1], 500)
-        >>> target = np.concatenate((rng.normal(0, 1, 1_800), rng.normal(2, 1, 200)))
-        >>> estimate = estimate_prevalence(target, calibration=(y, rng.normal(2 * y)), density="bins")
-        >>> estimate.to_frame()[["positive", "value"]].round(1)
-           positive  value
-        0         1    0.1
-        """
+        """One row: value, interval, count, shares of the variance, fit."""
         import pandas as pd
 
         names = ("value", "low", "high", "count", "count_low", "count_high", "count_sd", "fit_pvalue")
@@ -667,10 +545,6 @@ class ClassPrevalenceEstimate(BasePrevalence):
     target_weights : ndarray of shape (n,) or None
         What each of these rows counts for; None: one.
 
-    Notes
-    -----
-    Cost: holds the target's n x K probabilities, and K² covariances.
-
     Examples
     --------
     >>> import numpy as np
@@ -692,24 +566,7 @@ class ClassPrevalenceEstimate(BasePrevalence):
     target_weights: FloatArray | None = field(default=None, repr=False)
 
     def exposed(self, left_out: Sequence[Self]) -> Self:
-        """The same with the warning, and every class's interval over the estimates without each fold.
-
-        Notes
-        -----
-        Cost: O(F K) for F folds of K classes.
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> from cmtrack import estimate_prevalence
-        >>> rng = np.random.default_rng(0)
-        >>> probabilities = rng.dirichlet([1, 1, 1], 600)
-        >>> y = (rng.random(600)[:, None] > probabilities.cumsum(axis=1)).sum(axis=1)
-        >>> whole = estimate_prevalence(probabilities, calibration=(y, probabilities), density="temperature")
-        >>> part = estimate_prevalence(probabilities, calibration=(y[:300], probabilities[:300]), density="temperature")
-        >>> whole.exposed([part]).high >= whole.high
-        True
-        """
+        """The same with the warning, and every class's interval over the estimates without each fold."""
         shares = self.class_shares.covering([one.class_shares for one in left_out])
         return replace(super().exposed(left_out), class_shares=shares)
 
@@ -753,21 +610,6 @@ class ClassPrevalenceEstimate(BasePrevalence):
         """Recalibrated probabilities (n, K) in the target, from probabilities (n, K).
 
         Their means over the target are the estimated shares.
-
-        Notes
-        -----
-        Cost: O(n K).
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> from cmtrack import estimate_prevalence
-        >>> rng = np.random.default_rng(0)
-        >>> probabilities = rng.dirichlet([1, 1, 1], 600)
-        >>> y = (rng.random(600)[:, None] > probabilities.cumsum(axis=1)).sum(axis=1)
-        >>> estimate = estimate_prevalence(probabilities, calibration=(y, probabilities), density="temperature")
-        >>> estimate.posterior(probabilities[:2]).sum(axis=1).round(6).tolist()
-        [1.0, 1.0]
         """
         if self.scaling is None:
             raise ValueError("posterior needs a model, such as that of density='vector', got density='bins'")
@@ -783,26 +625,7 @@ class ClassPrevalenceEstimate(BasePrevalence):
         return ordering
 
     def to_frame(self) -> pd.DataFrame:
-        """One row per class: label, share with its interval, and the number in this target with its interval.
-
-        Notes
-        -----
-        Cost: O(K).
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> from cmtrack import estimate_prevalence
-        >>> rng = np.random.default_rng(0)
-        >>> probabilities = rng.dirichlet([1, 1, 1], 600)
-        >>> y = (rng.random(600)[:, None] > probabilities.cumsum(axis=1)).sum(axis=1)
-        >>> estimate = estimate_prevalence(probabilities, calibration=(y, probabilities), density="temperature")
-        >>> estimate.to_frame()[["label", "value"]].round(1)
-           label  value
-        0      0    0.3
-        1      1    0.4
-        2      2    0.3
-        """
+        """One row per class: label, share with its interval, and the number in this target with its interval."""
         import pandas as pd
 
         names = ("count", "count_low", "count_high")

@@ -76,23 +76,7 @@ class AttributeSubsets:
         return "gamma is 0: no granule is of a single class, so that no attribute decides anything" if lacking else ""
 
     def to_frame(self) -> pd.DataFrame:
-        """One row per judged subset, small ones first and the best of a size before others.
-
-        Notes
-        -----
-        Cost: O(R log R) for R judged subsets.
-
-        Examples
-        --------
-        >>> from cmtrack import attribute_subsets
-        >>> weather = {"sky": ["sun", "sun", "rain", "rain"], "wind": [0, 1, 0, 1]}
-        >>> attribute_subsets(weather, ["out", "out", "in", "out"]).to_frame()
-            attributes  n_attributes  gamma  reduct
-        0           ()             0    0.0   False
-        1       (sky,)             1    0.5   False
-        2      (wind,)             1    0.5   False
-        3  (sky, wind)             2    1.0    True
-        """
+        """One row per judged subset, small ones first and the best of a size before others."""
         import pandas as pd
 
         sizes = self.members.sum(axis=1)

@@ -50,10 +50,6 @@ class RoughApproximations:
     lower_granules, upper_granules : tuple of K tuples of int
         The granules that make them up, by their place in the table.
 
-    Notes
-    -----
-    Cost: two counts for each class, and the granules of each.
-
     Examples
     --------
     >>> from cmtrack import granule_table
@@ -113,22 +109,7 @@ class RoughApproximations:
         return {name: "no actual samples" for name, value in self.metrics.items() if math.isnan(value)}
 
     def to_frame(self) -> pd.DataFrame:
-        """One row per class.
-
-        Notes
-        -----
-        Cost: O(K) for K classes.
-
-        Examples
-        --------
-        >>> from cmtrack import granule_table
-        >>> table = granule_table({"sky": ["sun", "sun", "rain", "rain"]}, ["out", "out", "in", "out"])
-        >>> table.approximations().to_frame()[["size", "lower", "upper", "alpha"]]
-               size  lower  upper  alpha
-        class
-        in        1      0      2    0.0
-        out       3      2      4    0.5
-        """
+        """One row per class."""
         import pandas as pd
 
         columns = {
@@ -142,18 +123,7 @@ class RoughApproximations:
         return pd.DataFrame(columns, index=pd.Index(self.labels, name="class", tupleize_cols=False))
 
     def figure(self) -> Figure:
-        """Draw a bar per class from its lower to its upper approximation.
-
-        Notes
-        -----
-        Cost: about 0.1 s for ten classes.
-
-        Examples
-        --------
-        >>> from cmtrack import granule_table
-        >>> table = granule_table({"sky": ["sun", "sun", "rain", "rain"]}, ["out", "out", "in", "out"])
-        >>> table.approximations().figure().savefig("approximations.png")
-        """
+        """Draw a bar per class from its lower to its upper approximation."""
         return _figure(self.lower, self.upper, self.class_sizes, self.labels)
 
     def __repr__(self) -> str:
@@ -228,8 +198,6 @@ class RoughBounds:
     "One less" and "one more" count samples. Where sample weights are fractions a sample can weigh less than one, so
     ``lower_upper_bound`` is ``hits`` and ``upper_lower_bound`` is ``union`` there. Whole weights mean repeated rows.
 
-    Cost: five to seven arrays of K numbers.
-
     Examples
     --------
     >>> from cmtrack import ConfusionMatrix, rough_bounds
@@ -281,22 +249,7 @@ class RoughBounds:
         return found
 
     def to_frame(self) -> pd.DataFrame:
-        """One row per class; NaN where a bound needs the classifier of most frequent classes.
-
-        Notes
-        -----
-        Cost: O(K) for K classes.
-
-        Examples
-        --------
-        >>> from cmtrack import ConfusionMatrix, rough_bounds
-        >>> bounds = rough_bounds(ConfusionMatrix([[50, 10], [5, 35]], ("in", "out")))
-        >>> bounds.to_frame()[["size", "hits", "lower_upper_bound", "upper_lower_bound"]]
-               size  hits  lower_upper_bound  upper_lower_bound
-        class
-        in       60    50                 49                 66
-        out      40    35                 34                 51
-        """
+        """One row per class; NaN where a bound needs the classifier of most frequent classes."""
         import pandas as pd
 
         unknown = np.full(len(self.labels), math.nan)
@@ -314,17 +267,7 @@ class RoughBounds:
         return pd.DataFrame(columns, index=pd.Index(self.labels, name="class", tupleize_cols=False))
 
     def figure(self) -> Figure:
-        """Draw the sharpest bounds, a bar per class.
-
-        Notes
-        -----
-        Cost: about 0.1 s for ten classes.
-
-        Examples
-        --------
-        >>> from cmtrack import ConfusionMatrix, rough_bounds
-        >>> rough_bounds(ConfusionMatrix([[50, 10], [5, 35]], ("in", "out"))).figure().savefig("bounds.png")
-        """
+        """Draw the sharpest bounds, a bar per class."""
         lower, upper = self.majority_lower_upper_bound, self.majority_upper_lower_bound
         lower = self.lower_upper_bound if lower is None else lower
         upper = self.upper_lower_bound if upper is None else upper
@@ -375,10 +318,6 @@ def rough_bounds(confusion_matrix: ConfusionMatrix, majority: bool = False) -> R
         If it is no confusion matrix.
     ValueError
         If it is empty, or cannot be that of a classifier of most frequent classes.
-
-    Notes
-    -----
-    Cost: O(K²) time and memory for K classes.
 
     References
     ----------

@@ -45,10 +45,6 @@ class GranuleTable:
     values : tuple of S tuples of length A
         The attributes' values of each granule; None is a missing value, a value of its own.
 
-    Notes
-    -----
-    Cost: S x K counts of 8 bytes, and the values of S granules.
-
     Examples
     --------
     >>> from cmtrack import granule_table
@@ -103,19 +99,7 @@ class GranuleTable:
     # -- classifiers -----------------------------------------------------------------------------------
 
     def majority(self) -> tuple[Label, ...]:
-        """The most frequent class of each granule, the first in label order on ties ("maximal row classifier").
-
-        Notes
-        -----
-        Cost: O(S K) for S granules and K classes.
-
-        Examples
-        --------
-        >>> from cmtrack import granule_table
-        >>> table = granule_table({"sky": ["sun", "sun", "rain", "rain"]}, ["out", "out", "in", "out"])
-        >>> table.majority()
-        ('out', 'in')
-        """
+        """The most frequent class of each granule, the first in label order on ties ("maximal row classifier")."""
         return tuple(self.labels[k] for k in self.counts.argmax(axis=1))
 
     def classifier(self, X: Any, y_pred: Any) -> tuple[Label, ...]:
@@ -132,10 +116,6 @@ class GranuleTable:
         ------
         ValueError
             If a granule gets more than one class or none, or a row is of no granule of the table.
-
-        Notes
-        -----
-        Cost: O(n) time and memory for n rows.
 
         Examples
         --------
@@ -169,20 +149,6 @@ class GranuleTable:
         ----------
         classifier : sequence of length S
             The class that each granule is assigned to, such as :meth:`majority`.
-
-        Notes
-        -----
-        Cost: O(S K) for S granules and K classes.
-
-        Examples
-        --------
-        >>> from cmtrack import granule_table
-        >>> table = granule_table({"sky": ["sun", "sun", "rain", "rain"]}, ["out", "out", "in", "out"])
-        >>> table.confusion_matrix(table.majority()).to_frame()
-        predicted  in  out
-        actual
-        in          1    0
-        out         1    2
         """
         assigned = self._assigned(classifier)
         counts = np.zeros((len(self.labels), len(self.labels)), dtype=np.int64)
@@ -192,36 +158,13 @@ class GranuleTable:
     # -- rough sets ------------------------------------------------------------------------------------
 
     def approximations(self) -> RoughApproximations:
-        """Lower and upper approximation of each class, quality and accuracies: exact, and independent of a classifier.
-
-        Notes
-        -----
-        Cost: O(S K) for S granules and K classes.
-
-        Examples
-        --------
-        >>> from cmtrack import granule_table
-        >>> table = granule_table({"sky": ["sun", "sun", "rain", "rain"]}, ["out", "out", "in", "out"])
-        >>> table.approximations()
-        RoughApproximations(2 classes, gamma 0.5, weighted_alpha 0.3333)
-        """
+        """Exact lower and upper approximation of each class, quality and accuracies, whatever the classifier."""
         return approximate(self.counts, self.labels)
 
     def bounds(self, classifier: Sequence[Label]) -> RoughBounds:
         """The bounds that the classifier's confusion matrix gives, with the condition under which they hold checked.
 
         Those for a classifier of most frequent classes are there where it is one.
-
-        Notes
-        -----
-        Cost: O(S K) for S granules and K classes.
-
-        Examples
-        --------
-        >>> from cmtrack import granule_table
-        >>> table = granule_table({"sky": ["sun", "sun", "rain", "rain"]}, ["out", "out", "in", "out"])
-        >>> table.bounds(table.majority()).condition_text
-        'They hold: every granule holds samples of the class it is assigned to.'
         """
         assigned = self._assigned(classifier)
         own = self.counts[np.arange(len(assigned)), assigned]
@@ -235,13 +178,6 @@ class GranuleTable:
         Notes
         -----
         Cost: as :func:`cmtrack.attribute_subsets`, of S granules instead of n rows.
-
-        Examples
-        --------
-        >>> from cmtrack import granule_table
-        >>> weather = {"sky": ["sun", "sun", "rain", "rain"], "wind": [0, 1, 0, 1]}
-        >>> granule_table(weather, ["out", "out", "in", "in"]).attribute_subsets().reducts
-        (('sky',),)
         """
         return search(self.counts, self.attributes, self.values)
 
@@ -292,21 +228,7 @@ class GranuleTable:
         return ours == theirs
 
     def to_frame(self) -> pd.DataFrame:
-        """The counts: rows named by the granules' values, columns by class.
-
-        Notes
-        -----
-        Cost: O(S K) for S granules and K classes.
-
-        Examples
-        --------
-        >>> from cmtrack import granule_table
-        >>> granule_table({"sky": ["sun", "sun", "rain", "rain"]}, ["out", "out", "in", "out"]).to_frame()
-        class  in  out
-        sky
-        sun     0    2
-        rain    1    1
-        """
+        """The counts: rows named by the granules' values, columns by class."""
         import pandas as pd
 
         names = [str(name) for name in self.attributes]
@@ -356,10 +278,6 @@ def granule_table(
     ValueError
         Unequal lengths, missing or unknown labels, fewer than two classes, unknown or repeated attributes, more than
         100,000,000 cells.
-
-    Notes
-    -----
-    Cost: one pass over n rows for each of A attributes: O(A n) time, O(n) memory.
 
     References
     ----------

@@ -41,10 +41,6 @@ class SegmentColumn:
     note : str
         What was done to the column (values cut, segments put together); empty where nothing was.
 
-    Notes
-    -----
-    Cost: n codes of 8 bytes.
-
     Examples
     --------
     >>> from cmtrack.segments import segment_columns
@@ -89,10 +85,6 @@ def segment_columns(data: Any, n_rows: int, names: Sequence[Any] | None = None) 
         A column that is not there, of another length, with one value only, with a value of its own in each row, or
         continuous (more than 20 distinct numbers that are not whole).
 
-    Notes
-    -----
-    Cost: O(n log n) time for n rows of each column.
-
     Examples
     --------
     >>> from cmtrack.segments import segment_columns
@@ -116,10 +108,6 @@ def search_columns(
         As in :func:`segment_columns`.
     bins : int, default 5
         Parts that a column of numbers is cut into.
-
-    Notes
-    -----
-    Cost: O(n log n) time for n rows of each column.
 
     Examples
     --------
@@ -155,10 +143,6 @@ def cut_at_quantiles(name: str, values: Any, n_rows: int, bins: int = 5) -> Segm
     ------
     TypeError, ValueError
         If the column holds no numbers, has another length or one value only, or ``bins`` is less than 2.
-
-    Notes
-    -----
-    Cost: O(n log n) time for n rows.
 
     Examples
     --------

@@ -30,10 +30,6 @@ def simultaneous_level(n: int, confidence_level: float = 0.95) -> float:
     ValueError
         If n is not positive, or the level does not lie between 0 and 1.
 
-    Notes
-    -----
-    Cost: O(1).
-
     Examples
     --------
     >>> from cmtrack.segments import simultaneous_level
@@ -63,10 +59,6 @@ class Estimates:
     bounds : (low, high)
         Range of the metric.
 
-    Notes
-    -----
-    Cost: two to four arrays of S numbers.
-
     Examples
     --------
     >>> import numpy as np
@@ -95,19 +87,7 @@ class Estimates:
 
     @classmethod
     def of_shares(cls, hits: Any, n: Any) -> Estimates:
-        """Shares of counts: ``hits`` of ``n`` samples in each segment, both of shape (S,).
-
-        Notes
-        -----
-        Cost: O(S).
-
-        Examples
-        --------
-        >>> from cmtrack.segments import Estimates
-        >>> shares = Estimates.of_shares([90, 40], [100, 50])
-        >>> shares.values.tolist(), shares.errors.round(3).tolist()
-        ([0.9, 0.8], [0.03, 0.057])
-        """
+        """Shares of counts: ``hits`` of ``n`` samples in each segment, both of shape (S,)."""
         hits, n = to_float_array("hits", hits), to_float_array("n", n)
         with np.errstate(all="ignore"):
             values = np.where(n > 0, hits / n, math.nan)
@@ -127,17 +107,6 @@ class Estimates:
         """The reach of the interval of each value down and up: Wilson's of shares, Wald's of others.
 
         NaN where no error is known; an error of exactly 0 is none, but for a share.
-
-        Notes
-        -----
-        Cost: O(S).
-
-        Examples
-        --------
-        >>> from cmtrack.segments import Estimates
-        >>> down, up = Estimates.of_shares([90, 40], [100, 50]).arms(0.95)
-        >>> down.round(3).tolist(), up.round(3).tolist()
-        ([0.074, 0.13], [0.045, 0.088])
         """
         z = _quantiles(level, self.degrees, len(self.values))
         with np.errstate(all="ignore"):
@@ -167,17 +136,6 @@ class Estimates:
             At which all hold together.
         bounds : (low, high)
             Of the metric.
-
-        Notes
-        -----
-        Cost: O(S).
-
-        Examples
-        --------
-        >>> from cmtrack.segments import Estimates
-        >>> low, high = Estimates.of_shares([90, 40], [100, 50]).intervals("wilson")
-        >>> low.round(3).tolist(), high.round(3).tolist()
-        ([0.813, 0.649], [0.949, 0.896])
         """
         level = simultaneous_level(max(int(self.known.sum()), 1), confidence_level)
         if scale == "wilson":
@@ -218,10 +176,6 @@ class Differences:
     level : float
         Of each interval.
 
-    Notes
-    -----
-    Cost: three arrays of S numbers.
-
     Examples
     --------
     >>> from cmtrack.segments import Estimates, differences
@@ -258,10 +212,6 @@ def differences(
     ------
     ValueError
         If the numbers of segments differ.
-
-    Notes
-    -----
-    Cost: O(S).
 
     Examples
     --------
@@ -336,10 +286,6 @@ class Disparity:
         Pairs of segments that the intervals account for.
     reason : str
         Why something is undefined.
-
-    Notes
-    -----
-    Cost: six numbers and two places.
 
     Examples
     --------
@@ -456,10 +402,6 @@ class Shrinkage(NamedTuple):
     values : ndarray of shape (S,)
         NaN where a value or its error is.
 
-    Notes
-    -----
-    Cost: S numbers.
-
     Examples
     --------
     >>> from cmtrack.segments import shrink
@@ -480,10 +422,6 @@ def shrink(values: Any, errors: Any) -> Shrinkage:
     ----------
     values, errors : array-like of shape (S,)
         Errors of 0 are not known errors, and their values are left out.
-
-    Notes
-    -----
-    Cost: O(S).
 
     Examples
     --------
@@ -523,10 +461,6 @@ def order_of_segments(estimates: Estimates, support: Any, better: str = "higher"
         Rows of each segment.
     better : "higher" or "lower"
 
-    Notes
-    -----
-    Cost: O(S log S).
-
     Examples
     --------
     >>> from cmtrack.segments import Estimates, order_of_segments
@@ -543,10 +477,6 @@ def order_of_segments(estimates: Estimates, support: Any, better: str = "higher"
 
 def shrunken(estimates: Estimates) -> Shrinkage:
     """The values of segments shrunken as :func:`order_of_segments` does; ``between`` is 0 where it goes by support.
-
-    Notes
-    -----
-    Cost: O(S).
 
     Examples
     --------
@@ -577,10 +507,6 @@ class Interaction(NamedTuple):
     segments : int
         Number of these.
 
-    Notes
-    -----
-    Cost: four numbers.
-
     Examples
     --------
     >>> from cmtrack.segments import qualitative_interaction
@@ -604,10 +530,6 @@ def qualitative_interaction(differences: Any, errors: Any) -> Interaction:
     ----------
     differences, errors : array-like of shape (S,)
         Paired differences; segments with an undefined one, or an error of 0, are left out.
-
-    Notes
-    -----
-    Cost: O(S).
 
     Examples
     --------

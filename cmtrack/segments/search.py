@@ -59,10 +59,6 @@ class SearchedSegment:
     p_adjusted : float
         Probability that the worst of all searched segments lies as far off by chance.
 
-    Notes
-    -----
-    Cost: some ten numbers.
-
     Examples
     --------
     >>> from cmtrack.segments import search_columns, worst_segments
@@ -115,10 +111,6 @@ class SegmentSearch:
     notes : tuple of str
         What a reader must know: the bias, columns that were cut.
 
-    Notes
-    -----
-    Cost: some ten numbers for each searched segment.
-
     Examples
     --------
     >>> from cmtrack.segments import search_columns, worst_segments
@@ -142,39 +134,11 @@ class SegmentSearch:
     notes: tuple[str, ...]
 
     def found(self, alpha: float = 0.05) -> tuple[SearchedSegment, ...]:
-        """The segments whose adjusted p-value is at most ``alpha``, which bounds the probability of any error.
-
-        Notes
-        -----
-        Cost: O(S) for S searched segments.
-
-        Examples
-        --------
-        >>> from cmtrack.segments import search_columns, worst_segments
-        >>> columns = search_columns({"region": ["north"] * 200 + ["south"] * 200}, 400)
-        >>> search = worst_segments(columns, [1] * 190 + [0] * 10 + [1] * 140 + [0] * 60, better="higher")
-        >>> [segment.text for segment in search.found()]
-        ['region = south']
-        """
+        """The segments whose adjusted p-value is at most ``alpha``, which bounds the probability of any error."""
         return tuple(one for one in self.segments if one.p_adjusted <= alpha)
 
     def to_frame(self) -> pd.DataFrame:
-        """One row per segment, the worst first.
-
-        Notes
-        -----
-        Cost: O(S) for S searched segments.
-
-        Examples
-        --------
-        >>> from cmtrack.segments import search_columns, worst_segments
-        >>> columns = search_columns({"region": ["north"] * 200 + ["south"] * 200}, 400)
-        >>> search = worst_segments(columns, [1] * 190 + [0] * 10 + [1] * 140 + [0] * 60, better="higher")
-        >>> search.to_frame()[["segment", "rows", "value", "rest"]]
-                  segment  rows  value  rest
-        0  region = south   200   0.70  0.95
-        1  region = north   200   0.95  0.70
-        """
+        """One row per segment, the worst first."""
         import pandas as pd
 
         names = [name for name in SearchedSegment.__dataclass_fields__ if name not in ("where", "clusters")]
@@ -331,10 +295,6 @@ def differing_segments(
     ------
     TypeError, ValueError
         As :func:`worst_segments` does.
-
-    Notes
-    -----
-    Cost: as :func:`worst_segments`.
 
     Examples
     --------

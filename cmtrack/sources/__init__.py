@@ -40,10 +40,6 @@ def find_source(table: Any) -> Source | None:
     FileNotFoundError
         If there is no such file.
 
-    Notes
-    -----
-    Cost: no row is read; of files their schema is.
-
     Examples
     --------
     >>> import pandas as pd
@@ -66,10 +62,6 @@ def open_source(table: Any) -> Source:
         If it is no table.
     ValueError, FileNotFoundError
         As of :func:`find_source`.
-
-    Notes
-    -----
-    Cost: no row is read; of files their schema is.
 
     Examples
     --------

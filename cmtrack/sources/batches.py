@@ -31,10 +31,6 @@ class Work:
     columns : Columns
     kernel : Kernel
 
-    Notes
-    -----
-    Cost: O(K²) for K classes where there are costs or a grouping; it is what a worker is sent.
-
     Examples
     --------
     >>> import pickle
@@ -48,64 +44,21 @@ class Work:
     kernel: Kernel
 
     def tally(self, batches: Iterable[pa.RecordBatch]) -> Tally:
-        """Count all batches in this thread.
-
-        Notes
-        -----
-        Cost: one pass over the rows in one thread; memory for one batch.
-
-        Examples
-        --------
-        >>> import pyarrow as pa
-        >>> from cmtrack.sources import Columns, Work
-        >>> from cmtrack.statistics.kernel import Kernel
-        >>> tally = Work(Columns("y", "z"), Kernel((0, 1))).tally([pa.record_batch({"y": [0, 1], "z": [1, 1]})])
-        >>> tally.statistics((0, 1)).matrix.counts.tolist()
-        [[0, 1], [0, 1]]
-        """
+        """Count all batches in this thread."""
         tally = Tally(self.kernel)
         for batch in self.whole(batches):
             tally.add(self.read(batch))
         return tally
 
     def packed(self, batches: Iterable[pa.RecordBatch]) -> bytes:
-        """The tally of a partition, or the error of its rows, as bytes that a driver takes.
-
-        Notes
-        -----
-        Cost: as :meth:`tally`, and the compression of the tally.
-
-        Examples
-        --------
-        >>> import pyarrow as pa
-        >>> from cmtrack.sources import Columns, Work
-        >>> from cmtrack.sources.batches import unpacked
-        >>> from cmtrack.statistics.kernel import Kernel
-        >>> sent = Work(Columns("y", "z"), Kernel((0, 1))).packed([pa.record_batch({"y": [0, 1], "z": [0, 1]})])
-        >>> unpacked(sent).faults.n_rows
-        2
-        """
+        """The tally of a partition, or the error of its rows, as bytes that a driver takes."""
         try:
             return _packed(self.tally(batches))
         except (TypeError, ValueError) as error:
             return _packed(error)
 
     def whole(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """The same rows in batches that are neither small nor large.
-
-        Notes
-        -----
-        Cost: small batches are joined, which copies them; large ones are cut without a copy.
-
-        Examples
-        --------
-        >>> import pyarrow as pa
-        >>> from cmtrack.sources import Columns, Work
-        >>> from cmtrack.statistics.kernel import Kernel
-        >>> small = [pa.record_batch({"y": [0, 1], "z": [1, 1]})] * 3
-        >>> [batch.num_rows for batch in Work(Columns("y", "z"), Kernel((0, 1))).whole(small)]
-        [6]
-        """
+        """The same rows in batches that are neither small nor large."""
         waiting: list[pa.RecordBatch] = []
         n_waiting, wanted = 0, _MOST_ROWS
         for batch in batches:
@@ -121,21 +74,7 @@ class Work:
             yield _joined(waiting)
 
     def read(self, batch: pa.RecordBatch) -> Batch:
-        """A batch of Arrow as columns of NumPy; columns of strings stay Arrow's.
-
-        Notes
-        -----
-        Cost: O(rows x columns); numbers without missing values are not copied.
-
-        Examples
-        --------
-        >>> import pyarrow as pa
-        >>> from cmtrack.sources import Columns, Work
-        >>> from cmtrack.statistics.kernel import Kernel
-        >>> rows = pa.record_batch({"y": [0, 1], "z": [1, 1]})
-        >>> Work(Columns("y", "z"), Kernel((0, 1))).read(rows).predicted.tolist()
-        [1, 1]
-        """
+        """A batch of Arrow as columns of NumPy; columns of strings stay Arrow's."""
         columns = self.columns
         lengths: Counter[int] | None = None
         scores: tuple[npt.NDArray[Any], ...] = ()

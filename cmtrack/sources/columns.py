@@ -33,10 +33,6 @@ class Columns:
     segments : tuple of tuples of str
         Columns, and crossings of several, that divide the rows.
 
-    Notes
-    -----
-    Cost: O(1).
-
     Examples
     --------
     >>> from cmtrack.sources import Columns
@@ -67,18 +63,7 @@ class Columns:
         return list(dict.fromkeys(name for division in self.segments for name in division))
 
     def parts(self, width: int) -> list[str]:
-        """The names of the given probabilities in error texts, where lists have this length.
-
-        Notes
-        -----
-        Cost: O(K) for K columns or entries.
-
-        Examples
-        --------
-        >>> from cmtrack.sources import Columns
-        >>> Columns("y", scores=("p",), lists=True).parts(2)
-        ["entry 0 of column 'p'", "entry 1 of column 'p'"]
-        """
+        """The names of the given probabilities in error texts, where lists have this length."""
         if not self.lists:
             return [f"column {name!r}" for name in self.scores]
         return [f"entry {k} of column {self.scores[0]!r}" for k in range(width)]
@@ -103,10 +88,6 @@ def choose_columns(
         If a column is not there, or a pattern matches none.
     TypeError
         If a name is no text.
-
-    Notes
-    -----
-    Cost: O(C) for C columns; no row is read.
 
     Examples
     --------
@@ -157,10 +138,6 @@ def match_pattern(pattern: str, names: Sequence[str], what: str = "y_prob") -> d
     ValueError
         If there is more than one star.
 
-    Notes
-    -----
-    Cost: O(C) for C columns.
-
     Examples
     --------
     >>> from cmtrack.sources import match_pattern
@@ -191,10 +168,6 @@ def check_kinds(columns: Columns, schema: pa.Schema, weights_are: str | None = N
     ------
     ValueError
         If a column is of a wrong kind.
-
-    Notes
-    -----
-    Cost: O(1) for each column; no row is read.
 
     Examples
     --------
@@ -238,10 +211,6 @@ def is_list(kind: pa.DataType) -> bool:
 
 def label_kind(kind: pa.DataType) -> type | None:
     """The type of a column's labels: int, float, str or bool; object where nothing tells, None if they are none.
-
-    Notes
-    -----
-    Cost: O(1).
 
     Examples
     --------

@@ -31,10 +31,6 @@ class Source(ABC):
     n_rows : int, optional
         How many rows there are, where that is known without reading them.
 
-    Notes
-    -----
-    Cost: O(1); rows are read by :meth:`count` alone.
-
     Examples
     --------
     >>> from cmtrack.sources import Cluster, Source, Stream
@@ -50,48 +46,16 @@ class Source(ABC):
         """Names and kinds of all columns; null where nothing tells the kind."""
 
     def categories(self, name: str) -> list[Any] | None:
-        """The values of a column that someone put in an order; None for any other column.
-
-        Notes
-        -----
-        Cost: O(C) for C categories; no row is read.
-
-        Examples
-        --------
-        >>> import pandas as pd
-        >>> from cmtrack.sources import open_source
-        >>> answers = pd.Categorical(["no", "yes"], ["yes", "no"], ordered=True)
-        >>> open_source(pd.DataFrame({"y": answers})).categories("y")
-        ['yes', 'no']
-        """
+        """The values of a column that someone put in an order; None for any other column."""
         return None
 
     @abstractmethod
     def count(self, work: Work, watch: Watch) -> Tally:
-        """Count the rows.
-
-        Notes
-        -----
-        Cost: one pass over the rows.
-
-        Examples
-        --------
-        >>> import pyarrow as pa
-        >>> from cmtrack.sources import Columns, Work, open_source
-        >>> from cmtrack.statistics.kernel import Kernel
-        >>> work = Work(Columns("y", "z"), Kernel(("no", "yes")))
-        >>> table = open_source(pa.table({"y": ["no", "yes"], "z": ["yes", "yes"]}))
-        >>> table.count(work, lambda rows: None).statistics(("no", "yes")).matrix.counts.tolist()
-        [[0, 1], [0, 1]]
-        """
+        """Count the rows."""
 
 
 class Stream(Source):
     """Rows that come to this process batch by batch, and are counted by a thread for each core.
-
-    Notes
-    -----
-    Cost: a thread for each core, and a batch in memory for each.
 
     Examples
     --------
@@ -108,20 +72,7 @@ class Stream(Source):
 
     @abstractmethod
     def batches(self, names: list[str]) -> Iterable[pa.RecordBatch]:
-        """The named columns; asked for again for each reading.
-
-        Notes
-        -----
-        Cost: one pass over the named columns.
-
-        Examples
-        --------
-        >>> import pyarrow as pa
-        >>> from cmtrack.sources import open_source
-        >>> table = open_source(pa.table({"y": [0, 1], "p": [0.2, 0.9], "name": ["a", "b"]}))
-        >>> [batch.schema.names for batch in table.batches(["y", "p"])]
-        [['y', 'p']]
-        """
+        """The named columns; asked for again for each reading."""
 
     def count(self, work: Work, watch: Watch) -> Tally:
         """Count the rows; no more batches are in memory than there are threads."""
@@ -145,11 +96,6 @@ class Stream(Source):
 class Cluster(Source):
     """Rows that stay where they are: the kernel runs on the workers, which need cmtrack, and tallies come back.
 
-    Notes
-    -----
-    Cost: on each worker one pass over its rows; of each partition a tally comes back, whose size grows with the classes
-    and not with the rows.
-
     Examples
     --------
     >>> import pyarrow as pa
@@ -166,22 +112,7 @@ class Cluster(Source):
 
     @abstractmethod
     def tallies(self, work: Work) -> Iterable[Any]:
-        """The packed tally of each partition, or of several together (``work.packed``, ``packed_sum``).
-
-        Notes
-        -----
-        Cost: one pass over the rows, on the workers.
-
-        Examples
-        --------
-        >>> import pyarrow as pa
-        >>> from cmtrack.sources import Columns, Work
-        >>> from cmtrack.statistics.kernel import Kernel
-        >>> work = Work(Columns("y", "z"), Kernel((0, 1)))
-        >>> parts = [[pa.record_batch({"y": [0, 1], "z": [0, 1]})], [pa.record_batch({"y": [1], "z": [0]})]]
-        >>> [type(work.packed(part)).__name__ for part in parts]
-        ['bytes', 'bytes']
-        """
+        """The packed tally of each partition, or of several together (``work.packed``, ``packed_sum``)."""
 
     def count(self, work: Work, watch: Watch) -> Tally:
         """Count the rows, and add the tallies up as they come."""

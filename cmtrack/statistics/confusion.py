@@ -31,10 +31,6 @@ class ConfusionMatrix:
     labels : tuple of length K
         The classes in order.
 
-    Notes
-    -----
-    Cost: K² numbers of 8 bytes: 8 MB for 1,000 classes.
-
     Examples
     --------
     >>> from cmtrack import ConfusionMatrix
@@ -89,11 +85,6 @@ class ConfusionMatrix:
         ValueError
             Unequal lengths, empty or missing labels, unknown labels, one class only, wrong weights.
 
-        Notes
-        -----
-        Cost: one pass over n rows; O(n + K²) time and O(K²) memory, besides the rows' codes where labels are not small
-        integers.
-
         Examples
         --------
         >>> from cmtrack import ConfusionMatrix
@@ -130,18 +121,7 @@ class ConfusionMatrix:
         return self.labels == other.labels and np.array_equal(self.counts, other.counts)
 
     def arranged(self, labels: tuple[Label, ...]) -> ConfusionMatrix:
-        """The same counts with all of ``labels`` in their order; labels that are new have no samples.
-
-        Notes
-        -----
-        Cost: O(K²) time and memory.
-
-        Examples
-        --------
-        >>> from cmtrack import ConfusionMatrix
-        >>> ConfusionMatrix([[3, 1], [0, 2]], ("a", "b")).arranged(("b", "a", "c")).counts.tolist()
-        [[2, 0, 0], [1, 3, 0], [0, 0, 0]]
-        """
+        """The same counts with all of ``labels`` in their order; labels that are new have no samples."""
         if labels == self.labels:
             return self
         index = {label: code for code, label in enumerate(labels)}
@@ -151,20 +131,7 @@ class ConfusionMatrix:
         return ConfusionMatrix(spread, labels)
 
     def reduce(self, grouping: Grouping) -> ReducedConfusionMatrix:
-        """Group classes; a chain gives its last step (see :meth:`reductions` for each step).
-
-        Notes
-        -----
-        Cost: O(K²) time and memory for each step of a chain; the rows are not needed.
-
-        Examples
-        --------
-        >>> from cmtrack import ConfusionMatrix, Grouping
-        >>> matrix = ConfusionMatrix([[5, 1, 0], [2, 4, 1], [0, 1, 6]], (0, 1, 2))
-        >>> reduced = matrix.reduce(Grouping({"low": [0, 1], "high": [2]}, mode="strict"))
-        >>> reduced.counts.tolist(), reduced.mismatches.tolist()
-        ([[9, 1], [1, 6]], [3, 0])
-        """
+        """Group classes; a chain gives its last step (see :meth:`reductions` for each step)."""
         return self.reductions(grouping)[-1]
 
     def reductions(self, grouping: Grouping) -> tuple[ReducedConfusionMatrix, ...]:
@@ -172,37 +139,11 @@ class ConfusionMatrix:
 
         Source: Markoulidakis et al. (2021), equations 3, 6, 7 and 17-20 (19 and 20 with the membership
         signs put right: accepted pairs are hits, the others mismatches).
-
-        Notes
-        -----
-        Cost: O(K²) time and memory for each step.
-
-        Examples
-        --------
-        >>> from cmtrack import ConfusionMatrix, Grouping
-        >>> chain = Grouping({"a": [0], "b": [1], "c": [2]}).then(Grouping({"low": ["a", "b"], "high": ["c"]}))
-        >>> steps = ConfusionMatrix([[5, 1, 0], [2, 4, 1], [0, 1, 6]], (0, 1, 2)).reductions(chain)
-        >>> [step.counts.shape for step in steps]
-        [(3, 3), (2, 2)]
         """
         return tuple(reduce_counts(self.counts, step) for step in grouping.compose(self.labels))
 
     def to_frame(self) -> pd.DataFrame:
-        """The counts with rows named ``actual`` and columns named ``predicted``.
-
-        Notes
-        -----
-        Cost: O(K²) time and memory.
-
-        Examples
-        --------
-        >>> from cmtrack import ConfusionMatrix
-        >>> ConfusionMatrix([[3, 1], [0, 2]], ("no", "yes")).to_frame()
-        predicted  no  yes
-        actual
-        no          3    1
-        yes         0    2
-        """
+        """The counts with rows named ``actual`` and columns named ``predicted``."""
         import pandas as pd
 
         return pd.DataFrame(

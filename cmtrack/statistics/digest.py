@@ -38,10 +38,6 @@ class LabelDigest:
         The sum over the rows of a sequence, which is what is left of it when it is put together with rows in no
         order; None where the rows have no order.
 
-    Notes
-    -----
-    Cost: three integers; two digests are added in O(log n) time.
-
     Examples
     --------
     >>> from cmtrack.statistics import LabelDigest
@@ -56,36 +52,12 @@ class LabelDigest:
 
     @classmethod
     def from_codes(cls, codes: IntArray, labels: Sequence[Label]) -> LabelDigest:
-        """The digest of the labels numbered by ``codes`` (n,).
-
-        Notes
-        -----
-        Cost: one pass over n rows; O(n) time and memory.
-
-        Examples
-        --------
-        >>> from cmtrack.statistics import LabelDigest
-        >>> first, second = (LabelDigest.from_codes(codes, ["no", "yes"]) for codes in ([0, 1, 1], [1, 0, 1]))
-        >>> first == second, first.content_only == second.content_only
-        (False, True)
-        """
+        """The digest of the labels numbered by ``codes`` (n,)."""
         return cls.from_hashes(label_hashes(labels)[codes])
 
     @classmethod
     def from_hashes(cls, hashes: npt.NDArray[np.uint64]) -> LabelDigest:
-        """The digest of a sequence of things with these hashes (n,).
-
-        Notes
-        -----
-        Cost: one pass over n hashes; O(n) time, 512 KB of memory.
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> from cmtrack.statistics import LabelDigest
-        >>> LabelDigest.from_hashes(np.array([1, 2], dtype=np.uint64)).content
-        3
-        """
+        """The digest of a sequence of things with these hashes (n,)."""
         powers = _powers()
         value = 0
         for start in range(0, len(hashes), _BLOCK):
@@ -109,18 +81,6 @@ class LabelDigest:
         powers : ndarray of shape (K, P), int64, optional
             Sums of the ids' powers over the rows of each label: equal digests then mean the same ids, each with its
             label.
-
-        Notes
-        -----
-        Cost: O(K P) for K labels and P powers.
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> from cmtrack.statistics import LabelDigest
-        >>> counted = LabelDigest.unordered(np.array([1, 2]), ["no", "yes"])
-        >>> counted == LabelDigest.from_codes([1, 0, 1], ["no", "yes"]).content_only
-        True
         """
         hashes = [label_hashes(labels)]
         sums = [rows]
@@ -132,19 +92,7 @@ class LabelDigest:
 
     @classmethod
     def unordered_each(cls, rows: IntArray, labels: Sequence[Label]) -> list[LabelDigest]:
-        """The digests of S sets of rows without ids, from how many of each label there are, shape (S, K).
-
-        Notes
-        -----
-        Cost: O(S K) for S sets and K labels.
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> from cmtrack.statistics import LabelDigest
-        >>> [digest.rows for digest in LabelDigest.unordered_each(np.array([[1, 2], [4, 0]]), ["no", "yes"])]
-        [3, 4]
-        """
+        """The digests of S sets of rows without ids, from how many of each label there are, shape (S, K)."""
         values = (rows.astype(np.uint64) * label_hashes(labels)).sum(axis=1, dtype=np.uint64)
         return [cls(*both) for both in zip(values.tolist(), rows.sum(axis=1).tolist(), strict=True)]
 
@@ -178,17 +126,6 @@ class LabelDigest:
         ------
         ValueError
             If it is something else.
-
-        Notes
-        -----
-        Cost: O(1).
-
-        Examples
-        --------
-        >>> from cmtrack.statistics import LabelDigest
-        >>> digest = LabelDigest.from_codes([0, 1, 1], ["no", "yes"])
-        >>> LabelDigest.parse(str(digest)) == digest
-        True
         """
         if "." not in text:  # a sequence without its content, as it was once written
             value, _, rows = text.partition("-")

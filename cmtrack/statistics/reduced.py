@@ -28,10 +28,6 @@ class BinaryCounts(NamedTuple):
     fp, tn, imn : number
         Actual negatives: those sent to the positive group, hits, and those with the wrong negative class.
 
-    Notes
-    -----
-    Cost: six numbers.
-
     Examples
     --------
     >>> from cmtrack.statistics import BinaryCounts
@@ -95,8 +91,6 @@ class ReducedConfusionMatrix:
     The actual total of group g is ``counts[g].sum() + mismatches[g]``. Source: Markoulidakis et al. (2021),
     section 4 and figure 4.
 
-    Cost: M² + M numbers for M groups.
-
     Examples
     --------
     >>> from cmtrack import ConfusionMatrix, Grouping
@@ -143,18 +137,6 @@ class ReducedConfusionMatrix:
 
         Mismatches stay mismatches: they never turn back into hits. Source: Markoulidakis et al. (2021),
         equations 17-20, with the membership signs of 19 and 20 put right.
-
-        Notes
-        -----
-        Cost: O(M²) for M groups.
-
-        Examples
-        --------
-        >>> from cmtrack import ConfusionMatrix, Grouping
-        >>> matrix = ConfusionMatrix([[5, 1, 0], [2, 4, 1], [0, 1, 6]], (0, 1, 2))
-        >>> first = matrix.reduce(Grouping({"a": [0], "b": [1], "c": [2]}))
-        >>> first.reduce(Grouping({"low": ["a", "b"], "high": ["c"]}, mode="strict")).mismatches.tolist()
-        [3, 0]
         """
         state = self
         for single in grouping.steps:
@@ -172,17 +154,6 @@ class ReducedConfusionMatrix:
         ------
         ValueError
             If there are not two groups or ``positive`` is none of them.
-
-        Notes
-        -----
-        Cost: O(1).
-
-        Examples
-        --------
-        >>> from cmtrack import ConfusionMatrix, Grouping
-        >>> matrix = ConfusionMatrix([[5, 1, 0], [2, 4, 1], [0, 1, 6]], (0, 1, 2))
-        >>> matrix.reduce(Grouping({"low": [0, 1], "high": [2]}, mode="strict")).as_binary("low")
-        BinaryCounts(tp=9, fn=1, imp=3, fp=1, tn=6, imn=0)
         """
         if len(self.labels) != 2:
             raise ValueError(f"2x2+IM needs two groups, got {len(self.labels)}: {list(self.labels)}")
@@ -199,21 +170,6 @@ class ReducedConfusionMatrix:
         """The printed M x M + IM layout: an extra IM row and column, the corner 0.
 
         The layout shows every mismatch twice (figure 4 of Markoulidakis et al. 2021): do not sum it.
-
-        Notes
-        -----
-        Cost: O(M²) for M groups.
-
-        Examples
-        --------
-        >>> from cmtrack import ConfusionMatrix, Grouping
-        >>> matrix = ConfusionMatrix([[5, 1, 0], [2, 4, 1], [0, 1, 6]], (0, 1, 2))
-        >>> matrix.reduce(Grouping({"low": [0, 1], "high": [2]}, mode="strict")).to_frame()
-        predicted  low  high  IM
-        actual
-        low          9     1   3
-        high         1     6   0
-        IM           3     0   0
         """
         import pandas as pd
 

@@ -69,10 +69,6 @@ class ScoreCounts:
     ) -> ScoreCounts:
         """Count ``scores`` (n,) by the channel codes (n,); ``exact``: one by one however many there are.
 
-        Notes
-        -----
-        Cost: O(n log n) time and O(n) memory up to 2**18 rows, or with ``exact``; O(n) time and O(C) memory beyond.
-
         Examples
         --------
         >>> import numpy as np
@@ -95,20 +91,7 @@ class ScoreCounts:
         return means
 
     def to_grid(self) -> ScoreCounts:
-        """The same samples counted by grid cell.
-
-        Notes
-        -----
-        Cost: O(C U) time, and 1,600 numbers for each of C channels.
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> from cmtrack.statistics import ScoreCounts
-        >>> cells = ScoreCounts.from_scores(np.array([0.1, 0.5, 0.5])).to_grid()
-        >>> cells.counts.shape, int(cells.counts.sum()), cells.exact
-        ((1, 1600), 3, False)
-        """
+        """The same samples counted by grid cell."""
         if not self.exact:
             return self
         cells, centres = cells_of(self.values), grid_centres()
@@ -123,20 +106,7 @@ class ScoreCounts:
         return self.plus(other)
 
     def plus(self, other: ScoreCounts, most: int | None = None) -> ScoreCounts:
-        """Merge disjoint samples with the same channels; beyond so many distinct scores by cell.
-
-        Notes
-        -----
-        Cost: O(C U log U) for C channels and U distinct scores of both together.
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> from cmtrack.statistics import ScoreCounts
-        >>> one, two = (ScoreCounts.from_scores(np.array(scores)) for scores in ([0.1, 0.5], [0.5, 0.9]))
-        >>> one.plus(two).counts.tolist(), one.plus(two, most=2).exact
-        ([[1, 2, 1]], False)
-        """
+        """Merge disjoint samples with the same channels; beyond so many distinct scores by cell."""
         if len(self.counts) != len(other.counts):
             raise ValueError(
                 f"score counts must have the same channels, got {len(self.counts)} and {len(other.counts)}"
@@ -153,20 +123,7 @@ class ScoreCounts:
         return merged if len(values) <= (EXACT_ROWS if most is None else most) else merged.to_grid()
 
     def channels(self, *groups: tuple[int, ...]) -> ScoreCounts:
-        """New channels as sums of these, for example ``channels((2, 3), (0, 1))``.
-
-        Notes
-        -----
-        Cost: O(C U) for C channels and U distinct scores.
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> from cmtrack.statistics import ScoreCounts
-        >>> four = ScoreCounts(np.array([0.2, 0.7]), np.array([[0, 3], [1, 0], [2, 0], [1, 1]]), exact=True)
-        >>> four.channels((0, 1), (2, 3)).counts.tolist()
-        [[1, 3], [3, 1]]
-        """
+        """New channels as sums of these, for example ``channels((2, 3), (0, 1))``."""
         counts = np.stack([self.counts[list(group)].sum(axis=0) for group in groups])
         everyone = sorted(place for group in groups for place in group) == list(range(len(self.counts)))
         return ScoreCounts(self.values, counts, self.exact, self.sums if everyone else None)
