@@ -335,7 +335,6 @@ class BaseEvaluation(ABC):
         ]
         return pd.DataFrame(rows, columns=["metric", "value", "low", "high", "better", "undefined"])
 
-    @abstractmethod
     def figures(self, *, on_error: Callable[[str, Exception], object] | None = None) -> Mapping[str, Figure]:
         """Every figure that applies, by name.
 
@@ -347,7 +346,7 @@ class BaseEvaluation(ABC):
 
         Notes
         -----
-        Cost: about 0.1 s for each figure that is asked for, whatever the number of rows; to list their names draws all.
+        Cost: about 0.1 s for each figure that is asked for; to list their names draws all.
 
         Examples
         --------
@@ -355,8 +354,10 @@ class BaseEvaluation(ABC):
         >>> figures = evaluate([0, 1, 1, 0], [0, 1, 0, 0]).figures()
         >>> figures["confusion_matrix"].savefig("confusion.png")
         """
+        from cmtrack.report.figures import draw_figures
 
-    @abstractmethod
+        return draw_figures(self, on_error)
+
     def report(self, path: str | Path, *, title: str | None = None) -> Path:
         """Write the report: one HTML file that loads nothing.
 
@@ -365,7 +366,7 @@ class BaseEvaluation(ABC):
         Parameters
         ----------
         path : path
-            Its ending is ``.html``. Folders are made if need be; the file is whole or not there.
+            Its ending is ``.html``, else a ValueError is raised. Folders are made if need be.
         title : str, optional
             By default "Evaluation".
 
@@ -373,22 +374,10 @@ class BaseEvaluation(ABC):
         -------
         Path
             The file.
-
-        Raises
-        ------
-        ValueError
-            If the file's ending is another one.
-
-        Notes
-        -----
-        Cost: about 2 s for 11 classes with probabilities, whatever the number of rows; most of it for the figures.
-
-        Examples
-        --------
-        >>> from cmtrack import evaluate
-        >>> evaluate([0, 1, 1, 0], [0, 1, 0, 0]).report("report.html").name
-        'report.html'
         """
+        from cmtrack.report.views import write_report
+
+        return write_report(self, path, title)
 
     def __radd__(self, other: object) -> Self:
         return self if other == 0 else NotImplemented  # lets sum(...) start at 0

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import math
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -61,7 +61,6 @@ from cmtrack.untrusted import for_page
 
 if TYPE_CHECKING:
     import pandas as pd
-    from matplotlib.figure import Figure
 
 
 _NO_CLUSTERS = (
@@ -1224,18 +1223,6 @@ class Evaluation(BaseEvaluation):
                 row |= {name: metrics[f"{prefix}/{name}"], f"{name}_low": low, f"{name}_high": high}
             rows.append(row)
         return pd.DataFrame(rows)
-
-    def figures(self, *, on_error: Callable[[str, Exception], object] | None = None) -> Mapping[str, Figure]:
-        """Every figure that applies, by name; see :meth:`BaseEvaluation.figures`."""
-        from cmtrack.report.figures import draw_figures
-
-        return draw_figures(self, on_error)
-
-    def report(self, path: str | Path, *, title: str | None = None) -> Path:
-        """Write the report as one HTML file; see :meth:`BaseEvaluation.report`."""
-        from cmtrack.report.views import write_report
-
-        return write_report(self, path, title)
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Evaluation):

@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -356,18 +356,6 @@ class FamilyEvaluation(BaseEvaluation):
         return replace(self, rows=read_documents(content, self))
 
     # -- views -----------------------------------------------------------------------------------------
-
-    def figures(self, *, on_error: Callable[[str, Exception], object] | None = None) -> Mapping[str, Figure]:
-        """Every figure that applies, by name; see :meth:`BaseEvaluation.figures`."""
-        from cmtrack.report.figures import draw_figures
-
-        return draw_figures(self, on_error)
-
-    def report(self, path: str | Path, *, title: str | None = None) -> Path:
-        """Write the report as one HTML file; see :meth:`BaseEvaluation.report`."""
-        from cmtrack.report.views import write_report
-
-        return write_report(self, path, title)
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, FamilyEvaluation):
