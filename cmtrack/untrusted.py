@@ -85,21 +85,29 @@ def version(value: Any) -> str:
     return found[1]
 
 
+SERVED = ("http", "https", "mlflow-artifacts")
+"""Schemes of folders of artifacts that lie on a server."""
+
+
 def artifact_uri(value: Any) -> str:
     """The URI or path of a folder of artifacts.
 
     Raises
     ------
     ValueError
-        If it is no text, holds control characters, or is an address of a server with '..' or a query.
+        If it is no text, holds control characters, is a reference to a run or a model, or is an address of a server
+        with '..', a query, or what programs read differently: a user name, blanks or a backslash.
     """
     if not isinstance(value, str) or not value or len(value) > 4096 or any(character < " " for character in value):
         raise ValueError(f"artifacts must lie under a URI or path, got {str(value)!r:.80}")
-    parts = urlsplit(value)
-    if parts.scheme in ("http", "https", "mlflow-artifacts"):
-        climbs = ".." in re.split(r"[/\\]", unquote(parts.path))
-        if climbs or parts.query or parts.fragment:
-            raise ValueError(f"the URI of artifacts must not hold '..' or a query, got {value!r:.80}")
+    parts, shown = urlsplit(value), without_credentials(value)
+    if parts.scheme in ("runs", "models"):
+        raise ValueError(f"artifacts must lie under a URI or path of their own, got {shown!r:.80}")
+    if parts.scheme in SERVED:
+        if ".." in unquote(parts.path).split("/") or parts.query or parts.fragment:
+            raise ValueError(f"the URI of artifacts must not hold '..' or a query, got {shown!r:.80}")
+        if "\\" in unquote(value) or "@" in parts.netloc or value != value.strip() or len(parts.netloc.split()) > 1:
+            raise ValueError(f"the URI of artifacts must not hold a user name, blanks or '\\', got {shown!r:.80}")
     return value
 
 

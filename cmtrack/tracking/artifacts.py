@@ -1,31 +1,126 @@
-"""Reading the files of runs: one request for each file, over connections that are kept open.
+"""The files of runs: which servers are asked for them, and reading with one request for each file.
+
+A store decides at which address the files of a run lie. A server gets the user's password or token with every request:
+therefore no other is asked than the tracking server, and those that the environment variable ``CMTRACK_ARTIFACT_HOSTS``
+lists. :func:`repository_for` holds that for reading, listing, uploading and removing. A file is read only if it is a
+regular one, up to a size.
 
 MLflow's own download asks for the run, lists a folder and asks what the server can do before it reads a file. What
 the listing of runs says of their artifacts is enough to read a file from the server's address for it.
-
-A store decides which address that is. Therefore a file is read only if it is a regular one, up to a size, and another
-server than the tracking server is not told the user's password or token.
 """
 
 from __future__ import annotations
 
+import copy
+import functools
+import os
 import tempfile
 from contextlib import closing
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, urlsplit
 from urllib.request import url2pathname
 
 from cmtrack import untrusted
 
+if TYPE_CHECKING:
+    from mlflow import MlflowClient
+    from mlflow.store.artifact.artifact_repo import ArtifactRepository
+
 MAX_BYTES = 1 << 30
 """A larger file is not read: it would fill the memory, and no evaluation comes near it."""
+HOSTS = "CMTRACK_ARTIFACT_HOSTS"
+"""Other servers that may be asked, separated by commas: ``https`` unless one says ``http://``."""
 
-_BY_SERVER = ("http", "https", "mlflow-artifacts")
 _PORTS = {"http": 80, "https": 443}
 _CHUNK = 1 << 20
 # without 500, which older servers answer where there is no such file: it would be asked for during minutes
 _TRANSIENT = frozenset((408, 429, 502, 503, 504))
+
+
+def repository_for(uri: str, tracking_uri: str) -> ArtifactRepository:
+    """MLflow's client for a folder of artifacts.
+
+    Parameters
+    ----------
+    uri : str
+        The folder, as the tracking store names it.
+    tracking_uri : str
+        Of that store: its server serves ``mlflow-artifacts:`` addresses.
+
+    Raises
+    ------
+    ValueError
+        If the address is none of a folder, or of a server that is not asked.
+    """
+    from mlflow.store.artifact.artifact_repository_registry import get_artifact_repository
+    from mlflow.utils.uri import add_databricks_profile_info_to_artifact_uri
+
+    _allowed(uri, tracking_uri)
+    return get_artifact_repository(
+        add_databricks_profile_info_to_artifact_uri(uri, tracking_uri), tracking_uri=tracking_uri
+    )
+
+
+class NoFolder(ValueError):
+    """The files of a run have no place to which anything is sent."""
+
+
+def filing(client: MlflowClient, uri: str) -> MlflowClient:
+    """The client, whose files, images and texts of one run go through :func:`repository_for` the run's folder.
+
+    Its methods raise :class:`NoFolder` where there is none.
+    """
+
+    @functools.cache
+    def repository() -> ArtifactRepository:
+        try:
+            return repository_for(uri, client.tracking_uri)
+        except ValueError as error:
+            raise NoFolder(str(error)) from None
+
+    bound: Any = copy.copy(client)
+    bound.log_artifact = lambda _, path, folder=None: repository().log_artifact(path, folder)
+    bound.log_artifacts = lambda _, path, folder=None: repository().log_artifacts(path, folder)
+    bound.list_artifacts = lambda _, path=None: repository().list_artifacts(path)
+    return bound
+
+
+def origin(address: str) -> tuple[str, str | None, int | None]:
+    """Scheme, host and port of the server that a request for an address is sent to, as its sender reads it.
+
+    Raises
+    ------
+    ValueError
+        If nothing can be sent to it.
+    """
+    from requests import Request
+
+    try:
+        parts = urlsplit(Request("GET", address).prepare().url or "")
+        return parts.scheme, parts.hostname, parts.port or _PORTS.get(parts.scheme)
+    except ValueError as error:  # requests' own are among them
+        raise ValueError(f"no request can be sent to {untrusted.without_credentials(address)!r:.80}: {error}") from None
+
+
+def _allowed(uri: str, tracking_uri: str) -> str:
+    """The address of a folder of artifacts; of one that lies on a server, if that is asked, the server's."""
+    from mlflow.store.artifact.mlflow_artifacts_repo import MlflowArtifactsRepository
+
+    scheme = urlsplit(untrusted.artifact_uri(uri)).scheme
+    if scheme not in untrusted.SERVED:
+        return uri
+    folder = MlflowArtifactsRepository.resolve_uri(uri, tracking_uri) if scheme == "mlflow-artifacts" else uri
+    listed = (host.strip() for host in os.environ.get(HOSTS, "").split(","))
+    asked = [tracking_uri, *(host if "://" in host else f"https://{host}" for host in listed if host)]
+    there = origin(folder)
+    if not any(origin(one) == there for one in asked if one.partition(":")[0].lower() in _PORTS):
+        place = untrusted.printable("{}://{}:{}".format(*there))
+        raise ValueError(
+            f"its artifacts must lie on the tracking server, which gets your password or token, or on one that {HOSTS} "
+            f"lists, got {place:.80}"
+        )
+    return folder
 
 
 def folder_of(uri: str, tracking_uri: str = "") -> Path | None:
@@ -69,13 +164,13 @@ def read(uri: str, name: str, tracking_uri: str, limit: int = MAX_BYTES) -> byte
     OSError
         If it cannot be read, or the server does not answer.
     ValueError
-        If the address or the file is none that is read, or larger than the limit.
+        If the address, its server or the file is none that is read, or the file larger than the limit.
     """
     untrusted.file_name(name)
     folder = folder_of(uri, tracking_uri)
     if folder is not None:
         return untrusted.read_file(folder / name, limit)
-    if urlsplit(uri).scheme in _BY_SERVER:
+    if urlsplit(uri).scheme in untrusted.SERVED:
         return _from_server(uri, name, tracking_uri, limit)
     return _from_repository(uri, name, tracking_uri, limit)
 
@@ -83,24 +178,21 @@ def read(uri: str, name: str, tracking_uri: str, limit: int = MAX_BYTES) -> byte
 def _from_server(uri: str, name: str, tracking_uri: str, limit: int) -> bytes:
     """One request, as MLflow's own client would make it for this file."""
     from mlflow.exceptions import MlflowException
-    from mlflow.store.artifact.mlflow_artifacts_repo import MlflowArtifactsRepository
+    from mlflow.utils.credentials import get_default_host_creds
     from mlflow.utils.rest_utils import http_request
     from requests import RequestException
 
     try:
-        own = urlsplit(uri).scheme == "mlflow-artifacts"
-        folder = MlflowArtifactsRepository.resolve_uri(uri, tracking_uri) if own else uri
-        known = _place(folder) == _place(tracking_uri)
-        access = _access(folder, known)
+        folder = _allowed(uri, tracking_uri)
         answer = http_request(
-            access, f"/{quote(name)}", "GET", stream=True, retry_codes=_TRANSIENT, raise_on_status=False
-        )
+            get_default_host_creds(folder), f"/{quote(name)}", "GET",
+            stream=True, retry_codes=_TRANSIENT, raise_on_status=False,
+        )  # fmt: skip
         with closing(answer):
             if answer.status_code == 404:
                 raise FileNotFoundError("there is no such file")
             if answer.status_code != 200:
-                secret = "" if known else ", and gets no password or token, because it is not the tracking server"
-                raise OSError(f"{urlsplit(folder).hostname} answers {answer.status_code}{secret}")
+                raise OSError(f"{urlsplit(folder).hostname} answers {answer.status_code}")
             return _streamed(answer, limit)
     except (MlflowException, RequestException) as error:
         raise OSError(untrusted.without_credentials(str(error))) from None
@@ -112,41 +204,18 @@ def _streamed(answer: Any, limit: int) -> bytes:
     for chunk in answer.iter_content(_CHUNK):
         content += chunk
         if len(content) > limit:
-            raise _too_large(limit)
+            raise ValueError(f"it is larger than {limit >> 20} MiB")
     return bytes(content)
-
-
-def _access(folder: str, known: bool) -> Any:
-    """The user's credentials for the tracking server; for another server only the TLS settings."""
-    from mlflow.utils.credentials import get_default_host_creds
-    from mlflow.utils.rest_utils import MlflowHostCreds
-
-    access = get_default_host_creds(folder)
-    if known:
-        return access
-    return MlflowHostCreds(
-        folder, ignore_tls_verification=access.ignore_tls_verification, server_cert_path=access.server_cert_path
-    )
-
-
-def _place(uri: str) -> tuple[str, str | None, int | None]:
-    parts = urlsplit(uri)
-    return parts.scheme, parts.hostname, parts.port or _PORTS.get(parts.scheme)
 
 
 def _from_repository(uri: str, name: str, tracking_uri: str, limit: int) -> bytes:
     """A file of an object store, by MLflow's own client."""
     from mlflow.exceptions import MlflowException
-    from mlflow.store.artifact.artifact_repository_registry import get_artifact_repository
 
     with tempfile.TemporaryDirectory(prefix="cmtrack-") as scratch:
         try:
-            path = get_artifact_repository(uri, tracking_uri=tracking_uri).download_artifacts(name, scratch)
+            path = repository_for(uri, tracking_uri).download_artifacts(name, scratch)
         except MlflowException as error:
             absent = error.error_code == "RESOURCE_DOES_NOT_EXIST"
             raise (FileNotFoundError if absent else OSError)(untrusted.without_credentials(str(error))) from None
         return untrusted.read_file(Path(path), limit)
-
-
-def _too_large(limit: int) -> ValueError:
-    return ValueError(f"it is larger than {limit >> 20} MiB")

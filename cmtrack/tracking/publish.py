@@ -19,6 +19,7 @@ from cmtrack.report.figures import About, draw_pictures
 from cmtrack.report.formatting import capital, markdown_text
 from cmtrack.report.review.narrative import decision, lead
 from cmtrack.report.review.report import as_json, html, markdown, ranking_json
+from cmtrack.tracking.artifacts import filing
 from cmtrack.tracking.description import MAX_NOTE, NOTE, artifact_link, with_block
 from cmtrack.tracking.names import KIND_TAG, REVIEW, former_tag, tag
 from cmtrack.tracking.runs import client_for, experiment_ids, first_line, from_entity, version_for, versions_of
@@ -105,7 +106,7 @@ def publish(
     review = client.create_run(experiment_id, run_name=name, tags=_review_tags(comparison))
     run_id = str(review.info.run_id)
     try:
-        _upload(comparison, client, run_id, problems, name)
+        _upload(comparison, filing(client, review.info.artifact_uri), run_id, problems, name)
     except BaseException:
         end_run(client, run_id, "FAILED")
         raise

@@ -18,6 +18,7 @@ from cmtrack.statistics.labels import encode_row_ids
 from cmtrack.statistics.predictions import Predictions
 from cmtrack.statistics.segment_values import SEGMENTS, divisions_of
 from cmtrack.tracking import names
+from cmtrack.tracking.artifacts import filing
 from cmtrack.tracking.load import evaluation_of, plain_reason, with_predictions
 from cmtrack.tracking.runs import TrackedRun, as_references, client_for, find_all
 from cmtrack.tracking.send import TABLES, with_tables
@@ -217,6 +218,6 @@ def _taken(column: Any, places: Any) -> Any:
 def _log(evaluation: Evaluation, run: TrackedRun, client: MlflowClient, prefix: str) -> None:
     """Write the table of segments to a run, and list it for the artifact view."""
     file = names.file_name(names.SEGMENTS_FILE, prefix)
-    client.log_text(run.run_id, segments_json(evaluation), file)
+    filing(client, run.artifact_uri).log_text(run.run_id, segments_json(evaluation), file)
     listed = client.get_run(run.run_id).data.tags.get(TABLES, "[]")
     client.set_tag(run.run_id, TABLES, with_tables(listed, [file]))

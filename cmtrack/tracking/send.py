@@ -13,8 +13,8 @@ from urllib.parse import quote, urlsplit
 
 from cmtrack import untrusted
 from cmtrack.metrics.catalog import lookup
+from cmtrack.tracking import artifacts, names
 from cmtrack.tracking import dataset as datasets
-from cmtrack.tracking import names
 from cmtrack.tracking.description import NOTE, with_block, with_links
 from cmtrack.tracking.package import Package
 from cmtrack.tracking.spool import ARTIFACTS, CHARTS
@@ -86,6 +86,7 @@ def send(package: Package, client: MlflowClient | None = None, answered: Callabl
     there = what_is_there(run, package)
     if there and package.on_existing == "error":
         raise ValueError(f"run {run_id} holds {there}: use prefix= for another one, or on_existing='replace'")
+    client = artifacts.filing(client, run.info.artifact_uri)
     client.set_tag(run_id, status, "started")
     metrics, problems = _metrics(client, run, package)
     evaluation, others = next(iter(package.files), None), package.files[1:]
@@ -240,7 +241,7 @@ def _chain(error: BaseException | None) -> Iterator[BaseException]:
 
 
 def _status_of(error: BaseException) -> str:
-    """The HTTP status of a permanent refusal by a store or a proxy; empty for other errors."""
+    """The HTTP status of a permanent refusal by a store or a proxy, or its reason; empty for other errors."""
     for one in _chain(error):
         response = getattr(one, "response", None)
         if isinstance(response, dict):  # of an S3 client
@@ -254,6 +255,8 @@ def _status_of(error: BaseException) -> str:
             return untrusted.printable(f"{status} {reason or ''}".strip())
         if isinstance(one, OSError) and one.errno == errno.EFBIG:
             return "file too large"
+        if isinstance(one, artifacts.NoFolder):
+            return str(one)
     return ""
 
 
@@ -412,13 +415,11 @@ def remove_old_files(client: MlflowClient, run: Any, package: Package, keep: Ite
     Exception
         What the store says where it cannot.
     """
-    from mlflow.store.artifact.artifact_repository_registry import get_artifact_repository
-
     run_id, keep = run.info.run_id, set(keep)
     start = names.file_name("cmtrack_", package.prefix)
     listed = [item.path for item in client.list_artifacts(run_id) if not item.is_dir]
     gone = [untrusted.file_name(path) for path in listed if path.startswith(start) and path not in keep]
     if gone:
-        store = get_artifact_repository(run.info.artifact_uri, tracking_uri=client.tracking_uri)
+        store = artifacts.repository_for(run.info.artifact_uri, client.tracking_uri)
         for path in gone:
             store.delete_artifacts(path)

@@ -18,6 +18,7 @@ from typing import Any
 
 import mlflow
 import pytest
+from mlflow.store.artifact.local_artifact_repo import LocalArtifactRepository
 
 import cmtrack
 from cmtrack import Grouping, evaluate, load_evaluation, log_evaluation
@@ -401,7 +402,7 @@ def test_an_artifact_folder_that_takes_nothing(store, judged, tmp_path, monkeypa
     experiment = store.create_experiment("blocked", artifact_location=(tmp_path / "a file" / "artifacts").as_uri())
     run_id = store.create_run(experiment if kind == "no folder can be made" else "1").info.run_id
     if kind == "the disk is full":
-        monkeypatch.setattr(mlflow.MlflowClient, "log_artifact", _full)
+        monkeypatch.setattr(LocalArtifactRepository, "log_artifact", _full)
     with pytest.warns(EvaluationWarning, match="cmtrack push"):
         logged = log_evaluation(judged, run_id=run_id)
     assert logged.status == "saved"

@@ -264,7 +264,7 @@ def test_a_file_larger_than_the_limit_is_not_read(proxy: Counted, tmp_path: Path
         artifacts.read(str(tmp_path), FILE, proxy.url, limit=len(content) - 1)
 
 
-def test_another_server_is_not_told_the_password(proxy: Counted, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_another_server_is_not_asked_unless_it_is_listed(proxy: Counted, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MLFLOW_TRACKING_USERNAME", "me")
     monkeypatch.setenv("MLFLOW_TRACKING_PASSWORD", "secret")
     (run_id,) = proxy.filled(1)
@@ -278,11 +278,13 @@ def test_another_server_is_not_told_the_password(proxy: Counted, monkeypatch: py
         uri.replace("mlflow-artifacts:/", f"mlflow-artifacts://{urlsplit(elsewhere).netloc}/"),
         uri.replace("mlflow-artifacts:", f"{elsewhere}/api/2.0/mlflow-artifacts/artifacts"),
     ):
-        assert artifacts.read(there, FILE, proxy.url) == content
-        assert "Authorization" not in proxy.headers[-1]
-    proxy.fault = lambda *_: 401
-    with pytest.raises(OSError, match="localhost answers 401, and gets no password or token, because it is not"):
-        artifacts.read(there, FILE, proxy.url)
+        proxy.headers.clear()
+        with pytest.raises(ValueError, match=r"must lie on the tracking server, .* got http://localhost:"):
+            artifacts.read(there, FILE, proxy.url)
+        assert proxy.headers == []
+        with monkeypatch.context() as listed:
+            listed.setenv("CMTRACK_ARTIFACT_HOSTS", elsewhere)
+            assert artifacts.read(there, FILE, proxy.url) == content
 
 
 def test_a_server_that_is_gone_is_said_without_the_password(monkeypatch: pytest.MonkeyPatch) -> None:
