@@ -59,14 +59,8 @@ def plot_confusion_matrix(
     labels : sequence of length K
         Class names in the order of the rows and columns.
     title : str, optional
-        Title of the axes.
     ax : matplotlib.axes.Axes, optional
-        Axes to draw into; by default a new figure of a fitting size.
-
-    Returns
-    -------
-    matplotlib.figure.Figure
-        The figure that holds the axes. It is not registered with pyplot.
+        By default those of a new figure, which pyplot does not know.
 
     Raises
     ------
@@ -132,14 +126,8 @@ def plot_reduced_matrix(
     labels : sequence of length M
         Group names.
     title : str, optional
-        Title of the axes.
     ax : matplotlib.axes.Axes, optional
-        Axes to draw into; by default a new figure of a fitting size.
-
-    Returns
-    -------
-    matplotlib.figure.Figure
-        The figure that holds the axes. It is not registered with pyplot.
+        By default those of a new figure, which pyplot does not know.
 
     Raises
     ------
@@ -214,11 +202,6 @@ def plot_confusion_chart(counts: npt.ArrayLike, labels: Sequence[object], *, run
         The beginning of the title, which is ``svm · step 7 · accuracy 0.94``; cut in its middle where it is long.
     value : str, default ""
         The rest of the title, such as ``step 7 · accuracy 0.94``; on a line of its own where there is no room for it.
-
-    Returns
-    -------
-    matplotlib.figure.Figure
-        The figure is not registered with pyplot.
 
     Raises
     ------

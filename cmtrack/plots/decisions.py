@@ -64,12 +64,7 @@ def plot_decision_curve(
         Name of the positive class or group.
     title : str, optional
     ax : matplotlib.axes.Axes, optional
-        Axes to draw into; by default a new figure.
-
-    Returns
-    -------
-    matplotlib.figure.Figure
-        The figure that holds the axes. It is not registered with pyplot.
+        By default those of a new figure, which pyplot does not know.
 
     Raises
     ------
@@ -152,12 +147,7 @@ def plot_gains(
         Name of the positive class or group.
     title : str, optional
     ax : matplotlib.axes.Axes, optional
-        Axes to draw into; by default a new figure.
-
-    Returns
-    -------
-    matplotlib.figure.Figure
-        The figure that holds the axes. It is not registered with pyplot.
+        By default those of a new figure, which pyplot does not know.
 
     Raises
     ------
@@ -240,12 +230,7 @@ def plot_risk_coverage(
         Operating points, marked with their intervals.
     title : str, optional
     ax : matplotlib.axes.Axes, optional
-        Axes to draw into; by default a new figure.
-
-    Returns
-    -------
-    matplotlib.figure.Figure
-        The figure that holds the axes. It is not registered with pyplot.
+        By default those of a new figure, which pyplot does not know.
 
     Raises
     ------

@@ -96,11 +96,7 @@ def plot_family_matrix(
         Whether the values leave out pairs with a code that is on both sides of its document, as the caption says.
     title : str, optional
     ax : matplotlib.axes.Axes, optional
-        Axes to draw into; by default a new figure of a fitting size.
-
-    Returns
-    -------
-    matplotlib.figure.Figure
+        By default those of a new figure, which pyplot does not know.
 
     Raises
     ------
@@ -198,10 +194,6 @@ def plot_worst_families(panels: Sequence[FamilyPanel], *, title: str | None = No
     panels : sequence of FamilyPanel
         At least one.
     title : str, optional
-
-    Returns
-    -------
-    matplotlib.figure.Figure
 
     Raises
     ------
@@ -351,10 +343,6 @@ def plot_code_shares(
         Whether there are too few documents to rely on.
     most : int
         Siblings that are shown; the others are put together.
-
-    Returns
-    -------
-    matplotlib.figure.Figure
 
     Examples
     --------

@@ -79,11 +79,6 @@ def plot_reliability(
     ax : matplotlib.axes.Axes, optional
         Axes to draw the curve alone into; by default a new figure, with the scores below.
 
-    Returns
-    -------
-    matplotlib.figure.Figure
-        It is not registered with pyplot.
-
     Raises
     ------
     ValueError
@@ -187,11 +182,6 @@ def plot_reliability_panels(
     names : (str, str)
         Names of the negatives and of the positives, for the legend.
     title : str, optional
-
-    Returns
-    -------
-    matplotlib.figure.Figure
-        It is not registered with pyplot.
 
     Raises
     ------

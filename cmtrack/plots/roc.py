@@ -64,14 +64,8 @@ def plot_roc(
     positive : object, optional
         Name of the positive class or group.
     title : str, optional
-        Title of the axes.
     ax : matplotlib.axes.Axes, optional
-        Axes to draw into; by default a new figure.
-
-    Returns
-    -------
-    matplotlib.figure.Figure
-        The figure that holds the axes. It is not registered with pyplot.
+        By default those of a new figure, which pyplot does not know.
 
     Raises
     ------

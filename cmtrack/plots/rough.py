@@ -61,14 +61,8 @@ def plot_rough_approximations(
     condition : str, optional
         Given where `lower` and `upper` are bounds: a sentence that says when they hold. It stands under the figure.
     title : str, optional
-        Title of the axes.
     ax : matplotlib.axes.Axes, optional
-        Axes to draw into; by default a new figure of a fitting size.
-
-    Returns
-    -------
-    matplotlib.figure.Figure
-        The figure that holds the axes. It is not registered with pyplot.
+        By default those of a new figure, which pyplot does not know.
 
     Raises
     ------

@@ -70,8 +70,7 @@ def plot_score_histogram(
     Returns
     -------
     matplotlib.figure.Figure
-        A figure of one or two rows (before, after calibration) and two columns (shares, counts). It is
-        not registered with pyplot.
+        One or two rows (before, after calibration) and two columns (shares, counts); pyplot does not know it.
 
     Raises
     ------

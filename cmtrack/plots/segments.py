@@ -97,11 +97,6 @@ def plot_segments(
         In words, such as "by accuracy, the worst first": told where some segments are not shown.
     title : str, optional
 
-    Returns
-    -------
-    matplotlib.figure.Figure
-        It is not registered with pyplot.
-
     Raises
     ------
     ValueError

@@ -46,14 +46,8 @@ def plot_spcc_matrix(
     equal_shares : bool, default False
         Whether the entries are those at equal shares of both classes, as the colour bar then says.
     title : str, optional
-        Title of the axes.
     ax : matplotlib.axes.Axes, optional
-        Axes to draw into; by default a new figure of a fitting size.
-
-    Returns
-    -------
-    matplotlib.figure.Figure
-        The figure that holds the axes. It is not registered with pyplot.
+        By default those of a new figure, which pyplot does not know.
 
     Raises
     ------

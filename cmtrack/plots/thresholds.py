@@ -81,11 +81,6 @@ def plot_thresholds(
         Name of the positive class or group.
     title : str, optional
 
-    Returns
-    -------
-    matplotlib.figure.Figure
-        It is not registered with pyplot.
-
     Raises
     ------
     ValueError

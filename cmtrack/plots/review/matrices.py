@@ -59,11 +59,6 @@ def plot_matrices(
     title : str, optional
         Title of the figure.
 
-    Returns
-    -------
-    matplotlib.figure.Figure
-        A figure of up to three matrices in a row. It is not registered with pyplot.
-
     Raises
     ------
     ValueError
@@ -198,14 +193,8 @@ def plot_matrix_difference(
     totals : array_like of shape (K,), optional
         Samples of each actual class, written beside its name.
     title : str, optional
-        Title of the axes.
     ax : matplotlib.axes.Axes, optional
-        Axes to draw into; by default a new figure of a fitting size.
-
-    Returns
-    -------
-    matplotlib.figure.Figure
-        The figure that holds the axes. It is not registered with pyplot.
+        By default those of a new figure, which pyplot does not know.
 
     Raises
     ------

@@ -60,14 +60,8 @@ def plot_metric_heatmap(
         Values that cannot be told from the best of their column (framed, with a bold number), or runs that cannot
         be told from the best run (bold name).
     title : str, optional
-        Title of the axes.
     ax : matplotlib.axes.Axes, optional
-        Axes to draw into; by default a new figure of a fitting size.
-
-    Returns
-    -------
-    matplotlib.figure.Figure
-        The figure that holds the axes. It is not registered with pyplot.
+        By default those of a new figure, which pyplot does not know.
 
     Raises
     ------

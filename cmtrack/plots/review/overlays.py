@@ -80,14 +80,8 @@ def plot_roc_overlay(
     max_curves : int, default 8
         Curves that are drawn at most.
     title : str, optional
-        Title of the axes.
     ax : matplotlib.axes.Axes, optional
-        Axes to draw into; by default a new figure.
-
-    Returns
-    -------
-    matplotlib.figure.Figure
-        The figure that holds the axes. It is not registered with pyplot.
+        By default those of a new figure, which pyplot does not know.
 
     Raises
     ------
@@ -143,11 +137,6 @@ def plot_precision_recall_overlay(
     intervals, ceilings, positive, places, max_curves, title, ax
         As in :func:`plot_roc_overlay`; a ceiling is marked above the frame.
 
-    Returns
-    -------
-    matplotlib.figure.Figure
-        The figure that holds the axes. It is not registered with pyplot.
-
     Raises
     ------
     ValueError
@@ -195,11 +184,6 @@ def plot_reliability_overlay(
         What the scores are probabilities of: the positive class or group.
     intervals, places, max_curves, title, ax
         As in :func:`plot_roc_overlay`, the intervals of the errors.
-
-    Returns
-    -------
-    matplotlib.figure.Figure
-        The figure that holds the axes. It is not registered with pyplot.
 
     Raises
     ------

@@ -77,14 +77,8 @@ def plot_metric_against_parameter(
     highlight : int, optional
         Index of the chosen run: a star, as in the ranking.
     title : str, optional
-        Title of the axes.
     ax : matplotlib.axes.Axes, optional
-        Axes to draw into; by default a new figure.
-
-    Returns
-    -------
-    matplotlib.figure.Figure
-        The figure that holds the axes. It is not registered with pyplot.
+        By default those of a new figure, which pyplot does not know.
 
     Raises
     ------

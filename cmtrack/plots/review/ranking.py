@@ -101,11 +101,6 @@ def plot_ranking(
     title : str, optional
         Title of the figure.
 
-    Returns
-    -------
-    matplotlib.figure.Figure
-        A figure of two panels with common rows. It is not registered with pyplot.
-
     Raises
     ------
     ValueError

@@ -53,14 +53,8 @@ def plot_rank_distribution(
     probabilities : array_like of shape (R, R)
         ``[run, rank - 1]``; each row adds up to 1.
     title : str, optional
-        Title of the axes.
     ax : matplotlib.axes.Axes, optional
-        Axes to draw into; by default a new figure of a fitting size.
-
-    Returns
-    -------
-    matplotlib.figure.Figure
-        The figure that holds the axes. It is not registered with pyplot.
+        By default those of a new figure, which pyplot does not know.
 
     Raises
     ------
@@ -144,11 +138,6 @@ def plot_critical_difference(
         Title of the axes.
     ax : matplotlib.axes.Axes, optional
         Axes to draw into; by default a new figure. Names are written beside the axes.
-
-    Returns
-    -------
-    matplotlib.figure.Figure
-        The figure that holds the axes. It is not registered with pyplot.
 
     Raises
     ------
