@@ -17,11 +17,10 @@ import numpy as np
 from scipy.special import ndtr, ndtri
 
 from cmtrack.metrics.intervals import holm, normal_quantile
-from cmtrack.metrics.paired import Paired, as_normal, cut, students
+from cmtrack.metrics.paired import SAME, Paired, as_normal, cut, over, root, students
 from cmtrack.statistics.inputs import BoolArray, FloatArray, IntArray
 
 N_DRAWS = 20_000
-_SAME = 1e-12  # below this part of the largest variance, a difference has no error: the runs are the same
 
 
 @dataclass(frozen=True, eq=False)
@@ -107,9 +106,9 @@ def representatives(covariance: FloatArray, values: FloatArray | None = None) ->
     """For each run the first run that has the same errors, and the same value where values are given, shape (R,)."""
     variance = np.diag(covariance)
     apart = variance[:, None] + variance[None, :] - 2 * covariance
-    same = apart <= _SAME * max(float(variance.max(initial=0)), np.finfo(float).tiny)
+    same = apart <= SAME * max(float(variance.max(initial=0)), np.finfo(float).tiny)
     if values is not None:
-        same &= np.abs(values[:, None] - values) <= _SAME * np.abs(values).max(initial=0)
+        same &= np.abs(values[:, None] - values) <= SAME * np.abs(values).max(initial=0)
     return np.asarray(same.argmax(axis=1))
 
 
@@ -190,7 +189,7 @@ def spread(values: FloatArray, covariance: FloatArray, steps: int = 200) -> Spre
     raw = np.vstack([np.ones(size), np.eye(size)[:-1]]).T
     contrasts = np.linalg.qr(raw)[0][:, 1:]  # orthonormal, and orthogonal to the mean
     variance, turn = np.linalg.eigh(contrasts.T @ covariance @ contrasts)
-    variance = np.where(variance > _SAME * max(float(variance.max()), np.finfo(float).tiny), variance, 0.0)
+    variance = np.where(variance > SAME * max(float(variance.max()), np.finfo(float).tiny), variance, 0.0)
     basis = contrasts @ turn
     z = basis.T @ values
     most = 8 * math.sqrt(float(variance.mean()))
@@ -339,14 +338,14 @@ def pairs(
     gain, moved = values * signs, covariance * signs * signs[:, None]
     variance = np.diag(moved)
     difference = gain[:, None] - gain[None, :]
-    error = _root(variance[:, None] + variance[None, :] - 2 * moved, variance)
-    statistic = _over(difference, error)
+    error = root(variance[:, None] + variance[None, :] - 2 * moved, variance)
+    statistic = over(difference, error)
     if folded:  # the pair with the other relative sign must say so, too
         total = np.abs(gain[:, None]) + np.abs(gain[None, :])
-        other = _over(np.sign(difference) * total, _root(variance[:, None] + variance[None, :] + 2 * moved, variance))
+        other = over(np.sign(difference) * total, root(variance[:, None] + variance[None, :] + 2 * moved, variance))
         weaker = np.abs(other) < np.abs(statistic)
         statistic = np.where(weaker, other, statistic)
-        error = np.where(weaker, np.abs(_over(difference, np.abs(statistic))), error)  # the interval says the same
+        error = np.where(weaker, np.abs(over(difference, np.abs(statistic))), error)  # the interval says the same
     if degrees is None:
         degrees = np.full_like(error, np.inf)
     careful = as_normal(statistic, degrees)
@@ -478,19 +477,6 @@ def _from_best(high: FloatArray, counted: BoolArray, tied: BoolArray) -> tuple[F
 def gain_signs(values: FloatArray, folded: bool) -> FloatArray:
     """Signs that make larger better: 1, or where nearest to zero is best the sign that gives minus the distance."""
     return np.where(values < 0, 1.0, -1.0) if folded else np.ones(len(values))
-
-
-def _root(variance: FloatArray, scale: FloatArray) -> FloatArray:
-    """Standard errors; exactly 0 where only rounding is left."""
-    least = _SAME * max(float(scale.max(initial=0)), np.finfo(float).tiny)
-    root = np.sqrt(np.where(variance > least, variance, 0.0))
-    np.fill_diagonal(root, 0.0)
-    return root
-
-
-def _over(difference: FloatArray, error: FloatArray) -> FloatArray:
-    sure = np.where(difference == 0, 0.0, np.copysign(np.inf, difference))
-    return np.divide(difference, error, out=sure, where=error > 0)
 
 
 def _square(values: FloatArray, upper: tuple[IntArray, IntArray], size: int) -> FloatArray:

@@ -208,14 +208,13 @@ def row_errors(rows: Predictions, views: EvaluationViews, only: Sequence[str] = 
     if rows.weights is not None:
         weights = rows.weights[drawn]
         squares = squares * (weights if weights.dtype.kind == "i" else weights**2)
-    places = list(curves.places(rows.source.take(drawn).array))
-    found = {}
+    probabilities = rows.source.take(drawn).array
+    errors = {}
     for metric in asked:
-        function: Any = metric.value
-        if math.isfinite(function(curves)):
-            psi = function.influence_of_rows(curves, actual[drawn], places)
-            found[metric.name] = math.sqrt(float(squares @ psi**2)) / curves.total
-    return found
+        if math.isfinite(metric.number(curves)):
+            psi = curves.by_row(metric.value, None, actual[drawn], probabilities)
+            errors[metric.name] = math.sqrt(float(squares @ psi**2)) / curves.total
+    return errors
 
 
 def standard_error(

@@ -22,7 +22,8 @@ from cmtrack.statistics.inputs import BoolArray, FloatArray, IntArray
 
 FEWEST_ROWS, FEWEST_CLUSTERS = 10, 5
 """Rows, or clusters, fewer of which say nothing of a difference that is not one of shares."""
-_SAME = 1e-12  # below this part of the largest variance, a difference has no error
+SAME = 1e-12
+"""Part of the largest variance below which a difference has no error: the two are the same."""
 _ROUNDING = 1e-9  # of the values of an influence function of a share
 
 
@@ -138,10 +139,8 @@ class Paired:
             Infinite by default.
         """
         joint = covariance(psi, weights, clusters)
-        own = np.diag(joint)
-        variance = own[:, None] + own - 2 * joint
-        error = np.sqrt(np.where(variance > _SAME * max(float(own.max(initial=0)), 1e-300), variance, 0.0))
-        np.fill_diagonal(error, 0.0)
+        variance = np.diag(joint)
+        error = root(variance[:, None] + variance - 2 * joint, variance)
         shares = _discordant(values, psi, actual, weights, clusters)
         differing = None if shares is not None or answers is None else _differing(answers, weights, clusters)
         degrees = np.full_like(error, np.inf) if degrees is None else degrees
@@ -153,7 +152,7 @@ class Paired:
     def difference(self) -> FloatArray:
         """Differences of the values."""
         gap = self.values[:, None] - self.values
-        return np.where((self.error == 0) & (np.abs(gap) <= _SAME * np.abs(self.values).max()), 0.0, gap)
+        return np.where((self.error == 0) & (np.abs(gap) <= SAME * np.abs(self.values).max()), 0.0, gap)
 
     @cached_property
     def equal(self) -> BoolArray:
@@ -177,11 +176,10 @@ class Paired:
     @cached_property
     def statistic(self) -> FloatArray:
         """Statistics that are standard normal where two do not differ; infinite where there is no error."""
-        gap = self.difference
-        sure = np.where(gap == 0, 0.0, np.copysign(np.inf, gap))
         if self.shares is not None:
+            sure = over(self.difference, np.zeros_like(self.difference))
             return np.where(self.shares.squares > 0, self.shares.statistic, sure)
-        return as_normal(np.divide(gap, self.error, out=sure, where=self.error > 0), self.degrees)
+        return as_normal(over(self.difference, self.error), self.degrees)
 
     @cached_property
     def pvalue(self) -> FloatArray:
@@ -222,6 +220,20 @@ class Paired:
 def only_differ(number: int, unit: str) -> str:
     """The words where too few rows or clusters differ."""
     return f"only {number} {unit}{'s differ' if number > 1 else ' differs'}: too few to say"
+
+
+def root(variance: FloatArray, scale: FloatArray) -> FloatArray:
+    """Standard errors of differences; exactly 0 where only rounding is left."""
+    least = SAME * max(float(scale.max(initial=0)), 1e-300)
+    error = np.sqrt(np.where(variance > least, variance, 0.0))
+    np.fill_diagonal(error, 0.0)
+    return error
+
+
+def over(difference: FloatArray, error: FloatArray) -> FloatArray:
+    """Differences in standard errors; infinite where there is a difference without an error."""
+    sure = np.where(difference == 0, 0.0, np.copysign(np.inf, difference))
+    return np.divide(difference, error, out=sure, where=error > 0)
 
 
 def cut(difference: Any, reach: Any, bounds: tuple[float, float]) -> tuple[Any, Any]:
@@ -291,8 +303,8 @@ def _discordant(
     squares = np.diag(products)[:, None] + np.diag(products) - 2 * products
     total = float(ones.sum())
     most = 1.0 if whole else total / float(ones @ ones)
-    negligible = _SAME * max(float(products.max(initial=0)), 1e-300)
-    only_row[only_row <= _SAME * total] = 0.0
+    negligible = SAME * max(float(products.max(initial=0)), 1e-300)
+    only_row[only_row <= SAME * total] = 0.0
     return Discordant(only_row, np.where(squares > negligible, squares, 0.0), float(ones @ inside), most)
 
 
