@@ -9,7 +9,7 @@ equations 34 and 36.
 Where mismatches exist the classical identities split. ``informedness`` is recall - fall-out and ``markedness`` is
 precision - false omission rate, the source's own forms; ``threat_score`` counts mismatches as failures,
 TP/(P_act + P_pred - TP) = F1/(2-F1); ``prevalence_threshold`` is sqrt(FPR)/(sqrt(TPR)+sqrt(FPR)), the form that its
-derivation needs. :func:`literal_forms` has the others.
+derivation needs.
 """
 
 from __future__ import annotations
@@ -178,24 +178,3 @@ def binary_metrics(counts: BinaryCounts) -> dict[str, float]:
     six = SixCells.of_counts(counts)
     values = {metric.name.removeprefix("binary/"): metric.number(six.argument()) for metric in SIX}
     return {name: value if math.isfinite(value) else math.nan for name, value in values.items()}
-
-
-def literal_forms(counts: BinaryCounts) -> dict[str, float]:
-    """The readings of Table 2 that differ from :func:`binary_metrics` where mismatches exist.
-
-    Returns
-    -------
-    dict
-        ``threat_literal`` TP/(TP+FN+FP); ``prevalence_threshold_literal`` with 1 - specificity for fall-out;
-        ``informedness_consistent`` recall + specificity - 1; ``markedness_consistent`` precision + npv - 1.
-    """
-    m = binary_metrics(counts)
-    tp, fn, _, fp, *_ = counts
-    fall_out, recall = 1 - m["specificity"], m["recall"]
-    roots = math.sqrt(fall_out) + math.sqrt(recall) if fall_out >= 0 else math.nan
-    return {
-        "threat_literal": tp / (tp + fn + fp) if tp + fn + fp else math.nan,
-        "prevalence_threshold_literal": math.sqrt(fall_out) / roots if roots else math.nan,
-        "informedness_consistent": recall + m["specificity"] - 1,
-        "markedness_consistent": m["precision"] + m["npv"] - 1,
-    }

@@ -45,7 +45,6 @@ NEEDS = {
 """What metrics may be functions of, by the least data that this is computed from."""
 BETTER = {"higher": "higher is better", "lower": "lower is better", "nearest zero": "nearest zero is best"}
 """What a comparison may prefer, in words."""
-_RANGES = {"atanh": (-1.0, 1.0), "wilson": (0.0, 1.0), "logit": (0.0, 1.0), "log": (0.0, math.inf)}
 WITHOUT_ERROR = ("", "profile", "square")
 """Ways of an interval in which no standard error plays a part: there is none, or the function brings it."""
 AVERAGES = ("macro", "micro", "weighted")

@@ -20,7 +20,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from cmtrack.metrics import per_class
-from cmtrack.metrics.cells import Cells, Table
+from cmtrack.metrics.cells import Table
 from cmtrack.metrics.class_curves import AVERAGES
 from cmtrack.metrics.metric import Metric, Section
 from cmtrack.metrics.per_class import GROUPS
@@ -77,20 +77,6 @@ class Closed:
 
 
 # -- values and influences -----------------------------------------------------------------------------------
-
-
-def class_metrics(cells: Cells, zero_division: float = math.nan) -> dict[str, FloatArray]:
-    """Precision, recall, F1 and support of each class, arrays of shape (K,).
-
-    Parameters
-    ----------
-    cells : Cells
-    zero_division : float, default NaN
-        The value of a ratio without a denominator: NaN, 0 or 1.
-    """
-    table = Table(cells)
-    three = {"precision": per_class.PRECISION, "recall": per_class.RECALL, "f1": per_class.F1}
-    return {name: ratio(table, zero_division) for name, ratio in three.items()} | {"support": table.actual}
 
 
 def recall_macro(table: Table, undefined: float = math.nan) -> Both:

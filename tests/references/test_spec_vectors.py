@@ -14,7 +14,6 @@ import pytest
 import cmtrack
 from cmtrack import ConfusionMatrix, Grouping, estimate_prevalence, evaluate
 from cmtrack.metrics import em_shares, prior_corrected
-from cmtrack.metrics.binary import literal_forms
 from cmtrack.metrics.intervals import on_scale, tango
 from cmtrack.metrics.moments import ScoreSamples, Sides
 from cmtrack.metrics.multiclass import cohen_kappa
@@ -23,6 +22,7 @@ from cmtrack.prevalence.class_shares import _densities, _most_likely, covariance
 from cmtrack.prevalence.estimators import binned_estimate
 from cmtrack.prevalence.mixture import Mixture
 from cmtrack.statistics import ScoreCounts, ScoreMoments
+from support.literal import literal_forms
 from support.problems import evaluate_counts, rows_of, standard_error
 
 TEN = 6e-11  # vectors are written with ten decimals

@@ -82,11 +82,6 @@ def bars(
     return out
 
 
-def number_at(bar: Bar, place: float) -> float:
-    """The number at a place of a drawing."""
-    return bar.first + (place - _EDGE) / (WIDTH - 2 * _EDGE) * (bar.last - bar.first)
-
-
 def _scale(
     values: Sequence[float],
     lows: Sequence[float],

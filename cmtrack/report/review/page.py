@@ -19,7 +19,7 @@ from cmtrack.metrics.gates import Gate, GateResult
 from cmtrack.names import MAY_BE_BEST, RULED_OUT, quoted
 from cmtrack.plots.review.ranking import PICKED
 from cmtrack.report import formatting as fmt
-from cmtrack.report.constant import Beside, beside
+from cmtrack.report.constant import beside
 from cmtrack.report.html import figure_block
 from cmtrack.report.probabilities import JUDGES
 from cmtrack.report.review import reproduce
@@ -339,14 +339,14 @@ def beside_rows(comparison: Comparison, ranking: Ranking | RepeatedRanking) -> l
     """The rows below those of the ranked runs: the constant answers, and runs without a value."""
     heads = table(ranking)["heads"]
     place = next((k for k, head in enumerate(heads) if head.startswith("Mean ")), 3)  # of models
-    return [_beside_row(one, ranking.criterion.metrics, len(heads), place) for one in beside(comparison, ranking)]
-
-
-def _beside_row(one: Beside, metrics: Sequence[str], width: int, place: int) -> dict[str, Any]:
-    cells = [cell("") for _ in range(width)]
-    cells[1:3] = name_cell(one.name, one.run_id), cell(one.standing)
-    cells[place : place + len(metrics)] = [cell(one.values.get(name, "")) for name in metrics]
-    return {"cells": cells, "status": "beside", "reason": one.reason}
+    rows = []
+    for one in beside(comparison, ranking):
+        cells = [cell("") for _ in heads]
+        cells[1:3] = name_cell(one.name, one.run_id), cell(one.standing)
+        metrics = ranking.criterion.metrics
+        cells[place : place + len(metrics)] = [cell(one.values.get(name, "")) for name in metrics]
+        rows.append({"cells": cells, "status": "beside", "reason": one.reason})
+    return rows
 
 
 def _drawn(table: Table, ranking: Ranking | RepeatedRanking) -> Table:

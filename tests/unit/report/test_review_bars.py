@@ -8,7 +8,7 @@ import re
 import pytest
 
 from cmtrack import compare, evaluate
-from cmtrack.report.review.bars import WIDTH, bars, number_at
+from cmtrack.report.review.bars import WIDTH, bars
 from cmtrack.report.review.report import html
 from support.problems import random_labels, random_scores
 
@@ -80,7 +80,7 @@ def test_a_bad_run_does_not_flatten_the_others():
     assert bad is not None
     assert good.high - good.low > 0.25 * WIDTH
     assert (bad.beyond, bad.at) == ("left", bad.low)
-    assert number_at(good, good.at) == pytest.approx(0.9, abs=1e-3)
+    assert good.first + (good.at - 5) / (WIDTH - 10) * (good.last - good.first) == pytest.approx(0.9, abs=1e-3)
 
 
 def test_what_is_not_known_is_not_drawn():

@@ -1,0 +1,29 @@
+"""Readings of the source's Table 2 that are not the metrics', because they differ where mismatches exist."""
+
+from __future__ import annotations
+
+import math
+
+from cmtrack.metrics.binary import binary_metrics
+from cmtrack.statistics import BinaryCounts
+
+
+def literal_forms(counts: BinaryCounts) -> dict[str, float]:
+    """The readings of Table 2 that differ from :func:`binary_metrics` where mismatches exist.
+
+    Returns
+    -------
+    dict
+        ``threat_literal`` TP/(TP+FN+FP); ``prevalence_threshold_literal`` with 1 - specificity for fall-out;
+        ``informedness_consistent`` recall + specificity - 1; ``markedness_consistent`` precision + npv - 1.
+    """
+    m = binary_metrics(counts)
+    tp, fn, _, fp, *_ = counts
+    fall_out, recall = 1 - m["specificity"], m["recall"]
+    roots = math.sqrt(fall_out) + math.sqrt(recall) if fall_out >= 0 else math.nan
+    return {
+        "threat_literal": tp / (tp + fn + fp) if tp + fn + fp else math.nan,
+        "prevalence_threshold_literal": math.sqrt(fall_out) / roots if roots else math.nan,
+        "informedness_consistent": recall + m["specificity"] - 1,
+        "markedness_consistent": m["precision"] + m["npv"] - 1,
+    }
