@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from cmtrack.evaluation import Evaluation
     from cmtrack.metrics.calibration import CalibrationCurve
     from cmtrack.metrics.precision_recall import PrecisionRecallCurve
+    from cmtrack.metrics.roc import RocCurve
     from cmtrack.prevalence import PrevalenceEstimate
     from cmtrack.statistics import ReducedConfusionMatrix
 
@@ -86,13 +87,15 @@ def _shown(name: object) -> str:
 
 def roc_figure(evaluation: Evaluation) -> Figure | None:
     """The ROC curve; None without scores of the positive group."""
-    roc = evaluation.roc
-    if roc is None:
-        return None
+    return None if evaluation.roc is None else draw_roc(evaluation.roc, title="ROC curve")
+
+
+def draw_roc(roc: RocCurve, title: str | None = None, ax: Axes | None = None) -> Figure:
+    """The ROC curve from the computed one."""
     return plot_roc(
         roc.fpr, roc.tpr, auc=roc.auc, ceiling=roc.ceiling, normalized_auc=roc.auc_normalized,
         auc_interval=roc.auc_interval, operating_point=roc.operating_point, positive=roc.positive,
-        title="ROC curve",
+        title=title, ax=ax,
     )  # fmt: skip
 
 

@@ -56,11 +56,6 @@ class CrossValidated:
     y_score : ndarray of shape (n, K) or None
         Out-of-fold decision values in that order, of a classifier that has no probabilities.
 
-    Notes
-    -----
-    Cost: holds the evaluations of all rows and of each fold, the out-of-fold probabilities, and the models where they
-    are kept.
-
     Examples
     --------
     >>> import numpy as np
@@ -103,24 +98,7 @@ class CrossValidated:
         return self.calibration_for(None)
 
     def calibration_for(self, labels: Sequence[Label] | None) -> tuple[Any, FloatArray, IntArray]:
-        """The same, with columns in the order of ``labels``.
-
-        Notes
-        -----
-        Cost: one copy of the n x K probabilities.
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> from sklearn.linear_model import LogisticRegression
-        >>> from cmtrack_integrations.sklearn import cross_validate_evaluation
-        >>> X = np.random.default_rng(0).normal(size=(100, 2))
-        >>> y = (X[:, 0] > 0).astype(int)
-        >>> validated = cross_validate_evaluation(LogisticRegression(), X, y)
-        >>> labels, scores, fold_ids = validated.calibration_for([1, 0])
-        >>> bool((scores[:, 0] == validated.y_prob[:, 1]).all())
-        True
-        """
+        """The same, with columns in the order of ``labels``."""
         if self.y_prob is None:
             raise ValueError(f"{self.name} has no probabilities to calibrate with")
         return self.y, align(self.y_prob, self.evaluation.labels, labels), self.fold_ids
@@ -144,20 +122,6 @@ class CrossValidated:
         ------
         ValueError
             If the models were not kept, or have no probabilities.
-
-        Notes
-        -----
-        Cost: one prediction of the rows by each fold's model.
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> from sklearn.linear_model import LogisticRegression
-        >>> from cmtrack_integrations.sklearn import cross_validate_evaluation
-        >>> X = np.random.default_rng(0).normal(size=(100, 2))
-        >>> validated = cross_validate_evaluation(LogisticRegression(), X, (X[:, 0] > 0).astype(int))
-        >>> [scores.shape for scores in validated.score(X[:7])]
-        [(7, 2), (7, 2), (7, 2), (7, 2), (7, 2)]
         """
         if self.models is None:
             raise ValueError("scores by the models of the folds need keep_models=True, got keep_models=False")
@@ -191,23 +155,6 @@ class CrossValidated:
         -------
         tuple of LoggedEvaluation
             Of the whole, then of each fold.
-
-        Notes
-        -----
-        Cost: that of :func:`cmtrack.log_evaluation` for the whole and for each fold.
-
-        Examples
-        --------
-        >>> import mlflow
-        >>> import numpy as np
-        >>> from sklearn.linear_model import LogisticRegression
-        >>> from cmtrack_integrations.sklearn import cross_validate_evaluation
-        >>> X = np.random.default_rng(0).normal(size=(60, 2))
-        >>> validated = cross_validate_evaluation(LogisticRegression(), X, (X[:, 0] > 0).astype(int), cv=2)
-        >>> with mlflow.start_run(run_name="logistic"):
-        ...     logged = validated.log()
-        >>> [mlflow.get_run(one.run_id).data.params.get("fold") for one in logged]
-        [None, '0', '1']
         """
         common: dict[str, Any] = {"metrics": metrics, "predictions": predictions, "strict": strict}
         whole = log_evaluation(self.evaluation, run_id=run_id, model_id=model_id, **common)
@@ -218,22 +165,7 @@ class CrossValidated:
         return whole, *log_nested(children, run_id=run_id or whole.run_id, **common)
 
     def to_frame(self) -> pd.DataFrame:
-        """One row per fold and metric: fold, metric, value, low, high, better, undefined; fold "all" is the whole.
-
-        Notes
-        -----
-        Cost: O(M) for M metrics of each fold.
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> from sklearn.linear_model import LogisticRegression
-        >>> from cmtrack_integrations.sklearn import cross_validate_evaluation
-        >>> X = np.random.default_rng(0).normal(size=(100, 2))
-        >>> table = cross_validate_evaluation(LogisticRegression(), X, (X[:, 0] > 0).astype(int), cv=3).to_frame()
-        >>> table.loc[table["metric"] == "binary/roc_auc", "fold"].tolist()
-        ['all', 0, 1, 2]
-        """
+        """One row per fold and metric: fold, metric, value, low, high, better, undefined; fold "all" is the whole."""
         import pandas as pd
 
         frames: dict[Any, Evaluation] = {"all": self.evaluation, **dict(enumerate(self.folds))}
@@ -300,10 +232,6 @@ def cross_validate_evaluation(
     ValueError
         If a row is in no test part or in several (repeated splits are run one repetition at a time), or on wrong
         input.
-
-    Notes
-    -----
-    Cost: one fit for each fold; the evaluations cost what :func:`cmtrack.evaluate` does.
 
     Examples
     --------

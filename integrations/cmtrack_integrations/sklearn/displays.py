@@ -38,23 +38,7 @@ class _Display:
     figure_: Figure
 
     def plot(self, ax: Axes | None = None, *, title: str | None = None) -> Self:
-        """Draw into ``ax``, or into a new figure that pyplot does not know.
-
-        Notes
-        -----
-        Cost: 0.1 to 0.2 s.
-
-        Examples
-        --------
-        >>> import matplotlib.pyplot as plt
-        >>> from cmtrack import evaluate
-        >>> from cmtrack_integrations.sklearn import PrecisionRecallDisplay, ReducedRocDisplay
-        >>> evaluation = evaluate([0, 1, 1, 0], y_prob=[0.2, 0.9, 0.4, 0.5])
-        >>> figure, (left, right) = plt.subplots(1, 2)
-        >>> _ = ReducedRocDisplay(evaluation.roc).plot(left)
-        >>> _ = PrecisionRecallDisplay(evaluation.precision_recall).plot(right)
-        >>> plt.close(figure)
-        """
+        """Draw into ``ax``, or into a new figure that pyplot does not know."""
         figure = self._draw(ax, title)
         self.figure_, self.ax_ = figure, figure.axes[0] if ax is None else ax
         return self
@@ -78,10 +62,6 @@ class ReducedConfusionMatrixDisplay(_Display):
     ----------
     reduced : ReducedConfusionMatrix
         Such as ``evaluation.reduced["party"]``.
-
-    Notes
-    -----
-    Cost: about 0.1 s to draw.
 
     Examples
     --------
@@ -126,23 +106,6 @@ class ReducedConfusionMatrixDisplay(_Display):
             As in :func:`evaluate_estimator`.
         title : str, optional
         ax : matplotlib.axes.Axes, optional
-
-        Notes
-        -----
-        Cost: one prediction of the rows, and about 0.1 s to draw.
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> from sklearn.linear_model import LogisticRegression
-        >>> from cmtrack import Grouping
-        >>> from cmtrack_integrations.sklearn import ReducedConfusionMatrixDisplay
-        >>> X = np.random.default_rng(0).normal(size=(200, 2))
-        >>> y = np.digitize(X[:, 0], [-0.5, 0.5])
-        >>> model = LogisticRegression().fit(X[:100], y[:100])
-        >>> halves = Grouping({"low": [0, 1], "high": [2]})
-        >>> display = ReducedConfusionMatrixDisplay.from_estimator(model, X[100:], y[100:], grouping=halves)
-        >>> display.figure_.savefig("reduced.png")
         """
         order = known_labels(estimator, y, labels)
         return cls.from_predictions(
@@ -163,20 +126,7 @@ class ReducedConfusionMatrixDisplay(_Display):
         title: str | None = None,
         ax: Axes | None = None,
     ) -> Self:
-        """Draw from actual and predicted labels; options as in :meth:`from_estimator`.
-
-        Notes
-        -----
-        Cost: one pass over the rows, and about 0.1 s to draw.
-
-        Examples
-        --------
-        >>> from cmtrack import Grouping
-        >>> from cmtrack_integrations.sklearn import ReducedConfusionMatrixDisplay
-        >>> halves = Grouping({"low": [0, 1], "high": [2]})
-        >>> display = ReducedConfusionMatrixDisplay.from_predictions([0, 1, 2, 2], [0, 0, 2, 1], grouping=halves)
-        >>> display.figure_.savefig("reduced.png")
-        """
+        """Draw from actual and predicted labels; options as in :meth:`from_estimator`."""
         evaluation = evaluate(y_true, y_pred, labels=labels, grouping=grouping, sample_weight=sample_weight)
         return cls(evaluation.reduced[step]).plot(ax, title=title)
 
@@ -188,40 +138,14 @@ class _CurveDisplay(_Display):
     def from_estimator(
         cls, estimator: Any, X: Any, y: Any, *, title: str | None = None, ax: Axes | None = None, **options: Any
     ) -> Self:
-        """Draw for a fitted classifier on rows; ``options`` as in :func:`evaluate_estimator`.
-
-        Notes
-        -----
-        Cost: that of :func:`evaluate_estimator`, and 0.1 to 0.2 s to draw.
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> from sklearn.linear_model import LogisticRegression
-        >>> from cmtrack_integrations.sklearn import ReducedRocDisplay
-        >>> X = np.random.default_rng(0).normal(size=(200, 2))
-        >>> y = (X[:, 0] + X[:, 1] ** 2 > 1).astype(int)
-        >>> model = LogisticRegression().fit(X[:100], y[:100])
-        >>> ReducedRocDisplay.from_estimator(model, X[100:], y[100:]).figure_.savefig("roc.png")
-        """
+        """Draw for a fitted classifier on rows; ``options`` as in :func:`evaluate_estimator`."""
         return cls._of(evaluate_estimator(estimator, X, y, **options), title, ax)
 
     @classmethod
     def from_predictions(
         cls, y_true: Any, y_prob: Any, *, title: str | None = None, ax: Axes | None = None, **options: Any
     ) -> Self:
-        """Draw from actual labels and probabilities; ``options`` as in :func:`cmtrack.evaluate`.
-
-        Notes
-        -----
-        Cost: that of :func:`cmtrack.evaluate`, and 0.1 to 0.2 s to draw.
-
-        Examples
-        --------
-        >>> from cmtrack_integrations.sklearn import ReducedRocDisplay
-        >>> display = ReducedRocDisplay.from_predictions([0, 1, 1, 0], [0.2, 0.9, 0.4, 0.5])
-        >>> display.figure_.savefig("roc.png")
-        """
+        """Draw from actual labels and probabilities; ``options`` as in :func:`cmtrack.evaluate`."""
         return cls._of(evaluate(y_true, y_prob=y_prob, **options), title, ax)
 
     @classmethod
@@ -246,10 +170,6 @@ class ReducedRocDisplay(_CurveDisplay):
     roc : RocCurve
         ``evaluation.roc``.
 
-    Notes
-    -----
-    Cost: about 0.1 s to draw.
-
     Examples
     --------
     >>> from cmtrack import evaluate
@@ -268,14 +188,9 @@ class ReducedRocDisplay(_CurveDisplay):
         return None if evaluation.roc is None else cls(evaluation.roc)
 
     def _draw(self, ax: Axes | None, title: str | None) -> Figure:
-        from cmtrack.plots import plot_roc
+        from cmtrack.plots.evaluation import draw_roc
 
-        roc = self.roc
-        return plot_roc(
-            roc.fpr, roc.tpr, auc=roc.auc, ceiling=roc.ceiling, normalized_auc=roc.auc_normalized,
-            auc_interval=roc.auc_interval, operating_point=roc.operating_point, positive=roc.positive,
-            title=title, ax=ax,
-        )  # fmt: skip
+        return draw_roc(self.roc, title=title, ax=ax)
 
 
 class PrecisionRecallDisplay(_CurveDisplay):
@@ -285,10 +200,6 @@ class PrecisionRecallDisplay(_CurveDisplay):
     ----------
     curve : PrecisionRecallCurve
         ``evaluation.precision_recall``.
-
-    Notes
-    -----
-    Cost: about 0.1 s to draw.
 
     Examples
     --------
@@ -324,10 +235,6 @@ class ReliabilityDisplay(_CurveDisplay):
         Of the calibration error: ``evaluation.intervals.get("calibration/error")``.
     negative : label, optional
         The name of the other group.
-
-    Notes
-    -----
-    Cost: about 0.2 s to draw, with its band, which is drawn from simulated labels.
 
     Examples
     --------
@@ -366,10 +273,6 @@ class PrevalenceDisplay(_Display):
     ----------
     estimate : PrevalenceEstimate
         What :func:`cmtrack.estimate_prevalence` returned.
-
-    Notes
-    -----
-    Cost: about 0.1 s to draw.
 
     Examples
     --------
@@ -410,22 +313,6 @@ class PrevalenceDisplay(_Display):
             Labelled rows that the classifier was **not** fitted on.
         **options
             As in :func:`cmtrack.estimate_prevalence`.
-
-        Notes
-        -----
-        Cost: that of :func:`cmtrack.estimate_prevalence`, and one prediction of both sets.
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> from sklearn.linear_model import LogisticRegression
-        >>> from cmtrack_integrations.sklearn import PrevalenceDisplay
-        >>> X = np.random.default_rng(0).normal(size=(900, 2))
-        >>> y = (X[:, 0] + X[:, 1] ** 2 > 1).astype(int)
-        >>> model = LogisticRegression().fit(X[:300], y[:300])
-        >>> held = X[300:600], y[300:600]
-        >>> display = PrevalenceDisplay.from_estimator(model, X[600:], calibration=held, density="bins")
-        >>> display.figure_.savefig("prevalence.png")
         """
         labels = known_labels(estimator)
         if labels is None or len(labels) != 2:
@@ -439,21 +326,7 @@ class PrevalenceDisplay(_Display):
     def from_predictions(
         cls, scores: Any, *, calibration: Any, title: str | None = None, ax: Axes | None = None, **options: Any
     ) -> Self:
-        """Draw from the scores of unlabelled rows; arguments as in :func:`cmtrack.estimate_prevalence`.
-
-        Notes
-        -----
-        Cost: that of :func:`cmtrack.estimate_prevalence`.
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> from cmtrack_integrations.sklearn import PrevalenceDisplay
-        >>> rng, y = np.random.default_rng(0), np.repeat([0, 1], 200)
-        >>> labelled, scores = rng.normal(2 * y), rng.normal(0.2, 1.2, 500)
-        >>> display = PrevalenceDisplay.from_predictions(scores, calibration=(y, labelled), density="bins")
-        >>> display.figure_.savefig("prevalence.png")
-        """
+        """Draw from the scores of unlabelled rows; arguments as in :func:`cmtrack.estimate_prevalence`."""
         estimate = estimate_prevalence(scores, calibration=calibration, **options)
         if not isinstance(estimate, PrevalenceEstimate):
             raise ValueError(f"the likelihood needs two classes, got {list(estimate.classes)}")

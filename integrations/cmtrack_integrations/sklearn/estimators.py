@@ -75,10 +75,6 @@ def evaluate_estimator(
     sklearn.exceptions.NotFittedError
         If the estimator is not fitted.
 
-    Notes
-    -----
-    Cost: that of :func:`cmtrack.evaluate`, and one prediction of each set of rows.
-
     Examples
     --------
     >>> import numpy as np
@@ -124,10 +120,6 @@ def log_estimator(
     Returns
     -------
     LoggedEvaluation
-
-    Notes
-    -----
-    Cost: that of :func:`evaluate_estimator` and of :func:`cmtrack.log_evaluation`.
 
     Examples
     --------

@@ -18,10 +18,6 @@ from cmtrack_integrations.sklearn.predictions import has_probabilities, known_la
 class CmtrackScorer:
     """A metric as a scikit-learn scorer: ``scorer(estimator, X, y)``, larger is better. See :func:`get_scorer`.
 
-    Notes
-    -----
-    Cost: for each call one prediction and the metric.
-
     Examples
     --------
     >>> from cmtrack_integrations.sklearn import get_scorer
@@ -107,10 +103,6 @@ def get_scorer(
     ------
     ValueError
         If there is no such metric, it has no direction, is not of a classifier's rows, or needs costs and gets none.
-
-    Notes
-    -----
-    Cost: microseconds; each call of the scorer costs one prediction and the metric.
 
     Examples
     --------

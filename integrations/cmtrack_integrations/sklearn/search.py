@@ -72,10 +72,6 @@ def log_candidates(
         Best first. The nested runs hold the candidate's parameters, ``candidate`` (its place in ``cv_results_``) and
         ``rank``.
 
-    Notes
-    -----
-    Cost: one fit of each logged candidate on each fold, and :func:`cmtrack.log_evaluation` for each.
-
     Examples
     --------
     >>> import mlflow

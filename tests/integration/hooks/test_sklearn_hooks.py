@@ -253,6 +253,7 @@ def test_the_models_of_the_folds_score_a_target(data, fitted):
     expected = [clone(fitted).fit(x[train], y[train]).predict_proba(x_test) for train, _ in cv.split(x, y)]
     np.testing.assert_allclose(found.score(x_test), expected)
     np.testing.assert_allclose(found.score(x_test, [3, 2, 1, 0]), np.array(expected)[:, :, ::-1])
+    np.testing.assert_array_equal(found.calibration_for([3, 2, 1, 0])[1], found.y_prob[:, ::-1])
     whole = evaluate(
         y, y_prob=found.y_prob, grouping=SIDE, target=expected, calibration=(y, found.y_prob, found.fold_ids)
     )
