@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import functools
 import os
 from collections.abc import Callable, Sequence
+from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -14,6 +17,7 @@ from cmtrack.cli.frame import (
     Function,
     Step,
     WorkFailed,
+    echo,
     echo_json,
     first_line,
     plain_errors,
@@ -76,6 +80,14 @@ rule_option = click.option(
     help="Decide by this YAML file (rank_by, require, margin and more), written before the results are seen; its "
     "digest is printed.",
 )
+metrics_option = click.option(
+    "--metrics",
+    "extra_metrics",
+    multiple=True,
+    metavar="FILE.py:NAME",
+    help="Take metrics of your own from this file, or module: NAME is a Metric, or a list or dict of them. The file is "
+    "executed, with all that you may do; repeatable.",
+)
 json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON object and nothing else.")
 
 _OPTIONS: tuple[Callable[[Any], Any], ...] = (
@@ -125,6 +137,7 @@ _OPTIONS: tuple[Callable[[Any], Any], ...] = (
         help="Treat the repeated runs as this kind.",
     ),
     rule_option,
+    metrics_option,
     prefix_option,
     click.option(
         "--limit",
@@ -144,6 +157,45 @@ _OPTIONS: tuple[Callable[[Any], Any], ...] = (
     click.option("--csv", "csv_file", type=click.Path(dir_okay=False, path_type=Path), help="Write a row per run."),
     json_option,
 )
+
+
+def one_run(function: Function) -> Function:
+    """Give a command the argument RUN, and --latest in its place."""
+
+    @plain_errors
+    @functools.wraps(function)
+    def wrapped(run: str | None, latest: bool, experiments: Sequence[str], filter_string: str, **options: Any) -> Any:
+        if latest == (run is not None):
+            raise click.UsageError("name a RUN, or take the newest with --latest")
+        if not latest and (experiments or filter_string):
+            raise click.UsageError("--experiment and --filter go with --latest")
+        return function(run=_newest(experiments, filter_string, **options) if run is None else run, **options)
+
+    latest = "Take the finished run with an evaluation that started last; --experiment and --filter choose among them."
+    for option in (
+        filter_option,
+        experiment_option,
+        click.option("--latest", is_flag=True, help=latest),
+        click.argument("run", required=False),
+    ):
+        wrapped = option(wrapped)
+    return wrapped  # type: ignore[return-value]
+
+
+def _newest(experiments: Sequence[str], filter_string: str, prefix: str, tracking_uri: str | None, **_: Any) -> str:
+    """The id of the newest run, which is named on stderr."""
+    with working() as step:
+        step("looking for the newest run", 0, 0)
+        from cmtrack.names import quoted
+        from cmtrack.tracking.runs import client_for, newest
+        from cmtrack.tracking.store import quiet, tracking_store
+
+        check_prefix(prefix)
+        with quiet(), tracking_store(tracking_uri):
+            run = newest(client_for(), experiments, filter_string, prefix)
+    when = datetime.fromtimestamp(run.start_time / 1000, UTC)
+    echo(f"The newest run is {run.run_id}, {quoted(run.name)}, started {when:%Y-%m-%d %H:%M:%S} UTC.", err=True)
+    return run.run_id
 
 
 def comparison_options(function: Function) -> Function:
@@ -166,6 +218,7 @@ def compared(
     tracking_uris: Sequence[str] = (),
     rule: Rule | None = None,
     rule_file: Path | None = None,
+    extra_metrics: Sequence[str] = (),
     **same: Any,
 ) -> Comparison:
     """The comparison that the options ask for; what they hold is checked before a store is asked.
@@ -177,7 +230,7 @@ def compared(
     if same.get("block") is None and (same.get("model") is not None or same.get("block_kind", "auto") != "auto"):
         raise click.UsageError("--model and --block-kind go with --block")
     step("loading libraries", 0, 1)
-    from cmtrack.cli.reading import read_costs_file, read_rule_file
+    from cmtrack.cli.reading import read_costs_file, read_metrics, read_rule_file
     from cmtrack.comparison import CompareOptions
     from cmtrack.comparison.tie_breakers import NothingToDecideBy, TieBreaker
     from cmtrack.metrics.catalog import OPEN
@@ -203,10 +256,12 @@ def compared(
             "segments": list(segments) or None,
             "tracking_uri": list(tracking_uris) or None,
             "rule": rule,
+            "extra_metrics": read_metrics(extra_metrics),
         }
         options = parsed(lambda more: CompareOptions(**given, **more), same)
         try:
-            return compare_by(options, list(runs) or None, step)
+            comparison = compare_by(options, list(runs) or None, step)
+            return replace(comparison, how=comparison.how | {"extra_metrics": list(extra_metrics)})
         except NothingToDecideBy as error:
             raise BadInput(f"--tie-breaker: {first_line(error)}") from None
         except ValueError as error:

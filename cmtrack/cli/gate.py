@@ -16,6 +16,8 @@ from cmtrack.cli.compare import (
     costs_option,
     grouping_option,
     json_option,
+    metrics_option,
+    one_run,
     positive_option,
     prefix_option,
     rank_by_option,
@@ -61,7 +63,8 @@ def _no_verdict(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 @click.command("gate")
-@click.argument("run")
+@_no_verdict
+@one_run
 @click.option("--against", metavar="RUN", help="Compare with this run, or model URI such as models:/name@champion.")
 @require_option
 @rule_option
@@ -69,6 +72,7 @@ def _no_verdict(function: Callable[..., Any]) -> Callable[..., Any]:
 @grouping_option
 @positive_option
 @costs_option
+@metrics_option
 @prefix_option
 @confidence_option
 @click.option("--tracking-uri", metavar="URI", help="Ask this tracking store, by default MLflow's own choice.")
@@ -79,7 +83,6 @@ def _no_verdict(function: Callable[..., Any]) -> Callable[..., Any]:
     help='Append the verdict as Markdown to this file, such as "$GITHUB_STEP_SUMMARY".',
 )
 @json_option
-@_no_verdict
 @plain_errors
 def gate_command(
     run: str,
@@ -95,7 +98,8 @@ def gate_command(
     """Check by the exit code that a run meets its requirements.
 
     Without --require, a run fails where it is significantly worse than the baseline, in the metric of --rank-by or
-    by default the Matthews correlation. --against may be left out where no gate is about a .difference.
+    by default the Matthews correlation. --against may be left out where no gate is about a .difference. Other pipelines
+    log runs, too: with --latest, a --filter by a tag of this one finds its own.
 
     \b
     Exit codes:

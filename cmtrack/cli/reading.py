@@ -1,4 +1,4 @@
-"""Files that the commands read: columns of Parquet or CSV, groupings."""
+"""Files that the commands read: columns of Parquet or CSV, groupings, metrics."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
     from cmtrack.comparison.rule import Rule
     from cmtrack.grouping import Costs, Grouping
+    from cmtrack.metrics.metric import Metric
 
 Result = TypeVar("Result")
 _PARQUET = (".parquet", ".pq")
@@ -243,6 +244,52 @@ def read_costs_file(path: Path) -> Costs:
     from cmtrack.grouping import Costs
 
     return _from_file(Costs.from_file, path)
+
+
+def read_metrics(named: Sequence[str]) -> list[Metric]:
+    """The metrics that ``--metrics`` names in files or modules, which are executed once each."""
+    import contextlib
+    import sys
+    from collections.abc import Mapping
+
+    from cmtrack.metrics.metric import Metric
+    from cmtrack.metrics.own import own_metrics
+
+    spaces: dict[str, dict[str, Any]] = {}
+    metrics: list[Metric] = []
+    for text in named:
+        place, _, name = text.rpartition(":")
+        if not place or not name:
+            raise BadInput(f"--metrics must be FILE.py:NAME, got {text!r}")
+        if place not in spaces:
+            try:
+                with contextlib.redirect_stdout(sys.stderr):
+                    spaces[place] = _executed(place)
+            except (Exception, SystemExit) as error:  # whatever the user's code raises
+                why = f"{type(error).__name__}: {first_line(error)}"
+                raise BadInput(f"--metrics: {place} cannot be executed: {why}") from None
+        space = spaces[place]
+        if name not in space:
+            there = [other for other, value in space.items() if isinstance(value, Metric)]
+            raise BadInput(f"--metrics: {place} has no {name!r}; its metrics are {', '.join(there) or 'none'}")
+        given = space[name]
+        given = [given] if isinstance(given, Metric) else given.values() if isinstance(given, Mapping) else given
+        try:
+            metrics += own_metrics(given)
+            own_metrics(metrics)
+        except (TypeError, ValueError) as error:
+            raise BadInput(f"--metrics {text}: {first_line(error).replace('extra_metrics', name)}") from None
+    return metrics
+
+
+def _executed(place: str) -> dict[str, Any]:
+    """What a Python file, or a module by its name, defines; those beside it can be imported by it."""
+    import importlib
+    import runpy
+    import sys
+
+    sys.path.append(str(Path(place).absolute().parent if place.endswith(".py") else Path.cwd()))
+    return runpy.run_path(place) if place.endswith(".py") else vars(importlib.import_module(place))
 
 
 def read_rule_file(path: Path) -> Rule:

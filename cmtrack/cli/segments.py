@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from cmtrack.cli.compare import FILE, json_option
+from cmtrack.cli.compare import FILE, json_option, metrics_option
 from cmtrack.cli.frame import BadInput, echo, echo_json, first_line, plain, plain_errors, terminal, warn, working
 
 if TYPE_CHECKING:
@@ -46,6 +46,7 @@ _NAME = 12
     "--y-true", metavar="COLUMN", help="Column of --table with the actual labels; they must be those of the run."
 )
 @click.option("--log", is_flag=True, help="Write the table of segments to the run, too.")
+@metrics_option
 @click.option("--prefix", default="", help="Prefix of the evaluation, where a run holds several.")
 @click.option("--tracking-uri", metavar="URI", help="Tracking store; by default MLflow's own choice.")
 @json_option
@@ -61,6 +62,7 @@ def segments_command(
     row_ids: str | None,
     y_true: str | None,
     log: bool,
+    extra_metrics: tuple[str, ...],
     prefix: str,
     tracking_uri: str | None,
     as_json: bool,
@@ -84,7 +86,11 @@ def segments_command(
         raise click.UsageError("--leave-out is of the columns that --worst searches")
     searched, failure = None, ""
     with working() as step:
+        from cmtrack.cli.reading import read_metrics
+
+        own = read_metrics(extra_metrics)
         evaluations = _evaluations(step, runs, by, table, row_ids, y_true, log, prefix, tracking_uri)
+        evaluations = [evaluation.with_metrics(own) for evaluation in evaluations]
         from cmtrack.comparison.segments import by_segment
         from cmtrack.names import distinct
         from cmtrack.report.segments import views

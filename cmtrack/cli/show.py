@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from cmtrack.cli.compare import one_run
 from cmtrack.cli.frame import BadInput, echo_json, first_line, plain, plain_errors, terminal, warn, working
 
 if TYPE_CHECKING:
@@ -25,7 +26,7 @@ _json = click.option("--json", "as_json", is_flag=True, help="Print one JSON obj
 
 
 @click.command("show")
-@click.argument("run")
+@one_run
 @_prefix
 @_tracking_uri
 @_json
@@ -48,7 +49,7 @@ def show_command(run: str, prefix: str, tracking_uri: str | None, as_json: bool)
 
 
 @click.command("price")
-@click.argument("run")
+@one_run
 @click.option(
     "--costs",
     "costs_file",
@@ -94,7 +95,7 @@ def price_command(run: str, costs_file: Path, prefix: str, tracking_uri: str | N
 
 
 @click.command("threshold")
-@click.argument("run")
+@one_run
 @click.option(
     "--costs",
     "costs_file",

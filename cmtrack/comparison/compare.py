@@ -27,8 +27,7 @@ from cmtrack.metrics.catalog import OPEN, Catalog
 from cmtrack.metrics.gates import Gate, GateResult, check_known
 from cmtrack.metrics.intervals import check_level
 from cmtrack.metrics.metric import Metric
-from cmtrack.metrics.names import near
-from cmtrack.metrics.own import own_metrics
+from cmtrack.metrics.own import near_or_own, own_metrics
 from cmtrack.statistics.segment_values import division_name, divisions_of
 
 Progress = Callable[[str, int, int], object]
@@ -155,8 +154,9 @@ class CompareOptions:
         self.own, self.gates, self.rules, self.criterion, self.blocks  # noqa: B018 - reading checks them
 
     def how(self, runs: Any) -> dict[str, Any]:
-        """The arguments, as a review shows them: without credentials, and without the functions of own metrics."""
-        given = {field.name: getattr(self, field.name) for field in fields(self) if field.name != "extra_metrics"}
+        """The arguments, as a review shows them: without credentials, and of own metrics the names."""
+        given = {field.name: getattr(self, field.name) for field in fields(self)}
+        given["extra_metrics"] = [metric.name for metric in self.own]
         uris = self.tracking_uri
         if isinstance(uris, str):
             given["tracking_uri"] = untrusted.without_credentials(uris)
@@ -392,7 +392,7 @@ def _check_known(criterion: Criterion, gates: Collection[Gate], evaluations: Ite
     known = {name for evaluation in evaluations for name in evaluation.metrics}
     for name in criterion.metrics:
         if name not in known:
-            hint = near(name, known)
+            hint = near_or_own(name, known)
             if name.startswith("binary/") and not any(one.startswith("binary/") for one in known):
                 hint = ": it is of a positive class or group; give a grouping of two groups, or positive="
             raise ValueError(f"no run has the metric {name!r}{hint}")

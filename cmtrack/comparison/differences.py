@@ -328,7 +328,8 @@ def _paired_difference(
     ours, theirs = first.metrics[name], second.metrics[name]
     pair = paired((first, second), name, clusters)
     if pair is None:
-        return Difference(name, ours, theirs, ours - theirs, math.nan, math.nan, math.nan, math.nan)
+        why = _not_by_row(first, name) or _not_by_row(second, name)
+        return Difference(name, ours, theirs, ours - theirs, math.nan, math.nan, math.nan, math.nan, why)
     numbers = (pair.difference, pair.error, *pair.interval(normal_quantile(level)), pair.pvalue)
     gap, error, low, high, pvalue = (float(number[0, 1]) for number in numbers)
     return Difference(name, ours, theirs, gap, error, low, high, pvalue, pair.reason())

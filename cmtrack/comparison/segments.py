@@ -445,7 +445,7 @@ def judged_by_segment(gate: Gate, evaluation: BaseEvaluation, baseline: BaseEval
     """
 
     def failed(reason: str) -> GateResult:
-        return GateResult(gate, math.nan, False, reason)
+        return GateResult(gate, math.nan, False, reason, undecided=True)
 
     if gate.difference and baseline is None:
         return failed("there is no baseline to take a difference from")

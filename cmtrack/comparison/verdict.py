@@ -16,8 +16,9 @@ from cmtrack.comparison.criterion import RankBy
 from cmtrack.comparison.differences import paired_differences
 from cmtrack.comparison.ranking import RankedRun
 from cmtrack.comparison.result import Comparison, RunComparison
+from cmtrack.evaluation import Evaluation
 from cmtrack.metrics.gates import Gate, GateResult
-from cmtrack.metrics.names import near
+from cmtrack.metrics.own import UNKNOWN, near_or_own
 
 ALWAYS_DEFINED = "multiclass/accuracy"
 """Criterion of two runs where gates alone decide: it hides no run with an undefined metric."""
@@ -223,7 +224,9 @@ def verdict_of(comparison: Comparison, require: Sequence[str] = ()) -> Verdict:
         ours = tested.evaluation.metrics
         why = ""
         if gate.metric not in ours:
-            why = f"gate {gate.text!r}: the run has no {gate.metric!r}{near(gate.metric, set(ours))}"
+            why = f"gate {gate.text!r}: the run has no {gate.metric!r}{near_or_own(gate.metric, set(ours))}"
+        elif tested.evaluation.undefined.get(gate.metric) == UNKNOWN:
+            why = f"gate {gate.text!r}: {gate.metric} is undefined: {UNKNOWN}"
         elif gate.difference and baseline is not None and gate.metric not in baseline.evaluation.metrics:
             why = f"gate {gate.text!r}: the baseline has no {gate.metric!r}"
         if why:
@@ -233,11 +236,10 @@ def verdict_of(comparison: Comparison, require: Sequence[str] = ()) -> Verdict:
     if not checks:
         default = not_worse(comparison, tested, baseline)
         if default is None:
+            assert baseline is not None  # there is nothing to differ from otherwise
+            pairs = paired_differences(tested.evaluation, baseline.evaluation, metrics=comparison.criterion.metrics)
             why = f"no error is known of the difference from the baseline in {comparison.criterion}"
-            if baseline is not None and comparison.criterion.single:
-                metric = comparison.criterion.metrics[0]
-                pair = paired_differences(tested.evaluation, baseline.evaluation, metrics=[metric])
-                why = f"{metric} against the baseline: {reason}" if (reason := pair[metric].reason) else why
+            why = next((f"{row.metric} against the baseline: {row.reason}" for row in pairs.rows if row.reason), why)
             return Verdict(tested, baseline, pairing=pairing, not_judged=NotJudged.NO_ERROR, why=why)
         checks = [default]
     names = dict.fromkeys(gate.metric for gate in gates if not gate.column) if gates else comparison.criterion.metrics
@@ -254,10 +256,17 @@ def verdict_of(comparison: Comparison, require: Sequence[str] = ()) -> Verdict:
 
 
 def not_worse(comparison: RunComparison, run: RankedRun, baseline: RankedRun | None) -> NotWorse | None:
-    """The default check of one of two ranked runs; None where no error of the difference is known."""
+    """The default check of one of two ranked runs; None where no error of the difference is known.
+
+    Errors that count as independent for want of an own metric's function would let a worse run pass.
+    """
     criterion = str(comparison.criterion)
     if baseline is None or baseline is run:
         return NotWorse(criterion, True, Outcome.SAME_RUN)
+    both = run.evaluation, baseline.evaluation
+    lost = any(isinstance(e, Evaluation) and any(map(e.without_function, comparison.criterion.metrics)) for e in both)
+    if lost and why_unpaired(*both) is None:
+        return None
     if comparison.criterion.pareto:
         found = Outcome.NOT_DOMINATED if run.tied else Outcome.DOMINATED
         return NotWorse(criterion, run.tied, Outcome.ON_FRONT if run.rank == 1 else found)

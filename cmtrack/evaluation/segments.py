@@ -18,6 +18,7 @@ import numpy as np
 from cmtrack.evaluation.compute import compute
 from cmtrack.metrics.metric import Metric
 from cmtrack.metrics.names import OF_SEGMENTS, encode_label, near, segment_parts
+from cmtrack.metrics.own import UNKNOWN
 from cmtrack.metrics.results import Results
 from cmtrack.metrics.views import EvaluationViews
 from cmtrack.names import quoted
@@ -541,6 +542,8 @@ class SegmentTable:
         """
         whole = self.evaluation
         whole.metrics[metric]  # names those like it
+        if whole.without_function(metric):
+            raise ValueError(f"{metric} of segments: {UNKNOWN}")
         if whole.cluster_errors is not None and self._from_rows:
             return True
         if metric in self._alone(metric, self._parts[int(self.sizes.argmax())]).metrics:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from cmtrack.metrics.catalog import OPEN
 from cmtrack.metrics.intervals import Interval
 from cmtrack.metrics.names import OF_SEGMENTS, near, segment_parts
+from cmtrack.metrics.own import near_or_own
 from cmtrack.names import quoted
 
 if TYPE_CHECKING:
@@ -261,7 +262,7 @@ def check_known(gates: Collection[Gate], known: Collection[str]) -> None:
     """
     for gate in gates:
         if gate.metric not in known:
-            raise ValueError(f"gate {gate.text!r}: no run has {gate.metric!r}{near(gate.metric, known)}")
+            raise ValueError(f"gate {gate.text!r}: no run has {gate.metric!r}{near_or_own(gate.metric, known)}")
 
 
 def _of_segments(left: str, text: str) -> tuple[str, str, str]:

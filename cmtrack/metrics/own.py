@@ -11,19 +11,18 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from cmtrack.metrics.catalog import OWN_NAME, RESERVED
+from cmtrack.metrics.catalog import OWN_NAME, RESERVED, may_be_own
 from cmtrack.metrics.cells import Cells, SixCells
 from cmtrack.metrics.intervals import Interval, wilson, within_bounds
 from cmtrack.metrics.metric import BETTER, Metric
+from cmtrack.metrics.names import near
 from cmtrack.metrics.results import Results
 
 _RANGES = {"wald": (-math.inf, math.inf), "atanh": (-1.0, 1.0), "log": (0.0, math.inf)}
 INTERVALS = ("wald", "wilson", "atanh", "logit", "log")
 TEXTS = ("better", "interval", "of", "title", "brief", "source", "formula")
-UNKNOWN = (
-    "its function is not known here, only the numbers that were written: give extra_metrics=[...] to what loads or "
-    "compares it"
-)
+_GIVE = "give extra_metrics=[...] to what loads or compares it, in the shell --metrics FILE.py:NAME"
+UNKNOWN = f"its function is not known here, only the numbers that were written: {_GIVE}"
 
 _LONGEST = 2000
 
@@ -60,6 +59,8 @@ def own_metrics(extra_metrics: Iterable[Metric]) -> tuple[Metric, ...]:
     """
     if isinstance(extra_metrics, Metric):
         raise TypeError(f"extra_metrics must be a list of Metric, got the Metric {extra_metrics.name!r} itself")
+    if not isinstance(extra_metrics, Iterable):
+        raise TypeError(f"extra_metrics must be a list of Metric, got {type(extra_metrics).__name__}")
     metrics = tuple(extra_metrics)
     for metric in metrics:
         if not isinstance(metric, Metric):
@@ -72,6 +73,11 @@ def own_metrics(extra_metrics: Iterable[Metric]) -> tuple[Metric, ...]:
     if twice is not None:
         raise ValueError(f"extra_metrics must have different names, got {twice!r} twice")
     return metrics
+
+
+def near_or_own(name: str, known: Iterable[str]) -> str:
+    """The metrics most like one that is not there, or how one of a user's own is given."""
+    return near(name, known) or (f"; if it is a metric of your own, {_GIVE}" if may_be_own(name) else "")
 
 
 def _check(metric: Metric) -> None:

@@ -290,6 +290,27 @@ def _beginning_with(text: str, clients: Sequence[MlflowClient], experiments: Seq
     return next(iter(found.values()), None)
 
 
+def newest(client: MlflowClient, experiments: Sequence[str], filter_string: str = "", prefix: str = "") -> TrackedRun:
+    """The finished run with an evaluation that started last, in experiments by name or in the active one.
+
+    Raises
+    ------
+    ValueError
+        If there is none, or the store refuses the filter.
+    """
+    evaluated = f"tags.`{tag('status', prefix)}` = 'completed'"
+    text = " and ".join(filter(None, (filter_string, "attributes.status = 'FINISHED'", evaluated)))
+    ids = experiment_ids(client, experiments) if experiments else [active_experiment_id()]
+    for run in search(client, ids, text, ["attributes.start_time DESC"], max_runs=1):
+        return run
+    where = " or ".join(map(repr, experiments)) or "the active experiment"
+    like = f" that matches {filter_string!r}" if filter_string else ""
+    under = f" under the prefix {prefix!r}" if prefix else ""
+    raise ValueError(
+        f"there is no finished run with an evaluation{under} in {where}{like}; `cmtrack push` sends one that waits"
+    )
+
+
 def find_all(
     references: Sequence[Any],
     clients_of: Callable[[Any], Sequence[MlflowClient]],

@@ -30,6 +30,7 @@ _OPTIONS = {
     "limit": "--limit",
     "tracking_uri": "--tracking-uri",
     "rule": "--rule",
+    "extra_metrics": "--metrics",
 }
 _NOT_THERE = {"rope", "test_train_ratio", "max_runs", "seed"}  # only Python has these
 
@@ -92,7 +93,9 @@ def each_run(comparison: Comparison, ranking: Ranking, body: str) -> str:
     else:
         head = [f"from cmtrack import {', '.join([*own, 'load_evaluation'])}", "", "for name, run_id in {"]
         head += [f"    {run.name!r}: {run.run_id!r}," for run in ranking.runs] + ["}.items():"]
-        lines = ["evaluation = load_evaluation(run_id)"]
+        functions = _functions(arguments)
+        head[1:1] = functions and ["", *functions]
+        lines = [f"evaluation = load_evaluation(run_id{', extra_metrics=extra_metrics' if functions else ''})"]
         where = arguments.get("tracking_uri")
         if isinstance(where, str):
             head[:1] = ["import mlflow", head[0], "", f"mlflow.set_tracking_uri({where!r})"]
@@ -105,7 +108,7 @@ def each_run(comparison: Comparison, ranking: Ranking, body: str) -> str:
 
 def _of_ranked(comparison: Comparison, ranking: Ranking) -> dict[str, Any]:
     """The arguments that decide what the ranked runs' numbers are."""
-    kept = ("grouping", "positive", "costs", "confidence_level", "tracking_uri")
+    kept = ("grouping", "positive", "costs", "confidence_level", "tracking_uri", "extra_metrics")
     arguments = {name: value for name, value in given(comparison).items() if name in kept}
     stored = not isinstance(comparison.how.get("runs"), Mapping)
     runs = [run.run_id for run in ranking.runs] if stored else dict.fromkeys(run.name for run in ranking.runs)
@@ -117,11 +120,19 @@ def _in_memory(runs: Mapping[Any, Any]) -> str:
     return f"evaluations = {{{names}}}  # Evaluations by name, from cmtrack.evaluate"
 
 
+def _functions(arguments: dict[str, Any]) -> list[str]:
+    """The line that stands for the functions of own metrics, which no review holds."""
+    named = arguments.get("extra_metrics")
+    return [f"extra_metrics = […]  # the Metrics of {', '.join(map(repr, _several(named)))}"] if named else []
+
+
 def _python(arguments: dict[str, Any], comparison: Comparison) -> str:
     arguments = dict(arguments)
     head, own = [""], []
     lines = []
     runs = arguments.pop("runs", None)
+    if functions := _functions(arguments):
+        head += ["", *functions]
     if isinstance(runs, Mapping):
         head += ["", _in_memory(runs)]
         lines.append("    evaluations,")
@@ -133,6 +144,8 @@ def _python(arguments: dict[str, Any], comparison: Comparison) -> str:
         if isinstance(value, Mark):
             own += [value.kind] if value.kind else []
             lines.append(f"    {name}={value.kind}.from_dict({value})," if value.kind else f"    {name}={value},")
+        elif name == "extra_metrics":
+            lines.append("    extra_metrics=extra_metrics,")
         elif isinstance(value, (Costs, Grouping)):
             kind = type(value).__name__
             own.append(kind)
@@ -166,6 +179,10 @@ def _command(arguments: dict[str, Any], comparison: Comparison) -> str:
         elif value is not None:
             held.append(f"# {name}.yaml holds the {name} above")
             words.append(f"--{name} {name}.yaml")
+    named = _several(arguments.get("extra_metrics", ()))
+    if unplaced := [text for text in named if ":" not in str(text)]:  # given in Python, by name
+        held.append(f"# FILE.py:NAME holds the metrics {', '.join(map(repr, unplaced))}")
+        arguments["extra_metrics"] = ["FILE.py:NAME"]
     for name, option in _OPTIONS.items():
         if name in arguments:
             words += [f"{option} {shlex.quote(_text(value))}" for value in _several(arguments[name])]
