@@ -10,8 +10,10 @@ from __future__ import annotations
 import logging
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
+from functools import partial
 from importlib import import_module
 from importlib.metadata import entry_points
 from typing import TYPE_CHECKING, Any
@@ -22,8 +24,6 @@ if TYPE_CHECKING:
 NAME = "cmtrack"
 KNOWN = "3.5 to 3.17"
 """Versions of MLflow that the pages were tried with."""
-_HEAVY = ("cmtrack.tracking.comparing", "cmtrack.report.review.report", "cmtrack.report.figures", "matplotlib.figure")
-"""Modules that the first page would wait for, while gunicorn counts the seconds."""
 _STATIC_PREFIX = "_MLFLOW_STATIC_PREFIX"
 _SERVED_BY = "_MLFLOW_SGI_NAME"
 
@@ -40,10 +40,12 @@ class Inside:
         The answer to the request ``get-artifact`` that is being handled; it checks no permission.
     missing : str
         The reason why the pages cannot be shown, in a sentence; empty where they can.
-
-    Notes
-    -----
-    Cost: two functions and a text.
+    user : callable
+        The name of whom MLflow authenticated for the request that is being handled, else the address.
+    workspace : callable
+        The name of that request's workspace; None where there is none.
+    within : callable
+        A context manager in which the store is that of a workspace.
 
     Examples
     --------
@@ -55,14 +57,13 @@ class Inside:
     store: Callable[[], Any]
     get_artifact: Callable[[], Any]
     missing: str = ""
+    user: Callable[[], str] = lambda: _user(guarded=False)
+    workspace: Callable[[], str | None] = lambda: None
+    within: Callable[[str | None], AbstractContextManager[object]] = nullcontext
 
 
 def create_app() -> Any:
     """MLflow's app with cmtrack's pages, for ``mlflow server --app-name cmtrack``.
-
-    Notes
-    -----
-    Cost: imports what the pages need once, when the server starts.
 
     Examples
     --------
@@ -85,10 +86,6 @@ def create_auth_app() -> Any:
     RuntimeError
         If this MLflow has no app "basic-auth": nothing is served without it.
 
-    Notes
-    -----
-    Cost: as :func:`create_app`; a page asks MLflow once which experiments the user may read.
-
     Examples
     --------
     >>> from cmtrack_integrations.server import create_auth_app  # doctest: +SKIP
@@ -100,35 +97,58 @@ def create_auth_app() -> Any:
     if found is None:
         raise RuntimeError("MLflow has no app 'basic-auth' here: install mlflow[auth]")
     guarded = found.load()
-    _with_pages(app, _let_pass(import_module(found.value.split(":")[0])))
+    _with_pages(app, _let_pass(import_module(found.value.split(":")[0])), guarded=True)
     return guarded(app)
 
 
-def _with_pages(app: Flask, missing: list[str]) -> None:
+def _with_pages(app: Flask, missing: Sequence[str], *, guarded: bool = False) -> None:
     """Add the pages to MLflow's app, if they are not there; what goes wrong with that is logged, and stops nothing."""
     if NAME in app.blueprints:
         return
     try:
         from cmtrack_integrations.live_page import pages
 
-        for module in _HEAVY:
-            import_module(module)
         prefix = os.environ.get(_STATIC_PREFIX, "").rstrip("/")
-        app.register_blueprint(pages(_insides(missing), NAME), url_prefix=f"{prefix}/{NAME}")
+        app.register_blueprint(pages(insides(missing, guarded=guarded), NAME), url_prefix=f"{prefix}/{NAME}")
     except Exception:
         logging.getLogger(__name__).exception("cmtrack's pages are not served")
 
 
-def _insides(missing: list[str]) -> Inside:
+def insides(missing: Sequence[str] = (), *, guarded: bool = False) -> Inside:
+    """The insides of the MLflow that is installed; ``missing`` names what is known to be missing already.
+
+    Examples
+    --------
+    >>> from cmtrack_integrations.server import insides
+    >>> insides(["mlflow.gone"]).missing  # doctest: +ELLIPSIS
+    'This MLflow, ..., has no mlflow.gone; these pages know 3.5 to ...'
+    """
     import mlflow
     from mlflow.server import handlers
 
-    needed = ("_get_tracking_store", "get_artifact_handler")
-    store, get_artifact = (getattr(handlers, name, None) for name in needed)
-    lacking = [name for name, value in zip(needed, (store, get_artifact), strict=True) if value is None]
-    missing = [*missing, *(f"mlflow.server.handlers.{name}" for name in lacking)]
-    said = f"This MLflow, {mlflow.__version__}, has no {' and no '.join(missing)}; these pages know {KNOWN}."
-    return Inside(store, get_artifact, said if missing else "")  # type: ignore[arg-type]
+    try:
+        rooms: Any = import_module("mlflow.utils.workspace_context")
+    except ImportError:  # a version without workspaces
+        rooms = None
+    needed = [(handlers, "_get_tracking_store"), (handlers, "get_artifact_handler")]
+    needed += [(rooms, "get_request_workspace"), (rooms, "ServerWorkspaceContext")] if rooms else []
+    lacking = [*missing, *(f"{module.__name__}.{name}" for module, name in needed if not hasattr(module, name))]
+    if lacking:
+        sentence = f"This MLflow, {mlflow.__version__}, has no {' and no '.join(lacking)}; these pages know {KNOWN}."
+        return Inside(lambda: None, lambda: None, sentence)
+    more = {"workspace": rooms.get_request_workspace, "within": rooms.ServerWorkspaceContext} if rooms else {}
+    user = partial(_user, guarded=guarded)
+    return Inside(handlers._get_tracking_store, handlers.get_artifact_handler, user=user, **more)
+
+
+def _user(*, guarded: bool) -> str:
+    """The user, as basic-auth has found out where it guards the server, else the address."""
+    from flask import g, request
+
+    name = getattr(g, "mlflow_authenticated_user", None)
+    if guarded and name is None and request.authorization is not None:  # MLflow before 3.16
+        name = request.authorization.username
+    return str(name or request.remote_addr)
 
 
 def _let_pass(auth: Any) -> list[str]:

@@ -6,18 +6,31 @@ import html
 import importlib.util
 import os
 import re
+import sys
+import threading
+import time
 import tomllib
+from concurrent.futures import ThreadPoolExecutor
 from importlib.metadata import entry_points
+from pathlib import Path
+from types import SimpleNamespace
+from urllib.parse import urlsplit
 
 import mlflow
 import pytest
 import requests
+from flask import Flask, Response, request
+from mlflow.entities import Experiment
+from mlflow.exceptions import MlflowException
+from mlflow.protos.databricks_pb2 import BAD_REQUEST, INTERNAL_ERROR, TEMPORARILY_UNAVAILABLE
 from mlflow.server import get_app_client
+from mlflow.store.entities import PagedList
 from werkzeug.datastructures import MultiDict
 
 from cmtrack import Metric, log_evaluation
 from cmtrack.tracking.store import tracking_store
-from cmtrack_integrations import live_page
+from cmtrack_integrations import _live_review, _page_work, live_page
+from cmtrack_integrations.server import Inside
 from support import ROOT
 from support.components import ADMIN, Service, basic_auth, tracking_server
 from support.problems import random_labels, random_scores
@@ -63,7 +76,13 @@ def log_run(client: mlflow.MlflowClient, experiment: str, name: str, skill: floa
 
 
 def page(server: Service, path: str, user: tuple[str, str] | None = None, **query) -> requests.Response:
-    return requests.get(f"{server.url}/cmtrack{path}", params=query, auth=user, timeout=120)
+    """The answer that a browser shows in the end: it comes again where it is asked to."""
+    end = time.monotonic() + 120
+    while True:
+        answer = requests.get(f"{server.url}/cmtrack{path}", params=query, auth=user, timeout=120)
+        if "Refresh" not in answer.headers or time.monotonic() > end:
+            return answer
+        time.sleep(0.2)
 
 
 # -- open to everybody ------------------------------------------------------------------------------------------------
@@ -166,6 +185,82 @@ def test_there_is_nothing_where_nothing_is(opened):
     assert page(server, "/experiments/<script>").status_code in (400, 404)
 
 
+SHOWN = [
+    {"seed": "9" * 3000},
+    dict.fromkeys(("rank_by", "require", "seed", "runs", "prefix", "filter_string"), ""),
+    {"rank_by": ["binary/f1"] * 300},
+    {"rope": "-inf"},
+    {"test_train_ratio": "0"},
+    {"limit": "1_0"},
+    {"margin": "٣"},
+    {"model": "x" * 20_000},
+]
+NOTHING = [{"prefix": "x" * 20_000}, {"filter_string": "metrics.`binary/f1` > " + "9" * 400}]
+ODD = [
+    *({"seed": text} for text in ("-1", "NaN", "1e999", "0x1", "1.5", "9" * 5000, "\x00", "1 2")),
+    *({name: text} for name in ("margin", "confidence_level") for text in ("-1", "NaN", "inf", "1e999")),
+    *({name: "\x00"} for name in ("rank_by", "require", "filter_string", "prefix", "segments", "block")),
+    *({name: "ü\u202e\U0001f600" * 50} for name in ("rank_by", "require", "filter_string", "prefix", "against")),
+    *({name: "x" * 20_000} for name in ("rank_by", "require", "tie_breakers", "filter_string")),
+    {"runs": ["1"] * 201},
+    {"rank_by[]": "binary/f1"},
+    {"rank_by[metric]": "binary/f1"},
+    {"rank_by": '["binary/f1"]'},
+    {"rank_by": '{"binary/f1": {"a": [1]}}'},
+    {"rank_by": ["binary/f1=nan", "binary/roc_auc=inf"]},
+    {"require": "binary/f1 >= " + "(" * 5000},
+    {"require": "segment/*/*/binary/f1 >= 1e400"},
+    {"tie_breakers": "params.`x` desc"},
+    {"filter_string": "attributes.start_time > 99999999999999999999"},
+    {"segments": ["a,b", "", "a"]},
+    {"block": "params.nothing", "block_kind": "moons"},
+    {"block": "tags.mlflow.runName", "model": "params.\x1b"},
+    {"": "empty"},
+]
+
+
+@pytest.mark.parametrize(
+    ("status", "queries"),
+    [(200, SHOWN if os.environ.get("CMTRACK_TEST_ALL") else SHOWN[:3]), (404, NOTHING), (400, ODD)],
+    ids=["shown", "nothing", "refused"],
+)
+def test_odd_values_are_answered_with_a_page_or_a_rule(opened, status, queries):
+    server, _ = opened
+    answers = [(query, page(server, "/experiments/1", **query)) for query in queries]
+    assert [(str(query)[:60], one.status_code, one.text) for query, one in answers if one.status_code != status] == []
+    assert status != 404 or all("There is nothing to compare" in answer.text for _, answer in answers)
+
+
+def test_fifty_readers_hold_up_nothing(opened):
+    """Most are sent away at once, with the time when to come again; MLflow answers all the while."""
+    server, _ = opened
+    start = threading.Barrier(51)
+
+    def read(seed: int) -> requests.Response:
+        start.wait(60)
+        ask = requests.head if seed % 2 else requests.get
+        return ask(f"{server.url}/cmtrack/experiments/1", params={"seed": 1000 + seed}, timeout=120)
+
+    with ThreadPoolExecutor(50) as pool:
+        pages = [pool.submit(read, seed) for seed in range(50)]
+        start.wait(60)
+        beside = 0
+        while not all(one.done() for one in pages):
+            url = f"{server.url}/api/2.0/mlflow/experiments/get"
+            assert requests.get(url, params={"experiment_id": "1"}, timeout=10).status_code == 200
+            beside += 1
+    assert beside > 0
+    answers = [one.result() for one in pages]
+    assert {answer.status_code for answer in answers} <= {200, 503}
+    away = [answer for answer in answers if answer.status_code == 503]
+    assert 25 <= len(away) < 50
+    assert {answer.headers["Retry-After"] for answer in away} == {str(_page_work.SOON)}
+    assert {answer.request.method for answer in away} == {"GET", "HEAD"}
+    for answer in away:
+        assert bool(answer.text) == (answer.request.method == "GET")
+        assert not answer.text or "You wait for 2 other pages already." in answer.text or "being made" in answer.text
+
+
 def test_mlflows_own_pages_are_as_before(opened):
     server, _ = opened
     assert requests.get(f"{server.url}/version", timeout=60).text == mlflow.__version__
@@ -264,6 +359,17 @@ def test_a_page_that_one_user_has_seen_is_not_shown_to_another(guarded):
         assert page(server, "/experiments/1", OUTSIDER, **query).status_code == 403
 
 
+def test_a_hidden_run_is_answered_as_one_that_does_not_exist(guarded):
+    server, _, hidden = guarded
+    for name in ("runs", "against"):
+        answers = []
+        for run_id in (hidden[0], "0" * 32, "nowhere"):
+            answer = page(server, "/experiments/1", READER, **{name: run_id})
+            answers.append((answer.status_code, answer.text.replace(run_id, "ID"), sorted(answer.headers)))
+        assert answers[0][0] == 403
+        assert answers[0] == answers[1] == answers[2]
+
+
 def test_the_list_holds_what_the_user_may_read(guarded):
     server, _, _ = guarded
     mine = page(server, "/", READER)
@@ -287,17 +393,17 @@ def test_basic_auth_still_guards_what_it_did(guarded):
 
 
 def test_pages_are_kept_up_to_a_number_and_a_size(monkeypatch):
-    monkeypatch.setattr(live_page, "MOST_PAGES", 3)
-    monkeypatch.setattr(live_page, "MOST_BYTES", 10)
-    kept = live_page._Kept()
+    monkeypatch.setattr(_live_review, "MOST_PAGES", 3)
+    monkeypatch.setattr(_live_review, "MOST_BYTES", 10)
+    pages = _live_review.Pages()
     for place in range(4):
-        kept._keep(str(place), "x")
-    assert [kept._found(str(place)) for place in range(4)] == [None, "x", "x", "x"]
-    kept._found("1")
-    kept._keep("4", "x" * 9)
-    assert [kept._found(str(place)) for place in range(5)] == [None, "x", None, None, "x" * 9]
-    kept._keep("5", "x" * 11)
-    assert kept._found("5") is None
+        pages.keep(str(place), "x")
+    assert [pages.kept(str(place)) for place in range(4)] == [None, "x", "x", "x"]
+    pages.kept("1")
+    pages.keep("4", "x" * 9)
+    assert [pages.kept(str(place)) for place in range(5)] == [None, "x", None, None, "x" * 9]
+    pages.keep("5", "x" * 11)
+    assert pages.kept("5") is None
 
 
 def test_a_query_says_what_compare_takes():
@@ -309,12 +415,142 @@ def test_a_query_says_what_compare_takes():
         live_page.asked(MultiDict([("runs", "ab12"), ("filter_string", "tags.a = 'b'")]))
 
 
+# -- MLflow does not answer ------------------------------------------------------------------------------------------
+
+
+class Half:
+    """An app whose API answers what a table says, with the pages in it; its store has one run."""
+
+    def __init__(self) -> None:
+        self.api = {
+            "experiments/get": (200, {"experiment": {"experiment_id": "1", "name": "party"}}),
+            "experiments/search": (200, {"experiments": []}),
+            "runs/get": (200, {"run": {"info": {"experiment_id": "1", "lifecycle_stage": "active"}}}),
+        }
+        self.fails = False
+        app = Flask("mlflow-of-the-tests")
+        app.register_blueprint(live_page.pages(Inside(lambda: self, lambda: None), "cmtrack"), url_prefix="/cmtrack")
+        app.add_url_rule("/ajax-api/2.0/mlflow/<path:path>", "api", self._answer)
+        self.client = app.test_client()
+
+    def _answer(self, path: str) -> tuple[object, int]:
+        status, data = self.api[path]
+        return data, status
+
+    def search_runs(self, *_: object) -> list[SimpleNamespace]:
+        if self.fails:
+            raise MlflowException("the database is locked", TEMPORARILY_UNAVAILABLE)
+        return [SimpleNamespace(info=SimpleNamespace(run_id="ab12"))]
+
+
+@pytest.fixture(scope="module")
+def half():
+    program = "from cmtrack_integrations._page_work import serve; serve(lambda question: (200, 'the page'))"
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(live_page, "_MAKER", (sys.executable, "-c", program))
+        yield Half()
+
+
+CODES = {403: "PERMISSION_DENIED", 404: "RESOURCE_DOES_NOT_EXIST", 400: "INVALID_PARAMETER_VALUE"}
+NO_ANSWER = [(500, {}), (503, {}), (429, {}), (502, "bad"), (400, {"error_code": "BAD_REQUEST"}), (200, "a page")]
+
+
+@pytest.mark.parametrize(
+    ("asked", "query", "statuses"),
+    [
+        ("experiments/get", "", {403: 403, 404: 404, 400: 404}),
+        ("runs/get", "", {403: 403}),
+        ("runs/get", "?runs=cd34", {403: 403, 404: 403, 400: 403}),
+        ("runs/get", "?against=cd34", {403: 403, 404: 403, 400: 403}),
+        ("experiments/search", None, {403: 403, 400: 400}),
+    ],
+)
+def test_no_answer_of_mlflow_is_no_refusal(half, monkeypatch, asked, query, statuses):
+    path = "/cmtrack/" if query is None else f"/cmtrack/experiments/1{query}"
+    assert half.client.get(path).status_code == 200
+    for status, shown in statuses.items():
+        monkeypatch.setitem(half.api, asked, (status, {"error_code": CODES[status]}))
+        assert half.client.get(path).status_code == shown
+    for no_answer in NO_ANSWER:
+        monkeypatch.setitem(half.api, asked, no_answer)
+        for answer in (half.client.get(path), half.client.head(path)):
+            assert answer.status_code == 503
+            assert answer.headers["Retry-After"] == answer.headers["Refresh"] == "5"
+        assert "MLflow does not answer now" in half.client.get(path).text
+
+
+def test_a_store_that_does_not_answer_is_no_refusal(half, monkeypatch):
+    monkeypatch.setattr(half, "fails", True)
+    for path in ("/cmtrack/experiments/1", "/cmtrack/experiments/1?runs=cd34"):
+        answer = half.client.get(path)
+        assert answer.status_code == 503
+        assert "MLflow does not answer now." in answer.text
+
+
+def question(**options) -> dict:
+    return {
+        "experiment": "party",
+        "readable": {"1": "party"},
+        "options": options,
+        "runs": [],
+        "workspace": None,
+        "address": "http://here",
+    }
+
+
+@pytest.mark.parametrize("code", [TEMPORARILY_UNAVAILABLE, BAD_REQUEST, INTERNAL_ERROR])
+def test_the_process_tells_a_busy_store_from_a_wrong_option(code):
+    class Store:
+        busy = False
+
+        def get_experiment(self, experiment_id: str) -> Experiment:
+            return Experiment(experiment_id, "party", "/nowhere", "active")
+
+        def search_runs(self, ids: list[str], text: str, *_: object) -> PagedList:
+            if self.busy or text:
+                raise MlflowException("too many connections", code)
+            return PagedList([], None)
+
+    inside = Inside(Store, lambda: None)
+    assert _live_review.answer(question(), inside, _live_review.Pages())[0] == 404  # there is nothing
+    status, text = _live_review.answer(question(filter_string="odd"), inside, _live_review.Pages())
+    assert (status, "refused the search: too many connections" in text) == (400, True)
+    Store.busy = True
+    status, text = _live_review.answer(question(filter_string="odd"), inside, _live_review.Pages())
+    assert (status, text) == (503, "MLflow does not answer now: too many connections")
+
+
+def test_a_page_without_what_could_not_be_read_is_not_kept(store):
+    client = mlflow.MlflowClient()
+    experiment = client.create_experiment("party")
+    runs = [log_run(client, experiment, name, 2.0) for name in ("sharp", "blunt")]
+    silent = set(runs[:1])
+
+    def get_artifact() -> Response:
+        run = client.get_run(request.args["run_uuid"])
+        if run.info.run_id in silent:
+            return Response(status=503)
+        folder = Path(urlsplit(run.info.artifact_uri).path)
+        return Response((folder / request.args["path"]).read_bytes())
+
+    inside, pages = Inside(lambda: client._tracking_client.store, get_artifact), _live_review.Pages()
+    asked = question() | {"readable": {experiment: "party"}}
+    status, text = _live_review.answer(asked, inside, pages)
+    assert (status, "the artifact store answers 503" in text) == (200, True)
+    silent.clear()
+    status, whole = _live_review.answer(asked, inside, pages)
+    assert (status, "the artifact store answers 503" in whole) == (200, False)
+    silent.update(runs)
+    assert _live_review.answer(asked, inside, pages) == (200, whole)  # it is kept
+    status, text = _live_review.answer(asked | {"address": "http://elsewhere"}, inside, pages)
+    assert (status, text) == (503, "MLflow does not answer now: the artifact store answers 503")
+
+
 # -- a version that lacks what the pages stand on --------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("name", ["_get_tracking_store", "get_artifact_handler", "_find_validator"])
 def test_the_server_starts_where_mlflow_lacks_a_name(monkeypatch, name):
-    from flask import Flask
     from mlflow.server import handlers
 
     from cmtrack_integrations import server
@@ -334,11 +570,10 @@ def test_the_server_starts_where_mlflow_lacks_a_name(monkeypatch, name):
 
 
 def test_the_server_starts_where_the_pages_cannot_be_added(monkeypatch, caplog):
-    from flask import Flask
 
     from cmtrack_integrations import server
 
-    monkeypatch.setattr(server, "_insides", lambda missing: 1 / 0)
+    monkeypatch.setattr(server, "insides", lambda *_, **__: 1 / 0)
     app = Flask("mlflow-of-the-tests")
     server._with_pages(app, [])
     assert app.test_client().get("/cmtrack/").status_code == 404
