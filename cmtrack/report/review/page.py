@@ -72,6 +72,7 @@ def context(comparison: Comparison, title: str | None, pictures: Mapping[str, Pi
         ],
         "probabilities": probabilities(comparison.ranking),
         "segments": segment_tables(comparison),
+        "only_tied": f"only runs that {'are not dominated' if comparison.criterion.pareto else MAY_BE_BEST}",
         "figures_of": "" if len(comparison.rankings) < 2 else "ranking 1",
         "gates": gate_table(comparison),
         "figures": [figure_block(picture) for picture in pictures.values()],
@@ -217,7 +218,7 @@ def _methods(comparison: Comparison) -> list[str]:
         )
         said.append(
             "The interval of the leader allows for its having been picked: its end on the side of the worse values is "
-            "simultaneous over all runs, those included that were not read for their logged values (after Fuentes, "
+            "simultaneous over all runs, including those not read because of their logged values (after Fuentes, "
             "Casella and Wells 2018). For a chosen run that does not lead, both ends are simultaneous."
         )
         said.append(_margin(comparison))

@@ -100,8 +100,9 @@ def explained(level: float) -> str:
     """The meaning of the two standings, to be said once."""
     return (
         f"A run is {RULED_OUT} where p, of being the best, is at most {1 - level:.3g}: then its interval from the best "
-        f"other run ends at exactly 0. All others {MAY_BE_BEST}. The best run is kept in {fmt.level(level)} of "
-        "reviews; of exactly equal runs some may be ruled out, as none of them is the best alone."
+        f"other run ends at exactly 0. All others {MAY_BE_BEST}. The best run is ruled out in at most "
+        f"{fmt.level(1 - level)} of reviews. If several runs are equally good, this holds for each of them, and one or "
+        "another of them is ruled out more often."
     )
 
 

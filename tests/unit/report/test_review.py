@@ -24,6 +24,7 @@ from cmtrack.report.review import reproduce
 from cmtrack.report.review.figures import varied
 from cmtrack.report.review.narrative import lead, verdict
 from cmtrack.report.review.page import context
+from cmtrack.report.review.phrases import explained
 from cmtrack.report.review.report import html, markdown
 from cmtrack.tracking.runs import TrackedRun
 from support.problems import random_labels, random_probabilities
@@ -228,7 +229,17 @@ def test_pareto_weighted_and_nearest_zero_are_said_for_what_they_are():
     assert " nearest to zero, " in near.summary()
     for comparison in (pareto, weighted, near):
         json.dumps(comparison.to_dict(), allow_nan=False)
-        assert "<table" in html(comparison)
+        page = html(comparison)
+        assert "<table" in page
+        assert ("only runs that are not dominated</label>" in page) == (comparison is pareto)
+        assert ("only runs that may be the best</label>" in page) == (comparison is not pareto)
+
+
+def test_the_rate_at_which_the_best_run_is_ruled_out_is_said():
+    assert explained(0.9).endswith(
+        "The best run is ruled out in at most 10 % of reviews. If several runs are equally good, this holds for each "
+        "of them, and one or another of them is ruled out more often."
+    )
 
 
 def test_lists_of_names_are_shortened_and_metrics_have_titles():
