@@ -51,7 +51,7 @@ _MAX_RATIO = 1000
 
 
 def save(evaluation: BaseEvaluation, directory: Path, keep_rows: bool | str = "auto") -> Path:
-    """Write an evaluation's text, and its rows beside it where they are wanted.
+    """Write an evaluation's JSON, and optionally its rows to a file beside it.
 
     The rows of an evaluation that stood there before are removed first: rows never stand beside another evaluation.
 
@@ -86,7 +86,7 @@ def save(evaluation: BaseEvaluation, directory: Path, keep_rows: bool | str = "a
 
 
 def with_rows(evaluation: AnyEvaluation, path: Path) -> AnyEvaluation:
-    """The evaluation with the rows that stand beside its file, where there are any.
+    """Attach the rows of the file beside the evaluation's, if there is one.
 
     Raises
     ------

@@ -60,7 +60,7 @@ class BaseEvaluation(ABC):
         What is kept of the data; small, and mergeable.
     confidence_level : float
     notes : tuple of str
-        What the making of it left to be said.
+        Remarks made during construction.
     rows : object or None
         The evaluated rows, where they are at hand: paired comparisons need them.
     grouping : Grouping or None
@@ -143,7 +143,7 @@ class BaseEvaluation(ABC):
         return self._influence_of(metric)
 
     def answers(self, metric: str) -> npt.NDArray[Any] | None:
-        """Codes of what a metric reads of each row's answer, shape (n,); None where that is not known by row.
+        """Codes of each row's answer as far as a metric reads it, shape (n,); None if unknown by row.
 
         Two evaluations of the same rows answer those alike whose codes are equal: the others move their difference.
         """

@@ -43,8 +43,8 @@ def load() -> Data:
     whom somebody is going to vote for is nearly the answer. ``popul`` is none either: ``logpopul`` says the same.
 
     The labelled scores for calibration come from people that the very same fitted model has not seen. Scores from
-    cross-validation come from other fits of it; a decision tree's few distinct scores are then others than those of
-    the tree that is judged, and its prevalence would be estimated from densities that do not fit.
+    cross-validation come from other fits of it; a decision tree's few distinct scores then differ from those of
+    the evaluated tree, and its prevalence would be estimated from densities that do not fit.
 
     Raises
     ------

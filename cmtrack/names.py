@@ -104,7 +104,7 @@ def _without_common(names: Sequence[str], width: int) -> dict[str, str]:
 
 
 def _parts(tokens: Iterable[str], common: Sequence[str]) -> list[tuple[str, bool]]:
-    """A name in turns of what all have (True) and what is its own."""
+    """Parts of a name, alternately shared with all names (True) and distinctive."""
     parts: list[tuple[str, bool]] = []
     place = 0
     for token in tokens:

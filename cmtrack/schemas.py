@@ -52,7 +52,7 @@ class Stored:
 
 
 def _with_choice(manifest: dict[str, Any]) -> dict[str, Any]:
-    """Another evaluation under the same prefix was always replaced."""
+    """Schema 1 to 2: add ``on_existing``, which was always "replace"."""
     return {"on_existing": "replace"} | manifest
 
 

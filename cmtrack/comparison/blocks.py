@@ -400,7 +400,7 @@ def _standing(
 
 
 def _error(gap: Gap, scores: FloatArray, column: int, best: int) -> float:
-    """The standard error of a difference; the signed-rank test has none, and that of the mean stands for it."""
+    """The standard error of a difference; for the signed-rank test, that of the mean."""
     if math.isfinite(gap.standard_error):
         return gap.standard_error
     gaps = scores[:, column] - scores[:, best]
@@ -516,7 +516,7 @@ def _of_pairs(found: FloatArray) -> FloatArray:
 
 
 def _typical(model: RankedModel) -> Run:
-    """A run that stands for a model: the first one's parameters, the mean of the logged metrics."""
+    """A run that represents a model: the first run's parameters, the mean of the logged metrics."""
     first = model.runs[0].run
     names = set.intersection(*(set(candidate.run.metrics) for candidate in model.runs))
     means = {name: float(np.mean([c.run.metrics[name] for c in model.runs])) for name in names}

@@ -97,7 +97,7 @@ class BreakEven:
         return f"{'; '.join(told)}; elsewhere they are not told apart{equal}."
 
     def _cheaper(self, ends: Interval, names: tuple[str, str]) -> str:
-        """The one that is cheaper at the ratios between two at which the costs are told apart."""
+        """Name of the model that is cheaper between two break-even ratios."""
         inside = ends[0] + 1 if math.isinf(ends[1]) else (ends[0] + ends[1]) / 2
         cheaper, dearer = names[::-1] if self.false_alarms + inside * self.misses > 0 else names
         return f"{cheaper} is cheaper than {dearer}"

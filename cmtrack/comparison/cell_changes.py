@@ -113,7 +113,7 @@ def cell_changes(first: Evaluation, second: Evaluation) -> CellChanges:
 
 
 def _step(evaluation: Evaluation) -> ComposedStep | None:
-    """The step that stands for too many classes."""
+    """The first step of the grouping with few enough groups, if the classes are too many."""
     if len(evaluation.labels) <= MAX_CLASSES or evaluation.grouping is None:
         return None
     return next((s for s in evaluation.grouping.compose(evaluation.labels) if len(s.labels) <= MAX_CLASSES), None)

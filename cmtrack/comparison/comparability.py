@@ -58,7 +58,7 @@ class Reason(Enum):
 
 @dataclass(frozen=True)
 class Traits:
-    """Traits that decide if an evaluation may stand in one order with others; what is not known is None.
+    """Traits that decide if evaluations are comparable; unknown ones are None.
 
     Attributes
     ----------
@@ -126,7 +126,7 @@ _DESIGN = {
 
 
 def differences_of(first: Traits, second: Traits, read: frozenset[str]) -> tuple[Reason, ...]:
-    """Every reason why two evaluations may not stand in one order.
+    """All reasons why two evaluations are not comparable.
 
     Two evaluations are of the same data where their labels' digests are equal and their row ids are not known to
     differ. Digests of tables know no order: without row ids they say that there are as many rows of each label, and a
@@ -153,7 +153,7 @@ def differences_of(first: Traits, second: Traits, read: frozenset[str]) -> tuple
 
 
 def why_apart(first: Traits, second: Traits, read: frozenset[str]) -> Reason | None:
-    """Reason why two evaluations may not stand in one order; None where they may. See :func:`differences_of`."""
+    """First reason why two evaluations are not comparable, or None. See :func:`differences_of`."""
     return next(iter(differences_of(first, second, read)), None)
 
 
@@ -194,7 +194,7 @@ def unpaired_among(evaluations: Sequence[BaseEvaluation]) -> dict[int, str]:
 
 
 def split(items: Iterable[Item], traits: Callable[[Item], Traits], read: frozenset[str]) -> list[list[Item]]:
-    """Parts whose items may stand in one order by :func:`why_apart`, in the order of their first items.
+    """Partition items into comparable groups by :func:`why_apart`, in the order of their first items.
 
     A table stands with all arrays of its content. Rows without ids stand with those of one set of ids; where there
     are several, they have a part of their own.

@@ -166,7 +166,7 @@ class CompareOptions:
 
     @property
     def changes(self) -> frozenset[str]:
-        """Names of what runs are judged by anew: logged values of metrics that read these do not hold."""
+        """Names of changed options: logged values of metrics that read these are stale."""
         if self.grouping is not None:
             return frozenset({"grouping", "positive", "costs"})
         return frozenset() if self.costs is None else frozenset({"costs"})

@@ -232,7 +232,7 @@ def constant_answer(
 
 
 def constant_evaluation(evaluation: BaseEvaluation, metric: str, answer: Label | None) -> Evaluation | None:
-    """The evaluation of a constant answer, by this metric alone; None of what is not of single labels."""
+    """The evaluation of a constant answer, by this metric alone; None except for single labels."""
     if not isinstance(evaluation, Evaluation):
         return None
     like, rows = replace(evaluation, sections=(metric,)), evaluation.rows

@@ -25,7 +25,7 @@ _OF_GROUPS = ("reduced", "probability")  # probability/log_loss is of the labels
 
 
 def reads(metric: str, catalog: Catalog = BUILT_IN) -> frozenset[str]:
-    """Names of what a metric's value depends on beside the labels: "grouping", "positive", "costs", or nothing.
+    """Options that a metric depends on: "grouping", "positive", "costs", or none.
 
     Runs that differ in nothing else may be ranked together by it. A metric of a section that is not known here is
     taken to depend on both.
@@ -46,7 +46,7 @@ def reads(metric: str, catalog: Catalog = BUILT_IN) -> frozenset[str]:
 
 
 def read_by(criterion: Criterion, gates: Iterable[Gate], rules: Iterable[TieBreaker]) -> frozenset[str]:
-    """Names of what a criterion, gates and tie-breakers read beside the labels: see :func:`reads`."""
+    """Options that a criterion, gates and tie-breakers depend on: see :func:`reads`."""
     names = [*criterion.metrics, *(gate.metric for gate in gates)]
     for rule in rules:
         name = rule.name.removeprefix("metrics.")  # a logged metric may be one of the registry
@@ -142,5 +142,5 @@ def _checked(name: object, catalog: Catalog) -> str:
 
 
 def distance_from_best(better: str, value: float) -> float:
-    """Distance of a value from the best there is, by what is better: smaller is better."""
+    """Distance of a value from the optimum in the metric's direction: smaller is better."""
     return abs(value) if better == "nearest zero" else -value if better == "higher" else value

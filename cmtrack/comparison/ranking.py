@@ -629,7 +629,7 @@ class Evidence:
         return self.clusters is not None or bool(np.isfinite(self.alone).any())
 
     def of(self, criterion: Criterion) -> tuple[FloatArray, FloatArray]:
-        """Values (R,) and covariance (R, R) of what a criterion ranks by."""
+        """Values (R,) and covariance (R, R) of the criterion."""
         factors = self.factors(criterion)
         return self.values @ factors, np.einsum("m,imjn,n->ij", factors, self.covariance, factors)
 

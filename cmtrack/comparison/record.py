@@ -40,7 +40,7 @@ class Record:
 
 
 def versions() -> dict[str, str]:
-    """The versions of what computes the numbers, by name."""
+    """Versions of the computing packages, by name."""
     found = {"Python": platform.python_version()}
     for name, package in _VERSIONS.items():
         try:

@@ -119,7 +119,7 @@ class Comparison(ABC):
     @property
     @abstractmethod
     def runs(self) -> tuple[Candidate, ...]:
-        """Every run that is ranked, or that a ranked model stands for."""
+        """Every ranked run, and every run of a ranked model."""
 
     def __len__(self) -> int:
         return len(self.standings)

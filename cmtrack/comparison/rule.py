@@ -185,7 +185,7 @@ class Rule:
         return replace(self, values=values if rank_by is None else values | {"rank_by": rank_by})
 
     def applied(self, given: Mapping[str, Any], defaults: Mapping[str, Any]) -> dict[str, Any]:
-        """The value of each option that decides, where some were given beside the file.
+        """The options that decide, by name: the file's, from which given ones may not differ.
 
         Raises
         ------

@@ -491,7 +491,7 @@ def too_few_clusters(estimates: Estimates) -> list[str]:
 
 
 def _called(wanted: str, known: Iterable[str]) -> str | None:
-    """The name that is wanted, as it is or as metric names write labels."""
+    """Match a segment by its raw name, or by its encoded one in metric names."""
     return next((name for name in known if wanted in (name, encode_label(name))), None)
 
 

@@ -118,7 +118,7 @@ class PairSum:
         self._surplus = np.zeros((self._size, 2), dtype=np.int64)
 
     def add(self, predicted: Left, actual: Left) -> None:
-        """Add runs (G) that stand in the same order on both sides."""
+        """Add runs (G) that have the same order on both sides."""
         a, b = predicted.size, actual.size
         most = np.maximum(a, b)
         ends = np.cumsum(a * b)
@@ -353,7 +353,7 @@ class _Collector:
 
 
 def _partner(counts: IntArray, at: IntArray) -> IntArray:
-    """Counts of the other side's runs; 0 where there is none."""
+    """Counts of the other side's runs; 0 without one."""
     if not len(counts):
         return np.zeros(len(at), dtype=np.int64)
     return np.where(at >= 0, counts[at], 0)

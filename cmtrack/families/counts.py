@@ -119,7 +119,7 @@ class PairCounts:
     surplus: IntArray
 
     def placed(self, place: IntArray, size: int) -> PairCounts:
-        """The same pairs among ``size`` codes, where the code i stands at ``place[i]``."""
+        """The same pairs renumbered among ``size`` codes: code i becomes ``place[i]``."""
         old = len(self.surplus)
         keys = place[self.keys // old] * size + place[self.keys % old]
         surplus = np.zeros((size, 2), dtype=np.int64)
@@ -186,7 +186,7 @@ class FamilyStatistics:
     row_ids: LabelDigest | None = None
 
     def __add__(self, other: FamilyStatistics) -> FamilyStatistics:
-        """Merge disjoint sets of documents, whose codes may differ where they stand in sorted order.
+        """Merge disjoint sets of documents; sorted codes may differ.
 
         Raises
         ------

@@ -228,12 +228,12 @@ class CodeAnswer:
 
     @property
     def confused(self) -> float:
-        """Share of the documents in which a sibling stands for it."""
+        """Share of the documents in which it is confused with a sibling."""
         return float(sum(share for _, share in self.siblings)) if self.documents else float("nan")
 
     @property
     def most_likely(self) -> Label | None:
-        """The sibling that most often stands for it, the first of several as frequent; None where none does."""
+        """The sibling that it is most often confused with, the first of ties; None without one."""
         return self.siblings[0][0] if self.siblings else None
 
     def to_frame(self) -> pd.DataFrame:

@@ -217,7 +217,7 @@ def calibration_test(blocks: Blocks, draws: int = DRAWS, most: int = MAX_BLOCKS)
 
 
 def _label_test(blocks: Blocks, draws: int, ratio: float) -> CalibrationTest:
-    """Both statistics of drawn labels; a row's weight is so many times as large if it is positive.
+    """Both test statistics of simulated labels; a positive row's weight is multiplied by ``ratio``.
 
     With weights 1 / (chance to be sampled) a sampled row of score s is positive with the odds s / (1 - s) / ratio
     (Prentice and Pyke 1979). A block's rows are as many, of one weight, as have its sums of weights and nearly its sum
@@ -383,7 +383,7 @@ def pooled(blocks: Blocks, most: int = MAX_BLOCKS) -> Blocks:
 
 
 def _together(blocks: Blocks, place: IntArray) -> Blocks:
-    """Blocks of one place (U,) put together, with the means of their scores."""
+    """Merge blocks of the same index (U,), with the means of their scores."""
     number = np.unique(place, return_inverse=True)[1]
     sides = [np.bincount(number, own).astype(np.float64) for own in blocks[1:]]
     means = np.bincount(number, blocks.total * blocks.scores).astype(np.float64) / (sides[0] + sides[1])

@@ -112,7 +112,7 @@ class Catalog:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Names of all metrics; parts that vary stand in angle brackets."""
+        """Names of all metrics, with placeholders in angle brackets."""
         return tuple(metric.name for metric in (*CATALOG, *self.own))
 
     def find(self, name: str) -> tuple[Metric, dict[str, str]]:
@@ -163,7 +163,7 @@ class Catalog:
         return f"{heading} ({step})" if step else heading
 
     def section_title(self, name: str, show: Callable[[str], str] = quoted, positive: str = "") -> str:
-        """The title of the section that a metric stands in; the arguments are those of :meth:`title`."""
+        """The title of a metric's section; arguments as in :meth:`title`."""
         metric, parts = self.find(name)
         section = next((section for section in SECTIONS if metric in section.metrics), None)
         if section is None:

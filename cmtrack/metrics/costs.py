@@ -313,7 +313,7 @@ class Saved:
 
 
 class MeanOf:
-    """A mean of what is known of each decision: the expected cost (0), or the actual cost less it (1)."""
+    """Mean expected cost (0), or mean of actual minus expected cost (1)."""
 
     def __init__(self, column: int) -> None:
         self.column = column

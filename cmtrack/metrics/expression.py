@@ -20,11 +20,11 @@ a and b are places of earlier steps, the first six of which are the counts.
 
 
 class NotArithmetic(TypeError):
-    """Raised where a function compares, rounds, or does what is no step."""
+    """Raised if a function compares, rounds, or does anything but + − × ÷ √."""
 
 
 class Program:
-    """Steps in the making; equal ones are kept once."""
+    """Instruction list under construction, deduplicated."""
 
     def __init__(self) -> None:
         self.steps: list[Operation] = []
@@ -57,7 +57,7 @@ class Program:
 
 
 class Recorded:
-    """A number that records what is done with it."""
+    """A number that records the operations applied to it."""
 
     __hash__ = None  # type: ignore[assignment]
 
@@ -126,6 +126,6 @@ def record(metric: Metric, program: Program) -> int | None:
     before = len(program.steps)
     try:
         return program.place_of(metric.value(program.counts()))
-    except Exception:  # whatever the function finds wrong with numbers that are none
+    except Exception:  # user code may raise anything on what is not a number
         program.forget(before)
         return None

@@ -266,7 +266,7 @@ def check_known(gates: Collection[Gate], known: Collection[str]) -> None:
 
 
 def _of_segments(left: str, text: str) -> tuple[str, str, str]:
-    """The column, the segment, and what stands behind them."""
+    """Split the left side of a gate into column, segment and metric."""
     parts = segment_parts(left)
     if parts is None:
         raise ValueError(f"gate {text!r}: expected a column, a segment and a metric; {_FORM_OF_SEGMENTS}")

@@ -87,7 +87,7 @@ class Influence:
         return None if psi is None else np.asarray(psi[place])
 
     def answers(self, metric: Metric, parts: Mapping[str, str]) -> npt.NDArray[Any]:
-        """Code of what a metric reads of each row's answer, shape (n,).
+        """Code of each row's answer as far as a metric reads it, shape (n,).
 
         Evaluations of the same rows answer those alike whose codes are equal: only the others move a difference.
         """

@@ -14,7 +14,7 @@ from cmtrack.statistics.inputs import FloatArray
 Interval: TypeAlias = tuple[float, float]
 ROUNDING = 1e-13
 _LONGEST = 700.0
-"""An interval on the log scale that reaches further is as good as none, and its ends are no numbers."""
+"""Half-width on the log scale beyond which the back-transform overflows, so that there is no interval."""
 _FEWEST = 1e-30
 """Effective samples, fewer of which tell nothing of a share."""
 NEAR, EDGE = 5.0, 0.1

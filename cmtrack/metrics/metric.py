@@ -46,7 +46,7 @@ NEEDS = {
 BETTER = {"higher": "higher is better", "lower": "lower is better", "nearest zero": "nearest zero is best"}
 """What a comparison may prefer, in words."""
 WITHOUT_ERROR = ("", "profile", "square")
-"""Ways of an interval in which no standard error plays a part: there is none, or the function brings it."""
+"""Kinds of interval that need no standard error: none at all, or one that the function computes."""
 AVERAGES = ("macro", "micro", "weighted")
 """What names of averages end in, before ``_zero``: a class without a value counted as 0."""
 

@@ -110,7 +110,7 @@ def put_own(
     cells: Cells,
     six: SixCells | None,
 ) -> tuple[str, ...]:
-    """Values, errors and intervals of metrics of one's own, and what is to be said of them.
+    """Compute custom metrics: values, errors, intervals and warnings.
 
     Raises
     ------

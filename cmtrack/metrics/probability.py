@@ -270,7 +270,7 @@ class LossSamples(Samples):
 
 
 class RankCells(Weighted):
-    """Samples by the rank of the actual class: cell r holds those that r classes stand before.
+    """Samples by the zero-based rank of the actual class: r classes come before it in cell r.
 
     Parameters
     ----------

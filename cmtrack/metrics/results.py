@@ -90,7 +90,7 @@ class Results:
     with_errors: bool = True
 
     def put_metric(self, metric: Metric, samples: Samples, name: str = "") -> None:
-        """Add a metric by its function; ``name`` is the full one, where the declaration stands for several."""
+        """Add a metric by its function; ``name`` is the full name of one of a declared pattern."""
         known = self.clusters.pvalues.get(name or metric.name, math.nan)
         if self._is_left_out(metric) or known == known:
             self.put(name or metric.name, known, reason=_DEPENDENT, metric=metric)
@@ -175,7 +175,7 @@ class Results:
                 self.intervals[name] = (max(metric.low, min(low, value)), min(metric.high, max(high, value)))
 
     def _put_made(self, metric: Metric, name: str, make: Any, samples: Samples, by_rows: float) -> None:
-        """Put the interval that a function makes of its argument; ends that tell nothing of one side are kept apart.
+        """Store the interval that a metric's function computes; one-sided intervals separately.
 
         The function has errors by rows: with clusters all are taken to be wider by the metric's own ratio.
         """

@@ -51,7 +51,7 @@ class Order:
 
     @property
     def risk(self) -> FloatArray:
-        """Mean loss of what is accepted up to each block, shape (U,)."""
+        """Mean loss of the accepted rows up to each block, shape (U,)."""
         return np.divide(self.lost, self.coverage, out=np.zeros(len(self.lost)), where=self.coverage > 0)
 
     @property

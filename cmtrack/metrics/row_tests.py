@@ -128,7 +128,7 @@ def sign_test(
 
 
 def _runs(score: FloatArray, weights: FloatArray) -> IntArray:
-    """The run of equal variance that each score stands in, shape (n,); equal scores, or cells, stand together."""
+    """Index of each score's run of equal variance, shape (n,); equal scores, or cells, share a run."""
     place = cells_of(score) if len(score) > MAX_BLOCKS else np.unique(score, return_inverse=True)[1]
     variance = np.bincount(place, weights**2 * score * (1 - score)).astype(np.float64)
     middle = np.cumsum(variance) - variance / 2
@@ -139,7 +139,7 @@ def _runs(score: FloatArray, weights: FloatArray) -> IntArray:
 def _by_cluster(
     number: IntArray, n_clusters: int, block: IntArray, difference: FloatArray, moment: FloatArray
 ) -> Iterator[FloatArray]:
-    """Sums by cluster, so many at once, shape (c, runs + 1): of each run's differences, and of all moments."""
+    """Per-cluster sums in chunks of c, shape (c, runs + 1): each run's differences, and all moments."""
     order = np.argsort(number, kind="stable")
     starts = np.arange(0, n_clusters, _AT_ONCE)
     bounds = np.searchsorted(number[order], np.append(starts, n_clusters))

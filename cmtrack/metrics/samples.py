@@ -1,8 +1,8 @@
 """Samples as metrics see them: what a function is given, and how an influence becomes a standard error.
 
 A metric is a function of numbers that sum up the samples: the counts of a table's cells, moments of scores, sums of
-what each sample contributes. Its influence, what one sample adds to its error, is its derivative along what that
-sample adds to these numbers. Each class here says how: it takes a metric's derivative where the metric brings no
+what each sample contributes. Its influence function, a sample's part of its error, is the directional derivative along
+that sample's contribution. Each class here says how: it takes a metric's derivative where the metric brings no
 influence of its own, and turns an influence into a standard error. New data for metrics are a new class of this kind.
 """
 
@@ -56,7 +56,7 @@ class Samples:
         raise NotImplementedError
 
     def effective(self, denominator: Any) -> Any:
-        """Effective number of the samples in a denominator; None stands for all of them."""
+        """Effective sample size (Kish) of a denominator; None means all samples."""
         raise NotImplementedError
 
     def denominator_of(self, metric: Metric) -> float | None:
@@ -99,7 +99,7 @@ def gradient(function: Callable[[Any], Any], numbers: Any, n: int) -> FloatArray
 
 
 class Sums(Samples):
-    """Sums over samples of what each contributes, with the sums of products of the contributions.
+    """Sums of per-sample contributions, and of their products.
 
     A metric is a smooth function of the sums: a mean, a ratio of two sums. Its influence is given by the derivatives,
     as weights of a sample's contributions.
@@ -135,7 +135,7 @@ class Sums(Samples):
         return np.sqrt(np.maximum(squared - mean * mean / self._total, 0.0))
 
     def by_row(self, influence: FloatArray, contributions: npt.NDArray[Any]) -> FloatArray:
-        """Influence of each sample, shape (n,), from what it contributes, shape (n, T)."""
+        """Influence of each sample, shape (n,), from its contributions, shape (n, T)."""
         psi: FloatArray = len(contributions) * (contributions @ influence)
         return np.asarray(psi - psi.mean())
 
@@ -209,7 +209,7 @@ class Weighted(Samples):
         return self.effective(None) / self.total / reach if reach > 0 else None
 
     def informing(self, metric: Metric) -> Any:
-        """All samples; fewer where one more, in a cell that may be empty, moves the metric by more of its range."""
+        """Effective sample size; smaller if one sample, perhaps of an empty cell, moves the metric by more than 1 / n."""
         everyone = self.effective(None)
         n = self.denominator_of(metric)
         return everyone if n is None else min(everyone, n * (metric.high - metric.low))

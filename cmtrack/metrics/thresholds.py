@@ -131,11 +131,11 @@ class Rule:
 
     @property
     def objective(self) -> str:
-        """Name of what is made small or large."""
+        """Name of the quantity that is minimised or maximised."""
         return COST if self.maximize is None else self.maximize.name
 
     def check(self) -> None:
-        """Refuse what is no rule.
+        """Validate the rule.
 
         Raises
         ------
@@ -423,7 +423,7 @@ def six_at(counts: Any, place: int) -> FloatArray:
 
 @dataclass(frozen=True)
 class Dependence:
-    """Knowledge of the samples beside their counts.
+    """Dependence between samples: clusters and weights.
 
     Attributes
     ----------

@@ -177,7 +177,7 @@ class EvaluationViews(Views):
 
     @cached_property
     def held(self) -> dict[int, str]:
-        """Encoded names of the classes by number, without the one that stands for no span."""
+        """Encoded names of the classes by number, without the null-span label."""
         return _held(self.table, self.statistics.matrix.labels)
 
     @cached_property
@@ -381,7 +381,7 @@ class EvaluationViews(Views):
 
 
 def groups_over(step: ComposedStep, over: BoolArray | None) -> BoolArray | None:
-    """The groups that averages are taken over: those that hold a class that averages are taken over."""
+    """Groups that contain an averaged class: averages of groups are taken over these."""
     if over is None:
         return None
     held: BoolArray = np.bincount(step.group_of_class[over], minlength=len(step.labels)) > 0

@@ -273,7 +273,7 @@ def contrast(rgba: FloatArray) -> list[str]:
 
 
 def frame_parts(ax: Axes, size: int, apart: float) -> None:
-    """Frame a matrix and the column and row that stand apart from it, but not their corner."""
+    """Frame a matrix and its detached column and row, but not their corner."""
     for spine in ax.spines.values():
         spine.set_visible(False)
     for x, y, width, height in ((0, 0, size, size), (apart, 0, 1, size), (0, apart, size, 1)):

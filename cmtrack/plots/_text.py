@@ -96,7 +96,7 @@ def count_text(value: float) -> str:
 
 
 def share_text(share: float) -> str:
-    """A share in whole per cent; what is neither 0 nor 1 never reads as if it were."""
+    """A share in whole per cent; 0 and 100 only if exact."""
     if not math.isfinite(share):
         return ""
     if 0 < share < 0.005:

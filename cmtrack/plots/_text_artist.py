@@ -1,4 +1,4 @@
-"""Many short texts as one artist: of their outlines, of which a glyph is looked up once."""
+"""One artist for many labels, with cached glyph outlines."""
 
 from __future__ import annotations
 

@@ -107,7 +107,7 @@ def plot_decision_curve(
 
 
 def _odds_text(threshold: float, place: object = None) -> str:
-    """A threshold with the odds that it stands for: ``20% / 1:4``."""
+    """A threshold with its odds: ``20% / 1:4``."""
     if not 0 < threshold < 1:
         return f"{100 * threshold:g}%"
     odds = threshold / (1 - threshold)

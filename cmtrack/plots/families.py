@@ -79,7 +79,7 @@ def plot_family_matrix(
     title: str | None = None,
     ax: Axes | None = None,
 ) -> Figure:
-    """Draw a family's confusion matrix with its out-of-family column and row, which stand apart in another hue.
+    """Draw a family's confusion matrix with its out-of-family column and row in another hue.
 
     Parameters
     ----------
@@ -372,7 +372,7 @@ def plot_code_shares(
 
 
 def _shortened(side: Sequence[tuple[str, float, float, float]], most: int) -> list[tuple[str, float, float, float]]:
-    """The most frequent siblings, the others put together in one bar without an interval."""
+    """The most frequent siblings; the others pooled in one bar without an interval."""
     if len(side) <= most + 2:
         return list(side)
     own, siblings, outside = side[0], side[1:-1], side[-1]

@@ -156,7 +156,7 @@ def draw_panel(ax: Axes, histograms: FloatArray, edges: FloatArray, colours: Seq
     open_axes(ax)
     for row in np.argsort(-totals, kind="stable"):  # small classes are drawn over large ones
         area = StepPatch(histograms[row], edges, fill=True, facecolor=(colours[row], 0.35), linewidth=0)
-        ax.add_artist(area)  # nothing has to be found out about the limits
+        ax.add_artist(area)  # the limits of the axes are already set
         outline = StepPatch(
             histograms[row], edges, fill=False, edgecolor=colours[row], linewidth=1.3, linestyle=_dashes(row, colours)
         )

@@ -176,7 +176,7 @@ def _line(words: str) -> Image.Image:
 
 
 def _strip(words: str, width: int) -> Image.Image:
-    """The line below a figure of so many pixels, cut in its middle where it is longer."""
+    """Caption strip of a given width in pixels; elided in the middle."""
     line, room = _line(words), max(width - 2 * round(PAD * DPI), 1)
     if line.width > room:
         line = _line(elide(words, max(1, int(len(words) * room / line.width) - 1)))
@@ -232,7 +232,7 @@ def fit(figure: Figure) -> Figure:
 
 
 def root_figure(ax: Axes) -> Figure:
-    """The figure that holds `ax`, also where `ax` stands in a subfigure."""
+    """The figure that holds `ax`, also through a subfigure."""
     parent: Any = ax.figure
     while isinstance(parent, SubFigure):
         parent = parent.figure

@@ -71,7 +71,7 @@ class FigureEntry:
     logged: bool = True
 
     def drawings(self, subject: Any) -> list[tuple[str, str, Callable[[], Figure | None]]]:
-        """Name, title and drawing of each figure that the entry stands for."""
+        """Name, title and drawing of each figure of an entry."""
         if self.parts is None:
             return [(self.name, self.title, partial(self.draw, subject))]
         place = self.name[self.name.index("<") :]
@@ -522,7 +522,7 @@ def _drawn(
     on_error: OnError,
     step: Step | None = None,
 ) -> Iterator[tuple[str, str, FigureEntry, Made]]:
-    """Name, title, entry and what is made of each figure that applies; one that fails does not stop the others."""
+    """Name, title, entry and result of each applicable figure; a failure does not stop the others."""
 
     def attempt(name: str, action: Callable[[], Result]) -> Result | None:
         try:

@@ -33,7 +33,7 @@ def minus(text: str) -> str:
 
 
 def _fixed(value: float, places: int) -> str:
-    """A number with so many decimals and a real minus, which a number that reads as 0 does not have."""
+    """A number with fixed decimals and a typographic minus; never "−0"."""
     text = f"{value:.{places}f}"
     return minus(text) if text.strip("-0.") else text.lstrip("-")
 

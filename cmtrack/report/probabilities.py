@@ -273,7 +273,7 @@ def _beside(judged: _Judged, rows: int) -> str:
 
 
 def _failures(judged: _Judged) -> str:
-    """The samples that were given 0 or 100 % and came out otherwise; empty where there are none."""
+    """The sentence on certain scores (0 or 100 %) that were wrong; empty without any."""
     return "; ".join(
         f"of {fmt.counted(samples, judged.noun)} given {100 * score} %, {fmt.count(wrong)} "
         f"{'is' if wrong == 1 else 'are'} {judged.outcomes[1 - score]}"

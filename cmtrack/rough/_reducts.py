@@ -161,7 +161,7 @@ def _all_subsets(data: _Granules) -> _Found:
 
 
 def _decided_by_mask(data: _Granules, order: IntArray) -> IntArray:
-    """Rows in granules of one class under each subset; bit b of an index stands for attribute ``order[b]``."""
+    """Rows in pure granules under each subset; bit b of an index is attribute ``order[b]``."""
     n, most = len(order), int(data.rows[data.decision >= 0].sum())
     out = np.zeros(1 << n, dtype=np.int64)
 

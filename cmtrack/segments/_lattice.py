@@ -65,7 +65,7 @@ class Lattice:
     seen: int
 
     def sums(self, values: FloatArray | IntArray | None) -> FloatArray:
-        """Sums of one value of each unit over each slice, shape (S,); None counts the units."""
+        """Per-slice sums of a per-unit value, shape (S,); None counts the units."""
         found = np.zeros(len(self.slices))
         for block in self.blocks:
             found += block.selection @ np.bincount(block.codes, values, block.size).astype(np.float64)

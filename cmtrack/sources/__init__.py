@@ -31,7 +31,7 @@ MODULES = ("files", "duckdb", "polars", "pandas", "dask", "spark", "ray", "ibis"
 
 
 def find_source(table: Any) -> Source | None:
-    """The source that a table is; None if it is none.
+    """The source of a table; None for an unsupported type.
 
     Raises
     ------

@@ -12,7 +12,7 @@ from cmtrack.sources.source import Stream
 
 
 def opened(table: Any) -> ArrowStream | None:
-    """The source of an Arrow table, batch or data set, or of what can be read as one any number of times."""
+    """The source of an Arrow table, batch or data set, or of an object that repeatedly converts to one."""
     if isinstance(table, pa.RecordBatch):
         table = pa.Table.from_batches([table])
     if isinstance(table, pa.RecordBatchReader):

@@ -24,7 +24,7 @@ _MOST_ROWS, _FEWEST_ROWS, _VALUES = 1 << 17, 1 << 13, 1 << 21
 
 @dataclass(frozen=True, eq=False)
 class Work:
-    """The kernel and the columns that it counts: what is sent to where the rows are.
+    """A unit of work that is sent to the rows: the kernel and the columns that it counts.
 
     Attributes
     ----------

@@ -210,7 +210,7 @@ def is_list(kind: pa.DataType) -> bool:
 
 
 def label_kind(kind: pa.DataType) -> type | None:
-    """The type of a column's labels: int, float, str or bool; object where nothing tells, None if they are none.
+    """The type of a column's labels: int, float, str or bool; object if unknown, None if unsupported.
 
     Examples
     --------

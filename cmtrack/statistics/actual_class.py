@@ -75,7 +75,7 @@ def _sums(values: FloatArray, groups: IntArray) -> FloatArray:
 
 
 def _fill(losses: FloatArray, impossible: BoolArray, values: FloatArray, own: FloatArray) -> None:
-    """Write the losses of rows that give ``values`` (M, b), and what is actual ``own`` (b,)."""
+    """Write the losses of rows from the scores ``values`` (M, b) and those of the actual class, ``own`` (b,)."""
     log, brier, spherical = losses[:3]
     np.less_equal(own, 0.0, out=impossible)
     if impossible.any():
@@ -183,7 +183,7 @@ class ProperScores:
 
 
 def ranks_of(values: FloatArray, codes: IntArray) -> IntArray:
-    """Rank of the actual class among the probabilities, less 1: the classes that stand before it, shape (b,).
+    """Zero-based rank of the actual class by probability: the number of classes before it, shape (b,).
 
     Of equal probabilities the first class stands first, as in the arg-max.
 

@@ -177,7 +177,7 @@ class Pattern:
         return cls(accept, tuple(np.flatnonzero(own) for own in columns.T), np.asarray(number, dtype=np.int64).ravel())
 
     def sums(self, values: FloatArray, predicted: IntArray) -> FloatArray:
-        """The sum of what is accepted with each prediction (b,), of probabilities (K, b).
+        """Total probability of the accepted classes of each prediction (b,), from probabilities (K, b).
 
         Where any is a sum of several classes, all are rounded to 12 decimals and cut at 1, as the positive group's
         score is: what is equal but for rounding is a tie.

@@ -359,7 +359,7 @@ def with_segments(statistics: Statistics, change: Callable[[Segmented], Segmente
 
 
 def with_segments_of(statistics: Statistics, other: Statistics) -> Statistics:
-    """The statistics with the segments of other ones of the same rows, of squared weights too."""
+    """Copy segments, and those of squared weights, from other statistics of the same rows."""
     squares = statistics.squares
     if squares is not None and other.squares is not None:
         squares = replace(squares, segments=other.squares.segments)
@@ -373,7 +373,7 @@ def accepted_pairs(grouping: Grouping | None, labels: tuple[Label, ...]) -> Bool
 
 
 def merged(ours: dict[str, Any], theirs: dict[str, Any]) -> dict[str, Any]:
-    """The sum of what two sets of rows left behind; neither may be used afterwards."""
+    """Merge the tallies of two sets of rows; neither may be used afterwards."""
     return {
         name: merged(value, theirs[name]) if isinstance(value, dict) else value + theirs[name]
         for name, value in ours.items()
@@ -381,7 +381,7 @@ def merged(ours: dict[str, Any], theirs: dict[str, Any]) -> dict[str, Any]:
 
 
 def finished(kept: dict[str, Any]) -> Statistics:
-    """The statistics of what the kernel left behind."""
+    """Finish the statistics from the kernel's tallies."""
     done = {name: value.result() if hasattr(value, "result") else value for name, value in kept.items()}
     if "squares" in done:
         done["squares"] = finished(done["squares"])

@@ -163,7 +163,7 @@ def read_labels(name: str, values: Any) -> Factor | RawIntegers:
 
 
 def factorize(name: str, values: Any) -> Factor:
-    """A column of labels as integers and the classes that they stand for."""
+    """Encode a column of labels as integers, with the classes that these number."""
     read = read_labels(name, values)
     return read if isinstance(read, Factor) else integer_factor(read)
 
@@ -189,7 +189,7 @@ def integer_classes(low: int, present: npt.NDArray[np.bool_]) -> list[Label | No
 
 
 def is_missing(value: Any) -> bool:
-    """True for a value that stands for none: None, NaN, NA or NaT."""
+    """True for a missing value: None, NaN, NA or NaT."""
     return (
         value is None or (isinstance(value, float) and value != value) or type(value).__name__ in ("NAType", "NaTType")
     )

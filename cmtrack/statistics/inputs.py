@@ -132,7 +132,7 @@ def to_numbers(name: str, values: Any) -> npt.NDArray[Any]:
 
 
 def no_masked(name: str, values: Any) -> None:
-    """Refuse masked entries of ``numpy.ma``: nobody can be asked what stands behind a mask.
+    """Refuse masked entries of ``numpy.ma``: a masked value is unknown.
 
     Raises
     ------

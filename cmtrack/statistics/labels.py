@@ -182,7 +182,7 @@ def encode_groups(groups: Any, n_rows: int) -> IntArray:
 
 
 def encode_row_ids(row_ids: Any, n_rows: int) -> tuple[IntArray, list[Label]]:
-    """Number the ids of rows, shape (n,), and give the ids that the numbers stand for.
+    """Encode row ids as integers, shape (n,), with the distinct ids.
 
     Raises
     ------
@@ -197,7 +197,7 @@ def encode_row_ids(row_ids: Any, n_rows: int) -> tuple[IntArray, list[Label]]:
 
 
 def encode_values(name: str, values: Any) -> tuple[IntArray, list[Label]]:
-    """Number the values of any column, shape (n,), and give the distinct values that the numbers stand for.
+    """Encode the values of any column as integers, shape (n,), with the distinct values.
 
     Raises
     ------

@@ -86,7 +86,7 @@ class ClassBlock:
         return sums
 
     def centre(self, values: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """The class means (L, C) of ``values`` (L, b), and what is left without them, in the same memory."""
+        """The class means (L, C) of ``values`` (L, b), and the deviations from them, in the same memory."""
         means = self.total(values) / np.where(self.sums > 0, self.sums, 1)
         if len(self.present) <= 64:
             for place, (start, stop) in enumerate(zip(self.starts, self.stops, strict=True)):

@@ -149,7 +149,7 @@ class Probabilities:
 
     @cached_property
     def scaled_rows(self) -> int:
-        """The number of scaled rows that are to be told of; known when all rows were read."""
+        """Number of rescaled rows to warn of, once all rows are read."""
         if not self._scales or self.normalize is True:
             return 0
         return sum(
@@ -221,7 +221,7 @@ def from_decisions(values: FloatArray) -> FloatArray:
 
 
 def to_decisions(scores: FloatArray) -> FloatArray:
-    """The decision values that :func:`from_decisions` was given; what is above 1 or below 0 is infinite."""
+    """Inverse of :func:`from_decisions`: the decision values; infinite outside [0, 1]."""
     signed = 2 * np.clip(scores, 0.0, 1.0) - 1
     with np.errstate(divide="ignore"):
         found: FloatArray = signed / (1 - np.abs(signed))

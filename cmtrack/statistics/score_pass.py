@@ -203,7 +203,7 @@ def n_threads() -> int:
 
 
 def in_threads(work: Callable[[slice], Part], chunks: Sequence[slice], threads: int | None = None) -> list[Part]:
-    """Do the work on every chunk, on all cores unless told otherwise; results and errors in order."""
+    """Map the work over chunks, on all cores by default; results and errors in order."""
     threads = min(len(chunks), n_threads() if threads is None else threads)
     if threads == 1:
         return [work(chunk) for chunk in chunks]

@@ -106,7 +106,7 @@ class ScoreCounts:
         return self.plus(other)
 
     def plus(self, other: ScoreCounts, most: int | None = None) -> ScoreCounts:
-        """Merge disjoint samples with the same channels; beyond so many distinct scores by cell."""
+        """Merge disjoint samples with the same channels; beyond ``most`` distinct scores by grid cell."""
         if len(self.counts) != len(other.counts):
             raise ValueError(
                 f"score counts must have the same channels, got {len(self.counts)} and {len(other.counts)}"

@@ -29,7 +29,7 @@ class Span(NamedTuple):
 
 
 class Match(NamedTuple):
-    """A document's actual and predicted label that stand for each other; None where there is no partner."""
+    """A matched pair of a document's actual and predicted label; None without a partner."""
 
     document: Label
     actual: Label | None

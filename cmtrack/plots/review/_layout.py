@@ -96,7 +96,7 @@ def check_better(name: str, better: str) -> None:
 
 
 def check_limit(name: str, limit: int) -> None:
-    """ValueError unless at least one may be shown."""
+    """Validate that a limit is at least 1."""
     if limit < 1:
         raise ValueError(f"{name} must be at least 1, got {limit}")
 

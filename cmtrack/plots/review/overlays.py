@@ -57,7 +57,7 @@ def plot_roc_overlay(
     title: str | None = None,
     ax: Axes | None = None,
 ) -> Figure:
-    """Draw several ROC curves over each other, told apart by colour and by line style.
+    """Draw several ROC curves over each other, distinguished by colour and line style.
 
     Parameters
     ----------
@@ -124,7 +124,7 @@ def plot_precision_recall_overlay(
     title: str | None = None,
     ax: Axes | None = None,
 ) -> Figure:
-    """Draw precision over recall of several runs, in steps, told apart by colour and by line style.
+    """Draw precision over recall of several runs, in steps, distinguished by colour and line style.
 
     Parameters
     ----------
@@ -170,7 +170,7 @@ def plot_reliability_overlay(
     title: str | None = None,
     ax: Axes | None = None,
 ) -> Figure:
-    """Draw the reliability curves of several runs, without bins, told apart by colour and by line style.
+    """Draw the reliability curves of several runs, without bins, distinguished by colour and line style.
 
     Parameters
     ----------

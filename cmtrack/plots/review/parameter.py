@@ -213,7 +213,7 @@ def _draw_runs(
 
 
 def _sideways(ax: Axes, where: FloatArray, shown: layout.BoolArray) -> FloatArray:
-    """By how many points each run is drawn beside its value, so that runs at one value do not hide each other."""
+    """Horizontal jitter of each run in points, so that runs of one value do not hide each other."""
     distinct = np.unique(where[shown])
     pixels = ax.transData.transform(np.column_stack([distinct, np.full(distinct.size, np.mean(ax.get_ylim()))]))[:, 0]
     gap = float(np.diff(pixels).min()) * 72 / root_figure(ax).dpi if distinct.size > 1 else np.inf

@@ -90,7 +90,7 @@ def _scale(
     matter: list[bool],
     zero: bool,
 ) -> tuple[float, float]:
-    """The ends of the scale: of all rows, or of those that matter and what is near them."""
+    """Ends of the scale: of all rows, or of the tied ones and their surroundings."""
     held = [0.0] if zero else []
     kept = [row for row, own in zip(rows, matter, strict=True) if own] or rows
     most = _WIDEST * median(max(highs[row] - values[row], values[row] - lows[row]) for row in kept)

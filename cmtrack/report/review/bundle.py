@@ -460,7 +460,7 @@ def _compared_anew(
 
 
 def _as_run(data: Mapping[str, Any]) -> Run:
-    """A run out of a bundle; what is of another kind is refused."""
+    """Read a run from a bundle; other types are refused."""
     kinds = {"start_time": int, "end_time": int, "model_size": int, "metrics": dict, "params": dict, "tags": dict,
              "model_ids": list, "datasets": list}  # fmt: skip
     for attribute in fields(Run):
@@ -482,7 +482,7 @@ def _as_result(data: Sequence[Any]) -> GateResult:
 
 
 class _Compared:
-    """Comparison of what is stated with what is recomputed."""
+    """Comparison of stated and recomputed numbers."""
 
     def __init__(self) -> None:
         self.texts, self.numbers, self.page = False, 0, ""

@@ -56,7 +56,7 @@ print(name, part.metrics[⟦metric⟧], part.intervals.get(⟦metric⟧))"""
 
 
 def payload(comparison: Comparison) -> str:
-    """The data as JSON that may stand in a page; empty where there is nothing to ask."""
+    """The page's data as embeddable JSON; empty if nothing can be asked."""
     ranking = comparison.ranking
     if not isinstance(ranking, Ranking):
         return ""

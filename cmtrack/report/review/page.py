@@ -296,7 +296,7 @@ def _picked(comparison: Comparison) -> str:
 
 
 def cell(text: str, sort: float | str | None = None, beside: str | None = None, title: str = "") -> Cell:
-    """One cell; ``beside`` is an interval, in a narrow column of its own."""
+    """One cell; ``beside`` is its interval, in a narrow column."""
     if isinstance(sort, float) and not math.isfinite(sort):
         sort = ""
     return {"text": text, "sort": "" if sort is None else sort, "beside": beside, "title": title, "bar": None}

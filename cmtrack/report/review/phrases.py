@@ -97,7 +97,7 @@ def standing_word(status: str, ranking: Ranking | RepeatedRanking) -> str:
 
 
 def explained(level: float) -> str:
-    """The meaning of the two standings, to be said once."""
+    """The meaning of "may be the best" and "ruled out"."""
     return (
         f"A run is {RULED_OUT} where p, of being the best, is at most {1 - level:.3g}: then its interval from the best "
         f"other run ends at exactly 0. All others {MAY_BE_BEST}. The best run is ruled out in at most "
@@ -119,7 +119,7 @@ def all_others(n: int, noun: str) -> str:
 
 
 def behind_words(ranking: Ranking | RepeatedRanking) -> str:
-    """The claim on what is behind."""
+    """The words for runs that are ruled out or dominated."""
     return "significantly dominated" if ranking.criterion.pareto else RULED_OUT
 
 

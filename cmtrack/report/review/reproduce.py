@@ -121,7 +121,7 @@ def _in_memory(runs: Mapping[Any, Any]) -> str:
 
 
 def _functions(arguments: dict[str, Any]) -> list[str]:
-    """The line that stands for the functions of own metrics, which no review holds."""
+    """Placeholder line for the functions of custom metrics, which no review holds."""
     named = arguments.get("extra_metrics")
     return [f"extra_metrics = […]  # the Metrics of {', '.join(map(repr, _several(named)))}"] if named else []
 
