@@ -208,14 +208,14 @@ class _Maker:
                 self.end()
 
     def end(self) -> None:
-        if self._process is None:
+        process, self._process = self._process, None
+        if process is None:
             return
-        self._process.kill()
-        self._process.wait()
-        for stream in (self._process.stdin, self._process.stdout):
+        process.kill()
+        process.wait()
+        for stream in (process.stdin, process.stdout):
             with contextlib.suppress(OSError):
                 stream.close()  # type: ignore[union-attr]
-        self._process = None
 
 
 def _exchange(process: subprocess.Popen[bytes], question: str) -> tuple[int, bytes]:
