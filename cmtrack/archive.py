@@ -35,8 +35,8 @@ DAMAGED = (
 )  # fmt: skip
 """What reading a file that was changed by others may end in."""
 
-MAX_BYTES = 4 << 30
-"""Largest file that is read."""
+MAX_BYTES = 1 << 30
+"""A larger evaluation is not read: it would fill the memory, and none comes near it."""
 
 _PLAIN_SIZE = 512
 _MOST_BYTES_OF_ROWS = 4 << 30
@@ -116,10 +116,10 @@ def read_file(path: Path) -> str:
     """The text of the file, or of the file of that name in a folder."""
     if path.is_dir():
         path = path / FILE_NAME
-    if not path.is_file():
-        raise FileNotFoundError(f"there is no evaluation at {path}")
     try:
-        return untrusted.read_file(path.resolve(), MAX_BYTES).decode("utf-8")
+        return untrusted.read_file(path, MAX_BYTES, own=True).decode("utf-8")
+    except FileNotFoundError:
+        raise FileNotFoundError(f"there is no evaluation at {path}") from None
     except UnicodeDecodeError as error:
         raise ValueError(f"this is no evaluation of cmtrack: {error}") from None
 

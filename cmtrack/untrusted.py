@@ -16,7 +16,7 @@ import struct
 import zipfile
 import zlib
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 from urllib.parse import unquote, urlsplit
 
 _DIGEST = re.compile(r"[0-9a-f]{32}")
@@ -170,32 +170,52 @@ def for_page(html: str) -> str:
     return _RIGHT_TO_LEFT_RUN.sub("\u2068\\g<0>\u2069", printable(html))
 
 
-def read_file(path: Path, limit: int) -> bytes:
-    """The content of a plain file of a folder into which others may write.
+def open_file(path: Path, *, own: bool = False) -> BinaryIO:
+    """A plain file, opened to be read; nothing else is waited for.
 
     Parameters
     ----------
     path : Path
-    limit : int
-        Most bytes that it may have.
+    own : bool, default False
+        Whether the user named it: a link is then followed. Others may write into the folders of all other files.
 
     Raises
     ------
     ValueError
-        If it is a link, a pipe, a device or anything else but a plain file, or larger.
+        If it is a link, a folder, a pipe, a device or anything else but a plain file.
     OSError
         If it cannot be read.
     """
-    flags = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
-    if path.is_symlink():
+    flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
+    if not own and path.is_symlink():
         raise ValueError(f"{path.name!r:.80} must be a plain file, got a link")
-    with os.fdopen(os.open(path, flags), "rb") as file:
-        status = os.fstat(file.fileno())
-        if not stat.S_ISREG(status.st_mode):
-            raise ValueError(f"{path.name!r:.80} must be a plain file, got a folder or a device")
-        if status.st_size > limit:
-            raise ValueError(f"{path.name!r:.80} must not be larger than {limit >> 20} MB, got {status.st_size} bytes")
-        return file.read(limit + 1)[:limit]
+    handle = os.open(path, flags if own else flags | getattr(os, "O_NOFOLLOW", 0))
+    mode = os.fstat(handle).st_mode
+    if stat.S_ISREG(mode):
+        return os.fdopen(handle, "rb")
+    os.close(handle)
+    kinds = {stat.S_IFDIR: "a folder", stat.S_IFIFO: "a pipe"}
+    shown = str(path) if own else path.name
+    raise ValueError(f"{shown!r:.300} must be a plain file, got {kinds.get(stat.S_IFMT(mode), 'a device')}")
+
+
+def read_file(path: Path, limit: int, *, own: bool = False) -> bytes:
+    """The content of a plain file of at most ``limit`` bytes; ``own`` as in :func:`open_file`.
+
+    Raises
+    ------
+    ValueError
+        If it is no plain file, or larger.
+    OSError
+        If it cannot be read.
+    """
+    with open_file(path, own=own) as file:
+        size = os.fstat(file.fileno()).st_size
+        content = b"" if size > limit else file.read(limit + 1)
+    if max(size, len(content)) > limit:
+        allowed = f"{limit >> 20} MB" if limit >> 20 else f"{limit >> 10} kB"
+        raise ValueError(f"{path.name!r:.80} must not be larger than {allowed}, got {max(size, len(content)):,} bytes")
+    return content
 
 
 _SCHEMES = ("http", "https", "databricks", "file", "sqlite", "postgresql", "mysql", "mssql", "uc", "databricks-uc")
@@ -270,11 +290,57 @@ def tracking_uri(value: Any) -> str:
     return value
 
 
+MAX_TEXT = 64 << 10
+"""Bytes of a file that a person writes: a rule, a grouping, costs."""
+_DEEPEST = 64
+
+
+def parsed_yaml(content: bytes, what: str) -> Any:
+    """The data of a YAML text, read by the safe loader: by that in C where there is one.
+
+    Parameters
+    ----------
+    content : bytes
+    what : str
+        It, in messages.
+
+    Raises
+    ------
+    ValueError
+        If it is no YAML, nested more deeply than 64 times, or holds an alias or a key twice.
+    """
+    import yaml
+
+    base: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+
+    class Loader(base):  # type: ignore[misc]
+        def construct_mapping(self, node: Any, deep: bool = False) -> Any:
+            keys: set[Any] = set()
+            for one, _ in node.value:
+                key = self.construct_object(one, deep=True)
+                if key in keys:
+                    raise yaml.YAMLError(f"a key must be given once, got {key!r:.40} twice")
+                keys.add(key)
+            return super().construct_mapping(node, deep=deep)
+
+    try:
+        text, depth = content.decode("utf-8"), 0
+        for event in yaml.parse(text, base):
+            depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
+            if isinstance(event, yaml.AliasEvent):
+                raise yaml.YAMLError(f"{what} must have no anchors and no aliases")
+            if depth > _DEEPEST:
+                raise yaml.YAMLError(f"{what} must not be nested more deeply than {_DEEPEST} times")
+        return yaml.load(text, Loader)
+    except (yaml.YAMLError, ValueError, RecursionError, TypeError, OverflowError) as error:
+        raise ValueError(next(iter(str(error).splitlines()), type(error).__name__)) from None
+
+
 _ENTRY = re.compile(r"(?:[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}/){0,3}[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}")
 
 
 def unzipped(path: Path, limit: int, most: int) -> dict[str, bytes]:
-    """The files of a zip archive by their names, read into memory; nothing is written to a disk.
+    """The files of a user's zip archive by their names, read into memory; nothing is written to a disk.
 
     Parameters
     ----------
@@ -295,7 +361,7 @@ def unzipped(path: Path, limit: int, most: int) -> dict[str, bytes]:
     out: dict[str, bytes] = {}
     left = limit
     try:
-        with zipfile.ZipFile(path) as archive:
+        with open_file(path, own=True) as packed, zipfile.ZipFile(packed) as archive:
             entries = archive.infolist()
             if len(entries) > most:
                 raise ValueError(f"an archive must hold at most {most:,} files, got {len(entries):,}")

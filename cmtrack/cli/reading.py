@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from cmtrack.cli.frame import BadInput, first_line
+from cmtrack.untrusted import open_file
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -227,6 +228,7 @@ def _read(path: Path, columns: list[str]) -> pd.DataFrame:
 
 def _readable(path: Path, read: Callable[[], Result]) -> Result:
     try:
+        open_file(path, own=True).close()
         return read()
     except Exception as error:  # pandas and Arrow raise many kinds
         raise BadInput(f"{path.name} could not be read as {_kind(path)}: {first_line(error)}") from None

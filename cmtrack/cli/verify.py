@@ -51,8 +51,8 @@ def verify_command(bundle: Path, output: Path | None, as_json: bool) -> None:
             with quiet():
                 found = verify(bundle)
         except (OSError, ValueError) as error:
-            said = error.strerror if isinstance(error, OSError) and error.strerror else first_line(error)
-            raise NotVerified(f"{bundle.name}: {said}") from None
+            said = f"{bundle}: {error.strerror}" if isinstance(error, OSError) and error.strerror else first_line(error)
+            raise NotVerified(said) from None
     if output is not None:
         if not found.page:
             raise NotVerified(f"{bundle.name}: no page can be made anew: {_why(found)}")

@@ -16,6 +16,7 @@ from cmtrack.metrics.names import near
 from cmtrack.names import quoted
 
 MAX_BYTES = 1 << 20
+"""Of a rule in a bundle, which holds the groupings and costs that were given as objects."""
 ENDINGS = (".yaml", ".yml")
 
 
@@ -118,12 +119,12 @@ class Rule:
         OSError
             If it cannot be read.
         ValueError
-            If the ending is another one, it is larger than 1 MB, or it holds no rule.
+            If the ending is another one, it is no plain file or larger than 64 kB, or it holds no rule.
         """
         path = Path(path)
         if path.suffix.lower() not in ENDINGS:
             raise ValueError(f"a rule file must end in {' or '.join(ENDINGS)}, got {path.name!r}")
-        return cls.parse(untrusted.read_file(path.resolve(), MAX_BYTES), path.name)
+        return cls.parse(untrusted.read_file(path, untrusted.MAX_TEXT, own=True), path.name)
 
     @classmethod
     def parse(cls, content: bytes, name: str) -> Rule:
@@ -132,9 +133,15 @@ class Rule:
         Raises
         ------
         ValueError
-            If they are no YAML, hold an anchor or a key twice, name what is no rule, or say it in another form.
+            If they are more than 1 MB, no YAML, hold an anchor or a key twice, name what is no rule, or say it
+            in another form.
         """
-        data = _loaded(content, name)
+        if len(content) > MAX_BYTES:
+            raise ValueError(f"{name} must not be larger than {MAX_BYTES >> 20} MB, got {len(content):,} bytes")
+        try:
+            data = untrusted.parsed_yaml(content, "a rule file")
+        except ValueError as error:
+            raise ValueError(f"{name} does not parse: {error}") from None
         if not isinstance(data, dict) or not data:
             raise ValueError(f"{name}: a rule file must map options to values ('margin: 0.01'), got {data!r:.60}")
         values = {}
@@ -240,7 +247,9 @@ def write_rule(options: Mapping[str, Any], defaults: Mapping[str, Any]) -> bytes
             data[name] = value.to_dict() if isinstance(value, (Costs, Grouping)) else _plain(value)
     data = data or {"confidence_level": defaults["confidence_level"]}
     text: str = yaml.safe_dump(data, allow_unicode=True, sort_keys=False, width=120)
-    return text.encode("utf-8")
+    if len(content := text.encode("utf-8")) > MAX_BYTES:
+        raise ValueError(f"the rule must not be larger than {MAX_BYTES >> 20} MB, got {len(content):,} bytes")
+    return content
 
 
 def _plain(value: Any) -> Any:
@@ -267,27 +276,3 @@ def _same(value: Any, other: Any) -> bool:
 def _joined(division: Any) -> Any:
     """Crossed columns by the name that their segments go by."""
     return " × ".join(map(str, division)) if isinstance(division, (list, tuple)) else division
-
-
-def _loaded(content: bytes, name: str) -> Any:
-    """The data of a YAML text, by the safe loader; what a reader could misread is refused."""
-    import yaml
-
-    class Loader(yaml.SafeLoader):
-        def compose_node(self, parent: Any, index: Any) -> Any:
-            if self.check_event(yaml.AliasEvent):
-                raise yaml.YAMLError("a rule file must have no anchors and no aliases")
-            return super().compose_node(parent, index)
-
-        def construct_mapping(self, node: Any, deep: bool = False) -> Any:
-            keys = [self.construct_object(key, deep=True) for key, _ in node.value]
-            twice = [key for place, key in enumerate(keys) if key in keys[:place]]
-            if twice:
-                raise yaml.YAMLError(f"a key must be given once, got {twice[0]!r:.40} twice")
-            return super().construct_mapping(node, deep=deep)
-
-    try:
-        return yaml.load(content.decode("utf-8"), Loader)
-    except (yaml.YAMLError, ValueError, RecursionError, TypeError) as error:
-        first = next(iter(str(error).splitlines()), type(error).__name__)
-        raise ValueError(f"{name} does not parse: {first}") from None

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,6 +9,8 @@ from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
+
+from cmtrack import untrusted
 
 Label: TypeAlias = Hashable
 Pairs: TypeAlias = frozenset[tuple[Label, Label]]
@@ -62,9 +63,9 @@ def check_members(groups: Mapping[Any, Iterable[Any]]) -> Members:
         raise ValueError(f"a grouping needs at least two groups, got {len(groups)}")
     members: list[tuple[Label, tuple[Label, ...]]] = []
     owner: dict[Label, Label] = {}
+    if len({str(plain(name)) for name in groups}) < len(groups):
+        raise ValueError(f"group names must differ as texts, for metric names, got {list(groups)}")
     for name, classes in groups.items():
-        if str(plain(name)) in {str(group) for group, _ in members}:
-            raise ValueError(f"group names must differ as texts, for metric names, got {list(groups)}")
         if isinstance(classes, (str, bytes)) or not isinstance(classes, Iterable):
             raise ValueError(f"group {name!r} must list its classes, got {classes!r}")
         own = tuple(plain(c) for c in classes)
@@ -87,9 +88,10 @@ def check_mode(members: Members, mode: Mode, include_diagonal: bool) -> tuple[st
         return tuple(mode for _ in members)
     if not isinstance(mode, Mapping):
         raise TypeError(f"mode must be 'relaxed', 'strict' or a mapping by group, got {type(mode).__name__}")
-    unknown = [g for g in mode if g not in dict(members)]
+    groups = dict(members)
+    unknown = [g for g in mode if g not in groups]
     if unknown:
-        raise ValueError(f"mode must name groups of the grouping, got {unknown}; the groups are {list(dict(members))}")
+        raise ValueError(f"mode must name groups of the grouping, got {unknown}; the groups are {list(groups)}")
     return tuple(_check_acceptance(g, own, mode.get(g, "relaxed"), include_diagonal) for g, own in members)
 
 
@@ -122,9 +124,10 @@ def _check_acceptance(
 
 def check_cover(step: Step, names: Sequence[Label], what: str) -> None:
     """Refuse a step whose members are not exactly ``names``."""
-    known = [member for _, members in step.members for member in members]
-    missing = [n for n in names if n not in known]
-    strange = [n for n in known if n not in names]
+    known = [member for _, own in step.members for member in own]
+    members, wanted = set(known), set(names)
+    missing = [n for n in names if n not in members]
+    strange = [n for n in known if n not in wanted]
     if missing or strange:
         raise ValueError(
             f"step {step.name!r} must group {what} {list(names)}: missing {missing}, not among them {strange}"
@@ -183,28 +186,27 @@ def read_step(data: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
+_MAX_JSON = 4 << 20
+
+
 def read_file(path: str | Path, what: str) -> Any:
-    """The plain data of a ``.yaml``, ``.yml`` or ``.json`` file.
+    """The plain data of a ``.yaml`` or ``.yml`` file of at most 64 kB, or of a ``.json`` file of at most 4 MB.
 
     Raises
     ------
-    FileNotFoundError
-        If there is no such file.
+    OSError
+        If it cannot be read.
     ValueError
-        If the ending is another one, or the text does not parse.
+        If the ending is another one, it is no plain file or larger, or the text does not parse.
     """
     path = Path(path)
     ending = path.suffix.lower()
     if ending not in (".yaml", ".yml", ".json"):
         raise ValueError(f"{what} must end in .yaml, .yml or .json, got {path.name!r}")
-    text = path.read_text(encoding="utf-8")
+    content = untrusted.read_file(path, _MAX_JSON if ending == ".json" else untrusted.MAX_TEXT, own=True)
     try:
-        if ending == ".json":
-            return json.loads(text)
-        import yaml
-
-        return yaml.safe_load(text)
-    except Exception as error:  # each parser has its own
+        return untrusted.parsed_json(content) if ending == ".json" else untrusted.parsed_yaml(content, what)
+    except ValueError as error:
         raise ValueError(f"{path.name} does not parse: {error}") from None
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from cmtrack.sources.duckdb import DuckDBStream
+from cmtrack.untrusted import open_file
 
 PARQUET = (".parquet", ".pq")
 CSV = (".csv", ".csv.gz", ".tsv", ".tsv.gz")
@@ -51,6 +52,8 @@ def _files(paths: list[Any]) -> list[str]:
     for part in paths:
         path = Path(part)
         if "://" in str(part) or not path.is_dir():
+            if path.exists():
+                open_file(path, own=True).close()
             found.append(str(part))
             continue
         inside = [kind for kind in (*PARQUET, *CSV) if any(path.rglob(f"*{kind}"))]

@@ -22,13 +22,12 @@ from urllib.parse import quote, urlsplit
 from urllib.request import url2pathname
 
 from cmtrack import untrusted
+from cmtrack.archive import MAX_BYTES
 
 if TYPE_CHECKING:
     from mlflow import MlflowClient
     from mlflow.store.artifact.artifact_repo import ArtifactRepository
 
-MAX_BYTES = 1 << 30
-"""A larger file is not read: it would fill the memory, and no evaluation comes near it."""
 HOSTS = "CMTRACK_ARTIFACT_HOSTS"
 """Other servers that may be asked, separated by commas: ``https`` unless one says ``http://``."""
 

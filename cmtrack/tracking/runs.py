@@ -25,6 +25,7 @@ PAGE = 500
 ABSENT = ("RESOURCE_DOES_NOT_EXIST", "INVALID_PARAMETER_VALUE", "NOT_FOUND")
 _MOST_ALIKE = 10
 _MAX_ABOUT = 1 << 20
+_SIZE = re.compile(rb"^model_size_bytes: *(\d{1,15})\s*$", re.MULTILINE)
 _SHORT_ID = re.compile(r"[0-9a-f]{8,31}")
 _STATUS = re.compile(r"cmtrack\.(?:(.+)\.)?status", re.DOTALL)
 _SECTIONS = frozenset(metric.name.split("/", 1)[0] for metric in CATALOG)
@@ -135,14 +136,12 @@ def _logged_size(tags: Mapping[str, str]) -> int:
 
 def model_size(run: Run, client: MlflowClient) -> int:
     """Bytes of the logged models of a run, as their ``MLmodel`` files say; 0 where one of them does not."""
-    import yaml
-
     total = 0
     for model_id in run.model_ids:
         try:
             place = client.get_logged_model(model_id).artifact_location
-            about = yaml.safe_load(artifacts.read(place, "MLmodel", client.tracking_uri, _MAX_ABOUT))
-            total += int(about["model_size_bytes"])
+            about = artifacts.read(place, "MLmodel", client.tracking_uri, _MAX_ABOUT)
+            total += int(_SIZE.findall(about)[0])
         except Exception:  # a model of another kind, or one that was deleted: its size is not known
             return 0
     return total or run.model_size

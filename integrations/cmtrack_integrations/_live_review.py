@@ -133,7 +133,7 @@ class Store:
         """A file of a run that this store gave, as MLflow's page would get it."""
         from mlflow.server import app
 
-        from cmtrack.tracking.artifacts import MAX_BYTES
+        from cmtrack.archive import MAX_BYTES
 
         query = {"path": untrusted.file_name(name), "run_uuid": run_id}
         with app.test_request_context("/get-artifact", query_string=query):

@@ -308,7 +308,7 @@ def verify(path: str | Path) -> Verification:
         files = untrusted.unzipped(Path(path), min(MAX_BYTES, allowed), MAX_FILES)
         manifest = _manifest(files)
     except ValueError as error:
-        raise NoBundle(f"{Path(path).name} is no bundle of cmtrack: {error}") from None
+        raise NoBundle(f"{path} is no bundle of cmtrack: {error}") from None
     changed = list(_changed(files, manifest["files"]))
     result = _Compared()
     result.problems = changed
