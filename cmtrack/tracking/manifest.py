@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-import math
+import sys
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -125,7 +125,8 @@ def _check_whole(package: Package, name: str, files: set[str]) -> None:
 def _metrics(data: dict[str, Any]) -> dict[str, float]:
     out = {}
     for name, value in _required(data, "metrics", dict).items():
-        if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value):
+        number = isinstance(value, (int, float)) and not isinstance(value, bool)
+        if not number or not abs(value) <= sys.float_info.max:
             raise ValueError(f"{MANIFEST}: metrics must be finite numbers, got {value!r:.40} for {name!r:.80}")
         out[name] = float(value)
     return out
@@ -158,6 +159,8 @@ def _required(data: dict[str, Any], name: str, kind: type, file: str = MANIFEST)
     value = data.get(name)
     if not isinstance(value, kind) or isinstance(value, bool):
         raise ValueError(f"{file}: {name} must be a {kind.__name__}, got {type(value).__name__}")
+    if isinstance(value, int) and abs(value) >= 1 << 63:
+        raise ValueError(f"{file}: {name} must be a number of 64 bits, got one of {value.bit_length():,}")
     return value
 
 

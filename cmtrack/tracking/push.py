@@ -12,6 +12,7 @@ from cmtrack import untrusted
 from cmtrack.evaluation.loading import loads
 from cmtrack.tracking import package as packages
 from cmtrack.tracking import settings, spool
+from cmtrack.tracking.artifacts import origin
 from cmtrack.tracking.deliver import BusyEntry, NoAnswer, deliver, within_patience
 from cmtrack.tracking.manifest import MAX_BYTES, destination, read
 from cmtrack.tracking.names import EVALUATION_FILE, file_name
@@ -117,9 +118,12 @@ class _Push:
             return _kept(entry.folder, None, first_line(error))
         except Exception as error:
             return _refused(entry.folder, first_line(error))
-        folder = package.folder
+        folder, run_id = package.folder, package.run_id
         assert folder is not None
-        uri, run_id = self.tracking_uri or _with_credentials(package.tracking_uri) or "", package.run_id
+        try:
+            uri = self.tracking_uri or _with_credentials(package.tracking_uri) or ""
+        except ValueError as error:
+            return _kept(folder, run_id, str(error))
         if uri in self.silent:
             return _kept(folder, run_id, self.silent[uri])
         try:
@@ -160,11 +164,29 @@ def _kept(folder: Path, run_id: str | None, reason: str) -> PushedEntry:
 
 
 def _with_credentials(uri: str | None) -> str | None:
-    """The store that an entry was meant for; the one that is set, with its credentials, where it is the same."""
+    """The store that an entry was meant for; the one that is set, with its credentials, where it is the same.
+
+    Raises
+    ------
+    ValueError
+        If it is another server, which would get the user's password or token because a file names it.
+    """
     import mlflow
+    from mlflow.utils.credentials import get_default_host_creds
 
     current = mlflow.get_tracking_uri()
-    return current if untrusted.without_credentials(current) == uri else uri
+    if uri is None or untrusted.without_credentials(current) == uri:
+        return current if uri else uri
+    access = get_default_host_creds(uri)
+    secret = access.token or access.password or access.auth or access.aws_sigv4 or access.client_cert_path
+    served = uri.lower().startswith(("http:", "https:"))
+    if secret and served and not (current.startswith("http") and origin(uri) == origin(current)):
+        shown = untrusted.without_credentials(uri)
+        raise ValueError(
+            f"it names the server {shown!r:.80}, which is not the one that is set and would get your password or "
+            "token: name it with tracking_uri (--tracking-uri), or set MLFLOW_TRACKING_URI"
+        )
+    return uri
 
 
 def _exists(run_id: str, client: MlflowClient) -> bool:

@@ -4,11 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import sqlite3
-import threading
 from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from typing import Any
 from urllib.parse import urlsplit
 
 import mlflow
@@ -22,7 +19,7 @@ from cmtrack.tracking.push import push
 from cmtrack.tracking.runs import from_entity, model_size
 from cmtrack.tracking.store import tracking_store
 from support.components import tracking_server
-from support.faults import FaultyProxy
+from support.faults import FaultyProxy, Recorder
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("undrawn")]
 
@@ -32,45 +29,6 @@ EVALUATION = evaluate(Y, GUESSED)
 FILE = "cmtrack_evaluation.json"
 TOKEN = "the token of the tests"
 REFUSED = "artifacts must|no request can be sent to"
-
-
-class Recorder:
-    """A server that answers everything with the same text, or leads on to another address; it keeps the headers."""
-
-    def __init__(self, leads_to: str = "", status: int = 302) -> None:
-        self.requests: list[tuple[str, str, dict[str, str]]] = []
-        recorder = self
-
-        class Handler(BaseHTTPRequestHandler):
-            def answer(self) -> None:
-                self.rfile.read(int(self.headers.get("Content-Length") or 0))
-                recorder.requests.append((self.command, self.path, dict(self.headers)))
-                self.send_response(status if leads_to else 200)
-                if leads_to:
-                    self.send_header("Location", leads_to)
-                content = b'{"files": []}'
-                self.send_header("Content-Length", str(len(content)))
-                self.end_headers()
-                self.wfile.write(content)
-
-            do_GET = do_PUT = do_POST = do_DELETE = do_HEAD = answer
-
-            def log_message(self, *_: Any) -> None:
-                pass
-
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self._server.daemon_threads = True
-        self.place = f"127.0.0.1:{self._server.server_port}"
-        threading.Thread(target=self._server.serve_forever, daemon=True).start()
-
-    @property
-    def secrets(self) -> list[str]:
-        """What requests said of who asks."""
-        return [headers["Authorization"] for *_, headers in self.requests if "Authorization" in headers]
-
-    def close(self) -> None:
-        self._server.shutdown()
-        self._server.server_close()
 
 
 @pytest.fixture(scope="module")

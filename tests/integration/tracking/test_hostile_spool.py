@@ -1,0 +1,186 @@
+"""A spool that others have filled: push answers for each entry, touches nothing outside, and tells no token."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import mlflow
+import pytest
+
+from cmtrack import evaluate
+from cmtrack.tracking import spool
+from cmtrack.tracking.manifest import listing
+from cmtrack.tracking.package import build_into
+from cmtrack.tracking.push import push
+from support.faults import Recorder
+
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("undrawn")]
+
+EVALUATION = evaluate([0, 1, 2, 1, 0, 2], [0, 1, 2, 2, 0, 1])
+FILE = "cmtrack_evaluation.json"
+SECRET = "a private key"
+ASKS = "would get your password or token"
+
+
+def manifest(**values: Any) -> Callable[[Path, Path], None]:
+    """An entry with other values in its manifest."""
+
+    def change(entry: Path, _: Path) -> None:
+        file = entry / spool.MANIFEST
+        file.write_text(json.dumps(json.loads(file.read_text(encoding="utf-8")) | values), encoding="utf-8")
+
+    return change
+
+
+def text(content: str) -> Callable[[Path, Path], None]:
+    return lambda entry, _: (entry / spool.MANIFEST).write_text(content) and None
+
+
+def instead(name: str, of: Callable[[Path, Path], Any]) -> Callable[[Path, Path], None]:
+    """An entry with something else in the place of a file or a folder."""
+
+    def change(entry: Path, outside: Path) -> None:
+        path = entry / name
+        if path.exists():
+            path.rename(outside / f"{entry.name} {path.name}")
+        of(path, outside)
+
+    return change
+
+
+def pipe(path: Path, _: Path) -> None:
+    os.mkfifo(path)
+
+
+def zeros(path: Path, _: Path) -> None:
+    path.symlink_to("/dev/zero")
+
+
+def secret(path: Path, outside: Path) -> None:
+    path.symlink_to(outside / "secret")
+
+
+def folder(path: Path, outside: Path) -> None:
+    path.symlink_to(outside)
+
+
+def unfinished(change: Callable[[Path, Path], None]) -> Callable[[Path, Path], None]:
+    """What a process left that ended while it wrote."""
+
+    def whole(entry: Path, outside: Path) -> None:
+        intent = {"run_id": "r", "schema": 1, "prefix": "", "step": None, "model_id": None, "tracking_uri": None}
+        (entry / spool.INTENT).write_text(json.dumps(intent))
+        (entry / spool.MANIFEST).unlink()
+        (entry / ".lock").touch()
+        change(entry, outside)
+        entry.rename(entry.with_name(f".{entry.name}"))
+
+    return whole
+
+
+ENTRIES: dict[str, tuple[Callable[[Path, Path], None], str]] = {
+    "no JSON": (text("{"), "manifest.json is damaged"),
+    "deep JSON": (text("[" * 200_000), "manifest.json is damaged"),
+    "a list": (text("[]"), "must hold a mapping"),
+    "20 MB": (text(" " * (20 << 20)), "must not be larger than 16 MB"),
+    "a link to a secret": (instead(spool.MANIFEST, secret), "got a link"),
+    "another schema": (manifest(schema=99), "schema 99"),
+    "a huge number": (manifest(metrics={"multiclass/accuracy": 10**400}), "finite numbers"),
+    "a number of many digits": (text('{"schema": ' + "9" * 5000 + "}"), "Exceeds the limit"),
+    "no number": (text('{"schema": NaN}'), "is no number"),
+    "a huge time": (manifest(timestamp=10**30), "timestamp must be a number of 64 bits"),
+    "a run that climbs": (manifest(run_id="../../x"), "run_id must be an id"),
+    "a prefix that climbs": (manifest(prefix="../x/"), "prefix"),
+    "another scheme": (manifest(tracking_uri="javascript:alert(1)"), "one of the schemes"),
+    "another server": (manifest(tracking_uri="http://{there}"), ASKS),
+    "another server and a password": (
+        manifest(tracking_uri="http://me:pw@{there}"),
+        ASKS,
+    ),
+    "another server and a backslash": (
+        manifest(tracking_uri=r"http://{there}\@127.0.0.1:1"),
+        ASKS,
+    ),
+    "tags of MLflow": (manifest(tags={"mlflow.user": "root"}), "tags must be called cmtrack"),
+    "an image that climbs": (manifest(images={"cmtrack/matrix": "../../secret"}), "does not hold"),
+    "a table that climbs": (manifest(table="../secret"), "plain name"),
+    "artifacts elsewhere": (instead(spool.ARTIFACTS, folder), "must hold a folder 'artifacts'"),
+    "charts elsewhere": (instead(spool.CHARTS, folder), "must hold a folder 'artifacts'"),
+    "a link among the files": (instead(f"{spool.ARTIFACTS}/notes.txt", secret), "plain files, got 'notes.txt'"),
+    "a pipe among the files": (instead(f"{spool.ARTIFACTS}/notes.txt", pipe), "plain files, got 'notes.txt'"),
+    "a device among the files": (instead(f"{spool.ARTIFACTS}/notes.txt", zeros), "plain files, got 'notes.txt'"),
+    "no evaluation": (instead(f"{spool.ARTIFACTS}/{FILE}", lambda *_: None), "does not hold"),
+    "half an evaluation": (instead(f"{spool.ARTIFACTS}/{FILE}", lambda path, _: path.write_text("{")), "is damaged"),
+    "unfinished, a link to a secret": (unfinished(instead(spool.INTENT, secret)), "got a link"),
+    "unfinished, an evaluation elsewhere": (
+        unfinished(instead(f"{spool.ARTIFACTS}/{FILE}", secret)),
+        "interrupted before the evaluation was complete",
+    ),
+    "unfinished, an endless evaluation": (
+        unfinished(instead(f"{spool.ARTIFACTS}/{FILE}", zeros)),
+        "interrupted before the evaluation was complete",
+    ),
+    "unfinished, deep JSON": (
+        unfinished(instead(spool.INTENT, lambda path, _: path.write_text("[" * 10**5))),
+        "recursion",
+    ),
+}
+PASSED_OVER = {"a pipe for a manifest": instead(spool.MANIFEST, pipe)}
+SENT = {
+    "whole": lambda *_: None,
+    "a pipe for a lock": instead(".lock", pipe),
+    "a lock elsewhere": instead(".lock", secret),
+}
+
+
+def test_push_answers_for_every_entry_of_others_and_touches_nothing_outside(store, tmp_path, monkeypatch):
+    monkeypatch.setenv("MLFLOW_TRACKING_TOKEN", "the token of the tests")
+    monkeypatch.setenv("MLFLOW_HTTP_REQUEST_MAX_RETRIES", "0")
+    stranger, outside, place = Recorder(), tmp_path / "outside", tmp_path / "spool"
+    outside.mkdir()
+    (outside / "secret").write_text(SECRET)
+    (outside / FILE).write_text(SECRET)
+    runs = {}
+    for name, change in {**{name: one for name, (one, _) in ENTRIES.items()}, **PASSED_OVER, **SENT}.items():
+        runs[name] = store.create_run("1").info.run_id
+        build_into(EVALUATION, place / name, run_id=runs[name], tracking_uri=store.tracking_uri)
+        change(place / name, outside)
+        file = place / name / spool.MANIFEST
+        if "server" in name:
+            file.write_text(file.read_text(encoding="utf-8").replace("{there}", stranger.place), encoding="utf-8")
+    (place / "an entry elsewhere").symlink_to(outside)
+    before = {path: path.is_file() and path.read_bytes() for path in outside.rglob("*")}
+    began = time.monotonic()
+    waiting = {entry.name for entry in listing(place)}
+    out = {entry.entry.name.lstrip("."): entry for entry in push(place)}
+    assert time.monotonic() - began < 120
+    stranger.close()
+    assert set(out) == waiting == {*ENTRIES, *SENT}
+    for name, (_, says) in ENTRIES.items():
+        assert out[name].status in ("kept", "refused"), name
+        assert says in out[name].reason, (name, out[name].reason)
+    assert {out[name].status for name in SENT} == {"sent"}
+    assert stranger.requests == []
+    assert {path: path.is_file() and path.read_bytes() for path in outside.rglob("*")} == before
+    for name, run_id in runs.items():
+        files = {file.path for file in mlflow.MlflowClient().list_artifacts(run_id)}
+        assert bool(files) == (name in SENT), name
+        assert store.get_run(run_id).data.tags.get("cmtrack.status") == ("completed" if name in SENT else None), name
+    left = {path.name.lstrip(".") for path in place.iterdir()}
+    assert left == {*ENTRIES, *PASSED_OVER, "an entry elsewhere"}
+
+
+def test_a_server_that_is_named_gets_the_token(tmp_path, monkeypatch):
+    monkeypatch.setenv("MLFLOW_TRACKING_TOKEN", "the token of the tests")
+    monkeypatch.setenv("MLFLOW_HTTP_REQUEST_MAX_RETRIES", "0")
+    stranger = Recorder()
+    build_into(EVALUATION, tmp_path / "spool" / "one", run_id="r", tracking_uri=f"http://{stranger.place}")
+    (kept,) = push(tmp_path / "spool", tracking_uri=f"http://{stranger.place}")
+    stranger.close()
+    assert kept.status == "kept"
+    assert set(stranger.secrets) == {"Bearer the token of the tests"}
