@@ -223,8 +223,5 @@ def _described(entry: spool.Entry) -> Waiting:
 
 
 def _stamp(name: str) -> str:
-    try:
-        made = datetime.strptime(name.split("-")[0], "%Y%m%dT%H%M%S%f").replace(tzinfo=UTC)
-    except ValueError:
-        return ""
-    return made.strftime("%Y-%m-%d %H:%M:%S")
+    made = spool.made(name)
+    return "" if made is None else datetime.fromtimestamp(made / 1000, UTC).strftime("%Y-%m-%d %H:%M:%S")

@@ -114,6 +114,7 @@ def build(
     views_too: bool = True,
     dataset: str | None = None,
     run_name: str = "",
+    timestamp: int | None = None,
 ) -> Package:
     """Make the whole package, file by file.
 
@@ -134,8 +135,11 @@ def build(
         The evaluated data, by the name that a person gives them.
     run_name : str, default ""
         For the figures and the report; empty where it is not known.
+    timestamp : int, optional
+        As :class:`Package` has it; by default now.
     """
-    data, timestamp = datasets.described(evaluation, dataset), int(time.time() * 1000)
+    data = datasets.described(evaluation, dataset)
+    timestamp = int(time.time() * 1000) if timestamp is None else timestamp
     written: dict[str, bytes] = {}
     problems: list[str] = []
 

@@ -234,7 +234,7 @@ def _rebuilt(entry: spool.Entry) -> packages.Package:
         if not ours:
             raise BusyEntry("it is being sent already")
         with spool.new_entry(**intent) as draft:
-            package = packages.build(evaluation, draft.write, **place)
+            package = packages.build(evaluation, draft.write, **place, timestamp=spool.made(entry.name))
             folder = draft.settle()
         if folder is None:
             raise OSError(f"it could not be rewritten: {'; '.join(draft.refusals)}")

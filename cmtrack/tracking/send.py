@@ -86,9 +86,13 @@ def send(package: Package, client: MlflowClient | None = None, answered: Callabl
     there = what_is_there(run, package)
     if there and package.on_existing == "error":
         raise ValueError(f"run {run_id} holds {there}: use prefix= for another one, or on_existing='replace'")
+    metrics, problems = _metrics(client, run, package)
+    if holds_newer(run, package):
+        for start in range(0, len(metrics) if package.step is not None else 0, _BATCH):
+            client.log_batch(run_id, metrics=metrics[start : start + _BATCH], synchronous=True)
+        return Sent((f"run {run_id} holds a newer evaluation, which stays", *problems))
     client = artifacts.filing(client, run.info.artifact_uri)
     client.set_tag(run_id, status, "started")
-    metrics, problems = _metrics(client, run, package)
     evaluation, others = next(iter(package.files), None), package.files[1:]
     refused = "" if evaluation is None else _refusal(lambda: client.log_artifact(run_id, str(evaluation)))
     answered()
@@ -121,10 +125,11 @@ def send(package: Package, client: MlflowClient | None = None, answered: Callabl
     if evaluation is not None:
         tags[status] = "completed"
     replaced = ""
-    if there:
+    cut_off = package.step is None and run.data.tags.get(status, "completed") != "completed"  # perhaps of another one
+    if there or cut_off:
         replaced, untouched = _replaced(client, run, package, [path.name for path in package.files], there)
         problems += untouched
-    stale = stale_metrics(run, package) if there else []
+    stale = stale_metrics(run, package) if there or cut_off else []
     if stale:
         tags[names.tag(STALE, package.prefix)] = ", ".join(stale)[:4000]
     closing = [RunTag(name, text) for name, text in tags.items()]
@@ -132,7 +137,7 @@ def send(package: Package, client: MlflowClient | None = None, answered: Callabl
     answered()
     for name in old_tags(run, package, tags):
         client.delete_tag(run_id, name)
-    return Sent(problems, replaced)
+    return Sent(problems, replaced if there else "")
 
 
 def _replaced(
@@ -385,6 +390,17 @@ def what_is_there(run: Any, package: Package) -> str:
     rows = "the same rows" if labels[0] == labels[1] else "other rows"
     under = f" under the prefix {package.prefix!r}" if package.prefix else ""
     return f"an evaluation of {samples} samples ({rows}){under}"
+
+
+def holds_newer(run: Any, package: Package) -> bool:
+    """True where a run holds a whole evaluation that was made after the package; of a step only metrics are new then.
+
+    Metrics have the time of their package, and MLflow shows the latest of each: they would not go with older files.
+    """
+    if run.data.tags.get(names.tag("status", package.prefix)) != "completed":
+        return False
+    points = getattr(run.data, "_metric_objs", ())  # its public metrics have no times
+    return any(point.key in package.metrics and point.timestamp > package.timestamp for point in points)
 
 
 def stale_metrics(run: Any, package: Package) -> list[str]:

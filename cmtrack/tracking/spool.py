@@ -40,6 +40,7 @@ GRACE = 600.0
 """Seconds without a write after which an entry without a lock counts as abandoned."""
 
 _LOCK = ".lock"
+_STAMP = "%Y%m%dT%H%M%S%f"
 _TEMPORARY = "cmtrack-spool-"
 _MEMORY = Path("/dev/shm")
 _MAX_INTENT = 1 << 20
@@ -145,7 +146,7 @@ class Draft:
     def __init__(self, intent: dict[str, Any]) -> None:
         self.refusals: list[str] = []
         self.folder: Path | None = None
-        self._name = f"{datetime.now(UTC).strftime('%Y%m%dT%H%M%S%f')}-{uuid.uuid4().hex[:8]}"
+        self._name = f"{datetime.now(UTC).strftime(_STAMP)}-{uuid.uuid4().hex[:8]}"
         self._places = _places()
         self._lock: int | None = None
         self._content: dict[str, bytes] = {}
@@ -309,6 +310,14 @@ def entries(folder: Path | None = None) -> list[Entry]:
         with contextlib.suppress(OSError):
             found += [entry for entry in map(_entry, place.iterdir()) if entry is not None]
     return sorted(found, key=lambda entry: entry.name)
+
+
+def made(name: str) -> int | None:
+    """When an entry was begun, by its name, in milliseconds since 1970; None where the name does not say it."""
+    try:
+        return int(datetime.strptime(name.split("-")[0], _STAMP).replace(tzinfo=UTC).timestamp() * 1000)
+    except ValueError:
+        return None
 
 
 def _entry(path: Path) -> Entry | None:
