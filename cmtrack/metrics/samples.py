@@ -209,7 +209,7 @@ class Weighted(Samples):
         return self.effective(None) / self.total / reach if reach > 0 else None
 
     def informing(self, metric: Metric) -> Any:
-        """Effective sample size; smaller if one sample, perhaps of an empty cell, moves the metric by more than 1 / n."""
+        """Effective sample size; smaller if one sample, perhaps of an empty cell, moves the metric by more than 1/n."""
         everyone = self.effective(None)
         n = self.denominator_of(metric)
         return everyone if n is None else min(everyone, n * (metric.high - metric.low))
