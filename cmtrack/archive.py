@@ -16,6 +16,7 @@ import numpy.typing as npt
 
 from cmtrack import untrusted
 from cmtrack.schemas import EVALUATION
+from cmtrack.statistics.counting import SparseCounts
 
 if TYPE_CHECKING:
     from cmtrack.base import BaseEvaluation
@@ -39,6 +40,7 @@ MAX_BYTES = 1 << 30
 """A larger evaluation is not read: it would fill the memory, and none comes near it."""
 
 _PLAIN_SIZE = 512
+_WHOLE_TABLE = 1 << 20
 _MOST_BYTES_OF_ROWS = 4 << 30
 _MAX_ARRAYS = 1 << 30
 """Bytes of the largest array, and of all arrays together beside those that grow with the square of the classes."""
@@ -207,6 +209,39 @@ def encode_array(array: npt.NDArray[Any]) -> Any:
     numbers = np.ascontiguousarray(array, dtype=kind)
     packed = zlib.compress((numbers.reshape(-1, 1).view(np.uint8).T if form == "planes" else numbers).tobytes(), 6)
     return {"dtype": kind, "shape": list(array.shape), form: base64.b64encode(packed).decode("ascii")}
+
+
+def encode_table(table: SparseCounts) -> Any:
+    """Counts, most of which may be 0: small tables as :func:`encode_array` has them, of large ones what is not 0."""
+    if math.prod(table.shape) <= _WHOLE_TABLE:
+        return encode_array(table.array())
+    steps = np.diff(table.places, prepend=0)
+    return {"shape": list(table.shape), "steps": encode_array(steps), "sums": encode_array(table.sums)}
+
+
+def decode_table(data: Any, expected: tuple[int | None, ...]) -> SparseCounts:
+    """Read :func:`encode_table`.
+
+    Raises
+    ------
+    ValueError
+        As :func:`decode_array` and :func:`decode_counts`.
+    """
+    if isinstance(data, list) or "steps" not in data:
+        return SparseCounts.of_array(decode_counts(data, expected))
+    untrusted.array_bytes(data["shape"][:-1], _MAX_ARRAYS)
+    shape = tuple(data["shape"])
+    _check_shape(shape, expected)
+    places, sums = decode_counts(data["steps"], (None,)).cumsum(), decode_counts(data["sums"], (None,))
+    if (
+        places.dtype.kind != "i"
+        or len(places) != len(sums)
+        or not (places[1:] > places[:-1]).all()
+        or not ((places >= 0) & (places < math.prod(shape))).all()
+        or not sums.all()
+    ):
+        raise ValueError("a table must have counts above 0 at ascending places inside its shape")
+    return SparseCounts(shape, places, sums)
 
 
 def decode_counts(data: Any, expected: tuple[int | None, ...] | None = None) -> npt.NDArray[Any]:

@@ -19,7 +19,6 @@ from cmtrack.statistics.collected import Statistics
 from cmtrack.statistics.inputs import FloatArray, listed
 from cmtrack.statistics.kernel import Kernel, Tally
 from cmtrack.statistics.labels import declared_order, encode_labels, number_labels
-from cmtrack.statistics.top_scores import TopScoreCounts
 
 
 @takes_options
@@ -414,10 +413,7 @@ def _with_side(kept: Statistics, side: Statistics, step: ComposedStep | None, wh
     labelled = what != "target"
     if step is None:
         assert side.tops is not None  # there is no step
-        counts = side.tops.counts
-        found["labelled_tops" if labelled else "target_tops"] = (
-            side.tops if labelled else TopScoreCounts(counts.sum(axis=0, keepdims=True))
-        )
+        found["labelled_tops" if labelled else "target_tops"] = side.tops if labelled else side.tops.pooled()
         return replace(kept, **found)
     assert side.scores is not None  # there is a step
     if not labelled:

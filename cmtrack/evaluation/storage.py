@@ -227,8 +227,10 @@ def _write(statistics: Statistics) -> dict[str, Any]:
         elif isinstance(value, (ProperScores, DecisionCounts)):
             known = {f.name: getattr(value, f.name) for f in fields(value)}
             out[item.name] = {name: archive.encode_array(array) for name, array in known.items() if array.size}
-        elif isinstance(value, (TopScoreCounts, RankCounts)):
+        elif isinstance(value, RankCounts):
             out[item.name] = archive.encode_array(value.counts)
+        elif isinstance(value, TopScoreCounts):
+            out[item.name] = archive.encode_table(value.table)
         elif isinstance(value, CrossMoments):
             out[item.name] = archive.encode_array(value.sums)
         elif isinstance(value, Segmented):
@@ -279,11 +281,11 @@ def _read(data: dict[str, Any], labels: tuple[Any, ...]) -> Statistics:
         elif name in ("scores", "labelled", "target"):
             kept[name] = _read_scores(value, 4 if name == "scores" else None)
             if name == "labelled":
-                _check_blocks(name, kept[name].counts, 2)
+                _check_blocks(name, len(kept[name].counts), 2)
         elif name in ("tops", "labelled_tops", "target_tops"):
-            kept[name] = TopScoreCounts(archive.decode_counts(value, (None, size, CELLS)))
+            kept[name] = TopScoreCounts(archive.decode_table(value, (None, size, CELLS)))
             if name == "labelled_tops":
-                _check_blocks(name, kept[name].counts, size)
+                _check_blocks(name, kept[name].n_rows, size)
         elif name == "cross":
             kept[name] = CrossMoments(archive.decode_array(value, (size, 2 * size + 1, 2 * size + 1)))
         elif name == "losses":
@@ -336,6 +338,9 @@ def _check_together(statistics: Statistics) -> None:
             raise ValueError(f"the squares of {rows} weights of sum {total:g} cannot have the sum {whole:g}")
         for name, counts in _counts_of(squares).items():
             own = parts.get(name, counts)
+            if name == "tops" and statistics.tops is not None and squares.tops is not None:
+                places = np.union1d(statistics.tops.table.places, squares.tops.table.places)
+                own, counts = (one.tops.table.at(places) for one in (statistics, squares))
             least, most = own**2 / max(rows, 1) * (1 - _ROUNDING), own**2 * (1 + _ROUNDING)
             if own.shape == counts.shape and not ((least <= counts) & (counts <= most)).all():
                 raise ValueError(f"the squared weights of {name} cannot go with its weights")
@@ -349,10 +354,11 @@ def _check_whole(statistics: Statistics) -> None:
     own = {"matrix": statistics.matrix.counts, **_counts_of(statistics)} if statistics.squares is None else {}
     for name in ("labelled", "labelled_tops"):
         if (part := getattr(statistics, name)) is not None:
-            own[name] = part.counts
+            own[name] = part.sums if isinstance(part, TopScoreCounts) else part.counts
     for part in (statistics.target, statistics.target_tops):  # of rows that several models scored, shares
-        if part is not None and part.counts.max(initial=0) >= 2.0**63:
-            raise ValueError(f"target must be fewer than 2**63 rows, got {part.counts.max():g}")
+        sums = np.empty(0) if part is None else part.sums if isinstance(part, TopScoreCounts) else part.counts
+        if sums.max(initial=0) >= 2.0**63:
+            raise ValueError(f"target must be fewer than 2**63 rows, got {sums.max():g}")
     for name, counts in own.items():
         if counts.dtype.kind == "f" and not_whole(counts).any():
             raise ValueError(f"{name} must be whole numbers of rows below 2**63, unless weights are fractions")
@@ -367,9 +373,11 @@ def _counts_of(statistics: Statistics) -> dict[str, npt.NDArray[Any]]:
     }
     found |= {
         name: part.counts
-        for name in ("scores", "ranks", "tops", "decisions")
+        for name in ("scores", "ranks", "decisions")
         if (part := getattr(statistics, name)) is not None
     }
+    if statistics.tops is not None:
+        found["tops"] = statistics.tops.sums
     for name in ("hits", "class_scores"):
         tables = getattr(getattr(statistics, name), "tables", ())
         found |= {f"{name} {k}": table.counts for k, table in enumerate(tables)}
@@ -429,11 +437,9 @@ def _read_value(value: Any, inside: bool = False) -> Any:
     raise ValueError(f"a segment must be a text, number or boolean, or a list of them, got {value!r:.80}")
 
 
-def _check_blocks(name: str, counts: npt.NDArray[Any], size: int) -> None:
-    if not len(counts) or len(counts) % size:
-        raise ValueError(
-            f"{name} must have one row for each of {size} classes, or so many for each fold, got {len(counts)}"
-        )
+def _check_blocks(name: str, rows: int, size: int) -> None:
+    if not rows or rows % size:
+        raise ValueError(f"{name} must have one row for each of {size} classes, or so many for each fold, got {rows}")
 
 
 def _whole_number(value: Any) -> int:

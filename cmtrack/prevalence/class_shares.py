@@ -21,7 +21,7 @@ from cmtrack.metrics.intervals import normal_quantile
 from cmtrack.prevalence.densities import smoothed
 from cmtrack.prevalence.mixture import climb
 from cmtrack.statistics.inputs import BoolArray, FloatArray, IntArray
-from cmtrack.statistics.top_scores import TopScoreCounts
+from cmtrack.statistics.top_scores import CELLS, TopScoreCounts
 
 GROUPS = 5
 _LEAST = 1e-9
@@ -300,7 +300,8 @@ def _most_likely(counts: FloatArray, target: FloatArray | None) -> FloatArray:
 
 def _groups(labelled: TopScoreCounts, groups: int) -> IntArray:
     """The quantile group of each (predicted class, cell), by all labelled samples of that predicted class."""
-    per_cell = labelled.counts.sum(axis=0).astype(np.float64)
+    size = labelled.table.shape[1]
+    per_cell = np.bincount(labelled.cells[1], labelled.sums, size * CELLS).reshape(size, CELLS)
     total = per_cell.sum(axis=1, keepdims=True)
     before = np.cumsum(per_cell, axis=1) - per_cell / 2
     share = np.divide(before, total, out=np.zeros_like(before), where=total > 0)
@@ -316,11 +317,11 @@ def _grouped(labelled: TopScoreCounts, target: TopScoreCounts | None, groups: in
     group = _groups(labelled, groups)
     size = group.shape[0]
     code = (np.arange(size)[:, None] * groups + group).ravel()
-    rows = [np.bincount(code, row.ravel(), size * groups) for row in labelled.counts]
-    table = np.array(rows, dtype=np.float64)
-    binned = table.sum(axis=0)
-    used = binned > 0
-    if target is not None:
-        binned = np.bincount(code, target.counts.sum(axis=0).ravel(), size * groups).astype(np.float64)
-        used |= binned > 0
-    return table[:, used], binned[used]
+    actual, cell = labelled.cells
+    bins = code[cell]
+    aim = (bins, labelled.sums) if target is None else (code[target.cells[1]], target.sums)
+    used, place = np.unique(np.concatenate((bins, aim[0])), return_inverse=True)
+    n_bins, own = len(used), len(bins)
+    table = np.bincount(actual * n_bins + place[:own], labelled.sums, labelled.n_rows * n_bins)
+    table = table.reshape(labelled.n_rows, n_bins)
+    return table, table.sum(axis=0) if target is None else np.bincount(place[own:], aim[1], n_bins)

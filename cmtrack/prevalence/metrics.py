@@ -18,7 +18,7 @@ from cmtrack.metrics.moments import TwoClasses
 from cmtrack.metrics.samples import Samples
 from cmtrack.prevalence.class_shares import ClassShares, class_shares
 from cmtrack.prevalence.estimators import binned_estimate, modelled_estimate
-from cmtrack.prevalence.out_of_fold import EXPOSED, pooled, without_each_fold
+from cmtrack.prevalence.out_of_fold import EXPOSED, classes_of, pooled, without_each_fold
 from cmtrack.prevalence.results import PrevalenceEstimate
 from cmtrack.statistics import BinaryCounts
 from cmtrack.statistics.collected import Statistics
@@ -89,13 +89,13 @@ def estimated_shares(statistics: Statistics, level: float) -> EstimatedShares | 
     by_fold = statistics.labelled_tops if statistics.labelled_tops is not None else statistics.tops
     if by_fold is None or statistics.tops is None:
         return None
-    size = len(statistics.tops.counts)
+    size = statistics.tops.n_rows
     labelled = pooled(by_fold, size)
-    if np.count_nonzero(labelled.counts.sum(axis=(1, 2))) < 2:
+    if len(classes_of(labelled)) < 2:
         return None
     target, scale = statistics.target_tops, effective_share(statistics)
     if target is None and statistics.labelled_tops is not None:
-        target = replace(statistics.tops, counts=statistics.tops.counts.sum(axis=0, keepdims=True))
+        target = statistics.tops.pooled()
     given = (statistics.labelled_tops is not None, statistics.target_tops is not None)
     scales = (1.0 if given[0] else scale, 1.0 if given[1] else scale)
     shares, rests = class_shares(labelled, target, level, scales), without_each_fold(by_fold, size)

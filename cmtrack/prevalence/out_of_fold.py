@@ -11,6 +11,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import reduce
+from operator import add
 from typing import Any, TypeVar
 
 import numpy as np
@@ -135,7 +137,10 @@ class Folds:
 
     def per_row(self, counted: Counted) -> Counted:
         """Counts by the weights of :meth:`joined`, scaled to the number of target rows."""
-        return replace(counted, counts=counted.counts / len(self.codes))
+        by = len(self.codes)
+        if isinstance(counted, TopScoreCounts):
+            return TopScoreCounts(replace(counted.table, sums=counted.sums / by))
+        return replace(counted, counts=counted.counts / by)
 
     @property
     def groups(self) -> IntArray:
@@ -164,23 +169,25 @@ def by_fold(codes: IntArray, folds: Folds | None, size: int) -> tuple[IntArray, 
 
 def pooled(labelled: Counted, size: int) -> Counted:
     """The labelled scores of all folds together, by class."""
-    return replace(labelled, counts=_blocks(labelled, size).sum(axis=0))
+    if isinstance(labelled, TopScoreCounts):
+        return reduce(add, labelled.blocks(size))
+    return replace(labelled, counts=labelled.counts.reshape(-1, size, labelled.counts.shape[1]).sum(axis=0))
 
 
 def without_each_fold(labelled: Counted, size: int) -> list[Counted]:
     """The labelled scores without each fold, where these hold every class that all do; none if there are no folds."""
-    blocks = _blocks(labelled, size)
-    if len(blocks) == 1:
+    whole, rests = pooled(labelled, size), []
+    if isinstance(labelled, TopScoreCounts):
+        rests = [whole - block for block in labelled.blocks(size)]
+    else:
+        rests = [replace(labelled, counts=whole.counts - labelled.counts[k : k + size]) for k in range(0, len(labelled.counts), size)]
+    if len(rests) == 1:
         return []
-    whole = blocks.sum(axis=0)
-    held = _by_class(whole) > 0
-    rests = (whole - block for block in blocks)
-    return [replace(labelled, counts=rest) for rest in rests if np.array_equal(_by_class(rest) > 0, held)]
+    return [rest for rest in rests if np.array_equal(classes_of(rest), classes_of(whole))]
 
 
-def _blocks(labelled: Counted, size: int) -> Any:
-    return labelled.counts.reshape(-1, size, *labelled.counts.shape[1:])
-
-
-def _by_class(counts: Any) -> Any:
-    return counts.reshape(len(counts), -1).sum(axis=1)
+def classes_of(labelled: ScoreCounts | TopScoreCounts) -> IntArray:
+    """The rows that hold samples."""
+    if isinstance(labelled, TopScoreCounts):
+        return np.unique(labelled.cells[0])
+    return np.flatnonzero(labelled.counts.any(axis=1))

@@ -54,10 +54,7 @@ def ordered_statistics(kept: Statistics, labels: tuple[Label, ...]) -> Statistic
     for name in ("tops", "labelled_tops", "target_tops"):
         part: TopScoreCounts | None = getattr(kept, name)
         if part is not None:
-            counts = part.counts[:, place]
-            if name != "target_tops":  # rows are actual classes, for each fold
-                counts = counts.reshape(-1, len(place), *counts.shape[1:])[:, place].reshape(counts.shape)
-            moved[name] = TopScoreCounts(counts)
+            moved[name] = part.arranged(place, name != "target_tops")  # rows are actual classes, for each fold
     if kept.segments is not None:
         columns = {name: _segments(one, place) for name, one in kept.segments.columns.items()}
         moved["segments"] = Segmented(labels, columns)

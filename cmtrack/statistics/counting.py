@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, TypeAlias
@@ -107,6 +108,78 @@ def count_block(codes: IntArray, size: int, weights: FloatArray | IntArray | Non
 def zeros(size: int | tuple[int, ...], weights: FloatArray | IntArray | None) -> Counts:
     """Totals to add to: int64 unless the weights are fractions."""
     return np.zeros(size, dtype=np.float64 if weights is not None and weights.dtype.kind == "f" else np.int64)
+
+
+@dataclass(frozen=True, eq=False)
+class SparseCounts:
+    """A table of counts that are 0 but for a few, as of many classes.
+
+    Attributes
+    ----------
+    shape : tuple of int
+    places : ndarray of shape (U,), int64
+        Where the flattened table is not 0, ascending.
+    sums : ndarray of shape (U,)
+        What stands there.
+    """
+
+    shape: tuple[int, ...]
+    places: IntArray
+    sums: Counts
+
+    @classmethod
+    def of_codes(
+        cls, codes: IntArray, shape: tuple[int, ...], weights: FloatArray | IntArray | None = None
+    ) -> SparseCounts:
+        """Count codes, which are places of the flattened table, or sum their weights."""
+        places, number = np.unique(codes, return_inverse=True)
+        return cls(shape, places, count_codes(number, len(places), weights))._held()
+
+    @classmethod
+    def of_array(cls, counts: Counts) -> SparseCounts:
+        """What is not 0 of a table."""
+        flat = counts.reshape(-1)
+        places = np.flatnonzero(flat)
+        return cls(counts.shape, places, flat[places])
+
+    def array(self) -> Counts:
+        """The whole table."""
+        whole = np.zeros(math.prod(self.shape), dtype=self.sums.dtype)
+        whole[self.places] = self.sums
+        return whole.reshape(self.shape)
+
+    def at(self, places: IntArray) -> Counts:
+        """The counts at some places, shape as given."""
+        if not len(self.places):
+            return np.zeros(places.shape, dtype=self.sums.dtype)
+        near = np.minimum(np.searchsorted(self.places, places), len(self.places) - 1)
+        return np.where(self.places[near] == places, self.sums[near], self.sums.dtype.type(0))
+
+    def moved(self, places: IntArray, shape: tuple[int, ...]) -> SparseCounts:
+        """The same counts at other places (U,), of a table of this shape."""
+        return SparseCounts.of_codes(places, shape, self.sums)
+
+    def __add__(self, other: SparseCounts) -> SparseCounts:
+        places = np.union1d(self.places, other.places)
+        return SparseCounts(self.shape, places, self.at(places) + other.at(places))
+
+    def __sub__(self, other: SparseCounts) -> SparseCounts:
+        return SparseCounts(self.shape, self.places, self.sums - other.at(self.places))._held()
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, SparseCounts):
+            return NotImplemented
+        return (
+            self.shape == other.shape
+            and np.array_equal(self.places, other.places)
+            and np.array_equal(self.sums, other.sums)
+        )
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def _held(self) -> SparseCounts:
+        there = self.sums != 0
+        return self if there.all() else SparseCounts(self.shape, self.places[there], self.sums[there])
 
 
 def count_pairs(

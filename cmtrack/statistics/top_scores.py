@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from cmtrack.statistics.counting import Counts, count_codes
+from cmtrack.statistics.counting import Counts, SparseCounts, count_codes
 from cmtrack.statistics.inputs import FloatArray, IntArray
 
 CELLS = 64
@@ -23,11 +23,11 @@ class TopScoreCounts:
 
     Attributes
     ----------
-    counts : ndarray of shape (R, K, 64)
+    table : SparseCounts of shape (R, K, 64)
         The cells are equal steps of the logit on [-4, 12]; the outer ones are open.
     """
 
-    counts: Counts
+    table: SparseCounts
 
     @classmethod
     def from_scores(
@@ -37,15 +37,63 @@ class TopScoreCounts:
         size = scores.shape[1]
         best = scores.argmax(axis=1)
         codes = (rows * size + best) * CELLS + cells_of(scores[np.arange(len(scores)), best])
-        return cls(count_codes(codes, n_rows * size * CELLS, weights).reshape(n_rows, size, CELLS))
+        return cls(SparseCounts.of_codes(codes, (n_rows, size, CELLS), weights))
+
+    @property
+    def counts(self) -> Counts:
+        """The whole table, made anew."""
+        return self.table.array()
+
+    @property
+    def sums(self) -> Counts:
+        """The counts that are not 0, shape (U,), ascending by row, class and cell."""
+        return self.table.sums
+
+    @property
+    def n_rows(self) -> int:
+        """R."""
+        return self.table.shape[0]
+
+    @property
+    def cells(self) -> tuple[IntArray, IntArray]:
+        """The row, and the class and cell as one number, of each count that is not 0."""
+        row, cell = np.divmod(self.table.places, self.table.shape[1] * CELLS)
+        return row, cell
+
+    def pooled(self) -> TopScoreCounts:
+        """All rows as one."""
+        shape = (1, *self.table.shape[1:])
+        return TopScoreCounts(self.table.moved(self.cells[1], shape))
+
+    def blocks(self, size: int) -> list[TopScoreCounts]:
+        """Each ``size`` rows for themselves, such as those of a fold."""
+        row, shape = self.cells[0], (size, *self.table.shape[1:])
+        parts = []
+        for start in range(0, self.n_rows, size):
+            own = (start <= row) & (row < start + size)
+            places = self.table.places[own] - start * shape[1] * CELLS
+            parts.append(TopScoreCounts(SparseCounts(shape, places, self.sums[own])))
+        return parts
+
+    def arranged(self, place: IntArray, by_class: bool) -> TopScoreCounts:
+        """The counts with the classes at these places, in their order; of the rows too, where these are classes."""
+        (row, cell), to, size = self.cells, np.argsort(place), len(place)
+        best, inside = np.divmod(cell, CELLS)
+        row = row // size * size + to[row % size] if by_class else row
+        return TopScoreCounts(self.table.moved((row * size + to[best]) * CELLS + inside, self.table.shape))
 
     def __add__(self, other: TopScoreCounts) -> TopScoreCounts:
-        return TopScoreCounts(self.counts + other.counts)
+        return TopScoreCounts(self.table + other.table)
+
+    def __sub__(self, other: TopScoreCounts) -> TopScoreCounts:
+        return TopScoreCounts(self.table - other.table)
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, TopScoreCounts):
             return NotImplemented
-        return np.array_equal(self.counts, other.counts)
+        return self.table == other.table
+
+    __hash__ = None  # type: ignore[assignment]
 
 
 class TopTally:
@@ -80,11 +128,11 @@ class TopTally:
 
     def result(self) -> TopScoreCounts:
         """The counts."""
-        counts = self._counts
+        shape = (self.size, self.size, CELLS)
         if self._codes:
-            cells = self.size * self.size * CELLS
-            counts = count_codes(np.concatenate(self._codes), cells, np.concatenate(self._weights))
-        return TopScoreCounts(counts.reshape(self.size, self.size, CELLS))
+            codes, weights = np.concatenate(self._codes), np.concatenate(self._weights)
+            return TopScoreCounts(SparseCounts.of_codes(codes, shape, weights))
+        return TopScoreCounts(SparseCounts.of_array(self._counts.reshape(shape)))
 
     def _wait(self, codes: IntArray, weights: FloatArray | IntArray) -> None:
         self._codes.append(codes)
